@@ -1,0 +1,21 @@
+"""armdyn: exact, minimal and fast dynamics for robot arms."""
+
+from __future__ import annotations
+
+from armdyn.arm import Arm
+from armdyn.chain.samples import generic_chain
+from armdyn.errors import ArmdynError, choose
+from armdyn.formulations import QUANTITIES
+
+__version__ = "0.1.0"
+__all__ = ["Arm", "ArmdynError", "generic_arm", "methods"]
+
+
+def generic_arm(kinds: str, seed: int = 0) -> Arm:
+    """An arm with random geometry; `kinds` is a string of R (revolute) and P (prismatic)."""
+    return Arm(f"generic_{kinds}_{seed}", generic_chain(kinds, seed), snap=0.0, source="random geometry")
+
+
+def methods(quantity: str) -> tuple[str, ...]:
+    """The formulations of a quantity, in order."""
+    return tuple(m.key for m in QUANTITIES[choose("quantity", quantity, QUANTITIES)].methods)

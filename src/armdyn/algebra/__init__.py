@@ -1,0 +1,33 @@
+"""What an algorithm may do with numbers: scalars, vectors, the joint rotation that knows its zeros, tallies, duals."""
+
+from armdyn.algebra.angle import Angle
+from armdyn.algebra.dual import Dual
+from armdyn.algebra.mat3 import IDENTITY, Mat3, Sym3
+from armdyn.algebra.operations import Operations
+from armdyn.algebra.rotation import JointRotation
+from armdyn.algebra.scalar import Scalar, cos, exact, online, sin
+from armdyn.algebra.tally import Tally, counting, on_hand
+from armdyn.algebra.vec3 import ZERO, Vec3, X, Y, Z
+
+__all__ = [
+    "IDENTITY",
+    "ZERO",
+    "Angle",
+    "Dual",
+    "JointRotation",
+    "Mat3",
+    "Operations",
+    "Scalar",
+    "Sym3",
+    "Tally",
+    "Vec3",
+    "X",
+    "Y",
+    "Z",
+    "cos",
+    "counting",
+    "exact",
+    "on_hand",
+    "online",
+    "sin",
+]

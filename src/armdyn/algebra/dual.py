@@ -1,0 +1,74 @@
+"""Dual: a value with its exact first derivatives, nestable for second ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from armdyn.algebra import scalar
+
+
+class Dual:
+    """value + Σ derivative_k ε_k with ε² = 0; values and derivatives may be of any scalar type."""
+
+    __slots__ = ("slopes", "value")
+    __array_ufunc__ = None  # an array times this is this one's business, not an array of objects
+
+    def __init__(self, value: Any, slopes: tuple[Any, ...]) -> None:
+        self.value = value
+        self.slopes = slopes
+
+    @classmethod
+    def variables(cls, values: list[Any]) -> list[Dual]:
+        """The independent variables: variable k has slope 1 in direction k."""
+        n = len(values)
+        return [cls(v, tuple(1 if j == k else 0 for j in range(n))) for k, v in enumerate(values)]
+
+    def __repr__(self) -> str:
+        return f"Dual({self.value!r}, {self.slopes!r})"
+
+    def _chain(self, value: Any, slope: Any) -> Dual:
+        return Dual(value, tuple(slope * s for s in self.slopes))
+
+    def __add__(self, other: Any) -> Dual:
+        if isinstance(other, Dual):
+            return Dual(self.value + other.value, tuple(a + b for a, b in zip(self.slopes, other.slopes, strict=True)))
+        return Dual(self.value + other, self.slopes)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Dual:
+        return Dual(-self.value, tuple(-s for s in self.slopes))
+
+    def __sub__(self, other: Any) -> Dual:
+        return self + (-other)
+
+    def __rsub__(self, other: Any) -> Dual:
+        return (-self) + other
+
+    def __mul__(self, other: Any) -> Dual:
+        if isinstance(other, Dual):
+            a, b = self.value, other.value
+            slopes = tuple(x * b + a * y for x, y in zip(self.slopes, other.slopes, strict=True))
+            return Dual(a * b, slopes)
+        return Dual(self.value * other, tuple(s * other for s in self.slopes))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Dual:
+        if isinstance(other, Dual):
+            ratio = self.value / other.value
+            slopes = tuple((x - ratio * y) / other.value for x, y in zip(self.slopes, other.slopes, strict=True))
+            return Dual(ratio, slopes)
+        return Dual(self.value / other, tuple(s / other for s in self.slopes))
+
+    def __rtruediv__(self, other: Any) -> Dual:
+        ratio = other / self.value
+        return self._chain(ratio, -(ratio / self.value))
+
+    def cos(self) -> Dual:
+        """Cosine."""
+        return self._chain(scalar.cos(self.value), -scalar.sin(self.value))
+
+    def sin(self) -> Dual:
+        """Sine."""
+        return self._chain(scalar.sin(self.value), scalar.cos(self.value))

@@ -1,0 +1,50 @@
+"""Functions of a scalar, whatever its type: float, Fraction, Tally, Dual or a graph's Node.
+
+An algorithm uses ``+ - * /`` and the functions of this module on its scalars and nothing else.
+A scalar type of our own brings its methods ``sin`` and ``cos``; plain numbers go to `math`.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+# The scalar's type is the switch between value, count and program, so no static type names it.
+type_note = "float | Fraction | Tally | Dual | Node"
+Scalar = Any
+
+
+def exact(x: object) -> Fraction:
+    """The rational number a decimal stands for: ``exact(0.1) == Fraction(1, 10)``."""
+    if isinstance(x, Fraction):
+        return x
+    if isinstance(x, float):
+        return Fraction(repr(float(x)))
+    if isinstance(x, int | Decimal | str):
+        return Fraction(x)
+    return Fraction(repr(float(x)))  # type: ignore[arg-type]
+
+
+def cos(x: Scalar) -> Scalar:
+    """Cosine of a scalar of any type."""
+    return x.cos() if hasattr(x, "cos") else math.cos(x)
+
+
+def sin(x: Scalar) -> Scalar:
+    """Sine of a scalar of any type."""
+    return x.sin() if hasattr(x, "sin") else math.sin(x)
+
+
+def online(x: Scalar) -> Scalar:
+    """`x`, to be counted as a number known only at run time.
+
+    The papers treat some constants as run-time numbers (conventions C1 to C5 of the counting
+    record). This is the identity on floats and nodes; under a tally it makes a constant countable.
+    """
+    from armdyn.algebra.tally import Tally, active  # a leaf module: no cycle at import time
+
+    if active() is None or isinstance(x, Tally):
+        return x
+    return Tally(x)

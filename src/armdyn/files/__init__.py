@@ -1,0 +1,1 @@
+"""Where an arm comes from and goes to."""

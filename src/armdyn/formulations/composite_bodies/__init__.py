@@ -1,0 +1,1 @@
+"""Composite bodies: one file a formulation; the registry is the tuple METHODS."""

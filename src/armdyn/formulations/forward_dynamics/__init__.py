@@ -1,0 +1,1 @@
+"""Forward dynamics: one file a formulation; the registry is the tuple METHODS."""

@@ -1,0 +1,1 @@
+"""Inertia inverse: one file a formulation; the registry is the tuple METHODS."""

@@ -1,0 +1,1 @@
+"""Inverse dynamics: one file a formulation; the registry is the tuple METHODS."""

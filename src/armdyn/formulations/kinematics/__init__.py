@@ -1,0 +1,1 @@
+"""Kinematics: poses and Jacobians in base axes."""

@@ -1,0 +1,80 @@
+"""Where the frames are and how they move: poses, Jacobian and its rate, in base axes.
+
+Source: the definition. Idea: frame i in the base is the product of the placements up to i; joint i
+contributes its axis (angular) and axis × lever (linear) to the velocity of the tool.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from armdyn.algebra import Mat3, Scalar, Vec3, Z
+from armdyn.chain import Chain, Placement
+
+Frame = tuple[Mat3, Vec3]
+
+
+def frames(chain: Chain, q: list[Scalar]) -> list[Frame]:
+    """(R, p) of every link's frame in the base."""
+    R, p = chain.base.R, chain.base.p
+    out = []
+    for joint, q_i in zip(chain.joints, q, strict=True):
+        R_i, p_i = joint.placement(q_i)
+        R, p = Mat3(*(R_i.inverse(row) for row in R.rows)), R @ p_i + p
+        out.append((R, p))
+    return out
+
+
+def at_frame(frame: Frame, fixed: Placement) -> Frame:
+    """A frame fixed to a link, in the base."""
+    R, p = frame
+    return R @ fixed.R, R @ fixed.p + p
+
+
+def homogeneous(frame: Frame) -> list[list[Scalar]]:
+    """The 4 × 4 matrix of a frame."""
+    R, p = frame
+    return [[*row, x] for row, x in zip(R.rows, p, strict=True)] + [[0, 0, 0, 1]]
+
+
+def link_poses(chain: Chain, q: list[Scalar]) -> list[Any]:
+    """The (4 × 4) poses of the n link frames in the base."""
+    return [homogeneous(frame) for frame in frames(chain, q)]
+
+
+def pose(chain: Chain, q: list[Scalar]) -> list[Any]:
+    """The (4 × 4) pose of the tool in the base."""
+    return homogeneous(at_frame(frames(chain, q)[-1], chain.tool))
+
+
+def jacobian(chain: Chain, q: list[Scalar]) -> list[list[Scalar]]:
+    """(6 × n): linear rows first, velocity of the tool's origin, in base axes."""
+    placed = frames(chain, q)
+    _, tip = at_frame(placed[-1], chain.tool)
+    columns = []
+    for joint, (R, p) in zip(chain.joints, placed, strict=True):
+        u = R @ Z
+        columns.append((*u.cross(tip - p), *u) if joint.revolute else (*u, 0, 0, 0))
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def jacobian_rate(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[list[Scalar]]:
+    """(6 × n): the time derivative of the Jacobian along qd."""
+    placed = frames(chain, q)
+    _, tip = at_frame(placed[-1], chain.tool)
+    axes = [R @ Z for R, _ in placed]
+    w, v, rates = Vec3(0, 0, 0), Vec3(0, 0, 0), []  # of the joint's own frame, base to tip
+    for i, (joint, qd_i) in enumerate(zip(chain.joints, qd, strict=True)):
+        if i > 0:
+            v = v + w.cross(placed[i][1] - placed[i - 1][1])
+        if joint.prismatic:
+            v = v + qd_i * axes[i]
+        else:
+            w = w + qd_i * axes[i]
+        rates.append((w, v))
+    tip_v = v + w.cross(tip - placed[-1][1])
+    columns = []
+    for joint, (_, p), u, (w_i, v_i) in zip(chain.joints, placed, axes, rates, strict=True):
+        du = w_i.cross(u)
+        columns.append((*(du.cross(tip - p) + u.cross(tip_v - v_i)), *du) if joint.revolute else (*du, 0, 0, 0))
+    return [list(row) for row in zip(*columns, strict=True)]

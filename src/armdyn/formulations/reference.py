@@ -1,0 +1,73 @@
+"""The judge: short, obvious, independent of every other formulation.
+
+Source: the definitions. The inertia matrix is the plain sum of JᵀMJ over links, in base axes; the
+potential energy is -Σ m g·c; gravity load and bias are exact derivatives of the energies, by dual
+numbers, never by finite differences.
+"""
+
+from __future__ import annotations
+
+from armdyn.algebra import Dual, Scalar, Vec3
+from armdyn.chain import Chain
+from armdyn.formulations.kinematics.poses import frames
+
+Matrix = list[list[Scalar]]
+
+
+def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
+    """H = Σ over links of ∫ vᵢ·vⱼ dm, with vᵢ the velocity field of joint i alone."""
+    n = chain.n
+    placed = frames(chain, q)
+    axes = [(joint.revolute, R.T.r3, p) for joint, (R, p) in zip(chain.joints, placed, strict=True)]
+    H: Matrix = [[0 for _ in range(n)] for _ in range(n)]
+    for k, (link, (R, p)) in enumerate(zip(chain.links, placed, strict=True)):
+        # Unit rates seen from the link's frame: angular velocity w, velocity v of the frame's origin.
+        rates = [
+            (R.T @ u, R.T @ u.cross(p - s)) if revolute else (Vec3(0, 0, 0), R.T @ u)
+            for revolute, u, s in axes[: k + 1]
+        ]
+        for i, (wi, vi) in enumerate(rates):
+            for j, (wj, vj) in enumerate(rates[: i + 1]):
+                h = link.mass * vi.dot(vj) + link.moment.dot(vj.cross(wi) + vi.cross(wj)) + wi.dot(link.inertia @ wj)
+                H[i][j] = H[i][j] + h
+                if i != j:
+                    H[j][i] = H[j][i] + h
+    return H
+
+
+def kinetic_energy(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Scalar:
+    """½ q̇ᵀ H q̇, without rotors."""
+    H = inertia_matrix(chain, q)
+    total = 0
+    for row, v in zip(H, qd, strict=True):
+        for h, w in zip(row, qd, strict=True):
+            total = total + h * v * w
+    return total / 2
+
+
+def potential_energy(chain: Chain, q: list[Scalar]) -> Scalar:
+    """-Σ m g·c, zero at the base origin."""
+    total = 0
+    for link, (R, p) in zip(chain.links, frames(chain, q), strict=True):
+        total = total - chain.gravity.dot(R @ link.moment + link.mass * p)
+    return total
+
+
+def gravity_load(chain: Chain, q: list[Scalar]) -> list[Scalar]:
+    """∂V/∂q."""
+    V = potential_energy(chain, list(Dual.variables(q)))
+    return list(V.slopes) if isinstance(V, Dual) else [0] * chain.n
+
+
+def christoffel(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Matrix:
+    """C with C_ij = Σ_k ½(∂H_ij/∂q_k + ∂H_ik/∂q_j - ∂H_jk/∂q_i) q̇_k."""
+    n = range(chain.n)
+    H = inertia_matrix(chain, list(Dual.variables(q)))
+    dH = [[h.slopes if isinstance(h, Dual) else (0,) * chain.n for h in row] for row in H]
+    return [[sum((dH[i][j][k] + dH[i][k][j] - dH[j][k][i]) * qd[k] for k in n) / 2 for j in n] for i in n]
+
+
+def bias(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
+    """C q̇ + g, from exact derivatives of the energies."""
+    C, g = christoffel(chain, q, qd), gravity_load(chain, q)
+    return [sum((c * v for c, v in zip(row, qd, strict=True)), load) for row, load in zip(C, g, strict=True)]

@@ -1,0 +1,1 @@
+"""Regressor: one file a formulation; the registry is the tuple METHODS."""

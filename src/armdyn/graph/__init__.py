@@ -1,0 +1,6 @@
+"""Expression graphs: hash-consed nodes, folding, programs, counting. Knows nothing of robots."""
+
+from armdyn.graph.node import Graph, Node
+from armdyn.graph.program import Port, Program
+
+__all__ = ["Graph", "Node", "Port", "Program"]

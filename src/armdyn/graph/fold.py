@@ -1,0 +1,85 @@
+"""The folding rules: one a line, tried in order when an operation is made.
+
+A rule takes the graph and the arguments (nodes; constants are const nodes) and returns a node, a
+number, or None where it does not apply. Signs are pulled outwards (and are free), so that a sum
+and its negative are one node. The rules assume finite arithmetic: 0·x is 0 also where x is NaN or
+infinite, and the sign of zero is not kept (docs/adr/0002-operations-and-folds.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+Rule = Callable[..., Any]
+
+
+def _is(a: Any, value: int) -> bool:
+    return a.op == "const" and a.value == value
+
+
+def _both(a: Any, b: Any) -> bool:
+    return a.op == "const" and b.op == "const"
+
+
+def _negative(a: Any) -> bool:
+    return a.op == "neg" or (a.op == "const" and a.value < 0)
+
+
+def _minus(g: Any, a: Any) -> Any:
+    """The argument of a negation, or the positive constant of a negative one."""
+    return a.args[0] if a.op == "neg" else g.const(-a.value)
+
+
+FOLDS: dict[str, tuple[Rule, ...]] = {
+    "add": (
+        lambda g, a, b: a.value + b.value if _both(a, b) else None,  # constants: exact, off-line
+        lambda g, a, b: b if _is(a, 0) else None,  # 0 + b = b
+        lambda g, a, b: a if _is(b, 0) else None,  # a + 0 = a
+        lambda g, a, b: -(_minus(g, a) + _minus(g, b)) if _negative(a) and _negative(b) else None,  # -a + -b = -(a + b)
+        lambda g, a, b: g.make("sub", a, _minus(g, b)) if _negative(b) else None,  # a + -b = a - b
+        lambda g, a, b: g.make("sub", b, _minus(g, a)) if _negative(a) else None,  # -a + b = b - a
+    ),
+    "sub": (
+        lambda g, a, b: a.value - b.value if _both(a, b) else None,  # constants: exact, off-line
+        lambda g, a, b: a if _is(b, 0) else None,  # a - 0 = a
+        lambda g, a, b: -b if _is(a, 0) else None,  # 0 - b = -b
+        lambda g, a, b: Fraction(0) if a is b else None,  # a - a = 0
+        lambda g, a, b: g.make("add", a, _minus(g, b)) if _negative(b) else None,  # a - -b = a + b
+        lambda g, a, b: -(g.make("add", _minus(g, a), b)) if _negative(a) else None,  # -a - b = -(a + b)
+        lambda g, a, b: -g.raw("sub", (b, a)) if a.serial > b.serial else None,  # one order of the pair
+    ),
+    "mul": (
+        lambda g, a, b: a.value * b.value if _both(a, b) else None,  # constants: exact, off-line
+        lambda g, a, b: Fraction(0) if _is(a, 0) or _is(b, 0) else None,  # 0·b = 0
+        lambda g, a, b: b if _is(a, 1) else None,  # 1·b = b
+        lambda g, a, b: a if _is(b, 1) else None,  # a·1 = a
+        lambda g, a, b: -(g.make("mul", _minus(g, a), b)) if _negative(a) else None,  # (-a)·b = -(a·b)
+        lambda g, a, b: -(g.make("mul", a, _minus(g, b))) if _negative(b) else None,  # a·(-b) = -(a·b)
+    ),
+    "div": (
+        lambda g, a, b: Fraction(0) if _is(a, 0) else None,  # 0/b = 0
+        lambda g, a, b: g.make("mul", a, 1 / b.value) if b.op == "const" and b.value else None,  # a/c = (1/c)·a
+        lambda g, a, b: -(g.make("div", _minus(g, a), b)) if _negative(a) else None,  # (-a)/b = -(a/b)
+        lambda g, a, b: -(g.make("div", a, _minus(g, b))) if _negative(b) else None,  # a/(-b) = -(a/b)
+    ),
+    "neg": (
+        lambda g, a: -a.value if a.op == "const" else None,  # constants
+        lambda g, a: a.args[0] if a.op == "neg" else None,  # --a = a
+    ),
+    "sin": (
+        lambda g, a: Fraction(math.sin(a.value)) if a.op == "const" else None,  # constants
+        lambda g, a: -(a.args[0].sin()) if a.op == "neg" else None,  # sin(-a) = -sin a
+    ),
+    "cos": (
+        lambda g, a: Fraction(math.cos(a.value)) if a.op == "const" else None,  # constants
+        lambda g, a: a.args[0].cos() if a.op == "neg" else None,  # cos(-a) = cos a
+    ),
+    "sqrt": (lambda g, a: Fraction(math.sqrt(a.value)) if a.op == "const" else None,),  # constants
+    "sign": (
+        lambda g, a: Fraction((a.value > 0) - (a.value < 0)) if a.op == "const" else None,  # constants
+        lambda g, a: -(a.args[0].sign()) if a.op == "neg" else None,  # odd
+    ),
+}

@@ -1,0 +1,120 @@
+"""Program: a graph with named inputs and outputs, ready to be counted, evaluated or compiled."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from armdyn.algebra.operations import Operations
+from armdyn.graph.node import Graph, Node
+
+
+@dataclass(frozen=True)
+class Port:
+    """A named array of nodes, flattened in C order."""
+
+    name: str
+    shape: tuple[int, ...]
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """Outputs as functions of inputs."""
+
+    name: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    @cached_property
+    def order(self) -> tuple[Node, ...]:
+        """Every node the outputs need, arguments before their users."""
+        seen: dict[int, Node] = {}
+        stack = [node for port in self.outputs for node in port.nodes]
+        while stack:
+            node = stack.pop()
+            if node.serial not in seen:
+                seen[node.serial] = node
+                stack.extend(node.args)
+        return tuple(seen[serial] for serial in sorted(seen))
+
+    @cached_property
+    def operations(self) -> Operations:
+        """Operations as compiled: signs are free, a subtraction is an addition."""
+        ops = Counter(node.op for node in self.order)
+        return Operations(
+            mul=ops["mul"], add=ops["add"] + ops["sub"], div=ops["div"] + ops["sqrt"], trig=ops["sin"] + ops["cos"]
+        )
+
+
+def trace(
+    name: str,
+    function: Callable[..., Any],
+    inputs: Mapping[str, tuple[int, ...]],
+    outputs: Sequence[tuple[str, tuple[int, ...]]],
+) -> Program:
+    """Run `function` on symbols, one nested list of nodes an input, and keep what it did.
+
+    The function returns one nested list (or scalar) an output, or a tuple of them where there are several.
+    """
+    graph = Graph()
+    ports, arguments = [], []
+    for port, shape in inputs.items():
+        nodes = tuple(graph.input(f"{port}{k}") for k in range(math.prod(shape)))
+        ports.append(Port(port, shape, nodes))
+        arguments.append(_nest(list(nodes), shape))
+    results = function(*arguments)
+    if len(outputs) == 1:
+        results = (results,)
+    filled = []
+    for (port, shape), result in zip(outputs, results, strict=True):
+        flat = [x if isinstance(x, Node) else graph.const(x) for x in _flatten(result)]
+        if len(flat) != math.prod(shape):
+            raise ValueError(f"{name}: output {port} has {len(flat)} entries, expected shape {shape}")
+        filled.append(Port(port, shape, tuple(flat)))
+    return Program(name, tuple(ports), tuple(filled))
+
+
+def _nest(flat: list[Any], shape: tuple[int, ...]) -> Any:
+    if not shape:
+        return flat[0]
+    if len(shape) == 1:
+        return flat
+    step = len(flat) // shape[0] if shape[0] else 0
+    return [_nest(flat[k * step : (k + 1) * step], shape[1:]) for k in range(shape[0])]
+
+
+def _flatten(x: Any) -> list[Any]:
+    if isinstance(x, list | tuple):
+        return [leaf for item in x for leaf in _flatten(item)]
+    return [x]
+
+
+EVALUATE: dict[str, Callable[..., Any]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": lambda a, b: a / b,
+    "neg": lambda a: -a,
+    "sin": math.sin,
+    "cos": math.cos,
+    "sqrt": math.sqrt,
+    "sign": lambda a: math.copysign(1.0, a) if a else a,
+}
+
+
+def evaluate(program: Program, *values: Sequence[float]) -> list[list[float]]:
+    """The outputs for flat input values, one node at a time: the reference every backend is held to."""
+    at: dict[int, Any] = {}
+    for port, flat in zip(program.inputs, values, strict=True):
+        at.update((node.serial, x) for node, x in zip(port.nodes, flat, strict=True))
+    for node in program.order:
+        if node.op == "const":
+            at[node.serial] = float(node.value)
+        elif node.op != "input":
+            at[node.serial] = EVALUATE[node.op](*(at[a.serial] for a in node.args))
+    return [[at[node.serial] for node in port.nodes] for port in program.outputs]
