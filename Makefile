@@ -1,0 +1,49 @@
+# Every target makes .venv by itself when it is missing or older than pyproject.toml.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help demo test lint bench docs clean
+
+help:
+	@echo "make demo   install into .venv, report on a built-in arm (out/puma560.html)"
+	@echo "make test   run the tests"
+	@echo "make lint   ruff, mypy --strict, import contracts"
+	@echo "make bench  measure speed beside Pinocchio, MuJoCo and a memory copy"
+	@echo "make docs   build the documentation (docs/_build/html/index.html)"
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.core: pyproject.toml | .venv/bin/python
+	@echo "installing armdyn into .venv (a minute or two, once)"
+	$(PIP) -e .
+	@touch $@
+
+.venv/.dev: pyproject.toml | .venv/bin/python
+	@echo "installing armdyn and its development tools into .venv (a few minutes, once)"
+	$(PIP) -e ".[dev]"
+	@touch $@ .venv/.core
+
+demo: .venv/.core
+	@mkdir -p out
+	$(BIN)/armdyn report puma560 -o out/puma560.html
+
+test: .venv/.dev
+	$(BIN)/python -m pytest -n auto
+
+lint: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/.dev
+	$(BIN)/python benchmarks/bench_kernels.py
+
+docs: .venv/.dev
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+clean:
+	rm -rf .venv out docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
