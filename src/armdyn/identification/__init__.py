@@ -1,0 +1,1 @@
+"""From a robot's log to parameters: logs, signals, estimators, excitation."""

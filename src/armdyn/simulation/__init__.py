@@ -1,0 +1,1 @@
+"""Simulation: integrators, torques, trajectories to follow."""
