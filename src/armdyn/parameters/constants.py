@@ -1,0 +1,94 @@
+"""Inertia constants of composite bodies: what of a composite body's inertia no motion changes.
+
+Source: Lin & Fang 1999, App. C, eqs. (C1)-(C3); Lin 1994, eqs. (21), (23), (25).
+
+Idea: the first moment and the inertia of composite body i (links i to n) about the origin of frame
+i are each a constant and a varying part, ĉᵢ = kᵢ + lᵢ and Ĵᵢ = Uᵢ + Vᵢ. Of what composite body i+1
+hands over, the part that a turn of joint i+1 does not change stays in k and U.
+
+Symbols (paper | code): m̂ᵢ | mass, kᵢ | k, Uᵢ | U, ⁱ⁺¹ᵢs | s, ⁱ⁺¹ᵢR_b | axis, b_{i+1} | b.
+
+The two papers differ in (U)₃₃: a turn about z leaves diag(U₂₂, U₂₂, U₃₃) alone, and Lin 1994
+carries all of it into the next U, while Lin & Fang 1999 leave (U)₃₃ to the varying part V. Either
+set of minimal combinations follows from the other by a unit triangular matrix (Lin 1994, Corollary
+6); Lin & Fang's is the default, because their algorithms run on it. Where γ is not 0 the constant
+turn Rx(β)Ry(γ) stands for Rx(β).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from armdyn.algebra import JointRotation, Scalar, Sym3, Vec3, X, Z
+from armdyn.chain import Chain, Joint, Link
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """m̂, k and U of one composite body."""
+
+    mass: Scalar
+    k: Vec3
+    U: Sym3
+
+
+def inertia_constants(chain: Chain) -> tuple[Constants, ...]:
+    """m̂ᵢ, kᵢ, Uᵢ of every composite body, base to tip (Lin & Fang 1999, App. C).
+
+    Exact for exact chains, and linear in the links' ten parameters, which may be of any scalar type.
+    """
+    return _inwards(chain, lambda U: (U.yy, 0))
+
+
+def inertia_constants_1994(chain: Chain) -> tuple[Constants, ...]:
+    """The same with (U)₃₃ carried inwards too (Lin 1994, eq. 23)."""
+    return _inwards(chain, lambda U: (U.yy, U.zz))
+
+
+def _inwards(chain: Chain, kept: Callable[[Sym3], tuple[Scalar, Scalar]]) -> tuple[Constants, ...]:
+    """Tip to base; `kept` gives (a, c): diag(a, a, c) is what a turn of a joint leaves to U."""
+    last = chain.links[-1]
+    found = [Constants(last.mass, last.moment, last.inertia)]
+    for link, joint in zip(chain.links[-2::-1], chain.joints[:0:-1], strict=True):
+        found.append(_past_revolute(link, joint, found[-1], kept) if joint.revolute else _past(link, joint, found[-1]))
+    return tuple(found[::-1])
+
+
+def _past_revolute(
+    link: Link, joint: Joint, outer: Constants, kept: Callable[[Sym3], tuple[Scalar, Scalar]]
+) -> Constants:
+    m, k_z = outer.mass, outer.k.z
+    tilt = JointRotation(joint.beta, joint.gamma, 1, 0)
+    axis = tilt @ Z
+    s = joint.b * X + joint.d * axis
+    a, c = kept(outer.U)
+    U = (
+        link.inertia
+        + a * tilt.similarity(Sym3(1, 0, 1, 0, 0, 0))
+        + c * tilt.similarity(Sym3(0, 0, 0, 0, 0, 1))
+        + m * Sym3.steiner(s, s)
+        + k_z * coupling(s, axis)
+    )  # eq. (C2)
+    return Constants(link.mass + m, link.moment + m * s + k_z * axis, U)  # eq. (C1)
+
+
+def _past(link: Link, joint: Joint, outer: Constants) -> Constants:
+    m = outer.mass
+    R = JointRotation(joint.beta, joint.gamma, joint.theta.cos, joint.theta.sin)
+    b, k = joint.b * X, R @ outer.k
+    U = link.inertia + R.similarity(outer.U) + m * Sym3.steiner(b, b) + coupling(b, k)  # eq. (C3)
+    return Constants(link.mass + m, link.moment + m * b + k, U)  # eq. (C1)
+
+
+def coupling(a: Vec3, b: Vec3) -> Sym3:
+    """-[a×][b×] - [b×][a×]: what moving a body with first moment b by a adds to its inertia."""
+    xx, yy, zz = a.x * b.x, a.y * b.y, a.z * b.z
+    return Sym3(
+        2 * (yy + zz),
+        -(a.x * b.y + a.y * b.x),
+        2 * (xx + zz),
+        -(a.x * b.z + a.z * b.x),
+        -(a.y * b.z + a.z * b.y),
+        2 * (xx + yy),
+    )
