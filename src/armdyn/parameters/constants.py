@@ -61,24 +61,24 @@ def _past_revolute(
     m, k_z = outer.mass, outer.k.z
     tilt = JointRotation(joint.beta, joint.gamma, 1, 0)
     axis = tilt @ Z
-    s = joint.b * X + joint.d * axis
+    s = X * joint.b + axis * joint.d
     a, c = kept(outer.U)
     U = (
         link.inertia
-        + a * tilt.similarity(Sym3(1, 0, 1, 0, 0, 0))
-        + c * tilt.similarity(Sym3(0, 0, 0, 0, 0, 1))
-        + m * Sym3.steiner(s, s)
-        + k_z * coupling(s, axis)
+        + tilt.similarity(Sym3(1, 0, 1, 0, 0, 0)) * a
+        + tilt.similarity(Sym3(0, 0, 0, 0, 0, 1)) * c
+        + Sym3.steiner(s, s) * m
+        + coupling(s, axis) * k_z
     )  # eq. (C2)
-    return Constants(link.mass + m, link.moment + m * s + k_z * axis, U)  # eq. (C1)
+    return Constants(link.mass + m, link.moment + s * m + axis * k_z, U)  # eq. (C1)
 
 
 def _past(link: Link, joint: Joint, outer: Constants) -> Constants:
     m = outer.mass
     R = JointRotation(joint.beta, joint.gamma, joint.theta.cos, joint.theta.sin)
-    b, k = joint.b * X, R @ outer.k
-    U = link.inertia + R.similarity(outer.U) + m * Sym3.steiner(b, b) + coupling(b, k)  # eq. (C3)
-    return Constants(link.mass + m, link.moment + m * b + k, U)  # eq. (C1)
+    b, k = X * joint.b, R @ outer.k
+    U = link.inertia + R.similarity(outer.U) + Sym3.steiner(b, b) * m + coupling(b, k)  # eq. (C3)
+    return Constants(link.mass + m, link.moment + b * m + k, U)  # eq. (C1)
 
 
 def coupling(a: Vec3, b: Vec3) -> Sym3:
