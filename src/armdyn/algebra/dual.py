@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from armdyn.algebra import scalar
+from armdyn.algebra.vec3 import Vec3
 
 
 class Dual:
@@ -45,11 +46,13 @@ class Dual:
     def __rsub__(self, other: Any) -> Dual:
         return (-self) + other
 
-    def __mul__(self, other: Any) -> Dual:
+    def __mul__(self, other: Any) -> Any:
         if isinstance(other, Dual):
             a, b = self.value, other.value
             slopes = tuple(x * b + a * y for x, y in zip(self.slopes, other.slopes, strict=True))
             return Dual(a * b, slopes)
+        if isinstance(other, Vec3):
+            return NotImplemented  # a vector knows how to multiply itself
         return Dual(self.value * other, tuple(s * other for s in self.slopes))
 
     __rmul__ = __mul__

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from fractions import Fraction
 from typing import Any
 
 from armdyn.algebra.operations import Operations
@@ -123,6 +124,8 @@ class Tally:
         if isinstance(other, Tally):
             _count("mul")
             return Tally(self.value * other.value)
+        if not isinstance(other, int | float | Fraction):
+            return NotImplemented  # a vector knows how to multiply itself
         if other == 0:
             return 0
         if other == 1:

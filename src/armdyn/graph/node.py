@@ -14,6 +14,7 @@ from typing import Any
 from armdyn.graph.fold import FOLDS
 
 COMMUTATIVE = frozenset({"add", "mul"})
+NUMBERS = (int, float, Fraction)
 
 
 class Node:
@@ -48,6 +49,8 @@ class Node:
         return self.graph.make("sub", other, self)
 
     def __mul__(self, other: Any) -> Any:
+        if not isinstance(other, (Node, *NUMBERS)):
+            return NotImplemented  # a vector knows how to multiply itself
         return self.graph.make("mul", self, other)
 
     def __rmul__(self, other: Any) -> Any:

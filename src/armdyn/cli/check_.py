@@ -1,0 +1,28 @@
+"""`armdyn check ARM`: what is physically odd about an arm."""
+
+from __future__ import annotations
+
+import typer
+
+from armdyn.cli.common import ArmName, AsJson, console, load, print_json
+
+EXAMPLE = "Example: armdyn check my_robot.urdf"
+
+
+def command(
+    arm: ArmName,
+    strict: bool = typer.Option(False, "--strict", help="Exit with code 3 when something odd is found."),
+    as_json: AsJson = False,
+) -> None:
+    """Check an arm link by link: masses, inertias, limits, angles, nearly parallel axes."""
+    findings = [str(finding) for finding in load(arm).check()]
+    if as_json:
+        print_json(findings)
+    else:
+        out = console()
+        for finding in findings:
+            out.print(f"[yellow]odd:[/] {finding}")
+        if not findings:
+            out.print("[green]nothing odd found[/]")
+    if strict and findings:
+        raise typer.Exit(3)

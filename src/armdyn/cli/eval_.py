@@ -1,0 +1,45 @@
+"""`armdyn eval ARM QUANTITY`: numbers at one configuration."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from armdyn.cli.common import ArmName, AsJson, console, load, print_json, vector
+
+EXAMPLE = "Example: armdyn eval puma560 inertia_matrix --q 0,-pi/4,0,0,0.5,0"
+
+
+def command(
+    arm: ArmName,
+    quantity: Annotated[str, typer.Argument(metavar="QUANTITY", help="inertia_matrix, bias, inverse_dynamics, pose, …")],
+    q: Annotated[str, typer.Option(help="Joint positions, rad or m: 0,0.1,pi/2,…")] = "",
+    qd: Annotated[str, typer.Option(help="Joint velocities.")] = "",
+    qdd: Annotated[str, typer.Option(help="Joint accelerations.")] = "",
+    tau: Annotated[str, typer.Option(help="Joint forces, N m or N.")] = "",
+    method: Annotated[str, typer.Option(help="The formulation; see `armdyn cost ARM`.")] = "auto",
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Evaluate a quantity at one configuration; what is not given is zero."""
+    import numpy as np
+
+    loaded = load(arm)
+    kernel = loaded.kernel(quantity, method=method)
+    given = {"q": q, "qd": qd, "qdd": qdd, "tau": tau}
+    inputs = [
+        vector(given[port.name], port.name) if given.get(port.name) else np.zeros(port.shape)
+        for port in kernel.program.inputs
+    ]
+    result = kernel(*inputs)
+    results = result if isinstance(result, tuple) else (result,)
+    named = {port.name: np.asarray(value) for port, value in zip(kernel.program.outputs, results, strict=True)}
+    if as_json:
+        print_json({"arm": loaded.name, "quantity": quantity, "method": kernel.method, **named})
+        return
+    out = console()
+    out.print(f"[bold]{quantity}[/] of {loaded.name} by {kernel.method}")
+    with np.printoptions(precision=6, suppress=True, linewidth=140):
+        for name, value in named.items():
+            out.print(f"{name} =", highlight=False)
+            out.print(str(value), highlight=False, markup=False)

@@ -1,0 +1,32 @@
+"""`armdyn list`: the arms of the catalogue."""
+
+from __future__ import annotations
+
+from armdyn.cli.common import AsJson, console, load, print_json, table
+
+EXAMPLE = "Example: armdyn list"
+
+
+def command(as_json: AsJson = False) -> None:
+    """List the arms of the catalogue, with joints, mass and source."""
+    import armdyn
+
+    rows = []
+    for name in armdyn.catalogue():
+        arm = load(name)
+        kinds = "".join("R" if joint.revolute else "P" for joint in arm.joints)
+        mass = sum(float(link.mass) for link in arm.links)
+        rows.append({"name": name, "joints": kinds, "mass_kg": round(mass, 4), "source": arm.source})
+    if as_json:
+        print_json(rows)
+        return
+    out = table("Catalogue", ["name", "joints", "mass [kg]", "source"], [])
+    out.columns[3].justify = "left"
+    for row in rows:
+        out.add_row(str(row["name"]), str(row["joints"]), f"{row['mass_kg']:.3f}", _short(str(row["source"])))
+    console().print(out)
+
+
+def _short(text: str, width: int = 90) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= width else text[: width - 1] + "…"

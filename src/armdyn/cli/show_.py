@@ -1,0 +1,89 @@
+"""`armdyn show ARM`: a card of the arm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from armdyn.cli.common import ArmName, AsJson, console, load, print_json, table
+
+EXAMPLE = "Example: armdyn show puma560"
+
+
+def command(arm: ArmName, as_json: AsJson = False) -> None:
+    """Show an arm: joints, links, units, limits, what is odd, where its numbers come from."""
+    data = card(load(arm))
+    if as_json:
+        print_json(data)
+        return
+    out = console()
+    out.print(f"[bold]{data['name']}[/]  {data['n']} joints ({data['kinds']}), {data['mass_kg']:.3f} kg")
+    out.print(f"gravity {data['gravity']} m/s²")
+    if data["source"]:
+        out.print(f"source: {data['source']}", style="dim", highlight=False, markup=False)
+    out.print(
+        table(
+            "Joints (frame i in frame i-1: b along x, β about x, d along z, θ about z)",
+            ["joint", "kind", "b [m]", "β [rad]", "d [m]", "θ [rad]", "lower", "upper", "rotor [kg m²]", "viscous", "Coulomb"],
+            [
+                [j["name"], j["kind"], j["b"], j["beta"], j["d"], j["theta"], j["lower"], j["upper"],
+                 j["rotor_inertia"], j["viscous"], j["coulomb"]]
+                for j in data["joints"]
+            ],
+            left=2,
+        )
+    )  # fmt: skip
+    out.print(
+        table(
+            "Links (centre of mass in the link's frame; inertia about it)",
+            ["link", "mass [kg]", "cx [m]", "cy [m]", "cz [m]", "Ixx [kg m²]", "Iyy", "Izz", "Ixy", "Ixz", "Iyz"],
+            [[k + 1, link["mass"], *link["com"], *link["inertia"]] for k, link in enumerate(data["links"])],
+        )
+    )
+    for finding in data["checks"]:
+        out.print(f"[yellow]odd:[/] {finding}")
+    if not data["checks"]:
+        out.print("[green]nothing odd found[/]")
+
+
+def card(arm: Any) -> dict[str, Any]:
+    """Everything `show` prints, as plain data."""
+    joints = [
+        {
+            "name": j.name,
+            "kind": j.kind,
+            "b": float(j.b),
+            "beta": j.beta.radians,
+            "gamma": j.gamma.radians,
+            "d": float(j.d),
+            "theta": j.theta.radians,
+            "lower": j.limit.lower,
+            "upper": j.limit.upper,
+            "velocity": j.limit.velocity,
+            "effort": j.limit.effort,
+            "rotor_inertia": float(j.rotor_inertia),
+            "viscous": float(j.viscous),
+            "coulomb": float(j.coulomb),
+        }
+        for j in arm.joints
+    ]
+    links = []
+    for link in arm.links:
+        I = link.inertia_about_com  # noqa: E741
+        links.append(
+            {
+                "mass": float(link.mass),
+                "com": [float(x) for x in link.com],
+                "inertia": [float(x) for x in (I.xx, I.yy, I.zz, I.xy, I.xz, I.yz)],
+            }
+        )
+    return {
+        "name": arm.name,
+        "n": arm.n,
+        "kinds": "".join("R" if j.revolute else "P" for j in arm.joints),
+        "mass_kg": sum(link["mass"] for link in links),
+        "gravity": list(arm.gravity),
+        "source": " ".join(arm.source.split()),
+        "joints": joints,
+        "links": links,
+        "checks": [str(finding) for finding in arm.check()],
+    }
