@@ -1,0 +1,282 @@
+"""Programs as C99 for controllers: one header, one source, a test program with vectors, a Makefile.
+
+No allocation, no recursion, no loop, no dependency but libm; the stack is bounded by the temporaries
+written out. The files compile as C++ too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from armdyn.backends.text import Language, write
+from armdyn.graph import Port, Program
+
+DTYPES = ("double", "float")
+_KEYWORDS = frozenset(
+    [
+        "auto",
+        "break",
+        "case",
+        "char",
+        "const",
+        "continue",
+        "default",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "extern",
+        "float",
+        "for",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "register",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "typedef",
+        "union",
+        "unsigned",
+        "void",
+        "volatile",
+        "while",
+        "class",
+        "new",
+        "delete",
+        "this",
+        "template",
+        "namespace",
+        "public",
+        "private",
+        "protected",
+        "virtual",
+        "try",
+        "catch",
+        "throw",
+        "bool",
+        "true",
+        "false",
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Function:
+    """One quantity to write: its program, what its comment says, and vectors for the test program."""
+
+    program: Program
+    comment: str
+    inputs: tuple[Any, ...]  # arrays (vectors, *shape), one a port
+    outputs: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Package:
+    """Everything that goes into the files of one arm."""
+
+    name: str
+    comment: str
+    functions: Mapping[str, Function]
+    constants: Mapping[str, int]  # N and the like, as macros
+    parameters: Sequence[tuple[str, float]] = ()  # run-time parameters: name and present value
+    dtype: str = "double"
+
+
+def identifier(name: str) -> str:
+    """A C identifier made from any name."""
+    word = re.sub(r"\W", "_", name, flags=re.ASCII) or "arm"
+    return f"arm_{word}" if word[0].isdigit() or word in _KEYWORDS else word
+
+
+def files(package: Package) -> dict[str, str]:
+    """File name -> text."""
+    name = identifier(package.name)
+    return {
+        f"{name}.h": _header(name, package),
+        f"{name}.c": _source(name, package),
+        f"test_{name}.c": _test(name, package),
+        "Makefile": _makefile(name),
+    }
+
+
+def _language(dtype: str) -> Language:
+    f = "f" if dtype == "float" else ""
+    zero, one = f"0.0{f}", f"1.0{f}"
+    return Language(
+        constant=lambda x: literal(x, dtype),
+        entry=lambda port, k: f"{port}[{k}]",
+        functions={
+            "sin": f"sin{f}({{}})",
+            "cos": f"cos{f}({{}})",
+            "sqrt": f"sqrt{f}({{}})",
+            "sign": f"(({{}}) > {zero} ? {one} : ({{}}) < {zero} ? -{one} : ({{}}))",
+        },
+    )
+
+
+def literal(x: float, dtype: str) -> str:
+    """A constant in C: the shortest decimal that reads back as the same number."""
+    if dtype == "double":
+        return repr(float(x))
+    text = repr(float(str(np.float32(x))))
+    return f"{text}f"
+
+
+def _signature(name: str, quantity: str, program: Program, dtype: str) -> str:
+    inputs = [f"const {dtype} *{port.name}" for port in program.inputs]
+    outputs = [f"{dtype} *{_out(port, program)}" for port in program.outputs]
+    return f"void {name}_{quantity}({', '.join(inputs + outputs)})"
+
+
+def _out(port: Port, program: Program) -> str:
+    """The output's name, kept apart from an input's (T is a pose and an energy, tau both in and out)."""
+    taken = {p.name for p in program.inputs}
+    return f"{port.name}_out" if port.name in taken else port.name
+
+
+def _doc(function: Function) -> str:
+    program = function.program
+    ops = program.operations
+    ports = [(port, "in ", port.name) for port in program.inputs]
+    ports += [(port, "out", _out(port, program)) for port in program.outputs]
+    lines = [f" * {line}" for line in function.comment.splitlines()]
+    lines.append(
+        f" * {ops.mul} multiplications, {ops.add} additions, {ops.div} divisions, {ops.trig} sines and cosines."
+    )
+    for port, way, label in ports:
+        shape = "".join(f"[{size}]" for size in port.shape) or " (one number)"
+        lines.append(f" *   {way} {label}{shape}{', row by row' if len(port.shape) > 1 else ''}")
+    return "/*\n" + "\n".join(lines) + "\n */"
+
+
+def _header(name: str, package: Package) -> str:
+    guard = f"{name.upper()}_H"
+    lines = [_banner(package.comment), f"#ifndef {guard}", f"#define {guard}", ""]
+    lines += [f"#define {name.upper()}_{key} {value}" for key, value in package.constants.items()]
+    lines += ["", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
+    if package.parameters:
+        lines += [
+            "/* The minimal parameters of the arm as its file has them: pass these, or your own, as `parameters`. */",
+            f"extern const {package.dtype} {name}_parameters[{len(package.parameters)}];",
+            "",
+        ]
+    for quantity, function in package.functions.items():
+        lines += [_doc(function), _signature(name, quantity, function.program, package.dtype) + ";", ""]
+    lines += ["#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
+    return "\n".join(lines)
+
+
+def _banner(comment: str) -> str:
+    body = "\n".join(f" * {line}".rstrip() for line in comment.splitlines())
+    return f"/*\n{body}\n */"
+
+
+def _source(name: str, package: Package) -> str:
+    lines = [_banner(package.comment), f'#include "{name}.h"', "", "#include <math.h>", ""]
+    if package.parameters:
+        lines.append(f"const {package.dtype} {name}_parameters[{len(package.parameters)}] = {{")
+        lines += [f"    {literal(value, package.dtype)}, /* {label} */" for label, value in package.parameters]
+        lines += ["};", ""]
+    for quantity, function in package.functions.items():
+        lines += [*_body(name, quantity, function.program, package.dtype), ""]
+    return "\n".join(lines)
+
+
+def _body(name: str, quantity: str, program: Program, dtype: str) -> list[str]:
+    text = write(program, _language(dtype))
+    live = {node.serial for node in program.order}
+    lines = [_signature(name, quantity, program, dtype), "{"]
+    lines += [f"    const {dtype} {label} = {expression};" for label, expression in text.assignments]
+    lines += [f"    (void){p.name};" for p in program.inputs if not any(node.serial in live for node in p.nodes)]
+    for port, entries in zip(program.outputs, text.outputs, strict=True):
+        lines += [f"    {_out(port, program)}[{k}] = {entry};" for k, entry in enumerate(entries)]
+    return [*lines, "}"]
+
+
+def _array(label: str, values: Any, dtype: str) -> list[str]:
+    flat = [literal(float(x), dtype) for x in np.asarray(values, dtype=float).ravel()]
+    rows = [", ".join(flat[k : k + 6]) for k in range(0, len(flat), 6)]
+    return [f"static const {dtype} {label}[] = {{", *(f"    {row}," for row in rows), "};"]
+
+
+def _test(name: str, package: Package) -> str:
+    dtype = package.dtype
+    tolerance = "1e-10" if dtype == "double" else "1e-3f"
+    fabs = "fabs" if dtype == "double" else "fabsf"
+    one = literal(1.0, dtype)
+    lines = [
+        _banner(f"Checks {name}.c against vectors evaluated when it was written.\nBuild and run: make test"),
+        f'#include "{name}.h"',
+        "",
+        "#include <math.h>",
+        "#include <stdio.h>",
+        "",
+        f"static int differs(const {dtype} *got, const {dtype} *expected, int size)",
+        "{",
+        f"    {dtype} scale = {one};",
+        "    int k;",
+        f"    for (k = 0; k < size; ++k) if ({fabs}(expected[k]) > scale) scale = {fabs}(expected[k]);",
+        "    for (k = 0; k < size; ++k)",
+        f"        if (!({fabs}(got[k] - expected[k]) <= {literal(float(tolerance.rstrip('f')), dtype)} * scale)) return 1;",
+        "    return 0;",
+        "}",
+        "",
+    ]
+    calls: list[str] = []
+    for quantity, function in package.functions.items():
+        lines += _vectors(quantity, function, dtype)
+        calls += _calls(name, quantity, function, dtype)
+    lines += ["", "int main(void)", "{", "    int k, failed = 0, passed = 0;", *calls]
+    lines += ['    printf("%d passed, %d failed\\n", passed, failed);', "    return failed != 0;", "}", ""]
+    return "\n".join(lines)
+
+
+def _vectors(quantity: str, function: Function, dtype: str) -> list[str]:
+    lines = []
+    for port, values in zip(function.program.inputs, function.inputs, strict=True):
+        lines += _array(f"{quantity}_{port.name}", values, dtype)
+    for port, values in zip(function.program.outputs, function.outputs, strict=True):
+        lines += _array(f"{quantity}_expected_{port.name}", values, dtype)
+    return lines
+
+
+def _calls(name: str, quantity: str, function: Function, dtype: str) -> list[str]:
+    program = function.program
+    sizes = [(port, len(port.nodes)) for port in program.inputs]
+    outs = [(port, len(port.nodes)) for port in program.outputs]
+    arguments = [f"{quantity}_{port.name} + k * {size}" for port, size in sizes]
+    arguments += [f"got_{port.name}" for port, _ in outs]
+    checks = " || ".join(
+        f"differs(got_{port.name}, {quantity}_expected_{port.name} + k * {size}, {size})" for port, size in outs
+    )
+    count = len(np.asarray(function.outputs[0]))
+    return [
+        f"    for (k = 0; k < {count}; ++k) {{",
+        *(f"        {dtype} got_{port.name}[{size}];" for port, size in outs),
+        f"        {name}_{quantity}({', '.join(arguments)});",
+        f'        if ({checks}) {{ ++failed; printf("{quantity}: vector %d differs\\n", k); }} else ++passed;',
+        "    }",
+    ]
+
+
+def _makefile(name: str) -> str:
+    return (
+        "CFLAGS ?= -std=c99 -O2 -Wall -Wextra -Wpedantic\n\n"
+        f"test: test_{name}\n\t./test_{name}\n\n"
+        f"test_{name}: test_{name}.c {name}.c {name}.h\n"
+        f"\t$(CC) $(CFLAGS) -o $@ test_{name}.c {name}.c -lm\n\n"
+        f"clean:\n\trm -f test_{name}\n\n.PHONY: test clean\n"
+    )
