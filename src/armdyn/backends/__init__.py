@@ -1,1 +1,1 @@
-""""""
+"""From graphs to code: LLVM machine code, C99, NumPy text."""

@@ -17,60 +17,6 @@ from armdyn.backends.text import Language, write
 from armdyn.graph import Port, Program
 
 DTYPES = ("double", "float")
-_KEYWORDS = frozenset(
-    [
-        "auto",
-        "break",
-        "case",
-        "char",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "float",
-        "for",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "typedef",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "while",
-        "class",
-        "new",
-        "delete",
-        "this",
-        "template",
-        "namespace",
-        "public",
-        "private",
-        "protected",
-        "virtual",
-        "try",
-        "catch",
-        "throw",
-        "bool",
-        "true",
-        "false",
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -96,9 +42,9 @@ class Package:
 
 
 def identifier(name: str) -> str:
-    """A C identifier made from any name."""
+    """The start of a C identifier, made from any name."""
     word = re.sub(r"\W", "_", name, flags=re.ASCII) or "arm"
-    return f"arm_{word}" if word[0].isdigit() or word in _KEYWORDS else word
+    return f"arm_{word}" if word[0].isdigit() else word
 
 
 def files(package: Package) -> dict[str, str]:
@@ -214,7 +160,7 @@ def _array(label: str, values: Any, dtype: str) -> list[str]:
 
 def _test(name: str, package: Package) -> str:
     dtype = package.dtype
-    tolerance = "1e-10" if dtype == "double" else "1e-3f"
+    tolerance = literal(1e-10 if dtype == "double" else 1e-3, dtype)
     fabs = "fabs" if dtype == "double" else "fabsf"
     one = literal(1.0, dtype)
     lines = [
@@ -230,7 +176,7 @@ def _test(name: str, package: Package) -> str:
         "    int k;",
         f"    for (k = 0; k < size; ++k) if ({fabs}(expected[k]) > scale) scale = {fabs}(expected[k]);",
         "    for (k = 0; k < size; ++k)",
-        f"        if (!({fabs}(got[k] - expected[k]) <= {literal(float(tolerance.rstrip('f')), dtype)} * scale)) return 1;",
+        f"        if (!({fabs}(got[k] - expected[k]) <= {tolerance} * scale)) return 1;",
         "    return 0;",
         "}",
         "",

@@ -19,7 +19,7 @@ def command(
     base: Annotated[str | None, typer.Option(help="URDF: name of the base link.")] = None,
     tip: Annotated[str | None, typer.Option(help="URDF: name of the tip link.")] = None,
     lock: Annotated[list[str] | None, typer.Option(help="URDF: freeze a joint, NAME=VALUE; repeatable.")] = None,
-    snap: Annotated[float, typer.Option(help="Angles this close to a right angle are right (rad); 0: as written.")] = 1e-5,
+    snap: Annotated[float, typer.Option(help="Angles this close to right are right, rad; 0: as written.")] = 1e-5,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """Convert an arm between files; the suffix of OUT decides the format."""

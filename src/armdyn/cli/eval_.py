@@ -13,7 +13,7 @@ EXAMPLE = "Example: armdyn eval puma560 inertia_matrix --q 0,-pi/4,0,0,0.5,0"
 
 def command(
     arm: ArmName,
-    quantity: Annotated[str, typer.Argument(metavar="QUANTITY", help="inertia_matrix, bias, inverse_dynamics, pose, …")],
+    quantity: Annotated[str, typer.Argument(metavar="QUANTITY", help="inertia_matrix, bias, pose, …")],
     q: Annotated[str, typer.Option(help="Joint positions, rad or m: 0,0.1,pi/2,…")] = "",
     qd: Annotated[str, typer.Option(help="Joint velocities.")] = "",
     qdd: Annotated[str, typer.Option(help="Joint accelerations.")] = "",

@@ -23,7 +23,7 @@ def command(arm: ArmName, as_json: AsJson = False) -> None:
     out.print(
         table(
             "Joints (frame i in frame i-1: b along x, β about x, d along z, θ about z)",
-            ["joint", "kind", "b [m]", "β [rad]", "d [m]", "θ [rad]", "lower", "upper", "rotor [kg m²]", "viscous", "Coulomb"],
+            ["joint", "kind", "b [m]", "β [rad]", "d [m]", "θ [rad]", "lower", "upper", "rotor", "viscous", "Coulomb"],
             [
                 [j["name"], j["kind"], j["b"], j["beta"], j["d"], j["theta"], j["lower"], j["upper"],
                  j["rotor_inertia"], j["viscous"], j["coulomb"]]

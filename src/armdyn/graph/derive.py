@@ -33,9 +33,7 @@ def jacobian(program: Program, wrt: Sequence[str]) -> Program:
     if unknown:
         raise ValueError(f"{program.name} has no input {', '.join(unknown)}; available: {', '.join(names)}")
     ports = [port for port in program.inputs if port.name in wrt]
-    candidates = [
-        _assemble(program, ports, columns) for columns in (_forward(program, ports), _backward(program, ports))
-    ]
+    candidates = (_assemble(program, ports, sweep(program, ports)) for sweep in (_forward, _backward))
     return min(candidates, key=lambda candidate: candidate.operations.total)
 
 
