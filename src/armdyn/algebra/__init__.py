@@ -5,7 +5,7 @@ from armdyn.algebra.dual import Dual
 from armdyn.algebra.mat3 import IDENTITY, Mat3, Sym3
 from armdyn.algebra.operations import Operations
 from armdyn.algebra.rotation import JointRotation
-from armdyn.algebra.scalar import Scalar, cos, exact, online, sin
+from armdyn.algebra.scalar import Scalar, cos, exact, online, positive, sign, sin
 from armdyn.algebra.tally import Tally, counting, on_hand
 from armdyn.algebra.vec3 import ZERO, Vec3, X, Y, Z
 
@@ -29,5 +29,7 @@ __all__ = [
     "exact",
     "on_hand",
     "online",
+    "positive",
+    "sign",
     "sin",
 ]

@@ -72,6 +72,14 @@ class Dual:
         """Cosine."""
         return self._chain(scalar.cos(self.value), -scalar.sin(self.value))
 
+    def sign(self) -> Any:
+        """-1, 0 or 1."""
+        return scalar.sign(self.value)
+
+    def positive(self) -> Any:
+        """1 where positive, NaN elsewhere."""
+        return scalar.positive(self.value)
+
     def sin(self) -> Dual:
         """Sine."""
         return self._chain(scalar.sin(self.value), scalar.cos(self.value))

@@ -37,6 +37,18 @@ def sin(x: Scalar) -> Scalar:
     return x.sin() if hasattr(x, "sin") else math.sin(x)
 
 
+def sign(x: Scalar) -> Scalar:
+    """-1, 0 or 1."""
+    return x.sign() if hasattr(x, "sign") else (x > 0) - (x < 0)
+
+
+def positive(x: Scalar) -> Scalar:
+    """1 where `x` is positive, NaN elsewhere: the guard of a quotient that must not exist otherwise."""
+    if hasattr(x, "positive"):
+        return x.positive()
+    return 1 if x > 0 else math.nan
+
+
 def online(x: Scalar) -> Scalar:
     """`x`, to be counted as a number known only at run time.
 

@@ -162,3 +162,7 @@ class Tally:
     def sign(self) -> Tally:
         """-1, 0 or 1; free."""
         return Tally((self.value > 0) - (self.value < 0))
+
+    def positive(self) -> float:
+        """1 where positive, NaN elsewhere; free."""
+        return 1 if self.value > 0 else math.nan

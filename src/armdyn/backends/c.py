@@ -69,6 +69,7 @@ def _language(dtype: str) -> Language:
             "cos": f"cos{f}({{}})",
             "sqrt": f"sqrt{f}({{}})",
             "sign": f"(({{}}) > {zero} ? {one} : ({{}}) < {zero} ? -{one} : ({{}}))",
+            "positive": f"(({{}}) > {zero} ? {one} : ({'float' if f else 'double'})NAN)",
         },
     )
 

@@ -13,7 +13,13 @@ from armdyn.graph import Program
 LANGUAGE = Language(
     constant=repr,
     entry=lambda port, k: f"{port}_{k}",
-    functions={"sin": "np.sin({})", "cos": "np.cos({})", "sqrt": "np.sqrt({})", "sign": "np.sign({})"},
+    functions={
+        "sin": "np.sin({})",
+        "cos": "np.cos({})",
+        "sqrt": "np.sqrt({})",
+        "sign": "np.sign({})",
+        "positive": "np.where({} > 0, 1.0, np.nan)",
+    },
 )
 
 

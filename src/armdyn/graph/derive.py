@@ -23,6 +23,7 @@ PARTIALS: dict[str, Callable[[Node], tuple[Any, ...]]] = {
     "cos": lambda node: (-node.args[0].sin(),),
     "sqrt": lambda node: (1 / (2 * node),),
     "sign": lambda node: (0,),  # everywhere but at 0, where there is none
+    "positive": lambda node: (0,),
 }
 
 

@@ -82,4 +82,5 @@ FOLDS: dict[str, tuple[Rule, ...]] = {
         lambda g, a: Fraction((a.value > 0) - (a.value < 0)) if a.op == "const" else None,  # constants
         lambda g, a: -(a.args[0].sign()) if a.op == "neg" else None,  # odd
     ),
+    "positive": (lambda g, a: Fraction(1) if a.op == "const" and a.value > 0 else None,),  # constants
 }

@@ -18,7 +18,7 @@ NUMBERS = (int, float, Fraction)
 
 
 class Node:
-    """One operation of a graph: `op` in const, input, add, sub, mul, neg, div, sin, cos, sqrt, sign."""
+    """One operation of a graph: `op` in const, input, add, sub, mul, neg, div, sin, cos, sqrt, sign, positive."""
 
     __slots__ = ("args", "graph", "op", "serial", "value")
 
@@ -80,6 +80,10 @@ class Node:
     def sign(self) -> Any:
         """-1, 0 or 1."""
         return self.graph.make("sign", self)
+
+    def positive(self) -> Any:
+        """1 where this is positive, NaN elsewhere."""
+        return self.graph.make("positive", self)
 
 
 class Graph:

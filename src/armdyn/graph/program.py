@@ -104,6 +104,7 @@ EVALUATE: dict[str, Callable[..., Any]] = {
     "cos": math.cos,
     "sqrt": math.sqrt,
     "sign": lambda a: math.copysign(1.0, a) if a else a,
+    "positive": lambda a: 1.0 if a > 0 else math.nan,
 }
 
 

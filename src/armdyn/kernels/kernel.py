@@ -38,6 +38,10 @@ class Column(np.ndarray):
         """-1, 0 or 1."""
         return np.sign(self)
 
+    def positive(self) -> Any:
+        """1 where positive, NaN elsewhere."""
+        return np.where(self > 0, 1.0, np.nan).view(Column)
+
 
 class Kernel:
     """A compiled (or plain) function of configurations."""
