@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from armdyn.arm import Arm
+from armdyn.arm import Arm, load
 from armdyn.chain.samples import generic_chain
 from armdyn.errors import ArmdynError, choose
+from armdyn.files import catalogue
 from armdyn.formulations import QUANTITIES
 
 __version__ = "0.1.0"
-__all__ = ["Arm", "ArmdynError", "generic_arm", "methods"]
+__all__ = ["Arm", "ArmdynError", "catalogue", "generic_arm", "load", "methods"]
 
 
 def generic_arm(kinds: str, seed: int = 0) -> Arm:

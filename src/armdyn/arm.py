@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-from armdyn.algebra import Vec3, exact
+import numpy as np
+
+from armdyn import files
 from armdyn.chain import Chain, Joint, Link
+from armdyn.chain.fingerprint import fingerprint
 from armdyn.chain.snap import SNAP, snapped
+from armdyn.errors import InputError, choose
+from armdyn.files import Description, Frame, arrays, dh, toml
 from armdyn.kernels import Kernel
+
+_NUMBERS = ("b", "β", "d", "θ", "mass", "centre of mass")  # of a joint and its link, as a table shows them
 
 
 class KernelOf:
@@ -29,14 +38,19 @@ class KernelOf:
         return kernel
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Arm:
-    """A robot arm: `given` is the chain as its file has it, `chain` the snapped one that is computed with."""
+    """A robot arm: `given` is the chain as its file has it, `chain` the snapped one that is computed with.
+
+    Arms are values: nothing changes one, ``with_...`` gives another. They compare by their numbers, hash
+    alike in every process, and pickle without their kernels.
+    """
 
     name: str
     given: Chain
     snap: float = SNAP
     source: str = ""
+    frames: tuple[Frame, ...] = ()
 
     @cached_property
     def chain(self) -> Chain:
@@ -64,11 +78,82 @@ class Arm:
         x, y, z = self.chain.gravity
         return float(x), float(y), float(z)
 
+    @property
+    def mass(self) -> float:
+        """The mass of all links, kg."""
+        return float(sum(link.mass for link in self.links))
+
+    @property
+    def kinds(self) -> str:
+        """The kinds of the joints, base to tip: R for revolute, P for prismatic."""
+        return "".join("R" if joint.revolute else "P" for joint in self.joints)
+
+    @property
+    def limits(self) -> Any:
+        """(n, 2) lower and upper joint limits; ±inf where there is none."""
+        pairs = [(joint.limit.lower, joint.limit.upper) for joint in self.joints]
+        ends = (-np.inf, np.inf)
+        return np.array([[end if x is None else x for x, end in zip(pair, ends, strict=True)] for pair in pairs])
+
+    @property
+    def velocity_limits(self) -> Any:
+        """(n,) largest joint speeds; inf where unknown."""
+        return np.array([np.inf if j.limit.velocity is None else j.limit.velocity for j in self.joints])
+
+    @property
+    def effort_limits(self) -> Any:
+        """(n,) largest joint torques or forces; inf where unknown."""
+        return np.array([np.inf if j.limit.effort is None else j.limit.effort for j in self.joints])
+
+    @property
+    def rotor_inertias(self) -> Any:
+        """(n,) rotor inertias seen at the joints."""
+        return np.array([float(joint.rotor_inertia) for joint in self.joints])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """64 hexadecimal digits: equal for equal arms, in every process."""
+        return fingerprint(self.name, self.given, self.snap, self.frames)
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Arm) and (self.name, self.given, self.snap) == (other.name, other.given, other.snap)
+        if not isinstance(other, Arm):
+            return NotImplemented
+        mine, theirs = ((arm.name, arm.snap, arm.frames, arm.given) for arm in (self, other))
+        return mine == theirs
 
     def __hash__(self) -> int:
-        return hash((self.name, self.given, self.snap))
+        return int(self.fingerprint[:15], 16)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __repr__(self) -> str:
+        return f"<Arm {self.name}: {self.n} joints {self.kinds}, {self.mass:.4g} kg>"
+
+    def __rich__(self) -> Any:
+        from rich.table import Table
+
+        table = Table("joint", "kind", *_NUMBERS, title=repr(self)[1:-1], caption=self.source or None)
+        for row in self._rows():
+            table.add_row(*row)
+        return table
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        head = "".join(f"<th>{name}</th>" for name in ("joint", "kind", *_NUMBERS))
+        rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self._rows())
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        caption = escape(f"{repr(self)[1:-1]}. {self.source}")
+        return f"<table><caption>{caption}</caption><tr>{head}</tr>{body}</table>"
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows = []
+        for joint, link in zip(self.joints, self.links, strict=True):
+            numbers = (joint.b, joint.beta, joint.d, joint.theta, link.mass)
+            com = ", ".join(f"{float(x):.4g}" for x in link.com)
+            rows.append((joint.name, joint.kind, *(f"{float(x):.5g}" for x in numbers), com))
+        return rows
 
     def kernel(self, quantity: str, method: str = "auto", backend: str = "python") -> Kernel:
         """A quantity by a chosen formulation on a chosen backend."""
@@ -76,7 +161,60 @@ class Arm:
 
     def with_gravity(self, gravity: Any) -> Arm:
         """The same arm under another gravity vector (base frame, m/s²); g - a₀ for an accelerating base."""
-        return replace(self, given=replace(self.given, gravity=Vec3(*(exact(float(g)) for g in gravity))))
+        return self._with(gravity=arrays.vector(gravity, "gravity"))
+
+    def with_base(self, xyz: Any = (0, 0, 0), rpy: Any = (0, 0, 0)) -> Arm:
+        """The same arm standing elsewhere: frame 0 at `xyz`, turned by roll, pitch, yaw; gravity stays."""
+        return self._with(base=arrays.placement(xyz, rpy))
+
+    def with_tool(self, xyz: Any = (0, 0, 0), rpy: Any = (0, 0, 0)) -> Arm:
+        """The same arm with its tool frame elsewhere on the last link."""
+        return self._with(tool=arrays.placement(xyz, rpy))
+
+    def with_payload(self, mass: float, com: Any = (0, 0, 0), inertia: Any = None) -> Arm:
+        """The same arm with a body held at the tool, merged into the last link.
+
+        `com` is in the tool's frame, the inertia about it in the tool's axes: a (3, 3) matrix or the six
+        numbers xx, yy, zz, xy, xz, yz; None is a point mass.
+        """
+        load = Link.from_com(arrays.number(mass, "mass"), arrays.vector(com, "com"), arrays.inertia(inertia))
+        tool = self.given.tool
+        return self._with(links=(*self.given.links[:-1], self.given.links[-1] + load.moved(tool.R, tool.p)))
+
+    def with_links(self, links: tuple[Link, ...]) -> Arm:
+        """The same arm with other links (an identified set, say)."""
+        if len(links) != self.n:
+            raise InputError(f"with_links expects {self.n} links, got {len(links)}")
+        return self._with(links=tuple(links))
+
+    def _with(self, **changes: Any) -> Arm:
+        return replace(self, given=replace(self.given, **changes))
+
+    @property
+    def description(self) -> Description:
+        """The pieces of this arm that a file holds, as given."""
+        return Description(self.name, self.given, self.source, self.frames)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write an arm file (.toml) with the numbers as they were given; it reads back as an equal arm."""
+        toml.write(path, self.description)
+
+    def to_standard_dh(self) -> dh.StandardTable:
+        """The arm as a standard Denavit-Hartenberg table; an error where two axes are nearly parallel."""
+        return dh.to_standard(self.chain)
+
+    def at_frame(self, name: str) -> Arm:
+        """The arm up to the link that carries the frame `name` of `arm.frames`, with that frame as its tool.
+
+        It has fewer joints where the frame is not on the last link; it is what ``pose(q, frame=...)`` asks.
+        """
+        found = {frame.name: frame for frame in self.frames}
+        frame = found[choose(f"frame of {self.name}", name, found)]
+        if frame.link == 0:
+            raise InputError(f"frame {name!r} stands on the base of {self.name}; no joint moves it")
+        k, given = frame.link, self.given
+        chain = replace(given, joints=given.joints[:k], links=given.links[:k], tool=frame.placement)
+        return replace(self, given=chain, frames=tuple(f for f in self.frames if f.link <= k))
 
     inertia_matrix = KernelOf("Joint-space inertia matrix H(q): (..., n) -> (..., n, n).")
     bias = KernelOf("Coriolis, centrifugal and gravity forces b(q, qd): (..., n).")
@@ -87,3 +225,22 @@ class Arm:
     link_poses = KernelOf("Poses of the links in the base: (..., n, 4, 4).")
     jacobian = KernelOf("Jacobian of the tool, linear rows first, in base axes: (..., 6, n).")
     jacobian_rate = KernelOf("Time derivative of the Jacobian along qd: (..., 6, n).")
+
+
+def load(
+    arm: str | os.PathLike[str],
+    *,
+    base: str | None = None,
+    tip: str | None = None,
+    lock: Mapping[str, float] | None = None,
+    snap: float = SNAP,
+) -> Arm:
+    """The arm of a catalogue name (`armdyn.catalogue`) or in a .toml, .urdf, .xml or .mjcf file.
+
+    `base`, `tip` and `lock` (joint -> value) cut one chain out of a tree; angles within `snap` of a right
+    angle are taken as right, ``snap=0`` takes every angle as written.
+    """
+    if not 0 <= snap < 0.1:
+        raise InputError(f"snap must be an angle from 0 to 0.1 rad, got {snap!r}")
+    found = files.read(arm, base=base, tip=tip, lock=lock)
+    return Arm(found.name, found.chain, snap, found.source, found.frames)

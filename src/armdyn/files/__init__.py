@@ -1,1 +1,64 @@
-"""Where an arm comes from and goes to."""
+"""Where a chain comes from and goes to: arm files, URDF, MJCF, standard tables and the catalogue.
+
+`read` takes a name or a path and gives a `Description`: the pieces of an arm, as the file has them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+
+from armdyn.errors import FileError, InputError
+from armdyn.files import toml
+from armdyn.files.description import Description, Frame
+
+__all__ = ["Description", "Frame", "catalogue", "read"]
+
+_READERS = (".toml", ".urdf", ".xml", ".mjcf")
+
+
+def catalogue() -> tuple[str, ...]:
+    """The names of the arms that come with armdyn."""
+    folder = resources.files("armdyn.files") / "catalogue"
+    return tuple(sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")))
+
+
+def read(
+    arm: str | os.PathLike[str],
+    *,
+    base: str | None = None,
+    tip: str | None = None,
+    lock: Mapping[str, float] | None = None,
+) -> Description:
+    """The arm of a catalogue name, or in a .toml, .urdf, .xml or .mjcf file.
+
+    `base`, `tip` and `lock` cut a chain out of a URDF or MJCF tree; arm files have nothing to cut.
+    """
+    path = Path(arm)
+    suffix = path.suffix.lower()
+    name = os.fspath(arm)
+    if name in catalogue():
+        _nothing_to_cut(name, base, tip, lock)
+        entry = resources.files("armdyn.files") / "catalogue" / f"{name}.toml"
+        return toml.parse(entry.read_bytes(), f"catalogue arm {name}", name)
+    if not path.exists():
+        raise FileError(f"no arm {name!r}: no such file, and the catalogue has {', '.join(catalogue())}")
+    if suffix == ".toml":
+        _nothing_to_cut(name, base, tip, lock)
+        return toml.read(path)
+    if suffix == ".urdf":
+        from armdyn.files import urdf
+
+        return urdf.read(path, base=base, tip=tip, lock=lock)
+    if suffix in (".xml", ".mjcf"):
+        from armdyn.files import mjcf
+
+        return mjcf.read(path, base=base, tip=tip, lock=lock)
+    raise FileError(f"{name}: unknown kind of file {suffix!r}; expected one of {', '.join(_READERS)}")
+
+
+def _nothing_to_cut(name: str, base: str | None, tip: str | None, lock: Mapping[str, float] | None) -> None:
+    if base is not None or tip is not None or lock:
+        raise InputError(f"{name}: base, tip and lock cut a chain out of a URDF or MJCF tree; an arm file is one chain")

@@ -1,0 +1,56 @@
+"""Numbers from a caller's arrays, checked and made exact."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from armdyn.algebra import Sym3, Vec3, exact
+from armdyn.chain import Placement
+from armdyn.errors import InputError
+from armdyn.files.numbers import from_rpy
+
+
+def _array(value: Any, what: str, *shapes: tuple[int, ...]) -> Any:
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be numbers, got {value!r}") from None
+    if array.shape not in shapes:
+        expected = " or ".join(map(str, shapes))
+        raise InputError(f"{what} must have the shape {expected}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise InputError(f"{what} must be finite, got {value!r}")
+    return array
+
+
+def number(value: Any, what: str) -> Fraction:
+    """A finite number, exact."""
+    return exact(float(_array(value, what, ())))
+
+
+def vector(value: Any, what: str) -> Vec3:
+    """Three finite numbers, exact."""
+    x, y, z = (exact(float(v)) for v in _array(value, what, (3,)))
+    return Vec3(x, y, z)
+
+
+def inertia(value: Any) -> Sym3:
+    """A symmetric (3, 3) matrix or the six numbers xx, yy, zz, xy, xz, yz; None is zero."""
+    if value is None:
+        return Sym3(0, 0, 0, 0, 0, 0)
+    array = _array(value, "inertia", (6,), (3, 3))
+    if array.shape == (3, 3):
+        if not np.array_equal(array, array.T):
+            raise InputError(f"inertia must be symmetric, got {array.tolist()}")
+        array = array[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+    xx, yy, zz, xy, xz, yz = (exact(float(v)) for v in array)
+    return Sym3(xx, xy, yy, xz, yz, zz)
+
+
+def placement(xyz: Any, rpy: Any) -> Placement:
+    """A placement from an origin and roll, pitch, yaw."""
+    roll, pitch, yaw = (float(v) for v in _array(rpy, "rpy", (3,)))
+    return Placement(from_rpy(roll, pitch, yaw), vector(xyz, "xyz"))

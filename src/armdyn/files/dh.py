@@ -1,0 +1,87 @@
+"""Standard Denavit-Hartenberg tables and the modified (normal driving-axis) ones armdyn computes with.
+
+Standard: T_i = Rz(θ) Tz(d) Tx(a) Rx(α), frame i at the far end of link i, on the axis of joint i+1.
+Modified: T_i = Tx(b) Rx(β) Tz(d) Rz(θ), frame i on the axis of its own joint. Both name the same
+product, cut at other places: b and β of joint i+1 are a and α of row i, standard frame i stands at
+Tx(a_i) Rx(α_i) in modified frame i, and the last row's a and α go into the tool.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from armdyn.algebra import Angle, JointRotation, Scalar, Vec3
+from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.chain import Chain, Joint, Link, Placement
+from armdyn.errors import ComputationError
+
+
+@dataclass(frozen=True)
+class StandardRow:
+    """One row of a standard table: the joint's a, α, d, θ and its link as seen in the standard frame."""
+
+    kind: str
+    a: Scalar
+    alpha: Angle
+    d: Scalar
+    theta: Angle
+    link: Link
+    name: str = ""
+
+    @property
+    def end(self) -> Placement:
+        """Where the standard frame stands in the modified one: Tx(a) Rx(α)."""
+        return along(self.a, self.alpha)
+
+
+@dataclass(frozen=True)
+class StandardTable:
+    """A standard Denavit-Hartenberg table; base and tool as in a `Chain`."""
+
+    rows: tuple[StandardRow, ...]
+    base: Placement
+    tool: Placement
+
+    def __str__(self) -> str:
+        lines = ["joint         kind             a         alpha             d         theta"]
+        for row in self.rows:
+            numbers = (row.a, row.alpha, row.d, row.theta)
+            lines.append(f"{row.name:<12}  {row.kind:<9} " + " ".join(f"{float(x):13.6g}" for x in numbers))
+        return "\n".join(lines)
+
+
+def along(a: Scalar, alpha: Angle) -> Placement:
+    """The placement Tx(a) Rx(α)."""
+    return Placement(JointRotation(alpha, ZERO_ANGLE, 1, 0).matrix(), Vec3(a, 0, 0))
+
+
+def to_modified(
+    joints: tuple[Joint, ...], links: tuple[Link, ...], gravity: Vec3, base: Placement, tool: Placement
+) -> Chain:
+    """The chain of a standard table: every joint carries its own row's a and α as b and β."""
+    b, beta = Fraction(0), ZERO_ANGLE
+    moved_joints, moved_links, end = [], [], Placement()
+    for joint, link in zip(joints, links, strict=True):
+        end = along(joint.b, joint.beta)
+        moved_joints.append(replace(joint, b=b, beta=beta))
+        moved_links.append(link.moved(end.R, end.p))
+        b, beta = joint.b, joint.beta
+    return Chain(tuple(moved_joints), tuple(moved_links), gravity, base, end @ tool)
+
+
+def to_standard(chain: Chain) -> StandardTable:
+    """The standard table of a chain; the last row has a = α = 0, the first joint's b and β go into the base."""
+    for joint in chain.joints:
+        if joint.gamma.sin != 0:
+            raise ComputationError(
+                f"joint {joint.name!r} has gamma = {joint.gamma.radians:g} rad: its axis is nearly parallel to the one "
+                "before it, and a standard table would need a common normal that runs away"
+            )
+    first = chain.joints[0]
+    following = [(joint.b, joint.beta) for joint in chain.joints[1:]] + [(Fraction(0), ZERO_ANGLE)]
+    rows = []
+    for joint, link, (a, alpha) in zip(chain.joints, chain.links, following, strict=True):
+        back = along(a, alpha).inverse
+        rows.append(StandardRow(joint.kind, a, alpha, joint.d, joint.theta, link.moved(back.R, back.p), joint.name))
+    return StandardTable(tuple(rows), chain.base @ along(first.b, first.beta), chain.tool)

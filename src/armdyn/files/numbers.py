@@ -1,0 +1,115 @@
+"""Numbers in files: from text to an exact rational and back without losing a bit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from armdyn.algebra import IDENTITY, Angle, JointRotation, Mat3, Scalar, Vec3, exact
+from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.chain import Placement
+
+_DIGITS = 2000  # the longest decimal that is taken for a number
+
+
+def rational(value: object) -> Fraction | None:
+    """The number a file's value stands for; None where it is no (finite, reasonable) number.
+
+    A decimal is taken digit by digit. A string "p/q" is the fraction itself: what a decimal cannot write.
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        parts = value.split("/")
+        if len(parts) != 2 or not all(p.removeprefix("-").isdecimal() and len(p) < _DIGITS for p in parts):
+            return None
+        return Fraction(int(parts[0]), int(parts[1])) if int(parts[1]) else None
+    if isinstance(value, Decimal):
+        # 1e999999999 is a short text and a number that fills the memory
+        if not value.is_finite() or (value and abs(value.adjusted()) > 300) or len(value.as_tuple().digits) > _DIGITS:
+            return None
+        return Fraction(value)
+    if isinstance(value, int | float) and math.isfinite(value) and abs(value) < 1e300:
+        return exact(value)
+    return None
+
+
+def decimal_text(x: Scalar) -> str | None:
+    """The decimal that equals `x`: the shortest one of its float if that is exact, else all digits.
+
+    None where no finite decimal equals it.
+    """
+    value = exact(x)
+    short = repr(float(value))
+    if Fraction(short) == value:
+        return short
+    twos = fives = 0
+    rest = value.denominator
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    places = max(twos, fives)
+    if rest != 1 or places > _DIGITS // 2:
+        return None
+    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
+    sign = "-" if value < 0 else ""
+    return f"{sign}{digits[: len(digits) - places]}.{digits[len(digits) - places :] or '0'}"
+
+
+def number_text(x: Scalar) -> str:
+    """`x` as TOML that reads back exactly: a decimal, or the string "p/q"."""
+    value = exact(x)
+    return decimal_text(value) or f'"{value.numerator}/{value.denominator}"'
+
+
+def numbers_text(xs: Sequence[Scalar]) -> str:
+    """A TOML array of exact numbers."""
+    return f"[{', '.join(number_text(x) for x in xs)}]"
+
+
+def from_rpy(roll: float, pitch: float, yaw: float) -> Mat3:
+    """Rz(yaw) Ry(pitch) Rx(roll), exact at right angles."""
+    r, p, y = (Angle.of(float(x)) for x in (roll, pitch, yaw))
+    turn = JointRotation(ZERO_ANGLE, p, 1, 0).matrix() @ JointRotation(r, ZERO_ANGLE, 1, 0).matrix()
+    return JointRotation(ZERO_ANGLE, ZERO_ANGLE, y.cos, y.sin).matrix() @ turn
+
+
+def to_rpy(R: Mat3) -> tuple[float, float, float]:
+    """Roll, pitch, yaw of a rotation; at pitch ±π/2 the yaw is 0."""
+    (r11, r12, r13), (r21, r22, _), (r31, r32, r33) = ([float(x) for x in row] for row in R.rows)
+    horizontal = math.hypot(r11, r21)
+    pitch = math.atan2(-r31, horizontal)
+    if horizontal < 1e-12:
+        return math.atan2(r12 if r31 < 0 else -r12, r13 if r31 < 0 else r22), pitch, 0.0
+    return math.atan2(r32, r33), pitch, math.atan2(r21, r11)
+
+
+def rpy_of(R: Mat3) -> tuple[float, float, float] | None:
+    """The shortest roll, pitch, yaw that give exactly `R`; None if no floats do."""
+    if R == IDENTITY:
+        return 0.0, 0.0, 0.0
+    angles = to_rpy(R)
+    for digits in (*range(2, 17), 30):
+        r, p, y = (round(angle, digits) + 0.0 for angle in angles)
+        if from_rpy(r, p, y) == R:
+            return r, p, y
+    return None
+
+
+def placement_text(placement: Placement) -> str:
+    """A TOML table {xyz, rpy} that reads back exactly, with the nine entries where no rpy does."""
+    rpy = rpy_of(placement.R)
+    if rpy is not None:
+        return f"{{ xyz = {numbers_text(tuple(placement.p))}, rpy = [{', '.join(map(repr, rpy))}] }}"
+    rows = ", ".join(numbers_text(tuple(row)) for row in placement.R.rows)
+    return f"{{ xyz = {numbers_text(tuple(placement.p))}, rotation = [{rows}] }}"
+
+
+def vector(values: Sequence[Any]) -> Vec3:
+    """Three numbers as an exact vector."""
+    x, y, z = (exact(v) for v in values)
+    return Vec3(x, y, z)

@@ -1,0 +1,209 @@
+"""The arm file: read and written exactly.
+
+Every decimal becomes the rational number it stands for and is written back as the same decimal;
+`read(write(arm))` gives the same arm to the last bit. Beside the keys of the design there are
+
+- ``gamma`` of a joint: the small rotation about y of nearly parallel axes;
+- ``moment`` (m·c) in place of ``com`` and ``inertia_at_origin`` (about the frame's origin) in place of
+  ``inertia``, for links whose centre of mass no decimal writes, or whose table gives it so;
+- ``rotation`` (three rows) in place of ``rpy``; ``[[frame]]`` with name, link (0 is the base), xyz, rpy;
+- a string "p/q" in place of a number.
+
+With ``convention = "standard"`` a joint has ``a`` and ``alpha`` in place of ``b`` and ``beta``, and the
+data of link i is given in the standard frame i (far end of the link, on the next joint's axis).
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from armdyn.algebra import Angle, Sym3, Vec3
+from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.chain import Chain, Joint, Limit, Link, Placement
+from armdyn.errors import FileError
+from armdyn.files.description import Description, Frame
+from armdyn.files.dh import to_modified
+from armdyn.files.numbers import number_text, numbers_text, placement_text
+from armdyn.files.table import Table
+from armdyn.files.text import read_bytes, write_text
+
+_TOP = ("name", "convention", "source", "gravity", "base", "tool", "joint", "frame")
+_GEOMETRY = {"modified": ("b", "beta"), "standard": ("a", "alpha")}
+_JOINT = ("gamma", "d", "theta", "limit", "rotor_inertia", "viscous", "coulomb", "link")
+_LIMIT = ("lower", "upper", "velocity", "effort")
+_LINK = ("mass", "com", "inertia", "moment", "inertia_at_origin")
+_GRAVITY = Vec3(Fraction(0), Fraction(0), Fraction(-981, 100))
+
+
+def read(path: str | os.PathLike[str]) -> Description:
+    """The arm in a file."""
+    return parse(read_bytes(path), str(path), Path(path).stem)
+
+
+def parse(content: bytes, where: str, name: str = "") -> Description:
+    """The arm in the bytes of a file; `where` stands in front of every complaint."""
+    try:
+        data = tomllib.loads(content.decode("utf-8"), parse_float=Decimal)
+    except (ValueError, RecursionError, InvalidOperation) as error:
+        raise FileError(f"{where}: not valid TOML: {error}") from error
+    top = Table(where, data)
+    top.only(_TOP)
+    convention = top.one_of("convention", _GEOMETRY, "modified")
+    rows = top.require("joint")
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        top.fail("joint must be one or more tables [[joint]], base to tip")
+    tables = [Table(_joint_place(where, i, row), row) for i, row in enumerate(rows, 1)]
+    joints = tuple(_joint(table, convention) for table in tables)
+    links = tuple(_link(table) for table in tables)
+    gravity = top.vector("gravity") if top.has("gravity") else _GRAVITY
+    base, tool = (top.table(key).placement() if top.has(key) else Placement() for key in ("base", "tool"))
+    build = to_modified if convention == "standard" else Chain
+    chain = build(joints, links, gravity, base, tool)
+    return Description(top.text("name", name), chain, top.text("source", ""), _frames(top, chain))
+
+
+def _joint_place(where: str, i: int, row: dict[str, Any]) -> str:
+    return f"{where}: joint {i}" + (f" ({row['name']})" if isinstance(row.get("name"), str) else "")
+
+
+def _joint(table: Table, convention: str) -> Joint:
+    length, twist = _GEOMETRY[convention]
+    table.only(("name", "kind", length, twist, *_JOINT))
+
+    def angle(key: str) -> Angle:
+        return Angle.of(float(table.number(key)))
+
+    return Joint(
+        kind=cast(Literal["revolute", "prismatic"], table.one_of("kind", ("revolute", "prismatic"))),
+        b=table.number(length),
+        beta=angle(twist),
+        d=table.number("d"),
+        theta=angle("theta"),
+        gamma=angle("gamma") if table.has("gamma") else ZERO_ANGLE,
+        name=table.text("name", ""),
+        limit=_limit(table.table("limit")) if table.has("limit") else Limit(),
+        rotor_inertia=table.number("rotor_inertia", Fraction(0)),
+        viscous=table.number("viscous", Fraction(0)),
+        coulomb=table.number("coulomb", Fraction(0)),
+    )
+
+
+def _limit(table: Table) -> Limit:
+    table.only(_LIMIT)
+    return Limit(**{key: float(table.number(key)) for key in _LIMIT if table.has(key)})
+
+
+def _link(joint: Table) -> Link:
+    table = joint.table("link")
+    table.only(_LINK)
+    for one, other in (("com", "moment"), ("inertia", "inertia_at_origin")):
+        if table.has(one) and table.has(other):
+            table.fail(f"give {one} or {other}, not both")
+    mass = table.number("mass")
+    moment = table.vector("moment") if table.has("moment") else mass * table.vector("com")
+    key = "inertia_at_origin" if table.has("inertia_at_origin") else "inertia"
+    xx, yy, zz, xy, xz, yz = table.numbers(key, 6, "xx, yy, zz, xy, xz, yz")
+    given = Sym3(xx, xy, yy, xz, yz, zz)
+    if key == "inertia_at_origin":
+        return Link(mass, moment, given)
+    if table.has("moment"):
+        table.fail("inertia is about the centre of mass: with moment, give inertia_at_origin")
+    return Link.from_com(mass, table.vector("com"), given)
+
+
+def _frames(top: Table, chain: Chain) -> tuple[Frame, ...]:
+    rows = top.content.get("frame", [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        top.fail("frame must be tables [[frame]]")
+    frames = []
+    for i, row in enumerate(rows, 1):
+        table = Table(f"{top.where}: frame {i}", row)
+        table.only(("name", "link", "xyz", "rpy", "rotation"))
+        link = table.require("link")
+        if not isinstance(link, int) or isinstance(link, bool) or not 0 <= link <= chain.n:
+            table.fail(f"link must be a number from 0 (the base) to {chain.n}, got {link!r}")
+        place = Table(table.where, {k: v for k, v in row.items() if k not in ("name", "link")}).placement()
+        frames.append(Frame(table.text("name"), link, place))
+    names = [frame.name for frame in frames]
+    if len(set(names)) < len(names):
+        top.fail(f"two frames have one name; the names are {', '.join(names)}")
+    return tuple(frames)
+
+
+def write(path: str | os.PathLike[str], arm: Description) -> None:
+    """Write the arm to a file that reads back as the same arm."""
+    write_text(path, text(arm))
+
+
+def text(arm: Description) -> str:
+    """The arm as the text of an arm file."""
+    chain = arm.chain
+    lines = [f"name = {_string(arm.name)}", 'convention = "modified"']
+    if arm.source:
+        lines.append(f"source = {_string(arm.source)}")
+    lines.append(f"gravity = {numbers_text(tuple(chain.gravity))}")
+    lines += [
+        f"{key} = {placement_text(place)}"
+        for key, place in (("base", chain.base), ("tool", chain.tool))
+        if place != Placement()
+    ]
+    for joint, link in zip(chain.joints, chain.links, strict=True):
+        lines += ["", "[[joint]]", *_joint_lines(joint), f"link = {_link_text(link)}"]
+    for frame in arm.frames:
+        place = placement_text(frame.placement).strip("{} ").replace("], ", "]\n", 1)
+        lines += ["", "[[frame]]", f"name = {_string(frame.name)}", f"link = {frame.link}", place]
+    return "\n".join(lines) + "\n"
+
+
+def _joint_lines(joint: Joint) -> list[str]:
+    lines = [f"name = {_string(joint.name)}"] if joint.name else []
+    lines += [f'kind = "{joint.kind}"', f"b = {number_text(joint.b)}", f"beta = {_angle_text(joint, 'beta')}"]
+    if joint.gamma.sin != 0:
+        lines.append(f"gamma = {_angle_text(joint, 'gamma')}")
+    lines += [f"d = {number_text(joint.d)}", f"theta = {_angle_text(joint, 'theta')}"]
+    limits = [(key, getattr(joint.limit, key)) for key in _LIMIT]
+    known = ", ".join(f"{key} = {float(value)!r}" for key, value in limits if value is not None)
+    if known:
+        lines.append(f"limit = {{ {known} }}")
+    for key in ("rotor_inertia", "viscous", "coulomb"):
+        if getattr(joint, key) != 0:
+            lines.append(f"{key} = {number_text(getattr(joint, key))}")
+    return lines
+
+
+def _angle_text(joint: Joint, key: str) -> str:
+    angle: Angle = getattr(joint, key)
+    if Angle.of(angle.radians) != angle:
+        raise FileError(f"joint {joint.name!r}: the cosine and sine of {key} do not belong to {angle.radians!r} rad")
+    return repr(angle.radians)
+
+
+def _link_text(link: Link) -> str:
+    """Centre of mass and the inertia about it, or the natural parameters where those are shorter to write."""
+    mass = number_text(link.mass)
+    natural = f"moment = {numbers_text(tuple(link.moment))}, inertia_at_origin = {_inertia_text(link.inertia)}"
+    central = f"com = {numbers_text(tuple(link.com))}, inertia = {_inertia_text(link.inertia_about_com)}"
+    short = central if link.mass * link.com == link.moment and len(central) <= len(natural) + 20 else natural
+    return f"{{ mass = {mass}, {short} }}"
+
+
+def _inertia_text(J: Sym3) -> str:
+    return numbers_text((J.xx, J.yy, J.zz, J.xy, J.xz, J.yz))
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
+
+
+def _string(value: str) -> str:
+    """A TOML string; of several lines where the text has them."""
+
+    def escape(c: str) -> str:
+        return _ESCAPES.get(c) or (f"\\u{ord(c):04x}" if c != "\n" and (ord(c) < 32 or ord(c) == 127) else c)
+
+    body = "".join(map(escape, value))
+    return f'"""\n{body}"""' if "\n" in value else f'"{body}"'
