@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from armdyn.arm import Arm, load
 from armdyn.chain.samples import generic_chain
 from armdyn.errors import ArmdynError, choose
@@ -9,7 +12,7 @@ from armdyn.files import catalogue
 from armdyn.formulations import QUANTITIES
 
 __version__ = "0.1.0"
-__all__ = ["Arm", "ArmdynError", "catalogue", "generic_arm", "load", "methods"]
+__all__ = ["Arm", "ArmdynError", "Log", "catalogue", "generic_arm", "load", "methods"]
 
 
 def generic_arm(kinds: str, seed: int = 0) -> Arm:
@@ -20,3 +23,20 @@ def generic_arm(kinds: str, seed: int = 0) -> Arm:
 def methods(quantity: str) -> tuple[str, ...]:
     """The formulations of a quantity, in order."""
     return tuple(m.key for m in QUANTITIES[choose("quantity", quantity, QUANTITIES)].methods)
+
+
+# What takes time to import comes when it is first asked for.
+_LAZY = {
+    "Log": "armdyn.identification.log",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'armdyn' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_LAZY[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -1,0 +1,263 @@
+"""Logs: every reader reads what a third party wrote; what is wrong with a log is found and said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import armdyn
+from armdyn.errors import FileError, InputError
+from armdyn.identification.columns import guess
+from armdyn.identification.log import Log
+
+N, RATE = 200, 100.0
+
+
+@pytest.fixture
+def signals():
+    t = np.arange(N) / RATE
+    q = np.stack([np.sin(t), 0.5 * np.cos(2 * t)], axis=1)
+    qd = np.stack([np.cos(t), -np.sin(2 * t)], axis=1)
+    tau = np.stack([3 * t, np.exp(-t)], axis=1)
+    return t, q, qd, tau
+
+
+def assert_same(log, signals, atol=1e-9):
+    t, q, qd, tau = signals
+    assert len(log) == len(t)
+    assert log.n == 2
+    assert log.rate == pytest.approx(RATE)
+    for name, values in (("q", q), ("qd", qd), ("tau", tau)):
+        np.testing.assert_allclose(log.array(name), values, atol=atol)
+
+
+HEADS = {
+    "numbers": ["t", "q1", "q2", "qd1", "qd2", "tau1", "tau2"],
+    "brackets": ["time", "q[0]", "q[1]", "qd[0]", "qd[1]", "tau[0]", "tau[1]"],
+    "words": ["timestamp", "pos_1", "pos_2", "vel_1", "vel_2", "torque_1", "torque_2"],
+    "names": [
+        "__time",
+        "/joint_states/elbow/position",
+        "/joint_states/wrist_2/position",
+        "/joint_states/elbow/velocity",
+        "/joint_states/wrist_2/velocity",
+        "/joint_states/elbow/effort",
+        "/joint_states/wrist_2/effort",
+    ],
+    "before": [
+        "t",
+        "position_elbow",
+        "position_wrist",
+        "velocity_elbow",
+        "velocity_wrist",
+        "effort_elbow",
+        "effort_wrist",
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_csv_with_guessed_columns(tmp_path, signals, kind):
+    t, q, qd, tau = signals
+    path = tmp_path / "log.csv"
+    np.savetxt(path, np.column_stack([t, q, qd, tau]), delimiter=",", header=",".join(HEADS[kind]), comments="")
+    assert_same(Log.read(path), signals)
+
+
+def test_columns_may_come_in_any_order_and_unit_of_time(tmp_path, signals):
+    t, q, qd, tau = signals
+    path = tmp_path / "log.csv"
+    table = np.column_stack([tau[:, ::-1], 1e3 * t, q[:, ::-1], qd[:, ::-1]])
+    np.savetxt(path, table, delimiter=";", header="tau2;tau1;time_ms;q2;q1;qd2;qd1", comments="")
+    assert_same(Log.read(path), signals)
+
+
+def test_mapped_columns(tmp_path, signals):
+    t, q, qd, tau = signals
+    path = tmp_path / "log.csv"
+    np.savetxt(path, np.column_stack([t, q, qd, tau]), delimiter=",", header="a,b,c,d,e,f,g", comments="")
+    assert_same(Log.read(path, columns={"t": "a", "q": ["b", "c"], "qd": ["d", "e"], "tau": ["f", "g"]}), signals)
+    with pytest.raises(InputError, match="no joint positions"):
+        Log.read(path)
+    with pytest.raises(InputError, match=r"\['x'\] of 'q' are not in the log"):
+        Log.read(path, columns={"q": ["x"]})
+
+
+def test_joints_of_the_arm_give_the_order():
+    names = ["t", "wrist/position", "elbow/position", "wrist/effort", "elbow/effort"]
+    assert guess(names, ["elbow", "wrist"]).signals["tau"] == ("elbow/effort", "wrist/effort")
+
+
+def test_npz(tmp_path, signals):
+    t, q, qd, tau = signals
+    np.savez(tmp_path / "log.npz", t=t, q=q, qd=qd, tau=tau)
+    assert_same(Log.read(tmp_path / "log.npz"), signals)
+
+
+def test_parquet(tmp_path, signals):
+    pa = pytest.importorskip("pyarrow", reason="the extra `data` is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    t, q, qd, tau = signals
+    columns = dict(zip(HEADS["brackets"], np.column_stack([t, q, qd, tau]).T, strict=True))
+    parquet.write_table(pa.table({**columns, "comment": ["x"] * N}), tmp_path / "log.parquet")
+    assert_same(Log.read(tmp_path / "log.parquet"), signals)
+
+
+@pytest.mark.parametrize("storage", ["SQLITE3", "MCAP"])
+def test_rosbag2(tmp_path, signals, storage):
+    rosbag2 = pytest.importorskip("rosbags.rosbag2", reason="the extra `ros` is not installed")
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS2_HUMBLE)
+    kind = "sensor_msgs/msg/JointState"
+    Time, Header, State = (store.types[k] for k in ("builtin_interfaces/msg/Time", "std_msgs/msg/Header", kind))
+    t, q, qd, tau = signals
+    with rosbag2.Writer(tmp_path / "bag", version=9, storage_plugin=rosbag2.StoragePlugin[storage]) as writer:
+        topic = writer.add_connection("/joint_states", kind, typestore=store)
+        for k in range(N):
+            nano = 1_700_000_000_000_000_000 + round(1e9 * t[k])
+            order = [0, 1] if k % 2 == 0 else [1, 0]  # drivers shuffle the joints
+            message = State(
+                Header(Time(nano // 10**9, nano % 10**9), ""),
+                [("elbow", "wrist")[j] for j in order],
+                *(values[k, order] for values in (q, qd, tau)),
+            )
+            writer.write(topic, nano, store.serialize_cdr(message, kind))
+    log = Log.read(tmp_path / "bag")
+    assert log.joints == ("elbow", "wrist")
+    assert_same(log, signals)
+    if storage == "MCAP":
+        assert_same(Log.read(next((tmp_path / "bag").glob("*.mcap"))), signals)
+    with pytest.raises(FileError, match=r"available: /joint_states"):
+        Log.read(tmp_path / "bag", topic="/other")
+
+
+def test_two_files_without_stamps(tmp_path, signals):
+    t, q, _, tau = signals
+    np.savetxt(tmp_path / "pos.csv", q, delimiter=",", header="Joint_1,Joint_2", comments="")
+    np.savetxt(tmp_path / "cur.csv", tau, delimiter=",", header="Joint_1,Joint_2", comments="")
+    log = Log.read(tmp_path / "pos.csv", effort=tmp_path / "cur.csv", rate=RATE)
+    np.testing.assert_allclose(log.array("q"), q)
+    np.testing.assert_allclose(log.array("tau"), tau)
+    np.testing.assert_allclose(log.array("t"), t)
+
+
+def test_currents_are_known_as_currents(tmp_path, signals):
+    t, q, _, tau = signals
+    np.savetxt(
+        tmp_path / "a.csv",
+        np.column_stack([t, q, tau]),
+        delimiter=",",
+        header="t,q1,q2,current_1,current_2",
+        comments="",
+    )
+    assert Log.read(tmp_path / "a.csv").drive == "current"
+
+
+def test_saved_logs_read_back(tmp_path, signals):
+    t, q, qd, tau = signals
+    Log.of(t, q, tau, qd).save(tmp_path / "log.csv")
+    assert_same(Log.read(tmp_path / "log.csv"), signals)
+
+
+class TestBadLogs:
+    def test_gap(self, signals):
+        t, q, qd, tau = signals
+        log = Log.of(np.where(t > 1, t + 3, t), q, tau, qd)
+        assert len(log.pieces) == 2
+        assert "1 gaps, the longest 3.01 s" in log.notes[0]
+
+    def test_missing_values(self, signals):
+        t, q, qd, tau = signals
+        tau[50:60] = np.nan
+        log = Log.of(t, q, tau, qd)
+        assert "10 of 200 rows have missing or infinite values (first: row 51)" in log.notes[0]
+        assert len(log.pieces) == 2
+
+    def test_duplicated_stamps(self, signals):
+        repeated = np.sort(np.r_[np.arange(N), [20, 40]])
+        log = Log.of(*(signals[k][repeated] for k in (0, 1, 3, 2)))
+        assert "2 rows repeat the stamp" in log.notes[0]
+        assert_same(log, signals)
+
+    def test_uneven_sampling(self, signals):
+        t, _, _, tau = signals
+        rng = np.random.default_rng(0)
+        when = t + rng.uniform(-0.3, 0.3, N) / RATE
+        log = Log.of(when, np.stack([np.sin(when), np.cos(when)], 1), tau)
+        assert "uneven" in log.notes[0]
+        even = log.array("t")
+        np.testing.assert_allclose(np.diff(even), log.period)
+        np.testing.assert_allclose(log.array("q")[:, 0], np.sin(even), atol=1e-4)
+
+    def test_stamps_with_too_few_digits(self, signals):
+        t, q, qd, tau = signals
+        coarse = np.round(1.46e9 + t, -1)
+        log = Log.of(coarse, q, tau, qd)
+        assert log.rate == pytest.approx(RATE, rel=1e-3)
+        assert "period is 10 ms" in log.notes[0]
+        with pytest.raises(InputError, match="give the sampling rate"):
+            Log.of(coarse, q, tau)
+        assert Log.of(coarse, q, tau, rate=50).rate == pytest.approx(50)
+
+    def test_time_running_backwards(self, signals):
+        t, q, _, tau = signals
+        t[100:] -= 0.5
+        with pytest.raises(InputError, match="backwards at row 101"):
+            Log.of(t, q, tau)
+
+    @pytest.mark.parametrize(("position", "velocity"), [(True, False), (False, True), (True, True)])
+    def test_degrees(self, tmp_path, signals, position, velocity):
+        t, q, qd, tau = signals
+        log = Log.of(t, np.rad2deg(q) if position else q, tau, np.rad2deg(qd) if velocity else qd)
+        assert "degrees" in " ".join(log.doubts)
+        log.save(tmp_path / "log.csv")
+        if position and velocity:
+            assert_same(Log.read(tmp_path / "log.csv", degrees=True), signals)
+
+    def test_nothing_to_doubt(self, signals):
+        log = Log.of(signals[0], signals[1], signals[3], signals[2])
+        assert log.notes == log.doubts == ()
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("", "empty|name the columns|same name"),
+            ("q1,tau1\n", "empty"),
+            ("q1,tau1\na,b\n", "not a table of numbers"),
+            ("1,2\n3,4\n", "first line must name"),
+            ("q1,q1\n1,2\n", "same name"),
+            ("q1,tau1\n1,2,3\n", "names 2 columns, the rows have 3"),
+        ],
+    )
+    def test_broken_csv(self, tmp_path, text, said):
+        (tmp_path / "log.csv").write_text(text)
+        with pytest.raises(FileError, match=said):
+            Log.read(tmp_path / "log.csv")
+
+    def test_other_files(self, tmp_path):
+        with pytest.raises(FileError, match="no such log"):
+            Log.read(tmp_path / "none.csv")
+        (tmp_path / "log.xyz").write_text("1")
+        with pytest.raises(FileError, match=r"available: \.csv"):
+            Log.read(tmp_path / "log.xyz")
+
+    def test_shapes(self, signals):
+        t, q, _, tau = signals
+        with pytest.raises(InputError, match="tau has shape"):
+            Log.of(t, q, tau[:-1])
+        with pytest.raises(InputError, match="no column of time"):
+            Log.of(None, q, tau)
+        with pytest.raises(InputError, match="usable rows"):
+            Log.of(t[:5], q[:5], tau[:5])
+
+
+def test_parts(signals):
+    log = Log.of(signals[0], signals[1], signals[3], signals[2])
+    assert len(log.part(0, 0.7)) + len(log.part(0.7, 1)) == N
+    with pytest.raises(InputError, match="fractions"):
+        log.part(0.5, 0.2)
+
+
+def test_public_name():
+    assert armdyn.Log is Log

@@ -1,0 +1,59 @@
+"""Filters have the cut-off that was asked for; derivatives have their order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from armdyn.errors import InputError
+from armdyn.identification.signals import bandwidth, derivative, lowpass, smooth_sign
+
+RATE = 500.0
+
+
+def gain(frequency, cutoff, order):
+    t = np.arange(int(20 * RATE)) / RATE
+    x = np.sin(2 * np.pi * frequency * t)
+    middle = slice(len(t) // 4, 3 * len(t) // 4)
+    y = lowpass(x, RATE, cutoff, order)
+    basis = np.stack([np.sin(2 * np.pi * frequency * t), np.cos(2 * np.pi * frequency * t)], 1)[middle]
+    in_phase, quadrature = np.linalg.lstsq(basis, y[middle], rcond=None)[0]
+    assert abs(quadrature) < 1e-6  # zero phase
+    return in_phase
+
+
+@pytest.mark.parametrize("order", [2, 4, 6])
+@pytest.mark.parametrize("cutoff", [3.0, 20.0, 110.0])
+def test_the_cut_off_is_the_one_asked_for(cutoff, order):
+    assert gain(cutoff, cutoff, order) == pytest.approx(np.sqrt(0.5), abs=1e-6)
+    assert gain(cutoff / 3, cutoff, order) > 0.98
+    assert gain(min(3 * cutoff, 240.0), cutoff, order) < 0.05
+
+
+def test_a_constant_passes_unchanged():
+    np.testing.assert_allclose(lowpass(np.full((300, 2), 7.0), RATE, 5.0), 7.0, rtol=1e-9)
+
+
+def test_an_impossible_cut_off():
+    with pytest.raises(InputError, match="half the sampling rate"):
+        lowpass(np.zeros(100), RATE, 250.0)
+
+
+def test_the_derivative_is_of_fourth_order_inside():
+    errors = []
+    for h in (0.02, 0.01):
+        t = np.arange(0, 2, h)
+        errors.append(np.abs(derivative(np.sin(3 * t), h) - 3 * np.cos(3 * t))[2:-2].max())
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(4, abs=0.1)
+
+
+def test_bandwidth_of_a_sine():
+    t = np.arange(5000) / RATE
+    qd = np.stack([np.sin(2 * np.pi * 1.5 * t), 1e-9 * np.sin(2 * np.pi * 50 * t)], 1)
+    assert bandwidth(qd, RATE) == pytest.approx(1.5, abs=0.25)
+
+
+def test_smooth_sign():
+    v = np.array([-1.0, -1e-3, 0.0, 1e-3, 1.0])
+    np.testing.assert_array_equal(smooth_sign(v, 0.0), np.sign(v))
+    np.testing.assert_allclose(smooth_sign(v, 1e-3), np.tanh(v / 1e-3))
