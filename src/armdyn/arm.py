@@ -13,9 +13,9 @@ import numpy as np
 from armdyn import files
 from armdyn.chain import Chain, Joint, Link
 from armdyn.chain.fingerprint import fingerprint
-from armdyn.chain.snap import SNAP, snapped
+from armdyn.chain.snap import SNAP, SnapReport, compare, snapped
 from armdyn.errors import InputError, choose
-from armdyn.files import Description, Frame, arrays, dh, toml
+from armdyn.files import Description, Frame, arrays, dh, toml, urdf_out
 from armdyn.kernels import Kernel
 
 _NUMBERS = ("b", "β", "d", "θ", "mass", "centre of mass")  # of a joint and its link, as a table shows them
@@ -51,11 +51,17 @@ class Arm:
     snap: float = SNAP
     source: str = ""
     frames: tuple[Frame, ...] = ()
+    snapped_before: SnapReport = SnapReport()  # what the file's reader snapped to place frames
 
     @cached_property
     def chain(self) -> Chain:
         """The chain computed with: exact constants, angles within `snap` of a right angle made right."""
         return snapped(self.given, self.snap)
+
+    @property
+    def snapped(self) -> SnapReport:
+        """What was snapped, number by number, and by how much at most."""
+        return self.snapped_before + compare(self.given, self.chain)
 
     @property
     def n(self) -> int:
@@ -199,6 +205,10 @@ class Arm:
         """Write an arm file (.toml) with the numbers as they were given; it reads back as an equal arm."""
         toml.write(path, self.description)
 
+    def to_urdf(self, path: str | os.PathLike[str]) -> None:
+        """Write a URDF with the same dynamics (it has no place for gravity and rotor inertias)."""
+        urdf_out.write(path, replace(self.description, chain=self.chain))
+
     def to_standard_dh(self) -> dh.StandardTable:
         """The arm as a standard Denavit-Hartenberg table; an error where two axes are nearly parallel."""
         return dh.to_standard(self.chain)
@@ -242,5 +252,5 @@ def load(
     """
     if not 0 <= snap < 0.1:
         raise InputError(f"snap must be an angle from 0 to 0.1 rad, got {snap!r}")
-    found = files.read(arm, base=base, tip=tip, lock=lock)
-    return Arm(found.name, found.chain, snap, found.source, found.frames)
+    found = files.read(arm, base=base, tip=tip, lock=lock, snap=snap)
+    return Arm(found.name, found.chain, snap, found.source, found.frames, found.snapped)

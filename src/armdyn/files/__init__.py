@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
+from armdyn.chain.snap import SNAP
 from armdyn.errors import FileError, InputError
 from armdyn.files import toml
 from armdyn.files.description import Description, Frame
@@ -31,10 +32,12 @@ def read(
     base: str | None = None,
     tip: str | None = None,
     lock: Mapping[str, float] | None = None,
+    snap: float = SNAP,
 ) -> Description:
     """The arm of a catalogue name, or in a .toml, .urdf, .xml or .mjcf file.
 
-    `base`, `tip` and `lock` cut a chain out of a URDF or MJCF tree; arm files have nothing to cut.
+    `base`, `tip` and `lock` cut a chain out of a URDF or MJCF tree, and `snap` makes its angles right before
+    frames are placed; arm files have frames and nothing to cut, and are given as written.
     """
     path = Path(arm)
     suffix = path.suffix.lower()
@@ -51,11 +54,11 @@ def read(
     if suffix == ".urdf":
         from armdyn.files import urdf
 
-        return urdf.read(path, base=base, tip=tip, lock=lock)
+        return urdf.read(path, base=base, tip=tip, lock=lock, snap=snap)
     if suffix in (".xml", ".mjcf"):
         from armdyn.files import mjcf
 
-        return mjcf.read(path, base=base, tip=tip, lock=lock)
+        return mjcf.read(path, base=base, tip=tip, lock=lock, snap=snap)
     raise FileError(f"{name}: unknown kind of file {suffix!r}; expected one of {', '.join(_READERS)}")
 
 

@@ -1,0 +1,116 @@
+"""URDF out: a file that other programs load and that gives the same dynamics.
+
+Link i's frame is the arm's own frame i, every joint turns about or slides along its z axis. The tool and
+the named frames are massless links on fixed joints. A URDF has no place for gravity and rotor
+inertias: its readers take gravity as (0, 0, -9.81), and rotors have to be given to them apart.
+"""
+
+from __future__ import annotations
+
+import os
+from xml.sax.saxutils import quoteattr
+
+from armdyn.algebra import Scalar
+from armdyn.chain import Joint, Link, Placement
+from armdyn.files.description import Description
+from armdyn.files.numbers import to_rpy
+from armdyn.files.text import write_text
+
+_UNLIMITED = 1e9  # URDF insists on a number
+
+
+def write(path: str | os.PathLike[str], arm: Description) -> None:
+    """Write the arm as a URDF."""
+    write_text(path, text(arm))
+
+
+def text(arm: Description) -> str:
+    """The arm as the text of a URDF."""
+    chain = arm.chain
+    taken = {frame.name for frame in arm.frames}
+    base, *links = (_unused(name, taken) for name in ("base", *(f"link{i + 1}" for i in range(chain.n))))
+    taken_joints: set[str] = set()
+    joints = [_unused(joint.name or f"joint{i + 1}", taken_joints) for i, joint in enumerate(chain.joints)]
+    fixed = [(_unused("tool", taken), links[-1], chain.tool)]
+    fixed += [(frame.name, [base, *links][frame.link], frame.placement) for frame in arm.frames]
+    lines = [
+        '<?xml version="1.0"?>',
+        f"<robot name={quoteattr(arm.name or 'arm')}>",
+        f"  <link name={quoteattr(base)}/>",
+    ]
+    parent, standing = base, chain.base
+    for joint, joint_name, link, name in zip(chain.joints, joints, chain.links, links, strict=True):
+        R, p = joint.placement(0)
+        lines += _joint_lines(joint, joint_name, standing @ Placement(R.matrix(), p), parent, name)
+        lines += [f"  <link name={quoteattr(name)}>", *inertial_lines(link), "  </link>"]
+        parent, standing = name, Placement()
+    for name, parent, placement in fixed:
+        lines += [f'  <joint name={quoteattr(_unused(name + "_joint", taken_joints))} type="fixed">']
+        lines += [*_joint_ends(placement, parent, name), "  </joint>", f"  <link name={quoteattr(name)}/>"]
+    return "\n".join([*lines, "</robot>"]) + "\n"
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    """`name`, or `name_2`, `name_3`, ... where it is taken; it is taken from now on."""
+    k, found = 1, name
+    while found in taken:
+        k += 1
+        found = f"{name}_{k}"
+    taken.add(found)
+    return found
+
+
+def _joint_lines(joint: Joint, name: str, placement: Placement, parent: str, child: str) -> list[str]:
+    limit = joint.limit
+    free = limit.lower is None and limit.upper is None
+    kind = "continuous" if joint.revolute and free else joint.kind
+    known = {"lower": limit.lower, "upper": limit.upper, "effort": limit.effort, "velocity": limit.velocity}
+    if kind == "continuous":
+        del known["lower"], known["upper"]
+    limits = " ".join(
+        f'{key}="{(-_UNLIMITED if key == "lower" else _UNLIMITED) if value is None else value!r}"'
+        for key, value in known.items()
+    )
+    dynamics = f'    <dynamics damping="{_float(joint.viscous)}" friction="{_float(joint.coulomb)}"/>'
+    return [
+        f'  <joint name={quoteattr(name)} type="{kind}">',
+        *_joint_ends(placement, parent, child),
+        '    <axis xyz="0 0 1"/>',
+        f"    <limit {limits}/>",
+        *([dynamics] if joint.viscous != 0 or joint.coulomb != 0 else []),
+        "  </joint>",
+    ]
+
+
+def _joint_ends(placement: Placement, parent: str, child: str) -> list[str]:
+    rpy = " ".join(repr(angle + 0.0) for angle in to_rpy(placement.R))
+    return [
+        f"    <parent link={quoteattr(parent)}/>",
+        f"    <child link={quoteattr(child)}/>",
+        f'    <origin xyz="{_floats(*placement.p)}" rpy="{rpy}"/>',
+    ]
+
+
+def inertial_lines(link: Link) -> list[str]:
+    """The <inertial> of a link in its own frame; nothing for a link without mass and inertia."""
+    if all(x == 0 for x in link.natural):
+        return []
+    J = link.inertia_about_com
+    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    values = (J.xx, J.xy, J.xz, J.yy, J.yz, J.zz)
+    inertia = " ".join(f'{name}="{_float(value)}"' for name, value in zip(names, values, strict=True))
+    return [
+        "    <inertial>",
+        f'      <origin xyz="{_floats(*link.com)}" rpy="0 0 0"/>',
+        f'      <mass value="{_float(link.mass)}"/>',
+        f"      <inertia {inertia}/>",
+        "    </inertial>",
+    ]
+
+
+def _float(x: Scalar) -> str:
+    return repr(float(x))
+
+
+def _floats(*values: Scalar) -> str:
+    return " ".join(map(_float, values))
