@@ -1,0 +1,51 @@
+"""An arm's card: joints, links, checks and source as plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from armdyn.arm import Arm
+
+
+def card(arm: Arm) -> dict[str, Any]:
+    """What `armdyn show` prints and the report's tables hold; SI units."""
+    links = []
+    for link in arm.links:
+        J = link.inertia_about_com
+        links.append(
+            {
+                "mass": float(link.mass),
+                "com": [float(x) for x in link.com],
+                "inertia": [float(x) for x in (J.xx, J.yy, J.zz, J.xy, J.xz, J.yz)],
+            }
+        )
+    return {
+        "name": arm.name,
+        "n": arm.n,
+        "kinds": "".join("R" if joint.revolute else "P" for joint in arm.joints),
+        "mass_kg": sum(link["mass"] for link in links),
+        "gravity": list(arm.gravity),
+        "source": " ".join(arm.source.split()),
+        "joints": [_joint(joint, k) for k, joint in enumerate(arm.joints, 1)],
+        "links": links,
+        "checks": [str(finding) for finding in arm.check()],
+    }
+
+
+def _joint(joint: Any, k: int) -> dict[str, Any]:
+    return {
+        "name": joint.name or f"joint {k}",
+        "kind": joint.kind,
+        "b": float(joint.b),
+        "beta": joint.beta.radians,
+        "gamma": joint.gamma.radians,
+        "d": float(joint.d),
+        "theta": joint.theta.radians,
+        "lower": joint.limit.lower,
+        "upper": joint.limit.upper,
+        "velocity": joint.limit.velocity,
+        "effort": joint.limit.effort,
+        "rotor_inertia": float(joint.rotor_inertia),
+        "viscous": float(joint.viscous),
+        "coulomb": float(joint.coulomb),
+    }
