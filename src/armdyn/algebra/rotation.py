@@ -46,14 +46,15 @@ class JointRotation:
 
     def matrix(self) -> Mat3:
         """The nine entries; the papers take them as on hand (C1): free when counted."""
-        return on_hand(self._matrix)
+        matrix: Mat3 = on_hand(self._matrix)
+        return matrix
 
     def _matrix(self) -> Mat3:
         columns = (self @ Vec3(1, 0, 0), self @ Vec3(0, 1, 0), self @ Vec3(0, 0, 1))
         return Mat3(*columns).T
 
     def similarity(self, J: Sym3) -> Sym3:
-        """R J Rᵀ, plane by plane."""
+        """R J Rᵀ, plane by plane: 18M 14A (Lin & Fang 1999, eqs. 41-54, in their order of planes)."""
         J = _turn_z(J, self.c, self.s)
         if self.gamma.sin != 0:
             J = _turn_y(J, self.gamma.cos, self.gamma.sin)
@@ -73,7 +74,8 @@ class InverseRotation:
 def _plane(a: Scalar, b: Scalar, h: Scalar, c: Scalar, s: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     """[[c, -s], [s, c]] [[a, h], [h, b]] [[c, s], [-s, c]] -> (a', b', h')."""
     t = s * (a - b) + 2 * (c * h)  # b' = b + s t, a' = a - s t, h' = c s (a - b) + (c² - s²) h
-    return a - s * t, b + s * t, c * t - h
+    st = s * t
+    return a - st, b + st, c * t - h
 
 
 def _turn_z(J: Sym3, c: Scalar, s: Scalar) -> Sym3:

@@ -1,1 +1,1 @@
-"""Composite bodies: one file a formulation; the registry is the tuple METHODS."""
+"""Composite bodies: links i to n as one rigid body, seen from frame i; natural and minimal parameters."""

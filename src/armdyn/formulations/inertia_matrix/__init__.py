@@ -1,6 +1,14 @@
 """The inertia matrix: one file a published formulation; METHODS lists them all."""
 
 from armdyn.formulations import reference
+from armdyn.formulations.inertia_matrix import lin_fang_1, lin_fang_2, lin_fang_3, lin_fang_4, lin_fang_5
 from armdyn.formulations.registry import Formulation
 
-METHODS = (Formulation("reference", reference.inertia_matrix, "", "the plain sum of JᵀMJ over links"),)
+METHODS = (
+    Formulation("lin_fang_1", lin_fang_1.inertia_matrix, "lin1999", "wrenches carried inwards through local frames"),
+    Formulation("lin_fang_2", lin_fang_2.inertia_matrix, "lin1999", "axes and levers carried outwards"),
+    Formulation("lin_fang_3", lin_fang_3.inertia_matrix, "lin1999", "axes and velocities carried outwards"),
+    Formulation("lin_fang_4", lin_fang_4.inertia_matrix, "lin1999", "wrenches in the end effector's frame"),
+    Formulation("lin_fang_5", lin_fang_5.inertia_matrix, "lin1999", "wrenches from moments about the frame before"),
+    Formulation("reference", reference.inertia_matrix, "", "the plain sum of JᵀMJ over links"),
+)
