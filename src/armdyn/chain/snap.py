@@ -1,15 +1,69 @@
-"""Snapping: angles written 1.5708 are right angles, lengths of 1e-9 m are zero."""
+"""Snapping: angles written 1.5708 are right angles, lengths of 1e-9 m are zero; and a report of what was snapped."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal
 
 from armdyn.algebra import Angle, Scalar
 from armdyn.chain.chain import Chain
 from armdyn.chain.joint import Joint
 
 SNAP = 1e-5  # radians; lengths use a hundredth of it, in metres
+
+
+@dataclass(frozen=True, slots=True)
+class Snap:
+    """One number that was snapped: where it stands, what was given and what is computed with."""
+
+    where: str
+    what: str
+    given: float
+    taken: float
+    unit: Literal["rad", "m"]
+
+    @property
+    def change(self) -> float:
+        """By how much the number was changed."""
+        return abs(self.taken - self.given)
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what} {self.given!r} taken as {self.taken!r} {self.unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapReport:
+    """What was snapped, number by number, and the largest changes."""
+
+    changes: tuple[Snap, ...] = ()
+
+    def __add__(self, other: SnapReport) -> SnapReport:
+        return SnapReport(self.changes + other.changes)
+
+    def __len__(self) -> int:
+        return len(self.changes)
+
+    @property
+    def largest_angle(self) -> float:
+        """The largest change of an angle, radians."""
+        return max((s.change for s in self.changes if s.unit == "rad"), default=0.0)
+
+    @property
+    def largest_length(self) -> float:
+        """The largest change of a length, metres."""
+        return max((s.change for s in self.changes if s.unit == "m"), default=0.0)
+
+    def __str__(self) -> str:
+        if not self.changes:
+            return "nothing was snapped"
+        angles = sum(s.unit == "rad" for s in self.changes)
+        parts = []
+        if angles:
+            parts.append(f"{angles} angle{'s' * (angles > 1)} by at most {self.largest_angle:.1e} rad")
+        if lengths := len(self.changes) - angles:
+            parts.append(f"{lengths} length{'s' * (lengths > 1)} by at most {self.largest_length:.1e} m")
+        return "snapped " + " and ".join(parts)
 
 
 def snapped(chain: Chain, snap: float) -> Chain:
@@ -29,3 +83,19 @@ def snapped(chain: Chain, snap: float) -> Chain:
         )
 
     return replace(chain, joints=tuple(joint(j) for j in chain.joints)) if snap else chain
+
+
+def compare(given: Chain, taken: Chain) -> SnapReport:
+    """What differs between the joints of a chain and of the snapped chain."""
+    changes = []
+    for i, (j, k) in enumerate(zip(given.joints, taken.joints, strict=True)):
+        where = f"joint {j.name or i + 1}"
+        for what in ("beta", "gamma", "theta"):
+            a, b = getattr(j, what).radians, getattr(k, what).radians
+            if a != b:
+                changes.append(Snap(where, what, a, b, "rad"))
+        for what in ("b", "d"):
+            a, b = getattr(j, what), getattr(k, what)
+            if a != b:
+                changes.append(Snap(where, what, float(a), float(b), "m"))
+    return SnapReport(tuple(changes))

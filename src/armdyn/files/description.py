@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from armdyn.chain import Chain, Placement
+from armdyn.chain.snap import SnapReport
 
 
 @dataclass(frozen=True)
@@ -24,3 +25,4 @@ class Description:
     chain: Chain
     source: str = ""
     frames: tuple[Frame, ...] = ()
+    snapped: SnapReport = SnapReport()  # what a reader that places frames had to snap before
