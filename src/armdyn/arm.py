@@ -161,7 +161,7 @@ class Arm:
             rows.append((joint.name, joint.kind, *(f"{float(x):.5g}" for x in numbers), com))
         return rows
 
-    def kernel(self, quantity: str, method: str = "auto", backend: str = "python") -> Kernel:
+    def kernel(self, quantity: str, method: str = "auto", backend: str = "llvm") -> Kernel:
         """A quantity by a chosen formulation on a chosen backend."""
         return Kernel(self.chain, quantity, method, backend)
 

@@ -1,1 +1,3 @@
-"""From graphs to code: LLVM machine code, C99, NumPy text."""
+"""Graph -> code: `llvm` (machine code), `numpy` (readable text), C99; `python` is the plain algorithm over columns."""
+
+BACKENDS = ("llvm", "numpy", "python")

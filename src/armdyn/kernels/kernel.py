@@ -6,52 +6,33 @@ is a batch.
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from armdyn.backends import BACKENDS
+from armdyn.backends.columns import ArrayFunction, over_columns
+from armdyn.backends.numpy_text import compile_numpy
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
-from armdyn.graph.program import Program, _flatten
-from armdyn.kernels.assemble import Options, assemble, program
+from armdyn.graph.program import Program
+from armdyn.kernels.assemble import Assembly, Options, assemble, program
 
-BACKENDS = ("python",)
-
-
-class Column(np.ndarray):
-    """A whole batch as one scalar: what the plain algorithm computes with on the `python` backend."""
-
-    def cos(self) -> Any:
-        """Cosine of every entry."""
-        return np.cos(self)
-
-    def sin(self) -> Any:
-        """Sine of every entry."""
-        return np.sin(self)
-
-    def sqrt(self) -> Any:
-        """Square root of every entry."""
-        return np.sqrt(self)
-
-    def sign(self) -> Any:
-        """-1, 0 or 1."""
-        return np.sign(self)
-
-    def positive(self) -> Any:
-        """1 where positive, NaN elsewhere."""
-        return np.where(self > 0, 1.0, np.nan).view(Column)
+OPTIONS = tuple(f.name for f in fields(Options))
 
 
 class Kernel:
-    """A compiled (or plain) function of configurations."""
+    """A compiled (or plain) function of configurations, made at its first call."""
 
     def __init__(
         self,
         chain: Chain,
         quantity: str,
         method: str = "auto",
-        backend: str = "python",
+        backend: str = "llvm",
         options: Options = Options(),
     ) -> None:
         self.chain = chain
@@ -60,50 +41,103 @@ class Kernel:
         self.method = methods[0] if method == "auto" else choose(f"method of {quantity}", method, methods)
         self.backend = choose("backend", backend, BACKENDS)
         self.options = options
-        self._assembly = assemble(chain.floats, quantity, self.method, options)
+        self._variants: dict[Options, Kernel] = {options: self}
+
+    @cached_property
+    def assembly(self) -> Assembly:
+        """The function over scalars behind this kernel, with the shapes of its arrays."""
+        return assemble(self.chain.floats, self.quantity, self.method, self.options)
 
     @property
     def program(self) -> Program:
         """The graph this kernel is compiled from."""
         return program(self.chain, self.quantity, self.method, self.options)
 
+    @cached_property
+    def compiled(self) -> Any:
+        """What the backend made: a function of arrays."""
+        a = self.assembly
+        empty = any(0 in shape for _, shape in (*a.inputs, *a.outputs))
+        if self.backend == "python" or empty:  # a gufunc has no axes of length 0
+            return over_columns(a.function, a.inputs, a.outputs)
+        if self.backend == "numpy":
+            return ArrayFunction(compile_numpy(self.program), a.inputs, a.outputs)
+        from armdyn.backends import llvm  # llvmlite only where it is used
+
+        return llvm.compiled(self.program)
+
     def __repr__(self) -> str:
-        inputs = ", ".join(f"{name}{list(shape)}" for name, shape in self._assembly.inputs)
+        inputs = ", ".join(f"{name}{list(shape)}" for name, shape in self.assembly.inputs)
         return f"<Kernel {self.quantity}({inputs}) by {self.method} on {self.backend}>"
 
-    def __call__(self, *arrays: Any, out: Any = None) -> Any:
-        shapes = self._assembly.inputs
-        if len(arrays) != len(shapes):
-            names = ", ".join(name for name, _ in shapes)
-            raise InputError(f"{self.quantity} takes {len(shapes)} arrays ({names}), got {len(arrays)}")
-        values, batches = [], []
-        for array, (name, shape) in zip(arrays, shapes, strict=True):
-            value = np.asarray(array, dtype=float)
-            core = value.shape[value.ndim - len(shape) :]
-            if core != shape:
-                raise InputError(
-                    f"{self.quantity} of this arm (n = {self.chain.n}) expects {name} of shape (..., "
-                    f"{', '.join(map(str, shape))}), got {value.shape}"
-                )
-            values.append(value)
-            batches.append(value.shape[: value.ndim - len(shape)])
-        batch = np.broadcast_shapes(*batches)
-        columns = [
-            [np.broadcast_to(v[..., k], batch).view(Column) for k in range(shape[0])]
-            for v, (_, shape) in zip(values, shapes, strict=True)
-        ]
-        results = self._assembly.function(*columns)
-        outputs = self._assembly.outputs
-        if len(outputs) == 1:
-            results = (results,)
-        arrays_out = []
-        for (_, shape), result in zip(outputs, results, strict=True):
-            flat = np.empty((*batch, int(np.prod(shape, dtype=int))))
-            for k, entry in enumerate(_flatten(result)):
-                flat[..., k] = entry
-            arrays_out.append(flat.reshape((*batch, *shape))[()])
-        result_out = arrays_out[0] if len(arrays_out) == 1 else tuple(arrays_out)
-        if out is not None:
-            out[...] = result_out
-            return out
-        return result_out
+    def __reduce__(self) -> Any:
+        return Kernel, (self.chain, self.quantity, self.method, self.backend, self.options)
+
+    def __call__(self, *arrays: Any, out: Any = None, **choices: Any) -> Any:
+        """The quantity at every configuration of the batch; `choices` are options for this call."""
+        if choices:
+            return self._variant(choices)(*arrays, *_wrench(choices), out=out)
+        try:
+            with np.errstate(all="ignore"):  # what is not finite is there to see, in its own row
+                return self.compiled(*arrays, out=out)
+        except (ValueError, TypeError) as error:
+            raise self._diagnosis(arrays, out, error) from error
+
+    def _variant(self, choices: dict[str, Any]) -> Kernel:
+        """The kernel with other options."""
+        for name in choices:
+            choose(f"option of {self.quantity}", name, ("out", *OPTIONS))
+        flags = {
+            name: True if name == "tool_wrench" and value is not None else value for name, value in choices.items()
+        }
+        options = replace(self.options, **flags)
+        if options not in self._variants:
+            self._variants[options] = Kernel(self.chain, self.quantity, self.method, self.backend, options)
+        return self._variants[options]
+
+    def _diagnosis(self, arrays: tuple[Any, ...], out: Any, error: Exception) -> Exception:
+        """The error in terms of this arm: which array, what it is and what it should be."""
+        takes = self.assembly.inputs
+        of = f"{self.quantity} of this arm (n = {self.chain.n})"
+        if len(arrays) != len(takes):
+            names = ", ".join(name for name, _ in takes)
+            return InputError(f"{of} takes {len(takes)} arrays ({names}), got {len(arrays)}")
+        batches = []
+        for array, (name, shape) in zip(arrays, takes, strict=True):
+            try:
+                value = np.asarray(array)
+            except ValueError as ragged:
+                return InputError(f"{of}: {name} is no array of numbers: {ragged}")
+            core = value.ndim - len(shape)
+            if core < 0 or value.shape[core:] != shape:
+                return InputError(f"{of} expects {name} of shape {_shape(shape)}, got {value.shape}")
+            if not np.can_cast(value.dtype, float, "same_kind"):
+                return InputError(f"{of} expects {name} as real numbers, got {value.dtype}")
+            batches.append(value.shape[:core])
+        try:
+            batch = np.broadcast_shapes(*batches)
+        except ValueError:
+            got = ", ".join(f"{name} {b}" for (name, _), b in zip(takes, batches, strict=True))
+            return InputError(f"{of}: the batches do not broadcast together: {got}")
+        return self._diagnosis_out(of, batch, out) or InputError(f"{of}: {error}")
+
+    def _diagnosis_out(self, of: str, batch: tuple[int, ...], out: Any) -> Exception | None:
+        gives = self.assembly.outputs
+        given = out if isinstance(out, tuple) else (out,)
+        if out is not None and len(given) != len(gives):
+            return InputError(f"{of} gives {len(gives)} arrays, out has {len(given)}")
+        for array, (name, shape) in zip(given, gives, strict=False):
+            if array is not None and getattr(array, "shape", None) != (*batch, *shape):
+                got = getattr(array, "shape", type(array).__name__)
+                return InputError(f"{of} expects out ({name}) of shape {(*batch, *shape)}, got {got}")
+        return None
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return f"(..., {', '.join(map(str, shape))})" if shape else "(...)"
+
+
+def _wrench(choices: dict[str, Any]) -> tuple[Any, ...]:
+    """A wrench given with its keyword is the last array; `True` says that it comes among the others."""
+    wrench = choices.get("tool_wrench")
+    return () if wrench is None or isinstance(wrench, bool) else (wrench,)

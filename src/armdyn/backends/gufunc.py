@@ -1,0 +1,70 @@
+"""NumPy's C interface, by ctypes: generalised ufuncs over machine code.
+
+NumPy publishes its C functions as tables of pointers in two capsules; the places in the tables are
+part of its ABI and never change within a major version.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+UFUNC_FROM_FUNC_AND_DATA_AND_SIGNATURE = 31  # place in _UFUNC_API
+DOUBLE = np.dtype(float).num
+NO_IDENTITY = -1
+
+_KEPT: list[Any] = []  # a ufunc points into these without owning them
+
+
+@lru_cache(maxsize=2)
+def api(capsule: str) -> Any:
+    """One of NumPy's tables of C functions, as an array of addresses."""
+    umath = import_module("numpy._core._multiarray_umath")
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address = get(getattr(umath, capsule), None)
+    return ctypes.cast(address, ctypes.POINTER(ctypes.c_void_p))
+
+
+@lru_cache(maxsize=1)
+def context() -> Any:
+    """What machine code asks of the outside: the addresses of the C library's sine and cosine."""
+    library = ctypes.CDLL("ucrtbase" if os.name == "nt" else None)
+    addresses = [ctypes.cast(function, ctypes.c_void_p).value for function in (library.sin, library.cos)]
+    return (ctypes.c_void_p * len(addresses))(*addresses)
+
+
+def signature(inputs: Any, outputs: Any) -> str:
+    """The gufunc signature of fixed shapes: `(6),(6)->(6,6)`."""
+    sides = [",".join(f"({','.join(map(str, shape))})" for _, shape in side) for side in (inputs, outputs)]
+    return "->".join(sides)
+
+
+def gufunc(name: str, inputs: Any, outputs: Any, loop: int) -> Any:
+    """A generalised ufunc of float64 arrays over the inner loop at an address."""
+    make = ctypes.PYFUNCTYPE(
+        ctypes.py_object,
+        ctypes.c_void_p,  # loops
+        ctypes.c_void_p,  # data
+        ctypes.c_char_p,  # types
+        ctypes.c_int,  # how many loops
+        ctypes.c_int,  # inputs
+        ctypes.c_int,  # outputs
+        ctypes.c_int,  # identity
+        ctypes.c_char_p,  # name
+        ctypes.c_char_p,  # doc
+        ctypes.c_int,  # unused
+        ctypes.c_char_p,  # signature
+    )(api("_UFUNC_API")[UFUNC_FROM_FUNC_AND_DATA_AND_SIGNATURE])
+    count = len(inputs) + len(outputs)
+    loops = (ctypes.c_void_p * 1)(loop)
+    data = (ctypes.c_void_p * 1)(ctypes.addressof(context()))
+    types, label, doc = bytes([DOUBLE] * count), name.encode(), b""
+    text = signature(inputs, outputs).encode()
+    _KEPT.append((loops, data, types, label, doc, text))
+    return make(loops, data, types, 1, len(inputs), len(outputs), NO_IDENTITY, label, doc, 0, text)

@@ -1,0 +1,212 @@
+"""Arrays -> vectors -> arrays: the gufunc's inner loop around a `body`.
+
+A block is one vector of configurations. Rows whose numbers lie side by side in memory are read and
+written as vectors and transposed with shuffles; rows with other strides go number by number. A batch
+that is no multiple of the vector ends with a block that overlaps the one before (its
+configurations are computed twice, to the same bits); a batch shorter than a vector puts the same
+configuration into every lane. So there is no second program for the tail.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from armdyn.backends.llvm_text import Writer, function
+from armdyn.graph.program import Port
+
+CORE_DIMENSIONS = 3  # the most axes a quantity has beside the batch's
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An array of the gufunc: its place among the arguments and strides, and the slots of its numbers."""
+
+    index: int
+    shape: tuple[int, ...]
+    slots: tuple[int, ...]
+    first_stride: int
+    written: bool
+
+    @property
+    def size(self) -> int:
+        """Numbers a configuration."""
+        return math.prod(self.shape)
+
+
+def operands(inputs: Sequence[Port], outputs: Sequence[Port], slots: dict[int, int]) -> list[Operand]:
+    """The gufunc's arrays in order."""
+    result: list[Operand] = []
+    stride, slot = len(inputs) + len(outputs), 0
+    for index, port in enumerate((*inputs, *outputs)):
+        written = index >= len(inputs)
+        size = len(port.nodes)
+        places = tuple(slots[node.serial] for node in port.nodes) if written else tuple(range(slot, slot + size))
+        result.append(Operand(index, port.shape, places, stride, written))
+        slot += size
+        stride += len(port.shape)
+    return result
+
+
+def transpose(w: Writer, rows: list[str]) -> list[str]:
+    """The columns of a square of vectors, in log2(lanes) rounds of shuffles."""
+    lanes, half = w.lanes, 1
+    while half < lanes:
+        for i in (i for i in range(lanes) if not i & half):
+            a, b = rows[i], rows[i + half]
+            low = [p if not p & half else lanes + p - half for p in range(lanes)]
+            rows[i], rows[i + half] = _shuffle(w, a, b, low), _shuffle(w, a, b, [p + half for p in low])
+        half *= 2
+    return rows
+
+
+def _shuffle(w: Writer, a: str, b: str, picks: list[int]) -> str:
+    mask = ", ".join(f"i32 {p}" for p in picks)
+    return w.let(f"shufflevector {w.vector} {a}, {w.vector} {b}, <{w.lanes} x i32> <{mask}>")
+
+
+def _groups(size: int, lanes: int) -> list[int]:
+    """Where groups of `lanes` numbers begin; the last one overlaps the one before if it must."""
+    return [min(start, size - lanes) for start in range(0, size, lanes)] if size >= lanes else []
+
+
+def read_rows(w: Writer, operand: Operand, rows: list[str]) -> None:
+    """Contiguous rows, one a lane, into the slots of `%in`."""
+    groups = _groups(operand.size, w.lanes)
+    for start in groups:
+        loaded = [w.let(f"load {w.vector}, ptr {w.at(row, 8 * start)}, align 8") for row in rows]
+        for k, column in enumerate(transpose(w, loaded)):
+            w.store(column, "%in", operand.slots[start + k])
+    for k in range(operand.size) if not groups else ():
+        value = "poison"
+        for lane, row in enumerate(rows):
+            x = w.let(f"load double, ptr {w.at(row, 8 * k)}, align 8")
+            value = w.let(f"insertelement {w.vector} {value}, double {x}, i32 {lane}")
+        w.store(value, "%in", operand.slots[k])
+
+
+def write_rows(w: Writer, operand: Operand, rows: list[str]) -> None:
+    """The slots of `%out` into contiguous rows, one a lane."""
+    groups = _groups(operand.size, w.lanes)
+    for start in groups:
+        columns = [w.load("%out", operand.slots[start + k]) for k in range(w.lanes)]
+        for row, value in zip(rows, transpose(w, columns), strict=True):
+            w.do(f"store {w.vector} {value}, ptr {w.at(row, 8 * start)}, align 8")
+    for k in range(operand.size) if not groups else ():
+        value = w.load("%out", operand.slots[k])
+        for lane, row in enumerate(rows):
+            x = w.let(f"extractelement {w.vector} {value}, i32 {lane}")
+            w.do(f"store double {x}, ptr {w.at(row, 8 * k)}, align 8")
+
+
+def strided_copies(lanes: int) -> str:
+    """`gather` and `scatter`: one configuration of any strides, number by number, from or into one lane."""
+    names = ", ".join(f"i64 %n{d}, i64 %s{d}" for d in range(CORE_DIMENSIONS))
+    texts = []
+    for name, written in (("gather", False), ("scatter", True)):
+        w = Writer(lanes)
+        w.label("entry")
+        w.do("br label %d0")
+        for d in range(CORE_DIMENSIONS):
+            before = "entry" if d == 0 else f"d{d - 1}"
+            w.label(f"d{d}")
+            w.do(f"%i{d} = phi i64 [0, %{before}], [%j{d}, %e{d}]")
+            if d + 1 < CORE_DIMENSIONS:
+                w.do(f"br label %d{d + 1}")
+        flat, offset = "%i0", w.let("mul i64 %i0, %s0")
+        for d in range(1, CORE_DIMENSIONS):
+            flat = w.let(f"add i64 {w.let(f'mul i64 {flat}, %n{d}')}, %i{d}")
+            offset = w.let(f"add i64 {offset}, {w.let(f'mul i64 %i{d}, %s{d}')}")
+        slot = w.let(f"load i32, ptr {w.let(f'getelementptr i32, ptr %slots, i64 {flat}')}")
+        place = w.let(f"mul i64 {w.let(f'zext i32 {slot} to i64')}, {8 * lanes}")
+        ends = [w.at("%row", offset), w.at("%lane", place)]
+        source, sink = ends[::-1] if written else ends
+        w.do(f"store double {w.let(f'load double, ptr {source}, align 8')}, ptr {sink}, align 8")
+        w.do(f"br label %e{CORE_DIMENSIONS - 1}")
+        for d in reversed(range(CORE_DIMENSIONS)):
+            w.label(f"e{d}")
+            w.do(f"%j{d} = add i64 %i{d}, 1")
+            after = "out" if d == 0 else f"e{d - 1}"
+            w.do(f"br i1 {w.let(f'icmp slt i64 %j{d}, %n{d}')}, label %d{d}, label %{after}")
+        w.label("out")
+        w.do("ret void")
+        head = f"internal void @{name}(ptr %row, ptr %lane, ptr %slots, {names}) noinline"
+        texts.append(function(head, w.lines))
+    return "".join(texts)
+
+
+def slot_tables(arrays: Sequence[Operand]) -> str:
+    """Where each number of each array has its slot, for the number-by-number path."""
+    lines = []
+    for operand in arrays:
+        numbers = ", ".join(f"i32 {slot}" for slot in operand.slots)
+        lines.append(f"@slots{operand.index} = internal constant [{operand.size} x i32] [{numbers}]")
+    return "\n".join(lines) + "\n"
+
+
+def inner_loop(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: int) -> str:
+    """`loop(args, dimensions, steps, context)`: NumPy's inner loop."""
+    w = Writer(lanes)
+    w.label("entry")
+    w.scratch("in", in_slots)
+    w.scratch("out", out_slots)
+    w.do("%count = load i64, ptr %dimensions")
+    for a in arrays:
+        w.do(f"%base{a.index} = load ptr, ptr {w.at('%args', 8 * a.index)}")
+        w.do(f"%step{a.index} = load i64, ptr {w.at('%steps', 8 * a.index)}")
+        _contiguous(w, a)
+    enough = w.let(f"icmp uge i64 %count, {lanes}")
+    w.do(f"%stride = select i1 {enough}, i64 {lanes}, i64 1")
+    w.do(f"%apart = select i1 {enough}, i64 1, i64 0")
+    w.do(f"%final = sub i64 %count, {w.let('select i1 ' + enough + f', i64 {lanes}, i64 1')}")
+    w.do(f"br i1 {w.let('icmp sgt i64 %count, 0')}, label %block, label %end")
+    w.label("block")
+    w.do("%i = phi i64 [0, %entry], [%next, %done]")
+    w.do("%at = call i64 @llvm.umin.i64(i64 %i, i64 %final)")
+    for a in (a for a in arrays if not a.written):
+        _move(w, a)
+    w.do("call void @body(ptr %in, ptr %out, ptr %context)")
+    for a in (a for a in arrays if a.written):
+        _move(w, a)
+    w.do("br label %done")
+    w.label("done")
+    w.do("%next = add i64 %i, %stride")
+    w.do(f"br i1 {w.let('icmp slt i64 %next, %count')}, label %block, label %end")
+    w.label("end")
+    w.do("ret void")
+    return function("void @loop(ptr %args, ptr %dimensions, ptr %steps, ptr %context)", w.lines)
+
+
+def _contiguous(w: Writer, a: Operand) -> None:
+    """%whole: whether the array's own axes lie in C order without gaps; an axis of one always does."""
+    whole, expected = "true", 8
+    for axis in reversed(range(len(a.shape))):
+        name = f"%core{a.index}_{axis}"
+        w.do(f"{name} = load i64, ptr {w.at('%steps', 8 * (a.first_stride + axis))}")
+        if a.shape[axis] > 1:
+            whole = w.let(f"and i1 {whole}, {w.let(f'icmp eq i64 {name}, {expected}')}")
+        expected *= a.shape[axis]
+    w.do(f"%whole{a.index} = and i1 {whole}, true")
+
+
+def _move(w: Writer, a: Operand) -> None:
+    """One block of one array, by rows where they are contiguous, otherwise number by number."""
+    first = w.at(f"%base{a.index}", w.let(f"mul i64 %at, %step{a.index}"))
+    between = w.let(f"mul i64 %step{a.index}, %apart")
+    rows = [first]
+    for _ in range(w.lanes - 1):
+        rows.append(w.at(rows[-1], between))
+    w.do(f"br i1 %whole{a.index}, label %rows{a.index}, label %numbers{a.index}")
+    w.label(f"rows{a.index}")
+    (write_rows if a.written else read_rows)(w, a, rows)
+    w.do(f"br label %moved{a.index}")
+    w.label(f"numbers{a.index}")
+    sizes = [*a.shape, *[1] * (CORE_DIMENSIONS - len(a.shape))]
+    strides = [*(f"%core{a.index}_{axis}" for axis in range(len(a.shape))), *["0"] * CORE_DIMENSIONS]
+    axes = ", ".join(f"i64 {n}, i64 {s}" for n, s in zip(sizes, strides, strict=False))
+    array, name = ("%out", "scatter") if a.written else ("%in", "gather")
+    for lane, row in enumerate(rows):
+        w.do(f"call void @{name}(ptr {row}, ptr {w.at(array, 8 * lane)}, ptr @slots{a.index}, {axes})")
+    w.do(f"br label %moved{a.index}")
+    w.label(f"moved{a.index}")

@@ -1,0 +1,75 @@
+"""LLVM assembly as text: a few helpers to write it with."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from fractions import Fraction
+
+
+def double(value: float | Fraction) -> str:
+    """A number as LLVM writes it, to the last bit."""
+    return f"0x{struct.unpack('<Q', struct.pack('<d', float(value)))[0]:016X}"
+
+
+def splat(kind: str, value: object, lanes: int) -> str:
+    """A vector of one value."""
+    return "<" + ", ".join([f"{kind} {value}"] * lanes) + ">"
+
+
+class Writer:
+    """The body of a function, a line at a time, with fresh names."""
+
+    def __init__(self, lanes: int, prefix: str = "t") -> None:
+        self.lanes = lanes
+        self.vector = f"<{lanes} x double>"
+        self.lines: list[str] = []
+        self._prefix = prefix
+        self._count = 0
+
+    def do(self, line: str) -> None:
+        """An instruction without a result."""
+        self.lines.append(f"  {line}")
+
+    def let(self, expression: str) -> str:
+        """An instruction with a result; its name."""
+        name = f"%{self._prefix}{self._count}"
+        self._count += 1
+        self.lines.append(f"  {name} = {expression}")
+        return name
+
+    def label(self, name: str) -> None:
+        """The beginning of a block."""
+        self.lines.append(f"{name}:")
+
+    def constant(self, value: float | Fraction) -> str:
+        """A number in every lane."""
+        return splat("double", double(value), self.lanes)
+
+    def at(self, pointer: str, offset: int | str) -> str:
+        """The address `offset` bytes from `pointer`."""
+        return pointer if offset == 0 else self.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+
+    def load(self, pointer: str, slot: int) -> str:
+        """The vector in a slot of a scratch array."""
+        where = self.at(pointer, slot * 8 * self.lanes)
+        return self.let(f"load {self.vector}, ptr {where}, align {8 * self.lanes}")
+
+    def store(self, value: str, pointer: str, slot: int) -> None:
+        """Put a vector into a slot of a scratch array."""
+        where = self.at(pointer, slot * 8 * self.lanes)
+        self.do(f"store {self.vector} {value}, ptr {where}, align {8 * self.lanes}")
+
+    def scratch(self, name: str, slots: int) -> str:
+        """An array of vectors on the stack."""
+        self.do(f"%{name} = alloca [{max(slots, 1)} x {self.vector}], align {8 * self.lanes}")
+        return f"%{name}"
+
+    def text(self) -> str:
+        """All lines."""
+        return "\n".join(self.lines)
+
+
+def function(head: str, body: Iterable[str]) -> str:
+    """A definition."""
+    return "\n".join([f"define {head} {{", *body, "}", ""])

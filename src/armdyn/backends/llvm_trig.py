@@ -1,0 +1,159 @@
+"""Sine and cosine of a vector of angles, as LLVM assembly.
+
+Idea: k is the multiple of π/2 nearest to x, and r = x - k·π/2 lies within ±π/4. With fused
+multiply–adds the subtraction takes three parts of π/2, of 53 bits each: the first step is exact, since
+both terms are multiples of 2⁻⁵³ and their difference is below 1. Without them it takes four
+parts of 33 bits, whose products with k < 2¹⁶ are exact. Then one polynomial each for sine and
+cosine, and k's last two bits say which is which and with what sign.
+
+The polynomials are minimax in relative error on ±π/4 (Remez, coefficients rounded one after the
+other and the rest fitted again): 2⁻⁵⁷·⁹ for the sine, 2⁻⁶³·⁹ for the cosine. What is left is
+rounding: at most 2 ulp for |x| up to `LIMIT` (tests/test_trig.py measures it). Beyond, and where x
+is not finite, the lane alone asks the C library. The sign of a zero is not kept.
+"""
+
+from __future__ import annotations
+
+from armdyn.backends.llvm_text import Writer, double, function, splat
+
+LIMIT = 1e5
+TWO_OVER_PI = float.fromhex("0x1.45f306dc9c883p-1")
+ROUNDER = 1.5 * 2.0**52  # adding it leaves the nearest integer in the last bits
+HALF_PI_FMA = tuple(map(float.fromhex, ("0x1.921fb54442d18p+0", "0x1.1a62633145c07p-54", "-0x1.f1976b7ed8fbcp-110")))
+HALF_PI_PLAIN = tuple(
+    map(
+        float.fromhex,
+        ("0x1.921fb54400000p+0", "0x1.0b4611a600000p-34", "0x1.3198a2e000000p-69", "0x1.b839a252049c1p-104"),
+    )
+)
+# sin r = r + r³·S(r²), cos r = 1 - r²/2 + r⁴·C(r²), lowest power first.
+SINE = tuple(
+    map(
+        float.fromhex,
+        (
+            "-0x1.5555555555548p-3",
+            "0x1.111111110f730p-7",
+            "-0x1.a01a019be9210p-13",
+            "0x1.71de35552a6a5p-19",
+            "-0x1.ae5e4b82bead3p-26",
+            "0x1.5d8b55201b850p-33",
+        ),
+    )
+)
+COSINE = tuple(
+    map(
+        float.fromhex,
+        (
+            "0x1.555555555554bp-5",
+            "-0x1.6c16c16c15015p-10",
+            "0x1.a01a019c8f253p-16",
+            "-0x1.27e4f7f191267p-22",
+            "0x1.1ee9dbced03ffp-29",
+            "-0x1.8fa68464b3d10p-37",
+        ),
+    )
+)
+
+
+def fused(w: Writer, fma: bool, a: str, b: str, c: str) -> str:
+    """a·b + c: rounded once where the processor can, otherwise twice, never a choice of the compiler."""
+    v = w.vector
+    if fma:
+        return w.let(f"call {v} @llvm.fma.v{w.lanes}f64({v} {a}, {v} {b}, {v} {c})")
+    return w.let(f"fadd {v} {w.let(f'fmul {v} {a}, {b}')}, {c}")
+
+
+def _polynomial(w: Writer, fma: bool, coefficients: tuple[float, ...], z: str) -> str:
+    value = w.constant(coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        value = fused(w, fma, value, z, w.constant(coefficient))
+    return value
+
+
+def sine_cosine(w: Writer, fma: bool, x: str) -> tuple[str, str]:
+    """Sine and cosine of the vector `x`, right where |x| <= `LIMIT`."""
+    v, bits = w.vector, f"<{w.lanes} x i64>"
+    shifted = fused(w, fma, x, w.constant(TWO_OVER_PI), w.constant(ROUNDER))
+    k = w.let(f"fsub {v} {shifted}, {w.constant(ROUNDER)}")
+    quadrant = w.let(f"bitcast {v} {shifted} to {bits}")
+    r = x
+    for part in HALF_PI_FMA if fma else HALF_PI_PLAIN:
+        r = fused(w, fma, k, w.constant(-part), r)
+    z = w.let(f"fmul {v} {r}, {r}")
+    sine = fused(w, fma, w.let(f"fmul {v} {z}, {r}"), _polynomial(w, fma, SINE, z), r)
+    near = fused(w, fma, z, w.constant(-0.5), w.constant(1.0))
+    cosine = fused(w, fma, w.let(f"fmul {v} {z}, {z}"), _polynomial(w, fma, COSINE, z), near)
+
+    odd = w.let(f"shl {bits} {quadrant}, {splat('i64', 63, w.lanes)}")
+    swap = w.let(f"icmp slt {bits} {odd}, zeroinitializer")
+    results = []
+    for one, other, ahead in ((sine, cosine, 0), (cosine, sine, 1)):
+        value = w.let(f"select <{w.lanes} x i1> {swap}, {v} {other}, {v} {one}")
+        turn = w.let(f"add {bits} {quadrant}, {splat('i64', ahead, w.lanes)}") if ahead else quadrant
+        second = w.let(f"and {bits} {turn}, {splat('i64', 2, w.lanes)}")
+        sign = w.let(f"shl {bits} {second}, {splat('i64', 62, w.lanes)}")
+        turned = w.let(f"xor {bits} {w.let(f'bitcast {v} {value} to {bits}')}, {sign}")
+        results.append(w.let(f"bitcast {bits} {turned} to {v}"))
+    return results[0], results[1]
+
+
+def _beyond(w: Writer, x: str) -> str:
+    """i1: does any lane of `x` lie beyond `LIMIT`, or is it no number? As integers, so that a NaN raises no flag."""
+    bits = f"<{w.lanes} x i64>"
+    as_bits = w.let(f"bitcast {w.vector} {x} to {bits}")
+    magnitude = w.let(f"and {bits} {as_bits}, {splat('i64', 0x7FFFFFFFFFFFFFFF, w.lanes)}")
+    far = w.let(f"icmp sgt {bits} {magnitude}, {splat('i64', int(double(LIMIT), 16), w.lanes)}")
+    mask = w.let(f"bitcast <{w.lanes} x i1> {far} to i{w.lanes}")
+    return w.let(f"icmp ne i{w.lanes} {mask}, 0")
+
+
+def trig_loop(lanes: int, fma: bool) -> str:
+    """`trig(angles, results, count, context)`: sine and cosine of `count` vectors, side by side in `results`."""
+    w = Writer(lanes)
+    step = 8 * lanes
+    w.label("entry")
+    w.do("br label %loop")
+    w.label("loop")
+    w.do("%k = phi i64 [0, %entry], [%next, %done]")
+    angle = w.at("%angles", w.let(f"mul i64 %k, {step}"))
+    result = w.at("%results", w.let(f"mul i64 %k, {2 * step}"))
+    x = w.load(angle, 0)
+    for slot, value in enumerate(sine_cosine(w, fma, x)):
+        w.store(value, result, slot)
+    w.do(f"br i1 {_beyond(w, x)}, label %far, label %done, !prof !0")
+    w.label("far")
+    w.do(f"call void @trig_far(ptr {angle}, ptr {result}, ptr %context)")
+    w.do("br label %done")
+    w.label("done")
+    w.do("%next = add i64 %k, 1")
+    w.do(f"br i1 {w.let('icmp ult i64 %next, %count')}, label %loop, label %out")
+    w.label("out")
+    w.do("ret void")
+    head = "internal void @trig(ptr noalias %angles, ptr noalias %results, i64 %count, ptr %context) noinline"
+    return _far(lanes) + function(head, w.lines)
+
+
+def _far(lanes: int) -> str:
+    """`trig_far`: the lanes beyond `LIMIT`, one at a time, by the C library's sine and cosine."""
+    w = Writer(lanes)
+    w.label("entry")
+    for slot, name in enumerate(("sin", "cos")):
+        w.do(f"%{name} = load ptr, ptr {w.at('%context', 8 * slot)}")
+    w.do("br label %lane")
+    w.label("lane")
+    w.do("%l = phi i64 [0, %entry], [%next, %done]")
+    place = w.let("mul i64 %l, 8")
+    x = w.let(f"load double, ptr {w.at('%angle', place)}")
+    magnitude = w.let(f"and i64 {w.let(f'bitcast double {x} to i64')}, {0x7FFFFFFFFFFFFFFF}")
+    w.do(f"br i1 {w.let(f'icmp sgt i64 {magnitude}, {int(double(LIMIT), 16)}')}, label %ask, label %done")
+    w.label("ask")
+    for slot, name in enumerate(("sin", "cos")):
+        value = w.let(f"call double %{name}(double {x})")
+        w.do(f"store double {value}, ptr {w.at(w.at('%result', place), 8 * lanes * slot)}")
+    w.do("br label %done")
+    w.label("done")
+    w.do("%next = add i64 %l, 1")
+    w.do(f"br i1 {w.let(f'icmp ult i64 %next, {lanes}')}, label %lane, label %out")
+    w.label("out")
+    w.do("ret void")
+    return function("internal void @trig_far(ptr %angle, ptr %result, ptr %context) noinline cold", w.lines)

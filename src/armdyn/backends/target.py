@@ -1,0 +1,59 @@
+"""Target: the processor a kernel is compiled for, and how many configurations one of its vectors holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from armdyn.errors import ComputationError
+
+# Doubles a vector register holds, widest first: (CPU feature, lanes).
+WIDTHS = (("avx512f", 8), ("avx", 4), ("neon", 2), ("sse2", 2))
+
+
+@dataclass(frozen=True)
+class Target:
+    """A processor: LLVM's name for it, its features, its vector width and whether it fuses multiply–adds."""
+
+    triple: str
+    cpu: str
+    features: str
+    lanes: int
+    fma: bool
+
+    def machine(self, level: int = 2) -> Any:
+        """LLVM's target machine; `level` is the optimisation level of its code generator."""
+        llvm = binding()
+        target = llvm.Target.from_triple(self.triple)
+        return target.create_target_machine(cpu=self.cpu, features=self.features, opt=level, jit=True)
+
+
+@lru_cache(maxsize=1)
+def binding() -> Any:
+    """`llvmlite.binding`, initialised for this machine when first asked for."""
+    try:
+        import llvmlite.binding as llvm
+    except (ImportError, OSError) as error:
+        raise ComputationError(f"the llvm backend needs llvmlite ({error}); backend='numpy' does not") from error
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@lru_cache(maxsize=1)
+def host() -> Target:
+    """The processor armdyn runs on."""
+    llvm = binding()
+    features = llvm.get_host_cpu_features()
+    triple = llvm.get_process_triple()
+    arm64 = triple.startswith(("aarch64", "arm64"))
+    on = {name for name, present in features.items() if present} | ({"neon", "fma"} if arm64 else set())
+    lanes = next((width for feature, width in WIDTHS if feature in on), 2)
+    return Target(triple, llvm.get_host_cpu_name(), features.flatten(), lanes, "fma" in on)
+
+
+@lru_cache(maxsize=1)
+def baseline() -> Target:
+    """Any 64-bit x86 processor: two lanes, no fused multiply–add. For tests of the code such machines get."""
+    return Target(binding().get_process_triple(), "x86-64", "", 2, False)
