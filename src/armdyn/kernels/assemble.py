@@ -1,28 +1,49 @@
 """From a chain, a quantity and a formulation to one function over scalars, extra physics included.
 
-Rotor inertia, friction and a wrench at the tool are added here, outside every recursion.
+Rotor inertia, friction and a wrench at the tool are added here, outside every recursion and the same
+on every route (docs/adr/0003-extra-physics.md); forward dynamics and its kin take the rotors in at
+the pivots, where they belong.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from armdyn.chain import Chain
-from armdyn.errors import choose
-from armdyn.formulations import QUANTITIES
+from armdyn.chain import Chain, Placement
+from armdyn.chain.slide import slid
+from armdyn.errors import InputError, choose
+from armdyn.formulations import QUANTITIES, energies
+from armdyn.formulations.elimination import with_rotors
+from armdyn.formulations.kinematics.poses import homogeneous
 from armdyn.graph.program import Program, trace
+
+Run = Callable[..., Any]
+
+TAKES = {
+    "friction": ("inverse_dynamics", "forward_dynamics"),
+    "tool_wrench": ("inverse_dynamics", "forward_dynamics"),
+    "frame": ("pose", "jacobian", "jacobian_rate", "inverse_dynamics", "forward_dynamics"),
+}
+# What is read in the link frames as given; everything else may slide frames along their axes.
+FRAMES_AS_GIVEN = ("link_poses", "regressor")
 
 
 @dataclass(frozen=True)
 class Options:
-    """What can be asked of a kernel beyond quantity and formulation."""
+    """What can be asked of a kernel beyond quantity and formulation.
+
+    `friction` adds the joints' friction; `tool_wrench` adds a last input, the wrench (force, torque)
+    that the surroundings exert on the arm at the tool's origin, in base axes; `frame` is (k, placement
+    on link k) and stands for the tool, k = 0 being the base; `parameters="runtime"` adds a last input,
+    the minimal parameters.
+    """
 
     friction: bool = False
     tool_wrench: bool = False
-    frame: str | None = None
+    frame: tuple[int, Placement] | None = None
     parameters: str = "baked"
 
 
@@ -40,23 +61,116 @@ def assemble(chain: Chain, quantity: str, method: str, options: Options = Option
     entry = QUANTITIES[choose("quantity", quantity, QUANTITIES)]
     methods = {formulation.key: formulation for formulation in entry.methods}
     run = methods[choose(f"method of {quantity}", method, methods)].run
+    _check(quantity, options)
     n = chain.n
+    inputs = [(name, entry.shape(shape, n)) for name, shape in entry.inputs]
+    outputs = [(name, entry.shape(shape, n)) for name, shape in entry.outputs]
+    as_given = quantity in FRAMES_AS_GIVEN or options.frame or options.parameters != "baked"
+    arm = chain if as_given else slid(chain)
+    extra = EXTRA.get(quantity, lambda run, chain, inputs, extra: run(chain, *inputs))
+    if options.tool_wrench:
+        inputs.append(("wrench", (6,)))
 
-    def function(*inputs: Any) -> Any:
-        result = run(chain, *inputs)
-        if quantity == "inertia_matrix":
-            return [
-                [h + chain.joints[i].rotor_inertia if i == j else h for j, h in enumerate(row)]
-                for i, row in enumerate(result)
-            ]
-        if quantity == "kinetic_energy":
-            for joint, v in zip(chain.joints, inputs[1], strict=True):
-                result = result + joint.rotor_inertia * v * v / 2
-        return result
+    def function(*arguments: Any) -> Any:
+        given = list(arguments)
+        wrench = given.pop() if options.tool_wrench else None
+        return extra(run, arm, given, _Extra(options, wrench))
 
-    inputs = tuple((name, entry.shape(shape, n)) for name, shape in entry.inputs)
-    outputs = tuple((name, entry.shape(shape, n)) for name, shape in entry.outputs)
-    return Assembly(function, inputs, outputs)
+    return Assembly(function, tuple(inputs), tuple(outputs))
+
+
+def _check(quantity: str, options: Options) -> None:
+    for option, takers in TAKES.items():
+        if getattr(options, option) and quantity not in takers:
+            raise InputError(f"{quantity} takes no {option}; {option} goes with {', '.join(takers)}")
+    if options.frame and quantity in TAKES["tool_wrench"] and not options.tool_wrench:
+        raise InputError(f"{quantity} takes a frame only with a tool_wrench, to say where it acts")
+
+
+@dataclass(frozen=True)
+class _Extra:
+    """The options with the wrench's six numbers, if any."""
+
+    options: Options
+    wrench: Any
+
+    def forces(self, chain: Chain, q: list[Any], qd: list[Any]) -> list[Any]:
+        """What friction and the wrench ask of the motors."""
+        forces: list[Any] = [0] * chain.n
+        if self.options.friction:
+            forces = list(energies.friction(chain, qd))
+        if self.wrench is not None:
+            part = _part(chain, self.options)
+            for i, pushed in enumerate(energies.tool_forces(part, q[: part.n], self.wrench) if part.n else []):
+                forces[i] = forces[i] - pushed
+        return forces
+
+
+def _part(chain: Chain, options: Options) -> Chain:
+    """The chain up to the frame that stands for the tool."""
+    if options.frame is None:
+        return chain
+    k, placement = options.frame
+    return replace(chain, joints=chain.joints[:k], links=chain.links[:k], tool=placement)
+
+
+def _inverse_dynamics(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
+    q, qd, qdd = inputs
+    forces = extra.forces(chain, q, qd)
+    return [
+        t + joint.rotor_inertia * a + f
+        for t, joint, a, f in zip(run(chain, q, qd, qdd), chain.joints, qdd, forces, strict=True)
+    ]
+
+
+def _forward_dynamics(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
+    q, qd, tau = inputs
+    forces = extra.forces(chain, q, qd)
+    return run(chain, q, qd, [t - f for t, f in zip(tau, forces, strict=True)])
+
+
+def _inertia_matrix(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
+    return with_rotors(chain, run(chain, *inputs))
+
+
+def _momentum(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
+    _, qd = inputs
+    return [p + joint.rotor_inertia * v for p, joint, v in zip(run(chain, *inputs), chain.joints, qd, strict=True)]
+
+
+def _kinetic_energy(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
+    energy = run(chain, *inputs)
+    for joint, v in zip(chain.joints, inputs[1], strict=True):
+        energy = energy + joint.rotor_inertia / 2 * (v * v)
+    return energy
+
+
+def _at_frame(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
+    part = _part(chain, extra.options)
+    if part.n == 0:
+        return [[0] * chain.n for _ in range(6)]
+    rows = run(part, *(x[: part.n] for x in inputs))
+    return [[*row, *([0] * (chain.n - part.n))] for row in rows]
+
+
+def _pose(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
+    part = _part(chain, extra.options)
+    if part.n == 0:
+        fixed = part.base @ part.tool
+        return homogeneous((fixed.R, fixed.p))
+    return run(part, inputs[0][: part.n])
+
+
+EXTRA: dict[str, Callable[[Run, Chain, list[Any], _Extra], Any]] = {
+    "inertia_matrix": _inertia_matrix,
+    "momentum": _momentum,
+    "kinetic_energy": _kinetic_energy,
+    "inverse_dynamics": _inverse_dynamics,
+    "forward_dynamics": _forward_dynamics,
+    "pose": _pose,
+    "jacobian": _at_frame,
+    "jacobian_rate": _at_frame,
+}
 
 
 @lru_cache(maxsize=256)

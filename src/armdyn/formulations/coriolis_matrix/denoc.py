@@ -1,0 +1,61 @@
+"""Saha's matrix of convective inertia terms, C = Nᵀ(M Ṅ + Ω M N).
+
+Source: Saha 1999, eq. (18).
+
+Idea: column j of N is the twist of every body for unit rate of joint j alone; its rate and Ω M times
+it are a field of wrenches, carried inwards once a column. The matrix differs from the Christoffel
+one, but C q̇ is the same and dH/dt - 2C is skew as well: ΩM + MΩ is.
+
+Saha's bodies turn about their mass centres. About the frame's origin, the moment of a column (u, and
+the velocity of the origin, with rates du and da) is J du + ω × J u + h × da - m c² ω × u. The last
+term is the choice of reference point: any factor in place of m c² leaves C q̇ and the skewness, which
+is why C is no function of the minimal parameters. Where the mass is 0 the factor is 0.
+"""
+
+from __future__ import annotations
+
+from armdyn.algebra import ZERO, Scalar, Vec3, Z
+from armdyn.chain import Chain
+from armdyn.formulations.screws import along_axis, wrench_inward
+from armdyn.formulations.steps import Step, steps
+
+Matrix = list[list[Scalar]]
+
+
+def coriolis_matrix(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Matrix:
+    """C with C q̇ + g = b and dH/dt - 2C skew."""
+    walk = steps(chain, q)
+    rates: list[Vec3] = []
+    w = ZERO
+    for step, v in zip(walk, qd, strict=True):
+        w = step.R.T @ w + (v * Z if step.revolute else ZERO)
+        rates.append(w)
+    columns = [_column(chain, walk, rates, qd, j) for j in range(chain.n)]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _column(chain: Chain, walk: list[Step], rates: list[Vec3], qd: list[Scalar], j: int) -> list[Scalar]:
+    """The joint forces of M times the rate, and of Ω M times the value, of column j of N."""
+    turn = rates[j].cross(Z)
+    u, du, da = (Z, turn, ZERO) if walk[j].revolute else (ZERO, ZERO, turn)
+    wrenches: list[tuple[Vec3, Vec3]] = []
+    for k in range(j, chain.n):
+        step, link, w = walk[k], chain.links[k], rates[k]
+        if k > j:
+            R, p, before = step.R, step.origin, rates[k - 1]
+            da = R.T @ (da + du.cross(p) + u.cross(before.cross(p)))
+            u, du = R.T @ u, R.T @ du
+            if not step.revolute:
+                da = da + u.cross(qd[k] * Z)
+        J, h = link.inertia, link.moment
+        about = h.dot(h) / link.mass if link.mass != 0 else 0  # m c²
+        F = link.mass * da + du.cross(h) + u.cross(w.cross(h))
+        N = J @ du + w.cross(J @ u - about * u) + h.cross(da)
+        wrenches.append((F, N))
+    f, n, column = ZERO, ZERO, []
+    for k in reversed(range(chain.n)):
+        if k >= j:
+            f, n = f + wrenches[k - j][0], n + wrenches[k - j][1]
+        column.append(along_axis(walk[k], f, n))
+        f, n = wrench_inward(walk[k], f, n)
+    return column[::-1]

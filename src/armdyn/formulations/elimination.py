@@ -1,0 +1,126 @@
+"""Reverse Gaussian elimination H = U D Uᵀ of an inertia matrix, and what follows from it.
+
+Source: Saha 1999, eqs. (23)-(33) and (36)-(40).
+
+Idea: annihilate from the last column to the first, so that the pivots D are the articulated bodies'
+inertias. A pivot must stand clear of rounding: where it does not (a massless last link, a point mass
+in line with its joint), the inertia matrix is singular and the answer does not exist. On plain
+numbers that is an error, in a batch the entries are NaN (docs/adr/0003-extra-physics.md).
+
+Errata (Saha 1999): α′ of eqs. (39)-(41) has signs that differ between the equations; here U⁻¹ has
+the entries -α′ of eq. (38) with α′ᵢⱼ = αᵢⱼ - Σ αᵢₖ α′ₖⱼ, the only choice with U U⁻¹ = 1.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from armdyn.algebra import Scalar, on_hand, positive
+from armdyn.chain import Chain
+from armdyn.errors import ComputationError
+
+Matrix = list[list[Scalar]]
+
+SINGULAR = Fraction(1, 10**13)  # a pivot below this share of the stretched arm's inertia is rounding
+
+
+def with_rotors(chain: Chain, H: Matrix) -> Matrix:
+    """H with the joints' rotor inertias on its diagonal."""
+    return [
+        [h + joint.rotor_inertia if i == j else h for j, h in enumerate(row)]
+        for i, (joint, row) in enumerate(zip(chain.joints, H, strict=True))
+    ]
+
+
+def least_pivots(chain: Chain) -> list[Scalar]:
+    """The least pivot of every joint that is not rounding: a share of the stretched arm's inertia.
+
+    Constants of the arm, so a check costs one addition a joint. Where the links' parameters are
+    known only at run time, pivots are only held to be positive.
+    """
+    if not all(isinstance(x, int | float | Fraction) for link in chain.links for x in link.natural):
+        return [0] * chain.n
+    least: list[Scalar] = []
+    for i, joint in enumerate(chain.joints):
+        reach = inertia = mass = Fraction(0) * chain.links[i].mass
+        for k, link in enumerate(chain.links[i:], start=i):
+            if k > i:
+                outer = chain.joints[k]
+                reach = reach + abs(outer.b) + abs(outer.d) + (1 if outer.prismatic else 0)
+            first = sum(abs(x) for x in link.moment)
+            inertia = inertia + link.mass * reach * reach + 2 * reach * first + link.inertia.trace
+            mass = mass + link.mass
+        scale = (inertia if joint.revolute else mass) + joint.rotor_inertia
+        least.append(type(scale)(SINGULAR) * scale)
+    return least
+
+
+def reciprocal(pivot: Scalar, least: Scalar, joint: int) -> Scalar:
+    """1/pivot; NaN (or an error, where the pivot is a plain number) if it is not above `least`."""
+    if isinstance(pivot, int | float | Fraction):
+        if not pivot > least:
+            raise ComputationError(
+                f"the inertia matrix is singular: nothing resists joint {joint + 1} (pivot {float(pivot):.3g}, "
+                f"expected above {float(least):.3g}); give link {joint + 1} an inertia or the joint a rotor_inertia"
+            )
+        return 1 / pivot
+    return positive(on_hand(lambda: pivot - least)) / pivot
+
+
+def eliminate(chain: Chain, H: Matrix) -> tuple[Matrix, list[Scalar], list[Scalar]]:
+    """(α, 1/D, D) of H = U D Uᵀ; α[k][i] = U_ik for i < k."""
+    n = chain.n
+    H = [list(row) for row in H]
+    alpha: Matrix = [[] for _ in range(n)]
+    inverse: list[Scalar] = [0] * n
+    least = least_pivots(chain)
+    for k in reversed(range(n)):
+        inverse[k] = reciprocal(H[k][k], least[k], k)
+        alpha[k] = [H[i][k] * inverse[k] for i in range(k)]  # eq. (24)
+        for i in range(k):
+            for j in range(i, k):
+                H[i][j] = H[i][j] - alpha[k][i] * H[j][k]  # eq. (50)
+    return alpha, inverse, [H[k][k] for k in range(n)]
+
+
+def solve(alpha: Matrix, inverse: list[Scalar], right: list[Scalar]) -> list[Scalar]:
+    """The x with U D Uᵀ x = right."""
+    n = len(right)
+    y = list(right)
+    for k in reversed(range(n)):
+        for i in range(k):
+            y[i] = y[i] - alpha[k][i] * y[k]
+    x: list[Scalar] = []
+    for k in range(n):
+        value = y[k] * inverse[k]
+        for a, x_i in zip(alpha[k], x, strict=True):
+            value = value - a * x_i
+        x.append(value)
+    return x
+
+
+def upper(alpha: Matrix) -> Matrix:
+    """U with its ones and zeros, eq. (33)."""
+    n = len(alpha)
+    return [[alpha[j][i] if i < j else 1 if i == j else 0 for j in range(n)] for i in range(n)]
+
+
+def inverted(alpha: Matrix, inverse: list[Scalar]) -> Matrix:
+    """H⁻¹ = U⁻ᵀ D⁻¹ U⁻¹, eqs. (36)-(40)."""
+    n = len(alpha)
+    prime: Matrix = [[] for _ in range(n)]  # α′[k][i] = -(U⁻¹)_ik for i < k
+    for k in range(n):
+        for i in range(k):
+            value = alpha[k][i]
+            for m in range(i + 1, k):
+                value = value - prime[m][i] * alpha[k][m]  # eq. (39)
+            prime[k].append(value)
+    result: Matrix = [[0] * n for _ in range(n)]
+    for i in range(n):
+        scaled = [inverse[m] * prime[i][m] for m in range(i)]  # row i of U⁻ᵀ D⁻¹, signs apart
+        for j in range(i, n):
+            value = inverse[i] if i == j else -(inverse[i] * prime[j][i])
+            for m in range(i):
+                value = value + scaled[m] * prime[j][m]
+            result[i][j] = result[j][i] = value
+    return result

@@ -1,0 +1,64 @@
+"""Gravity load, momentum and energies by recursion over the links.
+
+Source: the definitions, with the regrouped second moments of `inverse_dynamics.second_moments`. The
+plain sums over links in base axes stand in `reference`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from armdyn.algebra import ZERO, Scalar, Vec3, sign
+from armdyn.chain import Chain
+from armdyn.formulations.inverse_dynamics import second_moments
+from armdyn.formulations.screws import point_inward
+from armdyn.formulations.steps import steps
+
+
+def gravity_load(chain: Chain, q: list[Scalar]) -> list[Scalar]:
+    """g(q): the joint forces that hold the arm still."""
+    still: list[Scalar] = [0] * chain.n
+    return second_moments.inverse_dynamics(chain, q, still, still)
+
+
+def momentum(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
+    """H q̇: the joint forces that would start the motion q̇ from rest in unit time, without gravity."""
+    return second_moments.inverse_dynamics(replace(chain, gravity=ZERO), q, [0] * chain.n, qd)
+
+
+def kinetic_energy(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Scalar:
+    """½ q̇ᵀ H q̇, without rotors."""
+    total: Scalar = 0
+    for p_i, v_i in zip(momentum(chain, q, qd), qd, strict=True):
+        total = total + p_i * v_i
+    return total / 2
+
+
+def potential_energy(chain: Chain, q: list[Scalar]) -> Scalar:
+    """-g·Σ m c, zero at the base origin: the first moment of the whole arm carried to the base."""
+    mass: Scalar = 0
+    k = ZERO
+    for step, link in zip(reversed(steps(chain, q)), reversed(chain.links), strict=True):
+        mass, k = mass + link.mass, k + link.moment
+        k = step.R @ Vec3(k.x, k.y, k.z + mass * step.d)
+        k = Vec3(k.x + mass * step.b, k.y, k.z)
+    return -(chain.gravity_in_frame_0.dot(k) + mass * chain.gravity.dot(chain.base.p))
+
+
+def tool_forces(chain: Chain, q: list[Scalar], wrench: list[Scalar]) -> list[Scalar]:
+    """Jᵀ w: the joint forces of a wrench (force, torque) at the tool's origin in base axes."""
+    walk = steps(chain, q)
+    tips = [chain.tool.p]
+    for step in reversed(walk[1:]):
+        tips.append(point_inward(step, tips[-1]))
+    f, n = chain.base.R.T @ Vec3(*wrench[:3]), chain.base.R.T @ Vec3(*wrench[3:])
+    tau = []
+    for step, r in zip(walk, reversed(tips), strict=True):
+        f, n = step.R.T @ f, step.R.T @ n
+        tau.append(n.z + (r.x * f.y - r.y * f.x) if step.revolute else f.z)
+    return tau
+
+
+def friction(chain: Chain, qd: list[Scalar]) -> list[Scalar]:
+    """Viscous and Coulomb friction: viscous q̇ + coulomb sign(q̇)."""
+    return [joint.viscous * v + joint.coulomb * sign(v) for joint, v in zip(chain.joints, qd, strict=True)]

@@ -1,0 +1,54 @@
+"""Forward dynamics by composite bodies: H, b, then U D Uᵀ.
+
+Source: Walker & Orin 1982 (method 3) as Lin 1991 and Saha 1999 describe it; the elimination is
+Saha's, eqs. (23)-(33).
+
+Idea: H q̈ = τ - b with the cheapest H and the cheapest b at hand; the elimination is part of the
+program, so what H and b have in common is computed once.
+
+Cost: H, b, and n(n-1)(n+4)/6 multiplications for the elimination, n² for the solution, n divisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from armdyn.algebra import Scalar
+from armdyn.chain import Chain
+from armdyn.formulations import inertia_matrix as inertia_matrices
+from armdyn.formulations.elimination import Matrix, eliminate, inverted, solve, upper, with_rotors
+from armdyn.formulations.inverse_dynamics import second_moments
+
+InertiaMatrix = Callable[[Chain, list[Scalar]], Matrix]
+Bias = Callable[[Chain, list[Scalar], list[Scalar]], list[Scalar]]
+
+CHEAP: InertiaMatrix = inertia_matrices.METHODS[0].run
+
+
+def forward_dynamics(
+    chain: Chain,
+    q: list[Scalar],
+    qd: list[Scalar],
+    tau: list[Scalar],
+    *,
+    inertia_matrix: InertiaMatrix = CHEAP,
+    bias: Bias = second_moments.bias,
+) -> list[Scalar]:
+    """The accelerations of joint forces, rotors included."""
+    H, b = with_rotors(chain, inertia_matrix(chain, q)), bias(chain, q, qd)
+    alpha, inverse, _ = eliminate(chain, H)
+    return solve(alpha, inverse, [t - b_i for t, b_i in zip(tau, b, strict=True)])
+
+
+def inertia_factors(
+    chain: Chain, q: list[Scalar], *, inertia_matrix: InertiaMatrix = CHEAP
+) -> tuple[Matrix, list[Scalar]]:
+    """(U, D) of H = U D Uᵀ, rotors included."""
+    alpha, _, D = eliminate(chain, with_rotors(chain, inertia_matrix(chain, q)))
+    return upper(alpha), D
+
+
+def inertia_inverse(chain: Chain, q: list[Scalar], *, inertia_matrix: InertiaMatrix = CHEAP) -> Matrix:
+    """H⁻¹, rotors included."""
+    alpha, inverse, _ = eliminate(chain, with_rotors(chain, inertia_matrix(chain, q)))
+    return inverted(alpha, inverse)

@@ -1,0 +1,51 @@
+"""Recursive Newton-Euler on natural parameters.
+
+Source: Luh, Walker & Paul 1980, in normal driving-axis frames as Lin 1991 cites it (ref. 1).
+
+Idea: carry angular velocity, angular acceleration and the acceleration of the frame's origin from
+base to tip, gravity as an acceleration of the base; carry forces and moments back.
+
+Symbols: w, dw angular velocity and acceleration; dv acceleration of the origin less gravity; f, n
+force and moment about the origin, all in the link's own frame. A link's inertia is about its
+frame's origin, so its moment is J ẇ + w × J w + mc × dv.
+
+Cost: linear in the number of joints.
+"""
+
+from __future__ import annotations
+
+from armdyn.algebra import ZERO, Scalar, Vec3, Z
+from armdyn.chain import Chain
+from armdyn.formulations.screws import along_axis
+from armdyn.formulations.steps import Step, steps
+
+
+def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> list[Scalar]:
+    """The joint forces of a motion, without rotors and friction."""
+    w, dw, dv = ZERO, ZERO, -chain.gravity_in_frame_0
+    carried: list[tuple[Step, Vec3, Vec3]] = []
+    for step, link, v_i, a_i in zip(steps(chain, q), chain.links, qd, qdd, strict=True):
+        R, p = step.R, step.origin
+        dv = R.T @ (dv + dw.cross(p) + w.cross(w.cross(p)))
+        w, dw = R.T @ w, R.T @ dw
+        if step.revolute:
+            dw = dw + w.cross(v_i * Z) + a_i * Z
+            w = w + v_i * Z
+        else:
+            dv = dv + 2 * w.cross(v_i * Z) + a_i * Z
+        J, h = link.inertia, link.moment
+        F = link.mass * dv + dw.cross(h) + w.cross(w.cross(h))
+        N = J @ dw + w.cross(J @ w) + h.cross(dv)
+        carried.append((step, F, N))
+    f, n, tau = ZERO, ZERO, []
+    for step, F, N in reversed(carried):
+        f, n = f + F, n + N
+        tau.append(along_axis(step, f, n))
+        f, n = step.R @ f, step.R @ n
+        n = n + step.origin.cross(f)
+    return tau[::-1]
+
+
+def bias(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
+    """C q̇ + g: the joint forces of a motion without acceleration."""
+    return inverse_dynamics(chain, q, qd, [0] * chain.n)
