@@ -17,15 +17,79 @@ Rule = Callable[..., Any]
 
 
 def _is(a: Any, value: int) -> bool:
-    return a.op == "const" and a.value == value
+    return bool(a.op == "const" and a.value == value)
 
 
 def _both(a: Any, b: Any) -> bool:
-    return a.op == "const" and b.op == "const"
+    return bool(a.op == "const" and b.op == "const")
 
 
 def _negative(a: Any) -> bool:
-    return a.op == "neg" or (a.op == "const" and a.value < 0)
+    return bool(a.op == "neg" or (a.op == "const" and a.value < 0))
+
+
+def _factor(a: Any) -> Any:
+    """The constant c and the node x of a product c·x, or None."""
+    if a.op != "mul":
+        return None
+    x, y = a.args
+    return (x.value, y) if x.op == "const" else (y.value, x) if y.op == "const" else None
+
+
+def _term(a: Any) -> Any:
+    """The node x and the constant c of a sum x + c (x - c gives -c), or None; c - x is left alone."""
+    if a.op not in ("add", "sub"):
+        return None
+    x, y = a.args
+    if y.op == "const":
+        return x, y.value if a.op == "add" else -y.value
+    return (y, x.value) if x.op == "const" and a.op == "add" else None
+
+
+def _scale(g: Any, a: Any, b: Any) -> Any:
+    """c₁·(c₂·x) = (c₁c₂)·x: the outer product never costs more, the inner one may die."""
+    if a.op != "const":
+        a, b = b, a
+    inner = _factor(b) if a.op == "const" else None
+    return g.make("mul", a.value * inner[0], inner[1]) if inner else None
+
+
+def _move(g: Any, a: Any, b: Any) -> Any:
+    """(x + c₁) + c₂ = x + (c₁ + c₂)."""
+    if a.op == "const":
+        a, b = b, a
+    inner = _term(a) if b.op == "const" else None
+    return g.make("add", inner[0], inner[1] + b.value) if inner else None
+
+
+def _like(g: Any, a: Any, b: Any, sign: int) -> Any:
+    """c₁·x ± c₂·x = (c₁ ± c₂)·x; not x + x, which one addition does as well as one multiplication."""
+    (c, x), (d, y) = _factor(a) or (1, a), _factor(b) or (1, b)
+    return g.make("mul", c + sign * d, x) if x is y and (a is not b) else None
+
+
+def _rest(g: Any, a: Any, b: Any) -> Any:
+    """What is left of a - b where one is a sum that holds the other, or None."""
+    if a.op in ("add", "sub"):
+        x, y = a.args
+        if x is b:
+            return y if a.op == "add" else -y  # (b + y) - b = y
+        if y is b and a.op == "add":
+            return x
+    if b.op in ("add", "sub"):
+        x, y = b.args
+        if x is a:
+            return -y if b.op == "add" else y  # a - (a - y) = y
+        if y is a and b.op == "add":
+            return -x
+    return None
+
+
+def _whole(g: Any, a: Any, b: Any) -> Any:
+    """(x - b) + b = x."""
+    if a.op == "sub" and a.args[1] is b:
+        return a.args[0]
+    return b.args[0] if b.op == "sub" and b.args[1] is a else None
 
 
 def _minus(g: Any, a: Any) -> Any:
@@ -41,6 +105,9 @@ FOLDS: dict[str, tuple[Rule, ...]] = {
         lambda g, a, b: -(_minus(g, a) + _minus(g, b)) if _negative(a) and _negative(b) else None,  # -a + -b = -(a + b)
         lambda g, a, b: g.make("sub", a, _minus(g, b)) if _negative(b) else None,  # a + -b = a - b
         lambda g, a, b: g.make("sub", b, _minus(g, a)) if _negative(a) else None,  # -a + b = b - a
+        _whole,  # (x - b) + b = x
+        lambda g, a, b: _like(g, a, b, 1),  # c₁·x + c₂·x = (c₁ + c₂)·x
+        _move,  # (x + c₁) + c₂ = x + (c₁ + c₂)
     ),
     "sub": (
         lambda g, a, b: a.value - b.value if _both(a, b) else None,  # constants: exact, off-line
@@ -49,6 +116,9 @@ FOLDS: dict[str, tuple[Rule, ...]] = {
         lambda g, a, b: Fraction(0) if a is b else None,  # a - a = 0
         lambda g, a, b: g.make("add", a, _minus(g, b)) if _negative(b) else None,  # a - -b = a + b
         lambda g, a, b: -(g.make("add", _minus(g, a), b)) if _negative(a) else None,  # -a - b = -(a + b)
+        _rest,  # (b + y) - b = y, a - (a - y) = y
+        lambda g, a, b: _like(g, a, b, -1),  # c₁·x - c₂·x = (c₁ - c₂)·x
+        lambda g, a, b: _move(g, a, g.const(-b.value)) if b.op == "const" else None,  # (x + c₁) - c₂ = x + (c₁ - c₂)
         lambda g, a, b: -g.raw("sub", (b, a)) if a.serial > b.serial else None,  # one order of the pair
     ),
     "mul": (
@@ -58,6 +128,7 @@ FOLDS: dict[str, tuple[Rule, ...]] = {
         lambda g, a, b: a if _is(b, 1) else None,  # a·1 = a
         lambda g, a, b: -(g.make("mul", _minus(g, a), b)) if _negative(a) else None,  # (-a)·b = -(a·b)
         lambda g, a, b: -(g.make("mul", a, _minus(g, b))) if _negative(b) else None,  # a·(-b) = -(a·b)
+        _scale,  # c₁·(c₂·x) = (c₁c₂)·x
     ),
     "div": (
         lambda g, a, b: Fraction(0) if _is(a, 0) else None,  # 0/b = 0

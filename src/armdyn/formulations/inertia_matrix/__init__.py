@@ -1,7 +1,7 @@
 """The inertia matrix: one file a published formulation; METHODS lists them all."""
 
 from armdyn.formulations import reference
-from armdyn.formulations.inertia_matrix import lin_fang_1, lin_fang_2, lin_fang_3, lin_fang_4, lin_fang_5
+from armdyn.formulations.inertia_matrix import lin_fang_1, lin_fang_2, lin_fang_3, lin_fang_4, lin_fang_5, meeting_frame
 from armdyn.formulations.registry import Formulation
 
 METHODS = (
@@ -10,5 +10,6 @@ METHODS = (
     Formulation("lin_fang_3", lin_fang_3.inertia_matrix, "lin1999", "axes and velocities carried outwards"),
     Formulation("lin_fang_4", lin_fang_4.inertia_matrix, "lin1999", "wrenches in the end effector's frame"),
     Formulation("lin_fang_5", lin_fang_5.inertia_matrix, "lin1999", "wrenches from moments about the frame before"),
+    Formulation("meeting_frame", meeting_frame.inertia_matrix, "", "motions and wrenches carried half way"),
     Formulation("reference", reference.inertia_matrix, "", "the plain sum of JᵀMJ over links"),
 )
