@@ -14,7 +14,7 @@ from armdyn import files
 from armdyn.chain import Chain, Joint, Link
 from armdyn.chain.fingerprint import fingerprint
 from armdyn.chain.snap import SNAP, SnapReport, compare, snapped
-from armdyn.errors import InputError, choose
+from armdyn.errors import InputError
 from armdyn.files import Description, Frame, arrays, dh, toml, urdf_out
 from armdyn.kernels import Kernel
 
@@ -163,7 +163,8 @@ class Arm:
 
     def kernel(self, quantity: str, method: str = "auto", backend: str = "llvm") -> Kernel:
         """A quantity by a chosen formulation on a chosen backend."""
-        return Kernel(self.chain, quantity, method, backend)
+        frames = {frame.name: (frame.link, frame.placement) for frame in self.frames}
+        return Kernel(self.chain, quantity, method, backend, frames=frames)
 
     def with_gravity(self, gravity: Any) -> Arm:
         """The same arm under another gravity vector (base frame, m/s²); g - a₀ for an accelerating base."""
@@ -212,19 +213,6 @@ class Arm:
     def to_standard_dh(self) -> dh.StandardTable:
         """The arm as a standard Denavit-Hartenberg table; an error where two axes are nearly parallel."""
         return dh.to_standard(self.chain)
-
-    def at_frame(self, name: str) -> Arm:
-        """The arm up to the link that carries the frame `name` of `arm.frames`, with that frame as its tool.
-
-        It has fewer joints where the frame is not on the last link; it is what ``pose(q, frame=...)`` asks.
-        """
-        found = {frame.name: frame for frame in self.frames}
-        frame = found[choose(f"frame of {self.name}", name, found)]
-        if frame.link == 0:
-            raise InputError(f"frame {name!r} stands on the base of {self.name}; no joint moves it")
-        k, given = frame.link, self.given
-        chain = replace(given, joints=given.joints[:k], links=given.links[:k], tool=frame.placement)
-        return replace(self, given=chain, frames=tuple(f for f in self.frames if f.link <= k))
 
     inertia_matrix = KernelOf("Joint-space inertia matrix H(q): (..., n) -> (..., n, n).")
     bias = KernelOf("Coriolis, centrifugal and gravity forces b(q, qd): (..., n).")

@@ -6,6 +6,7 @@ is a batch.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from armdyn.backends import BACKENDS
 from armdyn.backends.columns import ArrayFunction, over_columns
 from armdyn.backends.numpy_text import compile_numpy
-from armdyn.chain import Chain
+from armdyn.chain import Chain, Placement
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import Program
@@ -34,6 +35,7 @@ class Kernel:
         method: str = "auto",
         backend: str = "llvm",
         options: Options = Options(),
+        frames: Mapping[str, tuple[int, Placement]] | None = None,
     ) -> None:
         self.chain = chain
         self.quantity = choose("quantity", quantity, QUANTITIES)
@@ -41,6 +43,7 @@ class Kernel:
         self.method = methods[0] if method == "auto" else choose(f"method of {quantity}", method, methods)
         self.backend = choose("backend", backend, BACKENDS)
         self.options = options
+        self.frames = dict(frames or {})  # what a `frame` may be called
         self._variants: dict[Options, Kernel] = {options: self}
 
     @cached_property
@@ -71,7 +74,7 @@ class Kernel:
         return f"<Kernel {self.quantity}({inputs}) by {self.method} on {self.backend}>"
 
     def __reduce__(self) -> Any:
-        return Kernel, (self.chain, self.quantity, self.method, self.backend, self.options)
+        return Kernel, (self.chain, self.quantity, self.method, self.backend, self.options, self.frames)
 
     def __call__(self, *arrays: Any, out: Any = None, **choices: Any) -> Any:
         """The quantity at every configuration of the batch; `choices` are options for this call."""
@@ -90,9 +93,11 @@ class Kernel:
         flags = {
             name: True if name == "tool_wrench" and value is not None else value for name, value in choices.items()
         }
+        if isinstance(flags.get("frame"), str):
+            flags["frame"] = self.frames[choose("frame", flags["frame"], self.frames)]
         options = replace(self.options, **flags)
         if options not in self._variants:
-            self._variants[options] = Kernel(self.chain, self.quantity, self.method, self.backend, options)
+            self._variants[options] = Kernel(self.chain, self.quantity, self.method, self.backend, options, self.frames)
         return self._variants[options]
 
     def _diagnosis(self, arrays: tuple[Any, ...], out: Any, error: Exception) -> Exception:
