@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from armdyn import files
+from armdyn import files, kinematics
 from armdyn.chain import Chain, Joint, Link
 from armdyn.chain.fingerprint import fingerprint
 from armdyn.chain.snap import SNAP, SnapReport, compare, snapped
 from armdyn.errors import InputError
 from armdyn.files import Description, Frame, arrays, dh, toml, urdf_out
 from armdyn.kernels import Kernel
+from armdyn.kinematics import InverseKinematics
 
 _NUMBERS = ("b", "β", "d", "θ", "mass", "centre of mass")  # of a joint and its link, as a table shows them
 
@@ -213,6 +214,34 @@ class Arm:
     def to_standard_dh(self) -> dh.StandardTable:
         """The arm as a standard Denavit-Hartenberg table; an error where two axes are nearly parallel."""
         return dh.to_standard(self.chain)
+
+    def inverse_kinematics(
+        self,
+        pose: Any,
+        q0: Any = None,
+        *,
+        limits: bool = True,
+        orientation: bool = True,
+        tolerance: float = 1e-9,
+        seed: int = 0,
+    ) -> InverseKinematics:
+        """A configuration whose tool stands at `pose` (4, 4), near `q0` if there are several.
+
+        The result says whether the pose was reached (to `tolerance` metres and radians) and by how much it was
+        missed. ``limits=False`` ignores the joint limits, ``orientation=False`` asks for the position alone.
+        """
+        ends = self.limits if limits else np.tile([-np.inf, np.inf], (self.n, 1))
+        start = np.clip(np.zeros(self.n), *ends.T) if q0 is None else np.asarray(q0, dtype=float)
+        if start.shape != (self.n,) or not np.isfinite(start).all():
+            raise InputError(f"q0 must be {self.n} finite numbers, got {q0!r}")
+        if (ends[:, 0] > ends[:, 1]).any():
+            raise InputError(f"the limits of {self.name} are swapped: {ends.tolist()}; try limits=False")
+        reach = sum(abs(float(joint.b)) + abs(float(joint.d)) for joint in self.joints)
+        size = reach + sum(abs(float(x)) for x in self.chain.tool.p) or 1.0
+        task = kinematics.Task(
+            self.pose, self.jacobian, kinematics.wanted_pose(pose), ends[:, 0], ends[:, 1], size, orientation
+        )
+        return kinematics.solve(task, start, tolerance, seed)
 
     inertia_matrix = KernelOf("Joint-space inertia matrix H(q): (..., n) -> (..., n, n).")
     bias = KernelOf("Coriolis, centrifugal and gravity forces b(q, qd): (..., n).")
