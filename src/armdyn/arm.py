@@ -12,6 +12,7 @@ import numpy as np
 
 from armdyn import files, kinematics
 from armdyn.chain import Chain, Joint, Link
+from armdyn.chain.checks import Finding, check
 from armdyn.chain.fingerprint import fingerprint
 from armdyn.chain.snap import SNAP, SnapReport, compare, snapped
 from armdyn.errors import InputError
@@ -210,6 +211,10 @@ class Arm:
     def to_urdf(self, path: str | os.PathLike[str]) -> None:
         """Write a URDF with the same dynamics (it has no place for gravity and rotor inertias)."""
         urdf_out.write(path, replace(self.description, chain=self.chain))
+
+    def check(self) -> list[Finding]:
+        """What is physically odd about this arm, link by link; an empty list if nothing is."""
+        return check(self.chain, self.snapped)
 
     def to_standard_dh(self) -> dh.StandardTable:
         """The arm as a standard Denavit-Hartenberg table; an error where two axes are nearly parallel."""

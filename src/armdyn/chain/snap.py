@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
@@ -34,12 +35,18 @@ class Snap:
 
 @dataclass(frozen=True, slots=True)
 class SnapReport:
-    """What was snapped, number by number, and the largest changes."""
+    """What was snapped, number by number, and the largest changes.
+
+    `doubtful` are angles beyond the tolerance that look like a multiple of π/2 written with few digits.
+    """
 
     changes: tuple[Snap, ...] = ()
+    doubtful: tuple[Snap, ...] = ()
 
     def __add__(self, other: SnapReport) -> SnapReport:
-        return SnapReport(self.changes + other.changes)
+        known = {(s.where, s.given) for s in self.doubtful}
+        fresh = tuple(s for s in other.doubtful if (s.where, s.given) not in known)
+        return SnapReport(self.changes + other.changes, self.doubtful + fresh)
 
     def __len__(self) -> int:
         return len(self.changes)
@@ -66,6 +73,13 @@ class SnapReport:
         return "snapped " + " and ".join(parts)
 
 
+def few_digits(radians: float) -> float | None:
+    """The multiple of π/2 that this angle is when written with two to four decimals, 1.571 say; else None."""
+    nearest = round(radians / (math.pi / 2)) * (math.pi / 2)
+    written = nearest != 0 and any(abs(radians - round(nearest, k)) < 1e-12 for k in (2, 3, 4))
+    return nearest if written else None
+
+
 def snapped(chain: Chain, snap: float) -> Chain:
     """The chain with angles within `snap` of a multiple of π/2 made exact and tiny lengths made zero."""
 
@@ -87,15 +101,17 @@ def snapped(chain: Chain, snap: float) -> Chain:
 
 def compare(given: Chain, taken: Chain) -> SnapReport:
     """What differs between the joints of a chain and of the snapped chain."""
-    changes = []
+    changes, doubtful = [], []
     for i, (j, k) in enumerate(zip(given.joints, taken.joints, strict=True)):
         where = f"joint {j.name or i + 1}"
         for what in ("beta", "gamma", "theta"):
             a, b = getattr(j, what).radians, getattr(k, what).radians
             if a != b:
                 changes.append(Snap(where, what, a, b, "rad"))
+            elif (nearest := few_digits(b)) is not None:
+                doubtful.append(Snap(where, what, a, nearest, "rad"))
         for what in ("b", "d"):
             a, b = getattr(j, what), getattr(k, what)
             if a != b:
                 changes.append(Snap(where, what, float(a), float(b), "m"))
-    return SnapReport(tuple(changes))
+    return SnapReport(tuple(changes), tuple(doubtful))

@@ -16,7 +16,7 @@ from armdyn.algebra import ZERO, Angle, Mat3, Sym3, Vec3, X, Y, Z
 from armdyn.chain import Limit, Link, Placement
 from armdyn.chain.exactly import compose, from_rpy, moved, unit
 from armdyn.chain.frames import PARALLEL, Body, build
-from armdyn.chain.snap import SNAP, Snap, SnapReport
+from armdyn.chain.snap import SNAP, Snap, SnapReport, few_digits
 from armdyn.errors import InputError, choose
 from armdyn.files.description import Description, Frame
 from armdyn.files.urdf_xml import RawJoint, RawLink, Tree, read_tree
@@ -76,22 +76,18 @@ def _locked(tree: Tree, lock: Mapping[str, float]) -> dict[str, float]:
 
 def _path(tree: Tree, start: str, tip: str | None, locked: Mapping[str, float]) -> list[RawJoint]:
     """The moving joints of the arm, base to tip; everything else that it carries must stand still."""
-    chains = _chains(tree, start, locked)
+    carrier = _carriers(tree, start, locked)
     if tip is None:
-        if not chains:
+        inner = {joint.name for joint in carrier.values() if joint is not None}
+        ends = [tree.joints[name] for name in tree.joints if name in carrier and name not in inner]
+        if not ends:
             raise InputError(f"no moving joint below link {start!r}; an arm needs at least one")
-        if len(chains) > 1:
-            raise InputError(_many(chains))
-        path = chains[0]
+        if len(ends) > 1:
+            raise InputError(_many(ends, carrier))
+        path = _down_to(ends[0], carrier)
     else:
         path = _way_to(tree, start, choose("link for tip", tip, tree.links), locked)
-        names = {joint.name for joint in path}
-        loose = {j.name: j for c in chains if c[0] is path[0] for j in c if j.name not in names}
-        if loose:
-            raise InputError(
-                f"the arm to {tip!r} also carries the moving joints {', '.join(loose)}; "
-                f"lock them, as in lock={{{next(iter(loose))!r}: 0.0}}, or choose another tip"
-            )
+        _nothing_loose(path, tip, carrier)
     for joint in path:
         if joint.kind in ("floating", "planar"):
             raise InputError(f"joint {joint.name!r} is {joint.kind}; an arm has revolute and prismatic joints")
@@ -104,40 +100,53 @@ def _path(tree: Tree, start: str, tip: str | None, locked: Mapping[str, float]) 
     return path
 
 
-def _chains(tree: Tree, start: str, locked: Mapping[str, float]) -> list[list[RawJoint]]:
-    """Every chain of moving joints below a link, each down to a joint that carries no other moving one."""
-    before: dict[str, RawJoint | None] = {}  # moving joint -> the moving joint that carries it
-    inner: set[str] = set()
+def _carriers(tree: Tree, start: str, locked: Mapping[str, float]) -> dict[str, RawJoint | None]:
+    """Every moving joint below a link, parents first, with the moving joint that carries it (None: the base)."""
+    carriers: dict[str, RawJoint | None] = {}
     waiting: list[tuple[str, RawJoint | None]] = [(start, None)]
     while waiting:
         link, carrier = waiting.pop()
-        for joint in reversed(tree.below[link]):
+        for joint in tree.below[link]:
             if joint.moving and joint.name not in locked:
-                before[joint.name] = carrier
-                inner.update([carrier.name] if carrier else [])
+                carriers[joint.name] = carrier
                 waiting.append((joint.child, joint))
             else:
                 waiting.append((joint.child, carrier))
-    chains = []
-    for name in before:
-        if name not in inner:
-            joint, chain = tree.joints[name], [tree.joints[name]]
-            while (carrier := before[joint.name]) is not None:
-                chain.append(carrier)
-                joint = carrier
-            chains.append(chain[::-1])
-    return sorted(chains, key=lambda chain: list(tree.joints).index(chain[-1].name))
+    return carriers
 
 
-def _many(chains: list[list[RawJoint]]) -> str:
+def _nothing_loose(path: list[RawJoint], tip: str, carriers: Mapping[str, RawJoint | None]) -> None:
+    """An error that names the moving joints which the arm carries beside its own."""
+    own = {joint.name for joint in path}
+    carried, loose = set(own), []
+    for name, carrier in carriers.items():  # parents first
+        if carrier is not None and carrier.name in carried and name not in own:
+            carried.add(name)
+            loose.append(name)
+    if loose:
+        raise InputError(
+            f"the arm to {tip!r} also carries the moving joints {', '.join(loose)}; "
+            f"lock them, as in lock={{{loose[0]!r}: 0.0}}, or choose another tip"
+        )
+
+
+def _down_to(joint: RawJoint, carriers: Mapping[str, RawJoint | None]) -> list[RawJoint]:
+    """The moving joints from the base down to this one."""
+    chain = [joint]
+    while (carrier := carriers[chain[-1].name]) is not None:
+        chain.append(carrier)
+    return chain[::-1]
+
+
+def _many(ends: list[RawJoint], carriers: Mapping[str, RawJoint | None]) -> str:
     """The chains to choose from, one a line."""
     lines = []
-    for chain in chains[:20]:
-        names = [joint.name for joint in chain]
+    for end in ends[:20]:
+        names = [joint.name for joint in _down_to(end, carriers)]
         shown = names if len(names) <= 8 else [*names[:3], "...", *names[-3:]]
-        lines.append(f"  tip={chain[-1].child!r}: {' > '.join(shown)}")
-    more = [f"  and {len(chains) - 20} more"] if len(chains) > 20 else []
-    head = f"{len(chains)} chains of moving joints; choose one with base and tip, or lock joints with lock={{...}}:"
+        lines.append(f"  tip={end.child!r}: {' > '.join(shown)}")
+    more = [f"  and {len(ends) - 20} more"] if len(ends) > 20 else []
+    head = f"{len(ends)} chains of moving joints; choose one with base and tip, or lock joints with lock={{...}}:"
     return "\n".join([head, *lines, *more])
 
 
@@ -162,15 +171,18 @@ class _Snapper:
     def __init__(self, snap: float) -> None:
         self.snap = float(snap)
         self.changes: list[Snap] = []
+        self.doubtful: list[Snap] = []
 
     @property
     def report(self) -> SnapReport:
-        return SnapReport(tuple(self.changes))
+        return SnapReport(tuple(self.changes), tuple(self.doubtful))
 
     def angle(self, where: str, what: str, given: float) -> Angle:
         taken = Angle.of(given, self.snap)
         if taken.radians != given:
             self.changes.append(Snap(where, what, given, taken.radians, "rad"))
+        elif (nearest := few_digits(given)) is not None:
+            self.doubtful.append(Snap(where, what, given, nearest, "rad"))
         return taken
 
     def length(self, where: str, what: str, given: Fraction) -> Fraction:

@@ -1,0 +1,147 @@
+"""What is physically odd about an arm, in plain words.
+
+Published models are often odd and still useful, so oddity is a report and never an exception. A
+link is possible where its pseudo-inertia is positive semidefinite: its mass is not negative and
+its principal moments about the centre of mass are not negative and obey the triangle inequality.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from armdyn.algebra import Sym3
+from armdyn.chain.chain import Chain
+from armdyn.chain.frames import NEARLY, PARALLEL
+from armdyn.chain.joint import Joint
+from armdyn.chain.link import Link
+from armdyn.chain.snap import SnapReport
+
+_ROUNDING = 1e-9  # of the largest principal moment: less is not worth a word
+_FAR = 1.0  # metres: a centre of mass nearer than this is never called far
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something odd: which link or joint, what kind of oddity, and the words for it."""
+
+    where: str
+    what: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text}"
+
+
+def check(chain: Chain, snapped: SnapReport = SnapReport()) -> list[Finding]:
+    """Everything odd about the chain, link by link and joint by joint; an empty list if nothing is."""
+    found: list[Finding] = []
+    reach = _reach(chain)
+    for i, (joint, link) in enumerate(zip(chain.joints, chain.links, strict=True), 1):
+        here = f"link {i} ({joint.name})" if joint.name else f"link {i}"
+        found += [Finding(here, what, text) for what, text in _of_link(link, reach)]
+    if placeholder := _placeholder(chain):
+        found.append(Finding("arm", "placeholder", placeholder))
+    before: Joint | None = None
+    for i, joint in enumerate(chain.joints, 1):
+        here = f"joint {joint.name or i}"
+        found += [Finding(here, what, text) for what, text in _of_joint(joint, before)]
+        before = joint
+    return found + [Finding(s.where, "few digits", _few_digits(s.what, s.given, s.taken)) for s in snapped.doubtful]
+
+
+def _of_link(link: Link, reach: float) -> Iterator[tuple[str, str]]:
+    if not any(link.natural):
+        yield "no inertia", "has neither mass nor inertia; a missing <inertial>?"
+        return
+    mass = float(link.mass)
+    if mass < 0:
+        yield "mass", f"negative mass {mass:g} kg"
+    elif mass == 0:
+        yield "mass", "zero mass, but an inertia or a first moment"
+        if any(link.moment):
+            yield "pseudo-inertia", "a first moment without mass: the pseudo-inertia is indefinite"
+    yield from _of_inertia(principal_moments(link.inertia_about_com))
+    far = math.hypot(*(float(x) for x in link.com))
+    if far > max(_FAR, 2 * reach):
+        yield "centre of mass", f"centre of mass {far:.3g} m from its frame, an arm of {reach:.3g} m; other units?"
+
+
+def _of_inertia(moments: tuple[float, float, float]) -> Iterator[tuple[str, str]]:
+    """Definiteness, and if that holds the triangle inequality."""
+    small, middle, large = moments
+    slack = _ROUNDING * max(abs(small), abs(large))
+    shown = ", ".join(f"{m:.4g}" for m in moments)
+    if small < -slack:
+        yield (
+            "definiteness",
+            f"inertia about the centre of mass is not definite: principal moments {shown}",
+        )
+    elif large > small + middle + slack:
+        yield "triangle inequality", f"no body has the principal moments {shown}: {large:.4g} > {small + middle:.4g}"
+
+
+def _placeholder(chain: Chain) -> str:
+    bodies = [link.inertia_about_com for link in chain.links if any(link.inertia_about_com.entries)]
+    if len(bodies) > 1 and all(J.xx == J.yy == J.zz and not any((J.xy, J.xz, J.yz)) for J in bodies):
+        return "every link has the same inertia about all axes: placeholders, not a measured or designed arm?"
+    return ""
+
+
+def _of_joint(joint: Joint, before: Joint | None) -> Iterator[tuple[str, str]]:
+    lower, upper = joint.limit.lower, joint.limit.upper
+    if lower is not None and upper is not None and lower >= upper:
+        fault = "are swapped" if lower > upper else "leave no room"
+        yield "limits", f"limits {fault}: lower {lower:g}, upper {upper:g}"
+    for name in ("velocity", "effort"):
+        most = getattr(joint.limit, name)
+        if most is not None and most < 0:
+            yield "limits", f"negative {name} limit {most:g}"
+    for name in ("rotor_inertia", "viscous", "coulomb"):
+        value = getattr(joint, name)
+        if value < 0:
+            yield name, f"negative {name.replace('_', ' ')} {float(value):g}"
+    if before is not None:
+        apart = math.hypot(math.sin(joint.beta.radians) * math.cos(joint.gamma.radians), math.sin(joint.gamma.radians))
+        if PARALLEL < apart < NEARLY:
+            name = before.name or "the joint before"
+            yield "nearly parallel", f"its axis is {apart:.2g} rad off parallel to that of {name}"
+
+
+def _few_digits(what: str, given: float, taken: float) -> str:
+    quarters = round(taken / (math.pi / 2))
+    return (
+        f"{what} {given:.7g} looks like {quarters}·π/2 written with few digits; "
+        f"a snap of {1.1 * abs(given - taken):.1g} would take it so"
+    )
+
+
+def _reach(chain: Chain) -> float:
+    """An upper bound of how far the arm can stretch, with sliding joints at their limits."""
+    total = math.hypot(*(float(x) for x in chain.tool.p))
+    for joint in chain.joints:
+        total += math.hypot(float(joint.b), float(joint.d))
+        if joint.prismatic:
+            total += max((abs(end) for end in (joint.limit.lower, joint.limit.upper) if end is not None), default=0.0)
+    return total
+
+
+def principal_moments(J: Sym3) -> tuple[float, float, float]:
+    """The eigenvalues of a symmetric matrix in rising order, by Jacobi's rotations."""
+    a = [[float(x) for x in row] for row in J.full.rows]
+    for _ in range(30):
+        size = max(abs(x) for row in a for x in row)
+        p, q = max(((0, 1), (0, 2), (1, 2)), key=lambda pair: abs(a[pair[0]][pair[1]]))
+        if abs(a[p][q]) <= 1e-17 * size:
+            break
+        angle = 0.5 * math.atan2(2 * a[p][q], a[q][q] - a[p][p])
+        c, s = math.cos(angle), math.sin(angle)
+        for row in a:
+            row[p], row[q] = c * row[p] - s * row[q], s * row[p] + c * row[q]
+        a[p], a[q] = (
+            [c * x - s * y for x, y in zip(a[p], a[q], strict=True)],
+            [s * x + c * y for x, y in zip(a[p], a[q], strict=True)],
+        )
+    small, middle, large = sorted(a[k][k] for k in range(3))
+    return small, middle, large
