@@ -1,5 +1,38 @@
 """Inertia constants, minimal linear combinations, equivalence of parameter sets."""
 
 from armdyn.parameters.constants import Constants, inertia_constants, inertia_constants_1994
+from armdyn.parameters.elimination import Combinations, minimal_combinations
+from armdyn.parameters.equivalence import (
+    Equivalence,
+    ParameterSet,
+    equivalence,
+    regrouped_parameters,
+    with_columns,
+)
+from armdyn.parameters.minimal import (
+    MinimalParameters,
+    gravity_parameters,
+    inertia_matrix_parameters,
+    minimal_parameters,
+    union,
+)
+from armdyn.parameters.natural import realise
 
-__all__ = ["Constants", "inertia_constants", "inertia_constants_1994"]
+__all__ = [
+    "Combinations",
+    "Constants",
+    "Equivalence",
+    "MinimalParameters",
+    "ParameterSet",
+    "equivalence",
+    "gravity_parameters",
+    "inertia_constants",
+    "inertia_constants_1994",
+    "inertia_matrix_parameters",
+    "minimal_combinations",
+    "minimal_parameters",
+    "realise",
+    "regrouped_parameters",
+    "union",
+    "with_columns",
+]

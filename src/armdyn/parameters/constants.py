@@ -32,6 +32,9 @@ class Constants:
     k: Vec3
     U: Sym3
 
+    def __add__(self, other: Constants) -> Constants:
+        return Constants(self.mass + other.mass, self.k + other.k, self.U + other.U)
+
 
 def inertia_constants(chain: Chain) -> tuple[Constants, ...]:
     """m̂ᵢ, kᵢ, Uᵢ of every composite body, base to tip (Lin & Fang 1999, App. C).
@@ -48,37 +51,46 @@ def inertia_constants_1994(chain: Chain) -> tuple[Constants, ...]:
 
 def _inwards(chain: Chain, kept: Callable[[Sym3], tuple[Scalar, Scalar]]) -> tuple[Constants, ...]:
     """Tip to base; `kept` gives (a, c): diag(a, a, c) is what a turn of a joint leaves to U."""
-    last = chain.links[-1]
-    found = [Constants(last.mass, last.moment, last.inertia)]
+    found = [_alone(chain.links[-1])]
     for link, joint in zip(chain.links[-2::-1], chain.joints[:0:-1], strict=True):
-        found.append(_past_revolute(link, joint, found[-1], kept) if joint.revolute else _past(link, joint, found[-1]))
+        found.append(_alone(link) + handed_over(joint, found[-1], kept))
     return tuple(found[::-1])
 
 
-def _past_revolute(
-    link: Link, joint: Joint, outer: Constants, kept: Callable[[Sym3], tuple[Scalar, Scalar]]
+def _alone(link: Link) -> Constants:
+    return Constants(link.mass, link.moment, link.inertia)
+
+
+def handed_over(
+    joint: Joint,
+    outer: Constants,
+    kept: Callable[[Sym3], tuple[Scalar, Scalar]] = lambda U: (U.yy, 0),
 ) -> Constants:
+    """What the composite body beyond `joint` adds to the constants of the body before it."""
+    return _past_revolute(joint, outer, kept) if joint.revolute else _past_prismatic(joint, outer)
+
+
+def _past_revolute(joint: Joint, outer: Constants, kept: Callable[[Sym3], tuple[Scalar, Scalar]]) -> Constants:
     m, k_z = outer.mass, outer.k.z
     tilt = JointRotation(joint.beta, joint.gamma, 1, 0)
     axis = tilt @ Z
     s = X * joint.b + axis * joint.d
     a, c = kept(outer.U)
     U = (
-        link.inertia
-        + tilt.similarity(Sym3(1, 0, 1, 0, 0, 0)) * a
+        tilt.similarity(Sym3(1, 0, 1, 0, 0, 0)) * a
         + tilt.similarity(Sym3(0, 0, 0, 0, 0, 1)) * c
         + Sym3.steiner(s, s) * m
         + coupling(s, axis) * k_z
     )  # eq. (C2)
-    return Constants(link.mass + m, link.moment + s * m + axis * k_z, U)  # eq. (C1)
+    return Constants(m, s * m + axis * k_z, U)  # eq. (C1)
 
 
-def _past(link: Link, joint: Joint, outer: Constants) -> Constants:
+def _past_prismatic(joint: Joint, outer: Constants) -> Constants:
     m = outer.mass
     R = JointRotation(joint.beta, joint.gamma, joint.theta.cos, joint.theta.sin)
     b, k = X * joint.b, R @ outer.k
-    U = link.inertia + R.similarity(outer.U) + Sym3.steiner(b, b) * m + coupling(b, k)  # eq. (C3)
-    return Constants(link.mass + m, link.moment + b * m + k, U)  # eq. (C1)
+    U = R.similarity(outer.U) + Sym3.steiner(b, b) * m + coupling(b, k)  # eq. (C3)
+    return Constants(m, b * m + k, U)  # eq. (C1)
 
 
 def coupling(a: Vec3, b: Vec3) -> Sym3:

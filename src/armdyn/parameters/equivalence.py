@@ -1,0 +1,135 @@
+"""Other sets of minimal parameters, and what turns one into another.
+
+Source: Lin 1994, Corollary 6: two sets with as many elements determine the same forces exactly when
+a nonsingular constant matrix M gives one from the other, b = M a. Gautier & Khalil 1990: regrouped
+parameters, each one natural parameter plus multiples of those that were dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+from armdyn.chain import Chain
+from armdyn.chain.link import NATURAL
+from armdyn.errors import InputError
+from armdyn.parameters.elimination import Row, plus, solved_for, sparse
+from armdyn.parameters.minimal import chain_structure, minimal_parameters
+from armdyn.parameters.structure import Structure
+
+Matrix = tuple[tuple[Fraction, ...], ...]
+
+
+class Named(Protocol):
+    """A set of parameters: names and the matrix that gives them from the natural ones."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One a parameter."""
+
+    @property
+    def matrix(self) -> Matrix:
+        """As many rows as names, 10 n columns."""
+
+
+@dataclass(frozen=True)
+class ParameterSet:
+    """Linear combinations of natural parameters, by name."""
+
+    names: tuple[str, ...]
+    matrix: Matrix
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """b = matrix · a, or the reason why there is no such nonsingular matrix."""
+
+    matrix: Matrix | None
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.matrix is not None
+
+
+def equivalence(set_a: Named, set_b: Named, tolerance: float = 0.0) -> Equivalence:
+    """The nonsingular M with b = M a (Lin 1994, Corollary 6), or why there is none.
+
+    Sets with rounded entries (from a QR decomposition, say) need a `tolerance`: the largest error of
+    an entry of b that counts as rounding.
+    """
+    a, b = [sparse(row) for row in set_a.matrix], [sparse(row) for row in set_b.matrix]
+    if len(a) != len(b):
+        return Equivalence(None, f"the first set has {len(a)} elements, the second {len(b)}")
+    width = max((k for row in (*a, *b) for k in row), default=0) + 1
+    pivots = solved_for([{**row, width + i: Fraction(1)} for i, row in enumerate(a)], range(width))
+    if len(pivots) < len(a):
+        return Equivalence(None, "the elements of the first set are not linearly independent")
+    rows = []
+    for name, row in zip(set_b.names, b, strict=True):
+        rest: Row = dict(row)
+        for column, line in pivots.items():
+            if column in row:
+                rest = plus(rest, -row[column], line)
+        if any(abs(x) > tolerance for k, x in rest.items() if k < width):
+            return Equivalence(None, f"{name} of the second set cannot be obtained from the first")
+        rows.append({k - width: -x for k, x in rest.items() if k >= width})
+    if len(solved_for(rows, range(len(a)))) < len(a):
+        return Equivalence(None, "the elements of the second set are not linearly independent")
+    return Equivalence(tuple(tuple(row.get(k, Fraction(0)) for k in range(len(a))) for row in rows), "")
+
+
+def with_columns(parameters: Named, columns: Sequence[int], mark: str = "") -> ParameterSet:
+    """The equivalent set in which each element is one natural parameter plus multiples of the others.
+
+    `columns` are the natural parameters that stay (0 to 10 n - 1, Pinocchio's order), as a pivoted QR
+    decomposition of the regressor gives them; `mark` is put after each one's name.
+    """
+    rows = [sparse(row) for row in parameters.matrix]
+    pivots = solved_for(rows, columns)
+    if len(columns) != len(rows) or set(pivots) != set(columns):
+        missing = [natural_name(c) for c in columns if c not in pivots]
+        raise InputError(
+            f"a set has {len(rows)} elements; the {len(columns)} natural parameters given do not determine one"
+            + (f" ({', '.join(missing)} follow from the others)" if missing else "")
+        )
+    width = len(parameters.matrix[0]) if rows else 0
+    matrix = tuple(tuple(pivots[c].get(k, Fraction(0)) for k in range(width)) for c in columns)
+    return ParameterSet(tuple(natural_name(c) + mark for c in columns), matrix)
+
+
+def natural_name(column: int) -> str:
+    """The name of a natural parameter by its column: ``Ixx_2``."""
+    return f"{NATURAL[column % 10]}_{column // 10 + 1}"
+
+
+def regrouped_parameters(chain: Chain) -> ParameterSet:
+    """The regrouped parameters of Gautier & Khalil: ``IzzR_1``, ``IxxR_2``, …, link by link.
+
+    A revolute link hands its I_yy, m c_z and m on to the link before it, a prismatic one its inertia;
+    before joint s only what the first axis feels stays.
+    """
+    parameters = minimal_parameters(chain)
+    if parameters.kind != "theorem 5":
+        raise InputError("the rules of Gautier & Khalil assume gravity; this arm has none")
+    at = chain_structure(chain)
+    columns = [10 * i + k for i in range(chain.n) for k in _kept(chain, at, i)]
+    return with_columns(parameters, columns, "R")
+
+
+def _kept(chain: Chain, at: Structure, i: int) -> list[int]:
+    """Which of link i's ten parameters stay."""
+    m, x, y, z, xx, xy, _, xz, yz, zz = range(10)
+    if chain.joints[i].revolute:
+        if i >= at.s:
+            return [x, y, xx, xy, xz, yz, zz]
+        return [x, y, zz] if at.delta[i] else [zz]
+    if i > at.s:
+        return [m, x, y, z]
+    u: Any = at.axis[i]
+    if not at.sigma[i] or u is None:
+        return [m]
+    # A mass moved along u_r is not felt: the part of m c along it goes.
+    dropped = z if u.z != 0 else (x if u.x != 0 else y)
+    return [m, *(k for k in (x, y, z) if k != dropped)]

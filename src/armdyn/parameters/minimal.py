@@ -1,0 +1,224 @@
+"""Minimal linear combinations of an arm's inertia parameters: what can be known of them from its motion.
+
+Source: Lin 1994: Theorem 5 (actuator forces), Theorem 4 (gravity load), Theorem 3 (inertia matrix),
+Theorem 2 (their union).
+
+Without gravity Theorem 5 lists more than can be told apart, and eqs. (60), (61) leave the reduction
+open: there the multiples that merge are found by exact elimination among the theorem's elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any
+
+from armdyn.algebra import Angle, Scalar, Vec3, exact
+from armdyn.chain import Chain, Link
+from armdyn.parameters.constants import inertia_constants
+from armdyn.parameters.elements import Element, theorem_4, theorem_5
+from armdyn.parameters.elimination import exact_combinations, solved_for
+from armdyn.parameters.energy import Samples
+from armdyn.parameters.expression import Expression, element_polynomials, row_of, symbolic_chain
+from armdyn.parameters.polynomial import Polynomial, symbol, terms_of
+from armdyn.parameters.realisation import realised
+from armdyn.parameters.structure import Structure, is_nonzero, structure
+
+Combination = tuple[tuple[Element, Fraction], ...]  # the element that gives the name first, with factor 1
+
+
+@dataclass(frozen=True)
+class MinimalParameters:
+    """A set of minimal parameters of a chain: names, formulas, values, and the matrix that gives them."""
+
+    chain: Chain
+    kind: str
+    combinations: tuple[Combination, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """As in the paper: ``U33_1``, ``U11-22_2``, ``kx_2``, ``m_3``, ``kappa1_2``."""
+        return tuple(combination[0][0].name for combination in self.combinations)
+
+    def __len__(self) -> int:
+        return len(self.combinations)
+
+    @cached_property
+    def matrix(self) -> tuple[tuple[Fraction, ...], ...]:
+        """P × 10 n exact rationals: values = matrix · natural parameters, in Pinocchio's order."""
+        return tuple(row_of(polynomial, self.chain.n) for polynomial in _numbers(self))
+
+    @cached_property
+    def array(self) -> Any:
+        """The matrix as a NumPy array of floats."""
+        import numpy as np
+
+        return np.array([[float(x) for x in row] for row in self.matrix]).reshape(len(self), 10 * self.chain.n)
+
+    @cached_property
+    def exact_values(self) -> tuple[Scalar, ...]:
+        """The values, of the scalar type of the links (rational for a chain from a file)."""
+        constants = inertia_constants(self.chain)
+        axis = chain_structure(self.chain).axis
+        found = []
+        for combination in self.combinations:
+            value = 0
+            for element, factor in combination:
+                value = value + element.of(constants[element.link], axis[element.link]) * factor
+            found.append(value)
+        return tuple(found)
+
+    @cached_property
+    def values(self) -> tuple[float, ...]:
+        """The values as floats."""
+        return tuple(float(x) for x in self.exact_values)
+
+    @cached_property
+    def expressions(self) -> tuple[Expression, ...]:
+        """Each parameter as a formula in the natural parameters, with numbers and with symbols for the geometry.
+
+        The multiples that exact elimination found (zero gravity) stay numbers in both.
+        """
+        symbolic = element_polynomials(symbolic_chain(self.chain), chain_structure(self.chain))
+        formulas = [_combined(combination, symbolic) for combination in self.combinations]
+        return tuple(
+            Expression(name, numbers, symbols)
+            for name, numbers, symbols in zip(self.names, _numbers(self), formulas, strict=True)
+        )
+
+    @cached_property
+    def realisation(self) -> tuple[tuple[Fraction, ...], ...]:
+        """10 n × p exact rationals, most of them 0: natural parameters that have given minimal ones."""
+        names = [symbol((2, k), f"#{k}", f"#{k}") for k in range(len(self))]
+        links = self.links([Polynomial.of(name) for name in names])
+        column = {name: k for k, name in enumerate(names)}
+        rows = []
+        for x in (x for link in links for x in link.natural):
+            row = [Fraction(0)] * len(self)
+            for monomial, c in terms_of(x):
+                row[column[monomial[0]]] = Fraction(c)
+            rows.append(tuple(row))
+        return tuple(rows)
+
+    def links(self, values: Sequence[Scalar]) -> tuple[Link, ...]:
+        """Links with many zeros that have these minimal parameters; values of any scalar type."""
+        given = {combination[0][0]: value for combination, value in zip(self.combinations, values, strict=True)}
+        chain = _geometry(self.chain)
+        return realised(chain, _structure(chain), given)
+
+
+def minimal_parameters(chain: Chain) -> MinimalParameters:
+    """The minimal parameters of the actuator forces: Lin 1994, Theorem 5, in its order."""
+    kind, combinations = _for_forces(_geometry(chain))
+    return MinimalParameters(chain, kind, combinations)
+
+
+def inertia_matrix_parameters(chain: Chain) -> MinimalParameters:
+    """The minimal parameters of the inertia matrix alone (Lin 1994, Theorem 3): those without gravity."""
+    _, combinations = _for_forces(replace(_geometry(chain), gravity=Vec3(0, 0, 0)))
+    return MinimalParameters(chain, "theorem 3, inertia matrix alone: exact elimination", combinations)
+
+
+def gravity_parameters(chain: Chain) -> MinimalParameters:
+    """The minimal parameters of the gravity load alone: Lin 1994, Theorem 4, in its order."""
+    geometry = _geometry(chain)
+    elements = theorem_4(geometry, _structure(geometry))
+    return MinimalParameters(chain, "theorem 4, gravity load alone", _each(elements))
+
+
+def union(a: MinimalParameters, b: MinimalParameters) -> MinimalParameters:
+    """The linearly independent elements of two sets (Lin 1994, Theorem 2)."""
+    elements = list(dict.fromkeys(e for s in (a, b) for combination in s.combinations for e, _ in combination))
+    column = {element: k for k, element in enumerate(elements)}
+    kept: list[Combination] = []
+    for combination in (*a.combinations, *b.combinations):
+        rows = [{column[e]: f for e, f in c} for c in (*kept, combination)]
+        if len(solved_for(rows, range(len(elements)))) > len(kept):
+            kept.append(combination)
+    return MinimalParameters(a.chain, f"theorem 2, union of ({a.kind}) and ({b.kind})", tuple(kept))
+
+
+def _each(elements: Sequence[Element]) -> tuple[Combination, ...]:
+    return tuple(((element, Fraction(1)),) for element in elements)
+
+
+@lru_cache(maxsize=64)
+def _for_forces(geometry: Chain) -> tuple[str, tuple[Combination, ...]]:
+    elements = theorem_5(geometry, _structure(geometry))
+    if is_nonzero(geometry.gravity):
+        return "theorem 5", _each(elements)
+    return "zero gravity: exact elimination", _eliminated(geometry, elements)
+
+
+def _eliminated(geometry: Chain, elements: tuple[Element, ...]) -> tuple[Combination, ...]:
+    """The elements the kinetic energy can tell apart, with the multiples of those it cannot."""
+    # What comes last is merged into what came before: first moments into inertias, not the other way.
+    order = sorted(elements, key=lambda e: (e.kind.startswith("k"), e.kind in ("kx", "ky")))
+    samples = Samples(geometry)
+    orthogonal = samples.chain
+    known = MinimalParameters(orthogonal, "", _each(order))
+    columns = [{k: row[j] for k, row in enumerate(known.realisation) if row[j]} for j in range(len(order))]
+
+    def row(k: int, prime: int) -> list[int]:
+        kinetic, *_ = samples.at(k, prime)
+        return [
+            sum(kinetic[i] * (f.numerator * pow(f.denominator, -1, prime)) for i, f in column.items()) % prime
+            for column in columns
+        ]
+
+    found = exact_combinations(row, len(order))
+    merged = {}
+    for kept, line in zip(found.kept, found.matrix, strict=True):
+        others = ((element, f) for k, (element, f) in enumerate(zip(order, line, strict=True)) if f and k != kept)
+        merged[order[kept]] = ((order[kept], Fraction(1)), *others)
+    return tuple(merged[element] for element in elements if element in merged)
+
+
+@lru_cache(maxsize=64)
+def _structure(geometry: Chain) -> Structure:
+    return structure(geometry)
+
+
+def chain_structure(chain: Chain) -> Structure:
+    """r, s, δ and σ of a chain, of rationals or of floats."""
+    return _structure(_geometry(chain))
+
+
+def _geometry(chain: Chain) -> Chain:
+    """The chain without links, tool or names of numbers: exact, and the same for every payload.
+
+    A chain of floats gets its rationals back: lengths are decimals, angles know their radians.
+    """
+
+    def angle(a: Angle) -> Angle:
+        return Angle.of(a.radians) if isinstance(a.cos, float) else a
+
+    joints = tuple(
+        replace(
+            joint,
+            b=exact(joint.b),
+            d=exact(joint.d),
+            beta=angle(joint.beta),
+            gamma=angle(joint.gamma),
+            theta=angle(joint.theta),
+        )
+        for joint in chain.joints
+    )
+    gravity = Vec3(*(exact(x) for x in chain.gravity_in_frame_0))
+    return Chain(joints, (), gravity)
+
+
+def _combined(combination: Combination, polynomials: dict[Element, Any]) -> Any:
+    total: Any = 0
+    for element, factor in combination:
+        total = total + polynomials[element] * factor
+    return total
+
+
+def _numbers(parameters: MinimalParameters) -> list[Any]:
+    """Each parameter as a polynomial in the natural parameters, with the arm's numbers."""
+    geometry = _geometry(parameters.chain)
+    polynomials = element_polynomials(geometry, _structure(geometry))
+    return [_combined(combination, polynomials) for combination in parameters.combinations]

@@ -1,0 +1,56 @@
+"""Natural parameters that have given minimal ones: links with many zeros, which any algorithm can run on.
+
+Idea: each element is put on the natural parameter of its own link, and every revolute link takes
+minus what its outer neighbours would hand over (mass, m c_z, I_yy), so that nothing travels further
+inwards. In an all-revolute arm the links are then (0, kx, ky, 0, U11-22, U12, 0, U13, U23, U33).
+Linear in the values, which may be of any scalar type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from armdyn.algebra import Scalar, Sym3, Vec3
+from armdyn.chain import Chain, Link
+from armdyn.chain.link import MASSLESS
+from armdyn.parameters.constants import Constants, handed_over
+from armdyn.parameters.elements import Element
+from armdyn.parameters.structure import Structure
+
+NOTHING = Constants(MASSLESS.mass, MASSLESS.moment, MASSLESS.inertia)
+
+
+def realised(chain: Chain, at: Structure, values: Mapping[Element, Scalar]) -> tuple[Link, ...]:
+    """Links whose elements have these values; elements not listed are left as they come."""
+    links: list[Link] = []
+    carried = NOTHING
+    for i in reversed(range(chain.n)):
+        own = (_revolute if chain.joints[i].revolute else _prismatic)(i, carried, at.axis[i], values)
+        links.append(own)
+        total = Constants(own.mass, own.moment, own.inertia) + carried
+        carried = handed_over(chain.joints[i], total)
+    return tuple(links[::-1])
+
+
+def _revolute(i: int, carried: Constants, axis: Vec3 | None, values: Mapping[Element, Scalar]) -> Link:
+    def own(kind: str, brought: Scalar) -> Scalar:
+        element = Element(kind, i)
+        return values[element] - brought if element in values else 0
+
+    k, U = carried.k, carried.U
+    moment = Vec3(own("kx", k.x), own("ky", k.y), -k.z)
+    inertia = Sym3(own("U11-22", U.xx), own("U12", U.xy), -U.yy, own("U13", U.xz), own("U23", U.yz), own("U33", U.zz))
+    return Link(-carried.mass, moment, inertia)
+
+
+def _prismatic(i: int, carried: Constants, axis: Vec3 | None, values: Mapping[Element, Scalar]) -> Link:
+    def own(kind: str) -> Scalar:
+        element = Element(kind, i)
+        return values[element] - element.of(carried, axis) if element in values else 0
+
+    if axis is not None and Element("kappa1", i) in values:
+        first = own("kappa1") / (axis.x * axis.x + axis.y * axis.y)
+        moment = Vec3(-axis.y * first, axis.x * first, own("kappa2") / (1 - axis.z * axis.z))
+    else:
+        moment = Vec3(own("kx"), own("ky"), own("kz"))
+    return Link(own("m"), moment, MASSLESS.inertia)

@@ -1,0 +1,126 @@
+"""What of an arm's geometry decides its minimal parameters: r, s, δ and σ, from exact constants.
+
+Source: Lin 1994, Theorems 4 and 5. Joint r is the first revolute joint from the base, joint s the
+nearest revolute joint not parallel to it; up to s the axis u_r stands still in every frame. Nothing
+here is compared with a tolerance: a chain's constants are exact, and what cancels is 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from armdyn.algebra import ZERO, JointRotation, Mat3, Vec3, X, Y, Z
+from armdyn.chain import Chain, Joint
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Joints are counted from 0; `r` and `s` are n where there is no such joint."""
+
+    r: int
+    s: int
+    axis: tuple[Vec3 | None, ...]  # u_r as frame i sees it, for r <= i < s
+    delta: tuple[bool, ...]  # Theorem 5, revolute joints
+    sigma: tuple[bool, ...]  # Theorem 5, prismatic joints between r and s
+    delta_gravity: tuple[bool, ...]  # Theorem 4
+    sigma_gravity: tuple[bool, ...]  # Theorem 4
+
+
+def structure(chain: Chain) -> Structure:
+    """r, s, δ and σ of a chain with exact constants."""
+    joints, n = chain.joints, chain.n
+    r = next((i for i, joint in enumerate(joints) if joint.revolute), n)
+    s = next((i for i in range(r + 1, n) if joints[i].revolute and not along_z(_turned(chain, r, i))), n)
+    axis = tuple(first_axis(chain, r, i) if r <= i < s else None for i in range(n))
+    g, vertical, held = chain.gravity_in_frame_0, _vertical(chain, r), _held(chain, r, s)
+    return Structure(
+        r,
+        s,
+        axis,
+        delta=tuple(not (vertical and held[i]) for i in range(n)),
+        sigma=tuple(u is not None and not along_z(u) for u in axis),
+        delta_gravity=tuple(is_nonzero(g) and not (i < s and vertical) for i in range(n)),
+        sigma_gravity=_pulled(chain),
+    )
+
+
+def is_nonzero(v: Vec3) -> bool:
+    """Whether any component differs from 0."""
+    return any(x != 0 for x in v)
+
+
+def along_z(v: Vec3) -> bool:
+    """Whether a vector lies on the z axis."""
+    return bool(v.x == 0 and v.y == 0)
+
+
+def constant_rotation(joint: Joint) -> Mat3:
+    """What of the joint's rotation does not change with q."""
+    if joint.revolute:
+        return joint.tilt
+    return JointRotation(joint.beta, joint.gamma, joint.theta.cos, joint.theta.sin).matrix()
+
+
+def first_axis(chain: Chain, r: int, i: int) -> Vec3:
+    """u_r as frame i sees it, r <= i < s: constant, because the revolute joints between are parallel to it."""
+    u = Z
+    for joint in chain.joints[r + 1 : i + 1]:
+        u = constant_rotation(joint).T @ u
+        u = Vec3(0, 0, u.z) if joint.revolute else u
+    return u
+
+
+def _turned(chain: Chain, r: int, i: int) -> Vec3:
+    """u_r on the way into frame i, before joint i turns; the revolute joints between are parallel."""
+    return constant_rotation(chain.joints[i]).T @ first_axis(chain, r, i - 1)
+
+
+def _vertical(chain: Chain, r: int) -> bool:
+    """Whether gravity lies along u_r (also where there is no gravity)."""
+    u = Z
+    for joint in chain.joints[r::-1]:
+        u = constant_rotation(joint) @ u
+    return not is_nonzero(u.cross(chain.gravity_in_frame_0))
+
+
+def _held(chain: Chain, r: int, s: int) -> tuple[bool, ...]:
+    """For every joint: whether the joints before it can neither shift nor swing a point of u_r sideways."""
+    held, sideways = [], False
+    lever = ZERO  # from the last revolute joint, in the present frame
+    for i, joint in enumerate(chain.joints):
+        into = constant_rotation(joint).T
+        lever = into @ (lever + X * joint.b)
+        if joint.revolute:
+            sideways = sideways or (i > r and not along_z(lever))
+            lever = ZERO
+        held.append(not sideways and i < s)
+        if joint.prismatic:
+            sideways = sideways or not along_z(_axis_from(chain, r, i))
+    return tuple(held)
+
+
+def _axis_from(chain: Chain, r: int, i: int) -> Vec3:
+    """u_r as frame i sees it, where joints between are prismatic or parallel to r; z where there is no r."""
+    if r == chain.n:
+        return Z
+    if i >= r:
+        return first_axis(chain, r, i)
+    u = Z
+    for joint in chain.joints[r:i:-1]:
+        u = constant_rotation(joint) @ u
+    return u
+
+
+def _pulled(chain: Chain) -> tuple[bool, ...]:
+    """For every joint: whether gravity has a part along its axis at any q.
+
+    The directions gravity takes in a frame span a space; a turn about z makes of it the plane across z
+    or nothing, and the axis or nothing.
+    """
+    span, pulled = [chain.gravity_in_frame_0], []
+    for joint in chain.joints:
+        span = [constant_rotation(joint).T @ v for v in span]
+        pulled.append(any(v.z != 0 for v in span))
+        if joint.revolute:
+            span = [X, Y] * any(not along_z(v) for v in span) + [Z] * pulled[-1]
+    return tuple(pulled)
