@@ -7,6 +7,7 @@ multiplications and two additions a plane; right angles cost nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from armdyn.algebra.angle import Angle
@@ -60,6 +61,13 @@ class JointRotation:
             J = _turn_y(J, self.gamma.cos, self.gamma.sin)
         return _turn_x(J, self.beta.cos, self.beta.sin)
 
+    def similarity_by_products(self, J: Sym3) -> Sym3:
+        """The same as plain products of 2 × 2 matrices, 36M 18A: how it was done before 1996."""
+        J = _turn_z(J, self.c, self.s, _plane_by_products)
+        if self.gamma.sin != 0:
+            J = _turn_y(J, self.gamma.cos, self.gamma.sin, _plane_by_products)
+        return _turn_x(J, self.beta.cos, self.beta.sin, _plane_by_products)
+
 
 @dataclass(frozen=True, slots=True)
 class InverseRotation:
@@ -78,16 +86,25 @@ def _plane(a: Scalar, b: Scalar, h: Scalar, c: Scalar, s: Scalar) -> tuple[Scala
     return a - st, b + st, c * t - h
 
 
-def _turn_z(J: Sym3, c: Scalar, s: Scalar) -> Sym3:
-    xx, yy, xy = _plane(J.xx, J.yy, J.xy, c, s)
+def _plane_by_products(a: Scalar, b: Scalar, h: Scalar, c: Scalar, s: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """The same, one matrix product after the other."""
+    a1, h1, h2, b2 = c * a - s * h, c * h - s * b, s * a + c * h, s * h + c * b
+    return c * a1 - s * h1, s * h2 + c * b2, s * a1 + c * h1
+
+
+Plane = Callable[[Scalar, Scalar, Scalar, Scalar, Scalar], tuple[Scalar, Scalar, Scalar]]
+
+
+def _turn_z(J: Sym3, c: Scalar, s: Scalar, plane: Plane = _plane) -> Sym3:
+    xx, yy, xy = plane(J.xx, J.yy, J.xy, c, s)
     return Sym3(xx, xy, yy, c * J.xz - s * J.yz, s * J.xz + c * J.yz, J.zz)
 
 
-def _turn_y(J: Sym3, c: Scalar, s: Scalar) -> Sym3:
-    zz, xx, xz = _plane(J.zz, J.xx, J.xz, c, s)
+def _turn_y(J: Sym3, c: Scalar, s: Scalar, plane: Plane = _plane) -> Sym3:
+    zz, xx, xz = plane(J.zz, J.xx, J.xz, c, s)
     return Sym3(xx, c * J.xy + s * J.yz, J.yy, xz, c * J.yz - s * J.xy, zz)
 
 
-def _turn_x(J: Sym3, c: Scalar, s: Scalar) -> Sym3:
-    yy, zz, yz = _plane(J.yy, J.zz, J.yz, c, s)
+def _turn_x(J: Sym3, c: Scalar, s: Scalar, plane: Plane = _plane) -> Sym3:
+    yy, zz, yz = plane(J.yy, J.zz, J.yz, c, s)
     return Sym3(J.xx, c * J.xy - s * J.xz, yy, s * J.xy + c * J.xz, yz, zz)

@@ -92,7 +92,7 @@ class Tally:
     __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
-        self.value = value.value if isinstance(value, Tally) else value
+        self.value: Any = value.value if isinstance(value, Tally) else value
 
     def __repr__(self) -> str:
         return f"Tally({float(self.value)!r})"

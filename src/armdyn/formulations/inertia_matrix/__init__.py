@@ -1,7 +1,19 @@
 """The inertia matrix: one file a published formulation; METHODS lists them all."""
 
 from armdyn.formulations import reference
-from armdyn.formulations.inertia_matrix import lin_fang_1, lin_fang_2, lin_fang_3, lin_fang_4, lin_fang_5, meeting_frame
+from armdyn.formulations.inertia_matrix import (
+    denoc,
+    gibbs_appell,
+    lin_1991,
+    lin_fang_1,
+    lin_fang_2,
+    lin_fang_3,
+    lin_fang_4,
+    lin_fang_5,
+    meeting_frame,
+    renaud,
+    walker_orin,
+)
 from armdyn.formulations.registry import Formulation
 
 METHODS = (
@@ -10,6 +22,11 @@ METHODS = (
     Formulation("lin_fang_3", lin_fang_3.inertia_matrix, "lin1999", "axes and velocities carried outwards"),
     Formulation("lin_fang_4", lin_fang_4.inertia_matrix, "lin1999", "wrenches in the end effector's frame"),
     Formulation("lin_fang_5", lin_fang_5.inertia_matrix, "lin1999", "wrenches from moments about the frame before"),
+    Formulation("lin_1991", lin_1991.inertia_matrix, "lin1991", "momenta about the base origin"),
+    Formulation("renaud", renaud.inertia_matrix, "renaud1984", "generalized links with invariant terms"),
+    Formulation("walker_orin", walker_orin.inertia_matrix, "walker1982", "composite bodies about centres of mass"),
+    Formulation("gibbs_appell", gibbs_appell.inertia_matrix, "provenzano2002", "Hessian of the Gibbs function"),
+    Formulation("denoc", denoc.inertia_matrix, "saha1999", "decoupled natural orthogonal complement"),
     Formulation("meeting_frame", meeting_frame.inertia_matrix, "", "motions and wrenches carried half way"),
     Formulation("reference", reference.inertia_matrix, "", "the plain sum of JᵀMJ over links"),
 )
