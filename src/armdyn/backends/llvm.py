@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from armdyn.backends.gufunc import gufunc
-from armdyn.backends.llvm_block import CORE_DIMENSIONS, inner_loop, operands, slot_tables, strided_copies
+from armdyn.backends.llvm_block import CORE_DIMENSIONS, inner_loop, operands, rows_function, slot_tables, strided_copies
 from armdyn.backends.llvm_emit import Body
 from armdyn.backends.target import Target, binding, host
 from armdyn.errors import InputError
@@ -33,7 +33,7 @@ class Compiled:
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """The gufunc's value."""
-        return self.ufunc(*arrays, out=out)
+        return self.ufunc(*arrays) if out is None else self.ufunc(*arrays, out=out)
 
 
 def assembly(program: Program, target: Target) -> str:
@@ -50,6 +50,7 @@ def assembly(program: Program, target: Target) -> str:
             slot_tables(arrays),
             body.text(),
             strided_copies(target.lanes),
+            *(rows_function(target.lanes, array) for array in arrays),
             inner_loop(target.lanes, arrays, numbers, len(body.slots)),
             _declarations(target.lanes),
         ]

@@ -49,16 +49,31 @@ def operands(inputs: Sequence[Port], outputs: Sequence[Port], slots: dict[int, i
     return result
 
 
-def transpose(w: Writer, rows: list[str]) -> list[str]:
-    """The columns of a square of vectors, in log2(lanes) rounds of shuffles."""
-    lanes, half = w.lanes, 1
-    while half < lanes:
+def transposed(w: Writer, rows: list[str]) -> list[str]:
+    """The columns of the square of numbers that begins at each of the addresses `rows`.
+
+    Half of the work is in how the square is read: half a vector from one row and half from another
+    make one vector. The rest is log2(lanes) - 1 rounds of shuffles.
+    """
+    lanes, half = w.lanes, w.lanes // 2
+    square = [
+        _joined(w, w.at(rows[i], 8 * side), w.at(rows[i + half], 8 * side)) for side in (0, half) for i in range(half)
+    ]
+    while half > 1:
+        half //= 2
         for i in (i for i in range(lanes) if not i & half):
-            a, b = rows[i], rows[i + half]
+            a, b = square[i], square[i + half]
             low = [p if not p & half else lanes + p - half for p in range(lanes)]
-            rows[i], rows[i + half] = _shuffle(w, a, b, low), _shuffle(w, a, b, [p + half for p in low])
-        half *= 2
-    return rows
+            square[i], square[i + half] = _shuffle(w, a, b, low), _shuffle(w, a, b, [p + half for p in low])
+    return square
+
+
+def _joined(w: Writer, first: str, second: str) -> str:
+    """Half a vector from one address, half from another."""
+    part = f"<{w.lanes // 2} x double>"
+    a, b = (w.let(f"load {part}, ptr {pointer}, align 8") for pointer in (first, second))
+    mask = ", ".join(f"i32 {p}" for p in range(w.lanes))
+    return w.let(f"shufflevector {part} {a}, {part} {b}, <{w.lanes} x i32> <{mask}>")
 
 
 def _shuffle(w: Writer, a: str, b: str, picks: list[int]) -> str:
@@ -71,33 +86,53 @@ def _groups(size: int, lanes: int) -> list[int]:
     return [min(start, size - lanes) for start in range(0, size, lanes)] if size >= lanes else []
 
 
-def read_rows(w: Writer, operand: Operand, rows: list[str]) -> None:
-    """Contiguous rows, one a lane, into the slots of `%in`."""
-    groups = _groups(operand.size, w.lanes)
+def rows_function(lanes: int, operand: Operand) -> str:
+    """`rows<index>(scratch, first, between)`: contiguous rows into the slots of `scratch`, or back.
+
+    A function of its own, so that LLVM knows nothing of the scratch and does not widen the half
+    loads: a load that spans two fresh stores waits for both to reach the cache.
+    """
+    w = Writer(lanes)
+    w.label("entry")
+    rows = ["%first"]
+    for _ in range(lanes - 1):
+        rows.append(w.at(rows[-1], "%between"))
+    groups = _groups(operand.size, lanes)
     for start in groups:
-        loaded = [w.let(f"load {w.vector}, ptr {w.at(row, 8 * start)}, align 8") for row in rows]
-        for k, column in enumerate(transpose(w, loaded)):
-            w.store(column, "%in", operand.slots[start + k])
+        _square(w, operand, start, rows)
     for k in range(operand.size) if not groups else ():
-        value = "poison"
-        for lane, row in enumerate(rows):
-            x = w.let(f"load double, ptr {w.at(row, 8 * k)}, align 8")
-            value = w.let(f"insertelement {w.vector} {value}, double {x}, i32 {lane}")
-        w.store(value, "%in", operand.slots[k])
+        _single(w, operand, k, rows)
+    w.do("ret void")
+    arguments = "ptr noalias %scratch, ptr noalias %first, i64 %between"
+    return function(f"internal void @rows{operand.index}({arguments}) noinline", w.lines)
 
 
-def write_rows(w: Writer, operand: Operand, rows: list[str]) -> None:
-    """The slots of `%out` into contiguous rows, one a lane."""
-    groups = _groups(operand.size, w.lanes)
-    for start in groups:
-        columns = [w.load("%out", operand.slots[start + k]) for k in range(w.lanes)]
-        for row, value in zip(rows, transpose(w, columns), strict=True):
-            w.do(f"store {w.vector} {value}, ptr {w.at(row, 8 * start)}, align 8")
-    for k in range(operand.size) if not groups else ():
-        value = w.load("%out", operand.slots[k])
-        for lane, row in enumerate(rows):
-            x = w.let(f"extractelement {w.vector} {value}, i32 {lane}")
-            w.do(f"store double {x}, ptr {w.at(row, 8 * k)}, align 8")
+def _square(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
+    """As many numbers as there are lanes, from each row or into each."""
+    slots = [operand.slots[start + k] for k in range(w.lanes)]
+    row_parts = [w.at(row, 8 * start) for row in rows]
+    if operand.written:
+        columns = [w.at("%scratch", 8 * w.lanes * slot) for slot in slots]
+        for part, value in zip(row_parts, transposed(w, columns), strict=True):
+            w.do(f"store {w.vector} {value}, ptr {part}, align 8")
+    else:
+        for slot, column in zip(slots, transposed(w, row_parts), strict=True):
+            w.store(column, "%scratch", slot)
+
+
+def _single(w: Writer, operand: Operand, k: int, rows: list[str]) -> None:
+    """One number from each row or into each."""
+    places = [w.at(row, 8 * k) for row in rows]
+    if operand.written:
+        value = w.load("%scratch", operand.slots[k])
+        for lane, place in enumerate(places):
+            w.do(f"store double {w.let(f'extractelement {w.vector} {value}, i32 {lane}')}, ptr {place}, align 8")
+        return
+    value = "poison"
+    for lane, place in enumerate(places):
+        x = w.let(f"load double, ptr {place}, align 8")
+        value = w.let(f"insertelement {w.vector} {value}, double {x}, i32 {lane}")
+    w.store(value, "%scratch", operand.slots[k])
 
 
 def strided_copies(lanes: int) -> str:
@@ -192,21 +227,20 @@ def _contiguous(w: Writer, a: Operand) -> None:
 
 def _move(w: Writer, a: Operand) -> None:
     """One block of one array, by rows where they are contiguous, otherwise number by number."""
+    array, name = ("%out", "scatter") if a.written else ("%in", "gather")
     first = w.at(f"%base{a.index}", w.let(f"mul i64 %at, %step{a.index}"))
     between = w.let(f"mul i64 %step{a.index}, %apart")
-    rows = [first]
-    for _ in range(w.lanes - 1):
-        rows.append(w.at(rows[-1], between))
     w.do(f"br i1 %whole{a.index}, label %rows{a.index}, label %numbers{a.index}")
     w.label(f"rows{a.index}")
-    (write_rows if a.written else read_rows)(w, a, rows)
+    w.do(f"call void @rows{a.index}(ptr {array}, ptr {first}, i64 {between})")
     w.do(f"br label %moved{a.index}")
     w.label(f"numbers{a.index}")
     sizes = [*a.shape, *[1] * (CORE_DIMENSIONS - len(a.shape))]
     strides = [*(f"%core{a.index}_{axis}" for axis in range(len(a.shape))), *["0"] * CORE_DIMENSIONS]
     axes = ", ".join(f"i64 {n}, i64 {s}" for n, s in zip(sizes, strides, strict=False))
-    array, name = ("%out", "scatter") if a.written else ("%in", "gather")
-    for lane, row in enumerate(rows):
+    row = first
+    for lane in range(w.lanes):
         w.do(f"call void @{name}(ptr {row}, ptr {w.at(array, 8 * lane)}, ptr @slots{a.index}, {axes})")
+        row = w.at(row, between)
     w.do(f"br label %moved{a.index}")
     w.label(f"moved{a.index}")

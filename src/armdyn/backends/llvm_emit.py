@@ -16,7 +16,6 @@ from functools import cached_property
 from armdyn.backends.contract import contract
 from armdyn.backends.llvm_text import Writer, function
 from armdyn.backends.llvm_trig import fused, trig_loop
-from armdyn.backends.schedule import scheduled
 from armdyn.graph.node import Node
 from armdyn.graph.program import Program
 
@@ -96,7 +95,7 @@ class Body:
         users = {(node.op, node.args[0].serial): node.serial for node in self.contracted.order if node.op in TRIG}
         for level, angles in enumerate(self.layers):
             self._trig(w, names, level, angles, users)
-        for node in scheduled(self.contracted):
+        for node in self.contracted.order:
             self._value(w, node, names)
             if node.serial in self.slots:
                 w.store(names[node.serial], "%out", self.slots[node.serial])

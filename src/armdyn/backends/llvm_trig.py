@@ -63,10 +63,15 @@ def fused(w: Writer, fma: bool, a: str, b: str, c: str) -> str:
     return w.let(f"fadd {v} {w.let(f'fmul {v} {a}, {b}')}, {c}")
 
 
-def _polynomial(w: Writer, fma: bool, coefficients: tuple[float, ...], z: str) -> str:
-    value = w.constant(coefficients[-1])
-    for coefficient in coefficients[-2::-1]:
-        value = fused(w, fma, value, z, w.constant(coefficient))
+def _polynomial(w: Writer, fma: bool, coefficients: tuple[float, ...], z: str, zz: str) -> str:
+    """The polynomial in z by pairs (Estrin): half as many steps wait for one another as in Horner's scheme."""
+    pairs = [
+        fused(w, fma, w.constant(odd), z, w.constant(even))
+        for even, odd in zip(coefficients[::2], coefficients[1::2], strict=True)
+    ]
+    value = pairs.pop()
+    for pair in reversed(pairs):
+        value = fused(w, fma, value, zz, pair)
     return value
 
 
@@ -80,9 +85,10 @@ def sine_cosine(w: Writer, fma: bool, x: str) -> tuple[str, str]:
     for part in HALF_PI_FMA if fma else HALF_PI_PLAIN:
         r = fused(w, fma, k, w.constant(-part), r)
     z = w.let(f"fmul {v} {r}, {r}")
-    sine = fused(w, fma, w.let(f"fmul {v} {z}, {r}"), _polynomial(w, fma, SINE, z), r)
+    zz = w.let(f"fmul {v} {z}, {z}")
+    sine = fused(w, fma, w.let(f"fmul {v} {z}, {r}"), _polynomial(w, fma, SINE, z, zz), r)
     near = fused(w, fma, z, w.constant(-0.5), w.constant(1.0))
-    cosine = fused(w, fma, w.let(f"fmul {v} {z}, {z}"), _polynomial(w, fma, COSINE, z), near)
+    cosine = fused(w, fma, zz, _polynomial(w, fma, COSINE, z, zz), near)
 
     odd = w.let(f"shl {bits} {quadrant}, {splat('i64', 63, w.lanes)}")
     swap = w.let(f"icmp slt {bits} {odd}, zeroinitializer")

@@ -23,10 +23,16 @@ class Target:
     fma: bool
 
     def machine(self, level: int = 2) -> Any:
-        """LLVM's target machine; `level` is the optimisation level of its code generator."""
+        """LLVM's target machine; `level` is the optimisation level of its code generator.
+
+        Position-independent code of the small model finds its constants beside itself in one
+        instruction; LLVM's default for code made at run time spells out an address for each.
+        """
         llvm = binding()
         target = llvm.Target.from_triple(self.triple)
-        return target.create_target_machine(cpu=self.cpu, features=self.features, opt=level, jit=True)
+        return target.create_target_machine(
+            cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="small", jit=True
+        )
 
 
 @lru_cache(maxsize=1)
