@@ -24,6 +24,8 @@ def parallel(joint: Joint) -> bool:
 @lru_cache(maxsize=256)
 def slid(chain: Chain) -> Chain:
     """The same arm with as many d's zero as the frames' convention allows."""
+    if chain.n == 0:
+        return chain
     joints, links = list(chain.joints), list(chain.links)
     for i in range(chain.n - 1, 0, -1):
         joint = joints[i]

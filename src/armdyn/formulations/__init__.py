@@ -19,6 +19,7 @@ from armdyn.formulations import (
     inertia_matrix,
     inverse_dynamics,
     reference,
+    regressor,
 )
 from armdyn.formulations.coriolis_matrix import christoffel
 from armdyn.formulations.kinematics import poses
@@ -61,6 +62,10 @@ QUANTITIES: dict[str, Quantity] = {
         _quantity("coriolis_matrix", (Q, QD), "C", ("n", "n"), coriolis_matrix.METHODS, "C with C q̇ + g = b"),
         _quantity("inverse_dynamics", (Q, QD, QDD), "tau", ("n",), inverse_dynamics.METHODS, "forces of a motion"),
         _quantity("forward_dynamics", (Q, QD, TAU), "qdd", ("n",), forward_dynamics.METHODS, "accelerations of forces"),
+        _quantity("regressor", (Q, QD, QDD), "Y", ("n", "p"), regressor.METHODS, "forces by minimal parameter"),
+        _quantity(
+            "natural_regressor", (Q, QD, QDD), "Y", ("n", "10n"), regressor.NATURAL_METHODS, "by natural parameter"
+        ),
         _quantity("momentum", (Q, QD), "p", ("n",), _one(energies.momentum, "recursive"), "joint momenta H q̇"),
         _quantity("kinetic_energy", (Q, QD), "T", (), KINETIC, "kinetic energy"),
         _quantity("potential_energy", (Q,), "V", (), POTENTIAL, "potential energy"),

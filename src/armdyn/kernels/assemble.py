@@ -18,7 +18,9 @@ from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES, energies
 from armdyn.formulations.elimination import with_rotors
 from armdyn.formulations.kinematics.poses import homogeneous
+from armdyn.formulations.registry import Size
 from armdyn.graph.program import Program, trace
+from armdyn.parameters import minimal_parameters
 
 Run = Callable[..., Any]
 
@@ -28,7 +30,7 @@ TAKES = {
     "frame": ("pose", "jacobian", "jacobian_rate", "inverse_dynamics", "forward_dynamics"),
 }
 # What is read in the link frames as given; everything else may slide frames along their axes.
-FRAMES_AS_GIVEN = ("link_poses", "regressor")
+FRAMES_AS_GIVEN = ("link_poses", "regressor", "natural_regressor")
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,10 @@ def assemble(chain: Chain, quantity: str, method: str, options: Options = Option
     _check(quantity, options)
     n = chain.n
     inputs = [(name, entry.shape(shape, n)) for name, shape in entry.inputs]
-    outputs = [(name, entry.shape(shape, n)) for name, shape in entry.outputs]
+    outputs = [(name, entry.shape(shape, n, _p(chain, shape))) for name, shape in entry.outputs]
     as_given = quantity in FRAMES_AS_GIVEN or options.frame or options.parameters != "baked"
     arm = chain if as_given else slid(chain)
-    extra = EXTRA.get(quantity, lambda run, chain, inputs, extra: run(chain, *inputs))
+    extra = EXTRA.get(quantity, _nothing)
     if options.tool_wrench:
         inputs.append(("wrench", (6,)))
 
@@ -77,6 +79,11 @@ def assemble(chain: Chain, quantity: str, method: str, options: Options = Option
         return extra(run, arm, given, _Extra(options, wrench))
 
     return Assembly(function, tuple(inputs), tuple(outputs))
+
+
+def _p(chain: Chain, shape: tuple[Size, ...]) -> int:
+    """The number of minimal parameters, where a shape asks for it."""
+    return len(minimal_parameters(chain)) if "p" in shape else 0
 
 
 def _check(quantity: str, options: Options) -> None:
@@ -127,6 +134,10 @@ def _forward_dynamics(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) 
     q, qd, tau = inputs
     forces = extra.forces(chain, q, qd)
     return run(chain, q, qd, [t - f for t, f in zip(tau, forces, strict=True)])
+
+
+def _nothing(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
+    return run(chain, *inputs)
 
 
 def _inertia_matrix(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:

@@ -1,11 +1,14 @@
 """The bias vector C q̇ + g: one file a published formulation; METHODS lists them all."""
 
 from armdyn.formulations import reference
-from armdyn.formulations.inverse_dynamics import newton_euler, second_moments
+from armdyn.formulations.bias import lin_1991
+from armdyn.formulations.inverse_dynamics import gibbs_appell, newton_euler, second_moments
 from armdyn.formulations.registry import Formulation
 
 METHODS = (
+    Formulation("lin_1991", lin_1991.bias, "lin1991", "composite bodies seen from the base origin"),
     Formulation("newton_euler", newton_euler.bias, "luh1980", "inverse dynamics without acceleration"),
-    Formulation("second_moments", second_moments.bias, "", "the same with second moments"),
+    Formulation("gibbs_appell", gibbs_appell.bias, "provenzano", "∂G/∂q̈ without acceleration"),
+    Formulation("second_moments", second_moments.bias, "", "Newton-Euler on regrouped second moments"),
     Formulation("reference", reference.bias, "", "exact derivatives of the energies"),
 )

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from armdyn.algebra import ZERO, Scalar, Sym3, Vec3, Z
 from armdyn.chain import Chain
-from armdyn.formulations.inverse_dynamics.second_moments import NONE, Body, bodies
+from armdyn.formulations.inverse_dynamics.second_moments import bodies
+from armdyn.formulations.moments import NONE, Body
 from armdyn.formulations.screws import motion_outward
 from armdyn.formulations.steps import Step, steps
 

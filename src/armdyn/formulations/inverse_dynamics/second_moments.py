@@ -4,9 +4,7 @@ Idea: with U = [ẇ×] + [w×][w×] the acceleration of a body point x is dv + U
 body is m dv + U k and the moment about the origin follows from A = U P, P = ∫ x xᵀ dm, as
 (A₃₂ - A₂₃, A₁₃ - A₃₁, A₂₁ - A₁₂) + k × dv. What a turn about z leaves unchanged, that is m, k_z and
 P₃₃, is handed to the link before (exact, off-line): the moment then takes 13M 13A where J ẇ + w × J w
-takes 22M and more. A prismatic joint hands all of P over. On an axis the two links share, U z is the
-same for both, so a shift along x of frame i-1 and one along z of frame i take 6M 6A for the
-acceleration and 4M 4A for the wrench.
+takes 22M 16A. A prismatic joint hands all of P over.
 
 Symbols: k first moment, P second moment about the frame's origin.
 
@@ -15,45 +13,10 @@ Cost: fewest operations of all inverse dynamics here; asserted in the tests.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Vec3, X, Z
-from armdyn.chain import Chain, Joint, Link
-from armdyn.formulations.screws import along_axis, wrench_inward
-from armdyn.formulations.steps import Step, steps
-
-NONE = Sym3(0, 0, 0, 0, 0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Body:
-    """Mass, first moment and second moments ∫ x xᵀ dm about the frame's origin."""
-
-    mass: Scalar
-    k: Vec3
-    P: Sym3
-
-    @classmethod
-    def of(cls, link: Link) -> Body:
-        """The same link: P = ½ tr(J) E - J."""
-        J = link.inertia
-        half = J.trace / 2
-        return cls(link.mass, link.moment, Sym3(half - J.xx, -J.xy, half - J.yy, -J.xz, -J.yz, half - J.zz))
-
-    def __add__(self, other: Body) -> Body:
-        return Body(self.mass + other.mass, self.k + other.k, self.P + other.P)
-
-
-def outer(a: Vec3, b: Vec3) -> Sym3:
-    """½ (a bᵀ + b aᵀ)."""
-    return Sym3(
-        a.x * b.x,
-        (a.x * b.y + a.y * b.x) / 2,
-        a.y * b.y,
-        (a.x * b.z + a.z * b.x) / 2,
-        (a.y * b.z + a.z * b.y) / 2,
-        a.z * b.z,
-    )
+from armdyn.chain import Chain, Joint
+from armdyn.formulations.inverse_dynamics.recursion import recursion
+from armdyn.formulations.moments import NONE, Body, outer
 
 
 def handed_over(joint: Joint, body: Body) -> tuple[Body, Body]:
@@ -84,20 +47,9 @@ def bodies(chain: Chain) -> list[Body]:
     return found
 
 
-def acceleration_matrix(w: Vec3, dw: Vec3) -> Mat3:
-    """U = [ẇ×] + [w×][w×]."""
-    xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
-    xy, xz, yz = w.x * w.y, w.x * w.z, w.y * w.z
-    return Mat3(
-        Vec3(-(yy + zz), xy - dw.z, xz + dw.y),
-        Vec3(xy + dw.z, -(xx + zz), yz - dw.x),
-        Vec3(xz - dw.y, yz + dw.x, -(xx + yy)),
-    )
-
-
-def moment(U: Mat3, P: Sym3) -> Vec3:
+def moment(body: Body, w: Vec3, dw: Vec3, U: Mat3) -> Vec3:
     """∫ x × U x dm, from A = U P."""
-    a, b, c = U.r1, U.r2, U.r3
+    P, (a, b, c) = body.P, U.rows
     return Vec3(
         c.x * P.xy + c.y * P.yy + (c.z - b.y) * P.yz - b.x * P.xz - b.z * P.zz,
         (a.x - c.z) * P.xz + a.y * P.yz - c.x * P.xx - c.y * P.xy + a.z * P.zz,
@@ -107,30 +59,7 @@ def moment(U: Mat3, P: Sym3) -> Vec3:
 
 def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> list[Scalar]:
     """The joint forces of a motion, without rotors and friction."""
-    w, dw, dv = ZERO, ZERO, -chain.gravity_in_frame_0
-    U = acceleration_matrix(w, dw)
-    carried: list[tuple[Step, Vec3, Vec3]] = []
-    for step, body, v_i, a_i in zip(steps(chain, q), bodies(chain), qd, qdd, strict=True):
-        R = step.R
-        dv = R.T @ (dv + step.b * Vec3(U.r1.x, U.r2.x, U.r3.x))
-        w, dw = R.T @ w, R.T @ dw
-        if step.revolute:
-            dw = Vec3(dw.x + w.y * v_i, dw.y - w.x * v_i, dw.z + a_i)
-            w = Vec3(w.x, w.y, w.z + v_i)
-        else:
-            slide = 2 * v_i
-            dv = Vec3(dv.x + slide * w.y, dv.y - slide * w.x, dv.z + a_i)
-        U = acceleration_matrix(w, dw)
-        dv = dv + step.d * Vec3(U.r1.z, U.r2.z, U.r3.z)
-        F = body.mass * dv + U @ body.k
-        N = moment(U, body.P) + body.k.cross(dv)
-        carried.append((step, F, N))
-    f, n, tau = ZERO, ZERO, []
-    for step, F, N in reversed(carried):
-        f, n = f + F, n + N
-        tau.append(along_axis(step, f, n))
-        f, n = wrench_inward(step, f, n)
-    return tau[::-1]
+    return recursion(chain, q, qd, qdd, bodies(chain), moment)
 
 
 def bias(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:

@@ -1,0 +1,46 @@
+"""Recursive Newton-Euler on minimal linear combinations of the inertial parameters.
+
+Source: Balafoutis, Patel & Misra 1988 and Khalil & Kleinfinger 1987, as Lin & Fang 1999 and Lin 1991
+(refs. 3, 4) cite them; the combinations are the inertia constants of Lin & Fang 1999, App. C.
+
+Idea: of the constants m̂, k, U of composite body i, a turn of joint i leaves m̂, k_z and diag(U₂₂, U₂₂, 0)
+unchanged; they belong to the link before. What is left, (k_x, k_y) and five entries of U - diag(U₂₂,
+U₂₂, 0), is all that link i has to account for. A prismatic joint leaves U unchanged and keeps m̂, k.
+
+Symbols (paper | code): m̂ᵢ | mass, kᵢ | k, Uᵢ | U.
+"""
+
+from __future__ import annotations
+
+from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Vec3
+from armdyn.chain import Chain
+from armdyn.formulations.inverse_dynamics.recursion import recursion
+from armdyn.parameters.constants import Constants, handed_over
+
+NOTHING = Constants(0, ZERO, Sym3(0, 0, 0, 0, 0, 0))
+
+
+def accounts(chain: Chain) -> list[Constants]:
+    """What every link has to account for once what its joint leaves unchanged is the inner link's."""
+    found: list[Constants] = []
+    given = NOTHING
+    for joint, link in zip(reversed(chain.joints), reversed(chain.links), strict=True):
+        body = Constants(link.mass, link.moment, link.inertia) + given
+        m, k, U = body.mass, body.k, body.U
+        if joint.revolute:
+            found.append(Constants(0, Vec3(k.x, k.y, 0), Sym3(U.xx - U.yy, U.xy, 0, U.xz, U.yz, U.zz)))
+            given = handed_over(joint, body)
+        else:
+            found.append(Constants(m, k, NOTHING.U))
+            given = Constants(0, ZERO, joint.rotation(0).similarity(U))
+    return found[::-1]
+
+
+def moment(body: Constants, w: Vec3, dw: Vec3, A: Mat3) -> Vec3:
+    """The moment of a turning body: U ẇ + w × U w."""
+    return body.U @ dw + w.cross(body.U @ w)
+
+
+def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> list[Scalar]:
+    """The joint forces of a motion, without rotors and friction."""
+    return recursion(chain, q, qd, qdd, accounts(chain), moment)
