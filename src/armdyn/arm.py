@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from armdyn import files, kinematics
+from armdyn.algebra import exact
 from armdyn.chain import Chain, Joint, Link
 from armdyn.chain.checks import Finding, check
 from armdyn.chain.fingerprint import fingerprint
@@ -19,6 +20,7 @@ from armdyn.errors import InputError
 from armdyn.files import Description, Frame, arrays, dh, toml, urdf_out
 from armdyn.kernels import Kernel
 from armdyn.kinematics import InverseKinematics
+from armdyn.parameters import MinimalParameters, minimal_parameters, realise
 
 _NUMBERS = ("b", "β", "d", "θ", "mass", "centre of mass")  # of a joint and its link, as a table shows them
 
@@ -199,6 +201,20 @@ class Arm:
     def _with(self, **changes: Any) -> Arm:
         return replace(self, given=replace(self.given, **changes))
 
+    @cached_property
+    def minimal_parameters(self) -> MinimalParameters:
+        """What of the links' inertia the motion can tell: names, expressions, values, matrix (p × 10 n), kind."""
+        return minimal_parameters(self.chain)
+
+    def with_minimal_parameters(self, values: Any, nearest: bool = False) -> Arm:
+        """The same arm with links that have these minimal parameters, in the order of their names.
+
+        The links have many zeros and need not be possible bodies; with `nearest` their natural
+        parameters are those nearest to the present ones.
+        """
+        numbers = [exact(float(x)) for x in np.asarray(values, dtype=float).ravel()]
+        return self._with(links=realise(self.chain, numbers, nearest).links)
+
     @property
     def description(self) -> Description:
         """The pieces of this arm that a file holds, as given."""
@@ -250,6 +266,8 @@ class Arm:
 
     inertia_matrix = KernelOf("Joint-space inertia matrix H(q): (..., n) -> (..., n, n).")
     bias = KernelOf("Coriolis, centrifugal and gravity forces b(q, qd): (..., n).")
+    regressor = KernelOf("Forces by minimal parameter, Y(q, qd, qdd): (..., n, p), columns as their names.")
+    natural_regressor = KernelOf("Forces by natural parameter, Y(q, qd, qdd): (..., n, 10 n), ten columns a link.")
     gravity_load = KernelOf("Gravity load g(q): (..., n).")
     coriolis_matrix = KernelOf("C(q, qd) with C qd + g = b and dH/dt - 2C skew: (..., n, n).")
     inverse_dynamics = KernelOf("Joint forces of a motion (q, qd, qdd); friction=, tool_wrench=: (..., n).")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-Size = int | str  # "n" stands for the number of joints
+Size = int | str  # "n" stands for the number of joints, "p" for that of minimal parameters, "10n" for 10 n
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,10 @@ class Quantity:
     methods: tuple[Formulation, ...]
     summary: str
 
-    def shape(self, shape: tuple[Size, ...], n: int) -> tuple[int, ...]:
-        """The shape with the number of joints put in."""
-        return tuple(n if size == "n" else int(size) for size in shape)
+    def shape(self, shape: tuple[Size, ...], n: int, p: int = 0) -> tuple[int, ...]:
+        """The shape with the numbers of joints and of minimal parameters put in."""
+        named = {"n": n, "p": p, "10n": 10 * n}
+        return tuple(named[size] if isinstance(size, str) else size for size in shape)
 
 
 Q = ("q", ("n",))
