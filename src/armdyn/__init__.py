@@ -10,9 +10,10 @@ from armdyn.chain.samples import generic_chain
 from armdyn.errors import ArmdynError, choose
 from armdyn.files import catalogue
 from armdyn.formulations import QUANTITIES
+from armdyn.kernels.cost import cost
 
 __version__ = "0.1.0"
-__all__ = ["Arm", "ArmdynError", "Log", "catalogue", "generic_arm", "load", "methods"]
+__all__ = ["Arm", "ArmdynError", "Log", "catalogue", "cost", "generic_arm", "load", "methods"]
 
 
 def generic_arm(kinds: str, seed: int = 0) -> Arm:

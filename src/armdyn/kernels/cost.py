@@ -1,0 +1,70 @@
+"""What a quantity costs on an arm: as published and as compiled.
+
+*As published*: the formulation's own steps executed on tallies, with the conventions of the papers
+(docs/adr/0002-operations-and-folds.md), stage by stage. *As compiled*: the operations of the folded, shared
+program. Neither counts rotors or friction, which are added outside of every formulation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from armdyn.algebra import Operations, Tally, counting
+from armdyn.chain import Chain
+from armdyn.errors import choose
+from armdyn.formulations import QUANTITIES
+from armdyn.kernels.assemble import program
+
+
+@dataclass(frozen=True, slots=True)
+class Published(Operations):
+    """Operations as published, and how they divide into the paper's stages."""
+
+    stages: Mapping[str, Operations] = field(default_factory=lambda: MappingProxyType({}), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Operations of one quantity by one formulation on one arm."""
+
+    published: Published
+    compiled: Operations
+
+
+def cost(arm: Any, quantity: str, method: str) -> Cost:
+    """Both counts of a quantity by a formulation; `arm` is an `Arm` or a `Chain`."""
+    chain = without_rotors(getattr(arm, "chain", arm))
+    return Cost(published(chain, quantity, method), compiled(chain, quantity, method))
+
+
+def published(chain: Chain, quantity: str, method: str) -> Published:
+    """The operations the formulation executes, as the papers count them."""
+    entry = QUANTITIES[choose("quantity", quantity, QUANTITIES)]
+    methods = {formulation.key: formulation for formulation in entry.methods}
+    run = methods[choose(f"method of {quantity}", method, methods)].run
+    with counting() as counter:
+        run(chain, *(_tallies(entry.shape(shape, chain.n)) for _, shape in entry.inputs))
+    total = counter.operations()
+    stages = {name: counter.operations(name) for name in counter.stages if name}
+    return Published(total.mul, total.add, total.div, total.trig, MappingProxyType(stages))
+
+
+def compiled(chain: Chain, quantity: str, method: str) -> Operations:
+    """The operations of the program, folded and shared."""
+    return program(without_rotors(chain), quantity, method).operations
+
+
+def without_rotors(chain: Chain) -> Chain:
+    """The same arm with rotors that weigh nothing."""
+    if all(joint.rotor_inertia == 0 for joint in chain.joints):
+        return chain
+    return replace(chain, joints=tuple(replace(joint, rotor_inertia=0) for joint in chain.joints))
+
+
+def _tallies(shape: tuple[int, ...]) -> Any:
+    """Run-time numbers with nothing special about them."""
+    return [Tally(0.3 + 0.1 * k) for k in range(math.prod(shape))]
