@@ -17,7 +17,7 @@ from armdyn.chain.checks import Finding, check
 from armdyn.chain.fingerprint import fingerprint
 from armdyn.chain.snap import SNAP, SnapReport, compare, snapped
 from armdyn.errors import InputError
-from armdyn.files import Description, Frame, arrays, dh, toml, urdf_out
+from armdyn.files import Description, Frame, arrays, dh, toml, urdf_out, urdf_update
 from armdyn.kernels import Kernel
 from armdyn.kinematics import InverseKinematics
 from armdyn.parameters import MinimalParameters, minimal_parameters, realise
@@ -231,6 +231,21 @@ class Arm:
     def check(self) -> list[Finding]:
         """What is physically odd about this arm, link by link; an empty list if nothing is."""
         return check(self.chain, self.snapped)
+
+    def update_urdf(
+        self,
+        original: str | os.PathLike[str],
+        out: str | os.PathLike[str],
+        *,
+        base: str | None = None,
+        tip: str | None = None,
+        lock: Mapping[str, float] | None = None,
+    ) -> list[str]:
+        """Write the URDF this arm was read from with the arm's inertias, every other byte as it was.
+
+        `base`, `tip` and `lock` are those it was read with. Gives the names of the links that were changed.
+        """
+        return urdf_update.update(original, out, self.description, snap=self.snap, base=base, tip=tip, lock=lock)
 
     def to_standard_dh(self) -> dh.StandardTable:
         """The arm as a standard Denavit-Hartenberg table; an error where two axes are nearly parallel."""

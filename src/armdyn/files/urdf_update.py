@@ -1,0 +1,153 @@
+"""New masses and inertias in an existing URDF: its <inertial>s are rewritten, every other byte stays.
+
+An arm's link is a moving link of the file together with everything fixed to it. What the arm's link has
+gained goes to the moving link's own <inertial>; what is fixed to it keeps its numbers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from xml.parsers import expat
+
+from armdyn.algebra import ZERO, Sym3, Vec3
+from armdyn.chain import Joint, Link
+from armdyn.errors import FileError, InputError
+from armdyn.files import urdf
+from armdyn.files.description import Description
+from armdyn.files.numbers import from_rpy
+from armdyn.files.text import read_bytes, write_text
+from armdyn.files.urdf_out import inertial_lines
+from armdyn.files.urdf_xml import RawLink, read_tree
+
+
+def update(
+    original: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    arm: Description,
+    *,
+    snap: float,
+    base: str | None = None,
+    tip: str | None = None,
+    lock: Mapping[str, float] | None = None,
+) -> list[str]:
+    """Write `original` to `out` with the arm's inertias; the names of the links that were changed."""
+    before = urdf.read(os.fspath(original), base=base, tip=tip, lock=lock, snap=snap)
+    _same_geometry(before, arm, str(original))
+    content = read_bytes(original)
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FileError(f"{original}: only UTF-8 files can be updated in place: {error}") from error
+    changed = _changed_links(before, arm, os.fspath(original))
+    places = _Places(content).find()
+    for name in sorted(changed, key=lambda name: places[name].start, reverse=True):  # from the end: offsets stay good
+        content = places[name].filled(content, changed[name])
+    write_text(out, content.decode("utf-8"))
+    return sorted(changed)
+
+
+def _same_geometry(before: Description, arm: Description, where: str) -> None:
+    def geometry(joint: Joint) -> tuple[Any, ...]:
+        return joint.name, joint.kind, joint.b, joint.beta, joint.gamma, joint.d, joint.theta
+
+    ours, theirs = ([geometry(joint) for joint in d.chain.joints] for d in (arm, before))
+    if ours != theirs:
+        names = [", ".join(joint.name for joint in d.chain.joints) for d in (arm, before)]
+        raise InputError(
+            f"{where} is another arm: it has the joints {names[1]}, this arm {names[0]}; give the base, tip, "
+            "lock and snap with which this arm was read"
+        )
+
+
+def _changed_links(before: Description, arm: Description, original: str) -> dict[str, Link]:
+    """The file's moving links whose inertias change, with their new own inertias in their own frames."""
+    tree = read_tree(original)
+    places = {frame.name: frame.placement for frame in before.frames}
+    changed = {}
+    for joint, old, new in zip(arm.chain.joints, before.chain.links, arm.chain.links, strict=True):
+        if old == new:
+            continue
+        name = tree.joints[joint.name].child
+        back = places[name].inverse
+        gain = Link.from_natural(tuple(n - o for n, o in zip(new.natural, old.natural, strict=True)))
+        body = _own_body(tree.links[name]) + gain.moved(back.R, back.p)
+        if body.mass == 0 and any(body.moment):
+            raise InputError(f"link {name!r} would have a first moment without mass, which a URDF cannot say")
+        changed[name] = body
+    return changed
+
+
+def _own_body(link: RawLink) -> Link:
+    """What the file says of this link alone, in its own frame."""
+    xx, xy, xz, yy, yz, zz = link.inertia
+    body = Link(link.mass, ZERO, Sym3(xx, xy, yy, xz, yz, zz))
+    return body.moved(from_rpy(*map(float, link.rpy)), Vec3(*link.xyz))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a link's <inertial> stands, or where one can be put: bytes start to end are replaced."""
+
+    start: int
+    end: int
+    before: bytes = b""
+    after: bytes = b""
+
+    def filled(self, content: bytes, link: Link) -> bytes:
+        """The file with this link's <inertial>, indented as its line is."""
+        line = content[content.rfind(b"\n", 0, self.start) + 1 : self.start]
+        indent = line[: len(line) - len(line.lstrip())].decode()
+        newline = "\r\n" if b"\r\n" in content else "\n"
+        lines = inertial_lines(link) or ['<inertial><mass value="0"/></inertial>']
+        shift = len(lines[0]) - len(lines[0].lstrip())
+        text = (newline + indent).join(line[shift:] for line in lines).encode()
+        return content[: self.start] + self.before + text + self.after + content[self.end :]
+
+
+class _Places:
+    """Finds the links of a URDF and their <inertial>s by byte."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self.found: dict[str, _Place] = {}
+        self.path: list[str] = []
+        self.link = ""
+        self.parser = expat.ParserCreate()
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+
+    def find(self) -> dict[str, _Place]:
+        self.parser.Parse(self.content, True)
+        return self.found
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        self.path.append(tag)
+        at = self.parser.CurrentByteIndex
+        if len(self.path) == 2 and tag == "link":
+            self.link, end = attributes["name"], self._tag_end(at)
+            empty = self.content[end - 2 : end] == b"/>"
+            self.found[self.link] = _Place(end - 2, end, b">", b"</link>") if empty else _Place(end, end)
+        elif self.path[1:] == ["link", "inertial"]:
+            self.found[self.link] = _Place(at, at)
+
+    def _end(self, tag: str) -> None:
+        if self.path[1:] == ["link", "inertial"]:
+            at, start = self.parser.CurrentByteIndex, self.found[self.link].start
+            self.found[self.link] = _Place(start, self._tag_end(max(at, start)))
+        self.path.pop()
+
+    def _tag_end(self, at: int) -> int:
+        """The byte after the tag that starts at `at`; a > inside quotes does not end it."""
+        quote = None
+        for i in range(at, len(self.content)):
+            c = self.content[i : i + 1]
+            if quote is None and c in (b'"', b"'"):
+                quote = c
+            elif c == quote:
+                quote = None
+            elif quote is None and c == b">":
+                return i + 1
+        return len(self.content)
