@@ -9,6 +9,7 @@ from armdyn.parameters.equivalence import (
     regrouped_parameters,
     with_columns,
 )
+from armdyn.parameters.extended import ExtendedParameters, extended_parameters
 from armdyn.parameters.minimal import (
     MinimalParameters,
     gravity_parameters,
@@ -22,9 +23,11 @@ __all__ = [
     "Combinations",
     "Constants",
     "Equivalence",
+    "ExtendedParameters",
     "MinimalParameters",
     "ParameterSet",
     "equivalence",
+    "extended_parameters",
     "gravity_parameters",
     "inertia_constants",
     "inertia_constants_1994",

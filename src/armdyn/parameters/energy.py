@@ -50,15 +50,8 @@ class Residue:
     prime: int
     __array_ufunc__ = None
 
-    def _of(self, x: Any) -> int:
-        if isinstance(x, Residue):
-            return x.value
-        if x.denominator == 1:
-            return int(x)
-        return int(x.numerator * pow(x.denominator, -1, self.prime))
-
     def __add__(self, other: Any) -> Residue:
-        return Residue((self.value + self._of(other)) % self.prime, self.prime)
+        return Residue((self.value + _residue(other, self.prime)) % self.prime, self.prime)
 
     __radd__ = __add__
 
@@ -66,15 +59,15 @@ class Residue:
         return Residue(-self.value % self.prime, self.prime)
 
     def __sub__(self, other: Any) -> Residue:
-        return Residue((self.value - self._of(other)) % self.prime, self.prime)
+        return Residue((self.value - _residue(other, self.prime)) % self.prime, self.prime)
 
     def __rsub__(self, other: Any) -> Residue:
-        return Residue((self._of(other) - self.value) % self.prime, self.prime)
+        return Residue((_residue(other, self.prime) - self.value) % self.prime, self.prime)
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, Vec3 | Mat3):
             return NotImplemented
-        return Residue(self.value * self._of(other) % self.prime, self.prime)
+        return Residue(self.value * _residue(other, self.prime) % self.prime, self.prime)
 
     __rmul__ = __mul__
 
@@ -130,21 +123,58 @@ class Samples:
     def __init__(self, chain: Chain) -> None:
         self.chain = orthogonal(chain)
         self._modular: dict[int, Chain] = {}
+        self._drawn: dict[tuple[int, int], Sample] = {}
 
-    def at(self, k: int, prime: int) -> tuple[list[int], list[int], list[int], list[int]]:
-        """(kinetic row, potential row less its value at another q, q̇², q less the other q)."""
+    def at(self, k: int, prime: int) -> Sample:
+        """The k-th sample."""
+        if (k, prime) not in self._drawn:
+            self._drawn[k, prime] = self._draw(k, prime)
+        return self._drawn[k, prime]
+
+    def _draw(self, k: int, prime: int) -> Sample:
         rng = random.Random(f"armdyn {k}")
-        chain = self._modular.setdefault(prime, _modular(self.chain, prime))
+        if prime not in self._modular:
+            self._modular[prime] = _modular(self.chain, prime)
+        chain = self._modular[prime]
         q, qd, other = ([Residue(rng.randrange(prime), prime) for _ in chain.joints] for _ in range(3))
         here, there = _configuration(chain, q), _configuration(chain, other)
-        kinetic = kinetic_row(chain, here, qd)
-        potential = [a - b for a, b in zip(potential_row(chain, here), potential_row(chain, there), strict=True)]
-        return (
-            _numbers(kinetic, prime),
-            _numbers(potential, prime),
-            _numbers([v * v for v in qd], prime),
-            _numbers([a - b for a, b in zip(q, other, strict=True)], prime),
+        return Sample(
+            kinetic=_numbers(kinetic_row(chain, here, qd), prime),
+            potential=_numbers(_less(potential_row(chain, here), potential_row(chain, there)), prime),
+            speeds=_numbers([v * v for v in qd], prime),
+            moves=_numbers(_less(q, other), prime),
         )
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows at a random q and q̇: 2 T, V less its value at another q, q̇², q less the other q."""
+
+    kinetic: list[int]
+    potential: list[int]
+    speeds: list[int]
+    moves: list[int]
+
+
+class Columns:
+    """Parameters as combinations of natural ones: a row of these from a row of those."""
+
+    def __init__(self, realisation: tuple[tuple[Fraction, ...], ...]) -> None:
+        """Take the 10 n × p matrix that gives the natural parameters."""
+        self._columns = [[(k, f) for k, f in enumerate(column) if f] for column in zip(*realisation, strict=True)]
+        self._modular: dict[int, list[list[tuple[int, int]]]] = {}
+
+    def of(self, row: list[int], prime: int) -> list[int]:
+        """The row in these parameters, modulo a prime."""
+        columns = self._modular.get(prime)
+        if columns is None:
+            columns = [[(k, _residue(f, prime)) for k, f in column] for column in self._columns]
+            self._modular[prime] = columns
+        return [sum(row[k] * f for k, f in column) % prime for column in columns]
+
+
+def _less(a: list[Any], b: list[Any]) -> list[Any]:
+    return [x - y for x, y in zip(a, b, strict=True)]
 
 
 def _configuration(chain: Chain, q: list[Residue]) -> list[Any]:
@@ -159,15 +189,21 @@ def _configuration(chain: Chain, q: list[Residue]) -> list[Any]:
     return found
 
 
+def _residue(x: Any, prime: int) -> int:
+    if isinstance(x, Residue):
+        return x.value
+    return int(x) % prime if x.denominator == 1 else int(x.numerator * pow(x.denominator, -1, prime) % prime)
+
+
 def _numbers(row: list[Any], prime: int) -> list[int]:
-    return [x.value if isinstance(x, Residue) else Residue(0, prime)._of(x) % prime for x in row]
+    return [_residue(x, prime) for x in row]
 
 
 def _modular(chain: Chain, prime: int) -> Chain:
     """The same chain with residues for what is neither 0 nor ±1."""
 
     def number(x: Any) -> Any:
-        return x if x in (0, 1, -1) else Residue(Residue(0, prime)._of(x) % prime, prime)
+        return x if x in (0, 1, -1) else Residue(_residue(x, prime), prime)
 
     def angle(a: Angle) -> Angle:
         return Angle(a.radians, number(a.cos), number(a.sin))
@@ -176,5 +212,4 @@ def _modular(chain: Chain, prime: int) -> Chain:
         replace(j, b=number(j.b), d=number(j.d), beta=angle(j.beta), gamma=angle(j.gamma), theta=angle(j.theta))
         for j in chain.joints
     )
-    g = chain.gravity_in_frame_0
-    return replace(chain, joints=joints, gravity=Vec3(*map(number, g)), base=type(chain.base)())
+    return Chain(joints, (), Vec3(*(number(x) for x in chain.gravity_in_frame_0)))

@@ -20,7 +20,7 @@ from armdyn.chain import Chain, Link
 from armdyn.parameters.constants import inertia_constants
 from armdyn.parameters.elements import Element, theorem_4, theorem_5
 from armdyn.parameters.elimination import exact_combinations, solved_for
-from armdyn.parameters.energy import Samples
+from armdyn.parameters.energy import Columns, Samples
 from armdyn.parameters.expression import Expression, element_polynomials, row_of, symbolic_chain
 from armdyn.parameters.polynomial import Polynomial, symbol, terms_of
 from armdyn.parameters.realisation import realised
@@ -105,25 +105,25 @@ class MinimalParameters:
     def links(self, values: Sequence[Scalar]) -> tuple[Link, ...]:
         """Links with many zeros that have these minimal parameters; values of any scalar type."""
         given = {combination[0][0]: value for combination, value in zip(self.combinations, values, strict=True)}
-        chain = _geometry(self.chain)
+        chain = exact_geometry(self.chain)
         return realised(chain, _structure(chain), given)
 
 
 def minimal_parameters(chain: Chain) -> MinimalParameters:
     """The minimal parameters of the actuator forces: Lin 1994, Theorem 5, in its order."""
-    kind, combinations = _for_forces(_geometry(chain))
+    kind, combinations = _for_forces(exact_geometry(chain))
     return MinimalParameters(chain, kind, combinations)
 
 
 def inertia_matrix_parameters(chain: Chain) -> MinimalParameters:
     """The minimal parameters of the inertia matrix alone (Lin 1994, Theorem 3): those without gravity."""
-    _, combinations = _for_forces(replace(_geometry(chain), gravity=Vec3(0, 0, 0)))
+    _, combinations = _for_forces(replace(exact_geometry(chain), gravity=Vec3(0, 0, 0)))
     return MinimalParameters(chain, "theorem 3, inertia matrix alone: exact elimination", combinations)
 
 
 def gravity_parameters(chain: Chain) -> MinimalParameters:
     """The minimal parameters of the gravity load alone: Lin 1994, Theorem 4, in its order."""
-    geometry = _geometry(chain)
+    geometry = exact_geometry(chain)
     elements = theorem_4(geometry, _structure(geometry))
     return MinimalParameters(chain, "theorem 4, gravity load alone", _each(elements))
 
@@ -157,16 +157,10 @@ def _eliminated(geometry: Chain, elements: tuple[Element, ...]) -> tuple[Combina
     # What comes last is merged into what came before: first moments into inertias, not the other way.
     order = sorted(elements, key=lambda e: (e.kind.startswith("k"), e.kind in ("kx", "ky")))
     samples = Samples(geometry)
-    orthogonal = samples.chain
-    known = MinimalParameters(orthogonal, "", _each(order))
-    columns = [{k: row[j] for k, row in enumerate(known.realisation) if row[j]} for j in range(len(order))]
+    columns = Columns(MinimalParameters(samples.chain, "", _each(order)).realisation)
 
     def row(k: int, prime: int) -> list[int]:
-        kinetic, *_ = samples.at(k, prime)
-        return [
-            sum(kinetic[i] * (f.numerator * pow(f.denominator, -1, prime)) for i, f in column.items()) % prime
-            for column in columns
-        ]
+        return columns.of(samples.at(k, prime).kinetic, prime)
 
     found = exact_combinations(row, len(order))
     merged = {}
@@ -183,10 +177,10 @@ def _structure(geometry: Chain) -> Structure:
 
 def chain_structure(chain: Chain) -> Structure:
     """r, s, δ and σ of a chain, of rationals or of floats."""
-    return _structure(_geometry(chain))
+    return _structure(exact_geometry(chain))
 
 
-def _geometry(chain: Chain) -> Chain:
+def exact_geometry(chain: Chain) -> Chain:
     """The chain without links, tool or names of numbers: exact, and the same for every payload.
 
     A chain of floats gets its rationals back: lengths are decimals, angles know their radians.
@@ -219,6 +213,6 @@ def _combined(combination: Combination, polynomials: dict[Element, Any]) -> Any:
 
 def _numbers(parameters: MinimalParameters) -> list[Any]:
     """Each parameter as a polynomial in the natural parameters, with the arm's numbers."""
-    geometry = _geometry(parameters.chain)
+    geometry = exact_geometry(parameters.chain)
     polynomials = element_polynomials(geometry, _structure(geometry))
     return [_combined(combination, polynomials) for combination in parameters.combinations]
