@@ -1,0 +1,109 @@
+"""Every serial arm that can be cut out of example-robot-data, judged by Pinocchio and MuJoCo at 1e-10."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+from oracles import Cut, Mujoco, Pinocchio, cuts, disagreement, plain, robots
+
+WITHOUT_ARMS = {"ur3.urdf", "quadrotor_base.urdf", "iris_simple.urdf"}  # an empty file, and two without moving joints
+CUTS = [cut for file in robots() if file.name not in WITHOUT_ARMS for cut in cuts(file)]
+
+
+def state(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.uniform(-1.5, 1.5, n), rng.uniform(-1, 1, n), rng.uniform(-1, 1, n)
+
+
+def test_there_are_many_arms():
+    assert len(robots()) > 50
+    assert len(CUTS) > 90
+    assert {file.name for file in robots()} - {cut.file.name for cut in CUTS} == WITHOUT_ARMS
+
+
+@pytest.mark.parametrize("cut", CUTS, ids=lambda cut: cut.id)
+def test_pinocchio(cut: Cut):
+    arm = cut.arm()
+    assert [joint.name for joint in arm.joints] == list(cut.joints)
+    q, qd, qdd = state(arm.n)
+    truth = Pinocchio.of(cut.text(), cut.base, cut.tip).all(q, qd, qdd)
+    errors = disagreement(arm, truth, q, qd, qdd)
+    assert max(errors.values()) < 1e-10, errors
+    assert np.max(np.abs(arm.kernel("pose", backend="python")(q) - truth["pose"])) < 1e-12
+
+
+@pytest.mark.parametrize("cut", CUTS, ids=lambda cut: cut.id)
+def test_mujoco(cut: Cut):
+    try:
+        judge = Mujoco(cut.text(), cut.base, cut.tip)
+    except ValueError as error:
+        if "inertia" not in str(error):
+            raise
+        pytest.skip(f"MuJoCo refuses links that no body can have: {error}")
+    arm = cut.arm()
+    q, qd, qdd = state(arm.n, seed=1)
+    errors = disagreement(arm, judge.all(q, qd, qdd), q, qd, qdd)
+    assert max(errors.values()) < 1e-10, errors
+
+
+LOCKED = [cut for cut in CUTS if 0 < len(cut.lock) < 30 and len(cut.joints) > 3][::6]
+
+
+@pytest.mark.parametrize("cut", LOCKED, ids=lambda cut: cut.id)
+def test_locked_joints_as_in_a_reduced_model(cut: Cut):
+    value = 0.37
+    arm = cut.arm(value)
+    robot = ET.parse(cut.file).getroot()
+    for joint in robot.findall("joint"):
+        joint.set("name", "joint " + joint.get("name"))  # Pinocchio cannot reduce where a joint is called like a link
+    model = pin.buildModelFromXML(plain(robot))
+    still = pin.neutral(model)
+    for name in cut.lock:
+        i = model.getJointId("joint " + name)
+        at = model.idx_qs[i]
+        still[at : at + model.nqs[i]] = (np.cos(value), np.sin(value)) if model.nqs[i] == 2 else value
+    own = ["joint " + name for name in cut.joints]
+    lock = [i for i in range(1, model.njoints) if model.names[i] not in own]
+    judge = Pinocchio(pin.buildReducedModel(model, lock, still), cut.base, cut.tip)
+    q, qd, qdd = state(arm.n, seed=2)
+    errors = disagreement(arm, judge.all(q, qd, qdd), q, qd, qdd)
+    assert max(errors.values()) < 1e-10, errors
+
+
+def test_enough_arms_have_locked_joints():
+    assert len(LOCKED) >= 5
+
+
+@pytest.mark.parametrize("name", ["ur5_robot", "xarm7", "talos_left_arm"])
+def test_payload_as_in_pinocchio(name: str):
+    cut = next(c for c in CUTS if c.file.stem == name)
+    mass, com, inertia = 2.5, np.array([0.02, -0.05, 0.11]), np.diag([0.012, 0.015, 0.009])
+    arm = cut.arm().with_payload(mass, com, inertia)
+    model = pin.buildModelFromXML(cut.text())
+    frame = model.frames[model.getFrameId(cut.tip, pin.BODY)]
+    model.appendBodyToJoint(frame.parentJoint, pin.Inertia(mass, com, inertia), frame.placement)
+    q, qd, qdd = state(arm.n, seed=3)
+    errors = disagreement(arm, Pinocchio(model, cut.base, cut.tip).all(q, qd, qdd), q, qd, qdd)
+    assert max(errors.values()) < 1e-10, errors
+
+
+@pytest.mark.parametrize("name", ["ur10_robot", "panda", "baxter", "so101"])
+def test_every_frame_of_the_file_is_where_pinocchio_has_it(name: str):
+    cut = next(c for c in CUTS if c.file.stem == name)
+    arm = cut.arm()
+    judge = Pinocchio.of(cut.text(), cut.base, cut.tip)
+    q, _, _ = state(arm.n, seed=4)
+    pin.framesForwardKinematics(judge.model, judge.data, judge.configuration(q))
+    poses = arm.kernel("link_poses", backend="python")(q)
+    for frame in arm.frames:
+        fixed = np.eye(4)
+        fixed[:3, :3] = [[float(x) for x in row] for row in frame.placement.R.rows]
+        fixed[:3, 3] = [float(x) for x in frame.placement.p]
+        got = poses[frame.link - 1] @ fixed if frame.link else fixed
+        there = judge.at.inverse() * judge.data.oMf[judge.model.getFrameId(frame.name, pin.BODY)]
+        assert np.max(np.abs(got - there.homogeneous)) < 1e-12, frame.name
+    assert len(arm.frames) > arm.n
