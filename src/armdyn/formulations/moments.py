@@ -15,7 +15,7 @@ class Body:
     """Mass, first moment and second moments ∫ x xᵀ dm about the frame's origin."""
 
     mass: Scalar
-    k: Vec3
+    moment: Vec3
     P: Sym3
 
     @classmethod
@@ -26,7 +26,7 @@ class Body:
         return cls(link.mass, link.moment, Sym3(half - J.xx, -J.xy, half - J.yy, -J.xz, -J.yz, half - J.zz))
 
     def __add__(self, other: Body) -> Body:
-        return Body(self.mass + other.mass, self.k + other.k, self.P + other.P)
+        return Body(self.mass + other.mass, self.moment + other.moment, self.P + other.P)
 
 
 def outer(a: Vec3, b: Vec3) -> Sym3:

@@ -46,20 +46,20 @@ class Seen:
     @property
     def e(self) -> Vec3:
         """∫ v_j dm."""
-        k, m, (_, s) = self.body.k, self.body.mass, self.own
+        k, m, (_, s) = self.body.moment, self.body.mass, self.own
         return Vec3(-k.y - m * s.x, k.x - m * s.y, 0) if self.step.revolute else m * Z
 
     @property
     def a(self) -> Vec3:
         """∫ x × v_j dm, the moment about the base origin."""
-        k, P, (_, s) = self.body.k, self.body.P, self.own
+        k, P, (_, s) = self.body.moment, self.body.P, self.own
         if not self.step.revolute:
             return Vec3(k.y, -k.x, 0)
         return Vec3(k.z * s.y - P.xz, -(P.yz + k.z * s.x), P.xx + P.yy - (k.x * s.y - k.y * s.x))
 
     def G(self, a: Vec3) -> Mat3:
         """What d_mj takes of u_m."""
-        k, P, (_, s) = self.body.k, self.body.P, self.own
+        k, P, (_, s) = self.body.moment, self.body.P, self.own
         if not self.step.revolute:
             return Mat3(Vec3(k.z, 0, -k.x), Vec3(0, k.z, -k.y), ZERO)
         return Mat3(
@@ -91,7 +91,7 @@ def seen(chain: Chain, q: list[Scalar]) -> list[Seen]:
         body = from_base(chain.links[j], levers[j])  # eqs. (28)-(30)
         if bodies:
             R, beyond = walk[j + 1].R, bodies[-1]
-            body = body + Body(beyond.mass, R @ beyond.k, R.similarity(beyond.P))
+            body = body + Body(beyond.mass, R @ beyond.moment, R.similarity(beyond.P))
         bodies.append(body)
     return [Seen(*view) for view in zip(walk, own, before, reversed(bodies), strict=True)]
 

@@ -40,7 +40,7 @@ def composites(walk: list[Step], links: list[Body]) -> list[Body]:
 
 def seen_from_before(step: Step, body: Body) -> Body:
     """A body given in frame i, given in frame i-1: shifts along z and x with a turn between."""
-    m, k, P, d, b = body.mass, body.k, body.P, step.d, step.b
+    m, k, P, d, b = body.mass, body.moment, body.P, step.d, step.b
     k_z = k.z + m * d
     P = Sym3(P.xx, P.xy, P.yy, P.xz + d * k.x, P.yz + d * k.y, P.zz + d * (k.z + k_z))
     k, P = step.R @ Vec3(k.x, k.y, k_z), step.R.similarity(P)
@@ -51,7 +51,7 @@ def seen_from_before(step: Step, body: Body) -> Body:
 def coupling(step: Step, body: Body, motion: Motion) -> Vec3:
     """d_mj = ∫ v_j × v_m dm over composite body j, in frame j."""
     u, a = motion
-    k = body.k
+    k = body.moment
     if step.revolute:
         across = Vec3(-u.y, u.x, 0)
         return body.P @ across + Vec3(-k.y, k.x, 0).cross(a)

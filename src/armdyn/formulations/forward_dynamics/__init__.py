@@ -1,6 +1,10 @@
 """Forward dynamics: one file a published formulation; METHODS lists them all."""
 
-from armdyn.formulations.forward_dynamics import composite
+from armdyn.formulations.forward_dynamics import articulated_body, composite, denoc
 from armdyn.formulations.registry import Formulation
 
-METHODS = (Formulation("composite", composite.forward_dynamics, "walker1982", "H, b, then U D Uᵀ"),)
+METHODS = (
+    Formulation("composite", composite.forward_dynamics, "walker1982", "H, b, then U D Uᵀ"),
+    Formulation("denoc", denoc.forward_dynamics, "saha1999", "b, then U D Uᵀ by recursion, O(n)"),
+    Formulation("articulated_body", articulated_body.forward_dynamics, "featherstone1983", "articulated bodies, O(n)"),
+)

@@ -1,7 +1,13 @@
-"""The inverted inertia matrix and its factors U D Uᵀ: one file a formulation; METHODS and FACTORS list them."""
+"""The inverted inertia matrix and its factors U D Uᵀ; METHODS and FACTORS list the formulations."""
 
-from armdyn.formulations.forward_dynamics import composite
+from armdyn.formulations.forward_dynamics import composite, denoc
 from armdyn.formulations.registry import Formulation
 
-METHODS = (Formulation("composite", composite.inertia_inverse, "saha1999", "U⁻ᵀ D⁻¹ U⁻¹ by elimination"),)
-FACTORS = (Formulation("composite", composite.inertia_factors, "saha1999", "reverse Gaussian elimination"),)
+METHODS = (
+    Formulation("denoc", denoc.inertia_inverse, "saha1999", "closed form from articulated bodies"),
+    Formulation("composite", composite.inertia_inverse, "saha1999", "H, then reverse Gaussian elimination"),
+)
+FACTORS = (
+    Formulation("denoc", denoc.inertia_factors, "saha1999", "articulated bodies' inertias and couplings"),
+    Formulation("composite", composite.inertia_factors, "saha1999", "H, then reverse Gaussian elimination"),
+)

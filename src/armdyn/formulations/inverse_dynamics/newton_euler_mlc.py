@@ -13,32 +13,33 @@ Symbols (paper | code): m̂ᵢ | mass, kᵢ | k, Uᵢ | U.
 from __future__ import annotations
 
 from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Vec3
-from armdyn.chain import Chain
+from armdyn.chain import Chain, Link
 from armdyn.formulations.inverse_dynamics.recursion import recursion
 from armdyn.parameters.constants import Constants, handed_over
 
 NOTHING = Constants(0, ZERO, Sym3(0, 0, 0, 0, 0, 0))
 
 
-def accounts(chain: Chain) -> list[Constants]:
+def accounts(chain: Chain) -> list[Link]:
     """What every link has to account for once what its joint leaves unchanged is the inner link's."""
-    found: list[Constants] = []
+    found: list[Link] = []
     given = NOTHING
     for joint, link in zip(reversed(chain.joints), reversed(chain.links), strict=True):
         body = Constants(link.mass, link.moment, link.inertia) + given
         m, k, U = body.mass, body.k, body.U
         if joint.revolute:
-            found.append(Constants(0, Vec3(k.x, k.y, 0), Sym3(U.xx - U.yy, U.xy, 0, U.xz, U.yz, U.zz)))
+            found.append(Link(0, Vec3(k.x, k.y, 0), Sym3(U.xx - U.yy, U.xy, 0, U.xz, U.yz, U.zz)))
             given = handed_over(joint, body)
         else:
-            found.append(Constants(m, k, NOTHING.U))
+            found.append(Link(m, k, NOTHING.U))
             given = Constants(0, ZERO, joint.rotation(0).similarity(U))
     return found[::-1]
 
 
-def moment(body: Constants, w: Vec3, dw: Vec3, A: Mat3) -> Vec3:
+def moment(link: Link, w: Vec3, dw: Vec3, A: Mat3) -> Vec3:
     """The moment of a turning body: U ẇ + w × U w."""
-    return body.U @ dw + w.cross(body.U @ w)
+    U = link.inertia
+    return U @ dw + w.cross(U @ w)
 
 
 def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> list[Scalar]:

@@ -17,14 +17,14 @@ from armdyn.formulations.steps import Step, steps
 
 
 class HasMoments(Protocol):
-    """A body with a mass and a first moment k about its frame's origin."""
+    """A body with a mass and a first moment about its frame's origin."""
 
     @property
     def mass(self) -> Scalar:
         """The mass."""
 
     @property
-    def k(self) -> Vec3:
+    def moment(self) -> Vec3:
         """The first moment."""
 
 
@@ -66,8 +66,8 @@ def recursion(
             dv = Vec3(dv.x + slide * w.y, dv.y - slide * w.x, dv.z + a_i)
         U = acceleration_matrix(w, dw)
         dv = dv + step.d * Vec3(U.r1.z, U.r2.z, U.r3.z)
-        F = body.mass * dv + U @ body.k
-        N = moment(body, w, dw, U) + body.k.cross(dv)
+        F = body.mass * dv + U @ body.moment
+        N = moment(body, w, dw, U) + body.moment.cross(dv)
         carried.append((step, F, N))
     f, n, tau = ZERO, ZERO, []
     for step, F, N in reversed(carried):

@@ -23,12 +23,12 @@ def handed_over(joint: Joint, body: Body) -> tuple[Body, Body]:
     """(what stays with the link, what the link before may have as its own, in its frame)."""
     P = body.P
     if joint.prismatic:
-        return Body(body.mass, body.k, NONE), Body(0, ZERO, joint.rotation(0).similarity(P))
-    stays = Body(0, Vec3(body.k.x, body.k.y, 0), Sym3(P.xx, P.xy, P.yy, P.xz, P.yz, 0))
+        return Body(body.mass, body.moment, NONE), Body(0, ZERO, joint.rotation(0).similarity(P))
+    stays = Body(0, Vec3(body.moment.x, body.moment.y, 0), Sym3(P.xx, P.xy, P.yy, P.xz, P.yz, 0))
     axis = joint.tilt @ Z
     s = joint.b * X + joint.d * axis
-    second = P.zz * outer(axis, axis) + 2 * body.k.z * outer(axis, s) + body.mass * outer(s, s)
-    return stays, Body(body.mass, body.k.z * axis + body.mass * s, second)
+    second = P.zz * outer(axis, axis) + 2 * body.moment.z * outer(axis, s) + body.mass * outer(s, s)
+    return stays, Body(body.mass, body.moment.z * axis + body.mass * s, second)
 
 
 def bodies(chain: Chain) -> list[Body]:
@@ -43,7 +43,7 @@ def bodies(chain: Chain) -> list[Body]:
         if i > 0 and (joint.beta.sin != 0 or joint.gamma.sin != 0):
             break
         P = found[i].P  # the link only ever turns about its own z: P₁₁ + P₂₂ is all that shows
-        found[i] = Body(found[i].mass, found[i].k, Sym3(P.xx + P.yy, 0, 0, 0, 0, 0))
+        found[i] = Body(found[i].mass, found[i].moment, Sym3(P.xx + P.yy, 0, 0, 0, 0, 0))
     return found
 
 
