@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from armdyn.backends.llvm_entry import CONTEXT, DOUBLE
+
 UFUNC_FROM_FUNC_AND_DATA_AND_SIGNATURE = 31  # place in _UFUNC_API
-DOUBLE = np.dtype(float).num
 NO_IDENTITY = -1
 
 _KEPT: list[Any] = []  # a ufunc points into these without owning them
@@ -33,10 +35,23 @@ def api(capsule: str) -> Any:
 
 @lru_cache(maxsize=1)
 def context() -> Any:
-    """What machine code asks of the outside: the addresses of the C library's sine and cosine."""
+    """What machine code asks of the outside: addresses of functions and objects, in `llvm_entry.CONTEXT`'s order."""
     library = ctypes.CDLL("ucrtbase" if os.name == "nt" else None)
-    addresses = [ctypes.cast(function, ctypes.c_void_p).value for function in (library.sin, library.cos)]
-    return (ctypes.c_void_p * len(addresses))(*addresses)
+    numpy_places = {"PyArray_Type": 2, "PyArray_Scalar": 60, "PyArray_New": 93}
+    objects = {"double": np.dtype(float), "__call__": sys.intern("__call__")}
+
+    def address(name: str) -> int | None:
+        if name in numpy_places:
+            place: int = api("_ARRAY_API")[numpy_places[name]]
+            return place
+        if name in objects:
+            return id(objects[name])
+        function = getattr(library if name in ("sin", "cos") else ctypes.pythonapi, name)
+        return ctypes.cast(function, ctypes.c_void_p).value
+
+    table = (ctypes.c_void_p * len(CONTEXT))(*map(address, CONTEXT))
+    _KEPT.append(objects)
+    return table
 
 
 def signature(inputs: Any, outputs: Any) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from armdyn.backends.gufunc import gufunc
 from armdyn.backends.llvm_block import CORE_DIMENSIONS, inner_loop, operands, rows_function, slot_tables, strided_copies
 from armdyn.backends.llvm_emit import Body
+from armdyn.backends.llvm_entry import entry, shape_tables
 from armdyn.backends.target import Target, binding, host
 from armdyn.errors import InputError
 from armdyn.graph.program import Program
@@ -52,6 +53,8 @@ def assembly(program: Program, target: Target) -> str:
             strided_copies(target.lanes),
             *(rows_function(target.lanes, array) for array in arrays),
             inner_loop(target.lanes, arrays, numbers, len(body.slots)),
+            shape_tables(arrays),
+            entry(target.lanes, arrays, numbers, len(body.slots)),
             _declarations(target.lanes),
         ]
     )
@@ -88,7 +91,7 @@ def load(name: str, inputs: Shapes, outputs: Shapes, code: bytes, target: Target
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target.machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    addresses = {symbol: engine.get_function_address(symbol) for symbol in ("loop",)}
+    addresses = {symbol: engine.get_function_address(symbol) for symbol in ("loop", "entry")}
     _ENGINES.append(engine)
     ufunc = gufunc(name, inputs, outputs, addresses["loop"])
     return Compiled(name, inputs, outputs, ufunc, addresses)

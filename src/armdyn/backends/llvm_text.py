@@ -23,6 +23,7 @@ class Writer:
     def __init__(self, lanes: int, prefix: str = "t") -> None:
         self.lanes = lanes
         self.vector = f"<{lanes} x double>"
+        self.lanes_mask = f"<{lanes} x i32>"
         self.lines: list[str] = []
         self._prefix = prefix
         self._count = 0

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armdyn.backends import BACKENDS
+from armdyn.backends import BACKENDS, fastcall
 from armdyn.backends.columns import ArrayFunction, over_columns
 from armdyn.backends.numpy_text import compile_numpy
 from armdyn.chain import Chain, Placement
@@ -25,7 +25,15 @@ from armdyn.kernels.assemble import Assembly, Options, assemble, program
 OPTIONS = tuple(f.name for f in fields(Options))
 
 
-class Kernel:
+if TYPE_CHECKING:
+
+    class Fast:
+        """Made by CPython's C interface; see `fastcall`."""
+else:
+    Fast = fastcall.base()
+
+
+class Kernel(Fast):
     """A compiled (or plain) function of configurations, made at its first call."""
 
     def __init__(
@@ -67,7 +75,9 @@ class Kernel:
             return ArrayFunction(compile_numpy(self.program), a.inputs, a.outputs)
         from armdyn.backends import llvm  # llvmlite only where it is used
 
-        return llvm.compiled(self.program)
+        made = llvm.compiled(self.program)
+        fastcall.attach(self, made.addresses["entry"])
+        return made
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name}{list(shape)}" for name, shape in self.assembly.inputs)
@@ -90,9 +100,9 @@ class Kernel:
         """The kernel with other options."""
         for name in choices:
             choose(f"option of {self.quantity}", name, ("out", *OPTIONS))
-        flags = {
-            name: True if name == "tool_wrench" and value is not None else value for name, value in choices.items()
-        }
+        flags: dict[str, Any] = dict(choices)
+        if flags.get("tool_wrench") is not None:
+            flags["tool_wrench"] = flags["tool_wrench"] is not False
         if isinstance(flags.get("frame"), str):
             flags["frame"] = self.frames[choose("frame", flags["frame"], self.frames)]
         options = replace(self.options, **flags)

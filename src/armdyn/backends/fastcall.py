@@ -1,0 +1,148 @@
+"""A Python class whose instances can be called straight into machine code.
+
+`Fast` is the base class of kernels. Where CPython and NumPy are laid out as `llvm_entry` expects
+(`supported` proves it on live objects, once), `attach` gives an instance the address of its entry,
+and calling the instance calls that address (CPython's vectorcall protocol). Everywhere else, and until
+`attach`, the class's own Python `__call__` answers. ARMDYN_FASTCALL=off leaves it at that.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import sysconfig
+from typing import Any
+
+import numpy as np
+
+from armdyn.backends.gufunc import api, context
+from armdyn.backends.llvm_entry import ARRAY, KERNEL, PLAIN
+
+BASIC_SIZE = 32  # the object's head, the entry's address, the context's address
+TYPE = {"basic_size": 32, "vectorcall_offset": 56, "flags": 168}  # offsets in CPython's PyTypeObject
+BASE_TYPE, HAVE_VECTORCALL = 1 << 10, 1 << 11
+TP_MEMBERS, SSIZE, READ_ONLY = 72, 19, 1
+
+
+class _Member(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("kind", ctypes.c_int),
+        ("offset", ctypes.c_ssize_t),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+class _Slot(ctypes.Structure):
+    _fields_ = (("slot", ctypes.c_int), ("function", ctypes.c_void_p))
+
+
+class _Spec(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("basic_size", ctypes.c_int),
+        ("item_size", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.c_void_p),
+    )
+
+
+def _possible() -> bool:
+    """Is this a CPython of the usual make: 64 bits, with its lock, not built for debugging."""
+    return (
+        sys.implementation.name == "cpython"
+        and sys.byteorder == "little"
+        and ctypes.sizeof(ctypes.c_void_p) == 8
+        and not sysconfig.get_config_var("Py_GIL_DISABLED")
+        and not hasattr(sys, "gettotalrefcount")
+        and os.environ.get("ARMDYN_FASTCALL", "") != "off"
+    )
+
+
+_SUPPORTED: dict[type, bool] = {}
+_KEPT: list[Any] = []  # a type points into its specification without owning it
+
+
+def _c_base() -> type:
+    """A class made by CPython's C interface, with room for two addresses in every instance."""
+    members = (_Member * 2)(_Member(b"__vectorcalloffset__", SSIZE, KERNEL["vectorcall"], READ_ONLY, None), _Member())
+    slots = (_Slot * 2)(_Slot(TP_MEMBERS, ctypes.addressof(members)), _Slot())
+    spec = _Spec(b"armdyn.backends.fastcall.Fast", BASIC_SIZE, 0, BASE_TYPE, ctypes.addressof(slots))
+    _KEPT.append((members, slots, spec))
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Spec))(("PyType_FromSpec", ctypes.pythonapi))
+    made: type = make(ctypes.byref(spec))
+    return made
+
+
+class _PythonBase:
+    """The base where there is no fast way."""
+
+
+def base() -> Any:
+    """The class to derive from."""
+    return _c_base() if _possible() else _PythonBase
+
+
+def _read(kind: Any, thing: object, offset: int) -> Any:
+    return kind.from_address(id(thing) + offset).value
+
+
+def _array_layout_holds() -> bool:
+    """Are the fields of arrays where `llvm_entry` reads them, as told by NumPy itself on several arrays."""
+    if api("_ARRAY_API")[2] != id(np.ndarray):  # PyArray_Type
+        return False
+    unaligned = np.frombuffer(b"\0" * 17, dtype=float, count=2, offset=1)
+    samples = [np.arange(6.0), np.ones((2, 3)), np.ones((4, 6))[:, ::2], np.ones(()), np.arange(5.0)[::-1], unaligned]
+    for a in samples:
+        strides, shape = (_read(ctypes.c_void_p, a, ARRAY[name]) for name in ("strides", "dimensions"))
+        plain = bool(a.flags.c_contiguous and a.flags.aligned)
+        if not (
+            _read(ctypes.c_void_p, a, ARRAY["type"]) == id(np.ndarray)
+            and _read(ctypes.c_void_p, a, ARRAY["data"]) == a.ctypes.data
+            and _read(ctypes.c_int, a, ARRAY["nd"]) == a.ndim
+            and _read(ctypes.c_void_p, a, ARRAY["descr"]) == id(a.dtype)
+            and (_read(ctypes.c_int, a, ARRAY["flags"]) & PLAIN == PLAIN) == plain
+            and (a.ndim == 0 or tuple((ctypes.c_ssize_t * a.ndim).from_address(shape)) == a.shape)
+            and (a.ndim == 0 or tuple((ctypes.c_ssize_t * a.ndim).from_address(strides)) == a.strides)
+        ):
+            return False
+    return True
+
+
+def _type_layout_holds(cls: type) -> bool:
+    """Are the fields of classes where we write them, as told by Python itself."""
+    return (
+        _read(ctypes.c_ulong, cls, TYPE["flags"]) == cls.__flags__
+        and _read(ctypes.c_ssize_t, cls, TYPE["basic_size"]) == cls.__basicsize__
+        and cls.__basicsize__ >= BASIC_SIZE
+        and _read(ctypes.c_ssize_t, cls, TYPE["vectorcall_offset"]) == KERNEL["vectorcall"]
+    )
+
+
+def supported(cls: type) -> bool:
+    """Can instances of `cls` be called into machine code here? Proved once a class; if so, Python is told."""
+    if cls not in _SUPPORTED:
+        _SUPPORTED[cls] = _possible() and _array_layout_holds() and _type_layout_holds(cls)
+        if _SUPPORTED[cls]:
+            _announce(cls)
+    return _SUPPORTED[cls]
+
+
+def _announce(cls: type) -> None:
+    """Set the flag by which Python looks for an address in each instance."""
+    flags = ctypes.c_ulong.from_address(id(cls) + TYPE["flags"])
+    flags.value |= HAVE_VECTORCALL
+    modified = ctypes.pythonapi.PyType_Modified
+    modified.argtypes, modified.restype = [ctypes.py_object], None
+    modified(cls)
+
+
+def attach(kernel: Any, entry: int) -> bool:
+    """From now on a call of `kernel` is a call of the machine code at `entry`."""
+    if not supported(type(kernel)):
+        return False
+    ctypes.c_void_p.from_address(id(kernel) + KERNEL["context"]).value = ctypes.addressof(context())
+    ctypes.c_void_p.from_address(id(kernel) + KERNEL["vectorcall"]).value = entry
+    return True

@@ -1,0 +1,167 @@
+"""One configuration a call, straight from Python: the function behind a `Kernel`'s vectorcall.
+
+It recognises NumPy arrays that are plain (float64, native, contiguous, of exactly the right shape),
+puts their numbers into every lane, runs `body` and returns new arrays. Anything else, keywords
+included, goes on to the kernel's own `__call__`. Array fields are read at the offsets that
+`fastcall` has proved; functions of Python and NumPy are reached through the context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from armdyn.backends.llvm_block import Operand
+from armdyn.backends.llvm_text import Writer, function
+
+# What machine code asks of the outside, in the order of the context's table.
+CONTEXT = (
+    "sin",
+    "cos",
+    "PyArray_New",
+    "PyArray_Scalar",
+    "PyArray_Type",
+    "double",  # NumPy's dtype
+    "PyObject_GetAttr",
+    "PyObject_Vectorcall",
+    "Py_DecRef",
+    "PyTuple_New",
+    "PyTuple_SetItem",
+    "__call__",  # the name, as a Python string
+)
+# Offsets of the fields of an array (NumPy's PyArrayObject_fields) and of ours in a kernel.
+ARRAY = {"type": 8, "data": 16, "nd": 24, "dimensions": 32, "strides": 40, "descr": 56, "flags": 64}
+KERNEL = {"vectorcall": 16, "context": 24}
+PLAIN = 0x101  # C-contiguous and aligned
+OFFSET_FLAG = 1 << 63  # PY_VECTORCALL_ARGUMENTS_OFFSET
+DOUBLE = 12  # NPY_DOUBLE
+
+
+def entry(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: int) -> str:
+    """`entry(self, args, nargsf, kwnames)`: CPython's vectorcall."""
+    inputs = [a for a in arrays if not a.written]
+    w = Writer(lanes)
+    w.label("entry")
+    w.scratch("in", in_slots)
+    w.scratch("out", out_slots)
+    w.do(f"%context = load ptr, ptr {w.at('%self', KERNEL['context'])}")
+    for name in ("PyArray_Type", "double"):
+        w.do(f"%{name} = load ptr, ptr {_outside(w, name)}")
+    count = w.let(f"and i64 %nargsf, {OFFSET_FLAG - 1}")
+    _unless(w, f"icmp eq i64 {count}, {len(inputs)}", "all_there")
+    _unless(w, "icmp eq ptr %kwnames, null", "no_keywords")
+    for a in inputs:
+        _check(w, a)
+    for a in inputs:
+        _spread(w, a)
+    w.do("call void @body(ptr %in, ptr %out, ptr %context)")
+    _results(w, [a for a in arrays if a.written])
+    w.label("general")
+    _general(w)
+    return function("ptr @entry(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames)", w.lines)
+
+
+def _outside(w: Writer, name: str) -> str:
+    """The address of an entry of the context."""
+    return w.at("%context", 8 * CONTEXT.index(name))
+
+
+def _call(w: Writer, result: str, name: str, arguments: str) -> str:
+    """A call of a function of Python or NumPy."""
+    address = w.let(f"load ptr, ptr {_outside(w, name)}")
+    if result == "void":
+        w.do(f"call void {address}({arguments})")
+        return ""
+    return w.let(f"call {result} {address}({arguments})")
+
+
+def _unless(w: Writer, condition: str, label: str) -> None:
+    """Leave for the general way unless the condition holds."""
+    w.do(f"br i1 {w.let(condition)}, label %{label}, label %general")
+    w.label(label)
+
+
+def _check(w: Writer, a: Operand) -> None:
+    """Is this argument a plain array of the right shape."""
+    i = a.index
+    w.do(f"%array{i} = load ptr, ptr {w.at('%args', 8 * i)}")
+
+    def field(name: str, kind: str) -> str:
+        return w.let(f"load {kind}, ptr {w.at(f'%array{i}', ARRAY[name])}")
+
+    _unless(w, f"icmp eq ptr {field('type', 'ptr')}, %PyArray_Type", f"is_array{i}")
+    _unless(w, f"icmp eq ptr {field('descr', 'ptr')}, %double", f"is_double{i}")
+    _unless(w, f"icmp eq i32 {field('nd', 'i32')}, {len(a.shape)}", f"rank{i}")
+    flags = w.let(f"and i32 {field('flags', 'i32')}, {PLAIN}")
+    _unless(w, f"icmp eq i32 {flags}, {PLAIN}", f"plain{i}")
+    dimensions = field("dimensions", "ptr") if a.shape else ""
+    for axis, size in enumerate(a.shape):
+        length = w.let(f"load i64, ptr {w.at(dimensions, 8 * axis)}")
+        _unless(w, f"icmp eq i64 {length}, {size}", f"axis{i}_{axis}")
+
+
+def _spread(w: Writer, a: Operand) -> None:
+    """Every number into all lanes of its slot."""
+    data = w.let(f"load ptr, ptr {w.at(f'%array{a.index}', ARRAY['data'])}")
+    for k, slot in enumerate(a.slots):
+        x = w.let(f"load double, ptr {w.at(data, 8 * k)}, align 8")
+        one = w.let(f"insertelement {w.vector} poison, double {x}, i32 0")
+        everywhere = w.let(f"shufflevector {w.vector} {one}, {w.vector} poison, {w.lanes_mask} zeroinitializer")
+        w.store(everywhere, "%in", slot)
+
+
+def _results(w: Writer, outputs: Sequence[Operand]) -> None:
+    """New arrays of the first lane; a tuple of them where there are several."""
+    if len(outputs) == 1:
+        w.do(f"ret ptr {_result(w, outputs[0], 'ret ptr null')}")
+        return
+    both = _call(w, "ptr", "PyTuple_New", f"i64 {len(outputs)}")
+    _or_else(w, both, "tuple", "ret ptr null")
+    for place, a in enumerate(outputs):
+        give_up = f"call void %decref(ptr {both})\n  ret ptr null"
+        w.lines.append(f"  %decref{a.index} = load ptr, ptr {_outside(w, 'Py_DecRef')}")
+        result = _result(w, a, give_up.replace("%decref", f"%decref{a.index}"))
+        _call(w, "i32", "PyTuple_SetItem", f"ptr {both}, i64 {place}, ptr {result}")
+    w.do(f"ret ptr {both}")
+
+
+def _or_else(w: Writer, value: str, label: str, give_up: str) -> None:
+    """Give up where `value` is null: the error is set already."""
+    w.do(f"br i1 {w.let(f'icmp eq ptr {value}, null')}, label %no_{label}, label %{label}")
+    w.label(f"no_{label}")
+    w.do(give_up)
+    w.label(label)
+
+
+def _result(w: Writer, a: Operand, give_up: str) -> str:
+    if not a.shape:
+        value = w.at("%out", 8 * w.lanes * a.slots[0])
+        return _call(w, "ptr", "PyArray_Scalar", f"ptr {value}, ptr %double, ptr null")
+    rank = len(a.shape)
+    sizes = w.let(f"getelementptr i8, ptr @shape{a.index}, i64 0")
+    arguments = f"ptr %PyArray_Type, i32 {rank}, ptr {sizes}, i32 {DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null"
+    array = _call(w, "ptr", "PyArray_New", arguments)
+    _or_else(w, array, f"made{a.index}", give_up)
+    data = w.let(f"load ptr, ptr {w.at(array, ARRAY['data'])}")
+    for k, slot in enumerate(a.slots):
+        x = w.let(f"load double, ptr {w.at('%out', 8 * w.lanes * slot)}, align 8")
+        w.do(f"store double {x}, ptr {w.at(data, 8 * k)}, align 8")
+    return array
+
+
+def _general(w: Writer) -> None:
+    """On to `self.__call__`, with everything that was given."""
+    name = w.let(f"load ptr, ptr {_outside(w, '__call__')}")
+    method = _call(w, "ptr", "PyObject_GetAttr", f"ptr %self, ptr {name}")
+    _or_else(w, method, "method", "ret ptr null")
+    result = _call(w, "ptr", "PyObject_Vectorcall", f"ptr {method}, ptr %args, i64 %nargsf, ptr %kwnames")
+    _call(w, "void", "Py_DecRef", f"ptr {method}")
+    w.do(f"ret ptr {result}")
+
+
+def shape_tables(arrays: Sequence[Operand]) -> str:
+    """The shapes of the results."""
+    lines = []
+    for a in (a for a in arrays if a.written and a.shape):
+        sizes = ", ".join(f"i64 {size}" for size in a.shape)
+        lines.append(f"@shape{a.index} = internal constant [{len(a.shape)} x i64] [{sizes}]")
+    return "\n".join(lines) + "\n"
