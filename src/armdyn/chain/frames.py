@@ -22,7 +22,7 @@ arm does not spoil the exact constants of the other links.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, NamedTuple
@@ -36,7 +36,7 @@ from armdyn.chain.link import MASSLESS, Link
 from armdyn.chain.placement import Placement
 from armdyn.errors import InputError
 
-PARALLEL = 1e-9  # radians: axes closer than this are parallel
+PARALLEL = 3e-11  # radians: axes closer than this are parallel; an angle written with ten decimals is
 NEARLY = 1e-2  # radians: axes closer than this keep the fifth parameter
 _HALF_TURN = Angle.of(math.pi)
 
@@ -246,13 +246,34 @@ def _settle_sliding_axes(bodies: list[Body], parallel: float) -> list[Body]:
         before = best
         for i in sliding:
             for point in _spots(bodies, place(bodies, parallel), i):
-                trial = [*bodies[:i], replace(bodies[i], point=point), *bodies[i + 1 :]]
-                score = _score(trial, parallel)
-                if score < best:
-                    best, bodies = score, trial
+                for trial in _with_axis_at(bodies, i, point):
+                    score = _score(trial, parallel)
+                    if score < best:
+                        best, bodies = score, trial
         if best == before:
             break
     return bodies
+
+
+def _with_axis_at(bodies: list[Body], i: int, point: Vec3) -> Iterator[list[Body]]:
+    """Sliding axis i through the point: alone, and together with the sliding axes next to it."""
+    alone = [*bodies]
+    alone[i] = replace(bodies[i], point=point)
+    yield alone
+    together, spot = [*alone], point
+    for k in range(i - 1, -1, -1):
+        if bodies[k].kind != "prismatic":
+            break
+        spot = at(bodies[k + 1].placement, spot)
+        together[k] = replace(bodies[k], point=spot)
+    spot = point
+    for k in range(i + 1, len(bodies)):
+        if bodies[k].kind != "prismatic":
+            break
+        spot = at(inverse(bodies[k].placement), spot)
+        together[k] = replace(bodies[k], point=spot)
+    if together != alone:
+        yield together
 
 
 def _score(bodies: Sequence[Body], parallel: float) -> tuple[int, int]:
