@@ -6,8 +6,8 @@ from armdyn.formulations.inverse_dynamics import gibbs_appell, newton_euler, sec
 from armdyn.formulations.registry import Formulation
 
 METHODS = (
-    Formulation("lin_1991", lin_1991.bias, "lin1991", "composite bodies seen from the base origin"),
-    Formulation("newton_euler", newton_euler.bias, "luh1980", "inverse dynamics without acceleration"),
+    Formulation("lin_1991", lin_1991.bias, "lin_1991", "composite bodies seen from the base origin"),
+    Formulation("newton_euler", newton_euler.bias, "luh_1980", "inverse dynamics without acceleration"),
     Formulation("gibbs_appell", gibbs_appell.bias, "provenzano", "∂G/∂q̈ without acceleration"),
     Formulation("second_moments", second_moments.bias, "", "Newton-Euler on regrouped second moments"),
     Formulation("reference", reference.bias, "", "exact derivatives of the energies"),

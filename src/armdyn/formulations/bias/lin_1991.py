@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Vec3, Z
+from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Vec3, Z, on_hand
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain, Link
 from armdyn.formulations.moments import Body, outer
@@ -32,41 +32,40 @@ from armdyn.formulations.steps import Step, steps
 
 Matrix = list[list[Scalar]]
 Motion = tuple[Vec3, Vec3]
+NO_COUPLING = Mat3(ZERO, ZERO, ZERO)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What frame j sees: its own motion, those of the joints before it, and composite body j."""
+    """What frame j sees: its own motion, those of the joints before it, composite body j, and its a and e."""
 
     step: Step
     own: Motion
     before: list[Motion]
     body: Body
+    a: Vec3  # ∫ x × v_j dm, the moment about the base origin of a unit rate of joint j
+    e: Vec3  # ∫ v_j dm
 
     @property
-    def e(self) -> Vec3:
-        """∫ v_j dm."""
-        k, m, (_, s) = self.body.moment, self.body.mass, self.own
-        return Vec3(-k.y - m * s.x, k.x - m * s.y, 0) if self.step.revolute else m * Z
-
-    @property
-    def a(self) -> Vec3:
-        """∫ x × v_j dm, the moment about the base origin."""
-        k, P, (_, s) = self.body.moment, self.body.P, self.own
-        if not self.step.revolute:
-            return Vec3(k.y, -k.x, 0)
-        return Vec3(k.z * s.y - P.xz, -(P.yz + k.z * s.x), P.xx + P.yy - (k.x * s.y - k.y * s.x))
-
-    def G(self, a: Vec3) -> Mat3:
+    def G(self) -> Mat3:
         """What d_mj takes of u_m."""
-        k, P, (_, s) = self.body.moment, self.body.P, self.own
+        k, P, a, (_, s) = self.body.moment, self.body.P, self.a, self.own
         if not self.step.revolute:
             return Mat3(Vec3(k.z, 0, -k.x), Vec3(0, k.z, -k.y), ZERO)
         return Mat3(
-            Vec3(P.xy - k.y * s.y, k.x * s.y - P.xx, 0),
-            Vec3(P.yy + k.y * s.x, -(P.xy + k.x * s.x), 0),
-            Vec3(-a.y, a.x, -(k.x * s.x + k.y * s.y)),
+            Vec3(P.xy - k.y * s.y, on_hand(lambda: k.x * s.y) - P.xx, 0),  # k_x ŝ_y and k_y ŝ_x are on hand from a
+            Vec3(P.yy + on_hand(lambda: k.y * s.x), -(P.xy + k.x * s.x), 0),
+            Vec3(-a.y, a.x, -(on_hand(lambda: k.x * s.x) + on_hand(lambda: k.y * s.y))),
         )
+
+
+def momentum(revolute: bool, body: Body, s: Vec3) -> tuple[Vec3, Vec3]:
+    """(a, e) of composite body j."""
+    k, P, m = body.moment, body.P, body.mass
+    if not revolute:
+        return Vec3(k.y, -k.x, 0), m * Z
+    a = Vec3(k.z * s.y - P.xz, -(P.yz + k.z * s.x), P.xx + P.yy - (k.x * s.y - k.y * s.x))
+    return a, Vec3(-k.y - m * s.x, k.x - m * s.y, 0)
 
 
 def seen(chain: Chain, q: list[Scalar]) -> list[Seen]:
@@ -93,7 +92,10 @@ def seen(chain: Chain, q: list[Scalar]) -> list[Seen]:
             R, beyond = walk[j + 1].R, bodies[-1]
             body = body + Body(beyond.mass, R @ beyond.moment, R.similarity(beyond.P))
         bodies.append(body)
-    return [Seen(*view) for view in zip(walk, own, before, reversed(bodies), strict=True)]
+    return [
+        Seen(step, motion, motions, body, *momentum(step.revolute, body, motion[1]))
+        for step, motion, motions, body in zip(walk, own, before, reversed(bodies), strict=True)
+    ]
 
 
 def from_base(link: Link, s: Vec3) -> Body:
@@ -113,10 +115,8 @@ def inertia_matrix_from(views: list[Seen]) -> Matrix:
     n = len(views)
     H: Matrix = [[0] * n for _ in range(n)]
     for j, view in enumerate(views):
-        stage("pairs of H")
-        a, e = view.a, view.e
         for m, (w, s) in enumerate([*view.before, view.own]):
-            H[m][j] = H[j][m] = w.dot(a) - s.dot(e)
+            H[m][j] = H[j][m] = w.dot(view.a) - s.dot(view.e)
     return H
 
 
@@ -124,21 +124,21 @@ def bias_from(views: list[Seen], qd: list[Scalar], gravity: Vec3) -> list[Scalar
     """C q̇ + g from the couplings d_mj, eqs. (53)-(58), (63)-(67)."""
     b: list[Scalar] = [0] * len(views)
     sigma, g = ZERO, gravity
+    first = next((j for j, view in enumerate(views) if view.step.revolute), None)
     rates: list[Vec3] = []  # q̇_m σ_m of the joints before, in frame j
     for j, (view, v) in enumerate(zip(views, qd, strict=True)):
-        R, (w, _) = view.step.R, view.own
+        R, (w, _), e = view.step.R, view.own, view.e
         stage("gravity")
         g = R.T @ g
-        e = view.e
         b[j] = b[j] - e.dot(g)  # eq. (58)
-        stage("sigma")
+        stage("rates")
         before = views[j - 1].own[0] * qd[j - 1] if j > 0 else ZERO
-        sigma = R.T @ (sigma + before) + v * w  # eq. (54): 2 Σ u_k q̇_k + u_j q̇_j
-        rates = [R.T @ rate for rate in rates]
+        sigma = R.T @ (sigma + before) + v * w  # eqs. (54), (56), (57)
+        # The first turning joint's σ is along its own axis, which frame j sees anyway.
+        rates = [qd[m] * qd[m] * view.before[m][0] if m == first else R.T @ rate for m, rate in enumerate(rates)]
         own = v * sigma
         stage("couplings")
-        a = view.a
-        G = view.G(a)
+        G = view.G if view.before else NO_COUPLING
         for m, ((u, s), rate) in enumerate(zip(view.before, rates, strict=True)):
             d = G @ u - e.cross(s)  # eq. (46)
             b[m] = b[m] + d.dot(own)

@@ -4,6 +4,6 @@ from armdyn.formulations.coriolis_matrix import christoffel, denoc
 from armdyn.formulations.registry import Formulation
 
 METHODS = (
-    Formulation("christoffel", christoffel.coriolis_matrix, "lin1994", "Christoffel symbols from coupling vectors"),
-    Formulation("denoc", denoc.coriolis_matrix, "saha1999", "Nᵀ(M Ṅ + Ω M N)"),
+    Formulation("christoffel", christoffel.coriolis_matrix, "lin_1994", "Christoffel symbols from coupling vectors"),
+    Formulation("denoc", denoc.coriolis_matrix, "saha_1999", "Nᵀ(M Ṅ + Ω M N)"),
 )

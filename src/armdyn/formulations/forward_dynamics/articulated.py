@@ -73,12 +73,10 @@ def given_way(step: Step, body: Articulated, p: Pivot) -> Articulated:
         I = Sym3(  # noqa: E741
             I.xx - rn.x * n.x, I.xy - rn.x * n.y, I.yy - rn.y * n.y, left * n.x, left * n.y, left * n.z
         )
-        rows = [row - x * f for row, x in ((H.r1, rn.x), (H.r2, rn.y))]
-        H = Mat3(*rows, left * f)
-        return Articulated(I, H, _less(M, rf, f))
-    columns = [column - x * n for column, x in ((H.T.r1, rf.x), (H.T.r2, rf.y))]
+        return Articulated(I, Mat3(H.r1 - rn.x * f, H.r2 - rn.y * f, left * f), _less(M, rf, f))
+    columns = H.T
     M = Sym3(M.xx - rf.x * f.x, M.xy - rf.x * f.y, M.yy - rf.y * f.y, left * f.x, left * f.y, left * f.z)
-    return Articulated(_less(I, rn, n), Mat3(*columns, left * n).T, M)
+    return Articulated(_less(I, rn, n), Mat3(columns.r1 - rf.x * n, columns.r2 - rf.y * n, left * n).T, M)
 
 
 def _less(S: Sym3, a: Vec3, b: Vec3) -> Sym3:

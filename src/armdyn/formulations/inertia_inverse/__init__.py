@@ -4,10 +4,10 @@ from armdyn.formulations.forward_dynamics import composite, denoc
 from armdyn.formulations.registry import Formulation
 
 METHODS = (
-    Formulation("denoc", denoc.inertia_inverse, "saha1999", "closed form from articulated bodies"),
-    Formulation("composite", composite.inertia_inverse, "saha1999", "H, then reverse Gaussian elimination"),
+    Formulation("denoc", denoc.inertia_inverse, "saha_1999", "closed form from articulated bodies"),
+    Formulation("composite", composite.inertia_inverse, "saha_1999", "H, then reverse Gaussian elimination"),
 )
 FACTORS = (
-    Formulation("denoc", denoc.inertia_factors, "saha1999", "articulated bodies' inertias and couplings"),
-    Formulation("composite", composite.inertia_factors, "saha1999", "H, then reverse Gaussian elimination"),
+    Formulation("denoc", denoc.inertia_factors, "saha_1999", "articulated bodies' inertias and couplings"),
+    Formulation("composite", composite.inertia_factors, "saha_1999", "H, then reverse Gaussian elimination"),
 )
