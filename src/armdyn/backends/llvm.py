@@ -1,15 +1,21 @@
 """Program -> machine code in this process, by LLVM.
 
-`compiled` is the whole way: LLVM assembly (`llvm_emit`, `llvm_block`), object code, an engine that
-holds it, a NumPy gufunc over it. Machine code stays for the life of the process, so a gufunc, a
-thread or a copy of either may outlive whoever asked for it.
+`compiled` is the whole way: LLVM assembly (`llvm_emit`, `llvm_block`, `llvm_entry`), object code, an
+engine that holds it, a NumPy gufunc over it. `recalled` looks on the disk first. Machine code stays
+for the life of the process, so a gufunc, a thread or a copy of either may outlive whoever asked for
+it; the same thing asked twice is compiled once.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from armdyn.backends import cache
 from armdyn.backends.gufunc import gufunc
 from armdyn.backends.llvm_block import CORE_DIMENSIONS, inner_loop, operands, rows_function, slot_tables, strided_copies
 from armdyn.backends.llvm_emit import Body
@@ -100,6 +106,63 @@ def load(name: str, inputs: Shapes, outputs: Shapes, code: bytes, target: Target
 def compiled(program: Program, target: Target | None = None) -> Compiled:
     """The program as machine code for `target`, which is this machine unless a test says otherwise."""
     target = target or host()
+    return load(program.name, *shapes(program), object_code(program, target), target)
+
+
+def shapes(program: Program) -> tuple[Shapes, Shapes]:
+    """Names and shapes of a program's inputs and outputs."""
     inputs = tuple((port.name, port.shape) for port in program.inputs)
-    outputs = tuple((port.name, port.shape) for port in program.outputs)
-    return load(program.name, inputs, outputs, object_code(program, target), target)
+    return inputs, tuple((port.name, port.shape) for port in program.outputs)
+
+
+def recalled(asked: object, make: Callable[[], Program]) -> Compiled | None:
+    """Machine code for what is `asked`: from this process, from the disk, or compiled from `make()`.
+
+    `asked` must print everything that shapes the program beyond armdyn's own source. A program with an
+    array of no numbers has no machine code (a gufunc has no axes of length 0): None.
+    """
+    target = host()
+    name = cache.key(asked, target, binding().llvm_version_info, _llvmlite_version())
+    with _LOCK:
+        if name is None or name not in _RECALLED:
+            stored = cache.get(name)
+            if stored is None:
+                stored = _packed(make(), target)
+                cache.put(name, stored)
+            _RECALLED[name] = _unpacked(stored, target)
+        return _RECALLED[name]
+
+
+def _packed(program: Program, target: Target) -> bytes:
+    """A line of names and shapes, then the object code."""
+    ins, outs = shapes(program)
+    empty = any(0 in shape for _, shape in (*ins, *outs))
+    head = json.dumps([program.name, ins, outs]).encode()
+    return head + b"\n" + (b"" if empty else object_code(program, target))
+
+
+def _unpacked(stored: bytes, target: Target) -> Compiled | None:
+    head, _, code = stored.partition(b"\n")
+    name, *sides = json.loads(head)
+    inputs, outputs = (tuple((port, tuple(shape)) for port, shape in side) for side in sides)
+    return load(name, inputs, outputs, code, target) if code else None
+
+
+def _llvmlite_version() -> str:
+    import llvmlite
+
+    return str(llvmlite.__version__)
+
+
+_RECALLED: dict[str | None, Compiled | None] = {}
+_LOCK = threading.RLock()
+
+
+def _after_fork() -> None:
+    """A thread of the parent that compiled during a fork is not there to give the lock back."""
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -53,6 +53,7 @@ class Kernel(Fast):
         self.options = options
         self.frames = dict(frames or {})  # what a `frame` may be called
         self._variants: dict[Options, Kernel] = {options: self}
+        self._compiled: Any = None
 
     @cached_property
     def assembly(self) -> Assembly:
@@ -64,20 +65,26 @@ class Kernel(Fast):
         """The graph this kernel is compiled from."""
         return program(self.chain, self.quantity, self.method, self.options)
 
-    @cached_property
+    @property
     def compiled(self) -> Any:
         """What the backend made: a function of arrays."""
+        if self._compiled is None:
+            self._compiled = self._compile()
+        return self._compiled
+
+    def _compile(self) -> Any:
+        made: Any = None
+        if self.backend == "llvm":
+            from armdyn.backends import llvm  # llvmlite only where it is used
+
+            made = llvm.recalled((self.chain, self.quantity, self.method, self.options), lambda: self.program)
+        if made is not None:
+            fastcall.attach(self, made.addresses["entry"])
+            return made
         a = self.assembly
-        empty = any(0 in shape for _, shape in (*a.inputs, *a.outputs))
-        if self.backend == "python" or empty:  # a gufunc has no axes of length 0
-            return over_columns(a.function, a.inputs, a.outputs)
         if self.backend == "numpy":
             return ArrayFunction(compile_numpy(self.program), a.inputs, a.outputs)
-        from armdyn.backends import llvm  # llvmlite only where it is used
-
-        made = llvm.compiled(self.program)
-        fastcall.attach(self, made.addresses["entry"])
-        return made
+        return over_columns(a.function, a.inputs, a.outputs)
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name}{list(shape)}" for name, shape in self.assembly.inputs)
