@@ -21,7 +21,9 @@ def generic_chain(kinds: str, seed: int = 0) -> Chain:
     rng = random.Random(f"armdyn {seed}")
 
     def number(low: float, high: float) -> Fraction:
-        return Fraction(round(rng.uniform(low, high), 3)).limit_denominator(1000)
+        while (x := Fraction(round(rng.uniform(low, high), 3)).limit_denominator(1000)).denominator <= 2:
+            pass  # twice a half is one, which costs nothing: something special
+        return x
 
     joints, links = [], []
     for i, letter in enumerate(kinds):
