@@ -125,6 +125,7 @@ def bias_from(views: list[Seen], qd: list[Scalar], gravity: Vec3) -> list[Scalar
     b: list[Scalar] = [0] * len(views)
     sigma, g = ZERO, gravity
     first = next((j for j, view in enumerate(views) if view.step.revolute), None)
+    square: Scalar = 0  # q̇² of that joint
     rates: list[Vec3] = []  # q̇_m σ_m of the joints before, in frame j
     for j, (view, v) in enumerate(zip(views, qd, strict=True)):
         R, (w, _), e = view.step.R, view.own, view.e
@@ -135,8 +136,9 @@ def bias_from(views: list[Seen], qd: list[Scalar], gravity: Vec3) -> list[Scalar
         before = views[j - 1].own[0] * qd[j - 1] if j > 0 else ZERO
         sigma = R.T @ (sigma + before) + v * w  # eqs. (54), (56), (57)
         # The first turning joint's σ is along its own axis, which frame j sees anyway.
-        rates = [qd[m] * qd[m] * view.before[m][0] if m == first else R.T @ rate for m, rate in enumerate(rates)]
+        rates = [square * view.before[m][0] if m == first else R.T @ rate for m, rate in enumerate(rates)]
         own = v * sigma
+        square = own.z if j == first else square
         stage("couplings")
         G = view.G if view.before else NO_COUPLING
         for m, ((u, s), rate) in enumerate(zip(view.before, rates, strict=True)):

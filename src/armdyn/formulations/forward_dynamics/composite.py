@@ -15,14 +15,14 @@ from collections.abc import Callable
 
 from armdyn.algebra import Scalar
 from armdyn.chain import Chain
-from armdyn.formulations import inertia_matrix as inertia_matrices
 from armdyn.formulations.elimination import Matrix, eliminate, inverted, solve, upper, with_rotors
+from armdyn.formulations.inertia_matrix import meeting_frame
 from armdyn.formulations.inverse_dynamics import second_moments
 
 InertiaMatrix = Callable[[Chain, list[Scalar]], Matrix]
 Bias = Callable[[Chain, list[Scalar], list[Scalar]], list[Scalar]]
 
-CHEAP: InertiaMatrix = inertia_matrices.METHODS[0].run
+CHEAP: InertiaMatrix = meeting_frame.inertia_matrix  # the fewest operations in general
 
 
 def forward_dynamics(
