@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
@@ -12,6 +13,7 @@ from armdyn.algebra import Vec3
 from armdyn.chain.joint import Joint
 from armdyn.chain.link import Link
 from armdyn.chain.placement import Placement
+from armdyn.errors import InputError, choose
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,9 @@ class Chain:
     gravity: Vec3 = Vec3(0, 0, Fraction(-981, 100))
     base: Placement = Placement()
     tool: Placement = Placement()
+
+    def __post_init__(self) -> None:
+        _must_be_computable(self)
 
     @property
     def n(self) -> int:
@@ -42,6 +47,27 @@ class Chain:
     def floats(self) -> Chain:
         """The same chain with floats for exact constants: what the plain Python path computes with."""
         return _floats(self)
+
+
+def _must_be_computable(chain: Chain) -> None:
+    """An error for what cannot be computed with; what is merely odd is for `armdyn.chain.checks`."""
+    if not chain.joints:
+        raise InputError("a chain needs at least one joint, got none")
+    if len(chain.links) != len(chain.joints):
+        raise InputError(f"a chain has as many links as joints; got {len(chain.links)} links, {chain.n} joints")
+    for i, (joint, link) in enumerate(zip(chain.joints, chain.links, strict=True), 1):
+        choose(f"kind of joint {joint.name or i}", joint.kind, ("revolute", "prismatic"))
+        lengths = (joint.b, joint.d, joint.rotor_inertia, joint.viscous, joint.coulomb)
+        angles = (joint.beta.radians, joint.gamma.radians, joint.theta.radians)
+        _must_be_finite(f"joint {joint.name or i}", (*lengths, *angles))
+        _must_be_finite(f"link {i}", link.natural)
+    _must_be_finite("gravity", tuple(chain.gravity))
+
+
+def _must_be_finite(where: str, numbers: tuple[Any, ...]) -> None:
+    for x in numbers:
+        if isinstance(x, float) and not math.isfinite(x):
+            raise InputError(f"{where}: every number must be finite, got {x!r}")
 
 
 def _convert(x: Any, number: Callable[[Any], Any]) -> Any:

@@ -51,7 +51,7 @@ def read(
         hundredth of it, in metres, as zero. 0 takes every number as written.
     """
     tree = read_tree(source)
-    start = tree.root if base is None else choose("link for base", base, tree.links)
+    start = tree.root if base is None else choose(f"link of {tree.label} for base", base, tree.links)
     locked = _locked(tree, lock or {})
     path = _path(tree, start, tip, locked)
     walk = _Walk(tree, path, locked, _Snapper(snap))
@@ -66,7 +66,7 @@ def read(
 def _locked(tree: Tree, lock: Mapping[str, float]) -> dict[str, float]:
     moving = [j.name for j in tree.joints.values() if j.moving]
     for name, value in lock.items():
-        choose("joint to lock", name, moving)
+        choose(f"joint of {tree.label} to lock", name, moving)
         if tree.joints[name].kind in ("floating", "planar"):
             raise InputError(f"joint {name!r} is {tree.joints[name].kind}: no single value can lock it")
         if not math.isfinite(float(value)):
@@ -81,20 +81,21 @@ def _path(tree: Tree, start: str, tip: str | None, locked: Mapping[str, float]) 
         inner = {joint.name for joint in carrier.values() if joint is not None}
         ends = [tree.joints[name] for name in tree.joints if name in carrier and name not in inner]
         if not ends:
-            raise InputError(f"no moving joint below link {start!r}; an arm needs at least one")
+            raise InputError(f"{tree.label}: no moving joint below link {start!r}; an arm needs at least one")
         if len(ends) > 1:
-            raise InputError(_many(ends, carrier))
+            raise InputError(f"{tree.label}: {_many(ends, carrier)}")
         path = _down_to(ends[0], carrier)
     else:
-        path = _way_to(tree, start, choose("link for tip", tip, tree.links), locked)
-        _nothing_loose(path, tip, carrier)
+        path = _way_to(tree, start, choose(f"link of {tree.label} for tip", tip, tree.links), locked)
+        _nothing_loose(tree, path, tip, carrier)
     for joint in path:
+        where = f"{tree.label}: joint {joint.name!r}"
         if joint.kind in ("floating", "planar"):
-            raise InputError(f"joint {joint.name!r} is {joint.kind}; an arm has revolute and prismatic joints")
+            raise InputError(f"{where} is {joint.kind}; an arm has revolute and prismatic joints")
         if joint.mimic is not None:
             leader, factor, offset = joint.mimic
             raise InputError(
-                f"joint {joint.name!r} mimics {leader!r} (times {float(factor):g} plus {float(offset):g}); "
+                f"{where} mimics {leader!r} (times {float(factor):g} plus {float(offset):g}); "
                 f"lock it, as in lock={{{joint.name!r}: 0.0}}"
             )
     return path
@@ -115,7 +116,7 @@ def _carriers(tree: Tree, start: str, locked: Mapping[str, float]) -> dict[str, 
     return carriers
 
 
-def _nothing_loose(path: list[RawJoint], tip: str, carriers: Mapping[str, RawJoint | None]) -> None:
+def _nothing_loose(tree: Tree, path: list[RawJoint], tip: str, carriers: Mapping[str, RawJoint | None]) -> None:
     """An error that names the moving joints which the arm carries beside its own."""
     own = {joint.name for joint in path}
     carried, loose = set(own), []
@@ -125,7 +126,7 @@ def _nothing_loose(path: list[RawJoint], tip: str, carriers: Mapping[str, RawJoi
             loose.append(name)
     if loose:
         raise InputError(
-            f"the arm to {tip!r} also carries the moving joints {', '.join(loose)}; "
+            f"{tree.label}: the arm to {tip!r} also carries the moving joints {', '.join(loose)}; "
             f"lock them, as in lock={{{loose[0]!r}: 0.0}}, or choose another tip"
         )
 
@@ -156,12 +157,14 @@ def _way_to(tree: Tree, start: str, tip: str, locked: Mapping[str, float]) -> li
     while link != start:
         joint = tree.above.get(link)
         if joint is None:
-            raise InputError(f"tip {tip!r} is not below base {start!r}; the root of the file is {tree.root!r}")
+            raise InputError(
+                f"{tree.label}: tip {tip!r} is not below base {start!r}; the root of the file is {tree.root!r}"
+            )
         if joint.moving and joint.name not in locked:
             path.append(joint)
         link = joint.parent
     if not path:
-        raise InputError(f"no moving joint between {start!r} and {tip!r}; an arm needs at least one")
+        raise InputError(f"{tree.label}: no moving joint between {start!r} and {tip!r}; an arm needs at least one")
     return path[::-1]
 
 

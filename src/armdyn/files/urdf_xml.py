@@ -195,7 +195,7 @@ def _numbers(label: str, where: str, element: Element | None, key: str, default:
         return default
     text = element.attributes[key]
     words = text.split()
-    place = f"{label}, line {element.line}: {where}: {key}"
+    place = f"{label}, line {element.line}: {where}: {element.tag} {key}"
     if len(words) != len(default):
         raise FileError(f"{place} expects {len(default)} number{'s' * (len(default) > 1)}, got {text[:60]!r}")
     return tuple(_number(place, word) for word in words)
