@@ -8,6 +8,7 @@ pose of its tool, depends on the choice, but every d that becomes 0 shortens a p
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
 
 from armdyn.algebra import IDENTITY, Scalar, Z
@@ -45,3 +46,22 @@ def slid(chain: Chain) -> Chain:
         links[k] = links[k].moved(IDENTITY, e * Z)
     tool = Placement(chain.tool.R, chain.tool.p + e * Z)
     return replace(chain, joints=tuple(joints), links=tuple(links), tool=tool)
+
+
+@lru_cache(maxsize=256)
+def slid_outwards(chain: Chain) -> Chain:
+    """The same arm with the d's of neighbouring parallel axes gathered in the outermost joint.
+
+    What is carried from the tip inwards then meets the lengths while it is still short. Links that are
+    not given by numbers, and chains that slide between parallel axes, are left alone.
+    """
+    joints, links = list(chain.joints), list(chain.links)
+    if not all(isinstance(x, int | float | Fraction) for link in links for x in link.natural):
+        return chain
+    for i in range(chain.n - 1):
+        inner, outer = joints[i], joints[i + 1]
+        if inner.revolute and outer.revolute and parallel(outer) and inner.d != 0:
+            joints[i] = replace(inner, d=0 * inner.d)
+            links[i] = links[i].moved(IDENTITY, inner.d * Z)
+            joints[i + 1] = replace(outer, d=outer.d + outer.beta.cos * outer.gamma.cos * inner.d)
+    return replace(chain, joints=tuple(joints), links=tuple(links))

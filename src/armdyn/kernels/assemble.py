@@ -20,6 +20,7 @@ from armdyn.formulations.elimination import with_rotors
 from armdyn.formulations.kinematics.poses import homogeneous
 from armdyn.formulations.registry import Size
 from armdyn.graph.program import Program, trace
+from armdyn.graph.simplify import simplify
 from armdyn.parameters import minimal_parameters
 
 Run = Callable[..., Any]
@@ -188,4 +189,4 @@ EXTRA: dict[str, Callable[[Run, Chain, list[Any], _Extra], Any]] = {
 def program(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
     """The graph of this arm's quantity, by this formulation."""
     assembly = assemble(chain, quantity, method, options)
-    return trace(f"{quantity}_{method}", assembly.function, dict(assembly.inputs), assembly.outputs)
+    return simplify(trace(f"{quantity}_{method}", assembly.function, dict(assembly.inputs), assembly.outputs))

@@ -12,7 +12,8 @@ transports each. Here both go only as far as a frame m in the middle, n²/4 tran
 - wrenches of bodies i > m go inwards to m and give H_ki for nothing in every frame k they pass,
 - the pairs j < m < i that are left meet in frame m.
 
-m is where the transports cost least, counted on the arm's geometry (off-line).
+m is where the transports cost least, counted on the arm's geometry (off-line). Frames on parallel
+axes may slide; they stand so that lengths along the axes are met as far out as possible.
 
 Symbols: w, v: angular velocity and velocity at the origin of the frame; f, t: force and moment about
 the origin of the frame; all in the axes of that frame.
@@ -31,6 +32,7 @@ from armdyn.algebra import ZERO, Scalar, Tally, Vec3, Z, counting
 from armdyn.algebra.angle import ZERO_ANGLE
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain, Joint
+from armdyn.chain.slide import slid_outwards
 from armdyn.formulations.composite_bodies.second_moments import second_moments
 
 Matrix = list[list[Scalar]]
@@ -40,6 +42,7 @@ Wrench = tuple[Vec3, Vec3]  # f, t
 
 def inertia_matrix(chain: Chain, q: list[Scalar], m: int | None = None) -> Matrix:
     """H by a meeting in frame m (1 ≤ m ≤ n), by default the frame that costs least."""
+    chain = slid_outwards(chain)
     stage("composite bodies")
     bodies = second_moments(chain, q)
     wrenches = [

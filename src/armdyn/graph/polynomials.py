@@ -1,0 +1,226 @@
+"""A program as sums of products: what `simplify` works on.
+
+Every node that is used more than once, or that a function is taken of, is an *atom*: an input, a
+function of sums, or a named sum. A sum is a dict from products (sorted tuples of atoms, the empty
+one for the constant) to coefficients; a multiple of an atom is written out where it is used. Taking
+a program apart this way forgets the order in which its sums and products were formed.
+
+Coefficients are exact, and looked up by number, because rationals are slow to hash and compare:
+±k stands for plus or minus the k-th size met, and ±1 for plus or minus one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from armdyn.graph.node import Graph, Node
+from armdyn.graph.program import Port, Program
+
+Product = tuple[int, ...]
+Sum = dict[Product, int]
+Reading = tuple[tuple[Product, int], ...]
+
+
+class Coefficients:
+    """Exact rationals by number."""
+
+    def __init__(self) -> None:
+        self.sizes = [Fraction(0), Fraction(1)]
+        self._numbers = {(0, 1): 0, (1, 1): 1}
+        self._known: dict[tuple[str, int, int], int] = {}
+
+    def number(self, value: Fraction) -> int:
+        """The number of a value."""
+        key = abs(value.numerator), value.denominator
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self.sizes)
+            self.sizes.append(abs(value))
+        return found if value.numerator > 0 else -found
+
+    def value(self, c: int) -> Fraction:
+        """The value of a number."""
+        return self.sizes[c] if c >= 0 else -self.sizes[-c]
+
+    def times(self, a: int, b: int) -> int:
+        """The product."""
+        if abs(a) == 1 or abs(b) == 1:
+            return a * b
+        key = "*", a, b
+        if key not in self._known:
+            self._known[key] = self.number(self.value(a) * self.value(b))
+        return self._known[key]
+
+    def over(self, a: int, b: int) -> int:
+        """The quotient."""
+        if abs(b) == 1:
+            return a * b
+        if abs(a) == abs(b):
+            return 1 if a == b else -1
+        key = "/", a, b
+        if key not in self._known:
+            self._known[key] = self.number(self.value(a) / self.value(b))
+        return self._known[key]
+
+    def plus(self, a: int, b: int) -> int:
+        """The sum."""
+        return self.number(self.value(a) + self.value(b)) if a and b else a + b
+
+
+@dataclass
+class Polynomials:
+    """Atoms in the order they were met, the sums some of them stand for, and the sums that are asked for."""
+
+    heads: list[Node | None] = field(default_factory=list)  # the input or function of an atom; None for a named sum
+    arguments: list[tuple[Sum, ...]] = field(default_factory=list)  # what a function atom is taken of
+    sums: dict[int, Sum] = field(default_factory=dict)
+    roots: list[Sum] = field(default_factory=list)
+    coefficients: Coefficients = field(default_factory=Coefficients)
+    _named: dict[Reading, int] = field(default_factory=dict)
+
+    def atom(self, head: Node | None, *arguments: Sum) -> int:
+        """A new atom."""
+        self.heads.append(head)
+        self.arguments.append(arguments)
+        return len(self.heads) - 1
+
+    def name(self, terms: Sum) -> tuple[int, int]:
+        """The atom that stands for a sum, and the sign to read it with."""
+        reading, sign = _reading(terms)
+        if reading not in self._named:
+            self._named[reading] = self.atom(None)
+            self.sums[self._named[reading]] = dict(reading)
+        return self._named[reading], sign
+
+    def forget(self, atom: int) -> None:
+        """Before the sum of an atom is rewritten: what it reads now must not lead to it any more.
+
+        A sum found under an old reading could be rewritten to need itself.
+        """
+        reading, _ = _reading(self.sums[atom])
+        if self._named.get(reading) == atom:
+            del self._named[reading]
+
+    def as_product(self, terms: Sum) -> tuple[Product, int]:
+        """A sum as one product with its coefficient, named if it has several terms."""
+        if len(terms) == 1:
+            return next(iter(terms.items()))
+        atom, sign = self.name(terms)
+        return (atom,), sign
+
+    def scaled(self, terms: Sum, factor: int) -> Sum:
+        """The terms times a factor."""
+        times = self.coefficients.times
+        return {product: times(factor, c) for product, c in terms.items()} if factor else {}
+
+    def add(self, terms: Sum, product: Product, c: int) -> None:
+        """Add a term in place."""
+        c = self.coefficients.plus(terms.pop(product, 0), c)
+        if c:
+            terms[product] = c
+
+
+def _reading(terms: Sum) -> tuple[Reading, int]:
+    items = sorted(terms.items())
+    sign = 1 if items[0][1] > 0 else -1
+    return tuple((product, sign * c) for product, c in items), sign
+
+
+def take_apart(program: Program) -> Polynomials:
+    """The sums of products of a program."""
+    order = program.order
+    uses = Counter(a.serial for node in order for a in node.args)
+    uses.update({node.serial for port in program.outputs for node in port.nodes})
+    parts = Polynomials()
+    sums: dict[int, Sum] = {}
+    for node in order:
+        terms = _terms(parts, node, [sums[a.serial] for a in node.args])
+        if uses[node.serial] > 1 and (len(terms) > 1 or any(len(product) > 1 for product in terms)):
+            atom, sign = parts.name(terms)
+            terms = {(atom,): sign}
+        sums[node.serial] = terms
+    parts.roots = [sums[node.serial] for port in program.outputs for node in port.nodes]
+    return parts
+
+
+def _terms(parts: Polynomials, node: Node, arguments: list[Sum]) -> Sum:
+    if node.op == "const":
+        return {(): parts.coefficients.number(node.value)} if node.value else {}
+    if node.op == "neg":
+        return parts.scaled(arguments[0], -1)
+    if node.op in ("add", "sub"):
+        result = dict(arguments[0])
+        for product, c in arguments[1].items():
+            parts.add(result, product, c if node.op == "add" else -c)
+        return result
+    if node.op == "mul":
+        a, b = arguments
+        if set(a) <= {()}:
+            return parts.scaled(b, a.get((), 0))
+        if set(b) <= {()}:
+            return parts.scaled(a, b.get((), 0))
+        (x, c), (y, d) = parts.as_product(a), parts.as_product(b)
+        return {tuple(sorted(x + y)): parts.coefficients.times(c, d)}
+    return {(parts.atom(node, *arguments),): 1}
+
+
+def put_together(parts: Polynomials, program: Program) -> Program:
+    """A program with the inputs and outputs of `program` that computes the sums as they stand now."""
+    graph = Graph()
+    inputs = tuple(
+        Port(p.name, p.shape, tuple(graph.input(str(node.value)) for node in p.nodes)) for p in program.inputs
+    )
+    builder = _Builder(parts, graph)
+    nodes = [builder.sum(terms) for terms in parts.roots]
+    flat = iter([node if isinstance(node, Node) else graph.const(node) for node in nodes])
+    outputs = tuple(Port(p.name, p.shape, tuple(next(flat) for _ in p.nodes)) for p in program.outputs)
+    return Program(program.name, inputs, outputs)
+
+
+class _Builder:
+    """Nodes of atoms and sums, each atom once."""
+
+    def __init__(self, parts: Polynomials, graph: Graph) -> None:
+        self.parts = parts
+        self.graph = graph
+        self.made: dict[int, Node | Fraction] = {}
+
+    def atom(self, wanted: int) -> Node | Fraction:
+        """The node of an atom, after the nodes it needs; without recursion, for sums nest deeply."""
+        stack = [wanted]
+        while stack:
+            atom = stack[-1]
+            missing = [a for a in self._needs(atom) if a not in self.made] if atom not in self.made else []
+            if missing:
+                stack.extend(reversed(missing))
+                continue
+            stack.pop()
+            if atom not in self.made:
+                self.made[atom] = self._make(atom)
+        return self.made[wanted]
+
+    def _needs(self, atom: int) -> list[int]:
+        sums = (self.parts.sums[atom],) if atom in self.parts.sums else self.parts.arguments[atom]
+        return list(dict.fromkeys(a for terms in sums for product in terms for a in product))
+
+    def _make(self, atom: int) -> Node | Fraction:
+        head = self.parts.heads[atom]
+        if head is None:
+            return self.sum(self.parts.sums[atom])
+        if head.op == "input":
+            return self.graph.input(str(head.value))
+        made: Node | Fraction = self.graph.make(head.op, *(self.sum(a) for a in self.parts.arguments[atom]))
+        return made
+
+    def sum(self, terms: Sum) -> Node | Fraction:
+        """The node of a sum: positive terms first, so that signs stay free."""
+        total: Node | Fraction = Fraction(0)
+        for product, c in sorted(terms.items(), key=lambda term: (term[1] < 0, term[0] == ())):
+            made: Node | Fraction = Fraction(1)
+            for a in product:
+                made = made * self.atom(a)
+            made = self.parts.coefficients.value(abs(c)) * made
+            total = total + made if c > 0 else total - made
+        return total

@@ -1,0 +1,248 @@
+"""Rewriting a program to fewer operations: like terms, common factors, common products, common sums.
+
+The program is taken apart into sums of products (`polynomials`), and the saving that is largest is
+made until there is none, each one line of `SAVINGS`:
+
+- a factor that several terms of a sum have in common is put in front of a bracket,
+- two factors that occur together in several products become one product,
+- two terms that occur together in several sums, in the same ratio, become one sum.
+
+This is the greedy search for kernels of polynomials of Hosangadi, Fallah & Kastner (2006), with exact
+coefficients. Values are kept to rounding. The result is taken only if it is shorter.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from armdyn.graph.polynomials import Polynomials, Product, Sum, put_together, take_apart
+from armdyn.graph.program import Program
+
+Key = tuple[Any, ...]  # ("factor", f), ("product", f, atom) or ("sum", product, product, ratio)
+# A factor is an atom, or -k for the k-th size of coefficient.
+
+
+ROUNDS = 4
+LARGE = 8000  # operations; above, the search takes seconds and gains less than one operation in a hundred
+
+
+def simplify(program: Program) -> Program:
+    """The same outputs with fewer operations, or the program itself."""
+    for _ in range(ROUNDS if program.operations.total <= LARGE else 0):
+        parts = take_apart(program)
+        _Search(parts).run()
+        shorter = put_together(parts, program)
+        if shorter.operations.total >= program.operations.total:
+            break
+        program = shorter
+    return program
+
+
+class _Search:
+    """The sums of a program with an index of what they have in common."""
+
+    def __init__(self, parts: Polynomials) -> None:
+        self.parts = parts
+        self.over = parts.coefficients.over
+        self.sums: list[Sum] = []
+        self.atoms: list[int | None] = []  # which atom a sum stands for
+        self.where: dict[Key, dict[int, None]] = {}
+        self.born: dict[Key, int] = {}
+        self.heap: list[tuple[int, int, Key]] = []
+        for atom, terms in list(parts.sums.items()):
+            self.enter(terms, atom)
+        seen: set[int] = set()
+        for terms in (*(a for arguments in parts.arguments for a in arguments), *parts.roots):
+            if id(terms) not in seen:  # the same dict may be several outputs
+                seen.add(id(terms))
+                self.enter(terms, None)
+
+    def run(self) -> None:
+        """Make the largest saving until there is none."""
+        while self.heap:
+            promised, _, key = heapq.heappop(self.heap)
+            gain = self.saving(key)
+            if gain <= 0:
+                continue
+            if gain < -promised:
+                heapq.heappush(self.heap, (-gain, self.born[key], key))
+                continue
+            for at in self.make(key):
+                self.index(at)
+
+    def enter(self, terms: Sum, atom: int | None) -> None:
+        """Keep an index of a sum from now on."""
+        self.sums.append(terms)
+        self.atoms.append(atom)
+        self.index(len(self.sums) - 1)
+
+    def index(self, at: int) -> None:
+        """Note what a sum may have in common with itself or others."""
+        for key in keys(self.sums[at], self.over):
+            places = self.where.setdefault(key, {})
+            places[at] = None
+            if len(places) > 1 or key[0] == "factor":
+                gain = self.saving(key) if key[0] != "product" else len(places)
+                if gain > 0:
+                    heapq.heappush(self.heap, (-gain, self.born.setdefault(key, len(self.born)), key))
+
+    def saving(self, key: Key) -> int:
+        """Operations saved by making this key one thing, as things stand."""
+        kind, first, *rest = key
+        places = self.where[key]
+        for at in [at for at in places if not self.holds(self.sums[at], key)]:
+            del places[at]
+        if kind == "factor":
+            return max((count_factor(self.sums[at], first) for at in places), default=1) - 1
+        if kind == "product":
+            return sum(count_pair(self.sums[at], first, rest[0]) for at in places) - 1
+        if len(places) < 2:
+            return 0
+        second = rest[0]
+        spent = [cost(p, self.sums[at][p]) for at in places for p in (first, second)]
+        pair = self.sums[next(iter(places))]
+        multiples = sum(abs(self.sums[at][first]) != abs(pair[first]) for at in places)
+        return sum(spent) + len(places) - 1 - cost(first, pair[first]) - cost(second, pair[second]) - multiples
+
+    def holds(self, terms: Sum, key: Key) -> bool:
+        """Whether the sum still has what the key says."""
+        if key[0] == "factor":
+            return count_factor(terms, key[1]) > 1
+        if key[0] == "product":
+            return count_pair(terms, key[1], key[2]) > 0
+        _, first, second, ratio = key
+        return first in terms and second in terms and self.over(terms[second], terms[first]) == ratio
+
+    def make(self, key: Key) -> list[int]:
+        """Make the saving; returns the sums that have changed."""
+        places = list(self.where[key])
+        if key[0] == "factor":
+            at = max(places, key=lambda at: count_factor(self.sums[at], key[1]))
+            self._factor(at, key[1])
+            return [at]
+        if key[0] == "product":
+            self._product(places, key[1], key[2])
+        else:
+            self._sum(places, key[1], key[2])
+        return places
+
+    def _name(self, terms: Sum) -> tuple[int, int]:
+        known = len(self.parts.heads)
+        atom, sign = self.parts.name(terms)
+        if atom >= known:
+            self.enter(self.parts.sums[atom], atom)
+        return atom, sign
+
+    def _rewrite(self, at: int) -> Sum:
+        """A sum, to be changed."""
+        atom = self.atoms[at]
+        if atom is not None:
+            self.parts.forget(atom)
+        return self.sums[at]
+
+    def _factor(self, at: int, factor: int) -> None:
+        terms = self._rewrite(at)
+        inside: Sum = {}
+        for product, c in list(terms.items()):
+            if has_factor(product, c, factor):
+                del terms[product]
+                if factor >= 0:
+                    inside[without(product, factor)] = c
+                else:
+                    inside[product] = 1 if c > 0 else -1
+        atom, sign = self._name(inside)
+        if factor >= 0:
+            self.parts.add(terms, tuple(sorted((factor, atom))), sign)
+        else:
+            self.parts.add(terms, (atom,), -sign * factor)
+
+    def _product(self, places: list[int], a: int, b: int) -> None:
+        atom, _ = self._name({tuple(sorted((a, b))): 1} if a >= 0 else {(b,): -a})
+        for at in places:
+            if self.atoms[at] == atom:
+                continue
+            terms = self._rewrite(at)
+            for product, c in list(terms.items()):
+                if has_pair(product, c, a, b):
+                    del terms[product]
+                    rest = without(product, b)
+                    if a >= 0:
+                        rest = without(rest, a)
+                    else:
+                        c = 1 if c > 0 else -1
+                    self.parts.add(terms, tuple(sorted((*rest, atom))), c)
+
+    def _sum(self, places: list[int], first: Product, second: Product) -> None:
+        pair = {first: self.sums[places[0]][first], second: self.sums[places[0]][second]}
+        atom, sign = self._name(pair)
+        for at in places:
+            if self.atoms[at] != atom:
+                terms = self._rewrite(at)
+                factor = sign * self.over(terms.pop(first), pair[first])
+                del terms[second]
+                self.parts.add(terms, (atom,), factor)
+
+
+def keys(terms: Sum, over: Callable[[int, int], int]) -> Iterator[Key]:
+    """Everything this sum might have in common with itself or with another."""
+    found = Counter(factor for product, c in terms.items() for factor in factors(product, c))
+    for factor, count in found.items():
+        if count > 1:
+            yield "factor", factor
+    for product, c in terms.items():
+        yield from (("product", *pair) for pair in pairs(product, c))
+    items = sorted(terms.items())
+    for k, (first, c) in enumerate(items):
+        for second, d in items[k + 1 :]:
+            yield "sum", first, second, over(d, c)
+
+
+def factors(product: Product, c: int) -> Iterator[int]:
+    """The different factors of a term: its atoms, and the size of its coefficient."""
+    yield from dict.fromkeys(product)
+    if product and abs(c) != 1:
+        yield -abs(c)
+
+
+def pairs(product: Product, c: int) -> Iterator[tuple[int, int]]:
+    """The different pairs of factors of a term."""
+    if len(product) > 1:
+        yield from dict.fromkeys((a, b) for k, a in enumerate(product) for b in product[k + 1 :])
+    if product and abs(c) != 1:
+        yield from dict.fromkeys((-abs(c), a) for a in product)
+
+
+def cost(product: Product, c: int) -> int:
+    """Multiplications of a term."""
+    return max(len(product) - 1, 0) + (product != () and abs(c) != 1)
+
+
+def has_factor(product: Product, c: int, factor: int) -> bool:
+    """Whether a term has the factor."""
+    return factor in product if factor >= 0 else product != () and abs(c) == -factor
+
+
+def has_pair(product: Product, c: int, a: int, b: int) -> bool:
+    """Whether a term has both factors."""
+    if a < 0:
+        return abs(c) == -a and b in product
+    return a in product and b in product and (a != b or product.count(a) > 1)
+
+
+def count_factor(terms: Sum, factor: int) -> int:
+    """How many terms have the factor."""
+    return sum([has_factor(product, c, factor) for product, c in terms.items()])
+
+
+def count_pair(terms: Sum, a: int, b: int) -> int:
+    """How many terms have both factors."""
+    return sum([has_pair(product, c, a, b) for product, c in terms.items()])
+
+
+def without(product: Product, atom: int) -> Product:
+    """The product with this factor taken out once."""
+    k = product.index(atom)
+    return product[:k] + product[k + 1 :]
