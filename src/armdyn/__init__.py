@@ -11,9 +11,10 @@ from armdyn.errors import ArmdynError, choose
 from armdyn.files import catalogue
 from armdyn.formulations import QUANTITIES
 from armdyn.kernels.cost import cost
+from armdyn.kernels.threads import set_threads
 
 __version__ = "0.1.0"
-__all__ = ["Arm", "ArmdynError", "Log", "catalogue", "cost", "generic_arm", "load", "methods"]
+__all__ = ["Arm", "ArmdynError", "Log", "catalogue", "cost", "generic_arm", "load", "methods", "set_threads"]
 
 
 def generic_arm(kinds: str, seed: int = 0) -> Arm:

@@ -21,6 +21,7 @@ from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import Program
 from armdyn.kernels.assemble import Assembly, Options, assemble, program
+from armdyn.kernels.threads import checked, shared
 
 OPTIONS = tuple(f.name for f in fields(Options))
 
@@ -93,20 +94,23 @@ class Kernel(Fast):
     def __reduce__(self) -> Any:
         return Kernel, (self.chain, self.quantity, self.method, self.backend, self.options, self.frames)
 
-    def __call__(self, *arrays: Any, out: Any = None, **choices: Any) -> Any:
+    def __call__(self, *arrays: Any, out: Any = None, threads: int | None = None, **choices: Any) -> Any:
         """The quantity at every configuration of the batch; `choices` are options for this call."""
         if choices:
-            return self._variant(choices)(*arrays, *_wrench(choices), out=out)
+            return self._variant(choices)(*arrays, *_wrench(choices), out=out, threads=threads)
+        count = checked(threads)
         try:
             with np.errstate(all="ignore"):  # what is not finite is there to see, in its own row
-                return self.compiled(*arrays, out=out)
+                if count == 1:
+                    return self.compiled(*arrays, out=out)
+                return shared(self.compiled, arrays, out, count)
         except (ValueError, TypeError) as error:
             raise self._diagnosis(arrays, out, error) from error
 
     def _variant(self, choices: dict[str, Any]) -> Kernel:
         """The kernel with other options."""
         for name in choices:
-            choose(f"option of {self.quantity}", name, ("out", *OPTIONS))
+            choose(f"option of {self.quantity}", name, ("out", "threads", *OPTIONS))
         flags: dict[str, Any] = dict(choices)
         if flags.get("tool_wrench") is not None:
             flags["tool_wrench"] = flags["tool_wrench"] is not False

@@ -1,0 +1,99 @@
+"""Large batches over several threads: the kernels release Python's lock while they compute."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from armdyn.errors import InputError
+
+SMALLEST = 2048  # configurations a thread: fewer are done before another thread wakes up
+
+_threads = 1
+_pool: ThreadPoolExecutor | None = None
+_pool_size = 0
+
+
+def set_threads(count: int) -> None:
+    """How many threads share a large batch from now on; a call's own `threads=` goes before."""
+    global _threads
+    _threads = checked(count)
+
+
+def checked(count: int | None) -> int:
+    """A number of threads; None is the one set for all calls."""
+    if count is None:
+        return _threads
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        raise InputError(f"threads must be a whole number from 1 on, got {count!r}; this machine has {os.cpu_count()}")
+    return int(count)
+
+
+def shared(function: Any, arrays: tuple[Any, ...], out: Any, count: int) -> Any:
+    """`function(*arrays, out=out)`, its batch cut into `count` parts where that is worth it."""
+    values = [np.asarray(array) for array in arrays]
+    batch = _batch(function, values)
+    if batch is None or count == 1 or int(np.prod(batch)) < 2 * SMALLEST:
+        return function(*arrays, out=out)
+    given = out if isinstance(out, tuple) else (out,) * len(function.outputs)
+    if any(o is not None and np.may_share_memory(o, v) for o in given for v in values):
+        return function(*arrays, out=out)  # one part could overwrite what another still has to read
+    whole = [
+        np.empty((*batch, *shape)) if o is None else o for o, (_, shape) in zip(given, function.outputs, strict=True)
+    ]
+    for o, (_, shape) in zip(whole, function.outputs, strict=True):
+        if o.shape != (*batch, *shape):
+            return function(*arrays, out=out)  # which says what is wrong
+    spread = [np.broadcast_to(v, (*batch, *shape)) for v, (_, shape) in zip(values, function.inputs, strict=True)]
+    axis = int(np.argmax(batch))
+    parts = min(count, max(1, int(np.prod(batch)) // SMALLEST), batch[axis])
+    bounds = np.linspace(0, batch[axis], parts + 1).astype(int)
+
+    def one(part: int) -> None:
+        cut = (*(slice(None),) * axis, slice(bounds[part], bounds[part + 1]))
+        with np.errstate(all="ignore"):
+            function(*(v[cut] for v in spread), out=tuple(o[cut] for o in whole))
+
+    _run(one, parts)
+    return whole[0] if len(whole) == 1 else tuple(whole)
+
+
+def _batch(function: Any, values: list[Any]) -> tuple[int, ...] | None:
+    """The shape of the batch; None where the arrays do not fit, which the function itself reports better."""
+    if len(values) != len(function.inputs):
+        return None
+    batches = []
+    for value, (_, shape) in zip(values, function.inputs, strict=True):
+        core = value.ndim - len(shape)
+        if core < 0 or value.shape[core:] != shape:
+            return None
+        batches.append(value.shape[:core])
+    try:
+        return np.broadcast_shapes(*batches)
+    except ValueError:
+        return None
+
+
+def _run(one: Callable[[int], None], parts: int) -> None:
+    """Every part, the first of them on this thread."""
+    global _pool, _pool_size
+    if _pool is None or _pool_size < parts - 1:
+        _pool, _pool_size = ThreadPoolExecutor(max_workers=max(1, parts - 1), thread_name_prefix="armdyn"), parts - 1
+    waiting = [_pool.submit(one, part) for part in range(1, parts)]
+    one(0)
+    for part in waiting:
+        part.result()
+
+
+def _after_fork() -> None:
+    """Threads do not survive a fork; the child starts its own."""
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
