@@ -212,4 +212,4 @@ def _modular(chain: Chain, prime: int) -> Chain:
         replace(j, b=number(j.b), d=number(j.d), beta=angle(j.beta), gamma=angle(j.gamma), theta=angle(j.theta))
         for j in chain.joints
     )
-    return Chain(joints, (), Vec3(*(number(x) for x in chain.gravity_in_frame_0)))
+    return Chain(joints, chain.links, Vec3(*(number(x) for x in chain.gravity_in_frame_0)))

@@ -84,7 +84,7 @@ def with_columns(parameters: Named, columns: Sequence[int], mark: str = "") -> P
     """The equivalent set in which each element is one natural parameter plus multiples of the others.
 
     `columns` are the natural parameters that stay (0 to 10 n - 1, Pinocchio's order), as a pivoted QR
-    decomposition of the regressor gives them; `mark` is put after each one's name.
+    decomposition of the regressor gives them; `mark` goes into each one's name (``IxxR_2``).
     """
     rows = [sparse(row) for row in parameters.matrix]
     pivots = solved_for(rows, columns)
@@ -96,12 +96,12 @@ def with_columns(parameters: Named, columns: Sequence[int], mark: str = "") -> P
         )
     width = len(parameters.matrix[0]) if rows else 0
     matrix = tuple(tuple(pivots[c].get(k, Fraction(0)) for k in range(width)) for c in columns)
-    return ParameterSet(tuple(natural_name(c) + mark for c in columns), matrix)
+    return ParameterSet(tuple(natural_name(c, mark) for c in columns), matrix)
 
 
-def natural_name(column: int) -> str:
+def natural_name(column: int, mark: str = "") -> str:
     """The name of a natural parameter by its column: ``Ixx_2``."""
-    return f"{NATURAL[column % 10]}_{column // 10 + 1}"
+    return f"{NATURAL[column % 10]}{mark}_{column // 10 + 1}"
 
 
 def regrouped_parameters(chain: Chain) -> ParameterSet:

@@ -95,7 +95,7 @@ def symbolic_chain(chain: Chain) -> Chain:
             theta=angle("theta", i, j.theta),
         )
 
-    return Chain(tuple(joint(i, j) for i, j in enumerate(chain.joints)), (), Vec3(0, 0, 0))
+    return Chain(tuple(joint(i, j) for i, j in enumerate(chain.joints)), chain.links, Vec3(0, 0, 0))
 
 
 def _geometry(chain: Chain) -> Iterator[tuple[Symbol, Scalar]]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from armdyn.algebra import Angle, Scalar, Vec3, exact
 from armdyn.chain import Chain, Link
+from armdyn.chain.link import MASSLESS
 from armdyn.parameters.constants import inertia_constants
 from armdyn.parameters.elements import Element, theorem_4, theorem_5
 from armdyn.parameters.elimination import exact_combinations, solved_for
@@ -104,7 +105,12 @@ class MinimalParameters:
 
     def links(self, values: Sequence[Scalar]) -> tuple[Link, ...]:
         """Links with many zeros that have these minimal parameters; values of any scalar type."""
-        given = {combination[0][0]: value for combination, value in zip(self.combinations, values, strict=True)}
+        given: dict[Element, Scalar] = {element: 0 for combination in self.combinations for element, _ in combination}
+        for combination, value in sorted(zip(self.combinations, values, strict=True), key=lambda pair: len(pair[0])):
+            own, *others = combination  # elements that stand alone first: the others may be made of them
+            for element, factor in others:
+                value = value - factor * given[element]
+            given[own[0]] = value
         chain = exact_geometry(self.chain)
         return realised(chain, _structure(chain), given)
 
@@ -201,7 +207,7 @@ def exact_geometry(chain: Chain) -> Chain:
         for joint in chain.joints
     )
     gravity = Vec3(*(exact(x) for x in chain.gravity_in_frame_0))
-    return Chain(joints, (), gravity)
+    return Chain(joints, (MASSLESS,) * len(joints), gravity)
 
 
 def _combined(combination: Combination, polynomials: dict[Element, Any]) -> Any:
