@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from armdyn.errors import FileError
 
@@ -23,14 +26,15 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         raise FileError(f"{where}: cannot be read ({error.strerror})") from error
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write the whole text or nothing: to a temporary name beside the target, then renamed."""
+@contextmanager
+def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A binary stream whose content appears under `path` at the end, whole; after an error nothing does."""
     where = Path(path)
     try:
         handle, temporary = tempfile.mkstemp(dir=where.parent, prefix=f".{where.name}.", suffix=".tmp")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-                stream.write(text)
+            with os.fdopen(handle, "wb") as stream:
+                yield stream
             os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, where)
         except BaseException:
@@ -38,6 +42,12 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
             raise
     except OSError as error:
         raise FileError(f"{where}: cannot be written ({error.strerror})") from error
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write the whole text or nothing: to a temporary name beside the target, then renamed."""
+    with written_whole(path) as stream:
+        stream.write(text.encode())
 
 
 def _umask() -> int:

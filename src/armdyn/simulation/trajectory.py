@@ -1,0 +1,115 @@
+"""Trajectory: what a simulation gives back."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from armdyn.errors import InputError
+from armdyn.files.text import write_text, written_whole
+
+if TYPE_CHECKING:
+    from armdyn.arm import Arm
+
+STATUS = ("finished", "limit", "diverged", "interrupted")
+FORMATS = (".csv", ".npz", ".parquet")
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """States over time; the last two axes of q, qd, qdd and tau are time and joint, those before are a batch.
+
+    `status` is "finished", or what ended the simulation early: "limit", "diverged", "interrupted"; `message`
+    says it in words. In a batch, `statuses` has one a lane, and rows after a lane's end are NaN.
+    """
+
+    arm: Arm
+    t: np.ndarray
+    q: np.ndarray
+    qd: np.ndarray
+    qdd: np.ndarray
+    tau: np.ndarray
+    energy: np.ndarray
+    status: str
+    message: str
+    method: str
+    statuses: np.ndarray
+
+    def __repr__(self) -> str:
+        batch = f", batch {self.q.shape[:-2]}" if self.q.ndim > 2 else ""
+        last = f"{self.t[-1]:g} s" if len(self.t) else "nothing"
+        return f"<Trajectory of {self.arm.name}: {len(self.t)} times to {last}{batch}, {self.status}>"
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write CSV, NPZ or Parquet, by the name's suffix; whole or not at all."""
+        suffix = Path(path).suffix
+        if suffix == ".csv":
+            names, table = self._table()
+            rows = "\n".join(",".join(map(repr, row)) for row in table.tolist())
+            write_text(path, ",".join(names) + "\n" + rows + "\n")
+        elif suffix == ".npz":
+            arrays = {name: getattr(self, name) for name in ("t", "q", "qd", "qdd", "tau", "energy")}
+            with written_whole(path) as stream:
+                np.savez_compressed(stream, **arrays, status=self.status)  # type: ignore[arg-type]
+        elif suffix == ".parquet":
+            self._parquet(path)
+        else:
+            raise InputError(f"cannot save a trajectory as {Path(path).name!r}; available: {', '.join(FORMATS)}")
+
+    def _parquet(self, path: str | os.PathLike[str]) -> None:
+        try:
+            import pyarrow
+            from pyarrow import parquet
+        except ImportError as error:
+            raise InputError("Parquet needs the extra: pip install armdyn[data]") from error
+        names, table = self._table()
+        columns = pyarrow.table({name: table[:, k] for k, name in enumerate(names)})
+        with written_whole(path) as stream:
+            parquet.write_table(columns, stream)
+
+    def _table(self) -> tuple[list[str], np.ndarray]:
+        """Column names and rows; a batch gets a first column `lane`."""
+        n, count = self.arm.n, len(self.t)
+        quantities = ("q", "qd", "qdd", "tau")
+        names = ["t", *(f"{name}{i + 1}" for name in quantities for i in range(n)), "energy"]
+        lanes = int(np.prod(self.q.shape[:-2], dtype=int))
+        parts = [np.tile(self.t, lanes)[:, None]]
+        parts += [getattr(self, name).reshape(lanes * count, n) for name in quantities]
+        parts.append(self.energy.reshape(lanes * count, 1))
+        if self.q.ndim > 2:
+            names.insert(0, "lane")
+            parts.insert(0, np.repeat(np.arange(lanes), count)[:, None])
+        return names, np.hstack(parts)
+
+    def plot(self) -> Any:
+        """A plotly figure of positions, velocities, forces and energy over time (one lane of a batch: the first)."""
+        from plotly.subplots import make_subplots
+
+        first = (0,) * (self.q.ndim - 2)
+        rows = (
+            ("position [rad], [m]", self.q[first]),
+            ("velocity [rad/s], [m/s]", self.qd[first]),
+            ("torque [N m], force [N]", self.tau[first]),
+        )
+        figure = make_subplots(rows=4, cols=1, shared_xaxes=True, vertical_spacing=0.04)
+        for k, (label, values) in enumerate(rows, 1):
+            for i, joint in enumerate(self.arm.joints):
+                name = joint.name or f"joint {i + 1}"
+                line = {"x": self.t, "y": values[:, i], "name": name, "legendgroup": name, "showlegend": k == 1}
+                figure.add_scatter(**line, mode="lines", line={"color": COLORS[i % len(COLORS)]}, row=k, col=1)
+            figure.update_yaxes(title_text=label, row=k, col=1)
+        figure.add_scatter(x=self.t, y=self.energy[first], name="energy", mode="lines", row=4, col=1)
+        figure.update_yaxes(title_text="energy [J]", row=4, col=1)
+        figure.update_xaxes(title_text="time [s]", row=4, col=1)
+        figure.update_layout(height=900, title=f"{self.arm.name}: {self.message}", template="plotly_white")
+        return figure
+
+
+COLORS = ("#3b76d1", "#e07b39", "#3d9a6b", "#c4475a", "#7f63c4", "#b08a2e", "#4aa3b5", "#8a5a44")
