@@ -69,7 +69,7 @@ def assemble(chain: Chain, quantity: str, method: str, options: Options = Option
     inputs = [(name, entry.shape(shape, n)) for name, shape in entry.inputs]
     outputs = [(name, entry.shape(shape, n, _p(chain, shape))) for name, shape in entry.outputs]
     as_given = quantity in FRAMES_AS_GIVEN or options.frame or options.parameters != "baked"
-    arm = chain if as_given else slid(chain)
+    arm = chain if as_given else _first_rotor_in_link(slid(chain))
     extra = EXTRA.get(quantity, _nothing)
     if options.tool_wrench:
         inputs.append(("wrench", (6,)))
@@ -85,6 +85,17 @@ def assemble(chain: Chain, quantity: str, method: str, options: Options = Option
 def _p(chain: Chain, shape: tuple[Size, ...]) -> int:
     """The number of minimal parameters, where a shape asks for it."""
     return len(minimal_parameters(chain)) if "p" in shape else 0
+
+
+def _first_rotor_in_link(chain: Chain) -> Chain:
+    """The rotor of a first joint that turns, as part of link 1, which turns about the same fixed axis."""
+    if chain.n == 0 or not chain.joints[0].revolute or chain.joints[0].rotor_inertia == 0:
+        return chain
+    joint, link = chain.joints[0], chain.links[0]
+    J = link.inertia
+    link = replace(link, inertia=replace(J, zz=J.zz + joint.rotor_inertia))
+    joint = replace(joint, rotor_inertia=0)
+    return replace(chain, joints=(joint, *chain.joints[1:]), links=(link, *chain.links[1:]))
 
 
 def _check(quantity: str, options: Options) -> None:
@@ -109,17 +120,19 @@ class _Extra:
             forces = list(energies.friction(chain, qd))
         if self.wrench is not None:
             part = _part(chain, self.options)
-            for i, pushed in enumerate(energies.tool_forces(part, q[: part.n], self.wrench) if part.n else []):
+            for i, pushed in enumerate(
+                energies.tool_forces(part, q[: part.n], self.wrench) if part is not None else []
+            ):
                 forces[i] = forces[i] - pushed
         return forces
 
 
-def _part(chain: Chain, options: Options) -> Chain:
-    """The chain up to the frame that stands for the tool."""
+def _part(chain: Chain, options: Options) -> Chain | None:
+    """The chain up to the frame that stands for the tool; None where that stands on the base."""
     if options.frame is None:
         return chain
     k, placement = options.frame
-    return replace(chain, joints=chain.joints[:k], links=chain.links[:k], tool=placement)
+    return replace(chain, joints=chain.joints[:k], links=chain.links[:k], tool=placement) if k else None
 
 
 def _inverse_dynamics(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
@@ -159,7 +172,7 @@ def _kinetic_energy(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) ->
 
 def _at_frame(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
     part = _part(chain, extra.options)
-    if part.n == 0:
+    if part is None:
         return [[0] * chain.n for _ in range(6)]
     rows = run(part, *(x[: part.n] for x in inputs))
     return [[*row, *([0] * (chain.n - part.n))] for row in rows]
@@ -167,10 +180,10 @@ def _at_frame(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
 
 def _pose(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
     part = _part(chain, extra.options)
-    if part.n == 0:
-        fixed = part.base @ part.tool
+    if part is None and extra.options.frame is not None:
+        fixed = chain.base @ extra.options.frame[1]
         return homogeneous((fixed.R, fixed.p))
-    return run(part, inputs[0][: part.n])
+    return run(part, inputs[0][: part.n if part else 0])
 
 
 EXTRA: dict[str, Callable[[Run, Chain, list[Any], _Extra], Any]] = {
@@ -188,5 +201,11 @@ EXTRA: dict[str, Callable[[Run, Chain, list[Any], _Extra], Any]] = {
 @lru_cache(maxsize=256)
 def program(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
     """The graph of this arm's quantity, by this formulation."""
+    return simplify(traced(chain, quantity, method, options))
+
+
+@lru_cache(maxsize=16)
+def traced(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
+    """The same graph as the formulation writes it, folded and shared but not rewritten."""
     assembly = assemble(chain, quantity, method, options)
-    return simplify(trace(f"{quantity}_{method}", assembly.function, dict(assembly.inputs), assembly.outputs))
+    return trace(f"{quantity}_{method}", assembly.function, dict(assembly.inputs), assembly.outputs)
