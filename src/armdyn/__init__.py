@@ -14,7 +14,20 @@ from armdyn.kernels.cost import cost
 from armdyn.kernels.threads import set_threads
 
 __version__ = "0.1.0"
-__all__ = ["Arm", "ArmdynError", "Log", "catalogue", "cost", "generic_arm", "load", "methods", "set_threads"]
+__all__ = [
+    "Arm",
+    "ArmdynError",
+    "Log",
+    "Trajectory",
+    "catalogue",
+    "citation",
+    "cost",
+    "generic_arm",
+    "load",
+    "methods",
+    "set_threads",
+    "simulate",
+]
 
 
 def generic_arm(kinds: str, seed: int = 0) -> Arm:
@@ -29,6 +42,9 @@ def methods(quantity: str) -> tuple[str, ...]:
 
 # What takes time to import comes when it is first asked for.
 _LAZY = {
+    "citation": "armdyn.citation",
+    "simulate": "armdyn.simulation",
+    "Trajectory": "armdyn.simulation",
     "Log": "armdyn.identification.log",
 }
 

@@ -140,10 +140,8 @@ def _newton(arm: Arm, point: np.ndarray, R: np.ndarray, q: np.ndarray, rounds: i
     for _ in range(rounds):
         pose = arm.pose(q)
         turn = R @ np.swapaxes(pose[..., :3, :3], -1, -2)
-        axial = np.stack(
-            [turn[..., 2, 1] - turn[..., 1, 2], turn[..., 0, 2] - turn[..., 2, 0], turn[..., 1, 0] - turn[..., 0, 1]],
-            -1,
-        )
+        skew = turn - np.swapaxes(turn, -1, -2)
+        axial = np.stack([skew[..., 2, 1], skew[..., 0, 2], skew[..., 1, 0]], axis=-1)
         error = np.concatenate([point - pose[..., :3, 3], axial / 2], axis=-1)
         size = float(np.max(np.abs(error), initial=0.0))
         if size < least:

@@ -207,7 +207,8 @@ def _inside(task: _Task, state: np.ndarray) -> np.ndarray:
     """Whether states (..., 2n) are finite and within the limits."""
     q = state[..., : task.arm.n]
     within = np.all((q >= task.bounds[:, 0]) & (q <= task.bounds[:, 1]), axis=-1)
-    return np.all(np.isfinite(state), axis=-1) & within
+    inside: np.ndarray = np.all(np.isfinite(state), axis=-1) & within
+    return inside
 
 
 def _finish(task: _Task, stepper: Any, method: str, states: np.ndarray, times: np.ndarray, status: str) -> Trajectory:
@@ -217,7 +218,7 @@ def _finish(task: _Task, stepper: Any, method: str, states: np.ndarray, times: n
     statuses = np.full(len(states), status, dtype=object)
     messages = ["" for _ in states]
     reached = times
-    for lane in np.flatnonzero(ends < states.shape[1]):
+    for lane in np.flatnonzero(ends < states.shape[1]).tolist():
         end = ends[lane]
         if not np.all(np.isfinite(states[lane, end])):
             statuses[lane], messages[lane] = "diverged", f"the state was no longer finite at t = {times[end]:.6g} s"

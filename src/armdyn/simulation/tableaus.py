@@ -7,7 +7,7 @@ Sources: Kutta 1901 (RK4); Dormand and Prince 1980, the fifth-order weights (RK5
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction as F
+from fractions import Fraction
 
 
 @dataclass(frozen=True)
@@ -16,13 +16,13 @@ class Tableau:
 
     name: str
     order: int
-    a: tuple[tuple[F, ...], ...]
-    b: tuple[F, ...]
+    a: tuple[tuple[Fraction, ...], ...]
+    b: tuple[Fraction, ...]
 
     @property
-    def c(self) -> tuple[F, ...]:
+    def c(self) -> tuple[Fraction, ...]:
         """The stages' times as fractions of the step: row sums of a."""
-        return tuple(sum(row, F(0)) for row in self.a)
+        return tuple(sum(row, Fraction(0)) for row in self.a)
 
     @property
     def stages(self) -> int:
@@ -34,31 +34,31 @@ class Tableau:
             raise ValueError(f"{self.name}: not an explicit tableau")
         # Order conditions of the quadrature part: Σ b c^k = 1/(k+1) for k < order.
         for k in range(self.order):
-            if sum((b * c**k for b, c in zip(self.b, self.c, strict=True)), F(0)) != F(1, k + 1):
+            if sum((b * c**k for b, c in zip(self.b, self.c, strict=True)), Fraction(0)) != Fraction(1, k + 1):
                 raise ValueError(f"{self.name}: the weights are not of order {self.order}")
 
 
 RK4 = Tableau(
     "RK4",
     4,
-    ((), (F(1, 2),), (F(0), F(1, 2)), (F(0), F(0), F(1))),
-    (F(1, 6), F(1, 3), F(1, 3), F(1, 6)),
+    ((), (Fraction(1, 2),), (Fraction(0), Fraction(1, 2)), (Fraction(0), Fraction(0), Fraction(1))),
+    (Fraction(1, 6), Fraction(1, 3), Fraction(1, 3), Fraction(1, 6)),
 )
 RK5 = Tableau(
     "RK5",
     5,
     (
         (),
-        (F(1, 5),),
-        (F(3, 40), F(9, 40)),
-        (F(44, 45), F(-56, 15), F(32, 9)),
-        (F(19372, 6561), F(-25360, 2187), F(64448, 6561), F(-212, 729)),
-        (F(9017, 3168), F(-355, 33), F(46732, 5247), F(49, 176), F(-5103, 18656)),
+        (Fraction(1, 5),),
+        (Fraction(3, 40), Fraction(9, 40)),
+        (Fraction(44, 45), Fraction(-56, 15), Fraction(32, 9)),
+        (Fraction(19372, 6561), Fraction(-25360, 2187), Fraction(64448, 6561), Fraction(-212, 729)),
+        (Fraction(9017, 3168), Fraction(-355, 33), Fraction(46732, 5247), Fraction(49, 176), Fraction(-5103, 18656)),
     ),
-    (F(35, 384), F(0), F(500, 1113), F(125, 192), F(-2187, 6784), F(11, 84)),
+    (Fraction(35, 384), Fraction(0), Fraction(500, 1113), Fraction(125, 192), Fraction(-2187, 6784), Fraction(11, 84)),
 )
-EULER = Tableau("semi_implicit_euler", 1, ((),), (F(1),))  # the velocity's new value moves the position
-AB4 = (F(55, 24), F(-59, 24), F(37, 24), F(-9, 24))  # newest first; order 4, started by RK4
+EULER = Tableau("semi_implicit_euler", 1, ((),), (Fraction(1),))  # the velocity's new value moves the position
+AB4 = (Fraction(55, 24), Fraction(-59, 24), Fraction(37, 24), Fraction(-9, 24))  # newest first; order 4, started by RK4
 
 RUNGE_KUTTA = {tableau.name: tableau for tableau in (RK4, RK5)}
 FIXED = ("RK4", "RK5", "AB4", "semi_implicit_euler")

@@ -89,12 +89,13 @@ def drive(chain: Chain, torque: Any) -> Drive | None:
     if callable(torque):
         return None
     constant = np.asarray(torque, float)
-    if constant.shape[-1:] != (n,) or not np.all(np.isfinite(constant)):
+    if constant.shape[-1:] != (n,):
         raise InputError(
             f"torque must be None, {n} numbers, Sampled, PDGravity, ComputedTorque or a function of (t, q, qd); "
             f"got an array of shape {constant.shape}"
-            + ("" if np.all(np.isfinite(constant)) else " with NaN or infinity")
         )
+    if not np.all(np.isfinite(constant)):
+        raise InputError("torque contains NaN or infinity")
     return Drive(n, lambda t: constant[..., None, None, :], as_given)
 
 

@@ -57,7 +57,7 @@ class Trajectory:
         elif suffix == ".npz":
             arrays = {name: getattr(self, name) for name in ("t", "q", "qd", "qdd", "tau", "energy")}
             with written_whole(path) as stream:
-                np.savez_compressed(stream, **arrays, status=self.status)  # type: ignore[arg-type]
+                np.savez_compressed(stream, **arrays, status=self.status)
         elif suffix == ".parquet":
             self._parquet(path)
         else:
