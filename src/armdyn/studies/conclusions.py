@@ -1,0 +1,197 @@
+"""What the papers conclude about which formulation is cheaper, checked on the printed and on the executed counts.
+
+Cheaper means fewer multiplications and additions together, unless the claim itself is about one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from armdyn.studies.tables import TABLES, Row
+
+Expected = tuple[float | None, float | None]  # M, A; None where the claim is silent
+Price = Callable[[str, str, int, int], tuple[float, float]]  # (table, label, type, n) -> (M, A)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of a paper and a check that gives the places where it fails."""
+
+    source: str
+    text: str
+    failures: Callable[[Price], Iterable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Where a claim fails; empty where it holds."""
+
+    claim: Claim
+    printed: tuple[str, ...]
+    counted: tuple[str, ...]
+
+
+def verdicts() -> list[Verdict]:
+    """Every claim, on the paper's own polynomials and on executed counts (quoted rows stay as printed)."""
+    return [Verdict(claim, tuple(claim.failures(_printed)), tuple(claim.failures(_counted))) for claim in CLAIMS]
+
+
+def _row(table: str, label: str, kind: int) -> Row:
+    return next(row for row in TABLES[table].rows if (row.label, row.kind) == (label, kind))
+
+
+def _printed(table: str, label: str, kind: int, n: int) -> tuple[float, float]:
+    return _row(table, label, kind).printed(n)
+
+
+def _counted(table: str, label: str, kind: int, n: int) -> tuple[float, float]:
+    row = _row(table, label, kind)
+    count = row.count(n)
+    return (count.mul, count.add) if count else row.printed(n)
+
+
+FORMS = tuple(f"Formulation {k}" for k in range(1, 6))
+
+
+def _cheapest(
+    table: str, label: str, rivals: Iterable[str], kind: int, joints: Iterable[int]
+) -> Callable[[Price], list[str]]:
+    """`label` costs no more than any rival, in all."""
+
+    def failures(price: Price) -> list[str]:
+        found = []
+        for n in joints:
+            best = min((r for r in rivals if r != label), key=lambda r: sum(price(table, r, kind, n)))
+            mine, other = sum(price(table, label, kind, n)), sum(price(table, best, kind, n))
+            if mine > other:
+                found.append(f"type {kind}, n = {n}: {label} {mine:.0f}, {best} {other:.0f}")
+        return found
+
+    return failures
+
+
+def _dearest(label: str, rivals: tuple[str, ...], kind: int, joints: Iterable[int]) -> Callable[[Price], list[str]]:
+    def failures(price: Price) -> list[str]:
+        found = []
+        for n in joints:
+            mine, others = sum(price("VI", label, kind, n)), {r: sum(price("VI", r, kind, n)) for r in rivals}
+            beaten = [f"{r} {cost:.0f}" for r, cost in others.items() if cost > mine]
+            if beaten:
+                found.append(f"type {kind}, n = {n}: {label} {mine:.0f}, {', '.join(beaten)}")
+        return found
+
+    return failures
+
+
+def _both(*checks: Callable[[Price], list[str]]) -> Callable[[Price], list[str]]:
+    return lambda price: [text for check in checks for text in check(price)]
+
+
+def _more(
+    table: str,
+    dear: str,
+    cheap: str,
+    kinds: tuple[int, int],
+    expected: Callable[[int], tuple[float | None, float | None]],
+) -> Callable[[Price], list[str]]:
+    """`dear` (an arm of type kinds[0]) exceeds `cheap` (of type kinds[1]) by exactly this many M, A."""
+
+    def failures(price: Price) -> list[str]:
+        found = []
+        for n in range(4, 13):
+            a, b = price(table, dear, kinds[0], n), price(table, cheap, kinds[1], n)
+            extra = (a[0] - b[0], a[1] - b[1])
+            wanted = expected(n)
+            if any(w is not None and x != w for x, w in zip(extra, wanted, strict=True)):
+                found.append(f"n = {n}: {extra[0]:.0f}M {extra[1]:.0f}A")
+        return found
+
+    return failures
+
+
+_LF, _LIN, _PRO = "Lin & Fang 1999", "Lin 1991", "Provenzano et al."
+_LIN_I = tuple(row.label for row in TABLES["Lin I"].rows)
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        _LF, "Formulation 1 is the cheapest of the five for type 1 with 5 ≤ n ≤ 11",
+        _cheapest("VI", "Formulation 1", FORMS, 1, range(5, 12)),
+    ),
+    Claim(
+        _LF, "Formulation 1 is the cheapest of the five for type 2 with 9 ≤ n ≤ 11",
+        _cheapest("VI", "Formulation 1", FORMS, 2, range(9, 12)),
+    ),
+    Claim(
+        _LF, "Formulation 2 is the cheapest of the five for n ≤ 4, both types",
+        _both(
+            _cheapest("VI", "Formulation 2", FORMS, 1, (3, 4)), _cheapest("VI", "Formulation 2", FORMS, 2, (4,))
+        ),
+    ),
+    Claim(
+        _LF, "Formulation 2 is the cheapest of the five for type 2 with n ≤ 8",
+        _cheapest("VI", "Formulation 2", FORMS, 2, range(4, 9)),
+    ),
+    Claim(
+        _LF, "Formulation 2 is always cheaper than Formulation 3",
+        _both(
+            *(_cheapest("VI", "Formulation 2", ("Formulation 3",), k, range(4, 13)) for k in (1, 2))
+        ),
+    ),
+    Claim(
+        _LF, "Formulation 3 takes n(n-1) more multiplications than 2 for type 1",
+        _more("VI", "Formulation 3", "Formulation 2", (1, 1), lambda n: (n * (n - 1), None)),
+    ),
+    Claim(
+        _LF, "Formulation 3 takes n(n-3) more multiplications than 2 for type 2",
+        _more("VI", "Formulation 3", "Formulation 2", (2, 2), lambda n: (n * (n - 3), None)),
+    ),
+    Claim(
+        _LF, "Formulation 1 is always cheaper than Formulation 5",
+        _both(*(_cheapest("VI", "Formulation 1", ("Formulation 5",), k, range(4, 13)) for k in (1, 2))),
+    ),
+    Claim(
+        _LF, "Formulation 5 requires 4n more additions than 1 (type 1)",
+        _more("VI", "Formulation 5", "Formulation 1", (1, 1), lambda n: (None, 4 * n)),
+    ),
+    Claim(
+        _LF, "Formulation 4 is the dearest of 1, 4 and 5 for n ≤ 11",
+        _both(*(_dearest("Formulation 4", ("Formulation 1", "Formulation 5"), k, range(4, 12)) for k in (1, 2))),
+    ),
+    Claim(
+        _LF, "from type 1 to type 2 Formulation 1 saves 10M 4A",
+        _more("VI", "Formulation 1", "Formulation 1", (1, 2), lambda n: (10, 4)),
+    ),
+    Claim(
+        _LF, "from type 1 to type 2 Formulation 2 saves (13n-44)M (11n-36)A",
+        _more("VI", "Formulation 2", "Formulation 2", (1, 2), lambda n: (13 * n - 44, 11 * n - 36)),
+    ),
+    Claim(
+        _LF, "with composite bodies, Formulation 1 is cheaper than Kawasaki et al. I and II (type 1)",
+        _cheapest("VIII", "Formulation 1", ("Kawasaki et al. I", "Kawasaki et al. II"), 1, range(4, 13)),
+    ),
+    Claim(
+        _LF, "with composite bodies, Formulation 2 is cheaper than both for n < 8",
+        _cheapest("VIII", "Formulation 2", ("Kawasaki et al. I", "Kawasaki et al. II"), 1, range(4, 8)),
+    ),
+    Claim(
+        _LIN, "the new method is the cheapest of Table I for n ≥ 5",
+        _cheapest("Lin I", "Lin 1991", _LIN_I, 1, range(5, 13)),
+    ),
+    Claim(
+        _LIN, "the author's earlier method is preferable for n ≤ 4",
+        _cheapest("Lin I", "Lin 1990", _LIN_I, 1, (3, 4)),
+    ),
+    Claim(
+        _LIN, "Fijany & Bejczy's is not cheaper than Renaud's (n ≤ 8, as tabulated)",
+        _cheapest("Lin I", "Renaud", ("Fijany & Bejczy",), 1, range(3, 9)),
+    ),
+    Claim(
+        _LIN, "the bias vector is cheaper than by recursive Newton-Euler for n ≤ 6",
+        _cheapest("Lin II", "Lin 1991", ("Khalil & Kleinfinger", "Balafoutis et al."), 1, range(3, 7)),
+    ),
+    Claim(
+        _PRO, "GAH is the cheapest of Table 1",
+        _cheapest("GAH 1", "GAH", ("Walker & Orin", "Angeles & Ma"), 1, range(3, 13)),
+    ),
+)  # fmt: skip

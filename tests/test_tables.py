@@ -1,0 +1,83 @@
+"""The papers' tables as data: what is printed, what is counted, what the papers conclude."""
+
+from __future__ import annotations
+
+import pytest
+
+from armdyn.studies.conclusions import CLAIMS, verdicts
+from armdyn.studies.polynomial import Polynomial
+from armdyn.studies.tables import TABLES, entries
+
+ROWS = [(table, row) for table in TABLES.values() for row in table.rows]
+EXACT = {
+    ("VI", "Formulation 1", 1), ("VI", "Formulation 1", 2), ("VI", "Formulation 2", 1), ("VI", "Formulation 3", 1),
+    ("VI", "Formulation 5", 1), ("VII", "MLC algorithm", 1), ("VII", "MLC algorithm", 2),
+    ("VIII", "Formulation 1", 1), ("VIII", "Formulation 1", 2), ("VIII", "Formulation 2", 1),
+}  # fmt: skip
+QUOTED = {"Kawasaki et al. I", "Kawasaki et al. II", "Lin 1990", "Fijany & Bejczy", "Khalil & Kleinfinger",
+          "Balafoutis et al.", "Angeles & Ma"}  # fmt: skip
+MISPRINTS = {("VI", "Formulation 5", 11): (1016, 1026), ("VIII", "Kawasaki et al. I", 4): (194, 195)}
+
+
+@pytest.mark.parametrize("text", ["10n² - 18n + 10", "-n + 2", "0", "n³ + 13.5n² - 28.5n + 14", "(7/6)n³ - (107/3)n"])
+def test_polynomials_read_as_they_are_printed(text):
+    assert str(Polynomial.of(text.replace("(", "").replace(")", ""))) == text
+
+
+def test_polynomial_through_values():
+    square = {n: 3 * n * n - n + 7 for n in range(3, 9)}
+    assert str(Polynomial.through(square)) == "3n² - n + 7"
+    assert Polynomial.through(square | {9: 0}) is None
+    assert Polynomial.through({3: 1, 4: 2}) is None
+
+
+@pytest.mark.parametrize(("table", "row"), ROWS, ids=lambda x: getattr(x, "key", "") or f"{x.label} {x.kind}")
+def test_rows(table, row):
+    if row.label in QUOTED:
+        assert row.counted is None
+        assert "not executed" in row.note
+        return
+    mul, add = row.difference
+    if (table.key, row.label, row.kind) in EXACT:
+        assert (str(mul), str(add)) == ("0", "0")
+    else:
+        assert (str(mul), str(add)) != ("0", "0")
+        assert row.note  # a difference is explained
+    if row.label != "Walker & Orin":  # whose steps are not printed
+        assert mul.coefficients[2] == add.coefficients[2] == 0
+
+
+def test_numbers_printed_beside_the_polynomials():
+    wrong = {
+        (table.key, row.label, n): (sample[0], row.mul(n))
+        for table, row in ROWS
+        for n, sample in row.samples.items()
+        if sample != (row.mul(n), row.add(n))
+    }
+    assert wrong == MISPRINTS
+
+
+def test_entries():
+    found = entries(TABLES["VIII"], (4, 6))
+    first = found[1]
+    assert (first.label, first.n, first.printed, first.sample) == ("Formulation 1", 6, (407, 301), (407, 301))
+    assert (first.counted.mul, first.counted.add, first.difference) == (407, 301, (0, 0))
+    assert first.compiled.mul <= 327
+    assert first.compiled.add <= 258
+    quoted = next(entry for entry in found if entry.label.startswith("Kawasaki"))
+    assert (quoted.counted, quoted.compiled, quoted.difference) == (None, None, None)
+
+
+def test_conclusions():
+    """Which of the papers' conclusions fail: on their own polynomials, and when executed."""
+    found = {v.claim.text: (bool(v.printed), bool(v.counted)) for v in verdicts()}
+    assert len(found) == len(CLAIMS)
+    fails = {text: pair for text, pair in found.items() if pair != (False, False)}
+    assert fails == {
+        "Formulation 1 is the cheapest of the five for type 1 with 5 ≤ n ≤ 11": (False, True),
+        "Formulation 1 is the cheapest of the five for type 2 with 9 ≤ n ≤ 11": (False, True),
+        "Formulation 3 takes n(n-3) more multiplications than 2 for type 2": (True, True),
+        "Formulation 5 requires 4n more additions than 1 (type 1)": (True, True),
+        "Formulation 4 is the dearest of 1, 4 and 5 for n ≤ 11": (True, True),
+        "from type 1 to type 2 Formulation 2 saves (13n-44)M (11n-36)A": (False, True),
+    }
