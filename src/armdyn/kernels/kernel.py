@@ -21,6 +21,7 @@ from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import Program
 from armdyn.kernels.assemble import Assembly, Options, assemble, program
+from armdyn.kernels.choose import auto
 from armdyn.kernels.threads import checked, shared
 
 OPTIONS = tuple(f.name for f in fields(Options))
@@ -49,7 +50,9 @@ class Kernel(Fast):
         self.chain = chain
         self.quantity = choose("quantity", quantity, QUANTITIES)
         methods = [m.key for m in QUANTITIES[quantity].methods]
-        self.method = methods[0] if method == "auto" else choose(f"method of {quantity}", method, methods)
+        self.method = (
+            auto(chain, quantity, options) if method == "auto" else choose(f"method of {quantity}", method, methods)
+        )
         self.backend = choose("backend", backend, BACKENDS)
         self.options = options
         self.frames = dict(frames or {})  # what a `frame` may be called

@@ -1,0 +1,64 @@
+"""Which formulation takes the fewest operations on this arm.
+
+Counting is cheap, tracing is not: every formulation is first executed on tallies, which gives the
+operations before folding and sharing; only those that come near the best are traced, and the shortest
+program wins. Arms with many joints are ranked by tallies alone, after a look at their first joints has
+sorted out the formulations that are out of the question. The choice is remembered, on disk too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from armdyn.algebra import Operations
+from armdyn.backends import cache
+from armdyn.chain import Chain
+from armdyn.formulations import QUANTITIES
+from armdyn.kernels.assemble import Options, program, traced
+from armdyn.kernels.cost import published
+
+JUDGES = ("reference",)  # there to be compared with, not to be used
+NEAR = 1.3  # folding and sharing have not been seen to overtake more than this
+FAR = 1.6  # what costs so much more on the first joints does not catch up on the others
+CLOSE = 1.05  # rewriting a program has not been seen to overtake more than this
+TRACED = 3  # programs at most
+LONG = 10  # joints; above, programs take too long to trace for a choice
+
+
+@lru_cache(maxsize=1024)
+def auto(chain: Chain, quantity: str, options: Options = Options()) -> str:
+    """The key of the formulation with the fewest compiled operations."""
+    keys = [m.key for m in QUANTITIES[quantity].methods if m.key not in JUDGES]
+    if len(keys) < 2:
+        return keys[0] if keys else QUANTITIES[quantity].methods[0].key
+    return cache.note(cache.key("auto", chain, quantity, options), lambda: _cheapest(chain, quantity, options, keys))
+
+
+def _cheapest(chain: Chain, quantity: str, options: Options, keys: list[str]) -> str:
+    if chain.n > LONG:
+        keys = _within(FAR, _tallied(_first_joints(chain, LONG // 2), quantity, keys))
+    counts = _tallied(chain, quantity, keys)
+    near = _within(NEAR, counts)[:TRACED]
+    if chain.n > LONG or len(near) == 1:
+        return near[0]
+    counts = {key: traced(chain, quantity, key, options).operations.total for key in near}
+    return min(_within(CLOSE, counts), key=lambda key: _rank(program(chain, quantity, key, options).operations))
+
+
+def _tallied(chain: Chain, quantity: str, keys: list[str]) -> dict[str, int]:
+    return {key: published(chain, quantity, key).total for key in keys}
+
+
+def _within(ratio: float, counts: dict[str, int]) -> list[str]:
+    """The keys that come within a ratio of the best, best first; equal counts keep their order."""
+    ranked = sorted(counts, key=lambda key: counts[key])
+    return [key for key in ranked if counts[key] <= ratio * counts[ranked[0]]]
+
+
+def _rank(operations: Operations) -> tuple[int, int]:
+    return operations.total, operations.mul
+
+
+def _first_joints(chain: Chain, n: int) -> Chain:
+    return replace(chain, joints=chain.joints[:n], links=chain.links[:n])
