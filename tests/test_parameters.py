@@ -583,3 +583,13 @@ def test_elements_left_out_stay_zero():
     chain = table((0, 0, 0, 0), ("0.3", RIGHT, 0, 0), gravity=DOWN)
     links = realised(chain, structure(chain), {Element("U33", 0): Fraction(2)})
     assert [x for link in links for x in link.natural if x] == [2]
+
+
+def test_the_benchmark_runs(capsys):
+    import runpy
+    from pathlib import Path
+
+    path = Path(__file__).parent.parent / "benchmarks" / "minimal_parameters.py"
+    found = runpy.run_path(str(path))["main"](1)
+    assert {name: row[0] for name, row in found.items()} == {"panda": 43, "general 7R": 43}
+    assert "by structure" in capsys.readouterr().out

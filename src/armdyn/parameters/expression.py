@@ -72,8 +72,11 @@ def element_polynomials(chain: Chain, at: Structure) -> dict[Element, Any]:
 
 def row_of(formula: Any, n: int) -> tuple[Fraction, ...]:
     """The coefficients of the 10 n natural parameters."""
-    coefficients = dict(terms_of(formula))
-    return tuple(Fraction(coefficients.get((natural_symbol(i, k),), 0)) for i in range(n) for k in range(10))
+    row = [Fraction(0)] * (10 * n)
+    for (name,), c in terms_of(formula):
+        _, link, k = name.order
+        row[10 * link + k] = Fraction(c)
+    return tuple(row)
 
 
 def symbolic_chain(chain: Chain) -> Chain:

@@ -48,7 +48,7 @@ class MinimalParameters:
 
     @cached_property
     def matrix(self) -> tuple[tuple[Fraction, ...], ...]:
-        """P × 10 n exact rationals: values = matrix · natural parameters, in Pinocchio's order."""
+        """The exact p × 10 n matrix: values = matrix · natural parameters, in Pinocchio's order."""
         return tuple(row_of(polynomial, self.chain.n) for polynomial in _numbers(self))
 
     @cached_property
@@ -91,17 +91,8 @@ class MinimalParameters:
 
     @cached_property
     def realisation(self) -> tuple[tuple[Fraction, ...], ...]:
-        """10 n × p exact rationals, most of them 0: natural parameters that have given minimal ones."""
-        names = [symbol((2, k), f"#{k}", f"#{k}") for k in range(len(self))]
-        links = self.links([Polynomial.of(name) for name in names])
-        column = {name: k for k, name in enumerate(names)}
-        rows = []
-        for x in (x for link in links for x in link.natural):
-            row = [Fraction(0)] * len(self)
-            for monomial, c in terms_of(x):
-                row[column[monomial[0]]] = Fraction(c)
-            rows.append(tuple(row))
-        return tuple(rows)
+        """The exact 10 n × p matrix, most of it 0, that gives natural parameters with given minimal ones."""
+        return _realisation(exact_geometry(self.chain), self.combinations)
 
     def links(self, values: Sequence[Scalar]) -> tuple[Link, ...]:
         """Links with many zeros that have these minimal parameters; values of any scalar type."""
@@ -179,6 +170,21 @@ def _eliminated(geometry: Chain, elements: tuple[Element, ...]) -> tuple[Combina
 @lru_cache(maxsize=64)
 def _structure(geometry: Chain) -> Structure:
     return structure(geometry)
+
+
+@lru_cache(maxsize=64)
+def _realisation(geometry: Chain, combinations: tuple[Combination, ...]) -> tuple[tuple[Fraction, ...], ...]:
+    """The links of unknown values, run on symbols; the coefficients are the matrix."""
+    names = [symbol((2, k), f"#{k}", f"#{k}") for k in range(len(combinations))]
+    column = {name: k for k, name in enumerate(names)}
+    links = MinimalParameters(geometry, "", combinations).links([Polynomial.of(name) for name in names])
+    rows = []
+    for x in (x for link in links for x in link.natural):
+        row = [Fraction(0)] * len(names)
+        for monomial, c in terms_of(x):
+            row[column[monomial[0]]] = Fraction(c)
+        rows.append(tuple(row))
+    return tuple(rows)
 
 
 def chain_structure(chain: Chain) -> Structure:

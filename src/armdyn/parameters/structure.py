@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armdyn.algebra import ZERO, JointRotation, Mat3, Vec3, X, Y, Z
+from armdyn.algebra import ZERO, JointRotation, Vec3, X, Y, Z
 from armdyn.chain import Chain, Joint
 
 
@@ -54,11 +54,10 @@ def along_z(v: Vec3) -> bool:
     return bool(v.x == 0 and v.y == 0)
 
 
-def constant_rotation(joint: Joint) -> Mat3:
+def constant_rotation(joint: Joint) -> JointRotation:
     """What of the joint's rotation does not change with q."""
-    if joint.revolute:
-        return joint.tilt
-    return JointRotation(joint.beta, joint.gamma, joint.theta.cos, joint.theta.sin).matrix()
+    c, s = (1, 0) if joint.revolute else (joint.theta.cos, joint.theta.sin)
+    return JointRotation(joint.beta, joint.gamma, c, s)
 
 
 def first_axis(chain: Chain, r: int, i: int) -> Vec3:
@@ -87,16 +86,15 @@ def _held(chain: Chain, r: int, s: int) -> tuple[bool, ...]:
     """For every joint: whether the joints before it can neither shift nor swing a point of u_r sideways."""
     held, sideways = [], False
     lever = ZERO  # from the last revolute joint, in the present frame
-    for i, joint in enumerate(chain.joints):
-        into = constant_rotation(joint).T
-        lever = into @ (lever + X * joint.b)
+    for i, joint in enumerate(chain.joints[:s]):
+        lever = constant_rotation(joint).T @ (lever + X * joint.b)
         if joint.revolute:
             sideways = sideways or (i > r and not along_z(lever))
             lever = ZERO
-        held.append(not sideways and i < s)
+        held.append(not sideways)
         if joint.prismatic:
             sideways = sideways or not along_z(_axis_from(chain, r, i))
-    return tuple(held)
+    return (*held, *(False for _ in chain.joints[s:]))
 
 
 def _axis_from(chain: Chain, r: int, i: int) -> Vec3:
@@ -119,7 +117,7 @@ def _pulled(chain: Chain) -> tuple[bool, ...]:
     """
     span, pulled = [chain.gravity_in_frame_0], []
     for joint in chain.joints:
-        span = [constant_rotation(joint).T @ v for v in span]
+        span = [constant_rotation(joint).T @ v for v in span] if len(span) < 3 else span
         pulled.append(any(v.z != 0 for v in span))
         if joint.revolute:
             span = [X, Y] * any(not along_z(v) for v in span) + [Z] * pulled[-1]
