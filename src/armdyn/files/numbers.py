@@ -29,7 +29,7 @@ def rational(value: object) -> Fraction | None:
         return Fraction(int(parts[0]), int(parts[1])) if int(parts[1]) else None
     if isinstance(value, Decimal):
         # 1e999999999 is a short text and a number that fills the memory
-        if not value.is_finite() or (value and abs(value.adjusted()) > 300) or len(value.as_tuple().digits) > _DIGITS:
+        if not value.is_finite() or (value and abs(value.adjusted()) > 330) or len(value.as_tuple().digits) > _DIGITS:
             return None
         return Fraction(value)
     if isinstance(value, int | float) and math.isfinite(value) and abs(value) < 1e300:
@@ -94,8 +94,9 @@ def rpy_of(R: Mat3) -> tuple[float, float, float] | None:
         return 0.0, 0.0, 0.0
     angles = to_rpy(R)
     for digits in (*range(2, 17), 30):
-        r, p, y = (round(angle, digits) + 0.0 for angle in angles)
-        if from_rpy(r, p, y) == R:
+        r, p, y = rounded = tuple(round(angle, digits) + 0.0 for angle in angles)
+        near = all(abs(x - angle) < 1e-14 for x, angle in zip(rounded, angles, strict=True))
+        if near and from_rpy(r, p, y) == R:
             return r, p, y
     return None
 
