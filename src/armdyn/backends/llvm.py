@@ -39,7 +39,9 @@ class Compiled:
     addresses: dict[str, int] = field(repr=False)
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
-        """The gufunc's value."""
+        """The gufunc's value; a further array would be taken for `out`."""
+        if len(arrays) != len(self.inputs):
+            raise TypeError(f"{self.name} takes {len(self.inputs)} arrays, got {len(arrays)}")
         return self.ufunc(*arrays) if out is None else self.ufunc(*arrays, out=out)
 
 

@@ -1,10 +1,10 @@
 """Arrays -> vectors -> arrays: the gufunc's inner loop around a `body`.
 
 A block is one vector of configurations. Rows whose numbers lie side by side in memory are read and
-written as vectors and transposed with shuffles; rows with other strides go number by number. A batch
-that is no multiple of the vector ends with a block that overlaps the one before (its
-configurations are computed twice, to the same bits); a batch shorter than a vector puts the same
-configuration into every lane. So there is no second program for the tail.
+written as vectors and transposed with shuffles; rows with other strides go number by number. So does
+the last block of a batch that is no multiple of the vector: its spare lanes repeat the last
+configuration, and there is no second program for the tail. A block reads all its rows before it
+writes any, and no row twice, so a result may take the place of an input.
 """
 
 from __future__ import annotations
@@ -191,14 +191,12 @@ def inner_loop(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: 
         w.do(f"%base{a.index} = load ptr, ptr {w.at('%args', 8 * a.index)}")
         w.do(f"%step{a.index} = load i64, ptr {w.at('%steps', 8 * a.index)}")
         _contiguous(w, a)
-    enough = w.let(f"icmp uge i64 %count, {lanes}")
-    w.do(f"%stride = select i1 {enough}, i64 {lanes}, i64 1")
-    w.do(f"%apart = select i1 {enough}, i64 1, i64 0")
-    w.do(f"%final = sub i64 %count, {w.let('select i1 ' + enough + f', i64 {lanes}, i64 1')}")
     w.do(f"br i1 {w.let('icmp sgt i64 %count, 0')}, label %block, label %end")
     w.label("block")
     w.do("%i = phi i64 [0, %entry], [%next, %done]")
-    w.do("%at = call i64 @llvm.umin.i64(i64 %i, i64 %final)")
+    w.do("%left = sub i64 %count, %i")
+    w.do(f"%full = icmp uge i64 %left, {lanes}")
+    w.do("%last = sub i64 %left, 1")
     for a in (a for a in arrays if not a.written):
         _move(w, a)
     w.do("call void @body(ptr %in, ptr %out, ptr %context)")
@@ -206,7 +204,7 @@ def inner_loop(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: 
         _move(w, a)
     w.do("br label %done")
     w.label("done")
-    w.do("%next = add i64 %i, %stride")
+    w.do(f"%next = add i64 %i, {lanes}")
     w.do(f"br i1 {w.let('icmp slt i64 %next, %count')}, label %block, label %end")
     w.label("end")
     w.do("ret void")
@@ -226,21 +224,21 @@ def _contiguous(w: Writer, a: Operand) -> None:
 
 
 def _move(w: Writer, a: Operand) -> None:
-    """One block of one array, by rows where they are contiguous, otherwise number by number."""
+    """One block of one array, by rows where they are contiguous and all there, otherwise number by number."""
     array, name = ("%out", "scatter") if a.written else ("%in", "gather")
-    first = w.at(f"%base{a.index}", w.let(f"mul i64 %at, %step{a.index}"))
-    between = w.let(f"mul i64 %step{a.index}, %apart")
-    w.do(f"br i1 %whole{a.index}, label %rows{a.index}, label %numbers{a.index}")
+    first = w.at(f"%base{a.index}", w.let(f"mul i64 %i, %step{a.index}"))
+    by_rows = w.let(f"and i1 %full, %whole{a.index}")
+    w.do(f"br i1 {by_rows}, label %rows{a.index}, label %numbers{a.index}")
     w.label(f"rows{a.index}")
-    w.do(f"call void @rows{a.index}(ptr {array}, ptr {first}, i64 {between})")
+    w.do(f"call void @rows{a.index}(ptr {array}, ptr {first}, i64 %step{a.index})")
     w.do(f"br label %moved{a.index}")
     w.label(f"numbers{a.index}")
     sizes = [*a.shape, *[1] * (CORE_DIMENSIONS - len(a.shape))]
     strides = [*(f"%core{a.index}_{axis}" for axis in range(len(a.shape))), *["0"] * CORE_DIMENSIONS]
     axes = ", ".join(f"i64 {n}, i64 {s}" for n, s in zip(sizes, strides, strict=False))
-    row = first
     for lane in range(w.lanes):
+        number = w.let(f"call i64 @llvm.umin.i64(i64 {lane}, i64 %last)")
+        row = w.at(first, w.let(f"mul i64 {number}, %step{a.index}"))
         w.do(f"call void @{name}(ptr {row}, ptr {w.at(array, 8 * lane)}, ptr @slots{a.index}, {axes})")
-        row = w.at(row, between)
     w.do(f"br label %moved{a.index}")
     w.label(f"moved{a.index}")

@@ -1,0 +1,274 @@
+"""The cache on disk: what is in it is used only if it is whole, ours and made by this source."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import stat
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import armdyn
+from armdyn.backends import cache, llvm
+
+ARM = armdyn.generic_arm("RR", seed=5)
+Q = np.array([0.3, -0.4])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    place = tmp_path / "kernels"
+    monkeypatch.setenv("ARMDYN_CACHE", str(place))
+    monkeypatch.setattr(cache, "source", lambda: "this source")
+    return place
+
+
+@pytest.fixture
+def compilations(monkeypatch):
+    """How often something was compiled."""
+    done = []
+    real = llvm.object_code
+
+    def counted(program, target):
+        done.append(program.name)
+        return real(program, target)
+
+    monkeypatch.setattr(llvm, "object_code", counted)
+    return done
+
+
+def fresh(monkeypatch, quantity="bias"):
+    """The quantity as a new process would compute it."""
+    monkeypatch.setattr(llvm, "_RECALLED", {})
+    kernel = ARM.kernel(quantity, method=armdyn.methods(quantity)[0])
+    return kernel(*[Q] * len(kernel.assembly.inputs))
+
+
+def entries(place):
+    return sorted(place.glob("*" + cache.SUFFIX))
+
+
+def test_the_second_process_compiles_nothing(folder, compilations, monkeypatch):
+    first = fresh(monkeypatch)
+    second = fresh(monkeypatch)
+    assert len(compilations) == 1
+    assert len(entries(folder)) == 1
+    np.testing.assert_array_equal(first, second)
+
+
+def test_the_same_thing_asked_twice_is_compiled_once(folder, compilations):
+    a, b = ARM.kernel("gravity_load"), armdyn.generic_arm("RR", seed=5).kernel("gravity_load")
+    np.testing.assert_array_equal(a(Q), b(Q))
+    assert a.compiled is b.compiled
+    assert len(compilations) <= 1
+
+
+def test_other_arms_quantities_methods_options_and_sources_have_other_keys(folder, monkeypatch):
+    asked = [
+        (ARM.chain, "bias", "newton_euler"),
+        (ARM.with_gravity((0, 0, -1.6)).chain, "bias", "newton_euler"),
+        (ARM.chain, "gravity_load", "newton_euler"),
+        (ARM.chain, "bias", "lin_1991"),
+        (ARM.chain, "bias", "newton_euler", True),
+    ]
+    names = {cache.key(*one) for one in asked}
+    monkeypatch.setattr(cache, "source", lambda: "another source")
+    names.add(cache.key(*asked[0]))
+    assert len(names) == len(asked) + 1
+
+
+def spoil(path, kind):
+    content = path.read_bytes()
+    if kind == "truncated":
+        path.write_bytes(content[:-100])
+    elif kind == "empty":
+        path.write_bytes(b"")
+    elif kind == "one bit":
+        path.write_bytes(content[:-50] + bytes([content[-50] ^ 4]) + content[-49:])
+    elif kind == "text":
+        path.write_bytes(b"not a kernel at all\n" * 50)
+    elif kind == "older format":
+        path.write_bytes(b"armdyn kernel 0\n" + content[16:])
+    elif kind == "writable by others":
+        path.chmod(0o666)
+    elif kind == "a link":
+        path.rename(path.with_suffix(".moved"))
+        path.symlink_to(path.with_suffix(".moved"))
+
+
+@pytest.mark.parametrize(
+    "kind", ["truncated", "empty", "one bit", "text", "older format", "writable by others", "a link"]
+)
+def test_a_bad_entry_is_made_anew(folder, compilations, monkeypatch, kind):
+    expected = fresh(monkeypatch)
+    (path,) = entries(folder)
+    good = path.read_bytes()
+    spoil(path, kind)
+    np.testing.assert_array_equal(fresh(monkeypatch), expected)
+    assert len(compilations) == 2
+    assert path.read_bytes() == good
+    assert not path.is_symlink()
+    np.testing.assert_array_equal(fresh(monkeypatch), expected)
+    assert len(compilations) == 2
+
+
+def test_an_entry_under_another_name_is_not_used(folder, compilations, monkeypatch):
+    fresh(monkeypatch, "gravity_load")
+    (other,) = entries(folder)
+    fresh(monkeypatch)
+    (mine,) = (path for path in entries(folder) if path != other)
+    mine.write_bytes(other.read_bytes())
+    fresh(monkeypatch)
+    assert len(compilations) == 3
+
+
+@pytest.mark.skipif(os.name == "nt", reason="file modes say nothing on Windows")
+def test_somebody_elses_files_and_folders_are_not_used(folder, compilations, monkeypatch):
+    fresh(monkeypatch)
+    mine = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: mine + 1)
+    assert cache.folder() is None
+    fresh(monkeypatch)
+    assert len(compilations) == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="file modes say nothing on Windows")
+def test_the_folder_is_private(folder, monkeypatch):
+    fresh(monkeypatch)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(entries(folder)[0].stat().st_mode) == 0o600
+    folder.chmod(0o777)
+    assert cache.folder() is None
+
+
+def test_off_keeps_nothing(folder, compilations, monkeypatch):
+    monkeypatch.setenv("ARMDYN_CACHE", "off")
+    fresh(monkeypatch)
+    fresh(monkeypatch)
+    assert len(compilations) == 2
+    assert not folder.exists()
+    assert "no cache" in str(cache.show())
+    assert cache.clear().entries == 0
+
+
+@pytest.mark.parametrize("place", ["a file", "beneath a file"])
+def test_a_folder_that_cannot_be_made_is_done_without(tmp_path, monkeypatch, place):
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    monkeypatch.setenv("ARMDYN_CACHE", str(blocked if place == "a file" else blocked / "kernels"))
+    fresh(monkeypatch)
+    assert cache.get(cache.key("x")) is None
+
+
+def test_a_changed_source_is_not_trusted(folder, compilations, monkeypatch):
+    monkeypatch.setattr(cache, "source", lambda: None)
+    fresh(monkeypatch)
+    fresh(monkeypatch)
+    assert len(compilations) == 2
+    assert not entries(folder)
+
+
+def test_source_that_was_read_before_it_was_written_has_no_fingerprint(monkeypatch):
+    cache.source.cache_clear()
+    monkeypatch.setattr(cache, "_IMPORTED", 0.0)
+    assert cache.source() is None
+    cache.source.cache_clear()
+    monkeypatch.setattr(cache, "_IMPORTED", float("inf"))
+    assert len(cache.source()) == 64
+    cache.source.cache_clear()
+
+
+def test_the_size_is_bounded_and_the_oldest_go_first(folder, monkeypatch):
+    monkeypatch.setattr(cache, "LIMIT", 10_000)
+    names = [cache.key(k) for k in range(12)]
+    for age, name in enumerate(names[:9]):
+        cache.put(name, b"x" * 1000)
+        os.utime(folder / (name + cache.SUFFIX), (1e9 + age, 1e9 + age))
+    assert cache.get(names[0]) is not None  # used just now: no longer the oldest
+    cache.put(names[9], b"x" * 1000)
+    assert cache.show().size <= 10_000
+    assert cache.get(names[0]) is not None
+    assert cache.get(names[1]) is None
+    assert cache.get(names[9]) == b"x" * 1000
+
+
+def test_show_and_clear(folder):
+    assert cache.show().entries == 0
+    cache.put(cache.key(1), b"a")
+    cache.put(cache.key(2), b"b" * 100)
+    summary = cache.show()
+    assert (summary.entries, summary.folder) == (2, folder)
+    assert summary.size > 100
+    assert "2 kernels" in str(summary)
+    assert cache.clear() == summary
+    assert cache.show().entries == 0
+
+
+def test_notes(folder):
+    found = []
+
+    def find():
+        found.append(1)
+        return "lin_fang_1"
+
+    assert cache.note(cache.key("auto"), find) == "lin_fang_1"
+    assert cache.note(cache.key("auto"), find) == "lin_fang_1"
+    assert len(found) == 1
+    assert cache.note(None, find) == "lin_fang_1"
+    assert len(found) == 2
+
+
+SCRIPT = """
+import sys
+import numpy as np
+import armdyn
+from armdyn.backends import cache
+cache.source = lambda: "this source"
+arm = armdyn.generic_arm("RR", seed=5)
+print(arm.kernel("bias", "newton_euler")(np.array([0.3, -0.4]), np.array([0.3, -0.4])).tolist())
+"""
+
+
+def test_processes_may_race(folder):
+    running = [
+        subprocess.Popen([sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    results = [process.communicate() for process in running]
+    assert {error for _, error in results} == {""}
+    assert len({output for output, _ in results}) == 1
+    assert len(entries(folder)) == 1
+    assert not list(folder.glob(".writing-*"))
+
+
+def test_threads_may_race(folder, compilations, monkeypatch):
+    monkeypatch.setattr(llvm, "_RECALLED", {})
+    results = []
+    threads = [threading.Thread(target=lambda: results.append(ARM.kernel("bias", "lin_1991")(Q, Q))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(compilations) == 1
+    assert len(results) == 6
+    for result in results:
+        np.testing.assert_array_equal(result, results[0])
+
+
+def computed(arm):
+    """What a worker process makes of an arm it was sent."""
+    return arm.bias(Q, Q).tolist(), arm.kernel("gravity_load")(np.stack([Q] * 6000), threads=2)[0].tolist()
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_worker_processes_get_the_same_bits(folder, start):
+    if start not in multiprocessing.get_all_start_methods():
+        pytest.skip(f"this system does not {start}")
+    expected = computed(ARM)
+    with multiprocessing.get_context(start).Pool(2) as pool:
+        assert pool.map(computed, [ARM] * 3) == [expected] * 3

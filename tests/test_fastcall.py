@@ -1,0 +1,211 @@
+"""One configuration a call: the same answers as the gufunc, and nothing lost, kept or broken on the way."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import subprocess
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import armdyn
+from armdyn.backends import fastcall
+from armdyn.backends.llvm_entry import KERNEL
+from armdyn.errors import InputError
+from armdyn.kernels import Kernel
+
+ARM = armdyn.generic_arm("RPRR", seed=1)
+N = ARM.n
+QUANTITIES = ("inertia_matrix", "bias", "kinetic_energy", "inertia_factors", "link_poses", "inverse_dynamics")
+
+
+def outputs(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
+def made(quantity):
+    kernel = ARM.kernel(quantity)
+    arrays = [np.random.default_rng(0).uniform(-3, 3, shape) for _, shape in kernel.assembly.inputs]
+    kernel(*arrays)  # compiles
+    return kernel, arrays
+
+
+def entry(kernel):
+    return ctypes.c_void_p.from_address(id(kernel) + KERNEL["vectorcall"]).value
+
+
+def test_this_interpreter_takes_the_fast_way():
+    kernel, _ = made("bias")
+    assert fastcall.supported(Kernel)
+    assert entry(kernel)
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+def test_same_bits_type_and_shape_as_the_gufunc(quantity):
+    kernel, arrays = made(quantity)
+    fast, general = outputs(kernel(*arrays)), outputs(kernel.compiled.ufunc(*arrays))
+    for a, b in zip(fast, general, strict=True):
+        assert type(a) is type(b)
+        assert (a.shape, a.dtype, a.flags.c_contiguous, a.flags.owndata) == (b.shape, b.dtype, True, b.flags.owndata)
+        np.testing.assert_array_equal(a, b)
+    assert not np.isscalar(fast[0]) or quantity == "kinetic_energy"
+
+
+def test_the_fast_way_is_taken_only_for_plain_arrays():
+    kernel, (q, qd) = made("bias")
+    seen = []
+
+    class Watched(Kernel):
+        def __call__(self, *arrays, **keywords):
+            seen.append(arrays)
+            return super().__call__(*arrays, **keywords)
+
+    watched = Watched(ARM.chain, "bias", kernel.method)
+    watched(q, qd)
+    seen.clear()
+    fastcall.attach(watched, kernel.compiled.addresses["entry"])
+    expected = kernel.compiled.ufunc(q, qd)
+    np.testing.assert_array_equal(watched(q, qd), expected)
+    assert not seen
+    fixed = q.copy()
+    fixed.flags.writeable = False
+    np.testing.assert_array_equal(watched(fixed, qd), expected)
+    assert not seen
+    others = [
+        q.tolist(),
+        tuple(q),
+        np.repeat(q, 2)[::2],
+        q[::-1].copy()[::-1],
+        q.astype(">f8"),
+        np.frombuffer(b"\0" + q.tobytes(), dtype=float, offset=1),
+        q.view(type("Mine", (np.ndarray,), {})),
+        np.ma.masked_array(q),
+        q.astype(object).astype(float, subok=False)[None],
+    ]
+    for count, other in enumerate(others, 1):
+        np.testing.assert_array_equal(np.asarray(watched(other, qd)).reshape(N), expected)
+        assert len(seen) == count
+    watched(q, qd, out=np.empty(N))
+    watched(q, qd, threads=1)
+    watched(*(q, qd))
+    assert len(seen) == len(others) + 2
+
+
+def test_errors_come_from_the_general_way():
+    kernel, (q, qd) = made("bias")
+    for arrays in ((), (q,), (q, qd, q), (q[:-1], qd), (None, qd), (q, "text"), (q, np.zeros((N, 1)))):
+        with pytest.raises(InputError, match="bias"):
+            kernel(*arrays)
+    with pytest.raises(InputError, match="speed"):
+        kernel(q, qd, speed=1)
+    np.testing.assert_array_equal(kernel(q, qd), kernel.compiled.ufunc(q, qd))
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+def test_nothing_is_leaked(quantity):
+    kernel, arrays = made(quantity)
+
+    def counts():
+        things = [kernel, type(kernel), np.ndarray, np.dtype(float), "__call__", *arrays]
+        return [sys.getrefcount(thing) for thing in things]
+
+    def calls(times):
+        for _ in range(times):
+            kernel(*arrays)
+            kernel(*(a.tolist() for a in arrays))
+            with pytest.raises(InputError):
+                kernel(None, *arrays[1:])
+
+    calls(20)
+    gc.collect()
+    before = counts()
+    calls(200)
+    gc.collect()
+    assert all(abs(b - a) < 20 for a, b in zip(before, counts(), strict=True))
+
+
+def test_a_kernel_is_let_go():
+    kernel, arrays = made("bias")
+    kernel(*arrays)
+    gone = weakref.ref(kernel)
+    del kernel
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_kernel_is_an_ordinary_object():
+    kernel, (q, qd) = made("bias")
+    assert isinstance(kernel, Kernel)
+    assert callable(kernel)
+    assert kernel.quantity == "bias"
+    assert kernel.method in armdyn.methods("bias")
+    assert kernel.program.operations.mul > 0
+    assert "bias" in repr(kernel)
+    assert kernel in {kernel}
+    kernel.note = "kept"
+    assert kernel.__dict__["note"] == "kept"
+    np.testing.assert_array_equal(kernel.__call__(q, qd), kernel(q, qd))
+    assert ARM.bias is ARM.bias
+
+
+def test_many_threads_at_once():
+    kernel, _ = made("inertia_factors")
+    rows = np.random.default_rng(1).uniform(-3, 3, (8, N))
+    expected = [kernel(row) for row in rows]
+    wrong = []
+
+    def work(k):
+        for _ in range(2000):
+            for a, b in zip(kernel(rows[k]), expected[k], strict=True):
+                if not np.array_equal(a, b):
+                    wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_results_do_not_share_memory():
+    kernel, arrays = made("inertia_matrix")
+    first = kernel(*arrays)
+    kept = first.copy()
+    second = kernel(*(a + 1 for a in arrays))
+    second[...] = 0
+    np.testing.assert_array_equal(first, kept)
+
+
+def test_where_the_proof_fails_the_gufunc_answers(monkeypatch):
+    class Other(Kernel):
+        """A class whose layout is not proved."""
+
+    monkeypatch.setattr(fastcall, "_array_layout_holds", lambda: False)
+    kernel = Other(ARM.chain, "bias", ARM.bias.method)
+    arrays = made("bias")[1]
+    np.testing.assert_array_equal(kernel(*arrays), ARM.kernel("bias")(*arrays))
+    assert not entry(kernel)
+    assert not fastcall.supported(Other)
+
+
+SCRIPT = """
+import numpy as np, armdyn
+from armdyn.backends import fastcall
+from armdyn.kernels import Kernel
+arm = armdyn.generic_arm("RPRR", seed=1)
+q = np.arange(4.0)
+print(fastcall.supported(Kernel), arm.bias(q, q).tolist() == arm.bias(q[None], q)[0].tolist(), Kernel.__base__.__name__)
+"""
+
+
+@pytest.mark.parametrize(("switch", "expected"), [("", "True True Fast"), ("off", "False True _PythonBase")])
+def test_it_can_be_switched_off(switch, expected):
+    environment = {**os.environ, "ARMDYN_FASTCALL": switch}
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout.strip() == expected

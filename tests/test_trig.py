@@ -1,0 +1,130 @@
+"""Sine and cosine of the kernels, measured against exact values."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+from armdyn.backends import llvm
+from armdyn.backends import llvm_trig as trig
+from armdyn.backends.target import baseline, host
+from armdyn.graph.program import trace
+
+PROGRAM = trace("sine_cosine", lambda x: [x[0].sin(), x[0].cos()], {"x": (1,)}, [("y", (2,))])
+TARGETS = {"host": host(), "host without fma": dataclasses.replace(host(), fma=False), "any x86": baseline()}
+
+
+@pytest.fixture(params=list(TARGETS), scope="module")
+def sine_cosine(request):
+    ufunc = llvm.compiled(PROGRAM, TARGETS[request.param]).ufunc
+
+    def function(x):
+        with np.errstate(all="ignore"):
+            return ufunc(np.asarray(x, dtype=float)[..., None])
+
+    return function
+
+
+def ulps(got: float, exact: mpmath.mpf) -> float:
+    return float(abs(mpmath.mpf(float(got)) - exact) / mpmath.mpf(math.ulp(float(exact))))
+
+
+def worst(function, xs) -> float:
+    with mpmath.workprec(1300):  # the largest doubles have 1024 bits before the point
+        values = function(xs)
+        return max(
+            max(ulps(s, mpmath.sin(mpmath.mpf(float(x)))), ulps(c, mpmath.cos(mpmath.mpf(float(x)))))
+            for x, (s, c) in zip(xs, values, strict=True)
+        )
+
+
+RNG = np.random.default_rng(2)
+SAMPLES = {
+    "a turn": RNG.uniform(-math.pi, math.pi, 1500),
+    "all magnitudes to the limit": RNG.choice([-1.0, 1.0], 1500) * 10.0 ** RNG.uniform(-25, 5, 1500),
+    "near multiples of a quarter turn": np.concatenate(
+        [np.nextafter(k * math.pi / 2, [-np.inf, np.inf, 0]) for k in range(-63661, 63661, 251)]
+    ),
+    "near odd multiples of an eighth": (2 * np.arange(-31000, 31000, 97) + 1) * (math.pi / 4),
+    "denormals": np.array([5e-324, -5e-324, 1e-310, -2.2e-308, 2.2250738585072014e-308]),
+    "about the limit": np.array([np.nextafter(trig.LIMIT, k) for k in (0, 1e9)] + [-trig.LIMIT, trig.LIMIT]),
+    "beyond": RNG.choice([-1.0, 1.0], 200) * 10.0 ** RNG.uniform(5, 308, 200),
+}
+# The doubles nearest to multiples of pi/2 below 1e5, by the continued fraction of pi/2: the hardest to reduce.
+HARDEST = [k * math.pi / 2 for k in (7, 14, 226, 355 * 2, 710, 33215 * 1, 52174, 62389)]
+
+
+@pytest.mark.parametrize("name", list(SAMPLES))
+def test_within_two_ulp(sine_cosine, name):
+    assert worst(sine_cosine, SAMPLES[name]) < 2.0
+
+
+def test_within_two_ulp_where_the_reduction_cancels_most(sine_cosine):
+    xs = np.array([np.nextafter(x, way) for x in HARDEST for way in (x, -np.inf, np.inf)])
+    assert worst(sine_cosine, xs) < 2.0
+
+
+def test_zero(sine_cosine):
+    for zero in (0.0, -0.0):
+        assert sine_cosine([zero]).tolist() == [[0.0, 1.0]]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("lane", range(5))
+def test_what_is_not_finite_gives_nan_and_touches_no_other_lane(sine_cosine, bad, lane):
+    x = np.linspace(-3, 3, 5)
+    expected = sine_cosine(x)
+    x[lane] = bad
+    got = sine_cosine(x)
+    assert np.isnan(got[lane]).all()
+    np.testing.assert_array_equal(np.delete(got, lane, 0), np.delete(expected, lane, 0))
+
+
+def test_a_huge_angle_touches_no_other_lane(sine_cosine):
+    x = np.linspace(-3, 3, 9)
+    expected = sine_cosine(x)
+    x[4] = 1e22
+    got = sine_cosine(x)
+    np.testing.assert_array_equal(np.delete(got, 4, 0), np.delete(expected, 4, 0))
+    assert got[4] == pytest.approx([math.sin(1e22), math.cos(1e22)], abs=1e-15)
+
+
+def test_the_same_bits_alone_and_in_a_batch(sine_cosine):
+    x = np.concatenate([SAMPLES["a turn"][:21], SAMPLES["beyond"][:6]])
+    np.testing.assert_array_equal(sine_cosine(x), np.stack([sine_cosine(one) for one in x]))
+
+
+def test_pi_over_two_is_cut_into_parts_that_add_up():
+    with mpmath.workprec(400):
+        for parts, rest in ((trig.HALF_PI_FMA, 2.0**-161), (trig.HALF_PI_PLAIN, 2.0**-156)):
+            assert abs(sum(map(mpmath.mpf, parts)) - mpmath.pi / 2) < rest
+    for part in trig.HALF_PI_PLAIN[:3]:
+        assert (part / math.ulp(part)) % 2**20 == 0  # 33 bits: times k < 2**16 it is exact
+
+
+@pytest.mark.parametrize(
+    ("coefficients", "exact", "claimed"),
+    [
+        (trig.SINE, lambda r, p: (r + r**3 * p, mpmath.sin(r)), -57.8),
+        (trig.COSINE, lambda r, p: (1 - r**2 / 2 + r**4 * p, mpmath.cos(r)), -63.8),
+    ],
+)
+def test_the_polynomials_are_as_near_as_they_claim(coefficients, exact, claimed):
+    with mpmath.workprec(200):
+        error = mpmath.mpf(0)
+        for k in range(1, 1001):
+            r = mpmath.pi / 4 * k / 1000
+            value, true = exact(r, sum(mpmath.mpf(c) * r ** (2 * power) for power, c in enumerate(coefficients)))
+            error = max(error, abs(value / true - 1))
+        assert mpmath.log(error, 2) < claimed
+
+
+def test_sines_of_sines():
+    program = trace("nested", lambda x: [(x[0].sin() * 3).cos() + x[0].cos()], {"x": (1,)}, [("y", (1,))])
+    x = np.linspace(-4, 4, 11)
+    got = llvm.compiled(program).ufunc(x[:, None])[:, 0]
+    np.testing.assert_allclose(got, np.cos(3 * np.sin(x)) + np.cos(x), rtol=0, atol=1e-15)
