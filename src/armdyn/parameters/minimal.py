@@ -89,6 +89,23 @@ class MinimalParameters:
             for name, numbers, symbols in zip(self.names, _numbers(self), formulas, strict=True)
         )
 
+    def as_dict(self) -> dict[str, Any]:
+        """Everything a file of it needs, in plain numbers and text."""
+        return {
+            "kind": self.kind,
+            "parameters": [
+                {
+                    "name": e.name,
+                    "value": value,
+                    "expression": e.text,
+                    "symbolic": e.symbolic,
+                    "latex": e.symbolic_latex,
+                }
+                for e, value in zip(self.expressions, self.values, strict=True)
+            ],
+            "matrix": [[float(x) for x in row] for row in self.matrix],
+        }
+
     @cached_property
     def realisation(self) -> tuple[tuple[Fraction, ...], ...]:
         """The exact 10 n × p matrix, most of it 0, that gives natural parameters with given minimal ones."""

@@ -27,7 +27,7 @@ def realise(chain: Chain, values: Sequence[Scalar], nearest: bool = False) -> Ch
 
 
 def _nearest(parameters: MinimalParameters, values: list[Fraction]) -> tuple[Link, ...]:
-    """X = x₀ + Bᵀ (B Bᵀ)⁻¹ (w - B x₀), B the matrix; what rounding leaves is put right by the realisation."""
+    """Least squares: x₀ + Bᵀ (B Bᵀ)⁻¹ (w - B x₀), B the matrix; the realisation puts right what rounding leaves."""
     natural = [Fraction(x) for link in parameters.chain.links for x in link.natural]
     B = [[float(b) for b in row] for row in parameters.matrix]
     missing = [float(w - v) for w, v in zip(values, parameters.exact_values, strict=True)]
