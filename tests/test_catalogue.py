@@ -1,0 +1,100 @@
+"""Every arm of the catalogue: loads, says where it comes from, and agrees with Pinocchio and MuJoCo."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import armdyn
+from armdyn.files import urdf_out
+from comparing import close, pinocchio_of
+
+ARMS = {
+    "iiwa14": ("RRRRRRR", 43),
+    "kinova_gen3": ("RRRRRRR", 43),
+    "panda": ("RRRRRRR", 43),
+    "planar3": ("RRR", 9),
+    "puma560": ("RRRRRR", 36),
+    "scara": ("RRPR", 8),
+    "stanford": ("RRPRRR", 33),
+    "ur10": ("RRRRRR", 36),
+    "ur5": ("RRRRRR", 36),
+    "xarm7": ("RRRRRRR", 43),
+}
+ODD = {"puma560": ["link 1 (waist)", "link 1 (waist)", "link 3 (elbow)"]}
+
+
+def test_the_catalogue_is_listed():
+    assert armdyn.catalogue() == tuple(ARMS)
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_arm(name):
+    arm = armdyn.load(name)
+    kinds, minimal = ARMS[name]
+    assert (arm.name, arm.kinds) == (name, kinds)
+    assert len(arm.source) > 20
+    assert len(arm.minimal_parameters.names) == minimal
+    assert [finding.where for finding in arm.check()] == ODD.get(name, [])
+    assert not arm.snapped.changes  # right angles are written out in full
+
+
+@pytest.mark.parametrize("name", ARMS)
+def test_agrees_with_pinocchio(name, rng):
+    arm = armdyn.load(name, snap=0)
+    oracle = pinocchio_of(arm, urdf_out.text(arm.description))
+    plain = {key: arm.kernel(key, backend="python") for key in ("inertia_matrix", "bias", "gravity_load", "pose")}
+    for _ in range(3):
+        q, qd = rng.uniform(-2, 2, arm.n), rng.normal(size=arm.n)
+        bias = oracle.bias(q, qd)
+        close(plain["inertia_matrix"](q), oracle.inertia_matrix(q), 1e-10)
+        close(plain["bias"](q, qd), bias, 1e-10)
+        close(plain["gravity_load"](q), oracle.gravity_load(q), 1e-10, scale=np.abs(bias).max())
+        close(plain["pose"](q), oracle.pose(q, "tool"), 1e-12)
+        for frame in arm.frames:
+            close(plain["pose"](q, frame=frame.name), oracle.pose(q, frame.name), 1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in ARMS if name not in ODD])
+def test_agrees_with_mujoco(name, rng):
+    mujoco = pytest.importorskip("mujoco", reason="an optional package")
+    arm = armdyn.load(name, snap=0)
+    model = mujoco.MjModel.from_xml_string(urdf_out.text(arm.description))
+    model.opt.gravity[:] = arm.gravity
+    model.dof_armature[:] = arm.rotor_inertias
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = rng.uniform(-2, 2, arm.n), rng.normal(size=arm.n)
+    mujoco.mj_forward(model, data)
+    H = np.zeros((arm.n, arm.n))
+    mujoco.mj_fullM(model, data, H)
+    close(arm.kernel("inertia_matrix", backend="python")(data.qpos), H, 1e-9)  # it keeps principal axes
+    close(arm.kernel("bias", backend="python")(data.qpos, data.qvel), data.qfrc_bias, 1e-9)
+
+
+def test_stanford_has_its_mass_within_reach():
+    """The copies that place the boom's centre at 6.447 m are off by a decimal."""
+    boom = armdyn.load("stanford").links[2]
+    assert float(boom.com.z) == -0.6447
+    assert float(boom.inertia.xx) == 2.51  # about the frame's origin, as tabulated
+
+
+def test_puma_reads_as_published():
+    arm = armdyn.load("puma560")
+    assert [float(joint.b) for joint in arm.joints] == [0, 0, 0.4318, -0.0203, 0, 0]
+    assert [float(joint.d) for joint in arm.joints] == [0, 0.2435, -0.0934, 0.4331, 0, 0]
+    assert all(joint.beta.is_right for joint in arm.joints)
+    assert arm.rotor_inertias.tolist() == [1.14, 4.71, 0.83, 0.2, 0.179, 0.193]
+
+
+def test_puma_has_the_published_gravity_constants():
+    """Armstrong, Khatib & Burdick 1986: τ₂ = g₁C₂ + g₂S₂₃ + g₃S₂ + g₄C₂₃ + ..., -37.2, -8.44, 1.02, 0.249 N m."""
+    load = armdyn.load("puma560").kernel("gravity_load", backend="python")
+
+    def of_joint_2(q2, q23):
+        return load([0.0, q2, q23 - q2, 0.0, 0.0, 0.0])[1]
+
+    half = np.pi / 2
+    g1, g3 = ((of_joint_2(q, 0.7) - of_joint_2(q + np.pi, 0.7)) / 2 for q in (0.0, half))
+    g4, g2 = ((of_joint_2(0.4, q) + of_joint_2(0.4 + np.pi, q)) / 2 for q in (0.0, half))
+    print(g1, g2, g3, g4)
+    assert np.allclose([g1, g2, g3, g4], [-37.2, -8.44, 1.02, 0.249], atol=[0.05, 0.05, 0.005, 0.005][0])
