@@ -19,9 +19,11 @@ from armdyn.formulations import QUANTITIES, energies
 from armdyn.formulations.elimination import with_rotors
 from armdyn.formulations.kinematics.poses import homogeneous
 from armdyn.formulations.registry import Size
+from armdyn.graph.derive import jacobian
 from armdyn.graph.program import Program, trace
 from armdyn.graph.simplify import simplify
-from armdyn.parameters import minimal_parameters
+from armdyn.kernels.derivatives import by_duals, derivative_ports, forward_dynamics
+from armdyn.parameters import minimal_parameters, realise
 
 Run = Callable[..., Any]
 
@@ -30,6 +32,11 @@ TAKES = {
     "tool_wrench": ("inverse_dynamics", "forward_dynamics"),
     "frame": ("pose", "jacobian", "jacobian_rate", "inverse_dynamics", "forward_dynamics"),
 }
+# What the minimal parameters determine, so that they may be inputs.
+RUNTIME = (
+    *("inertia_matrix", "inertia_inverse", "inertia_factors", "inertia_rate", "momentum", "kinetic_energy"),
+    *("bias", "gravity_load", "coriolis_matrix", "inverse_dynamics", "forward_dynamics"),
+)
 # What is read in the link frames as given; everything else may slide frames along their axes.
 FRAMES_AS_GIVEN = ("link_poses", "regressor", "natural_regressor")
 
@@ -41,13 +48,15 @@ class Options:
     `friction` adds the joints' friction; `tool_wrench` adds a last input, the wrench (force, torque)
     that the surroundings exert on the arm at the tool's origin, in base axes; `frame` is (k, placement
     on link k) and stands for the tool, k = 0 being the base; `parameters="runtime"` adds a last input,
-    the minimal parameters.
+    the minimal parameters; `derivatives` names inputs, and the outputs are the exact partial derivatives
+    in them.
     """
 
     friction: bool = False
     tool_wrench: bool = False
     frame: tuple[int, Placement] | None = None
     parameters: str = "baked"
+    derivatives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,15 +80,25 @@ def assemble(chain: Chain, quantity: str, method: str, options: Options = Option
     as_given = quantity in FRAMES_AS_GIVEN or options.frame or options.parameters != "baked"
     arm = chain if as_given else _first_rotor_in_link(slid(chain))
     extra = EXTRA.get(quantity, _nothing)
+    runtime = options.parameters == "runtime"
     if options.tool_wrench:
         inputs.append(("wrench", (6,)))
+    if runtime:
+        inputs.append(("parameters", (len(minimal_parameters(chain)),)))
 
     def function(*arguments: Any) -> Any:
         given = list(arguments)
+        real = realise(arm, given.pop()) if runtime else arm
         wrench = given.pop() if options.tool_wrench else None
-        return extra(run, arm, given, _Extra(options, wrench))
+        return extra(run, real, given, _Extra(options, wrench))
 
-    return Assembly(function, tuple(inputs), tuple(outputs))
+    assembly = Assembly(function, tuple(inputs), tuple(outputs))
+    return _differentiated(assembly, options.derivatives) if options.derivatives else assembly
+
+
+def _differentiated(plain: Assembly, wrt: tuple[str, ...]) -> Assembly:
+    function = by_duals(plain.function, plain.inputs, plain.outputs, wrt)
+    return Assembly(function, plain.inputs, derivative_ports(plain.inputs, plain.outputs, wrt))
 
 
 def _p(chain: Chain, shape: tuple[Size, ...]) -> int:
@@ -102,6 +121,8 @@ def _check(quantity: str, options: Options) -> None:
     for option, takers in TAKES.items():
         if getattr(options, option) and quantity not in takers:
             raise InputError(f"{quantity} takes no {option}; {option} goes with {', '.join(takers)}")
+    if choose("parameters", options.parameters, ("baked", "runtime")) == "runtime" and quantity not in RUNTIME:
+        raise InputError(f"{quantity} takes no run-time parameters; they go with {', '.join(RUNTIME)}")
     if options.frame and quantity in TAKES["tool_wrench"] and not options.tool_wrench:
         raise InputError(f"{quantity} takes a frame only with a tool_wrench, to say where it acts")
 
@@ -201,7 +222,24 @@ EXTRA: dict[str, Callable[[Run, Chain, list[Any], _Extra], Any]] = {
 @lru_cache(maxsize=256)
 def program(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
     """The graph of this arm's quantity, by this formulation."""
+    if options.derivatives:
+        return _derivatives(chain, quantity, method, options)
     return simplify(traced(chain, quantity, method, options))
+
+
+def _derivatives(chain: Chain, quantity: str, method: str, options: Options) -> Program:
+    """The graph of the partial derivatives, by the chain rule."""
+    from armdyn.kernels.choose import auto  # which counts programs, and so stands above this module
+
+    plain, wrt = replace(options, derivatives=()), options.derivatives
+    derivative_ports(assemble(chain, quantity, method, plain).inputs, (), wrt)
+    whole = program(chain, quantity, method, plain)
+    if quantity != "forward_dynamics":
+        return jacobian(whole, wrt)
+    only = Options(parameters=options.parameters)
+    inverse = program(chain, "inverse_dynamics", auto(chain, "inverse_dynamics", plain), plain)
+    inverted = program(chain, "inertia_inverse", auto(chain, "inertia_inverse", only), only)
+    return forward_dynamics(whole, inverse, inverted, wrt)
 
 
 @lru_cache(maxsize=16)

@@ -3,7 +3,8 @@
 Source: Saha 1999, eqs. (32)-(36) and section 7 (the algorithm itself is Saha 1997).
 
 Idea: column j of U is M̂ⱼ pⱼ / m̂ⱼ carried inwards, so U φ̂ = φ is a wrench collected from tip to base
-and Uᵀ q̈ = D⁻¹ φ̂ an acceleration handed from base to tip. b comes from a recursion of its own.
+and Uᵀ q̈ = D⁻¹ φ̂ an acceleration handed from base to tip. The wrenches behind b are collected on the
+same way inwards, so b is never formed either.
 
 Symbols (paper | code): φ = τ - C θ̇ | phi; m̂ᵢ | D; M̂ᵢ pᵢ | Pivot (n, f).
 
@@ -12,18 +13,15 @@ Cost quoted (section 7): (201n-335)M (193n-361)A.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from armdyn.algebra import ZERO, Scalar, Vec3
 from armdyn.chain import Chain
 from armdyn.formulations.elimination import Matrix, inverted, upper
 from armdyn.formulations.forward_dynamics.articulated import Pivot, articulated_bodies
 from armdyn.formulations.inverse_dynamics import second_moments
 from armdyn.formulations.inverse_dynamics.newton_euler_mlc import accounts
+from armdyn.formulations.inverse_dynamics.recursion import wrenches
 from armdyn.formulations.screws import along_axis, motion_outward, wrench_inward
 from armdyn.formulations.steps import Step, steps
-
-Bias = Callable[[Chain, list[Scalar], list[Scalar]], list[Scalar]]
 
 
 def factors(chain: Chain, q: list[Scalar]) -> tuple[list[Step], list[Pivot]]:
@@ -32,15 +30,17 @@ def factors(chain: Chain, q: list[Scalar]) -> tuple[list[Step], list[Pivot]]:
     return walk, articulated_bodies(chain, walk, accounts(chain))[1]
 
 
-def forward_dynamics(
-    chain: Chain, q: list[Scalar], qd: list[Scalar], tau: list[Scalar], *, bias: Bias = second_moments.bias
-) -> list[Scalar]:
+def forward_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], tau: list[Scalar]) -> list[Scalar]:
     """The accelerations of joint forces, rotors included."""
     walk, pivots = factors(chain, q)
-    phi = [t - b for t, b in zip(tau, bias(chain, q, qd), strict=True)]
+    still: list[Scalar] = [0] * chain.n
+    moving = wrenches(chain, q, qd, still, second_moments.bodies(chain), second_moments.moment)
     f, n = ZERO, ZERO
-    for i in reversed(range(chain.n)):  # U φ̂ = φ
-        phi[i] = (phi[i] - along_axis(walk[i], f, n)) * pivots[i].r
+    phi: list[Scalar] = [0] * chain.n
+    for i in reversed(range(chain.n)):  # U φ̂ = τ - b
+        _, F, N = moving[i]
+        f, n = f + F, n + N
+        phi[i] = (tau[i] - along_axis(walk[i], f, n)) * pivots[i].r
         if i > 0:
             f, n = f + phi[i] * pivots[i].f, n + phi[i] * pivots[i].n
             f, n = wrench_inward(walk[i], f, n)

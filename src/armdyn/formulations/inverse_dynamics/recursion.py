@@ -51,9 +51,26 @@ def recursion(
     moment: Callable[[B, Vec3, Vec3, Mat3], Vec3],
 ) -> list[Scalar]:
     """The joint forces of a motion; `moment(body, w, dw, U)` is ∫ x × U x dm."""
+    f, n, tau = ZERO, ZERO, []
+    for step, F, N in reversed(wrenches(chain, q, qd, qdd, bodies, moment)):
+        f, n = f + F, n + N
+        tau.append(along_axis(step, f, n))
+        f, n = wrench_inward(step, f, n)
+    return tau[::-1]
+
+
+def wrenches(
+    chain: Chain,
+    q: list[Scalar],
+    qd: list[Scalar],
+    qdd: list[Scalar],
+    bodies: Sequence[B],
+    moment: Callable[[B, Vec3, Vec3, Mat3], Vec3],
+) -> list[tuple[Step, Vec3, Vec3]]:
+    """What every link's own motion asks for, base to tip: (step, force, moment about the frame's origin)."""
     w, dw, dv = ZERO, ZERO, -chain.gravity_in_frame_0
     U = acceleration_matrix(w, dw)
-    carried: list[tuple[Step, Vec3, Vec3]] = []
+    found: list[tuple[Step, Vec3, Vec3]] = []
     for step, body, v_i, a_i in zip(steps(chain, q), bodies, qd, qdd, strict=True):
         R = step.R
         dv = R.T @ (dv + step.b * Vec3(U.r1.x, U.r2.x, U.r3.x))
@@ -68,10 +85,5 @@ def recursion(
         dv = dv + step.d * Vec3(U.r1.z, U.r2.z, U.r3.z)
         F = body.mass * dv + U @ body.moment
         N = moment(body, w, dw, U) + body.moment.cross(dv)
-        carried.append((step, F, N))
-    f, n, tau = ZERO, ZERO, []
-    for step, F, N in reversed(carried):
-        f, n = f + F, n + N
-        tau.append(along_axis(step, f, n))
-        f, n = wrench_inward(step, f, n)
-    return tau[::-1]
+        found.append((step, F, N))
+    return found

@@ -1,0 +1,77 @@
+"""What forward dynamics costs by each method for n = 1 … 30 revolute joints, and where O(n) overtakes O(n³).
+
+The arms are in general position (`generic_arm`), the programs folded and shared. Beside them stand the
+counts that Saha 1999, section 7, quotes for his algorithm of 1997 and for Featherstone's of 1983.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from armdyn.algebra import Operations
+from armdyn.chain.samples import generic_chain
+from armdyn.formulations import QUANTITIES
+from armdyn.kernels.cost import compiled
+
+METHODS = tuple(method.key for method in QUANTITIES["forward_dynamics"].methods)
+QUOTED = ("Saha 1997", "Featherstone 1983")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The operations of every method for one number of joints, ours as compiled and the quoted ones."""
+
+    n: int
+    executed: dict[str, Operations]
+    quoted: dict[str, Operations]
+
+
+def quoted(n: int) -> dict[str, Operations]:
+    """Saha 1999, section 7; a division counts as a multiplication there, and the formulas start at n = 2."""
+    counts = ((201 * n - 335, 193 * n - 361), (199 * n - 198, 174 * n - 173))
+    return {name: Operations(mul=max(m, 0), add=max(a, 0)) for name, (m, a) in zip(QUOTED, counts, strict=True)}
+
+
+@lru_cache(maxsize=64)
+def row(n: int) -> Row:
+    """Every method for n revolute joints in general position."""
+    chain = generic_chain("R" * n)
+    return Row(n, {method: compiled(chain, "forward_dynamics", method) for method in METHODS}, quoted(n))
+
+
+def table(joints: Iterable[int] = range(1, 31)) -> list[Row]:
+    """One row a number of joints."""
+    return [row(n) for n in joints]
+
+
+def overtakes(rows: Iterable[Row], fast: str = "denoc", slow: str = "composite") -> int | None:
+    """The number of joints from which `fast` takes fewer operations than `slow`; None if it never does."""
+    found = None
+    for r in rows:
+        if r.executed[fast].total >= r.executed[slow].total:
+            found = None
+        elif found is None:
+            found = r.n
+    return found
+
+
+def figure(rows: list[Row]) -> Any:
+    """The table as a plot (a Plotly figure)."""
+    import plotly.graph_objects as go  # heavy, and needed nowhere else
+
+    plot = go.Figure()
+    n = [r.n for r in rows]
+    for method in METHODS:
+        plot.add_scatter(x=n, y=[r.executed[method].total for r in rows], name=method, mode="lines+markers")
+    for name in QUOTED:
+        y = [r.quoted[name].total for r in rows]
+        plot.add_scatter(x=n, y=y, name=f"{name}, as quoted", mode="lines", line={"dash": "dot"})
+    plot.update_layout(
+        title="Forward dynamics of n revolute joints in general position",
+        xaxis_title="joints",
+        yaxis_title="multiplications, additions and divisions",
+    )
+    return plot
