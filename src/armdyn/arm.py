@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from armdyn.chain.fingerprint import fingerprint
 from armdyn.chain.snap import SNAP, SnapReport, compare, snapped
 from armdyn.errors import InputError
 from armdyn.files import Description, Frame, arrays, dh, toml, urdf_out, urdf_update
-from armdyn.kernels import Kernel
+from armdyn.files.text import write_text
+from armdyn.kernels import Kernel, emission
 from armdyn.kinematics import InverseKinematics
 from armdyn.parameters import MinimalParameters, minimal_parameters, realise
 
@@ -28,8 +30,10 @@ _NUMBERS = ("b", "β", "d", "θ", "mass", "centre of mass")  # of a joint and it
 class KernelOf:
     """A quantity of the arm: a `Kernel` made at first use and kept on the arm."""
 
-    def __init__(self, doc: str) -> None:
+    def __init__(self, doc: str, quantity: str = "", **options: Any) -> None:
         self.__doc__ = doc
+        self.quantity = quantity
+        self.options = options
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -37,7 +41,7 @@ class KernelOf:
     def __get__(self, arm: Any, owner: type | None = None) -> Any:
         if arm is None:
             return self
-        kernel = arm.kernel(self.name)
+        kernel = arm.kernel(self.quantity or self.name, **self.options)
         arm.__dict__[self.name] = kernel
         return kernel
 
@@ -165,10 +169,38 @@ class Arm:
             rows.append((joint.name, joint.kind, *(f"{float(x):.5g}" for x in numbers), com))
         return rows
 
-    def kernel(self, quantity: str, method: str = "auto", backend: str = "llvm") -> Kernel:
-        """A quantity by a chosen formulation on a chosen backend."""
+    def kernel(self, quantity: str, method: str = "auto", backend: str = "llvm", **options: Any) -> Kernel:
+        """A quantity by a chosen formulation on a chosen backend.
+
+        Options: `friction`, `tool_wrench`, `frame`, `parameters` ("baked" or "runtime": the minimal
+        parameters are a last input), `derivatives` (names of inputs: the exact partial derivatives in them).
+        """
         frames = {frame.name: (frame.link, frame.placement) for frame in self.frames}
-        return Kernel(self.chain, quantity, method, backend, frames=frames)
+        plain = Kernel(self.chain, quantity, method, backend, frames=frames)
+        return plain.variant(**options) if options else plain
+
+    def emit_c(
+        self,
+        directory: str | os.PathLike[str],
+        quantities: Sequence[str] = emission.DEFAULT,
+        dtype: str = "double",
+        parameters: str = "baked",
+        friction: bool = False,
+    ) -> list[Path]:
+        """Write C99 for a controller: header, source, test program, Makefile; the files written.
+
+        `dtype` is "double" or "float"; with ``parameters="runtime"`` the minimal parameters are an argument.
+        """
+        from armdyn import __version__
+
+        texts = emission.c_files(
+            self.name, self.chain, quantities, dtype, parameters, friction, self.source, __version__
+        )
+        where = Path(directory)
+        where.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            write_text(where / name, text)
+        return [where / name for name in texts]
 
     def with_gravity(self, gravity: Any) -> Arm:
         """The same arm under another gravity vector (base frame, m/s²); g - a₀ for an accelerating base."""
@@ -287,6 +319,16 @@ class Arm:
     coriolis_matrix = KernelOf("C(q, qd) with C qd + g = b and dH/dt - 2C skew: (..., n, n).")
     inverse_dynamics = KernelOf("Joint forces of a motion (q, qd, qdd); friction=, tool_wrench=: (..., n).")
     forward_dynamics = KernelOf("Accelerations of joint forces (q, qd, tau); friction=, tool_wrench=: (..., n).")
+    inverse_dynamics_derivatives = KernelOf(
+        "Partial derivatives of inverse dynamics in q, qd and qdd at (q, qd, qdd): three of (..., n, n).",
+        "inverse_dynamics",
+        derivatives=("q", "qd", "qdd"),
+    )
+    forward_dynamics_derivatives = KernelOf(
+        "Partial derivatives of forward dynamics in q, qd and tau at (q, qd, tau): three of (..., n, n).",
+        "forward_dynamics",
+        derivatives=("q", "qd", "tau"),
+    )
     inertia_inverse = KernelOf("The inertia matrix inverted: (..., n, n).")
     inertia_factors = KernelOf("(U, D) of H = U diag(D) Uᵀ, U unit upper triangular: (..., n, n), (..., n).")
     inertia_rate = KernelOf("Time derivative of the inertia matrix along qd: (..., n, n).")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.graph.program import _flatten, _nest
+from armdyn.graph.program import flatten, nest
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -87,12 +87,12 @@ def _batch(value: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
 def _columns(value: Any, shape: tuple[int, ...], batch: tuple[int, ...]) -> Any:
     flat = value.reshape((*value.shape[: value.ndim - len(shape)], math.prod(shape)))
     columns = [np.broadcast_to(flat[..., k], batch).view(Column) for k in range(math.prod(shape))]
-    return _nest(columns, shape)
+    return nest(columns, shape)
 
 
 def _rows(result: Any, shape: tuple[int, ...], batch: tuple[int, ...]) -> Any:
     flat = np.empty((*batch, math.prod(shape)))
-    for k, entry in enumerate(_flatten(result)):
+    for k, entry in enumerate(flatten(result)):
         flat[..., k] = entry
     return flat.reshape((*batch, *shape))
 

@@ -1,7 +1,7 @@
 """Exact derivatives of programs: the chain rule on nodes, forwards (by inputs) or backwards (by outputs).
 
-Both directions give the same numbers up to rounding; the cheaper one depends on the program, so
-`jacobian` counts both and keeps the one with fewer operations.
+Both directions give the same numbers up to rounding; one sweep an input costs less where there are
+fewer inputs than outputs, one sweep an output elsewhere.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ def jacobian(program: Program, wrt: Sequence[str]) -> Program:
     unknown = [name for name in wrt if name not in names]
     if unknown:
         raise ValueError(f"{program.name} has no input {', '.join(unknown)}; available: {', '.join(names)}")
-    ports = [port for port in program.inputs if port.name in wrt]
-    candidates = (_assemble(program, ports, sweep(program, ports)) for sweep in (_forward, _backward))
-    return min(candidates, key=lambda candidate: candidate.operations.total)
+    ports = [port for name in wrt for port in program.inputs if port.name == name]
+    inputs, outputs = (sum(len(port.nodes) for port in side) for side in (ports, program.outputs))
+    sweep = _backward if inputs > outputs else _forward
+    return _assemble(program, ports, sweep(program, ports))
 
 
 def _assemble(program: Program, ports: list[Port], slope: dict[tuple[int, int], Any]) -> Program:
@@ -90,3 +91,17 @@ def _backward(program: Program, ports: list[Port]) -> dict[tuple[int, int], Any]
                     weight[arg.serial] = weight.get(arg.serial, 0) + weight[node.serial] * partial
         slope.update(((y.serial, x), weight[x]) for x in inputs if x in weight)
     return slope
+
+
+def inline(program: Program, *arguments: Sequence[Any]) -> list[list[Any]]:
+    """The outputs of a program on other nodes or numbers: one flat list an output."""
+    at: dict[int, Any] = {}
+    for port, flat in zip(program.inputs, arguments, strict=True):
+        at.update((node.serial, x) for node, x in zip(port.nodes, flat, strict=True))
+    graph = next(x.graph for flat in arguments for x in flat if isinstance(x, Node))
+    for node in program.order:
+        if node.op == "const":
+            at[node.serial] = node.value
+        elif node.args:
+            at[node.serial] = graph.make(node.op, *(at[arg.serial] for arg in node.args))
+    return [[at[node.serial] for node in port.nodes] for port in program.outputs]

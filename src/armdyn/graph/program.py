@@ -66,31 +66,33 @@ def trace(
     for port, shape in inputs.items():
         nodes = tuple(graph.input(f"{port}{k}") for k in range(math.prod(shape)))
         ports.append(Port(port, shape, nodes))
-        arguments.append(_nest(list(nodes), shape))
+        arguments.append(nest(list(nodes), shape))
     results = function(*arguments)
     if len(outputs) == 1:
         results = (results,)
     filled = []
     for (port, shape), result in zip(outputs, results, strict=True):
-        flat = [x if isinstance(x, Node) else graph.const(x) for x in _flatten(result)]
+        flat = [x if isinstance(x, Node) else graph.const(x) for x in flatten(result)]
         if len(flat) != math.prod(shape):
             raise ValueError(f"{name}: output {port} has {len(flat)} entries, expected shape {shape}")
         filled.append(Port(port, shape, tuple(flat)))
     return Program(name, tuple(ports), tuple(filled))
 
 
-def _nest(flat: list[Any], shape: tuple[int, ...]) -> Any:
+def nest(flat: list[Any], shape: tuple[int, ...]) -> Any:
+    """A flat list as nested lists of a shape, in C order."""
     if not shape:
         return flat[0]
     if len(shape) == 1:
         return flat
     step = len(flat) // shape[0] if shape[0] else 0
-    return [_nest(flat[k * step : (k + 1) * step], shape[1:]) for k in range(shape[0])]
+    return [nest(flat[k * step : (k + 1) * step], shape[1:]) for k in range(shape[0])]
 
 
-def _flatten(x: Any) -> list[Any]:
+def flatten(x: Any) -> list[Any]:
+    """Nested lists or tuples (or one scalar) as one flat list, in C order."""
     if isinstance(x, list | tuple):
-        return [leaf for item in x for leaf in _flatten(item)]
+        return [leaf for item in x for leaf in flatten(item)]
     return [x]
 
 

@@ -29,6 +29,7 @@ LONG = 10  # joints; above, programs take too long to trace for a choice
 @lru_cache(maxsize=1024)
 def auto(chain: Chain, quantity: str, options: Options = Options()) -> str:
     """The key of the formulation with the fewest compiled operations."""
+    options = replace(options, derivatives=())  # what is cheap to compute is cheap to differentiate
     keys = [m.key for m in QUANTITIES[quantity].methods if m.key not in JUDGES]
     if len(keys) < 2:
         return keys[0] if keys else QUANTITIES[quantity].methods[0].key

@@ -100,7 +100,7 @@ class Kernel(Fast):
     def __call__(self, *arrays: Any, out: Any = None, threads: int | None = None, **choices: Any) -> Any:
         """The quantity at every configuration of the batch; `choices` are options for this call."""
         if choices:
-            return self._variant(choices)(*arrays, *_wrench(choices), out=out, threads=threads)
+            return self.variant(**choices)(*arrays, *_wrench(choices), out=out, threads=threads)
         count = checked(threads)
         try:
             with np.errstate(all="ignore"):  # what is not finite is there to see, in its own row
@@ -110,13 +110,16 @@ class Kernel(Fast):
         except (ValueError, TypeError) as error:
             raise self._diagnosis(arrays, out, error) from error
 
-    def _variant(self, choices: dict[str, Any]) -> Kernel:
+    def variant(self, **choices: Any) -> Kernel:
         """The kernel with other options."""
         for name in choices:
             choose(f"option of {self.quantity}", name, ("out", "threads", *OPTIONS))
         flags: dict[str, Any] = dict(choices)
         if flags.get("tool_wrench") is not None:
             flags["tool_wrench"] = flags["tool_wrench"] is not False
+        if isinstance(flags.get("derivatives"), list | str):
+            wrt = flags["derivatives"]
+            flags["derivatives"] = (wrt,) if isinstance(wrt, str) else tuple(wrt)
         if isinstance(flags.get("frame"), str):
             flags["frame"] = self.frames[choose("frame", flags["frame"], self.frames)]
         options = replace(self.options, **flags)

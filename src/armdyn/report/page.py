@@ -28,7 +28,11 @@ def page(data: dict[str, Any], citation: str) -> str:
         ("inertia", "Inertia matrix along a motion", _map()),
         ("torques", "Torques along the motion", _chart("torques") + _chart("gravity")),
         ("fall", "Free fall", _fall(data["fall"])),
-        ("cite", "How to cite", f"<p>The papers whose algorithms made this report:</p><pre>{html.escape(citation)}</pre>"),
+        (
+            "cite",
+            "How to cite",
+            f"<p>The papers whose algorithms made this report:</p><pre>{html.escape(citation)}</pre>",
+        ),
     ]
     nav = "".join(f'<a href="#{key}">{title}</a>' for key, title, _ in sections)
     body = "".join(f'<section id="{key}"><h2>{title}</h2>{text}</section>' for key, title, text in sections)
@@ -174,7 +178,9 @@ def _costs(rows: list[dict[str, Any]]) -> str:
         "<p>M multiplications, A additions, D divisions. <i>Executed</i>: the paper's steps run literally on this arm, zeros of "
         "its geometry skipped. <i>Compiled</i>: folded, shared and stripped of dead code. The cheapest is used.</p>"
         + _chart("cost")
-        + table("", ["quantity", "formulation", "executed", "compiled", "compiled, all"], body, [r["best"] for r in rows])
+        + table(
+            "", ["quantity", "formulation", "executed", "compiled", "compiled, all"], body, [r["best"] for r in rows]
+        )
     )
 
 
@@ -188,12 +194,16 @@ def _speed(speed: list[dict[str, Any]], accuracy: list[dict[str, Any]]) -> str:
     return (
         table(
             "Measured when this page was made: best of several, one thread, batches of 16384",
-            ["quantity", "formulation", "ns a configuration", "copying the result [ns]", "one call from Python [ns]", "first call [ms]"],
+            ["quantity", "formulation", "a configuration [ns]", "copying it [ns]", "one call [ns]", "first call [ms]"],
             rows,
         )
         + "<br>"
-        + table("Largest difference from the reference, relative to the largest entry", ["quantity", "formulation", "error"], errors)
-    )  # fmt: skip
+        + table(
+            "Largest difference from the reference, relative to the largest entry",
+            ["quantity", "formulation", "error"],
+            errors,
+        )
+    )
 
 
 def _map() -> str:
@@ -223,7 +233,9 @@ def _figures(data: dict[str, Any]) -> dict[str, Any]:
     methods = [row["method"] for row in inertia]
 
     def lines(t: list[float], curves: list[list[float]], y: str) -> dict[str, Any]:
-        traces = [{"x": _short(t), "y": _short(c), "name": n, "mode": "lines"} for c, n in zip(curves, names, strict=True)]
+        traces = [
+            {"x": _short(t), "y": _short(c), "name": n, "mode": "lines"} for c, n in zip(curves, names, strict=True)
+        ]
         return {"data": traces, "layout": {"xaxis": {"title": {"text": "time [s]"}}, "yaxis": {"title": {"text": y}}}}
 
     energy = lines(fall["t"], [fall["energy_error"]] * len(names), "change of energy [J]")

@@ -30,7 +30,9 @@ def summary(data: dict[str, Any]) -> Group:
 
 def _formulations(data: dict[str, Any]) -> Table:
     errors = {(row["quantity"], row["method"]): row["error"] for row in data["accuracy"]}
-    out = Table(title="Formulations (M multiplications, A additions, D divisions)", box=box.SIMPLE_HEAD, title_justify="left")
+    out = Table(
+        title="Formulations (M multiplications, A additions, D divisions)", box=box.SIMPLE_HEAD, title_justify="left"
+    )
     for name, side in (("quantity", "left"), ("formulation", "left"), ("executed", "right"), ("compiled", "right")):
         out.add_column(name, justify=side)  # type: ignore[arg-type]
     out.add_column("error to reference", justify="right")

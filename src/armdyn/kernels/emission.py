@@ -1,0 +1,89 @@
+"""An arm's quantities as C99 files for a controller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from armdyn.backends.c import DTYPES, Function, Package, files, identifier
+from armdyn.backends.numpy_text import compile_numpy
+from armdyn.chain import Chain
+from armdyn.errors import InputError, choose
+from armdyn.formulations import QUANTITIES
+from armdyn.kernels.assemble import RUNTIME, Options, program
+from armdyn.kernels.choose import auto
+from armdyn.parameters import minimal_parameters
+
+DEFAULT = ("inertia_matrix", "bias", "gravity_load", "inverse_dynamics", "forward_dynamics", "pose", "jacobian")
+VECTORS = 5
+
+
+def c_files(
+    name: str,
+    chain: Chain,
+    quantities: Sequence[str] = DEFAULT,
+    dtype: str = "double",
+    parameters: str = "baked",
+    friction: bool = False,
+    source: str = "",
+    version: str = "",
+) -> dict[str, str]:
+    """File name -> text: header, source, test program with vectors, Makefile."""
+    choose("dtype", dtype, DTYPES)
+    choose("parameters", parameters, ("baked", "runtime"))
+    if not quantities:
+        raise InputError(f"no quantity to write; available: {', '.join(QUANTITIES)}")
+    minimal = minimal_parameters(chain) if parameters == "runtime" else None
+    functions = {}
+    for quantity in dict.fromkeys(quantities):
+        choose("quantity", quantity, QUANTITIES)
+        options = Options(
+            friction=friction and quantity in ("inverse_dynamics", "forward_dynamics"),
+            parameters="runtime" if minimal is not None and quantity in RUNTIME else "baked",
+        )
+        values = np.array([float(v) for v in minimal.values]) if minimal is not None else None
+        functions[quantity] = _function(chain, quantity, options, values)
+    constants = {"N": chain.n} | ({"P": len(minimal)} if minimal is not None else {})
+    comment = [f"{name}: dynamics in straight-line C99, written by armdyn {version}."]
+    comment += [f"Arm: {' '.join(source.split())}"] if source else []
+    comment += ["SI units; the arrays of a call must not overlap; no allocation, no dependency but libm."]
+    pairs = list(zip(minimal.names, map(float, minimal.values), strict=True)) if minimal is not None else []
+    return files(Package(name, _safe("\n".join(comment)), functions, constants, pairs, dtype))
+
+
+def _safe(text: str) -> str:
+    """Text that cannot end a C comment."""
+    return text.replace("*/", "* /").replace("/*", "/ *")
+
+
+def _function(chain: Chain, quantity: str, options: Options, parameters: Any) -> Function:
+    entry = QUANTITIES[quantity]
+    method = auto(chain, quantity, options)
+    formulation = next(m for m in entry.methods if m.key == method)
+    made = program(chain, quantity, method, options)
+    extras = [f.name for f in fields(options) if f.name == "friction" and options.friction]
+    comment = f"{entry.summary}{', with friction' if extras else ''}, by {method}: {formulation.summary}"
+    comment += f"\nSource: {formulation.source or 'armdyn'}"
+    inputs = _vectors(chain, made, parameters)
+    with np.errstate(all="ignore"):
+        outputs = compile_numpy(made)(*inputs)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    return Function(made, _safe(comment), inputs, tuple(np.asarray(x) for x in outputs))
+
+
+def _vectors(chain: Chain, made: Any, parameters: Any) -> tuple[Any, ...]:
+    """Repeatable test configurations, one row a vector."""
+    rng = np.random.default_rng(len(made.order))
+    arrays = []
+    for port in made.inputs:
+        if port.name == "parameters":
+            arrays.append(np.tile(parameters, (VECTORS, 1)))
+        else:
+            arrays.append(np.round(rng.uniform(-1.5, 1.5, (VECTORS, *port.shape)), 3))
+    return tuple(arrays)
+
+
+__all__ = ["DEFAULT", "c_files", "identifier"]
