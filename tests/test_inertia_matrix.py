@@ -20,6 +20,7 @@ from armdyn.chain import Link
 from armdyn.chain.samples import generic_chain
 from armdyn.formulations import QUANTITIES, reference, steps
 from armdyn.formulations.composite_bodies import minimal, natural
+from armdyn.formulations.inertia_matrix import lin_fang_1
 from armdyn.graph.program import evaluate
 from armdyn.kernels.assemble import program
 from random_chains import any_chain, configuration, slides_below_s, special_chain
@@ -293,8 +294,6 @@ def test_planted_sign_errors_are_caught(key, judged):
 
 
 def test_planted_sign_errors_in_the_composite_bodies_are_caught(judged, monkeypatch):
-    from armdyn.formulations.inertia_matrix import lin_fang_1
-
     missed = []
     for k, mutant in mutants(minimal):
         monkeypatch.setattr(lin_fang_1, "composite_bodies", mutant.composite_bodies)
@@ -303,19 +302,32 @@ def test_planted_sign_errors_in_the_composite_bodies_are_caught(judged, monkeypa
     assert not missed
 
 
-def test_the_prints_of_eqs_31_and_40_are_wrong(monkeypatch):
-    """What the errata say: with eq. (40) as printed, composite bodies below s come out wrong."""
-    source = inspect.getsource(minimal)
-    right = "(2 * square) * ell.z - (2 * u.z * u.x) * ell.x - (2 * u.z * u.y) * ell.y"
-    printed = "(2 * square) * ell.z - (u.z * u.x) * ell.x + (u.z * u.y) * ell.y"
-    assert right in source
-    mutant = types.ModuleType(minimal.__name__)
-    exec(source.replace(right, printed), mutant.__dict__)
-    from armdyn.formulations.inertia_matrix import lin_fang_1
+def printed(module, right, wrong):
+    """The module with a formula as the paper prints it."""
+    source = inspect.getsource(module)
+    assert source.count(right) == 1
+    mutant = types.ModuleType(module.__name__)
+    exec(source.replace(right, wrong), mutant.__dict__)
+    return mutant
 
-    rng, wrong = random.Random(0), 0
+
+def wrong_share(run):
+    rng, chains = random.Random(0), [generic_chain("RPPR", seed) for seed in range(30)]
+    chains += [special_chain(rng, "RPRRPR", 0.5) for _ in range(100)]
+    below = [chain for chain in chains if slides_below_s(chain)]
+    return sum(difference(run, chain, configuration(rng, chain.n)) > 1e-9 for chain in below) / len(below)
+
+
+def test_the_print_of_eq_40_is_wrong(monkeypatch):
+    """The signs and the factor 2 of the terms with l."""
+    right = "(2 * square) * ell.z - (2 * u.z * u.x) * ell.x - (2 * u.z * u.y) * ell.y"
+    mutant = printed(minimal, right, "(2 * square) * ell.z - (u.z * u.x) * ell.x + (u.z * u.y) * ell.y")
+    assert wrong_share(lin_fang_1.inertia_matrix) == 0
     monkeypatch.setattr(lin_fang_1, "composite_bodies", mutant.composite_bodies)
-    for seed in range(50):
-        chain = generic_chain("RPPR", seed)
-        wrong += difference(lin_fang_1.inertia_matrix, chain, configuration(rng, 4)) > 1e-9
-    assert wrong > 40
+    assert wrong_share(lin_fang_1.inertia_matrix) > 0.25
+
+
+def test_the_print_of_eq_31_is_wrong():
+    """The factor is (u_r⟨j⟩)_z, not (u_r⟨i⟩)_z."""
+    mutant = printed(lin_fang_1, "inner.u.z * t_r if", "body.inner.u.z * t_r if")
+    assert wrong_share(mutant.inertia_matrix) > 0.25

@@ -14,7 +14,7 @@ EXACT = {
     ("VI", "Formulation 5", 1), ("VII", "MLC algorithm", 1), ("VII", "MLC algorithm", 2),
     ("VIII", "Formulation 1", 1), ("VIII", "Formulation 1", 2), ("VIII", "Formulation 2", 1),
 }  # fmt: skip
-QUOTED = {"Kawasaki et al. I", "Kawasaki et al. II", "Lin 1990", "Fijany & Bejczy", "Khalil & Kleinfinger",
+QUOTED = {"Kawasaki et al. I", "Kawasaki et al. II", "Lin, earlier work", "Fijany & Bejczy", "Khalil & Kleinfinger",
           "Balafoutis et al.", "Angeles & Ma"}  # fmt: skip
 MISPRINTS = {("VI", "Formulation 5", 11): (1016, 1026), ("VIII", "Kawasaki et al. I", 4): (194, 195)}
 

@@ -180,7 +180,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         _LIN, "the author's earlier method is preferable for n ≤ 4",
-        _cheapest("Lin I", "Lin 1990", _LIN_I, 1, (3, 4)),
+        _cheapest("Lin I", "Lin, earlier work", _LIN_I, 1, (3, 4)),
     ),
     Claim(
         _LIN, "Fijany & Bejczy's is not cheaper than Renaud's (n ≤ 8, as tabulated)",

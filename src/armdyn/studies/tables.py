@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from typing import Any
 
 from armdyn.algebra import Operations
 from armdyn.chain.samples import generic_chain
 from armdyn.formulations.composite_bodies.minimal import composite_bodies
 from armdyn.formulations.steps import steps
 from armdyn.graph.program import trace
+from armdyn.graph.simplify import simplify
 from armdyn.kernels import cost
 from armdyn.studies import lin_1991
 from armdyn.studies.polynomial import Polynomial
@@ -107,14 +109,63 @@ class Entry:
         return self.counted.mul - self.printed[0], self.counted.add - self.printed[1]
 
 
-def entries(table: Table, joints: tuple[int, ...] = (4, 6, 8)) -> list[Entry]:
-    """Every row of a table at these numbers of joints."""
+def entries(table: Table, joints: tuple[int, ...] = (4, 6, 8), compiled: bool = True) -> list[Entry]:
+    """Every row of a table at these numbers of joints; compiling takes about a second a row."""
     return [
-        Entry(row.label, row.kind, n, row.printed(n), row.samples.get(n), row.count(n), row.compile(n))
+        Entry(
+            row.label,
+            row.kind,
+            n,
+            row.printed(n),
+            row.samples.get(n),
+            row.count(n),
+            row.compile(n) if compiled else None,
+        )
         for row in table.rows
         for n in joints
         if n >= row.least
     ]
+
+
+def data(
+    joints: tuple[int, ...] = (6,), compiled: bool = True, keys: tuple[str, ...] | None = None
+) -> list[dict[str, Any]]:
+    """The tables as plain data: polynomials printed and counted, their difference, and the numbers at some n."""
+    return [
+        {
+            "table": table.key,
+            "title": table.title,
+            "source": table.source,
+            "compiled_column": table.compiled,
+            "rows": [_plain(row) for row in table.rows],
+            "entries": [_plain_entry(entry) for entry in entries(table, joints, compiled)],
+        }
+        for table in (TABLES[key] for key in keys or TABLES)
+    ]
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    executed, difference = row.executed, row.difference
+    return {
+        "label": row.label,
+        "type": row.kind,
+        "printed": [str(row.mul), str(row.add)],
+        "counted": [str(x) for x in executed] if executed else None,
+        "difference": [str(x) for x in difference] if difference else None,
+        "misprints": {str(n): list(pair) for n, pair in row.samples.items() if pair != (row.mul(n), row.add(n))},
+        "note": row.note,
+    }
+
+
+def _plain_entry(entry: Entry) -> dict[str, Any]:
+    return {
+        "label": entry.label,
+        "type": entry.kind,
+        "n": entry.n,
+        "printed": list(entry.printed),
+        "counted": [entry.counted.mul, entry.counted.add] if entry.counted else None,
+        "compiled": [entry.compiled.mul, entry.compiled.add] if entry.compiled else None,
+    }
 
 
 @lru_cache(maxsize=1024)
@@ -146,7 +197,7 @@ def _compiled_bodies(kinds: str) -> Operations:
         return [x for body in bodies for x in (*body.moment, *body.column)]
 
     n = len(kinds)
-    return trace("composite_bodies", function, {"q": (n,)}, (("bodies", (6 * n,)),)).operations
+    return simplify(trace("composite_bodies", function, {"q": (n,)}, (("bodies", (6 * n,)),))).operations
 
 
 def _compiled_beyond_bodies(kinds: str, method: str) -> Operations:
@@ -283,7 +334,7 @@ LIN_I = Table(
             n4="238 184", n6="553 416", n8="976 720",
         ),
         _row(
-            1, "Lin 1990", "7/6n³+33/2n²-107/3n+19", "n³+13.5n²-28.5n+14", note=_QUOTED,
+            1, "Lin, earlier work", "7/6n³+33/2n²-107/3n+19", "n³+13.5n²-28.5n+14", note=_QUOTED,
             n4="215 180", n6="651 545", n8="1387 1162",
         ),
         _row(
