@@ -47,7 +47,8 @@ PLAIN: dict[str, Callable[[Constants], Scalar]] = {
 }
 KAPPA: dict[str, Callable[[Vec3, Vec3], Scalar]] = {
     "kappa1": lambda k, u: u.x * k.y - u.y * k.x,  # eq. (53)
-    "kappa2": lambda k, u: (1 - u.z * u.z) * k.z - u.z * (u.x * k.x + u.y * k.y),  # eq. (54)
+    # eq. (54), with u_x² + u_y² for 1 - u_z², which cancels where the axes are nearly parallel
+    "kappa2": lambda k, u: (u.x * u.x + u.y * u.y) * k.z - u.z * (u.x * k.x + u.y * k.y),
 }
 
 

@@ -49,8 +49,9 @@ def _prismatic(i: int, carried: Constants, axis: Vec3 | None, values: Mapping[El
         return values[element] - element.of(carried, axis) if element in values else 0
 
     if axis is not None and Element("kappa1", i) in values:
-        first = own("kappa1") / (axis.x * axis.x + axis.y * axis.y)
-        moment = Vec3(-axis.y * first, axis.x * first, own("kappa2") / (1 - axis.z * axis.z))
+        across = axis.x * axis.x + axis.y * axis.y
+        first = own("kappa1") / across
+        moment = Vec3(-axis.y * first, axis.x * first, own("kappa2") / across)
     else:
         moment = Vec3(own("kx"), own("ky"), own("kz"))
     return Link(own("m"), moment, MASSLESS.inertia)
