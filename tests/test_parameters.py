@@ -454,6 +454,16 @@ def test_every_formulation_runs_on_minimal_parameters_alone(quantity, method, ki
     assert np.allclose(got, expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("kinds", ["RRRR", "RPRP"])
+def test_a_formulation_that_needs_centres_of_mass_refuses_them(kinds):
+    arm = armdyn.generic_arm(kinds, 1)
+    minimal = arm.with_minimal_parameters(arm.minimal_parameters.values)
+    q = np.linspace(-1, 1, 4)
+    with pytest.raises(InputError, match="needs centres of mass"):
+        minimal.kernel("inertia_matrix", method="walker_orin", backend="python")(q)
+    assert np.allclose(minimal.inertia_matrix(q), arm.inertia_matrix(q), rtol=0, atol=1e-10)
+
+
 def test_nearest_is_nearest():
     chain = generic_chain("RPR", 4)
     parameters = minimal_parameters(chain)

@@ -8,12 +8,14 @@ sorted out the formulations that are out of the question. The choice is remember
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 
 from armdyn.algebra import Operations
 from armdyn.backends import cache
 from armdyn.chain import Chain
+from armdyn.errors import InputError
 from armdyn.formulations import QUANTITIES
 from armdyn.kernels.assemble import Options, program, traced
 from armdyn.kernels.cost import published
@@ -48,7 +50,11 @@ def _cheapest(chain: Chain, quantity: str, options: Options, keys: list[str]) ->
 
 
 def _tallied(chain: Chain, quantity: str, keys: list[str]) -> dict[str, int]:
-    return {key: published(chain, quantity, key).total for key in keys}
+    counts = {}
+    for key in keys:
+        with suppress(InputError):  # a formulation may refuse an arm: centres of mass of links without mass, say
+            counts[key] = published(chain, quantity, key).total
+    return counts
 
 
 def _within(ratio: float, counts: dict[str, int]) -> list[str]:
