@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
@@ -111,12 +112,12 @@ def cuts(file: Path, most: int = 2) -> tuple[Cut, ...]:
 class Pinocchio:
     """What Pinocchio computes for a model of one chain; everything is given in the frame of `base`."""
 
-    def __init__(self, model: pin.Model, base: str, tip: str) -> None:
+    def __init__(self, model: pin.Model, base: str, tip: str, gravity: Sequence[float] = (0, 0, -9.81)) -> None:
         self.model, self.data = model, model.createData()
         self.base, self.tip = (model.getFrameId(name, pin.BODY) for name in (base, tip))
         pin.framesForwardKinematics(model, self.data, pin.neutral(model))
         self.at = self.data.oMf[self.base].copy()
-        model.gravity.linear = self.at.rotation @ np.array([0, 0, -9.81])
+        model.gravity.linear = self.at.rotation @ np.array(gravity)
 
     @classmethod
     def of(cls, text: str, base: str, tip: str) -> Pinocchio:

@@ -8,6 +8,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+import armdyn
+from armdyn.algebra import Mat3, Vec3
+from armdyn.chain import Link
 from oracles import Cut, Mujoco, Pinocchio, cuts, disagreement, plain, robots
 
 WITHOUT_ARMS = {"ur3.urdf", "quadrotor_base.urdf", "iris_simple.urdf"}  # an empty file, and two without moving joints
@@ -107,3 +110,41 @@ def test_every_frame_of_the_file_is_where_pinocchio_has_it(name: str):
         there = judge.at.inverse() * judge.data.oMf[judge.model.getFrameId(frame.name, pin.BODY)]
         assert np.max(np.abs(got - there.homogeneous)) < 1e-12, frame.name
     assert len(arm.frames) > arm.n
+
+
+def pinocchio_model(arm: armdyn.Arm) -> pin.Model:
+    """The chain joint by joint, without a file between: for arms that are given by their parameters."""
+    chain, model = arm.chain.floats, pin.Model()
+    parent, at = 0, placed(chain.base.R, chain.base.p)
+    for joint, link in zip(chain.joints, chain.links, strict=True):
+        turn = pin.SE3(pin.rpy.rpyToMatrix(joint.beta.radians, 0, 0), np.array([joint.b, 0, 0]))
+        tilt = pin.SE3(pin.rpy.rpyToMatrix(0, joint.gamma.radians, 0), np.zeros(3))
+        screw = pin.SE3(pin.rpy.rpyToMatrix(0, 0, joint.theta.radians), np.array([0, 0, joint.d]))
+        kind = pin.JointModelRZ() if joint.revolute else pin.JointModelPZ()
+        parent = model.addJoint(parent, kind, at * turn * tilt * screw, joint.name)
+        model.appendBodyToJoint(parent, pin.Inertia.FromDynamicParameters(dynamic(link)), pin.SE3.Identity())
+        at = pin.SE3.Identity()
+    model.armature = np.array([float(joint.rotor_inertia) for joint in chain.joints])
+    model.addFrame(pin.Frame("base", 0, 0, pin.SE3.Identity(), pin.BODY))
+    model.addFrame(pin.Frame("tool", parent, 0, placed(chain.tool.R, chain.tool.p), pin.BODY))
+    return model
+
+
+def placed(R: Mat3, p: Vec3) -> pin.SE3:
+    return pin.SE3(np.array([list(row) for row in R.rows], float), np.array(list(p), float))
+
+
+def dynamic(link: Link) -> np.ndarray:
+    """The ten numbers in Pinocchio's order, which are ours; it divides by the mass, so a massless link gets a grain."""
+    numbers = np.array([float(x) for x in link.natural])
+    numbers[0] = numbers[0] or 1e-200
+    return numbers
+
+
+@pytest.mark.parametrize("name", armdyn.catalogue())
+def test_catalogue(name: str):
+    arm = armdyn.load(name)
+    q, qd, qdd = state(arm.n, seed=6)
+    judge = Pinocchio(pinocchio_model(arm), "base", "tool", arm.gravity)
+    errors = disagreement(arm, judge.all(q, qd, qdd), q, qd, qdd)
+    assert max(errors.values()) < 1e-10, errors

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import armdyn
 from armdyn.errors import ArmdynError, FileError, InputError
 from armdyn.files import urdf
-from armdyn.files.urdf_xml import DEEPEST, LARGEST_FILE
+from armdyn.files.urdf_xml import DEEPEST, LARGEST_FILE, MOST_LINKS
 from oracles import Pinocchio, cuts, relative, robots
 
 BAD = Path(__file__).parent / "bad_files"
@@ -92,6 +92,12 @@ def test_large_files_are_refused_unread(tmp_path):
         urdf.read("<robot>" + " " * LARGEST_FILE)
 
 
+def test_endless_trees_are_refused():
+    links = "".join(f'<link name="l{i}"/>' for i in range(2 * MOST_LINKS + 1))
+    with pytest.raises(FileError, match=f"at most {MOST_LINKS} of each are read"):
+        urdf.read(f'<robot name="r">{links}</robot>')
+
+
 def test_numbers_that_would_fill_the_memory():
     text = single('<origin xyz="1e-999999999 0 0"/>')
     assert urdf.read(text).chain.n == 1
@@ -116,6 +122,8 @@ def test_missing_file():
         armdyn.load("nowhere.urdf")
     with pytest.raises(FileError, match="cannot be read"):
         urdf.read(Path("nowhere.urdf"))
+    with pytest.raises(FileError, match="cannot be read"):
+        urdf.read("no\0where.urdf")
 
 
 # --- what is in a file

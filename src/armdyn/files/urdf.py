@@ -126,7 +126,7 @@ def _nothing_loose(tree: Tree, path: list[RawJoint], tip: str, carriers: Mapping
             loose.append(name)
     if loose:
         raise InputError(
-            f"{tree.label}: the arm to {tip!r} also carries the moving joints {', '.join(loose)}; "
+            f"{tree.label}: the arm to {tip!r} also carries the moving joints {', '.join(loose[:50])}; "
             f"lock them, as in lock={{{loose[0]!r}: 0.0}}, or choose another tip"
         )
 

@@ -20,6 +20,7 @@ from armdyn.errors import FileError
 
 LARGEST_FILE = 32 * 2**20  # bytes; the largest URDF in the wild is below one megabyte
 DEEPEST = 64
+MOST_LINKS = 5000
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 _KEPT = {
     "link": ("inertial",),
@@ -101,6 +102,8 @@ def read_tree(source: str | Path) -> Tree:
     """The tree of links and joints of a URDF file, or of a text that starts with `<`."""
     data, label = _bytes(source)
     robot = _Parser(label).parse(data)
+    if len(robot.children) > 2 * MOST_LINKS:
+        raise FileError(f"{label}: {len(robot.children)} links and joints; at most {MOST_LINKS} of each are read")
     links = _unique(label, "link", [_link(label, e) for e in robot.children if e.tag == "link"])
     joints = _unique(label, "joint", [_joint(label, e) for e in robot.children if e.tag == "joint"])
     if not links:
@@ -121,8 +124,10 @@ def _bytes(source: str | Path) -> tuple[bytes, str]:
             if path.stat().st_size > LARGEST_FILE:
                 raise FileError(f"{label}: {path.stat().st_size} bytes; at most {LARGEST_FILE} are read as URDF")
             data = path.read_bytes()
-        except OSError as error:
-            raise FileError(f"{path}: cannot be read ({error.strerror})") from error
+        except (OSError, ValueError) as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(f"{path}: cannot be read ({getattr(error, 'strerror', error)})") from error
     if len(data) > LARGEST_FILE:
         raise FileError(f"{label}: {len(data)} bytes; at most {LARGEST_FILE} are read as URDF")
     return data, label
