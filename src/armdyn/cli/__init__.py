@@ -19,11 +19,7 @@ COMMANDS = (
     "tables",
     "eval",
     "emit",
-    "bench",
     "simulate",
-    "study",
-    "excite",
-    "identify",
     "report",
     "cache",
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from armdyn.cli.common import ArmName, AsJson, console, load, print_json, table
 
 EXAMPLE = "Example: armdyn show puma560"
@@ -11,6 +9,8 @@ EXAMPLE = "Example: armdyn show puma560"
 
 def command(arm: ArmName, as_json: AsJson = False) -> None:
     """Show an arm: joints, links, units, limits, what is odd, where its numbers come from."""
+    from armdyn.report import card
+
     data = card(load(arm))
     if as_json:
         print_json(data)
@@ -43,47 +43,3 @@ def command(arm: ArmName, as_json: AsJson = False) -> None:
         out.print(f"[yellow]odd:[/] {finding}")
     if not data["checks"]:
         out.print("[green]nothing odd found[/]")
-
-
-def card(arm: Any) -> dict[str, Any]:
-    """Everything `show` prints, as plain data."""
-    joints = [
-        {
-            "name": j.name,
-            "kind": j.kind,
-            "b": float(j.b),
-            "beta": j.beta.radians,
-            "gamma": j.gamma.radians,
-            "d": float(j.d),
-            "theta": j.theta.radians,
-            "lower": j.limit.lower,
-            "upper": j.limit.upper,
-            "velocity": j.limit.velocity,
-            "effort": j.limit.effort,
-            "rotor_inertia": float(j.rotor_inertia),
-            "viscous": float(j.viscous),
-            "coulomb": float(j.coulomb),
-        }
-        for j in arm.joints
-    ]
-    links = []
-    for link in arm.links:
-        I = link.inertia_about_com  # noqa: E741
-        links.append(
-            {
-                "mass": float(link.mass),
-                "com": [float(x) for x in link.com],
-                "inertia": [float(x) for x in (I.xx, I.yy, I.zz, I.xy, I.xz, I.yz)],
-            }
-        )
-    return {
-        "name": arm.name,
-        "n": arm.n,
-        "kinds": "".join("R" if j.revolute else "P" for j in arm.joints),
-        "mass_kg": sum(link["mass"] for link in links),
-        "gravity": list(arm.gravity),
-        "source": " ".join(arm.source.split()),
-        "joints": joints,
-        "links": links,
-        "checks": [str(finding) for finding in arm.check()],
-    }

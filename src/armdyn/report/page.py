@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from typing import Any
@@ -48,8 +49,10 @@ def page(data: dict[str, Any], citation: str) -> str:
     }
     text = json.dumps(payload, separators=(",", ":")).replace("</", "<\\/")
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{html.escape(card["name"])}, by armdyn</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>{html.escape(card['name'])}, by armdyn</title>"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
         f"<style>{_asset('page.css')}</style></head><body><main>{_header(data)}<nav>{nav}</nav>{body}"
         f'<p class="muted">Made by armdyn {data["version"]}.</p></main>'
         f'<script type="application/json" id="data">{text}</script><script>{_plotly()}</script>'
@@ -88,7 +91,8 @@ def _header(data: dict[str, Any]) -> str:
 
 def _view() -> str:
     return (
-        '<p class="muted">Drag to turn, scroll to zoom. Blue cylinders are revolute joints, orange boxes prismatic ones.</p>'
+        '<p class="muted">Drag to turn, scroll to zoom. '
+        "Blue cylinders are revolute joints, orange boxes prismatic ones.</p>"
         '<div class="view"><canvas id="arm-view" aria-label="the arm in three dimensions"></canvas>'
         '<div><div id="sliders"></div><p class="muted" id="tip"></p></div></div>'
     )
@@ -144,24 +148,30 @@ def _parameters(found: dict[str, Any]) -> str:
     )
     return (
         f"<p>All that can be known about this arm's inertia from its motion: {len(found['names'])} combinations "
-        f"({html.escape(str(found['kind']))}).</p><div class='scroll'><table><thead><tr><th>parameter</th><th>value [SI]</th>"
+        f"({html.escape(str(found['kind']))}).</p>"
+        "<div class='scroll'><table><thead><tr><th>parameter</th><th>value [SI]</th>"
         f"<th class='text'>in the links' natural parameters</th></tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 
 def _symbol(name: str) -> str:
-    """`U11-22_2` as U with indices below."""
+    """`U11-22_2` as U with its indices below."""
     head, _, index = name.partition("_")
     letters = head.rstrip("0123456789-xyz") or head
-    rest = head[len(letters) :]
-    return f"<i>{html.escape(letters)}</i><sub>{html.escape(rest)}{',' if rest and index else ''}{html.escape(index)}</sub>"
+    indices = ", ".join(part for part in (head[len(letters) :], index) if part)
+    return f"<i>{html.escape(letters)}</i><sub>{html.escape(indices)}</sub>"
+
+
+_BELOW = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 
 
 def _formula(text: str) -> str:
-    """Plain formulas with their indices set below the line."""
-    import re
-
-    return re.sub(r"([A-Za-zα-ω]+)(\d*)_?([0-9xyz]+)", r"<i>\1</i><sub>\2\3</sub>", html.escape(text)).replace("*", "·")
+    """A plain formula typeset: letters italic, indices below the line."""
+    return re.sub(
+        r"([A-Za-zα-ωκ])([₀-₉]+)([xyz]*)",
+        lambda m: f"<i>{m[1]}</i><sub>{m[2].translate(_BELOW)}{m[3]}</sub>",
+        html.escape(text),
+    )
 
 
 def _ops(counts: Sequence[int]) -> str:
@@ -175,8 +185,8 @@ def _costs(rows: list[dict[str, Any]]) -> str:
         for row in rows
     ]
     return (
-        "<p>M multiplications, A additions, D divisions. <i>Executed</i>: the paper's steps run literally on this arm, zeros of "
-        "its geometry skipped. <i>Compiled</i>: folded, shared and stripped of dead code. The cheapest is used.</p>"
+        "<p>M multiplications, A additions, D divisions. <i>Executed</i>: the paper's steps run literally on this "
+        "arm, zeros of its geometry skipped. <i>Compiled</i>: folded, shared and stripped of dead code. The cheapest is used.</p>"
         + _chart("cost")
         + table(
             "", ["quantity", "formulation", "executed", "compiled", "compiled, all"], body, [r["best"] for r in rows]

@@ -1,0 +1,37 @@
+"""`armdyn cache`: machine code kept on disk."""
+
+from __future__ import annotations
+
+import typer
+
+from armdyn.cli.common import AsJson, console, print_json
+
+app = typer.Typer(
+    help="Show or clear the machine code kept on disk (ARMDYN_CACHE names the folder, `off` turns it off).",
+    no_args_is_help=True,
+)
+
+
+@app.command("show", epilog="Example: armdyn cache show")
+def show(as_json: AsJson = False) -> None:
+    """Show where the cache is and how much it holds."""
+    from armdyn.backends import cache
+
+    _print(cache.show(), as_json)
+
+
+@app.command("clear", epilog="Example: armdyn cache clear")
+def clear(as_json: AsJson = False) -> None:
+    """Remove everything from the cache."""
+    from armdyn.backends import cache
+
+    _print(cache.clear(), as_json, "removed ")
+
+
+def _print(summary: object, as_json: bool, before: str = "") -> None:
+    from dataclasses import asdict, is_dataclass
+
+    if as_json and is_dataclass(summary) and not isinstance(summary, type):
+        print_json(asdict(summary))
+    else:
+        console().print(f"{before}{summary}", markup=False)

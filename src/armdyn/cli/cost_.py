@@ -1,0 +1,68 @@
+"""`armdyn cost ARM`: operations of every formulation."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, table
+
+EXAMPLE = "Example: armdyn cost panda --quantity inertia_matrix"
+DEFAULT = ["inertia_matrix", "bias", "inverse_dynamics", "forward_dynamics"]
+
+Wanted = Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable); four by default.")]
+
+
+def command(arm: ArmName, quantity: Wanted = None, as_json: AsJson = False, quiet: Quiet = False) -> None:
+    """Count the operations of every formulation, as executed literally and as compiled; the winner is marked."""
+    loaded = load(arm)
+    rows = []
+    wanted = quantity or DEFAULT
+    with progress("counting operations", quiet or as_json) as update:
+        for k, name in enumerate(wanted):
+            update(k, len(wanted), f"counting {name}")
+            rows += _quantity(loaded, name)
+    if as_json:
+        print_json({"arm": loaded.name, "costs": rows})
+        return
+    out = console()
+    shown = table(
+        f"{loaded.name}: M multiplications, A additions, D divisions; sines and cosines apart",
+        ["quantity", "formulation", "executed", "compiled", "compiled, all", "sin, cos"],
+        [],
+        left=2,
+    )
+    for row in rows:
+        cells = [row["quantity"], row["method"], row["published"]["text"], row["compiled"]["text"]]
+        cells += [str(row["compiled"]["total"]), str(row["compiled"]["trig"])]
+        shown.add_row(*cells, style="bold green" if row["best"] else "")
+    out.print(shown)
+
+
+def _quantity(loaded: Any, quantity: str) -> list[dict[str, Any]]:
+    import armdyn
+
+    rows: list[dict[str, Any]] = []
+    methods = armdyn.methods(quantity)
+    for method in methods:
+        if method == "reference" and quantity != "inertia_matrix":
+            continue  # exact derivatives of the energies: a judge, not a contender
+        found = armdyn.cost(loaded, quantity, method=method)
+        rows.append(
+            {
+                "quantity": quantity,
+                "method": method,
+                "published": _operations(found.published)
+                | {"stages": {name: _operations(o) for name, o in found.published.stages.items()}},
+                "compiled": _operations(found.compiled),
+            }
+        )
+    least = min(int(row["compiled"]["total"]) for row in rows)
+    for row in rows:
+        row["best"] = row["compiled"]["total"] == least
+    return rows
+
+
+def _operations(o: Any) -> dict[str, Any]:
+    return {"mul": o.mul, "add": o.add, "div": o.div, "trig": o.trig, "total": o.total, "text": str(o)}

@@ -1,0 +1,35 @@
+"""`armdyn emit ARM`: C99 for a controller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json
+
+EXAMPLE = "Example: armdyn emit ur5 -o ur5_c --quantity inverse_dynamics --parameters runtime"
+
+
+def command(
+    arm: ArmName,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write into.")] = Path("c"),
+    quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
+    dtype: Annotated[str, typer.Option(help="double or float.")] = "double",
+    parameters: Annotated[str, typer.Option(help="baked, or runtime: given at each call.")] = "baked",
+    friction: Annotated[bool, typer.Option("--friction", help="Friction in inverse and forward dynamics.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:  # fmt: skip
+    """Write the arm's dynamics as C99: header, source, a test program with vectors, a Makefile."""
+    from armdyn.kernels.emission import DEFAULT
+
+    loaded = load(arm)
+    files = loaded.emit_c(output, quantity or DEFAULT, dtype=dtype, parameters=parameters, friction=friction)
+    if as_json:
+        print_json([str(path) for path in files])
+    elif not quiet:
+        for path in files:
+            console().print(f"wrote {path}  ({path.stat().st_size} bytes)", markup=False)
+        console().print(f"check it with: make -C {output} test", markup=False)

@@ -1,0 +1,49 @@
+"""`armdyn parameters ARM`: what can be known about an arm's inertia."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from armdyn.cli.common import ArmName, AsJson, console, load, print_json, table
+
+EXAMPLE = "Example: armdyn parameters puma560 --symbolic"
+
+Symbolic = Annotated[bool, typer.Option("--symbolic", help="Symbols b₂, d₃, β₂, … for the geometry, not its numbers.")]
+Latex = Annotated[bool, typer.Option("--latex", help="Formulas in LaTeX.")]
+Rank = Annotated[bool, typer.Option("--rank", help="Check beside it the numerical rank of a random regressor.")]
+
+
+def command(
+    arm: ArmName, symbolic: Symbolic = False, latex: Latex = False, rank: Rank = False, as_json: AsJson = False
+) -> None:
+    """Show the minimal (identifiable) inertia parameters: names, values, formulas."""
+    loaded = load(arm)
+    minimal = loaded.minimal_parameters
+    form = ("symbolic_latex" if latex else "symbolic") if symbolic else ("latex" if latex else "text")
+    formulas = [getattr(expression, form) for expression in minimal.expressions]
+    report = _rank(loaded) if rank or as_json else None
+    if as_json:
+        data = {"arm": loaded.name, "kind": minimal.kind, "names": minimal.names, "values": minimal.values}
+        print_json({**data, "expressions": formulas, "matrix": minimal.array, "rank": report})
+        return
+    out = console()
+    out.print(f"[bold]{loaded.name}[/]: {len(minimal.names)} minimal parameters of {10 * loaded.n} ({minimal.kind})")
+    shown = table("", ["parameter", "value [SI]", "formula"], [])
+    shown.columns[2].justify = "left"
+    for name, value, formula in zip(minimal.names, minimal.values, formulas, strict=True):
+        shown.add_row(name, f"{float(value):.6g}", formula.replace("[", r"\["))
+    out.print(shown)
+    if report is not None:
+        out.print(
+            f"numerical rank of a random regressor: {report['rank']}; last kept singular value {report['kept']:.2e}, "
+            f"first dropped {report['dropped']:.2e}"
+        )
+
+
+def _rank(loaded: Any) -> dict[str, Any]:
+    from armdyn.studies.identifiability import rank_report
+
+    found = rank_report(loaded)
+    return {"rank": found.rank, "kept": found.last_kept, "dropped": found.first_dropped}

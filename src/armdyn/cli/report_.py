@@ -1,0 +1,36 @@
+"""`armdyn report ARM`: everything about an arm on one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress
+
+EXAMPLE = "Example: armdyn report puma560 -o puma560.html"
+
+
+def command(
+    arm: ArmName,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="The HTML file to write; ARM.html.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Report on an arm: a summary here, and one self-contained HTML page with pictures."""
+    from armdyn.citation import citation
+    from armdyn.files.text import write_text
+    from armdyn.report import collect, page, summary
+
+    loaded = load(arm)
+    with progress("reporting", quiet) as update:
+        data = collect(loaded, update)
+    where = output or Path(f"{loaded.name}.html")
+    write_text(where, page(data, citation()))
+    if as_json:
+        print_json(data)
+    elif not quiet:
+        out = console()
+        out.print(summary(data))
+        out.print(f"report: {where}", markup=False, soft_wrap=True)
