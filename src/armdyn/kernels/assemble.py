@@ -7,9 +7,10 @@ the pivots, where they belong.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Any
 
 from armdyn.chain import Chain, Placement
@@ -26,6 +27,7 @@ from armdyn.kernels.derivatives import by_duals, derivative_ports, forward_dynam
 from armdyn.parameters import minimal_parameters, realise
 
 Run = Callable[..., Any]
+NO_PARTS: Mapping[str, Run] = MappingProxyType({})
 
 TAKES = {
     "friction": ("inverse_dynamics", "forward_dynamics"),
@@ -68,11 +70,16 @@ class Assembly:
     outputs: tuple[tuple[str, tuple[int, ...]], ...]
 
 
-def assemble(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Assembly:
-    """The function `(q, ...) -> nested lists` of this arm, quantity and formulation."""
+def assemble(
+    chain: Chain, quantity: str, method: str, options: Options = Options(), parts: Mapping[str, Run] = NO_PARTS
+) -> Assembly:
+    """The function `(q, ...) -> nested lists` of this arm, quantity and formulation.
+
+    `parts` are formulations of other quantities that this one is to be made of (H for `composite`).
+    """
     entry = QUANTITIES[choose("quantity", quantity, QUANTITIES)]
     methods = {formulation.key: formulation for formulation in entry.methods}
-    run = methods[choose(f"method of {quantity}", method, methods)].run
+    run = partial(methods[choose(f"method of {quantity}", method, methods)].run, **parts)
     _check(quantity, options)
     n = chain.n
     inputs = [(name, entry.shape(shape, n)) for name, shape in entry.inputs]
@@ -245,5 +252,15 @@ def _derivatives(chain: Chain, quantity: str, method: str, options: Options) -> 
 @lru_cache(maxsize=16)
 def traced(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
     """The same graph as the formulation writes it, folded and shared but not rewritten."""
-    assembly = assemble(chain, quantity, method, options)
+    assembly = assemble(chain, quantity, method, options, _parts(chain, quantity, method, options))
     return trace(f"{quantity}_{method}", assembly.function, dict(assembly.inputs), assembly.outputs)
+
+
+def _parts(chain: Chain, quantity: str, method: str, options: Options) -> Mapping[str, Run]:
+    """The inertia matrix of fewest operations for what is made of one."""
+    from armdyn.kernels.choose import auto  # which counts programs, and so stands above this module
+
+    if method != "composite" or quantity not in ("forward_dynamics", "inertia_inverse", "inertia_factors"):
+        return NO_PARTS
+    key = auto(chain, "inertia_matrix", Options(parameters=options.parameters))
+    return {"inertia_matrix": next(m.run for m in QUANTITIES["inertia_matrix"].methods if m.key == key)}
