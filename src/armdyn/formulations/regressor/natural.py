@@ -14,7 +14,7 @@ motion of joint i, seen in the link's frame.
 
 from __future__ import annotations
 
-from armdyn.algebra import ZERO, Mat3, Scalar, Vec3, Z
+from armdyn.algebra import ZERO, JointRotation, Mat3, Scalar, Vec3, X, Z
 from armdyn.chain import Chain, Joint
 from armdyn.parameters import minimal_parameters
 
@@ -30,7 +30,7 @@ def natural_regressor(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list
     for i, (joint, q_i, qd_i, qdd_i) in enumerate(zip(chain.joints, q, qd, qdd, strict=True)):
         R, p = joint.placement(q_i)
         a = R.T @ (a + A @ p)
-        motions = [(R.T @ wi, R.T @ (vi + wi.cross(p))) for wi, vi in motions]
+        motions = [_carried(R, X * joint.b, Z * joint.extension(q_i), motion) for motion in motions]
         w, dw, a = _joint_motion(joint, R.T @ w, R.T @ dw, a, qd_i, qdd_i)
         motions.append((Z, ZERO) if joint.revolute else (ZERO, Z))
         A = _acceleration(w, dw)
@@ -50,6 +50,12 @@ def regressor(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]
     return [
         [sum((f * row[k] for k, f in column), 0) for column in columns] for row in natural_regressor(chain, q, qd, qdd)
     ]
+
+
+def _carried(R: JointRotation, b: Vec3, d: Vec3, motion: tuple[Vec3, Vec3]) -> tuple[Vec3, Vec3]:
+    """A unit motion seen from the next frame: b stands in the present one, d in the next (12M 8A, not 14M 10A)."""
+    w = R.T @ motion[0]
+    return w, R.T @ (motion[1] + motion[0].cross(b)) + w.cross(d)
 
 
 def _joint_motion(joint: Joint, w: Vec3, dw: Vec3, a: Vec3, qd: Scalar, qdd: Scalar) -> tuple[Vec3, Vec3, Vec3]:
