@@ -230,3 +230,14 @@ def test_nearly_parallel_axes_have_no_standard_table():
     assert "joint2" in str(arm.to_standard_dh())
     with pytest.raises(ComputationError, match=r"'joint2' has gamma = 0\.0001 rad"):
         tilted.to_standard_dh()
+
+
+def test_base_and_tool_are_snapped_too():
+    text = toml.text(armdyn.load("planar3").description)
+    text = text.replace("gravity", "base = { xyz = [0, 1e-9, 0.5], rpy = [1.5708, 0, 0] }\ngravity", 1)
+    found = toml.parse(text.encode(), "text")
+    arm = armdyn.Arm("tilted", found.chain)
+    assert arm.chain.gravity_in_frame_0 == Vec3(0, 0, Fraction("9.81"))
+    assert 3e-6 < arm.snapped.largest_angle < 4e-6
+    assert arm.snapped.largest_length == 1e-9
+    assert not armdyn.Arm("tilted", found.chain, snap=0.0).snapped.changes

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-from armdyn.algebra import Angle, Scalar
+from armdyn.algebra import Angle, Mat3, Scalar, Vec3
 from armdyn.chain.chain import Chain
 from armdyn.chain.joint import Joint
+from armdyn.chain.placement import Placement
 
 SNAP = 1e-5  # radians; lengths use a hundredth of it, in metres
 
@@ -96,11 +97,27 @@ def snapped(chain: Chain, snap: float) -> Chain:
             gamma=Angle.of(j.gamma.radians, 0.0),
         )
 
-    return replace(chain, joints=tuple(joint(j) for j in chain.joints)) if snap else chain
+    def place(at: Placement) -> Placement:
+        return Placement(_squared(at.R, snap), Vec3(*(length(x) for x in at.p)))
+
+    if not snap:
+        return chain
+    joints = tuple(joint(j) for j in chain.joints)
+    return replace(chain, joints=joints, base=place(chain.base), tool=place(chain.tool))
+
+
+def _squared(R: Mat3, snap: float) -> Mat3:
+    """The rotation made of zeros and ones where every entry is within `snap` of one."""
+    nearest = Mat3(*(Vec3(*(Fraction(round(x)) for x in row)) for row in R.rows))
+    return nearest if _apart(R, nearest) <= snap else R
+
+
+def _apart(R: Mat3, other: Mat3) -> float:
+    return max(abs(float(x)) for row in (R - other).rows for x in row)
 
 
 def compare(given: Chain, taken: Chain) -> SnapReport:
-    """What differs between the joints of a chain and of the snapped chain."""
+    """What differs between a chain and the snapped chain: joints, base and tool."""
     changes, doubtful = [], []
     for i, (j, k) in enumerate(zip(given.joints, taken.joints, strict=True)):
         where = f"joint {j.name or i + 1}"
@@ -114,4 +131,9 @@ def compare(given: Chain, taken: Chain) -> SnapReport:
             a, b = getattr(j, what), getattr(k, what)
             if a != b:
                 changes.append(Snap(where, what, float(a), float(b), "m"))
+    for where in ("base", "tool"):
+        p, q = getattr(given, where), getattr(taken, where)
+        if p.R != q.R:
+            changes.append(Snap(where, "rotation", _apart(p.R, q.R), 0.0, "rad"))
+        changes += [Snap(where, "xyz", float(a), float(b), "m") for a, b in zip(p.p, q.p, strict=True) if a != b]
     return SnapReport(tuple(changes), tuple(doubtful))

@@ -7,23 +7,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 
 from armdyn.chain.snap import SNAP
 from armdyn.errors import FileError, InputError
 from armdyn.files import toml
 from armdyn.files.description import Description, Frame
+from armdyn.files.text import read_bytes
 
 __all__ = ["Description", "Frame", "catalogue", "read"]
 
+_CATALOGUE = Path(__file__).with_name("catalogue")
 _READERS = (".toml", ".urdf", ".xml", ".mjcf")
 
 
 def catalogue() -> tuple[str, ...]:
     """The names of the arms that come with armdyn."""
-    folder = resources.files("armdyn.files") / "catalogue"
-    return tuple(sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")))
+    return tuple(sorted(entry.stem for entry in _CATALOGUE.glob("*.toml")))
 
 
 def read(
@@ -44,8 +44,7 @@ def read(
     name = os.fspath(arm)
     if name in catalogue():
         _nothing_to_cut(name, base, tip, lock)
-        entry = resources.files("armdyn.files") / "catalogue" / f"{name}.toml"
-        return toml.parse(entry.read_bytes(), f"catalogue arm {name}", name)
+        return toml.parse(read_bytes(_CATALOGUE / f"{name}.toml"), f"catalogue arm {name}", name)
     if not path.exists():
         raise FileError(f"no arm {name!r}: no such file, and the catalogue has {', '.join(catalogue())}")
     if suffix == ".toml":

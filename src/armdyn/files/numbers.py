@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
-from armdyn.algebra import IDENTITY, Angle, JointRotation, Mat3, Scalar, Vec3, exact
-from armdyn.algebra.angle import ZERO_ANGLE
-from armdyn.chain import Placement
+from armdyn.algebra import IDENTITY, Angle, Mat3, Scalar, exact
+from armdyn.chain import Placement, exactly
 
 _DIGITS = 2000  # the longest decimal that is taken for a number
+_LARGEST = 10**100  # what is larger is no number of an arm
 
 
 def rational(value: object) -> Fraction | None:
@@ -26,13 +25,14 @@ def rational(value: object) -> Fraction | None:
         parts = value.split("/")
         if len(parts) != 2 or not all(p.removeprefix("-").isdecimal() and len(p) < _DIGITS for p in parts):
             return None
-        return Fraction(int(parts[0]), int(parts[1])) if int(parts[1]) else None
+        number = Fraction(int(parts[0]), int(parts[1])) if int(parts[1]) else None
+        return number if number is not None and abs(number) < _LARGEST else None
     if isinstance(value, Decimal):
         # 1e999999999 is a short text and a number that fills the memory
         if not value.is_finite() or (value and abs(value.adjusted()) > 330) or len(value.as_tuple().digits) > _DIGITS:
             return None
-        return Fraction(value)
-    if isinstance(value, int | float) and math.isfinite(value) and abs(value) < 1e300:
+        return Fraction(value) if abs(value) < _LARGEST else None
+    if isinstance(value, int | float) and abs(value) < _LARGEST:  # false for NaN
         return exact(value)
     return None
 
@@ -74,8 +74,7 @@ def numbers_text(xs: Sequence[Scalar]) -> str:
 def from_rpy(roll: float, pitch: float, yaw: float) -> Mat3:
     """Rz(yaw) Ry(pitch) Rx(roll), exact at right angles."""
     r, p, y = (Angle.of(float(x)) for x in (roll, pitch, yaw))
-    turn = JointRotation(ZERO_ANGLE, p, 1, 0).matrix() @ JointRotation(r, ZERO_ANGLE, 1, 0).matrix()
-    return JointRotation(ZERO_ANGLE, ZERO_ANGLE, y.cos, y.sin).matrix() @ turn
+    return exactly.from_rpy(r, p, y)
 
 
 def to_rpy(R: Mat3) -> tuple[float, float, float]:
@@ -108,9 +107,3 @@ def placement_text(placement: Placement) -> str:
         return f"{{ xyz = {numbers_text(tuple(placement.p))}, rpy = [{', '.join(map(repr, rpy))}] }}"
     rows = ", ".join(numbers_text(tuple(row)) for row in placement.R.rows)
     return f"{{ xyz = {numbers_text(tuple(placement.p))}, rotation = [{rows}] }}"
-
-
-def vector(values: Sequence[Any]) -> Vec3:
-    """Three numbers as an exact vector."""
-    x, y, z = (exact(v) for v in values)
-    return Vec3(x, y, z)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -31,7 +30,9 @@ class Table:
         names = list(allowed)
         for key in self.content:
             if key not in names:
-                near = difflib.get_close_matches(key, names, 1)
+                from difflib import get_close_matches  # seldom needed, slow to import
+
+                near = get_close_matches(key, names, 1)
                 hint = f" (did you mean {near[0]!r}?)" if near else ""
                 self.fail(f"unknown key {key!r}{hint}; expected {', '.join(names)}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +28,9 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary stream whose content appears under `path` at the end, whole; after an error nothing does."""
-    where = Path(path)
+    where = Path(os.path.realpath(path))  # a link stays one: what it points to is written
+    import tempfile  # slow to import, and only writers need it
+
     try:
         handle, temporary = tempfile.mkstemp(dir=where.parent, prefix=f".{where.name}.", suffix=".tmp")
         try:
