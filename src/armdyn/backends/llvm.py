@@ -24,6 +24,7 @@ from armdyn.backends.target import Target, binding, host
 from armdyn.errors import InputError
 from armdyn.graph.program import Program
 
+LARGEST_OPTIMISED = 100_000  # nodes; 40 000 take 7 s, and 1 s without optimisation
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 _ENGINES: list[Any] = []  # machine code lives as long as the process
 
@@ -89,8 +90,8 @@ def object_code(program: Program, target: Target) -> bytes:
 
 
 def level(program: Program) -> int:
-    """The optimisation level of the code generator."""
-    return 2
+    """The optimisation level of the code generator: none where optimising would take tens of seconds."""
+    return 2 if len(program.order) <= LARGEST_OPTIMISED else 0
 
 
 def load(name: str, inputs: Shapes, outputs: Shapes, code: bytes, target: Target) -> Compiled:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from armdyn.backends.llvm_text import Writer, function
 from armdyn.graph.program import Port
 
+LONGEST = 64  # squares a function
 CORE_DIMENSIONS = 3  # the most axes a quantity has beside the batch's
 
 
@@ -90,21 +91,28 @@ def rows_function(lanes: int, operand: Operand) -> str:
     """`rows<index>(scratch, first, between)`: contiguous rows into the slots of `scratch`, or back.
 
     A function of its own, so that LLVM knows nothing of the scratch and does not widen the half
-    loads: a load that spans two fresh stores waits for both to reach the cache.
+    loads: a load that spans two fresh stores waits for both to reach the cache. A long row is shared
+    by several functions, since LLVM's time grows faster than a function's length.
     """
-    w = Writer(lanes)
-    w.label("entry")
-    rows = ["%first"]
-    for _ in range(lanes - 1):
-        rows.append(w.at(rows[-1], "%between"))
     groups = _groups(operand.size, lanes)
-    for start in groups:
-        _square(w, operand, start, rows)
-    for k in range(operand.size) if not groups else ():
-        _single(w, operand, k, rows)
-    w.do("ret void")
+    steps = [(_square, start) for start in groups] or [(_single, k) for k in range(operand.size)]
     arguments = "ptr noalias %scratch, ptr noalias %first, i64 %between"
-    return function(f"internal void @rows{operand.index}({arguments}) noinline", w.lines)
+    parts, calls = [], Writer(lanes)
+    calls.label("entry")
+    for number, begin in enumerate(range(0, len(steps), LONGEST)):
+        w = Writer(lanes)
+        w.label("entry")
+        rows = ["%first"]
+        for _ in range(lanes - 1):
+            rows.append(w.at(rows[-1], "%between"))
+        for write, start in steps[begin : begin + LONGEST]:
+            write(w, operand, start, rows)
+        w.do("ret void")
+        name = f"@rows{operand.index}_{number}"
+        parts.append(function(f"internal void {name}({arguments}) noinline", w.lines))
+        calls.do(f"call void {name}({arguments})")
+    calls.do("ret void")
+    return "".join(parts) + function(f"internal void @rows{operand.index}({arguments}) noinline", calls.lines)
 
 
 def _square(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:

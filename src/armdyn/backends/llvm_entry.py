@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from armdyn.backends.llvm_block import Operand
+from armdyn.backends.llvm_block import CORE_DIMENSIONS, Operand
 from armdyn.backends.llvm_text import Writer, function
 
 # What machine code asks of the outside, in the order of the context's table.
@@ -34,6 +34,7 @@ KERNEL = {"vectorcall": 16, "context": 24}
 PLAIN = 0x101  # C-contiguous and aligned
 OFFSET_FLAG = 1 << 63  # PY_VECTORCALL_ARGUMENTS_OFFSET
 DOUBLE = 12  # NPY_DOUBLE
+UNROLLED = 100  # numbers of a result that are copied without a loop
 
 
 def entry(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: int) -> str:
@@ -142,6 +143,10 @@ def _result(w: Writer, a: Operand, give_up: str) -> str:
     array = _call(w, "ptr", "PyArray_New", arguments)
     _or_else(w, array, f"made{a.index}", give_up)
     data = w.let(f"load ptr, ptr {w.at(array, ARRAY['data'])}")
+    if a.size > UNROLLED:
+        axes = f"i64 {a.size}, i64 8" + ", i64 1, i64 0" * (CORE_DIMENSIONS - 1)
+        w.do(f"call void @scatter(ptr {data}, ptr %out, ptr @slots{a.index}, {axes})")
+        return array
     for k, slot in enumerate(a.slots):
         x = w.let(f"load double, ptr {w.at('%out', 8 * w.lanes * slot)}, align 8")
         w.do(f"store double {x}, ptr {w.at(data, 8 * k)}, align 8")

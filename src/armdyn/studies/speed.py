@@ -1,0 +1,167 @@
+"""How long a configuration takes: our kernels beside Pinocchio, MuJoCo and a plain copy of the result.
+
+One thread, everything in one run, the best of several: what else the machine does can only add
+time. Batches go through the kernels at once and through the peers in a Python loop, which is what they
+offer; single calls are the same call from Python on both sides.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+import timeit
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from armdyn.arm import Arm
+from armdyn.errors import ComputationError
+from armdyn.studies.peers import PEERS
+
+BATCH = 16_384
+QUANTITIES = (
+    "inertia_matrix",
+    "inverse_dynamics",
+    "forward_dynamics",
+    "regressor",
+    "inverse_dynamics_derivatives",
+    "forward_dynamics_derivatives",
+)
+COMPARED = ("inertia_matrix", "inverse_dynamics", "forward_dynamics")  # the same numbers on both sides
+VERSIONS = ("armdyn", "numpy", "llvmlite", "pin", "mujoco")
+
+
+@dataclass(frozen=True)
+class Row:
+    """Nanoseconds a configuration; `times` by who computed it, "batch" or "call" as `way`."""
+
+    arm: str
+    quantity: str
+    way: str
+    times: dict[str, float]
+
+    def ratio(self, who: str) -> float:
+        """How many times as long another takes."""
+        return self.times[who] / self.times["armdyn"] if who in self.times else float("nan")
+
+
+def best(function: Callable[[], Any], seconds: float, inner: int = 1) -> float:
+    """The shortest time of one call, in seconds, among as many as fit into `seconds`; `inner` are timed together."""
+    function()
+    shortest, end = float("inf"), time.perf_counter() + seconds
+    while True:
+        start = time.perf_counter()
+        for _ in range(inner):
+            function()
+        now = time.perf_counter()
+        shortest = min(shortest, (now - start) / inner)
+        if now > end:
+            return shortest
+
+
+def run(
+    arms: Iterable[Arm], quantities: Sequence[str] = QUANTITIES, batch: int = BATCH, seconds: float = 0.3
+) -> list[Row]:
+    """Two rows an arm and quantity: a batch, and one configuration a call."""
+    return [row for arm in arms for quantity in quantities for row in _measure(arm, quantity, batch, seconds)]
+
+
+def _measure(arm: Arm, quantity: str, batch: int, seconds: float) -> list[Row]:
+    kernel = arm.kernel(quantity)
+    rng = np.random.default_rng(0)
+    arrays = [rng.uniform(-2, 2, (batch, *shape)) for _, shape in kernel.assembly.inputs]
+    rows = list(zip(*arrays, strict=True))
+    some = rows[:256]  # long loops would be interrupted more often than the kernels are
+    result = kernel(*arrays)
+    out = result if isinstance(result, tuple) else (result,)
+    copies = tuple(np.empty_like(o) for o in out)
+
+    def copy() -> None:
+        for target, source in zip(copies, out, strict=True):
+            np.copyto(target, source)
+
+    times = {"armdyn": best(lambda: kernel.compiled(*arrays, out=out), seconds) / batch}
+    calls = {"armdyn": _single(kernel, rows[0], seconds)}
+    for name, call in peers(arm, quantity).items():
+        if quantity in COMPARED:
+            _must_agree(f"{arm.name}, {quantity}, {name}", call(*rows[0]), out[0][0])
+
+        def loop(call: Callable[..., Any] = call) -> None:
+            for row in some:
+                call(*row)
+
+        times[name] = best(loop, seconds) / len(some)
+        calls[name] = _single(call, rows[0], seconds)
+    times["copy"] = best(copy, seconds) / batch
+    return [
+        Row(arm.name, quantity, way, {who: 1e9 * t for who, t in found.items()})
+        for way, found in (("batch", times), ("call", calls))
+    ]
+
+
+def _single(call: Callable[..., Any], row: tuple[Any, ...], seconds: float) -> float:
+    """One configuration a call, with nothing between the loop and the call."""
+    names = [f"x{k}" for k in range(len(row))]
+    timer = timeit.Timer(f"call({', '.join(names)})", globals={"call": call, **dict(zip(names, row, strict=True))})
+    return best(lambda: timer.timeit(200), seconds) / 200
+
+
+def peers(arm: Arm, quantity: str) -> dict[str, Callable[..., Any]]:
+    """The calls of the other programs that are installed, offer the quantity and take the arm."""
+    found = {}
+    for name, make in PEERS.items():
+        try:
+            calls = make(arm)
+        except (ImportError, ValueError):  # MuJoCo refuses links whose inertia no body can have
+            continue
+        if quantity in calls:
+            found[name] = calls[quantity]
+    return found
+
+
+def _must_agree(what: str, theirs: Any, ours: Any) -> None:
+    theirs = np.array(theirs)
+    if theirs.ndim == 2:  # Pinocchio fills the upper triangle
+        theirs, ours = np.triu(theirs), np.triu(ours)
+    if not np.allclose(theirs, ours, rtol=1e-8, atol=1e-8):
+        raise ComputationError(f"{what}: the results differ, so their times mean nothing")
+
+
+def machine() -> str:
+    """The processor and the versions a table of times needs beside it."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [
+            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
+        ]
+        cpu = names[0] if names else cpu
+    versions = [f"Python {platform.python_version()}"]
+    for package in VERSIONS:
+        try:
+            versions.append(f"{package} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            continue
+    return f"{cpu}, one thread; {', '.join(versions)}"
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as text: nanoseconds a configuration, and how many times as long the others take."""
+    others = [name for name in (*PEERS, "copy") if any(name in row.times for row in rows)]
+    heads = ["arm", "quantity", "way", "armdyn ns", *(f"{name} ns" for name in others), *(f"{n} ×" for n in others)]
+    lines = [heads]
+    for row in rows:
+        times = [f"{row.times[who]:.1f}" if who in row.times else "-" for who in ("armdyn", *others)]
+        ratios = [f"{row.ratio(who):.2f}" if who in row.times else "-" for who in others]
+        lines.append([row.arm, row.quantity, row.way, *times, *ratios])
+    widths = [max(len(line[k]) for line in lines) for k in range(len(heads))]
+
+    def aligned(line: list[str]) -> str:
+        cells = enumerate(zip(line, widths, strict=True))
+        return "  ".join(cell.ljust(width) if k < 3 else cell.rjust(width) for k, (cell, width) in cells)
+
+    return "\n".join(map(aligned, lines))
