@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import inspect
 import random
+import runpy
 import types
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +24,9 @@ from armdyn.formulations import QUANTITIES, reference, steps
 from armdyn.formulations.composite_bodies import minimal, natural
 from armdyn.formulations.inertia_matrix import lin_fang_1
 from armdyn.graph.program import evaluate
+from armdyn.kernels import Kernel
 from armdyn.kernels.assemble import program
+from armdyn.parameters import minimal_parameters, realise
 from random_chains import any_chain, configuration, slides_below_s, special_chain
 
 METHODS = {m.key: m.run for m in QUANTITIES["inertia_matrix"].methods if m.key != "reference"}
@@ -69,7 +73,7 @@ def test_any_chain(seed, most):
 def test_a_thousand_chains_with_a_prismatic_joint_between_r_and_s():
     rng, found = random.Random(7), 0
     while found < 1000:
-        middle = "".join(rng.choice("RPP") for _ in range(rng.choice([1, 1, 2, 3])))
+        middle = "P" + "".join(rng.choice("RPP") for _ in range(rng.choice([0, 0, 1, 2])))
         chain = special_chain(rng, rng.choice(["", "", "P"]) + "R" + middle + "R", parallel=0.7)
         if slides_below_s(chain):
             found += 1
@@ -143,6 +147,29 @@ def test_moments_without_mass(key):
     assert difference(METHODS[key], chain, configuration(random.Random(2), 3)) < 1e-12
 
 
+@pytest.mark.parametrize("key", METHODS)
+def test_links_made_from_minimal_parameters(key):
+    """Links that no body has, negative and zero masses among them, with the arm's minimal parameters."""
+    rng = random.Random(12)
+    for _ in range(10):
+        chain = any_chain(rng, 5)
+        q = configuration(rng, chain.n)
+        made = realise(chain, minimal_parameters(chain).values)
+        try:
+            assert difference(METHODS[key], made, q, reference.inertia_matrix(chain.floats, q)) < 1e-12
+        except armdyn.ArmdynError:
+            assert key == "walker_orin"
+
+
+@pytest.mark.parametrize("key", METHODS)
+def test_a_batch_of_configurations(key):
+    chain = generic_chain("RRPR", 1)
+    rows = np.random.default_rng(1).uniform(-3, 3, (5, 4))
+    batch = Kernel(chain, "inertia_matrix", key, "python")(rows)
+    one = [reference.inertia_matrix(chain.floats, list(row)) for row in rows]
+    assert np.abs(batch - np.array(one)).max() < 1e-12 * np.abs(batch).max()
+
+
 def test_walker_and_orin_need_centres_of_mass():
     chain = generic_chain("RR", 2)
     odd = Link(0, Vec3(1, 0, 0), Sym3(1, 0, 1, 0, 0, 1))
@@ -198,6 +225,11 @@ def test_gibbs_function_plain_sum():
             for k in range(i + 1):
                 D[j, k] += link.mass * rates[j].dot(rates[k]) + spins[j].dot(link.inertia_about_com @ spins[k])
     assert np.abs(np.array(METHODS["gibbs_appell"](chain, q)) - D).max() < 1e-12 * np.abs(D).max()
+
+
+def test_the_tracing_benchmark_runs(capsys):
+    runpy.run_path(str(Path(__file__).parent.parent / "benchmarks" / "tracing.py"))["main"](repeats=1, sizes=(2,))
+    assert "lin_fang_1" in capsys.readouterr().out
 
 
 # No formulation leans on another.

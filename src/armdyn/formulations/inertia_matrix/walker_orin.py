@@ -27,6 +27,11 @@ from armdyn.errors import InputError
 from armdyn.formulations.inertia_matrix.symmetric import Matrix, filled
 from armdyn.formulations.steps import Step, steps
 
+_NO_CENTRE = (
+    "walker_orin needs centres of mass, and a body of this arm has a first moment but no mass; methods that do "
+    "without: lin_fang_1 … lin_fang_5, lin_1991, renaud, gibbs_appell, denoc, meeting_frame"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class CompositeBody:
@@ -61,6 +66,8 @@ def _composite_bodies(chain: Chain, path: list[Step]) -> list[CompositeBody]:
         centre = step.R @ outer.centre + step.origin
         inertia = own.inertia + step.R.similarity_by_products(outer.inertia)
         mass = own.mass + outer.mass
+        if mass == 0 and own.mass != 0:
+            raise InputError(_NO_CENTRE)
         common = (own.mass / mass) * own.centre + (outer.mass / mass) * centre if mass != 0 else ZERO
         inertia = inertia + _moved(own.mass, own.centre - common) + _moved(outer.mass, centre - common)
         bodies.append(CompositeBody(mass, common, inertia))
@@ -69,10 +76,7 @@ def _composite_bodies(chain: Chain, path: list[Step]) -> list[CompositeBody]:
 
 def _one(link: Link) -> CompositeBody:
     if link.mass == 0 and any(x != 0 for x in link.moment):
-        raise InputError(
-            "walker_orin needs centres of mass, and a link without mass has a first moment; "
-            "available without them: lin_fang_1 … lin_fang_5, lin_1991, renaud, gibbs_appell, denoc"
-        )
+        raise InputError(_NO_CENTRE)
     return CompositeBody(link.mass, link.com, link.inertia_about_com)
 
 
