@@ -71,7 +71,7 @@ def run(
 
 
 def _measure(arm: Arm, quantity: str, batch: int, seconds: float) -> list[Row]:
-    kernel = arm.kernel(quantity)
+    kernel = getattr(arm, quantity)
     rng = np.random.default_rng(0)
     arrays = [rng.uniform(-2, 2, (batch, *shape)) for _, shape in kernel.assembly.inputs]
     rows = list(zip(*arrays, strict=True))
