@@ -211,7 +211,9 @@ def motion(arm: Arm, duration: float = 4.0, frames: int = 161) -> dict[str, Any]
 
 def fall(arm: Arm, duration: float = 2.0) -> dict[str, Any]:
     """The arm let go, without friction: joint positions and the energy that must stay."""
-    result = armdyn.simulate(arm, _home(arm), np.zeros(arm.n), duration=duration, step=1e-3, friction=False)
+    result = armdyn.simulate(
+        arm, _home(arm), np.zeros(arm.n), duration=duration, step=1e-3, friction=False, limits=False
+    )
     every = max(1, len(result.t) // 250)
     energy = np.asarray(result.energy)
     return {

@@ -24,8 +24,8 @@ def page(data: dict[str, Any], citation: str) -> str:
         ("arm", "The arm", _view()),
         ("tables", "Joints and links", _tables(card)),
         ("parameters", "Minimal parameters", _parameters(data["parameters"])),
-        ("cost", "Operations", _costs(data["costs"])),
-        ("speed", "Speed and accuracy", _speed(data["speed"], data["accuracy"])),
+        ("cost", "Operations and accuracy", _costs(data["costs"], data["accuracy"])),
+        ("speed", "Speed", _speed(data["speed"])),
         ("inertia", "Inertia matrix along a motion", _map()),
         ("torques", "Torques along the motion", _chart("torques") + _chart("gravity")),
         ("fall", "Free fall", _fall(data["fall"])),
@@ -106,8 +106,9 @@ def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], m
     for k, row in enumerate(rows):
         cells = "".join(f"<td>{_cell(cell)}</td>" for cell in row)
         body.append(f'<tr class="best">{cells}</tr>' if k < len(flags) and flags[k] else f"<tr>{cells}</tr>")
+    kind = ' class="two"' if columns[1] in ("kind", "formulation") else ""
     return (
-        f'<div class="scroll"><table><caption>{html.escape(caption)}</caption><thead><tr>{head}</tr></thead>'
+        f'<div class="scroll"><table{kind}><caption>{html.escape(caption)}</caption><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(body)}</tbody></table></div>"
     )
 
@@ -179,40 +180,45 @@ def _ops(counts: Sequence[int]) -> str:
     return f"{mul}M {add}A" + (f" {div}D" if div else "")
 
 
-def _costs(rows: list[dict[str, Any]]) -> str:
+def _costs(rows: list[dict[str, Any]], accuracy: list[dict[str, Any]]) -> str:
+    errors = {(row["quantity"], row["method"]): f"{row['error']:.1e}" for row in accuracy}
     body = [
-        [QUANTITY[row["quantity"]], row["method"], _ops(row["published"]), _ops(row["compiled"]), row["total"]]
+        [
+            QUANTITY[row["quantity"]],
+            row["method"],
+            _ops(row["published"]),
+            _ops(row["compiled"]),
+            row["total"],
+            errors.get((row["quantity"], row["method"])),
+        ]
         for row in rows
     ]
+    columns = ["quantity", "formulation", "executed", "compiled", "compiled, all", "error to the reference"]
     return (
         "<p>M multiplications, A additions, D divisions. <i>Executed</i>: the paper's steps run literally on this "
-        "arm, zeros of its geometry skipped. <i>Compiled</i>: folded, shared and stripped of dead code. The cheapest is used.</p>"
+        "arm, zeros of its geometry skipped. <i>Compiled</i>: folded, shared and stripped of dead code. The cheapest "
+        "is used. The error is the largest difference from the plain definition, relative to the largest entry.</p>"
         + _chart("cost")
-        + table(
-            "", ["quantity", "formulation", "executed", "compiled", "compiled, all"], body, [r["best"] for r in rows]
-        )
+        + table("", columns, body, [r["best"] for r in rows])
     )
 
 
-def _speed(speed: list[dict[str, Any]], accuracy: list[dict[str, Any]]) -> str:
+def _speed(speed: list[dict[str, Any]]) -> str:
     rows = [
-        [QUANTITY[r["quantity"]], r["method"], f"{r['batch_ns']:.1f}", f"{r['copy_ns']:.1f}", f"{r['single_ns']:.0f}",
-         f"{r['first_call_ms']:.0f}"]
+        [
+            QUANTITY[r["quantity"]],
+            r["method"],
+            f"{r['batch_ns']:.1f}",
+            f"{r['copy_ns']:.1f}",
+            f"{r['single_ns']:.0f}",
+            f"{r['first_call_ms']:.0f}",
+        ]
         for r in speed
-    ]  # fmt: skip
-    errors = [[QUANTITY[r["quantity"]], r["method"], f"{r['error']:.1e}"] for r in accuracy]
-    return (
-        table(
-            "Measured when this page was made: best of several, one thread, batches of 16384",
-            ["quantity", "formulation", "a configuration [ns]", "copying it [ns]", "one call [ns]", "first call [ms]"],
-            rows,
-        )
-        + "<br>"
-        + table(
-            "Largest difference from the reference, relative to the largest entry",
-            ["quantity", "formulation", "error"],
-            errors,
-        )
+    ]
+    return table(
+        "Measured when this page was made: best of several, one thread, batches of 16384",
+        ["quantity", "formulation", "a configuration [ns]", "copying it [ns]", "one call [ns]", "first call [ms]"],
+        rows,
     )
 
 
@@ -225,7 +231,7 @@ def _map() -> str:
 
 
 def _chart(key: str) -> str:
-    return f'<div class="chart" id="{key}"></div>'
+    return f'<div class="chart" id="chart-{key}"></div>'
 
 
 def _fall(fall: dict[str, Any]) -> str:
@@ -253,17 +259,17 @@ def _figures(data: dict[str, Any]) -> dict[str, Any]:
     energy["data"][0]["name"] = "energy"
     energy["layout"]["yaxis"]["exponentformat"] = "e"
     return {
-        "cost": {
+        "chart-cost": {
             "data": [
                 {"type": "bar", "name": label, "x": methods, "y": [sum(row[key]) for row in inertia]}
                 for key, label in (("published", "executed literally"), ("compiled", "compiled"))
             ],
             "layout": {"barmode": "group", "yaxis": {"title": {"text": "operations, inertia matrix"}}, "xaxis": {}},
         },
-        "torques": lines(motion["t"], motion["torque"], "torque [N m], force [N]"),
-        "gravity": lines(motion["t"], motion["gravity_load"], "gravity load [N m], [N]"),
-        "fall-q": lines(fall["t"], fall["q"], "position [rad], [m]"),
-        "fall-energy": energy,
+        "chart-torques": lines(motion["t"], motion["torque"], "torque [N m], force [N]"),
+        "chart-gravity": lines(motion["t"], motion["gravity_load"], "gravity load [N m], [N]"),
+        "chart-fall-q": lines(fall["t"], fall["q"], "position [rad], [m]"),
+        "chart-fall-energy": energy,
     }
 
 

@@ -54,7 +54,7 @@ def _formulations(data: dict[str, Any]) -> Table:
 def _speed(data: dict[str, Any]) -> Table:
     out = Table(title="Speed, measured now (best of several, one thread)", box=box.SIMPLE_HEAD, title_justify="left")
     out.add_column("quantity")
-    for name in ("batch [ns/configuration]", "copying the result [ns]", "one call [ns]", "first call [ms]"):
+    for name in (r"batch \[ns each]", r"copying the result \[ns]", r"one call \[ns]", r"first call \[ms]"):
         out.add_column(name, justify="right")
     for row in data["speed"]:
         out.add_row(

@@ -68,8 +68,9 @@ const ArmView = (() => {
     const view = { yaw: -0.9, pitch: 0.42, zoom: 1, q: arm.home.slice() };
     const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
     const still = solids(arm, arm.home, 1).points;
-    const reach = Math.max(0.2, ...still.map(norm), arm.reach);
-    const center = [0, 0, 0.35 * reach];
+    const reach = Math.max(0.2, 1.15 * Math.max(...still.map(norm)));
+    const middle = still.reduce((s, p) => s.map((x, i) => x + p[i] / still.length), [0, 0, 0]);
+    const center = [middle[0] / 2, middle[1] / 2, middle[2] * 0.8];
 
     function draw() {
       const ratio = window.devicePixelRatio || 1, W = canvas.clientWidth, H = canvas.clientHeight;
@@ -77,7 +78,7 @@ const ArmView = (() => {
       const g = canvas.getContext("2d");
       g.setTransform(ratio, 0, 0, ratio, 0, 0);
       g.clearRect(0, 0, W, H);
-      const scale = (0.42 * Math.min(W, H) * view.zoom) / reach, cy = Math.cos(view.yaw), sy = Math.sin(view.yaw);
+      const scale = (0.62 * Math.min(W, H) * view.zoom) / reach, cy = Math.cos(view.yaw), sy = Math.sin(view.yaw);
       const cp = Math.cos(view.pitch), sp = Math.sin(view.pitch);
       const see = (p) => { // right, up, towards the viewer
         const [x, y, z] = sub(p, center), a = cy * x - sy * y, b = sy * x + cy * y;

@@ -29,7 +29,7 @@ function chart(id, figure) {
   const axis = { gridcolor: colors.grid, zerolinecolor: colors.grid, linecolor: colors.grid, automargin: true };
   const layout = Object.assign({
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: colors.text, family: "inherit", size: 13 },
-    margin: { l: 60, r: 16, t: 16, b: 48 }, legend: { orientation: "h", y: -0.22 }, hovermode: "x unified",
+    margin: { l: 60, r: 16, t: 16, b: 48 }, legend: { orientation: "h", y: -0.22 }, hovermode: "x unified", height: 400,
     colorway: ["#3b76d1", "#e07b39", "#3d9a6b", "#c4475a", "#7f63c4", "#b08a2e", "#4aa3b5", "#8a5a44"],
   }, figure.layout);
   for (const key of Object.keys(layout)) if (/^[xy]axis\d*$/.test(key)) layout[key] = Object.assign({}, axis, layout[key]);
@@ -38,7 +38,7 @@ function chart(id, figure) {
 }
 
 function heatmap(id, map) {
-  const slider = document.getElementById(id + "-time"), label = document.getElementById(id + "-label");
+  const slider = document.getElementById("inertia-map-time"), label = document.getElementById("inertia-map-label");
   const names = map.names, limit = Math.max(...map.frames.flat(2).map(Math.abs));
   const squash = (x) => Math.sign(x) * Math.log10(1 + Math.abs(x) / map.floor);
   const top = squash(limit);
@@ -68,7 +68,7 @@ function start() {
     for (const [id, figure] of Object.entries(DATA.figures)) chart(id, figure);
   };
   charts();
-  const redraw = heatmap("inertia-map", DATA.map);
+  const redraw = heatmap("chart-inertia-map", DATA.map);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { charts(); redraw(); });
   document.body.dataset.ready = "yes";
 }
