@@ -112,6 +112,21 @@ def test_an_arm_on_the_ceiling(puma):
     assert np.array_equal(plain(free, "gravity_load", q), np.zeros(6))
 
 
+def test_base_and_tool_move_what_is_there():
+    arm = armdyn.load("panda")
+    q = np.linspace(-1, 1, 7)
+    turned = arm.with_base([1, 2, 3], [0.1, 0.2, 0.3])
+    here = plain(turned, "pose", q) @ np.linalg.inv(plain(arm, "pose", q))
+    close(here[:3, 3], [1, 2, 3], 1e-14)
+    close(here[2, :3], [-np.sin(0.2), np.cos(0.2) * np.sin(0.1), np.cos(0.2) * np.cos(0.1)], 1e-14)
+    longer = arm.with_tool([0, 0, 0.1])
+    close(plain(longer, "pose", q)[:3, 3] - plain(arm, "pose", q)[:3, 3], 0.1 * plain(arm, "pose", q)[:3, 2], 1e-14)
+    assert longer.with_tool([0, 0, -0.1]) == arm
+    assert longer.with_tool(frame="panda_link8") == arm
+    with pytest.raises(InputError, match="unknown frame on the last link 'hand'; available: panda_link8"):
+        arm.with_tool(frame="hand")
+
+
 def test_frames_by_name():
     arm = armdyn.load("ur5")
     q = np.linspace(-1, 1, 6)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armdyn
+import oracles
 from armdyn.algebra import Angle, Sym3, Vec3
 from armdyn.chain import Chain, Joint, Limit, Link, Placement
 from armdyn.errors import ComputationError, FileError
@@ -22,6 +23,7 @@ from armdyn.files.numbers import decimal_text, from_rpy, number_text, rational, 
 from comparing import close
 
 BAD = sorted((Path(__file__).parent / "bad_files").glob("*.toml"))
+CUTS = [cut for file in oracles.robots() for cut in oracles.cuts(file)]
 MODEST = settings(deadline=None, max_examples=60, derandomize=True)
 
 angles = st.one_of(
@@ -116,6 +118,9 @@ def test_files_that_are_none(tmp_path):
     (tmp_path / "arm.csv").write_text("")
     with pytest.raises(FileError, match=r"unknown kind of file '.csv'; expected one of .toml, .urdf"):
         armdyn.load(tmp_path / "arm.csv")
+    (tmp_path / "arm.xacro").write_text("")
+    with pytest.raises(FileError, match=r"expand it to a \.urdf first"):
+        armdyn.load(tmp_path / "arm.xacro")
     (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"\n')
     with pytest.raises(FileError, match="not valid TOML: 'utf-8'"):
         armdyn.load(tmp_path / "latin.toml")
@@ -241,3 +246,15 @@ def test_base_and_tool_are_snapped_too():
     assert 3e-6 < arm.snapped.largest_angle < 4e-6
     assert arm.snapped.largest_length == 1e-9
     assert not armdyn.Arm("tilted", found.chain, snap=0.0).snapped.changes
+
+
+@pytest.mark.parametrize(
+    "cut", [cut for file in oracles.robots() for cut in oracles.cuts(file)][::9], ids=lambda c: c.id
+)
+def test_saved_urdf_arm_is_equal(cut, tmp_path):
+    """Frames placed on any axes, with rotations that no roll, pitch and yaw of floats give exactly."""
+    arm = cut.arm()
+    arm.save(tmp_path / "arm.toml")
+    again = armdyn.load(tmp_path / "arm.toml", snap=arm.snap)
+    assert again == arm
+    assert again.fingerprint == arm.fingerprint

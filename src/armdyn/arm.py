@@ -17,7 +17,7 @@ from armdyn.chain import Chain, Joint, Link
 from armdyn.chain.checks import Finding, check
 from armdyn.chain.fingerprint import fingerprint
 from armdyn.chain.snap import SNAP, SnapReport, compare, snapped
-from armdyn.errors import InputError
+from armdyn.errors import InputError, choose
 from armdyn.files import Description, Frame, arrays, dh, toml, urdf_out, urdf_update
 from armdyn.files.text import write_text
 from armdyn.kernels import Kernel, emission
@@ -207,12 +207,18 @@ class Arm:
         return self._with(gravity=arrays.vector(gravity, "gravity"))
 
     def with_base(self, xyz: Any = (0, 0, 0), rpy: Any = (0, 0, 0)) -> Arm:
-        """The same arm standing elsewhere: frame 0 at `xyz`, turned by roll, pitch, yaw; gravity stays."""
-        return self._with(base=arrays.placement(xyz, rpy))
+        """The same arm standing elsewhere: its base frame at `xyz`, turned by roll, pitch, yaw; gravity stays."""
+        here = arrays.placement(xyz, rpy)
+        frames = tuple(replace(f, placement=here @ f.placement) if f.link == 0 else f for f in self.frames)
+        return replace(self._with(base=here @ self.given.base), frames=frames)
 
-    def with_tool(self, xyz: Any = (0, 0, 0), rpy: Any = (0, 0, 0)) -> Arm:
-        """The same arm with its tool frame elsewhere on the last link."""
-        return self._with(tool=arrays.placement(xyz, rpy))
+    def with_tool(self, xyz: Any = (0, 0, 0), rpy: Any = (0, 0, 0), *, frame: str | None = None) -> Arm:
+        """The same arm with its tool frame elsewhere: `xyz` and `rpy` from the present tool, or from a named frame."""
+        tool = self.given.tool
+        if frame is not None:
+            on_last = {f.name: f.placement for f in self.frames if f.link == self.n}
+            tool = on_last[choose("frame on the last link", frame, on_last)]
+        return self._with(tool=tool @ arrays.placement(xyz, rpy))
 
     def with_payload(self, mass: float, com: Any = (0, 0, 0), inertia: Any = None) -> Arm:
         """The same arm with a body held at the tool, merged into the last link.

@@ -50,7 +50,7 @@ def read(
     if suffix == ".toml":
         _nothing_to_cut(name, base, tip, lock)
         return toml.read(path)
-    if suffix == ".urdf":
+    if suffix == ".urdf" or (suffix == ".xml" and b"<robot" in read_bytes(path)):
         from armdyn.files import urdf
 
         return urdf.read(path, base=base, tip=tip, lock=lock, snap=snap)
@@ -58,7 +58,8 @@ def read(
         from armdyn.files import mjcf
 
         return mjcf.read(path, base=base, tip=tip, lock=lock, snap=snap)
-    raise FileError(f"{name}: unknown kind of file {suffix!r}; expected one of {', '.join(_READERS)}")
+    hint = "; expand it to a .urdf first (xacro in > out.urdf)" if suffix == ".xacro" else ""
+    raise FileError(f"{name}: unknown kind of file {suffix!r}; expected one of {', '.join(_READERS)}{hint}")
 
 
 def _nothing_to_cut(name: str, base: str | None, tip: str | None, lock: Mapping[str, float] | None) -> None:
