@@ -74,7 +74,7 @@ def moved(link: Link, to: Placement) -> Link:
         w = h + h + m * p
         J = J + _steiner(p, w)
         h = h + m * p
-    there = Link.from_natural(tuple(Fraction(x) for x in (m, *h, *J.entries)))
+    there = Link.from_natural(tuple(x if type(x) is Fraction else Fraction(x) for x in (m, *h, *J.entries)))
     return there if is_right(R) else _rounded(there)
 
 

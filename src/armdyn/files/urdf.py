@@ -244,7 +244,8 @@ class _Walk:
             link = waiting.pop()
             k, at = self.where[link]
             if k:  # what the base carries moves nothing
-                self.carried[k] = self.carried[k] + moved(self.snapper.inertial(self.tree.links[link]), at)
+                body, others = moved(self.snapper.inertial(self.tree.links[link]), at), self.carried[k]
+                self.carried[k] = body if others is _EMPTY else others if body is _EMPTY else others + body
             for joint in self.tree.below[link]:
                 if self._stands_apart(joint):
                     continue
