@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -52,10 +53,8 @@ def main(repeats: int = 20) -> dict[str, tuple[float, float]]:
     found = {}
     for name in FILES:
         path = robot(name)
-        row = (
-            best(lambda p=path: armdyn.load(p), repeats),
-            best(lambda p=path: pinocchio.buildModelFromUrdf(p), repeats),
-        )  # type: ignore[misc]
+        ours = best(partial(armdyn.load, path), repeats)
+        row = ours, best(partial(pinocchio.buildModelFromUrdf, path), repeats)
         found[name] = row
         print(f"{name:24s} {row[0]:7.1f} ms {row[1]:9.1f} ms")
     print(f"import armdyn: {import_time():.0f} ms")
