@@ -2,7 +2,8 @@
 
 Link i's frame is the arm's own frame i, every joint turns about or slides along its z axis. The tool and
 the named frames are massless links on fixed joints. A URDF has no place for gravity and rotor
-inertias: its readers take gravity as (0, 0, -9.81), and rotors have to be given to them apart.
+inertias: its readers take gravity as (0, 0, -9.81), and rotors have to be given to them apart. Numbers are
+written as they are: MuJoCo refuses links that no body can have (see `Arm.check`), Pinocchio takes them.
 """
 
 from __future__ import annotations
