@@ -361,5 +361,5 @@ def test_the_print_of_eq_40_is_wrong(monkeypatch):
 
 def test_the_print_of_eq_31_is_wrong():
     """The factor is (u_r⟨j⟩)_z, not (u_r⟨i⟩)_z."""
-    mutant = printed(lin_fang_1, "inner.u.z * t_r if", "body.inner.u.z * t_r if")
+    mutant = printed(lin_fang_1, "u.z * t_r if", "inners[i].u.z * t_r if")
     assert wrong_share(mutant.inertia_matrix) > 0.25

@@ -26,11 +26,13 @@ from armdyn.formulations.steps import Step, run_time
 from armdyn.parameters import Constants, inertia_constants
 
 NOTHING = Sym3(0, 0, 0, 0, 0, 0)
+Axes = dict[int, Vec3]  # u_r in frame i
+StepAndConstants = tuple[Step, Constants]
 
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """What there is of a composite body with r ≤ i < s: u_r in frame i and the torque along it."""
+    """What joints feel of a composite body with i < s: u_r in frame i and the torque along it (none before r)."""
 
     u: Vec3
     torque: Scalar
@@ -40,7 +42,7 @@ class Inner:
 class Body:
     """Composite body i in frame i: m̂, ĉ (without its z where the joint turns), the third column of Ĵ.
 
-    Where r ≤ i < s the column is (0, 0, Ĵ₃₃), ĉ is there for revolute joints only, and `inner` says the rest.
+    Where i < s the column is (0, 0, Ĵ₃₃), ĉ is there for revolute joints only, and `inner` says the rest.
     """
 
     revolute: bool
@@ -65,36 +67,55 @@ class Body:
 def composite_bodies(chain: Chain, steps: list[Step]) -> list[Body]:
     """Every composite body, base to tip; before the first revolute joint only the mass is there."""
     r, s, axes = first_axes(chain)
-    constants = inertia_constants(chain)
+    links = list(zip(steps, inertia_constants(chain), strict=True))
+    outer, ell, V33 = _down_to_s(links, s, axes)
+    inner = _down_to_r(links, r, s, axes, ell, V33)
+    before = [Body(False, const.mass, ZERO, ZERO, Inner(ZERO, 0)) for _, const in links[:r]]
+    return [_handed_over(body) for body in (*before, *inner[::-1], *outer[::-1])]
+
+
+def _down_to_s(links: list[StepAndConstants], s: int, axes: Axes) -> tuple[list[Body], Vec3, Scalar]:
+    """Table VII, first part: bodies n … s, and what they leave to body s-1, l and (V⁽ʳ⁾)₃₃."""
     bodies: list[Body] = []
     ell, V, V33 = ZERO, NOTHING, 0
-    for i in reversed(range(chain.n)):  # tip to base
-        step, const = steps[i], constants[i]
-        if i >= s:
-            body = _outer_body(step, const, ell, V)
-        elif i >= r:
-            body = _inner_body(step, const, axes[i], ell, V33)
-        else:
-            body = Body(step.revolute, const.mass, ZERO, ZERO)
+    for i in reversed(range(s, len(links))):
+        step, const = links[i]
+        body = _outer_body(step, const, ell, V)
         bodies.append(body)
-        if i <= r:
-            continue
-        lift = 0 if step.revolute else const.mass * step.d
-        X = _lifted(step, const, body, ell, V, lift) if i >= s else NOTHING
-        along = _inner_lifted(step, const, body, ell, V33, lift) if i < s else 0
+        lift = _lift(step, const)
+        X = _lifted(step, const, body, ell, V, lift)
         ell = _moment(step, body, ell, lift)
         if i > s:
-            V = _pushed(step.R.similarity(X), step.b, ell)
+            V = _pushed(step.R.similarity(X), step.b, ell)  # Lin & Fang eqs. (41)-(54)
         else:
-            Y33 = along if i < s else _quadratic(_turned(axes[s - 1], step), X)
+            V33 = _inner_pushed(_quadratic(_turned(axes[s - 1], step), X), axes[s - 1], step.b, ell)
+    return bodies, ell, V33
+
+
+def _down_to_r(links: list[StepAndConstants], r: int, s: int, axes: Axes, ell: Vec3, V33: Scalar) -> list[Body]:
+    """Table VII, second part: bodies s-1 … r, of which only the component along u_r is carried."""
+    bodies: list[Body] = []
+    for i in reversed(range(r, s)):
+        step, const = links[i]
+        body = _inner_body(step, const, axes[i], ell, V33)
+        bodies.append(body)
+        if i > r:
+            lift = _lift(step, const)
+            Y33 = _inner_lifted(step, const, body, ell, V33, lift)
+            ell = _moment(step, body, ell, lift)
             V33 = _inner_pushed(Y33, axes[i - 1], step.b, ell)
-    return [_handed_over(body) for body in reversed(bodies)]
+    return bodies
 
 
-def first_axes(chain: Chain) -> tuple[int, int, dict[int, Vec3]]:
+def _lift(step: Step, const: Constants) -> Scalar:
+    """m̂d of a prismatic joint, computed once for l and X (C3)."""
+    return 0 if step.revolute else const.mass * step.d
+
+
+def first_axes(chain: Chain) -> tuple[int, int, Axes]:
     """(r, s, u_r in every frame i with r ≤ i < s): all three are constants of the chain; n stands for none."""
     r, u = chain.n, Z
-    axes: dict[int, Vec3] = {}
+    axes: Axes = {}
     for i, joint in enumerate(chain.joints):
         if r == chain.n:
             if joint.prismatic:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from armdyn.algebra import ZERO, Scalar, Vec3
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain
-from armdyn.formulations.composite_bodies.minimal import Body, composite_bodies
+from armdyn.formulations.composite_bodies.minimal import Body, Inner, composite_bodies
 from armdyn.formulations.inertia_matrix.symmetric import Matrix, filled
 from armdyn.formulations.steps import Step, run_time, steps, wrench_inwards
 
@@ -32,10 +32,10 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
     bodies = composite_bodies(chain, path)
     stage("formulation")
     lever = path[1].offset if chain.n > 1 and path[0].revolute else ZERO  # ²₁s⟨2⟩, paid once (C4)
+    inners = [body.inner for body in bodies if body.inner is not None]  # i < s
     columns = []
     for i, body in enumerate(bodies):
-        below_s = body.inner is not None or not any(b.revolute for b in bodies[: i + 1])
-        columns.append(_below_s(path, bodies, i) if below_s else _column(path, body, i, lever))
+        columns.append(_column(path, body, i, lever) if body.inner is None else _below_s(path, inners, body, i))
     return filled(columns)
 
 
@@ -52,16 +52,12 @@ def _column(path: list[Step], body: Body, i: int, lever: Vec3) -> list[Scalar]:
     return column[::-1]
 
 
-def _below_s(path: list[Step], bodies: list[Body], i: int) -> list[Scalar]:
+def _below_s(path: list[Step], inners: list[Inner], body: Body, i: int) -> list[Scalar]:
     """D_1i … D_ii for i < s, where every revolute joint is parallel to joint r."""
-    body = bodies[i]
-    f = body.force
-    t_r = body.inner.torque if body.inner else 0  # Lin & Fang eq. (29)
+    f, t_r = body.force, inners[i].torque  # Lin & Fang eq. (29)
     column = [body.column.z if body.revolute else body.mass]
     for j in reversed(range(i)):
-        f, inner = path[j + 1].R @ f, bodies[j].inner
-        if inner is not None:
-            t_r = t_r + inner.u.cross(path[j + 1].origin).dot(f)  # Lin & Fang eq. (30)
-        turns = inner is not None and path[j].revolute
-        column.append(inner.u.z * t_r if inner is not None and turns else f.z)  # Lin & Fang eq. (31)
+        f, u = path[j + 1].R @ f, inners[j].u
+        t_r = t_r + u.cross(path[j + 1].origin).dot(f)  # Lin & Fang eq. (30)
+        column.append(u.z * t_r if path[j].revolute else f.z)  # Lin & Fang eq. (31)
     return column[::-1]
