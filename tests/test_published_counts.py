@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from armdyn.algebra import Tally, counting
+from armdyn.algebra import JointRotation, Sym3, Tally, counting, on_hand
 from armdyn.chain.samples import generic_chain
 from armdyn.formulations import QUANTITIES
 from armdyn.kernels.cost import cost, published
@@ -104,6 +104,52 @@ def test_gibbs_appell(n):
     """Rows (17) and (18) take 1M 8A and 3A less than their printed totals; all others are exact."""
     mul, add = polynomial(n, 11.5, 19.5, -49), polynomial(n, 8.5, 31.5, -69)
     assert pair(counted(type_1(n), "gibbs_appell")) == (mul - (n - 2), add - 8 * (n - 2) - 3)
+
+
+def free(function):
+    """The same function, uncounted; its calls are."""
+    calls = []
+
+    def wrapper(*arguments):
+        calls.append(1)
+        return on_hand(lambda: function(*arguments))
+
+    return wrapper, calls
+
+
+@pytest.mark.parametrize("n", range(3, 13))
+@pytest.mark.parametrize(
+    ("method", "similarity", "mul", "add"),
+    [("lin_1991", 36, (10.5, 38.5, -85), (6, 39, -70)), ("renaud", 37, (13.5, 22.5, -68), (9, 26, -64))],
+)
+def test_the_rows_but_the_similarity_are_exact(method, similarity, mul, add, n, monkeypatch):
+    """Everything but R J Rᵀ adds up to the print less n-2 similarities of 36M 19A or 37M 19A."""
+    wrapper, calls = free(JointRotation.similarity_by_products)
+    monkeypatch.setattr(JointRotation, "similarity_by_products", wrapper)
+    found = counted(type_1(n), method)
+    assert len(calls) == n - 2
+    assert pair(found) == (polynomial(n, *mul) - similarity * (n - 2), polynomial(n, *add) - 19 * (n - 2))
+
+
+def test_similarities():
+    J = Sym3(*(Tally(k + 0.5) for k in range(6)))
+    R = generic_chain("RR").joints[1].rotation(Tally(0.3))
+    for similarity, expected in ((R.similarity, (18, 14)), (R.similarity_by_products, (36, 18))):
+        with counting() as counter:
+            similarity(J)
+        assert pair(counter.operations()) == expected
+
+
+@pytest.mark.parametrize("n", range(3, 13))
+def test_the_rows_of_gah_but_17_and_18_are_exact(n, monkeypatch):
+    """Rows (10), (11), (14), (15), (16), (20): what is left without the tensors φ."""
+    module = inspect.getmodule(METHODS["gibbs_appell"])
+    for owner, name in ((JointRotation, "similarity"), (module, "coupling"), (module, "_along")):
+        monkeypatch.setattr(owner, name, free(getattr(owner, name))[0])
+    mul, add = polynomial(n, 11.5, 19.5, -49), polynomial(n, 8.5, 31.5, -69)
+    # of (17) the sum of three tensors is left, 12A; of (18) 3M 1A and 2A
+    left = (mul - 31 * (n - 2) - 13 + 3, add - 40 * (n - 2) - 11 + 12 * (n - 2) + 3)
+    assert pair(counted(type_1(n), "gibbs_appell")) == left
 
 
 def test_sines_and_cosines_are_counted_apart():
