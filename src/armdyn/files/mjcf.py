@@ -13,7 +13,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from armdyn.errors import FileError
 from armdyn.files import urdf
 from armdyn.files.description import Description
 from armdyn.files.numbers import to_rpy
-from armdyn.files.text import read_bytes
+from armdyn.files.text import quoted, read_bytes
 
 _KINDS = {0: "floating", 1: "floating", 2: "prismatic", 3: "continuous"}  # of mjtJoint: free, ball, slide, hinge
 
@@ -97,7 +96,7 @@ class _Tree:
     def text(self, label: str) -> str:
         """The whole tree."""
         m = self.model
-        self.lines = [f"<robot name={quoteattr(label)}>", f"<link name={quoteattr(self._name('body', 0))}/>"]
+        self.lines = [f"<robot name={quoted(label)}>", f"<link name={quoted(self._name('body', 0))}/>"]
         for b in range(1, m.nbody):
             self._body(b)
         for s in range(m.nsite):
@@ -142,7 +141,7 @@ class _Tree:
         kind = int(self.mujoco.mjtEq.mjEQ_JOINT)
         tied = [i for i in range(m.neq) if int(m.eq_type[i]) == kind and m.eq_obj1id[i] == j]
         return [
-            f'<mimic joint={quoteattr(self.joint(m.eq_obj2id[i]))} multiplier="{float(m.eq_data[i][1])!r}"/>'
+            f'<mimic joint={quoted(self.joint(m.eq_obj2id[i]))} multiplier="{float(m.eq_data[i][1])!r}"/>'
             for i in tied
             if m.eq_obj2id[i] >= 0
         ][:1]
@@ -151,15 +150,15 @@ class _Tree:
         self, name: str, kind: str, parent: str, child: str, at: tuple[Any, Any], extra: list[str] | None = None
     ) -> None:
         self.lines += [
-            f'<joint name={quoteattr(name)} type="{kind}">',
-            f"<parent link={quoteattr(parent)}/><child link={quoteattr(child)}/>",
+            f'<joint name={quoted(name)} type="{kind}">',
+            f"<parent link={quoted(parent)}/><child link={quoted(child)}/>",
             f'<origin xyz="{_words(at[0])}" rpy="{_words(_rpy(at[1]))}"/>',
             *(extra or []),
             "</joint>",
         ]
 
     def _link(self, name: str, body: int | None = None) -> None:
-        self.lines.append(f"<link name={quoteattr(name)}>")
+        self.lines.append(f"<link name={quoted(name)}>")
         if body is not None:
             m = self.model
             inertia = zip(("ixx", "iyy", "izz"), m.body_inertia[body], strict=True)

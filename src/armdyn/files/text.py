@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import escape
 from pathlib import Path
 from typing import IO
 
@@ -49,6 +50,11 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write the whole text or nothing: to a temporary name beside the target, then renamed."""
     with written_whole(path) as stream:
         stream.write(text.encode())
+
+
+def quoted(text: str) -> str:
+    """The text as an XML attribute's value, quotes included."""
+    return f'"{escape(text)}"'
 
 
 def _umask() -> int:

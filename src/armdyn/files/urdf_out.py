@@ -9,13 +9,12 @@ written as they are: MuJoCo refuses links that no body can have (see `Arm.check`
 from __future__ import annotations
 
 import os
-from xml.sax.saxutils import quoteattr
 
 from armdyn.algebra import Scalar
 from armdyn.chain import Joint, Link, Placement
 from armdyn.files.description import Description
 from armdyn.files.numbers import to_rpy
-from armdyn.files.text import write_text
+from armdyn.files.text import quoted, write_text
 
 _UNLIMITED = 1e9  # URDF insists on a number
 
@@ -36,18 +35,18 @@ def text(arm: Description) -> str:
     fixed += [(frame.name, [base, *links][frame.link], frame.placement) for frame in arm.frames]
     lines = [
         '<?xml version="1.0"?>',
-        f"<robot name={quoteattr(arm.name or 'arm')}>",
-        f"  <link name={quoteattr(base)}/>",
+        f"<robot name={quoted(arm.name or 'arm')}>",
+        f"  <link name={quoted(base)}/>",
     ]
     parent, standing = base, chain.base
     for joint, joint_name, link, name in zip(chain.joints, joints, chain.links, links, strict=True):
         R, p = joint.placement(0)
         lines += _joint_lines(joint, joint_name, standing @ Placement(R.matrix(), p), parent, name)
-        lines += [f"  <link name={quoteattr(name)}>", *inertial_lines(link), "  </link>"]
+        lines += [f"  <link name={quoted(name)}>", *inertial_lines(link), "  </link>"]
         parent, standing = name, Placement()
     for name, parent, placement in fixed:
-        lines += [f'  <joint name={quoteattr(_unused(name + "_joint", taken_joints))} type="fixed">']
-        lines += [*_joint_ends(placement, parent, name), "  </joint>", f"  <link name={quoteattr(name)}/>"]
+        lines += [f'  <joint name={quoted(_unused(name + "_joint", taken_joints))} type="fixed">']
+        lines += [*_joint_ends(placement, parent, name), "  </joint>", f"  <link name={quoted(name)}/>"]
     return "\n".join([*lines, "</robot>"]) + "\n"
 
 
@@ -74,7 +73,7 @@ def _joint_lines(joint: Joint, name: str, placement: Placement, parent: str, chi
     )
     dynamics = f'    <dynamics damping="{_float(joint.viscous)}" friction="{_float(joint.coulomb)}"/>'
     return [
-        f'  <joint name={quoteattr(name)} type="{kind}">',
+        f'  <joint name={quoted(name)} type="{kind}">',
         *_joint_ends(placement, parent, child),
         '    <axis xyz="0 0 1"/>',
         f"    <limit {limits}/>",
@@ -86,8 +85,8 @@ def _joint_lines(joint: Joint, name: str, placement: Placement, parent: str, chi
 def _joint_ends(placement: Placement, parent: str, child: str) -> list[str]:
     rpy = " ".join(repr(angle + 0.0) for angle in to_rpy(placement.R))
     return [
-        f"    <parent link={quoteattr(parent)}/>",
-        f"    <child link={quoteattr(child)}/>",
+        f"    <parent link={quoted(parent)}/>",
+        f"    <child link={quoted(child)}/>",
         f'    <origin xyz="{_floats(*placement.p)}" rpy="{rpy}"/>',
     ]
 
