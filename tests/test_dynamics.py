@@ -207,9 +207,9 @@ BOUNDS = {  # as compiled, from a trial of the design: never more than this
     "puma560": (Operations(195, 169), Operations(343, 287, 6)),
 }
 REACHED = {
-    "general 6R": (Operations(381, 319), Operations(750, 622, 6)),
-    "general 7R": (Operations(462, 388), Operations(978, 810, 7)),
-    "puma560": (Operations(190, 162), Operations(328, 272, 6)),
+    "general 6R": (Operations(379, 319), Operations(745, 615, 5)),
+    "general 7R": (Operations(460, 388), Operations(974, 803, 6)),
+    "puma560": (Operations(179, 150), Operations(309, 250, 4)),
 }
 
 

@@ -14,7 +14,9 @@ from armdyn.algebra import ZERO, Angle, Sym3, Vec3
 from armdyn.chain import Chain, Joint, Link, Placement
 from armdyn.chain.samples import generic_chain
 from armdyn.errors import ComputationError, InputError
-from armdyn.kernels.assemble import Options
+from armdyn.formulations import QUANTITIES
+from armdyn.kernels.assemble import RUNTIME, Options
+from armdyn.parameters import minimal_parameters
 from dynamics_cases import CASES, TILTED, TOOL, array, at, close, motion, pinocchio, with_drives
 
 DRIVEN = with_drives(replace(generic_chain("RRPRR", 2), gravity=TILTED, tool=TOOL))
@@ -145,3 +147,34 @@ def test_a_singular_configuration_is_nan_where_it_is_singular(quantity, method, 
 def test_a_singular_configuration_is_an_error_on_plain_numbers():
     with pytest.raises(ComputationError, match="joint 1"):
         at(pendulum(), "forward_dynamics", "denoc", np.zeros(2), np.zeros(2), np.ones(2))
+
+
+@pytest.mark.parametrize(("quantity", "method"), [(q, m) for q in RUNTIME for m in armdyn.methods(q)])
+def test_minimal_parameters_as_inputs(quantity, method):
+    """The arm's own parameters give the arm's own answers, rotors included, and other values another arm's."""
+    if (quantity, method) == ("inertia_matrix", "walker_orin"):
+        pytest.skip("Walker & Orin need centres of mass, which minimal parameters do not determine")
+    chain = with_drives(replace(generic_chain("RRPR", 3), gravity=TILTED))
+    q, qd, qdd = motion(chain.n, 5)
+    third = qdd + 1.0 if quantity == "forward_dynamics" else qdd
+    inputs = [q, qd, third][: len(QUANTITIES[quantity].inputs)]
+    values = np.array(minimal_parameters(chain).values, dtype=float)
+    runtime = Options(parameters="runtime")
+    found = at(chain, quantity, method, *inputs, values, options=runtime)
+    expected = at(chain, quantity, method, *inputs)
+    if (quantity, method) == ("coriolis_matrix", "denoc"):  # a function of more than the minimal parameters
+        found, expected = found @ qd, expected @ qd
+    parts = zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]
+    for part, wanted in parts:
+        close(part, wanted)
+    if quantity in ("bias", "gravity_load", "inverse_dynamics"):
+        bare = replace(chain, joints=tuple(replace(j, rotor_inertia=0) for j in chain.joints))
+        twice = at(bare, quantity, method, *inputs, 2 * values, options=runtime)
+        close(twice, 2 * at(bare, quantity, method, *inputs))
+
+
+def test_run_time_parameters_where_they_do_not_determine_the_answer():
+    with pytest.raises(InputError, match="potential_energy"):
+        at(DRIVEN, "potential_energy", "recursive", motion(5)[0], options=Options(parameters="runtime"))
+    with pytest.raises(InputError, match="baked, runtime"):
+        at(DRIVEN, "bias", "newton_euler", motion(5)[0], motion(5)[1], options=Options(parameters="cooked"))

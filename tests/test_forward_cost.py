@@ -14,7 +14,7 @@ ROWS = forward_cost.table((2, 3, 6, 9, 10, 11))
 def test_the_page_is_up_to_date():
     page = PAGE.read_text(encoding="utf-8")
     for line in forward_cost.markdown(ROWS).splitlines():
-        assert line in page
+        assert line in page, "python docs/forward_cost_page.py writes the page anew"
 
 
 def test_where_linear_overtakes_cubic():

@@ -1,9 +1,9 @@
 """What forward dynamics costs by each method for n = 1 … 30 revolute joints, and where O(n) overtakes O(n³).
 
-The arms are in general position (`generic_arm`); `composite` has H by `meeting_frame`. Counted are the programs as the formulations write them,
-folded and shared, before the search for common terms that a kernel goes through as well (it takes another
-one or two in a hundred off each). Beside them stand the counts that Saha 1999, section 7, quotes for his
-algorithm of 1997 and for Featherstone's of 1983.
+The arms are in general position (`generic_arm`); `composite` has H by `meeting_frame`. Counted are the
+programs as the formulations write them, folded and shared, before the search for common terms that a kernel
+goes through as well (it takes another one or two in a hundred off each). Beside them stand the counts that
+Saha 1999, section 7, quotes for his algorithm of 1997 and for Featherstone's of 1983.
 """
 
 from __future__ import annotations
