@@ -95,7 +95,7 @@ def rows_function(lanes: int, operand: Operand) -> str:
     by several functions, since LLVM's time grows faster than a function's length.
     """
     groups = _groups(operand.size, lanes)
-    steps = [(_square, start) for start in groups] or [(_single, k) for k in range(operand.size)]
+    write, steps = (_square, groups) if groups else (_single, list(range(operand.size)))
     arguments = "ptr noalias %scratch, ptr noalias %first, i64 %between"
     parts, calls = [], Writer(lanes)
     calls.label("entry")
@@ -105,7 +105,7 @@ def rows_function(lanes: int, operand: Operand) -> str:
         rows = ["%first"]
         for _ in range(lanes - 1):
             rows.append(w.at(rows[-1], "%between"))
-        for write, start in steps[begin : begin + LONGEST]:
+        for start in steps[begin : begin + LONGEST]:
             write(w, operand, start, rows)
         w.do("ret void")
         name = f"@rows{operand.index}_{number}"
@@ -128,11 +128,11 @@ def _square(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
             w.store(column, "%scratch", slot)
 
 
-def _single(w: Writer, operand: Operand, k: int, rows: list[str]) -> None:
+def _single(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
     """One number from each row or into each."""
-    places = [w.at(row, 8 * k) for row in rows]
+    places = [w.at(row, 8 * start) for row in rows]
     if operand.written:
-        value = w.load("%scratch", operand.slots[k])
+        value = w.load("%scratch", operand.slots[start])
         for lane, place in enumerate(places):
             w.do(f"store double {w.let(f'extractelement {w.vector} {value}, i32 {lane}')}, ptr {place}, align 8")
         return
@@ -140,7 +140,7 @@ def _single(w: Writer, operand: Operand, k: int, rows: list[str]) -> None:
     for lane, place in enumerate(places):
         x = w.let(f"load double, ptr {place}, align 8")
         value = w.let(f"insertelement {w.vector} {value}, double {x}, i32 {lane}")
-    w.store(value, "%scratch", operand.slots[k])
+    w.store(value, "%scratch", operand.slots[start])
 
 
 def strided_copies(lanes: int) -> str:

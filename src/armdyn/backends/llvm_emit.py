@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 from armdyn.backends.contract import contract
@@ -82,8 +83,18 @@ class Body:
                 depth[node.serial] += 1
         return tuple(tuple(layers[level].values()) for level in sorted(layers))
 
+    @cached_property
+    def constants(self) -> dict[Fraction, int]:
+        """Every constant with its place in a table of vectors.
+
+        From there an instruction takes it as its operand; LLVM's own choice for a constant in every lane
+        is an instruction apart that fills a register.
+        """
+        values = [node.value for node in self.contracted.order if node.op == "const"]
+        return {value: place for place, value in enumerate(dict.fromkeys(values))}
+
     def text(self) -> str:
-        """The functions `trig` and `body`."""
+        """The functions `trig` and `body`, and the table of constants."""
         w = Writer(self.lanes)
         w.label("entry")
         names: dict[int, str] = {}
@@ -102,7 +113,12 @@ class Body:
         w.do("ret void")
         head = "internal void @body(ptr noalias %in, ptr noalias %out, ptr %context) noinline"
         trig = trig_loop(self.lanes, self.fma) if self.layers else ""
-        return trig + function(head, w.lines)
+        return self._table(w) + trig + function(head, w.lines)
+
+    def _table(self, w: Writer) -> str:
+        rows = ", ".join(f"{w.vector} {w.constant(value)}" for value in self.constants)
+        kind = f"[{len(self.constants)} x {w.vector}]"
+        return f"@constants = internal constant {kind} [{rows}], align {8 * w.lanes}\n"
 
     def _trig(
         self,
@@ -127,14 +143,16 @@ class Body:
     def _value(self, w: Writer, node: Node, names: dict[int, str]) -> None:
         """Write one node; inputs, sines and cosines are loaded where they are first needed."""
         name = names.get(node.serial)
-        if name is None:
-            if node.op == "const":
-                names[node.serial] = w.constant(node.value)
-            else:
-                names[node.serial] = EMIT[node.op](w, self.fma, *(names[a.serial] for a in node.args))
-        elif " " in name and not name.startswith("<"):
+        if node.op == "const":
+            names[node.serial] = w.constant(node.value)
+        elif name is None:
+            names[node.serial] = EMIT[node.op](w, self.fma, *(self._operand(w, a, names) for a in node.args))
+        elif " " in name:
             array, slot = name.split()
             names[node.serial] = w.load(f"%{array}", int(slot))
+
+    def _operand(self, w: Writer, node: Node, names: dict[int, str]) -> str:
+        return w.load("@constants", self.constants[node.value]) if node.op == "const" else names[node.serial]
 
 
 def _needed(node: Node) -> list[Node]:
