@@ -207,7 +207,7 @@ class Integrator:
         body = Body(program, target.lanes, target.fma)
         loop = _Loop(body, scheme, self.n, self.inputs, target.fma)
         text = "\n".join(
-            [f'target triple = "{target.triple}"\n', body.text(), loop.text(), _declarations(target.lanes)]
+            [f'target triple = "{target.triple}"\n', body.text(), loop.text(), _declarations(target)]
         )
         llvm = binding()
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), target.machine(2))
