@@ -17,6 +17,7 @@ from armdyn.chain import Chain, Joint, Limit, Link
 from armdyn.chain.checks import principal_moments
 from armdyn.errors import InputError
 from armdyn.files import urdf
+from oracles import slowly
 
 GOOD = armdyn.generic_arm("RRP")
 
@@ -118,7 +119,7 @@ def test_the_published_puma_is_odd_and_works():
     odd = found(arm)
     assert ("link 1 (waist)", "mass") in odd
     assert ("link 3 (elbow)", "triangle inequality") in odd
-    assert np.all(np.isfinite(arm.kernel("inertia_matrix", backend="python")(np.zeros(6))))
+    assert np.all(np.isfinite(slowly(arm, "inertia_matrix")(np.zeros(6))))
 
 
 @settings(deadline=None, max_examples=100, derandomize=True)

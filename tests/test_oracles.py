@@ -11,7 +11,7 @@ import pytest
 import armdyn
 from armdyn.algebra import Mat3, Vec3
 from armdyn.chain import Link
-from oracles import Cut, Mujoco, Pinocchio, cuts, disagreement, plain, robots
+from oracles import Cut, Mujoco, Pinocchio, cuts, disagreement, plain, robots, slowly
 
 WITHOUT_ARMS = {"ur3.urdf", "quadrotor_base.urdf", "iris_simple.urdf"}  # an empty file, and two without moving joints
 CUTS = [cut for file in robots() if file.name not in WITHOUT_ARMS for cut in cuts(file)]
@@ -36,7 +36,7 @@ def test_pinocchio(cut: Cut):
     truth = Pinocchio.of(cut.text(), cut.base, cut.tip).all(q, qd, qdd)
     errors = disagreement(arm, truth, q, qd, qdd)
     assert max(errors.values()) < 1e-10, errors
-    assert np.max(np.abs(arm.kernel("pose", backend="python")(q) - truth["pose"])) < 1e-12
+    assert np.max(np.abs(slowly(arm, "pose")(q) - truth["pose"])) < 1e-12
 
 
 @pytest.mark.parametrize("cut", CUTS, ids=lambda cut: cut.id)
@@ -101,7 +101,7 @@ def test_every_frame_of_the_file_is_where_pinocchio_has_it(name: str):
     judge = Pinocchio.of(cut.text(), cut.base, cut.tip)
     q, _, _ = state(arm.n, seed=4)
     pin.framesForwardKinematics(judge.model, judge.data, judge.configuration(q))
-    poses = arm.kernel("link_poses", backend="python")(q)
+    poses = slowly(arm, "link_poses")(q)
     for frame in arm.frames:
         fixed = np.eye(4)
         fixed[:3, :3] = [[float(x) for x in row] for row in frame.placement.R.rows]

@@ -36,7 +36,7 @@ from armdyn.chain.link import MASSLESS, Link
 from armdyn.chain.placement import Placement
 from armdyn.errors import InputError
 
-PARALLEL = 3e-11  # radians: axes closer than this are parallel; an angle written with ten decimals is
+PARALLEL = 2e-12  # radians: axes closer than this are parallel; a larger bound would show in the tenth digit
 NEARLY = 1e-2  # radians: axes closer than this keep the fifth parameter
 _HALF_TURN = Angle.of(math.pi)
 
