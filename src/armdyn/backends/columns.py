@@ -44,6 +44,8 @@ class Column(np.ndarray):
 class ArrayFunction:
     """A function of float64 arrays (..., *shape), made to check, cast and fill `out=`."""
 
+    quiet = False  # NumPy warns of what is not finite
+
     def __init__(self, function: Callable[..., Any], inputs: Shapes, outputs: Shapes) -> None:
         self.function = function
         self.inputs = inputs

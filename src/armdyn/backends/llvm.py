@@ -38,6 +38,7 @@ class Compiled:
     outputs: Shapes
     ufunc: Any
     addresses: dict[str, int] = field(repr=False)
+    quiet: bool  # leaves no floating-point flags for NumPy to warn of
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """The gufunc's value; a further array would be taken for `out`."""
@@ -61,21 +62,23 @@ def assembly(program: Program, target: Target) -> str:
             body.text(),
             strided_copies(target.lanes),
             *(rows_function(target.lanes, array) for array in arrays),
-            inner_loop(target.lanes, arrays, numbers, len(body.slots)),
+            inner_loop(target.lanes, arrays, numbers, len(body.slots), target.x86),
             shape_tables(arrays),
             entry(target.lanes, arrays, numbers, len(body.slots)),
-            _declarations(target.lanes),
+            _declarations(target),
         ]
     )
 
 
-def _declarations(lanes: int) -> str:
-    v = f"<{lanes} x double>"
+def _declarations(target: Target) -> str:
+    lanes, v = target.lanes, f"<{target.lanes} x double>"
+    flags = [f"declare void @llvm.x86.sse.{name}(ptr)" for name in ("stmxcsr", "ldmxcsr") if target.x86]
     return "\n".join(
         [
             f"declare {v} @llvm.fma.v{lanes}f64({v}, {v}, {v})",
             f"declare {v} @llvm.sqrt.v{lanes}f64({v})",
             "declare i64 @llvm.umin.i64(i64, i64)",
+            *flags,
             '!0 = !{!"branch_weights", i32 1, i32 1000000}',
             "",
         ]
@@ -103,7 +106,7 @@ def load(name: str, inputs: Shapes, outputs: Shapes, code: bytes, target: Target
     addresses = {symbol: engine.get_function_address(symbol) for symbol in ("loop", "entry")}
     _ENGINES.append(engine)
     ufunc = gufunc(name, inputs, outputs, addresses["loop"])
-    return Compiled(name, inputs, outputs, ufunc, addresses)
+    return Compiled(name, inputs, outputs, ufunc, addresses, target.x86)
 
 
 def compiled(program: Program, target: Target | None = None) -> Compiled:

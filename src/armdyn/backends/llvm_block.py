@@ -188,12 +188,19 @@ def slot_tables(arrays: Sequence[Operand]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def inner_loop(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: int) -> str:
-    """`loop(args, dimensions, steps, context)`: NumPy's inner loop."""
+def inner_loop(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: int, quiet: bool) -> str:
+    """`loop(args, dimensions, steps, context)`: NumPy's inner loop.
+
+    `quiet` puts the flags of floating-point exceptions back as they were, so that NumPy warns of
+    nothing: what is not finite is there to see, in its own row. Only x86 has an instruction for it here.
+    """
     w = Writer(lanes)
     w.label("entry")
     w.scratch("in", in_slots)
     w.scratch("out", out_slots)
+    if quiet:
+        w.do("%flags = alloca i32")
+        w.do("call void @llvm.x86.sse.stmxcsr(ptr %flags)")
     w.do("%count = load i64, ptr %dimensions")
     for a in arrays:
         w.do(f"%base{a.index} = load ptr, ptr {w.at('%args', 8 * a.index)}")
@@ -215,6 +222,8 @@ def inner_loop(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: 
     w.do(f"%next = add i64 %i, {lanes}")
     w.do(f"br i1 {w.let('icmp slt i64 %next, %count')}, label %block, label %end")
     w.label("end")
+    if quiet:
+        w.do("call void @llvm.x86.sse.ldmxcsr(ptr %flags)")
     w.do("ret void")
     return function("void @loop(ptr %args, ptr %dimensions, ptr %steps, ptr %context)", w.lines)
 

@@ -22,6 +22,11 @@ class Target:
     lanes: int
     fma: bool
 
+    @property
+    def x86(self) -> bool:
+        """Is this a 64-bit x86 processor."""
+        return self.triple.startswith(("x86_64", "amd64"))
+
     def machine(self, level: int = 2) -> Any:
         """LLVM's target machine; `level` is the optimisation level of its code generator.
 

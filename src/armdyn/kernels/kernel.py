@@ -57,6 +57,7 @@ class Kernel(Fast):
         self.options = options
         self.frames = dict(frames or {})  # what a `frame` may be called
         self._variants: dict[Options, Kernel] = {options: self}
+        self._calls: dict[Any, Kernel] = {}
         self._compiled: Any = None
 
     @cached_property
@@ -100,15 +101,27 @@ class Kernel(Fast):
     def __call__(self, *arrays: Any, out: Any = None, threads: int | None = None, **choices: Any) -> Any:
         """The quantity at every configuration of the batch; `choices` are options for this call."""
         if choices:
-            return self.variant(**choices)(*arrays, *_wrench(choices), out=out, threads=threads)
-        count = checked(threads)
+            kernel = self._asked(choices)
+            arrays = (*arrays, *_wrench(choices))
+            return kernel(*arrays) if out is None and threads is None else kernel(*arrays, out=out, threads=threads)
+        function, count = self.compiled, checked(threads)
         try:
+            if count == 1 and function.quiet:
+                return function(*arrays, out=out)
             with np.errstate(all="ignore"):  # what is not finite is there to see, in its own row
-                if count == 1:
-                    return self.compiled(*arrays, out=out)
-                return shared(self.compiled, arrays, out, count)
+                return function(*arrays, out=out) if count == 1 else shared(function, arrays, out, count)
         except (ValueError, TypeError) as error:
             raise self._diagnosis(arrays, out, error) from error
+
+    def _asked(self, choices: dict[str, Any]) -> Kernel:
+        """The variant for the options of a call, found again quickly."""
+        asked = tuple((name, True if name == "tool_wrench" and _wrench(choices) else x) for name, x in choices.items())
+        try:
+            return self._calls[asked]
+        except KeyError:
+            return self._calls.setdefault(asked, self.variant(**choices))
+        except TypeError:  # a list, say
+            return self.variant(**choices)
 
     def variant(self, **choices: Any) -> Kernel:
         """The kernel with other options."""
