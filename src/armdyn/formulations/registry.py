@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from armdyn.chain import Chain
 
 Size = int | str  # "n" stands for the number of joints, "p" for that of minimal parameters, "10n" for 10 n
 
@@ -17,6 +19,8 @@ class Formulation:
     run: Callable[..., Any]
     source: str  # a key of the bibliography, "" for ours
     summary: str
+    # Where `run` leaves open what costs but does not change the result: keywords for this chain, the default first.
+    ways: Callable[[Chain], Sequence[Mapping[str, Any]]] = lambda chain: ({},)
 
 
 @dataclass(frozen=True)

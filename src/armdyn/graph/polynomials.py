@@ -128,21 +128,43 @@ def _reading(terms: Sum) -> tuple[Reading, int]:
     return tuple((product, sign * c) for product, c in items), sign
 
 
-def take_apart(program: Program) -> Polynomials:
-    """The sums of products of a program."""
+def take_apart(program: Program, spread: int = 0) -> Polynomials:
+    """The sums of products of a program.
+
+    A sum that is used several times is named, unless it has at most `spread` terms and is only added
+    to others or multiplied by constants: such a sum is written out, in the hope of like terms.
+    """
     order = program.order
     uses = Counter(a.serial for node in order for a in node.args)
     uses.update({node.serial for port in program.outputs for node in port.nodes})
+    factors = _factors(order)
     parts = Polynomials()
     sums: dict[int, Sum] = {}
     for node in order:
         terms = _terms(parts, node, [sums[a.serial] for a in node.args])
-        if uses[node.serial] > 1 and (len(terms) > 1 or any(len(product) > 1 for product in terms)):
+        written_out = len(terms) <= spread and node.serial not in factors
+        if uses[node.serial] > 1 and _composed(terms) and not written_out:
             atom, sign = parts.name(terms)
             terms = {(atom,): sign}
         sums[node.serial] = terms
     parts.roots = [sums[node.serial] for port in program.outputs for node in port.nodes]
     return parts
+
+
+def _composed(terms: Sum) -> bool:
+    """Whether it takes more than a constant factor to make this."""
+    return len(terms) > 1 or any(len(product) > 1 for product in terms)
+
+
+def _factors(order: tuple[Node, ...]) -> set[int]:
+    """The nodes that other numbers than constants are multiplied by, or functions taken of; signs looked through."""
+    found: set[int] = set()
+    for node in reversed(order):
+        constant = node.op == "mul" and any(a.op == "const" for a in node.args)
+        linear = node.op in ("add", "sub") or constant
+        if not linear and (node.op != "neg" or node.serial in found):
+            found.update(a.serial for a in node.args)
+    return found
 
 
 def _terms(parts: Polynomials, node: Node, arguments: list[Sum]) -> Sum:

@@ -26,19 +26,38 @@ Key = tuple[Any, ...]  # ("factor", f), ("product", f, atom) or ("sum", product,
 
 
 ROUNDS = 4
+SPREAD = 3
+SMALL = 1500  # operations; up to here a second start is tried, from sums written out where they are used
 LARGE = 8000  # operations; above, the search takes seconds and gains less than one operation in a hundred
 
 
 def simplify(program: Program) -> Program:
     """The same outputs with fewer operations, or the program itself."""
-    for _ in range(ROUNDS if program.operations.total <= LARGE else 0):
-        parts = take_apart(program)
-        _Search(parts).run()
-        shorter = put_together(parts, program)
-        if shorter.operations.total >= program.operations.total:
+    if program.operations.total > LARGE:
+        return program
+    program = _shortened(program)
+    if program.operations.total <= SMALL:
+        program = min((program, _shortened(_searched(program, SPREAD))), key=_cost)
+    return program
+
+
+def _shortened(program: Program) -> Program:
+    for _ in range(ROUNDS):
+        shorter = _searched(program)
+        if _cost(shorter) >= _cost(program):
             break
         program = shorter
     return program
+
+
+def _searched(program: Program, spread: int = 0) -> Program:
+    parts = take_apart(program, spread)
+    _Search(parts).run()
+    return put_together(parts, program)
+
+
+def _cost(program: Program) -> tuple[int, int]:
+    return program.operations.total, program.operations.mul
 
 
 class _Search:

@@ -252,8 +252,13 @@ def _derivatives(chain: Chain, quantity: str, method: str, options: Options) -> 
 @lru_cache(maxsize=16)
 def traced(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
     """The same graph as the formulation writes it, folded and shared but not rewritten."""
-    assembly = assemble(chain, quantity, method, options, _parts(chain, quantity, method, options))
-    return trace(f"{quantity}_{method}", assembly.function, dict(assembly.inputs), assembly.outputs)
+    parts = _parts(chain, quantity, method, options)
+    found = next((m for m in QUANTITIES[quantity].methods if m.key == method), None)
+    programs = []
+    for way in found.ways(chain) if found else ({},):
+        assembly = assemble(chain, quantity, method, options, {**parts, **way})
+        programs.append(trace(f"{quantity}_{method}", assembly.function, dict(assembly.inputs), assembly.outputs))
+    return min(programs, key=lambda one: one.operations.total)
 
 
 def _parts(chain: Chain, quantity: str, method: str, options: Options) -> Mapping[str, Run]:

@@ -25,6 +25,7 @@ NEAR = 1.3  # folding and sharing have not been seen to overtake more than this
 FAR = 1.6  # what costs so much more on the first joints does not catch up on the others
 CLOSE = 1.05  # rewriting a program has not been seen to overtake more than this
 TRACED = 3  # programs at most
+SHORT = 4  # joints; up to here every program is made, for so few operations say little beforehand
 LONG = 10  # joints; above, programs take too long to trace for a choice
 
 
@@ -41,12 +42,18 @@ def auto(chain: Chain, quantity: str, options: Options = Options()) -> str:
 def _cheapest(chain: Chain, quantity: str, options: Options, keys: list[str]) -> str:
     if chain.n > LONG:
         keys = _within(FAR, _tallied(_first_joints(chain, LONG // 2), quantity, keys))
+    if chain.n <= SHORT:
+        return _shortest(chain, quantity, options, keys)
     counts = _tallied(chain, quantity, keys)
     near = _within(NEAR, counts)[:TRACED]
     if chain.n > LONG or len(near) == 1:
         return near[0]
     counts = {key: traced(chain, quantity, key, options).operations.total for key in near}
-    return min(_within(CLOSE, counts), key=lambda key: _rank(program(chain, quantity, key, options).operations))
+    return _shortest(chain, quantity, options, _within(CLOSE, counts))
+
+
+def _shortest(chain: Chain, quantity: str, options: Options, keys: list[str]) -> str:
+    return min(keys, key=lambda key: _rank(program(chain, quantity, key, options).operations))
 
 
 def _tallied(chain: Chain, quantity: str, keys: list[str]) -> dict[str, int]:

@@ -7,6 +7,9 @@ massless body by p adds p cᵀ + c pᵀ and nothing to the diagonal of other axe
 3M 4A. A turn about z leaves m̂, (k)_z and (P)₃₃ alone: these three go to the next link inwards once
 and for all, off-line.
 
+Below joint s, the first revolute joint not parallel to joint r, the first of all, P shrinks to the one
+inertia that is felt there (Lin & Fang 1999, eqs. 36-40).
+
 Symbols: m̂, k, K: mass, first and second moment, the constant part; ell, V: the varying part;
 c = k + ell, P = K + V about the origin of frame i, in that frame. Of a revolute joint's body the
 varying part has taken over all but (m̂, k_z, K₃₃).
@@ -20,6 +23,7 @@ from dataclasses import dataclass
 
 from armdyn.algebra import ZERO, JointRotation, Scalar, Sym3, Vec3, X, Z
 from armdyn.chain import Chain, Joint, Link
+from armdyn.formulations.composite_bodies.minimal import first_axes
 
 NOTHING = Sym3(0, 0, 0, 0, 0, 0)
 
@@ -50,21 +54,66 @@ def second_moments(chain: Chain, q: list[Scalar]) -> list[Moments]:
     Parameters that no joint can move are left out, so mass, (c)_z and (P)₃₃ of a revolute joint's
     body are not those of the body itself: what a joint cannot feel is not computed.
     """
+    r, s, axes = first_axes(chain)
     varying = Moments(0, ZERO, NOTHING)
-    bodies = []
-    for joint, constant, q_i in zip(chain.joints[::-1], constants(chain)[::-1], q[::-1], strict=True):
-        R = joint.rotation(q_i)
-        k, K, ell, V = constant.c, constant.P, varying.c, varying.P
-        if joint.revolute:
-            body = Moments(constant.mass, Vec3(k.x + ell.x, k.y + ell.y, ell.z), _unlike(K) + V, 2 * K.yy)
-            varying = _inwards(joint, R, body.c, shifted(body.P, Z, joint.d, body.c))
+    bodies: list[Moments] = []
+    for i, constant in reversed(list(enumerate(constants(chain)))):
+        joint, R = chain.joints[i], chain.joints[i].rotation(q[i])
+        d = joint.extension(q[i])
+        if i >= s:
+            body, c, P = _general(joint, d, constant, varying)
+            varying = _inwards(joint, R, c, P) if i > s else _first_turn(joint, R, c, P, axes[i - 1])
+        elif i >= r:
+            body, c, turning = _turning(joint, d, constant, varying, axes[i])
+            varying = _past(joint, R @ c, turning, axes[i - 1]) if i > r else varying
         else:
-            body = Moments(constant.mass, k + ell, K + V)
-            d, m = joint.extension(q_i), constant.mass
-            V = shifted(V, Z, d, Vec3(body.c.x, body.c.y, body.c.z + m * d / 2))
-            varying = _inwards(joint, R, ell + Z * (m * d), V)
+            body = Moments(constant.mass, ZERO, NOTHING)  # only slides: nothing but the mass is felt
         bodies.append(body)
     return bodies[::-1]
+
+
+def _general(joint: Joint, d: Scalar, constant: Moments, varying: Moments) -> tuple[Moments, Vec3, Sym3]:
+    """Body i, and the first and second moments that vary once it has moved along z."""
+    m, k, K, ell, V = constant.mass, constant.c, constant.P, varying.c, varying.P
+    if joint.revolute:
+        body = Moments(m, Vec3(k.x + ell.x, k.y + ell.y, ell.z), _unlike(K) + V, 2 * K.yy)
+        return body, body.c, shifted(body.P, Z, d, body.c)
+    body = Moments(m, k + ell, K + V)
+    return body, ell + Z * (m * d), shifted(V, Z, d, Vec3(body.c.x, body.c.y, body.c.z + m * d / 2))
+
+
+def _inwards(joint: Joint, R: JointRotation, c: Vec3, P: Sym3) -> Moments:
+    """A massless body, already moved along z, seen from the inner frame."""
+    c = R @ c
+    return Moments(0, c, shifted(R.similarity(P), X, joint.b, c))
+
+
+# Every revolute joint inside joint s turns about the same direction u, so only the inertia about u is felt.
+
+
+def _first_turn(joint: Joint, R: JointRotation, c: Vec3, P: Sym3, u: Vec3) -> Moments:
+    """What `_inwards` gives, reduced to u: the inertia tr P - uᵀ R P Rᵀ u."""
+    a = R.T @ u
+    zz = a.z * a.z  # a constant, as the joint turns about z
+    off = a.x * (a.x * (P.xx - P.yy) + 2 * (a.y * P.xy)) + 2 * a.z * (a.x * P.xz + a.y * P.yz)
+    return _past(joint, R @ c, P.xx + zz * P.yy + (1 - zz) * P.zz - off, u)
+
+
+def _turning(joint: Joint, d: Scalar, constant: Moments, varying: Moments, u: Vec3) -> tuple[Moments, Vec3, Scalar]:
+    """Body i with r ≤ i < s, and the first moment and the inertia about u that vary once it has moved along z."""
+    m, k, K, ell = constant.mass, constant.c, constant.P, varying.c
+    if joint.revolute:
+        body = Moments(m, Vec3(k.x + ell.x, k.y + ell.y, ell.z), NOTHING, K.xx + K.yy + varying.turning)
+        return body, body.c, varying.turning + (K.xx - K.yy)
+    c = k + ell
+    moved = (u.x * u.x + u.y * u.y) * (2 * c.z + m * d) - 2 * u.z * (u.x * c.x + u.y * c.y)
+    return Moments(m, c, NOTHING), ell + Z * (m * d), varying.turning + d * moved
+
+
+def _past(joint: Joint, c: Vec3, turning: Scalar, u: Vec3) -> Moments:
+    """The move along x of the inner frame, where c is seen already."""
+    moved = (u.y * u.y + u.z * u.z) * c.x - u.x * (u.y * c.y + u.z * c.z)
+    return Moments(0, c, NOTHING, turning + 2 * joint.b * moved)
 
 
 def constants(chain: Chain) -> list[Moments]:
@@ -91,12 +140,6 @@ def _kept(joint: Joint, outer: Moments) -> Moments:
         k, K = outer.c, outer.P
     k, K = R @ k, R.similarity(K)
     return Moments(m, k + b * m, shifted(K, X, joint.b, k + b * (m / 2)))
-
-
-def _inwards(joint: Joint, R: JointRotation, c: Vec3, P: Sym3) -> Moments:
-    """A massless body, already moved along z, seen from the inner frame."""
-    c = R @ c
-    return Moments(0, c, shifted(R.similarity(P), X, joint.b, c))
 
 
 def shifted(P: Sym3, axis: Vec3, by: Scalar, c: Vec3) -> Sym3:

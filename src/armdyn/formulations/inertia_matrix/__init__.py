@@ -27,6 +27,12 @@ METHODS = (
     Formulation("walker_orin", walker_orin.inertia_matrix, "walker_orin_1982", "bodies about centres of mass"),
     Formulation("gibbs_appell", gibbs_appell.inertia_matrix, "provenzano", "Hessian of the Gibbs function"),
     Formulation("denoc", denoc.inertia_matrix, "saha_1999", "decoupled natural orthogonal complement"),
-    Formulation("meeting_frame", meeting_frame.inertia_matrix, "", "motions and wrenches carried half way"),
+    Formulation(
+        "meeting_frame",
+        meeting_frame.inertia_matrix,
+        "",
+        "motions and wrenches carried half way",
+        ways=meeting_frame.ways,
+    ),
     Formulation("reference", reference.inertia_matrix, "", "the plain sum of JᵀMJ over links"),
 )

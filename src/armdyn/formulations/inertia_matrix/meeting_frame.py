@@ -12,7 +12,8 @@ transports each. Here both go only as far as a frame m in the middle, n²/4 tran
 - wrenches of bodies i > m go inwards to m and give H_ki for nothing in every frame k they pass,
 - the pairs j < m < i that are left meet in frame m.
 
-m is where the transports cost least, counted on the arm's geometry (off-line). Frames on parallel
+m is where the transports cost least, counted on the arm's geometry (off-line), and of a short arm the
+neighbours of that frame are tried too. Frames on parallel
 axes may slide; they stand so that lengths along the axes are met as far out as possible.
 
 Symbols: w, v: angular velocity and velocity at the origin of the frame; f, t: force and moment about
@@ -39,6 +40,8 @@ Matrix = list[list[Scalar]]
 Motion = tuple[Vec3, Vec3]  # w, v
 Wrench = tuple[Vec3, Vec3]  # f, t
 
+SHORT = 8  # joints; up to here the meeting frame is looked for among whole programs
+
 
 def inertia_matrix(chain: Chain, q: list[Scalar], m: int | None = None) -> Matrix:
     """H by a meeting in frame m (1 ≤ m ≤ n), by default the frame that costs least."""
@@ -51,6 +54,13 @@ def inertia_matrix(chain: Chain, q: list[Scalar], m: int | None = None) -> Matri
     ]
     stage("formulation")
     return meet(chain.joints, q, wrenches, meeting_frame(chain.joints) if m is None else m)
+
+
+def ways(chain: Chain) -> list[dict[str, int]]:
+    """The meeting frames worth trying: the one that looks cheapest, and of a short arm its neighbours."""
+    best = meeting_frame(slid_outwards(chain).joints)
+    others = [m for m in range(1, chain.n + 1) if 0 < abs(m - best) <= 2] if chain.n <= SHORT else []
+    return [{"m": m} for m in (best, *others)]
 
 
 def meet(joints: tuple[Joint, ...], q: list[Scalar], wrenches: list[Wrench], m: int) -> Matrix:

@@ -1,0 +1,67 @@
+"""Is this a well-formed program?"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from armdyn.graph.node import Node
+from armdyn.graph.program import Program
+
+ARITY = {
+    "add": 2,
+    "sub": 2,
+    "mul": 2,
+    "div": 2,
+    "neg": 1,
+    "sin": 1,
+    "cos": 1,
+    "sqrt": 1,
+    "sign": 1,
+    "positive": 1,
+    "fma": 3,
+}
+LEAVES = ("const", "input")
+
+
+class MalformedProgram(ValueError):
+    """A program that breaks a rule every backend relies on; armdyn made it, so this is a bug in armdyn."""
+
+
+def check(program: Program) -> Program:
+    """The program itself, if it is well formed.
+
+    Every operation is known and has its number of arguments, arguments come before their users and
+    from the same graph, constants are rational, inputs are declared, ports are as large as their
+    shapes say, and no operation stands there twice.
+    """
+    graph = program.order[0].graph if program.order else None
+    declared = {node.serial for port in program.inputs for node in port.nodes}
+    seen: set[tuple[object, ...]] = set()
+    for node in program.order:
+        _check_node(program, node)
+        if node.graph is not graph:
+            raise MalformedProgram(f"{program.name}: {node} belongs to another graph")
+        if node.op == "input" and node.serial not in declared:
+            raise MalformedProgram(f"{program.name}: {node} is not among the inputs")
+        made = (node.op, node.value, *(a.serial for a in node.args))
+        if made in seen:
+            raise MalformedProgram(f"{program.name}: {node} is there twice")
+        seen.add(made)
+    for port in (*program.inputs, *program.outputs):
+        if len(port.nodes) != math.prod(port.shape):
+            raise MalformedProgram(f"{program.name}: {port.name} has {len(port.nodes)} entries for shape {port.shape}")
+    return program
+
+
+def _check_node(program: Program, node: Node) -> None:
+    expected = 0 if node.op in LEAVES else ARITY.get(node.op)
+    if expected is None:
+        known = ", ".join((*LEAVES, *ARITY))
+        raise MalformedProgram(f"{program.name}: no operation is called {node.op!r}; there are {known}")
+    if len(node.args) != expected:
+        raise MalformedProgram(f"{program.name}: {node.op} takes {expected} arguments, got {len(node.args)}")
+    if any(a.serial >= node.serial for a in node.args):
+        raise MalformedProgram(f"{program.name}: {node} comes before one of its arguments")
+    if node.op == "const" and not isinstance(node.value, Fraction):
+        raise MalformedProgram(f"{program.name}: constant {node.value!r} is not a rational number")

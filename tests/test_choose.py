@@ -1,0 +1,77 @@
+"""The automatic choice of a formulation."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import armdyn
+from armdyn.backends import cache
+from armdyn.chain.samples import generic_chain
+from armdyn.formulations import QUANTITIES
+from armdyn.kernels import assemble, choose
+from armdyn.kernels.choose import JUDGES, auto
+from armdyn.kernels.cost import compiled
+from random_chains import special_chain
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered(monkeypatch):
+    monkeypatch.setenv("ARMDYN_CACHE", "off")
+    auto.cache_clear()
+
+
+def fewest(chain, quantity):
+    keys = [m.key for m in QUANTITIES[quantity].methods if m.key not in JUDGES]
+    return min(assemble.program(chain, quantity, key).operations.total for key in keys)
+
+
+@pytest.mark.parametrize("quantity", ["inertia_matrix", "inverse_dynamics", "forward_dynamics"])
+def test_the_choice_has_the_fewest_compiled_operations(quantity):
+    rng = random.Random(11)
+    chains = [armdyn.load("puma560").chain, generic_chain("RPR"), special_chain(rng, "RRRPR"), generic_chain("PR")]
+    for chain in chains:
+        chosen = assemble.program(chain, quantity, auto(chain, quantity)).operations.total
+        assert chosen == fewest(chain, quantity)
+
+
+def test_a_long_arm_is_not_traced_for_a_choice(monkeypatch):
+    def forbidden(*_):
+        raise AssertionError("traced")
+
+    monkeypatch.setattr(choose, "program", forbidden)
+    monkeypatch.setattr(choose, "traced", forbidden)
+    chain = generic_chain("R" * 30)
+    assert auto(chain, "inverse_dynamics") == "second_moments"
+    assert auto(chain, "forward_dynamics") in ("denoc", "articulated_body")  # O(n), where `composite` is O(n³)
+
+
+def test_the_choice_is_remembered(monkeypatch, tmp_path):
+    monkeypatch.setenv("ARMDYN_CACHE", str(tmp_path))
+    if cache.source() is None:
+        pytest.skip("the source has changed since it was imported, so nothing is kept")
+    chain = generic_chain("RRR", 8)
+    first = auto(chain, "inertia_matrix")
+    monkeypatch.setattr(choose, "_cheapest", lambda *_: pytest.fail("chosen again"))
+    assert auto(chain, "inertia_matrix") == first
+    auto.cache_clear()
+    assert auto(chain, "inertia_matrix") == first
+
+
+def test_kernels_take_the_choice():
+    arm = armdyn.load("puma560")
+    assert arm.inertia_matrix.method == auto(arm.chain, "inertia_matrix") == "meeting_frame"
+
+
+def test_a_quantity_with_one_formulation():
+    for quantity, entry in QUANTITIES.items():
+        if len(entry.methods) == 1:
+            assert auto(generic_chain("RR"), quantity) == entry.methods[0].key
+
+
+def test_compiled_costs_exist_for_every_quantity_and_method():
+    chain = generic_chain("RP")
+    for quantity, entry in QUANTITIES.items():
+        for method in entry.methods:
+            assert compiled(chain, quantity, method.key).total >= 0

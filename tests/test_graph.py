@@ -1,0 +1,178 @@
+"""The graph: folds keep values, nodes are shared, programs are well formed and the same in every process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from armdyn.chain.samples import generic_chain
+from armdyn.graph import Graph, Node, Port, Program
+from armdyn.graph.check import ARITY, MalformedProgram, check
+from armdyn.graph.fold import FOLDS
+from armdyn.graph.program import evaluate, trace
+from armdyn.graph.show import dot, text
+from armdyn.kernels.assemble import program, traced
+from random_programs import EXACT, INPUTS, RECIPES, exact_values, float_functions, follow, program_of
+
+POINT = [Fraction(3, 7), Fraction(-5, 4), Fraction(2, 9), Fraction(11, 6)]
+
+
+@settings(deadline=None, max_examples=300, derandomize=True)
+@given(RECIPES)
+def test_folding_and_sharing_keep_every_value_exactly(recipe):
+    made = check(program_of(recipe))
+    assert exact_values(made, POINT) == follow(recipe, POINT)
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(RECIPES, st.lists(st.floats(-2, 2), min_size=INPUTS, max_size=INPUTS))
+def test_the_evaluator_is_right_to_rounding(recipe, x):
+    made = program_of(recipe)
+    exact = exact_values(made, x, float_functions)
+    for got, wanted, size in zip(evaluate(made, x)[0], exact, exact_sizes(made, x), strict=True):
+        assert abs(got - wanted) <= 1e-13 * size
+
+
+def exact_sizes(program: Program, x) -> list[float]:
+    """For every output the sum of the sizes of what is added up: the scale of its rounding errors."""
+    at: dict[int, float] = {node.serial: abs(v) for node, v in zip(program.inputs[0].nodes, x, strict=True)}
+    for node in program.order:
+        sizes = [at[a.serial] for a in node.args]
+        if node.op == "const":
+            at[node.serial] = abs(float(node.value))
+        elif node.op in ("add", "sub"):
+            at[node.serial] = sum(sizes)
+        elif node.op == "mul":
+            at[node.serial] = sizes[0] * sizes[1]
+        elif node.op == "neg":
+            at[node.serial] = sizes[0]
+        elif node.op == "div":
+            at[node.serial] = sizes[0] / 2  # denominators are 2 + x²
+        elif node.op != "input":
+            at[node.serial] = 1.0
+    return [at[node.serial] + 1e-300 for node in program.outputs[0].nodes]
+
+
+def test_equal_operations_are_one_node():
+    g = Graph()
+    x, y = g.input("x"), g.input("y")
+    assert x + y is y + x
+    assert x * y is y * x
+    assert -(x - y) is y - x
+    assert (-x) * y is -(x * y)
+
+
+@pytest.mark.parametrize(
+    ("expression", "kept"),
+    [
+        (lambda x, y: 0 * x + y, lambda x, y: y),
+        (lambda x, y: 1 * x, lambda x, y: x),
+        (lambda x, y: x - x, lambda x, y: 0),
+        (lambda x, y: (x - y) + y, lambda x, y: x),
+        (lambda x, y: x - (x - y), lambda x, y: y),
+        (lambda x, y: (x + y) - x, lambda x, y: y),
+        (lambda x, y: 3 * (2 * x), lambda x, y: 6 * x),
+        (lambda x, y: 3 * x - 2 * x, lambda x, y: x),
+        (lambda x, y: x - 2 * x, lambda x, y: -x),
+        (lambda x, y: (x + 3) - 3, lambda x, y: x),
+        (lambda x, y: (x - 3) + 5, lambda x, y: x + 2),
+        (lambda x, y: (-x).sin() + x.sin(), lambda x, y: 0),
+        (lambda x, y: (-x).cos(), lambda x, y: x.cos()),
+        (lambda x, y: x / Fraction(1, 4), lambda x, y: 4 * x),
+    ],
+)
+def test_folds(expression, kept):
+    g = Graph()
+    x, y = g.input("x"), g.input("y")
+    got, wanted = expression(x, y), kept(x, y)
+    assert got is wanted or got == wanted
+
+
+def test_every_operation_has_folds_and_an_exact_meaning():
+    assert set(EXACT) | {"sqrt"} == set(FOLDS)
+    assert set(FOLDS) <= set(ARITY)
+
+
+def test_a_constant_leaves_the_graph():
+    x = Graph().input("x")
+    assert isinstance(x - x, Fraction)
+    assert isinstance(0 * x, Fraction)
+
+
+def malformed(change) -> Program:
+    g = Graph()
+    x, y = g.input("x"), g.input("y")
+    inputs, outputs = [Port("x", (2,), (x, y))], [Port("z", (), (x * y + 2,))]
+    change(g, x, y, inputs, outputs)
+    return Program("broken", tuple(inputs), tuple(outputs))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda g, x, y, i, o: o.append(Port("w", (), (Node(g, "pow", (x, y), None, 99),))), "no operation is called"),
+        (lambda g, x, y, i, o: o.append(Port("w", (), (Node(g, "add", (x,), None, 99),))), "takes 2 arguments, got 1"),
+        (lambda g, x, y, i, o: o.append(Port("w", (2,), (x,))), "1 entries for shape"),
+        (lambda g, x, y, i, o: o.append(Port("w", (), (g.input("other"),))), "not among the inputs"),
+        (lambda g, x, y, i, o: o.append(Port("w", (), (Node(g, "neg", (o[0].nodes[0],), None, 0),))), "comes before"),
+        (lambda g, x, y, i, o: o.append(Port("w", (), (Node(g, "const", (), 0.5, 99),))), "not a rational"),
+        (lambda g, x, y, i, o: o.append(Port("w", (), (Node(g, "mul", (x, y), None, 99),))), "there twice"),
+        (lambda g, x, y, i, o: o.append(Port("w", (), (Node(Graph(), "neg", (y,), None, 99),))), "another graph"),
+    ],
+)
+def test_the_checker_finds_what_is_wrong(change, message):
+    with pytest.raises(MalformedProgram, match=message):
+        check(malformed(change))
+
+
+def test_programs_of_arms_are_well_formed():
+    chain = generic_chain("RPRR")
+    for quantity, method in (("inertia_matrix", "meeting_frame"), ("inverse_dynamics", "second_moments")):
+        check(traced(chain, quantity, method))
+        check(program(chain, quantity, method))
+
+
+def test_text_and_dot():
+    made = trace("f", lambda x: [2 * x[0] - x[1], -(x[0] * x[1])], {"x": (2,)}, [("y", (2,))])
+    assert text(made) == (
+        "# f: 2M 1A, 0 sines and cosines\n"
+        "input x[2]: x0 x1\n"
+        "t0 = x0 * 2\n"
+        "t1 = x1 - t0\n"
+        "t2 = x0 * x1\n"
+        "output y[2]: -t1 -t2\n"
+    )
+    drawing = dot(made)
+    assert drawing.startswith('digraph "f" {')
+    assert drawing.endswith("}\n")
+    assert drawing.count("->") == sum(len(node.args) for node in made.order) + 2
+
+
+SCRIPT = """
+from armdyn.chain.samples import generic_chain
+from armdyn.graph.show import text
+from armdyn.kernels.assemble import program
+from armdyn.kernels.choose import auto
+chain = generic_chain("RRPRR", 4)
+print(auto(chain, "inertia_matrix"))
+print(text(program(chain, "inertia_matrix", "meeting_frame")))
+print(text(program(chain, "inverse_dynamics", "second_moments")))
+"""
+
+
+def test_output_is_the_same_in_every_process():
+    texts = set()
+    for seed in ("0", "1", "4711"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "ARMDYN_CACHE": "off"}
+        run = subprocess.run(
+            [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True
+        )
+        texts.add(run.stdout)
+    assert len(texts) == 1
+    assert texts.pop().startswith("meeting_frame\n# inertia_matrix_meeting_frame: ")
