@@ -19,6 +19,7 @@ COMMANDS = (
     "tables",
     "eval",
     "emit",
+    "bench",
     "simulate",
     "report",
     "cache",

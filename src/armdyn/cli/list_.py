@@ -9,10 +9,10 @@ EXAMPLE = "Example: armdyn list"
 
 def command(as_json: AsJson = False) -> None:
     """List the arms of the catalogue, with joints, mass and source."""
-    import armdyn
+    from armdyn import files
 
     rows = []
-    for name in armdyn.catalogue():
+    for name in files.catalogue():
         arm = load(name)
         kinds = "".join("R" if joint.revolute else "P" for joint in arm.joints)
         mass = sum(float(link.mass) for link in arm.links)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -35,7 +35,10 @@ def command(
 
     loaded = load(arm)
     q0 = vector(q, "q") if q else np.zeros(loaded.n)
-    torque = PDGravity(q0, 400.0, 40.0) if hold else (vector(tau, "tau") if tau else None)
+    torque: Any = vector(tau, "tau") if tau else None
+    if hold:  # critically damped at 20 rad/s, by each joint's own inertia
+        inertia = np.diag(loaded.inertia_matrix(q0))
+        torque = PDGravity(q0, 400.0 * inertia, 40.0 * inertia)
     with progress("simulating", quiet or as_json) as update:
         result = simulate(
             loaded, q0, vector(qd, "qd") if qd else None, torque=torque, duration=duration, step=step, method=method,

@@ -13,11 +13,11 @@ import armdyn
 from armdyn.arm import Arm
 from armdyn.kernels.cost import cost
 from armdyn.report.card import card
+from armdyn.studies.speed import BATCH, best, single_call
 
 Progress = Callable[[float, float, str], None]
 QUANTITIES = ("inertia_matrix", "bias", "inverse_dynamics", "forward_dynamics")
-BATCH = 16384
-CALLS = 200
+SECONDS = 0.05  # how long each is measured
 _SLOW = {"reference"}  # exact derivatives of the energies: a judge, not a contender
 
 
@@ -142,7 +142,7 @@ def accuracy(arm: Arm, samples: int = 200) -> list[dict[str, Any]]:
                 "error": _relative(compiled(*inputs), truth),
             }
         )
-    return rows  # fmt: skip
+    return rows
 
 
 def _relative(value: Any, truth: Any) -> float:
@@ -164,28 +164,13 @@ def speed(arm: Arm) -> list[dict[str, Any]]:
             {
                 "quantity": quantity,
                 "method": arm.kernel(quantity).method,
-                "batch_ns": best(partial(kernel, *batch[:inputs], out=out)) / BATCH * 1e9,
-                "single_ns": best(partial(_calls, kernel, single)) / CALLS * 1e9,
-                "copy_ns": best(partial(np.copyto, np.empty_like(out), out)) / BATCH * 1e9,
+                "batch_ns": best(partial(kernel, *batch[:inputs], out=out), SECONDS) / BATCH * 1e9,
+                "single_ns": single_call(kernel, tuple(single), SECONDS) * 1e9,
+                "copy_ns": best(partial(np.copyto, np.empty_like(out), out), SECONDS) / BATCH * 1e9,
                 "first_call_ms": first * 1e3,
             }
         )
     return rows
-
-
-def _calls(kernel: Any, arguments: list[Any]) -> None:
-    for _ in range(CALLS):
-        kernel(*arguments)
-
-
-def best(run: Callable[[], Any], repeats: int = 7) -> float:
-    """The shortest of several runs, in seconds."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def motion(arm: Arm, duration: float = 4.0, frames: int = 161) -> dict[str, Any]:
@@ -212,7 +197,7 @@ def motion(arm: Arm, duration: float = 4.0, frames: int = 161) -> dict[str, Any]
 def fall(arm: Arm, duration: float = 2.0) -> dict[str, Any]:
     """The arm let go, without friction: joint positions and the energy that must stay."""
     result = armdyn.simulate(
-        arm, _home(arm), np.zeros(arm.n), duration=duration, step=1e-3, friction=False, limits=False
+        arm, _home(arm), np.zeros(arm.n), duration=duration, method="RK5", step=1e-3, friction=False, limits=False
     )
     every = max(1, len(result.t) // 250)
     energy = np.asarray(result.energy)

@@ -85,7 +85,7 @@ def _measure(arm: Arm, quantity: str, batch: int, seconds: float) -> list[Row]:
             np.copyto(target, source)
 
     times = {"armdyn": best(lambda: kernel.compiled(*arrays, out=out), seconds) / batch}
-    calls = {"armdyn": _single(kernel, rows[0], seconds)}
+    calls = {"armdyn": single_call(kernel, rows[0], seconds)}
     for name, call in peers(arm, quantity).items():
         if quantity in COMPARED:
             _must_agree(f"{arm.name}, {quantity}, {name}", call(*rows[0]), out[0][0])
@@ -95,7 +95,7 @@ def _measure(arm: Arm, quantity: str, batch: int, seconds: float) -> list[Row]:
                 call(*row)
 
         times[name] = best(loop, seconds) / len(some)
-        calls[name] = _single(call, rows[0], seconds)
+        calls[name] = single_call(call, rows[0], seconds)
     times["copy"] = best(copy, seconds) / batch
     return [
         Row(arm.name, quantity, way, {who: 1e9 * t for who, t in found.items()})
@@ -103,7 +103,7 @@ def _measure(arm: Arm, quantity: str, batch: int, seconds: float) -> list[Row]:
     ]
 
 
-def _single(call: Callable[..., Any], row: tuple[Any, ...], seconds: float) -> float:
+def single_call(call: Callable[..., Any], row: tuple[Any, ...], seconds: float) -> float:
     """One configuration a call, with nothing between the loop and the call."""
     names = [f"x{k}" for k in range(len(row))]
     timer = timeit.Timer(f"call({', '.join(names)})", globals={"call": call, **dict(zip(names, row, strict=True))})

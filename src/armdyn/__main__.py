@@ -1,0 +1,5 @@
+"""`python -m armdyn`: the command line."""
+
+from armdyn.cli import main
+
+main()

@@ -1,0 +1,161 @@
+"""The command line: every command documented, data as JSON, errors in a line or two without a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import armdyn
+from armdyn.cli import COMMANDS, app
+
+RUN = CliRunner()
+
+
+def call(*words):
+    result = RUN.invoke(app, [str(word) for word in words])
+    assert result.exit_code == 0, result.output + repr(result.exception)
+    return result.stdout
+
+
+def shell(*words):
+    """The installed command, as a user runs it."""
+    environment = {**os.environ, "PYTHONWARNINGS": "error", "NO_COLOR": "1", "COLUMNS": "200"}
+    command = [sys.executable, "-m", "armdyn", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_documented(name):
+    text = RUN.invoke(app, [name, "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).output
+    if name in ("cache", "study"):
+        assert "Commands" in text or "Arguments" in text
+    else:
+        assert f"armdyn {name}" in text.split("Example:")[1], "an example is missing"
+    assert len(text.split("Usage")[1].strip().splitlines()) > 3
+
+
+def test_all_commands_are_there():
+    wanted = (
+        "list show check convert parameters cost tables eval emit bench simulate study excite identify report cache"
+    )
+    assert set(COMMANDS) == set(wanted.split())
+
+
+def test_list():
+    rows = json.loads(call("list", "--json"))
+    assert [row["name"] for row in rows] == list(armdyn.catalogue())
+    assert "puma560" in call("list")
+
+
+def test_show_and_check():
+    data = json.loads(call("show", "puma560", "--json"))
+    assert data["n"] == 6
+    assert data["checks"]
+    assert "wrist_bend" in call("show", "puma560")
+    assert json.loads(call("check", "puma560", "--json")) == data["checks"]
+    assert RUN.invoke(app, ["check", "puma560", "--strict"]).exit_code == 3
+    assert RUN.invoke(app, ["check", "planar3", "--strict"]).exit_code == 0
+
+
+def test_eval():
+    q = [0.1, -0.5, 0.3, 0.0, 0.2, 1.0]
+    data = json.loads(call("eval", "puma560", "inertia_matrix", "--q", ",".join(map(str, q)), "--json"))
+    assert np.allclose(data["H"], armdyn.load("puma560").inertia_matrix(q), rtol=1e-14)
+    factors = json.loads(call("eval", "puma560", "inertia_factors", "--json"))
+    assert np.array(factors["U"]).shape == (6, 6)
+    assert "by newton_euler" in call(
+        "eval", "ur5", "inverse_dynamics", "--qd", "0,1,0,0,0,pi/2", "--method", "newton_euler"
+    )
+
+
+def test_convert(tmp_path):
+    call("convert", "puma560", tmp_path / "arm.toml")
+    assert armdyn.load(tmp_path / "arm.toml").chain == armdyn.load("puma560").chain
+    call("convert", "ur5", tmp_path / "arm.urdf", "--quiet")
+    assert armdyn.load(tmp_path / "arm.urdf").n == 6
+
+
+def test_parameters():
+    data = json.loads(call("parameters", "puma560", "--json"))
+    assert len(data["names"]) == data["rank"]["rank"] == 36
+    assert "b₂" in call("parameters", "planar3", "--symbolic")
+    assert "m_{" in call("parameters", "planar3", "--latex")
+
+
+def test_cost():
+    rows = json.loads(call("cost", "planar3", "--json"))["costs"]
+    assert {row["quantity"] for row in rows} == {"inertia_matrix", "bias", "inverse_dynamics", "forward_dynamics"}
+    assert "lin_fang_5" in call("cost", "planar3", "--quantity", "inertia_matrix")
+
+
+def test_emit(tmp_path):
+    files = json.loads(call("emit", "planar3", "-o", tmp_path / "c", "--quantity", "bias", "--json"))
+    assert [os.path.basename(path) for path in files] == ["planar3.h", "planar3.c", "test_planar3.c", "Makefile"]
+    assert all(os.path.exists(path) for path in files)
+
+
+def test_simulate(tmp_path):
+    data = json.loads(call("simulate", "planar3", "--duration", "0.05", "--json"))
+    assert data["status"] == "finished"
+    assert len(data["t"]) == 51
+    call("simulate", "planar3", "--duration", "0.05", "--hold", "-o", tmp_path / "run.csv", "--quiet")
+    assert (tmp_path / "run.csv").read_text().startswith("t,q1,q2,q3,qd1")
+    call("simulate", "planar3", "--duration", "0.02", "-o", tmp_path / "run.html")
+    assert "plotly" in (tmp_path / "run.html").read_text()[:5_000_000]
+
+
+def test_bench():
+    data = json.loads(call("bench", "planar3", "--quantity", "inertia_matrix", "--batch", 64, "--seconds", 0, "--json"))
+    assert {row["way"] for row in data["rows"]} == {"batch", "call"}
+
+
+def test_report(tmp_path):
+    out = call("report", "planar3", "-o", tmp_path / "page.html")
+    assert "planar3" in out
+    assert "report:" in out
+    assert (tmp_path / "page.html").stat().st_size > 100_000
+
+
+def test_cache():
+    assert "kernels" in call("cache", "show")
+    json.loads(call("cache", "show", "--json"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("show", "puma"), "puma560"),
+        (("eval", "puma560", "mass_matrix"), "unknown quantity 'mass_matrix'; available: inertia_matrix"),
+        (("eval", "puma560", "bias", "--q", "1,2"), "expects q of shape (..., 6), got (2,)"),
+        (("eval", "puma560", "bias", "--q", "1,x"), "'x' is not a number"),
+        (("eval", "puma560", "bias", "--method", "magic"), "unknown method of bias 'magic'; available:"),
+        (("convert", "puma560", "arm.step"), "expected a name that ends in .toml or .urdf"),
+        (("convert", "missing.urdf", "arm.toml"), "missing.urdf"),
+        (("simulate", "puma560", "--duration", "-1"), "duration must be positive"),
+        (("simulate", "puma560", "--method", "Euler"), "available: RK4"),
+        (("emit", "puma560", "--dtype", "half"), "available: double, float"),
+    ],
+)
+def test_errors_are_plain(words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = shell(*words)
+    assert done.returncode == 1
+    assert message in " ".join(done.stderr.split()), done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 4
+    assert done.stdout == ""
+
+
+def test_debug_shows_the_traceback():
+    assert "Traceback" in shell("--debug", "show", "puma").stderr
+
+
+def test_version_and_wrong_usage():
+    assert shell("--version").stdout.strip() == f"armdyn {armdyn.__version__}"
+    assert shell("show").returncode == 2
