@@ -247,6 +247,19 @@ def test_the_ur10_reads_as_its_maker_writes_it():
     assert arm.snapped.largest_angle < 1e-11
 
 
+def test_odd_angles_that_undo_each_other_leave_right_ones():
+    """A bracket bent by 0.3 rad and another bent back: gravity is along z again, not 1e-17 off it."""
+    fixed = """<link name="bracket{i}"/><joint name="f{i}" type="fixed"><parent link="{a}"/><child link="bracket{i}"/>
+    <origin xyz="0.1 0.2 0.3" rpy="{rpy}"/></joint>"""
+    bent = fixed.format(i=1, a="l0", rpy="0.3 0.7 0") + fixed.format(i=2, a="bracket1", rpy="-0.3 0 0")
+    bent += fixed.format(i=3, a="bracket2", rpy="0 -0.7 0")
+    text = urdf_text([("revolute", "0 0 0.3", "0 0 0", "0 0 1"), ("revolute", "0.3 0 0", "0 0 0", "0 0 1")])
+    text = text.replace('<parent link="l0"/>', '<parent link="bracket3"/>').replace("</robot>", f"{bent}</robot>")
+    arm, errors = judged(text)
+    assert arm.chain.gravity_in_frame_0 == Vec3(0, 0, Fraction("-9.81"))
+    assert max(errors.values()) < 1e-10
+
+
 # --- axes given in base coordinates
 
 

@@ -54,8 +54,20 @@ def compose(outer: Placement, inner: Placement) -> Placement:
     """The product of two placements, long denominators cut."""
     R = product(outer.R, inner.R)
     if not is_right(R):
-        R = Mat3(*(short(row, 2**-54) for row in R.rows))
+        R = Mat3(*(_rounded_row(row) for row in R.rows))
     return Placement(R, short(at(outer, inner.p), NOISE))
+
+
+def _rounded_row(row: Vec3) -> Vec3:
+    """A row of a rotation as floats have it; what two odd angles leave of a right one is right again."""
+
+    def entry(x: Scalar) -> Scalar:
+        if type(x) is int:
+            return x
+        nearest = Fraction(round(float(x), 16))
+        return int(nearest) if nearest in (-1, 0, 1) else Fraction(float(x))
+
+    return Vec3(entry(row.x), entry(row.y), entry(row.z))
 
 
 def inverse(of: Placement) -> Placement:
