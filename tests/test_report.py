@@ -92,7 +92,8 @@ def test_in_a_browser(found, tmp_path):
       const time = document.getElementById("inertia-map-time");
       time.value = 3; time.dispatchEvent(new Event("input"));
       const charts = [...document.querySelectorAll(".chart")];
-      const empty = charts.filter((c) => !c.querySelector(".main-svg path, .main-svg image, .main-svg rect")).map((c) => c.id);
+      const drawn = ".main-svg path, .main-svg image, .main-svg rect";
+      const empty = charts.filter((c) => !c.querySelector(drawn)).map((c) => c.id);
       const pixels = view.getContext("2d").getImageData(0, 0, view.width, view.height).data;
       const out = document.createElement("pre"); out.id = "probe";
       out.textContent = JSON.stringify({ready: document.body.dataset.ready, moved: before !== view.dataset.tip,
@@ -105,10 +106,9 @@ def test_in_a_browser(found, tmp_path):
     text = page(found, citation()).replace("<head>", "<head>" + watch, 1).replace("</body>", probe + "</body>", 1)
     path = tmp_path / "report.html"
     path.write_text(text)
-    flags = (
-        ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-    )
-    flags += ["--disable-component-update", "--disable-sync", "--virtual-time-budget=6000", "--window-size=420,900"]
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+    flags += ["--disable-background-networking", "--disable-component-update", "--virtual-time-budget=6000"]
+    flags += ["--window-size=420,900"]
     command = [CHROMIUM, *flags, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     match = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, flags=re.DOTALL)

@@ -2,7 +2,7 @@
 
 from armdyn.formulations import reference
 from armdyn.formulations.bias import lin_1991
-from armdyn.formulations.inverse_dynamics import gibbs_appell, newton_euler, second_moments
+from armdyn.formulations.inverse_dynamics import gibbs_appell, newton_euler, point_masses, second_moments
 from armdyn.formulations.registry import Formulation
 
 METHODS = (
@@ -10,5 +10,6 @@ METHODS = (
     Formulation("newton_euler", newton_euler.bias, "luh_1980", "inverse dynamics without acceleration"),
     Formulation("gibbs_appell", gibbs_appell.bias, "provenzano", "∂G/∂q̈ without acceleration"),
     Formulation("second_moments", second_moments.bias, "", "Newton-Euler on regrouped second moments"),
+    Formulation("point_masses", point_masses.bias, "", "the same with a point mass a joint"),
     Formulation("reference", reference.bias, "", "exact derivatives of the energies"),
 )

@@ -17,7 +17,7 @@ from armdyn.algebra import Scalar
 from armdyn.chain import Chain
 from armdyn.formulations.elimination import Matrix, eliminate, inverted, solve, upper, with_rotors
 from armdyn.formulations.inertia_matrix import meeting_frame
-from armdyn.formulations.inverse_dynamics import second_moments
+from armdyn.formulations.inverse_dynamics import point_masses
 
 InertiaMatrix = Callable[[Chain, list[Scalar]], Matrix]
 Bias = Callable[[Chain, list[Scalar], list[Scalar]], list[Scalar]]
@@ -32,7 +32,7 @@ def forward_dynamics(
     tau: list[Scalar],
     *,
     inertia_matrix: InertiaMatrix = CHEAP,
-    bias: Bias = second_moments.bias,
+    bias: Bias = point_masses.bias,
 ) -> list[Scalar]:
     """The accelerations of joint forces, rotors included."""
     H, b = with_rotors(chain, inertia_matrix(chain, q)), bias(chain, q, qd)

@@ -1,6 +1,6 @@
 """Recursive Newton-Euler on minimal linear combinations of the inertial parameters.
 
-Source: Balafoutis, Patel & Misra 1988 and Khalil & Kleinfinger 1987, as Lin & Fang 1999 and Lin 1991
+Source: Lin 1995 and Khalil & Kleinfinger 1987, as Lin & Fang 1999 and Lin 1991
 (refs. 3, 4) cite them; the combinations are the inertia constants of Lin & Fang 1999, App. C.
 
 Idea: of the constants m̂, k, U of composite body i, a turn of joint i leaves m̂, k_z and diag(U₂₂, U₂₂, 0)

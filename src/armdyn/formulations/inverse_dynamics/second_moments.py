@@ -8,7 +8,7 @@ takes 22M 16A. A prismatic joint hands all of P over.
 
 Symbols: k first moment, P second moment about the frame's origin.
 
-Cost: fewest operations of all inverse dynamics here; asserted in the tests.
+Cost: (81n - 105)M (69n - 95)A for n ≥ 3 revolute joints in general position, before common terms are sought.
 """
 
 from __future__ import annotations
@@ -38,11 +38,16 @@ def bodies(chain: Chain) -> list[Body]:
     for joint, link in zip(reversed(chain.joints), reversed(chain.links), strict=True):
         stays, given = handed_over(joint, Body.of(link) + given)
         found.append(stays)
-    found = found[::-1]
+    return seen_turning(chain, found[::-1])
+
+
+def seen_turning(chain: Chain, bodies: list[Body]) -> list[Body]:
+    """The same bodies, those that only ever turn about their own z reduced to P₁₁ + P₂₂, all that shows of P."""
+    found = list(bodies)
     for i, joint in enumerate(chain.joints):
         if i > 0 and (joint.beta.sin != 0 or joint.gamma.sin != 0):
             break
-        P = found[i].P  # the link only ever turns about its own z: P₁₁ + P₂₂ is all that shows
+        P = found[i].P
         found[i] = Body(found[i].mass, found[i].moment, Sym3(P.xx + P.yy, 0, 0, 0, 0, 0))
     return found
 

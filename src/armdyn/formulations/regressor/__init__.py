@@ -3,9 +3,9 @@
 from armdyn.formulations.registry import Formulation
 from armdyn.formulations.regressor.natural import natural_regressor, regressor
 
-METHODS = (Formulation("unit_motions", regressor, "atkeson1986", "every joint's unit motion carried outwards"),)
+METHODS = (Formulation("unit_motions", regressor, "atkeson_1986", "every joint's unit motion carried outwards"),)
 NATURAL_METHODS = (
-    Formulation("unit_motions", natural_regressor, "atkeson1986", "every joint's unit motion carried outwards"),
+    Formulation("unit_motions", natural_regressor, "atkeson_1986", "every joint's unit motion carried outwards"),
 )
 
 __all__ = ["METHODS", "NATURAL_METHODS", "natural_regressor", "regressor"]
