@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armdyn
-from armdyn.backends import BACKENDS, llvm
+from armdyn.backends import BACKENDS, llvm, llvm_block
 from armdyn.backends.contract import contract
 from armdyn.backends.target import baseline, host
 from armdyn.errors import InputError
@@ -319,6 +319,45 @@ def test_every_operation_on_every_kind_of_processor(target: str) -> None:
         zero = ufunc(np.array([0.0, np.nan, 1.0, 1.0]))
     assert zero[8] == 0
     assert np.isnan(zero[9])
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+@pytest.mark.parametrize("size", [4, 6, 7])
+def test_a_large_result_is_written_past_the_cache_with_the_same_bits(
+    size: int, shift: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def columns(x: list[object]) -> list[object]:
+        return [x[0] * k + x[1] for k in range(2, 2 + size)]  # type: ignore[operator]
+
+    program = trace("columns", columns, {"x": (2,)}, [("y", (size,))])
+    x = np.random.default_rng(0).uniform(-3, 3, (1003, 2))
+    expected = llvm.compiled(program).ufunc(x)
+    monkeypatch.setattr(llvm_block, "PAST_CACHE", 64)
+    room = np.zeros(1003 * size + 1)
+    out = room[shift : shift + 1003 * size].reshape(1003, size)  # on pairs of numbers, or beside them
+    llvm.compiled(program).ufunc(x, out=out)
+    np.testing.assert_array_equal(out, expected)
+    assert np.count_nonzero(room) == 1003 * size
+
+
+def test_options_of_a_call() -> None:
+    q, qd, qdd = np.random.default_rng(0).uniform(-1, 1, (3, 5, N))
+    wrench = np.arange(6.0)
+    k = ARM.kernel("inverse_dynamics")
+    plain = k(q, qd, qdd)
+    pushed = k(q, qd, qdd, tool_wrench=wrench)
+    assert np.abs(pushed - plain).max() > 1e-3
+    identical(k(q, qd, qdd, wrench, tool_wrench=True), pushed)
+    identical(k(q, qd, qdd, tool_wrench=np.tile(wrench, (5, 1))), pushed)
+    for none in (None, False):
+        identical(k(q, qd, qdd, tool_wrench=none, friction=False), plain)
+    identical(k(q[0], qd[0], qdd[0], tool_wrench=wrench), pushed[0])
+    out = np.empty((5, N))
+    assert k(q, qd, qdd, tool_wrench=wrench, out=out, threads=2) is out
+    identical(out, pushed)
+    assert k.variant(tool_wrench=True) is k.variant(tool_wrench=True)
+    with pytest.raises(InputError, match=r"expects wrench of shape \(\.\.\., 6\), got \(3,\)"):
+        k(q, qd, qdd, tool_wrench=wrench[:3])
 
 
 def test_other_processors_get_code_too() -> None:

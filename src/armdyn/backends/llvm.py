@@ -17,7 +17,15 @@ from typing import Any
 
 from armdyn.backends import cache
 from armdyn.backends.gufunc import gufunc
-from armdyn.backends.llvm_block import CORE_DIMENSIONS, inner_loop, operands, rows_function, slot_tables, strided_copies
+from armdyn.backends.llvm_block import (
+    CORE_DIMENSIONS,
+    inner_loop,
+    may_go_past,
+    operands,
+    rows_function,
+    slot_tables,
+    strided_copies,
+)
 from armdyn.backends.llvm_emit import Body
 from armdyn.backends.llvm_entry import entry, shape_tables
 from armdyn.backends.target import Target, binding, host
@@ -62,6 +70,7 @@ def assembly(program: Program, target: Target) -> str:
             body.text(),
             strided_copies(target.lanes),
             *(rows_function(target.lanes, array) for array in arrays),
+            *(rows_function(target.lanes, a, True) for a in arrays if target.x86 and may_go_past(a, target.lanes)),
             inner_loop(target.lanes, arrays, numbers, len(body.slots), target.x86),
             shape_tables(arrays),
             entry(target.lanes, arrays, numbers, len(body.slots)),
@@ -80,6 +89,7 @@ def _declarations(target: Target) -> str:
             "declare i64 @llvm.umin.i64(i64, i64)",
             *flags,
             '!0 = !{!"branch_weights", i32 1, i32 1000000}',
+            "!1 = !{i32 1}",
             "",
         ]
     )
