@@ -29,7 +29,7 @@ function chart(id, figure) {
   const axis = { gridcolor: colors.grid, zerolinecolor: colors.grid, linecolor: colors.grid, automargin: true };
   const layout = Object.assign({
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: colors.text, family: "inherit", size: 13 },
-    margin: { l: 60, r: 16, t: 16, b: 48 }, legend: { orientation: "h", y: -0.22 }, hovermode: "x unified", height: 400,
+    margin: { l: 60, r: 16, t: 36, b: 48 }, legend: { orientation: "h", y: 1.02, yanchor: "bottom" }, hovermode: "x unified", height: 400,
     colorway: ["#3b76d1", "#e07b39", "#3d9a6b", "#c4475a", "#7f63c4", "#b08a2e", "#4aa3b5", "#8a5a44"],
   }, figure.layout);
   for (const key of Object.keys(layout)) if (/^[xy]axis\d*$/.test(key)) layout[key] = Object.assign({}, axis, layout[key]);
