@@ -15,6 +15,7 @@ from armdyn.chain.link import Link
 from armdyn.chain.placement import Placement
 
 NOISE = 1e-14  # radians or metres: what rounding leaves of a zero
+_ROUNDING = 4e-16  # of a rotation's entries: what the product of a few rounded ones is off
 _BITS = 128  # a longer denominator is the debris of rounded numbers, not a decimal somebody wrote
 
 
@@ -64,8 +65,8 @@ def _rounded_row(row: Vec3) -> Vec3:
     def entry(x: Scalar) -> Scalar:
         if type(x) is int:
             return x
-        nearest = Fraction(round(float(x), 16))
-        return int(nearest) if nearest in (-1, 0, 1) else Fraction(float(x))
+        nearest = round(float(x))
+        return nearest if abs(float(x) - nearest) < _ROUNDING else Fraction(float(x))
 
     return Vec3(entry(row.x), entry(row.y), entry(row.z))
 
@@ -111,7 +112,7 @@ def _rounded(link: Link) -> Link:
     """The link with decimals for the debris of a rotation that is not right-angled."""
     size = (link.mass, *(max(map(abs, link.moment)),) * 3, *(max(map(abs, link.inertia.entries)),) * 6)
     values = (
-        Fraction(0) if abs(x) <= 4e-16 * float(scale) else exact(float(x))
+        Fraction(0) if abs(x) <= _ROUNDING * float(scale) else exact(float(x))
         for x, scale in zip(link.natural, size, strict=True)
     )
     return Link.from_natural(tuple(values))
