@@ -169,3 +169,13 @@ def test_arrays_and_words(puma):
     assert "0.4318" in shown
     assert puma._repr_html_().count("<tr>") == 7
     assert "Khatib &amp; Burdick" in puma._repr_html_()
+
+
+def test_plot_shows_the_frames():
+    arm = armdyn.load("puma560")
+    q = np.array([0.1, -0.4, 0.3, 0.2, 0.5, 0.0])
+    figure = arm.plot(q)
+    markers = next(trace for trace in figure.data if trace.mode == "markers")
+    origins = arm.link_poses(q)[:, :3, 3]
+    assert np.allclose(np.array([markers.x, markers.y, markers.z]).T, origins)
+    assert len(arm.plot(np.stack([q, 0 * q])).data) > len(figure.data)

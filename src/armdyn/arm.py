@@ -179,6 +179,14 @@ class Arm:
         plain = Kernel(self.chain, quantity, method, backend, frames=frames)
         return plain.variant(**options) if options else plain
 
+    def plot(self, q: Any = None) -> Any:
+        """A plotly figure of the arm at `q` (n,), or at several postures (k, n), the earlier ones fainter."""
+        from armdyn import drawing
+
+        postures = np.atleast_2d(np.zeros(self.n) if q is None else np.asarray(q, float))
+        names = [joint.name or f"joint {i + 1}" for i, joint in enumerate(self.joints)]
+        return drawing.figure(self.chain, names, self.link_poses(postures), self.pose(postures), self.name)
+
     def emit_c(
         self,
         directory: str | os.PathLike[str],

@@ -1,0 +1,57 @@
+"""Pictures of an arm: its frames and links in three dimensions, by plotly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from armdyn.chain import Chain
+
+LINK, JOINT, TOOL = "#8a919e", "#3b76d1", ("#c4475a", "#3d9a6b", "#3b76d1")
+
+
+def skeleton(chain: Chain, link_poses: np.ndarray, pose: np.ndarray) -> np.ndarray:
+    """(points, 3): base, then for every joint the end of its common normal and its frame's origin, then the tool."""
+    base = np.array([float(x) for x in chain.base.p])
+    frame = np.eye(4)
+    frame[:3, :3], frame[:3, 3] = [[float(x) for x in row] for row in chain.base.R.rows], base
+    points = [base]
+    for joint, T in zip(chain.joints, link_poses, strict=True):
+        points += [frame[:3, 3] + float(joint.b) * frame[:3, 0], T[:3, 3]]
+        frame = T
+    return np.array([*points, pose[:3, 3]])
+
+
+def figure(chain: Chain, names: list[str], link_poses: np.ndarray, poses: np.ndarray, title: str) -> Any:
+    """A plotly figure of one posture, or of several with the earlier ones fainter."""
+    from plotly import graph_objects as go
+
+    out = go.Figure()
+    count = len(poses)
+    for k, (links, pose) in enumerate(zip(link_poses, poses, strict=True)):
+        faint = 1.0 if count == 1 else 0.15 + 0.85 * k / (count - 1)
+        last = k == count - 1
+        x, y, z = skeleton(chain, links, pose).T
+        out.add_scatter3d(
+            x=x,
+            y=y,
+            z=z,
+            mode="lines",
+            line={"width": 9, "color": LINK},
+            opacity=faint,
+            hoverinfo="skip",
+            showlegend=False,
+        )
+        x, y, z = links[:, :3, 3].T
+        out.add_scatter3d(
+            x=x, y=y, z=z, mode="markers", marker={"size": 5, "color": JOINT}, opacity=faint, text=names,
+            hovertemplate="%{text}<br>%{x:.3f}, %{y:.3f}, %{z:.3f} m<extra></extra>", showlegend=False,
+        )  # fmt: skip
+        for axis, color in enumerate(TOOL if last else ()):
+            ends = np.array([pose[:3, 3], pose[:3, 3] + 0.1 * pose[:3, axis]])
+            line = dict(zip("xyz", ends.T, strict=True))
+            out.add_scatter3d(**line, mode="lines", line={"width": 5, "color": color}, name=f"tool {'xyz'[axis]}")
+    axes = {f"{name}axis": {"title": {"text": f"{name} [m]"}} for name in "xyz"}
+    out.update_layout(title=title, scene={"aspectmode": "data", **axes}, template="plotly_white")
+    return out
