@@ -229,7 +229,7 @@ def _slide_start(placed: Sequence[Placed], parallel: float) -> Seat | None:
 
 
 def _signed(x: Vec3, b: Scalar, before: Vec3) -> tuple[Vec3, Scalar]:
-    """X or -x: the one with θ = 0 if there is one, else the one with b > 0, else the one along its own axes."""
+    """The sign of x: the one with θ = 0 if there is one, else the one with b > 0, else the one along its own axes."""
     turn = float(before.dot(x))
     if abs(turn) > 1 - 1e-12:
         return (x, b) if turn > 0 else (-x, -b)
