@@ -66,6 +66,7 @@ def mujoco(arm: Arm) -> Calls:
         model = mj.MjModel.from_xml_path(path)
     model.opt.gravity[:] = arm.gravity
     model.dof_armature[:] = arm.rotor_inertias
+    model.dof_damping[:] = model.dof_frictionloss[:] = 0  # friction is none of these quantities
     model.opt.disableflags = mj.mjtDisableBit.mjDSBL_CONTACT | mj.mjtDisableBit.mjDSBL_LIMIT
     data = mj.MjData(model)
     full = np.zeros((arm.n, arm.n))
