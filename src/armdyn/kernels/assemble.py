@@ -39,6 +39,12 @@ RUNTIME = (
     *("inertia_matrix", "inertia_inverse", "inertia_factors", "inertia_rate", "momentum", "kinetic_energy"),
     *("bias", "gravity_load", "coriolis_matrix", "inverse_dynamics", "forward_dynamics"),
 )
+# What `composite` is made of.
+MADE_OF = {
+    "forward_dynamics": ("inertia_matrix", "bias"),
+    "inertia_inverse": ("inertia_matrix",),
+    "inertia_factors": ("inertia_matrix",),
+}
 # What is read in the link frames as given; everything else may slide frames along their axes.
 FRAMES_AS_GIVEN = ("link_poses", "regressor", "natural_regressor")
 
@@ -262,10 +268,13 @@ def traced(chain: Chain, quantity: str, method: str, options: Options = Options(
 
 
 def _parts(chain: Chain, quantity: str, method: str, options: Options) -> Mapping[str, Run]:
-    """The inertia matrix of fewest operations for what is made of one."""
+    """The inertia matrix and the bias of fewest operations for what is made of them."""
     from armdyn.kernels.choose import auto  # which counts programs, and so stands above this module
 
-    if method != "composite" or quantity not in ("forward_dynamics", "inertia_inverse", "inertia_factors"):
+    if method != "composite" or quantity not in MADE_OF:
         return NO_PARTS
-    key = auto(chain, "inertia_matrix", Options(parameters=options.parameters))
-    return {"inertia_matrix": next(m.run for m in QUANTITIES["inertia_matrix"].methods if m.key == key)}
+    found = {}
+    for part in MADE_OF[quantity]:
+        key = auto(chain, part, Options(parameters=options.parameters))
+        found[part] = next(m.run for m in QUANTITIES[part].methods if m.key == key)
+    return found
