@@ -13,9 +13,9 @@ import numpy as np
 
 from armdyn import files, kinematics
 from armdyn.algebra import exact
+from armdyn.algebra.fingerprint import fingerprint
 from armdyn.chain import Chain, Joint, Link
 from armdyn.chain.checks import Finding, check
-from armdyn.chain.fingerprint import fingerprint
 from armdyn.chain.snap import SNAP, SnapReport, compare, snapped
 from armdyn.errors import InputError, choose
 from armdyn.files import Description, Frame, arrays, dh, toml, urdf_out, urdf_update

@@ -83,7 +83,7 @@ class Sym3:
 
     @property
     def trace(self) -> Scalar:
-        """xx + yy + zz."""
+        """Xx + yy + zz."""
         return self.xx + self.yy + self.zz
 
     def __matmul__(self, v: Vec3) -> Vec3:

@@ -23,11 +23,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from armdyn.algebra.fingerprint import fingerprint
+
 LIMIT = 256 * 2**20  # bytes
 MAGIC = b"armdyn kernel 1\n"
 SUFFIX = ".kernel"
 # Everything that decides what a kernel computes; the rest of the package may change freely.
-SHAPING = ("algebra", "chain", "parameters", "formulations", "graph", "backends", "kernels")
+SHAPING = ("algebra", "chain", "parameters", "formulations", "graph", "backends", "kernels", "simulation")
 _MARGIN = 10.0  # seconds: importing armdyn takes less
 _IMPORTED = time.time() - _MARGIN
 
@@ -90,7 +92,7 @@ def source() -> str | None:
 def key(*parts: object) -> str | None:
     """The name of what is made from `parts` by this source; None if that cannot be told."""
     ours = source()
-    return None if ours is None else hashlib.sha256(repr((ours, parts)).encode()).hexdigest()
+    return None if ours is None else fingerprint(ours, *parts)
 
 
 def get(name: str | None) -> bytes | None:

@@ -29,6 +29,10 @@ class Chain:
     def __post_init__(self) -> None:
         _must_be_computable(self)
 
+    def __repr__(self) -> str:
+        kinds = "".join("R" if joint.revolute else "P" for joint in self.joints)
+        return f"<Chain {kinds}>"
+
     @property
     def n(self) -> int:
         """The number of joints."""

@@ -38,6 +38,13 @@ class Joint:
     viscous: Scalar = 0
     coulomb: Scalar = 0
 
+    def __repr__(self) -> str:
+        numbers = {"b": self.b, "beta": self.beta.radians, "d": self.d, "theta": self.theta.radians}
+        if self.gamma.radians:
+            numbers["gamma"] = self.gamma.radians
+        shown = ", ".join(f"{key}={_shown(x)}" for key, x in numbers.items())
+        return f"Joint({self.name or '?'}, {self.kind}, {shown})"
+
     @property
     def revolute(self) -> bool:
         """Whether the joint turns."""
@@ -72,3 +79,11 @@ class Joint:
         """The same origin seen in frame i: (b Cθ, -b Sθ, d) where γ = 0."""
         b = self.b * self.gamma.cos
         return Vec3(b * R.c, -b * R.s, self.extension(q) + self.b * self.gamma.sin)
+
+
+def _shown(x: Scalar) -> str:
+    """A number in six digits; any other scalar as it shows itself."""
+    try:
+        return f"{float(x):.6g}"
+    except TypeError:
+        return repr(x)

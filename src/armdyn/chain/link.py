@@ -17,6 +17,13 @@ class Link:
     moment: Vec3
     inertia: Sym3
 
+    def __repr__(self) -> str:
+        try:
+            com = ", ".join(f"{float(x):.6g}" for x in self.com)
+            return f"Link(mass={float(self.mass):.6g} kg, com=({com}) m)"
+        except TypeError:  # symbols
+            return f"Link{self.natural!r}"
+
     @classmethod
     def from_com(cls, mass: Scalar, com: Vec3, inertia: Sym3) -> Link:
         """A link from its centre of mass and the inertia about that centre."""

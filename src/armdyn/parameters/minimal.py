@@ -38,6 +38,27 @@ class MinimalParameters:
     kind: str
     combinations: tuple[Combination, ...]
 
+    def __repr__(self) -> str:
+        names = ", ".join(self.names[:6]) + (", …" if len(self.names) > 6 else "")
+        return f"<{len(self.names)} minimal parameters ({self.kind}): {names}>"
+
+    def __rich__(self) -> Any:
+        from rich.table import Table
+
+        table = Table("parameter", "value [SI]", "formula", title=repr(self)[1:-1])
+        for name, value, formula in zip(self.names, self.values, self.expressions, strict=True):
+            table.add_row(name, f"{float(value):.6g}", str(formula))
+        return table
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{float(value):.6g}</td><td>{escape(str(formula))}</td></tr>"
+            for name, value, formula in zip(self.names, self.values, self.expressions, strict=True)
+        )
+        return f"<table><tr><th>parameter</th><th>value [SI]</th><th>formula</th></tr>{rows}</table>"
+
     @property
     def names(self) -> tuple[str, ...]:
         """As in the paper: ``U33_1``, ``U11-22_2``, ``kx_2``, ``m_3``, ``kappa1_2``."""

@@ -16,6 +16,8 @@ def fingerprint(*data: Any) -> str:
 def _canonical(x: Any) -> str:
     if x is None or isinstance(x, str):
         return repr(x)
+    if isinstance(x, bytes):
+        return hashlib.sha256(x).hexdigest()
     if isinstance(x, tuple):
         return f"({','.join(map(_canonical, x))})"
     if is_dataclass(x) and not isinstance(x, type):
