@@ -160,7 +160,7 @@ def test_parallel_axes_from_the_start_have_no_d():
             ("revolute", "0 0 0.4", "0 0 0", "0 0 1"),
             ("revolute", "0.3 0 0.1", "0 0 0", "0 0 1"),
             ("revolute", "0.2 0 -0.3", "0 0 0", "0 0 1"),
-            ("revolute", "0.1 0 0.2", f"{HALF} 0 0", "0 0 1"),
+            ("revolute", "0.1 0 0.25", f"{HALF} 0 0", "0 0 1"),
         ]
     )
     assert [d for _, _, d, _ in found] == [0, 0, 0, 0]
@@ -186,9 +186,12 @@ def test_coincident_axes_have_no_offset_and_no_turn():
             ("revolute", "0 0 0.4", "0 0 0", "0 0 1"),
             ("revolute", "0 0 0.1", "0 0 0.7", "0 0 1"),
             ("revolute", "0 0 0.2", "3.141592653589793 0 0.2", "0 0 1"),
+            ("revolute", "0.5 0 0.3", "1 0 0", "0 0 1"),
         ]
     )
-    assert found == [(0, 0, 0, 0), (0, 0, 0, 0), (0, math.pi, 0, 0)]
+    assert [(d, theta) for _, _, d, theta in found] == [(0, 0)] * 4
+    assert [beta for _, beta, _, _ in found[:3]] == [0, 0, math.pi]
+    assert [b for b, _, _, _ in found[:3]] == [0, 0, 0]
 
 
 def test_a_sliding_axis_goes_where_the_others_are():
