@@ -17,6 +17,8 @@ Symbols (paper | code): u_m | u, d_mj | d, composite first moment p | k.
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from armdyn.algebra import ZERO, Scalar, Sym3, Vec3, Z
 from armdyn.chain import Chain
 from armdyn.formulations.inverse_dynamics.second_moments import bodies
@@ -62,31 +64,29 @@ def coriolis_matrix(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Matrix:
     """C with C q̇ + g = b and dH/dt - 2C skew."""
     walk = steps(chain, q)
     n = chain.n
-    C: Matrix = [[0] * n for _ in range(n)]
-    below: list[list[Vec3]] = []  # below[j][m] = d_mj for m < j
+    couplings: list[list[Vec3]] = []  # couplings[j][m] = d_mj for m < j, in frame j
     axes: list[list[Vec3]] = []  # axes[j][m] = u_m in frame j for m ≤ j, 0 for a sliding joint
-    rates: list[Vec3] = []  # angular velocity of link j
+    rates: list[list[Vec3]] = []  # rates[j][m] = Σ_{k≤m} q̇_k u_k, the angular velocity of link m in frame j
     motions: list[Motion] = []
-    for j, (step, body) in enumerate(zip(walk, composites(walk, bodies(chain)), strict=True)):
+    for step, body in zip(walk, composites(walk, bodies(chain)), strict=True):
         motions = [motion_outward(step, *motion) for motion in motions]
-        below.append([coupling(step, body, motion) for motion in motions])
+        couplings.append([coupling(step, body, motion) for motion in motions])
         motions.append((Z, ZERO) if step.revolute else (ZERO, Z))
         axes.append([u for u, _ in motions])
-        w, passed, prefix = ZERO, ZERO, []
-        for u, v in zip(axes[j], qd, strict=False):
-            w = w + v * u
-            prefix.append(w)
-        rates.append(w)
-        for m in reversed(range(j)):  # -Σ over k ≤ m and over m < k < j, all in frame j
-            C[j][m] = -(below[j][m].dot(prefix[m]) + passed.dot(axes[j][m]))
-            passed = passed + qd[m] * below[j][m]
+        turned = [v * u for v, u in zip(qd, axes[-1], strict=False)]
+        rates.append(list(accumulate(turned, initial=ZERO))[1:])
+    C: Matrix = [[0] * n for _ in range(n)]
     for m in range(n):
-        S = ZERO  # Σ over k > j of q̇_k d_mk, carried inwards
+        beyond = ZERO  # Σ over k > j of q̇_k d_mk, carried inwards to frame j
         for j in reversed(range(m + 1, n)):
-            C[m][j] = below[j][m].dot(rates[j]) + S.dot(axes[j][j])
-            S = walk[j].R @ (S + qd[j] * below[j][m])
-        for j in range(m + 1):
-            C[m][j] = C[m][j] + S.dot(axes[m][j])
+            d = couplings[j][m]
+            C[m][j] = d.dot(rates[j][j]) + beyond.dot(axes[j][j])
+            beyond = walk[j].R @ (beyond + qd[j] * d)
+        C[m][m] = beyond.dot(axes[m][m])
+        for j in reversed(range(m)):
+            d = couplings[m][j]
+            C[m][j] = beyond.dot(axes[m][j]) - d.dot(rates[m][j])
+            beyond = beyond - qd[j] * d  # from here on less Σ over j < k < m of q̇_k d_km, all in frame m
     return C
 
 
