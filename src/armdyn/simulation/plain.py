@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.chain import Chain
 from armdyn.errors import InputError
 from armdyn.kernels import Kernel
 from armdyn.kernels.assemble import Options
-from armdyn.simulation.fixed import Span
+from armdyn.simulation.fixed import Inside
+from armdyn.simulation.request import Span
 from armdyn.simulation.tableaus import AB4, EULER, RUNGE_KUTTA
-
-
-@lru_cache(maxsize=64)
-def _forward(chain: Chain, options: Options) -> Kernel:
-    return Kernel(chain, "forward_dynamics", options=options)
 
 
 @dataclass(frozen=True)
@@ -33,15 +28,37 @@ class PlainStepper:
     wrench: np.ndarray | None
     method: str
     batch: tuple[int, ...]
+    inside: Inside | None = None
+    # What the function said at the rows: it may have a memory, and is not asked twice.
+    said: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+
+    @property
+    def single_step(self) -> str:
+        """The method, or one of its order that needs no past."""
+        return "RK4" if self.method == "AB4" else self.method
+
+    @cached_property
+    def _forward(self) -> Kernel:
+        return Kernel(self.arm.chain, "forward_dynamics", options=self.options)
 
     def lane(self, lane: int) -> PlainStepper:
         """The same for one state of the batch."""
         wrench = self.wrench if self.wrench is None or self.wrench.ndim == 1 else self.wrench[lane : lane + 1]
-        return replace(self, batch=(), wrench=wrench)
+        return replace(self, batch=(), wrench=wrench, said=[])
 
     def rates(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(acceleration, torque) of states (count, times, 2n) at times (times,)."""
         pairs = [self._rate(float(moment), state[:, k]) for k, moment in enumerate(t)]
+        return np.stack([a for a, _ in pairs], axis=1), np.stack([tau for _, tau in pairs], axis=1)
+
+    def reported(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(acceleration, torque) at the stored rows, as they were on the way; only the last row is new."""
+        pairs = list(self.said[: len(t)])
+        for k in range(len(pairs), len(t)):
+            try:
+                pairs.append(self._rate(float(t[k]), state[:, k]))
+            except KeyboardInterrupt:  # the second Ctrl-C, or a function that ends a simulation by one
+                pairs.append((np.full_like(state[:, k, : self.arm.n], np.nan),) * 2)
         return np.stack([a for a, _ in pairs], axis=1), np.stack([tau for _, tau in pairs], axis=1)
 
     def _rate(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -52,27 +69,32 @@ class PlainStepper:
         if tau.shape[-1:] != (n,):
             raise InputError(f"the torque function gave shape {tau.shape}, expected (..., {n})")
         tau = np.broadcast_to(tau, shape).reshape(-1, n)
-        forward = _forward(self.arm.chain, self.options)
         wrench = () if self.wrench is None else (self.wrench.reshape(-1, 6),)
-        return np.asarray(forward(q, qd, tau, *wrench)), tau
+        return np.asarray(self._forward(q, qd, tau, *wrench)), tau
 
     def _slope(self, t: float, y: np.ndarray) -> np.ndarray:
         return np.concatenate([y[:, self.arm.n :], self._rate(t, y)[0]], axis=1)
 
-    def run(self, state: np.ndarray, span: Span, method: str | None = None) -> Iterator[np.ndarray]:
-        """Stored states (count, 1, 2n), one row at a time."""
+    def run(self, state: np.ndarray, span: Span, method: str | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Stored states (count, 1, 2n) and whether all was well until then (count, 1), one row at a time."""
         name = method or self.method
         past: list[np.ndarray] = []
-        t = span.t
         for row in range(span.rows):
+            good = np.ones(len(state), dtype=bool)
             for k in range(span.every):
                 t = span.t + (row * span.every + k) * span.h
-                state = self._step(name, t, span.h, state, past)
-            yield state[:, None].copy()
+                rate = self._rate(t, state)
+                if k == 0:
+                    self.said.append(rate)
+                state = self._step(name, t, span.h, state, rate[0], past)
+                good &= self.inside(state) if self.inside else np.all(np.isfinite(state), axis=1)
+            yield state[:, None].copy(), good[:, None]
 
-    def _step(self, method: str, t: float, h: float, y: np.ndarray, past: list[np.ndarray]) -> np.ndarray:
+    def _step(
+        self, method: str, t: float, h: float, y: np.ndarray, qdd: np.ndarray, past: list[np.ndarray]
+    ) -> np.ndarray:
         n = self.arm.n
-        first = self._slope(t, y)
+        first = np.concatenate([y[:, n:], qdd], axis=1)
         if method == EULER.name:
             v = y[:, n:] + h * first[:, n:]
             return np.concatenate([y[:, :n] + h * v, v], axis=1)

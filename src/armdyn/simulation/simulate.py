@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.errors import InputError, choose
+from armdyn.errors import choose
 from armdyn.kernels.assemble import Options
 from armdyn.simulation import adaptive
-from armdyn.simulation.fixed import Span, Stepper
+from armdyn.simulation.fixed import Stepper
 from armdyn.simulation.plain import PlainStepper
+from armdyn.simulation.request import Progress, Request, Span, positive, request, steps_in
 from armdyn.simulation.tableaus import ADAPTIVE, METHODS
-from armdyn.simulation.torque import Drive, drive
+from armdyn.simulation.torque import drive
 from armdyn.simulation.trajectory import Trajectory
-
-Progress = Callable[[float, float], None]
-
-
-@dataclass(frozen=True)
-class _Task:
-    """A checked request."""
-
-    arm: Arm
-    state: np.ndarray  # (count, 2n)
-    batch: tuple[int, ...]
-    times: np.ndarray
-    spans: tuple[Span, ...]
-    bounds: np.ndarray  # (n, 2), infinite where there is no limit
-    progress: Progress
 
 
 def simulate(
@@ -61,14 +45,14 @@ def simulate(
     q0, qd0 : array_like
         Initial positions and velocities, (n,) or a batch (..., n); velocities are zero if left out.
     torque : None, array, Sampled, PDGravity, ComputedTorque or function
-        Who drives the joints. A function gets (t, q, qd) and gives (..., n).
+        Who drives the joints; an array may be a batch (..., n). A function gets (t, q, qd) and gives (..., n).
     duration, times : float, array_like
         Either how long (stored every `step`), or the increasing times to store, the first being the start.
     method : str
         Fixed step, whole loop compiled: RK4, RK5, AB4, semi_implicit_euler. Adaptive, by scipy: DOP853, RK45,
         LSODA, Radau.
     step : float
-        Step of the fixed-step methods, s.
+        Longest step of the fixed-step methods, s.
     rtol, atol : float
         Tolerances of the adaptive ones.
     tool_wrench : array_like, optional
@@ -79,216 +63,127 @@ def simulate(
     Returns
     -------
     Trajectory
-        With a status and a message; what was computed before an early end is kept.
+        With a status and a message; what was computed before an early end, Ctrl-C included, is kept.
     """
     choose("integration method", method, METHODS)
-    task = _task(arm, q0, qd0, duration, times, step, limits, progress)
-    wrench = _wrench(tool_wrench, task)
-    options = Options(friction=friction, tool_wrench=wrench is not None)
     driven = drive(arm.chain, torque)
+    asked = request(
+        arm, q0, qd0, batch=driven.batch if driven else (), duration=duration, times=times, step=step,
+        limits=limits, wrench=tool_wrench, progress=progress,
+    )  # fmt: skip
+    options = Options(friction=friction, tool_wrench=asked.wrench is not None)
+    inside = asked.inside if asked.limited else None
     stepper: Any
     if driven is None:
-        stepper = PlainStepper(arm, torque, options, wrench, method, task.batch)
+        stepper = PlainStepper(arm, torque, options, asked.wrench, method, asked.batch, inside)
     else:
-        stepper = Stepper(arm.chain, _per_lane(driven, task), options, wrench, method)
-    if method in ADAPTIVE:
-        return _adaptive(task, stepper, method, rtol, atol)
-    return _fixed(task, stepper, method)
-
-
-def _task(
-    arm: Arm, q0: Any, qd0: Any, duration: Any, times: Any, step: float, limits: bool, progress: Progress | None
-) -> _Task:
-    n = arm.n
-    q = np.asarray(q0, float)
-    qd = np.zeros(n) if qd0 is None else np.asarray(qd0, float)
-    for name, value in (("q0", q), ("qd0", qd)):
-        if value.shape[-1:] != (n,):
-            raise InputError(f"{name} of {arm.name} (n = {n}) must be (..., {n}), got {value.shape}")
-        if not np.all(np.isfinite(value)):
-            raise InputError(f"{name} contains NaN or infinity")
-    batch = np.broadcast_shapes(q.shape[:-1], qd.shape[:-1])
-    state = np.concatenate([np.broadcast_to(x, (*batch, n)).reshape(-1, n) for x in (q, qd)], axis=1)
-    moments, spans = _schedule(duration, times, step)
-    bounds = np.array(arm.limits, float) if limits else np.tile([-np.inf, np.inf], (n, 1))
-    bounds = np.where(np.isnan(bounds), [-np.inf, np.inf], bounds)
-    outside = np.any((state[:, :n] < bounds[:, 0]) | (state[:, :n] > bounds[:, 1]), axis=0)
-    if outside.any():
-        names = ", ".join(arm.joints[i].name or f"joint {i + 1}" for i in np.flatnonzero(outside))
-        raise InputError(f"q0 lies outside the limits of {names}; limits=False ignores them")
-    return _Task(arm, state, batch, moments, spans, bounds, progress or (lambda done, total: None))
-
-
-def _schedule(duration: Any, times: Any, step: float) -> tuple[np.ndarray, tuple[Span, ...]]:
-    """The times to store, and equal steps between them."""
-    if (duration is None) == (times is None):
-        raise InputError("give either duration or times")
-    if not (isinstance(step, int | float) and math.isfinite(step) and step > 0):
-        raise InputError(f"step must be a positive number of seconds, got {step!r}")
-    if duration is not None:
-        if not (math.isfinite(duration) and duration > 0):
-            raise InputError(f"duration must be positive and finite, got {duration!r}")
-        whole = math.floor(duration / step * (1 + 1e-12))
-        moments = step * np.arange(whole + 1)
-        rest = duration - moments[-1]
-        spans = [Span(0.0, step, 1, whole)] if whole else []
-        if rest > 1e-9 * step:
-            spans.append(Span(float(moments[-1]), rest, 1, 1))
-            moments = np.append(moments, duration)
-        return moments, tuple(spans)
-    moments = np.asarray(times, float)
-    if moments.ndim != 1 or len(moments) < 2 or not np.all(np.isfinite(moments)) or np.any(np.diff(moments) <= 0):
-        raise InputError("times must be at least two finite, increasing numbers")
-    gaps = np.diff(moments)
-    if np.ptp(gaps) <= 1e-9 * gaps[0]:
-        every = max(1, math.ceil(gaps[0] / step * (1 - 1e-9)))
-        gap = (moments[-1] - moments[0]) / len(gaps)
-        return moments, (Span(float(moments[0]), gap / every, every, len(gaps)),)
-    counts = [max(1, math.ceil(gap / step * (1 - 1e-9))) for gap in gaps]
-    return moments, tuple(
-        Span(float(t), float(gap / k), k, 1) for t, gap, k in zip(moments, gaps, counts, strict=False)
-    )
-
-
-def _wrench(tool_wrench: Any, task: _Task) -> np.ndarray | None:
-    if tool_wrench is None:
-        return None
-    wrench = np.asarray(tool_wrench, float)
-    if wrench.shape[-1:] != (6,) or not np.all(np.isfinite(wrench)):
-        raise InputError(f"tool_wrench must be finite (..., 6): force, torque; got shape {wrench.shape}")
-    if wrench.ndim == 1:
-        return wrench
-    return np.broadcast_to(wrench, (*task.batch, 6)).reshape(-1, 1, 1, 6)
-
-
-def _per_lane(driven: Drive, task: _Task) -> Drive:
-    """A drive with a batch of constants, its batch made one axis."""
-    probe = driven.inputs(np.zeros((1, 1)))
-    lead = probe.shape[:-3] if probe.ndim > 3 else ()
-    if not lead:
-        return driven
-    count = len(task.state)
-
-    def inputs(t: np.ndarray) -> np.ndarray:
-        u = driven.inputs(t)
-        return np.broadcast_to(u, (*task.batch, *u.shape[-3:])).reshape(count, *u.shape[-3:])
-
-    return Drive(driven.size, inputs, driven.law, driven.duration)
-
-
-def _fixed(task: _Task, stepper: Any, method: str) -> Trajectory:
-    """Step through the spans; stop when every lane has ended, or at Ctrl-C."""
-    n, count = task.arm.n, len(task.state)
-    states = np.full((count, len(task.times), 2 * n), np.nan)
-    states[:, 0] = task.state
-    row, status = 1, "finished"
+        stepper = Stepper(arm.chain, asked.per_lane(driven), options, asked.wrench, method, inside)
     with np.errstate(all="ignore"):
-        try:
-            for stored in _chunks(task, stepper):
-                states[:, row : row + stored.shape[1]] = stored
-                row += stored.shape[1]
-                task.progress(row, len(task.times))
-                if not np.any(_inside(task, stored[:, -1])):
-                    break
-        except KeyboardInterrupt:
-            status = "interrupted"
-        return _finish(task, stepper, method, states[:, :row], task.times[:row], status)
+        if method not in ADAPTIVE:
+            return _fixed(asked, stepper)
+        knots = driven.knots if driven else ()
+        tolerances = positive(rtol, "rtol"), positive(atol, "atol")
+        return _adaptive(asked, stepper, adaptive.Solver(method, *tolerances, knots, bool(driven and driven.held)))
 
 
-def _chunks(task: _Task, stepper: Any) -> Iterator[np.ndarray]:
-    state = task.state
-    for span in task.spans:
-        for stored in stepper.run(state, span):
-            yield stored
+def _fixed(asked: Request, stepper: Any) -> Trajectory:
+    """Step through the spans; stop when every lane has ended, or at Ctrl-C."""
+    count, size = asked.state.shape
+    states = np.full((count, len(asked.times), size), np.nan)
+    good = np.zeros(states.shape[:2], dtype=bool)
+    states[:, 0], good[:, 0] = asked.state, True
+    row, status = 1, "finished"
+    try:
+        for stored, inside in _chunks(asked, stepper):
+            rows = slice(row, row + stored.shape[1])
+            states[:, rows], good[:, rows] = stored, inside
+            row = rows.stop
+            asked.progress(row - 1, len(asked.times) - 1)
+            if not inside[:, -1].any():
+                break
+    except KeyboardInterrupt:
+        status = "interrupted"
+    return _finish(asked, stepper, states[:, :row], good[:, :row], status)
+
+
+def _chunks(asked: Request, stepper: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    state = asked.state
+    for span in asked.spans:
+        for stored, inside in stepper.run(state, span):
+            yield stored, inside
             state = stored[:, -1]
 
 
-def _inside(task: _Task, state: np.ndarray) -> np.ndarray:
-    """Whether states (..., 2n) are finite and within the limits."""
-    q = state[..., : task.arm.n]
-    within = np.all((q >= task.bounds[:, 0]) & (q <= task.bounds[:, 1]), axis=-1)
-    inside: np.ndarray = np.all(np.isfinite(state), axis=-1) & within
-    return inside
-
-
-def _finish(task: _Task, stepper: Any, method: str, states: np.ndarray, times: np.ndarray, status: str) -> Trajectory:
-    """Cut each lane where it ended, find the moment a limit was met, and work out what follows from the states."""
-    inside = _inside(task, states)
-    ends = np.where(inside.all(axis=1), states.shape[1], np.argmin(inside, axis=1))
-    statuses = np.full(len(states), status, dtype=object)
-    messages = ["" for _ in states]
-    reached = times
-    for lane in np.flatnonzero(ends < states.shape[1]).tolist():
+def _finish(asked: Request, stepper: Any, states: np.ndarray, good: np.ndarray, status: str) -> Trajectory:
+    """Cut each lane where it ended, and find the moment a limit was met."""
+    times = asked.times[: states.shape[1]]
+    ends = np.where(good.all(axis=1), len(times), np.argmin(good, axis=1))
+    statuses, messages = np.full(len(states), status, dtype=object), [""] * len(states)
+    event: tuple[float, np.ndarray] | None = None
+    for lane in np.flatnonzero(ends < len(times)).tolist():
         end = ends[lane]
-        if not np.all(np.isfinite(states[lane, end])):
-            statuses[lane], messages[lane] = "diverged", f"the state was no longer finite at t = {times[end]:.6g} s"
-            states[lane, end:] = np.nan
-            continue
-        statuses[lane] = "limit"
-        moment, state, joint = _locate(task, stepper, lane, states[lane, end - 1], times[end - 1], times[end])
-        messages[lane] = f"{joint} met its limit at t = {moment:.9g} s"
+        first = "limit" not in statuses
+        statuses[lane] = "limit" if asked.limited and np.isfinite(states[lane, end]).all() else "diverged"
+        if statuses[lane] == "diverged":
+            messages[lane] = f"the state was no longer finite at t = {times[end]:.6g} s"
+        elif first:  # the message names one; in a batch there is no row for the moment of the others
+            moment, state, joint = _locate(asked, stepper.lane(lane), states[lane, end - 1], int(end))
+            messages[lane] = f"{joint} met its limit at t = {moment:.9g} s"
+            event = moment, state
         states[lane, end:] = np.nan
-        if len(states) == 1:
-            states = np.concatenate([states[:, :end], state[None, None]], axis=1)
-            reached = np.append(times[:end], moment)
-    if len(states) == 1 and statuses[0] == "diverged":
-        states, reached = states[:, : ends[0]], times[: ends[0]]
-    return _trajectory(task, stepper, method, reached, states, statuses, messages)
+    if len(states) == 1 and ends[0] < len(times):
+        states, times = states[:, : ends[0]], times[: ends[0]]
+        if event is not None and event[0] > times[-1]:
+            states, times = np.concatenate([states, event[1][None, None]], axis=1), np.append(times, event[0])
+    return _trajectory(asked, stepper, times, states, statuses, messages)
 
 
-def _locate(
-    task: _Task, stepper: Any, lane: int, state: np.ndarray, t0: float, t1: float
-) -> tuple[float, np.ndarray, str]:
-    """The moment between t0 and t1 at which a joint meets its limit: one step of the right size, by bisection."""
-    n = task.arm.n
-    method = "RK4" if stepper.method == "AB4" else stepper.method
-    one = stepper.lane(lane)
+def _locate(asked: Request, one: Any, state: np.ndarray, row: int) -> tuple[float, np.ndarray, str]:
+    """(moment, state, joint) where a joint meets its limit after `state`, the one stored before row `row`."""
+    t0 = float(asked.times[row - 1])
+    gap = float(asked.times[row]) - t0
+    steps = steps_in(gap, asked.step)
+    h = gap / steps
+    within = np.concatenate([rows for rows, _ in one.run(state[None], Span(t0, h, 1, steps), one.single_step)], axis=1)[
+        0
+    ]
+    outside = ~asked.inside(within)
+    k = int(np.argmax(outside)) if outside.any() else steps - 1
+    start, t = (within[k - 1], t0 + k * h) if k else (state, t0)
 
-    def after(h: float) -> np.ndarray:
-        if h <= 0:
-            return state
-        steps = max(1, math.ceil(h / task.spans[0].h * (1 - 1e-9)))
-        last: np.ndarray = list(one.run(state[None], Span(t0, h / steps, steps, 1), method))[-1][0, -1]
+    def after(part: float) -> np.ndarray:
+        last: np.ndarray = next(one.run(start[None], Span(t, part, 1, 1), one.single_step))[0][0, -1]
         return last
 
-    low, high = 0.0, t1 - t0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if _inside(task, after(middle)):
-            low = middle
+    low, high, reached, beyond = 0.0, h, start, within[k]
+    while high - low > 1e-15 * max(1.0, abs(t)) and low < (middle := (low + high) / 2) < high:
+        moved = after(middle)
+        if asked.inside(moved):
+            low, reached = middle, moved
         else:
-            high = middle
-    beyond = after(high)[:n]
-    gap = np.maximum(beyond - task.bounds[:, 1], task.bounds[:, 0] - beyond)
-    joint = int(np.argmax(gap))
-    return t0 + low, after(low), task.arm.joints[joint].name or f"joint {joint + 1}"
+            high, beyond = middle, moved
+    return t + low, reached, asked.joint_beyond(beyond[: asked.arm.n])
 
 
 def _trajectory(
-    task: _Task,
-    stepper: Any,
-    method: str,
-    times: np.ndarray,
-    states: np.ndarray,
-    statuses: np.ndarray,
-    messages: list[str],
+    asked: Request, stepper: Any, times: np.ndarray, states: np.ndarray, statuses: np.ndarray, messages: list[str]
 ) -> Trajectory:
-    arm, n = task.arm, task.arm.n
-    with np.errstate(all="ignore"):
-        qdd, tau = stepper.rates(times, states)
-        q, qd = states[..., :n], states[..., n:]
-        energy = np.asarray(arm.kinetic_energy(q, qd)) + np.asarray(arm.potential_energy(q))
+    """Work out what follows from the states."""
+    arm, n = asked.arm, asked.arm.n
+    qdd, tau = stepper.reported(times, states)
+    q, qd = states[..., :n], states[..., n:]
+    energy = np.asarray(arm.kinetic_energy(q, qd)) + np.asarray(arm.potential_energy(q))
     dead = ~np.all(np.isfinite(states), axis=-1)
     qdd, tau = np.array(np.broadcast_to(qdd, q.shape)), np.array(np.broadcast_to(tau, q.shape))
     qdd[dead] = tau[dead] = np.nan
 
     def shaped(x: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(x).reshape(*task.batch, *x.shape[1:])
+        return np.ascontiguousarray(x).reshape(*asked.batch, *x.shape[1:])
 
     overall, message = _words(statuses, messages, times)
     return Trajectory(
         arm, times, shaped(q), shaped(qd), shaped(qdd), shaped(tau), shaped(energy),
-        overall, message, method, statuses.reshape(task.batch),
+        overall, message, stepper.method, statuses.reshape(asked.batch),
     )  # fmt: skip
 
 
@@ -298,41 +193,43 @@ def _words(statuses: np.ndarray, messages: list[str], times: np.ndarray) -> tupl
     if not kinds:
         return "finished", f"reached t = {times[-1]:.6g} s"
     first = int(np.flatnonzero(statuses == kinds[0])[0])
-    message = messages[first] or f"interrupted at t = {times[-1]:.6g} s"
+    message = messages[first] or f"{kinds[0]} at t = {times[-1]:.6g} s"
     if len(statuses) > 1:
         counts = ", ".join(f"{int(np.sum(statuses == kind))} {kind}" for kind in kinds)
         message = f"{counts} of {len(statuses)} lanes; the first: {message}"
     return kinds[0], message
 
 
-def _adaptive(task: _Task, stepper: Any, method: str, rtol: float, atol: float) -> Trajectory:
-    n, arm = task.arm.n, task.arm
-    states = np.full((len(task.state), len(task.times), 2 * n), np.nan)
-    statuses, messages = np.full(len(task.state), "finished", dtype=object), []
-    reached = task.times
-    for lane, y0 in enumerate(task.state):
+def _adaptive(asked: Request, stepper: Any, solver: adaptive.Solver) -> Trajectory:
+    """One lane after the other; Ctrl-C ends them all."""
+    n, count = asked.arm.n, len(asked.state)
+    states = np.full((count, len(asked.times), 2 * n), np.nan)
+    states[:, 0] = asked.state
+    statuses, messages = np.full(count, "interrupted", dtype=object), [""] * count
+    reached = asked.times
+
+    def watch(y: np.ndarray) -> float:
+        return float(np.min(np.minimum(y[:n] - asked.bounds[:, 0], asked.bounds[:, 1] - y[:n])))
+
+    for lane, y0 in enumerate(asked.state):
         one = stepper.lane(lane)
 
         def right(t: float, y: np.ndarray, one: Any = one) -> np.ndarray:
             qdd, _ = one.rates(np.array([t]), y[None, None])
             return np.concatenate([y[n:], np.asarray(qdd)[0, 0]])
 
-        def watch(y: np.ndarray) -> float:
-            return float(np.min(np.minimum(y[:n] - task.bounds[:, 0], task.bounds[:, 1] - y[:n])))
-
         def tick(t: float, lane: int = lane) -> None:
-            task.progress(lane + (t - task.times[0]) / np.ptp(task.times), len(task.state))
+            asked.progress(lane + (t - asked.times[0]) / np.ptp(asked.times), count)
 
-        t, y, status, message = adaptive.solve(method, right, y0, task.times, rtol, atol, watch, tick)
+        t, y, status, message = solver.run(right, y0, asked.times, watch, tick)
         if status == "limit":
-            gap = np.minimum(y[-1, :n] - task.bounds[:, 0], task.bounds[:, 1] - y[-1, :n])
-            joint = int(np.argmin(gap))
-            message = f"{arm.joints[joint].name or f'joint {joint + 1}'} met its limit at t = {t[-1]:.9g} s"
-        statuses[lane] = status
-        messages.append(message)
-        if len(task.state) == 1:
+            message = f"{asked.joint_beyond(y[-1, :n])} met its limit at t = {t[-1]:.9g} s"
+        statuses[lane], messages[lane] = status, message
+        if count == 1:
             states, reached = y[None], t
         else:
-            keep = np.isin(t, task.times)
+            keep = np.isin(t, asked.times)
             states[lane, : keep.sum()] = y[keep]
-    return _trajectory(task, stepper, method, reached, states, statuses, messages)
+        if status == "interrupted":
+            break
+    return _trajectory(asked, stepper, reached, states, statuses, messages)

@@ -1,0 +1,176 @@
+"""What was asked of a simulation, checked: states as rows, times, steps, limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from armdyn.arm import Arm
+from armdyn.errors import InputError
+from armdyn.simulation.torque import Drive
+
+Progress = Callable[[float, float], None]
+LARGEST = 2**31  # numbers stored; a wrong step fills the memory otherwise
+
+
+@dataclass(frozen=True)
+class Span:
+    """`rows` states to store, `every` steps of size h apart, from time t."""
+
+    t: float
+    h: float
+    every: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Request:
+    """A checked request: `state` has one row (q, qd) a lane, `batch` is the shape the lanes came in."""
+
+    arm: Arm
+    state: np.ndarray  # (count, 2n)
+    batch: tuple[int, ...]
+    times: np.ndarray
+    spans: tuple[Span, ...]
+    step: float
+    bounds: np.ndarray  # (n, 2), infinite where there is no limit
+    wrench: np.ndarray | None  # (6,) or (count, 1, 1, 6)
+    progress: Progress
+
+    @property
+    def limited(self) -> bool:
+        """Does any joint have a limit to watch."""
+        return bool(np.isfinite(self.bounds).any())
+
+    def inside(self, state: np.ndarray) -> np.ndarray:
+        """Whether states (..., 2n) are finite and within the limits."""
+        q = state[..., : self.arm.n]
+        within = np.all((q >= self.bounds[:, 0]) & (q <= self.bounds[:, 1]), axis=-1)
+        inside: np.ndarray = np.all(np.isfinite(state), axis=-1) & within
+        return inside
+
+    def joint_beyond(self, q: np.ndarray) -> str:
+        """The name of the joint that is furthest beyond its limit, or nearest to it."""
+        k = int(np.argmax(np.maximum(q - self.bounds[:, 1], self.bounds[:, 0] - q)))
+        return self.arm.joints[k].name or f"joint {k + 1}"
+
+    def per_lane(self, drive: Drive) -> Drive:
+        """A drive with a batch of its own, as one axis of lanes."""
+        if not drive.batch:
+            return drive
+        count = len(self.state)
+
+        def inputs(t: np.ndarray) -> np.ndarray:
+            u = drive.inputs(t)
+            return np.broadcast_to(u, (*self.batch, *u.shape[-3:])).reshape(count, *u.shape[-3:])
+
+        return Drive(drive.size, inputs, drive.law, (count,), drive.held, drive.knots)
+
+
+def request(
+    arm: Arm,
+    q0: Any,
+    qd0: Any,
+    *,
+    batch: tuple[int, ...],
+    duration: Any,
+    times: Any,
+    step: float,
+    limits: bool,
+    wrench: Any,
+    progress: Progress | None,
+) -> Request:
+    """Check and complete what was asked; `batch` is what the torques come in."""
+    n = arm.n
+    q, qd = _vectors(q0, n, "q0"), _vectors(np.zeros(n) if qd0 is None else qd0, n, "qd0")
+    w = None if wrench is None else _vectors(wrench, 6, "tool_wrench (force, torque)")
+    shapes = {
+        "q0": q.shape[:-1],
+        "qd0": qd.shape[:-1],
+        "torque": batch,
+        "tool_wrench": w.shape[:-1] if w is not None else (),
+    }
+    try:
+        whole = np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        said = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
+        raise InputError(f"the batches do not go together: {said}") from None
+    state = np.concatenate([np.broadcast_to(x, (*whole, n)).reshape(-1, n) for x in (q, qd)], axis=1)
+    moments, spans = schedule(duration, times, step, max(1, state.size))
+    bounds = np.array(arm.limits, float) if limits else np.tile([-np.inf, np.inf], (n, 1))
+    outside = np.any((state[:, :n] < bounds[:, 0]) | (state[:, :n] > bounds[:, 1]), axis=0)
+    if outside.any():
+        names = ", ".join(arm.joints[i].name or f"joint {i + 1}" for i in np.flatnonzero(outside))
+        raise InputError(f"q0 lies outside the limits of {names}; limits=False ignores them")
+    if w is not None and w.ndim > 1:
+        w = np.broadcast_to(w, (*whole, 6)).reshape(-1, 1, 1, 6)
+    return Request(arm, state, whole, moments, spans, step, bounds, w, progress or (lambda done, total: None))
+
+
+def _vectors(values: Any, n: int, name: str) -> np.ndarray:
+    try:
+        array = np.asarray(values, float)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be numbers (..., {n}), got {values!r}") from None
+    if array.shape[-1:] != (n,):
+        raise InputError(f"{name} must be (..., {n}), got shape {array.shape}")
+    if not np.all(np.isfinite(array)):
+        raise InputError(f"{name} contains NaN or infinity")
+    return array
+
+
+def positive(value: Any, name: str, unit: str = "") -> float:
+    """A positive, finite number, or an error that names it."""
+    number = value if isinstance(value, int | float | np.number) and not isinstance(value, bool) else math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise InputError(f"{name} must be a positive, finite number{unit}, got {value!r}")
+    return float(number)
+
+
+def schedule(duration: Any, times: Any, step: Any, size: int) -> tuple[np.ndarray, tuple[Span, ...]]:
+    """The times to store, and equal steps between them; `size` numbers are stored a time."""
+    if (duration is None) == (times is None):
+        raise InputError("give either duration (seconds) or times (increasing, the first is the start)")
+    step = positive(step, "step", " of seconds")
+    if duration is not None:
+        return _evenly(positive(duration, "duration", " of seconds"), step, size)
+    try:
+        moments = np.asarray(times, float)
+    except (TypeError, ValueError):
+        raise InputError(f"times must be numbers, got {times!r}") from None
+    if moments.ndim != 1 or len(moments) < 2 or not np.all(np.isfinite(moments)) or np.any(np.diff(moments) <= 0):
+        raise InputError(f"times must be at least two finite, increasing numbers, got shape {moments.shape}")
+    gaps = np.diff(moments)
+    if np.ptp(gaps) <= 1e-9 * gaps[0]:
+        gap = float(moments[-1] - moments[0]) / len(gaps)
+        every = steps_in(gap, step)
+        return moments, (Span(float(moments[0]), gap / every, every, len(gaps)),)
+    counts = [steps_in(gap, step) for gap in gaps]
+    return moments, tuple(
+        Span(float(t), float(gap / k), k, 1) for t, gap, k in zip(moments, gaps, counts, strict=False)
+    )
+
+
+def _evenly(duration: float, step: float, size: int) -> tuple[np.ndarray, tuple[Span, ...]]:
+    if duration / step * size > LARGEST:
+        raise InputError(
+            f"{duration:g} s in steps of {step:g} s would store {duration / step * size:.1e} numbers; "
+            "give times= to store fewer, or a longer step"
+        )
+    whole = math.floor(duration / step * (1 + 1e-12))
+    moments = step * np.arange(whole + 1)
+    rest = duration - float(moments[-1])
+    spans = [Span(0.0, step, 1, whole)] if whole else []
+    if rest > 1e-9 * step:
+        spans.append(Span(float(moments[-1]), rest, 1, 1))
+        moments = np.append(moments, duration)
+    return moments, tuple(spans)
+
+
+def steps_in(gap: float, step: float) -> int:
+    """How many equal steps, none longer than `step`, make up a gap."""
+    return max(1, math.ceil(gap / step * (1 - 1e-9)))
