@@ -44,7 +44,7 @@ def _quantity(name: str, inputs: Any, output: str, shape: tuple[Size, ...], meth
 
 
 GRAVITY = _recursive(energies.gravity_load, reference.gravity_load, "forces carried inwards")
-KINETIC = _recursive(energies.kinetic_energy, reference.kinetic_energy, "½ q̇·p")
+KINETIC = _recursive(energies.kinetic_energy, reference.kinetic_energy, "velocities carried outwards")
 POTENTIAL = _recursive(energies.potential_energy, reference.potential_energy, "first moments carried inwards")
 RATE = _one(christoffel.inertia_rate, "C + Cᵀ")
 

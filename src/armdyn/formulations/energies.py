@@ -11,7 +11,8 @@ from dataclasses import replace
 from armdyn.algebra import ZERO, Scalar, Vec3, sign
 from armdyn.chain import Chain
 from armdyn.formulations.inverse_dynamics import second_moments
-from armdyn.formulations.screws import point_inward
+from armdyn.formulations.inverse_dynamics.newton_euler_mlc import accounts
+from armdyn.formulations.screws import motion_outward, point_inward
 from armdyn.formulations.steps import steps
 
 
@@ -27,11 +28,17 @@ def momentum(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
 
 
 def kinetic_energy(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Scalar:
-    """½ q̇ᵀ H q̇, without rotors."""
-    total: Scalar = 0
-    for p_i, v_i in zip(momentum(chain, q, qd), qd, strict=True):
-        total = total + p_i * v_i
-    return total / 2
+    """½ q̇ᵀ H q̇, without rotors: Σ ½ m v·v + k·(v × w) + ½ w·J w over links with few parameters."""
+    w, v = ZERO, ZERO
+    twice: Scalar = 0
+    for step, link, rate in zip(steps(chain, q), accounts(chain), qd, strict=True):
+        w, v = motion_outward(step, w, v)
+        if step.revolute:
+            w = Vec3(w.x, w.y, w.z + rate)
+        else:
+            v = Vec3(v.x, v.y, v.z + rate)
+        twice = twice + (link.mass * v.dot(v) + w.dot(link.inertia @ w) + (2 * link.moment).dot(v.cross(w)))
+    return twice / 2
 
 
 def potential_energy(chain: Chain, q: list[Scalar]) -> Scalar:
