@@ -20,10 +20,10 @@ from armdyn.backends.gufunc import gufunc
 from armdyn.backends.llvm_block import (
     CORE_DIMENSIONS,
     inner_loop,
-    may_go_past,
     operands,
     rows_function,
     slot_tables,
+    streaming_copy,
     strided_copies,
 )
 from armdyn.backends.llvm_emit import Body
@@ -70,7 +70,7 @@ def assembly(program: Program, target: Target) -> str:
             body.text(),
             strided_copies(target.lanes),
             *(rows_function(target.lanes, array) for array in arrays),
-            *(rows_function(target.lanes, a, True) for a in arrays if target.x86 and may_go_past(a, target.lanes)),
+            streaming_copy(target.lanes),
             inner_loop(target.lanes, arrays, numbers, len(body.slots), target.x86),
             shape_tables(arrays),
             entry(target.lanes, arrays, numbers, len(body.slots)),

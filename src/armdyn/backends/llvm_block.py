@@ -17,7 +17,8 @@ from armdyn.backends.llvm_text import Writer, function
 from armdyn.graph.program import Port
 
 LONGEST = 64  # squares a function
-PAST_CACHE = 2**23  # bytes of a result: beyond, writing past the cache measured faster (fewer: a quarter slower)
+PAST_CACHE = 2**23  # bytes of a result: beyond, writing past the cache measured faster (below, a quarter slower)
+LARGEST_BLOCK = 2**16  # bytes that are put together on the stack
 CORE_DIMENSIONS = 3  # the most axes a quantity has beside the batch's
 
 
@@ -83,28 +84,21 @@ def _shuffle(w: Writer, a: str, b: str, picks: list[int]) -> str:
     return w.let(f"shufflevector {w.vector} {a}, {w.vector} {b}, <{w.lanes} x i32> <{mask}>")
 
 
-def may_go_past(operand: Operand, lanes: int) -> bool:
-    """Has the array rows that could be written past the cache: by pairs, so that every group begins at one."""
-    return operand.written and operand.size % 2 == 0 and bool(_groups(operand.size, lanes))
-
-
 def _groups(size: int, lanes: int) -> list[int]:
     """Where groups of `lanes` numbers begin; the last one overlaps the one before if it must."""
     return [min(start, size - lanes) for start in range(0, size, lanes)] if size >= lanes else []
 
 
-def rows_function(lanes: int, operand: Operand, past_cache: bool = False) -> str:
+def rows_function(lanes: int, operand: Operand) -> str:
     """`rows<index>(scratch, first, between)`: contiguous rows into the slots of `scratch`, or back.
 
     A function of its own, so that LLVM knows nothing of the scratch and does not widen the half
     loads: a load that spans two fresh stores waits for both to reach the cache. A long row is shared
-    by several functions, since LLVM's time grows faster than a function's length. The kind
-    `past<index>` writes past the cache.
+    by several functions, since LLVM's time grows faster than a function's length.
     """
     groups = _groups(operand.size, lanes)
-    steps = groups or list(range(operand.size))
+    write, steps = (_square, groups) if groups else (_single, list(range(operand.size)))
     arguments = "ptr noalias %scratch, ptr noalias %first, i64 %between"
-    own = f"@{'past' if past_cache else 'rows'}{operand.index}"
     parts, calls = [], Writer(lanes)
     calls.label("entry")
     for number, begin in enumerate(range(0, len(steps), LONGEST)):
@@ -114,39 +108,26 @@ def rows_function(lanes: int, operand: Operand, past_cache: bool = False) -> str
         for _ in range(lanes - 1):
             rows.append(w.at(rows[-1], "%between"))
         for start in steps[begin : begin + LONGEST]:
-            if groups:
-                _square(w, operand, start, rows, past_cache)
-            else:
-                _single(w, operand, start, rows)
+            write(w, operand, start, rows)
         w.do("ret void")
-        parts.append(function(f"internal void {own}_{number}({arguments}) noinline", w.lines))
-        calls.do(f"call void {own}_{number}({arguments})")
+        name = f"@rows{operand.index}_{number}"
+        parts.append(function(f"internal void {name}({arguments}) noinline", w.lines))
+        calls.do(f"call void {name}({arguments})")
     calls.do("ret void")
-    return "".join(parts) + function(f"internal void {own}({arguments}) noinline", calls.lines)
+    return "".join(parts) + function(f"internal void @rows{operand.index}({arguments}) noinline", calls.lines)
 
 
-def _square(w: Writer, operand: Operand, start: int, rows: list[str], past_cache: bool) -> None:
+def _square(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
     """As many numbers as there are lanes, from each row or into each."""
     slots = [operand.slots[start + k] for k in range(w.lanes)]
     row_parts = [w.at(row, 8 * start) for row in rows]
     if operand.written:
         columns = [w.at("%scratch", 8 * w.lanes * slot) for slot in slots]
         for part, value in zip(row_parts, transposed(w, columns), strict=True):
-            if past_cache:
-                _store_pairs(w, value, part)
-            else:
-                w.do(f"store {w.vector} {value}, ptr {part}, align 8")
+            w.do(f"store {w.vector} {value}, ptr {part}, align 8")
     else:
         for slot, column in zip(slots, transposed(w, row_parts), strict=True):
             w.store(column, "%scratch", slot)
-
-
-def _store_pairs(w: Writer, value: str, where: str) -> None:
-    """A vector past the cache, by pairs of numbers: rows are seldom aligned to more than a pair."""
-    for k in range(0, w.lanes, 2):
-        mask = f"<2 x i32> <i32 {k}, i32 {k + 1}>"
-        pair = w.let(f"shufflevector {w.vector} {value}, {w.vector} poison, {mask}")
-        w.do(f"store <2 x double> {pair}, ptr {w.at(where, 8 * k)}, align 16, !nontemporal !1")
 
 
 def _single(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
@@ -200,6 +181,22 @@ def strided_copies(lanes: int) -> str:
     return "".join(texts)
 
 
+def streaming_copy(lanes: int) -> str:
+    """`stream(to, from, bytes)`: a copy past the cache, by pairs of numbers; arrays are seldom aligned to more."""
+    w = Writer(lanes)
+    w.label("entry")
+    w.do("br label %loop")
+    w.label("loop")
+    w.do("%at = phi i64 [0, %entry], [%next, %loop]")
+    pair = w.let(f"load <2 x double>, ptr {w.at('%from', '%at')}, align 16")
+    w.do(f"store <2 x double> {pair}, ptr {w.at('%to', '%at')}, align 16, !nontemporal !1")
+    w.do("%next = add i64 %at, 16")
+    w.do(f"br i1 {w.let('icmp ult i64 %next, %bytes')}, label %loop, label %out")
+    w.label("out")
+    w.do("ret void")
+    return function("internal void @stream(ptr noalias %to, ptr noalias %from, i64 %bytes) noinline", w.lines)
+
+
 def slot_tables(arrays: Sequence[Operand]) -> str:
     """Where each number of each array has its slot, for the number-by-number path."""
     lines = []
@@ -227,7 +224,7 @@ def inner_loop(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: 
         w.do(f"%base{a.index} = load ptr, ptr {w.at('%args', 8 * a.index)}")
         w.do(f"%step{a.index} = load i64, ptr {w.at('%steps', 8 * a.index)}")
         _contiguous(w, a)
-    streams = [a for a in arrays if quiet and may_go_past(a, lanes)]
+    streams = [a for a in arrays if quiet and a.written and 8 * lanes * a.size <= LARGEST_BLOCK]
     for a in streams:
         _past_cache(w, a)
     w.do(f"br i1 {w.let('icmp sgt i64 %count, 0')}, label %block, label %end")
@@ -237,10 +234,10 @@ def inner_loop(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: 
     w.do(f"%full = icmp uge i64 %left, {lanes}")
     w.do("%last = sub i64 %left, 1")
     for a in (a for a in arrays if not a.written):
-        _move(w, a, f"@rows{a.index}")
+        _move(w, a)
     w.do("call void @body(ptr %in, ptr %out, ptr %context)")
     for a in (a for a in arrays if a.written):
-        _move(w, a, f"%write{a.index}" if a in streams else f"@rows{a.index}")
+        _move(w, a, stream=a in streams)
     w.do("br label %done")
     w.label("done")
     w.do(f"%next = add i64 %i, {lanes}")
@@ -267,23 +264,31 @@ def _contiguous(w: Writer, a: Operand) -> None:
 
 
 def _past_cache(w: Writer, a: Operand) -> None:
-    """%write: how rows are written; past the cache where they would not fit into it and lie on pairs of numbers."""
-    numbers = w.let(f"mul i64 %count, {a.size}")
-    large = w.let(f"icmp ugt i64 {numbers}, {PAST_CACHE // 8}")
-    start = w.let(f"ptrtoint ptr %base{a.index} to i64")
-    odd = w.let(f"and i64 {w.let(f'or i64 {start}, %step{a.index}')}, 15")
-    past = w.let(f"and i1 {large}, {w.let(f'icmp eq i64 {odd}, 0')}")
-    w.do(f"%write{a.index} = select i1 {past}, ptr @past{a.index}, ptr @rows{a.index}")
+    """%past: whether the whole array lies in one piece, on pairs of numbers, and would not fit into the cache."""
+    w.scratch(f"block{a.index}", a.size)
+    large = w.let(f"icmp ugt i64 {w.let(f'mul i64 %count, {8 * a.size}')}, {PAST_CACHE}")
+    one_piece = w.let(f"icmp eq i64 %step{a.index}, {8 * a.size}")
+    odd = w.let(f"and i64 {w.let(f'ptrtoint ptr %base{a.index} to i64')}, 15")
+    on_pairs = w.let(f"icmp eq i64 {odd}, 0")
+    w.do(f"%past{a.index} = and i1 {w.let(f'and i1 {large}, {one_piece}')}, {on_pairs}")
 
 
-def _move(w: Writer, a: Operand, rows: str) -> None:
+def _move(w: Writer, a: Operand, stream: bool = False) -> None:
     """One block of one array, by rows where they are contiguous and all there, otherwise number by number."""
     array, name = ("%out", "scatter") if a.written else ("%in", "gather")
     first = w.at(f"%base{a.index}", w.let(f"mul i64 %i, %step{a.index}"))
     by_rows = w.let(f"and i1 %full, %whole{a.index}")
     w.do(f"br i1 {by_rows}, label %rows{a.index}, label %numbers{a.index}")
     w.label(f"rows{a.index}")
-    w.do(f"call void {rows}(ptr {array}, ptr {first}, i64 %step{a.index})")
+    if stream:  # the block is put together aside and goes out in one piece
+        block = f"%block{a.index}"
+        w.do(f"br i1 %past{a.index}, label %aside{a.index}, label %through{a.index}")
+        w.label(f"aside{a.index}")
+        w.do(f"call void @rows{a.index}(ptr {array}, ptr {block}, i64 {8 * a.size})")
+        w.do(f"call void @stream(ptr {first}, ptr {block}, i64 {8 * w.lanes * a.size})")
+        w.do(f"br label %moved{a.index}")
+        w.label(f"through{a.index}")
+    w.do(f"call void @rows{a.index}(ptr {array}, ptr {first}, i64 %step{a.index})")
     w.do(f"br label %moved{a.index}")
     w.label(f"numbers{a.index}")
     sizes = [*a.shape, *[1] * (CORE_DIMENSIONS - len(a.shape))]
