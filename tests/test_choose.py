@@ -43,7 +43,7 @@ def test_a_long_arm_is_not_traced_for_a_choice(monkeypatch):
     monkeypatch.setattr(choose, "program", forbidden)
     monkeypatch.setattr(choose, "traced", forbidden)
     chain = generic_chain("R" * 30)
-    assert auto(chain, "inverse_dynamics") == "second_moments"
+    assert auto(chain, "inverse_dynamics") in ("second_moments", "point_masses")  # O(n) too
     assert auto(chain, "forward_dynamics") in ("denoc", "articulated_body")  # O(n), where `composite` is O(n³)
 
 

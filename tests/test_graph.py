@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from armdyn.chain.samples import generic_chain
 from armdyn.graph import Graph, Node, Port, Program
-from armdyn.graph.check import ARITY, MalformedProgram, check
+from armdyn.graph.check import ARITY, MalformedProgramError, check
 from armdyn.graph.fold import FOLDS
 from armdyn.graph.program import evaluate, trace
 from armdyn.graph.show import dot, text
@@ -127,7 +127,7 @@ def malformed(change) -> Program:
     ],
 )
 def test_the_checker_finds_what_is_wrong(change, message):
-    with pytest.raises(MalformedProgram, match=message):
+    with pytest.raises(MalformedProgramError, match=message):
         check(malformed(change))
 
 

@@ -51,6 +51,8 @@ def test_rewriting_keeps_every_value_exactly_and_never_costs(recipe):
         (lambda x: [(x[0] + x[1]) - (x[1] - x[2]) - x[2]], 0),  # terms that cancel
         (lambda x: [2 * (3 * x[0] + 5 * x[1]) + x[2]], 4),  # a constant that goes into a bracket
         (lambda x: [x[0] * x[1] * x[2], x[2] * x[0] * x[3]], 3),  # a common product, whatever the order
+        (lambda x: [x[3] * (2 * x[0] + 3 * x[1]) * 5 + x[2]], 5),  # a scale that goes to a coefficient further on
+        (lambda x: [x[0] * (2 * x[1] + 3 * x[2]), x[0] * (2 * x[2] + 3 * x[3]), x[0] * (2 * x[3] - 5 * x[1])], 10),
     ],
 )
 def test_savings(function, total):
@@ -94,6 +96,22 @@ def test_a_large_program_is_left_alone():
 
     made = trace("long", long, {"x": (2,)}, [("y", (1,))])
     assert simplify(made) is made
+
+
+def test_scales_stay_moderate():
+    """A hundred coefficients of a millionth, one inside the other, must not underflow."""
+
+    def nested(x):
+        total = x[0]
+        for k in range(100):
+            total = x[k % 2] * (Fraction(1, 10**6) * total + Fraction(1, 3 * 10**6) * x[2])
+        return [total]
+
+    made = trace("nested", nested, {"x": (3,)}, [("y", (1,))])
+    shorter = simplify(made)
+    x = [1e6, 2e6, 0.5]
+    for got, wanted in zip(evaluate(shorter, x)[0], exact_values(made, x), strict=True):
+        assert got == pytest.approx(float(wanted), rel=1e-12)
 
 
 def test_the_result_does_not_change_when_simplified_again():

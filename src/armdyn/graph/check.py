@@ -1,4 +1,4 @@
-"""Is this a well-formed program?"""
+"""Whether a program is well formed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ARITY = {
 LEAVES = ("const", "input")
 
 
-class MalformedProgram(ValueError):
+class MalformedProgramError(ValueError):
     """A program that breaks a rule every backend relies on; armdyn made it, so this is a bug in armdyn."""
 
 
@@ -41,16 +41,18 @@ def check(program: Program) -> Program:
     for node in program.order:
         _check_node(program, node)
         if node.graph is not graph:
-            raise MalformedProgram(f"{program.name}: {node} belongs to another graph")
+            raise MalformedProgramError(f"{program.name}: {node} belongs to another graph")
         if node.op == "input" and node.serial not in declared:
-            raise MalformedProgram(f"{program.name}: {node} is not among the inputs")
+            raise MalformedProgramError(f"{program.name}: {node} is not among the inputs")
         made = (node.op, node.value, *(a.serial for a in node.args))
         if made in seen:
-            raise MalformedProgram(f"{program.name}: {node} is there twice")
+            raise MalformedProgramError(f"{program.name}: {node} is there twice")
         seen.add(made)
     for port in (*program.inputs, *program.outputs):
         if len(port.nodes) != math.prod(port.shape):
-            raise MalformedProgram(f"{program.name}: {port.name} has {len(port.nodes)} entries for shape {port.shape}")
+            raise MalformedProgramError(
+                f"{program.name}: {port.name} has {len(port.nodes)} entries for shape {port.shape}"
+            )
     return program
 
 
@@ -58,10 +60,10 @@ def _check_node(program: Program, node: Node) -> None:
     expected = 0 if node.op in LEAVES else ARITY.get(node.op)
     if expected is None:
         known = ", ".join((*LEAVES, *ARITY))
-        raise MalformedProgram(f"{program.name}: no operation is called {node.op!r}; there are {known}")
+        raise MalformedProgramError(f"{program.name}: no operation is called {node.op!r}; there are {known}")
     if len(node.args) != expected:
-        raise MalformedProgram(f"{program.name}: {node.op} takes {expected} arguments, got {len(node.args)}")
+        raise MalformedProgramError(f"{program.name}: {node.op} takes {expected} arguments, got {len(node.args)}")
     if any(a.serial >= node.serial for a in node.args):
-        raise MalformedProgram(f"{program.name}: {node} comes before one of its arguments")
+        raise MalformedProgramError(f"{program.name}: {node} comes before one of its arguments")
     if node.op == "const" and not isinstance(node.value, Fraction):
-        raise MalformedProgram(f"{program.name}: constant {node.value!r} is not a rational number")
+        raise MalformedProgramError(f"{program.name}: constant {node.value!r} is not a rational number")

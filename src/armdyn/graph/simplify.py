@@ -1,11 +1,13 @@
 """Rewriting a program to fewer operations: like terms, common factors, common products, common sums.
 
 The program is taken apart into sums of products (`polynomials`), and the saving that is largest is
-made until there is none, each one line of `SAVINGS`:
+made until there is none:
 
 - a factor that several terms of a sum have in common is put in front of a bracket,
 - two factors that occur together in several products become one product,
 - two terms that occur together in several sums, in the same ratio, become one sum.
+
+Then every sum is computed to the scale that leaves the fewest coefficients (`scales`).
 
 This is the greedy search for kernels of polynomials of Hosangadi, Fallah & Kastner (2006), with exact
 coefficients. Values are kept to rounding. The result is taken only if it is shorter.
@@ -20,6 +22,7 @@ from typing import Any
 
 from armdyn.graph.polynomials import Polynomials, Product, Sum, put_together, take_apart
 from armdyn.graph.program import Program
+from armdyn.graph.scales import rescale
 
 Key = tuple[Any, ...]  # ("factor", f), ("product", f, atom) or ("sum", product, product, ratio)
 # A factor is an atom, or -k for the k-th size of coefficient.
@@ -53,6 +56,7 @@ def _shortened(program: Program) -> Program:
 def _searched(program: Program, spread: int = 0) -> Program:
     parts = take_apart(program, spread)
     _Search(parts).run()
+    rescale(parts)
     return put_together(parts, program)
 
 

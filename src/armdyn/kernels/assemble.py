@@ -49,6 +49,9 @@ MADE_OF = {
 FRAMES_AS_GIVEN = ("link_poses", "regressor", "natural_regressor")
 
 
+FEW, NEAR = 400, 1.15  # operations of programs, and their ratio, up to which all of them are rewritten to find the best
+
+
 @dataclass(frozen=True)
 class Options:
     """What can be asked of a kernel beyond quantity and formulation.
@@ -237,7 +240,9 @@ def program(chain: Chain, quantity: str, method: str, options: Options = Options
     """The graph of this arm's quantity, by this formulation."""
     if options.derivatives:
         return _derivatives(chain, quantity, method, options)
-    return simplify(traced(chain, quantity, method, options))
+    first, *others = _ways(chain, quantity, method, options)
+    near = [one for one in others if one.operations.total <= min(FEW, NEAR * first.operations.total)]
+    return min((simplify(one) for one in (first, *near)), key=lambda one: one.operations.total)
 
 
 def _derivatives(chain: Chain, quantity: str, method: str, options: Options) -> Program:
@@ -255,16 +260,21 @@ def _derivatives(chain: Chain, quantity: str, method: str, options: Options) -> 
     return forward_dynamics(whole, inverse, inverted, wrt)
 
 
-@lru_cache(maxsize=16)
 def traced(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
     """The same graph as the formulation writes it, folded and shared but not rewritten."""
+    return _ways(chain, quantity, method, options)[0]
+
+
+@lru_cache(maxsize=16)
+def _ways(chain: Chain, quantity: str, method: str, options: Options) -> tuple[Program, ...]:
+    """The graphs of every way the formulation leaves open, the shortest first."""
     parts = _parts(chain, quantity, method, options)
     found = next((m for m in QUANTITIES[quantity].methods if m.key == method), None)
     programs = []
     for way in found.ways(chain) if found else ({},):
         assembly = assemble(chain, quantity, method, options, {**parts, **way})
         programs.append(trace(f"{quantity}_{method}", assembly.function, dict(assembly.inputs), assembly.outputs))
-    return min(programs, key=lambda one: one.operations.total)
+    return tuple(sorted(programs, key=lambda one: one.operations.total))
 
 
 def _parts(chain: Chain, quantity: str, method: str, options: Options) -> Mapping[str, Run]:

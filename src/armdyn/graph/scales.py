@@ -1,0 +1,152 @@
+"""Choosing the scale of every named sum, so that as many coefficients as possible are one.
+
+A sum may be computed as any multiple of itself if whatever uses it takes the factor back. Where it is
+used with a coefficient anyway, that is free: then one of the sum's own coefficients becomes 1. Where
+it is multiplied by a run-time number w, the factor can go to w, and κ·w is made once for all the
+sums with the same factor: a constant turn of many vectors that a joint turns next.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+
+from armdyn.graph.polynomials import Polynomials, Product, Sum
+
+Use = tuple[Sum, Product]
+
+# No sum is made larger or smaller by more than this.
+ONE, MOST, LEAST = Fraction(1), Fraction(10**9), Fraction(1, 10**9)
+
+
+def rescale(parts: Polynomials) -> None:
+    """Rescale named sums, one by one and then in groups with a common factor, while that saves products."""
+    scales = _Scales(parts)
+    scales.one_by_one()
+    scales.in_groups()
+
+
+class _Scales:
+    def __init__(self, parts: Polynomials) -> None:
+        self.parts = parts
+        self.times = parts.coefficients.times
+        self.over = parts.coefficients.over
+        self.uses: dict[int, list[Use]] = {}
+        self.multiples: dict[tuple[int, int], int] = {}  # (factor, w): the atom of factor·w
+        self.scale: dict[int, Fraction] = {}  # by how much each sum has been divided so far
+        seen: set[int] = set()
+        for terms in (*parts.sums.values(), *(a for args in parts.arguments for a in args), *parts.roots):
+            if id(terms) not in seen:
+                seen.add(id(terms))
+                for product in terms:
+                    for atom in dict.fromkeys(product):
+                        self.uses.setdefault(atom, []).append((terms, product))
+        once = (a for a in parts.sums if all(product.count(a) == 1 for _, product in self.uses.get(a, [])))
+        self.atoms = [a for a in once if a in self.uses]
+
+    def one_by_one(self) -> None:
+        """Rescale every sum that gains by itself."""
+        changed = True
+        while changed:
+            changed = False
+            for atom in self.atoms:
+                best = max(self.factors(atom), key=lambda f: self.inside(atom, f) + self.outside(atom, f), default=1)
+                if self.inside(atom, best) + self.outside(atom, best) > 0:
+                    self.apply(atom, best)
+                    changed = True
+
+    def factors(self, atom: int) -> Iterator[int]:
+        """The factors that would make some coefficient one."""
+        found = [abs(c) for product, c in self.parts.sums[atom].items() if product]
+        found += [self.over(1, abs(terms[product])) for terms, product in self.uses[atom]]
+        yield from (f for f in dict.fromkeys(found) if f != 1 and self.is_moderate(atom, f))
+
+    def is_moderate(self, atom: int, factor: int) -> bool:
+        """Whether the sum stays far from overflow and underflow, however many joints hand scales on."""
+        scale = self.scale.get(atom, ONE) * self.parts.coefficients.value(factor)
+        return LEAST <= scale <= MOST
+
+    def inside(self, atom: int, factor: int) -> int:
+        """Products saved in the sum itself if it is computed without the factor."""
+        terms = self.parts.sums[atom]
+        return sum([(abs(c) != 1) - (abs(c) != factor) for product, c in terms.items() if product])
+
+    def outside(self, atom: int, factor: int) -> int:
+        """Products saved where the sum is used."""
+        uses = [abs(terms[product]) for terms, product in self.uses[atom]]
+        return sum([(c != 1) - (abs(self.times(c, factor)) != 1) for c in uses])
+
+    def apply(self, atom: int, factor: int) -> None:
+        """Compute the sum without the factor, and take it back where it is used."""
+        self._divide(atom, factor)
+        for user, product in self.uses[atom]:
+            user[product] = self.times(user[product], factor)
+
+    def _divide(self, atom: int, factor: int) -> None:
+        terms = self.parts.sums[atom]
+        for product, c in terms.items():
+            terms[product] = self.over(c, factor)
+        self.scale[atom] = self.scale.get(atom, ONE) * self.parts.coefficients.value(factor)
+
+    def in_groups(self) -> None:
+        """Rescale sums by a common factor that goes to the numbers they are multiplied by."""
+        groups: dict[int, list[int]] = {}
+        for atom in self.atoms:
+            for factor in self.factors(atom):
+                if self.inside(atom, factor) > 0:
+                    groups.setdefault(factor, []).append(atom)
+        for factor, atoms in groups.items():
+            able = [a for a in atoms if self.inside(a, factor) > 0 and self.is_moderate(a, factor)]
+            members = {atom: self.partners(atom) for atom in able}
+            for atom in self._worthwhile(factor, {a: w for a, w in members.items() if w}):
+                self._give_away(atom, factor)
+
+    def partners(self, atom: int) -> set[int]:
+        """The other factor of every product with coefficient one this sum is in; none if it is used bare."""
+        found = set()
+        for terms, product in self.uses[atom]:
+            if abs(terms[product]) == 1:
+                others = [a for a in product if a != atom]
+                if not others:
+                    return set()
+                found.add(others[0])
+        return found
+
+    def _worthwhile(self, factor: int, members: dict[int, set[int]]) -> list[int]:
+        """Those of the sums that together save more products than there are numbers to be multiplied."""
+        while members:
+            counts = Counter(w for partners in members.values() for w in partners)
+            new = [w for w in counts if (factor, w) not in self.multiples]
+            if sum(self.inside(atom, factor) for atom in members) > len(new):
+                break
+            # Whoever brings most partners of its own leaves.
+            del members[max(members, key=lambda atom: sum(counts[w] == 1 for w in members[atom]))]
+        return list(members)
+
+    def _give_away(self, atom: int, factor: int) -> None:
+        """Compute the sum without the factor; products with coefficient one take factor·w for w."""
+        for terms, product in list(self.uses[atom]):
+            if abs(terms[product]) == 1:
+                w = next(a for a in product if a != atom)
+                rest = list(product)
+                rest[rest.index(w)] = self._multiple(factor, w)
+                self._replace(terms, product, tuple(sorted(rest)))
+            else:
+                terms[product] = self.times(terms[product], factor)
+        self._divide(atom, factor)
+
+    def _multiple(self, factor: int, w: int) -> int:
+        if (factor, w) not in self.multiples:
+            made = self.multiples[factor, w] = self.parts.atom(None)
+            self.parts.sums[made] = {(w,): factor}
+            self.uses[w].append((self.parts.sums[made], (w,)))
+            self.uses[made] = []
+        return self.multiples[factor, w]
+
+    def _replace(self, terms: Sum, old: Product, new: Product) -> None:
+        terms[new] = terms.pop(old)
+        for atom in dict.fromkeys(old):
+            self.uses[atom] = [use for use in self.uses[atom] if use[0] is not terms or use[1] != old]
+        for atom in dict.fromkeys(new):
+            self.uses[atom].append((terms, new))
