@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +18,14 @@ from armdyn.chain import Chain, Joint, Link
 from armdyn.chain.checks import Finding, check
 from armdyn.chain.snap import SNAP, SnapReport, compare, snapped
 from armdyn.errors import InputError, choose
-from armdyn.files import Description, Frame, arrays, dh, toml, urdf_out, urdf_update
+from armdyn.files import Description, Frame, arrays, toml
 from armdyn.files.text import write_text
-from armdyn.kernels import Kernel, emission
+from armdyn.kernels import Kernel
 from armdyn.kinematics import InverseKinematics
 from armdyn.parameters import MinimalParameters, minimal_parameters, realise
+
+if TYPE_CHECKING:
+    from armdyn.files.dh import StandardTable
 
 _NUMBERS = ("b", "β", "d", "θ", "mass", "centre of mass")  # of a joint and its link, as a table shows them
 
@@ -190,7 +193,7 @@ class Arm:
     def emit_c(
         self,
         directory: str | os.PathLike[str],
-        quantities: Sequence[str] = emission.DEFAULT,
+        quantities: Sequence[str] | None = None,
         dtype: str = "double",
         parameters: str = "baked",
         friction: bool = False,
@@ -200,10 +203,10 @@ class Arm:
         `dtype` is "double" or "float"; with ``parameters="runtime"`` the minimal parameters are an argument.
         """
         from armdyn import __version__
+        from armdyn.kernels import emission
 
-        texts = emission.c_files(
-            self.name, self.chain, quantities, dtype, parameters, friction, self.source, __version__
-        )
+        wanted = emission.DEFAULT if quantities is None else quantities
+        texts = emission.c_files(self.name, self.chain, wanted, dtype, parameters, friction, self.source, __version__)
         where = Path(directory)
         where.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
@@ -272,6 +275,8 @@ class Arm:
 
     def to_urdf(self, path: str | os.PathLike[str]) -> None:
         """Write a URDF with the same dynamics (it has no place for gravity and rotor inertias)."""
+        from armdyn.files import urdf_out  # what not everyone needs is imported where it is used
+
         urdf_out.write(path, replace(self.description, chain=self.chain))
 
     def check(self) -> list[Finding]:
@@ -291,10 +296,14 @@ class Arm:
 
         `base`, `tip` and `lock` are those it was read with. Gives the names of the links that were changed.
         """
+        from armdyn.files import urdf_update
+
         return urdf_update.update(original, out, self.description, snap=self.snap, base=base, tip=tip, lock=lock)
 
-    def to_standard_dh(self) -> dh.StandardTable:
+    def to_standard_dh(self) -> StandardTable:
         """The arm as a standard Denavit-Hartenberg table; an error where two axes are nearly parallel."""
+        from armdyn.files import dh
+
         return dh.to_standard(self.chain)
 
     def inverse_kinematics(
