@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import multiprocessing
 import os
 import stat
 import subprocess
 import sys
 import threading
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -79,6 +82,34 @@ def test_other_arms_quantities_methods_options_and_sources_have_other_keys(folde
     monkeypatch.setattr(cache, "source", lambda: "another source")
     names.add(cache.key(*asked[0]))
     assert len(names) == len(asked) + 1
+
+
+def test_every_number_of_an_arm_is_in_its_key(folder):
+    """Also those that a short `repr` leaves out."""
+
+    def changed(thing):
+        """The thing with one number changed, for every number in it."""
+        if dataclasses.is_dataclass(thing):
+            for field in dataclasses.fields(thing):
+                for other in changed(getattr(thing, field.name)):
+                    twin = copy.copy(thing)
+                    object.__setattr__(twin, field.name, other)
+                    yield twin
+        elif isinstance(thing, tuple):
+            for k, item in enumerate(thing):
+                yield from ((*thing[:k], other, *thing[k + 1 :]) for other in changed(item))
+        elif isinstance(thing, Fraction | int | float) and not isinstance(thing, bool):
+            yield thing + 1
+
+    twins = list(changed(ARM.chain))
+    assert len(twins) > 60
+    assert len({cache.key(chain, "bias") for chain in (ARM.chain, *twins)}) == len(twins) + 1
+
+
+def test_no_home_no_cache(monkeypatch):
+    monkeypatch.delenv("ARMDYN_CACHE", raising=False)
+    monkeypatch.setattr(cache, "_default", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
+    assert cache.folder() is None
 
 
 def spoil(path, kind):

@@ -53,8 +53,8 @@ def folder() -> Path | None:
     asked = os.environ.get("ARMDYN_CACHE", "")
     if asked == "off":
         return None
-    place = Path(asked).expanduser() if asked else _default()
     try:
+        place = Path(asked).expanduser() if asked else _default()
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         return place if _own(os.stat(place)) else None
     except (OSError, RuntimeError):  # a read-only or full disk, no home
