@@ -1,0 +1,230 @@
+"""Directives that write parts of pages from the package itself, so that the pages cannot be out of date.
+
+``.. formulations:: QUANTITY``  every formulation: paper, idea, claimed, executed and compiled cost
+``.. paper-tables::``           the papers' tables: printed, counted, compiled
+``.. conclusions::``            what the papers conclude, checked
+``.. commands::``               the command line, command by command
+``.. catalogue::``              the arms that come along
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any, ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+import armdyn
+from armdyn.algebra import Operations
+from armdyn.errors import ArmdynError
+from armdyn.formulations import QUANTITIES
+from armdyn.studies import tables
+from armdyn.studies.conclusions import verdicts
+
+GENERAL = "RRRRRR"
+PRISMATIC = "RRPRRR"
+NOT_COUNTED = "reference"  # of the bias: exact derivatives of the energies, thousands of operations
+
+# The row of a paper's table that claims a formulation's cost; two are added where the paper counts in two parts.
+CLAIMS = {
+    "lin_fang_1": [("VIII", "Formulation 1")],
+    "lin_fang_2": [("VIII", "Formulation 2")],
+    "lin_fang_3": [("VI", "Formulation 3"), ("VII", "MLC algorithm")],
+    "lin_fang_4": [("VI", "Formulation 4"), ("VII", "MLC algorithm")],
+    "lin_fang_5": [("VI", "Formulation 5"), ("VII", "MLC algorithm")],
+    "lin_1991": [("Lin I", "Lin 1991")],
+    "renaud": [("Lin I", "Renaud")],
+    "walker_orin": [("Lin I", "Walker & Orin")],
+    "gibbs_appell": [("GAH 1", "GAH")],
+}
+
+
+def list_table(headers: Sequence[str], rows: Iterable[Sequence[str]], css: str = "", title: str = "") -> str:
+    """A table in reStructuredText."""
+    lines = [f".. list-table:: {title}".rstrip(), "   :header-rows: 1"]
+    lines += [f"   :class: {css}"] if css else []
+    lines.append("")
+    for row in (headers, *rows):
+        for k, cell in enumerate(row):
+            lines.append(("   * - " if k == 0 else "     - ") + (" ".join(cell.split()) or "\\ "))
+    return "\n".join([*lines, ""])
+
+
+def counts(found: Any) -> str:
+    """A count as text: 319M 250A."""
+    return "" if found is None else str(Operations(found.mul, found.add, found.div))
+
+
+@cache
+def general(kinds: str) -> armdyn.Arm:
+    return armdyn.generic_arm(kinds)
+
+
+@cache
+def cost(kinds: str, quantity: str, method: str) -> Any:
+    """The cost on an arm in general position; None where the formulation refuses its joints."""
+    try:
+        return armdyn.cost(general(kinds), quantity, method)
+    except ArmdynError:
+        return None
+
+
+def claimed(method: str, n: int = len(GENERAL)) -> str:
+    """The paper's own count for n revolute joints."""
+    mul = add = 0.0
+    for table, label in CLAIMS[method]:
+        row = next(r for r in tables.TABLES[table].rows if r.label == label and r.kind == 1)
+        m, a = row.printed(n)
+        mul, add = mul + m, add + a
+    return f"{mul:g}M {add:g}A"
+
+
+def escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("*", "\\*").replace("`", "\\`")
+
+
+class Generated(SphinxDirective):
+    """A directive that writes reStructuredText and reads it."""
+
+    has_content = False
+
+    def text(self) -> str:
+        raise NotImplementedError
+
+    def run(self) -> list[nodes.Node]:
+        return self.parse_text_to_nodes(self.text(), allow_section_headings=True)
+
+
+class Formulations(Generated):
+    required_arguments = 1
+    option_spec: ClassVar[dict[str, Any]] = {"claims": directives.flag}
+
+    def text(self) -> str:
+        quantity = QUANTITIES[self.arguments[0]]
+        with_claims = "claims" in self.options
+        headers = ["method", "idea", "paper", "joints"]
+        headers += ["claimed, 6R"] if with_claims else []
+        headers += ["executed, 6R", "compiled, 6R", "compiled, 2RP3R", "compiled, puma560"]
+        rows = [self._row(quantity, formulation, with_claims) for formulation in quantity.methods]
+        return list_table(headers, rows, css="costs")
+
+    def _row(self, quantity: Any, formulation: Any, with_claims: bool) -> list[str]:
+        key, name = formulation.key, quantity.name
+        keys = [source.strip() for source in formulation.source.split(",") if source.strip()]
+        paper = ", ".join(f":cite:t:`{source}`" for source in keys) or "armdyn"
+        judge = key == NOT_COUNTED and name != "inertia_matrix"
+        here = None if judge else cost(GENERAL, name, key)
+        there = None if judge else cost(PRISMATIC, name, key)
+        joints = "R, P" if there is not None or judge else "R"
+        cells = [f"``{key}``", escaped(formulation.summary), paper, joints]
+        if with_claims:
+            cells.append(claimed(key) if key in CLAIMS else "")
+        puma = None if judge else armdyn.cost(armdyn.load("puma560"), name, key).compiled
+        cells += [counts(here and here.published), counts(here and here.compiled), counts(there and there.compiled)]
+        return [*cells, counts(puma)]
+
+
+class PaperTables(Generated):
+    def text(self) -> str:
+        parts = []
+        for table in tables.data((6,)):
+            title = f"{table['source']}: {table['title']}"
+            numbers = {(entry["label"], entry["type"]): entry for entry in table["entries"]}
+            rows = []
+            for row in table["rows"]:
+                entry = numbers[row["label"], row["type"]]
+                counted = self._pair(row["counted"]) or "not executed"
+                same = row["difference"] in (None, ["0", "0"])
+                shown = [self._pair(entry[key], "") for key in ("printed", "counted", "compiled")]
+                kind = ("nR", "one P")[row["type"] - 1]
+                label = escaped(row["label"])
+                rows.append([label, kind, self._pair(row["printed"]), counted, "" if same else "≠", *shown])
+            headers = ["row", "joints", "printed", "counted", "", "n = 6: printed", "counted", "compiled"]
+            parts += [title, "-" * 2 * len(title), "", list_table(headers, rows, css="costs")]
+            parts += [f"Compiled: {table['compiled_column']}.", ""]
+            notes = [f"- {escaped(r['label'])}, {('nR', 'one P')[r['type'] - 1]}: {escaped(r['note'])}"
+                     for r in table["rows"] if r["note"]]  # fmt: skip
+            parts += [*notes, ""]
+        return "\n".join(parts)
+
+    @staticmethod
+    def _pair(pair: Any, around: str = "()") -> str:
+        if not pair:
+            return ""
+        mul, add = (x if isinstance(x, str) else f"{x:g}" for x in pair)
+        return f"({mul})M ({add})A" if around else f"{mul}M {add}A"
+
+
+class Conclusions(Generated):
+    def text(self) -> str:
+        rows = []
+        for verdict in verdicts():
+            found = [self._verdict(verdict.printed), self._verdict(verdict.counted)]
+            rows.append([escaped(verdict.claim.source), escaped(verdict.claim.text), *found])
+        return list_table(["paper", "claim", "by its own polynomials", "executed"], rows)
+
+    @staticmethod
+    def _verdict(failures: Sequence[str]) -> str:
+        return "holds" if not failures else f"**fails**: {escaped(failures[0])}" + (" …" if len(failures) > 1 else "")
+
+
+class Commands(Generated):
+    def text(self) -> str:
+        return "\n".join(section(*found) for found in commands())
+
+
+def commands() -> list[tuple[str, Any]]:
+    """Every command with its full name, groups taken apart."""
+    from typer.main import get_command
+
+    from armdyn.cli import app
+
+    found = []
+    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        found += [(f"{name} {k}", c) for k, c in inner.items()] if inner else [(name, command)]
+    return found
+
+
+def section(name: str, command: Any) -> str:
+    """One command: what it does, its example, its arguments and options."""
+    title = f"armdyn {name}"
+    epilog = command.epilog or ""
+    rows = []
+    for parameter in command.params:
+        if getattr(parameter, "hidden", False) or parameter.name == "help":
+            continue
+        argument = parameter.param_type_name == "argument"
+        names = parameter.metavar or parameter.name.upper() if argument else ", ".join(parameter.opts)
+        if not argument and parameter.secondary_opts:
+            names += ", " + ", ".join(parameter.secondary_opts)
+        default = parameter.default
+        shown = "" if default in (None, False, "", ()) or argument or callable(default) else f" Default: {default}."
+        rows.append([f"``{names}``", escaped(f"{parameter.help or ''}{shown}")])
+    example = epilog.removeprefix("Example: ")
+    parts = [title, "-" * len(title), "", escaped(command.help or ""), "", ".. code-block:: console", ""]
+    parts += [f"   $ {example}", "", list_table(["argument", "meaning"], rows, css="named") if rows else ""]
+    return "\n".join(parts)
+
+
+class Catalogue(Generated):
+    def text(self) -> str:
+        rows = []
+        for name in armdyn.catalogue():
+            arm = armdyn.load(name)
+            minimal = len(arm.minimal_parameters)
+            rows.append([f"``{name}``", arm.kinds, f"{arm.mass:.2f}", str(minimal), escaped(arm.source)])
+        return list_table(["name", "joints", "mass, kg", "minimal parameters", "source"], rows, css="named")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_directive("formulations", Formulations)
+    app.add_directive("paper-tables", PaperTables)
+    app.add_directive("conclusions", Conclusions)
+    app.add_directive("commands", Commands)
+    app.add_directive("catalogue", Catalogue)
+    return {"parallel_read_safe": True, "version": armdyn.__version__}

@@ -1,0 +1,84 @@
+"""Measures, and writes docs/benchmarks-table.txt and docs/images/speed.svg: python docs/speed_page.py."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import armdyn
+from armdyn.studies import speed
+from armdyn.studies.speed import Row
+
+HERE = Path(__file__).parent
+ARMS = ("puma560", "ur5", "panda")
+QUANTITIES = ("inertia_matrix", "inverse_dynamics", "forward_dynamics", "regressor", "forward_dynamics_derivatives")
+DRAWN = ("inertia_matrix", "inverse_dynamics", "forward_dynamics")
+COLOURS = {"armdyn": "#3b76d1", "Pinocchio": "#d9822b", "MuJoCo": "#3d9a6b", "copy": "#9aa1ac"}
+WIDTH, LEFT, RIGHT, BAR, GAP, TOP = 760, 215, 70, 15, 14, 64
+LEAST, MOST = 1.0, 20_000.0
+
+
+def markdown(rows: list[Row]) -> str:
+    others = [who for who in ("Pinocchio", "MuJoCo", "copy") if any(who in row.times for row in rows)]
+    head = ["arm", "quantity", "way", "armdyn, ns", *(f"{who}, ns" for who in others), *(f"{w} ×" for w in others[:-1])]
+    lines = ["| " + " | ".join(head) + " |", "|---|---|---|" + "---:|" * (len(head) - 3)]
+    for row in rows:
+        cells = [row.arm, row.quantity.replace("_", " "), row.way]
+        cells += [f"{row.times[who]:.0f}" if who in row.times else "–" for who in ("armdyn", *others)]
+        cells += [f"{row.ratio(who):.1f}" if who in row.times else "–" for who in others[:-1]]
+        lines.append("| " + " | ".join(cells) + " |")
+    return f"{speed.machine()}.\n\n" + "\n".join(lines) + "\n"
+
+
+def x(ns: float) -> float:
+    share = math.log(max(ns, LEAST) / LEAST) / math.log(MOST / LEAST)
+    return LEFT + share * (WIDTH - LEFT - RIGHT)
+
+
+def svg(rows: list[Row]) -> str:
+    """Bars on a logarithmic scale, one group a quantity and way."""
+    parts, y = [], TOP
+    for row in rows:
+        order = [who for who in COLOURS if who in row.times]
+        middle = y + len(order) * BAR / 2
+        name = row.quantity.replace("_", " ")
+        parts.append(f'<text x="{LEFT - 12}" y="{middle}" text-anchor="end" font-weight="600">{name}</text>')
+        way = "in a batch" if row.way == "batch" else "one call"
+        parts.append(f'<text x="{LEFT - 12}" y="{middle + 15}" text-anchor="end" fill="#666">{way}</text>')
+        for who in order:
+            ns, end = row.times[who], x(row.times[who])
+            size = f'width="{end - LEFT:.1f}" height="{BAR - 3}"'
+            bar = f'<rect x="{LEFT}" y="{y:.1f}" {size} fill="{COLOURS[who]}" rx="2"/>'
+            label = f"{ns:,.0f} ns" if ns >= 10 else f"{ns:.1f} ns"
+            parts.append(bar + f'<text x="{end + 5:.1f}" y="{y + BAR - 5:.1f}" font-size="11">{label}</text>')
+            y += BAR
+        y += GAP
+    grid = []
+    for k in range(5):
+        at = x(10.0**k)
+        grid.append(f'<path d="M{at:.1f} {TOP - 8}V{y}" stroke="#e3e6eb"/>')
+        grid.append(f'<text x="{at:.1f}" y="{y + 16}" text-anchor="middle" fill="#666">{10**k:,} ns</text>')
+    legend, at = [], LEFT
+    for who, colour in COLOURS.items():
+        said = "memory copy" if who == "copy" else who
+        legend.append(f'<rect x="{at}" y="32" width="12" height="12" fill="{colour}" rx="2"/>')
+        legend.append(f'<text x="{at + 18}" y="43">{said}</text>')
+        at += 42 + 7.2 * len(said)
+    title = f'<text x="{LEFT}" y="20" font-size="15" font-weight="600">{rows[0].arm}: time for one configuration</text>'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 28:.0f}" '
+        'font-family="system-ui, sans-serif" font-size="13" role="img">'
+        "<title>Nanoseconds a configuration, logarithmic scale</title>"
+        f'<rect width="100%" height="100%" fill="white" rx="6"/>{"".join([title, *legend, *grid, *parts])}</svg>\n'
+    )
+
+
+def main() -> None:
+    rows = speed.run([armdyn.load(name) for name in ARMS], QUANTITIES, seconds=0.4)
+    (HERE / "benchmarks-table.txt").write_text(markdown(rows), encoding="utf-8")
+    drawn = [row for row in rows if row.arm == "ur5" and row.quantity in DRAWN]
+    (HERE / "images" / "speed.svg").write_text(svg(drawn), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
