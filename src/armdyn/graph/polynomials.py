@@ -11,6 +11,7 @@ Coefficients are exact, and looked up by number, because rationals are slow to h
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -28,6 +29,7 @@ class Coefficients:
 
     def __init__(self) -> None:
         self.sizes = [Fraction(0), Fraction(1)]
+        self.decades = [-math.inf, 0.0]  # the logarithms of the sizes, to judge them by
         self._numbers = {(0, 1): 0, (1, 1): 1}
         self._known: dict[tuple[str, int, int], int] = {}
 
@@ -38,6 +40,7 @@ class Coefficients:
         if found is None:
             found = self._numbers[key] = len(self.sizes)
             self.sizes.append(abs(value))
+            self.decades.append(math.log10(key[0]) - math.log10(key[1]))
         return found if value.numerator > 0 else -found
 
     def value(self, c: int) -> Fraction:

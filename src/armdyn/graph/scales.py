@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from fractions import Fraction
 
 from armdyn.graph.polynomials import Polynomials, Product, Sum
 
 Use = tuple[Sum, Product]
 
-# No sum is made larger or smaller by more than this.
-ONE, MOST, LEAST = Fraction(1), Fraction(10**9), Fraction(1, 10**9)
+DECADES = 9  # no sum is made larger or smaller by more
 
 
 def rescale(parts: Polynomials) -> None:
@@ -34,7 +32,7 @@ class _Scales:
         self.over = parts.coefficients.over
         self.uses: dict[int, list[Use]] = {}
         self.multiples: dict[tuple[int, int], int] = {}  # (factor, w): the atom of factor·w
-        self.scale: dict[int, Fraction] = {}  # by how much each sum has been divided so far
+        self.scale: dict[int, float] = {}  # by how many decades each sum has been divided so far
         seen: set[int] = set()
         for terms in (*parts.sums.values(), *(a for args in parts.arguments for a in args), *parts.roots):
             if id(terms) not in seen:
@@ -64,8 +62,7 @@ class _Scales:
 
     def is_moderate(self, atom: int, factor: int) -> bool:
         """Whether the sum stays far from overflow and underflow, however many joints hand scales on."""
-        scale = self.scale.get(atom, ONE) * self.parts.coefficients.value(factor)
-        return LEAST <= scale <= MOST
+        return abs(self.scale.get(atom, 0.0) + self.parts.coefficients.decades[factor]) <= DECADES
 
     def inside(self, atom: int, factor: int) -> int:
         """Products saved in the sum itself if it is computed without the factor."""
@@ -87,7 +84,7 @@ class _Scales:
         terms = self.parts.sums[atom]
         for product, c in terms.items():
             terms[product] = self.over(c, factor)
-        self.scale[atom] = self.scale.get(atom, ONE) * self.parts.coefficients.value(factor)
+        self.scale[atom] = self.scale.get(atom, 0.0) + self.parts.coefficients.decades[factor]
 
     def in_groups(self) -> None:
         """Rescale sums by a common factor that goes to the numbers they are multiplied by."""

@@ -28,9 +28,9 @@ Key = tuple[Any, ...]  # ("factor", f), ("product", f, atom) or ("sum", product,
 # A factor is an atom, or -k for the k-th size of coefficient.
 
 
-ROUNDS = 4
+ROUNDS = 3
 SPREAD = 3
-SMALL = 1500  # operations; up to here a second start is tried, from sums written out where they are used
+SMALL = 700  # operations; up to here a second start is tried, from sums written out where they are used
 LARGE = 8000  # operations; above, the search takes seconds and gains less than one operation in a hundred
 
 
