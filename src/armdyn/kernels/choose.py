@@ -8,9 +8,11 @@ sorted out the formulations that are out of the question. The choice is remember
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
+from typing import TypeVar
 
 from armdyn.algebra import Operations
 from armdyn.backends import cache
@@ -19,6 +21,8 @@ from armdyn.errors import InputError
 from armdyn.formulations import QUANTITIES
 from armdyn.kernels.assemble import Options, program, traced
 from armdyn.kernels.cost import published
+
+Count = TypeVar("Count")
 
 JUDGES = ("reference",)  # there to be compared with, not to be used
 NEAR = 1.3  # folding and sharing have not been seen to overtake more than this
@@ -48,19 +52,25 @@ def _cheapest(chain: Chain, quantity: str, options: Options, keys: list[str]) ->
     near = _within(NEAR, counts)[:TRACED]
     if chain.n > LONG or len(near) == 1:
         return near[0]
-    counts = {key: traced(chain, quantity, key, options).operations.total for key in near}
+    counts = _counted(near, lambda key: traced(chain, quantity, key, options).operations.total)
     return _shortest(chain, quantity, options, _within(CLOSE, counts))
 
 
 def _shortest(chain: Chain, quantity: str, options: Options, keys: list[str]) -> str:
-    return min(keys, key=lambda key: _rank(program(chain, quantity, key, options).operations))
+    ranks = _counted(keys, lambda key: _rank(program(chain, quantity, key, options).operations))
+    return min(ranks, key=lambda key: ranks[key])
 
 
 def _tallied(chain: Chain, quantity: str, keys: list[str]) -> dict[str, int]:
+    return _counted(keys, lambda key: published(chain, quantity, key).total)
+
+
+def _counted(keys: list[str], count: Callable[[str], Count]) -> dict[str, Count]:
+    """The counts by key, without the formulations that refuse this arm (centres of mass of links without mass, say)."""
     counts = {}
     for key in keys:
-        with suppress(InputError):  # a formulation may refuse an arm: centres of mass of links without mass, say
-            counts[key] = published(chain, quantity, key).total
+        with suppress(InputError):
+            counts[key] = count(key)
     return counts
 
 
