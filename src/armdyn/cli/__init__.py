@@ -21,6 +21,8 @@ COMMANDS = (
     "emit",
     "bench",
     "simulate",
+    "excite",
+    "identify",
     "report",
     "cache",
 )

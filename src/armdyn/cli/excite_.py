@@ -1,0 +1,55 @@
+"""`armdyn excite ARM`: a trajectory to identify an arm with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress
+
+EXAMPLE = "Example: armdyn excite panda --duration 20 -o panda_excitation.csv"
+
+
+def command(
+    arm: ArmName,
+    duration: Annotated[float, typer.Option(help="Seconds of one period.")] = 20.0,
+    trajectories: Annotated[int, typer.Option(help="How many, judged together.")] = 1,
+    harmonics: Annotated[int, typer.Option(help="Harmonics of 1 / duration.")] = 5,
+    criterion: Annotated[str, typer.Option(help="condition or determinant.")] = "condition",
+    above: Annotated[float | None, typer.Option(help="Keep the tool above this height, m.")] = None,
+    rate: Annotated[float, typer.Option(help="Samples a second.")] = 100.0,
+    seed: Annotated[int, typer.Option(help="Of the random starts.")] = 0,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="CSV: t, q1 …, qd1 …, qdd1 ….")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Design a periodic trajectory that moves the arm so that its parameters can be told apart."""
+    from armdyn.identification import excite
+
+    loaded = load(arm)
+    plane = None if above is None else ((0.0, 0.0, 1.0), above)
+    with progress("designing", quiet or as_json) as update:
+        found = excite(
+            loaded, duration, trajectories=trajectories, harmonics=harmonics, criterion=criterion, plane=plane,
+            rate=rate, seed=seed, progress=update,
+        )  # fmt: skip
+    if output is not None:
+        found.save(output)
+    if as_json:
+        print_json(
+            {
+                "arm": loaded.name,
+                "condition": found.condition,
+                "t": found.t,
+                "q": found.q,
+                "qd": found.qd,
+                "qdd": found.qdd,
+            }
+        )
+    elif not quiet:
+        out = console()
+        out.print(f"[bold]{loaded.name}[/]: {duration:g} s, condition number {found.condition:.1f} (unit columns)")
+        if output is not None:
+            out.print(f"wrote {output}: {len(found.t)} rows a trajectory", markup=False)

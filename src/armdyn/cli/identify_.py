@@ -1,0 +1,95 @@
+"""`armdyn identify ARM LOG`: parameters from a robot's log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, table
+
+EXAMPLE = "Example: armdyn identify ur10 log.csv --validate other.csv -o identified"
+
+
+def command(
+    arm: ArmName,
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="The log: .csv, .npz, .parquet, or a rosbag2.")],
+    validate: Annotated[Path | None, typer.Option(help="A log to predict, never fitted.")] = None,
+    estimator: Annotated[
+        str, typer.Option(help="consistent, ordinary, weighted, huber or instrumental.")
+    ] = "consistent",
+    friction: Annotated[str, typer.Option(help="auto, none, viscous, coulomb, asymmetric, stribeck, …")] = "auto",
+    cutoff: Annotated[float | None, typer.Option(help="Cut-off of the positions' filter, Hz.")] = None,
+    pull: Annotated[float | None, typer.Option(help="Pull to the given arm; by cross-validation if left out.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="A folder for arm, parameters, report.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Identify inertias, rotors and friction from a log; an arm file, a URDF and a report go into a folder."""
+    from armdyn.identification import Log, identify
+
+    loaded = load(arm)
+    with progress("identifying", quiet or as_json) as update:
+        update(0, 3, "reading the log")
+        data = Log.read(log, joints=[joint.name for joint in loaded.joints])
+        other = Log.read(validate, joints=[joint.name for joint in loaded.joints]) if validate else None
+        update(1, 3, "fitting")
+        found = identify(loaded, data, estimator=estimator, friction=friction, cutoff=cutoff, pull=pull, validate=other)
+        update(2, 3, "writing")
+        written = _write(found, output) if output is not None else []
+    if as_json:
+        print_json(_data(found))
+    elif not quiet:
+        _show(found, written)
+
+
+def _write(found: Any, folder: Path) -> list[Path]:
+    """Everything into the folder, each file whole or not at all."""
+    import json
+
+    from armdyn.cli.common import plain
+    from armdyn.files.text import write_text
+
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / name for name in ("arm.toml", "arm.urdf", "parameters.json", "report.html")]
+    found.save(paths[0])
+    found.to_urdf(paths[1])
+    write_text(paths[2], json.dumps(plain(_data(found)), indent=2, ensure_ascii=False) + "\n")
+    found.report(paths[3])
+    return paths
+
+
+def _data(found: Any) -> dict[str, Any]:
+    return {
+        "arm": found.given.name,
+        "estimator": found.estimator,
+        "error": found.error,
+        "left_out": found.folds,
+        "validation": None if found.validation is None else found.validation.error,
+        "condition": found.condition,
+        "names": found.names,
+        "values": found.values,
+        "deviations": found.deviations,
+        "r_squared": found.training.r_squared,
+        "warnings": found.warnings,
+        "notes": found.notes,
+    }
+
+
+def _show(found: Any, written: list[Path]) -> None:
+    out = console()
+    out.print(repr(found)[1:-1], highlight=False, markup=False)
+    names = [joint.name or f"joint {k}" for k, joint in enumerate(found.given.joints, 1)]
+    errors, fits = found.training.joint_errors, found.training.r_squared
+    rows = [[name, f"{100 * error:.2f} %", f"{fit:.4f}"] for name, error, fit in zip(names, errors, fits, strict=True)]
+    out.print(table("Torque by joint", ["joint", "relative error", "R²"], rows))
+    rows = [
+        [name, float(value), f"± {deviation:.2g}"]
+        for name, value, deviation in zip(found.names, found.values, found.deviations, strict=True)
+    ]
+    out.print(table("Parameters (SI)", ["parameter", "value", "standard deviation"], rows))
+    for text in found.warnings:
+        out.print(f"[yellow]note:[/] {text}", highlight=False)
+    for path in written:
+        out.print(f"wrote {path}", markup=False, highlight=False)
