@@ -20,7 +20,7 @@ Symbols: w, v: angular velocity and velocity at the origin of the frame; f, t: f
 the origin of the frame; all in the axes of that frame.
 
 Cost: a transport 20M 12A, an entry in passing 5M 4A (motions) or 0 (wrenches), a meeting 6M 5A; general
-6R arm as compiled 292M 241A with the composite bodies (Formulation 1: 325M 253A).
+6R arm as compiled 271M 233A with the composite bodies (Formulation 1: 290M 250A).
 """
 
 from __future__ import annotations
