@@ -39,7 +39,7 @@ class Angle:
     @property
     def is_right(self) -> bool:
         """Whether the angle is a multiple of π/2."""
-        return self.cos == 0 or self.sin == 0
+        return bool(self.cos == 0 or self.sin == 0)
 
     def plus(self, q: Scalar) -> tuple[Scalar, Scalar]:
         """Cosine and sine of this angle plus the run-time angle `q`."""

@@ -40,10 +40,10 @@ class Dual:
     def __neg__(self) -> Dual:
         return Dual(-self.value, tuple(-s for s in self.slopes))
 
-    def __sub__(self, other: Any) -> Dual:
+    def __sub__(self, other: Any) -> Any:
         return self + (-other)
 
-    def __rsub__(self, other: Any) -> Dual:
+    def __rsub__(self, other: Any) -> Any:
         return (-self) + other
 
     def __mul__(self, other: Any) -> Any:

@@ -77,9 +77,7 @@ class Sym3:
     @property
     def full(self) -> Mat3:
         """The same matrix with all nine entries."""
-        return Mat3(
-            Vec3(self.xx, self.xy, self.xz), Vec3(self.xy, self.yy, self.yz), Vec3(self.xz, self.yz, self.zz)
-        )
+        return Mat3(Vec3(self.xx, self.xy, self.xz), Vec3(self.xy, self.yy, self.yz), Vec3(self.xz, self.yz, self.zz))
 
     @property
     def trace(self) -> Scalar:
