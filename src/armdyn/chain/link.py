@@ -49,7 +49,8 @@ class Link:
     def inertia_about_com(self) -> Sym3:
         """Inertia about the centre of mass."""
         c = self.com
-        return self.inertia - Sym3.steiner(c, c) * self.mass
+        moved: Sym3 = self.mass * Sym3.steiner(c, c)
+        return self.inertia - moved
 
     def __add__(self, other: Link) -> Link:
         """Both bodies, fixed to one another."""
