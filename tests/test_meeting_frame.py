@@ -14,6 +14,7 @@ from armdyn.formulations import reference
 from armdyn.formulations.composite_bodies import natural, second_moments
 from armdyn.formulations.inertia_matrix import lin_fang_1, meeting_frame
 from armdyn.graph.program import trace
+from armdyn.kernels.assemble import traced
 from armdyn.kernels.cost import compiled
 from random_chains import any_chain, configuration, special_chain
 
@@ -55,6 +56,29 @@ def test_short_and_long_chains(n):
     chain = any_chain(rng, 1).floats if n == 1 else generic_chain("RP" * (n // 2), n).floats
     q = configuration(rng, chain.n)
     assert close(meeting_frame.inertia_matrix(chain, q), reference.inertia_matrix(chain, q))
+
+
+def test_all_can_be_gathered_in_the_middle():
+    rng = random.Random(2)
+    for _ in range(60):
+        chain = any_chain(rng, 9).floats
+        q = configuration(rng, chain.n)
+        bodies = second_moments.second_moments(chain, q)
+        wrenches = [
+            body.wrench_of_turn if joint.revolute else body.wrench_of_slide
+            for joint, body in zip(chain.joints, bodies, strict=True)
+        ]
+        assert close(meeting_frame.gather(chain.joints, q, wrenches), reference.inertia_matrix(chain, q))
+
+
+def test_long_arms_gather():
+    """Meeting half way would take 6687M 4748A for 30 joints; Formulation 1 takes 8900M and more."""
+    assert not meeting_frame.is_long(generic_chain("R" * 12).joints)
+    chain = generic_chain("R" * 30)
+    assert meeting_frame.is_long(chain.joints)
+    count = traced(chain, "inertia_matrix", "meeting_frame").operations
+    assert count.mul <= 4910
+    assert count.add <= 3939
 
 
 def test_parallel_axes_slide_without_changing_anything():

@@ -16,6 +16,8 @@ m is where the transports cost least, counted on the arm's geometry (off-line), 
 neighbours of that frame are tried too. Frames on parallel
 axes may slide; they stand so that lengths along the axes are met as far out as possible.
 
+Where that is cheaper, on long arms, all motions and wrenches go to the middle frame by composed placements.
+
 Symbols: w, v: angular velocity and velocity at the origin of the frame; f, t: force and moment about
 the origin of the frame; all in the axes of that frame.
 
@@ -29,7 +31,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-from armdyn.algebra import ZERO, Scalar, Tally, Vec3, Z, counting
+from armdyn.algebra import IDENTITY, ZERO, Mat3, Scalar, Tally, Vec3, X, Z, counting
 from armdyn.algebra.angle import ZERO_ANGLE
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain, Joint
@@ -40,11 +42,12 @@ Matrix = list[list[Scalar]]
 Motion = tuple[Vec3, Vec3]  # w, v
 Wrench = tuple[Vec3, Vec3]  # f, t
 
+LONG = 14  # joints; from here on composed placements are considered
 SHORT = 8  # joints; up to here the meeting frame is looked for among whole programs
 
 
 def inertia_matrix(chain: Chain, q: list[Scalar], m: int | None = None) -> Matrix:
-    """H by a meeting in frame m (1 ≤ m ≤ n), by default the frame that costs least."""
+    """H by a meeting in frame m (1 ≤ m ≤ n), by default as costs least."""
     chain = slid_outwards(chain)
     stage("composite bodies")
     bodies = second_moments(chain, q)
@@ -53,11 +56,15 @@ def inertia_matrix(chain: Chain, q: list[Scalar], m: int | None = None) -> Matri
         for joint, body in zip(chain.joints, bodies, strict=True)
     ]
     stage("formulation")
+    if m is None and is_long(chain.joints):
+        return gather(chain.joints, q, wrenches)
     return meet(chain.joints, q, wrenches, meeting_frame(chain.joints) if m is None else m)
 
 
 def ways(chain: Chain) -> list[dict[str, int]]:
     """The meeting frames worth trying: the one that looks cheapest, and of a short arm its neighbours."""
+    if is_long(slid_outwards(chain).joints):
+        return [{}]
     best = meeting_frame(slid_outwards(chain).joints)
     others = [m for m in range(1, chain.n + 1) if 0 < abs(m - best) <= 2] if chain.n <= SHORT else []
     return [{"m": m} for m in (best, *others)]
@@ -84,6 +91,44 @@ def meet(joints: tuple[Joint, ...], q: list[Scalar], wrenches: list[Wrench], m: 
         for j, motion in enumerate(motions):
             H[j][i] = H[i][j] = power(motion, wrench)
     return H
+
+
+def gather(joints: tuple[Joint, ...], q: list[Scalar], wrenches: list[Wrench]) -> Matrix:
+    """The same for long arms: all motions and all wrenches in the middle frame, by composed placements.
+
+    A wrench then takes one transport instead of one a joint, and every pair a power.
+    """
+    n = len(joints)
+    placed = _seen_from(joints, q, n // 2)
+    motions: list[Motion] = []
+    gathered: list[Wrench] = []
+    for joint, (f, t), (R, p) in zip(joints, wrenches, placed, strict=True):
+        u = R @ Z
+        motions.append((u, p.cross(u)) if joint.revolute else (ZERO, u))
+        f = R @ f
+        gathered.append((f, R @ t + p.cross(f)))
+    H: Matrix = [[0] * n for _ in range(n)]
+    for i, wrench in enumerate(gathered):
+        H[i][i] = along(joints[i], wrenches[i])
+        for j, motion in enumerate(motions[:i]):
+            H[j][i] = H[i][j] = power(motion, wrench)
+    return H
+
+
+def _seen_from(joints: tuple[Joint, ...], q: list[Scalar], m: int) -> list[tuple[Mat3, Vec3]]:
+    """Rotation and origin of every frame in frame m."""
+    placed = {m: (IDENTITY, ZERO)}
+    for k in range(m + 1, len(joints)):
+        A, p = placed[k - 1]
+        step = joints[k].rotation(q[k])
+        R = Mat3(step.T @ A.r1, step.T @ A.r2, step.T @ A.r3)
+        placed[k] = R, p + joints[k].b * (A @ X) + joints[k].extension(q[k]) * (R @ Z)
+    for k in range(m - 1, -1, -1):
+        A, p = placed[k + 1]
+        step = joints[k + 1].rotation(q[k + 1])
+        R = Mat3(step @ A.r1, step @ A.r2, step @ A.r3)
+        placed[k] = R, p - joints[k + 1].extension(q[k + 1]) * (A @ Z) - joints[k + 1].b * (R @ X)
+    return [placed[k] for k in range(len(joints))]
 
 
 def along(joint: Joint, wrench: Wrench) -> Scalar:
@@ -125,6 +170,15 @@ def meeting_frame(joints: tuple[Joint, ...]) -> int:
     return _downhill(lambda m: _cost(joints, m), (n + 1) // 2, n)
 
 
+@lru_cache(maxsize=256)
+def is_long(joints: tuple[Joint, ...]) -> bool:
+    """Whether composed placements cost less than meeting half way; below LONG joints they never do."""
+    if len(joints) < LONG:
+        return False
+    m = meeting_frame(joints)
+    return _executed(joints, lambda q, wrenches: gather(joints, q, wrenches)) < _cost(joints, m)
+
+
 def _downhill(cost: Callable[[int], int], start: int, n: int) -> int:
     best, least = start, cost(start)
     for step in (-1, 1):
@@ -135,17 +189,23 @@ def _downhill(cost: Callable[[int], int], start: int, n: int) -> int:
 
 
 def _cost(joints: tuple[Joint, ...], m: int) -> int:
-    """Operations of `meet` at a configuration without zeros; what a wrench holds is taken as general.
+    """Operations of `meet`.
 
     A body's own wrench has been moved along z and turned about z with the composite body already.
     """
+
+    def shared(q: list[Scalar], wrenches: list[Wrench]) -> None:
+        for joint, wrench, q_i in zip(joints[m:], wrenches[m:], q[m:], strict=True):
+            inwards(replace(joint, b=0, beta=ZERO_ANGLE, gamma=ZERO_ANGLE), q_i, wrench)
+
+    return _executed(joints, lambda q, wrenches: meet(joints, q, wrenches, m)) - _executed(joints, shared)
+
+
+def _executed(joints: tuple[Joint, ...], run: Callable[[list[Scalar], list[Wrench]], object]) -> int:
+    """Operations at a configuration without zeros; what a wrench holds is taken as general."""
     number = Tally(0.7)
     turn = (Vec3(number, number, 0), Vec3(number, number, number))
     slide = (Vec3(0, 0, number), Vec3(number, number, 0))
-    wrenches: list[Wrench] = [turn if joint.revolute else slide for joint in joints]
-    with counting() as met:
-        meet(joints, [number] * len(joints), wrenches, m)
-    with counting() as shared:
-        for joint, wrench in zip(joints[m:], wrenches[m:], strict=True):
-            inwards(replace(joint, b=0, beta=ZERO_ANGLE, gamma=ZERO_ANGLE), number, wrench)
-    return met.operations().total - shared.operations().total
+    with counting() as counter:
+        run([number] * len(joints), [turn if joint.revolute else slide for joint in joints])
+    return counter.operations().total
