@@ -16,10 +16,9 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "sphinxcontrib.bibtex",
-    "pages",
+    "armdyn_pages",
 ]
 exclude_patterns = ["_build", "_extensions"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
@@ -28,7 +27,7 @@ html_theme = "furo"
 html_title = f"armdyn {release}"
 html_static_path = ["_static"]
 html_css_files = ["extra.css"]
-html_favicon = html_logo = None
+html_math_renderer = "mathml"
 
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3

@@ -9,12 +9,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -84,7 +86,8 @@ def claimed(method: str, n: int = len(GENERAL)) -> str:
 
 
 def escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("*", "\\*").replace("`", "\\`")
+    """Plain text, with `code` in it as code."""
+    return text.replace("|", "\\|").replace("*", "\\*").replace("`", "``")
 
 
 class Generated(SphinxDirective):
@@ -106,9 +109,9 @@ class Formulations(Generated):
     def text(self) -> str:
         quantity = QUANTITIES[self.arguments[0]]
         with_claims = "claims" in self.options
-        headers = ["method", "idea", "paper", "joints"]
-        headers += ["claimed, 6R"] if with_claims else []
-        headers += ["executed, 6R", "compiled, 6R", "compiled, 2RP3R", "compiled, puma560"]
+        headers = ["method", "joints"]
+        headers += ["6R: claimed"] if with_claims else []
+        headers += ["executed" if with_claims else "6R: executed", "compiled", "2RP3R: compiled", "puma560: compiled"]
         rows = [self._row(quantity, formulation, with_claims) for formulation in quantity.methods]
         return list_table(headers, rows, css="costs")
 
@@ -120,7 +123,7 @@ class Formulations(Generated):
         here = None if judge else cost(GENERAL, name, key)
         there = None if judge else cost(PRISMATIC, name, key)
         joints = "R, P" if there is not None or judge else "R"
-        cells = [f"``{key}``", escaped(formulation.summary), paper, joints]
+        cells = [f"``{key}`` {escaped(formulation.summary)}. {paper}", joints]
         if with_claims:
             cells.append(claimed(key) if key in CLAIMS else "")
         puma = None if judge else armdyn.cost(armdyn.load("puma560"), name, key).compiled
@@ -132,7 +135,7 @@ class PaperTables(Generated):
     def text(self) -> str:
         parts = []
         for table in tables.data((6,)):
-            title = f"{table['source']}: {table['title']}"
+            title = table["source"]
             numbers = {(entry["label"], entry["type"]): entry for entry in table["entries"]}
             rows = []
             for row in table["rows"]:
@@ -140,14 +143,21 @@ class PaperTables(Generated):
                 counted = self._pair(row["counted"]) or "not executed"
                 same = row["difference"] in (None, ["0", "0"])
                 shown = [self._pair(entry[key], "") for key in ("printed", "counted", "compiled")]
-                kind = ("nR", "one P")[row["type"] - 1]
-                label = escaped(row["label"])
-                rows.append([label, kind, self._pair(row["printed"]), counted, "" if same else "≠", *shown])
-            headers = ["row", "joints", "printed", "counted", "", "n = 6: printed", "counted", "compiled"]
-            parts += [title, "-" * 2 * len(title), "", list_table(headers, rows, css="costs")]
+                label = f"{escaped(row['label'])}, type {row['type']}"
+                counted = "as printed" if same and row["counted"] else counted
+                rows.append([label, self._pair(row["printed"]), counted, *shown])
+            headers = ["row", "printed", "counted", "n = 6: printed", "counted", "compiled"]
+            parts += [
+                title,
+                "-" * len(title),
+                "",
+                f"*{escaped(table['title'])}*",
+                "",
+                list_table(headers, rows, css="costs"),
+            ]
             parts += [f"Compiled: {table['compiled_column']}.", ""]
-            notes = [f"- {escaped(r['label'])}, {('nR', 'one P')[r['type'] - 1]}: {escaped(r['note'])}"
-                     for r in table["rows"] if r["note"]]  # fmt: skip
+            noted = [row for row in table["rows"] if row["note"]]
+            notes = [f"- {escaped(row['label'])}, type {row['type']}: {escaped(row['note'])}" for row in noted]
             parts += [*notes, ""]
         return "\n".join(parts)
 
@@ -155,7 +165,7 @@ class PaperTables(Generated):
     def _pair(pair: Any, around: str = "()") -> str:
         if not pair:
             return ""
-        mul, add = (x if isinstance(x, str) else f"{x:g}" for x in pair)
+        mul, add = (x.replace(" ", "").replace("-", "−") if isinstance(x, str) else f"{x:g}" for x in pair)
         return f"({mul})M ({add})A" if around else f"{mul}M {add}A"
 
 
@@ -221,7 +231,32 @@ class Catalogue(Generated):
         return list_table(["name", "joints", "mass, kg", "minimal parameters", "source"], rows, css="named")
 
 
+# An index under an accented letter: docutils 0.22 puts it below the letter instead of beside it.
+ACCENT = re.compile(
+    r"<munderover>\s*(<mi>[^<]*</mi>)\s*((?:(?!<munderover>).)*?)\s*"
+    r"(<mo stretchy=\"false\">[^<]*</mo>)\s*</munderover>",
+    re.DOTALL,
+)
+
+
+def mathml(tex: str, block: bool) -> str:
+    """A formula in MathML, which browsers show by themselves, offline too."""
+    return ACCENT.sub(r"<msub><mover accent='true'>\1\3</mover>\2</msub>", str(tex2mathml(tex, as_block=block)))
+
+
+def inline_math(writer: Any, node: Any) -> None:
+    writer.body.append(mathml(node.astext(), block=False))
+    raise nodes.SkipNode
+
+
+def block_math(writer: Any, node: Any) -> None:
+    parts = [part for part in node.astext().split("\n\n") if part.strip()]
+    writer.body += [f'<div class="math">{mathml(part, block=True)}</div>' for part in parts]
+    raise nodes.SkipNode
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
     app.add_directive("formulations", Formulations)
     app.add_directive("paper-tables", PaperTables)
     app.add_directive("conclusions", Conclusions)

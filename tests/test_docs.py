@@ -1,0 +1,137 @@
+"""The documentation says what is true: its code runs, its commands, names and links exist, nothing is left out.
+
+`make docs` builds the pages with warnings as errors; that takes too long for the tests.
+"""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.main import get_command
+
+import armdyn
+from armdyn.cli import app
+from pages import ROOT, blocks, commands, links, make_targets
+
+DOCS = ROOT / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
+IDS = [str(path.relative_to(DOCS)) for path in PAGES]
+
+
+def every_command():
+    for name, command in get_command(app).commands.items():
+        inner = getattr(command, "commands", None)
+        yield from ((f"{name} {k}", c) for k, c in inner.items()) if inner else [(name, command)]
+
+
+COMMANDS = dict(every_command())
+
+
+def parse(words: list[str]) -> None:
+    """Parse a command line as the program would, without running it."""
+    assert words[0] == "armdyn"
+    name = " ".join(words[1:3]) if " ".join(words[1:3]) in COMMANDS else words[1]
+    assert name in COMMANDS, f"no command {name!r}"
+    COMMANDS[name].make_context(name, words[1 + len(name.split()) :])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_a_page(page):
+    found = doctest.testfile(str(page), module_relative=False, encoding="utf-8", optionflags=doctest.ELLIPSIS)
+    assert found.failed == 0
+    for link in links(page):
+        assert (page.parent / link).exists(), f"links to {link}, which is not there"
+    for words in commands(page):
+        if words[0] == "armdyn" and not words[1].startswith("-"):
+            parse(words)
+        if words[0] == "make" and words[1] != "-C":
+            assert words[1] in make_targets()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_names_in_code_exist(page):
+    text = page.read_text(encoding="utf-8")
+    for block in blocks(page, "python"):
+        if ">>>" not in block:
+            compile(block, page.name, "exec")
+    for name in set(re.findall(r"\barmdyn\.([a-z_]\w*)\(", text)):
+        assert hasattr(armdyn, name), f"armdyn.{name}"
+    for name in set(re.findall(r"(?<![\w.])arm\.([a-z_]\w*)", text)) - {"urdf", "toml", "py"}:
+        assert hasattr(armdyn.Arm, name), f"arm.{name}"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_documented(name):
+    command = COMMANDS[name]
+    assert command.help, "no docstring"
+    assert command.epilog, "no example"
+    assert command.epilog.startswith("Example: armdyn ")
+    parse(shlex.split(command.epilog.removeprefix("Example: ")))
+    for parameter in command.params:
+        assert getattr(parameter, "help", None), f"{parameter.name} has no help"
+
+
+def test_public_names_are_in_the_api():
+    text = (DOCS / "api.rst").read_text()
+    missing = [name for name in armdyn.__all__ if not re.search(rf"\b{name}\b", text)]
+    assert not missing
+    from armdyn import simulation
+
+    missing = [name for name in simulation.__all__ if not re.search(rf"\b{name}\b", text)]
+    assert not missing
+
+
+def test_every_quantity_with_a_choice_is_on_the_formulations_page():
+    from armdyn.formulations import QUANTITIES
+
+    text = (DOCS / "formulations" / "index.rst").read_text()
+    shown = set(re.findall(r"formulations:: (\w+)", text))
+    assert shown <= set(QUANTITIES)
+    chosen = {name for name, quantity in QUANTITIES.items() if any(m.source for m in quantity.methods)}
+    assert chosen - {"natural_regressor"} <= shown
+
+
+def test_claims_on_the_formulations_page(monkeypatch):
+    pytest.importorskip("sphinx")
+    monkeypatch.setattr(sys, "path", [str(DOCS / "_extensions"), *sys.path])
+    import armdyn_pages as extension
+
+    assert set(extension.CLAIMS) <= set(armdyn.methods("inertia_matrix"))
+    assert extension.claimed("lin_fang_1") == "407M 301A"
+    assert extension.claimed("lin_fang_3") == "440M 331A"
+
+
+def test_the_arm_file_of_the_tutorial_is_an_arm(tmp_path):
+    text = blocks(DOCS / "tutorials" / "dh.md", "toml")
+    path = tmp_path / "two_link.toml"
+    path.write_text("\n".join(text), encoding="utf-8")
+    arm = armdyn.load(path)
+    assert arm.check() == []
+    q = np.array([0.3, 0.4])
+    mass, length, com = (1.0, 0.8), 0.5, (0.25, 0.2)
+    lever = mass[0] * com[0] * np.cos(q[0]) + mass[1] * (length * np.cos(q[0]) + com[1] * np.cos(q.sum()))
+    assert arm.gravity_load(q)[0] == pytest.approx(9.81 * lever)
+    assert arm.jacobian(q, frame="camera").shape == (6, 2)
+
+
+def test_the_controller_of_the_tutorial_compiles(tmp_path):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler here")
+    loop, call = blocks(DOCS / "tutorials" / "control.md", "c")
+    arm = armdyn.load("ur5")
+    arm.emit_c(tmp_path, ("inverse_dynamics",))
+    (tmp_path / "loop.c").write_text(loop)
+    flags = [compiler, "-std=c99", "-Wall", "-Wextra", "-Werror", "-c"]
+    subprocess.run([*flags, "loop.c"], cwd=tmp_path, check=True)
+    arm.emit_c(tmp_path, ("inverse_dynamics",), parameters="runtime")
+    body = f'#include "ur5.h"\nvoid f(double *q, double *qd, double *qdd, double *tau)\n{{\n{call}}}\n'
+    (tmp_path / "call.c").write_text(body)
+    subprocess.run([*flags, "-Wno-uninitialized", "-Wno-maybe-uninitialized", "call.c"], cwd=tmp_path, check=True)
