@@ -104,8 +104,8 @@ def test_claims_on_the_formulations_page(monkeypatch):
     import armdyn_pages as extension
 
     assert set(extension.CLAIMS) <= set(armdyn.methods("inertia_matrix"))
-    assert extension.claimed("lin_fang_1") == "407M 301A"
-    assert extension.claimed("lin_fang_3") == "440M 331A"
+    assert extension.claimed("lin_fang_1") == "407M\xa0301A"
+    assert extension.claimed("lin_fang_3") == "440M\xa0331A"
 
 
 def test_the_arm_file_of_the_tutorial_is_an_arm(tmp_path):

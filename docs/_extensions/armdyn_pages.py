@@ -52,13 +52,13 @@ def list_table(headers: Sequence[str], rows: Iterable[Sequence[str]], css: str =
     lines.append("")
     for row in (headers, *rows):
         for k, cell in enumerate(row):
-            lines.append(("   * - " if k == 0 else "     - ") + (" ".join(cell.split()) or "\\ "))
+            lines.append(("   * - " if k == 0 else "     - ") + (re.sub(r"[ \n]+", " ", cell) or "\\ "))
     return "\n".join([*lines, ""])
 
 
 def counts(found: Any) -> str:
-    """A count as text: 319M 250A."""
-    return "" if found is None else str(Operations(found.mul, found.add, found.div))
+    """A count as text, in one line: 319M 250A."""
+    return "" if found is None else str(Operations(found.mul, found.add, found.div)).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 @cache
@@ -82,7 +82,7 @@ def claimed(method: str, n: int = len(GENERAL)) -> str:
         row = next(r for r in tables.TABLES[table].rows if r.label == label and r.kind == 1)
         m, a = row.printed(n)
         mul, add = mul + m, add + a
-    return f"{mul:g}M {add:g}A"
+    return f"{mul:g}M\N{NO-BREAK SPACE}{add:g}A"
 
 
 def escaped(text: str) -> str:
