@@ -254,7 +254,7 @@ def test_no_formulation_calls_another(key, monkeypatch):
 # Tests of the tests: an error of one sign in a formulation does not go unnoticed.
 
 
-UNJUDGED = ("_downhill", "_cost", "ways", "meeting_frame")  # they choose m: a matter of cost, not of values
+UNJUDGED = ("_downhill", "_cost", "ways", "meeting_frame", "is_long")  # they choose m: a matter of cost, not of values
 
 
 class Flip(ast.NodeTransformer):
@@ -302,6 +302,7 @@ def judged():
     odd = Link(0, Vec3(Fraction(1, 5), Fraction(1, 3), Fraction(1, 7)), Sym3(1, 0, 2, 0, 0, 2))
     first, _, *rest = generic_chain("RRPR", 2).links
     chains.append(generic_chain("RRPR", 2).with_links((first, odd, *rest)))
+    chains.append(generic_chain("RRPRRRRRRRPRRRRRRR", 4))  # long enough for another route through `meeting_frame`
     cases = [(c.floats, configuration(rng, c.n)) for c in chains]
     return [(c, q, reference.inertia_matrix(c, q)) for c, q in cases]
 
