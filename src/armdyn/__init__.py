@@ -17,12 +17,16 @@ __version__ = "0.1.0"
 __all__ = [
     "Arm",
     "ArmdynError",
+    "Estimate",
+    "Excitation",
     "Log",
     "Trajectory",
     "catalogue",
     "citation",
     "cost",
+    "excite",
     "generic_arm",
+    "identify",
     "load",
     "methods",
     "set_threads",
@@ -45,7 +49,11 @@ _LAZY = {
     "citation": "armdyn.citation",
     "simulate": "armdyn.simulation",
     "Trajectory": "armdyn.simulation",
+    "Excitation": "armdyn.identification.excitation",
+    "Estimate": "armdyn.identification.estimate",
     "Log": "armdyn.identification.log",
+    "excite": "armdyn.identification.excitation",
+    "identify": "armdyn.identification.run",
 }
 
 

@@ -1,0 +1,165 @@
+"""The physically consistent fit: every link a possible body, pulled towards a prior arm by log-det.
+
+Source: P. M. Wensing, S. Kim, J.-J. Slotine, IEEE RA-L 3(1), 2018 (pseudo-inertia as LMI); T. Lee, P. M. Wensing,
+F. C. Park, IEEE T-RO 36(2), 2020 (log-det, or entropic, Bregman divergence to a prior).
+
+Idea: minimise ½‖A x - z‖² + λ Σ_i [tr X_i - log det X_i] over x = (links, extras), where P_i = L_i X_i L_iᵀ and
+L_i L_iᵀ is the prior's pseudo-inertia: in these coordinates the prior is X_i = 1, whatever the units, and λ counts
+in units of one noise variance. A and z are the compressed (QR) and whitened data, so the size does not depend on
+the log. log det is written with one 8 x 8 semidefinite and four exponential cones a link and handed to Clarabel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armdyn.errors import ComputationError, InputError
+from armdyn.identification.bodies import PAIRS, natural_of
+
+Array = NDArray[np.float64]
+ROOT2 = np.sqrt(2.0)
+FLOOR = 1e-6  # smallest eigenvalue of X without a pull: the body stays possible, with room for rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Links measured by reference bodies (n, 4, 4); `positive` tells which extras cannot be negative."""
+
+    reference: Array
+    positive: NDArray[np.bool_]
+
+    @cached_property
+    def coordinates(self) -> Array:
+        """Natural parameters from X: (10 n, 10 n), block diagonal; X's entries are the upper triangle by columns."""
+        blocks = np.zeros((len(self.reference) * 10,) * 2)
+        for i, P in enumerate(self.reference):
+            L = np.linalg.cholesky(P)
+            for k, (r, c) in enumerate(PAIRS):
+                X = np.zeros((4, 4))
+                X[r, c] = X[c, r] = 1.0
+                blocks[10 * i : 10 * i + 10, 10 * i + k] = natural_of(L @ X @ L.T)
+        return blocks
+
+    def solve(self, A: Array, z: Array, pull: float) -> Array:
+        """The natural parameters of the links, then the extras."""
+        import_clarabel()
+        links, extras = len(self.reference), len(self.positive)
+        T = np.eye(10 * links + extras)
+        T[: 10 * links, : 10 * links] = self.coordinates
+        B = A @ T
+        scale = np.linalg.norm(B[:, 10 * links :], axis=0)  # extras in units of what the data say of them
+        scale = np.where(scale > 0, 1 / np.where(scale > 0, scale, 1), 1.0)
+        B[:, 10 * links :] *= scale
+        xi = _clarabel(B, z, links, self.positive, pull)
+        T[:, 10 * links :] *= scale
+        return np.asarray(T @ xi)
+
+    def information(self, natural: Array, pull: float) -> Array:
+        """Second derivative of the pull at a solution, in natural parameters; 0 for the extras."""
+        out = np.zeros((len(natural),) * 2)
+        basis = np.array([_unit(r, c) for r, c in PAIRS])
+        for i in range(len(self.reference)):
+            own = slice(10 * i, 10 * i + 10)
+            back = np.linalg.inv(self.coordinates[own, own])
+            X = np.einsum("k,kij->ij", back @ natural[own], basis)
+            turned = np.linalg.inv(X) @ basis
+            out[own, own] = pull * back.T @ np.einsum("aij,bji->ab", turned, turned) @ back
+        return out
+
+
+def import_clarabel() -> Any:
+    """Clarabel, or a clear word on how to get it."""
+    try:
+        import clarabel
+    except ImportError as error:
+        raise InputError("the consistent estimator needs Clarabel: pip install 'armdyn[identify]'") from error
+    return clarabel
+
+
+def _unit(r: int, c: int) -> Array:
+    E = np.zeros((4, 4))
+    E[r, c] = E[c, r] = 1.0
+    return E
+
+
+def _clarabel(B: Array, z: Array, links: int, positive: NDArray[np.bool_], pull: float) -> Array:
+    """Minimise ½‖B ξ - z‖² + pull Σ (tr X - log det X) with X ≻ 0 and the positive extras at least 0.
+
+    The extras' columns have unit norm. With a pull they are also held, weakly, to contribute no more than the torque
+    is large: what a log cannot tell stays near 0 instead of growing without bound.
+    """
+    from scipy import sparse
+
+    clarabel = import_clarabel()
+    size, per = B.shape[1], 14 if pull > 0 else 0  # a lower triangle (10) and four logarithms a link
+    total = size + per * links
+    P = np.zeros((total, total))
+    P[:size, :size] = B.T @ B
+    weak = np.arange(10 * links, size)
+    P[weak, weak] += pull / max(float(z @ z), 1e-300)  # an extra's share is of the order of the torque itself
+    g = np.zeros(total)
+    g[:size] = -B.T @ z
+    rows, b, cones = _cones(links, size, positive, pull > 0, clarabel)
+    for i in range(links if pull > 0 else 0):
+        for k, (r, c) in enumerate(PAIRS):
+            g[10 * i + k] += pull * (r == c)
+        at = size + per * i
+        g[at + 10 : at + 14] = -pull
+    G = _sparse(rows, total)
+    for scale, equilibrate in ((1.0, True), (1.0, False), (float(np.abs(g).max()), False), (pull or 1.0, False)):
+        settings = clarabel.DefaultSettings()
+        settings.verbose, settings.equilibrate_enable = False, equilibrate
+        upper = sparse.triu(sparse.csc_matrix(P / scale)).tocsc()
+        solution = clarabel.DefaultSolver(upper, g / scale, G, b, cones, settings).solve()
+        if str(solution.status) in ("Solved", "AlmostSolved"):
+            return np.array(solution.x[:size])
+    raise ComputationError(f"the semidefinite fit did not converge (Clarabel says {solution.status})")
+
+
+def _cones(
+    links: int, size: int, positive: NDArray[np.bool_], logdet: bool, clarabel: Any
+) -> tuple[list[dict[int, float]], Array, list[Any]]:
+    """Rows G, right-hand side b and cones of b - G x ∈ K, one row a dict of column: entry."""
+    rows: list[dict[int, float]] = []
+    b: list[float] = []
+    cones: list[Any] = []
+    signs = np.flatnonzero(positive) + 10 * links
+    if len(signs):
+        rows += [{int(k): -1.0} for k in signs]
+        b += [0.0] * len(signs)
+        cones.append(clarabel.NonnegativeConeT(len(signs)))
+    entry = {pair: k for k, pair in enumerate(PAIRS)}
+    for i in range(links):
+        at = size + 14 * i
+        for c in range(8 if logdet else 4):
+            for r in range(c + 1):
+                root = 1.0 if r == c else ROOT2
+                if c < 4:  # X
+                    rows.append({10 * i + entry[r, c]: -root})
+                    b.append(-FLOOR if r == c and not logdet else 0.0)
+                    continue
+                j = c - 4
+                if r < 4:  # Z, lower triangle
+                    rows.append({at + entry[j, r]: -root} if r >= j else {})
+                else:  # diag Z
+                    rows.append({at + entry[j, j]: -1.0} if r == c else {})
+                b.append(0.0)
+        cones.append(clarabel.PSDTriangleConeT(8 if logdet else 4))
+        for k in range(4 if logdet else 0):
+            rows += [{at + 10 + k: -1.0}, {}, {at + entry[k, k]: -1.0}]
+            b += [0.0, 1.0, 0.0]
+            cones.append(clarabel.ExponentialConeT())
+    return rows, np.array(b), cones
+
+
+def _sparse(rows: list[dict[int, float]], columns: int) -> Any:
+    from scipy import sparse
+
+    entries = [(r, c, v) for r, row in enumerate(rows) for c, v in row.items()]
+    r, c, v = zip(*entries, strict=True)
+    return sparse.csc_matrix((v, (r, c)), shape=(len(rows), columns))

@@ -1,0 +1,180 @@
+"""Estimate: what a log says of an arm, how sure that is, and an arm that has it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armdyn.arm import Arm
+from armdyn.identification.bodies import pseudo_inertia
+from armdyn.identification.fitting import Fit
+from armdyn.identification.identified_arm import identified_arm
+from armdyn.identification.log import Log
+from armdyn.identification.model import Model
+from armdyn.identification.samples import Processing, Rows, joint_side, motions, rows
+from armdyn.identification.selection import Choice
+from armdyn.identification.statistics import r_squared, relative_error
+from armdyn.identification.uncertainty import Uncertainty
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Measured and predicted torques of a log: filtered alike and thinned, and every sample as it was logged."""
+
+    source: str
+    t: Array
+    tau: Array
+    predicted: Array
+    raw_error: float
+
+    @property
+    def error(self) -> float:
+        """‖τ - τ̂‖ / ‖τ‖ of the filtered rows."""
+        return relative_error(self.tau, self.predicted)
+
+    @property
+    def residual(self) -> Array:
+        """τ - τ̂, (N, n)."""
+        return self.tau - self.predicted
+
+    @property
+    def joint_errors(self) -> Array:
+        """‖τ - τ̂‖ / ‖τ‖, each joint."""
+        return np.array([relative_error(a, b) for a, b in zip(self.tau.T, self.predicted.T, strict=True)])
+
+    @property
+    def r_squared(self) -> Array:
+        """R² of each joint."""
+        return r_squared(self.tau, self.predicted)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The parameters identified from a log; `arm` is ready for every other function of the package."""
+
+    given: Arm
+    prior: Arm
+    model: Model
+    how: Processing
+    estimator: str
+    fit: Fit
+    uncertainty: Uncertainty
+    condition: float
+    training: Comparison
+    folds: Array  # relative error of each segment when it is left out
+    transmission: Any = None
+    zero: Any = None
+    gains: Any = None
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    validation: Comparison | None = None
+    choice: Choice = Choice()  # friction, springs, tilt of the model
+    tried: dict[str, float] = field(default_factory=dict)  # left-out error of what was tried, Coulomb's being 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The identifiable parameters."""
+        return self.model.names
+
+    @property
+    def values(self) -> Array:
+        """Their values."""
+        return self.fit.values
+
+    @property
+    def deviations(self) -> Array:
+        """Their standard deviations, grown by the residuals' autocorrelation (`autocorrelation_factors`)."""
+        return self.uncertainty.deviations
+
+    @property
+    def relative_deviations(self) -> Array:
+        """Standard deviation over size; inf where the value is 0."""
+        size = np.abs(self.values)
+        return np.where(size > 0, self.deviations / np.where(size > 0, size, 1.0), np.inf)
+
+    @property
+    def correlation(self) -> Array:
+        """Correlation of the parameters."""
+        return self.uncertainty.correlation
+
+    @property
+    def autocorrelation_factors(self) -> Array:
+        """By how much neighbouring residuals that agree make the deviations larger, each joint."""
+        return self.uncertainty.factors
+
+    @property
+    def pull(self) -> float | None:
+        """How strongly the prior pulled, in units of one noise variance; None without a prior."""
+        return self.fit.pull
+
+    @property
+    def error(self) -> float:
+        """Relative torque error on the training log."""
+        return self.training.error
+
+    @cached_property
+    def natural(self) -> Array:
+        """Ten natural parameters a link, (n, 10), with the identified ones among them."""
+        return self.fit.natural[: 10 * self.model.n].reshape(-1, 10)
+
+    @cached_property
+    def extras(self) -> dict[str, float]:
+        """Rotor inertias, friction, offsets: every extra parameter by name."""
+        return dict(zip(self.model.extra_names, map(float, self.fit.natural[10 * self.model.n :]), strict=True))
+
+    @property
+    def smallest_eigenvalues(self) -> Array:
+        """Smallest eigenvalue of each link's pseudo-inertia: negative for a body that cannot exist."""
+        return np.asarray(np.linalg.eigvalsh(pseudo_inertia(self.natural))[:, 0])
+
+    @cached_property
+    def arm(self) -> Arm:
+        """The arm with the identified links, rotors and friction."""
+        return identified_arm(self.given, self.natural, self.extras)
+
+    def predict(self, q: Any, qd: Any, qdd: Any) -> Array:
+        """Joint torques of the identified model, friction and offsets included: (N, n)."""
+        states = [np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, qd, qdd)]
+        return np.asarray(self.model.regressor(*states) @ self.values)
+
+    def validate(self, log: Log) -> Comparison:
+        """Predict a log that was not trained on."""
+        side = joint_side(log, self.transmission, self.zero, self.gains)
+        return compare(self.model, self.values, side, self.how)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the identified arm as an arm file (.toml)."""
+        self.arm.save(path)
+
+    def to_urdf(self, path: str | os.PathLike[str]) -> None:
+        """Write the identified arm as URDF."""
+        self.arm.to_urdf(path)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write the HTML report."""
+        from armdyn.identification.report_html import write
+
+        write(self, path)
+
+    def __repr__(self) -> str:
+        test = "" if self.validation is None else f", {100 * self.validation.error:.2f} % on {self.validation.source}"
+        return (
+            f"<Estimate of {self.given.name}: {len(self.names)} parameters, {self.estimator}, "
+            f"torque error {100 * self.error:.2f} %{test}, {len(self.warnings)} warnings>"
+        )
+
+
+def compare(model: Model, values: Array, log: Log, how: Processing, own: Rows | None = None) -> Comparison:
+    """Measured against predicted torques on a log (joint side)."""
+    parts = motions(log, how)
+    found = own or rows(model, parts, how)
+    raw = [(p.tau, model.regressor(p.q, p.qd, p.qdd) @ values) for p in parts]
+    measured, predicted = (np.concatenate(x) for x in zip(*raw, strict=True))
+    return Comparison(log.source, found.t, found.tau, found.Y @ values, relative_error(measured, predicted))

@@ -1,0 +1,44 @@
+"""Periodic trajectories: finite Fourier series that start and end at rest (Swevers et al. 1997)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Harmonics of a period: q = centre + coefficients · basis, with q̇ = q̈ = 0 at both ends whatever they are.
+
+    Sines and cosines of the harmonics are restricted to the combinations with Σ k a_k = 0 (velocity) and
+    Σ k² b_k = 0 (acceleration), by an orthonormal basis of those; 2 h - 2 coefficients a joint are left.
+    """
+
+    period: float
+    harmonics: int
+
+    @property
+    def size(self) -> int:
+        """Coefficients a joint, the centre not counted."""
+        return 2 * self.harmonics - 2
+
+    @cached_property
+    def _free(self) -> Array:
+        k = np.arange(1, self.harmonics + 1)
+        zero = np.zeros(self.harmonics)
+        at_rest = np.array([np.r_[k, zero], np.r_[zero, k**2]])
+        _, _, Vt = np.linalg.svd(at_rest)
+        return Vt[2:].T
+
+    def at(self, t: Array) -> tuple[Array, Array, Array]:
+        """Basis functions and their two derivatives, (N, size) each; they vanish at t = 0."""
+        w = 2 * np.pi / self.period * np.arange(1, self.harmonics + 1)
+        s, c = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
+        values = np.hstack([s, c - 1]) @ self._free
+        rates = np.hstack([c * w, -s * w]) @ self._free
+        return values, rates, np.hstack([-s * w**2, -c * w**2]) @ self._free

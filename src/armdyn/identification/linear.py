@@ -1,0 +1,123 @@
+"""Least squares on the rows of the model: ordinary, weighted by joint, robust (Huber), total.
+
+Rows are compressed by QR first: a log of any length becomes a triangle of p + 1 columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armdyn.errors import ComputationError
+
+Array = NDArray[np.float64]
+HUBER = 1.345  # residuals beyond this many deviations count linearly: 95 % efficient on Gaussian noise
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Parameters and each row's weight (N, n)."""
+
+    values: Array
+    weights: Array
+
+
+def triangle(rows: Array) -> Array:
+    """R of rows = Q R, with as many rows as columns."""
+    R: Array = np.asarray(np.linalg.qr(rows, mode="r"), dtype=float)
+    return np.vstack([R, np.zeros((R.shape[1] - len(R), R.shape[1]))]) if len(R) < R.shape[1] else R
+
+
+def compress(Y: Array, tau: Array, weights: Array) -> tuple[Array, Array]:
+    """(R, z) with ‖W (Y π - τ)‖² = ‖R π - z‖² + constant; the constant is the last row."""
+    p = Y.shape[-1]
+    stacked = np.concatenate([(Y * weights[..., None]).reshape(-1, p), (tau * weights).reshape(-1, 1)], axis=1)
+    R = triangle(stacked)
+    return R[:, :p], R[:, p]
+
+
+def condition(R: Array) -> float:
+    """Condition number with columns scaled to unit norm; inf where a column is zero."""
+    norms = np.linalg.norm(R, axis=0)
+    if (norms == 0).any():
+        return float("inf")
+    s = np.linalg.svd(R / norms, compute_uv=False)
+    return float(s[0] / s[-1]) if s[-1] > 0 else float("inf")
+
+
+def solve(R: Array, z: Array) -> Array:
+    """Minimum-norm least squares in unit-norm columns."""
+    norms = np.linalg.norm(R, axis=0)
+    scale = np.where(norms > 0, norms, 1.0)
+    U, s, Vt = np.linalg.svd(R / scale, full_matrices=False)
+    if not s[0] > 0:
+        raise ComputationError("nothing moves in this log: every column of the regressor is zero")
+    good = s > 1e-10 * s[0]
+    inverse = np.where(good, 1 / np.where(good, s, 1.0), 0.0)
+    return np.asarray((Vt.T * inverse) @ (U.T @ z) / scale)
+
+
+def ordinary(Y: Array, tau: Array) -> Solution:
+    """Every row counts the same."""
+    weights = np.ones_like(tau)
+    return Solution(solve(*compress(Y, tau, weights)), weights)
+
+
+def deviations(residual: Array, parameters: int) -> Array:
+    """Standard deviation of the residual of each joint, (n,); never 0."""
+    freedom = max(residual.shape[0] - parameters / residual.shape[1], 1.0)
+    sigma = np.sqrt((residual**2).sum(axis=0) / freedom)
+    return np.asarray(np.maximum(sigma, 1e-12 * max(float(sigma.max()), 1e-300)))
+
+
+def _quick(Y: Array, tau: Array, weights: Array) -> Array:
+    """Least squares by the normal equations in unit-norm columns: for rounds of weights, not for the last word."""
+    p = Y.shape[-1]
+    A, b = (Y * weights[..., None]).reshape(-1, p), (tau * weights).ravel()
+    norms = np.linalg.norm(A, axis=0)
+    A = A / np.where(norms > 0, norms, 1.0)
+    return np.asarray(np.linalg.solve(A.T @ A + 1e-12 * np.eye(p), A.T @ b) / np.where(norms > 0, norms, 1.0))
+
+
+def weighted(Y: Array, tau: Array) -> Solution:
+    """Each joint by the deviation of its residuals, settled in three rounds from ordinary least squares."""
+    values = _quick(Y, tau, np.ones_like(tau))
+    for _ in range(3):
+        weights = np.broadcast_to(1 / deviations(tau - Y @ values, Y.shape[-1]), tau.shape)
+        values = _quick(Y, tau, weights)
+    return Solution(solve(*compress(Y, tau, weights)), np.array(weights))
+
+
+def huber(Y: Array, tau: Array, rounds: int = 30) -> Solution:
+    """Iteratively reweighted: rows far off their joint's usual residual count less."""
+    weights = np.broadcast_to(1 / deviations(tau, 0), tau.shape)
+    values = _quick(Y, tau, weights)
+    for _ in range(rounds):
+        residual = tau - Y @ values
+        usual = np.maximum(1.4826 * np.median(np.abs(residual), axis=0), 1e-12 * np.abs(tau).max() + 1e-300)
+        off = np.abs(residual) / usual
+        weights = np.sqrt(np.minimum(1.0, HUBER / np.maximum(off, 1e-300))) / usual
+        before, values = values, _quick(Y, tau, weights)
+        if np.linalg.norm(Y @ (values - before)) <= 1e-4 * np.linalg.norm(residual):
+            break
+    return Solution(solve(*compress(Y, tau, weights)), weights)
+
+
+def total(columns: Array, known: Array) -> tuple[Array, Array]:
+    """Total least squares of columns @ x ≈ known: errors on both sides alike; (x, standard deviations).
+
+    The columns are scaled to the deviation they are known with by the caller; x is the last right singular vector.
+    """
+    stacked = np.concatenate([columns, known[:, None]], axis=1)
+    R = triangle(stacked)
+    _, s, Vt = np.linalg.svd(R)
+    v = Vt[-1]
+    if abs(v[-1]) < 1e-12:
+        raise ComputationError("the scale of the drives cannot be told from this log: nothing known acts on it")
+    x = -v[:-1] / v[-1]
+    variance = s[-1] ** 2 / max(len(known) - len(x), 1)
+    information = R[:, :-1].T @ R[:, :-1] - s[-1] ** 2 * np.eye(len(x))
+    covariance = variance * (1 + x @ x) * np.linalg.pinv(information)
+    return x, np.sqrt(np.maximum(np.diag(covariance), 0.0))

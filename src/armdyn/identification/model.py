@@ -1,0 +1,233 @@
+"""The model τ = Y(q, q̇, q̈) π: rigid body on the arm's minimal parameters, drives and friction beside it.
+
+Every term is linear in its parameter. The natural parameters of the model are the 10 n of the links, then one of
+each extra term and joint; `natural` maps them to the identifiable ones, so that π = natural @ (links, extras).
+A rotor's inertia or an offset that acts exactly like a rigid-body parameter is merged into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armdyn.arm import Arm
+from armdyn.errors import InputError, choose
+from armdyn.identification.signals import smooth_sign
+from armdyn.parameters import extended_parameters
+
+Array = NDArray[np.float64]
+
+# The extra terms a friction model is made of.
+FRICTION: dict[str, tuple[str, ...]] = {
+    "none": (),
+    "viscous": ("viscous",),
+    "coulomb": ("viscous", "coulomb"),
+    "asymmetric": ("viscous", "asymmetry", "coulomb"),
+    "stribeck": ("viscous", "coulomb", "stribeck"),
+    "asymmetric_stribeck": ("viscous", "asymmetry", "coulomb", "stribeck"),
+}
+# name of the term: (symbol of its parameter, what it says, at least 0?)
+TERMS: dict[str, tuple[str, str, bool]] = {
+    "rotor": ("Ia", "rotor inertia, reflected to the joint", True),
+    "viscous": ("fv", "viscous friction", True),
+    "asymmetry": ("fva", "viscous friction forwards less backwards, half", False),
+    "coulomb": ("fc", "Coulomb friction", True),
+    "stribeck": ("fs", "static friction in excess of Coulomb's", False),
+    "offset": ("off", "constant offset", False),
+    "spring": ("k", "stiffness (cable, spring)", False),
+}
+COUPLED = ("rotor", "viscous", "coulomb")
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """What is identified of an arm. `width` is the smooth sign's, `stribeck` the velocity of its bump, a joint each."""
+
+    arm: Arm
+    terms: tuple[str, ...]
+    width: Array
+    stribeck: Array
+    coupling: Array | None = None  # rows of the transmission with more than one joint, scaled to 1 on the diagonal
+
+    @classmethod
+    def of(
+        cls,
+        arm: Arm,
+        friction: str = "coulomb",
+        *,
+        rotor: bool = True,
+        offset: bool = True,
+        spring: bool = False,
+        transmission: Any = None,
+    ) -> Model:
+        """The model of an arm with this friction, with or without rotors, offsets and springs at the joints."""
+        terms = FRICTION[choose("friction", friction, FRICTION)]
+        terms = (*(("rotor",) if rotor else ()), *terms, *(("offset",) if offset else ()))
+        coupling = None if transmission is None else coupled_rows(transmission, arm.n)
+        return cls(arm, (*terms, "spring") if spring else terms, np.zeros(arm.n), np.ones(arm.n), coupling)
+
+    def tuned(self, qd: Array, width: float | Sequence[float] | None) -> Model:
+        """The smooth sign's width for these velocities: 2 % of each joint's largest unless given."""
+        top = np.abs(qd).max(axis=0)
+        chosen = 0.02 * top if width is None else np.broadcast_to(np.asarray(width, dtype=float), top.shape)
+        return replace(self, width=np.array(chosen), stribeck=np.where(top > 0, 0.1 * top, 1.0))
+
+    @property
+    def n(self) -> int:
+        """The number of joints."""
+        return self.arm.n
+
+    @cached_property
+    def extra_names(self) -> tuple[str, ...]:
+        """The parameters of the extra terms, merged or not."""
+        own = [f"{TERMS[term][0]}{j + 1}" for term in self.terms for j in range(self.n)]
+        drives = [f"{TERMS[term][0]}m{k + 1}" for term in COUPLED for k in self._drives if term in self.terms]
+        return (*own, *drives)
+
+    @property
+    def extra_positive(self) -> NDArray[np.bool_]:
+        """Which extra parameters cannot be negative."""
+        own = [TERMS[term][2] for term in self.terms for _ in range(self.n)]
+        return np.array([*own, *([False] * (len(self.extra_names) - len(own)))], dtype=bool)
+
+    @property
+    def _drives(self) -> list[int]:
+        if self.coupling is None:
+            return []
+        return [k for k in range(self.n) if np.count_nonzero(self.coupling[k]) > 1]
+
+    def extras(self, q: Array, qd: Array, qdd: Array) -> Array:
+        """The columns of the extra terms, merged or not: (N, n, extras)."""
+        s = smooth_sign(qd, self.width)
+        diagonal: dict[str, Callable[[], Array]] = {
+            "rotor": lambda: qdd,
+            "viscous": lambda: qd,
+            "asymmetry": lambda: np.abs(qd),
+            "coulomb": lambda: s,
+            "stribeck": lambda: s * np.exp(-((qd / self.stribeck) ** 2)),
+            "offset": lambda: np.ones_like(qd),
+            "spring": lambda: q,
+        }
+        out = np.zeros((*q.shape, len(self.extra_names)))
+        joint = np.arange(self.n)
+        for k, term in enumerate(self.terms):
+            out[:, joint, k * self.n + joint] = diagonal[term]()
+        at = len(self.terms) * self.n
+        for term in COUPLED:
+            for k in self._drives if term in self.terms else ():
+                out[:, :, at] = self._drive(term, k, qd, qdd)
+                at += 1
+        return out
+
+    def _drive(self, term: str, k: int, qd: Array, qdd: Array) -> Array:
+        """What a motor that turns several joints adds: its inertia and friction between them."""
+        assert self.coupling is not None
+        row = self.coupling[k]
+        if term == "coulomb":
+            return np.asarray(smooth_sign(qd @ row, float(self.width[k]))[:, None] * row)
+        mixed = np.outer(row, row) - np.diag(row**2)  # the diagonal is the joints' own rotor and friction
+        return np.asarray((qdd if term == "rotor" else qd) @ mixed)
+
+    @cached_property
+    def _merged(self) -> tuple[NDArray[np.bool_], Array]:
+        """(which extras stand alone, loads of all on (rigid, extras)): a merged one loads on what takes it up."""
+        found = extended_parameters(self.arm.chain, [t for t in self.terms if t in ("rotor", "offset")])
+        rigid = {name: k for k, name in enumerate(found.rigid.names)}
+        at = {f"{term}_{j + 1}": k * self.n + j for k, term in enumerate(self.terms) for j in range(self.n)}
+        alone = np.ones(len(self.extra_names), dtype=bool)
+        load = np.vstack([np.zeros((len(rigid), len(alone))), np.eye(len(alone))])
+        for term, parts in found.merged.items():
+            alone[at[term.name]] = False
+            load[:, at[term.name]] = 0.0
+            for name, factor in parts:
+                load[rigid[name] if name in rigid else len(rigid) + at[name], at[term.name]] = float(factor)
+        return self._drives_merged(alone, load)
+
+    def _drives_merged(self, alone: NDArray[np.bool_], load: Array) -> tuple[NDArray[np.bool_], Array]:
+        """The same with coupled rotors that act like other columns (parallel axes) merged, found on random motions."""
+        rotors = [k for k, name in enumerate(self.extra_names) if name.startswith("Iam")]
+        if not rotors:
+            return alone, load
+        rng = np.random.default_rng(0)
+        q, qd, qdd = rng.uniform(-2, 2, (3, 40 + 4 * self.n, self.n))
+        extra = self.extras(q, qd, qdd).reshape(len(q) * self.n, -1)
+        rigid = np.asarray(self.arm.regressor(q, qd, qdd)).reshape(len(extra), -1)
+        for k in rotors:
+            others = alone.copy()
+            others[rotors] = False
+            columns = np.hstack([rigid, extra[:, others]])
+            fit = np.linalg.lstsq(columns, extra[:, k], rcond=None)[0]
+            if np.linalg.norm(columns @ fit - extra[:, k]) < 1e-9 * np.linalg.norm(extra[:, k]):
+                alone[k] = False
+                load[:, k] = 0.0
+                load[np.r_[np.ones(rigid.shape[1], dtype=bool), others], k] = np.where(np.abs(fit) > 1e-9, fit, 0.0)
+        return alone, load
+
+    @cached_property
+    def natural(self) -> Array:
+        """Identifiable parameters from natural ones: (p, 10 n + extras)."""
+        alone, load = self._merged
+        rigid = np.asarray(self.arm.minimal_parameters.array)
+        keep = np.r_[np.ones(len(rigid), dtype=bool), alone]
+        links = np.vstack([rigid, np.zeros((len(alone), rigid.shape[1]))])
+        return np.hstack([links, load])[keep]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The identifiable parameters: the arm's minimal ones, then the extras that stand alone."""
+        alone, load = self._merged
+        every = [*self.arm.minimal_parameters.names, *self.extra_names]
+        for k in np.flatnonzero(~alone):
+            for row in np.flatnonzero(load[:, k]):
+                every[row] += f" + {self.extra_names[k]}"
+        keep = [*([True] * self.rigid), *alone]
+        return tuple(name for name, kept in zip(every, keep, strict=True) if kept)
+
+    @property
+    def rigid(self) -> int:
+        """How many of the parameters are the rigid body's."""
+        return len(self.arm.minimal_parameters.names)
+
+    def regressor(self, q: Array, qd: Array, qdd: Array) -> Array:
+        """Y: (N, n, p), columns as in `names`."""
+        Y = np.asarray(self.arm.regressor(q, qd, qdd))
+        return np.concatenate([Y, self.extras(q, qd, qdd)[:, :, self._merged[0]]], axis=2)
+
+    def prior(self, arm: Arm) -> Array:
+        """The natural parameters of an arm and its drives: (10 n + extras,)."""
+        links = np.array([[float(x) for x in link.natural] for link in arm.links]).ravel()
+        own = {
+            "rotor": [float(j.rotor_inertia) for j in arm.joints],
+            "viscous": [float(j.viscous) for j in arm.joints],
+            "coulomb": [float(j.coulomb) for j in arm.joints],
+        }
+        extra = np.zeros(len(self.extra_names))
+        for k, term in enumerate(self.terms):
+            extra[k * self.n : (k + 1) * self.n] = own.get(term, 0.0)
+        return np.concatenate([links, extra])
+
+
+def matrix_of(transmission: Any, n: int) -> Array:
+    """A transmission as a matrix: motor positions = matrix @ joint positions; n ratios give a diagonal one."""
+    given = np.asarray(transmission, dtype=float)
+    K = np.diag(given) if given.ndim == 1 else given
+    if K.shape != (n, n):
+        raise InputError(f"the transmission must be {n} ratios or a {n} x {n} matrix, got shape {given.shape}")
+    if not np.isfinite(K).all() or abs(np.linalg.det(K / np.abs(K).max(axis=1, keepdims=True))) < 1e-9:
+        raise InputError("the transmission must be invertible: every joint needs its motor")
+    return K
+
+
+def coupled_rows(transmission: Any, n: int) -> Array | None:
+    """The transmission scaled to 1 on the diagonal where a motor turns several joints; None where none does."""
+    K = matrix_of(transmission, n)
+    if np.count_nonzero(K - np.diag(np.diag(K))) == 0:
+        return None
+    if (np.diag(K) == 0).any():
+        raise InputError("the transmission's diagonal must not be zero: number the motors as their joints")
+    return K / np.diag(K)[:, None]

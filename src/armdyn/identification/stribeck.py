@@ -1,0 +1,57 @@
+"""Stribeck friction by separable non-linear least squares: only the bumps' velocities are searched for.
+
+For given velocities everything else is linear and is projected out (Golub & Pereyra 1973). One joint's velocity
+changes one column, so that the gain of a trial is (cᵀ r)² / (cᵀ c) with column and residual freed of all the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armdyn.identification.linear import weighted
+from armdyn.identification.model import Model
+from armdyn.identification.samples import Motion, Processing, rows
+
+Array = NDArray[np.float64]
+SLOWEST, FASTEST = 0.02, 1.0  # bumps between these parts of a joint's largest velocity
+
+
+def with_bumps(model: Model, parts: list[Motion], how: Processing) -> Model:
+    """The model with each joint's Stribeck velocity where it explains the log best."""
+    from scipy.optimize import minimize_scalar
+
+    top = np.abs(np.concatenate([p.qd for p in parts])).max(axis=0)
+    plain = replace(model, terms=tuple(t for t in model.terms if t != "stribeck"))
+    base = rows(plain, parts, how)
+    weights = weighted(base.Y, base.tau).weights
+    A = (base.Y * weights[..., None]).reshape(-1, base.Y.shape[-1])
+    Q = np.linalg.qr(A)[0]
+    flat = (base.tau * weights).ravel()
+    residual = flat - Q @ (Q.T @ flat)
+    bump = replace(model, terms=("stribeck",), coupling=None)
+    found = np.array(model.stribeck)
+    for j in range(model.n):
+
+        def left(logarithm: float, j: int = j) -> float:
+            trial = replace(bump, stribeck=np.where(np.arange(model.n) == j, np.exp(logarithm), 1.0))
+            column = _column(trial, parts, how, j) * weights[:, j]
+            c = np.zeros_like(weights)
+            c[:, j] = column
+            free = c.ravel() - Q @ (Q.T @ c.ravel())
+            size = float(free @ free)
+            return -(float(free @ residual) ** 2) / size if size > 1e-12 * float(column @ column) else 0.0
+
+        ends = np.log(SLOWEST * top[j]), np.log(FASTEST * top[j])
+        found[j] = np.exp(minimize_scalar(left, bounds=ends, method="bounded", options={"xatol": 0.02}).x)
+    return replace(model, stribeck=found)
+
+
+def _column(trial: Model, parts: list[Motion], how: Processing, j: int) -> Array:
+    """The filtered column of joint j's bump."""
+    from armdyn.identification.samples import thinned
+
+    pieces = [trial.extras(p.q, p.qd, p.qdd)[:, j, j] for p in parts]
+    return np.concatenate([thinned(column, part, how) for column, part in zip(pieces, parts, strict=True)])

@@ -1,0 +1,112 @@
+"""What a user should know before trusting an estimate, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armdyn.arm import Arm
+from armdyn.identification.log import Log
+from armdyn.identification.model import TERMS
+from armdyn.identification.samples import Motion
+
+if TYPE_CHECKING:
+    from armdyn.identification.estimate import Estimate
+
+STILL = 0.05  # rad or m: a joint that stays within this hardly moves
+UNSURE = 0.5  # relative deviation above which a parameter's size is not known
+UNEVEN = 200.0  # condition number (unit columns) above which a motion excites some parameters hardly at all
+
+
+def log_warnings(arm: Arm, log: Log) -> list[str]:
+    """Doubts about the log itself."""
+    said = list(log.doubts)
+    q = log.array("q")
+    for k, joint in enumerate(arm.joints):
+        low, high = joint.limit.lower, joint.limit.upper
+        off = max(0.0 if low is None else low - q[:, k].min(), 0.0 if high is None else q[:, k].max() - high)
+        if off > STILL:
+            said.append(f"joint {k + 1} goes {off:.3g} beyond its limits in the log: other order, zero or unit?")
+    return said
+
+
+def warnings_of(estimate: Estimate, parts: list[Motion]) -> list[str]:
+    """Doubts about what was identified."""
+    return [*_motion(estimate, parts), *_unsure(estimate), *_impossible(estimate), *_overfitted(estimate)]
+
+
+def _motion(estimate: Estimate, parts: list[Motion]) -> list[str]:
+    said = []
+    q = np.concatenate([p.q for p in parts])
+    share = _share(estimate)
+    for j, reach in enumerate(np.ptp(q, axis=0)):
+        if reach < STILL:
+            weak = sum(s < 0.5 for name, s in zip(estimate.names, share, strict=True) if _joint(name) == j + 1)
+            where = "rest on the prior" if estimate.fit.information is not None else "cannot be told"
+            said.append(f"joint {j + 1} hardly moves ({reach:.2g} in all): {weak} of its parameters {where}")
+    if estimate.condition > UNEVEN:
+        said.append(
+            f"the motion excites the parameters unevenly (condition number {estimate.condition:.3g} with unit columns):"
+            " some combinations are hardly seen; a trajectory from `armdyn excite` would tell more"
+        )
+    return said
+
+
+def _share(estimate: Estimate) -> list[float]:
+    """How much each parameter owes to the data: 1 all of it; without a prior, 0 where its size is unknown."""
+    if estimate.fit.information is not None:
+        return [float(s) for s in estimate.uncertainty.share]
+    return [float(d < UNSURE) for d in estimate.relative_deviations]
+
+
+def _joint(name: str) -> int:
+    """The joint a parameter belongs to, by its name: U33_2 -> 2, fv3 -> 3, Iam6 -> 6."""
+    digits = ""
+    for letter in reversed(name.split(" ")[0]):
+        if not letter.isdigit():
+            break
+        digits = letter + digits
+    return int(digits) if digits else 0
+
+
+def _unsure(estimate: Estimate) -> list[str]:
+    share = _share(estimate)
+    weak = [name for name, s in zip(estimate.names, share, strict=True) if s < 0.5]
+    if not weak:
+        return []
+    shown = ", ".join(weak[:8]) + (" ..." if len(weak) > 8 else "")
+    if estimate.fit.information is not None:
+        return [f"{len(weak)} of {len(estimate.names)} parameters rest more on the prior than on the log: {shown}"]
+    return [
+        f"{len(weak)} of {len(estimate.names)} parameters are known to no better than {100 * UNSURE:.0f} %: {shown}"
+    ]
+
+
+def _impossible(estimate: Estimate) -> list[str]:
+    said = []
+    bad = [k + 1 for k, e in enumerate(estimate.smallest_eigenvalues) if e <= 0]
+    if bad:
+        said.append(
+            f"links {', '.join(map(str, bad))} of the arm are no possible bodies (negative pseudo-inertia):"
+            " use estimator='consistent' for an arm to simulate with"
+        )
+    symbols = {TERMS[t][0] for t in TERMS if TERMS[t][2]}
+    negative = [
+        name
+        for name, value, deviation in zip(estimate.names, estimate.values, estimate.deviations, strict=True)
+        if name.rstrip("0123456789") in symbols and value < -2 * deviation
+    ]
+    if negative:
+        said.append(f"{', '.join(negative)} came out negative, which no friction or rotor is: check torques and signs")
+    return said
+
+
+def _overfitted(estimate: Estimate) -> list[str]:
+    left = float(np.sqrt(np.mean(estimate.folds**2)))
+    if left > 2 * estimate.error:
+        return [
+            f"segments left out are predicted to {100 * left:.1f} %, those fitted to {100 * estimate.error:.1f} %:"
+            " the model does not carry over to other motions"
+        ]
+    return []
