@@ -115,6 +115,13 @@ def test_threads_work_for_every_shape(quantity: str) -> None:
     identical(out, expected)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_array_is_no_place_for_several_outputs(count: int) -> None:
+    (q,) = inputs("inertia_factors", 9000)
+    with pytest.raises(InputError, match="gives 2 arrays, out has 1"):
+        kernel("inertia_factors", "llvm")(q, out=np.empty((9000, N, N)), threads=count)
+
+
 def test_threads_leave_overlapping_arrays_right() -> None:
     k = kernel("bias", "llvm")
     q, qd = inputs("bias", 20_000)

@@ -37,9 +37,9 @@ def shared(function: Any, arrays: tuple[Any, ...], out: Any, count: int) -> Any:
     """`function(*arrays, out=out)`, its batch cut into `count` parts where that is worth it."""
     values = [np.asarray(array) for array in arrays]
     batch = _batch(function, values)
-    if batch is None or count == 1 or int(np.prod(batch)) < 2 * SMALLEST:
+    given = (None,) * len(function.outputs) if out is None else out if isinstance(out, tuple) else (out,)
+    if batch is None or int(np.prod(batch)) < 2 * SMALLEST or len(given) != len(function.outputs):
         return function(*arrays, out=out)
-    given = out if isinstance(out, tuple) else (out,) * len(function.outputs)
     if any(o is not None and np.may_share_memory(o, v) for o in given for v in values):
         return function(*arrays, out=out)  # one part could overwrite what another still has to read
     whole = [
