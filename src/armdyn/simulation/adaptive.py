@@ -1,7 +1,8 @@
 """Adaptive integration: scipy's solvers on the compiled right-hand side, one state at a time.
 
 Torques may jump or bend at knots (sampled torques do); no step goes across one, so that the error
-estimate and the order hold on either side.
+estimate and the order hold on either side. Where the right-hand side jumps by itself, to and fro (Coulomb
+friction of a joint about to rest), steps shrink without end: that is noticed and said.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from armdyn.errors import ArmdynError
 Right = Callable[[float, np.ndarray], np.ndarray]
 Watch = Callable[[np.ndarray], float]  # positive inside the limits
 Tick = Callable[[float], None]
+PATIENCE = 400  # steps that may pass with next to no time going by
+CRAWL = 1e-5  # of the whole time
+LOOKS = 9  # at the limits in a step, so that a joint cannot go beyond and come back unseen
 
 
 @dataclass
@@ -30,6 +34,15 @@ class _Record:
     reached: list[float] = field(default_factory=list)
     states: list[np.ndarray] = field(default_factory=list)
     ended: tuple[str, str] | None = None
+    steps: int = 0
+    mark: float = -np.inf  # the time when patience was last restored
+
+    def stalled(self, t: float) -> bool:
+        """Have too many steps brought too little."""
+        self.steps += 1
+        if t - self.mark > CRAWL * (self.times[-1] - self.times[0]):
+            self.steps, self.mark = 0, t
+        return self.steps > PATIENCE
 
     def keep(self, dense: Any, until: float) -> None:
         """Store the states due until a time."""
@@ -50,7 +63,7 @@ class Solver:
     held: bool = False
 
     def run(
-        self, right: Right, y0: np.ndarray, times: np.ndarray, watch: Watch, tick: Tick
+        self, right: Right, y0: np.ndarray, times: np.ndarray, watch: Watch | None, tick: Tick
     ) -> tuple[np.ndarray, np.ndarray, str, str]:
         """(times reached, states there, status, message); what was computed before an early end is kept."""
         start, end = float(times[0]), float(times[-1])
@@ -66,7 +79,7 @@ class Solver:
         status, message = record.ended or ("finished", f"reached t = {end:.6g} s")
         return np.array(record.reached), np.array(record.states), status, message
 
-    def _between(self, a: float, b: float, right: Right, record: _Record, watch: Watch, tick: Tick) -> None:
+    def _between(self, a: float, b: float, right: Right, record: _Record, watch: Watch | None, tick: Tick) -> None:
         """From one knot to the next."""
         from scipy import integrate
 
@@ -87,13 +100,21 @@ class Solver:
                     record.ended = "diverged", f"no step is small enough any more at t = {t:.6g} s"
                     return
                 _advance(solver, record, watch)
+                if not record.ended and record.stalled(solver.t):
+                    record.ended = "stalled", STALLED.format(t=solver.t)
                 tick(solver.t)
 
 
-def _advance(solver: Any, record: _Record, watch: Watch) -> None:
+STALLED = (
+    "steps became too short at t = {t:.6g} s: the forces jump to and fro there (Coulomb friction of a joint about to "
+    "rest?) or grow without bound; a fixed-step method or friction=False may go on"
+)
+
+
+def _advance(solver: Any, record: _Record, watch: Watch | None) -> None:
     """Take a step into the record; a limit ends it."""
     dense = solver.dense_output()
-    hit = _crossing(dense, watch, solver.t_old, solver.t)
+    hit = _crossing(dense, watch, solver.t_old, solver.t) if watch else None
     record.y = solver.y
     record.keep(dense, solver.t if hit is None else hit)
     if hit is not None:
@@ -114,11 +135,14 @@ def _attempt(act: Callable[[], Any]) -> Any:
 
 
 def _crossing(dense: Any, watch: Watch, a: float, b: float) -> float | None:
-    """When the watched number becomes negative inside a step."""
-    if watch(dense(b)) >= 0:
+    """When the watched number first becomes negative inside a step."""
+    moments = np.linspace(a, b, LOOKS)
+    beyond = [watch(dense(t)) < 0 for t in moments]
+    if not any(beyond):
         return None
-    if watch(dense(a)) < 0:
+    k = beyond.index(True)
+    if k == 0:
         return a
     from scipy.optimize import brentq
 
-    return float(brentq(lambda t: watch(dense(t)), a, b, xtol=1e-13))
+    return float(brentq(lambda t: watch(dense(t)), moments[k - 1], moments[k], xtol=1e-13))

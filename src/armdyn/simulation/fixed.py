@@ -125,23 +125,40 @@ class Stepper:
     def run(self, state: np.ndarray, span: Span, method: str | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Stored states (count, rows, 2n) and whether all was well until then (count, rows), chunk by chunk."""
         method = method or self.method
-        count, size = state.shape
-        history, row = np.zeros((count, 0, size)), 0
         loop = _loop(self.chain, self.drive.law, self.drive.size, self.options, method)
-        if loop.scheme.past and span.rows:
-            steps, history, row = self._start(state, span, len(loop.scheme.past))
-            state = steps[:, -1]
-            yield self._thinned(steps, span.every)
-        chunk = max(1, WORK // (max(count, 1) * span.every))
-        every = 1 if self.inside else span.every
-        stages = _stage_times(method, self.drive.held)
-        while row < span.rows:
-            rows = min(chunk, span.rows - row)
-            numbers = row * span.every + np.arange(rows * span.every)
-            u = self.inputs(span.t + span.h * (numbers[:, None] + stages))
-            stored, state, history = loop.run(state, len(numbers), span.h, u, history, every)
-            row += rows
-            yield self._thinned(stored, span.every // every)
+        past, total = len(loop.scheme.past), span.rows * span.every
+        history = np.zeros((len(state), past, state.shape[1]))
+        done, good = 0, np.ones(len(state), dtype=bool)
+        while done < total:
+            steps = 1 if done < past else _piece(done, total, span.every, len(state))
+            if done < past:  # a multistep method is started by Runge-Kutta
+                now = self._slope(span.t + span.h * done, state)
+                history = np.concatenate([now[:, None], history[:, :-1]], axis=1)
+                stored, state, _ = self._advance("RK4", state, span, done, steps, history[:, :0])
+            else:
+                stored, state, history = self._advance(method, state, span, done, steps, history)
+            done += steps
+            if steps % span.every == 0:
+                yield self._thinned(stored, span.every if self.inside else 1)
+                continue
+            good = good & self._thinned(stored, 1)[1].all(axis=1)
+            if done % span.every == 0:
+                yield state[:, None], good[:, None]
+                good = np.ones_like(good)
+
+    def _advance(
+        self, method: str, state: np.ndarray, span: Span, done: int, steps: int, history: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(states stored, last state, history) after so many steps; every step is stored where limits are watched."""
+        loop = _loop(self.chain, self.drive.law, self.drive.size, self.options, method)
+        numbers = done + np.arange(steps)[:, None] + _stage_times(method, self.drive.held)
+        every = 1 if self.inside else span.every if steps % span.every == 0 else steps
+        return loop.run(state, steps, span.h, self.inputs(span.t + span.h * numbers), history, every)
+
+    def _slope(self, t: float, state: np.ndarray) -> np.ndarray:
+        """The derivative of states (count, 2n) at one time."""
+        qdd, _ = self.rates(np.array([t]), state[:, None])
+        return np.concatenate([state[:, self.chain.n :], qdd[:, 0]], axis=1)
 
     def _thinned(self, stored: np.ndarray, every: int) -> tuple[np.ndarray, np.ndarray]:
         """Each `every`-th state, and whether all states up to it were inside."""
@@ -150,16 +167,10 @@ class Stepper:
             return rows, np.all(np.isfinite(rows), axis=-1)
         return rows, np.asarray(self.inside(stored).reshape(*rows.shape[:2], every).all(axis=-1))
 
-    def _start(self, state: np.ndarray, span: Span, past: int) -> tuple[np.ndarray, np.ndarray, int]:
-        """Begin a multistep method with Runge-Kutta: (states of every step, earlier derivatives, rows done)."""
-        n = self.chain.n
-        rows = min(span.rows, -(-past // span.every))
-        steps = rows * span.every
-        stored = np.concatenate([s for s, _ in self.run(state, Span(span.t, span.h, 1, steps), "RK4")], axis=1)
-        before = np.concatenate([state[:, None], stored[:, :-1]], axis=1)[:, -past:]
-        t = span.t + span.h * np.arange(steps)[-past:]
-        qdd, _ = self.rates(t, before)
-        history = np.concatenate([before[..., n:], qdd], axis=-1)[:, ::-1]
-        if steps < past:  # too short to need a history
-            history = np.concatenate([history, np.zeros((len(state), past - steps, 2 * n))], axis=1)
-        return stored, np.ascontiguousarray(history), rows
+
+def _piece(done: int, total: int, every: int, count: int) -> int:
+    """How many steps at once: whole rows, or a part of one that has begun or is long."""
+    most, into = max(1, WORK // max(count, 1)), done % every
+    if into or every > most:
+        return min(most, every - into)
+    return min(most // every * every, total - done)

@@ -189,7 +189,7 @@ def _trajectory(
 
 def _words(statuses: np.ndarray, messages: list[str], times: np.ndarray) -> tuple[str, str]:
     """One status and one sentence for all lanes."""
-    kinds = [kind for kind in ("interrupted", "diverged", "limit") if kind in statuses]
+    kinds = [kind for kind in ("interrupted", "diverged", "stalled", "limit") if kind in statuses]
     if not kinds:
         return "finished", f"reached t = {times[-1]:.6g} s"
     first = int(np.flatnonzero(statuses == kinds[0])[0])
@@ -221,7 +221,7 @@ def _adaptive(asked: Request, stepper: Any, solver: adaptive.Solver) -> Trajecto
         def tick(t: float, lane: int = lane) -> None:
             asked.progress(lane + (t - asked.times[0]) / np.ptp(asked.times), count)
 
-        t, y, status, message = solver.run(right, y0, asked.times, watch, tick)
+        t, y, status, message = solver.run(right, y0, asked.times, watch if asked.limited else None, tick)
         if status == "limit":
             message = f"{asked.joint_beyond(y[-1, :n])} met its limit at t = {t[-1]:.9g} s"
         statuses[lane], messages[lane] = status, message

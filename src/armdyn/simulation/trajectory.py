@@ -15,7 +15,7 @@ from armdyn.files.text import write_text, written_whole
 if TYPE_CHECKING:
     from armdyn.arm import Arm
 
-STATUS = ("finished", "limit", "diverged", "interrupted")
+STATUS = ("finished", "limit", "diverged", "stalled", "interrupted")
 FORMATS = (".csv", ".npz", ".parquet")
 
 
@@ -23,8 +23,9 @@ FORMATS = (".csv", ".npz", ".parquet")
 class Trajectory:
     """States over time; the last two axes of q, qd, qdd and tau are time and joint, those before are a batch.
 
-    `status` is "finished", or what ended the simulation early: "limit", "diverged", "interrupted"; `message`
-    says it in words. In a batch, `statuses` has one a lane, and rows after a lane's end are NaN.
+    `status` is "finished", or what ended the simulation early: "limit", "diverged", "stalled" (adaptive steps
+    that shrink without end) or "interrupted"; `message` says it in words. In a batch, `statuses` has one a lane,
+    and rows after a lane's end are NaN.
     """
 
     arm: Arm
