@@ -17,6 +17,7 @@ from armdyn.graph.program import trace
 from armdyn.kernels.assemble import traced
 from armdyn.kernels.cost import compiled
 from random_chains import any_chain, configuration, special_chain
+from test_inertia_matrix import caught, judged, mutants  # noqa: F401  (a fixture and its helpers)
 
 # As compiled, at most: (multiplications, additions) for general arms of n revolute joints. A first trial of this
 # formulation took 294M 246A, 401M 332A, 517M 420A and 1134M 882A for 6, 7, 8 and 12 joints.
@@ -125,7 +126,7 @@ def test_arms_of_the_catalogue(name, most):
 
 
 def test_never_above_formulations_1_and_3():
-    chains = [generic_chain("R" * n) for n in (2, 5, 9)] + [generic_chain("RRPRRR"), generic_chain("PRRRP", 2)]
+    chains = [generic_chain("R" * n) for n in (2, 5)] + [generic_chain("RRPRRR"), generic_chain("PRRRP", 2)]
     chains += [
         armdyn.load(name).chain for name in ("puma560", "ur5", "panda", "iiwa14", "stanford", "scara", "planar3")
     ]
@@ -139,8 +140,8 @@ def test_on_odd_arms_at_most_two_operations_above():
     """Where hardly anything is carried, the rewriting of one program may end an operation or two above another's."""
     rng = random.Random(5)
     ours, theirs = 0, 0
-    for _ in range(15):
-        chain = special_chain(rng, "".join(rng.choice("RRRRP") for _ in range(rng.randint(3, 7))))
+    for _ in range(10):
+        chain = special_chain(rng, "".join(rng.choice("RRRRP") for _ in range(rng.randint(3, 6))))
         count = compiled(chain, "inertia_matrix", "meeting_frame").total
         other = min(compiled(chain, "inertia_matrix", key).total for key in ("lin_fang_1", "lin_fang_3"))
         assert count <= other + 2
@@ -160,3 +161,12 @@ def test_second_moments_take_31M_32A_a_link():
 
     step = bodies(8) - bodies(7)
     assert (step.mul, step.add) == (31, 32)
+
+
+def test_planted_sign_errors_in_the_second_moments_are_caught(judged, monkeypatch):  # noqa: F811
+    missed = []
+    for k, mutant in mutants(second_moments):
+        monkeypatch.setattr(meeting_frame, "second_moments", mutant.second_moments)
+        if not caught(meeting_frame.inertia_matrix, judged):
+            missed.append(k)
+    assert not missed

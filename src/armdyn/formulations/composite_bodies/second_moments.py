@@ -78,7 +78,7 @@ def _general(joint: Joint, d: Scalar, constant: Moments, varying: Moments) -> tu
     if joint.revolute:
         body = Moments(m, Vec3(k.x + ell.x, k.y + ell.y, ell.z), _unlike(K) + V, 2 * K.yy)
         return body, body.c, shifted(body.P, Z, d, body.c)
-    body = Moments(m, k + ell, K + V)
+    body = Moments(m, k + ell, NOTHING)  # a slide does not feel P
     return body, ell + Z * (m * d), shifted(V, Z, d, Vec3(body.c.x, body.c.y, body.c.z + m * d / 2))
 
 
