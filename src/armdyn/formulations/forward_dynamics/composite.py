@@ -15,7 +15,8 @@ from collections.abc import Callable
 
 from armdyn.algebra import Scalar
 from armdyn.chain import Chain
-from armdyn.formulations.elimination import Matrix, eliminate, inverted, solve, upper, with_rotors
+from armdyn.formulations.elimination import Matrix, eliminate, inverted, upper, with_rotors
+from armdyn.formulations.forward_dynamics.solvers import Solver, udu
 from armdyn.formulations.inertia_matrix import meeting_frame
 from armdyn.formulations.inverse_dynamics import point_masses
 
@@ -33,11 +34,11 @@ def forward_dynamics(
     *,
     inertia_matrix: InertiaMatrix = CHEAP,
     bias: Bias = point_masses.bias,
+    solver: Solver = udu,
 ) -> list[Scalar]:
     """The accelerations of joint forces, rotors included."""
     H, b = with_rotors(chain, inertia_matrix(chain, q)), bias(chain, q, qd)
-    alpha, inverse, _ = eliminate(chain, H)
-    return solve(alpha, inverse, [t - b_i for t, b_i in zip(tau, b, strict=True)])
+    return solver(chain, H, [t - b_i for t, b_i in zip(tau, b, strict=True)])
 
 
 def inertia_factors(
