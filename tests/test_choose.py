@@ -75,3 +75,8 @@ def test_compiled_costs_exist_for_every_quantity_and_method():
     for quantity, entry in QUANTITIES.items():
         for method in entry.methods:
             assert compiled(chain, quantity, method.key).total >= 0
+
+
+def test_the_cost_of_the_choice():
+    chain = generic_chain("RRP")
+    assert armdyn.cost(chain, "inertia_matrix") == armdyn.cost(chain, "inertia_matrix", auto(chain, "inertia_matrix"))

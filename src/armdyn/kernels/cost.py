@@ -35,9 +35,13 @@ class Cost:
     compiled: Operations
 
 
-def cost(arm: Any, quantity: str, method: str) -> Cost:
-    """Both counts of a quantity by a formulation; `arm` is an `Arm` or a `Chain`."""
+def cost(arm: Any, quantity: str, method: str = "auto") -> Cost:
+    """Both counts of a quantity by a formulation, the cheapest if none is named; `arm` is an `Arm` or a `Chain`."""
     chain = without_rotors(getattr(arm, "chain", arm))
+    if method == "auto":
+        from armdyn.kernels.choose import auto  # which counts, and so stands above this module
+
+        method = auto(chain, choose("quantity", quantity, QUANTITIES))
     return Cost(published(chain, quantity, method), compiled(chain, quantity, method))
 
 
