@@ -31,7 +31,7 @@ print(f"{len(log)} samples, {log.rate:.0f} Hz, {log.duration:.1f} s", *log.notes
 
 fit, test = log.part(0, 0.7), log.part(0.7, 1)
 for estimator in ("ordinary", "consistent"):
-    found = armdyn.identify(arm, fit, estimator=estimator, folds=3, validate=test)
+    found = armdyn.identify(arm, fit, estimator=estimator, friction="coulomb", folds=3, validate=test)
     possible = sum(found.smallest_eigenvalues > 0)
     print(f"\n{estimator}: {len(found.names)} parameters, {possible} of {arm.n} links are possible bodies")
     print(f"  torque error {100 * found.error:.2f} % where fitted, {100 * found.validation.error:.2f} % on the rest")
