@@ -21,6 +21,7 @@ COMMANDS = (
     "emit",
     "bench",
     "simulate",
+    "study",
     "excite",
     "identify",
     "report",

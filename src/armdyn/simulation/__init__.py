@@ -2,11 +2,12 @@
 
 from armdyn.simulation.references import Reference, fourier, quintic, straight_line, trapezoidal
 from armdyn.simulation.simulate import simulate
-from armdyn.simulation.torque import ComputedTorque, PDGravity, Sampled
+from armdyn.simulation.torque import ComputedTorque, Feedforward, PDGravity, Sampled
 from armdyn.simulation.trajectory import Trajectory
 
 __all__ = [
     "ComputedTorque",
+    "Feedforward",
     "PDGravity",
     "Reference",
     "Sampled",

@@ -44,7 +44,7 @@ def simulate(
         The arm; its friction acts unless ``friction=False``, its joint limits stop it unless ``limits=False``.
     q0, qd0 : array_like
         Initial positions and velocities, (n,) or a batch (..., n); velocities are zero if left out.
-    torque : None, array, Sampled, PDGravity, ComputedTorque or function
+    torque : None, array, Sampled, PDGravity, ComputedTorque, Feedforward or function
         Who drives the joints; an array may be a batch (..., n). A function gets (t, q, qd) and gives (..., n).
     duration, times : float, array_like
         Either how long (stored every `step`), or the increasing times to store, the first being the start.

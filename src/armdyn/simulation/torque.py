@@ -79,6 +79,13 @@ class ComputedTorque:
     kd: Any = 20.0
 
 
+@dataclass(frozen=True, eq=False)
+class Feedforward:
+    """τ(t) = inverse dynamics of a reference at time t: open loop, nothing is measured."""
+
+    reference: Reference
+
+
 def cheapest(chain: Chain, quantity: str) -> str:
     """The formulation an arm's own kernel would take."""
     return Kernel(chain, quantity).method
@@ -91,6 +98,9 @@ def drive(chain: Chain, torque: Any) -> Drive | None:
         return _pd_gravity(chain, torque)
     if isinstance(torque, ComputedTorque):
         return _computed_torque(chain, torque)
+    if isinstance(torque, Feedforward):
+        reference, forces = torque.reference, Kernel(chain, "inverse_dynamics")
+        return Drive(n, lambda t: np.asarray(forces(*reference(t))), AsGiven())
     if isinstance(torque, Sampled):
         _check_samples(torque, n)
         knots = tuple(np.asarray(torque.times, float).tolist())
@@ -104,7 +114,9 @@ def drive(chain: Chain, torque: Any) -> Drive | None:
 
 
 def _constant(torque: Any, n: int) -> Drive:
-    kinds = f"torque must be None, {n} numbers, Sampled, PDGravity, ComputedTorque or a function of (t, q, qd)"
+    kinds = (
+        f"torque must be None, {n} numbers, Sampled, PDGravity, ComputedTorque, Feedforward or a function of (t, q, qd)"
+    )
     try:
         constant = np.asarray(torque, float)
     except (TypeError, ValueError):

@@ -1,0 +1,50 @@
+"""`armdyn study NAME`: a published experiment, done again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from armdyn.cli.common import AsJson, Quiet, console, print_json, progress, table
+
+EXAMPLE = "Example: armdyn study puma-line -o puma_line.html"
+STUDIES = ("puma-line",)
+
+
+def command(
+    name: Annotated[str, typer.Argument(metavar="STUDY", help=f"One of: {', '.join(STUDIES)}.")],
+    posture: Annotated[str, typer.Option(help="How the arm reaches the line: first, second or third.")] = "first",
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="A self-contained HTML page to write.")] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Repeat a paper's experiment beside its printed numbers: a Puma along a straight line (some ten seconds)."""
+    from armdyn.errors import choose
+    from armdyn.files.text import write_text
+    from armdyn.studies import puma_line
+    from armdyn.studies.puma_line_page import findings, page
+
+    choose("study", name, STUDIES)
+    choose("posture", posture, puma_line.POSTURES)
+    with progress("simulating the line by four methods", quiet or as_json):
+        data = puma_line.data(posture)
+    if output is not None:
+        write_text(output, page(data))
+    if as_json:
+        print_json(data)
+    elif not quiet:
+        out = console()
+        rows = [
+            [q, kind, *(f"{puma_line.PRINTED[m][q][k]:.3e}" for m in puma_line.PRINTED)]
+            + [f"{row[q][k]:.3e}" for row in data["table"]]
+            for q in puma_line.QUANTITIES
+            for k, kind in enumerate(("max", "mean"))
+        ]
+        heads = ["error of the tool", "", *(f"{m} printed" for m in puma_line.PRINTED), *puma_line.METHODS]
+        out.print(table("Provenzano et al., Table 2 (m, m/s, m/s²)", heads, rows, left=2))
+        for text in findings(data):
+            out.print(f"· {text}", highlight=False, markup=False)
+        if output is not None:
+            out.print(f"wrote {output}", markup=False)

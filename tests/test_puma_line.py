@@ -1,0 +1,101 @@
+"""The straight-line study: what its page claims."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from armdyn.cli import app
+from armdyn.studies import puma_line as study
+from armdyn.studies.puma_line_page import figures, findings, page
+
+
+@pytest.fixture(scope="module")
+def data():
+    return study.data()
+
+
+@pytest.mark.parametrize("posture", study.POSTURES)
+def test_the_tool_stays_on_the_line_and_the_joints_within_their_limits(posture):
+    assert study.residual(posture) < 1e-12
+    t = np.linspace(0, study.SECONDS, 101)
+    q, qd, qdd = study.line(posture)(t)
+    low, high = study.puma().limits.T
+    assert ((q >= low) & (q <= high)).all()
+    motion = study.tool_motion(q, qd, qdd)
+    speed = np.linalg.norm(motion["velocity"], axis=-1)
+    assert np.abs(speed - np.linalg.norm(study.END - study.START) / 5).max() < 1e-12
+    assert np.abs(motion["acceleration"]).max() < 1e-12
+    assert speed[0] == pytest.approx(0.1, abs=2e-4)  # the paper's rounded end points
+
+
+def test_the_orientation_is_zyz():
+    R = study.rotation()
+    assert np.allclose(R @ R.T, np.eye(3), atol=1e-15)
+    assert R[2, 2] == pytest.approx(0.5)
+    assert np.degrees(np.arctan2(R[1, 2], R[0, 2])) == pytest.approx(45)
+    assert np.degrees(np.arctan2(R[2, 1], -R[2, 0])) == pytest.approx(90)
+
+
+def test_only_the_shoulders_height_reaches_the_line_within_the_limits():
+    pose = np.eye(4)
+    pose[:3, :3] = study.rotation()
+    for height, reached in ((0.0, True), (0.6718, False), (-0.6718, False)):
+        arm = study.puma().with_base((0, 0, height))
+        found = []
+        for point in (study.START, study.END):
+            pose[:3, 3] = point
+            found.append(arm.inverse_kinematics(pose).converged)
+        assert all(found) is reached
+
+
+def test_methods_agree_and_the_errors_are_those_of_the_integrator(data):
+    assert [row["method"] for row in data["table"]] == list(study.METHODS)
+    for row in data["table"]:
+        assert row["difference_from_ours"] < 1e-9
+        assert row["position"][0] < 1e-5  # printed: 2.2e-3
+        assert row["position"][1] < row["position"][0]
+        assert row["position (lengths)"][0] <= row["position"][0] * (1 + 1e-9)
+        assert row["evaluations"] > 300
+    same = {study.accelerations(name).name for name in study.METHODS}
+    assert same == set(study.METHODS)  # four programs, not one under four names
+
+
+def test_the_error_falls_at_fifth_order_and_grows_with_time(data):
+    for row in data["convergence"][1:]:
+        assert row["order"] == pytest.approx(5, abs=0.3)
+    assert 8 < data["growth"] < 12
+    assert 11 < data["printed_growth"] < 14
+    even = np.exp(np.log(7.0) * study.times())
+    assert study.growth(even, study.times()) == pytest.approx(7.0)
+
+
+def test_sampled_torques_lose_the_line(data):
+    assert data["sampled"]["linear"]["position"] > 0.1
+    assert data["sampled"]["held"]["position"] > data["sampled"]["linear"]["position"]
+
+
+def test_the_page_is_whole(data, tmp_path):
+    text = page(data)
+    assert text.startswith("<!doctype html>")
+    assert text.endswith("</body></html>\n")
+    assert text.count("<h2>") == len(figures(data)) == 4
+    assert 'src="http' not in text  # nothing is fetched
+    assert "2.244e-03" in text
+    assert all(sentence for sentence in findings(data))
+
+
+def test_the_command(monkeypatch, data, tmp_path):
+    monkeypatch.setattr(study, "data", lambda posture: data)
+    run = CliRunner().invoke(app, ["study", "puma-line", "--json"])
+    assert run.exit_code == 0
+    assert json.loads(run.stdout)["table"][0]["method"] == "CRBM"
+    run = CliRunner().invoke(app, ["study", "puma-line", "-o", str(tmp_path / "page.html")])
+    assert run.exit_code == 0
+    assert "2.244e-03" in run.stdout
+    assert (tmp_path / "page.html").stat().st_size > 1e6
+    run = CliRunner().invoke(app, ["study", "moon"])
+    assert "puma-line" in str(run.exception)
