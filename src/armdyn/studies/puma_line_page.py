@@ -125,7 +125,7 @@ def findings(data: dict[str, Any]) -> list[str]:
         f"Left to its torques the arm runs away from the line: an error grows {data['growth']:.1f}-fold a second. The "
         f"printed ratio of mean to maximum belongs to a growth of {data['printed_growth']:.1f}-fold a second.",
         f"Torques joined by lines between samples 0.1 s apart lead {sampled['linear']['position']:.2f} m away, held "
-        f"ones {sampled["held"]["position"]:.2f} m: the printed errors cannot come from such torques on this arm.",
+        f"ones {sampled['held']['position']:.2f} m: the printed errors cannot come from such torques on this arm.",
         f"With fixed steps halved the error falls at order {data['convergence'][-1]['order']:.2f} (claimed: 5).",
     ]
 
