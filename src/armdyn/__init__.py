@@ -27,6 +27,8 @@ __all__ = [
     "excite",
     "generic_arm",
     "identify",
+    "identify_gains",
+    "identify_payload",
     "load",
     "methods",
     "set_threads",
@@ -54,6 +56,8 @@ _LAZY = {
     "Log": "armdyn.identification.log",
     "excite": "armdyn.identification.excitation",
     "identify": "armdyn.identification.run",
+    "identify_gains": "armdyn.identification.gains",
+    "identify_payload": "armdyn.identification.payload",
 }
 
 

@@ -14,6 +14,7 @@ from armdyn.errors import InputError, choose
 from armdyn.identification import linear
 from armdyn.identification.estimate import Estimate, compare
 from armdyn.identification.fitting import ESTIMATORS, Fit, Setting
+from armdyn.identification.instrumental import instrumental
 from armdyn.identification.log import Log
 from armdyn.identification.model import FRICTION, Model
 from armdyn.identification.samples import Motion, Processing, Rows, joint_side, motions, processing, rows
@@ -26,6 +27,7 @@ from armdyn.identification.uncertainty import uncertainty
 from armdyn.identification.warnings import log_warnings, warnings_of
 
 Array = NDArray[np.float64]
+ALL = {**ESTIMATORS, "instrumental": instrumental}
 
 
 @one_thread()
@@ -87,7 +89,7 @@ def identify(
     validate
         A log to predict, never used for fitting.
     """
-    choose("estimator", estimator, ESTIMATORS)
+    choose("estimator", estimator, ALL)
     choose("friction", friction, ("auto", *FRICTION))
     side = checked(arm, log, transmission, zero, gains, folds)
     parts_of_model = {"rotor": rotor, "offset": offset, "transmission": transmission}
@@ -113,7 +115,7 @@ def identify(
     if folds > len(work.rows):
         raise InputError(f"{folds} folds need as many samples; {len(work.rows)} are left after filtering and thinning")
     setting = Setting(work.model, prior or arm, folds, pull, work.parts, how)
-    fit = ESTIMATORS[estimator](work.rows, setting)
+    fit = ALL[estimator](work.rows, setting)
     R, _ = linear.compress(work.rows.Y, work.rows.tau, fit.weights)
     estimate = Estimate(
         given=work.model.arm,
@@ -169,6 +171,6 @@ def left_out(found: Rows, setting: Setting, estimator: str, fit: Fit) -> Array:
     errors = []
     for k in range(setting.folds):
         out = segment == k
-        again = ESTIMATORS["weighted" if estimator == "instrumental" else estimator](found.where(~out), fixed)
+        again = ALL[estimator](found.where(~out), fixed)
         errors.append(relative_error(found.tau[out], found.Y[out] @ again.values))
     return np.array(errors)

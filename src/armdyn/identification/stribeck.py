@@ -16,6 +16,7 @@ from armdyn.identification.model import Model
 from armdyn.identification.samples import Motion, Processing, rows
 
 Array = NDArray[np.float64]
+SWEEPS = 2
 SLOWEST, FASTEST = 0.02, 1.0  # bumps between these parts of a joint's largest velocity
 
 
@@ -32,20 +33,29 @@ def with_bumps(model: Model, parts: list[Motion], how: Processing) -> Model:
     flat = (base.tau * weights).ravel()
     residual = flat - Q @ (Q.T @ flat)
     bump = replace(model, terms=("stribeck",), coupling=None)
-    found = np.array(model.stribeck)
-    for j in range(model.n):
 
-        def left(logarithm: float, j: int = j) -> float:
-            trial = replace(bump, stribeck=np.where(np.arange(model.n) == j, np.exp(logarithm), 1.0))
-            column = _column(trial, parts, how, j) * weights[:, j]
-            c = np.zeros_like(weights)
-            c[:, j] = column
-            free = c.ravel() - Q @ (Q.T @ c.ravel())
+    def freed(j: int, velocity: float) -> Array:
+        """Joint j's column for a velocity, freed of the linear columns."""
+        trial = replace(bump, stribeck=np.where(np.arange(model.n) == j, velocity, 1.0))
+        column = np.zeros_like(weights)
+        column[:, j] = _column(trial, parts, how, j) * weights[:, j]
+        return np.asarray(column.ravel() - Q @ (Q.T @ column.ravel()))
+
+    found = np.clip(model.stribeck, SLOWEST * top, FASTEST * top)
+    columns = np.stack([freed(j, found[j]) for j in range(model.n)], axis=1)
+    for j in [*range(model.n)] * SWEEPS:
+        others = np.linalg.qr(np.delete(columns, j, axis=1))[0]
+        target = residual - others @ (others.T @ residual)
+
+        def left(logarithm: float, j: int = j, others: Array = others, target: Array = target) -> float:
+            column = freed(j, float(np.exp(logarithm)))
+            free = column - others @ (others.T @ column)
             size = float(free @ free)
-            return -(float(free @ residual) ** 2) / size if size > 1e-12 * float(column @ column) else 0.0
+            return -(float(free @ target) ** 2) / size if size > 1e-12 else 0.0
 
         ends = np.log(SLOWEST * top[j]), np.log(FASTEST * top[j])
         found[j] = np.exp(minimize_scalar(left, bounds=ends, method="bounded", options={"xatol": 0.02}).x)
+        columns[:, j] = freed(j, found[j])
     return replace(model, stribeck=found)
 
 

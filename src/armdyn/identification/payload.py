@@ -1,0 +1,114 @@
+"""A load at the tool from a log with it: mass, centre and inertia, the arm being known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armdyn.arm import Arm
+from armdyn.chain import Link
+from armdyn.identification import linear
+from armdyn.identification.consistent import Problem
+from armdyn.identification.estimate import Estimate
+from armdyn.identification.log import Log
+from armdyn.identification.run import checked
+from armdyn.identification.samples import joint_side, motions, processing, thinned
+from armdyn.identification.statistics import autocorrelation_factors, relative_error
+from armdyn.identification.threads import one_thread
+
+Array = NDArray[np.float64]
+PULL = 0.01  # so weak that it only keeps the body possible
+
+
+@dataclass(frozen=True, eq=False)
+class Payload:
+    """A body at the tool: mass, centre and inertia about it in the tool's frame; the ten parameters with deviations.
+
+    `natural` is (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the tool's origin; `error` is what is left of
+    the torque that the arm alone does not explain.
+    """
+
+    mass: float
+    com: Array
+    inertia: Array
+    natural: Array
+    deviations: Array
+    error: float
+    warnings: tuple[str, ...]
+
+    @property
+    def mass_deviation(self) -> float:
+        """Standard deviation of the mass."""
+        return float(self.deviations[0])
+
+    def held_by(self, arm: Arm) -> Arm:
+        """The arm with this load."""
+        return arm.with_payload(self.mass, self.com, self.inertia)
+
+
+@one_thread()
+def identify_payload(
+    known: Arm | Estimate,
+    log: Log,
+    *,
+    transmission: Any = None,
+    zero: Any = None,
+    gains: Any = None,
+    cutoff: float | None = None,
+    parallel: float | bool | None = None,
+) -> Payload:
+    """Identify what an arm carries: `known` is the arm without it, or better the estimate from a log without it."""
+    arm = known.given if isinstance(known, Estimate) else known
+    if isinstance(known, Estimate):
+        side = joint_side(log, known.transmission, known.zero, known.gains)
+        how = known.how
+    else:
+        side = checked(arm, log, transmission, zero, gains, 2)
+        how = processing(side, 10 * arm.n, cutoff, parallel)
+    Y, tau, pieces = [], [], []
+    for number, p in enumerate(motions(side, how)):
+        if isinstance(known, Estimate):
+            without = known.predict(p.q, p.qd, p.qdd)
+        else:
+            without = np.asarray(arm.inverse_dynamics(p.q, p.qd, p.qdd, friction=True))
+        last = np.asarray(arm.natural_regressor(p.q, p.qd, p.qdd))[..., -10:] @ _to_last(arm)
+        Y.append(thinned(last, p, how))
+        tau.append(thinned(p.tau - without, p, how))
+        pieces.append(np.full(len(tau[-1]), number))
+    return _fitted(np.concatenate(Y), np.concatenate(tau), np.concatenate(pieces))
+
+
+def _to_last(arm: Arm) -> Array:
+    """Ten parameters in the tool's frame -> ten in the last link's."""
+    tool = arm.chain.floats.tool
+    columns = [Link.from_natural(tuple(row)).moved(tool.R, tool.p).natural for row in np.eye(10)]
+    return np.array([[float(x) for x in column] for column in columns]).T
+
+
+def _fitted(Y: Array, tau: Array, pieces: NDArray[np.int64]) -> Payload:
+    solution = linear.weighted(Y, tau)
+    R, z = linear.compress(Y, tau, solution.weights)
+    guess = solution.values
+    mass = max(float(guess[0]), 1e-3 * float(np.abs(guess).max()), 1e-6)
+    reference = np.diag([mass * 0.01] * 3 + [mass])[None]  # a ball of 10 cm, only to measure by
+    natural = Problem(reference, np.zeros(0, dtype=bool)).solve(R, z, PULL)
+    residual = tau - Y @ natural
+    factors = autocorrelation_factors(residual, pieces)
+    normal, noise = np.zeros((10, 10)), np.zeros((10, 10))
+    for j in range(tau.shape[1]):
+        rows = Y[:, j] * solution.weights[:, j, None]
+        normal += rows.T @ rows
+        noise += factors[j] ** 2 * float(np.mean((residual[:, j] * solution.weights[:, j]) ** 2)) * rows.T @ rows
+    inverse = np.linalg.pinv(normal, rcond=1e-12)
+    deviations = np.sqrt(np.maximum(np.diag(inverse @ noise @ inverse), 0))
+    body = Link.from_natural(tuple(natural))
+    xx, xy, yy, xz, yz, zz = (float(x) for x in body.inertia_about_com.entries)
+    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    weak = [n for n, v, d in zip(("mass", "centre x", "centre y", "centre z"), natural, deviations, strict=False)
+            if d > 0.3 * max(abs(v), 0.01 * natural[0])]  # fmt: skip
+    said = (f"{', '.join(weak)} of the load: known to no better than 30 %",) if weak else ()
+    com = np.array([float(x) for x in body.com])
+    return Payload(float(natural[0]), com, inertia, natural, deviations, relative_error(tau, Y @ natural), said)

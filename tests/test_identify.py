@@ -1,0 +1,335 @@
+"""Identification of simulated logs: exact without noise, honest with it, possible bodies always."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import armdyn
+from armdyn import Log
+from armdyn.algebra import exact
+from armdyn.errors import InputError
+from armdyn.identification import linear
+from armdyn.identification.bodies import natural_of, pseudo_inertia, reference_bodies
+from armdyn.identification.consistent import Problem
+from armdyn.identification.fourier import Basis
+from armdyn.identification.model import Model
+from armdyn.identification.statistics import autocorrelation_factors, correlation_time
+
+RATE, SECONDS = 100.0, 12.0
+
+
+def with_drives(arm, rotor=0.2, viscous=0.8, coulomb=0.5):
+    joints = tuple(
+        replace(
+            j, rotor_inertia=exact(rotor * (k + 1)), viscous=exact(viscous / (k + 1)), coulomb=exact(coulomb / (k + 1))
+        )
+        for k, j in enumerate(arm.given.joints)
+    )
+    return replace(arm, given=replace(arm.given, joints=joints))
+
+
+def motion(n, seed=0, amplitude=0.6, seconds=SECONDS):
+    rng = np.random.default_rng(seed)
+    basis = Basis(seconds, 5)
+    t = np.arange(round(seconds * RATE)) / RATE
+    c = rng.normal(size=(basis.size, n)) * amplitude / np.sqrt(basis.size)
+    q, qd, qdd = (b @ c for b in basis.at(t))
+    return t, q + rng.uniform(-1, 1, n), qd, qdd
+
+
+def log_of(arm, noise=0.0, seed=0, **options):
+    t, q, qd, qdd = motion(arm.n, seed=seed, **options)
+    tau = np.asarray(arm.inverse_dynamics(q, qd, qdd, friction=True))
+    rng = np.random.default_rng(1000 + seed)
+    return Log.of(t, q, tau + noise * rng.normal(size=tau.shape), qd, qdd)
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return with_drives(armdyn.generic_arm("RRR", seed=3))
+
+
+@pytest.fixture(scope="module")
+def prior(arm):
+    """The same arm with every mass a fifth too large."""
+    links = tuple(type(link).from_natural(tuple(x * exact(1.2) for x in link.natural)) for link in arm.links)
+    return replace(arm, given=replace(arm.given, links=links))
+
+
+def truth(estimate, arm):
+    return estimate.model.natural @ estimate.model.prior(arm)
+
+
+@pytest.mark.parametrize("estimator", ["ordinary", "weighted", "huber"])
+@pytest.mark.parametrize("parallel", [None, False])
+def test_noise_free_logs_give_the_parameters_back(arm, prior, estimator, parallel):
+    found = armdyn.identify(prior, log_of(arm), estimator=estimator, friction="coulomb", width=0, parallel=parallel)
+    expected = truth(found, arm)
+    np.testing.assert_allclose(found.values, expected, atol=1e-8 * np.abs(expected).max())
+    assert found.error < 1e-9
+
+
+def test_a_puma_written_with_1_5708_has_36_rigid_body_parameters(tmp_path):
+    arm = armdyn.load("puma560")
+    model = Model.of(arm, "none", rotor=False, offset=False)
+    assert model.rigid == len(model.names) == 36
+    arm.save(tmp_path / "puma.toml")
+    text = (tmp_path / "puma.toml").read_text()
+    assert "1.570796" in text
+    import re
+
+    (tmp_path / "puma.toml").write_text(re.sub(r"1\.570796\d*", "1.5708", text))
+    again = armdyn.load(tmp_path / "puma.toml")
+    assert Model.of(again, "none", rotor=False, offset=False).rigid == 36
+
+
+def test_errors_match_the_predicted_deviations_over_many_seeds(arm):
+    scores, factors = [], []
+    for seed in range(24):
+        found = armdyn.identify(
+            arm, log_of(arm, noise=0.3, seed=seed), estimator="weighted", friction="coulomb", width=0, folds=2
+        )
+        scores.append((found.values - truth(found, arm)) / found.deviations)
+        factors.append(found.autocorrelation_factors.mean())
+    scores = np.array(scores)
+    assert 0.85 < np.sqrt(np.mean(scores**2)) < 1.2
+    assert np.mean(np.abs(scores) < 2) > 0.9
+    assert abs(scores.mean()) < 0.15
+    assert 1 <= np.mean(factors) < 1.5
+
+
+def test_autocorrelation_is_counted():
+    rng = np.random.default_rng(0)
+    white = rng.normal(size=20000)
+    slow = np.convolve(white, np.ones(8) / 8, mode="valid")
+    assert correlation_time(white) == pytest.approx(1, abs=0.2)
+    assert correlation_time(slow) == pytest.approx(8, rel=0.2)  # a mean over 8 repeats itself 8 times
+    both = np.stack([white[: len(slow)], slow], 1)
+    factors = autocorrelation_factors(both, np.zeros(len(slow), dtype=int))
+    np.testing.assert_allclose(factors, [1, np.sqrt(8)], rtol=0.15)
+
+
+class TestConsistent:
+    @pytest.mark.parametrize("seed", range(3))
+    def test_the_inertia_matrix_is_positive_definite_everywhere(self, arm, prior, seed):
+        log = log_of(arm, noise=3.0, seed=seed, amplitude=0.15, seconds=4.0)  # short, slow and noisy
+        found = armdyn.identify(prior, log, friction="coulomb", width=0)
+        assert (found.smallest_eigenvalues > 0).all()
+        q = np.random.default_rng(seed).uniform(-np.pi, np.pi, (200, arm.n))
+        assert np.linalg.eigvalsh(np.asarray(found.arm.inertia_matrix(q))).min() > 0
+        assert all(j.viscous >= 0 and j.coulomb >= 0 and j.rotor_inertia >= 0 for j in found.arm.joints)
+
+    def test_least_squares_on_the_same_log_is_not_possible(self, arm, prior):
+        log = log_of(arm, noise=3.0, seed=0, amplitude=0.15, seconds=4.0)
+        found = armdyn.identify(prior, log, friction="coulomb", width=0, estimator="weighted")
+        assert (found.smallest_eigenvalues < 0).any()
+        assert any("no possible bodies" in w for w in found.warnings)
+
+    def test_a_good_log_overrules_a_wrong_prior(self, arm, prior):
+        found = armdyn.identify(
+            prior, log_of(arm, noise=0.05), friction="coulomb", width=0, validate=log_of(arm, seed=7)
+        )
+        wrong = found.model.natural @ found.model.prior(prior)
+        expected = truth(found, arm)
+        assert np.linalg.norm(found.values - expected) < 0.1 * np.linalg.norm(wrong - expected)
+        assert found.validation.error < 0.01
+
+    def test_a_strong_pull_gives_the_prior(self, arm, prior):
+        found = armdyn.identify(prior, log_of(arm, noise=2.0), friction="coulomb", width=0, pull=1e8, folds=2)
+        masses = [float(link.mass) for link in prior.links]
+        np.testing.assert_allclose(found.natural[:, 0], masses, rtol=1e-3)
+        share = dict(zip(found.names, found.uncertainty.share, strict=True))
+        assert share["kx_2"] < 0.01  # the links rest on the prior,
+        assert share["fv2"] > 0.9  # friction, of which it knows nothing, on the log
+
+    def test_the_solution_is_stationary(self):
+        """Against the gradient of ½‖A x - z‖² + λ Σ (tr P₀⁻¹P - log det P), written out here."""
+        rng = np.random.default_rng(0)
+        roots = rng.normal(size=(2, 4, 6)) * np.array([0.1, 0.1, 0.1, 1])[:, None]
+        P0 = roots @ np.swapaxes(roots, 1, 2)
+        A = rng.normal(size=(30, 20))
+        z = A @ natural_of(P0).ravel() * 1.5 + rng.normal(size=30)
+        pull = 3.0
+        x = Problem(P0, np.zeros(0, dtype=bool)).solve(A, z, pull)
+        P = pseudo_inertia(x.reshape(2, 10))
+        slopes = np.linalg.inv(P0) - np.linalg.inv(P)
+        units = pseudo_inertia(np.eye(10))
+        pulled = pull * np.einsum("kij,lij->kl", slopes, units).ravel()
+        np.testing.assert_allclose(A.T @ (A @ x - z), -pulled, atol=1e-7 * np.abs(pulled).max())
+
+    def test_pseudo_inertias(self):
+        rng = np.random.default_rng(0)
+        ten = rng.normal(size=(5, 10))
+        np.testing.assert_allclose(natural_of(pseudo_inertia(ten)), ten, atol=1e-12)
+        bodies, bad = reference_bodies(np.r_[np.zeros(10), [2, 0.2, 0, 0, 0, 0, 0, 0, 0, 0]])
+        assert bad == [0, 1]
+        assert (np.linalg.eigvalsh(bodies) > 0).all()
+        assert bodies[1][3, 3] == 2
+
+
+def test_merged_drives_are_named_and_counted(arm):
+    model = Model.of(arm)
+    assert "U33_1 + Ia1" in model.names
+    Y = model.regressor(*motion(arm.n)[1:])
+    assert np.linalg.matrix_rank(Y.reshape(-1, Y.shape[-1])) == len(model.names) == Y.shape[-1]
+
+
+def test_coupled_drives(arm):
+    """A motor that turns joints 2 and 3: its inertia and friction come back."""
+    K = np.diag([10.0, 20.0, -30.0])
+    K[2, 1] = -15.0
+    t, q, qd, qdd = motion(arm.n, seed=5)
+    row = K[2] / K[2, 2]
+    mixed = np.outer(row, row) - np.diag(row**2)
+    tau = np.asarray(arm.inverse_dynamics(q, qd, qdd, friction=True))
+    tau = tau + 0.03 * qdd @ mixed + 0.4 * qd @ mixed + 0.25 * np.sign(qd @ row)[:, None] * row
+    motor = Log.of(t, q @ K.T, tau @ np.linalg.inv(K), qd @ K.T, qdd @ K.T)
+    found = armdyn.identify(arm, motor, estimator="ordinary", friction="coulomb", width=0, transmission=K)
+    got = dict(zip(found.names, found.values, strict=True))
+    assert (got["Iam3"], got["fvm3"], got["fcm3"]) == pytest.approx((0.03, 0.4, 0.25), abs=1e-7)
+
+
+def test_outliers_do_not_disturb_huber(arm):
+    log = log_of(arm, noise=0.05)
+    piece = log.pieces[0]
+    piece.tau[::40] += 60.0
+    options = {"friction": "coulomb", "width": 0, "parallel": False, "folds": 2}
+    off = {
+        name: np.linalg.norm((e := armdyn.identify(arm, log, estimator=name, **options)).values - truth(e, arm))
+        for name in ("ordinary", "huber")
+    }
+    assert off["huber"] < 0.1 * off["ordinary"]
+
+
+def test_stribeck_velocities_are_found(arm):
+    t, q, qd, qdd = motion(arm.n, seed=2)
+    bump = np.array([0.15, 0.3, 0.2])
+    tau = np.asarray(arm.inverse_dynamics(q, qd, qdd, friction=True)) + np.sign(qd) * np.exp(-((qd / bump) ** 2))
+    found = armdyn.identify(
+        arm, Log.of(t, q, tau, qd, qdd), estimator="weighted", friction="stribeck", width=0, parallel=False, folds=2
+    )
+    np.testing.assert_allclose(found.model.stribeck, bump, rtol=0.05)
+    np.testing.assert_allclose([found.extras[f"fs{k}"] for k in (1, 2, 3)], 1.0, rtol=0.05)
+
+
+def test_a_leaning_base_is_found(arm):
+    from armdyn.identification.tilt import level
+
+    log = log_of(level(arm, 0.03, -0.02), noise=0.02)
+    found = armdyn.identify(arm, log, friction="coulomb", width=0, tilt=True, pull=1.0, folds=2)
+    np.testing.assert_allclose(found.choice.lean, (0.03, -0.02), atol=2e-3)
+    assert found.error < 0.01
+
+
+def test_instrumental_variables_remove_the_bias_of_noisy_positions():
+    arm = with_drives(armdyn.generic_arm("RR", seed=1), coulomb=0.0)
+    t, q, qd, qdd = motion(2, seed=4, seconds=8.0)
+    tau = np.asarray(arm.inverse_dynamics(q, qd, qdd, friction=True))
+    off = {"weighted": [], "instrumental": []}
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        log = Log.of(t, q + 2e-3 * rng.normal(size=q.shape), tau + 0.05 * rng.normal(size=tau.shape))
+        for name, errors in off.items():
+            options = {"friction": "viscous", "offset": False, "cutoff": 30.0, "parallel": False, "folds": 2}
+            found = armdyn.identify(arm, log, estimator=name, **options)
+            errors.append(found.values - truth(found, arm))
+    bias = {name: np.linalg.norm(np.mean(errors, axis=0)) for name, errors in off.items()}
+    assert bias["instrumental"] < 0.2 * bias["weighted"]
+
+
+def test_payload(arm):
+    load = (1.5, (0.05, -0.02, 0.1), np.diag([0.01, 0.012, 0.008]))
+    log = log_of(arm.with_payload(*load), noise=0.02)
+    found = armdyn.identify_payload(arm, log)
+    assert found.mass == pytest.approx(1.5, abs=4 * found.mass_deviation)
+    assert found.mass_deviation < 0.05
+    np.testing.assert_allclose(found.com, load[1], atol=0.02)
+    assert np.linalg.eigvalsh(found.inertia).min() > 0
+    carried = found.held_by(arm)
+    assert carried.mass == pytest.approx(arm.mass + 1.5, abs=0.2)
+
+
+def test_drive_gains_from_a_weighed_payload(arm):
+    gains = np.array([20.0, 35.0, -8.0])
+    load = (3.0, (0.1, 0.0, 0.2), None)
+    bare, loaded = log_of(arm, seed=1), log_of(arm.with_payload(*load), seed=2)
+    currents = [
+        replace(log, drive="current", pieces=tuple(replace(p, tau=p.tau / gains) for p in log.pieces))
+        for log in (bare, loaded)
+    ]
+    found = armdyn.identify_gains(arm, currents[0], loaded=currents[1], payload=load)
+    np.testing.assert_allclose(found.values, gains, rtol=0.03)
+    with pytest.raises(InputError, match="currents"):
+        armdyn.identify(arm, currents[0])
+    with pytest.raises(InputError, match="go together"):
+        armdyn.identify_gains(arm, currents[0], loaded=currents[1])
+
+
+def test_total_least_squares_is_right_where_ordinary_is_biased():
+    rng = np.random.default_rng(0)
+    clean = rng.normal(size=(4000, 2))
+    x = np.array([1.0, -2.0])
+    columns, known = clean + 0.5 * rng.normal(size=clean.shape), clean @ x + 0.5 * rng.normal(size=4000)
+    got, deviation = linear.total(columns, known)
+    np.testing.assert_allclose(got, x, atol=4 * deviation.max())
+    ordinary = np.linalg.lstsq(columns, known, rcond=None)[0]
+    assert np.abs(ordinary - x).max() > 5 * deviation.max()
+
+
+class TestWords:
+    def test_a_joint_that_hardly_moves(self, arm, prior):
+        t, q, qd, qdd = motion(arm.n)
+        q[:, 2], qd[:, 2], qdd[:, 2] = 0.3, 0.0, 0.0
+        tau = np.asarray(arm.inverse_dynamics(q, qd, qdd, friction=True))
+        log = Log.of(t, q, tau + 0.05 * np.random.default_rng(0).normal(size=tau.shape), qd, qdd)
+        found = armdyn.identify(prior, log, friction="coulomb", width=0)
+        assert any("joint 3 hardly moves" in w and "rest on the prior" in w for w in found.warnings)
+
+    def test_degrees_are_refused(self, arm):
+        t, q, qd, qdd = motion(arm.n)
+        tau = np.asarray(arm.inverse_dynamics(q, qd, qdd))
+        with pytest.raises(InputError, match="degrees=True"):
+            armdyn.identify(arm, Log.of(t, np.rad2deg(q), tau))
+
+    def test_wrong_requests(self, arm):
+        log = log_of(arm)
+        with pytest.raises(InputError, match="available: ordinary"):
+            armdyn.identify(arm, log, estimator="magic")
+        with pytest.raises(InputError, match="available: auto, none"):
+            armdyn.identify(arm, log, friction="magic")
+        with pytest.raises(InputError, match="has 2"):
+            armdyn.identify(armdyn.generic_arm("RR"), log)
+        with pytest.raises(InputError, match="transmission must be"):
+            armdyn.identify(arm, log, transmission=[1.0, 2.0])
+        with pytest.raises(InputError, match="cutoff must lie"):
+            armdyn.identify(arm, log, cutoff=1e4)
+
+    def test_report_and_files(self, arm, prior, tmp_path):
+        found = armdyn.identify(
+            prior, log_of(arm, noise=0.1), friction="coulomb", width=0, validate=log_of(arm, seed=3)
+        )
+        found.report(tmp_path / "report.html")
+        text = (tmp_path / "report.html").read_text(encoding="utf-8")
+        for said in ("Measured and predicted torque", "What can be told and what cannot", "<script>", "Links"):
+            assert said in text
+        assert "https://cdn" not in text.split("</script>")[-1]
+        found.save(tmp_path / "arm.toml")
+        again = armdyn.load(tmp_path / "arm.toml")
+        np.testing.assert_allclose([float(x.mass) for x in again.links], found.natural[:, 0])
+        found.to_urdf(tmp_path / "arm.urdf")
+        q = np.zeros(arm.n)
+        np.testing.assert_allclose(
+            armdyn.load(tmp_path / "arm.urdf").gravity_load(q), found.arm.gravity_load(q), atol=1e-6
+        )
+        assert "parameters" in repr(found)
+
+    def test_the_estimate_predicts_what_its_arm_does(self, arm, prior):
+        found = armdyn.identify(prior, log_of(arm, noise=0.1), friction="coulomb", width=0, offset=False, folds=2)
+        _, q, qd, qdd = motion(arm.n, seed=9)
+        own = np.asarray(found.arm.inverse_dynamics(q, qd, qdd, friction=True))
+        np.testing.assert_allclose(found.predict(q, qd, qdd), own, atol=1e-8 * np.abs(own).max())
+        assert found.correlation.shape == (len(found.names),) * 2
+        np.testing.assert_allclose(np.diag(found.correlation), 1)
