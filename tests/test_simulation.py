@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -566,3 +568,16 @@ def test_bad_requests_are_refused_in_plain_words(puma, change, message):
     given = {"q0": np.zeros(6), "duration": 0.01} | change
     with pytest.raises(InputError, match=message):
         simulate(puma, given.pop("q0"), given.pop("qd0", None), **given)
+
+
+# --- the benchmark -------------------------------------------------------------------------------
+
+
+def test_the_benchmark_runs(capsys):
+    path = Path(__file__).parent.parent / "benchmarks" / "bench_simulation.py"
+    rows = runpy.run_path(str(path))["main"](
+        ["planar3", "--states", "1", "--states", "9", "--work", "18", "--repeats", "1"]
+    )
+    assert [row.states for row in rows] == [1, 9]
+    assert all(row.ours > 0 and row.mujoco > 0 for row in rows)
+    assert "planar3" in capsys.readouterr().out

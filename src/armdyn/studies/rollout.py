@@ -113,7 +113,8 @@ def measure(arms: Iterable[Arm], states: Iterable[int], work: int, repeats: int 
             runs = ours(arm, q, steps), theirs(arm, q, steps)
             for run in runs:
                 run()
-            best = [min(_seconds(run) for _ in range(repeats)) for run in runs]
+            turns = [[_seconds(run) for run in runs] for _ in range(repeats)]
+            best = [min(seconds) for seconds in zip(*turns, strict=True)]
             rows.append(Row(arm.name, count, *(1e9 * seconds / (count * steps) for seconds in best)))
     return rows
 

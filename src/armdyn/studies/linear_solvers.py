@@ -1,0 +1,43 @@
+"""The solvers behind `composite` compared: operations of the whole forward dynamics, and the error that is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from armdyn.algebra import Operations
+from armdyn.arm import Arm
+from armdyn.backends.llvm import compiled
+from armdyn.formulations.forward_dynamics.solvers import SOLVERS
+from armdyn.graph.program import trace
+from armdyn.kernels.assemble import assemble
+
+
+@dataclass(frozen=True)
+class Row:
+    """One arm and solver: operations, and the forces that the accelerations miss, relative to the largest."""
+
+    arm: str
+    solver: str
+    operations: Operations
+    largest: float
+    typical: float
+
+
+def compare(arms: Iterable[Arm], states: int = 2000, seed: int = 0) -> list[Row]:
+    """Every solver on every arm: random states, accelerations put back into inverse dynamics."""
+    rows = []
+    for arm in arms:
+        rng = np.random.default_rng(seed)
+        q, qd, tau = rng.uniform(-3, 3, (3, states, arm.n))
+        tau = 10 * tau
+        for name, solver in SOLVERS.items():
+            made = assemble(arm.chain, "forward_dynamics", "composite", parts={"solver": solver})
+            program = trace(name, made.function, dict(made.inputs), made.outputs)
+            back = arm.inverse_dynamics(q, qd, compiled(program)(q, qd, tau))
+            scale = np.abs(tau).max() + np.abs(arm.bias(q, qd)).max(axis=-1)
+            missed = np.abs(back - tau).max(axis=-1) / scale
+            rows.append(Row(arm.name, name, program.operations, float(missed.max()), float(np.median(missed))))
+    return rows
