@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from armdyn import files, kinematics
-from armdyn.algebra import exact
 from armdyn.algebra.fingerprint import fingerprint
 from armdyn.chain import Chain, Joint, Link
 from armdyn.chain.checks import Finding, check
@@ -261,7 +261,7 @@ class Arm:
         The links have many zeros and need not be possible bodies; with `nearest` their natural
         parameters are those nearest to the present ones.
         """
-        numbers = [exact(float(x)) for x in np.asarray(values, dtype=float).ravel()]
+        numbers = arrays.numbers(values, "minimal parameters")
         return self._with(links=realise(self.chain, numbers, nearest).links)
 
     @property
@@ -271,6 +271,10 @@ class Arm:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an arm file (.toml) with the numbers as they were given; it reads back as an equal arm."""
+        if Path(path).suffix.lower() != ".toml":
+            raise InputError(
+                f"save writes an arm file, its name ends in .toml; got {str(path)!r} (to_urdf writes URDF)"
+            )
         toml.write(path, self.description)
 
     def to_urdf(self, path: str | os.PathLike[str]) -> None:
@@ -378,7 +382,7 @@ def load(
     `base`, `tip` and `lock` (joint -> value) cut one chain out of a tree; angles within `snap` of a right
     angle are taken as right, ``snap=0`` takes every angle as written.
     """
-    if not 0 <= snap < 0.1:
+    if not isinstance(snap, Real) or not 0 <= snap < 0.1:
         raise InputError(f"snap must be an angle from 0 to 0.1 rad, got {snap!r}")
     found = files.read(arm, base=base, tip=tip, lock=lock, snap=snap)
     return Arm(found.name, found.chain, snap, found.source, found.frames, found.snapped)

@@ -26,4 +26,4 @@ def choose(what: str, got: object, available: Iterable[str]) -> str:
     names = list(available)
     if isinstance(got, str) and got in names:
         return got
-    raise InputError(f"unknown {what} {got!r}; available: {', '.join(names)}")
+    raise InputError(f"unknown {what} {got!r}; available: {', '.join(names) or 'none'}")

@@ -25,7 +25,8 @@ def clear(as_json: AsJson = False) -> None:
     """Remove everything from the cache."""
     from armdyn.backends import cache
 
-    _print(cache.clear(), as_json, "removed ")
+    found = cache.clear()
+    _print(found, as_json, "removed " if found.folder else "")
 
 
 def _print(summary: object, as_json: bool, before: str = "") -> None:

@@ -12,6 +12,8 @@ from armdyn.chain import Placement
 from armdyn.errors import InputError
 from armdyn.files.numbers import from_rpy
 
+_ROUNDING = 1e-12  # R J Rᵀ is as symmetric as its products were rounded
+
 
 def _array(value: Any, what: str, *shapes: tuple[int, ...]) -> Any:
     try:
@@ -37,15 +39,21 @@ def vector(value: Any, what: str) -> Vec3:
     return Vec3(x, y, z)
 
 
+def numbers(value: Any, what: str) -> list[Fraction]:
+    """A list of finite numbers, exact."""
+    length = np.size(value)
+    return [exact(float(v)) for v in _array(value, what, (length,))]
+
+
 def inertia(value: Any) -> Sym3:
     """A symmetric (3, 3) matrix or the six numbers xx, yy, zz, xy, xz, yz; None is zero."""
     if value is None:
         return Sym3(0, 0, 0, 0, 0, 0)
     array = _array(value, "inertia", (6,), (3, 3))
     if array.shape == (3, 3):
-        if not np.array_equal(array, array.T):
+        if np.abs(array - array.T).max() > _ROUNDING * np.abs(array).max():
             raise InputError(f"inertia must be symmetric, got {array.tolist()}")
-        array = array[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+        array = ((array + array.T) / 2)[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
     xx, yy, zz, xy, xz, yz = (exact(float(v)) for v in array)
     return Sym3(xx, xy, yy, xz, yz, zz)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
@@ -11,6 +12,8 @@ from typing import IO
 
 from armdyn.errors import FileError
 
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_BLANKS = {ord(blank): f"&#{ord(blank)};" for blank in "\t\n\r"}  # a reader would make them spaces
 LARGEST = 32 * 2**20  # bytes; a model of an arm is a few kilobytes
 
 
@@ -53,8 +56,10 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def quoted(text: str) -> str:
-    """The text as an XML attribute's value, quotes included."""
-    return f'"{escape(text)}"'
+    """The text as an XML attribute's value, quotes included; an error for what XML has no way to write."""
+    if found := _NOT_IN_XML.search(text):
+        raise FileError(f"{text!r} cannot be written as XML: it contains the character {found[0]!r}")
+    return f'"{escape(text).translate(_BLANKS)}"'
 
 
 def _umask() -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from numbers import Real
 from pathlib import Path
 
 from armdyn.algebra import ZERO, Angle, Mat3, Sym3, Vec3, X, Y, Z
@@ -65,11 +66,13 @@ def read(
 
 def _locked(tree: Tree, lock: Mapping[str, float]) -> dict[str, float]:
     moving = [j.name for j in tree.joints.values() if j.moving]
+    if not isinstance(lock, Mapping):
+        raise InputError(f"lock must give every joint its value, as in {{'joint': 0.0}}; got {lock!r}")
     for name, value in lock.items():
         choose(f"joint of {tree.label} to lock", name, moving)
         if tree.joints[name].kind in ("floating", "planar"):
             raise InputError(f"joint {name!r} is {tree.joints[name].kind}: no single value can lock it")
-        if not math.isfinite(float(value)):
+        if not isinstance(value, Real) or not math.isfinite(value):
             raise InputError(f"joint {name!r} cannot be locked at {value!r}; a finite number is expected")
     return {name: float(value) for name, value in lock.items()}
 

@@ -218,7 +218,7 @@ def _at_frame(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
 def _pose(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
     part = _part(chain, extra.options)
     if part is None and extra.options.frame is not None:
-        fixed = chain.base @ extra.options.frame[1]
+        fixed = extra.options.frame[1]  # in the base already, where `chain.base` places frame 0
         return homogeneous((fixed.R, fixed.p))
     return run(part, inputs[0][: part.n if part else 0])
 

@@ -32,6 +32,7 @@ def c_files(
     version: str = "",
 ) -> dict[str, str]:
     """File name -> text: header, source, test program with vectors, Makefile."""
+    quantities = (quantities,) if isinstance(quantities, str) else quantities
     choose("dtype", dtype, DTYPES)
     choose("parameters", parameters, ("baked", "runtime"))
     if not quantities:

@@ -119,6 +119,8 @@ class Kernel(Fast):
         try:
             return self._calls[asked]
         except KeyError:
+            for name in choices:
+                choose(f"option of {self.quantity}", name, ("out", "threads", *OPTIONS))
             return self._calls.setdefault(asked, self.variant(**choices))
         except TypeError:  # a list, say
             return self.variant(**choices)
@@ -126,14 +128,14 @@ class Kernel(Fast):
     def variant(self, **choices: Any) -> Kernel:
         """The kernel with other options."""
         for name in choices:
-            choose(f"option of {self.quantity}", name, ("out", "threads", *OPTIONS))
+            choose(f"option of {self.quantity}", name, OPTIONS)
         flags: dict[str, Any] = dict(choices)
         if flags.get("tool_wrench") is not None:
             flags["tool_wrench"] = flags["tool_wrench"] is not False
-        if isinstance(flags.get("derivatives"), list | str):
+        if not isinstance(flags.get("derivatives", ()), tuple):
             wrt = flags["derivatives"]
-            flags["derivatives"] = (wrt,) if isinstance(wrt, str) else tuple(wrt)
-        if isinstance(flags.get("frame"), str):
+            flags["derivatives"] = tuple(wrt) if isinstance(wrt, list) else (wrt,)
+        if not isinstance(flags.get("frame"), tuple | None):
             flags["frame"] = self.frames[choose("frame", flags["frame"], self.frames)]
         options = replace(self.options, **flags)
         if options not in self._variants:
@@ -156,8 +158,8 @@ class Kernel(Fast):
             core = value.ndim - len(shape)
             if core < 0 or value.shape[core:] != shape:
                 return InputError(f"{of} expects {name} of shape {_shape(shape)}, got {value.shape}")
-            if not np.can_cast(value.dtype, float, "same_kind"):
-                return InputError(f"{of} expects {name} as real numbers, got {value.dtype}")
+            if not np.can_cast(value.dtype, float):
+                return InputError(f"{of} expects {name} as real numbers that float64 holds, got {value.dtype}")
             batches.append(value.shape[:core])
         try:
             batch = np.broadcast_shapes(*batches)
