@@ -12,7 +12,8 @@ out = Path(sys.argv[1] if len(sys.argv) > 1 else "out")
 out.mkdir(parents=True, exist_ok=True)
 
 arm = armdyn.load("puma560")
-fall = armdyn.simulate(arm, q0=np.array([0.0, -0.4, 0.0, 0.3, 0.5, 0.0]), duration=2.0, friction=False, limits=False)
+q0 = np.array([0.0, -0.4, 0.0, 0.3, 0.5, 0.0])
+fall = armdyn.simulate(arm, q0, duration=2.0, friction=False, limits=False)
 drift = np.max(np.abs(fall.energy - fall.energy[0]))
 print(fall)
 print(f"energy {fall.energy[0]:.3f} J, largest change in 2 s of free fall {drift:.1e} J")
@@ -22,8 +23,9 @@ fall.plot().write_html(out / "fall.html")  # positions, velocities, torques, ene
 
 # The animation: a line through base, joints and tool, 25 pictures a second.
 rows = slice(None, None, 40)
-origins = np.concatenate([np.zeros((len(fall.t[rows]), 1, 3)), arm.link_poses(fall.q[rows])[..., :3, 3]], axis=1)
-points = np.concatenate([origins, arm.pose(fall.q[rows])[:, None, :3, 3]], axis=1)
+q = fall.q[rows]
+base, tool = np.zeros((len(q), 1, 3)), arm.pose(q)[:, None, :3, 3]
+points = np.concatenate([base, arm.link_poses(q)[..., :3, 3], tool], axis=1)
 
 
 def picture(xyz: np.ndarray) -> go.Scatter3d:
