@@ -159,7 +159,7 @@ class Kernel(Fast):
             if core < 0 or value.shape[core:] != shape:
                 return InputError(f"{of} expects {name} of shape {_shape(shape)}, got {value.shape}")
             if not np.can_cast(value.dtype, float):
-                return InputError(f"{of} expects {name} as real numbers that float64 holds, got {value.dtype}")
+                return InputError(f"{of} expects {name} as real numbers, got {value.dtype}; float64 is the widest")
             batches.append(value.shape[:core])
         try:
             batch = np.broadcast_shapes(*batches)
