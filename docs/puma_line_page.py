@@ -17,7 +17,7 @@ from armdyn.studies import linear_solvers, puma_line, puma_line_page
 HERE = Path(__file__).parent / "studies"
 COLOURS = ("#3b76d1", "#d9822b", "#3d9a6b", "#c4475a", "#7f63c4", "#8a5a44")
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 380, 70, 190, 20, 45
-HEAD = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" font-family="sans-serif" font-size="12">'
+HEAD = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="{x} {y} {w} {h}" font-family="sans-serif" font-size="12">'
 Line = tuple[Sequence[float], Sequence[float]]
 
 
@@ -32,7 +32,7 @@ def chart(lines: Mapping[str, Line], x_title: str, y_title: str) -> str:
         up = HEIGHT - BOTTOM - (math.log10(y) - low) / (high - low) * (HEIGHT - TOP - BOTTOM)
         return f"{across:.1f},{up:.1f}"
 
-    parts = [HEAD.format(w=WIDTH, h=HEIGHT), '<rect width="100%" height="100%" fill="#fff"/>']
+    parts = [HEAD.format(x=0, y=0, w=WIDTH, h=HEIGHT), '<rect width="100%" height="100%" fill="#fff"/>']
     for power in range(low, high + 1, max(1, (high - low) // 8)):
         a, b = at(xs.min(), 10.0**power), at(xs.max(), 10.0**power)
         y = float(a.split(",")[1])
@@ -61,7 +61,7 @@ def arm_picture(data: dict[str, Any]) -> str:
         y = 330 - 520 * (0.9 * p[2] - 0.25 * (0.6 * p[1] + 0.8 * p[0]))
         return f"{x:.1f},{y:.1f}"
 
-    parts = [HEAD.format(w=WIDTH, h=460), '<rect width="100%" height="100%" fill="#fff"/>']
+    parts = [HEAD.format(x=230, y=100, w=360, h=270), '<rect x="230" y="100" width="360" height="270" fill="#fff"/>']
     for place in range(0, 51, 10):
         q = data["q"][place]
         joints = [np.zeros(3), *arm.link_poses(q)[:, :3, 3], arm.pose(q)[:3, 3]]
@@ -84,7 +84,7 @@ def drift() -> dict[str, Line]:
     lines = {}
     for method in FIXED:
         out = simulate(arm, q, times=np.linspace(0, 2, 101), step=1e-3, method=method, friction=False, limits=False)
-        lines[method] = (out.t[1:], np.abs(out.energy[1:] - out.energy[0]) + 1e-16)
+        lines[method] = (out.t, np.abs(out.energy - out.energy[0]) + 1e-16)
     return lines
 
 
@@ -97,20 +97,8 @@ def listed(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def errors_table(data: dict[str, Any]) -> str:
-    heads = ["error", "", *(f"{m}, printed" for m in puma_line.PRINTED), *(f"{m}, here" for m in puma_line.METHODS)]
-    rows = [
-        [
-            q,
-            kind,
-            *(f"{puma_line.PRINTED[m][q][k]:.3e}" for m in puma_line.PRINTED),
-            *(f"{r[q][k]:.3e}" for r in data["table"]),
-        ]
-        for q in puma_line.QUANTITIES
-        for k, kind in enumerate(("max", "mean"))
-    ]
-    rows.append(["seconds", "", *puma_line.PRINTED_SECONDS.values(), *(f"{r['seconds']:.2f}" for r in data["table"])])
-    rows.append(["ns an evaluation", "", "", "", "", *(f"{r['nanoseconds']:.0f}" for r in data["table"])])
-    return listed(heads, rows)
+    each = ["ns an evaluation", *[""] * 4, *(f"{row['nanoseconds']:.0f}" for row in data["table"])]
+    return listed(puma_line_page.HEADS, [*puma_line_page.rows(data), each])
 
 
 def postures_table(all_data: Mapping[str, dict[str, Any]]) -> str:

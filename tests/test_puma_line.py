@@ -84,7 +84,7 @@ def test_the_page_is_whole(data, tmp_path):
     assert text.endswith("</body></html>\n")
     assert text.count("<h2>") == len(figures(data)) == 4
     assert 'src="http' not in text  # nothing is fetched
-    assert "2.244e-03" in text
+    assert "2.2442e-03" in text
     assert all(sentence for sentence in findings(data))
 
 
@@ -95,7 +95,7 @@ def test_the_command(monkeypatch, data, tmp_path):
     assert json.loads(run.stdout)["table"][0]["method"] == "CRBM"
     run = CliRunner().invoke(app, ["study", "puma-line", "-o", str(tmp_path / "page.html")])
     assert run.exit_code == 0
-    assert "2.244e-03" in run.stdout
+    assert "2.2442e-03" in run.stdout
     assert (tmp_path / "page.html").stat().st_size > 1e6
     run = CliRunner().invoke(app, ["study", "moon"])
     assert "puma-line" in str(run.exception)

@@ -24,7 +24,7 @@ def command(
     from armdyn.errors import choose
     from armdyn.files.text import write_text
     from armdyn.studies import puma_line
-    from armdyn.studies.puma_line_page import findings, page
+    from armdyn.studies.puma_line_page import HEADS, findings, page, rows
 
     choose("study", name, STUDIES)
     choose("posture", posture, puma_line.POSTURES)
@@ -36,14 +36,7 @@ def command(
         print_json(data)
     elif not quiet:
         out = console()
-        rows = [
-            [q, kind, *(f"{puma_line.PRINTED[m][q][k]:.3e}" for m in puma_line.PRINTED)]
-            + [f"{row[q][k]:.3e}" for row in data["table"]]
-            for q in puma_line.QUANTITIES
-            for k, kind in enumerate(("max", "mean"))
-        ]
-        heads = ["error of the tool", "", *(f"{m} printed" for m in puma_line.PRINTED), *puma_line.METHODS]
-        out.print(table("Provenzano et al., Table 2 (m, m/s, m/s²)", heads, rows, left=2))
+        out.print(table("Provenzano et al., Table 2 (m, m/s, m/s²)", HEADS, rows(data), left=2))
         for text in findings(data):
             out.print(f"· {text}", highlight=False, markup=False)
         if output is not None:
