@@ -60,5 +60,5 @@ def command(
         out.print(f"energy {result.energy[-1]:.6g} J, largest change {drift:.3g} J", highlight=False)
         if output is not None:
             out.print(f"wrote {output}", markup=False)
-    if result.status == "diverged":
+    if result.status in ("diverged", "stalled"):
         raise typer.Exit(4)
