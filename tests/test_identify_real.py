@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +19,11 @@ TX40[5, 4] = 32.0  # motor 6 turns with axis 5 too
 
 
 def ur10_urdf():
-    package = pytest.importorskip("example_robot_data", reason="example-robot-data has the UR10's geometry")
-    del package
-    import pinocchio
-
-    for root in Path(pinocchio.__file__).parents:
-        found = root / "share/example-robot-data/robots/ur_description/urdf/ur10_robot.urdf"
-        if found.exists():
-            return found
-    pytest.skip("ur10_robot.urdf is not among example-robot-data's files")
+    name = "cmeel.prefix/share/example-robot-data/robots/ur_description/urdf/ur10_robot.urdf"
+    found = [Path(folder) / name for folder in sys.path if (Path(folder) / name).exists()]
+    if not found:
+        pytest.skip("the UR10's geometry is in the package example-robot-data, which is not installed")
+    return found[0]
 
 
 def test_ur10_predicts_the_last_30_percent():
@@ -44,7 +41,6 @@ def test_kuka_repeats_with_sane_masses():
     first, second = (Log.read(DATA / f"kuka_lwr4/run{k}.csv") for k in (1, 2))
     assert first.rate == pytest.approx(200, rel=1e-3)  # the stamps have too few digits: from q and qd
     found = armdyn.identify(arm, first, friction="stribeck", spring=True, tilt=True, validate=second)
-    assert found.model.arm.minimal_parameters.matrix is not None
     assert found.validation.error < 0.019
     ratio = found.natural[:, 0] / np.array([float(link.mass) for link in arm.links])
     assert ((ratio > 0.1) & (ratio < 3)).all()

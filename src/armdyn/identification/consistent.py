@@ -61,6 +61,13 @@ class Problem:
         T[:, 10 * links :] *= scale
         return np.asarray(T @ xi)
 
+    def cost(self, A: Array, z: Array, pull: float, natural: Array) -> float:
+        """½‖A x - z‖² + pull Σ (tr X - log det X)."""
+        back = np.linalg.solve(self.coordinates, natural[: 10 * len(self.reference)]).reshape(-1, 10)
+        X = np.einsum("nk,kij->nij", back, np.array([_unit(r, c) for r, c in PAIRS]))
+        divergence = np.trace(X, axis1=1, axis2=2) - np.linalg.slogdet(X)[1]
+        return float(np.sum((A @ natural - z) ** 2) / 2 + pull * divergence.sum())
+
     def information(self, natural: Array, pull: float) -> Array:
         """Second derivative of the pull at a solution, in natural parameters; 0 for the extras."""
         out = np.zeros((len(natural),) * 2)

@@ -192,15 +192,18 @@ class Design:
         inside = np.clip(middle, self.limits.lower, self.limits.upper)
         c[..., 0] += inside - middle
         shift = c[..., 0] - inside  # centre of the series seen from the middle of the motion
+        still = inside[:, None]
+        if not self.limits.hold(still, 0 * still, 0 * still):
+            return None  # not even standing there is allowed
         q, qd, qdd = self.states(c.ravel(), self._grid(DENSE))
         size = min(1.0, self.limits.room(q, qd, qdd, inside))
-        for _ in range(60):
+        for _ in range(40):
             trial = c * 1.0
             trial[..., 1:] *= size
             trial[..., 0] = inside + size * shift
             if self.limits.hold(*self.states(trial.ravel(), self._grid(DENSE))):
                 return trial.ravel() if size > 1e-3 else None
-            size *= 0.93
+            size *= 0.9
         return None
 
     def judged(self, x: Array) -> float:

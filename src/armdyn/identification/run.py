@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -92,26 +92,16 @@ def identify(
     choose("estimator", estimator, ALL)
     choose("friction", friction, ("auto", *FRICTION))
     side = checked(arm, log, transmission, zero, gains, folds)
-    parts_of_model = {"rotor": rotor, "offset": offset, "transmission": transmission}
-    start = "coulomb" if friction == "auto" else friction
-    first = Model.of(arm, start, spring=spring, **parts_of_model)
-    how = processing(side, len(first.names), cutoff, parallel)
+    drives = {"rotor": rotor, "offset": offset, "transmission": transmission}
+    start = Choice("coulomb" if friction == "auto" else friction, spring)
+    how = processing(side, len(Model.of(arm, start.friction, spring=spring, **drives).names), cutoff, parallel)
     parts = motions(side, how)
 
     def make(choice: Choice) -> Work:
         leaning = level(arm, *choice.lean) if any(choice.lean) else arm
-        model = Model.of(leaning, choice.friction, spring=choice.spring, **parts_of_model)
-        return prepared(model, parts, how, width)
+        return prepared(Model.of(leaning, choice.friction, spring=choice.spring, **drives), parts, how, width)
 
-    choice = Choice(start, spring)
-    tried: dict[str, float] = {}
-    if friction == "auto":
-        choice, tried = select(make, prior or arm, how, folds)
-    elif tilt:
-        work = make(choice)
-        weights = linear.weighted(work.rows.Y, work.rows.tau).weights
-        choice = replace(choice, lean=lean(work.model, prior or arm, parts, how, weights))
-    work = make(choice)
+    choice, tried, work = settled(make, start, prior or arm, how, folds, friction == "auto", tilt)
     if folds > len(work.rows):
         raise InputError(f"{folds} folds need as many samples; {len(work.rows)} are left after filtering and thinning")
     setting = Setting(work.model, prior or arm, folds, pull, work.parts, how)
@@ -139,6 +129,21 @@ def identify(
         estimate = replace(estimate, validation=estimate.validate(validate))
     said = (*log_warnings(arm, side), *warnings_of(estimate, work.parts))
     return replace(estimate, warnings=said)
+
+
+def settled(
+    make: Callable[[Choice], Work], start: Choice, prior: Arm, how: Processing, folds: int, auto: bool, tilt: bool
+) -> tuple[Choice, dict[str, float], Work]:
+    """The model to fit: as asked for, or as the log bears it out; what was tried; the model's rows."""
+    if auto:
+        choice, tried = select(make, start, prior, how, folds)
+        return choice, tried, make(choice)
+    work = make(start)
+    if not tilt:
+        return start, {}, work
+    weights = linear.weighted(work.rows.Y, work.rows.tau).weights
+    choice = replace(start, lean=lean(work.model, prior, work.parts, how, weights))
+    return choice, {}, make(choice)
 
 
 def checked(arm: Arm, log: Log, transmission: Any, zero: Any, gains: Any, folds: int) -> Log:

@@ -89,9 +89,11 @@ class Choice:
     lean: tuple[float, float] = (0.0, 0.0)
 
 
-def select(make: Callable[[Choice], Work], prior: Arm, how: Processing, folds: int) -> tuple[Choice, dict[str, float]]:
+def select(
+    make: Callable[[Choice], Work], start: Choice, prior: Arm, how: Processing, folds: int
+) -> tuple[Choice, dict[str, float]]:
     """Friction, tilt and springs in turn, each kept if segments left out are predicted better with it."""
-    best = Choice()
+    best = start
     work = make(best)
     weights = linear.weighted(work.rows.Y, work.rows.tau).weights
     error = left_out_error(work.model, prior, work.rows, weights, folds)

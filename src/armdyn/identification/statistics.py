@@ -57,8 +57,9 @@ def choose_pull(
 ) -> tuple[float, Array, Array]:
     """The pull by leaving one segment out: the strongest within one standard error of the best.
 
-    `triangles` are the compressed segments, `fit(R, z, pull)` gives the identifiable parameters.
-    Returns the pull, and mean and standard error of the left-out squares for each.
+    `triangles` are the compressed segments, `fit(R, z, pull)` gives the identifiable parameters. Errors are compared
+    segment by segment and by their logarithms: a segment that is hard to predict does not decide alone.
+    Returns the pull, and for each the left-out error over the best one's (geometric mean) and the standard error.
     """
     errors = np.empty((len(pulls), len(triangles)))
     for s, (R, z) in enumerate(triangles):
@@ -67,8 +68,9 @@ def choose_pull(
         for k, pull in enumerate(pulls):
             values = fit(stacked[:, :-1], stacked[:, -1], float(pull))
             errors[k, s] = float(((R @ values - z) ** 2).sum())
-    mean = errors.mean(axis=1)
-    best = int(np.argmin(mean))
-    spread = (errors - errors[best]).std(axis=1, ddof=1) / np.sqrt(len(triangles))  # segments differ: compare paired
-    good = np.flatnonzero(mean - mean[best] <= spread)
-    return float(pulls[max(good.max(), best)]), mean, spread
+    score = np.log(np.maximum(errors, 1e-300)) / 2
+    best = int(np.argmin(score.mean(axis=1)))
+    apart = score - score[best]
+    mean, spread = apart.mean(axis=1), apart.std(axis=1, ddof=1) / np.sqrt(len(triangles))
+    good = np.flatnonzero(mean <= spread)
+    return float(pulls[max(good.max(), best)]), np.exp(mean), spread

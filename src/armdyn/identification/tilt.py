@@ -1,11 +1,13 @@
 """How the base leans: gravity's direction by separable non-linear least squares.
 
 A base that is off level by a degree or two turns into torques that no possible body explains. The regressor is linear
-in gravity, so three kernels and one triangle are enough to try any direction: for each, everything else is linear, is
-pulled to the prior, and is projected out.
+in gravity, so three kernels and one triangle are enough to try any direction: for each, the physically consistent fit
+gives everything else. (Bodies that need not be possible would lean further: they explain part of the tilt away.)
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,33 +57,18 @@ def lean(model: Model, prior: Arm, parts: list[Motion], how: Processing, weights
     every = np.concatenate([upright, *sides, extra, tau[..., None]], axis=2) * weights[..., None]
     R = linear.triangle(every.reshape(-1, every.shape[-1]))
     bodies, _ = reference_bodies(model.prior(prior)[:links])
-    T = Problem(bodies, model.extra_positive).coordinates
-    ones = np.tile([1.0 if r == c else 0.0 for c in range(4) for r in range(c + 1)], model.n)
-    extras = R[:, 3 * links : -1]
-    norms = np.linalg.norm(extras, axis=0)
-    extras = extras / np.where(norms > 0, norms, 1.0)
+    problem = Problem(bodies, model.extra_positive)
     z = R[:, -1]
-    held = np.sqrt(PULL) * np.diag(np.r_[np.ones(links), np.full(extras.shape[1], 1 / np.linalg.norm(z))])
-
-    def left(angles: Array) -> Array:
-        x, y = np.sin(angles)
-        A = (R[:, :links] + x * R[:, links : 2 * links] + y * R[:, 2 * links : 3 * links]) @ T
-        rows = np.vstack([np.hstack([A, extras]), held])
-        target = np.concatenate([z - A @ ones, np.zeros(len(held))])
-        step = np.linalg.solve(rows.T @ rows, rows.T @ target)
-        return np.asarray(target - rows @ step)
 
     def cost(angles: Array) -> float:
-        off = left(angles)
-        return float(off @ off)
+        x, y = np.sin(angles)
+        A = R[:, :links] + x * R[:, links : 2 * links] + y * R[:, 2 * links : 3 * links]
+        A = np.hstack([A, R[:, 3 * links : -1]])
+        return problem.cost(A, z, PULL, problem.solve(A, z, PULL))
 
-    found = minimize(
-        cost,
-        np.zeros(2),
-        method="Nelder-Mead",
-        options={"xatol": 1e-4, "fatol": 1e-3, "maxfev": 80, "initial_simplex": [[0, 0], [0.02, 0], [0, 0.02]]},
-    ).x
-    x, y = np.clip(found, -MOST, MOST)
+    start = [[0.0, 0.0], [0.02, 0.0], [0.0, 0.02]]
+    options: Any = {"xatol": 5e-4, "fatol": 0.1, "maxfev": 50, "initial_simplex": start}
+    x, y = np.clip(minimize(cost, np.zeros(2), method="Nelder-Mead", options=options).x, -MOST, MOST)
     return float(x), float(y)
 
 
