@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.arm import Arm
+from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
 from armdyn.identification.signals import smooth_sign
-from armdyn.parameters import extended_parameters
+from armdyn.parameters import ExtendedParameters, extended_parameters
 
 Array = NDArray[np.float64]
 
@@ -136,7 +137,7 @@ class Model:
     @cached_property
     def _merged(self) -> tuple[NDArray[np.bool_], Array]:
         """(which extras stand alone, loads of all on (rigid, extras)): a merged one loads on what takes it up."""
-        found = extended_parameters(self.arm.chain, [t for t in self.terms if t in ("rotor", "offset")])
+        found = _extended(self.arm.chain, tuple(t for t in self.terms if t in ("rotor", "offset")))
         rigid = {name: k for k, name in enumerate(found.rigid.names)}
         at = {f"{term}_{j + 1}": k * self.n + j for k, term in enumerate(self.terms) for j in range(self.n)}
         alone = np.ones(len(self.extra_names), dtype=bool)
@@ -210,6 +211,11 @@ class Model:
         for k, term in enumerate(self.terms):
             extra[k * self.n : (k + 1) * self.n] = own.get(term, 0.0)
         return np.concatenate([links, extra])
+
+
+@lru_cache(maxsize=32)
+def _extended(chain: Chain, terms: tuple[str, ...]) -> ExtendedParameters:
+    return extended_parameters(chain, terms)
 
 
 def matrix_of(transmission: Any, n: int) -> Array:

@@ -136,8 +136,7 @@ def settled(
 ) -> tuple[Choice, dict[str, float], Work]:
     """The model to fit: as asked for, or as the log bears it out; what was tried; the model's rows."""
     if auto:
-        choice, tried = select(make, start, prior, how, folds)
-        return choice, tried, make(choice)
+        return select(make, start, prior, how, folds)
     work = make(start)
     if not tilt:
         return start, {}, work

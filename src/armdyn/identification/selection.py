@@ -91,7 +91,7 @@ class Choice:
 
 def select(
     make: Callable[[Choice], Work], start: Choice, prior: Arm, how: Processing, folds: int
-) -> tuple[Choice, dict[str, float]]:
+) -> tuple[Choice, dict[str, float], Work]:
     """Friction, tilt and springs in turn, each kept if segments left out are predicted better with it."""
     best = start
     work = make(best)
@@ -109,7 +109,7 @@ def select(
         tried[name] = left_out_error(attempt.model, prior, attempt.rows, weights, folds)
         if ratio(tried[name], error) < WORTH:
             best, work, error = trial, attempt, tried[name]
-    return best, {name: ratio(found, tried["coulomb"]) for name, found in tried.items()}
+    return best, {name: ratio(found, tried["coulomb"]) for name, found in tried.items()}, work
 
 
 def ratio(errors: Array, others: Array) -> float:

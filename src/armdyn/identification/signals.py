@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,15 +19,21 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER) -> Array:
     Two passes of a filter with its -3 dB point at f attenuate f by 6 dB; the single pass is therefore designed
     for a higher frequency: |H|⁴ = 1/2 at the cut-off, in the bilinear transform's warped frequency.
     """
-    from scipy.signal import butter, sosfiltfilt
+    from scipy.signal import sosfiltfilt
 
     if not 0 < cutoff < rate / 2:
         raise InputError(f"the cut-off must lie between 0 and half the sampling rate ({rate / 2:.4g} Hz), got {cutoff}")
-    warped = np.tan(np.pi * cutoff / rate) / (np.sqrt(2) - 1) ** (1 / (2 * order))
-    single = np.arctan(warped) / np.pi  # cycles a sample
-    sections = butter(order, 2 * single, output="sos")
     pad = min(len(x) - 1, int(np.ceil(3 * rate / cutoff)))
-    return np.asarray(sosfiltfilt(sections, x, axis=0, padlen=pad))
+    return np.asarray(sosfiltfilt(_sections(cutoff / rate, order), x, axis=0, padlen=pad))
+
+
+@lru_cache(maxsize=32)
+def _sections(cutoff: float, order: int) -> Array:
+    """Second-order sections of the single pass; the cut-off in cycles a sample."""
+    from scipy.signal import butter
+
+    warped = np.tan(np.pi * cutoff) / (np.sqrt(2) - 1) ** (1 / (2 * order))
+    return np.asarray(butter(order, 2 * np.arctan(warped) / np.pi, output="sos"))
 
 
 def derivative(x: Array, period: float) -> Array:
