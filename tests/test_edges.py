@@ -132,3 +132,58 @@ def test_no_folder_of_machine_code_removes_nothing():
     script = [sys.executable, "-m", "armdyn", "cache", "clear"]
     done = subprocess.run(script, capture_output=True, text=True, check=True, env={"ARMDYN_CACHE": "off"})
     assert done.stdout.startswith("no cache")
+
+
+@pytest.mark.parametrize("offset", [1, 3])
+def test_unaligned_and_foreign_bytes(puma, offset):
+    q = np.random.default_rng(offset).uniform(-2, 2, (7, 6))
+    moved = np.zeros(q.nbytes + offset, np.uint8)[offset:].view(float).reshape(q.shape)
+    moved[:] = q
+    assert not moved.flags.aligned
+    expected = puma.inertia_matrix(q)
+    for same in (moved, q.astype(">f8"), q.astype("<f8")):
+        np.testing.assert_array_equal(puma.inertia_matrix(same), expected)
+        np.testing.assert_array_equal(puma.inertia_matrix(same[2]), expected[2])
+
+
+def test_calls_keep_no_references(puma):
+    """By the quick path, by the gufunc, with `out`, with an option, and after an error."""
+    q, out = np.zeros(6), np.empty((6, 6))
+    id_ = puma.inverse_dynamics
+
+    def calls() -> None:
+        puma.inertia_matrix(q)
+        puma.inertia_matrix(q, out=out)
+        puma.inertia_factors(q)
+        id_(q, q, q, friction=True, tool_wrench=q)
+        with pytest.raises(InputError):
+            id_(q, q)
+
+    calls()
+    before = sys.getrefcount(q), sys.getrefcount(out), sys.getrefcount(id_)
+    for _ in range(100):
+        calls()
+    assert (sys.getrefcount(q), sys.getrefcount(out), sys.getrefcount(id_)) == before
+
+
+def test_the_interpreter_ends_in_the_middle_of_a_batch():
+    script = """
+import threading, time, numpy as np, armdyn
+kernel = armdyn.load("planar3").inertia_matrix
+kernel(np.zeros((9000, 3)), threads=2)
+def forever():
+    while True:
+        kernel(np.zeros((5000, 3)))
+threading.Thread(target=forever, daemon=True).start()
+time.sleep(0.1)
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_written_tool_is_read_back_by_name(tmp_path):
+    arm = armdyn.generic_arm("RPR", 2).with_base((1, 2, 3), (0.1, 0.2, 0.3)).with_tool((0.1, 0.2, 0.3), (1, 0.5, 0.2))
+    arm.to_urdf(tmp_path / "arm.urdf")
+    back = armdyn.load(tmp_path / "arm.urdf", tip="tool", snap=0)
+    q = np.array([0.3, -0.2, 1.1])
+    np.testing.assert_allclose(back.pose(q), arm.pose(q), atol=1e-14)
