@@ -137,7 +137,7 @@ def test_cache():
         (("eval", "puma560", "bias", "--method", "magic"), "unknown method of bias 'magic'; available:"),
         (("convert", "puma560", "arm.step"), "expected a name that ends in .toml or .urdf"),
         (("convert", "missing.urdf", "arm.toml"), "missing.urdf"),
-        (("simulate", "puma560", "--duration", "-1"), "duration must be positive"),
+        (("simulate", "puma560", "--duration", "-1"), "duration must be a positive"),
         (("simulate", "puma560", "--method", "Euler"), "available: RK4"),
         (("emit", "puma560", "--dtype", "half"), "available: double, float"),
     ],
