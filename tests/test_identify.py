@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -333,3 +335,22 @@ class TestWords:
         np.testing.assert_allclose(found.predict(q, qd, qdd), own, atol=1e-8 * np.abs(own).max())
         assert found.correlation.shape == (len(found.names),) * 2
         np.testing.assert_allclose(np.diag(found.correlation), 1)
+
+
+def test_auto_takes_what_the_log_bears_out_and_no_more(arm, prior):
+    plain = armdyn.identify(prior, log_of(arm, noise=0.3), width=0)
+    assert (plain.choice.friction, plain.choice.lean) == ("coulomb", (0.0, 0.0))
+    log = log_of(arm, noise=0.3)
+    piece = log.pieces[0]
+    bump = replace(piece, tau=piece.tau + 2 * np.sign(piece.qd) * np.exp(-((piece.qd / 0.2) ** 2)))
+    found = armdyn.identify(prior, replace(log, pieces=(bump,)), width=0)
+    assert found.choice.friction == "stribeck"
+    assert found.tried["stribeck"] < 0.95
+
+
+def test_the_benchmark_runs():
+    path = Path(__file__).parent.parent / "benchmarks" / "bench_identify.py"
+    spec = importlib.util.spec_from_file_location("bench_identify", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert all(value > 0 for value in module.main(quick=True).values())

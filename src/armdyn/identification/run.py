@@ -65,7 +65,7 @@ def identify(
         ``huber`` (robust), ``instrumental`` (IDIM-IV).
     friction
         ``none``, ``viscous``, ``coulomb`` (and viscous), ``asymmetric``, ``stribeck``, ``asymmetric_stribeck``;
-        ``auto`` takes ``coulomb`` and adds Stribeck's bump, a tilt and springs if left-out segments bear them out.
+        ``auto`` takes ``coulomb`` and adds Stribeck's bump and a tilt where left-out segments bear them out.
     rotor, offset, spring
         Whether every joint has a rotor inertia, a constant offset, a stiffness.
     tilt

@@ -21,6 +21,7 @@ from armdyn.identification.samples import Motion, Processing, Rows
 from armdyn.identification.tilt import lean
 
 Array = NDArray[np.float64]
+LEVEL = 0.005  # rad: a base off by less is taken as level
 WORTH = 0.99  # a further term must lower the left-out error by 1 %
 PULLS = (1.0, 10.0, 100.0, 1000.0)
 
@@ -92,18 +93,18 @@ class Choice:
 def select(
     make: Callable[[Choice], Work], start: Choice, prior: Arm, how: Processing, folds: int
 ) -> tuple[Choice, dict[str, float], Work]:
-    """Friction, tilt and springs in turn, each kept if segments left out are predicted better with it."""
+    """Stribeck's bump and a base off level in turn, each kept if segments left out are predicted better with it."""
     best = start
     work = make(best)
     weights = linear.weighted(work.rows.Y, work.rows.tau).weights
     error = left_out_error(work.model, prior, work.rows, weights, folds)
     tried = {"coulomb": error}
-    for name in ("stribeck", "tilt", "spring", "stribeck"):  # the bump may show only once the rest is in its place
+    for name in ("stribeck", "tilt", "stribeck"):  # the bump may show only once gravity is in its place
         if name == "tilt":
             trial = replace(best, lean=lean(work.model, prior, work.parts, how, weights))
         else:
-            trial = replace(best, friction="stribeck") if name == "stribeck" else replace(best, spring=True)
-        if trial == best:
+            trial = replace(best, friction="stribeck")
+        if trial == best or (name == "tilt" and np.hypot(*trial.lean) < LEVEL):
             continue
         attempt = make(trial)
         tried[name] = left_out_error(attempt.model, prior, attempt.rows, weights, folds)
