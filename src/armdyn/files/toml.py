@@ -167,7 +167,7 @@ def _joint_lines(joint: Joint) -> list[str]:
         lines.append(f"gamma = {_angle_text(joint, 'gamma')}")
     lines += [f"d = {number_text(joint.d)}", f"theta = {_angle_text(joint, 'theta')}"]
     limits = [(key, getattr(joint.limit, key)) for key in _LIMIT]
-    known = ", ".join(f"{key} = {float(value)!r}" for key, value in limits if value is not None)
+    known = ", ".join(f"{key} = {float(value) + 0.0!r}" for key, value in limits if value is not None)
     if known:
         lines.append(f"limit = {{ {known} }}")
     for key in ("rotor_inertia", "viscous", "coulomb"):
@@ -180,7 +180,7 @@ def _angle_text(joint: Joint, key: str) -> str:
     angle: Angle = getattr(joint, key)
     if Angle.of(angle.radians) != angle:
         raise FileError(f"joint {joint.name!r}: the cosine and sine of {key} do not belong to {angle.radians!r} rad")
-    return repr(angle.radians)
+    return repr(angle.radians + 0.0)  # no file needs a negative zero
 
 
 def _link_text(link: Link) -> str:
