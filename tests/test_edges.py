@@ -187,3 +187,29 @@ def test_a_written_tool_is_read_back_by_name(tmp_path):
     back = armdyn.load(tmp_path / "arm.urdf", tip="tool", snap=0)
     q = np.array([0.3, -0.2, 1.1])
     np.testing.assert_allclose(back.pose(q), arm.pose(q), atol=1e-14)
+
+
+def test_a_fixed_step_takes_no_tolerance():
+    arm = armdyn.load("planar3")
+    with pytest.raises(InputError, match="RK4 has a fixed step and takes no rtol or atol; adaptive: DOP853"):
+        armdyn.simulate(arm, np.zeros(3), duration=0.1, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "use", [lambda: armdyn.simulate("scara", [0.0], duration=1), lambda: armdyn.cost("scara", "bias")]
+)
+def test_a_name_is_no_arm(use):
+    with pytest.raises(InputError, match=r"takes an Arm, got 'scara'; armdyn.load\(...\) gives one"):
+        use()
+
+
+def test_references_rest_outside_their_time():
+    from armdyn.simulation import fourier, trapezoidal
+
+    q, qd, qdd = trapezoidal([0.0], [1.0], 2.0)(np.array([-1.0, 3.0]))
+    assert q.tolist() == [[0.0], [1.0]]
+    assert not qd.any()
+    assert not qdd.any()
+    wave = fourier([0.0], [[1.0]], [[0.0]], 0.5)
+    for now, later in zip(wave(np.array([0.3])), wave(np.array([4.3])), strict=True):
+        assert np.allclose(now, later, atol=1e-12)

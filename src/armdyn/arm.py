@@ -278,7 +278,10 @@ class Arm:
         toml.write(path, self.description)
 
     def to_urdf(self, path: str | os.PathLike[str]) -> None:
-        """Write a URDF with the same dynamics (it has no place for gravity and rotor inertias)."""
+        """Write a URDF with the same dynamics (it has no place for gravity and rotor inertias).
+
+        The tool is its last link, `tool`; reading the file with ``tip="tool"`` makes it the tool again.
+        """
         from armdyn.files import urdf_out  # what not everyone needs is imported where it is used
 
         urdf_out.write(path, replace(self.description, chain=self.chain))

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from armdyn.cli.common import ArmName, AsJson, console, load, print_json, vector
+from armdyn.errors import InputError
 
 EXAMPLE = "Example: armdyn eval puma560 inertia_matrix --q 0,-pi/4,0,0,0.5,0"
 
@@ -26,7 +27,11 @@ def command(
 
     loaded = load(arm)
     kernel = loaded.kernel(quantity, method=method)
+    ports = [port.name for port in kernel.program.inputs]
     given = {"q": q, "qd": qd, "qdd": qdd, "tau": tau}
+    unused = [f"--{name}" for name, text in given.items() if text and name not in ports]
+    if unused:
+        raise InputError(f"{quantity} takes {', '.join(ports)}, not {', '.join(unused)}")
     inputs = [
         vector(given[port.name], port.name) if given.get(port.name) else np.zeros(port.shape)
         for port in kernel.program.inputs

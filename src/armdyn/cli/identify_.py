@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, table
+from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, table, vector
 
 EXAMPLE = "Example: armdyn identify ur10 log.csv --validate other.csv -o identified"
 
@@ -20,6 +20,14 @@ def command(
         str, typer.Option(help="consistent, ordinary, weighted, huber or instrumental.")
     ] = "consistent",
     friction: Annotated[str, typer.Option(help="auto, none, viscous, coulomb, asymmetric, stribeck, …")] = "auto",
+    rotor: Annotated[bool, typer.Option("--rotor/--no-rotor", help="Every joint has a rotor inertia.")] = True,
+    offset: Annotated[bool, typer.Option("--offset/--no-offset", help="Every joint has a constant offset.")] = True,
+    spring: Annotated[bool, typer.Option("--spring", help="Every joint has a stiffness.")] = False,
+    tilt: Annotated[bool, typer.Option("--tilt", help="The base may be off level.")] = False,
+    ratios: Annotated[str, typer.Option(help="The log is the motors': motor turns a joint turn, one a joint.")] = "",
+    rate: Annotated[float | None, typer.Option(help="Sampling rate, Hz, where the log has no useful stamps.")] = None,
+    degrees: Annotated[bool | None, typer.Option("--degrees/--radians", help="Unit of the positions.")] = None,
+    effort: Annotated[Path | None, typer.Option(help="A second file with the efforts, one column a joint.")] = None,
     cutoff: Annotated[float | None, typer.Option(help="Cut-off of the positions' filter, Hz.")] = None,
     pull: Annotated[float | None, typer.Option(help="Pull to the given arm; by cross-validation if left out.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A folder for arm, parameters, report.")] = None,
@@ -32,10 +40,14 @@ def command(
     loaded = load(arm)
     with progress("identifying", quiet or as_json) as update:
         update(0, 3, "reading the log")
-        data = Log.read(log, joints=[joint.name for joint in loaded.joints])
-        other = Log.read(validate, joints=[joint.name for joint in loaded.joints]) if validate else None
+        reading: dict[str, Any] = {"joints": [j.name for j in loaded.joints], "rate": rate, "degrees": degrees}
+        data = Log.read(log, effort=effort, **reading)
+        other = Log.read(validate, **reading) if validate else None
         update(1, 3, "fitting")
-        found = identify(loaded, data, estimator=estimator, friction=friction, cutoff=cutoff, pull=pull, validate=other)
+        found = identify(
+            loaded, data, estimator=estimator, friction=friction, rotor=rotor, offset=offset, spring=spring, tilt=tilt,
+            transmission=vector(ratios, "ratios") if ratios else None, cutoff=cutoff, pull=pull, validate=other,
+        )  # fmt: skip
         update(2, 3, "writing")
         written = _write(found, output) if output is not None else []
     if as_json:

@@ -30,6 +30,10 @@ def command(
         return
     out = console()
     out.print(f"[bold]{loaded.name}[/]: {len(minimal.names)} minimal parameters of {10 * loaded.n} ({minimal.kind})")
+    if latex:  # to be pasted: nothing around the formulas
+        for name, formula in zip(minimal.names, formulas, strict=True):
+            out.print(f"{name} = {formula}", markup=False, highlight=False, soft_wrap=True)
+        return
     shown = table("", ["parameter", "value [SI]", "formula"], [])
     shown.columns[2].justify = "left"
     for name, value, formula in zip(minimal.names, minimal.values, formulas, strict=True):

@@ -33,7 +33,23 @@ def log_warnings(arm: Arm, log: Log) -> list[str]:
 
 def warnings_of(estimate: Estimate, parts: list[Motion]) -> list[str]:
     """Doubts about what was identified."""
-    return [*_motion(estimate, parts), *_unsure(estimate), *_impossible(estimate), *_overfitted(estimate)]
+    doubts = (
+        _motion(estimate, parts),
+        _unsure(estimate),
+        _impossible(estimate),
+        _overfitted(estimate),
+        _bumps(estimate),
+    )
+    return [text for said in doubts for text in said]
+
+
+def _bumps(estimate: Estimate) -> list[str]:
+    """Stribeck's bump adds friction at rest; a negative one is a shape that fits, not that effect."""
+    pairs = zip(estimate.names, estimate.values, estimate.deviations, strict=True)
+    dips = [name for name, value, deviation in pairs if name.startswith("fs") and value < -2 * deviation]
+    if not dips:
+        return []
+    return [f"friction falls towards standstill ({', '.join(dips)} < 0): read these as a fitted shape, not as stiction"]
 
 
 def _motion(estimate: Estimate, parts: list[Motion]) -> list[str]:

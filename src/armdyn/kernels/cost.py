@@ -15,7 +15,7 @@ from typing import Any
 
 from armdyn.algebra import Operations, Tally, counting
 from armdyn.chain import Chain
-from armdyn.errors import choose
+from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.kernels.assemble import program
 
@@ -37,7 +37,10 @@ class Cost:
 
 def cost(arm: Any, quantity: str, method: str = "auto") -> Cost:
     """Both counts of a quantity by a formulation, the cheapest if none is named; `arm` is an `Arm` or a `Chain`."""
-    chain = without_rotors(getattr(arm, "chain", arm))
+    chain = getattr(arm, "chain", arm)
+    if not isinstance(chain, Chain):
+        raise InputError(f"cost takes an Arm, got {arm!r}; armdyn.load(...) gives one")
+    chain = without_rotors(chain)
     if method == "auto":
         from armdyn.kernels.choose import auto  # which counts, and so stands above this module
 

@@ -26,10 +26,16 @@ class Reference:
     name: str
     duration: float
     motion: Callable[[np.ndarray], Motion]
+    periodic: bool = False
 
     def __call__(self, t: Any) -> Motion:
-        """Position, velocity and acceleration at times `t`; held before 0 and after the end."""
-        return self.motion(np.clip(np.asarray(t, float), 0.0, self.duration))
+        """Position, velocity and acceleration at times `t`; at rest before 0 and after the end unless periodic."""
+        t = np.asarray(t, float)
+        if self.periodic:
+            return self.motion(t)
+        q, qd, qdd = self.motion(np.clip(t, 0.0, self.duration))
+        moving = ((t >= 0.0) & (t <= self.duration))[..., None]
+        return q, np.where(moving, qd, 0.0), np.where(moving, qdd, 0.0)
 
 
 def _ends(start: Any, end: Any, duration: float) -> tuple[np.ndarray, np.ndarray]:
@@ -89,7 +95,7 @@ def fourier(center: Any, sine: Any, cosine: Any, frequency: float, duration: flo
         q = c + (a * s + b * k).sum(-2)
         return q, (w * (a * k - b * s)).sum(-2), -(w**2 * (a * s + b * k)).sum(-2)
 
-    return Reference("fourier", float(duration if duration is not None else 1 / frequency), motion)
+    return Reference("fourier", float(duration if duration is not None else 1 / frequency), motion, periodic=True)
 
 
 def straight_line(arm: Arm, start: Any, end: Any, rotation: Any, speed: float, q0: Any = None) -> Reference:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.errors import choose
+from armdyn.errors import InputError, choose
 from armdyn.kernels.assemble import Options
 from armdyn.simulation import adaptive
 from armdyn.simulation.fixed import Stepper
@@ -29,8 +29,8 @@ def simulate(
     times: Any = None,
     method: str = "RK4",
     step: float = 1e-3,
-    rtol: float = 1e-9,
-    atol: float = 1e-11,
+    rtol: float | None = None,
+    atol: float | None = None,
     friction: bool = True,
     tool_wrench: Any = None,
     limits: bool = True,
@@ -53,8 +53,8 @@ def simulate(
         LSODA, Radau.
     step : float
         Longest step of the fixed-step methods, s.
-    rtol, atol : float
-        Tolerances of the adaptive ones.
+    rtol, atol : float, optional
+        Tolerances of the adaptive ones, 1e-9 and 1e-11 by default; the fixed-step methods take none.
     tool_wrench : array_like, optional
         Constant wrench (force, torque) of the surroundings on the tool, in base axes: (6,) or (..., 6).
     progress : function, optional
@@ -66,6 +66,10 @@ def simulate(
         With a status and a message; what was computed before an early end, Ctrl-C included, is kept.
     """
     choose("integration method", method, METHODS)
+    if not isinstance(arm, Arm):
+        raise InputError(f"simulate takes an Arm, got {arm!r}; armdyn.load(...) gives one")
+    if method not in ADAPTIVE and not rtol is atol is None:
+        raise InputError(f"{method} has a fixed step and takes no rtol or atol; adaptive: {', '.join(ADAPTIVE)}")
     driven = drive(arm.chain, torque)
     asked = request(
         arm, q0, qd0, batch=driven.batch if driven else (), duration=duration, times=times, step=step,
@@ -82,7 +86,7 @@ def simulate(
         if method not in ADAPTIVE:
             return _fixed(asked, stepper)
         knots = driven.knots if driven else ()
-        tolerances = positive(rtol, "rtol"), positive(atol, "atol")
+        tolerances = positive(1e-9 if rtol is None else rtol, "rtol"), positive(1e-11 if atol is None else atol, "atol")
         return _adaptive(asked, stepper, adaptive.Solver(method, *tolerances, knots, bool(driven and driven.held)))
 
 
