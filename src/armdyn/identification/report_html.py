@@ -126,8 +126,8 @@ def _torques(title: str, shown: Comparison) -> str:
             figure.add_trace(
                 Scatter(x=t, y=values[:, j], name=name, legendgroup=name, showlegend=j == 0, line=line), j + 1, 1
             )
-        figure.update_yaxes(title_text=f"τ{j + 1}", row=j + 1, col=1)
-    figure.update_xaxes(title_text="s", row=n, col=1)
+        figure.update_yaxes(title_text=f"τ{j + 1} [N m, N]", row=j + 1, col=1)
+    figure.update_xaxes(title_text="time [s]", row=n, col=1)
     figure.update_layout(height=160 * n + 80)
     return f"<h2>{escape(title)}</h2>{_figure(figure)}"
 
@@ -140,12 +140,13 @@ def _parameters(e: Estimate) -> str:
     bars = {"type": "data", "array": 2 * e.deviations}
     figure.add_trace(Scatter(x=list(e.names), y=e.values, mode="markers", error_y=bars, name="identified (± 2 σ)"))
     figure.add_trace(Scatter(x=list(e.names), y=prior, mode="markers", marker_symbol="x", name="prior"))
+    figure.update_yaxes(title_text="value [SI]")
     figure.update_layout(height=420)
     return f"<h2>Parameters</h2>{_figure(figure)}"
 
 
 def _identifiable(e: Estimate) -> str:
-    head = ["parameter", "value", "σ", "σ %", "owed to the log %"]
+    head = ["parameter", "value [SI]", "σ", "σ %", "owed to the log %"]
     rows = [
         [name, f"{v:.5g}", f"{d:.2g}", f"{100 * r:.1f}", f"{100 * s:.0f}"]
         for name, v, d, r, s in zip(
@@ -161,7 +162,7 @@ def _identifiable(e: Estimate) -> str:
 
 
 def _links(e: Estimate) -> str:
-    head = ["link", "mass", "prior mass", "smallest eigenvalue of the pseudo-inertia"]
+    head = ["link", "mass [kg]", "prior mass [kg]", "smallest eigenvalue of the pseudo-inertia"]
     rows = [
         [str(k + 1), f"{m:.4g}", f"{float(link.mass):.4g}", f"{low:.3g}"]
         for k, (m, link, low) in enumerate(zip(e.natural[:, 0], e.prior.links, e.smallest_eigenvalues, strict=True))
