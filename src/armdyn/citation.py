@@ -15,7 +15,7 @@ def bibliography() -> dict[str, str]:
     """BibTeX entry of every paper, by key."""
     text = files("armdyn").joinpath("references.bib").read_text(encoding="utf-8")
     entries = [entry.strip() for entry in re.split(r"\n(?=@)", text) if entry.strip()]
-    return {re.match(r"@\w+\{([^,]+),", entry).group(1): entry for entry in entries}  # type: ignore[union-attr]
+    return {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in entries}
 
 
 def citation(quantity: str | None = None, method: str | None = None) -> str:

@@ -11,20 +11,17 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-# The scalar's type is the switch between value, count and program, so no static type names it.
-type_note = "float | Fraction | Tally | Dual | Node"
+# float, Fraction, Tally, Dual or Node: its type is the switch between value, count and program.
 Scalar = Any
 
 
-def exact(x: object) -> Fraction:
+def exact(x: Any) -> Fraction:
     """The rational number a decimal stands for: ``exact(0.1) == Fraction(1, 10)``."""
     if isinstance(x, Fraction):
         return x
-    if isinstance(x, float):
-        return Fraction(repr(float(x)))
     if isinstance(x, int | Decimal | str):
         return Fraction(x)
-    return Fraction(repr(float(x)))  # type: ignore[arg-type]
+    return Fraction(repr(float(x)))
 
 
 def cos(x: Scalar) -> Scalar:

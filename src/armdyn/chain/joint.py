@@ -9,6 +9,9 @@ from armdyn.algebra import Angle, JointRotation, Mat3, Scalar, Vec3
 from armdyn.algebra.angle import ZERO_ANGLE
 
 
+Kind = Literal["revolute", "prismatic"]
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """What a joint may do; None where unknown. SI units (rad or m, per second, N m or N)."""
@@ -26,7 +29,7 @@ class Joint:
     A revolute joint adds q to θ, a prismatic one adds q to d. γ is 0 but for nearly parallel axes.
     """
 
-    kind: Literal["revolute", "prismatic"]
+    kind: Kind
     b: Scalar
     beta: Angle
     d: Scalar

@@ -7,11 +7,11 @@ from fractions import Fraction
 
 from armdyn.algebra import Angle, Scalar, Sym3, Vec3
 from armdyn.chain.chain import Chain
-from armdyn.chain.joint import Joint
+from armdyn.chain.joint import Joint, Kind
 from armdyn.chain.link import Link
 from armdyn.errors import InputError
 
-_KINDS = {"R": "revolute", "P": "prismatic"}
+_KINDS: dict[str, Kind] = {"R": "revolute", "P": "prismatic"}
 
 
 def generic_chain(kinds: str, seed: int = 0) -> Chain:
@@ -31,7 +31,7 @@ def generic_chain(kinds: str, seed: int = 0) -> Chain:
         first = i == 0
         joints.append(
             Joint(
-                kind=_KINDS[letter],  # type: ignore[arg-type]
+                kind=_KINDS[letter],
                 b=Fraction(0) if first else b,
                 beta=Angle.of(0.0 if first else round(beta, 3)),
                 d=Fraction(0) if first or letter == "P" else d,

@@ -33,8 +33,10 @@ def _formulations(data: dict[str, Any]) -> Table:
     out = Table(
         title="Formulations (M multiplications, A additions, D divisions)", box=box.SIMPLE_HEAD, title_justify="left"
     )
-    for name, side in (("quantity", "left"), ("formulation", "left"), ("executed", "right"), ("compiled", "right")):
-        out.add_column(name, justify=side)  # type: ignore[arg-type]
+    out.add_column("quantity")
+    out.add_column("formulation")
+    out.add_column("executed", justify="right")
+    out.add_column("compiled", justify="right")
     out.add_column("error to reference", justify="right")
     last = ""
     for row in data["costs"]:
