@@ -8,7 +8,6 @@ from typing import Literal
 from armdyn.algebra import Angle, JointRotation, Mat3, Scalar, Vec3
 from armdyn.algebra.angle import ZERO_ANGLE
 
-
 Kind = Literal["revolute", "prismatic"]
 
 
