@@ -213,3 +213,16 @@ def test_references_rest_outside_their_time():
     wave = fourier([0.0], [[1.0]], [[0.0]], 0.5)
     for now, later in zip(wave(np.array([0.3])), wave(np.array([4.3])), strict=True):
         assert np.allclose(now, later, atol=1e-12)
+
+
+def test_public_names_are_what_they_say_whatever_was_imported_before():
+    """A submodule of the same name would take a function's place when it is first imported."""
+    code = (
+        "import importlib, pkgutil, armdyn\n"
+        "for module in pkgutil.iter_modules(armdyn.__path__):\n"
+        "    if module.name not in ('__main__', 'cli'): importlib.import_module('armdyn.' + module.name)\n"
+        "bad = [name for name in armdyn.__all__ if not callable(getattr(armdyn, name))]\n"
+        "assert not bad, bad"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import armdyn
-from armdyn.citation import bibliography, citation
 from armdyn.formulations import QUANTITIES
+from armdyn.references import bibliography, citation
 from armdyn.report import collect, page, summary
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")

@@ -24,13 +24,17 @@ __all__ = [
     "catalogue",
     "citation",
     "cost",
+    "equivalence",
     "excite",
+    "extended_parameters",
     "generic_arm",
     "identify",
     "identify_gains",
     "identify_payload",
     "load",
     "methods",
+    "minimal_combinations",
+    "rank_report",
     "set_threads",
     "simulate",
 ]
@@ -48,7 +52,11 @@ def methods(quantity: str) -> tuple[str, ...]:
 
 # What takes time to import comes when it is first asked for.
 _LAZY = {
-    "citation": "armdyn.citation",
+    "equivalence": "armdyn.parameters",
+    "extended_parameters": "armdyn.parameters",
+    "minimal_combinations": "armdyn.parameters",
+    "rank_report": "armdyn.studies.identifiability",
+    "citation": "armdyn.references",
     "simulate": "armdyn.simulation",
     "Trajectory": "armdyn.simulation",
     "Excitation": "armdyn.identification.excitation",

@@ -19,8 +19,8 @@ def command(
     quiet: Quiet = False,
 ) -> None:
     """Report on an arm: a summary here, and one self-contained HTML page with pictures."""
-    from armdyn.citation import citation
     from armdyn.files.text import write_text
+    from armdyn.references import citation
     from armdyn.report import collect, page, summary
 
     loaded = load(arm)
