@@ -12,7 +12,8 @@ from armdyn.studies.speed import Row
 
 HERE = Path(__file__).parent
 ARMS = ("puma560", "ur5", "panda")
-QUANTITIES = ("inertia_matrix", "inverse_dynamics", "forward_dynamics", "regressor", "forward_dynamics_derivatives")
+GENERAL = ("RRRRRR", "RRRRRRR")
+QUANTITIES = speed.QUANTITIES  # all of them, also where a peer comes close
 DRAWN = ("inertia_matrix", "inverse_dynamics", "forward_dynamics")
 COLOURS = {"armdyn": "#3b76d1", "Pinocchio": "#d9822b", "MuJoCo": "#3d9a6b", "copy": "#9aa1ac"}
 WIDTH, LEFT, RIGHT, BAR, GAP, TOP = 760, 215, 70, 15, 14, 64
@@ -105,7 +106,8 @@ def svg(rows: list[Row]) -> str:
 
 def main() -> None:
     arms = [armdyn.load(name) for name in ARMS]
-    rows = best_of([speed.run(arms, QUANTITIES, seconds=0.1) for _ in range(ROUNDS)])
+    measured = [*arms, *(armdyn.generic_arm(kinds) for kinds in GENERAL)]
+    rows = best_of([speed.run(measured, QUANTITIES, seconds=0.1) for _ in range(ROUNDS)])
     (HERE / "benchmarks-table.txt").write_text(markdown(rows), encoding="utf-8")
     steps = fewest([rollout.measure(arms, (1, 4096), 20_480, 3) for _ in range(ROUNDS)])
     (HERE / "benchmarks-simulation.txt").write_text(simulation(steps), encoding="utf-8")

@@ -41,7 +41,7 @@ def test_friction_and_wrench_are_the_same_on_every_route(quantity, method, name)
     if quantity == "inverse_dynamics":
         close(at(chain, quantity, method, q, qd, qdd, WRENCH, options=options), tau)
     else:
-        close(at(chain, quantity, method, q, qd, tau, WRENCH, options=options), qdd, 1e-9)
+        close(at(chain, quantity, method, q, qd, tau, WRENCH, options=options), qdd, 1e-10)
 
 
 def test_options_are_keywords_of_the_call():
@@ -51,7 +51,7 @@ def test_options_are_keywords_of_the_call():
     close(arm.inverse_dynamics(q, qd, qdd, friction=True), plain + arm.friction(qd))
     pushed = arm.inverse_dynamics(q, qd, qdd, friction=True, tool_wrench=WRENCH)
     close(pushed, plain + arm.friction(qd) - np.swapaxes(arm.jacobian(q), -1, -2) @ WRENCH)
-    close(arm.forward_dynamics(q, qd, pushed, friction=True, tool_wrench=WRENCH), qdd, 1e-9)
+    close(arm.forward_dynamics(q, qd, pushed, friction=True, tool_wrench=WRENCH), qdd, 1e-10)
 
 
 def test_friction_is_zero_at_rest_and_no_part_of_the_rigid_body():

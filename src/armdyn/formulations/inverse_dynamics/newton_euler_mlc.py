@@ -1,7 +1,7 @@
 """Recursive Newton-Euler on minimal linear combinations of the inertial parameters.
 
-Source: Lin 1995 and Khalil & Kleinfinger 1987, as Lin & Fang 1999 and Lin 1991
-(refs. 3, 4) cite them; the combinations are the inertia constants of Lin & Fang 1999, App. C.
+Source: Lin 1995 (ref. 15 of Lin & Fang 1999), not read here: the recursion is our own; the combinations
+are the inertia constants of Lin & Fang 1999, App. C.
 
 Idea: of the constants m̂, k, U of composite body i, a turn of joint i leaves m̂, k_z and diag(U₂₂, U₂₂, 0)
 unchanged; they belong to the link before. What is left, (k_x, k_y) and five entries of U - diag(U₂₂,

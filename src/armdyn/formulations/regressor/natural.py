@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from armdyn.algebra import ZERO, JointRotation, Mat3, Scalar, Vec3, X, Z
 from armdyn.chain import Chain, Joint
+from armdyn.formulations.inverse_dynamics.recursion import acceleration_matrix
 from armdyn.parameters import minimal_parameters
 
 Matrix = list[list[Scalar]]
@@ -33,7 +34,7 @@ def natural_regressor(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list
         motions = [_carried(R, X * joint.b, Z * joint.extension(q_i), motion) for motion in motions]
         w, dw, a = _joint_motion(joint, R.T @ w, R.T @ dw, a, qd_i, qdd_i)
         motions.append((Z, ZERO) if joint.revolute else (ZERO, Z))
-        A = _acceleration(w, dw)
+        A = acceleration_matrix(w, dw)
         turning = _turning(w, dw)
         for row, (wi, vi) in zip(Y, motions, strict=False):
             first = A.T @ vi + a.cross(wi)  # f = A h, n = h × a for the first moment h
@@ -63,17 +64,6 @@ def _joint_motion(joint: Joint, w: Vec3, dw: Vec3, a: Vec3, qd: Scalar, qdd: Sca
     if joint.revolute:
         return w + Z * qd, dw + w.cross(Z * qd) + Z * qdd, a
     return w, dw, a + w.cross(Z * qd) * 2 + Z * qdd
-
-
-def _acceleration(w: Vec3, dw: Vec3) -> Mat3:
-    """A = [ω̇×] + [ω×]²: the acceleration of a point at x is a + A x."""
-    xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
-    xy, xz, yz = w.x * w.y, w.x * w.z, w.y * w.z
-    return Mat3(
-        Vec3(-(yy + zz), xy - dw.z, xz + dw.y),
-        Vec3(xy + dw.z, -(xx + zz), yz - dw.x),
-        Vec3(xz - dw.y, yz + dw.x, -(xx + yy)),
-    )
 
 
 def _turning(w: Vec3, dw: Vec3) -> tuple[Vec3, ...]:
