@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from armdyn.backends.contract import contract
-from armdyn.backends.llvm_text import Writer, function
+from armdyn.backends.llvm_text import Writer, function, splat
 from armdyn.backends.llvm_trig import fused, trig_loop
 from armdyn.graph.node import Node
 from armdyn.graph.program import Program
@@ -52,7 +52,7 @@ EMIT: dict[str, Callable[..., str]] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass
 class Body:
     """A program cut for emission: contracted, ordered, each distinct output in a slot of its own."""
 
@@ -106,6 +106,8 @@ class Body:
         users = {(node.op, node.args[0].serial): node.serial for node in self.contracted.order if node.op in TRIG}
         for level, angles in enumerate(self.layers):
             self._trig(w, names, level, angles, users)
+        if self.by_hand:
+            return self._straight(w, names)
         for node in self.contracted.order:
             self._value(w, node, names)
             if node.serial in self.slots:
@@ -114,6 +116,35 @@ class Body:
         head = "internal void @body(ptr noalias %in, ptr noalias %out, ptr %context) noinline"
         trig = trig_loop(self.lanes, self.fma) if self.layers else ""
         return self._table(w) + trig + function(head, w.lines)
+
+    by_hand = True
+    def _straight(self, w, names):
+        from armdyn.backends import x86
+        homes={serial:(name.split()[0],int(name.split()[1])) for serial,name in names.items() if " " in name}
+        for port in self.contracted.inputs:
+            for node in port.nodes: pass
+        slot=0
+        for port in self.contracted.inputs:
+            for node in port.nodes:
+                homes[node.serial]=("in",slot); slot+=1
+        low=x86.Lowering(self.contracted.order, homes, self.slots)
+        alloc=x86.Allocator(low.instructions, low.homes, self.slots)
+        windows=x86.addresses(alloc.lines)
+        lines=x86.text(alloc.lines, windows)
+        rows = ", ".join(f"{w.vector} {splat('double', value, self.lanes)}" for value in low.constants)
+        table = f"@constants = internal constant [{len(low.constants)} x {w.vector}] [{rows}], align {8 * w.lanes}\n"
+        w.scratch("spill", alloc.slots)
+        pointers=[]
+        for array, window in windows:
+            pointers.append("ptr "+w.at("@constants" if array=="constants" else f"%{array}", x86.BYTES*(x86.WINDOW*window)+x86.BYTES*x86.WINDOW//2))
+        body="\\0A".join(lines)
+        constraints=",".join(["r"]*len(windows)+[f"~{{ymm{k}}}" for k in range(16)]+["~{memory}"])
+        w.do(f'call void asm sideeffect "{body}", "{constraints}"({", ".join(pointers)})')
+        w.do("ret void")
+        head = "internal void @body(ptr noalias %in, ptr noalias %out, ptr %context) noinline"
+        trig = trig_loop(self.lanes, self.fma) if self.layers else ""
+        self.alloc=lambda: alloc
+        return table + trig + function(head, w.lines)
 
     def _table(self, w: Writer) -> str:
         rows = ", ".join(f"{w.vector} {w.constant(value)}" for value in self.constants)

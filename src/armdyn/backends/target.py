@@ -49,6 +49,7 @@ def binding() -> Any:
         raise ComputationError(f"the llvm backend needs llvmlite ({error}); backend='numpy' does not") from error
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
     return llvm
 
 
