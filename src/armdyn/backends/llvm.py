@@ -60,7 +60,7 @@ def assembly(program: Program, target: Target) -> str:
     for port in (*program.inputs, *program.outputs):
         if len(port.shape) > CORE_DIMENSIONS:
             raise InputError(f"{program.name}: {port.name} has shape {port.shape}, at most {CORE_DIMENSIONS} axes work")
-    body = Body(program, target.lanes, target.fma)
+    body = Body(program, target)
     arrays = operands(program.inputs, body.contracted.outputs, body.slots)
     numbers = sum(len(port.nodes) for port in program.inputs)
     return "\n".join(

@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+from armdyn.backends import x86
 from armdyn.backends.contract import contract
-from armdyn.backends.llvm_text import Writer, function, splat
+from armdyn.backends.llvm_text import Writer, double, function, splat
 from armdyn.backends.llvm_trig import fused, trig_loop
+from armdyn.backends.registers import BYTES
+from armdyn.backends.target import Target
 from armdyn.graph.node import Node
 from armdyn.graph.program import Program
 
@@ -52,13 +55,22 @@ EMIT: dict[str, Callable[..., str]] = {
 }
 
 
-@dataclass
+@dataclass(frozen=True)
 class Body:
     """A program cut for emission: contracted, ordered, each distinct output in a slot of its own."""
 
     program: Program
-    lanes: int
-    fma: bool
+    target: Target
+
+    @property
+    def lanes(self) -> int:
+        """Configurations a vector."""
+        return self.target.lanes
+
+    @property
+    def fma(self) -> bool:
+        """Does the processor fuse multiply–adds."""
+        return self.target.fma
 
     @cached_property
     def contracted(self) -> Program:
@@ -104,52 +116,46 @@ class Body:
                 names[node.serial] = f"in {slot}"
                 slot += 1
         users = {(node.op, node.args[0].serial): node.serial for node in self.contracted.order if node.op in TRIG}
+        homes = dict(names)
         for level, angles in enumerate(self.layers):
-            self._trig(w, names, level, angles, users)
-        if self.by_hand:
-            return self._straight(w, names)
+            homes.update(self._trig(w, names, level, angles, users))
+        constants = self._straight(w, homes) if self.by_hand else self._by_llvm(w, names)
+        w.do("ret void")
+        head = "internal void @body(ptr noalias %in, ptr noalias %out, ptr %context) noinline"
+        trig = trig_loop(self.lanes, self.fma) if self.layers else ""
+        rows = ", ".join(f"{w.vector} {splat('double', value, self.lanes)}" for value in constants)
+        table = f"@constants = internal constant [{len(constants)} x {w.vector}] [{rows}], align {8 * w.lanes}\n"
+        return table + trig + function(head, w.lines)
+
+    @property
+    def by_hand(self) -> bool:
+        """Can the code be `x86.straight`; angles made of other angles' sines are left to LLVM."""
+        return self.target.x86 and self.lanes == x86.LANES and self.fma and len(self.layers) <= 1
+
+    def _by_llvm(self, w: Writer, names: dict[int, str]) -> list[str]:
+        """The arithmetic, its registers and order left to LLVM; the constants it needs."""
         for node in self.contracted.order:
             self._value(w, node, names)
             if node.serial in self.slots:
                 w.store(names[node.serial], "%out", self.slots[node.serial])
-        w.do("ret void")
-        head = "internal void @body(ptr noalias %in, ptr noalias %out, ptr %context) noinline"
-        trig = trig_loop(self.lanes, self.fma) if self.layers else ""
-        return self._table(w) + trig + function(head, w.lines)
+        return [double(value) for value in self.constants]
 
-    by_hand = True
-    def _straight(self, w, names):
-        from armdyn.backends import x86
-        homes={serial:(name.split()[0],int(name.split()[1])) for serial,name in names.items() if " " in name}
-        for port in self.contracted.inputs:
-            for node in port.nodes: pass
-        slot=0
-        for port in self.contracted.inputs:
-            for node in port.nodes:
-                homes[node.serial]=("in",slot); slot+=1
-        low=x86.Lowering(self.contracted.order, homes, self.slots)
-        alloc=x86.Allocator(low.instructions, low.homes, self.slots)
-        windows=x86.addresses(alloc.lines)
-        lines=x86.text(alloc.lines, windows)
-        rows = ", ".join(f"{w.vector} {splat('double', value, self.lanes)}" for value in low.constants)
-        table = f"@constants = internal constant [{len(low.constants)} x {w.vector}] [{rows}], align {8 * w.lanes}\n"
-        w.scratch("spill", alloc.slots)
-        pointers=[]
-        for array, window in windows:
-            pointers.append("ptr "+w.at("@constants" if array=="constants" else f"%{array}", x86.BYTES*(x86.WINDOW*window)+x86.BYTES*x86.WINDOW//2))
-        body="\\0A".join(lines)
-        constraints=",".join(["r"]*len(windows)+[f"~{{ymm{k}}}" for k in range(16)]+["~{memory}"])
-        w.do(f'call void asm sideeffect "{body}", "{constraints}"({", ".join(pointers)})')
-        w.do("ret void")
-        head = "internal void @body(ptr noalias %in, ptr noalias %out, ptr %context) noinline"
-        trig = trig_loop(self.lanes, self.fma) if self.layers else ""
-        self.alloc=lambda: alloc
-        return table + trig + function(head, w.lines)
+    def _straight(self, w: Writer, homes: dict[int, str]) -> list[str]:
+        """The arithmetic as inline assembly; the constants it needs."""
 
-    def _table(self, w: Writer) -> str:
-        rows = ", ".join(f"{w.vector} {w.constant(value)}" for value in self.constants)
-        kind = f"[{len(self.constants)} x {w.vector}]"
-        return f"@constants = internal constant {kind} [{rows}], align {8 * w.lanes}\n"
+        def place(home: str) -> tuple[str, int]:
+            array, slot = home.split()
+            return array, BYTES * int(slot)
+
+        outputs = {serial: ("out", BYTES * slot) for serial, slot in self.slots.items()}
+        code = x86.straight(self.contracted.order, {node: place(home) for node, home in homes.items()}, outputs)
+        w.scratch("spill", code.spill_slots)
+        pointers = []
+        for array, number in code.windows:
+            middle = x86.WINDOW * number + x86.WINDOW // 2
+            pointers.append("ptr " + w.at("@constants" if array == "constants" else f"%{array}", middle))
+        w.do(f'call void asm sideeffect "{code.text}", "{code.constraints}"({", ".join(pointers)})')
+        return code.constants
 
     def _trig(
         self,
@@ -158,18 +164,21 @@ class Body:
         level: int,
         angles: tuple[Node, ...],
         users: dict[tuple[str, int], int],
-    ) -> None:
-        """Lay angles side by side and take their sines and cosines."""
+    ) -> dict[int, str]:
+        """Lay angles side by side and take their sines and cosines; where those are."""
         angles_at = w.scratch(f"angles{level}", len(angles))
         trig_at = w.scratch(f"trig{level}", 2 * len(angles))
+        homes = {}
         for place, angle in enumerate(angles):
             for node in _needed(angle):
                 self._value(w, node, names)
             w.store(names[angle.serial], angles_at, place)
             for which, op in enumerate(TRIG):
                 if (op, angle.serial) in users:
-                    names[users[op, angle.serial]] = f"{trig_at[1:]} {2 * place + which}"
+                    homes[users[op, angle.serial]] = f"{trig_at[1:]} {2 * place + which}"
         w.do(f"call void @trig(ptr {angles_at}, ptr {trig_at}, i64 {len(angles)}, ptr %context)")
+        names.update(homes)
+        return homes
 
     def _value(self, w: Writer, node: Node, names: dict[int, str]) -> None:
         """Write one node; inputs, sines and cosines are loaded where they are first needed."""

@@ -195,7 +195,7 @@ class _Loop:
 def object_code(program: Program, scheme: Scheme, target: Target) -> bytes:
     """The loop as relocatable object code, behind a line that says how many joints and inputs it has."""
     n, width = (program.inputs[k].shape[0] for k in (0, 2))
-    body = Body(program, target.lanes, target.fma)
+    body = Body(program, target)
     loop = _Loop(body, scheme, n, width, target.fma)
     v, lanes = f"<{target.lanes} x double>", target.lanes
     declarations = (

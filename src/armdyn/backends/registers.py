@@ -1,0 +1,220 @@
+"""Straight-line code: the order of its instructions, and which value is in which register when.
+
+A program of thousands of operations without a branch is what a general compiler is worst at. Here one
+pass puts short programs into an order in which results are there when they are asked for, and one
+pass gives every value its register:
+
+- a register is taken from the value whose next use is farthest away (Belady's rule), which is stored
+  first if memory does not hold it yet;
+- inputs, sines, cosines and constants stay in memory, where an instruction takes one operand from;
+- a fused multiply–add overwrites an argument that nobody needs any more, if there is one.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+REGISTERS = 16
+BYTES = 32  # of a vector
+NEVER = 1 << 60
+SOON = 24  # instructions within which a second use is worth a register that nobody else wants
+SHORT = 2000  # instructions up to which the order matters; longer code waits for its own bytes, and spills cost more
+AHEAD = 32  # instructions an instruction may be brought forward
+DELAY = {"vf": 8, "vmul": 6, "vadd": 6, "vsub": 6, "vdiv": 26, "vsqrt": 40}  # half cycles until a result is there
+
+Place = tuple[str, int]  # array and offset in bytes
+Operand = int | Place  # a register, or where in memory
+Line = tuple[str, tuple[Operand, ...]]
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """value = operation(arguments); one argument, at a position in `from_memory`, may lie in memory."""
+
+    value: int
+    operation: str
+    arguments: tuple[int, ...]
+    from_memory: tuple[int, ...]
+
+    @property
+    def fused(self) -> bool:
+        """Is this a multiply–add, which overwrites one of its arguments."""
+        return self.operation.startswith("vf")
+
+    @property
+    def delay(self) -> int:
+        """Half cycles until the result is there."""
+        return next((delay for name, delay in DELAY.items() if self.operation.startswith(name)), 2)
+
+
+def ordered(instructions: list[Instruction]) -> list[Instruction]:
+    """The same instructions; of the next few, the first whose arguments are there goes first."""
+    if len(instructions) > SHORT:
+        return instructions
+    number = {one.value: k for k, one in enumerate(instructions)}
+    users: list[list[int]] = [[] for _ in instructions]
+    missing = [0] * len(instructions)
+    for k, one in enumerate(instructions):
+        for argument in set(one.arguments) & number.keys():
+            users[number[argument]].append(k)
+            missing[k] += 1
+    there = [0] * len(instructions)  # when the arguments are
+    able = [k for k, count in enumerate(missing) if count == 0]
+    left, oldest, now = [True] * len(instructions), 0, 0
+    result = []
+    while able:
+        while not left[oldest]:
+            oldest += 1
+        near = [k for k in able[: AHEAD + 1] if k <= oldest + AHEAD]
+        first = next((k for k in near if there[k] <= now), None)
+        if first is None:
+            first = min(near, key=there.__getitem__)
+            now = there[first]
+        able.remove(first)
+        left[first] = False
+        result.append(instructions[first])
+        for k in users[first]:
+            missing[k] -= 1
+            there[k] = max(there[k], now + instructions[first].delay)
+            if missing[k] == 0:
+                insort(able, k)
+        now += 1
+    return result
+
+
+class Allocation:
+    """`lines` of code in which every value has its register, and the number of spill `slots` they use.
+
+    `homes` says where memory holds values from the start, `outputs` where results go.
+    """
+
+    def __init__(self, instructions: list[Instruction], homes: dict[int, Place], outputs: dict[int, Place]) -> None:
+        self.lines: list[Line] = []
+        self.slots = 0
+        self._homes, self._outputs = dict(homes), outputs
+        self._registers: dict[int, int] = {}
+        self._free = list(range(REGISTERS))
+        self._given_back: list[int] = []  # spill slots
+        self._uses: dict[int, list[int]] = {}  # of each value, the next one last
+        for at in range(len(instructions) - 1, -1, -1):
+            for value in set(instructions[at].arguments):
+                self._uses.setdefault(value, []).append(at)
+        for value in (value for value in outputs if value in homes):
+            self._emit("vmovapd", homes[value], 0)
+            self._emit("vmovapd", 0, outputs[value])
+        for at, one in enumerate(instructions):
+            self._do(at, one)
+
+    def _next(self, value: int) -> int:
+        uses = self._uses.get(value)
+        return uses[-1] if uses else NEVER
+
+    def _do(self, at: int, one: Instruction) -> None:
+        arguments = dict.fromkeys(one.arguments)
+        for value in arguments:
+            self._uses[value].pop()
+        register, where = (self._overwritten if one.fused else self._anew)(at, one, arguments)
+        self._write(one, where, register)
+        for value in arguments:
+            if self._next(value) == NEVER:
+                self._forget(value)
+        if one.value in self._outputs:
+            self._homes[one.value] = self._outputs[one.value]
+            self._emit("vmovapd", register, self._outputs[one.value])
+        if self._next(one.value) == NEVER:
+            self._free.append(register)
+        else:
+            self._registers[one.value] = register
+
+    def _anew(self, at: int, one: Instruction, arguments: Iterable[int]) -> tuple[int, dict[int, Operand]]:
+        """A register for the result, perhaps that of an argument of no further use, and where the arguments are."""
+        where = self._read(at, one, arguments)
+        last = next((v for v in arguments if v in self._registers and self._next(v) == NEVER), None)
+        return self._take(arguments) if last is None else self._registers.pop(last), where
+
+    def _overwritten(self, at: int, one: Instruction, arguments: Iterable[int]) -> tuple[int, dict[int, Operand]]:
+        """The register that a multiply–add works in, one of its arguments inside, and where the arguments are."""
+        here = [value for value in arguments if value in self._registers]
+        last = next((value for value in here if self._next(value) == NEVER), None)
+        if last is not None:
+            where = self._read(at, one, arguments)
+            return self._registers.pop(last), where
+        absent = [value for value in arguments if value not in self._registers]
+        if absent:
+            inside = max(absent, key=self._next)
+            register = self._take(arguments)
+            self._emit("vmovapd", self._homes[inside], register)
+            return register, {**self._read(at, one, [v for v in arguments if v != inside]), inside: register}
+        where = self._read(at, one, arguments)
+        inside = max(here, key=lambda value: (value in self._homes, self._next(value)))
+        if inside in self._homes and self._next(inside) - at > SOON:
+            return self._registers.pop(inside), where
+        register = self._take(arguments)
+        self._emit("vmovapd", self._registers[inside], register)
+        return register, {**where, inside: register}
+
+    def _read(self, at: int, one: Instruction, arguments: Iterable[int]) -> dict[int, Operand]:
+        """Where each argument is; all but one that memory alone holds are loaded first."""
+        absent = [value for value in arguments if value not in self._registers]
+        able = [v for v in absent if one.arguments.count(v) == 1 and one.arguments.index(v) in one.from_memory]
+        stays = max(able, key=self._next, default=None)
+        if stays is not None and self._free and self._next(stays) - at < SOON:
+            stays = None
+        for value in absent:
+            if value != stays:
+                register = self._take(one.arguments)
+                self._emit("vmovapd", self._homes[value], register)
+                self._registers[value] = register
+        return {v: self._registers[v] if v in self._registers else self._homes[v] for v in arguments}
+
+    def _take(self, pinned: Iterable[int]) -> int:
+        """A free register, if need be that of the value needed last."""
+        if not self._free:
+            value = max(
+                (value for value in self._registers if value not in pinned),
+                key=lambda value: (self._next(value), value in self._homes),
+            )
+            if value not in self._homes:
+                self._homes[value] = ("spill", BYTES * self._slot())
+                self._emit("vmovapd", self._registers[value], self._homes[value])
+            self._free.append(self._registers.pop(value))
+        return self._free.pop()
+
+    def _slot(self) -> int:
+        if self._given_back:
+            return heappop(self._given_back)
+        self.slots += 1
+        return self.slots - 1
+
+    def _forget(self, value: int) -> None:
+        """Give back what a value took that nobody needs any more."""
+        if value in self._registers:
+            self._free.append(self._registers.pop(value))
+        array, offset = self._homes.get(value, ("", 0))
+        if array == "spill":
+            heappush(self._given_back, offset // BYTES)
+
+    def _write(self, one: Instruction, where: dict[int, Operand], register: int) -> None:
+        """The instruction, its operands in the order of assembly: a place in memory first, the result last."""
+        operands = [where[value] for value in one.arguments]
+        if not one.fused:
+            if one.from_memory == (0, 1):  # either way round
+                operands.sort(key=lambda operand: isinstance(operand, tuple))
+            self._emit(one.operation, *reversed(operands), register)
+            return
+        a, b, c = operands
+        if c == register:
+            a, b = (b, a) if isinstance(a, tuple) else (a, b)
+            self._emit(one.operation.format(231), b, a, register)  # += a b
+            return
+        other = b if a == register else a
+        if isinstance(c, tuple):
+            self._emit(one.operation.format(213), c, other, register)
+        else:
+            self._emit(one.operation.format(132), other, c, register)
+
+    def _emit(self, operation: str, *operands: Operand) -> None:
+        self.lines.append((operation, operands))
