@@ -1,0 +1,281 @@
+"""The derivatives of inverse dynamics by recursion, where motions and wrenches meet. Ours.
+
+Source: none; docs/formulations/derivatives.rst derives it.
+
+Idea: a point x of the arm beyond joint i moves with Δᵢx when the joint does, Δᵢ being the joint's unit
+motion. Carried along, the joint's part in the point's acceleration changes by d²(Δᵢx)/dt² with q_i and by
+2 d(Δᵢx)/dt with q̇_i, so the derivatives of the joint forces are integrals over composite bodies j:
+
+    H_ij        = ∫ Δᵢx · Δⱼx dm
+    ∂τ_j/∂q̇_i  = 2 ∫ Δⱼx · d(Δᵢx)/dt dm
+    ∂τ_j/∂q_i   = ∫ Δⱼx · d²(Δᵢx)/dt² dm, and for j < i the turned wrench of body i beside it.
+
+Of a pair of joints a < b, everything that concerns body b is a wrench of b, and everything that concerns the
+axis a is its unit motion and that motion's first and second rates: five scalar products a pair. They are taken
+as `meeting_frame` takes them, motions going outwards and wrenches inwards to a frame m between.
+
+Of the velocities of body b's points relative to link b only three sums are needed: h = ∫ ẋ dm, L = ∫ x × ẋ dm
+and Q = ∫ (ẋ xᵀ + x ẋᵀ) dm.
+
+Symbols: w, v, U, a: angular velocity, velocity of the frame's origin, acceleration matrix and acceleration of the
+origin; k, P: first and second moment; f, n: force and moment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Vec3, Z
+from armdyn.chain import Chain
+from armdyn.formulations.coriolis_matrix.christoffel import seen_from_before
+from armdyn.formulations.inverse_dynamics.recursion import acceleration_matrix
+from armdyn.formulations.inverse_dynamics.second_moments import bodies, moment
+from armdyn.formulations.moments import NONE, Body
+from armdyn.formulations.screws import along_axis, motion_outward, wrench_inward
+from armdyn.formulations.steps import Step, steps
+
+Matrix = list[list[Scalar]]
+Motion = tuple[Vec3, Vec3]  # angular velocity, velocity of the origin
+Wrench = tuple[Vec3, Vec3]  # force, moment about the origin
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """How a link moves, in its own frame."""
+
+    w: Vec3
+    v: Vec3
+    U: Mat3
+    a: Vec3
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Sums over a composite body's points of their velocities relative to its first link: h, L and Q."""
+
+    h: Vec3
+    L: Vec3
+    Q: Sym3
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What body b brings to a pair a < b.
+
+    `unit`, `rate` and `turn` are the wrenches that a unit of q̈_b, of q̇_b and of q_b asks for; `couple` is
+    2∫ ẋ × Δ_b x dm, which meets what of axis a turns.
+    """
+
+    unit: Wrench
+    rate: Wrench
+    turn: Wrench
+    couple: Vec3
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What joint a brings: its unit motion and that motion's first and second rates."""
+
+    unit: Motion
+    first: Motion
+    second: Motion
+
+
+def derivatives(
+    chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar], m: int | None = None
+) -> tuple[Matrix, Matrix, Matrix]:
+    """∂τ/∂q, ∂τ/∂q̇ and ∂τ/∂q̈ = H, by a meeting in frame m (1 ≤ m ≤ n)."""
+    n = chain.n
+    walk = steps(chain, q)
+    links = bodies(chain)
+    moving = motions(chain, walk, qd, qdd)
+    loads = loads_inwards(walk, links, moving, qd)
+    axes = [axis(step, link) for step, link in zip(walk, moving, strict=True)]
+    by_q, by_qd, H = ([[0] * n for _ in range(n)] for _ in range(3))
+
+    def put(a: int, b: int, axis: Axis, load: Load) -> None:
+        """The entries of the pair a < b, axis and load in the same frame."""
+        H[a][b] = H[b][a] = power(axis.unit, load.unit)
+        by_qd[a][b] = power(axis.unit, load.rate)
+        by_qd[b][a] = axis.unit[0].dot(load.couple) + 2 * power(axis.first, load.unit)
+        by_q[a][b] = power(axis.unit, load.turn)
+        by_q[b][a] = power(axis.second, load.unit) + axis.first[0].dot(load.couple)
+
+    for k, (step, load) in enumerate(zip(walk, loads, strict=True)):
+        H[k][k] = along_axis(step, *load.unit)
+        by_qd[k][k] = along_axis(step, *load.rate)
+        by_q[k][k] = along_axis(step, *load.turn)
+    m = (n + 1) // 2 if m is None else m
+    met: list[Axis] = []
+    for k in range(m):  # base to frame m
+        met = [axis_outward(walk[k], one) for one in met]
+        for a, one in enumerate(met):
+            put(a, k, one, loads[k])
+        met.append(axes[k])
+    carried: list[Load] = []
+    for k in range(n - 1, m - 1, -1):  # tip to frame m
+        for b, load in enumerate(carried, k + 1):
+            put(k, b, axes[k], load)
+        carried = [load_inward(walk[k], load) for load in (loads[k], *carried)]
+    for b, load in enumerate(carried, m):
+        for a, one in enumerate(met):
+            put(a, b, one, load)
+    return by_q, by_qd, H
+
+
+def power(motion: Motion, wrench: Wrench) -> Scalar:
+    """w·n + v·f."""
+    (w, v), (f, n) = motion, wrench
+    return w.dot(n) + v.dot(f)
+
+
+def axis_outward(step: Step, axis: Axis) -> Axis:
+    """An axis of frame i-1 seen from frame i."""
+    return Axis(
+        motion_outward(step, *axis.unit), motion_outward(step, *axis.first), motion_outward(step, *axis.second)
+    )
+
+
+def load_inward(step: Step, load: Load) -> Load:
+    """A load in frame i seen from frame i-1."""
+    return Load(
+        wrench_inward(step, *load.unit),
+        wrench_inward(step, *load.rate),
+        wrench_inward(step, *load.turn),
+        step.R @ load.couple,
+    )
+
+
+def motions(chain: Chain, walk: list[Step], qd: list[Scalar], qdd: list[Scalar]) -> list[Moving]:
+    """How every link moves, base to tip; gravity is an acceleration of the base."""
+    w, v, dw, a = ZERO, ZERO, ZERO, -chain.gravity_in_frame_0
+    U = acceleration_matrix(w, dw)
+    found = []
+    for step, rate, acceleration in zip(walk, qd, qdd, strict=True):
+        a = step.R.T @ (a + step.b * column_x(U))
+        w, v = motion_outward(step, w, v)
+        dw = step.R.T @ dw
+        if step.revolute:
+            dw = Vec3(dw.x + w.y * rate, dw.y - w.x * rate, dw.z + acceleration)
+            w = Vec3(w.x, w.y, w.z + rate)
+        else:
+            slide = 2 * rate
+            a = Vec3(a.x + slide * w.y, a.y - slide * w.x, a.z + acceleration)
+            v = Vec3(v.x, v.y, v.z + rate)
+        U = acceleration_matrix(w, dw)
+        a = a + step.d * column_z(U)
+        found.append(Moving(w, v, U, a))
+    return found
+
+
+def column_x(U: Mat3) -> Vec3:
+    """U x."""
+    return Vec3(U.r1.x, U.r2.x, U.r3.x)
+
+
+def column_z(U: Mat3) -> Vec3:
+    """U z."""
+    return Vec3(U.r1.z, U.r2.z, U.r3.z)
+
+
+def axis(step: Step, link: Moving) -> Axis:
+    """The unit motion Δ of a joint in its own frame, Δ̇ = [V, Δ] and Δ̈."""
+    w, v, a, across = link.w, link.v, link.a, Vec3(link.w.y, -link.w.x, 0)
+    if not step.revolute:
+        return Axis((ZERO, Z), (ZERO, across), (ZERO, column_z(link.U)))
+    twice = 2 * v.z
+    sway = Vec3(a.y + twice * w.x, twice * w.y - a.x, -2 * (w.x * v.x + w.y * v.y))
+    return Axis((Z, ZERO), (across, Vec3(v.y, -v.x, 0)), (column_z(link.U), sway))
+
+
+def loads_inwards(walk: list[Step], links: list[Body], moving: list[Moving], qd: list[Scalar]) -> list[Load]:
+    """What every composite body brings, base to tip."""
+    body, flow = Body(0, ZERO, NONE), Flow(ZERO, ZERO, NONE)
+    f, n = ZERO, ZERO
+    found = []
+    for step, own, link, rate in zip(*map(reversed, (walk, links, moving, qd)), strict=True):
+        k, U = own.moment, link.U
+        body = own + body
+        f = f + own.mass * link.a + U @ k
+        n = n + moment(own, link.w, ZERO, U) + k.cross(link.a)
+        found.append((turning if step.revolute else sliding)(body, flow, link, (f, n)))
+        flow = flow_inward(step, joined(step, flow, body, rate))
+        body = seen_from_before(step, body)
+        f, n = wrench_inward(step, f, n)
+    return found[::-1]
+
+
+def joined(step: Step, flow: Flow, body: Body, rate: Scalar) -> Flow:
+    """The flow of a body relative to the link before its joint."""
+    h, L, Q, k, P = flow.h, flow.L, flow.Q, body.moment, body.P
+    if not step.revolute:
+        x, y = rate * k.x, rate * k.y
+        Q = Sym3(Q.xx, Q.xy, Q.yy, Q.xz + x, Q.yz + y, Q.zz + 2 * (rate * k.z))
+        return Flow(Vec3(h.x, h.y, h.z + body.mass * rate), Vec3(L.x + y, L.y - x, L.z), Q)
+    xy, xz, yz = (2 * rate) * P.xy, rate * P.xz, rate * P.yz
+    Q = Sym3(Q.xx - xy, Q.xy + rate * (P.xx - P.yy), Q.yy + xy, Q.xz - yz, Q.yz + xz, Q.zz)
+    L = Vec3(L.x - xz, L.y - yz, L.z + rate * (P.xx + P.yy))
+    return Flow(Vec3(h.x - rate * k.y, h.y + rate * k.x, h.z), L, Q)
+
+
+def flow_inward(step: Step, flow: Flow) -> Flow:
+    """A flow about the origin of frame i, about that of frame i-1."""
+    h, L, Q, d, b = flow.h, flow.L, flow.Q, step.d, step.b
+    x, y = d * h.x, d * h.y
+    L = Vec3(L.x - y, L.y + x, L.z)
+    Q = Sym3(Q.xx, Q.xy, Q.yy, Q.xz + x, Q.yz + y, Q.zz + (2 * d) * h.z)
+    h, L, Q = step.R @ h, step.R @ L, step.R.similarity(Q)
+    y, z = b * h.y, b * h.z
+    L = Vec3(L.x, L.y - z, L.z + y)
+    return Flow(h, L, Sym3(Q.xx + (2 * b) * h.x, Q.xy + y, Q.yy, Q.xz + z, Q.yz, Q.zz))
+
+
+def turning(body: Body, flow: Flow, link: Moving, wrench: Wrench) -> Load:
+    """The load of a revolute joint, Δx = z × x."""
+    k, P, h, L, Q = body.moment, body.P, flow.h, flow.L, flow.Q
+    w, v, a, (U1, U2, U3) = 2 * link.w, 2 * link.v, link.a, link.U.rows
+    xz, zx, yz, zy = Q.xz + L.y, Q.xz - L.y, Q.yz - L.x, Q.yz + L.x  # 2∫ ẋ xᵀ dm
+    about = Q.xx + Q.yy
+    unit = Vec3(-k.y, k.x, 0), Vec3(-P.xz, -P.yz, P.xx + P.yy)
+    rate = (
+        Vec3(-w.z * k.x - 2 * h.y, 2 * h.x - w.z * k.y, w.x * k.x + w.y * k.y),
+        Vec3(
+            w.x * P.xy + w.y * P.yy + w.z * P.yz - xz,
+            -(w.x * P.xx + w.y * P.xy + w.z * P.xz) - yz,
+            about,
+        ),
+    )
+    couple = Vec3(
+        w.y * P.xx - w.x * P.xy - v.z * k.x - zx,
+        w.y * P.xy - w.x * P.yy - v.z * k.y - zy,
+        w.y * P.xz - w.x * P.yz + v.x * k.x + v.y * k.y + about,
+    )
+    p, r = U1.y + U2.x, U2.y - U1.x  # W = U Z - Z U is (p, r, U₂₃; r, -p, -U₁₃; U₃₂, -U₃₁, 0)
+    (f, n), s, e = wrench, body.mass, link.w
+    force = Vec3(
+        p * k.x + r * k.y + U2.z * k.z + s * a.y - w.x * h.z - f.y,
+        r * k.x - p * k.y - U1.z * k.z - s * a.x - w.y * h.z + f.x,
+        U3.y * k.x - U3.x * k.y + w.y * h.y + w.x * h.x,
+    )
+    torque = Vec3(
+        U3.y * P.xy - U3.x * P.yy - r * P.xz + p * P.yz + U1.z * P.zz + k.z * a.x
+        + e.y * (Q.yy + Q.zz) + e.x * (Q.xy - L.z) - n.y,
+        p * P.xz + r * P.yz + U2.z * P.zz - U3.y * P.xx + U3.x * P.xy + k.z * a.y
+        - e.x * (Q.xx + Q.zz) - e.y * (Q.xy + L.z) + n.x,
+        r * (P.xx - P.yy) - 2 * p * P.xy - U1.z * P.xz - U2.z * P.yz - k.x * a.x - k.y * a.y
+        - e.y * zx + e.x * zy,
+    )  # fmt: skip
+    return Load(unit, rate, (force, torque), couple)
+
+
+def sliding(body: Body, flow: Flow, link: Moving, wrench: Wrench) -> Load:
+    """The load of a prismatic joint, Δx = z."""
+    k, s, h, w = body.moment, body.mass, flow.h, link.w
+    (f, _), across, along = wrench, Vec3(link.w.y, -link.w.x, 0), column_z(link.U)
+    momentum = s * link.v + w.cross(k) + h
+    return Load(
+        (s * Z, k.cross(Z)),
+        ((2 * s) * across, 2 * k.cross(across)),
+        (s * along, k.cross(along) + Vec3(-f.y, f.x, 0)),
+        2 * momentum.cross(Z),
+    )
