@@ -27,6 +27,7 @@ from armdyn.kernels.derivatives import by_duals, derivative_ports, forward_dynam
 from armdyn.parameters import minimal_parameters, realise
 
 Run = Callable[..., Any]
+Physics = Callable[[Run, Chain, list[Any], "_Extra"], Any]
 NO_PARTS: Mapping[str, Run] = MappingProxyType({})
 
 TAKES = {
@@ -49,6 +50,8 @@ MADE_OF = {
 FRAMES_AS_GIVEN = ("link_poses", "regressor", "natural_regressor")
 
 
+FEW_JOINTS = 4  # up to here derivatives are sought both ways
+FEW_SLOPES = 1500  # operations of derivatives up to which rewriting them is quick and gains
 FEW, NEAR = 400, 1.15  # operations of programs, and their ratio, up to which all of them are rewritten to find the best
 
 
@@ -80,11 +83,17 @@ class Assembly:
 
 
 def assemble(
-    chain: Chain, quantity: str, method: str, options: Options = Options(), parts: Mapping[str, Run] = NO_PARTS
+    chain: Chain,
+    quantity: str,
+    method: str,
+    options: Options = Options(),
+    parts: Mapping[str, Run] = NO_PARTS,
+    physics: Physics | None = None,
 ) -> Assembly:
     """The function `(q, ...) -> nested lists` of this arm, quantity and formulation.
 
-    `parts` are formulations of other quantities that this one is to be made of (H for `composite`).
+    `parts` are formulations of other quantities that this one is to be made of (H for `composite`);
+    `physics` says what is made of the formulation, the entry of `EXTRA` by default.
     """
     entry = QUANTITIES[choose("quantity", quantity, QUANTITIES)]
     methods = {formulation.key: formulation for formulation in entry.methods}
@@ -95,7 +104,7 @@ def assemble(
     outputs = [(name, entry.shape(shape, n, _p(chain, shape))) for name, shape in entry.outputs]
     as_given = quantity in FRAMES_AS_GIVEN or options.frame or options.parameters != "baked"
     arm = chain if as_given else _first_rotor_in_link(slid(chain))
-    extra = EXTRA.get(quantity, _nothing)
+    extra = physics or EXTRA.get(quantity, _nothing)
     runtime = options.parameters == "runtime"
     if options.tool_wrench:
         inputs.append(("wrench", (6,)))
@@ -223,7 +232,7 @@ def _pose(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
     return run(part, inputs[0][: part.n if part else 0])
 
 
-EXTRA: dict[str, Callable[[Run, Chain, list[Any], _Extra], Any]] = {
+EXTRA: dict[str, Physics] = {
     "inertia_matrix": _inertia_matrix,
     "momentum": _momentum,
     "kinetic_energy": _kinetic_energy,
@@ -246,18 +255,55 @@ def program(chain: Chain, quantity: str, method: str, options: Options = Options
 
 
 def _derivatives(chain: Chain, quantity: str, method: str, options: Options) -> Program:
-    """The graph of the partial derivatives, by the chain rule."""
+    """The graph of the partial derivatives."""
     from armdyn.kernels.choose import auto  # which counts programs, and so stands above this module
 
     plain, wrt = replace(options, derivatives=()), options.derivatives
     derivative_ports(assemble(chain, quantity, method, plain).inputs, (), wrt)
-    whole = program(chain, quantity, method, plain)
     if quantity != "forward_dynamics":
-        return jacobian(whole, wrt)
-    only = Options(parameters=options.parameters)
+        return _slopes(chain, quantity, method, plain, wrt)
+    others = tuple(name for name in wrt if name != "tau")
+    key = auto(chain, "inverse_dynamics", replace(plain, derivatives=(*others, "qdd")))
+    rates = _slopes(chain, "inverse_dynamics", key, plain, (*others, "qdd"))
     inverse = program(chain, "inverse_dynamics", auto(chain, "inverse_dynamics", plain), plain)
-    inverted = program(chain, "inertia_inverse", auto(chain, "inertia_inverse", only), only)
-    return forward_dynamics(whole, inverse, inverted, wrt)
+    return forward_dynamics(chain, inverse, rates, wrt)
+
+
+def _slopes(chain: Chain, quantity: str, method: str, options: Options, wrt: tuple[str, ...]) -> Program:
+    """The derivatives by the formulation's own way, if it has one for these inputs, or by the chain rule."""
+    entry = QUANTITIES[quantity]
+    own = next(m.derivatives for m in entry.methods if m.key == method)
+    found = []
+    if own is not None and set(wrt) <= {name for name, _ in entry.inputs}:
+        assembly = assemble(chain, quantity, method, options, physics=_with_own_slopes(quantity, own, wrt))
+        outputs = derivative_ports(assembly.inputs, assembly.outputs, wrt)
+        found.append(trace(f"{quantity}_derivatives", assembly.function, dict(assembly.inputs), outputs))
+    if not found or chain.n <= FEW_JOINTS:
+        found.append(jacobian(program(chain, quantity, method, options), wrt))
+    shorter = (simplify(one) if one.operations.total <= FEW_SLOPES else one for one in found)
+    return min(shorter, key=lambda one: one.operations.total)
+
+
+def _with_own_slopes(quantity: str, own: Run, wrt: tuple[str, ...]) -> Physics:
+    """A formulation's own derivatives, and beside them those of rotors, friction and a wrench by dual numbers."""
+    names = [name for name, _ in QUANTITIES[quantity].inputs]
+
+    def physics(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
+        n = chain.n
+
+        def others(*x: Any) -> Any:
+            return EXTRA[quantity](lambda *_: [0] * n, chain, list(x), extra)
+
+        shapes = tuple((name, (n,)) for name in names)
+        more = by_duals(others, shapes, (("", (n,)),), wrt)(*inputs)
+        slopes = dict(zip(names, own(chain, *inputs), strict=True))
+        total = tuple(
+            [[a + b for a, b in zip(*rows, strict=True)] for rows in zip(slopes[name], matrix, strict=True)]
+            for name, matrix in zip(wrt, (more,) if len(wrt) == 1 else more, strict=True)
+        )
+        return total[0] if len(wrt) == 1 else total
+
+    return physics
 
 
 def traced(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:

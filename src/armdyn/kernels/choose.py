@@ -36,11 +36,15 @@ LONG = 10  # joints; above, programs take too long to trace for a choice
 @lru_cache(maxsize=1024)
 def auto(chain: Chain, quantity: str, options: Options = Options()) -> str:
     """The key of the formulation with the fewest compiled operations."""
-    options = replace(options, derivatives=())  # what is cheap to compute is cheap to differentiate
-    keys = [m.key for m in QUANTITIES[quantity].methods if m.key not in JUDGES]
+    methods = QUANTITIES[quantity].methods
+    if options.derivatives:  # what is cheap to compute is cheap to differentiate, and a way of its own is cheaper
+        methods = tuple(m for m in methods if m.derivatives) or methods
+        options = replace(options, derivatives=())
+    keys = [m.key for m in methods if m.key not in JUDGES]
     if len(keys) < 2:
-        return keys[0] if keys else QUANTITIES[quantity].methods[0].key
-    return cache.note(cache.key("auto", chain, quantity, options), lambda: _cheapest(chain, quantity, options, keys))
+        return keys[0] if keys else methods[0].key
+    asked = cache.key("auto", chain, quantity, options, tuple(keys))
+    return cache.note(asked, lambda: _cheapest(chain, quantity, options, keys))
 
 
 def _cheapest(chain: Chain, quantity: str, options: Options, keys: list[str]) -> str:

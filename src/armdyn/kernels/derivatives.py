@@ -1,8 +1,8 @@
 """Exact partial derivatives of any quantity in any of its inputs.
 
-On the plain path they come from dual numbers run through the very same algorithm; as programs from the
-chain rule on the graph. Forward dynamics takes the short way: with τ = ID(q, q̇, q̈) differentiated,
-∂q̈/∂x = -H⁻¹ ∂τ/∂x for everything but the torque itself, and ∂q̈/∂τ = H⁻¹.
+On the plain path they come from dual numbers run through the very same algorithm; as programs from a
+formulation's own recursion or the chain rule on the graph. Forward dynamics takes the short way: with
+τ = ID(q, q̇, q̈) differentiated, ∂q̈/∂x = -H⁻¹ ∂τ/∂x for everything but the torque itself, and ∂q̈/∂τ = H⁻¹.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from armdyn.algebra import Dual
+from armdyn.chain import Chain
 from armdyn.errors import choose
-from armdyn.graph.derive import inline, jacobian
+from armdyn.formulations.elimination import eliminate, inverted, solve
+from armdyn.graph.derive import inline
 from armdyn.graph.program import Program, flatten, nest, trace
+from armdyn.parameters import realise
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -52,27 +55,32 @@ def by_duals(function: Callable[..., Any], inputs: Shapes, outputs: Shapes, wrt:
     return derivatives
 
 
-def forward_dynamics(forward: Program, inverse: Program, inverted: Program, wrt: Sequence[str]) -> Program:
-    """Derivatives of forward dynamics from the programs of forward and inverse dynamics and H⁻¹."""
-    others = [name for name in wrt if name != "tau"]
-    rates = jacobian(inverse, others) if others else None
-    inputs = {port.name: port.shape for port in forward.inputs}
-    n = forward.outputs[0].shape[0]
+def forward_dynamics(chain: Chain, inverse: Program, rates: Program, wrt: Sequence[str]) -> Program:
+    """Derivatives of forward dynamics from inverse dynamics and its derivatives, H last among them."""
+    inputs = {"tau" if port.name == "qdd" else port.name: port.shape for port in inverse.inputs}
+    n = chain.n
 
     def function(*arguments: Any) -> Any:
         given = dict(zip(inputs, arguments, strict=True))
-        (qdd,) = inline(forward, *arguments)
-        known = {**given, "qdd": qdd}
-        (flat,) = inline(inverted, *(known[port.name] for port in inverted.inputs))
-        H = nest(flat, (n, n))
-        slopes: dict[str, Any] = {"tau": H}
-        found = inline(rates, *(known[port.name] for port in rates.inputs)) if rates else []
-        for name, values in zip(others, found, strict=True):
-            rows = nest(values, (n, len(values) // n))
-            columns = range(len(values) // n)
-            slopes[name] = [[-sum((H[i][k] * rows[k][j] for k in range(n)), 0) for j in columns] for i in range(n)]
+
+        def put_in(program: Program, qdd: list[Any]) -> list[list[Any]]:
+            known = {**given, "qdd": qdd}
+            return inline(program, *(known[port.name] for port in program.inputs))
+
+        (bias,), H = put_in(inverse, [0] * n), nest(put_in(rates, [0] * n)[-1], (n, n))
+        arm = realise(chain, given["parameters"]) if "parameters" in given else chain
+        alpha, reciprocals, _ = eliminate(arm, H)
+        qdd = solve(alpha, reciprocals, [t - b for t, b in zip(given["tau"], bias, strict=True)])
+        W = inverted(alpha, reciprocals)
+        slopes: dict[str, Any] = {"tau": W}
+        for port, values in zip(rates.outputs, put_in(rates, qdd)[:-1], strict=False):
+            rows = nest(values, port.shape)
+            columns = list(zip(*rows, strict=True))
+            slopes[port.name.removeprefix("dtau_d")] = [
+                [-sum((w * x for w, x in zip(row, column, strict=True)), 0) for column in columns] for row in W
+            ]
         result = tuple(slopes[name] for name in wrt)
         return result[0] if len(wrt) == 1 else result
 
     outputs = [(f"dqdd_d{name}", (n, *inputs[name])) for name in wrt]
-    return trace(f"{forward.name}_derivatives", function, inputs, outputs)
+    return trace("forward_dynamics_derivatives", function, inputs, outputs)

@@ -53,6 +53,7 @@ class Kernel(Fast):
         self.method = (
             auto(chain, quantity, options) if method == "auto" else choose(f"method of {quantity}", method, methods)
         )
+        self._auto = method == "auto"
         self.backend = choose("backend", backend, BACKENDS)
         self.options = options
         self.frames = dict(frames or {})  # what a `frame` may be called
@@ -139,7 +140,8 @@ class Kernel(Fast):
             flags["frame"] = self.frames[choose("frame", flags["frame"], self.frames)]
         options = replace(self.options, **flags)
         if options not in self._variants:
-            self._variants[options] = Kernel(self.chain, self.quantity, self.method, self.backend, options, self.frames)
+            method = "auto" if self._auto and options.derivatives else self.method
+            self._variants[options] = Kernel(self.chain, self.quantity, method, self.backend, options, self.frames)
         return self._variants[options]
 
     def _diagnosis(self, arrays: tuple[Any, ...], out: Any, error: Exception) -> Exception:

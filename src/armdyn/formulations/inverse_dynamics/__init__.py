@@ -2,6 +2,7 @@
 
 from armdyn.formulations.bias import lin_1991
 from armdyn.formulations.inverse_dynamics import (
+    derivatives,
     gibbs_appell,
     newton_euler,
     newton_euler_mlc,
@@ -13,8 +14,20 @@ from armdyn.formulations.registry import Formulation
 METHODS = (
     Formulation("newton_euler", newton_euler.inverse_dynamics, "luh_1980", "recursive, on natural parameters"),
     Formulation("newton_euler_mlc", newton_euler_mlc.inverse_dynamics, "lin_1995", "on minimal combinations"),
-    Formulation("second_moments", second_moments.inverse_dynamics, "", "recursive, on regrouped second moments"),
-    Formulation("point_masses", point_masses.inverse_dynamics, "", "the same with a point mass a joint"),
+    Formulation(
+        "second_moments",
+        second_moments.inverse_dynamics,
+        "",
+        "recursive, on regrouped second moments",
+        derivatives=derivatives.derivatives,
+    ),
+    Formulation(
+        "point_masses",
+        point_masses.inverse_dynamics,
+        "",
+        "the same with a point mass a joint",
+        derivatives=derivatives.derivatives,
+    ),
     Formulation("lin_1991", lin_1991.inverse_dynamics, "lin_1991", "H q̈ + b from composite bodies"),
     Formulation("gibbs_appell", gibbs_appell.inverse_dynamics, "provenzano", "∂G/∂q̈"),
 )

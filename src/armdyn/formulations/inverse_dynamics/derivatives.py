@@ -24,9 +24,10 @@ origin; k, P: first and second moment; f, n: force and moment.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
-from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Vec3, Z
-from armdyn.chain import Chain
+from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Tally, Vec3, Z, counting
+from armdyn.chain import Chain, Joint
 from armdyn.formulations.coriolis_matrix.christoffel import seen_from_before
 from armdyn.formulations.inverse_dynamics.recursion import acceleration_matrix
 from armdyn.formulations.inverse_dynamics.second_moments import bodies, moment
@@ -84,13 +85,17 @@ class Axis:
 def derivatives(
     chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar], m: int | None = None
 ) -> tuple[Matrix, Matrix, Matrix]:
-    """∂τ/∂q, ∂τ/∂q̇ and ∂τ/∂q̈ = H, by a meeting in frame m (1 ≤ m ≤ n)."""
-    n = chain.n
+    """∂τ/∂q, ∂τ/∂q̇ and ∂τ/∂q̈ = H, by a meeting in frame m (1 ≤ m ≤ n), by default as costs least."""
     walk = steps(chain, q)
-    links = bodies(chain)
     moving = motions(chain, walk, qd, qdd)
-    loads = loads_inwards(walk, links, moving, qd)
+    loads = loads_inwards(walk, bodies(chain), moving, qd)
     axes = [axis(step, link) for step, link in zip(walk, moving, strict=True)]
+    return meet(walk, axes, loads, meeting_frame(chain.joints) if m is None else m)
+
+
+def meet(walk: list[Step], axes: list[Axis], loads: list[Load], m: int) -> tuple[Matrix, Matrix, Matrix]:
+    """The three matrices, the pairs a < m < b in frame m."""
+    n = len(walk)
     by_q, by_qd, H = ([[0] * n for _ in range(n)] for _ in range(3))
 
     def put(a: int, b: int, axis: Axis, load: Load) -> None:
@@ -105,7 +110,6 @@ def derivatives(
         H[k][k] = along_axis(step, *load.unit)
         by_qd[k][k] = along_axis(step, *load.rate)
         by_q[k][k] = along_axis(step, *load.turn)
-    m = (n + 1) // 2 if m is None else m
     met: list[Axis] = []
     for k in range(m):  # base to frame m
         met = [axis_outward(walk[k], one) for one in met]
@@ -123,6 +127,24 @@ def derivatives(
     return by_q, by_qd, H
 
 
+@lru_cache(maxsize=256)
+def meeting_frame(joints: tuple[Joint, ...]) -> int:
+    """The m of fewest operations, counted at a configuration without zeros."""
+    x = Tally(0.7)
+    full, flat = Vec3(x, x, x), Vec3(x, x, 0)
+    walk = [Step(joint, joint.rotation(x), joint.extension(x)) for joint in joints]
+    turn = Axis((Z, ZERO), (flat, flat), (full, full)), Load((flat, full), (full, full), (full, full), full)
+    slide = Axis((ZERO, Z), (ZERO, flat), (ZERO, full)), Load((x * Z, flat), (flat, full), (full, full), flat)
+    axes, loads = zip(*(turn if joint.revolute else slide for joint in joints), strict=True)
+
+    def cost(m: int) -> int:
+        with counting() as counter:
+            meet(walk, list(axes), list(loads), m)
+        return counter.operations().total
+
+    return min(range(1, len(joints) + 1), key=cost)
+
+
 def power(motion: Motion, wrench: Wrench) -> Scalar:
     """w·n + v·f."""
     (w, v), (f, n) = motion, wrench
@@ -131,9 +153,7 @@ def power(motion: Motion, wrench: Wrench) -> Scalar:
 
 def axis_outward(step: Step, axis: Axis) -> Axis:
     """An axis of frame i-1 seen from frame i."""
-    return Axis(
-        motion_outward(step, *axis.unit), motion_outward(step, *axis.first), motion_outward(step, *axis.second)
-    )
+    return Axis(motion_outward(step, *axis.unit), motion_outward(step, *axis.first), motion_outward(step, *axis.second))
 
 
 def load_inward(step: Step, load: Load) -> Load:
@@ -193,7 +213,7 @@ def loads_inwards(walk: list[Step], links: list[Body], moving: list[Moving], qd:
     body, flow = Body(0, ZERO, NONE), Flow(ZERO, ZERO, NONE)
     f, n = ZERO, ZERO
     found = []
-    for step, own, link, rate in zip(*map(reversed, (walk, links, moving, qd)), strict=True):
+    for step, own, link, rate in reversed(list(zip(walk, links, moving, qd, strict=True))):
         k, U = own.moment, link.U
         body = own + body
         f = f + own.mass * link.a + U @ k
