@@ -16,9 +16,9 @@ from functools import cached_property
 
 from armdyn.backends import x86
 from armdyn.backends.contract import contract
-from armdyn.backends.llvm_text import Writer, double, function, splat
-from armdyn.backends.llvm_trig import fused, trig_loop
-from armdyn.backends.registers import BYTES
+from armdyn.backends.llvm_text import Writer, double, function
+from armdyn.backends.llvm_trig import fused, trig_far, trig_loop
+from armdyn.backends.registers import BYTES, Place
 from armdyn.backends.target import Target
 from armdyn.graph.node import Node
 from armdyn.graph.program import Program
@@ -115,68 +115,59 @@ class Body:
             for node in port.nodes:
                 names[node.serial] = f"in {slot}"
                 slot += 1
-        users = {(node.op, node.args[0].serial): node.serial for node in self.contracted.order if node.op in TRIG}
         homes = dict(names)
         for level, angles in enumerate(self.layers):
-            homes.update(self._trig(w, names, level, angles, users))
-        constants = self._straight(w, homes) if self.by_hand else self._by_llvm(w, names)
+            homes.update(self._trig(w, names, level, angles))
+        if self.by_hand:
+            self._straight(w, homes)
+        else:
+            self._by_llvm(w, names)
         w.do("ret void")
         head = "internal void @body(ptr noalias %in, ptr noalias %out, ptr %context) noinline"
-        trig = trig_loop(self.lanes, self.fma) if self.layers else ""
-        rows = ", ".join(f"{w.vector} {splat('double', value, self.lanes)}" for value in constants)
-        table = f"@constants = internal constant [{len(constants)} x {w.vector}] [{rows}], align {8 * w.lanes}\n"
-        return table + trig + function(head, w.lines)
+        trig = trig_far(self.lanes) if self.layers else ""
+        trig += trig_loop(self.lanes, self.fma) if self.layers and not self.by_hand else ""
+        return "".join(w.tables) + trig + function(head, w.lines)
 
     @property
     def by_hand(self) -> bool:
         """Can the code be `x86.straight`; angles made of other angles' sines are left to LLVM."""
         return self.target.x86 and self.lanes == x86.LANES and self.fma and len(self.layers) <= 1
 
-    def _by_llvm(self, w: Writer, names: dict[int, str]) -> list[str]:
-        """The arithmetic, its registers and order left to LLVM; the constants it needs."""
+    def _by_llvm(self, w: Writer, names: dict[int, str]) -> None:
+        """The arithmetic, its registers and order left to LLVM."""
         for node in self.contracted.order:
             self._value(w, node, names)
             if node.serial in self.slots:
                 w.store(names[node.serial], "%out", self.slots[node.serial])
-        return [double(value) for value in self.constants]
+        w.table("constants", [double(value) for value in self.constants])
 
-    def _straight(self, w: Writer, homes: dict[int, str]) -> list[str]:
-        """The arithmetic as inline assembly; the constants it needs."""
-
-        def place(home: str) -> tuple[str, int]:
-            array, slot = home.split()
-            return array, BYTES * int(slot)
-
+    def _straight(self, w: Writer, homes: dict[int, str]) -> None:
+        """The arithmetic as inline assembly."""
         outputs = {serial: ("out", BYTES * slot) for serial, slot in self.slots.items()}
-        code = x86.straight(self.contracted.order, {node: place(home) for node, home in homes.items()}, outputs)
-        w.scratch("spill", code.spill_slots)
-        pointers = []
-        for array, number in code.windows:
-            middle = x86.WINDOW * number + x86.WINDOW // 2
-            pointers.append("ptr " + w.at("@constants" if array == "constants" else f"%{array}", middle))
-        w.do(f'call void asm sideeffect "{code.text}", "{code.constraints}"({", ".join(pointers)})')
-        return code.constants
+        code = x86.straight(self.contracted.order, {node: _place(home) for node, home in homes.items()}, outputs)
+        _inline(w, code, "body")
 
-    def _trig(
-        self,
-        w: Writer,
-        names: dict[int, str],
-        level: int,
-        angles: tuple[Node, ...],
-        users: dict[tuple[str, int], int],
-    ) -> dict[int, str]:
-        """Lay angles side by side and take their sines and cosines; where those are."""
+    def _trig(self, w: Writer, names: dict[int, str], level: int, angles: tuple[Node, ...]) -> dict[int, str]:
+        """Take the sines and cosines of angles; where those are."""
         angles_at = w.scratch(f"angles{level}", len(angles))
         trig_at = w.scratch(f"trig{level}", 2 * len(angles))
         homes = {}
-        for place, angle in enumerate(angles):
-            for node in _needed(angle):
-                self._value(w, node, names)
-            w.store(names[angle.serial], angles_at, place)
+        users = {(node.op, node.args[0].serial): node.serial for node in self.contracted.order if node.op in TRIG}
+        places = []
+        for number, angle in enumerate(angles):
+            places.append(names.get(angle.serial, ""))
+            if not (self.by_hand and " " in places[-1]):  # an input can be taken where it is
+                for node in _needed(angle):
+                    self._value(w, node, names)
+                w.store(names[angle.serial], angles_at, number)
+                places[-1] = f"{angles_at[1:]} {number}"
             for which, op in enumerate(TRIG):
                 if (op, angle.serial) in users:
-                    homes[users[op, angle.serial]] = f"{trig_at[1:]} {2 * place + which}"
-        w.do(f"call void @trig(ptr {angles_at}, ptr {trig_at}, i64 {len(angles)}, ptr %context)")
+                    homes[users[op, angle.serial]] = f"{trig_at[1:]} {2 * number + which}"
+        if self.by_hand:
+            _sines(w, [_place(place) for place in places], trig_at)
+        else:
+            w.do(f"call void @trig(ptr {angles_at}, ptr {trig_at}, i64 {len(angles)}, ptr %context)")
         names.update(homes)
         return homes
 
@@ -207,3 +198,35 @@ def _needed(node: Node) -> list[Node]:
         else:
             done[stack.pop().serial] = last
     return list(done.values())
+
+
+def _place(home: str) -> Place:
+    """Where a number lies, from "array slot"."""
+    array, slot = home.split()
+    return array, BYTES * int(slot)
+
+
+def _inline(w: Writer, code: x86.Straight, name: str) -> None:
+    """A piece of assembly, with its constants and what it spills."""
+    w.scratch(f"spill_{name}", code.spill_slots)
+    w.table(f"constants_{name}", code.constants)
+    arrays = {"constants": f"@constants_{name}", "spill": f"%spill_{name}"}
+    pointers = []
+    for array, number in code.windows:
+        middle = x86.WINDOW * number + x86.WINDOW // 2
+        pointers.append("ptr " + w.at(arrays.get(array, f"%{array}"), middle))
+    w.do(f'call void asm sideeffect "{code.text}", "{code.constraints}"({", ".join(pointers)})')
+
+
+def _sines(w: Writer, angles: list[Place], trig_at: str) -> None:
+    """Sines and cosines of all angles; the C library is asked about lanes that are far off."""
+    far_at = w.scratch("far", 1)
+    _inline(w, x86.sines(angles, trig_at[1:], ("far", 0)), "sines")
+    far = w.let(f"load i{64 * w.lanes}, ptr {far_at}")
+    w.do(f"br i1 {w.let(f'icmp ne i{64 * w.lanes} {far}, 0')}, label %beyond, label %near, !prof !0")
+    w.label("beyond")
+    for number, (array, offset) in enumerate(angles):
+        result = w.at(trig_at, 2 * BYTES * number)
+        w.do(f"call void @trig_far(ptr {w.at(f'%{array}', offset)}, ptr {result}, ptr %context)")
+    w.do("br label %near")
+    w.label("near")

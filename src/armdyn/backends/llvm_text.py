@@ -25,6 +25,7 @@ class Writer:
         self.vector = f"<{lanes} x double>"
         self.lanes_mask = f"<{lanes} x i32>"
         self.lines: list[str] = []
+        self.tables: list[str] = []
         self._prefix = prefix
         self._count = 0
 
@@ -65,6 +66,12 @@ class Writer:
         """An array of vectors on the stack."""
         self.do(f"%{name} = alloca [{max(slots, 1)} x {self.vector}], align {8 * self.lanes}")
         return f"%{name}"
+
+    def table(self, name: str, values: list[str]) -> None:
+        """A table beside the function: vectors with one number in every lane."""
+        rows = ", ".join(f"{self.vector} {splat('double', value, self.lanes)}" for value in values)
+        kind = f"[{len(values)} x {self.vector}]"
+        self.tables.append(f"@{name} = internal constant {kind} [{rows}], align {8 * self.lanes}\n")
 
     def text(self) -> str:
         """All lines."""

@@ -136,10 +136,10 @@ def trig_loop(lanes: int, fma: bool) -> str:
     w.label("out")
     w.do("ret void")
     head = "internal void @trig(ptr noalias %angles, ptr noalias %results, i64 %count, ptr %context) noinline"
-    return _far(lanes) + function(head, w.lines)
+    return function(head, w.lines)
 
 
-def _far(lanes: int) -> str:
+def trig_far(lanes: int) -> str:
     """`trig_far`: the lanes beyond `LIMIT`, one at a time, by the C library's sine and cosine."""
     w = Writer(lanes)
     w.label("entry")

@@ -11,17 +11,21 @@ register in their middle: a displacement then takes one byte instead of four.
 from __future__ import annotations
 
 import math
+import struct
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from armdyn.backends.llvm_text import double
+from armdyn.backends.llvm_trig import COSINE, HALF_PI_FMA, LIMIT, ROUNDER, SINE, TWO_OVER_PI
 from armdyn.backends.registers import BYTES, REGISTERS, Allocation, Instruction, Line, Operand, Place, ordered
 from armdyn.graph.node import Node
 
 LANES = 4
 WINDOW = 256  # bytes that displacements of one byte reach around an address
 ADDRESSES = 12  # registers that hold addresses
+TOGETHER = 2  # angles whose sines are taken at a time
+MAGNITUDE = struct.unpack("<d", struct.pack("<Q", 2**63 - 1))[0]  # every bit but the sign: a NaN
 
 # Does the product of a multiply–add change its sign, and the addend -> the instruction; {} is its operands' order.
 FUSED = {
@@ -53,25 +57,137 @@ class Straight:
 
 def straight(order: Iterable[Node], homes: dict[int, Place], outputs: dict[int, Place]) -> Straight:
     """The code of a contracted program; `homes` places its inputs, sines and cosines, `outputs` its results."""
-    lowered = _Lowered(order, homes, outputs)
-    code = Allocation(ordered(lowered.instructions), lowered.homes, outputs)
+    written = _Lowered(order, homes, outputs)
+    return _finished(written, ordered(written.instructions), outputs)
+
+
+def sines(angles: list[Place], array: str, far: Place) -> Straight:
+    """Sine and cosine of every angle, side by side in `array`; `far` gets a mask of lanes beyond `LIMIT` or no number.
+
+    The steps are those of `llvm_trig.sine_cosine`; a few angles go together, so that one does not wait for itself.
+    """
+    written = _Written(dict(enumerate(angles)), len(angles))
+    outputs: dict[int, Place] = {}
+    beyond: list[int] = []
+    for start in range(0, len(angles), TOGETHER):
+        group = range(start, min(start + TOGETHER, len(angles)))
+        steps = [_sine_cosine(written, x) for x in group]
+        for results in zip(*steps, strict=True):  # a step of each in turn
+            last = results
+        for x, (sine, cosine, mask) in zip(group, last, strict=True):
+            outputs |= {sine: (array, 2 * BYTES * x), cosine: (array, 2 * BYTES * x + BYTES)}
+            beyond.append(mask if not beyond else written.add("vorpd", (beyond[-1], mask), (0, 1)))
+    outputs[beyond[-1]] = far
+    return _finished(written, written.instructions, outputs)
+
+
+def _sine_cosine(w: _Written, x: int) -> Iterator[tuple[int, int, int]]:
+    """The steps for angle x, one a turn; at last (sine, cosine, mask)."""
+    number, add, none = w.number, w.add, (x, x, x)
+
+    def fused(a: int, b: int, c: int) -> int:
+        return add("vfmadd{}pd", (a, b, c), (0, 1, 2))
+
+    def times(a: int, b: int) -> int:
+        return add("vmulpd", (a, b), (0, 1))
+
+    magnitude = add("vandpd", (x, number(MAGNITUDE)), (0, 1))
+    yield none
+    far = add("vpcmpgtq", (magnitude, number(LIMIT)), (1,))
+    yield none
+    shifted = fused(x, number(TWO_OVER_PI), number(ROUNDER))
+    yield none
+    k = add("vsubpd", (shifted, number(ROUNDER)), (1,))
+    yield none
+    r = x
+    for part in HALF_PI_FMA:
+        r = fused(k, number(-part), r)
+        yield none
+    z = times(r, r)
+    yield none
+    zz = times(z, z)
+    yield none
+    values = []
+    for coefficients in (SINE, COSINE):
+        pairs = []
+        for even, odd in zip(coefficients[::2], coefficients[1::2], strict=True):
+            pairs.append(fused(number(odd), z, number(even)))
+            yield none
+        value = pairs.pop()
+        for pair in reversed(pairs):
+            value = fused(value, zz, pair)
+            yield none
+        values.append(value)
+    zr = times(z, r)
+    yield none
+    near = fused(z, number(-0.5), number(1.0))
+    yield none
+    sine = fused(zr, values[0], r)
+    yield none
+    cosine = fused(zz, values[1], near)
+    yield none
+    odd = add("vpsllq $$63,", (shifted,), ())
+    yield none
+    second = add("vpsllq $$62,", (shifted,), ())
+    yield none
+    results = []
+    for one, other, sign in ((sine, cosine, second), (cosine, sine, add("vxorpd", (odd, second), (0, 1)))):
+        minus = add("vandpd", (sign, number(-0.0)), (0, 1))
+        yield none
+        value = add(CHOOSE, (one, other, odd), (1,))
+        yield none
+        results.append(add("vxorpd", (value, minus), (0, 1)))
+        yield none
+    yield results[0], results[1], far
+
+
+def _finished(written: _Written, instructions: list[Instruction], outputs: dict[int, Place]) -> Straight:
+    code = Allocation(instructions, written.homes, outputs)
     windows = _windows(code.lines)
-    return Straight(_spelled(code.lines, windows), windows, list(lowered.constants), code.slots)
+    return Straight(_spelled(code.lines, windows), windows, list(written.constants), code.slots)
 
 
-class _Lowered:
-    """Operations as instructions; signs go into multiply–adds where they can."""
+class _Written:
+    """Instructions, and where memory holds what they start from; values up to `fresh` are the caller's."""
 
-    def __init__(self, order: Iterable[Node], homes: dict[int, Place], outputs: Iterable[int]) -> None:
+    def __init__(self, homes: dict[int, Place], fresh: int) -> None:
         self.homes = dict(homes)
         self.constants: dict[str, int] = {}  # spelling -> place in the table
         self.instructions: list[Instruction] = []
+        self._fresh = fresh
+        self._numbers: dict[str, int] = {}
+
+    def add(self, operation: str, arguments: tuple[int, ...], from_memory: tuple[int, ...], value: int = -1) -> int:
+        """An instruction; the value it makes."""
+        if value < 0:
+            self._fresh = value = self._fresh + 1
+        self.instructions.append(Instruction(value, operation, arguments, from_memory))
+        return value
+
+    def number(self, x: float) -> int:
+        """A constant beside those of the program."""
+        spelling = double(x)
+        if spelling not in self._numbers:
+            self._fresh += 1
+            self._numbers[spelling] = self._fresh
+            self.homes[self._fresh] = self.constant(x)
+        return self._numbers[spelling]
+
+    def constant(self, x: float) -> Place:
+        """The place of a number in the table of constants."""
+        return "constants", BYTES * self.constants.setdefault(double(x), len(self.constants))
+
+
+class _Lowered(_Written):
+    """Operations as instructions; signs go into multiply–adds where they can."""
+
+    def __init__(self, order: Iterable[Node], homes: dict[int, Place], outputs: Iterable[int]) -> None:
         nodes = list(order)
-        self._fresh = max((node.serial for node in nodes), default=0)
+        super().__init__(homes, max((node.serial for node in nodes), default=0))
         signed = {a.serial for node in nodes if node.op != "fma" for a in node.args} | set(outputs)
         for node in nodes:
             if node.op == "const":
-                self.homes[node.serial] = self._constant(float(node.value))
+                self.homes[node.serial] = self.constant(float(node.value))
             elif node.serial not in self.homes and (node.op != "neg" or node.serial in signed):
                 self._lower(node)
 
@@ -79,38 +195,23 @@ class _Lowered:
         arguments = tuple(a.serial for a in node.args)
         if node.op == "fma":
             (a, minus_a), (b, minus_b), (c, minus_c) = (_unsigned(argument) for argument in node.args)
-            self._add(FUSED[minus_a != minus_b, minus_c], (a, b, c), (0, 1, 2), node.serial)
+            self.add(FUSED[minus_a != minus_b, minus_c], (a, b, c), (0, 1, 2), node.serial)
         elif node.op in PLAIN:
             operation, from_memory = PLAIN[node.op]
-            self._add(operation, arguments, from_memory, node.serial)
+            self.add(operation, arguments, from_memory, node.serial)
         elif node.op == "neg":
-            self._add("vxorpd", (*arguments, self._number(-0.0)), (1,), node.serial)
+            self.add("vxorpd", (*arguments, self.number(-0.0)), (1,), node.serial)
         elif node.op == "sqrt":
-            self._add("vsqrtpd", arguments, (0,), node.serial)
+            self.add("vsqrtpd", arguments, (0,), node.serial)
         elif node.op == "sign":
-            (x,), zero = arguments, self._number(0.0)
-            up = self._add(CHOOSE, (x, self._number(1.0), self._add(GREATER, (x, zero), (1,))), (1,))
-            self._add(CHOOSE, (up, self._number(-1.0), self._add(LESS, (x, zero), (1,))), (1,), node.serial)
+            (x,), zero = arguments, self.number(0.0)
+            up = self.add(CHOOSE, (x, self.number(1.0), self.add(GREATER, (x, zero), (1,))), (1,))
+            self.add(CHOOSE, (up, self.number(-1.0), self.add(LESS, (x, zero), (1,))), (1,), node.serial)
         elif node.op == "positive":
-            greater = self._add(GREATER, (*arguments, self._number(0.0)), (1,))
-            self._add(CHOOSE, (self._number(math.nan), self._number(1.0), greater), (1,), node.serial)
+            greater = self.add(GREATER, (*arguments, self.number(0.0)), (1,))
+            self.add(CHOOSE, (self.number(math.nan), self.number(1.0), greater), (1,), node.serial)
         else:
             raise ValueError(f"no instruction for {node.op}")
-
-    def _add(self, operation: str, arguments: tuple[int, ...], from_memory: tuple[int, ...], value: int = -1) -> int:
-        if value < 0:
-            self._fresh = value = self._fresh + 1
-        self.instructions.append(Instruction(value, operation, arguments, from_memory))
-        return value
-
-    def _number(self, x: float) -> int:
-        """A constant beside those of the program."""
-        self._fresh += 1
-        self.homes[self._fresh] = self._constant(x)
-        return self._fresh
-
-    def _constant(self, x: float) -> Place:
-        return "constants", BYTES * self.constants.setdefault(double(x), len(self.constants))
 
 
 def _unsigned(node: Node) -> tuple[int, bool]:
