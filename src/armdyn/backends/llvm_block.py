@@ -17,7 +17,7 @@ from armdyn.backends.llvm_text import Writer, function
 from armdyn.graph.program import Port
 
 LONGEST = 64  # squares a function
-PAST_CACHE = 2**23  # bytes of a result: beyond, writing past the cache measured faster (below, a quarter slower)
+PAST_CACHE = 2**22  # bytes of all results: beyond, writing past the cache measured faster (below, a quarter slower)
 LARGEST_BLOCK = 2**16  # bytes that are put together on the stack
 CORE_DIMENSIONS = 3  # the most axes a quantity has beside the batch's
 
@@ -182,16 +182,34 @@ def strided_copies(lanes: int) -> str:
 
 
 def streaming_copy(lanes: int) -> str:
-    """`stream(to, from, bytes)`: a copy past the cache, by pairs of numbers; arrays are seldom aligned to more."""
+    """`stream(to, from, bytes)`: a copy past the cache, by whole vectors once `to` is aligned to them, else by pairs.
+
+    Arrays are aligned to pairs of numbers; what is copied are whole pairs.
+    """
+    vector = 8 * lanes
     w = Writer(lanes)
     w.label("entry")
-    w.do("br label %loop")
-    w.label("loop")
-    w.do("%at = phi i64 [0, %entry], [%next, %loop]")
-    pair = w.let(f"load <2 x double>, ptr {w.at('%from', '%at')}, align 16")
-    w.do(f"store <2 x double> {pair}, ptr {w.at('%to', '%at')}, align 16, !nontemporal !1")
-    w.do("%next = add i64 %at, 16")
-    w.do(f"br i1 {w.let('icmp ult i64 %next, %bytes')}, label %loop, label %out")
+    odd = w.let(f"and i64 {w.let('ptrtoint ptr %to to i64')}, {vector - 1}")
+    head = w.let(f"and i64 {w.let(f'sub i64 {vector}, {odd}')}, {vector - 1}")
+    w.do(f"%head = call i64 @llvm.umin.i64(i64 {head}, i64 %bytes)")
+    rest = w.let("sub i64 %bytes, %head")
+    w.do(f"%end = add i64 %head, {w.let(f'and i64 {rest}, -{vector}')}")
+    w.do("br label %before")
+    for name, after, kind, size, start, end in (
+        ("before", "vectors", "<2 x double>", 16, "0", "%head"),
+        ("vectors", "behind", w.vector, vector, "%head", "%end"),
+        ("behind", "out", "<2 x double>", 16, "%end", "%bytes"),
+    ):
+        origin = {"before": "entry", "vectors": "before", "behind": "vectors"}[name]
+        w.label(name)
+        w.do(f"%at_{name} = phi i64 [{start}, %{origin}], [%next_{name}, %go_{name}]")
+        more = w.let(f"icmp ult i64 %at_{name}, {end}")
+        w.do(f"br i1 {more}, label %go_{name}, label %{after}")
+        w.label(f"go_{name}")
+        piece = w.let(f"load {kind}, ptr {w.at('%from', f'%at_{name}')}, align 16")
+        w.do(f"store {kind} {piece}, ptr {w.at('%to', f'%at_{name}')}, align {size}, !nontemporal !1")
+        w.do(f"%next_{name} = add i64 %at_{name}, {size}")
+        w.do(f"br label %{name}")
     w.label("out")
     w.do("ret void")
     return function("internal void @stream(ptr noalias %to, ptr noalias %from, i64 %bytes) noinline", w.lines)
@@ -225,8 +243,9 @@ def inner_loop(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: 
         w.do(f"%step{a.index} = load i64, ptr {w.at('%steps', 8 * a.index)}")
         _contiguous(w, a)
     streams = [a for a in arrays if quiet and a.written and 8 * lanes * a.size <= LARGEST_BLOCK]
+    numbers = sum(a.size for a in arrays if a.written)
     for a in streams:
-        _past_cache(w, a)
+        _past_cache(w, a, numbers)
     w.do(f"br i1 {w.let('icmp sgt i64 %count, 0')}, label %block, label %end")
     w.label("block")
     w.do("%i = phi i64 [0, %entry], [%next, %done]")
@@ -263,10 +282,10 @@ def _contiguous(w: Writer, a: Operand) -> None:
     w.do(f"%whole{a.index} = and i1 {whole}, true")
 
 
-def _past_cache(w: Writer, a: Operand) -> None:
-    """%past: whether the whole array lies in one piece, on pairs of numbers, and would not fit into the cache."""
+def _past_cache(w: Writer, a: Operand, numbers: int) -> None:
+    """%past: whether the array lies in one piece, on pairs of numbers, and all results would not fit into the cache."""
     w.scratch(f"block{a.index}", a.size)
-    large = w.let(f"icmp ugt i64 {w.let(f'mul i64 %count, {8 * a.size}')}, {PAST_CACHE}")
+    large = w.let(f"icmp ugt i64 {w.let(f'mul i64 %count, {8 * numbers}')}, {PAST_CACHE}")
     one_piece = w.let(f"icmp eq i64 %step{a.index}, {8 * a.size}")
     odd = w.let(f"and i64 {w.let(f'ptrtoint ptr %base{a.index} to i64')}, 15")
     on_pairs = w.let(f"icmp eq i64 {odd}, 0")
