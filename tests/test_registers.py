@@ -1,0 +1,150 @@
+"""Code with registers of our own choosing: the same bits as LLVM's, in any order, under any pressure."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import armdyn
+from armdyn.backends import llvm, registers, x86
+from armdyn.backends.llvm_emit import Body
+from armdyn.backends.registers import Allocation, Instruction, ordered
+from armdyn.backends.target import host
+from armdyn.graph.program import evaluate, trace
+from random_programs import INPUTS, RECIPES, program_of
+
+by_hand = pytest.mark.skipif(
+    not Body(program_of(([("+", 0, 1)], [0])), host()).by_hand, reason="this processor's code is left to LLVM"
+)
+
+
+def by_llvm(program, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(Body, "by_hand", False)
+        return llvm.compiled(program)
+
+
+def every_operation(x):
+    a, b, c, d = x
+    products = [a * b + c, a * b - c, c - a * b, a * b + c * d, a * 3 + b, b - a * 3, a * a + a, b - b * b]
+    signs = [-a, -(a * b) - c, -(a + b) * c, (-a) * b, a.sign(), (a * b).sign(), b.positive(), (a - b).positive()]
+    others = [a / b, 1 / c, a / 3, (a * a + b * b).sqrt(), (a + b).sin(), a.cos(), a.sin() * b.cos(), 7, c]
+    return [*products, *signs, *others]
+
+
+@by_hand
+def test_every_operation(monkeypatch):
+    program = trace("operations", every_operation, {"x": (4,)}, [("y", (25,))])
+    assert Body(program, host()).by_hand
+    x = np.random.default_rng(5).uniform(-3, 3, (23, 4))
+    x[3], x[4, 0], x[5, 1], x[6] = 0.0, np.nan, np.inf, [1e6, -2e9, 3e22, 1e300]
+    got = llvm.compiled(program)(x)
+    np.testing.assert_array_equal(got, by_llvm(program, monkeypatch)(x))
+    for values, row in zip(x[7:], got[7:], strict=True):
+        np.testing.assert_allclose(row, evaluate(program, values)[0], rtol=1e-14, atol=1e-15)
+
+
+@by_hand
+@pytest.mark.parametrize("kinds", ["R", "P", "RPR", "RRRRRR"])
+@pytest.mark.parametrize("quantity", ["forward_dynamics", "inverse_dynamics_derivatives", "inertia_factors", "pose"])
+def test_the_same_bits_as_llvm(kinds, quantity, monkeypatch):
+    kernel = getattr(armdyn.generic_arm(kinds), quantity)
+    x = [np.random.default_rng(k).uniform(-3, 3, (9, *shape)) for k, (_, shape) in enumerate(kernel.assembly.inputs)]
+    ours, theirs = kernel.compiled(*x), by_llvm(kernel.program, monkeypatch)(*x)
+    pairs = zip(ours, theirs, strict=True) if isinstance(ours, tuple) else [(ours, theirs)]
+    for a, b in pairs:
+        np.testing.assert_array_equal(a, b)
+
+
+@by_hand
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(recipe=RECIPES, count=st.integers(4, 16))
+def test_any_program_with_few_registers(recipe, count):
+    """Four registers are enough for anything: three arguments and a result."""
+    program = program_of(recipe)
+    x = np.random.default_rng(1).uniform(-2, 2, (5, INPUTS))
+    wanted = llvm.compiled(program)(x)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(registers, "REGISTERS", count)
+        np.testing.assert_array_equal(llvm.compiled(program)(x), wanted)
+
+
+@st.composite
+def codes(draw):
+    size = draw(st.integers(1, 60))
+    kinds = [("vmulpd", 2, (0, 1)), ("vsubpd", 2, (1,)), ("vfmadd{}pd", 3, (0, 1, 2)), ("vsqrtpd", 1, (0,))]
+    instructions = []
+    for k in range(size):
+        operation, arity, from_memory = draw(st.sampled_from(kinds))
+        values = [*range(3), *(one.value for one in instructions)]
+        arguments = tuple(draw(st.sampled_from(values)) for _ in range(arity))
+        instructions.append(Instruction(3 + k, operation, arguments, from_memory))
+    return instructions
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(codes())
+def test_an_order_keeps_every_instruction_behind_its_arguments(code):
+    result = ordered(code)
+    assert sorted(one.value for one in result) == [one.value for one in code]
+    there = set(range(3))
+    for one in result:
+        assert there.issuperset(one.arguments)
+        there.add(one.value)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(codes(), st.integers(4, 16))
+def test_the_lines_compute_what_the_instructions_say(code, count):
+    """Lines are followed on names, so that a register or a slot used too early or for two values shows."""
+    homes = {k: ("in", 32 * k) for k in range(3)}
+    last = {one.value: ("out", 32 * k) for k, one in enumerate(code[-3:])}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(registers, "REGISTERS", count)
+        lines = Allocation(code, homes, last).lines
+    memory = {place: value for value, place in homes.items()}
+    held = {}
+    pending = list(code)
+
+    def read(operand):
+        return held[operand] if isinstance(operand, int) else memory[operand]
+
+    for operation, operands in lines:
+        *sources, target = operands
+        if operation == "vmovapd":
+            value = read(sources[0])
+            (held if isinstance(target, int) else memory).__setitem__(target, value)
+            continue
+        one = pending.pop(0)
+        values = [read(operand) for operand in sources]
+        if one.fused:
+            old = held[target]
+            form = operation.removeprefix("vfmadd").removesuffix("pd")
+            second, third = values[1], values[0]
+            a, b, c = {"231": (second, third, old), "213": (second, old, third), "132": (old, third, second)}[form]
+            assert sorted((a, b)) == sorted(one.arguments[:2])
+            assert c == one.arguments[2]
+        elif operation == "vmulpd":
+            assert sorted(values) == sorted(one.arguments)
+        else:
+            assert values[::-1] == list(one.arguments)
+        assert sum(isinstance(operand, tuple) for operand in sources) <= 1
+        held[target] = one.value
+    assert not pending
+    assert all(memory[place] == value for value, place in last.items())
+
+
+def test_a_value_with_no_instruction_is_refused():
+    program = program_of(([("s", 0, 1)], [0]))
+    with pytest.raises(ValueError, match="no instruction for sin"):
+        x86.straight(program.order, {program.inputs[0].nodes[0].serial: ("in", 0)}, {})
+
+
+def test_processors_without_these_instructions_are_left_to_llvm():
+    program = program_of(([("+", 0, 1)], [0]))
+    assert not Body(program, dataclasses.replace(host(), fma=False)).by_hand
+    assert not Body(program, dataclasses.replace(host(), lanes=8)).by_hand
