@@ -246,8 +246,8 @@ class _Builder:
             made = self._term(product, abs(c))
             if total is None:
                 total = made if c > 0 else -made
-            else:
-                total = total + made if c > 0 else total - made
+                continue
+            total = total + made if c > 0 else total - made
         return Fraction(0) if total is None else total
 
     def _term(self, product: Product, c: int) -> Node | Fraction:

@@ -19,10 +19,10 @@ from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES, energies
 from armdyn.formulations.elimination import with_rotors
 from armdyn.formulations.kinematics.poses import homogeneous
-from armdyn.formulations.registry import Size
+from armdyn.formulations.registry import Formulation, Size
 from armdyn.graph.derive import jacobian
 from armdyn.graph.program import Program, trace
-from armdyn.graph.simplify import simplify
+from armdyn.graph.simplify import once, simplify
 from armdyn.kernels.derivatives import by_duals, derivative_ports, forward_dynamics
 from armdyn.parameters import minimal_parameters, realise
 
@@ -50,6 +50,11 @@ FRAMES_AS_GIVEN = ("link_poses", "regressor", "natural_regressor")
 
 
 FEW, NEAR = 400, 1.15  # operations of programs, and their ratio, up to which all of them are rewritten to find the best
+# Which ends of a formulation may become the shortest when they are rewritten: all of up to FEW operations, and of the
+# others those that do not lag behind the best by more than rewriting has been seen to make good.
+LAG = 1.25  # as a ratio, before rewriting
+LATER = 35  # in operations, after a first round
+MANY, FAR = 1000, 1.5  # where the best has so many operations, formulations with so many times its tally are not traced
 
 
 @dataclass(frozen=True)
@@ -86,15 +91,13 @@ def assemble(
 
     `parts` are formulations of other quantities that this one is to be made of (H for `composite`).
     """
-    entry = QUANTITIES[choose("quantity", quantity, QUANTITIES)]
-    methods = {formulation.key: formulation for formulation in entry.methods}
-    run = partial(methods[choose(f"method of {quantity}", method, methods)].run, **parts)
+    run = partial(_formulation(quantity, method).run, **parts)
+    entry = QUANTITIES[quantity]
     _check(quantity, options)
     n = chain.n
     inputs = [(name, entry.shape(shape, n)) for name, shape in entry.inputs]
     outputs = [(name, entry.shape(shape, n, _p(chain, shape))) for name, shape in entry.outputs]
-    as_given = quantity in FRAMES_AS_GIVEN or options.frame or options.parameters != "baked"
-    arm = chain if as_given else _first_rotor_in_link(slid(chain))
+    arm = _reframed(chain, quantity, options)
     extra = EXTRA.get(quantity, _nothing)
     runtime = options.parameters == "runtime"
     if options.tool_wrench:
@@ -120,6 +123,12 @@ def _differentiated(plain: Assembly, wrt: tuple[str, ...]) -> Assembly:
 def _p(chain: Chain, shape: tuple[Size, ...]) -> int:
     """The number of minimal parameters, where a shape asks for it."""
     return len(minimal_parameters(chain)) if "p" in shape else 0
+
+
+def _reframed(chain: Chain, quantity: str, options: Options) -> Chain:
+    """The arm with its frames where programs are shortest, unless they are asked for as given."""
+    as_given = quantity in FRAMES_AS_GIVEN or options.frame or options.parameters != "baked"
+    return chain if as_given else _first_rotor_in_link(slid(chain))
 
 
 def _first_rotor_in_link(chain: Chain) -> Chain:
@@ -241,8 +250,34 @@ def program(chain: Chain, quantity: str, method: str, options: Options = Options
     if options.derivatives:
         return _derivatives(chain, quantity, method, options)
     first, *others = _ways(chain, quantity, method, options)
-    near = [one for one in others if one.operations.total <= min(FEW, NEAR * first.operations.total)]
-    return min((simplify(one) for one in (first, *near)), key=lambda one: one.operations.total)
+    near = [one for one in others if _total(one) <= min(FEW, NEAR * _total(first))]
+    best = min((simplify(one) for one in (first, *near)), key=_total)
+    for end in _formulation(quantity, method).ends:
+        if _may_be_shorter(chain, quantity, end, options, best):
+            best = min(best, replace(program(chain, quantity, end, options), name=best.name), key=_total)
+    return best
+
+
+def _total(program: Program) -> int:
+    return program.operations.total
+
+
+def _formulation(quantity: str, method: str) -> Formulation:
+    methods = {m.key: m for m in QUANTITIES[choose("quantity", quantity, QUANTITIES)].methods}
+    return methods[choose(f"method of {quantity}", method, methods)]
+
+
+def _may_be_shorter(chain: Chain, quantity: str, method: str, options: Options, best: Program) -> bool:
+    """Whether another formulation's program may have fewer operations than the best, once it is rewritten."""
+    from armdyn.kernels.cost import published  # which counts programs, and so stands above this module
+
+    least = _total(best)
+    if least > MANY and published(chain, quantity, method).total > FAR * least:
+        return False
+    plain = traced(chain, quantity, method, options)
+    if _total(plain) <= max(FEW, least):
+        return True
+    return _total(plain) <= LAG * least and _total(once(plain)) <= least + LATER
 
 
 def _derivatives(chain: Chain, quantity: str, method: str, options: Options) -> Program:
@@ -269,9 +304,8 @@ def traced(chain: Chain, quantity: str, method: str, options: Options = Options(
 def _ways(chain: Chain, quantity: str, method: str, options: Options) -> tuple[Program, ...]:
     """The graphs of every way the formulation leaves open, the shortest first."""
     parts = _parts(chain, quantity, method, options)
-    found = next((m for m in QUANTITIES[quantity].methods if m.key == method), None)
     programs = []
-    for way in found.ways(chain) if found else ({},):
+    for way in _formulation(quantity, method).ways(_reframed(chain, quantity, options)):
         assembly = assemble(chain, quantity, method, options, {**parts, **way})
         programs.append(trace(f"{quantity}_{method}", assembly.function, dict(assembly.inputs), assembly.outputs))
     return tuple(sorted(programs, key=lambda one: one.operations.total))

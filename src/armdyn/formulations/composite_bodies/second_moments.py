@@ -128,7 +128,7 @@ def _past(joint: Joint, c: Vec3, turning: Scalar, u: Vec3) -> Moments:
 
 
 def constants(chain: Chain, s: int, axes: Axes) -> list[Moments]:
-    """m̂, k and what is left of K once it has been handed inwards, of every composite body, base to tip: off-line work."""
+    """m̂, k and what is left of K when some of it has been handed on, of every composite body, base to tip: off-line."""
     found: list[Moments] = []
     outer = Moments(0, ZERO, NOTHING)
     for i in reversed(range(chain.n)):
