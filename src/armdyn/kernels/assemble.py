@@ -50,11 +50,10 @@ FRAMES_AS_GIVEN = ("link_poses", "regressor", "natural_regressor")
 
 
 FEW, NEAR = 400, 1.15  # operations of programs, and their ratio, up to which all of them are rewritten to find the best
-# Which ends of a formulation may become the shortest when they are rewritten: all of up to FEW operations, and of the
-# others those that do not lag behind the best by more than rewriting has been seen to make good.
-LAG = 1.25  # as a ratio, before rewriting
-LATER = 35  # in operations, after a first round
-MANY, FAR = 1000, 1.5  # where the best has so many operations, formulations with so many times its tally are not traced
+# Which ends of a formulation may become the shortest when they are rewritten: all of up to FEW operations, before or
+# after a first round, and of the others those that lag behind by no more than rewriting has been seen to make good.
+LATER = 35  # operations behind the best after a first round
+MANY, LAG, FAR = 1000, 1.25, 1.5  # for programs of so many operations: ratios to the best, as traced and as tallied
 
 
 @dataclass(frozen=True)
@@ -277,7 +276,9 @@ def _may_be_shorter(chain: Chain, quantity: str, method: str, options: Options, 
     plain = traced(chain, quantity, method, options)
     if _total(plain) <= max(FEW, least):
         return True
-    return _total(plain) <= LAG * least and _total(once(plain)) <= least + LATER
+    if _total(plain) > max(MANY, LAG * least):
+        return False
+    return _total(once(plain)) <= max(FEW, least + LATER)
 
 
 def _derivatives(chain: Chain, quantity: str, method: str, options: Options) -> Program:

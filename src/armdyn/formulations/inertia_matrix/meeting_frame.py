@@ -12,9 +12,10 @@ transports each. Here both go only as far as a frame m in the middle, n²/4 tran
 - wrenches of bodies i > m go inwards to m and give H_ki for nothing in every frame k they pass,
 - the pairs j < m < i that are left meet in frame m.
 
-m is where the transports cost least, counted on the arm's geometry (off-line), and of a short arm the
-neighbours of that frame are tried too. Frames on parallel
-axes may slide; they stand so that lengths along the axes are met as far out as possible.
+m is where the transports cost least, counted on the arm's geometry (off-line); frames that come near are tried too,
+and so are the ends, Formulations 1 (m = 1) and 3 (m = n), whose programs may stand for this one's (`ends` in the
+table of formulations). Frames on parallel axes may slide; they stand so that lengths along the axes are met as far
+out as possible.
 
 Where that is cheaper, on long arms, all motions and wrenches go to the middle frame by composed placements.
 
