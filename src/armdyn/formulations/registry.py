@@ -21,6 +21,7 @@ class Formulation:
     summary: str
     # Where `run` leaves open what costs but does not change the result: keywords for this chain, the default first.
     ways: Callable[[Chain], Sequence[Mapping[str, Any]]] = lambda chain: ({},)
+    ends: tuple[str, ...] = ()  # keys of formulations that are special cases of this one, and may be taken for it
     # Where there is an algorithm of their own for them: the derivatives in all inputs, one matrix an input.
     derivatives: Callable[..., Any] | None = None
 

@@ -1,5 +1,7 @@
 """The folding rules: one a line, tried in order when an operation is made.
 
+Most need a constant or a sign among the arguments (`FOLDS`); `FOLDS_OF_ANY` are tried on all.
+
 A rule takes the graph and the arguments (nodes; constants are const nodes) and returns a node, a
 number, or None where it does not apply. Signs are pulled outwards (and are free), so that a sum
 and its negative are one node. The rules assume finite arithmetic: 0·x is 0 also where x is NaN or
@@ -105,21 +107,15 @@ FOLDS: dict[str, tuple[Rule, ...]] = {
         lambda g, a, b: -(_minus(g, a) + _minus(g, b)) if _negative(a) and _negative(b) else None,  # -a + -b = -(a + b)
         lambda g, a, b: g.make("sub", a, _minus(g, b)) if _negative(b) else None,  # a + -b = a - b
         lambda g, a, b: g.make("sub", b, _minus(g, a)) if _negative(a) else None,  # -a + b = b - a
-        _whole,  # (x - b) + b = x
-        lambda g, a, b: _like(g, a, b, 1),  # c₁·x + c₂·x = (c₁ + c₂)·x
         _move,  # (x + c₁) + c₂ = x + (c₁ + c₂)
     ),
     "sub": (
         lambda g, a, b: a.value - b.value if _both(a, b) else None,  # constants: exact, off-line
         lambda g, a, b: a if _is(b, 0) else None,  # a - 0 = a
         lambda g, a, b: -b if _is(a, 0) else None,  # 0 - b = -b
-        lambda g, a, b: Fraction(0) if a is b else None,  # a - a = 0
         lambda g, a, b: g.make("add", a, _minus(g, b)) if _negative(b) else None,  # a - -b = a + b
         lambda g, a, b: -(g.make("add", _minus(g, a), b)) if _negative(a) else None,  # -a - b = -(a + b)
-        _rest,  # (b + y) - b = y, a - (a - y) = y
-        lambda g, a, b: _like(g, a, b, -1),  # c₁·x - c₂·x = (c₁ - c₂)·x
         lambda g, a, b: _move(g, a, g.const(-b.value)) if b.op == "const" else None,  # (x + c₁) - c₂ = x + (c₁ - c₂)
-        lambda g, a, b: -g.raw("sub", (b, a)) if a.serial > b.serial else None,  # one order of the pair
     ),
     "mul": (
         lambda g, a, b: a.value * b.value if _both(a, b) else None,  # constants: exact, off-line
@@ -154,4 +150,17 @@ FOLDS: dict[str, tuple[Rule, ...]] = {
         lambda g, a: -(a.args[0].sign()) if a.op == "neg" else None,  # odd
     ),
     "positive": (lambda g, a: Fraction(1) if a.op == "const" and a.value > 0 else None,),  # constants
+}
+
+FOLDS_OF_ANY: dict[str, tuple[Rule, ...]] = {
+    "add": (
+        _whole,  # (x - b) + b = x
+        lambda g, a, b: _like(g, a, b, 1),  # c₁·x + c₂·x = (c₁ + c₂)·x
+    ),
+    "sub": (
+        lambda g, a, b: Fraction(0) if a is b else None,  # a - a = 0
+        _rest,  # (b + y) - b = y, a - (a - y) = y
+        lambda g, a, b: _like(g, a, b, -1),  # c₁·x - c₂·x = (c₁ - c₂)·x
+        lambda g, a, b: -g.raw("sub", (b, a)) if a.serial > b.serial else None,  # one order of the pair
+    ),
 }

@@ -11,8 +11,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from armdyn.graph.fold import FOLDS
+from armdyn.graph.fold import FOLDS, FOLDS_OF_ANY
 
+SPECIAL = ("const", "neg")  # what most folds need among the arguments
 COMMUTATIVE = frozenset({"add", "mul"})
 NUMBERS = (int, float, Fraction)
 
@@ -104,8 +105,11 @@ class Graph:
 
     def make(self, op: str, *operands: Any) -> Any:
         """`op` applied to nodes and numbers: folded, shared, or new."""
-        args = tuple(a if isinstance(a, Node) else self.const(a) for a in operands)
-        for fold in FOLDS[op]:
+        args = tuple([a if isinstance(a, Node) else self.const(a) for a in operands])
+        folds = FOLDS_OF_ANY.get(op, ())
+        if args[0].op in SPECIAL or args[-1].op in SPECIAL:
+            folds = FOLDS[op] + folds
+        for fold in folds:
             folded = fold(self, *args)
             if folded is not None:
                 return folded.value if isinstance(folded, Node) and folded.op == "const" else folded

@@ -241,11 +241,19 @@ class _Builder:
 
     def sum(self, terms: Sum) -> Node | Fraction:
         """The node of a sum: positive terms first, so that signs stay free."""
-        total: Node | Fraction = Fraction(0)
+        total: Node | Fraction | None = None
         for product, c in sorted(terms.items(), key=lambda term: (term[1] < 0, term[0] == ())):
-            made: Node | Fraction = Fraction(1)
-            for a in product:
-                made = made * self.atom(a)
-            made = self.parts.coefficients.value(abs(c)) * made
+            made = self._term(product, abs(c))
+            if total is None:
+                total = made if c > 0 else -made
+                continue
             total = total + made if c > 0 else total - made
-        return total
+        return Fraction(0) if total is None else total
+
+    def _term(self, product: Product, c: int) -> Node | Fraction:
+        if not product:
+            return self.parts.coefficients.value(c)
+        made = self.atom(product[0])
+        for a in product[1:]:
+            made = made * self.atom(a)
+        return made if c == 1 else self.parts.coefficients.value(c) * made

@@ -31,6 +31,7 @@ Key = tuple[Any, ...]  # ("factor", f), ("product", f, atom) or ("sum", product,
 ROUNDS = 3
 SPREAD = 3
 SMALL = 700  # operations; up to here a second start is tried, from sums written out where they are used
+NEAR = 1.01  # what lies further behind after the first round of that start does not catch up
 LARGE = 8000  # operations; above, the search takes seconds and gains less than one operation in a hundred
 
 
@@ -40,8 +41,15 @@ def simplify(program: Program) -> Program:
         return program
     program = _shortened(program)
     if program.operations.total <= SMALL:
-        program = min((program, _shortened(_searched(program, SPREAD))), key=_cost)
+        other = _searched(program, SPREAD)
+        if other.operations.total <= NEAR * program.operations.total:
+            program = min(program, _shortened(other), key=_cost)
     return program
+
+
+def once(program: Program) -> Program:
+    """One round of `simplify`, where most of what there is to gain is gained."""
+    return program if program.operations.total > LARGE else min(program, _searched(program), key=_cost)
 
 
 def _shortened(program: Program) -> Program:

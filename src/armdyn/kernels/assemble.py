@@ -19,10 +19,10 @@ from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES, energies
 from armdyn.formulations.elimination import with_rotors
 from armdyn.formulations.kinematics.poses import homogeneous
-from armdyn.formulations.registry import Size
+from armdyn.formulations.registry import Formulation, Size
 from armdyn.graph.derive import jacobian
 from armdyn.graph.program import Program, trace
-from armdyn.graph.simplify import simplify
+from armdyn.graph.simplify import once, simplify
 from armdyn.kernels.derivatives import by_duals, derivative_ports, forward_dynamics
 from armdyn.parameters import minimal_parameters, realise
 
@@ -53,6 +53,10 @@ FRAMES_AS_GIVEN = ("link_poses", "regressor", "natural_regressor")
 FEW_JOINTS = 4  # up to here derivatives are sought both ways
 FEW_SLOPES = 1500  # operations of derivatives up to which rewriting them is quick and gains
 FEW, NEAR = 400, 1.15  # operations of programs, and their ratio, up to which all of them are rewritten to find the best
+# Which ends of a formulation may become the shortest when they are rewritten: all of up to FEW operations, before or
+# after a first round, and of the others those that lag behind by no more than rewriting has been seen to make good.
+LATER = 35  # operations behind the best after a first round
+MANY, LAG, FAR = 1000, 1.25, 1.5  # for programs of so many operations: ratios to the best, as traced and as tallied
 
 
 @dataclass(frozen=True)
@@ -95,15 +99,13 @@ def assemble(
     `parts` are formulations of other quantities that this one is to be made of (H for `composite`);
     `physics` says what is made of the formulation, the entry of `EXTRA` by default.
     """
-    entry = QUANTITIES[choose("quantity", quantity, QUANTITIES)]
-    methods = {formulation.key: formulation for formulation in entry.methods}
-    run = partial(methods[choose(f"method of {quantity}", method, methods)].run, **parts)
+    run = partial(_formulation(quantity, method).run, **parts)
+    entry = QUANTITIES[quantity]
     _check(quantity, options)
     n = chain.n
     inputs = [(name, entry.shape(shape, n)) for name, shape in entry.inputs]
     outputs = [(name, entry.shape(shape, n, _p(chain, shape))) for name, shape in entry.outputs]
-    as_given = quantity in FRAMES_AS_GIVEN or options.frame or options.parameters != "baked"
-    arm = chain if as_given else _first_rotor_in_link(slid(chain))
+    arm = _reframed(chain, quantity, options)
     extra = physics or EXTRA.get(quantity, _nothing)
     runtime = options.parameters == "runtime"
     if options.tool_wrench:
@@ -129,6 +131,12 @@ def _differentiated(plain: Assembly, wrt: tuple[str, ...]) -> Assembly:
 def _p(chain: Chain, shape: tuple[Size, ...]) -> int:
     """The number of minimal parameters, where a shape asks for it."""
     return len(minimal_parameters(chain)) if "p" in shape else 0
+
+
+def _reframed(chain: Chain, quantity: str, options: Options) -> Chain:
+    """The arm with its frames where programs are shortest, unless they are asked for as given."""
+    as_given = quantity in FRAMES_AS_GIVEN or options.frame or options.parameters != "baked"
+    return chain if as_given else _first_rotor_in_link(slid(chain))
 
 
 def _first_rotor_in_link(chain: Chain) -> Chain:
@@ -250,8 +258,36 @@ def program(chain: Chain, quantity: str, method: str, options: Options = Options
     if options.derivatives:
         return _derivatives(chain, quantity, method, options)
     first, *others = _ways(chain, quantity, method, options)
-    near = [one for one in others if one.operations.total <= min(FEW, NEAR * first.operations.total)]
-    return min((simplify(one) for one in (first, *near)), key=lambda one: one.operations.total)
+    near = [one for one in others if _total(one) <= min(FEW, NEAR * _total(first))]
+    best = min((simplify(one) for one in (first, *near)), key=_total)
+    for end in _formulation(quantity, method).ends:
+        if _may_be_shorter(chain, quantity, end, options, best):
+            best = min(best, replace(program(chain, quantity, end, options), name=best.name), key=_total)
+    return best
+
+
+def _total(program: Program) -> int:
+    return program.operations.total
+
+
+def _formulation(quantity: str, method: str) -> Formulation:
+    methods = {m.key: m for m in QUANTITIES[choose("quantity", quantity, QUANTITIES)].methods}
+    return methods[choose(f"method of {quantity}", method, methods)]
+
+
+def _may_be_shorter(chain: Chain, quantity: str, method: str, options: Options, best: Program) -> bool:
+    """Whether another formulation's program may have fewer operations than the best, once it is rewritten."""
+    from armdyn.kernels.cost import published  # which counts programs, and so stands above this module
+
+    least = _total(best)
+    if least > MANY and published(chain, quantity, method).total > FAR * least:
+        return False
+    plain = traced(chain, quantity, method, options)
+    if _total(plain) <= max(FEW, least):
+        return True
+    if _total(plain) > max(MANY, LAG * least):
+        return False
+    return _total(once(plain)) <= max(FEW, least + LATER)
 
 
 def _derivatives(chain: Chain, quantity: str, method: str, options: Options) -> Program:
@@ -272,7 +308,7 @@ def _derivatives(chain: Chain, quantity: str, method: str, options: Options) -> 
 def _slopes(chain: Chain, quantity: str, method: str, options: Options, wrt: tuple[str, ...]) -> Program:
     """The derivatives by the formulation's own way, if it has one for these inputs, or by the chain rule."""
     entry = QUANTITIES[quantity]
-    own = next(m.derivatives for m in entry.methods if m.key == method)
+    own = _formulation(quantity, method).derivatives
     found = []
     if own is not None and set(wrt) <= {name for name, _ in entry.inputs}:
         assembly = assemble(chain, quantity, method, options, physics=_with_own_slopes(quantity, own, wrt))
@@ -281,7 +317,7 @@ def _slopes(chain: Chain, quantity: str, method: str, options: Options, wrt: tup
     if not found or chain.n <= FEW_JOINTS:
         found.append(jacobian(program(chain, quantity, method, options), wrt))
     shorter = (simplify(one) if one.operations.total <= FEW_SLOPES else one for one in found)
-    return min(shorter, key=lambda one: one.operations.total)
+    return min(shorter, key=_total)
 
 
 def _with_own_slopes(quantity: str, own: Run, wrt: tuple[str, ...]) -> Physics:
@@ -315,9 +351,8 @@ def traced(chain: Chain, quantity: str, method: str, options: Options = Options(
 def _ways(chain: Chain, quantity: str, method: str, options: Options) -> tuple[Program, ...]:
     """The graphs of every way the formulation leaves open, the shortest first."""
     parts = _parts(chain, quantity, method, options)
-    found = next((m for m in QUANTITIES[quantity].methods if m.key == method), None)
     programs = []
-    for way in found.ways(chain) if found else ({},):
+    for way in _formulation(quantity, method).ways(_reframed(chain, quantity, options)):
         assembly = assemble(chain, quantity, method, options, {**parts, **way})
         programs.append(trace(f"{quantity}_{method}", assembly.function, dict(assembly.inputs), assembly.outputs))
     return tuple(sorted(programs, key=lambda one: one.operations.total))

@@ -17,7 +17,7 @@ from armdyn.algebra import Operations, Tally, counting
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
-from armdyn.kernels.assemble import program
+from armdyn.kernels.assemble import Options, program
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def published(chain: Chain, quantity: str, method: str) -> Published:
 
 def compiled(chain: Chain, quantity: str, method: str) -> Operations:
     """The operations of the program, folded and shared."""
-    return program(without_rotors(chain), quantity, method).operations
+    return program(without_rotors(chain), quantity, method, Options()).operations  # remembered as others ask for it
 
 
 def without_rotors(chain: Chain) -> Chain:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from armdyn.algebra import ZERO, JointRotation, Scalar, Sym3, Vec3, X, Z
 from armdyn.chain import Chain, Joint, Link
-from armdyn.formulations.composite_bodies.minimal import first_axes
+from armdyn.formulations.composite_bodies.minimal import Axes, first_axes
 
 NOTHING = Sym3(0, 0, 0, 0, 0, 0)
 
@@ -57,7 +57,7 @@ def second_moments(chain: Chain, q: list[Scalar]) -> list[Moments]:
     r, s, axes = first_axes(chain)
     varying = Moments(0, ZERO, NOTHING)
     bodies: list[Moments] = []
-    for i, constant in reversed(list(enumerate(constants(chain)))):
+    for i, constant in reversed(list(enumerate(constants(chain, s, axes)))):
         joint, R = chain.joints[i], chain.joints[i].rotation(q[i])
         d = joint.extension(q[i])
         if i >= s:
@@ -74,12 +74,13 @@ def second_moments(chain: Chain, q: list[Scalar]) -> list[Moments]:
 
 def _general(joint: Joint, d: Scalar, constant: Moments, varying: Moments) -> tuple[Moments, Vec3, Sym3]:
     """Body i, and the first and second moments that vary once it has moved along z."""
-    m, k, K, ell, V = constant.mass, constant.c, constant.P, varying.c, varying.P
+    m, k, ell, V = constant.mass, constant.c, varying.c, varying.P
     if joint.revolute:
-        body = Moments(m, Vec3(k.x + ell.x, k.y + ell.y, ell.z), _unlike(K) + V, 2 * K.yy)
+        body = Moments(m, Vec3(k.x + ell.x, k.y + ell.y, ell.z), constant.P + V, constant.turning)
         return body, body.c, shifted(body.P, Z, d, body.c)
-    body = Moments(m, k + ell, NOTHING)  # a slide does not feel P
-    return body, ell + Z * (m * d), shifted(V, Z, d, Vec3(body.c.x, body.c.y, body.c.z + m * d / 2))
+    c = k + ell
+    moved = Sym3(V.xx, V.xy, V.yy, V.xz + d * c.x, V.yz + d * c.y, V.zz + d * (2 * c.z + m * d))
+    return Moments(m, c, NOTHING), ell + Z * (m * d), moved  # a slide does not feel P
 
 
 def _inwards(joint: Joint, R: JointRotation, c: Vec3, P: Sym3) -> Moments:
@@ -101,13 +102,23 @@ def _first_turn(joint: Joint, R: JointRotation, c: Vec3, P: Sym3, u: Vec3) -> Mo
 
 def _turning(joint: Joint, d: Scalar, constant: Moments, varying: Moments, u: Vec3) -> tuple[Moments, Vec3, Scalar]:
     """Body i with r ≤ i < s, and the first moment and the inertia about u that vary once it has moved along z."""
-    m, k, K, ell = constant.mass, constant.c, constant.P, varying.c
+    m, k, ell = constant.mass, constant.c, varying.c
     if joint.revolute:
-        body = Moments(m, Vec3(k.x + ell.x, k.y + ell.y, ell.z), NOTHING, K.xx + K.yy + varying.turning)
-        return body, body.c, varying.turning + (K.xx - K.yy)
-    c = k + ell
-    moved = (u.x * u.x + u.y * u.y) * (2 * c.z + m * d) - 2 * u.z * (u.x * c.x + u.y * c.y)
-    return Moments(m, c, NOTHING), ell + Z * (m * d), varying.turning + d * moved
+        turning = constant.turning + varying.turning
+        body = Moments(m, Vec3(k.x + ell.x, k.y + ell.y, ell.z), NOTHING, turning)
+        return body, body.c, turning
+    square, lift = u.x * u.x + u.y * u.y, m * d
+    moved = 2 * (square * k.z - u.z * (u.x * k.x + u.y * k.y))
+    moved = moved + square * (2 * ell.z + lift) - (2 * u.z) * (u.x * ell.x + u.y * ell.y)
+    body = Moments(m, _felt(k, u) + _felt(ell, u), NOTHING)
+    return body, ell + Z * lift, varying.turning + d * moved
+
+
+def _felt(c: Vec3, u: Vec3) -> Vec3:
+    """A first moment with one entry for which c × z has the same part along u."""
+    if u.x == 0 and u.y == 0:
+        return ZERO
+    return Vec3(0, c.y - u.y / u.x * c.x, 0) if abs(u.x) >= abs(u.y) else Vec3(c.x - u.x / u.y * c.y, 0, 0)
 
 
 def _past(joint: Joint, c: Vec3, turning: Scalar, u: Vec3) -> Moments:
@@ -116,28 +127,40 @@ def _past(joint: Joint, c: Vec3, turning: Scalar, u: Vec3) -> Moments:
     return Moments(0, c, NOTHING, turning + 2 * joint.b * moved)
 
 
-def constants(chain: Chain) -> list[Moments]:
-    """m̂, k and K of every composite body, base to tip: off-line work."""
+def constants(chain: Chain, s: int, axes: Axes) -> list[Moments]:
+    """m̂, k and what is left of K when some of it has been handed on, of every composite body, base to tip: off-line."""
     found: list[Moments] = []
-    for link, joint in zip(chain.links[::-1], (*chain.joints[1:], None)[::-1], strict=True):
-        mass, c, P = link.mass, link.moment, of_inertia(link)
-        if joint is not None:
-            outer = _kept(joint, found[-1])
-            mass, c, P = mass + outer.mass, c + outer.c, P + outer.P
-        found.append(Moments(mass, c, P))
+    outer = Moments(0, ZERO, NOTHING)
+    for i in reversed(range(chain.n)):
+        link, joint = chain.links[i], chain.joints[i]
+        mass, c, K = link.mass + outer.mass, link.moment + outer.c, of_inertia(link) + outer.P
+        if joint.revolute and i < s:  # no P is carried from here on: one number, at run time, is as good as a constant
+            handed, body = NOTHING, Moments(mass, c, NOTHING, K.xx + K.yy)
+        elif joint.revolute:
+            e = K.xx if i == s and _meets_at_right_angles(joint, axes.get(s - 1, Z)) else K.yy
+            handed = Sym3(e, 0, e, 0, 0, K.zz)  # which no turn about z changes
+            body = Moments(mass, c, Sym3(K.xx - e, K.xy, K.yy - e, K.xz, K.yz, 0), 2 * e)
+        else:
+            handed, body = K, Moments(mass, c, NOTHING)
+        found.append(body)
+        outer = _handed(joint, mass, c, handed)
     return found[::-1]
 
 
-def _kept(joint: Joint, outer: Moments) -> Moments:
-    """What of the outer body's constants the joint leaves constant, about the inner frame."""
-    m, b = outer.mass, X * joint.b
+def _meets_at_right_angles(joint: Joint, u: Vec3) -> bool:
+    """Whether P₁₁ stands alone in the inertia about u that `_first_turn` makes: best without a constant."""
+    return bool((joint.tilt.T @ u).z == 0)
+
+
+def _handed(joint: Joint, m: Scalar, k: Vec3, K: Sym3) -> Moments:
+    """What of a body's constants goes to the inner body for good, about the inner frame."""
+    b = X * joint.b
     if joint.revolute:
         R = JointRotation(joint.beta, joint.gamma, 1, 0)
-        k, K = Z * outer.c.z, Sym3(outer.P.yy, 0, outer.P.yy, 0, 0, outer.P.zz)
+        k = Z * k.z
         K, k = shifted(K, Z, joint.d, k + Z * (m * joint.d / 2)), k + Z * (m * joint.d)
     else:
         R = JointRotation(joint.beta, joint.gamma, joint.theta.cos, joint.theta.sin)
-        k, K = outer.c, outer.P
     k, K = R @ k, R.similarity(K)
     return Moments(m, k + b * m, shifted(K, X, joint.b, k + b * (m / 2)))
 
@@ -154,8 +177,3 @@ def of_inertia(link: Link) -> Sym3:
     J = link.inertia
     xx, yy, zz = (J.yy + J.zz - J.xx) / 2, (J.xx + J.zz - J.yy) / 2, (J.xx + J.yy - J.zz) / 2
     return Sym3(xx, -J.xy, yy, -J.xz, -J.yz, zz)
-
-
-def _unlike(K: Sym3) -> Sym3:
-    """K without diag(K₂₂, K₂₂, K₃₃), which no turn about z changes."""
-    return Sym3(K.xx - K.yy, K.xy, 0, K.xz, K.yz, 0)

@@ -12,9 +12,10 @@ transports each. Here both go only as far as a frame m in the middle, n²/4 tran
 - wrenches of bodies i > m go inwards to m and give H_ki for nothing in every frame k they pass,
 - the pairs j < m < i that are left meet in frame m.
 
-m is where the transports cost least, counted on the arm's geometry (off-line), and of a short arm the
-neighbours of that frame are tried too. Frames on parallel
-axes may slide; they stand so that lengths along the axes are met as far out as possible.
+m is where the transports cost least, counted on the arm's geometry (off-line); frames that come near are tried too,
+and so are the ends, Formulations 1 (m = 1) and 3 (m = n), whose programs may stand for this one's (`ends` in the
+table of formulations). Frames on parallel axes may slide; they stand so that lengths along the axes are met as far
+out as possible.
 
 Where that is cheaper, on long arms, all motions and wrenches go to the middle frame by composed placements.
 
@@ -43,7 +44,7 @@ Motion = tuple[Vec3, Vec3]  # w, v
 Wrench = tuple[Vec3, Vec3]  # f, t
 
 LONG = 14  # joints; from here on composed placements are considered
-SHORT = 8  # joints; up to here the meeting frame is looked for among whole programs
+SLACK = 40  # operations by which sharing may change the order of meeting frames
 
 
 def inertia_matrix(chain: Chain, q: list[Scalar], m: int | None = None) -> Matrix:
@@ -62,12 +63,9 @@ def inertia_matrix(chain: Chain, q: list[Scalar], m: int | None = None) -> Matri
 
 
 def ways(chain: Chain) -> list[dict[str, int]]:
-    """The meeting frames worth trying: the one that looks cheapest, and of a short arm its neighbours."""
-    if is_long(slid_outwards(chain).joints):
-        return [{}]
-    best = meeting_frame(slid_outwards(chain).joints)
-    others = [m for m in range(1, chain.n + 1) if 0 < abs(m - best) <= 2] if chain.n <= SHORT else []
-    return [{"m": m} for m in (best, *others)]
+    """The meeting frames worth trying: those that look cheapest, the cheapest first."""
+    joints = slid_outwards(chain).joints
+    return [{}] if is_long(joints) else [{"m": m} for m in meeting_frames(joints)]
 
 
 def meet(joints: tuple[Joint, ...], q: list[Scalar], wrenches: list[Wrench], m: int) -> Matrix:
@@ -162,12 +160,25 @@ def inwards(joint: Joint, q: Scalar, wrench: Wrench) -> Wrench:
 
 
 @lru_cache(maxsize=256)
-def meeting_frame(joints: tuple[Joint, ...]) -> int:
-    """The m of least cost, walking downhill from the middle."""
+def meeting_frames(joints: tuple[Joint, ...]) -> tuple[int, ...]:
+    """The frames m of least cost, the least first, found on a walk from the middle both ways, downhill."""
     n = len(joints)
     if n <= 3:
-        return 1  # nothing is carried far enough to gain by a meeting
-    return _downhill(lambda m: _cost(joints, m), (n + 1) // 2, n)
+        return tuple(range(1, n + 1))  # nothing is carried far enough to gain by a meeting
+    middle = (n + 1) // 2
+    costs = {middle: _cost(joints, middle)}
+    for step in (-1, 1):
+        m = middle + step
+        while 1 <= m <= n and costs[m - step] <= min(costs.values()) + SLACK:
+            costs[m] = _cost(joints, m)
+            m += step
+    near = [m for m in costs if costs[m] <= min(costs.values()) + SLACK]
+    return tuple(sorted(near, key=lambda m: costs[m]))
+
+
+def meeting_frame(joints: tuple[Joint, ...]) -> int:
+    """The m of least cost."""
+    return meeting_frames(joints)[0]
 
 
 @lru_cache(maxsize=256)
@@ -177,15 +188,6 @@ def is_long(joints: tuple[Joint, ...]) -> bool:
         return False
     m = meeting_frame(joints)
     return _executed(joints, lambda q, wrenches: gather(joints, q, wrenches)) < _cost(joints, m)
-
-
-def _downhill(cost: Callable[[int], int], start: int, n: int) -> int:
-    best, least = start, cost(start)
-    for step in (-1, 1):
-        at = best + step
-        while 1 <= at <= n and (here := cost(at)) < least:
-            best, least, at = at, here, at + step
-    return best
 
 
 def _cost(joints: tuple[Joint, ...], m: int) -> int:
