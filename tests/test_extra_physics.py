@@ -11,6 +11,7 @@ import pytest
 
 import armdyn
 from armdyn.algebra import ZERO, Angle, Sym3, Vec3
+from armdyn.backends import BACKENDS
 from armdyn.chain import Chain, Joint, Link, Placement
 from armdyn.chain.samples import generic_chain
 from armdyn.errors import ComputationError, InputError
@@ -178,3 +179,16 @@ def test_run_time_parameters_where_they_do_not_determine_the_answer():
         at(DRIVEN, "potential_energy", "recursive", motion(5)[0], options=Options(parameters="runtime"))
     with pytest.raises(InputError, match="baked, runtime"):
         at(DRIVEN, "bias", "newton_euler", motion(5)[0], motion(5)[1], options=Options(parameters="cooked"))
+
+
+@pytest.mark.parametrize("quantity", RUNTIME)
+def test_every_backend_takes_parameters_at_run_time(quantity):
+    arm = armdyn.generic_arm("RPR")
+    rng = np.random.default_rng(2)
+    kernels = [arm.kernel(quantity, backend=backend, parameters="runtime") for backend in BACKENDS]
+    x = [rng.normal(size=(4, *shape)) for _, shape in kernels[0].assembly.inputs[:-1]]
+    x.append(np.array([float(v) for v in arm.minimal_parameters.values]) * np.array([[1.0], [1.1], [1.3], [0.9]]))
+    first, *others = (kernel(*x) for kernel in kernels)
+    for other in others:
+        for a, b in zip(first, other, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)

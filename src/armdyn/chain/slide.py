@@ -48,16 +48,19 @@ def slid(chain: Chain) -> Chain:
     return replace(chain, joints=tuple(joints), links=tuple(links), tool=tool)
 
 
-@lru_cache(maxsize=256)
 def slid_outwards(chain: Chain) -> Chain:
     """The same arm with the d's of neighbouring parallel axes gathered in the outermost joint.
 
     What is carried from the tip inwards then meets the lengths while it is still short. Links that are
     not given by numbers, and chains that slide between parallel axes, are left alone.
     """
+    known = all(isinstance(x, int | float | Fraction) for link in chain.links for x in link.natural)
+    return _slid_outwards(chain) if known else chain
+
+
+@lru_cache(maxsize=256)
+def _slid_outwards(chain: Chain) -> Chain:
     joints, links = list(chain.joints), list(chain.links)
-    if not all(isinstance(x, int | float | Fraction) for link in links for x in link.natural):
-        return chain
     for i in range(chain.n - 1):
         inner, outer = joints[i], joints[i + 1]
         if inner.revolute and outer.revolute and parallel(outer) and inner.d != 0:

@@ -20,8 +20,8 @@ from armdyn.formulations import QUANTITIES, energies
 from armdyn.formulations.elimination import with_rotors
 from armdyn.formulations.kinematics.poses import homogeneous
 from armdyn.formulations.registry import Formulation, Size
-from armdyn.graph.derive import jacobian
-from armdyn.graph.program import Program, trace
+from armdyn.graph.derive import inline, jacobian
+from armdyn.graph.program import Program, flatten, trace
 from armdyn.graph.simplify import once, simplify
 from armdyn.kernels.derivatives import by_duals, derivative_ports, forward_dynamics
 from armdyn.parameters import minimal_parameters, realise
@@ -307,39 +307,38 @@ def _derivatives(chain: Chain, quantity: str, method: str, options: Options) -> 
 
 def _slopes(chain: Chain, quantity: str, method: str, options: Options, wrt: tuple[str, ...]) -> Program:
     """The derivatives by the formulation's own way, if it has one for these inputs, or by the chain rule."""
-    entry = QUANTITIES[quantity]
-    own = _formulation(quantity, method).derivatives
     found = []
-    if own is not None and set(wrt) <= {name for name, _ in entry.inputs}:
-        assembly = assemble(chain, quantity, method, options, physics=_with_own_slopes(quantity, own, wrt))
-        outputs = derivative_ports(assembly.inputs, assembly.outputs, wrt)
-        found.append(trace(f"{quantity}_derivatives", assembly.function, dict(assembly.inputs), outputs))
+    own = _formulation(quantity, method).derivatives
+    if own is not None and set(wrt) <= {name for name, _ in QUANTITIES[quantity].inputs}:
+        found.append(_own_slopes(chain, quantity, method, options, wrt, own))
     if not found or chain.n <= FEW_JOINTS:
         found.append(jacobian(program(chain, quantity, method, options), wrt))
-    shorter = (simplify(one) if one.operations.total <= FEW_SLOPES else one for one in found)
+    shorter = (simplify(one) if _total(one) <= FEW_SLOPES else one for one in found)
     return min(shorter, key=_total)
 
 
-def _with_own_slopes(quantity: str, own: Run, wrt: tuple[str, ...]) -> Physics:
-    """A formulation's own derivatives, and beside them those of rotors, friction and a wrench by dual numbers."""
-    names = [name for name, _ in QUANTITIES[quantity].inputs]
+def _own_slopes(chain: Chain, quantity: str, method: str, options: Options, wrt: tuple[str, ...], own: Run) -> Program:
+    """A formulation's own derivatives, and beside them those of rotors, friction and a wrench by the chain rule."""
 
-    def physics(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
-        n = chain.n
+    def only_extra(run: Run, arm: Chain, inputs: list[Any], extra: _Extra) -> Any:
+        return EXTRA[quantity](lambda arm, *_: [0] * arm.n, arm, inputs, extra)
 
-        def others(*x: Any) -> Any:
-            return EXTRA[quantity](lambda *_: [0] * n, chain, list(x), extra)
+    whole = assemble(chain, quantity, method, options, physics=only_extra)
+    shapes = dict(whole.inputs)
+    others = jacobian(trace(quantity, whole.function, shapes, whole.outputs), wrt)
+    bare = assemble(chain, quantity, method, options, physics=lambda run, arm, inputs, extra: own(arm, *inputs))
 
-        shapes = tuple((name, (n,)) for name in names)
-        more = by_duals(others, shapes, (("", (n,)),), wrt)(*inputs)
-        slopes = dict(zip(names, own(chain, *inputs), strict=True))
+    def function(*arguments: Any) -> Any:
+        slopes = dict(zip(shapes, bare.function(*arguments), strict=False))
+        more = inline(others, *arguments)
         total = tuple(
-            [[a + b for a, b in zip(*rows, strict=True)] for rows in zip(slopes[name], matrix, strict=True)]
-            for name, matrix in zip(wrt, (more,) if len(wrt) == 1 else more, strict=True)
+            [a + b for a, b in zip(flatten(slopes[name]), flat, strict=True)]
+            for name, flat in zip(wrt, more, strict=True)
         )
         return total[0] if len(wrt) == 1 else total
 
-    return physics
+    outputs = [(port.name, port.shape) for port in others.outputs]
+    return trace(f"{quantity}_derivatives", function, shapes, outputs)
 
 
 def traced(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
