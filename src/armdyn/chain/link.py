@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
-from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Vec3
+from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Tally, Vec3
 
 NATURAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 
@@ -39,6 +40,11 @@ class Link:
     def natural(self) -> tuple[Scalar, ...]:
         """(m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the frame's origin."""
         return (self.mass, *self.moment, *self.inertia.entries)
+
+    @property
+    def has_centre(self) -> bool:
+        """Whether there is a centre of mass beforehand: the mass is no input of a program, and not 0."""
+        return isinstance(self.mass, int | float | Fraction | Tally) and self.mass != 0
 
     @property
     def com(self) -> Vec3:

@@ -24,10 +24,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Vec3, Z, on_hand
+from armdyn.algebra import IDENTITY, ZERO, Mat3, Scalar, Sym3, Vec3, Z, on_hand
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain, Link
-from armdyn.formulations.moments import Body, outer
+from armdyn.formulations.moments import Body
 from armdyn.formulations.steps import Step, steps
 
 Matrix = list[list[Scalar]]
@@ -100,9 +100,8 @@ def seen(chain: Chain, q: list[Scalar]) -> list[Seen]:
 
 def from_base(link: Link, s: Vec3) -> Body:
     """A link's moments about the base origin, its frame's origin standing at s."""
-    if link.mass == 0:
-        about = Body.of(link)
-        return Body(0, link.moment, about.P + 2 * outer(s, link.moment))
+    if not link.has_centre:
+        return Body.of(link.moved(IDENTITY, s))
     about = Body.of(Link(0, ZERO, link.inertia_about_com))
     r = s + link.com
     k = link.mass * r

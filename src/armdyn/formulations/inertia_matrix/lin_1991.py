@@ -21,7 +21,7 @@ The base origin may be any point: here it is the origin of frame 1, so that s₁
 
 from __future__ import annotations
 
-from armdyn.algebra import ZERO, Scalar, Sym3, Vec3
+from armdyn.algebra import IDENTITY, ZERO, Scalar, Sym3, Vec3
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain, Link
 from armdyn.formulations.inertia_matrix.symmetric import Matrix, filled
@@ -87,18 +87,13 @@ def momenta(chain: Chain, path: list[Step], origins: list[Vec3]) -> list[Momentu
 
 def _from_base(link: Link, s: Vec3) -> tuple[Vec3, Sym3]:
     """First moment and J̃ = -∫ x xᵀ dm of one link from the base origin."""
-    if link.mass == 0:  # no centre of mass, yet there may be moments
-        return link.moment, _tilde(link.inertia) - _dyads(s, link.moment)
+    if not link.has_centre:  # yet there may be moments
+        moved = link.moved(IDENTITY, s)
+        return moved.moment, _tilde(moved.inertia)
     p = s + link.com
     h = link.mass * p
     outer = Sym3(h.x * p.x, h.x * p.y, h.y * p.y, h.x * p.z, h.y * p.z, h.z * p.z)
     return h, _tilde(link.inertia_about_com) - outer  # Lin 1991 eq. (21): [a×][b×] = baᵀ - (a·b)E
-
-
-def _dyads(s: Vec3, h: Vec3) -> Sym3:
-    """The symmetric matrix s hᵀ + h sᵀ."""
-    x, y, z = s
-    return Sym3(2 * (x * h.x), x * h.y + y * h.x, 2 * (y * h.y), x * h.z + z * h.x, y * h.z + z * h.y, 2 * (z * h.z))
 
 
 def _tilde(inertia: Sym3) -> Sym3:
