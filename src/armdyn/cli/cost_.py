@@ -9,9 +9,10 @@ import typer
 from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, table
 
 EXAMPLE = "Example: armdyn cost panda --quantity inertia_matrix"
-DEFAULT = ["inertia_matrix", "bias", "inverse_dynamics", "forward_dynamics"]
+DERIVATIVES = ("inverse_dynamics_derivatives", "forward_dynamics_derivatives")
+DEFAULT = ["inertia_matrix", "bias", "inverse_dynamics", "forward_dynamics", *DERIVATIVES]
 
-Wanted = Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable); four by default.")]
+Wanted = Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable); six by default.")]
 
 
 def command(arm: ArmName, quantity: Wanted = None, as_json: AsJson = False, quiet: Quiet = False) -> None:
@@ -22,7 +23,7 @@ def command(arm: ArmName, quantity: Wanted = None, as_json: AsJson = False, quie
     with progress("counting operations", quiet or as_json) as update:
         for k, name in enumerate(wanted):
             update(k, len(wanted), f"counting {name}")
-            rows += _quantity(loaded, name)
+            rows += [_derivatives(loaded, name)] if name in DERIVATIVES else _quantity(loaded, name)
     if as_json:
         print_json({"arm": loaded.name, "costs": rows})
         return
@@ -34,7 +35,8 @@ def command(arm: ArmName, quantity: Wanted = None, as_json: AsJson = False, quie
         left=2,
     )
     for row in rows:
-        cells = [row["quantity"], row["method"], row["published"]["text"], row["compiled"]["text"]]
+        executed = row["published"]["text"] if row["published"] else "–"
+        cells = [row["quantity"], row["method"], executed, row["compiled"]["text"]]
         cells += [str(row["compiled"]["total"]), str(row["compiled"]["trig"])]
         shown.add_row(*cells, style="bold green" if row["best"] else "")
     out.print(shown)
@@ -62,6 +64,13 @@ def _quantity(loaded: Any, quantity: str) -> list[dict[str, Any]]:
     for row in rows:
         row["best"] = row["compiled"]["total"] == least
     return rows
+
+
+def _derivatives(loaded: Any, quantity: str) -> dict[str, Any]:
+    """The derivatives in all three inputs; nothing of them is published."""
+    kernel = getattr(loaded, quantity)
+    compiled = _operations(kernel.program.operations)
+    return {"quantity": quantity, "method": "recursive", "published": None, "compiled": compiled, "best": True}
 
 
 def _operations(o: Any) -> dict[str, Any]:
