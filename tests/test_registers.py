@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -33,12 +34,13 @@ def every_operation(x):
     products = [a * b + c, a * b - c, c - a * b, a * b + c * d, a * 3 + b, b - a * 3, a * a + a, b - b * b]
     signs = [-a, -(a * b) - c, -(a + b) * c, (-a) * b, a.sign(), (a * b).sign(), b.positive(), (a - b).positive()]
     others = [a / b, 1 / c, a / 3, (a * a + b * b).sqrt(), (a + b).sin(), a.cos(), a.sin() * b.cos(), 7, c]
+    others += [(2 * a - 3).sin(), (c + Fraction(1, 2)).cos()]
     return [*products, *signs, *others]
 
 
 @by_hand
 def test_every_operation(monkeypatch):
-    program = trace("operations", every_operation, {"x": (4,)}, [("y", (25,))])
+    program = trace("operations", every_operation, {"x": (4,)}, [("y", (27,))])
     assert Body(program, host()).by_hand
     x = np.random.default_rng(5).uniform(-3, 3, (23, 4))
     x[3], x[4, 0], x[5, 1], x[6] = 0.0, np.nan, np.inf, [1e6, -2e9, 3e22, 1e300]

@@ -183,7 +183,10 @@ class Body:
             names[node.serial] = w.load(f"%{array}", int(slot))
 
     def _operand(self, w: Writer, node: Node, names: dict[int, str]) -> str:
-        return w.load("@constants", self.constants[node.value]) if node.op == "const" else names[node.serial]
+        if node.op != "const":
+            return names[node.serial]
+        # by hand the table is not LLVM's, and what is left to LLVM is the little that angles need
+        return w.constant(node.value) if self.by_hand else w.load("@constants", self.constants[node.value])
 
 
 def _needed(node: Node) -> list[Node]:
