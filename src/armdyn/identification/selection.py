@@ -1,10 +1,10 @@
 """Which further terms a log bears: forward selection, one term at one joint at a time.
 
 Candidates are Stribeck's bump, friction that grows with the load, a spring, ripples of the torque over a turn, at each
-joint, and a base off level. A candidate is kept if segments of the log that were left out are predicted better with
-it: by 1 % at least, and by more than a standard error over the segments. Trial fits are ridge regressions towards the
-prior: the log-det pull to second order, ½ ‖X - 1‖² in the prior's own coordinates. There a further column costs one
-projection, so that all candidates are tried at once on one triangle a segment.
+joint, and a base off level. A candidate is kept if the whole log makes it evident, by an information criterion that
+counts neighbouring residuals once, and if it predicts segments that were left out better, by 1 % at least. Trial fits
+are ridge regressions towards the prior: the log-det pull to second order, ½ ‖X - 1‖² in the prior's own coordinates.
+There a further column costs one projection, so that all candidates are tried at once on one triangle a segment.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from armdyn.identification.bodies import PAIRS, reference_bodies
 from armdyn.identification.consistent import Problem
 from armdyn.identification.model import RIPPLES, Model
 from armdyn.identification.samples import Motion, Processing, Rows, thinned
+from armdyn.identification.statistics import autocorrelation_factors
 from armdyn.identification.tilt import sideways
 
 Array = NDArray[np.float64]
@@ -65,21 +66,19 @@ def select(model: Model, prior: Arm, parts: list[Motion], how: Processing, found
     bodies, _ = reference_bodies(model.prior(prior)[: 10 * model.n])
     problem = Problem(bodies, model.extra_positive)
     R, z = linear.compress(found.Y, found.tau, weights)
-    start = problem.solve(R @ model.natural, z, FIRST_PULL)[: 10 * model.n]
-    model = replace(model, load=start)
-    left = list(candidates(model, parts, how))
-    trials = Trials(model, problem, found, weights, left, folds)
+    model = replace(model, load=problem.solve(R @ model.natural, z, FIRST_PULL)[: 10 * model.n])
+    every = list(candidates(model, parts, how))
+    trials = Trials(model, problem, found, weights, every, folds)
     chosen: list[Candidate] = []
     steps = {"rigid body, viscous and Coulomb friction": 1.0}
-    error = 1.0
+    error, left = 1.0, every
     while left:
         gains = trials.gains(chosen, left)
-        mean, spread = gains.mean(axis=0), gains.std(axis=0, ddof=1) / np.sqrt(folds)
-        good = np.flatnonzero(mean < -np.maximum(spread, WORTH))
-        if not len(good):
+        gains = np.where(trials.evident(chosen, left), gains, 0.0)
+        best = left[int(np.argmin(gains))]
+        if gains.min() > -WORTH:
             break
-        best = left[good[np.argmin(mean[good])]]
-        error *= float(np.exp(mean[good].min()))
+        error *= float(np.exp(gains.min()))
         chosen.append(best)
         steps[best.name] = error
         left = [c for c in left if (c.terms, c.joint) != (best.terms, best.joint)]
@@ -114,7 +113,7 @@ def candidates(model: Model, parts: list[Motion], how: Processing) -> Iterator[C
 
 
 class Trials:
-    """Left-out errors of models with further columns, all from one triangle a segment."""
+    """Fits with further columns, all from one triangle a segment."""
 
     def __init__(
         self, model: Model, problem: Problem, found: Rows, weights: Array, every: list[Candidate], folds: int
@@ -122,51 +121,72 @@ class Trials:
         links, extras = 10 * model.n, len(model.extra_names)
         T = np.eye(links + extras)
         T[:links, :links] = problem.coordinates
-        base = model.natural @ T
-        ends = np.cumsum([c.columns.shape[-1] for c in every]) + base.shape[1]
+        base = found.Y @ (model.natural @ T)
+        ends = np.cumsum([c.columns.shape[-1] for c in every]) + base.shape[-1]
         self.at = {c: np.arange(end - c.columns.shape[-1], end) for c, end in zip(every, ends, strict=True)}
-        self.base = np.arange(base.shape[1])
+        self.base = np.arange(base.shape[-1])
         diagonal = np.array([r == c for r, c in PAIRS])
         self.links = np.tile(np.where(diagonal, 1.0, np.sqrt(2)), model.n)  # ½ ‖X - 1‖² counts both triangles
         target = np.concatenate([np.tile(diagonal, model.n), np.zeros(extras)])
-        Y = np.concatenate([found.Y, *(c.columns for c in every)], axis=2)
-        parts = []
-        for k in range(folds):
-            own = found.segments(folds) == k
-            S, z = linear.compress(Y[own], found.tau[own], weights[own])
-            A = S[:, : len(base)] @ base
-            parts.append(np.column_stack([A, S[:, len(base) :], z - A @ target, z]))
-        others = [linear.triangle(np.vstack(parts[:k] + parts[k + 1 :])) for k in range(folds)]
-        self.folds = list(zip(parts, others, strict=True))
+        columns = [base, *(c.columns for c in every), (found.tau - base @ target)[..., None], found.tau[..., None]]
+        self.rows = np.concatenate(columns, axis=2) * weights[..., None]
+        self.piece = found.piece
+        segment = found.segments(folds)
+        self.segments = [segment == k for k in range(folds)]
+        parts = [linear.triangle(self.rows[own].reshape(-1, self.rows.shape[-1])) for own in self.segments]
+        self.others = [linear.triangle(np.vstack(parts[:k] + parts[k + 1 :])) for k in range(folds)]
+        self.whole = linear.triangle(np.vstack(parts))
+        self.pull = PULLS[0]
 
     def gains(self, chosen: list[Candidate], left: list[Candidate]) -> Array:
-        """Logarithm of the left-out error with each candidate over that without, (folds, candidates)."""
-        active = np.concatenate([self.base, *(self.at[c] for c in chosen)])
-        errors = np.array([[self._errors(*fold, pull, active, left) for fold in self.folds] for pull in PULLS])
-        scores = np.log(errors) / 2
-        best = np.argmin(scores.mean(axis=1), axis=0)  # the pull that predicts best, for each candidate
-        scores = scores[best, :, np.arange(len(best))].T
-        return np.asarray(scores[:, 1:] - scores[:, :1])
+        """Logarithm of the left-out error with each candidate over that without, in the mean over joints.
 
-    def _errors(
-        self, out: Array, others: Array, pull: float, active: NDArray[np.int64], left: list[Candidate]
-    ) -> list[float]:
-        """Squares of one left-out segment: with the active columns alone, then with each candidate."""
-        size = float(np.linalg.norm(others[:, -1]))
-        W, test = others[:, :-1], out[:, :-1]
-        hold = np.linalg.norm(W, axis=0) / size  # extras are of the order of the torque itself
-        hold[: len(self.links)] = self.links
-        hold[-1] = 0.0  # the torque's own column
-        hold[:-1] = np.where(hold[:-1] > 0, hold[:-1], 1.0)
-        W = np.vstack([W, np.sqrt(pull) * np.diag(hold)])
+        Squares are summed over the segments joint by joint, so that each joint counts alike; each model has the pull
+        that predicts best.
+        """
+        scores = np.array([self._left_out(pull, chosen, left) for pull in PULLS])
+        self.pull = PULLS[int(np.argmin(scores[:, 0]))]
+        best = scores.min(axis=0)
+        return np.asarray(best[1:] - best[0])
+
+    def _left_out(self, pull: float, chosen: list[Candidate], left: list[Candidate]) -> Array:
+        squares = np.array([
+            (self._residuals(self.rows[own], others, pull, chosen, left) ** 2).sum(axis=1)
+            for own, others in zip(self.segments, self.others, strict=True)
+        ])  # fmt: skip
+        floor = np.maximum(NEGLIGIBLE * (self.rows[..., -1] ** 2).sum(axis=0), 1e-300)
+        return np.asarray(np.log(np.maximum(squares.sum(axis=0), floor)).mean(axis=-1) / 2)
+
+    def evident(self, chosen: list[Candidate], left: list[Candidate]) -> NDArray[np.bool_]:
+        """Which candidates the whole log bears out: the extended Bayesian information criterion (Chen & Chen 2008).
+
+        N log(S₀ / S₁) of the joints it acts on exceeds k log N + 2 log P for k columns of P candidates, where N is the
+        number of samples less what neighbouring residuals repeat of each other.
+        """
+        residual = self._residuals(self.rows, self.whole, self.pull, chosen, left)
+        count = residual.shape[1] / autocorrelation_factors(residual[0], self.piece) ** 2
+        squares = np.maximum((residual**2).sum(axis=1), 1e-300)
+        found = count * np.log(squares[0] / squares[1:])
+        columns = np.array([len(self.at[c]) for c in left])
+        own = np.array([found[k].sum() if c.joint < 0 else found[k, c.joint] for k, c in enumerate(left)])
+        size = np.array([count.mean() if c.joint < 0 else count[c.joint] for c in left])
+        return np.asarray(own > columns * np.log(size) + 2 * np.log(len(self.at)))
+
+    def _residuals(
+        self, rows: Array, fitted: Array, pull: float, chosen: list[Candidate], left: list[Candidate]
+    ) -> Array:
+        """What is left of rows by fits to a triangle: with the chosen columns alone, then with each candidate too."""
+        active = np.concatenate([self.base, *(self.at[c] for c in chosen)])
+        hold = np.linalg.norm(fitted[:, :-1], axis=0) / np.linalg.norm(fitted[:, -1])  # of the order of the torque
+        hold = np.where(hold > 0, hold, 1.0)
+        hold[: len(self.links)], hold[-1] = self.links, 0.0
+        W = np.vstack([fitted[:, :-1], np.sqrt(pull) * np.diag(hold)])
         Q, R = np.linalg.qr(W[:, active])
         along = Q.T @ W
         free = W - Q @ along
-        test = test - test[:, active] @ np.linalg.solve(R, along)
-        floor = max(NEGLIGIBLE * float(out[:, -1] @ out[:, -1]), 1e-300)
-        found = [float(test[:, -1] @ test[:, -1])]
+        seen = rows[..., :-1] - rows[..., active] @ np.linalg.solve(R, along)
+        out = [seen[..., -1]]
         for columns in (self.at[c] for c in left):
             C = free[:, columns]
-            rest = test[:, -1] - test[:, columns] @ np.linalg.solve(C.T @ C, C.T @ free[:, -1])
-            found.append(float(rest @ rest))
-        return [max(x, floor) for x in found]
+            out.append(seen[..., -1] - seen[..., columns] @ np.linalg.solve(C.T @ C, C.T @ free[:, -1]))
+        return np.array(out)
