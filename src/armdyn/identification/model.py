@@ -33,17 +33,27 @@ FRICTION: dict[str, tuple[str, ...]] = {
     "asymmetric_stribeck": ("viscous", "asymmetry", "coulomb", "stribeck"),
 }
 RIPPLES = (2, 3, 4)  # a turn: once a turn is what gravity does, faster ones average out
-# name of the term: (symbol of its parameter, what it says, at least 0?)
-TERMS: dict[str, tuple[str, str, bool]] = {
-    "rotor": ("Ia", "rotor inertia, reflected to the joint", True),
-    "viscous": ("fv", "viscous friction", True),
-    "asymmetry": ("fva", "viscous friction forwards less backwards, half", False),
-    "coulomb": ("fc", "Coulomb friction", True),
-    "stribeck": ("fs", "static friction in excess of Coulomb's", False),
-    "offset": ("off", "constant offset", False),
-    "load": ("fl", "friction that grows with the load, a part of it", False),
-    "spring": ("k", "stiffness (cable, spring)", False),
-    **{f"{f}{k}": (f"{f}{k}q", f"ripple of the torque, {k} a turn", False) for k in RIPPLES for f in ("sin", "cos")},
+
+
+@dataclass(frozen=True)
+class Term:
+    """An extra term: its parameter's symbol, what it says, whether it is at least 0."""
+
+    symbol: str
+    words: str
+    positive: bool = False
+
+
+TERMS: dict[str, Term] = {
+    "rotor": Term("Ia", "rotor inertia, reflected to the joint", positive=True),
+    "viscous": Term("fv", "viscous friction", positive=True),
+    "asymmetry": Term("fva", "viscous friction forwards less backwards, half"),
+    "coulomb": Term("fc", "Coulomb friction", positive=True),
+    "stribeck": Term("fs", "static friction in excess of Coulomb's"),
+    "load": Term("fl", "friction over the joint's load"),
+    "offset": Term("off", "constant offset"),
+    "spring": Term("k", "stiffness (cable, spring)"),
+    **{f"{f}{k}": Term(f"{f}{k}q", f"ripple of the torque, {k} a turn") for k in RIPPLES for f in ("sin", "cos")},
 }
 COUPLED = ("rotor", "viscous", "coulomb")
 
@@ -99,14 +109,14 @@ class Model:
     @cached_property
     def extra_names(self) -> tuple[str, ...]:
         """The parameters of the extra terms, merged or not."""
-        own = [f"{TERMS[term][0]}{j + 1}" for term, j in self._own]
-        drives = [f"{TERMS[term][0]}m{k + 1}" for term in COUPLED for k in self._drives if term in self.terms]
+        own = [f"{TERMS[term].symbol}{j + 1}" for term, j in self._own]
+        drives = [f"{TERMS[term].symbol}m{k + 1}" for term in COUPLED for k in self._drives if term in self.terms]
         return (*own, *drives)
 
     @property
     def extra_positive(self) -> NDArray[np.bool_]:
         """Which extra parameters cannot be negative."""
-        own = [TERMS[term][2] for term, _ in self._own]
+        own = [TERMS[term].positive for term, _ in self._own]
         return np.array([*own, *([False] * (len(self.extra_names) - len(own)))], dtype=bool)
 
     @cached_property

@@ -171,6 +171,6 @@ def _links(e: Estimate) -> str:
 
 
 def _extras(e: Estimate) -> str:
-    said = {symbol: words for symbol, words, _ in TERMS.values()}
+    said = {term.symbol: term.words for term in TERMS.values()}
     rows = [[name, f"{value:.5g}", said.get(name.rstrip("0123456789m"), "")] for name, value in e.extras.items()]
     return "<h2>Drives and friction</h2>" + _table(["parameter", "value", "meaning"], rows)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from armdyn.arm import Arm
 from armdyn.identification import linear
-from armdyn.identification.bodies import PAIRS, reference_bodies
+from armdyn.identification.bodies import PAIRS
 from armdyn.identification.consistent import Problem
 from armdyn.identification.model import RIPPLES, Model
 from armdyn.identification.samples import Motion, Processing, Rows, thinned
@@ -63,8 +63,7 @@ class Selection:
 def select(model: Model, prior: Arm, parts: list[Motion], how: Processing, found: Rows, folds: int) -> Selection:
     """Add the candidate that predicts left-out segments best, as long as one is worth it."""
     weights = linear.weighted(found.Y, found.tau).weights
-    bodies, _ = reference_bodies(model.prior(prior)[: 10 * model.n])
-    problem = Problem(bodies, model.extra_positive)
+    problem = Problem.of(model, prior)
     R, z = linear.compress(found.Y, found.tau, weights)
     model = replace(model, load=problem.solve(R @ model.natural, z, FIRST_PULL)[: 10 * model.n])
     every = list(candidates(model, parts, how))
@@ -177,9 +176,9 @@ class Trials:
     ) -> Array:
         """What is left of rows by fits to a triangle: with the chosen columns alone, then with each candidate too."""
         active = np.concatenate([self.base, *(self.at[c] for c in chosen)])
-        hold = np.linalg.norm(fitted[:, :-1], axis=0) / np.linalg.norm(fitted[:, -1])  # of the order of the torque
-        hold = np.where(hold > 0, hold, 1.0)
-        hold[: len(self.links)], hold[-1] = self.links, 0.0
+        size = max(float(np.linalg.norm(fitted[:, -1])), 1e-300)  # extras are of the order of the torque itself
+        extras = np.linalg.norm(fitted[:, len(self.links) : -2], axis=0) / size
+        hold = np.concatenate([self.links, np.where(extras > 0, extras, 1.0), [0.0]])
         W = np.vstack([fitted[:, :-1], np.sqrt(pull) * np.diag(hold)])
         Q, R = np.linalg.qr(W[:, active])
         along = Q.T @ W

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from armdyn.arm import Arm
 from armdyn.identification import linear
-from armdyn.identification.bodies import reference_bodies
 from armdyn.identification.consistent import Problem
 from armdyn.identification.model import Model
 from armdyn.identification.samples import Motion, Processing, thinned
@@ -54,8 +53,7 @@ def lean(model: Model, prior: Arm, parts: list[Motion], how: Processing, weights
     tau = np.concatenate([thinned(p.tau, p, how) for p in parts])
     every = np.concatenate([upright, *sides, extra, tau[..., None]], axis=2) * weights[..., None]
     R = linear.triangle(every.reshape(-1, every.shape[-1]))
-    bodies, _ = reference_bodies(model.prior(prior)[:links])
-    problem = Problem(bodies, model.extra_positive)
+    problem = Problem.of(model, prior)
     z = R[:, -1]
 
     def cost(angles: Array) -> float:

@@ -107,7 +107,7 @@ def _impossible(estimate: Estimate) -> list[str]:
             f"links {', '.join(map(str, bad))} of the arm are no possible bodies (negative pseudo-inertia):"
             " use estimator='consistent' for an arm to simulate with"
         )
-    symbols = {TERMS[t][0] for t in TERMS if TERMS[t][2]}
+    symbols = {term.symbol for term in TERMS.values() if term.positive}
     negative = [
         name
         for name, value, deviation in zip(estimate.names, estimate.values, estimate.deviations, strict=True)
