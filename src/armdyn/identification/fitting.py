@@ -50,9 +50,9 @@ class Fit:
 Estimator = Callable[[Rows, Setting], Fit]
 
 
-def _least_squares(solver: Callable[[Array, Array], linear.Solution]) -> Estimator:
+def _least_squares(solver: Callable[[Array, Array, linear.Kept], linear.Solution]) -> Estimator:
     def run(rows: Rows, setting: Setting) -> Fit:
-        solution = solver(rows.Y, rows.tau)
+        solution = solver(rows.Y, rows.tau, rows.kept)
         return Fit(solution.values, nearest(setting, solution.values), solution.weights)
 
     return run
@@ -71,7 +71,7 @@ def nearest(setting: Setting, values: Array) -> Array:
 def consistent(rows: Rows, setting: Setting) -> Fit:
     """Every link a possible body, pulled to the prior as strongly as the left-out segments bear."""
     model = setting.model
-    weights = linear.weighted(rows.Y, rows.tau).weights
+    weights = linear.weighted(rows.Y, rows.tau, rows.kept).weights
     problem = Problem.of(model, setting.prior)
     K = model.natural
 

@@ -35,7 +35,7 @@ def instrumental(found: Rows, setting: Setting) -> Fit:
     """Instruments from simulations of the estimate, from weighted least squares on."""
     if setting.parts is None or setting.how is None:
         return ESTIMATORS["weighted"](found, setting)
-    solution = linear.weighted(found.Y, found.tau)
+    solution = linear.weighted(found.Y, found.tau, found.kept)
     values, weights = solution.values, solution.weights
     possible = Possible(found, setting, weights)
     Z = found.Y

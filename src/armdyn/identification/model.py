@@ -70,7 +70,7 @@ class Model:
     terms: dict[str, tuple[int, ...]]
     width: Array
     stribeck: Array
-    load: Array | None = None
+    load: Array
     coupling: Array | None = None  # rows of the transmission with more than one joint, scaled to 1 on the diagonal
 
     @classmethod
@@ -89,7 +89,7 @@ class Model:
         wanted |= {"offset": offset, "spring": spring}
         terms = {term: tuple(range(arm.n)) for term, there in wanted.items() if there}
         coupling = None if transmission is None else coupled_rows(transmission, arm.n)
-        return cls(arm, terms, np.zeros(arm.n), np.ones(arm.n), coupling=coupling)
+        return cls(arm, terms, np.zeros(arm.n), np.ones(arm.n), np.zeros(10 * arm.n), coupling)
 
     def adding(self, term: str, joint: int) -> Model:
         """The model with one term more at one joint (from 0)."""
@@ -161,7 +161,6 @@ class Model:
 
     def _load(self, q: Array, qd: Array, qdd: Array) -> Array:
         """How large a torque each joint's gear carries."""
-        assert self.load is not None
         minimal = np.asarray(self.arm.minimal_parameters.array) @ self.load
         return np.abs(np.asarray(self.arm.regressor(q, qd, qdd)) @ minimal)
 

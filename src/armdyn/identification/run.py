@@ -49,6 +49,7 @@ def identify(
     cutoff: float | None = None,
     parallel: float | bool | None = None,
     width: float | Sequence[float] | None = None,
+    dead_zone: float = 0.0,
     folds: int = 5,
     validate: Log | None = None,
 ) -> Estimate:
@@ -65,7 +66,8 @@ def identify(
         ``huber`` (robust), ``instrumental`` (IDIM-IV).
     friction
         ``none``, ``viscous``, ``coulomb`` (and viscous), ``asymmetric``, ``stribeck``, ``asymmetric_stribeck``;
-        ``auto`` takes ``coulomb`` and adds Stribeck's bump and a tilt where left-out segments bear them out.
+        ``auto`` takes ``coulomb`` and adds, joint by joint, what the log makes evident and what predicts left-out
+        segments better: Stribeck's bump, friction that grows with the load, springs, ripples over a turn, a tilt.
     rotor, offset, spring
         Whether every joint has a rotor inertia, a constant offset, a stiffness.
     tilt
@@ -84,6 +86,9 @@ def identify(
         from the motion's bandwidth unless given.
     width
         Velocity over which Coulomb friction turns round, one or n; 2 % of each joint's largest unless given; 0: sign.
+    dead_zone
+        Velocity below which a joint's torque is left out of the fit: at rest, friction is anything up to stiction.
+        Errors are still those of every row.
     folds
         Segments for cross-validation.
     validate
@@ -94,13 +99,17 @@ def identify(
     side = checked(arm, log, transmission, zero, gains, folds)
     drives = {"rotor": rotor, "offset": offset, "transmission": transmission}
     start = Model.of(arm, "coulomb" if friction == "auto" else friction, spring=spring, **drives)
-    how = processing(side, len(start.names), cutoff, parallel)
+    how = processing(side, len(start.names), cutoff, parallel, dead_zone)
     parts = motions(side, how)
     start = start.tuned(np.concatenate([p.qd for p in parts]), width)
-    model, leaning, tried = settled(start, prior or arm, parts, how, folds, friction == "auto", tilt)
-    found = rows(model, parts, how)
+    found = rows(start, parts, how)
     if folds > len(found):
         raise InputError(f"{folds} folds need as many samples; {len(found)} are left after filtering and thinning")
+    if not found.kept.any():
+        raise InputError(f"no joint ever moves faster than the dead zone of {dead_zone:g}")
+    model, leaning, steps = settled(start, prior or arm, parts, how, found, folds, friction == "auto", tilt)
+    if model is not start:
+        found = rows(model, parts, how)
     setting = Setting(model, prior or arm, folds, pull, parts, how)
     fit = ALL[estimator](found, setting)
     R, _ = linear.compress(found.Y, found.tau, fit.weights)
@@ -120,7 +129,7 @@ def identify(
         gains=gains,
         notes=log.notes,
         lean=leaning,
-        steps=tried,
+        steps=steps,
     )
     if validate is not None:
         estimate = replace(estimate, validation=estimate.validate(validate))
@@ -129,17 +138,17 @@ def identify(
 
 
 def settled(
-    model: Model, prior: Arm, parts: list[Motion], how: Processing, folds: int, auto: bool, tilt: bool
+    model: Model, prior: Arm, parts: list[Motion], how: Processing, found: Rows, folds: int, auto: bool, tilt: bool
 ) -> tuple[Model, tuple[float, float], dict[str, float]]:
-    """The model to fit: as asked for, or as the log bears it out; how the base leans; what was added by what steps."""
+    """The model to fit, as asked for or as the log bears it out; how the base leans; the steps of the selection."""
     steps: dict[str, float] = {}
     if auto:
-        chosen = select(model, prior, parts, how, rows(model, parts, how), folds)
+        chosen = select(model, prior, parts, how, found, folds)
         model, tilt, steps = chosen.model, tilt or chosen.leans, chosen.steps
     angles = (0.0, 0.0)
     if tilt:
         found = rows(model, parts, how)
-        angles = lean(model, prior, parts, how, linear.weighted(found.Y, found.tau).weights)
+        angles = lean(model, prior, parts, how, linear.weighted(found.Y, found.tau, found.kept).weights)
         model = replace(model, arm=level(model.arm, *angles))
     return (with_bumps(model, parts, how) if "stribeck" in model.terms else model), angles, steps
 

@@ -62,7 +62,7 @@ class Selection:
 
 def select(model: Model, prior: Arm, parts: list[Motion], how: Processing, found: Rows, folds: int) -> Selection:
     """Add the candidate that predicts left-out segments best, as long as one is worth it."""
-    weights = linear.weighted(found.Y, found.tau).weights
+    weights = linear.weighted(found.Y, found.tau, found.kept).weights
     problem = Problem.of(model, prior)
     R, z = linear.compress(found.Y, found.tau, weights)
     model = replace(model, load=problem.solve(R @ model.natural, z, FIRST_PULL)[: 10 * model.n])
@@ -129,7 +129,7 @@ class Trials:
         target = np.concatenate([np.tile(diagonal, model.n), np.zeros(extras)])
         columns = [base, *(c.columns for c in every), (found.tau - base @ target)[..., None], found.tau[..., None]]
         self.rows = np.concatenate(columns, axis=2) * weights[..., None]
-        self.piece = found.piece
+        self.piece, self.samples = found.piece, found.kept.sum(axis=0)
         segment = found.segments(folds)
         self.segments = [segment == k for k in range(folds)]
         parts = [linear.triangle(self.rows[own].reshape(-1, self.rows.shape[-1])) for own in self.segments]
@@ -163,7 +163,7 @@ class Trials:
         number of samples less what neighbouring residuals repeat of each other.
         """
         residual = self._residuals(self.rows, self.whole, self.pull, chosen, left)
-        count = residual.shape[1] / autocorrelation_factors(residual[0], self.piece) ** 2
+        count = np.maximum(self.samples / autocorrelation_factors(residual[0], self.piece) ** 2, 1.0)
         squares = np.maximum((residual**2).sum(axis=1), 1e-300)
         found = count * np.log(squares[0] / squares[1:])
         columns = np.array([len(self.at[c]) for c in left])

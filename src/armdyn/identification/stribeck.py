@@ -28,7 +28,7 @@ def with_bumps(model: Model, parts: list[Motion], how: Processing) -> Model:
     joints = model.terms["stribeck"]
     plain = replace(model, terms={t: own for t, own in model.terms.items() if t != "stribeck"})
     base = rows(plain, parts, how)
-    weights = weighted(base.Y, base.tau).weights
+    weights = weighted(base.Y, base.tau, base.kept).weights
     A = (base.Y * weights[..., None]).reshape(-1, base.Y.shape[-1])
     Q = np.linalg.qr(A)[0]
     flat = (base.tau * weights).ravel()
