@@ -290,6 +290,15 @@ class TestWords:
         found = armdyn.identify(prior, log, friction="coulomb", width=0)
         assert any("joint 3 hardly moves" in w and "rest on the prior" in w for w in found.warnings)
 
+    def test_a_log_that_ends_at_rest(self, arm, prior):
+        t, q, qd, qdd = (np.concatenate([x, np.repeat(x[-1:], 200, axis=0)]) for x in motion(arm.n))
+        t, qd[-200:], qdd[-200:] = np.arange(len(q)) / RATE, 0.0, 0.0
+        tau = np.asarray(arm.inverse_dynamics(q, qd, qdd, friction=True))
+        log = Log.of(t, q, tau + 0.1 * np.random.default_rng(0).normal(size=tau.shape), qd, qdd)
+        options = {"friction": "coulomb", "width": 0, "folds": 2}
+        assert any("stands still for 16 %" in w for w in armdyn.identify(prior, log, **options).warnings)
+        assert not any("still" in w for w in armdyn.identify(prior, log, dead_zone=0.01, **options).warnings)
+
     def test_degrees_are_refused(self, arm):
         t, q, qd, qdd = motion(arm.n)
         tau = np.asarray(arm.inverse_dynamics(q, qd, qdd))
@@ -361,7 +370,11 @@ def test_auto_finds_each_term_at_its_joint(arm, prior):
     errors = list(found.steps.values())
     assert errors[0] == 1
     assert errors == sorted(errors, reverse=True)
-    np.testing.assert_allclose(found.predict(p.q, p.qd, p.qdd), p.tau + extra, atol=1.0)
+    expected = np.asarray(arm.inverse_dynamics(p.q, p.qd, p.qdd, friction=True)) + extra
+    got = found.predict(p.q, p.qd, p.qdd)  # with everything that was found
+    assert np.linalg.norm(got - expected) < 0.02 * np.linalg.norm(expected)
+    bare = np.asarray(found.arm.inverse_dynamics(p.q, p.qd, p.qdd, friction=True))
+    assert np.linalg.norm(bare - expected) > 0.03 * np.linalg.norm(expected)
 
 
 def test_slow_noise_is_not_taken_for_a_spring(arm, prior):
