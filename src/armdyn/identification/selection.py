@@ -92,10 +92,9 @@ def candidates(model: Model, parts: list[Motion], how: Processing) -> Iterator[C
     top = np.abs(np.concatenate([p.qd for p in parts])).max(axis=0)
 
     def made(name: str, terms: tuple[str, ...], j: int, velocity: float = 0.0) -> Candidate:
-        base = replace(model, terms={}, coupling=None)
-        own = Candidate(f"{name} of joint {j + 1}", terms, j, q, velocity).added_to(base)
-        columns = np.concatenate([thinned(own.extras(p.q, p.qd, p.qdd), p, how) for p in parts])
-        return Candidate(f"{name} of joint {j + 1}", terms, j, columns, velocity)
+        bare = Candidate(f"{name} of joint {j + 1}", terms, j, np.empty(0), velocity)
+        own = bare.added_to(replace(model, terms={}, coupling=None))
+        return replace(bare, columns=np.concatenate([thinned(own.extras(p.q, p.qd, p.qdd), p, how) for p in parts]))
 
     for j in np.flatnonzero(top > 0):
         if "coulomb" in model.terms:
