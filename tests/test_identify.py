@@ -74,6 +74,16 @@ def test_noise_free_logs_give_the_parameters_back(arm, prior, estimator, paralle
     assert found.error < 1e-9
 
 
+@pytest.mark.parametrize("kinds", ["R", "RP", "RRR"])
+def test_the_default_explains_a_noise_free_log(kinds):
+    arm = with_drives(armdyn.generic_arm(kinds, seed=2))
+    heavier = tuple(type(link).from_natural(tuple(x * exact(1.2) for x in link.natural)) for link in arm.links)
+    found = armdyn.identify(replace(arm, given=replace(arm.given, links=heavier)), log_of(arm), width=0)
+    assert found.error < 1e-5
+    assert len(found.steps) == 1
+    assert (found.smallest_eigenvalues > 0).all()
+
+
 def test_a_puma_written_with_1_5708_has_36_rigid_body_parameters(tmp_path):
     arm = armdyn.load("puma560")
     model = Model.of(arm, "none", rotor=False, offset=False)
@@ -307,6 +317,9 @@ class TestWords:
 
     def test_wrong_requests(self, arm):
         log = log_of(arm)
+        still = replace(log, pieces=tuple(replace(p, q=np.zeros_like(p.q)) for p in log.pieces))
+        with pytest.raises(InputError, match="nothing moves"):
+            armdyn.identify(arm, still)
         with pytest.raises(InputError, match="available: ordinary"):
             armdyn.identify(arm, log, estimator="magic")
         with pytest.raises(InputError, match="available: auto, none"):

@@ -14,6 +14,7 @@ from armdyn.errors import ComputationError
 
 Array = NDArray[np.float64]
 Kept = NDArray[np.bool_] | None  # which rows count, (N, n); None: all
+QUIET = 1e-4  # of the torques' size: no torque is known better, and what is weighed by it stays well scaled
 HUBER = 1.345  # residuals beyond this many deviations count linearly: 95 % efficient on Gaussian noise
 
 
@@ -91,8 +92,9 @@ def weighted(Y: Array, tau: Array, kept: Kept = None) -> Solution:
     """Each joint by the deviation of its residuals, settled in three rounds from ordinary least squares."""
     counted = _counted(tau, kept)
     values = _quick(Y, tau, counted)
+    quiet = QUIET * np.sqrt(np.mean(tau**2))
     for _ in range(3):
-        weights = counted / deviations(tau - Y @ values, Y.shape[-1], counted)
+        weights = counted / np.maximum(deviations(tau - Y @ values, Y.shape[-1], counted), quiet)
         values = _quick(Y, tau, weights)
     return Solution(solve(*compress(Y, tau, weights)), weights)
 

@@ -104,6 +104,8 @@ def processing(
 
     A slow motion in a short log would leave too few rows: the cut-offs rise until enough are kept.
     """
+    if not any(np.ptp(p.q, axis=0).any() for p in log.pieces):
+        raise InputError("nothing moves in this log: no joint's position ever changes")
     logged = all(p.qd is not None and p.qdd is not None for p in log.pieces)
     rates = [np.gradient(p.q, log.period, axis=0) for p in log.pieces]
     enough = ENOUGH * parameters / (THIN * log.duration)
