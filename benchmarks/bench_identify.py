@@ -14,7 +14,6 @@ import numpy as np
 
 import armdyn
 from armdyn.identification import linear
-from armdyn.identification.bodies import reference_bodies
 from armdyn.identification.consistent import Problem
 from armdyn.identification.fourier import Basis
 from armdyn.identification.model import Model
@@ -37,8 +36,7 @@ def semidefinite(arm: armdyn.Arm, log: armdyn.Log) -> float:
     q, qd = log.array("q"), log.array("qd")
     Y = model.regressor(q, qd, np.gradient(qd, log.period, axis=0))
     R, z = linear.compress(Y, log.array("tau"), np.ones_like(q))
-    bodies, _ = reference_bodies(model.prior(arm)[: 10 * arm.n])
-    problem = Problem(bodies, model.extra_positive)
+    problem = Problem.of(model, arm)
     with one_thread():
         problem.solve(R @ model.natural, z, 100.0)
         start = time.perf_counter()

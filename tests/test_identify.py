@@ -74,6 +74,16 @@ def test_noise_free_logs_give_the_parameters_back(arm, prior, estimator, paralle
     assert found.error < 1e-9
 
 
+@pytest.mark.parametrize("kinds", ["R", "RP", "RRR"])
+def test_the_default_explains_a_noise_free_log(kinds):
+    arm = with_drives(armdyn.generic_arm(kinds, seed=2))
+    heavier = tuple(type(link).from_natural(tuple(x * exact(1.2) for x in link.natural)) for link in arm.links)
+    found = armdyn.identify(replace(arm, given=replace(arm.given, links=heavier)), log_of(arm), width=0)
+    assert found.error < 1e-5
+    assert len(found.steps) == 1
+    assert (found.smallest_eigenvalues > 0).all()
+
+
 def test_a_puma_written_with_1_5708_has_36_rigid_body_parameters(tmp_path):
     arm = armdyn.load("puma560")
     model = Model.of(arm, "none", rotor=False, offset=False)
@@ -222,7 +232,7 @@ def test_a_leaning_base_is_found(arm):
 
     log = log_of(level(arm, 0.03, -0.02), noise=0.02)
     found = armdyn.identify(arm, log, friction="coulomb", width=0, tilt=True, pull=1.0, folds=2)
-    np.testing.assert_allclose(found.choice.lean, (0.03, -0.02), atol=2e-3)
+    np.testing.assert_allclose(found.lean, (0.03, -0.02), atol=2e-3)
     assert found.error < 0.01
 
 
@@ -290,6 +300,15 @@ class TestWords:
         found = armdyn.identify(prior, log, friction="coulomb", width=0)
         assert any("joint 3 hardly moves" in w and "rest on the prior" in w for w in found.warnings)
 
+    def test_a_log_that_ends_at_rest(self, arm, prior):
+        t, q, qd, qdd = (np.concatenate([x, np.repeat(x[-1:], 200, axis=0)]) for x in motion(arm.n))
+        t, qd[-200:], qdd[-200:] = np.arange(len(q)) / RATE, 0.0, 0.0
+        tau = np.asarray(arm.inverse_dynamics(q, qd, qdd, friction=True))
+        log = Log.of(t, q, tau + 0.1 * np.random.default_rng(0).normal(size=tau.shape), qd, qdd)
+        options = {"friction": "coulomb", "width": 0, "folds": 2}
+        assert any("stands still for 16 %" in w for w in armdyn.identify(prior, log, **options).warnings)
+        assert not any("still" in w for w in armdyn.identify(prior, log, dead_zone=0.01, **options).warnings)
+
     def test_degrees_are_refused(self, arm):
         t, q, qd, qdd = motion(arm.n)
         tau = np.asarray(arm.inverse_dynamics(q, qd, qdd))
@@ -298,6 +317,9 @@ class TestWords:
 
     def test_wrong_requests(self, arm):
         log = log_of(arm)
+        still = replace(log, pieces=tuple(replace(p, q=np.zeros_like(p.q)) for p in log.pieces))
+        with pytest.raises(InputError, match="nothing moves"):
+            armdyn.identify(arm, still)
         with pytest.raises(InputError, match="available: ordinary"):
             armdyn.identify(arm, log, estimator="magic")
         with pytest.raises(InputError, match="available: auto, none"):
@@ -339,13 +361,80 @@ class TestWords:
 
 def test_auto_takes_what_the_log_bears_out_and_no_more(arm, prior):
     plain = armdyn.identify(prior, log_of(arm, noise=0.3), width=0)
-    assert (plain.choice.friction, plain.choice.lean) == ("coulomb", (0.0, 0.0))
-    log = log_of(arm, noise=0.3)
-    piece = log.pieces[0]
-    bump = replace(piece, tau=piece.tau + 2 * np.sign(piece.qd) * np.exp(-((piece.qd / 0.2) ** 2)))
-    found = armdyn.identify(prior, replace(log, pieces=(bump,)), width=0)
-    assert found.choice.friction == "stribeck"
-    assert found.tried["stribeck"] < 0.95
+    assert len(plain.steps) == 1
+    assert set(plain.model.terms) == {"rotor", "viscous", "coulomb", "offset"}
+    assert plain.lean == (0.0, 0.0)
+
+
+def test_auto_finds_each_term_at_its_joint(arm, prior):
+    log = log_of(arm, noise=0.1, seconds=24.0, amplitude=1.5)
+    p = log.pieces[0]
+    extra = np.zeros_like(p.tau)
+    extra[:, 0] = 3 * np.sign(p.qd[:, 0]) * np.exp(-((p.qd[:, 0] / 0.2) ** 2))
+    extra[:, 1] = 0.1 * np.sign(p.qd[:, 1]) * np.abs(np.asarray(arm.inverse_dynamics(p.q, p.qd, p.qdd))[:, 1])
+    extra[:, 2] = 2 * p.q[:, 2] + 1.5 * np.cos(4 * p.q[:, 2] - 0.5)
+    found = armdyn.identify(prior, replace(log, pieces=(replace(p, tau=p.tau + extra),)), width=0)
+    got = {term: joints for term, joints in found.model.terms.items() if len(joints) < arm.n}
+    assert got == {"stribeck": (0,), "load": (1,), "spring": (2,), "sin4": (2,), "cos4": (2,)}
+    assert found.extras["fs1"] == pytest.approx(3, rel=0.1)
+    assert found.extras["fl2"] == pytest.approx(0.1, rel=0.15)
+    assert found.extras["k3"] == pytest.approx(2, rel=0.1)
+    assert np.hypot(found.extras["sin4q3"], found.extras["cos4q3"]) == pytest.approx(1.5, rel=0.1)
+    errors = list(found.steps.values())
+    assert errors[0] == 1
+    assert errors == sorted(errors, reverse=True)
+    expected = np.asarray(arm.inverse_dynamics(p.q, p.qd, p.qdd, friction=True)) + extra
+    got = found.predict(p.q, p.qd, p.qdd)  # with everything that was found
+    assert np.linalg.norm(got - expected) < 0.02 * np.linalg.norm(expected)
+    bare = np.asarray(found.arm.inverse_dynamics(p.q, p.qd, p.qdd, friction=True))
+    assert np.linalg.norm(bare - expected) > 0.03 * np.linalg.norm(expected)
+
+
+def test_slow_noise_is_not_taken_for_a_spring(arm, prior):
+    """A drifting sensor looks like anything slow; counted by its correlation time it is no evidence."""
+    for seed in range(4):
+        log = log_of(arm, seed=seed, seconds=24.0)
+        drift = np.cumsum(np.random.default_rng(seed).normal(size=(len(log), arm.n)), axis=0)
+        p = log.pieces[0]
+        drifting = replace(p, tau=p.tau + 2 * drift / drift.std(axis=0))
+        found = armdyn.identify(prior, replace(log, pieces=(drifting,)), width=0)
+        assert len(found.steps) == 1
+
+
+def sticking(arm, noise=0.0):
+    """A log in which joints slower than 0.05 rad/s are held by whatever torque."""
+    log = log_of(arm, noise=noise)
+    p = log.pieces[0]
+    stuck = np.random.default_rng(0).uniform(-3, 3, p.tau.shape) * (np.abs(p.qd) < 0.05)
+    return replace(log, pieces=(replace(p, tau=p.tau + stuck),))
+
+
+class TestDeadZone:
+    """Near standstill friction is whatever holds: those rows are dropped, joint by joint."""
+
+    @pytest.mark.parametrize("estimator", ["ordinary", "weighted", "huber"])
+    def test_what_is_left_gives_the_parameters_back(self, arm, prior, estimator):
+        options = {"estimator": estimator, "friction": "coulomb", "width": 0, "parallel": False, "folds": 2}
+        found = armdyn.identify(prior, sticking(arm), dead_zone=0.05, **options)
+        expected = truth(found, arm)
+        np.testing.assert_allclose(found.values, expected, atol=1e-8 * np.abs(expected).max())
+        assert found.error > 1e-3  # of every row, those at rest too
+        without = armdyn.identify(prior, sticking(arm), **options)
+        assert np.abs(without.values - expected).max() > 1e-7 * np.abs(expected).max()
+
+    def test_consistent(self, arm, prior):
+        options = {"friction": "coulomb", "width": 0, "parallel": False, "pull": 0.01, "folds": 2}
+        off = {}
+        for zone in (0.0, 0.05):
+            found = armdyn.identify(prior, sticking(arm, noise=0.02), dead_zone=zone, **options)
+            off[zone] = np.linalg.norm(found.values - truth(found, arm))
+        assert off[0.05] < 0.5 * off[0.0]
+
+    def test_wrong_zones(self, arm, prior):
+        with pytest.raises(InputError, match="no joint ever moves faster"):
+            armdyn.identify(prior, log_of(arm), dead_zone=100.0)
+        with pytest.raises(InputError, match="at least 0"):
+            armdyn.identify(prior, log_of(arm), dead_zone=-1.0)
 
 
 def test_the_benchmark_runs():

@@ -19,7 +19,7 @@ def command(
     estimator: Annotated[
         str, typer.Option(help="consistent, ordinary, weighted, huber or instrumental.")
     ] = "consistent",
-    friction: Annotated[str, typer.Option(help="auto, none, viscous, coulomb, asymmetric, stribeck, …")] = "auto",
+    friction: Annotated[str, typer.Option(help="auto: as the log bears out; none, viscous, coulomb, …")] = "auto",
     rotor: Annotated[bool, typer.Option("--rotor/--no-rotor", help="Every joint has a rotor inertia.")] = True,
     offset: Annotated[bool, typer.Option("--offset/--no-offset", help="Every joint has a constant offset.")] = True,
     spring: Annotated[bool, typer.Option("--spring", help="Every joint has a stiffness.")] = False,
@@ -28,6 +28,7 @@ def command(
     rate: Annotated[float | None, typer.Option(help="Sampling rate, Hz, where the log has no useful stamps.")] = None,
     degrees: Annotated[bool | None, typer.Option("--degrees/--radians", help="Unit of the positions.")] = None,
     effort: Annotated[Path | None, typer.Option(help="A second file with the efforts, one column a joint.")] = None,
+    dead_zone: Annotated[float, typer.Option(help="Slower than this (rad/s) a joint's torque is not fitted.")] = 0.0,
     cutoff: Annotated[float | None, typer.Option(help="Cut-off of the positions' filter, Hz.")] = None,
     pull: Annotated[float | None, typer.Option(help="Pull to the given arm; by cross-validation if left out.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A folder for arm, parameters, report.")] = None,
@@ -46,7 +47,8 @@ def command(
         update(1, 3, "fitting")
         found = identify(
             loaded, data, estimator=estimator, friction=friction, rotor=rotor, offset=offset, spring=spring, tilt=tilt,
-            transmission=vector(ratios, "ratios") if ratios else None, cutoff=cutoff, pull=pull, validate=other,
+            transmission=vector(ratios, "ratios") if ratios else None, cutoff=cutoff, dead_zone=dead_zone,
+            pull=pull, validate=other,
         )  # fmt: skip
         update(2, 3, "writing")
         written = _write(found, output) if output is not None else []
@@ -78,6 +80,7 @@ def _data(found: Any) -> dict[str, Any]:
         "estimator": found.estimator,
         "error": found.error,
         "left_out": found.folds,
+        "selected": found.steps,
         "validation": None if found.validation is None else found.validation.error,
         "condition": found.condition,
         "names": found.names,

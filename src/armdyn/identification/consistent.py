@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from armdyn.arm import Arm
 from armdyn.errors import ComputationError, InputError
-from armdyn.identification.bodies import PAIRS, natural_of
+from armdyn.identification.bodies import PAIRS, natural_of, reference_bodies
+from armdyn.identification.model import Model
 
 Array = NDArray[np.float64]
 ROOT2 = np.sqrt(2.0)
@@ -32,6 +34,12 @@ class Problem:
 
     reference: Array
     positive: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, model: Model, prior: Arm) -> Problem:
+        """The problem of a model, measured by a prior arm's bodies."""
+        bodies, _ = reference_bodies(model.prior(prior)[: 10 * model.n])
+        return cls(bodies, model.extra_positive)
 
     @cached_property
     def coordinates(self) -> Array:

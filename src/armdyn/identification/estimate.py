@@ -17,7 +17,6 @@ from armdyn.identification.identified_arm import identified_arm
 from armdyn.identification.log import Log
 from armdyn.identification.model import Model
 from armdyn.identification.samples import Processing, Rows, joint_side, motions, rows
-from armdyn.identification.selection import Choice
 from armdyn.identification.statistics import r_squared, relative_error
 from armdyn.identification.uncertainty import Uncertainty
 
@@ -75,8 +74,8 @@ class Estimate:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     validation: Comparison | None = None
-    choice: Choice = Choice()  # friction, springs, tilt of the model
-    tried: dict[str, float] = field(default_factory=dict)  # left-out error of what was tried, Coulomb's being 1
+    lean: tuple[float, float] = (0.0, 0.0)  # rad: the base off level, in two directions
+    steps: dict[str, float] = field(default_factory=dict)  # left-out error as terms were added, at first 1
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from armdyn.arm import Arm
 from armdyn.identification import linear
-from armdyn.identification.bodies import reference_bodies
 from armdyn.identification.consistent import Problem
 from armdyn.identification.model import Model
 from armdyn.identification.samples import Motion, Processing, Rows
@@ -51,9 +50,9 @@ class Fit:
 Estimator = Callable[[Rows, Setting], Fit]
 
 
-def _least_squares(solver: Callable[[Array, Array], linear.Solution]) -> Estimator:
+def _least_squares(solver: Callable[[Array, Array, linear.Kept], linear.Solution]) -> Estimator:
     def run(rows: Rows, setting: Setting) -> Fit:
-        solution = solver(rows.Y, rows.tau)
+        solution = solver(rows.Y, rows.tau, rows.kept)
         return Fit(solution.values, nearest(setting, solution.values), solution.weights)
 
     return run
@@ -63,9 +62,8 @@ def nearest(setting: Setting, values: Array) -> Array:
     """The natural parameters with these identifiable ones that lie nearest the prior, measured by its bodies."""
     model = setting.model
     prior = model.prior(setting.prior)
-    bodies, _ = reference_bodies(prior[: 10 * model.n])
     T = np.eye(len(prior))
-    T[: 10 * model.n, : 10 * model.n] = Problem(bodies, model.extra_positive).coordinates
+    T[: 10 * model.n, : 10 * model.n] = Problem.of(model, setting.prior).coordinates
     K = model.natural
     return np.asarray(prior + T @ np.linalg.pinv(K @ T) @ (values - K @ prior))
 
@@ -73,9 +71,8 @@ def nearest(setting: Setting, values: Array) -> Array:
 def consistent(rows: Rows, setting: Setting) -> Fit:
     """Every link a possible body, pulled to the prior as strongly as the left-out segments bear."""
     model = setting.model
-    weights = linear.weighted(rows.Y, rows.tau).weights
-    bodies, _ = reference_bodies(model.prior(setting.prior)[: 10 * model.n])
-    problem = Problem(bodies, model.extra_positive)
+    weights = linear.weighted(rows.Y, rows.tau, rows.kept).weights
+    problem = Problem.of(model, setting.prior)
     K = model.natural
 
     def parameters(R: Array, z: Array, pull: float) -> Array:

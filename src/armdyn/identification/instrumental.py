@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from armdyn.errors import ComputationError
 from armdyn.identification import linear
-from armdyn.identification.bodies import reference_bodies
 from armdyn.identification.consistent import Problem
 from armdyn.identification.fitting import ESTIMATORS, Fit, Setting, nearest
 from armdyn.identification.samples import Motion, Rows, rows
@@ -36,7 +35,7 @@ def instrumental(found: Rows, setting: Setting) -> Fit:
     """Instruments from simulations of the estimate, from weighted least squares on."""
     if setting.parts is None or setting.how is None:
         return ESTIMATORS["weighted"](found, setting)
-    solution = linear.weighted(found.Y, found.tau)
+    solution = linear.weighted(found.Y, found.tau, found.kept)
     values, weights = solution.values, solution.weights
     possible = Possible(found, setting, weights)
     Z = found.Y
@@ -55,8 +54,7 @@ class Possible:
 
     def __init__(self, found: Rows, setting: Setting, weights: Array) -> None:
         model = setting.model
-        bodies, _ = reference_bodies(model.prior(setting.prior)[: 10 * model.n])
-        self.problem = Problem(bodies, model.extra_positive)
+        self.problem = Problem.of(model, setting.prior)
         self.K = model.natural
         self.R, _ = linear.compress(found.Y, found.tau, weights)
 

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from armdyn.errors import ComputationError
 
 Array = NDArray[np.float64]
+Kept = NDArray[np.bool_] | None  # which rows count, (N, n); None: all
+QUIET = 1e-4  # of the torques' size: no torque is known better, and what is weighed by it stays well scaled
 HUBER = 1.345  # residuals beyond this many deviations count linearly: 95 % efficient on Gaussian noise
 
 
@@ -59,16 +61,21 @@ def solve(R: Array, z: Array) -> Array:
     return np.asarray((Vt.T * inverse) @ (U.T @ z) / scale)
 
 
-def ordinary(Y: Array, tau: Array) -> Solution:
+def ordinary(Y: Array, tau: Array, kept: Kept = None) -> Solution:
     """Every row counts the same."""
-    weights = np.ones_like(tau)
+    weights = _counted(tau, kept)
     return Solution(solve(*compress(Y, tau, weights)), weights)
 
 
-def deviations(residual: Array, parameters: int) -> Array:
-    """Standard deviation of the residual of each joint, (n,); never 0."""
-    freedom = max(residual.shape[0] - parameters / residual.shape[1], 1.0)
-    sigma = np.sqrt((residual**2).sum(axis=0) / freedom)
+def _counted(tau: Array, kept: Kept) -> Array:
+    """1 for a row that counts, 0 for one that was dropped."""
+    return np.ones_like(tau) if kept is None else kept.astype(float)
+
+
+def deviations(residual: Array, parameters: int, counted: Array) -> Array:
+    """Standard deviation of the residual of each joint over the rows that count, (n,); never 0."""
+    freedom = np.maximum(counted.sum(axis=0) - parameters / residual.shape[1], 1.0)
+    sigma = np.sqrt((counted * residual**2).sum(axis=0) / freedom)
     return np.asarray(np.maximum(sigma, 1e-12 * max(float(sigma.max()), 1e-300)))
 
 
@@ -81,24 +88,28 @@ def _quick(Y: Array, tau: Array, weights: Array) -> Array:
     return np.asarray(np.linalg.solve(A.T @ A + 1e-12 * np.eye(p), A.T @ b) / np.where(norms > 0, norms, 1.0))
 
 
-def weighted(Y: Array, tau: Array) -> Solution:
+def weighted(Y: Array, tau: Array, kept: Kept = None) -> Solution:
     """Each joint by the deviation of its residuals, settled in three rounds from ordinary least squares."""
-    values = _quick(Y, tau, np.ones_like(tau))
+    counted = _counted(tau, kept)
+    values = _quick(Y, tau, counted)
+    quiet = QUIET * np.sqrt(np.mean(tau**2))
     for _ in range(3):
-        weights = np.broadcast_to(1 / deviations(tau - Y @ values, Y.shape[-1]), tau.shape)
+        weights = counted / np.maximum(deviations(tau - Y @ values, Y.shape[-1], counted), quiet)
         values = _quick(Y, tau, weights)
-    return Solution(solve(*compress(Y, tau, weights)), np.array(weights))
+    return Solution(solve(*compress(Y, tau, weights)), weights)
 
 
-def huber(Y: Array, tau: Array, rounds: int = 30) -> Solution:
+def huber(Y: Array, tau: Array, kept: Kept = None, rounds: int = 30) -> Solution:
     """Iteratively reweighted: rows far off their joint's usual residual count less."""
-    weights = np.broadcast_to(1 / deviations(tau, 0), tau.shape)
+    counted = _counted(tau, kept)
+    weights = counted / deviations(tau, 0, counted)
     values = _quick(Y, tau, weights)
     for _ in range(rounds):
         residual = tau - Y @ values
-        usual = np.maximum(1.4826 * np.median(np.abs(residual), axis=0), 1e-12 * np.abs(tau).max() + 1e-300)
+        middle = [np.median(np.abs(r[c > 0])) if c.any() else 1.0 for r, c in zip(residual.T, counted.T, strict=True)]
+        usual = np.maximum(1.4826 * np.array(middle), 1e-12 * np.abs(tau).max() + 1e-300)
         off = np.abs(residual) / usual
-        weights = np.sqrt(np.minimum(1.0, HUBER / np.maximum(off, 1e-300))) / usual
+        weights = counted * np.sqrt(np.minimum(1.0, HUBER / np.maximum(off, 1e-300))) / usual
         before, values = values, _quick(Y, tau, weights)
         if np.linalg.norm(Y @ (values - before)) <= 1e-4 * np.linalg.norm(residual):
             break

@@ -32,27 +32,45 @@ FRICTION: dict[str, tuple[str, ...]] = {
     "stribeck": ("viscous", "coulomb", "stribeck"),
     "asymmetric_stribeck": ("viscous", "asymmetry", "coulomb", "stribeck"),
 }
-# name of the term: (symbol of its parameter, what it says, at least 0?)
-TERMS: dict[str, tuple[str, str, bool]] = {
-    "rotor": ("Ia", "rotor inertia, reflected to the joint", True),
-    "viscous": ("fv", "viscous friction", True),
-    "asymmetry": ("fva", "viscous friction forwards less backwards, half", False),
-    "coulomb": ("fc", "Coulomb friction", True),
-    "stribeck": ("fs", "static friction in excess of Coulomb's", False),
-    "offset": ("off", "constant offset", False),
-    "spring": ("k", "stiffness (cable, spring)", False),
+RIPPLES = (2, 3, 4)  # a turn: once a turn is what gravity does, faster ones average out
+
+
+@dataclass(frozen=True)
+class Term:
+    """An extra term: its parameter's symbol, what it says, whether it is at least 0."""
+
+    symbol: str
+    words: str
+    positive: bool = False
+
+
+TERMS: dict[str, Term] = {
+    "rotor": Term("Ia", "rotor inertia, reflected to the joint", positive=True),
+    "viscous": Term("fv", "viscous friction", positive=True),
+    "asymmetry": Term("fva", "viscous friction forwards less backwards, half"),
+    "coulomb": Term("fc", "Coulomb friction", positive=True),
+    "stribeck": Term("fs", "static friction in excess of Coulomb's"),
+    "load": Term("fl", "friction over the joint's load"),
+    "offset": Term("off", "constant offset"),
+    "spring": Term("k", "stiffness (cable, spring)"),
+    **{f"{f}{k}": Term(f"{f}{k}q", f"ripple of the torque, {k} a turn") for k in RIPPLES for f in ("sin", "cos")},
 }
 COUPLED = ("rotor", "viscous", "coulomb")
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What is identified of an arm. `width` is the smooth sign's, `stribeck` the velocity of its bump, a joint each."""
+    """What is identified of an arm: `terms` are the extra ones, each with the joints (from 0) that have it.
+
+    `width` is the smooth sign's, `stribeck` the velocity of its bump, a joint each; `load` the links (10 n) whose
+    torque counts as a joint's load.
+    """
 
     arm: Arm
-    terms: tuple[str, ...]
+    terms: dict[str, tuple[int, ...]]
     width: Array
     stribeck: Array
+    load: Array
     coupling: Array | None = None  # rows of the transmission with more than one joint, scaled to 1 on the diagonal
 
     @classmethod
@@ -67,10 +85,15 @@ class Model:
         transmission: Any = None,
     ) -> Model:
         """The model of an arm with this friction, with or without rotors, offsets and springs at the joints."""
-        terms = FRICTION[choose("friction", friction, FRICTION)]
-        terms = (*(("rotor",) if rotor else ()), *terms, *(("offset",) if offset else ()))
+        wanted = {"rotor": rotor, **dict.fromkeys(FRICTION[choose("friction", friction, FRICTION)], True)}
+        wanted |= {"offset": offset, "spring": spring}
+        terms = {term: tuple(range(arm.n)) for term, there in wanted.items() if there}
         coupling = None if transmission is None else coupled_rows(transmission, arm.n)
-        return cls(arm, (*terms, "spring") if spring else terms, np.zeros(arm.n), np.ones(arm.n), coupling)
+        return cls(arm, terms, np.zeros(arm.n), np.ones(arm.n), np.zeros(10 * arm.n), coupling)
+
+    def adding(self, term: str, joint: int) -> Model:
+        """The model with one term more at one joint (from 0)."""
+        return replace(self, terms={**self.terms, term: tuple(sorted({*self.terms.get(term, ()), joint}))})
 
     def tuned(self, qd: Array, width: float | Sequence[float] | None) -> Model:
         """The smooth sign's width for these velocities: 2 % of each joint's largest unless given."""
@@ -86,15 +109,20 @@ class Model:
     @cached_property
     def extra_names(self) -> tuple[str, ...]:
         """The parameters of the extra terms, merged or not."""
-        own = [f"{TERMS[term][0]}{j + 1}" for term in self.terms for j in range(self.n)]
-        drives = [f"{TERMS[term][0]}m{k + 1}" for term in COUPLED for k in self._drives if term in self.terms]
+        own = [f"{TERMS[term].symbol}{j + 1}" for term, j in self._own]
+        drives = [f"{TERMS[term].symbol}m{k + 1}" for term in COUPLED for k in self._drives if term in self.terms]
         return (*own, *drives)
 
     @property
     def extra_positive(self) -> NDArray[np.bool_]:
         """Which extra parameters cannot be negative."""
-        own = [TERMS[term][2] for term in self.terms for _ in range(self.n)]
+        own = [TERMS[term].positive for term, _ in self._own]
         return np.array([*own, *([False] * (len(self.extra_names) - len(own)))], dtype=bool)
+
+    @cached_property
+    def _own(self) -> list[tuple[str, int]]:
+        """(term, joint) of every extra column that is one joint's."""
+        return [(term, j) for term, joints in self.terms.items() for j in joints]
 
     @property
     def _drives(self) -> list[int]:
@@ -104,26 +132,37 @@ class Model:
 
     def extras(self, q: Array, qd: Array, qdd: Array) -> Array:
         """The columns of the extra terms, merged or not: (N, n, extras)."""
-        s = smooth_sign(qd, self.width)
-        diagonal: dict[str, Callable[[], Array]] = {
-            "rotor": lambda: qdd,
-            "viscous": lambda: qd,
-            "asymmetry": lambda: np.abs(qd),
-            "coulomb": lambda: s,
-            "stribeck": lambda: s * np.exp(-((qd / self.stribeck) ** 2)),
-            "offset": lambda: np.ones_like(qd),
-            "spring": lambda: q,
-        }
         out = np.zeros((*q.shape, len(self.extra_names)))
-        joint = np.arange(self.n)
-        for k, term in enumerate(self.terms):
-            out[:, joint, k * self.n + joint] = diagonal[term]()
-        at = len(self.terms) * self.n
+        columns = {term: self._columns(term, q, qd, qdd) for term in self.terms}
+        for k, (term, j) in enumerate(self._own):
+            out[:, j, k] = columns[term][:, j]
+        at = len(self._own)
         for term in COUPLED:
             for k in self._drives if term in self.terms else ():
                 out[:, :, at] = self._drive(term, k, qd, qdd)
                 at += 1
         return out
+
+    def _columns(self, term: str, q: Array, qd: Array, qdd: Array) -> Array:
+        """A term's column at every joint, (N, n)."""
+        if term[:3] in ("sin", "cos"):
+            return np.asarray((np.sin if term[:3] == "sin" else np.cos)(int(term[3:]) * q))
+        column: dict[str, Callable[[], Array]] = {
+            "rotor": lambda: qdd,
+            "viscous": lambda: qd,
+            "asymmetry": lambda: np.abs(qd),
+            "coulomb": lambda: smooth_sign(qd, self.width),
+            "stribeck": lambda: smooth_sign(qd, self.width) * np.exp(-((qd / self.stribeck) ** 2)),
+            "load": lambda: smooth_sign(qd, self.width) * self._load(q, qd, qdd),
+            "offset": lambda: np.ones_like(qd),
+            "spring": lambda: q,
+        }
+        return column[term]()
+
+    def _load(self, q: Array, qd: Array, qdd: Array) -> Array:
+        """How large a torque each joint's gear carries."""
+        minimal = np.asarray(self.arm.minimal_parameters.array) @ self.load
+        return np.abs(np.asarray(self.arm.regressor(q, qd, qdd)) @ minimal)
 
     def _drive(self, term: str, k: int, qd: Array, qdd: Array) -> Array:
         """What a motor that turns several joints adds: its inertia and friction between them."""
@@ -139,7 +178,7 @@ class Model:
         """(which extras stand alone, loads of all on (rigid, extras)): a merged one loads on what takes it up."""
         found = _extended(self.arm.chain, tuple(t for t in self.terms if t in ("rotor", "offset")))
         rigid = {name: k for k, name in enumerate(found.rigid.names)}
-        at = {f"{term}_{j + 1}": k * self.n + j for k, term in enumerate(self.terms) for j in range(self.n)}
+        at = {f"{term}_{j + 1}": k for k, (term, j) in enumerate(self._own)}
         alone = np.ones(len(self.extra_names), dtype=bool)
         load = np.vstack([np.zeros((len(rigid), len(alone))), np.eye(len(alone))])
         for term, parts in found.merged.items():
@@ -202,14 +241,10 @@ class Model:
     def prior(self, arm: Arm) -> Array:
         """The natural parameters of an arm and its drives: (10 n + extras,)."""
         links = np.array([[float(x) for x in link.natural] for link in arm.links]).ravel()
-        own = {
-            "rotor": [float(j.rotor_inertia) for j in arm.joints],
-            "viscous": [float(j.viscous) for j in arm.joints],
-            "coulomb": [float(j.coulomb) for j in arm.joints],
-        }
+        attributes = {"rotor": "rotor_inertia", "viscous": "viscous", "coulomb": "coulomb"}
         extra = np.zeros(len(self.extra_names))
-        for k, term in enumerate(self.terms):
-            extra[k * self.n : (k + 1) * self.n] = own.get(term, 0.0)
+        for k, (term, j) in enumerate(self._own):
+            extra[k] = float(getattr(arm.joints[j], attributes[term])) if term in attributes else 0.0
         return np.concatenate([links, extra])
 
 

@@ -35,6 +35,7 @@ def page(estimate: Estimate) -> str:
         f"<h1>{escape(estimate.given.name)}: identified from {escape(estimate.training.source or 'a log')}</h1>",
         _summary(estimate),
         _warnings(estimate),
+        _steps(estimate),
         "<h2>Errors by joint</h2>",
         _joints(estimate),
         _torques("Measured and predicted torque", estimate.training),
@@ -62,9 +63,11 @@ def _summary(e: Estimate) -> str:
     if e.pull is not None:
         lines.append(f"Pull towards the prior arm: {e.pull:g} (in units of one noise variance, by cross-validation).")
     filters = [f"{what} at {cut:.3g} Hz" for what, cut in _cuts(e) if cut is not None]
-    lines.append(f"Low-pass: {', '.join(filters) or 'none'}. Friction model: {e.choice.friction}.")
-    if any(e.choice.lean):
-        angle = np.degrees(np.hypot(*e.choice.lean))
+    lines.append(f"Low-pass: {', '.join(filters) or 'none'}.")
+    if e.how.dead_zone:
+        lines.append(f"Rows of joints slower than {e.how.dead_zone:g} were left out of the fit, not of the errors.")
+    if any(e.lean):
+        angle = np.degrees(np.hypot(*e.lean))
         lines.append(f"The base leans by {angle:.2f} degrees; gravity is taken accordingly.")
     return "".join(f"<p>{line}</p>" for line in lines)
 
@@ -84,6 +87,16 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
     top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><tr>{top}</tr>{body}</table>"
+
+
+def _steps(e: Estimate) -> str:
+    if not e.steps:
+        return ""
+    text = (
+        "<h2>What the model is made of</h2><p>Terms were added one at a time, as long as the log made one evident and"
+        " segments left out were predicted better with it.</p>"
+    )
+    return text + _table(["model", "left-out error"], [[name, f"{error:.3f}"] for name, error in e.steps.items()])
 
 
 def _joints(e: Estimate) -> str:
@@ -171,6 +184,6 @@ def _links(e: Estimate) -> str:
 
 
 def _extras(e: Estimate) -> str:
-    said = {symbol: words for symbol, words, _ in TERMS.values()}
+    said = {term.symbol: term.words for term in TERMS.values()}
     rows = [[name, f"{value:.5g}", said.get(name.rstrip("0123456789m"), "")] for name, value in e.extras.items()]
     return "<h2>Drives and friction</h2>" + _table(["parameter", "value", "meaning"], rows)

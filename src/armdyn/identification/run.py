@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from armdyn.identification.instrumental import instrumental
 from armdyn.identification.log import Log
 from armdyn.identification.model import FRICTION, Model
 from armdyn.identification.samples import Motion, Processing, Rows, joint_side, motions, processing, rows
-from armdyn.identification.selection import Choice, Work, select
+from armdyn.identification.selection import select
 from armdyn.identification.statistics import relative_error
 from armdyn.identification.stribeck import with_bumps
 from armdyn.identification.threads import one_thread
@@ -49,6 +49,7 @@ def identify(
     cutoff: float | None = None,
     parallel: float | bool | None = None,
     width: float | Sequence[float] | None = None,
+    dead_zone: float = 0.0,
     folds: int = 5,
     validate: Log | None = None,
 ) -> Estimate:
@@ -65,7 +66,8 @@ def identify(
         ``huber`` (robust), ``instrumental`` (IDIM-IV).
     friction
         ``none``, ``viscous``, ``coulomb`` (and viscous), ``asymmetric``, ``stribeck``, ``asymmetric_stribeck``;
-        ``auto`` takes ``coulomb`` and adds Stribeck's bump and a tilt where left-out segments bear them out.
+        ``auto`` takes ``coulomb`` and adds, joint by joint, what the log makes evident and what predicts left-out
+        segments better: Stribeck's bump, friction that grows with the load, springs, ripples over a turn, a tilt.
     rotor, offset, spring
         Whether every joint has a rotor inertia, a constant offset, a stiffness.
     tilt
@@ -84,6 +86,9 @@ def identify(
         from the motion's bandwidth unless given.
     width
         Velocity over which Coulomb friction turns round, one or n; 2 % of each joint's largest unless given; 0: sign.
+    dead_zone
+        Velocity below which a joint's torque is left out of the fit: at rest, friction is anything up to stiction.
+        Errors are still those of every row.
     folds
         Segments for cross-validation.
     validate
@@ -93,56 +98,59 @@ def identify(
     choose("friction", friction, ("auto", *FRICTION))
     side = checked(arm, log, transmission, zero, gains, folds)
     drives = {"rotor": rotor, "offset": offset, "transmission": transmission}
-    start = Choice("coulomb" if friction == "auto" else friction, spring)
-    how = processing(side, len(Model.of(arm, start.friction, spring=spring, **drives).names), cutoff, parallel)
+    start = Model.of(arm, "coulomb" if friction == "auto" else friction, spring=spring, **drives)
+    how = processing(side, len(start.names), cutoff, parallel, dead_zone)
     parts = motions(side, how)
-
-    def make(choice: Choice) -> Work:
-        leaning = level(arm, *choice.lean) if any(choice.lean) else arm
-        return prepared(Model.of(leaning, choice.friction, spring=choice.spring, **drives), parts, how, width)
-
-    choice, tried, work = settled(make, start, prior or arm, how, folds, friction == "auto", tilt)
-    if folds > len(work.rows):
-        raise InputError(f"{folds} folds need as many samples; {len(work.rows)} are left after filtering and thinning")
-    setting = Setting(work.model, prior or arm, folds, pull, work.parts, how)
-    fit = ALL[estimator](work.rows, setting)
-    R, _ = linear.compress(work.rows.Y, work.rows.tau, fit.weights)
+    start = start.tuned(np.concatenate([p.qd for p in parts]), width)
+    found = rows(start, parts, how)
+    if folds > len(found):
+        raise InputError(f"{folds} folds need as many samples; {len(found)} are left after filtering and thinning")
+    if not found.kept.any():
+        raise InputError(f"no joint ever moves faster than the dead zone of {dead_zone:g}")
+    model, leaning, steps = settled(start, prior or arm, parts, how, found, folds, friction == "auto", tilt)
+    if model is not start:
+        found = rows(model, parts, how)
+    setting = Setting(model, prior or arm, folds, pull, parts, how)
+    fit = ALL[estimator](found, setting)
+    R, _ = linear.compress(found.Y, found.tau, fit.weights)
     estimate = Estimate(
-        given=work.model.arm,
+        given=model.arm,
         prior=prior or arm,
-        model=work.model,
+        model=model,
         how=how,
         estimator=estimator,
         fit=fit,
-        uncertainty=uncertainty(work.model, work.rows, fit),
+        uncertainty=uncertainty(model, found, fit),
         condition=linear.condition(R),
-        training=compare(work.model, fit.values, side, how, work.rows),
-        folds=left_out(work.rows, setting, estimator, fit),
+        training=compare(model, fit.values, side, how, found),
+        folds=left_out(found, setting, estimator, fit),
         transmission=transmission,
         zero=zero,
         gains=gains,
         notes=log.notes,
-        choice=choice,
-        tried=tried,
+        lean=leaning,
+        steps=steps,
     )
     if validate is not None:
         estimate = replace(estimate, validation=estimate.validate(validate))
-    said = (*log_warnings(arm, side), *warnings_of(estimate, work.parts))
+    said = (*log_warnings(arm, side), *warnings_of(estimate, parts))
     return replace(estimate, warnings=said)
 
 
 def settled(
-    make: Callable[[Choice], Work], start: Choice, prior: Arm, how: Processing, folds: int, auto: bool, tilt: bool
-) -> tuple[Choice, dict[str, float], Work]:
-    """The model to fit: as asked for, or as the log bears it out; what was tried; the model's rows."""
+    model: Model, prior: Arm, parts: list[Motion], how: Processing, found: Rows, folds: int, auto: bool, tilt: bool
+) -> tuple[Model, tuple[float, float], dict[str, float]]:
+    """The model to fit, as asked for or as the log bears it out; how the base leans; the steps of the selection."""
+    steps: dict[str, float] = {}
     if auto:
-        return select(make, start, prior, how, folds)
-    work = make(start)
-    if not tilt:
-        return start, {}, work
-    weights = linear.weighted(work.rows.Y, work.rows.tau).weights
-    choice = replace(start, lean=lean(work.model, prior, work.parts, how, weights))
-    return choice, {}, make(choice)
+        chosen = select(model, prior, parts, how, found, folds)
+        model, tilt, steps = chosen.model, tilt or chosen.leans, chosen.steps
+    angles = (0.0, 0.0)
+    if tilt:
+        found = rows(model, parts, how)
+        angles = lean(model, prior, parts, how, linear.weighted(found.Y, found.tau, found.kept).weights)
+        model = replace(model, arm=level(model.arm, *angles))
+    return (with_bumps(model, parts, how) if "stribeck" in model.terms else model), angles, steps
 
 
 def checked(arm: Arm, log: Log, transmission: Any, zero: Any, gains: Any, folds: int) -> Log:
@@ -158,14 +166,6 @@ def checked(arm: Arm, log: Log, transmission: Any, zero: Any, gains: Any, folds:
         advice = "Read it with degrees=True (degrees=False if it is in radians), or give the transmission."
         raise InputError(f"{degrees[0]} {advice}")
     return joint_side(log, transmission, zero, gains)
-
-
-def prepared(model: Model, parts: list[Motion], how: Processing, width: float | Sequence[float] | None) -> Work:
-    """The model's smooth sign and Stribeck velocities settled on the log, and its rows."""
-    model = model.tuned(np.concatenate([p.qd for p in parts]), width)
-    if "stribeck" in model.terms:
-        model = with_bumps(model, parts, how)
-    return Work(model, parts, rows(model, parts, how))
 
 
 def left_out(found: Rows, setting: Setting, estimator: str, fit: Fit) -> Array:

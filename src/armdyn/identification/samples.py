@@ -27,6 +27,7 @@ class Processing:
     positions: float | None  # None: the log's own velocities and accelerations are taken as they are
     parallel: float | None  # None: no filtering of the model, no thinning
     logged_velocity: bool
+    dead_zone: float = 0.0  # rad/s or m/s: slower than this a joint's row does not count in the fit
 
     def early(self, rate: float) -> int:
         """Thinning before the model is evaluated: sixteen samples a period of the positions' cut-off are plenty."""
@@ -57,19 +58,20 @@ class Motion:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of the model: Y (N, n, p), tau (N, n), the time and the piece of each."""
+    """The rows of the model: Y (N, n, p), tau (N, n), the time and the piece of each, which count in a fit (N, n)."""
 
     Y: Array
     tau: Array
     t: Array
     piece: NDArray[np.int64]
+    kept: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.t)
 
     def where(self, chosen: NDArray[np.bool_]) -> Rows:
         """Some of the samples."""
-        return Rows(self.Y[chosen], self.tau[chosen], self.t[chosen], self.piece[chosen])
+        return Rows(self.Y[chosen], self.tau[chosen], self.t[chosen], self.piece[chosen], self.kept[chosen])
 
     def segments(self, count: int) -> NDArray[np.int64]:
         """The number of the segment each sample belongs to: `count` stretches of equal length, in order."""
@@ -95,11 +97,15 @@ def joint_side(log: Log, transmission: Any, zero: Any, gains: Any = None) -> Log
     return Log(pieces, log.period, log.joints, drive, log.notes, (), log.source)
 
 
-def processing(log: Log, parameters: int, cutoff: float | None, parallel: float | bool | None) -> Processing:
+def processing(
+    log: Log, parameters: int, cutoff: float | None, parallel: float | bool | None, dead_zone: float = 0.0
+) -> Processing:
     """Settled by the motion itself: five bandwidths for the model, twice that for positions, unless given.
 
     A slow motion in a short log would leave too few rows: the cut-offs rise until enough are kept.
     """
+    if not any(np.ptp(p.q, axis=0).any() for p in log.pieces):
+        raise InputError("nothing moves in this log: no joint's position ever changes")
     logged = all(p.qd is not None and p.qdd is not None for p in log.pieces)
     rates = [np.gradient(p.q, log.period, axis=0) for p in log.pieces]
     enough = ENOUGH * parameters / (THIN * log.duration)
@@ -114,7 +120,9 @@ def processing(log: Log, parameters: int, cutoff: float | None, parallel: float 
         model = float(parallel)
     if cutoff is not None and not 0 < cutoff < log.rate / 2:
         raise InputError(f"cutoff must lie between 0 and {log.rate / 2:.4g} Hz for this log, got {cutoff}")
-    return Processing(positions, model, _velocities_agree(log))
+    if not dead_zone >= 0:
+        raise InputError(f"the dead zone is a velocity, at least 0; got {dead_zone}")
+    return Processing(positions, model, _velocities_agree(log), dead_zone)
 
 
 def _velocities_agree(log: Log) -> bool:
@@ -169,7 +177,8 @@ def rows(model: Model, parts: list[Motion], how: Processing) -> Rows:
     tau = [thinned(p.tau, p, how) for p in parts]
     t = [_times(p, how) for p in parts]
     piece = [np.full(len(own), number) for number, own in enumerate(t)]
-    return Rows(np.concatenate(Y), np.concatenate(tau), np.concatenate(t), np.concatenate(piece))
+    kept = [np.abs(thinned(p.qd, p, how)) >= how.dead_zone for p in parts]
+    return Rows(*(np.concatenate(every) for every in (Y, tau, t, piece, kept)))
 
 
 def _times(part: Motion, how: Processing) -> Array:

@@ -1,12 +1,15 @@
-"""Which friction model a log bears: the one that predicts left-out segments best.
+"""Which further terms a log bears: forward selection, one term at one joint at a time.
 
-The trial fits are ridge regressions towards the prior: the log-det pull to second order, ½ ‖X - 1‖² in the prior's
-own coordinates, which needs no cone and takes a millisecond.
+Candidates are Stribeck's bump, friction that grows with the load, a spring, ripples of the torque over a turn, at each
+joint, and a base off level. A candidate is kept if the whole log makes it evident, by an information criterion that
+counts neighbouring residuals once, and if it predicts segments that were left out better, by 1 % at least. Trial fits
+are ridge regressions towards the prior: the log-det pull to second order, ½ ‖X - 1‖² in the prior's own coordinates.
+There a further column costs one projection, so that all candidates are tried at once on one triangle a segment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,105 +17,174 @@ from numpy.typing import NDArray
 
 from armdyn.arm import Arm
 from armdyn.identification import linear
-from armdyn.identification.bodies import reference_bodies
+from armdyn.identification.bodies import PAIRS
 from armdyn.identification.consistent import Problem
-from armdyn.identification.model import Model
-from armdyn.identification.samples import Motion, Processing, Rows
-from armdyn.identification.tilt import lean
+from armdyn.identification.model import RIPPLES, Model
+from armdyn.identification.samples import Motion, Processing, Rows, thinned
+from armdyn.identification.statistics import autocorrelation_factors
+from armdyn.identification.tilt import sideways
 
 Array = NDArray[np.float64]
-LEVEL = 0.005  # rad: a base off by less is taken as level
-WORTH = 0.99  # a further term must lower the left-out error by 1 %
+WORTH = 0.01  # a further term must lower the left-out error by 1 %
 PULLS = (1.0, 10.0, 100.0, 1000.0)
+FIRST_PULL = 10.0  # of the fit whose load and gravity the candidates start from
+BUMPS = (0.03, 0.1, 0.3)  # Stribeck velocities tried, in each joint's largest; refined afterwards
+NEGLIGIBLE = 1e-12  # squares below this part of the torque's are rounding
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
-    """A model settled on a log, the log's motions and the model's rows."""
+class Candidate:
+    """What may be added to a model: terms at a joint, or (none) a base off level; with its columns (N, n, 1 or 2)."""
 
-    model: Model
-    parts: list[Motion]
-    rows: Rows
+    name: str
+    terms: tuple[str, ...]
+    joint: int
+    columns: Array
+    velocity: float = 0.0  # of Stribeck's bump
+
+    def added_to(self, model: Model) -> Model:
+        """The model with these terms."""
+        for term in self.terms:
+            model = model.adding(term, self.joint)
+        if self.velocity:
+            model = replace(model, stribeck=np.where(np.arange(model.n) == self.joint, self.velocity, model.stribeck))
+        return model
 
 
 @dataclass(frozen=True, eq=False)
-class Ridge:
-    """Identifiable parameters by least squares with a quadratic pull to the prior's links."""
+class Selection:
+    """The model with what was added, whether the base leans, the left-out error after each step (at first 1)."""
 
     model: Model
-    prior: Arm
-
-    def __post_init__(self) -> None:
-        n, extras = 10 * self.model.n, len(self.model.extra_names)
-        bodies, _ = reference_bodies(self.model.prior(self.prior)[:n])
-        problem = Problem(bodies, self.model.extra_positive)
-        ones = np.tile([1.0 if r == c else 0.0 for c in range(4) for r in range(c + 1)], self.model.n)
-        size = np.tile([1.0 if r == c else np.sqrt(2) for c in range(4) for r in range(c + 1)], self.model.n)
-        T = np.eye(n + extras)
-        T[:n, :n] = problem.coordinates
-        object.__setattr__(self, "K", self.model.natural @ T)
-        object.__setattr__(self, "target", np.concatenate([ones, np.zeros(extras)]))
-        object.__setattr__(self, "pulled", np.concatenate([size, np.zeros(extras)]))
-
-    def __call__(self, R: Array, z: Array, pull: float) -> Array:
-        """The identifiable parameters."""
-        K, target, pulled = (np.asarray(getattr(self, name)) for name in ("K", "target", "pulled"))
-        A = R @ K
-        norms = np.linalg.norm(A, axis=0)
-        pulled = np.where(pulled > 0, pulled, norms / np.linalg.norm(z))  # extras: of the order of the torque itself
-        scale = norms + np.sqrt(pull) * pulled
-        scale = np.where(scale > 0, scale, 1.0)
-        rows = np.vstack([A, np.sqrt(pull) * np.diag(pulled)]) / scale
-        step = np.linalg.lstsq(rows, np.concatenate([z - A @ target, 0 * target]), rcond=1e-12)[0]
-        return np.asarray(K @ (target + step / scale))
+    leans: bool
+    steps: dict[str, float]
 
 
-def left_out_error(model: Model, prior: Arm, rows: Rows, weights: Array, folds: int) -> Array:
-    """Weighted squares of each left-out segment, at the pull that predicts them best."""
-    ridge = Ridge(model, prior)
-    segment = rows.segments(folds)
-    parts = [segment == k for k in range(folds)]
-    triangles = [linear.compress(rows.Y[s], rows.tau[s], weights[s]) for s in parts]
-    errors = np.empty((len(PULLS), folds))
-    for k, (R, z) in enumerate(triangles):
-        others = linear.triangle(np.vstack([np.column_stack(t) for j, t in enumerate(triangles) if j != k]))
-        for i, pull in enumerate(PULLS):
-            errors[i, k] = float(((R @ ridge(others[:, :-1], others[:, -1], pull) - z) ** 2).sum())
-    return np.asarray(errors[np.argmin(errors.sum(axis=1))])
+def select(model: Model, prior: Arm, parts: list[Motion], how: Processing, found: Rows, folds: int) -> Selection:
+    """Add the candidate that predicts left-out segments best, as long as one is worth it."""
+    weights = linear.weighted(found.Y, found.tau, found.kept).weights
+    problem = Problem.of(model, prior)
+    R, z = linear.compress(found.Y, found.tau, weights)
+    model = replace(model, load=problem.solve(R @ model.natural, z, FIRST_PULL)[: 10 * model.n])
+    every = list(candidates(model, parts, how))
+    trials = Trials(model, problem, found, weights, every, folds)
+    chosen: list[Candidate] = []
+    steps = {"rigid body, viscous and Coulomb friction": 1.0}
+    error, left = 1.0, every
+    while left:
+        gains = trials.gains(chosen, left)
+        gains = np.where(trials.evident(chosen, left), gains, 0.0)
+        best = left[int(np.argmin(gains))]
+        if gains.min() > -WORTH:
+            break
+        error *= float(np.exp(gains.min()))
+        chosen.append(best)
+        steps[best.name] = error
+        left = [c for c in left if (c.terms, c.joint) != (best.terms, best.joint)]
+    for candidate in chosen:
+        model = candidate.added_to(model)
+    return Selection(model, any(not c.terms for c in chosen), steps)
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What a model is made of beyond the rigid body: friction, springs, a base off level (rad, two directions)."""
+def candidates(model: Model, parts: list[Motion], how: Processing) -> Iterator[Candidate]:
+    """Everything the model could have besides; `model.load` says what a joint's load and weight are."""
+    q = np.concatenate([p.q for p in parts])
+    top = np.abs(np.concatenate([p.qd for p in parts])).max(axis=0)
 
-    friction: str = "coulomb"
-    spring: bool = False
-    lean: tuple[float, float] = (0.0, 0.0)
+    def made(name: str, terms: tuple[str, ...], j: int, velocity: float = 0.0) -> Candidate:
+        bare = Candidate(f"{name} of joint {j + 1}", terms, j, np.empty(0), velocity)
+        own = bare.added_to(replace(model, terms={}, coupling=None))
+        return replace(bare, columns=np.concatenate([thinned(own.extras(p.q, p.qd, p.qdd), p, how) for p in parts]))
 
-
-def select(
-    make: Callable[[Choice], Work], start: Choice, prior: Arm, how: Processing, folds: int
-) -> tuple[Choice, dict[str, float], Work]:
-    """Stribeck's bump and a base off level in turn, each kept if segments left out are predicted better with it."""
-    best = start
-    work = make(best)
-    weights = linear.weighted(work.rows.Y, work.rows.tau).weights
-    error = left_out_error(work.model, prior, work.rows, weights, folds)
-    tried = {"coulomb": error}
-    for name in ("stribeck", "tilt", "stribeck"):  # the bump may show only once gravity is in its place
-        if name == "tilt":
-            trial = replace(best, lean=lean(work.model, prior, work.parts, how, weights))
-        else:
-            trial = replace(best, friction="stribeck")
-        if trial == best or (name == "tilt" and np.hypot(*trial.lean) < LEVEL):
-            continue
-        attempt = make(trial)
-        tried[name] = left_out_error(attempt.model, prior, attempt.rows, weights, folds)
-        if ratio(tried[name], error) < WORTH:
-            best, work, error = trial, attempt, tried[name]
-    return best, {name: ratio(found, tried["coulomb"]) for name, found in tried.items()}, work
+    for j in np.flatnonzero(top > 0):
+        if "coulomb" in model.terms:
+            yield from (made("Stribeck's bump", ("stribeck",), int(j), float(part * top[j])) for part in BUMPS)
+            yield made("friction with the load", ("load",), int(j))
+        if "spring" not in model.terms:
+            yield made("spring", ("spring",), int(j))
+        for k in RIPPLES:  # a ripple can be told from a slope where the joint covers it whole
+            if model.arm.joints[j].revolute and np.ptp(q[:, j]) > 2 * np.pi / k:
+                yield made(f"ripple ({k} a turn)", (f"sin{k}", f"cos{k}"), int(j))
+    if np.linalg.norm(model.arm.gravity) > 0:
+        columns = np.stack([side @ model.load for side in sideways(model.arm, parts, how)[1:]], axis=-1)
+        yield Candidate("base off level", (), -1, columns)
 
 
-def ratio(errors: Array, others: Array) -> float:
-    """By what the errors differ in the geometric mean over segments: each segment counts alike, however hard it is."""
-    return float(np.exp(0.5 * np.mean(np.log(errors / others))))
+class Trials:
+    """Fits with further columns, all from one triangle a segment."""
+
+    def __init__(
+        self, model: Model, problem: Problem, found: Rows, weights: Array, every: list[Candidate], folds: int
+    ) -> None:
+        links, extras = 10 * model.n, len(model.extra_names)
+        T = np.eye(links + extras)
+        T[:links, :links] = problem.coordinates
+        base = found.Y @ (model.natural @ T)
+        ends = np.cumsum([c.columns.shape[-1] for c in every]) + base.shape[-1]
+        self.at = {c: np.arange(end - c.columns.shape[-1], end) for c, end in zip(every, ends, strict=True)}
+        self.base = np.arange(base.shape[-1])
+        diagonal = np.array([r == c for r, c in PAIRS])
+        self.links = np.tile(np.where(diagonal, 1.0, np.sqrt(2)), model.n)  # ½ ‖X - 1‖² counts both triangles
+        target = np.concatenate([np.tile(diagonal, model.n), np.zeros(extras)])
+        columns = [base, *(c.columns for c in every), (found.tau - base @ target)[..., None], found.tau[..., None]]
+        self.rows = np.concatenate(columns, axis=2) * weights[..., None]
+        self.piece, self.samples = found.piece, found.kept.sum(axis=0)
+        segment = found.segments(folds)
+        self.segments = [segment == k for k in range(folds)]
+        parts = [linear.triangle(self.rows[own].reshape(-1, self.rows.shape[-1])) for own in self.segments]
+        self.others = [linear.triangle(np.vstack(parts[:k] + parts[k + 1 :])) for k in range(folds)]
+        self.whole = linear.triangle(np.vstack(parts))
+        self.pull = PULLS[0]
+
+    def gains(self, chosen: list[Candidate], left: list[Candidate]) -> Array:
+        """Logarithm of the left-out error with each candidate over that without, in the mean over joints.
+
+        Squares are summed over the segments joint by joint, so that each joint counts alike; each model has the pull
+        that predicts best.
+        """
+        scores = np.array([self._left_out(pull, chosen, left) for pull in PULLS])
+        self.pull = PULLS[int(np.argmin(scores[:, 0]))]
+        best = scores.min(axis=0)
+        return np.asarray(best[1:] - best[0])
+
+    def _left_out(self, pull: float, chosen: list[Candidate], left: list[Candidate]) -> Array:
+        squares = np.array([
+            (self._residuals(self.rows[own], others, pull, chosen, left) ** 2).sum(axis=1)
+            for own, others in zip(self.segments, self.others, strict=True)
+        ])  # fmt: skip
+        floor = np.maximum(NEGLIGIBLE * (self.rows[..., -1] ** 2).sum(axis=0), 1e-300)
+        return np.asarray(np.log(np.maximum(squares.sum(axis=0), floor)).mean(axis=-1) / 2)
+
+    def evident(self, chosen: list[Candidate], left: list[Candidate]) -> NDArray[np.bool_]:
+        """Which candidates the whole log bears out: the extended Bayesian information criterion (Chen & Chen 2008).
+
+        N log(S₀ / S₁) of the joints it acts on exceeds k log N + 2 log P for k columns of P candidates, where N is the
+        number of samples less what neighbouring residuals repeat of each other.
+        """
+        residual = self._residuals(self.rows, self.whole, self.pull, chosen, left)
+        count = np.maximum(self.samples / autocorrelation_factors(residual[0], self.piece) ** 2, 1.0)
+        squares = np.maximum((residual**2).sum(axis=1), 1e-300)
+        found = count * np.log(squares[0] / squares[1:])
+        columns = np.array([len(self.at[c]) for c in left])
+        own = np.array([found[k].sum() if c.joint < 0 else found[k, c.joint] for k, c in enumerate(left)])
+        size = np.array([count.mean() if c.joint < 0 else count[c.joint] for c in left])
+        return np.asarray(own > columns * np.log(size) + 2 * np.log(len(self.at)))
+
+    def _residuals(
+        self, rows: Array, fitted: Array, pull: float, chosen: list[Candidate], left: list[Candidate]
+    ) -> Array:
+        """What is left of rows by fits to a triangle: with the chosen columns alone, then with each candidate too."""
+        active = np.concatenate([self.base, *(self.at[c] for c in chosen)])
+        size = max(float(np.linalg.norm(fitted[:, -1])), 1e-300)  # extras are of the order of the torque itself
+        extras = np.linalg.norm(fitted[:, len(self.links) : -2], axis=0) / size
+        hold = np.concatenate([self.links, np.where(extras > 0, extras, 1.0), [0.0]])
+        W = np.vstack([fitted[:, :-1], np.sqrt(pull) * np.diag(hold)])
+        Q, R = np.linalg.qr(W[:, active])
+        along = Q.T @ W
+        free = W - Q @ along
+        seen = rows[..., :-1] - rows[..., active] @ np.linalg.solve(R, along)
+        out = [seen[..., -1]]
+        for columns in (self.at[c] for c in left):
+            C = free[:, columns]
+            out.append(seen[..., -1] - seen[..., columns] @ np.linalg.solve(C.T @ C, C.T @ free[:, -1]))
+        return np.array(out)

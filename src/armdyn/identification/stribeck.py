@@ -25,14 +25,15 @@ def with_bumps(model: Model, parts: list[Motion], how: Processing) -> Model:
     from scipy.optimize import minimize_scalar
 
     top = np.abs(np.concatenate([p.qd for p in parts])).max(axis=0)
-    plain = replace(model, terms=tuple(t for t in model.terms if t != "stribeck"))
+    joints = model.terms["stribeck"]
+    plain = replace(model, terms={t: own for t, own in model.terms.items() if t != "stribeck"})
     base = rows(plain, parts, how)
-    weights = weighted(base.Y, base.tau).weights
+    weights = weighted(base.Y, base.tau, base.kept).weights
     A = (base.Y * weights[..., None]).reshape(-1, base.Y.shape[-1])
     Q = np.linalg.qr(A)[0]
     flat = (base.tau * weights).ravel()
     residual = flat - Q @ (Q.T @ flat)
-    bump = replace(model, terms=("stribeck",), coupling=None)
+    bump = replace(model, terms={"stribeck": tuple(range(model.n))}, coupling=None)
 
     def freed(j: int, velocity: float) -> Array:
         """Joint j's column for a velocity, freed of the linear columns."""
@@ -42,9 +43,9 @@ def with_bumps(model: Model, parts: list[Motion], how: Processing) -> Model:
         return np.asarray(column.ravel() - Q @ (Q.T @ column.ravel()))
 
     found = np.clip(model.stribeck, SLOWEST * top, FASTEST * top)
-    columns = np.stack([freed(j, found[j]) for j in range(model.n)], axis=1)
-    for j in [*range(model.n)] * SWEEPS:
-        others = np.linalg.qr(np.delete(columns, j, axis=1))[0]
+    columns = {j: freed(j, found[j]) for j in joints}
+    for j in joints * SWEEPS:
+        others = np.linalg.qr(np.reshape([c for k, c in columns.items() if k != j], (-1, len(flat))).T)[0]
         target = residual - others @ (others.T @ residual)
 
         def left(logarithm: float, j: int = j, others: Array = others, target: Array = target) -> float:
@@ -55,7 +56,7 @@ def with_bumps(model: Model, parts: list[Motion], how: Processing) -> Model:
 
         ends = np.log(SLOWEST * top[j]), np.log(FASTEST * top[j])
         found[j] = np.exp(minimize_scalar(left, bounds=ends, method="bounded", options={"xatol": 0.02}).x)
-        columns[:, j] = freed(j, found[j])
+        columns[j] = freed(j, found[j])
     return replace(model, stribeck=found)
 
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from armdyn.arm import Arm
 from armdyn.identification import linear
-from armdyn.identification.bodies import reference_bodies
 from armdyn.identification.consistent import Problem
 from armdyn.identification.model import Model
 from armdyn.identification.samples import Motion, Processing, thinned
@@ -48,16 +47,13 @@ def lean(model: Model, prior: Arm, parts: list[Motion], how: Processing, weights
     arm = model.arm
     if not np.linalg.norm(arm.gravity) > 0:
         return 0.0, 0.0
-    size, links = float(np.linalg.norm(arm.gravity)), 10 * model.n
-    upright = _natural(arm, parts, how)
-    g = np.array(arm.gravity)
-    sides = [(_natural(arm.with_gravity(g + size * d), parts, how) - upright) for d in _square(g)]
+    links = 10 * model.n
+    upright, *sides = sideways(arm, parts, how)
     extra = np.concatenate([thinned(model.extras(p.q, p.qd, p.qdd), p, how) for p in parts])
     tau = np.concatenate([thinned(p.tau, p, how) for p in parts])
     every = np.concatenate([upright, *sides, extra, tau[..., None]], axis=2) * weights[..., None]
     R = linear.triangle(every.reshape(-1, every.shape[-1]))
-    bodies, _ = reference_bodies(model.prior(prior)[:links])
-    problem = Problem(bodies, model.extra_positive)
+    problem = Problem.of(model, prior)
     z = R[:, -1]
 
     def cost(angles: Array) -> float:
@@ -70,6 +66,15 @@ def lean(model: Model, prior: Arm, parts: list[Motion], how: Processing, weights
     options: Any = {"xatol": 5e-4, "fatol": 0.1, "maxfev": 50, "initial_simplex": start}
     x, y = np.clip(minimize(cost, np.zeros(2), method="Nelder-Mead", options=options).x, -MOST, MOST)
     return float(x), float(y)
+
+
+def sideways(arm: Arm, parts: list[Motion], how: Processing) -> tuple[Array, Array, Array]:
+    """The natural regressor, and what it gains by gravity that acts sideways, in two directions: (N, n, 10 n) each."""
+    g = np.array(arm.gravity)
+    upright = _natural(arm, parts, how)
+    size = float(np.linalg.norm(g))
+    first, second = (_natural(arm.with_gravity(g + size * d), parts, how) - upright for d in _square(g))
+    return upright, first, second
 
 
 def _natural(arm: Arm, parts: list[Motion], how: Processing) -> Array:

@@ -37,17 +37,18 @@ class Uncertainty:
 
 def uncertainty(model: Model, rows: Rows, fit: Fit) -> Uncertainty:
     """Sandwich of the fit's normal equations around the noise of each joint, its correlation in time counted."""
-    residual = rows.tau - rows.Y @ fit.values
+    residual = np.where(rows.kept, rows.tau - rows.Y @ fit.values, 0.0)
     factors = autocorrelation_factors(residual, rows.piece)
     seen = rows.Y if fit.instruments is None else fit.instruments
-    freedom = 1 - rows.Y.shape[-1] / rows.tau.size
+    freedom = 1 - rows.Y.shape[-1] / max(int(np.count_nonzero(rows.kept)), 1)
     normal = np.zeros((rows.Y.shape[-1],) * 2)
     noise = np.zeros_like(normal)
     for j in range(model.n):
         w = fit.weights[:, j, None]
         Z, Y = seen[:, j] * w, rows.Y[:, j] * w
         normal += Z.T @ Y
-        variance = float(np.mean((residual[:, j] * fit.weights[:, j]) ** 2)) / max(freedom, 1e-3)
+        count = max(int(np.count_nonzero(rows.kept[:, j])), 1)
+        variance = float(((residual[:, j] * fit.weights[:, j]) ** 2).sum()) / count / max(freedom, 1e-3)
         noise += factors[j] ** 2 * variance * (Z.T @ Z)
     if fit.information is None:
         inverse = _inverse(normal)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from armdyn.identification.estimate import Estimate
 
 STILL = 0.05  # rad or m: a joint that stays within this hardly moves
+REST, RESTING = 0.01, 0.05  # of a joint's largest velocity: at rest; share of the log above which it is said
 UNSURE = 0.5  # relative deviation above which a parameter's size is not known
 UNEVEN = 200.0  # condition number (unit columns) above which a motion excites some parameters hardly at all
 
@@ -61,12 +62,24 @@ def _motion(estimate: Estimate, parts: list[Motion]) -> list[str]:
             weak = sum(s < 0.5 for name, s in zip(estimate.names, share, strict=True) if _joint(name) == j + 1)
             where = "rest on the prior" if estimate.fit.information is not None else "cannot be told"
             said.append(f"joint {j + 1} hardly moves ({reach:.2g} in all): {weak} of its parameters {where}")
+    still = _at_rest(parts)
+    if still > RESTING and not estimate.how.dead_zone:
+        said.append(
+            f"the arm stands still for {100 * still:.0f} % of the log, where friction is anything up to stiction:"
+            " cut that part off, or give dead_zone=..."
+        )
     if estimate.condition > UNEVEN:
         said.append(
             f"the motion excites the parameters unevenly (condition number {estimate.condition:.3g} with unit columns):"
             " some combinations are hardly seen; a trajectory from `armdyn excite` would tell more"
         )
     return said
+
+
+def _at_rest(parts: list[Motion]) -> float:
+    """The share of the samples in which no joint moves."""
+    speed = np.abs(np.concatenate([p.qd for p in parts]))
+    return float(np.mean((speed <= REST * speed.max(axis=0)).all(axis=1)))
 
 
 def _share(estimate: Estimate) -> list[float]:
@@ -107,7 +120,7 @@ def _impossible(estimate: Estimate) -> list[str]:
             f"links {', '.join(map(str, bad))} of the arm are no possible bodies (negative pseudo-inertia):"
             " use estimator='consistent' for an arm to simulate with"
         )
-    symbols = {TERMS[t][0] for t in TERMS if TERMS[t][2]}
+    symbols = {term.symbol for term in TERMS.values() if term.positive}
     negative = [
         name
         for name, value, deviation in zip(estimate.names, estimate.values, estimate.deviations, strict=True)
