@@ -17,7 +17,7 @@ from armdyn.backends.llvm_text import Writer, function
 from armdyn.graph.program import Port
 
 LONGEST = 64  # squares a function
-PAST_CACHE = 2**22  # bytes of all results: beyond, writing past the cache measured faster (below, a quarter slower)
+PAST_CACHE = 2**23  # bytes of all results: beyond, writing past the cache measured faster (below, up to half slower)
 LARGEST_BLOCK = 2**16  # bytes that are put together on the stack
 CORE_DIMENSIONS = 3  # the most axes a quantity has beside the batch's
 
