@@ -328,19 +328,18 @@ def test_every_operation_on_every_kind_of_processor(target: str) -> None:
     assert np.isnan(zero[9])
 
 
-@pytest.mark.parametrize("shift", [0, 1])
+@pytest.mark.parametrize("limit", ["ASKED_FOR", "PAST_CACHE"])
+@pytest.mark.parametrize("shift", [0, 1, 2, 3])
 @pytest.mark.parametrize("size", [4, 6, 7])
-def test_a_large_result_is_written_past_the_cache_with_the_same_bits(
-    size: int, shift: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_result_has_the_same_bits(size: int, shift: int, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def columns(x: list[object]) -> list[object]:
         return [x[0] * k + x[1] for k in range(2, 2 + size)]  # type: ignore[operator]
 
     program = trace("columns", columns, {"x": (2,)}, [("y", (size,))])
     x = np.random.default_rng(0).uniform(-3, 3, (1003, 2))
     expected = llvm.compiled(program).ufunc(x)
-    monkeypatch.setattr(llvm_block, "PAST_CACHE", 64)
-    room = np.zeros(1003 * size + 1)
+    monkeypatch.setattr(llvm_block, limit, 64)
+    room = np.zeros(1003 * size + 3)
     out = room[shift : shift + 1003 * size].reshape(1003, size)  # on pairs of numbers, or beside them
     llvm.compiled(program).ufunc(x, out=out)
     np.testing.assert_array_equal(out, expected)

@@ -87,6 +87,7 @@ def _declarations(target: Target) -> str:
             f"declare {v} @llvm.fma.v{lanes}f64({v}, {v}, {v})",
             f"declare {v} @llvm.sqrt.v{lanes}f64({v})",
             "declare i64 @llvm.umin.i64(i64, i64)",
+            "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
             *flags,
             '!0 = !{!"branch_weights", i32 1, i32 1000000}',
             "!1 = !{i32 1}",
