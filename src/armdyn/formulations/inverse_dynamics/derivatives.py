@@ -18,7 +18,9 @@ Of the velocities of body b's points relative to link b only three sums are need
 and Q = ∫ (ẋ xᵀ + x ẋᵀ) dm.
 
 Symbols: w, v, U, a: angular velocity, velocity of the frame's origin, acceleration matrix and acceleration of the
-origin; k, P: first and second moment; f, n: force and moment.
+origin (dv in `Moving`); k, P: first and second moment; f, n: force and moment.
+
+Cost: 2359M 1906A for a general 7R arm as compiled, 5.3 times inverse dynamics (the chain rule on its graph: 8.1).
 """
 
 from __future__ import annotations
@@ -29,25 +31,17 @@ from functools import lru_cache
 from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Tally, Vec3, Z, counting
 from armdyn.chain import Chain, Joint
 from armdyn.formulations.coriolis_matrix.christoffel import seen_from_before
-from armdyn.formulations.inverse_dynamics.recursion import acceleration_matrix
+from armdyn.formulations.inverse_dynamics.recursion import Moving, at_rest, outward
 from armdyn.formulations.inverse_dynamics.second_moments import bodies, moment
 from armdyn.formulations.moments import NONE, Body
 from armdyn.formulations.screws import along_axis, motion_outward, wrench_inward
 from armdyn.formulations.steps import Step, steps
 
+SHORT = 10  # joints up to which every meeting frame is counted; in longer arms it lies near the middle
+
 Matrix = list[list[Scalar]]
 Motion = tuple[Vec3, Vec3]  # angular velocity, velocity of the origin
 Wrench = tuple[Vec3, Vec3]  # force, moment about the origin
-
-
-@dataclass(frozen=True, slots=True)
-class Moving:
-    """How a link moves, in its own frame."""
-
-    w: Vec3
-    v: Vec3
-    U: Mat3
-    a: Vec3
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +83,7 @@ def derivatives(
     walk = steps(chain, q)
     moving = motions(chain, walk, qd, qdd)
     loads = loads_inwards(walk, bodies(chain), moving, qd)
-    axes = [axis(step, link) for step, link in zip(walk, moving, strict=True)]
+    axes = [axis(step, *link) for step, link in zip(walk, moving, strict=True)]
     return meet(walk, axes, loads, meeting_frame(chain.joints) if m is None else m)
 
 
@@ -142,7 +136,9 @@ def meeting_frame(joints: tuple[Joint, ...]) -> int:
             meet(walk, list(axes), list(loads), m)
         return counter.operations().total
 
-    return min(range(1, len(joints) + 1), key=cost)
+    n = len(joints)
+    near = range(1, n + 1) if n <= SHORT else range(n // 2 - 1, n // 2 + 3)
+    return min(near, key=cost)
 
 
 def power(motion: Motion, wrench: Wrench) -> Scalar:
@@ -166,31 +162,16 @@ def load_inward(step: Step, load: Load) -> Load:
     )
 
 
-def motions(chain: Chain, walk: list[Step], qd: list[Scalar], qdd: list[Scalar]) -> list[Moving]:
-    """How every link moves, base to tip; gravity is an acceleration of the base."""
-    w, v, dw, a = ZERO, ZERO, ZERO, -chain.gravity_in_frame_0
-    U = acceleration_matrix(w, dw)
+def motions(chain: Chain, walk: list[Step], qd: list[Scalar], qdd: list[Scalar]) -> list[tuple[Moving, Vec3]]:
+    """How every link moves, and the velocity of its frame's origin, base to tip."""
+    link, v = at_rest(chain), ZERO
     found = []
     for step, rate, acceleration in zip(walk, qd, qdd, strict=True):
-        a = step.R.T @ (a + step.b * column_x(U))
-        w, v = motion_outward(step, w, v)
-        dw = step.R.T @ dw
-        if step.revolute:
-            dw = Vec3(dw.x + w.y * rate, dw.y - w.x * rate, dw.z + acceleration)
-            w = Vec3(w.x, w.y, w.z + rate)
-        else:
-            slide = 2 * rate
-            a = Vec3(a.x + slide * w.y, a.y - slide * w.x, a.z + acceleration)
-            v = Vec3(v.x, v.y, v.z + rate)
-        U = acceleration_matrix(w, dw)
-        a = a + step.d * column_z(U)
-        found.append(Moving(w, v, U, a))
+        _, v = motion_outward(step, link.w, v)
+        v = v if step.revolute else Vec3(v.x, v.y, v.z + rate)
+        link = outward(step, link, rate, acceleration)
+        found.append((link, v))
     return found
-
-
-def column_x(U: Mat3) -> Vec3:
-    """U x."""
-    return Vec3(U.r1.x, U.r2.x, U.r3.x)
 
 
 def column_z(U: Mat3) -> Vec3:
@@ -198,9 +179,9 @@ def column_z(U: Mat3) -> Vec3:
     return Vec3(U.r1.z, U.r2.z, U.r3.z)
 
 
-def axis(step: Step, link: Moving) -> Axis:
+def axis(step: Step, link: Moving, v: Vec3) -> Axis:
     """The unit motion Δ of a joint in its own frame, Δ̇ = [V, Δ] and Δ̈."""
-    w, v, a, across = link.w, link.v, link.a, Vec3(link.w.y, -link.w.x, 0)
+    w, a, across = link.w, link.dv, Vec3(link.w.y, -link.w.x, 0)
     if not step.revolute:
         return Axis((ZERO, Z), (ZERO, across), (ZERO, column_z(link.U)))
     twice = 2 * v.z
@@ -208,17 +189,18 @@ def axis(step: Step, link: Moving) -> Axis:
     return Axis((Z, ZERO), (across, Vec3(v.y, -v.x, 0)), (column_z(link.U), sway))
 
 
-def loads_inwards(walk: list[Step], links: list[Body], moving: list[Moving], qd: list[Scalar]) -> list[Load]:
+def loads_inwards(
+    walk: list[Step], links: list[Body], moving: list[tuple[Moving, Vec3]], qd: list[Scalar]
+) -> list[Load]:
     """What every composite body brings, base to tip."""
     body, flow = Body(0, ZERO, NONE), Flow(ZERO, ZERO, NONE)
     f, n = ZERO, ZERO
     found = []
-    for step, own, link, rate in reversed(list(zip(walk, links, moving, qd, strict=True))):
-        k, U = own.moment, link.U
+    for step, own, (link, v), rate in reversed(list(zip(walk, links, moving, qd, strict=True))):
         body = own + body
-        f = f + own.mass * link.a + U @ k
-        n = n + moment(own, link.w, ZERO, U) + k.cross(link.a)
-        found.append((turning if step.revolute else sliding)(body, flow, link, (f, n)))
+        f = f + own.mass * link.dv + link.U @ own.moment
+        n = n + moment(own, link.w, link.dw, link.U) + own.moment.cross(link.dv)
+        found.append((turning if step.revolute else sliding)(body, flow, link, v, (f, n)))
         flow = flow_inward(step, joined(step, flow, body, rate))
         body = seen_from_before(step, body)
         f, n = wrench_inward(step, f, n)
@@ -250,10 +232,10 @@ def flow_inward(step: Step, flow: Flow) -> Flow:
     return Flow(h, L, Sym3(Q.xx + (2 * b) * h.x, Q.xy + y, Q.yy, Q.xz + z, Q.yz, Q.zz))
 
 
-def turning(body: Body, flow: Flow, link: Moving, wrench: Wrench) -> Load:
+def turning(body: Body, flow: Flow, link: Moving, v: Vec3, wrench: Wrench) -> Load:
     """The load of a revolute joint, Δx = z × x."""
     k, P, h, L, Q = body.moment, body.P, flow.h, flow.L, flow.Q
-    w, v, a, (U1, U2, U3) = 2 * link.w, 2 * link.v, link.a, link.U.rows
+    w, v, a, (U1, U2, U3) = 2 * link.w, 2 * v, link.dv, link.U.rows
     xz, zx, yz, zy = Q.xz + L.y, Q.xz - L.y, Q.yz - L.x, Q.yz + L.x  # 2∫ ẋ xᵀ dm
     about = Q.xx + Q.yy
     unit = Vec3(-k.y, k.x, 0), Vec3(-P.xz, -P.yz, P.xx + P.yy)
@@ -288,11 +270,11 @@ def turning(body: Body, flow: Flow, link: Moving, wrench: Wrench) -> Load:
     return Load(unit, rate, (force, torque), couple)
 
 
-def sliding(body: Body, flow: Flow, link: Moving, wrench: Wrench) -> Load:
+def sliding(body: Body, flow: Flow, link: Moving, v: Vec3, wrench: Wrench) -> Load:
     """The load of a prismatic joint, Δx = z."""
     k, s, h, w = body.moment, body.mass, flow.h, link.w
     (f, _), across, along = wrench, Vec3(link.w.y, -link.w.x, 0), column_z(link.U)
-    momentum = s * link.v + w.cross(k) + h
+    momentum = s * v + w.cross(k) + h
     return Load(
         (s * Z, k.cross(Z)),
         ((2 * s) * across, 2 * k.cross(across)),

@@ -8,6 +8,7 @@ i-1 and one along z of frame i take 6M 6A for the acceleration and 4M 4A for the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from armdyn.algebra import ZERO, Mat3, Scalar, Vec3
@@ -29,6 +30,16 @@ class HasMoments(Protocol):
 
 
 B = TypeVar("B", bound=HasMoments)
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """How a link moves, in its own frame: w, ẇ, U, and the acceleration of the frame's origin."""
+
+    w: Vec3
+    dw: Vec3
+    U: Mat3
+    dv: Vec3
 
 
 def acceleration_matrix(w: Vec3, dw: Vec3) -> Mat3:
@@ -68,22 +79,31 @@ def wrenches(
     moment: Callable[[B, Vec3, Vec3, Mat3], Vec3],
 ) -> list[tuple[Step, Vec3, Vec3]]:
     """What every link's own motion asks for, base to tip: (step, force, moment about the frame's origin)."""
-    w, dw, dv = ZERO, ZERO, -chain.gravity_in_frame_0
-    U = acceleration_matrix(w, dw)
+    link = at_rest(chain)
     found: list[tuple[Step, Vec3, Vec3]] = []
     for step, body, v_i, a_i in zip(steps(chain, q), bodies, qd, qdd, strict=True):
-        R = step.R
-        dv = R.T @ (dv + step.b * Vec3(U.r1.x, U.r2.x, U.r3.x))
-        w, dw = R.T @ w, R.T @ dw
-        if step.revolute:
-            dw = Vec3(dw.x + w.y * v_i, dw.y - w.x * v_i, dw.z + a_i)
-            w = Vec3(w.x, w.y, w.z + v_i)
-        else:
-            slide = 2 * v_i
-            dv = Vec3(dv.x + slide * w.y, dv.y - slide * w.x, dv.z + a_i)
-        U = acceleration_matrix(w, dw)
-        dv = dv + step.d * Vec3(U.r1.z, U.r2.z, U.r3.z)
-        F = body.mass * dv + U @ body.moment
-        N = moment(body, w, dw, U) + body.moment.cross(dv)
+        link = outward(step, link, v_i, a_i)
+        F = body.mass * link.dv + link.U @ body.moment
+        N = moment(body, link.w, link.dw, link.U) + body.moment.cross(link.dv)
         found.append((step, F, N))
     return found
+
+
+def at_rest(chain: Chain) -> Moving:
+    """The base; gravity is an acceleration of it."""
+    return Moving(ZERO, ZERO, acceleration_matrix(ZERO, ZERO), -chain.gravity_in_frame_0)
+
+
+def outward(step: Step, before: Moving, rate: Scalar, acceleration: Scalar) -> Moving:
+    """How link i moves, from how link i-1 does and what joint i does."""
+    R, U = step.R, before.U
+    dv = R.T @ (before.dv + step.b * Vec3(U.r1.x, U.r2.x, U.r3.x))
+    w, dw = R.T @ before.w, R.T @ before.dw
+    if step.revolute:
+        dw = Vec3(dw.x + w.y * rate, dw.y - w.x * rate, dw.z + acceleration)
+        w = Vec3(w.x, w.y, w.z + rate)
+    else:
+        slide = 2 * rate
+        dv = Vec3(dv.x + slide * w.y, dv.y - slide * w.x, dv.z + acceleration)
+    U = acceleration_matrix(w, dw)
+    return Moving(w, dw, U, dv + step.d * Vec3(U.r1.z, U.r2.z, U.r3.z))
