@@ -80,6 +80,25 @@ def test_agrees_with_the_kernels(dtype, kind, tolerance, tmp_path, rng):
         assert np.allclose(H, arm.inertia_matrix(q), rtol=0, atol=20 * tolerance)
 
 
+@needs_gcc
+@pytest.mark.parametrize("kinds", ["RPR", "RRRRRR"])
+def test_derivatives(kinds, tmp_path, rng):
+    arm = armdyn.generic_arm(kinds)
+    quantities = ("inverse_dynamics_derivatives", "forward_dynamics_derivatives")
+    arm.emit_c(tmp_path, quantities, parameters="runtime" if kinds == "RPR" else "baked")
+    _build_and_test(tmp_path)
+    if kinds == "RPR":
+        return
+    source = next(p for p in tmp_path.glob("*.c") if not p.name.startswith("test_"))
+    _run(["gcc", "-std=c99", "-O1", "-shared", "-fPIC", "-o", "lib.so", source.name, "-lm"], tmp_path)
+    function = getattr(ctypes.CDLL(str(tmp_path / "lib.so")), f"{source.stem}_inverse_dynamics_derivatives")
+    x = rng.uniform(-2, 2, (3, arm.n))
+    out = np.empty((3, arm.n, arm.n))
+    function(*(a.ctypes.data_as(ctypes.c_void_p) for a in (*x, *out)))
+    for ours, truth in zip(out, arm.inverse_dynamics_derivatives(*x), strict=True):
+        assert np.max(np.abs(ours - truth)) < 1e-12 * np.max(np.abs(truth))
+
+
 def test_runtime_parameters_follow_a_payload(tmp_path, rng):
     """The same geometry with other minimal parameters is another arm: no new code is needed."""
     arm = armdyn.load("planar3")

@@ -200,7 +200,8 @@ class Arm:
     ) -> list[Path]:
         """Write C99 for a controller: header, source, test program, Makefile; the files written.
 
-        `dtype` is "double" or "float"; with ``parameters="runtime"`` the minimal parameters are an argument.
+        Any quantity can be written, `inverse_dynamics_derivatives` and `forward_dynamics_derivatives` too. `dtype` is
+        "double" or "float"; with ``parameters="runtime"`` the minimal parameters are an argument.
         """
         from armdyn import __version__
         from armdyn.kernels import emission

@@ -18,6 +18,11 @@ from armdyn.kernels.choose import auto
 from armdyn.parameters import minimal_parameters
 
 DEFAULT = ("inertia_matrix", "bias", "gravity_load", "inverse_dynamics", "forward_dynamics", "pose", "jacobian")
+DERIVATIVES = {
+    "inverse_dynamics_derivatives": ("inverse_dynamics", ("q", "qd", "qdd")),
+    "forward_dynamics_derivatives": ("forward_dynamics", ("q", "qd", "tau")),
+}
+AVAILABLE = (*QUANTITIES, *DERIVATIVES)
 VECTORS = 5
 
 
@@ -36,17 +41,18 @@ def c_files(
     choose("dtype", dtype, DTYPES)
     choose("parameters", parameters, ("baked", "runtime"))
     if not quantities:
-        raise InputError(f"no quantity to write; available: {', '.join(QUANTITIES)}")
+        raise InputError(f"no quantity to write; available: {', '.join(AVAILABLE)}")
     minimal = minimal_parameters(chain) if parameters == "runtime" else None
     functions = {}
     for quantity in dict.fromkeys(quantities):
-        choose("quantity", quantity, QUANTITIES)
+        plain, wrt = DERIVATIVES.get(choose("quantity", quantity, AVAILABLE), (quantity, ()))
         options = Options(
-            friction=friction and quantity in ("inverse_dynamics", "forward_dynamics"),
-            parameters="runtime" if minimal is not None and quantity in RUNTIME else "baked",
+            friction=friction and plain in ("inverse_dynamics", "forward_dynamics"),
+            parameters="runtime" if minimal is not None and plain in RUNTIME else "baked",
+            derivatives=wrt,
         )
         values = np.array([float(v) for v in minimal.values]) if minimal is not None else None
-        functions[quantity] = _function(chain, quantity, options, values)
+        functions[quantity] = _function(chain, plain, options, values)
     constants = {"N": chain.n} | ({"P": len(minimal)} if minimal is not None else {})
     comment = [f"{name}: dynamics in straight-line C99, written by armdyn {version}."]
     comment += [f"Arm: {' '.join(source.split())}"] if source else []
@@ -67,7 +73,9 @@ def _function(chain: Chain, quantity: str, options: Options, parameters: Any) ->
     made = program(chain, quantity, method, options)
     extras = [f.name for f in fields(options) if f.name == "friction" and options.friction]
     comment = f"{entry.summary}{', with friction' if extras else ''}, by {method}: {formulation.summary}"
-    comment += f"\nSource: {formulation.source or 'armdyn'}"
+    if options.derivatives:
+        comment = f"partial derivatives of the {entry.summary} in {', '.join(options.derivatives)}"
+    comment += f"\nSource: {'armdyn' if options.derivatives else formulation.source or 'armdyn'}"
     inputs = _vectors(chain, made, parameters)
     with np.errstate(all="ignore"):
         outputs = compile_numpy(made)(*inputs)
@@ -87,4 +95,4 @@ def _vectors(chain: Chain, made: Any, parameters: Any) -> tuple[Any, ...]:
     return tuple(arrays)
 
 
-__all__ = ["DEFAULT", "c_files", "identifier"]
+__all__ = ["AVAILABLE", "DEFAULT", "c_files", "identifier"]
