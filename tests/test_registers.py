@@ -150,3 +150,4 @@ def test_processors_without_these_instructions_are_left_to_llvm():
     program = program_of(([("+", 0, 1)], [0]))
     assert not Body(program, dataclasses.replace(host(), fma=False)).by_hand
     assert not Body(program, dataclasses.replace(host(), lanes=8)).by_hand
+    assert not Body(program, dataclasses.replace(host(), features="+avx,+fma")).by_hand

@@ -131,7 +131,8 @@ class Body:
     @property
     def by_hand(self) -> bool:
         """Can the code be `x86.straight`; angles made of other angles' sines are left to LLVM."""
-        return self.target.x86 and self.lanes == x86.LANES and self.fma and len(self.layers) <= 1
+        able = self.target.x86 and self.target.fma and "+avx2" in self.target.features.split(",")
+        return able and self.lanes == x86.LANES and len(self.layers) <= 1
 
     def _by_llvm(self, w: Writer, names: dict[int, str]) -> None:
         """The arithmetic, its registers and order left to LLVM."""

@@ -1,4 +1,4 @@
-"""Program -> straight-line AVX code, for x86 processors with four lanes and fused multiply–adds.
+"""Program -> straight-line AVX code, for x86 processors with AVX2 and fused multiply–adds.
 
 The code stands in LLVM's function as one piece of inline assembly: calling conventions, object files
 and everything around it remain LLVM's. `registers` says which value is where; here operations become
