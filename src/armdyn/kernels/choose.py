@@ -37,9 +37,13 @@ LONG = 10  # joints; above, programs take too long to trace for a choice
 def auto(chain: Chain, quantity: str, options: Options = Options()) -> str:
     """The key of the formulation with the fewest compiled operations."""
     methods = QUANTITIES[quantity].methods
-    if options.derivatives:  # what is cheap to compute is cheap to differentiate, and a way of its own is cheaper
-        methods = tuple(m for m in methods if m.derivatives) or methods
-        options = replace(options, derivatives=())
+    if options.derivatives and quantity == "forward_dynamics":
+        return methods[0].key  # they are made from inverse dynamics, whatever the method
+    if options.derivatives:
+        for method in methods:
+            if method.derivatives:
+                return method.key  # a way of their own beats the chain rule
+        options = replace(options, derivatives=())  # what is cheap to compute is cheap to differentiate
     keys = [m.key for m in methods if m.key not in JUDGES]
     if len(keys) < 2:
         return keys[0] if keys else methods[0].key

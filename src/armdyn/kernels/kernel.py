@@ -49,17 +49,20 @@ class Kernel(Fast):
     ) -> None:
         self.chain = chain
         self.quantity = choose("quantity", quantity, QUANTITIES)
-        methods = [m.key for m in QUANTITIES[quantity].methods]
-        self.method = (
-            auto(chain, quantity, options) if method == "auto" else choose(f"method of {quantity}", method, methods)
-        )
-        self._auto = method == "auto"
+        methods = ["auto", *(m.key for m in QUANTITIES[quantity].methods)]
+        self._asked_method = choose(f"method of {quantity}", method, methods)
         self.backend = choose("backend", backend, BACKENDS)
         self.options = options
         self.frames = dict(frames or {})  # what a `frame` may be called
         self._variants: dict[Options, Kernel] = {options: self}
         self._calls: dict[Any, Kernel] = {}
         self._compiled: Any = None
+
+    @cached_property
+    def method(self) -> str:
+        """The key of the formulation; "auto" is settled when it is first needed."""
+        asked = self._asked_method
+        return auto(self.chain, self.quantity, self.options) if asked == "auto" else asked
 
     @cached_property
     def assembly(self) -> Assembly:
@@ -140,7 +143,7 @@ class Kernel(Fast):
             flags["frame"] = self.frames[choose("frame", flags["frame"], self.frames)]
         options = replace(self.options, **flags)
         if options not in self._variants:
-            method = "auto" if self._auto and options.derivatives else self.method
+            method = self._asked_method if options.derivatives else self.method
             self._variants[options] = Kernel(self.chain, self.quantity, method, self.backend, options, self.frames)
         return self._variants[options]
 
