@@ -10,7 +10,7 @@ import armdyn
 from armdyn.backends import cache
 from armdyn.chain.samples import generic_chain
 from armdyn.formulations import QUANTITIES
-from armdyn.kernels import assemble, choose
+from armdyn.kernels import choose, programs
 from armdyn.kernels.choose import JUDGES, auto
 from armdyn.kernels.cost import compiled
 from random_chains import special_chain
@@ -24,7 +24,7 @@ def nothing_remembered(monkeypatch):
 
 def fewest(chain, quantity):
     keys = [m.key for m in QUANTITIES[quantity].methods if m.key not in JUDGES]
-    return min(assemble.program(chain, quantity, key).operations.total for key in keys)
+    return min(programs.program(chain, quantity, key).operations.total for key in keys)
 
 
 @pytest.mark.parametrize("quantity", ["inertia_matrix", "inverse_dynamics", "forward_dynamics"])
@@ -32,7 +32,7 @@ def test_the_choice_has_the_fewest_compiled_operations(quantity):
     rng = random.Random(11)
     chains = [armdyn.load("puma560").chain, generic_chain("RPR"), special_chain(rng, "RRRPR"), generic_chain("PR")]
     for chain in chains:
-        chosen = assemble.program(chain, quantity, auto(chain, quantity)).operations.total
+        chosen = programs.program(chain, quantity, auto(chain, quantity)).operations.total
         assert chosen == fewest(chain, quantity)
 
 

@@ -10,12 +10,14 @@ import pinocchio as pin
 import pytest
 
 import armdyn
+from armdyn.algebra import Dual
 from armdyn.errors import InputError
 from armdyn.formulations.inverse_dynamics import derivatives, newton_euler
 from armdyn.graph.derive import inline, jacobian
 from armdyn.graph.program import evaluate, trace
-from armdyn.kernels.assemble import Options, program
+from armdyn.kernels.assemble import Options
 from armdyn.kernels.derivatives import by_duals
+from armdyn.kernels.programs import program
 from random_chains import any_chain, configuration
 from test_inertia_matrix import mutants
 
@@ -101,6 +103,30 @@ def test_the_recursion_in_every_meeting_frame_agrees_with_dual_numbers():
     for chain, x, wanted in _judged(80, 8, 1):
         for m in (None, *range(1, chain.n + 1)):
             assert _far(derivatives.derivatives(chain, *x, m), wanted) < 1e-12
+
+
+def test_thirty_joints(rng):
+    """Along one direction, so that one slope is enough for dual numbers."""
+    arm = armdyn.generic_arm("RRP" * 10, seed=1)
+    x, dx = rng.normal(size=(2, 3, 30))
+    chain, (e,) = arm.chain.floats, Dual.variables([0.0])
+    moving = [[a + b * e for a, b in zip(*two, strict=True)] for two in zip(x, dx, strict=True)]
+    along = newton_euler.inverse_dynamics(chain, *moving)
+    slopes = np.array([tau.slopes[0] for tau in along])
+    ours = sum(matrix @ d for matrix, d in zip(arm.inverse_dynamics_derivatives(*x), dx, strict=True))
+    assert np.abs(ours - slopes).max() < 1e-11 * np.abs(slopes).max()
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics_derivatives", "forward_dynamics_derivatives"])
+def test_empty_batches_and_numbers_that_are_not(name, rng):
+    kernel = getattr(armdyn.generic_arm("RPR"), name)
+    assert [m.shape for m in kernel(*np.zeros((3, 0, 3)))] == [(0, 3, 3)] * 3
+    x = rng.normal(size=(3, 6, 3))
+    sound = kernel(*x)
+    x[0, 2, 1] = np.nan
+    for a, b in zip(kernel(*x), sound, strict=True):
+        assert np.isnan(a[2]).any()
+        np.testing.assert_array_equal(np.delete(a, 2, 0), np.delete(b, 2, 0))
 
 
 def test_planted_sign_errors_in_the_recursion_are_caught():

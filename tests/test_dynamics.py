@@ -18,9 +18,10 @@ from armdyn.chain.samples import generic_chain
 from armdyn.chain.slide import slid
 from armdyn.formulations import QUANTITIES, reference
 from armdyn.formulations.inverse_dynamics import point_masses
-from armdyn.kernels.assemble import Options, traced
+from armdyn.kernels.assemble import Options
 from armdyn.kernels.choose import auto
 from armdyn.kernels.cost import compiled
+from armdyn.kernels.programs import traced
 from armdyn.studies import lin_1991 as table_2
 from dynamics_cases import CASES, TILTED, at, close, motion, mujoco_model, pinocchio, with_drives
 

@@ -15,9 +15,9 @@ from armdyn.formulations.composite_bodies import natural, second_moments
 from armdyn.formulations.inertia_matrix import lin_fang_1, meeting_frame
 from armdyn.graph.program import trace
 from armdyn.graph.simplify import simplify
-from armdyn.kernels import assemble
-from armdyn.kernels.assemble import traced
+from armdyn.kernels import programs
 from armdyn.kernels.cost import compiled, without_rotors
+from armdyn.kernels.programs import traced
 from random_chains import any_chain, configuration, special_chain
 from test_inertia_matrix import caught, judged, mutants  # noqa: F401  (a fixture and its helpers)
 
@@ -166,13 +166,13 @@ def test_an_end_is_taken_where_it_is_shorter(monkeypatch):
     chain = without_rotors(special_chain(random.Random(6), "RRPRR"))
     shortest = min(compiled(chain, "inertia_matrix", key).total for key in ("lin_fang_1", "lin_fang_3"))
     padded = traced(chain, "inertia_matrix", "reference")
-    ways = assemble._ways
+    ways = programs._ways
 
     def long_ways(chain, quantity, method, options):
         return (padded,) if method == "meeting_frame" else ways(chain, quantity, method, options)
 
-    monkeypatch.setattr(assemble, "_ways", long_ways)
-    found = assemble.program.__wrapped__(chain, "inertia_matrix", "meeting_frame")
+    monkeypatch.setattr(programs, "_ways", long_ways)
+    found = programs.program.__wrapped__(chain, "inertia_matrix", "meeting_frame")
     assert simplify(padded).operations.total > shortest == found.operations.total
     assert found.name == padded.name
 

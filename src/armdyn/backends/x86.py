@@ -13,8 +13,9 @@ from __future__ import annotations
 import math
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from armdyn.backends.llvm_text import double
 from armdyn.backends.llvm_trig import COSINE, HALF_PI_FMA, LIMIT, ROUNDER, SINE, TWO_OVER_PI
@@ -68,22 +69,29 @@ def sines(angles: list[Place], array: str, far: Place) -> Straight:
     """
     written = _Written(dict(enumerate(angles)), len(angles))
     outputs: dict[int, Place] = {}
+    code: list[list[Instruction]] = []  # an angle each
     beyond: list[int] = []
-    for start in range(0, len(angles), TOGETHER):
-        group = range(start, min(start + TOGETHER, len(angles)))
-        steps = [_sine_cosine(written, x) for x in group]
-        for results in zip(*steps, strict=True):  # a step of each in turn
-            last = results
-        for x, (sine, cosine, mask) in zip(group, last, strict=True):
-            outputs |= {sine: (array, 2 * BYTES * x), cosine: (array, 2 * BYTES * x + BYTES)}
-            beyond.append(mask if not beyond else written.add("vorpd", (beyond[-1], mask), (0, 1)))
+    for x in range(len(angles)):
+        start = len(written.instructions)
+        sine, cosine, mask = _sine_cosine(written, x)
+        code.append(written.instructions[start:])
+        outputs |= {sine: (array, 2 * BYTES * x), cosine: (array, 2 * BYTES * x + BYTES)}
+        beyond.append(mask if not beyond else written.add("vorpd", (beyond[-1], mask), (0, 1)))
+        if len(beyond) > 1:
+            code[-1].append(written.instructions[-1])
     outputs[beyond[-1]] = far
-    return _finished(written, written.instructions, outputs)
+    return _finished(written, _in_turn(code), outputs)
 
 
-def _sine_cosine(w: _Written, x: int) -> Iterator[tuple[int, int, int]]:
-    """The steps for angle x, one a turn; at last (sine, cosine, mask)."""
-    number, add, none = w.number, w.add, (x, x, x)
+def _in_turn(code: list[list[Instruction]]) -> list[Instruction]:
+    """An instruction of each in turn, `TOGETHER` at a time."""
+    groups = (code[start : start + TOGETHER] for start in range(0, len(code), TOGETHER))
+    return [one for group in groups for turn in zip_longest(*group) for one in turn if one is not None]
+
+
+def _sine_cosine(w: _Written, x: int) -> tuple[int, int, int]:
+    """(sine, cosine, mask of lanes that are far off) of angle x."""
+    number, add = w.number, w.add
 
     def fused(a: int, b: int, c: int) -> int:
         return add("vfmadd{}pd", (a, b, c), (0, 1, 2))
@@ -92,53 +100,31 @@ def _sine_cosine(w: _Written, x: int) -> Iterator[tuple[int, int, int]]:
         return add("vmulpd", (a, b), (0, 1))
 
     magnitude = add("vandpd", (x, number(MAGNITUDE)), (0, 1))
-    yield none
     far = add("vpcmpgtq", (magnitude, number(LIMIT)), (1,))
-    yield none
     shifted = fused(x, number(TWO_OVER_PI), number(ROUNDER))
-    yield none
     k = add("vsubpd", (shifted, number(ROUNDER)), (1,))
-    yield none
     r = x
     for part in HALF_PI_FMA:
         r = fused(k, number(-part), r)
-        yield none
     z = times(r, r)
-    yield none
     zz = times(z, z)
-    yield none
     values = []
     for coefficients in (SINE, COSINE):
-        pairs = []
-        for even, odd in zip(coefficients[::2], coefficients[1::2], strict=True):
-            pairs.append(fused(number(odd), z, number(even)))
-            yield none
-        value = pairs.pop()
+        even_odd = zip(coefficients[::2], coefficients[1::2], strict=True)
+        *pairs, value = [fused(number(odd), z, number(even)) for even, odd in even_odd]
         for pair in reversed(pairs):
             value = fused(value, zz, pair)
-            yield none
         values.append(value)
-    zr = times(z, r)
-    yield none
-    near = fused(z, number(-0.5), number(1.0))
-    yield none
-    sine = fused(zr, values[0], r)
-    yield none
-    cosine = fused(zz, values[1], near)
-    yield none
-    odd = add("vpsllq $$63,", (shifted,), ())
-    yield none
-    second = add("vpsllq $$62,", (shifted,), ())
-    yield none
+    zr, near = times(z, r), fused(z, number(-0.5), number(1.0))
+    sine, cosine = fused(zr, values[0], r), fused(zz, values[1], near)
+    odd = add("vpsllq $$63,", (shifted,), ())  # the last bit of the quadrant says which is which
+    second = add("vpsllq $$62,", (shifted,), ())  # and the one before with what sign
     results = []
     for one, other, sign in ((sine, cosine, second), (cosine, sine, add("vxorpd", (odd, second), (0, 1)))):
         minus = add("vandpd", (sign, number(-0.0)), (0, 1))
-        yield none
         value = add(CHOOSE, (one, other, odd), (1,))
-        yield none
         results.append(add("vxorpd", (value, minus), (0, 1)))
-        yield none
-    yield results[0], results[1], far
+    return results[0], results[1], far
 
 
 def _finished(written: _Written, instructions: list[Instruction], outputs: dict[int, Place]) -> Straight:

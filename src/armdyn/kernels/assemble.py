@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -20,14 +20,11 @@ from armdyn.formulations import QUANTITIES, energies
 from armdyn.formulations.elimination import with_rotors
 from armdyn.formulations.kinematics.poses import homogeneous
 from armdyn.formulations.registry import Formulation, Size
-from armdyn.graph.derive import inline, jacobian
-from armdyn.graph.program import Program, flatten, trace
-from armdyn.graph.simplify import once, simplify
-from armdyn.kernels.derivatives import by_duals, derivative_ports, forward_dynamics
+from armdyn.kernels.derivatives import by_duals, derivative_ports
 from armdyn.parameters import minimal_parameters, realise
 
 Run = Callable[..., Any]
-Physics = Callable[[Run, Chain, list[Any], "_Extra"], Any]
+Physics = Callable[[Run, Chain, list[Any], "Extra"], Any]
 NO_PARTS: Mapping[str, Run] = MappingProxyType({})
 
 TAKES = {
@@ -40,23 +37,8 @@ RUNTIME = (
     *("inertia_matrix", "inertia_inverse", "inertia_factors", "inertia_rate", "momentum", "kinetic_energy"),
     *("bias", "gravity_load", "coriolis_matrix", "inverse_dynamics", "forward_dynamics"),
 )
-# What `composite` is made of.
-MADE_OF = {
-    "forward_dynamics": ("inertia_matrix", "bias"),
-    "inertia_inverse": ("inertia_matrix",),
-    "inertia_factors": ("inertia_matrix",),
-}
 # What is read in the link frames as given; everything else may slide frames along their axes.
 FRAMES_AS_GIVEN = ("link_poses", "regressor", "natural_regressor")
-
-
-FEW_JOINTS = 4  # up to here derivatives are sought both ways
-FEW_SLOPES = 1500  # operations of derivatives up to which rewriting them is quick and gains
-FEW, NEAR = 400, 1.15  # operations of programs, and their ratio, up to which all of them are rewritten to find the best
-# Which ends of a formulation may become the shortest when they are rewritten: all of up to FEW operations, before or
-# after a first round, and of the others those that lag behind by no more than rewriting has been seen to make good.
-LATER = 35  # operations behind the best after a first round
-MANY, LAG, FAR = 1000, 1.25, 1.5  # for programs of so many operations: ratios to the best, as traced and as tallied
 
 
 @dataclass(frozen=True)
@@ -99,13 +81,13 @@ def assemble(
     `parts` are formulations of other quantities that this one is to be made of (H for `composite`);
     `physics` says what is made of the formulation, the entry of `EXTRA` by default.
     """
-    run = partial(_formulation(quantity, method).run, **parts)
+    run = partial(formulation(quantity, method).run, **parts)
     entry = QUANTITIES[quantity]
     _check(quantity, options)
     n = chain.n
     inputs = [(name, entry.shape(shape, n)) for name, shape in entry.inputs]
     outputs = [(name, entry.shape(shape, n, _p(chain, shape))) for name, shape in entry.outputs]
-    arm = _reframed(chain, quantity, options)
+    arm = reframed(chain, quantity, options)
     extra = physics or EXTRA.get(quantity, _nothing)
     runtime = options.parameters == "runtime"
     if options.tool_wrench:
@@ -117,10 +99,16 @@ def assemble(
         given = list(arguments)
         real = realise(arm, given.pop()) if runtime else arm
         wrench = given.pop() if options.tool_wrench else None
-        return extra(run, real, given, _Extra(options, wrench))
+        return extra(run, real, given, Extra(options, wrench))
 
     assembly = Assembly(function, tuple(inputs), tuple(outputs))
     return _differentiated(assembly, options.derivatives) if options.derivatives else assembly
+
+
+def formulation(quantity: str, method: str) -> Formulation:
+    """The formulation of a quantity by its key."""
+    methods = {m.key: m for m in QUANTITIES[choose("quantity", quantity, QUANTITIES)].methods}
+    return methods[choose(f"method of {quantity}", method, methods)]
 
 
 def _differentiated(plain: Assembly, wrt: tuple[str, ...]) -> Assembly:
@@ -133,7 +121,7 @@ def _p(chain: Chain, shape: tuple[Size, ...]) -> int:
     return len(minimal_parameters(chain)) if "p" in shape else 0
 
 
-def _reframed(chain: Chain, quantity: str, options: Options) -> Chain:
+def reframed(chain: Chain, quantity: str, options: Options) -> Chain:
     """The arm with its frames where programs are shortest, unless they are asked for as given."""
     as_given = quantity in FRAMES_AS_GIVEN or options.frame or options.parameters != "baked"
     return chain if as_given else _first_rotor_in_link(slid(chain))
@@ -161,7 +149,7 @@ def _check(quantity: str, options: Options) -> None:
 
 
 @dataclass(frozen=True)
-class _Extra:
+class Extra:
     """The options with the wrench's six numbers, if any."""
 
     options: Options
@@ -189,7 +177,7 @@ def _part(chain: Chain, options: Options) -> Chain | None:
     return replace(chain, joints=chain.joints[:k], links=chain.links[:k], tool=placement) if k else None
 
 
-def _inverse_dynamics(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
+def _inverse_dynamics(run: Run, chain: Chain, inputs: list[Any], extra: Extra) -> Any:
     q, qd, qdd = inputs
     forces = extra.forces(chain, q, qd)
     return [
@@ -198,33 +186,33 @@ def _inverse_dynamics(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) 
     ]
 
 
-def _forward_dynamics(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
+def _forward_dynamics(run: Run, chain: Chain, inputs: list[Any], extra: Extra) -> Any:
     q, qd, tau = inputs
     forces = extra.forces(chain, q, qd)
     return run(chain, q, qd, [t - f for t, f in zip(tau, forces, strict=True)])
 
 
-def _nothing(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
+def _nothing(run: Run, chain: Chain, inputs: list[Any], extra: Extra) -> Any:
     return run(chain, *inputs)
 
 
-def _inertia_matrix(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
+def _inertia_matrix(run: Run, chain: Chain, inputs: list[Any], extra: Extra) -> Any:
     return with_rotors(chain, run(chain, *inputs))
 
 
-def _momentum(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
+def _momentum(run: Run, chain: Chain, inputs: list[Any], extra: Extra) -> Any:
     _, qd = inputs
     return [p + joint.rotor_inertia * v for p, joint, v in zip(run(chain, *inputs), chain.joints, qd, strict=True)]
 
 
-def _kinetic_energy(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
+def _kinetic_energy(run: Run, chain: Chain, inputs: list[Any], extra: Extra) -> Any:
     energy = run(chain, *inputs)
     for joint, v in zip(chain.joints, inputs[1], strict=True):
         energy = energy + joint.rotor_inertia / 2 * (v * v)
     return energy
 
 
-def _at_frame(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
+def _at_frame(run: Run, chain: Chain, inputs: list[Any], extra: Extra) -> Any:
     part = _part(chain, extra.options)
     if part is None:
         return [[0] * chain.n for _ in range(6)]
@@ -232,7 +220,7 @@ def _at_frame(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
     return [[*row, *([0] * (chain.n - part.n))] for row in rows]
 
 
-def _pose(run: Run, chain: Chain, inputs: list[Any], extra: _Extra) -> Any:
+def _pose(run: Run, chain: Chain, inputs: list[Any], extra: Extra) -> Any:
     part = _part(chain, extra.options)
     if part is None and extra.options.frame is not None:
         fixed = extra.options.frame[1]  # in the base already, where `chain.base` places frame 0
@@ -250,121 +238,3 @@ EXTRA: dict[str, Physics] = {
     "jacobian": _at_frame,
     "jacobian_rate": _at_frame,
 }
-
-
-@lru_cache(maxsize=256)
-def program(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
-    """The graph of this arm's quantity, by this formulation."""
-    if options.derivatives:
-        return _derivatives(chain, quantity, method, options)
-    first, *others = _ways(chain, quantity, method, options)
-    near = [one for one in others if _total(one) <= min(FEW, NEAR * _total(first))]
-    best = min((simplify(one) for one in (first, *near)), key=_total)
-    for end in _formulation(quantity, method).ends:
-        if _may_be_shorter(chain, quantity, end, options, best):
-            best = min(best, replace(program(chain, quantity, end, options), name=best.name), key=_total)
-    return best
-
-
-def _total(program: Program) -> int:
-    return program.operations.total
-
-
-def _formulation(quantity: str, method: str) -> Formulation:
-    methods = {m.key: m for m in QUANTITIES[choose("quantity", quantity, QUANTITIES)].methods}
-    return methods[choose(f"method of {quantity}", method, methods)]
-
-
-def _may_be_shorter(chain: Chain, quantity: str, method: str, options: Options, best: Program) -> bool:
-    """Whether another formulation's program may have fewer operations than the best, once it is rewritten."""
-    from armdyn.kernels.cost import published  # which counts programs, and so stands above this module
-
-    least = _total(best)
-    if least > MANY and published(chain, quantity, method).total > FAR * least:
-        return False
-    plain = traced(chain, quantity, method, options)
-    if _total(plain) <= max(FEW, least):
-        return True
-    if _total(plain) > max(MANY, LAG * least):
-        return False
-    return _total(once(plain)) <= max(FEW, least + LATER)
-
-
-def _derivatives(chain: Chain, quantity: str, method: str, options: Options) -> Program:
-    """The graph of the partial derivatives."""
-    from armdyn.kernels.choose import auto  # which counts programs, and so stands above this module
-
-    plain, wrt = replace(options, derivatives=()), options.derivatives
-    derivative_ports(assemble(chain, quantity, method, plain).inputs, (), wrt)
-    if quantity != "forward_dynamics":
-        return _slopes(chain, quantity, method, plain, wrt)
-    others = tuple(name for name in wrt if name != "tau")
-    key = auto(chain, "inverse_dynamics", replace(plain, derivatives=(*others, "qdd")))
-    rates = _slopes(chain, "inverse_dynamics", key, plain, (*others, "qdd"))
-    inverse = program(chain, "inverse_dynamics", auto(chain, "inverse_dynamics", plain), plain)
-    return forward_dynamics(chain, inverse, rates, wrt)
-
-
-def _slopes(chain: Chain, quantity: str, method: str, options: Options, wrt: tuple[str, ...]) -> Program:
-    """The derivatives by the formulation's own way, if it has one for these inputs, or by the chain rule."""
-    found = []
-    own = _formulation(quantity, method).derivatives
-    if own is not None and set(wrt) <= {name for name, _ in QUANTITIES[quantity].inputs}:
-        found.append(_own_slopes(chain, quantity, method, options, wrt, own))
-    if not found or chain.n <= FEW_JOINTS:
-        found.append(jacobian(program(chain, quantity, method, options), wrt))
-    shorter = (simplify(one) if _total(one) <= FEW_SLOPES else one for one in found)
-    return min(shorter, key=_total)
-
-
-def _own_slopes(chain: Chain, quantity: str, method: str, options: Options, wrt: tuple[str, ...], own: Run) -> Program:
-    """A formulation's own derivatives, and beside them those of rotors, friction and a wrench by the chain rule."""
-
-    def only_extra(run: Run, arm: Chain, inputs: list[Any], extra: _Extra) -> Any:
-        return EXTRA[quantity](lambda arm, *_: [0] * arm.n, arm, inputs, extra)
-
-    whole = assemble(chain, quantity, method, options, physics=only_extra)
-    shapes = dict(whole.inputs)
-    others = jacobian(trace(quantity, whole.function, shapes, whole.outputs), wrt)
-    bare = assemble(chain, quantity, method, options, physics=lambda run, arm, inputs, extra: own(arm, *inputs))
-
-    def function(*arguments: Any) -> Any:
-        slopes = dict(zip(shapes, bare.function(*arguments), strict=False))
-        more = inline(others, *arguments)
-        total = tuple(
-            [a + b for a, b in zip(flatten(slopes[name]), flat, strict=True)]
-            for name, flat in zip(wrt, more, strict=True)
-        )
-        return total[0] if len(wrt) == 1 else total
-
-    outputs = [(port.name, port.shape) for port in others.outputs]
-    return trace(f"{quantity}_derivatives", function, shapes, outputs)
-
-
-def traced(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
-    """The same graph as the formulation writes it, folded and shared but not rewritten."""
-    return _ways(chain, quantity, method, options)[0]
-
-
-@lru_cache(maxsize=16)
-def _ways(chain: Chain, quantity: str, method: str, options: Options) -> tuple[Program, ...]:
-    """The graphs of every way the formulation leaves open, the shortest first."""
-    parts = _parts(chain, quantity, method, options)
-    programs = []
-    for way in _formulation(quantity, method).ways(_reframed(chain, quantity, options)):
-        assembly = assemble(chain, quantity, method, options, {**parts, **way})
-        programs.append(trace(f"{quantity}_{method}", assembly.function, dict(assembly.inputs), assembly.outputs))
-    return tuple(sorted(programs, key=lambda one: one.operations.total))
-
-
-def _parts(chain: Chain, quantity: str, method: str, options: Options) -> Mapping[str, Run]:
-    """The inertia matrix and the bias of fewest operations for what is made of them."""
-    from armdyn.kernels.choose import auto  # which counts programs, and so stands above this module
-
-    if method != "composite" or quantity not in MADE_OF:
-        return NO_PARTS
-    found = {}
-    for part in MADE_OF[quantity]:
-        key = auto(chain, part, Options(parameters=options.parameters))
-        found[part] = next(m.run for m in QUANTITIES[part].methods if m.key == key)
-    return found

@@ -19,8 +19,9 @@ from armdyn.backends import cache
 from armdyn.chain import Chain
 from armdyn.errors import InputError
 from armdyn.formulations import QUANTITIES
-from armdyn.kernels.assemble import Options, program, traced
+from armdyn.kernels.assemble import Options
 from armdyn.kernels.cost import published
+from armdyn.kernels.programs import program, traced
 
 Count = TypeVar("Count")
 

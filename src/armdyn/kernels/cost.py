@@ -17,7 +17,8 @@ from armdyn.algebra import Operations, Tally, counting
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
-from armdyn.kernels.assemble import Options, program
+from armdyn.kernels.assemble import Options
+from armdyn.kernels.programs import program
 
 
 @dataclass(frozen=True, slots=True)

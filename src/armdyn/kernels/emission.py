@@ -13,8 +13,9 @@ from armdyn.backends.numpy_text import compile_numpy
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
-from armdyn.kernels.assemble import RUNTIME, Options, program
+from armdyn.kernels.assemble import RUNTIME, Options
 from armdyn.kernels.choose import auto
+from armdyn.kernels.programs import program
 from armdyn.parameters import minimal_parameters
 
 DEFAULT = ("inertia_matrix", "bias", "gravity_load", "inverse_dynamics", "forward_dynamics", "pose", "jacobian")

@@ -20,8 +20,9 @@ from armdyn.chain import Chain, Placement
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import Program
-from armdyn.kernels.assemble import Assembly, Options, assemble, program
+from armdyn.kernels.assemble import Assembly, Options, assemble
 from armdyn.kernels.choose import auto
+from armdyn.kernels.programs import program
 from armdyn.kernels.threads import checked, shared
 
 OPTIONS = tuple(f.name for f in fields(Options))
