@@ -117,7 +117,7 @@ def test_the_lines_compute_what_the_instructions_say(code, count):
 
     for operation, operands in lines:
         *sources, target = operands
-        if operation == "vmovapd":
+        if operation == registers.MOVE:
             value = read(sources[0])
             (held if isinstance(target, int) else memory).__setitem__(target, value)
             continue

@@ -71,7 +71,7 @@ def assembly(program: Program, target: Target) -> str:
             strided_copies(target.lanes),
             *(rows_function(target.lanes, array) for array in arrays),
             streaming_copy(target.lanes),
-            inner_loop(target.lanes, arrays, numbers, len(body.slots), target.x86),
+            inner_loop(target.lanes, arrays, numbers, len(body.slots), target.x86, body.near is not None),
             shape_tables(arrays),
             entry(target.lanes, arrays, numbers, len(body.slots)),
             _declarations(target),
@@ -80,17 +80,19 @@ def assembly(program: Program, target: Target) -> str:
 
 
 def _declarations(target: Target) -> str:
-    lanes, v = target.lanes, f"<{target.lanes} x double>"
+    lanes, v, bits = target.lanes, f"<{target.lanes} x double>", f"<{2 * target.lanes} x i32>"
     flags = [f"declare void @llvm.x86.sse.{name}(ptr)" for name in ("stmxcsr", "ldmxcsr") if target.x86]
     return "\n".join(
         [
             f"declare {v} @llvm.fma.v{lanes}f64({v}, {v}, {v})",
             f"declare {v} @llvm.sqrt.v{lanes}f64({v})",
             "declare i64 @llvm.umin.i64(i64, i64)",
+            f"declare {bits} @llvm.umax.v{2 * lanes}i32({bits}, {bits})",
             "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
             *flags,
             '!0 = !{!"branch_weights", i32 1, i32 1000000}',
             "!1 = !{i32 1}",
+            '!2 = !{!"branch_weights", i32 1000000, i32 1}',
             "",
         ]
     )

@@ -5,6 +5,9 @@ written as vectors and transposed with shuffles; rows with other strides go numb
 the last block of a batch that is no multiple of the vector: its spare lanes repeat the last
 configuration, and there is no second program for the tail. A block reads all its rows before it
 writes any, and no row twice, so a result may take the place of an input.
+
+Where there is a function `whole` (see `x86`), it takes the blocks of arrays that lie in one piece
+each, apart from one another, if no angle in them is too large for it.
 """
 
 from __future__ import annotations
@@ -87,7 +90,7 @@ def _shuffle(w: Writer, a: str, b: str, picks: list[int]) -> str:
     return w.let(f"shufflevector {w.vector} {a}, {w.vector} {b}, <{w.lanes} x i32> <{mask}>")
 
 
-def _groups(size: int, lanes: int) -> list[int]:
+def groups(size: int, lanes: int) -> list[int]:
     """Where groups of `lanes` numbers begin; the last one overlaps the one before if it must."""
     return [min(start, size - lanes) for start in range(0, size, lanes)] if size >= lanes else []
 
@@ -99,8 +102,8 @@ def rows_function(lanes: int, operand: Operand) -> str:
     loads: a load that spans two fresh stores waits for both to reach the cache. A long row is shared
     by several functions, since LLVM's time grows faster than a function's length.
     """
-    groups = _groups(operand.size, lanes)
-    write, steps = (_square, groups) if groups else (_single, list(range(operand.size)))
+    squares = groups(operand.size, lanes)
+    write, steps = (_square, squares) if squares else (_single, list(range(operand.size)))
     arguments = "ptr noalias %scratch, ptr noalias %first, i64 %between"
     parts, calls = [], Writer(lanes)
     calls.label("entry")
@@ -227,11 +230,19 @@ def slot_tables(arrays: Sequence[Operand]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def inner_loop(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: int, quiet: bool) -> str:
+def inner_loop(
+    lanes: int,
+    arrays: Sequence[Operand],
+    in_slots: int,
+    out_slots: int,
+    quiet: bool,
+    whole: bool = False,
+) -> str:
     """`loop(args, dimensions, steps, context)`: NumPy's inner loop.
 
     `quiet` puts the flags of floating-point exceptions back as they were, so that NumPy warns of
     nothing: what is not finite is there to see, in its own row. Only x86 has an instruction for it here.
+    `whole`: is there a function of this name.
     """
     w = Writer(lanes)
     w.label("entry")
@@ -249,12 +260,16 @@ def inner_loop(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: 
     numbers = sum(a.size for a in arrays if a.written)
     for a in streams:
         _reach(w, a, numbers)
+    if whole:
+        _one_piece(w, arrays)
     w.do(f"br i1 {w.let('icmp sgt i64 %count, 0')}, label %block, label %end")
     w.label("block")
     w.do("%i = phi i64 [0, %entry], [%next, %done]")
     w.do("%left = sub i64 %count, %i")
     w.do(f"%full = icmp uge i64 %left, {lanes}")
     w.do("%last = sub i64 %left, 1")
+    if whole:
+        _whole(w, arrays, streams)
     for a in (a for a in arrays if not a.written):
         _move(w, a)
     for a in streams:
@@ -262,9 +277,15 @@ def inner_loop(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: 
     w.do("call void @body(ptr %in, ptr %out, ptr %context)")
     for a in (a for a in arrays if a.written):
         _move(w, a, stream=a in streams)
+    w.do("br label %did")
+    w.label("did")
     w.do("br label %done")
     w.label("done")
-    w.do(f"%next = add i64 %i, {lanes}")
+    ways = f"[{lanes}, %did]"
+    if whole:
+        ways += f", [%by_whole, %{f'sent{streams[-1].index}' if streams else 'made'}]"
+    w.do(f"%further = phi i64 {ways}")
+    w.do("%next = add i64 %i, %further")
     w.do(f"br i1 {w.let('icmp slt i64 %next, %count')}, label %block, label %end")
     w.label("end")
     if streams:
@@ -300,6 +321,48 @@ def _reach(w: Writer, a: Operand, numbers: int) -> None:
     w.do(f"%past{a.index} = and i1 {on_pairs}, {w.let(f'icmp ugt i64 {size}, {PAST_CACHE}')}")
     between = w.let(f"and i1 {w.let(f'icmp ugt i64 {size}, {ASKED_FOR}')}, {w.let(f'xor i1 %past{a.index}, true')}")
     w.do(f"%ahead{a.index} = and i1 {one_piece}, {between}")
+
+
+def _one_piece(w: Writer, arrays: Sequence[Operand]) -> None:
+    """%pieces: whether every array lies in one piece, and no result on an input."""
+    pieces = "true"
+    for a in arrays:
+        pieces = w.let(f"and i1 {pieces}, %whole{a.index}")
+        pieces = w.let(f"and i1 {pieces}, {w.let(f'icmp eq i64 %step{a.index}, {8 * a.size}')}")
+        w.do(f"%stop{a.index} = getelementptr i8, ptr %base{a.index}, i64 {w.let(f'mul i64 %count, {8 * a.size}')}")
+    for a in (a for a in arrays if not a.written):
+        for b in (b for b in arrays if b.written):
+            before = w.let(f"icmp ule ptr %stop{a.index}, %base{b.index}")
+            apart = w.let(f"or i1 {before}, {w.let(f'icmp ule ptr %stop{b.index}, %base{a.index}')}")
+            pieces = w.let(f"and i1 {pieces}, {apart}")
+    w.do(f"%pieces = and i1 {pieces}, true")
+
+
+def _whole(w: Writer, arrays: Sequence[Operand], streams: Sequence[Operand]) -> None:
+    """%by_whole: the configurations done by `whole`; where it can do none, one block goes the other way.
+
+    What goes past the cache is put together aside, a block at a time.
+    """
+    w.do(f"br i1 {w.let('and i1 %full, %pieces')}, label %whole, label %columns")
+    w.label("whole")
+    firsts = {a.index: w.at(f"%base{a.index}", w.let(f"mul i64 %i, {8 * a.size}")) for a in arrays}
+    places, count = dict(firsts), w.let(f"udiv i64 %left, {w.lanes}")
+    for a in streams:
+        places[a.index] = w.let(f"select i1 %past{a.index}, ptr %block{a.index}, ptr {firsts[a.index]}")
+        count = w.let(f"select i1 %past{a.index}, i64 1, i64 {count}")
+    pointers = ", ".join(f"ptr {places[a.index]}" for a in arrays)
+    blocks = w.let(f"call i64 @whole({pointers}, i64 {count})")
+    w.do(f"%by_whole = mul i64 {blocks}, {w.lanes}")
+    w.do(f"br i1 {w.let('icmp eq i64 %by_whole, 0')}, label %columns, label %made")
+    w.label("made")
+    for a in streams:
+        w.do(f"br i1 %past{a.index}, label %send{a.index}, label %sent{a.index}")
+        w.label(f"send{a.index}")
+        w.do(f"call void @stream(ptr {firsts[a.index]}, ptr %block{a.index}, i64 {8 * w.lanes * a.size})")
+        w.do(f"br label %sent{a.index}")
+        w.label(f"sent{a.index}")
+    w.do("br label %done")
+    w.label("columns")
 
 
 def _ahead(w: Writer, a: Operand) -> None:

@@ -17,13 +17,13 @@ from functools import cached_property
 from armdyn.backends import x86
 from armdyn.backends.contract import contract
 from armdyn.backends.llvm_text import Writer, double, function
-from armdyn.backends.llvm_trig import fused, trig_far, trig_loop
+from armdyn.backends.llvm_trig import LIMIT, TRIG, below, fused, trig_far, trig_loop
 from armdyn.backends.registers import BYTES, Place
 from armdyn.backends.target import Target
 from armdyn.graph.node import Node
 from armdyn.graph.program import Program
 
-TRIG = ("sin", "cos")
+LONGEST_WHOLE = 2500  # nodes; more arithmetic outweighs what the rows take
 
 
 def _sign(w: Writer, x: str) -> str:
@@ -126,13 +126,61 @@ class Body:
         head = "internal void @body(ptr noalias %in, ptr noalias %out, ptr %context) noinline"
         trig = trig_far(self.lanes) if self.layers else ""
         trig += trig_loop(self.lanes, self.fma) if self.layers and not self.by_hand else ""
-        return "".join(w.tables) + trig + function(head, w.lines)
+        return "".join(w.tables) + trig + function(head, w.lines) + ("" if self.near is None else self._whole())
 
     @property
     def by_hand(self) -> bool:
         """Can the code be `x86.straight`; angles made of other angles' sines are left to LLVM."""
         able = self.target.x86 and self.target.fma and "+avx2" in self.target.features.split(",")
         return able and self.lanes == x86.LANES and len(self.layers) <= 1
+
+    @cached_property
+    def near(self) -> dict[int, float] | None:
+        """How large the numbers of an input may be for all angles to lie within `LIMIT`; None: there is no `whole`.
+
+        An angle that is an input may be as large as the limit. One that is made of inputs has room for what
+        is added, or it is not known to be within.
+        """
+        ports = (*self.contracted.inputs, *self.contracted.outputs)
+        able = self.by_hand and len(ports) <= x86.MOST_ARRAYS and min(len(port.nodes) for port in ports) >= self.lanes
+        if not able or len(self.contracted.order) > LONGEST_WHOLE:
+            return None
+        angles = [angle for layer in self.layers for angle in layer]
+        limit = LIMIT if all(angle.op == "input" for angle in angles) else LIMIT / 2
+        if any(_magnitude(angle, limit) > LIMIT for angle in angles):
+            return None
+        found = {node.serial for angle in angles for node in _needed(angle)}
+        inputs = enumerate(self.contracted.inputs)
+        return {index: limit for index, port in inputs if found & {node.serial for node in port.nodes}}
+
+    def _whole(self) -> str:
+        """`whole(in0, …, out0, …, count)`: as many blocks from rows to rows, up to one with too large a number."""
+        code = x86.whole(self.contracted)
+        ports = {f"in{k}": port for k, port in enumerate(self.contracted.inputs)}
+        ports |= {f"out{k}": port for k, port in enumerate(self.contracted.outputs)}
+        w = Writer(self.lanes)
+        w.label("entry")
+        w.do("br label %block")
+        w.label("block")
+        w.do("%done = phi i64 [0, %entry], [%next, %near]")
+        for array in ports:
+            w.do(f"%{array} = phi ptr [%first_{array}, %entry], [%next_{array}, %near]")
+        near = "true"
+        for index, largest in (self.near or {}).items():
+            found = below(w, f"%in{index}", len(self.contracted.inputs[index].nodes), largest)
+            near = w.let(f"and i1 {near}, {found}")
+        w.do(f"br i1 {near}, label %near, label %end, !prof !2")
+        w.label("near")
+        _inline(w, code, "whole")
+        for array, port in ports.items():
+            w.do(f"%next_{array} = getelementptr i8, ptr %{array}, i64 {BYTES * len(port.nodes)}")
+        w.do("%next = add i64 %done, 1")
+        w.do(f"br i1 {w.let('icmp ult i64 %next, %count')}, label %block, label %end")
+        w.label("end")
+        w.do("%blocks = phi i64 [%done, %block], [%next, %near]")
+        w.do("ret i64 %blocks")
+        head = f"internal i64 @whole({', '.join(f'ptr %first_{array}' for array in ports)}, i64 %count) noinline"
+        return "".join(w.tables) + function(head, w.lines)
 
     def _by_llvm(self, w: Writer, names: dict[int, str]) -> None:
         """The arithmetic, its registers and order left to LLVM."""
@@ -202,6 +250,22 @@ def _needed(node: Node) -> list[Node]:
         else:
             done[stack.pop().serial] = last
     return list(done.values())
+
+
+def _magnitude(node: Node, largest: float) -> float:
+    """A bound on |node| where no input is larger than `largest`."""
+    bounds: dict[int, float] = {}
+    for one in _needed(node):
+        parts = [bounds[a.serial] for a in one.args]
+        if one.op in ("mul", "fma"):
+            bounds[one.serial] = parts[0] * parts[1] + sum(parts[2:])
+        elif one.op in ("add", "sub", "neg"):
+            bounds[one.serial] = sum(parts)
+        elif one.op == "const":
+            bounds[one.serial] = abs(float(one.value))
+        else:
+            bounds[one.serial] = largest if one.op == "input" else math.inf
+    return bounds[node.serial]
 
 
 def _place(home: str) -> Place:

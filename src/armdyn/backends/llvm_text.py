@@ -63,8 +63,8 @@ class Writer:
         self.do(f"store {self.vector} {value}, ptr {where}, align {8 * self.lanes}")
 
     def scratch(self, name: str, slots: int) -> str:
-        """An array of vectors on the stack."""
-        self.do(f"%{name} = alloca [{max(slots, 1)} x {self.vector}], align {8 * self.lanes}")
+        """An array of vectors on the stack, there from the function's first line on."""
+        self.lines.insert(1, f"  %{name} = alloca [{max(slots, 1)} x {self.vector}], align {8 * self.lanes}")
         return f"%{name}"
 
     def table(self, name: str, values: list[str]) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from armdyn.backends.llvm_text import Writer, double, function, splat
 
+TRIG = ("sin", "cos")
 LIMIT = 1e5
 TWO_OVER_PI = float.fromhex("0x1.45f306dc9c883p-1")
 ROUNDER = 1.5 * 2.0**52  # adding it leaves the nearest integer in the last bits
@@ -111,6 +112,20 @@ def _beyond(w: Writer, x: str) -> str:
     far = w.let(f"icmp sgt {bits} {magnitude}, {splat('i64', int(double(LIMIT), 16), w.lanes)}")
     mask = w.let(f"bitcast <{w.lanes} x i1> {far} to i{w.lanes}")
     return w.let(f"icmp ne i{w.lanes} {mask}, 0")
+
+
+def below(w: Writer, first: str, vectors: int, limit: float) -> str:
+    """i1: are the numbers of some vectors in a row smaller than `limit`? Their upper halves tell; a NaN is large."""
+    kind = f"<{2 * w.lanes} x i32>"
+    upper = "<" + ", ".join([f"i32 0, i32 {0x7FFFFFFF}"] * w.lanes) + ">"
+    largest = "zeroinitializer"
+    for k in range(vectors):
+        bits = w.let(f"load {kind}, ptr {w.at(first, 8 * w.lanes * k)}, align 8")
+        magnitude = w.let(f"and {kind} {bits}, {upper}")
+        largest = w.let(f"call {kind} @llvm.umax.v{2 * w.lanes}i32({kind} {largest}, {kind} {magnitude})")
+    far = w.let(f"icmp uge {kind} {largest}, {splat('i32', int(double(limit), 16) >> 32, 2 * w.lanes)}")
+    mask = w.let(f"bitcast <{2 * w.lanes} x i1> {far} to i{2 * w.lanes}")
+    return w.let(f"icmp eq i{2 * w.lanes} {mask}, 0")
 
 
 def trig_loop(lanes: int, fma: bool) -> str:

@@ -19,11 +19,18 @@ from heapq import heappop, heappush
 
 REGISTERS = 16
 BYTES = 32  # of a vector
+MOVE = "vmovupd"  # rows of an array lie anywhere
 NEVER = 1 << 60
 SOON = 24  # instructions within which a second use is worth a register that nobody else wants
 SHORT = 2000  # instructions up to which the order matters; longer code waits for its own bytes, and spills cost more
-AHEAD = 32  # instructions an instruction may be brought forward
-DELAY = {"vf": 8, "vmul": 6, "vadd": 6, "vsub": 6, "vdiv": 26, "vsqrt": 40}  # half cycles until a result is there
+# What an instruction waits for: cycles until a result is there, and the pair of pipes that run it.
+DELAY = {"vf": 4, "vmul": 3, "vadd": 3, "vsub": 3, "vperm": 4, "vdiv": 13, "vsqrt": 20}
+PIPE = {"vf": 0, "vmul": 0, "vdiv": 0, "vsqrt": 0, "vadd": 1, "vsub": 1, "vunpck": 2, "vperm": 2, "vpsll": 2}
+ANY_PIPE = 3
+# Weights of an order, in cycles, by what ran fastest on the inertia matrices and dynamics of the catalogue's arms.
+URGENT = 0.02  # a cycle that others have to wait for
+CROWDED, FEW = 0.05, 8  # a further value, and how many may be alive before each counts again
+AT_ONCE, FRESH = 0.006, 16  # an instruction sooner, of the next sixteen
 
 Place = tuple[str, int]  # array and offset in bytes
 Operand = int | Place  # a register, or where in memory
@@ -46,42 +53,66 @@ class Instruction:
 
     @property
     def delay(self) -> int:
-        """Half cycles until the result is there."""
-        return next((delay for name, delay in DELAY.items() if self.operation.startswith(name)), 2)
+        """Cycles until the result is there."""
+        return next((delay for name, delay in DELAY.items() if self.operation.startswith(name)), 1)
+
+    @property
+    def pipe(self) -> int:
+        """Which pipes run it."""
+        return next((pipe for name, pipe in PIPE.items() if self.operation.startswith(name)), ANY_PIPE)
 
 
 def ordered(instructions: list[Instruction]) -> list[Instruction]:
-    """The same instructions; of the next few, the first whose arguments are there goes first."""
+    """The same instructions, in an order that lets them run side by side in few registers.
+
+    The next one is that which can start first, were it not for three things: what many others wait for
+    is brought forward, a further value costs something once many are alive, and what was just made is
+    best used at once.
+    """
     if len(instructions) > SHORT:
         return instructions
     number = {one.value: k for k, one in enumerate(instructions)}
+    made_of = [sorted({number[a] for a in one.arguments if a in number}) for one in instructions]
     users: list[list[int]] = [[] for _ in instructions]
-    missing = [0] * len(instructions)
-    for k, one in enumerate(instructions):
-        for argument in set(one.arguments) & number.keys():
-            users[number[argument]].append(k)
-            missing[k] += 1
-    there = [0] * len(instructions)  # when the arguments are
+    for k, arguments in enumerate(made_of):
+        for argument in arguments:
+            users[argument].append(k)
+    to_end = [0.0] * len(instructions)
+    for k in reversed(range(len(instructions))):
+        to_end[k] = instructions[k].delay + max((to_end[user] for user in users[k]), default=0)
+    missing, unused = [len(arguments) for arguments in made_of], [len(u) for u in users]
+    there = [0.0] * len(instructions)  # when the arguments are
+    made_at = [0] * len(instructions)
+    pipes = [one.pipe for one in instructions]
+    free = dict.fromkeys(pipes, 0.0)  # when
     able = [k for k, count in enumerate(missing) if count == 0]
-    left, oldest, now = [True] * len(instructions), 0, 0
+    alive = 0
     result = []
+
+    def born(k: int) -> int:
+        """By how much a further instruction changes the number of values alive."""
+        return (1 if users[k] else 0) - sum(unused[argument] == 1 for argument in made_of[k])
+
+    def cost(k: int) -> float:
+        start = max(there[k], free[pipes[k]])
+        fresh = sum(max(0, FRESH - (len(result) - made_at[argument])) for argument in made_of[k])
+        return start - URGENT * to_end[k] + CROWDED * born(k) * (1 + max(0, alive - FEW)) - fresh * AT_ONCE
+
     while able:
-        while not left[oldest]:
-            oldest += 1
-        near = [k for k in able[: AHEAD + 1] if k <= oldest + AHEAD]
-        first = next((k for k in near if there[k] <= now), None)
-        if first is None:
-            first = min(near, key=there.__getitem__)
-            now = there[first]
+        first = min(able, key=cost)
+        start = max(there[first], free[pipes[first]])
+        free[pipes[first]] = start + (0.25 if pipes[first] == ANY_PIPE else 0.5)
         able.remove(first)
-        left[first] = False
+        alive += born(first)
+        made_at[first] = len(result)
         result.append(instructions[first])
+        for argument in made_of[first]:
+            unused[argument] -= 1
         for k in users[first]:
             missing[k] -= 1
-            there[k] = max(there[k], now + instructions[first].delay)
+            there[k] = max(there[k], start + instructions[first].delay)
             if missing[k] == 0:
                 insort(able, k)
-        now += 1
     return result
 
 
@@ -103,8 +134,8 @@ class Allocation:
             for value in set(instructions[at].arguments):
                 self._uses.setdefault(value, []).append(at)
         for value in (value for value in outputs if value in homes):
-            self._emit("vmovapd", homes[value], 0)
-            self._emit("vmovapd", 0, outputs[value])
+            self._emit(MOVE, homes[value], 0)
+            self._emit(MOVE, 0, outputs[value])
         for at, one in enumerate(instructions):
             self._do(at, one)
 
@@ -123,7 +154,7 @@ class Allocation:
                 self._forget(value)
         if one.value in self._outputs:
             self._homes[one.value] = self._outputs[one.value]
-            self._emit("vmovapd", register, self._outputs[one.value])
+            self._emit(MOVE, register, self._outputs[one.value])
         if self._next(one.value) == NEVER:
             self._free.append(register)
         else:
@@ -146,14 +177,14 @@ class Allocation:
         if absent:
             inside = max(absent, key=self._next)
             register = self._take(arguments)
-            self._emit("vmovapd", self._homes[inside], register)
+            self._emit(MOVE, self._homes[inside], register)
             return register, {**self._read(at, one, [v for v in arguments if v != inside]), inside: register}
         where = self._read(at, one, arguments)
         inside = max(here, key=lambda value: (value in self._homes, self._next(value)))
         if inside in self._homes and self._next(inside) - at > SOON:
             return self._registers.pop(inside), where
         register = self._take(arguments)
-        self._emit("vmovapd", self._registers[inside], register)
+        self._emit(MOVE, self._registers[inside], register)
         return register, {**where, inside: register}
 
     def _read(self, at: int, one: Instruction, arguments: Iterable[int]) -> dict[int, Operand]:
@@ -166,7 +197,7 @@ class Allocation:
         for value in absent:
             if value != stays:
                 register = self._take(one.arguments)
-                self._emit("vmovapd", self._homes[value], register)
+                self._emit(MOVE, self._homes[value], register)
                 self._registers[value] = register
         return {v: self._registers[v] if v in self._registers else self._homes[v] for v in arguments}
 
@@ -179,7 +210,7 @@ class Allocation:
             )
             if value not in self._homes:
                 self._homes[value] = ("spill", BYTES * self._slot())
-                self._emit("vmovapd", self._registers[value], self._homes[value])
+                self._emit(MOVE, self._registers[value], self._homes[value])
             self._free.append(self._registers.pop(value))
         return self._free.pop()
 

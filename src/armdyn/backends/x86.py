@@ -4,6 +4,9 @@ The code stands in LLVM's function as one piece of inline assembly: calling conv
 and everything around it remain LLVM's. `registers` says which value is where; here operations become
 instructions, signs go into multiply–adds, and places in memory get their addresses.
 
+`straight` and `sines` are the two halves of a block whose numbers lie in columns. `whole` goes from
+rows to rows in one piece: while some numbers are transposed or stored, others are multiplied.
+
 Long code runs as fast as its bytes can be fetched, so the busiest windows of memory have an address
 register in their middle: a displacement then takes one byte instead of four.
 """
@@ -13,18 +16,21 @@ from __future__ import annotations
 import math
 import struct
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from armdyn.backends.llvm_block import groups
 from armdyn.backends.llvm_text import double
-from armdyn.backends.llvm_trig import COSINE, HALF_PI_FMA, LIMIT, ROUNDER, SINE, TWO_OVER_PI
+from armdyn.backends.llvm_trig import COSINE, HALF_PI_FMA, LIMIT, ROUNDER, SINE, TRIG, TWO_OVER_PI
 from armdyn.backends.registers import BYTES, REGISTERS, Allocation, Instruction, Line, Operand, Place, ordered
 from armdyn.graph.node import Node
+from armdyn.graph.program import Program
 
 LANES = 4
 WINDOW = 256  # bytes that displacements of one byte reach around an address
 ADDRESSES = 12  # registers that hold addresses
+MOST_ARRAYS = ADDRESSES - 2  # beside constants and what is spilled
 TOGETHER = 2  # angles whose sines are taken at a time
 MAGNITUDE = struct.unpack("<d", struct.pack("<Q", 2**63 - 1))[0]  # every bit but the sign: a NaN
 
@@ -62,6 +68,12 @@ def straight(order: Iterable[Node], homes: dict[int, Place], outputs: dict[int, 
     return _finished(written, ordered(written.instructions), outputs)
 
 
+def whole(program: Program) -> Straight:
+    """The code of a contracted program from rows `in0`, `in1`, … to rows `out0`, …, for angles within `LIMIT`."""
+    written = _Whole(program)
+    return _finished(written, ordered(_needed(written.instructions, written.outputs)), written.outputs)
+
+
 def sines(angles: list[Place], array: str, far: Place) -> Straight:
     """Sine and cosine of every angle, side by side in `array`; `far` gets a mask of lanes beyond `LIMIT` or no number.
 
@@ -89,8 +101,8 @@ def _in_turn(code: list[list[Instruction]]) -> list[Instruction]:
     return [one for group in groups for turn in zip_longest(*group) for one in turn if one is not None]
 
 
-def _sine_cosine(w: _Written, x: int) -> tuple[int, int, int]:
-    """(sine, cosine, mask of lanes that are far off) of angle x."""
+def _sine_cosine(w: _Written, x: int, sine_cosine: tuple[int, int] = (-1, -1)) -> tuple[int, int, int]:
+    """(sine, cosine, mask of lanes that are far off) of angle x; the first two may have their values given."""
     number, add = w.number, w.add
 
     def fused(a: int, b: int, c: int) -> int:
@@ -119,12 +131,23 @@ def _sine_cosine(w: _Written, x: int) -> tuple[int, int, int]:
     sine, cosine = fused(zr, values[0], r), fused(zz, values[1], near)
     odd = add("vpsllq $$63,", (shifted,), ())  # the last bit of the quadrant says which is which
     second = add("vpsllq $$62,", (shifted,), ())  # and the one before with what sign
+    signs = (second, add("vxorpd", (odd, second), (0, 1)))
     results = []
-    for one, other, sign in ((sine, cosine, second), (cosine, sine, add("vxorpd", (odd, second), (0, 1)))):
+    for one, other, sign, value in zip((sine, cosine), (cosine, sine), signs, sine_cosine, strict=True):
         minus = add("vandpd", (sign, number(-0.0)), (0, 1))
-        value = add(CHOOSE, (one, other, odd), (1,))
-        results.append(add("vxorpd", (value, minus), (0, 1)))
+        results.append(add("vxorpd", (add(CHOOSE, (one, other, odd), (1,)), minus), (0, 1), value))
     return results[0], results[1], far
+
+
+def _needed(instructions: list[Instruction], outputs: Iterable[int]) -> list[Instruction]:
+    """Without those that no output needs."""
+    needed = set(outputs)
+    result = []
+    for one in reversed(instructions):
+        if one.value in needed:
+            needed.update(one.arguments)
+            result.append(one)
+    return result[::-1]
 
 
 def _finished(written: _Written, instructions: list[Instruction], outputs: dict[int, Place]) -> Straight:
@@ -154,10 +177,14 @@ class _Written:
         """A constant beside those of the program."""
         spelling = double(x)
         if spelling not in self._numbers:
-            self._fresh += 1
-            self._numbers[spelling] = self._fresh
-            self.homes[self._fresh] = self.constant(x)
+            self._numbers[spelling] = self._placed(self.constant(x))
         return self._numbers[spelling]
+
+    def _placed(self, home: Place) -> int:
+        """A value that is in memory from the start."""
+        self._fresh += 1
+        self.homes[self._fresh] = home
+        return self._fresh
 
     def constant(self, x: float) -> Place:
         """The place of a number in the table of constants."""
@@ -170,11 +197,15 @@ class _Lowered(_Written):
     def __init__(self, order: Iterable[Node], homes: dict[int, Place], outputs: Iterable[int]) -> None:
         nodes = list(order)
         super().__init__(homes, max((node.serial for node in nodes), default=0))
+        self._lower_all(nodes, outputs)
+
+    def _lower_all(self, nodes: Sequence[Node], outputs: Iterable[int]) -> None:
         signed = {a.serial for node in nodes if node.op != "fma" for a in node.args} | set(outputs)
+        made = {one.value for one in self.instructions} | self.homes.keys()
         for node in nodes:
             if node.op == "const":
                 self.homes[node.serial] = self.constant(float(node.value))
-            elif node.serial not in self.homes and (node.op != "neg" or node.serial in signed):
+            elif node.serial not in made and (node.op != "neg" or node.serial in signed):
                 self._lower(node)
 
     def _lower(self, node: Node) -> None:
@@ -198,6 +229,50 @@ class _Lowered(_Written):
             self.add(CHOOSE, (self.number(math.nan), self.number(1.0), greater), (1,), node.serial)
         else:
             raise ValueError(f"no instruction for {node.op}")
+
+
+class _Whole(_Lowered):
+    """Everything from rows to rows; `outputs` says where those go."""
+
+    def __init__(self, program: Program) -> None:
+        numbers = [node for port in (*program.inputs, *program.outputs) for node in port.nodes]
+        _Written.__init__(self, {}, max(node.serial for node in (*program.order, *numbers)))
+        self.outputs: dict[int, Place] = {}
+        self._angles: dict[int, dict[str, int]] = {}  # of each angle, the values of its sine and cosine
+        for node in program.order:
+            if node.op in TRIG:
+                self._angles.setdefault(node.args[0].serial, {})[node.op] = node.serial
+        for index, port in enumerate(program.inputs):
+            self._arrive(f"in{index}", [node.serial for node in port.nodes])
+        self._lower_all(program.order, [node.serial for port in program.outputs for node in port.nodes])
+        for index, port in enumerate(program.outputs):
+            self._leave(f"out{index}", [node.serial for node in port.nodes])
+
+    def _arrive(self, array: str, columns: list[int]) -> None:
+        for start in groups(len(columns), LANES):
+            rows = [self._placed((array, 8 * (start + k * len(columns)))) for k in range(LANES)]
+            made = {one.value for one in self.instructions}
+            self._turned(rows, [-1 if value in made else value for value in columns[start : start + LANES]])
+
+    def _leave(self, array: str, columns: list[int]) -> None:
+        for start in groups(len(columns), LANES):
+            for k, row in enumerate(self._turned(columns[start : start + LANES])):
+                self.outputs[row] = (array, 8 * (start + k * len(columns)))
+
+    def _turned(self, square: list[int], values: Iterable[int] = (-1,) * LANES) -> list[int]:
+        """The columns of a square of numbers from its rows, or the rows from the columns."""
+        add, (a, b, c, d) = self.add, square
+        low, high = ([add(f"vunpck{side}pd", pair, (1,)) for pair in ((a, b), (c, d))] for side in "lh")
+        inner = [add("vperm2f128 $$33,", (one, other), (1,)) for one, other in (low, high)]  # both halves that face
+        pairs = ((low[0], inner[0]), (high[0], inner[1]), (inner[0], low[1]), (inner[1], high[1]))
+        return [add("vblendpd $$12,", pair, (1,), value) for pair, value in zip(pairs, values, strict=True)]
+
+    def _lower(self, node: Node) -> None:
+        if node.op not in TRIG:
+            super()._lower(node)
+        elif wanted := self._angles.pop(node.args[0].serial, None):  # sine and cosine are made together
+            sine, cosine = (wanted.get(op, -1) for op in TRIG)
+            _sine_cosine(self, node.args[0].serial, (sine, cosine))
 
 
 def _unsigned(node: Node) -> tuple[int, bool]:
