@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 from fractions import Fraction
 
@@ -151,3 +152,73 @@ def test_processors_without_these_instructions_are_left_to_llvm():
     assert not Body(program, dataclasses.replace(host(), fma=False)).by_hand
     assert not Body(program, dataclasses.replace(host(), lanes=8)).by_hand
     assert not Body(program, dataclasses.replace(host(), features="+avx,+fma")).by_hand
+
+
+def in_columns(program, monkeypatch):
+    """The same program by hand, without the code from rows to rows."""
+    with monkeypatch.context() as patched:
+        patched.setattr(Body, "near", None)
+        return llvm.compiled(program)
+
+
+def has_rows(program):
+    return Body(program, host()).near is not None
+
+
+@by_hand
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(recipe=RECIPES, seed=st.integers(0, 2**32 - 1))
+def test_rows_to_rows_give_the_bits_of_columns(recipe, seed):
+    steps, wanted = recipe
+    program = program_of((steps, [*wanted, *range(4)]))
+    assert has_rows(program)
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-2, 2, (23, INPUTS)) * 10.0 ** rng.integers(-3, 6, (23, 1))
+    x[rng.integers(0, 23), rng.integers(0, INPUTS)] = rng.choice([np.nan, np.inf, -np.inf, 1e300, 1e5, -0.0, 5e-324])
+    with pytest.MonkeyPatch.context() as patched:
+        np.testing.assert_array_equal(llvm.compiled(program)(x), in_columns(program, patched)(x))
+
+
+@by_hand
+@pytest.mark.parametrize("spread", [1, 1e-4, 1e-10])
+@pytest.mark.parametrize("size", [1e5, 0.99999e5, 5e4, 4.9999e4])
+def test_large_angles_give_the_bits_of_columns(size, spread, monkeypatch):
+    """As far as an angle may go here, and half as far if something is added to it."""
+    plain = trace("plain", lambda x: [a.sin() for a in x], {"x": (4,)}, [("y", (4,))])
+    moved = trace("moved", lambda x: [(a + 3).cos() - (2 - b).sin() for a, b in zip(x, x[1:] + x[:1], strict=True)],
+                  {"x": (4,)}, [("y", (4,))])  # fmt: skip
+    x = size + np.random.default_rng(2).uniform(-2, 2, (40, 4)) * spread
+    x[::3] *= -1
+    for program in (plain, moved):
+        assert has_rows(program)
+        got = llvm.compiled(program)(x)
+        np.testing.assert_array_equal(got, in_columns(program, monkeypatch)(x))
+        np.testing.assert_array_equal(got, by_llvm(program, monkeypatch)(x))
+
+
+@by_hand
+def test_angles_that_may_be_any_size_go_by_columns():
+    products = trace("products", lambda x: [(x[0] * x[1]).sin(), *x], {"x": (4,)}, [("y", (5,))])
+    roots = trace("roots", lambda x: [x[0].sqrt().cos(), *x], {"x": (4,)}, [("y", (5,))])
+    few = trace("few", lambda x: [x[0] * x[1]], {"x": (4,)}, [("y", (1,))])
+    assert not any(map(has_rows, (products, roots, few)))
+
+
+@by_hand
+@pytest.mark.parametrize("shift", [0, 8, 32, -32, 64, -8])
+def test_a_result_on_its_input(shift, monkeypatch):
+    """NumPy copies such arrays first; whoever calls the loop itself may not."""
+    n = 24  # more than there are registers
+    program = trace("turned", lambda x: [x[k] * x[k - 1] + x[k].sin() for k in range(n)], {"x": (n,)}, [("y", (n,))])
+    assert has_rows(program)
+    before = np.random.default_rng(3).uniform(-2, 2, 20 * n)
+    results = []
+    for kernel in (llvm.compiled(program), in_columns(program, monkeypatch)):
+        memory = before.copy()
+        first = memory.ctypes.data + 160
+        arguments, sizes, steps = np.array([first, first + shift]), np.array([16, n]), np.array([8 * n, 8 * n, 8, 8])
+        loop = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(kernel.addresses["loop"])
+        loop(arguments.ctypes.data, sizes.ctypes.data, steps.ctypes.data, None)
+        results.append(memory)
+    np.testing.assert_array_equal(*results)
+    assert not np.array_equal(results[0], before)
