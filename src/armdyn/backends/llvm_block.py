@@ -21,9 +21,10 @@ from armdyn.graph.program import Port
 
 LONGEST = 64  # squares a function
 LINE = 64  # bytes of a line of the cache
-# Bytes of all results, by what was measured: beyond the first the lines they go to are asked for ahead (up to a sixth
-# faster), beyond the second they are written past the cache (a quarter faster; below, up to half slower).
-ASKED_FOR, PAST_CACHE = 2**22, 3 * 2**23
+# Bytes of all results, by what was measured: beyond the first the lines they go to are asked for ahead (up to twice as
+# fast; below, up to a tenth slower), beyond the second they are written past the cache (a quarter faster; below, up to
+# half slower).
+ASKED_FOR, PAST_CACHE = 10 * 2**20, 24 * 2**20
 LARGEST_BLOCK = 2**16  # bytes that are put together on the stack
 CORE_DIMENSIONS = 3  # the most axes a quantity has beside the batch's
 
@@ -351,7 +352,8 @@ def _whole(w: Writer, arrays: Sequence[Operand], streams: Sequence[Operand]) -> 
         places[a.index] = w.let(f"select i1 %past{a.index}, ptr %block{a.index}, ptr {firsts[a.index]}")
         count = w.let(f"select i1 %past{a.index}, i64 1, i64 {count}")
     pointers = ", ".join(f"ptr {places[a.index]}" for a in arrays)
-    blocks = w.let(f"call i64 @whole({pointers}, i64 {count})")
+    ahead = f"%ahead{streams[0].index}" if streams else "false"
+    blocks = w.let(f"call i64 @whole({pointers}, i64 {count}, i1 {ahead})")
     w.do(f"%by_whole = mul i64 {blocks}, {w.lanes}")
     w.do(f"br i1 {w.let('icmp eq i64 %by_whole, 0')}, label %columns, label %made")
     w.label("made")
@@ -370,10 +372,15 @@ def _ahead(w: Writer, a: Operand) -> None:
     first = w.at(f"%base{a.index}", w.let(f"mul i64 %i, %step{a.index}"))
     w.do(f"br i1 %ahead{a.index}, label %ask{a.index}, label %asked{a.index}")
     w.label(f"ask{a.index}")
-    for offset in range(0, 8 * w.lanes * a.size + LINE - 1, LINE):
-        w.do(f"call void @llvm.prefetch.p0(ptr {w.at(first, offset)}, i32 1, i32 3, i32 1)")
+    ask(w, first, 8 * w.lanes * a.size)
     w.do(f"br label %asked{a.index}")
     w.label(f"asked{a.index}")
+
+
+def ask(w: Writer, first: str, size: int) -> None:
+    """Ask for the lines of the cache that some bytes lie in, to write there."""
+    for offset in range(0, size + LINE - 1, LINE):
+        w.do(f"call void @llvm.prefetch.p0(ptr {w.at(first, offset)}, i32 1, i32 3, i32 1)")
 
 
 def _move(w: Writer, a: Operand, stream: bool = False) -> None:

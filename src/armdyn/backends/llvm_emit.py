@@ -16,6 +16,7 @@ from functools import cached_property
 
 from armdyn.backends import x86
 from armdyn.backends.contract import contract
+from armdyn.backends.llvm_block import ask
 from armdyn.backends.llvm_text import Writer, double, function
 from armdyn.backends.llvm_trig import LIMIT, TRIG, below, fused, trig_far, trig_loop
 from armdyn.backends.registers import BYTES, Place
@@ -23,7 +24,8 @@ from armdyn.backends.target import Target
 from armdyn.graph.node import Node
 from armdyn.graph.program import Program
 
-LONGEST_WHOLE = 2500  # nodes; more arithmetic outweighs what the rows take
+AHEAD = 2  # blocks from one whose results are asked for to the one in hand
+LONGEST_WHOLE = 1600  # nodes; beside more arithmetic the rows take little
 
 
 def _sign(w: Writer, x: str) -> str:
@@ -142,8 +144,10 @@ class Body:
         is added, or it is not known to be within.
         """
         ports = (*self.contracted.inputs, *self.contracted.outputs)
-        able = self.by_hand and len(ports) <= x86.MOST_ARRAYS and min(len(port.nodes) for port in ports) >= self.lanes
-        if not able or len(self.contracted.order) > LONGEST_WHOLE:
+        few = len(ports) <= x86.MOST_ARRAYS and len(self.slots) <= x86.NARROW
+        if not (self.by_hand and few and len(self.contracted.order) <= LONGEST_WHOLE):
+            return None
+        if min(len(port.nodes) for port in ports) < self.lanes:
             return None
         angles = [angle for layer in self.layers for angle in layer]
         limit = LIMIT if all(angle.op == "input" for angle in angles) else LIMIT / 2
@@ -154,7 +158,7 @@ class Body:
         return {index: limit for index, port in inputs if found & {node.serial for node in port.nodes}}
 
     def _whole(self) -> str:
-        """`whole(in0, …, out0, …, count)`: as many blocks from rows to rows, up to one with too large a number."""
+        """`whole(in0, …, out0, …, count, ahead)`: blocks from rows to rows, up to one with too large a number."""
         code = x86.whole(self.contracted)
         ports = {f"in{k}": port for k, port in enumerate(self.contracted.inputs)}
         ports |= {f"out{k}": port for k, port in enumerate(self.contracted.outputs)}
@@ -162,25 +166,31 @@ class Body:
         w.label("entry")
         w.do("br label %block")
         w.label("block")
-        w.do("%done = phi i64 [0, %entry], [%next, %near]")
+        w.do("%done = phi i64 [0, %entry], [%next, %asked]")
         for array in ports:
-            w.do(f"%{array} = phi ptr [%first_{array}, %entry], [%next_{array}, %near]")
+            w.do(f"%{array} = phi ptr [%first_{array}, %entry], [%next_{array}, %asked]")
         near = "true"
         for index, largest in (self.near or {}).items():
             found = below(w, f"%in{index}", len(self.contracted.inputs[index].nodes), largest)
             near = w.let(f"and i1 {near}, {found}")
         w.do(f"br i1 {near}, label %near, label %end, !prof !2")
         w.label("near")
+        w.do("br i1 %ahead, label %ask, label %asked")
+        w.label("ask")
+        for array, size in ((array, BYTES * len(port.nodes)) for array, port in ports.items() if array[:3] == "out"):
+            ask(w, w.at(f"%{array}", AHEAD * size), size)
+        w.do("br label %asked")
+        w.label("asked")
         _inline(w, code, "whole")
         for array, port in ports.items():
             w.do(f"%next_{array} = getelementptr i8, ptr %{array}, i64 {BYTES * len(port.nodes)}")
         w.do("%next = add i64 %done, 1")
         w.do(f"br i1 {w.let('icmp ult i64 %next, %count')}, label %block, label %end")
         w.label("end")
-        w.do("%blocks = phi i64 [%done, %block], [%next, %near]")
+        w.do("%blocks = phi i64 [%done, %block], [%next, %asked]")
         w.do("ret i64 %blocks")
-        head = f"internal i64 @whole({', '.join(f'ptr %first_{array}' for array in ports)}, i64 %count) noinline"
-        return "".join(w.tables) + function(head, w.lines)
+        firsts = "".join(f"ptr %first_{array}, " for array in ports)
+        return "".join(w.tables) + function(f"internal i64 @whole({firsts}i64 %count, i1 %ahead) noinline", w.lines)
 
     def _by_llvm(self, w: Writer, names: dict[int, str]) -> None:
         """The arithmetic, its registers and order left to LLVM."""

@@ -12,6 +12,7 @@ pass gives every value its register:
 
 from __future__ import annotations
 
+import math
 from bisect import insort
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,15 +23,15 @@ BYTES = 32  # of a vector
 MOVE = "vmovupd"  # rows of an array lie anywhere
 NEVER = 1 << 60
 SOON = 24  # instructions within which a second use is worth a register that nobody else wants
-SHORT = 2000  # instructions up to which the order matters; longer code waits for its own bytes, and spills cost more
+SHORT = 3000  # instructions up to which the order matters; longer code waits for its own bytes, and spills cost more
 # What an instruction waits for: cycles until a result is there, and the pair of pipes that run it.
 DELAY = {"vf": 4, "vmul": 3, "vadd": 3, "vsub": 3, "vperm": 4, "vdiv": 13, "vsqrt": 20}
 PIPE = {"vf": 0, "vmul": 0, "vdiv": 0, "vsqrt": 0, "vadd": 1, "vsub": 1, "vunpck": 2, "vperm": 2, "vpsll": 2}
 ANY_PIPE = 3
 # Weights of an order, in cycles, by what ran fastest on the inertia matrices and dynamics of the catalogue's arms.
-URGENT = 0.02  # a cycle that others have to wait for
-CROWDED, FEW = 0.05, 8  # a further value, and how many may be alive before each counts again
-AT_ONCE, FRESH = 0.006, 16  # an instruction sooner, of the next sixteen
+URGENT = 0.014  # a cycle that others have to wait for
+CROWDED, FEW = 0.06, 9  # a further value, and how many may be alive before each counts again
+AT_ONCE, FRESH = 0.0085, 22  # an instruction sooner, of so many
 
 Place = tuple[str, int]  # array and offset in bytes
 Operand = int | Place  # a register, or where in memory
@@ -84,26 +85,29 @@ def ordered(instructions: list[Instruction]) -> list[Instruction]:
     there = [0.0] * len(instructions)  # when the arguments are
     made_at = [0] * len(instructions)
     pipes = [one.pipe for one in instructions]
-    free = dict.fromkeys(pipes, 0.0)  # when
+    free = [0.0] * (ANY_PIPE + 1)  # when pipes are
     able = [k for k, count in enumerate(missing) if count == 0]
     alive = 0
-    result = []
-
-    def born(k: int) -> int:
-        """By how much a further instruction changes the number of values alive."""
-        return (1 if users[k] else 0) - sum(unused[argument] == 1 for argument in made_of[k])
-
-    def cost(k: int) -> float:
-        start = max(there[k], free[pipes[k]])
-        fresh = sum(max(0, FRESH - (len(result) - made_at[argument])) for argument in made_of[k])
-        return start - URGENT * to_end[k] + CROWDED * born(k) * (1 + max(0, alive - FEW)) - fresh * AT_ONCE
-
+    result: list[Instruction] = []
     while able:
-        first = min(able, key=cost)
+        crowd = CROWDED * (1 + max(0, alive - FEW))
+        most = 3 * (crowd + FRESH * AT_ONCE)  # that an instruction's three arguments may speak for it
+        least, first, born = math.inf, -1, 0
+        for k in able:
+            cost = max(there[k], free[pipes[k]]) - URGENT * to_end[k]
+            if cost - most >= least:
+                continue
+            further = 1 if users[k] else 0  # values alive
+            for argument in made_of[k]:
+                further -= unused[argument] == 1
+                cost -= AT_ONCE * max(0, FRESH - len(result) + made_at[argument])
+            cost += crowd * further
+            if cost < least:
+                least, first, born = cost, k, further
+        able.remove(first)
         start = max(there[first], free[pipes[first]])
         free[pipes[first]] = start + (0.25 if pipes[first] == ANY_PIPE else 0.5)
-        able.remove(first)
-        alive += born(first)
+        alive += born
         made_at[first] = len(result)
         result.append(instructions[first])
         for argument in made_of[first]:

@@ -29,8 +29,10 @@ from armdyn.graph.program import Program
 
 LANES = 4
 WINDOW = 256  # bytes that displacements of one byte reach around an address
-ADDRESSES = 12  # registers that hold addresses
-MOST_ARRAYS = ADDRESSES - 2  # beside constants and what is spilled
+# Registers that hold addresses. By way of the first six, instructions are often a byte shorter.
+ADDRESSES = ("rax", "rcx", "rdx", "rsi", "rdi", "rbx", "r8", "r9", "r10", "r11", "r14", "r15")
+MOST_ARRAYS = len(ADDRESSES) - 2  # beside constants and what is spilled
+NARROW = 64  # results; more of them are better made one after the other, and go out on their own
 TOGETHER = 2  # angles whose sines are taken at a time
 MAGNITUDE = struct.unpack("<d", struct.pack("<Q", 2**63 - 1))[0]  # every bit but the sign: a NaN
 
@@ -59,19 +61,21 @@ class Straight:
     def constraints(self) -> str:
         """What the code takes and touches, as inline assembly declares it."""
         touched = [f"~{{ymm{k}}}" for k in range(REGISTERS)]
-        return ",".join(["r"] * len(self.windows) + touched + ["~{memory}"])
+        addresses = [f"{{{register}}}" for register in ADDRESSES[: len(self.windows)]]
+        return ",".join(addresses + touched + ["~{memory}"])
 
 
 def straight(order: Iterable[Node], homes: dict[int, Place], outputs: dict[int, Place]) -> Straight:
     """The code of a contracted program; `homes` places its inputs, sines and cosines, `outputs` its results."""
     written = _Lowered(order, homes, outputs)
-    return _finished(written, ordered(written.instructions), outputs)
+    code = written.instructions if len(outputs) > NARROW else ordered(written.instructions)
+    return _finished(written, code, outputs)
 
 
 def whole(program: Program) -> Straight:
     """The code of a contracted program from rows `in0`, `in1`, … to rows `out0`, …, for angles within `LIMIT`."""
     written = _Whole(program)
-    return _finished(written, ordered(_needed(written.instructions, written.outputs)), written.outputs)
+    return _finished(written, ordered(written.instructions), written.outputs)
 
 
 def sines(angles: list[Place], array: str, far: Place) -> Straight:
@@ -131,11 +135,11 @@ def _sine_cosine(w: _Written, x: int, sine_cosine: tuple[int, int] = (-1, -1)) -
     sine, cosine = fused(zr, values[0], r), fused(zz, values[1], near)
     odd = add("vpsllq $$63,", (shifted,), ())  # the last bit of the quadrant says which is which
     second = add("vpsllq $$62,", (shifted,), ())  # and the one before with what sign
-    signs = (second, add("vxorpd", (odd, second), (0, 1)))
+    minus = add("vandpd", (second, number(-0.0)), (0, 1))
+    signs = (minus, add("vxorpd", (odd, minus), (0, 1)))
     results = []
     for one, other, sign, value in zip((sine, cosine), (cosine, sine), signs, sine_cosine, strict=True):
-        minus = add("vandpd", (sign, number(-0.0)), (0, 1))
-        results.append(add("vxorpd", (add(CHOOSE, (one, other, odd), (1,)), minus), (0, 1), value))
+        results.append(add("vxorpd", (add(CHOOSE, (one, other, odd), (1,)), sign), (0, 1), value))
     return results[0], results[1], far
 
 
@@ -148,6 +152,22 @@ def _needed(instructions: list[Instruction], outputs: Iterable[int]) -> list[Ins
             needed.update(one.arguments)
             result.append(one)
     return result[::-1]
+
+
+def _gathered(arriving: list[Instruction], between: list[Instruction], leaving: list[Instruction]) -> list[Instruction]:
+    """One list: what arrives stands before its first use, and what leaves behind its last argument."""
+    at: dict[int, int] = {}
+    for position, one in enumerate(between):
+        at[one.value] = position
+        for argument in one.arguments:
+            at.setdefault(argument, position)
+    for one in reversed(arriving):
+        first = at.setdefault(one.value, len(between))
+        for argument in one.arguments:
+            at[argument] = min(first, at.get(argument, first))
+    for one in leaving:
+        at[one.value] = max(at.get(argument, 0) for argument in one.arguments)
+    return sorted((*arriving, *between, *leaving), key=lambda one: at[one.value])
 
 
 def _finished(written: _Written, instructions: list[Instruction], outputs: dict[int, Place]) -> Straight:
@@ -244,9 +264,13 @@ class _Whole(_Lowered):
                 self._angles.setdefault(node.args[0].serial, {})[node.op] = node.serial
         for index, port in enumerate(program.inputs):
             self._arrive(f"in{index}", [node.serial for node in port.nodes])
+        begin = len(self.instructions)
         self._lower_all(program.order, [node.serial for port in program.outputs for node in port.nodes])
+        end = len(self.instructions)
         for index, port in enumerate(program.outputs):
             self._leave(f"out{index}", [node.serial for node in port.nodes])
+        arriving, between, leaving = self.instructions[:begin], self.instructions[begin:end], self.instructions[end:]
+        self.instructions = _needed(_gathered(arriving, between, leaving), self.outputs)
 
     def _arrive(self, array: str, columns: list[int]) -> None:
         for start in groups(len(columns), LANES):
@@ -280,16 +304,21 @@ def _unsigned(node: Node) -> tuple[int, bool]:
 
 
 def _windows(lines: list[Line]) -> list[Place]:
-    """The busiest windows, at least one an array."""
+    """The busiest windows, at least one an array; the busiest first."""
     places = [operand for _, operands in lines for operand in operands if isinstance(operand, tuple)]
-    busiest = [window for window, _ in Counter((array, offset // WINDOW) for array, offset in places).most_common()]
+    uses = Counter((array, offset // WINDOW) for array, offset in places)
+    busiest = [window for window, _ in uses.most_common()]
     first = list({array: (array, number) for array, number in reversed(busiest)}.values())
-    return first + [window for window in busiest if window not in first][: max(0, ADDRESSES - len(first))]
+    chosen = first + [window for window in busiest if window not in first][: max(0, len(ADDRESSES) - len(first))]
+    for window in busiest:  # what is far from them all goes by the busiest of its array
+        if window not in chosen:
+            uses[next(one for one in first if one[0] == window[0])] += uses[window]
+    return sorted(chosen, key=uses.__getitem__, reverse=True)
 
 
 def _spelled(lines: list[Line], windows: list[Place]) -> str:
     register = {window: k for k, window in enumerate(windows)}
-    any_of = {array: (array, number) for array, number in windows}
+    any_of = {array: (array, number) for array, number in reversed(windows)}
 
     def spelled(operand: Operand) -> str:
         if isinstance(operand, int):
