@@ -9,7 +9,7 @@ help:
 	@echo "make demo   install into .venv, report on a built-in arm (out/puma560.html)"
 	@echo "make test   run the tests"
 	@echo "make lint   ruff, mypy --strict, import contracts"
-	@echo "make bench  measure speed beside Pinocchio, MuJoCo and a memory copy"
+	@echo "make bench  measure speed beside Pinocchio, MuJoCo, the Robotics Toolbox and a copy"
 	@echo "make docs   build the documentation (docs/_build/html/index.html)"
 
 .venv/bin/python:
@@ -25,6 +25,11 @@ help:
 	$(PIP) -e ".[dev]"
 	@touch $@ .venv/.core
 
+.venv/.peers: .venv/.dev
+	@echo "installing the programs to compare with into .venv (a minute, once)"
+	$(PIP) -e ".[peers]"
+	@touch $@
+
 demo: .venv/.core
 	@mkdir -p out
 	$(BIN)/armdyn report puma560 -o out/puma560.html
@@ -38,7 +43,7 @@ lint: .venv/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/.dev
+bench: .venv/.peers
 	$(BIN)/python benchmarks/bench_kernels.py
 
 docs: .venv/.dev

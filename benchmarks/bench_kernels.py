@@ -1,4 +1,4 @@
-"""Nanoseconds a configuration beside Pinocchio, MuJoCo and a memory copy: `make bench`."""
+"""Nanoseconds a configuration beside other programs and a memory copy: `make bench`."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import armdyn
 from armdyn.studies import rollout, speed
+from armdyn.studies.peers import PEERS
 from armdyn.studies.speed import Row
 
 HERE = Path(__file__).parent
@@ -15,9 +16,15 @@ ARMS = ("puma560", "ur5", "panda")
 GENERAL = ("RRRRRR", "RRRRRRR")
 QUANTITIES = speed.QUANTITIES  # all of them, also where a peer comes close
 DRAWN = ("inertia_matrix", "inverse_dynamics", "forward_dynamics")
-COLOURS = {"armdyn": "#3b76d1", "Pinocchio": "#d9822b", "MuJoCo": "#3d9a6b", "copy": "#9aa1ac"}
+COLOURS = {
+    "armdyn": "#3b76d1",
+    "Pinocchio": "#d9822b",
+    "MuJoCo": "#3d9a6b",
+    "Robotics Toolbox": "#8a63b8",
+    "copy": "#9aa1ac",
+}
 WIDTH, LEFT, RIGHT, BAR, GAP, TOP = 760, 215, 70, 15, 14, 64
-LEAST, MOST = 1.0, 20_000.0
+LEAST, MOST = 1.0, 500_000.0
 ROUNDS = 5
 
 
@@ -39,7 +46,7 @@ def fewest(rounds: list[list[rollout.Row]]) -> list[rollout.Row]:
 
 
 def markdown(rows: list[Row]) -> str:
-    others = [who for who in ("Pinocchio", "MuJoCo", "copy") if any(who in row.times for row in rows)]
+    others = [who for who in (*PEERS, "copy") if any(who in row.times for row in rows)]
     head = ["arm", "quantity", "way", "armdyn, ns", *(f"{who}, ns" for who in others), *(f"{w} ×" for w in others[:-1])]
     lines = ["| " + " | ".join(head) + " |", "|---|---|---|" + "---:|" * (len(head) - 3)]
     for row in rows:
@@ -85,7 +92,7 @@ def svg(rows: list[Row]) -> str:
             y += BAR
         y += GAP
     grid = []
-    for k in range(5):
+    for k in range(6):
         at = x(10.0**k)
         grid.append(f'<path d="M{at:.1f} {TOP - 8}V{y}" stroke="#e3e6eb"/>')
         grid.append(f'<text x="{at:.1f}" y="{y + 16}" text-anchor="middle" fill="#666">{10**k:,} ns</text>')

@@ -19,7 +19,7 @@ def command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure speed beside Pinocchio and MuJoCo, where they are installed, and a plain copy of the result."""
+    """Measure speed beside Pinocchio, MuJoCo and the Robotics Toolbox, where installed, and a copy of the result."""
     from armdyn.errors import choose
     from armdyn.studies import speed
 

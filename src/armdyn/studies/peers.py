@@ -1,4 +1,4 @@
-"""Other programs that compute the same quantities, made from the same arm: Pinocchio and MuJoCo, where installed.
+"""Other programs that compute the same quantities, made from the same arm, where they are installed.
 
 Each gives, by quantity, a function of one configuration; that is what they offer to Python.
 """
@@ -100,4 +100,30 @@ def mujoco(arm: Arm) -> Calls:
     }
 
 
-PEERS: dict[str, Callable[[Arm], Calls]] = {"Pinocchio": pinocchio, "MuJoCo": mujoco}
+def robotics_toolbox(arm: Arm) -> Calls:
+    """The Robotics Toolbox's calls, for a table of Denavit and Hartenberg's; its recursion is written in C."""
+    rtb: Any = import_module("roboticstoolbox")
+    if any(joint.gamma.radians for joint in arm.chain.joints):
+        raise ValueError(f"{arm.name} has axes that four numbers a joint do not place")
+    links = []
+    for joint, link in zip(arm.chain.joints, arm.chain.links, strict=True):
+        body = {"m": float(link.mass), "r": _vector(link.com), "I": _matrix(link.inertia_about_com.full)}
+        body |= {"Jm": float(joint.rotor_inertia), "G": 1, "a": float(joint.b), "alpha": joint.beta.radians}
+        if joint.revolute:
+            links.append(rtb.RevoluteMDH(d=float(joint.d), offset=joint.theta.radians, **body))
+        else:
+            links.append(rtb.PrismaticMDH(theta=joint.theta.radians, offset=float(joint.d), **body))
+    down = -np.sign(rtb.DHRobot(links).gravity[2])  # older versions let it point up
+    robot = rtb.DHRobot(links, gravity=down * _matrix(arm.chain.base.R).T @ np.array(arm.gravity))
+    return {
+        "inertia_matrix": robot.inertia,
+        "inverse_dynamics": robot.rne,
+        "forward_dynamics": robot.accel,
+    }
+
+
+PEERS: dict[str, Callable[[Arm], Calls]] = {
+    "Pinocchio": pinocchio,
+    "MuJoCo": mujoco,
+    "Robotics Toolbox": robotics_toolbox,
+}

@@ -1,4 +1,4 @@
-"""How long a configuration takes: our kernels beside Pinocchio, MuJoCo and a plain copy of the result.
+"""How long a configuration takes: our kernels beside other programs and a plain copy of the result.
 
 One thread, everything in one run, the best of several: what else the machine does can only add
 time. Batches go through the kernels at once and through the peers in a Python loop, which is what they
@@ -32,7 +32,7 @@ QUANTITIES = (
     "forward_dynamics_derivatives",
 )
 COMPARED = ("inertia_matrix", "inverse_dynamics", "forward_dynamics")  # the same numbers on both sides
-VERSIONS = ("armdyn", "numpy", "llvmlite", "pin", "mujoco")
+VERSIONS = ("armdyn", "numpy", "llvmlite", "pin", "mujoco", "roboticstoolbox-python")
 
 
 @dataclass(frozen=True)
