@@ -4,8 +4,8 @@ A program of thousands of operations without a branch is what a general compiler
 pass puts short programs into an order in which results are there when they are asked for, and one
 pass gives every value its register:
 
-- a register is taken from the value whose next use is farthest away (Belady's rule), which is stored
-  first if memory does not hold it yet;
+- a register is taken from the value whose next use is farthest away (Belady's rule), rather from one
+  that memory holds than from one that has to be stored first;
 - inputs, sines, cosines and constants stay in memory, where an instruction takes one operand from;
 - a fused multiply–add overwrites an argument that nobody needs any more, if there is one.
 """
@@ -22,7 +22,8 @@ REGISTERS = 16
 BYTES = 32  # of a vector
 MOVE = "vmovupd"  # rows of an array lie anywhere
 NEVER = 1 << 60
-SOON = 24  # instructions within which a second use is worth a register that nobody else wants
+SOON = 4  # instructions within which a second use is worth a register that nobody else wants
+STORED = 5  # a value that memory holds too may be needed so many times sooner than one that would have to be stored
 SHORT = 3000  # instructions up to which the order matters; longer code waits for its own bytes, and spills cost more
 # What an instruction waits for: cycles until a result is there, and the pair of pipes that run it.
 DELAY = {"vf": 4, "vmul": 3, "vadd": 3, "vsub": 3, "vperm": 4, "vdiv": 13, "vsqrt": 20}
@@ -134,24 +135,25 @@ class Allocation:
         self._free = list(range(REGISTERS))
         self._given_back: list[int] = []  # spill slots
         self._uses: dict[int, list[int]] = {}  # of each value, the next one last
+        self._at = 0  # the instruction in hand
         for at in range(len(instructions) - 1, -1, -1):
             for value in set(instructions[at].arguments):
                 self._uses.setdefault(value, []).append(at)
         for value in (value for value in outputs if value in homes):
             self._emit(MOVE, homes[value], 0)
             self._emit(MOVE, 0, outputs[value])
-        for at, one in enumerate(instructions):
-            self._do(at, one)
+        for self._at, one in enumerate(instructions):
+            self._do(one)
 
     def _next(self, value: int) -> int:
         uses = self._uses.get(value)
         return uses[-1] if uses else NEVER
 
-    def _do(self, at: int, one: Instruction) -> None:
+    def _do(self, one: Instruction) -> None:
         arguments = dict.fromkeys(one.arguments)
         for value in arguments:
             self._uses[value].pop()
-        register, where = (self._overwritten if one.fused else self._anew)(at, one, arguments)
+        register, where = (self._overwritten if one.fused else self._anew)(one, arguments)
         self._write(one, where, register)
         for value in arguments:
             if self._next(value) == NEVER:
@@ -164,39 +166,39 @@ class Allocation:
         else:
             self._registers[one.value] = register
 
-    def _anew(self, at: int, one: Instruction, arguments: Iterable[int]) -> tuple[int, dict[int, Operand]]:
+    def _anew(self, one: Instruction, arguments: Iterable[int]) -> tuple[int, dict[int, Operand]]:
         """A register for the result, perhaps that of an argument of no further use, and where the arguments are."""
-        where = self._read(at, one, arguments)
+        where = self._read(one, arguments)
         last = next((v for v in arguments if v in self._registers and self._next(v) == NEVER), None)
         return self._take(arguments) if last is None else self._registers.pop(last), where
 
-    def _overwritten(self, at: int, one: Instruction, arguments: Iterable[int]) -> tuple[int, dict[int, Operand]]:
+    def _overwritten(self, one: Instruction, arguments: Iterable[int]) -> tuple[int, dict[int, Operand]]:
         """The register that a multiply–add works in, one of its arguments inside, and where the arguments are."""
         here = [value for value in arguments if value in self._registers]
         last = next((value for value in here if self._next(value) == NEVER), None)
         if last is not None:
-            where = self._read(at, one, arguments)
+            where = self._read(one, arguments)
             return self._registers.pop(last), where
         absent = [value for value in arguments if value not in self._registers]
         if absent:
             inside = max(absent, key=self._next)
             register = self._take(arguments)
             self._emit(MOVE, self._homes[inside], register)
-            return register, {**self._read(at, one, [v for v in arguments if v != inside]), inside: register}
-        where = self._read(at, one, arguments)
+            return register, {**self._read(one, [v for v in arguments if v != inside]), inside: register}
+        where = self._read(one, arguments)
         inside = max(here, key=lambda value: (value in self._homes, self._next(value)))
-        if inside in self._homes and self._next(inside) - at > SOON:
+        if inside in self._homes and self._next(inside) - self._at > SOON:
             return self._registers.pop(inside), where
         register = self._take(arguments)
         self._emit(MOVE, self._registers[inside], register)
         return register, {**where, inside: register}
 
-    def _read(self, at: int, one: Instruction, arguments: Iterable[int]) -> dict[int, Operand]:
+    def _read(self, one: Instruction, arguments: Iterable[int]) -> dict[int, Operand]:
         """Where each argument is; all but one that memory alone holds are loaded first."""
         absent = [value for value in arguments if value not in self._registers]
         able = [v for v in absent if one.arguments.count(v) == 1 and one.arguments.index(v) in one.from_memory]
         stays = max(able, key=self._next, default=None)
-        if stays is not None and self._free and self._next(stays) - at < SOON:
+        if stays is not None and self._free and self._next(stays) - self._at < SOON:
             stays = None
         for value in absent:
             if value != stays:
@@ -208,15 +210,16 @@ class Allocation:
     def _take(self, pinned: Iterable[int]) -> int:
         """A free register, if need be that of the value needed last."""
         if not self._free:
-            value = max(
-                (value for value in self._registers if value not in pinned),
-                key=lambda value: (self._next(value), value in self._homes),
-            )
+            value = max((value for value in self._registers if value not in pinned), key=self._distance)
             if value not in self._homes:
                 self._homes[value] = ("spill", BYTES * self._slot())
                 self._emit(MOVE, self._registers[value], self._homes[value])
             self._free.append(self._registers.pop(value))
         return self._free.pop()
+
+    def _distance(self, value: int) -> int:
+        """How far a value is from its next use; it is as good as farther off if nothing has to be stored."""
+        return (self._next(value) - self._at) * (STORED if value in self._homes else 1)
 
     def _slot(self) -> int:
         if self._given_back:
