@@ -27,7 +27,7 @@ HALF_PI_PLAIN = tuple(
         ("0x1.921fb54400000p+0", "0x1.0b4611a600000p-34", "0x1.3198a2e000000p-69", "0x1.b839a252049c1p-104"),
     )
 )
-# sin r = r + r³·S(r²), cos r = 1 - r²/2 + r⁴·C(r²), lowest power first.
+# sin r = r + r³·S(r²), cos r = C(r²), lowest power first.
 SINE = tuple(
     map(
         float.fromhex,
@@ -45,6 +45,8 @@ COSINE = tuple(
     map(
         float.fromhex,
         (
+            "0x1p+0",
+            "-0x1p-1",
             "0x1.555555555554bp-5",
             "-0x1.6c16c16c15015p-10",
             "0x1.a01a019c8f253p-16",
@@ -64,15 +66,11 @@ def fused(w: Writer, fma: bool, a: str, b: str, c: str) -> str:
     return w.let(f"fadd {v} {w.let(f'fmul {v} {a}, {b}')}, {c}")
 
 
-def _polynomial(w: Writer, fma: bool, coefficients: tuple[float, ...], z: str, zz: str) -> str:
-    """The polynomial in z by pairs (Estrin): half as many steps wait for one another as in Horner's scheme."""
-    pairs = [
-        fused(w, fma, w.constant(odd), z, w.constant(even))
-        for even, odd in zip(coefficients[::2], coefficients[1::2], strict=True)
-    ]
-    value = pairs.pop()
-    for pair in reversed(pairs):
-        value = fused(w, fma, value, zz, pair)
+def _polynomial(w: Writer, fma: bool, coefficients: tuple[float, ...], z: str) -> str:
+    """The polynomial in z by Horner's scheme: each coefficient is added where it lies, and nothing else is kept."""
+    *lower, value = map(w.constant, coefficients)
+    for coefficient in reversed(lower):
+        value = fused(w, fma, value, z, coefficient)
     return value
 
 
@@ -86,10 +84,8 @@ def sine_cosine(w: Writer, fma: bool, x: str) -> tuple[str, str]:
     for part in HALF_PI_FMA if fma else HALF_PI_PLAIN:
         r = fused(w, fma, k, w.constant(-part), r)
     z = w.let(f"fmul {v} {r}, {r}")
-    zz = w.let(f"fmul {v} {z}, {z}")
-    sine = fused(w, fma, w.let(f"fmul {v} {z}, {r}"), _polynomial(w, fma, SINE, z, zz), r)
-    near = fused(w, fma, z, w.constant(-0.5), w.constant(1.0))
-    cosine = fused(w, fma, zz, _polynomial(w, fma, COSINE, z, zz), near)
+    sine = fused(w, fma, w.let(f"fmul {v} {z}, {r}"), _polynomial(w, fma, SINE, z), r)
+    cosine = _polynomial(w, fma, COSINE, z)
 
     odd = w.let(f"shl {bits} {quadrant}, {splat('i64', 63, w.lanes)}")
     swap = w.let(f"icmp slt {bits} {odd}, zeroinitializer")

@@ -123,16 +123,12 @@ def _sine_cosine(w: _Written, x: int, sine_cosine: tuple[int, int] = (-1, -1)) -
     for part in HALF_PI_FMA:
         r = fused(k, number(-part), r)
     z = times(r, r)
-    zz = times(z, z)
-    values = []
-    for coefficients in (SINE, COSINE):
-        even_odd = zip(coefficients[::2], coefficients[1::2], strict=True)
-        *pairs, value = [fused(number(odd), z, number(even)) for even, odd in even_odd]
-        for pair in reversed(pairs):
-            value = fused(value, zz, pair)
-        values.append(value)
-    zr, near = times(z, r), fused(z, number(-0.5), number(1.0))
-    sine, cosine = fused(zr, values[0], r), fused(zz, values[1], near)
+    sine, cosine = (number(coefficients[-1]) for coefficients in (SINE, COSINE))
+    for coefficient in reversed(SINE[:-1]):
+        sine = fused(sine, z, number(coefficient))
+    for coefficient in reversed(COSINE[:-1]):
+        cosine = fused(cosine, z, number(coefficient))
+    sine = fused(times(z, r), sine, r)
     odd = add("vpsllq $$63,", (shifted,), ())  # the last bit of the quadrant says which is which
     second = add("vpsllq $$62,", (shifted,), ())  # and the one before with what sign
     minus = add("vandpd", (second, number(-0.0)), (0, 1))
