@@ -68,6 +68,7 @@ def assembly(program: Program, target: Target) -> str:
             f'target triple = "{target.triple}"\n',
             slot_tables(arrays),
             body.text(),
+            body.whole(),
             strided_copies(target.lanes),
             *(rows_function(target.lanes, array) for array in arrays),
             streaming_copy(target.lanes),

@@ -128,7 +128,7 @@ class Body:
         head = "internal void @body(ptr noalias %in, ptr noalias %out, ptr %context) noinline"
         trig = trig_far(self.lanes) if self.layers else ""
         trig += trig_loop(self.lanes, self.fma) if self.layers and not self.by_hand else ""
-        return "".join(w.tables) + trig + function(head, w.lines) + ("" if self.near is None else self._whole())
+        return "".join(w.tables) + trig + function(head, w.lines)
 
     @property
     def by_hand(self) -> bool:
@@ -157,8 +157,10 @@ class Body:
         inputs = enumerate(self.contracted.inputs)
         return {index: limit for index, port in inputs if found & {node.serial for node in port.nodes}}
 
-    def _whole(self) -> str:
+    def whole(self) -> str:
         """`whole(in0, …, out0, …, count, ahead)`: blocks from rows to rows, up to one with too large a number."""
+        if self.near is None:
+            return ""
         code = x86.whole(self.contracted)
         ports = {f"in{k}": port for k, port in enumerate(self.contracted.inputs)}
         ports |= {f"out{k}": port for k, port in enumerate(self.contracted.outputs)}
@@ -170,7 +172,7 @@ class Body:
         for array in ports:
             w.do(f"%{array} = phi ptr [%first_{array}, %entry], [%next_{array}, %asked]")
         near = "true"
-        for index, largest in (self.near or {}).items():
+        for index, largest in self.near.items():
             found = below(w, f"%in{index}", len(self.contracted.inputs[index].nodes), largest)
             near = w.let(f"and i1 {near}, {found}")
         w.do(f"br i1 {near}, label %near, label %end, !prof !2")
