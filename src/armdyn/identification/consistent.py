@@ -25,6 +25,7 @@ from armdyn.identification.model import Model
 
 Array = NDArray[np.float64]
 ROOT2 = np.sqrt(2.0)
+MOST_STEPS = 40  # of Newton's
 FLOOR = 1e-6  # smallest eigenvalue of X without a pull: the body stays possible, with room for rounding
 
 
@@ -139,12 +140,24 @@ def _clarabel(B: Array, z: Array, links: int, positive: NDArray[np.bool_], pull:
 
 
 def _polished(B: Array, z: Array, links: int, positive: NDArray[np.bool_], pull: float, xi: Array) -> Array:
-    """A few Newton steps from the solver's answer: the cones leave four digits, these give ten."""
+    """Newton steps from the solver's answer, which has four digits; shortened where they would leave the cones.
+
+    An extra that may not be negative is 0 as long as the cost would fall below.
+    """
     basis = np.array([_unit(r, c) for r, c in PAIRS])
-    held = np.r_[np.zeros(10 * links, dtype=bool), positive & (xi[10 * links :] < 1e-6 * np.abs(z).max())]
-    xi = np.where(held, 0.0, xi)
+    least = np.r_[np.full(10 * links, -np.inf), np.where(positive, 0.0, -np.inf)]
+    xi = np.where(xi < least + 1e-6 * np.abs(z).max(), np.maximum(least, 0.0), xi)
     weak = np.r_[np.zeros(10 * links), np.full(len(positive), pull / max(float(z @ z), 1e-300))]
-    for _ in range(8):
+
+    def cost(x: Array) -> float:
+        X = np.einsum("nk,kij->nij", x[: 10 * links].reshape(links, 10), basis)
+        if np.linalg.eigvalsh(X).min() <= 0:
+            return np.inf
+        divergence = np.trace(X, axis1=1, axis2=2) - np.linalg.slogdet(X)[1]
+        return float(np.sum((B @ x - z) ** 2) / 2 + weak @ x**2 / 2 + pull * divergence.sum())
+
+    now, rounding = cost(xi), 1e-28 * float(z @ z)
+    for _ in range(MOST_STEPS):
         gradient, hessian = B.T @ (B @ xi - z) + weak * xi, B.T @ B + np.diag(weak)
         for i in range(links):
             own = slice(10 * i, 10 * i + 10)
@@ -152,15 +165,16 @@ def _polished(B: Array, z: Array, links: int, positive: NDArray[np.bool_], pull:
             turned = inverse @ basis
             gradient[own] += pull * np.einsum("kij,ji->k", basis, np.eye(4) - inverse)
             hessian[own, own] += pull * np.einsum("aij,bji->ab", turned, turned)
-        free = np.flatnonzero(~held)
+        free = np.flatnonzero((xi > least) | (gradient < 0))
         step = np.zeros_like(xi)
         step[free] = np.linalg.lstsq(hessian[np.ix_(free, free)], -gradient[free], rcond=1e-14)[0]
-        trial = xi + step
-        bodies = np.einsum("nk,kij->nij", trial[: 10 * links].reshape(links, 10), basis)
-        if np.linalg.eigvalsh(bodies).min() <= 0 or (trial[10 * links :][positive] < -1e-9).any():
+        small = 1e-11 * np.linalg.norm(xi)
+        while (then := cost(trial := np.maximum(xi + step, least))) > now + rounding and np.linalg.norm(step) > small:
+            step /= 2
+        if then > now + rounding:
             break
-        xi = trial
-        if np.linalg.norm(step) < 1e-11 * np.linalg.norm(xi):
+        xi, now = trial, then
+        if np.linalg.norm(step) < small:
             break
     return xi
 
