@@ -47,29 +47,30 @@ def without_waiting(program: Program, arithmetic: bool = False) -> x86.Straight:
     return replace(code, text="\\0A".join(lines))
 
 
-def times(one: Arm, rounds: int) -> list[float]:
+def times(one: Arm, batch: int, rounds: int) -> list[float]:
     """Nanoseconds of the kernel, without waiting, of the arithmetic alone, and of a copy."""
     program = one.inertia_matrix.program
     kernels = [llvm.compiled(program)]
     for code in (without_waiting, partial(without_waiting, arithmetic=True)):
         with mock.patch.object(x86, "whole", code):
             kernels.append(llvm.compiled(program))
-    q = np.random.default_rng(0).uniform(-2, 2, (BATCH, one.n))
-    H, target = np.zeros((2, BATCH, one.n, one.n))
+    q = np.random.default_rng(0).uniform(-2, 2, (batch, one.n))
+    H, target = np.zeros((2, batch, one.n, one.n))
     calls = [partial(kernel, q, out=H) for kernel in kernels] + [partial(np.copyto, target, H)]
-    return np.min([[1e9 * best(call, 0.1) / BATCH for call in calls] for _ in range(rounds)], axis=0).tolist()
+    return np.min([[1e9 * best(call, 0.1) / batch for call in calls] for _ in range(rounds)], axis=0).tolist()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("arms", nargs="*", default=ARMS, help="catalogue names, files, or R and P for a general arm")
+    parser.add_argument("--batch", type=int, default=BATCH)
     parser.add_argument("--rounds", type=int, default=10)
     given = parser.parse_args()
     print(machine())
     print("nanoseconds a configuration, and times a copy")
     print(f"{'arm':10} {'kernel':>15} {'no waiting':>15} {'arithmetic':>15} {'copy':>7}")
     for name in given.arms:
-        *ours, copy = times(arm(name), given.rounds)
+        *ours, copy = times(arm(name), given.batch, given.rounds)
         print(f"{name:10} " + " ".join(f"{t:7.1f} ({t / copy:4.2f}×)" for t in ours) + f" {copy:7.1f}", flush=True)
 
 

@@ -51,8 +51,9 @@ def markdown(rows: list[Row]) -> str:
     lines = ["| " + " | ".join(head) + " |", "|---|---|---|" + "---:|" * (len(head) - 3)]
     for row in rows:
         cells = [row.arm, row.quantity.replace("_", " "), row.way]
-        cells += [f"{row.times[who]:.0f}" if who in row.times else "–" for who in ("armdyn", *others)]
-        cells += [f"{row.ratio(who):.1f}" if who in row.times else "–" for who in others[:-1]]
+        cells += [f"{row.times[who]:,.0f}" if who in row.times else "–" for who in ("armdyn", *others)]
+        ratios = [row.ratio(who) for who in others[:-1]]
+        cells += ["–" if math.isnan(r) else f"{r:.1f}" if r < 100 else f"{r:,.0f}" for r in ratios]
         lines.append("| " + " | ".join(cells) + " |")
     return f"{speed.machine()}.\n\n" + "\n".join(lines) + "\n"
 
