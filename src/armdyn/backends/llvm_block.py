@@ -25,6 +25,7 @@ LINE = 64  # bytes of a line of the cache
 # fast; below, up to a tenth slower), beyond the second they are written past the cache (a quarter faster; below, up to
 # half slower).
 ASKED_FOR, PAST_CACHE = 10 * 2**20, 24 * 2**20
+PAGE = 4096  # bytes; a vector stored across its end takes as long as twenty others, and what waits for it longer
 LARGEST_BLOCK = 2**16  # bytes that are put together on the stack
 CORE_DIMENSIONS = 3  # the most axes a quantity has beside the batch's
 
@@ -314,7 +315,7 @@ def _reach(w: Writer, a: Operand, numbers: int) -> None:
 
     Past the cache go pairs of numbers.
     """
-    w.scratch(f"block{a.index}", a.size)
+    w.scratch(f"block{a.index}", a.size, PAGE)
     size = w.let(f"mul i64 %count, {8 * numbers}")
     one_piece = w.let(f"icmp eq i64 %step{a.index}, {8 * a.size}")
     odd = w.let(f"and i64 {w.let(f'ptrtoint ptr %base{a.index} to i64')}, 15")

@@ -62,9 +62,10 @@ class Writer:
         where = self.at(pointer, slot * 8 * self.lanes)
         self.do(f"store {self.vector} {value}, ptr {where}, align {8 * self.lanes}")
 
-    def scratch(self, name: str, slots: int) -> str:
+    def scratch(self, name: str, slots: int, align: int = 0) -> str:
         """An array of vectors on the stack, there from the function's first line on."""
-        self.lines.insert(1, f"  %{name} = alloca [{max(slots, 1)} x {self.vector}], align {8 * self.lanes}")
+        align = max(align, 8 * self.lanes)
+        self.lines.insert(1, f"  %{name} = alloca [{max(slots, 1)} x {self.vector}], align {align}")
         return f"%{name}"
 
     def table(self, name: str, values: list[str]) -> None:
