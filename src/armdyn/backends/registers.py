@@ -73,15 +73,8 @@ def ordered(instructions: list[Instruction]) -> list[Instruction]:
     """
     if len(instructions) > SHORT:
         return instructions
-    number = {one.value: k for k, one in enumerate(instructions)}
-    made_of = [sorted({number[a] for a in one.arguments if a in number}) for one in instructions]
-    users: list[list[int]] = [[] for _ in instructions]
-    for k, arguments in enumerate(made_of):
-        for argument in arguments:
-            users[argument].append(k)
-    to_end = [0.0] * len(instructions)
-    for k in reversed(range(len(instructions))):
-        to_end[k] = instructions[k].delay + max((to_end[user] for user in users[k]), default=0)
+    made_of, users = _links(instructions)
+    to_end = _to_end(instructions, users)
     missing, unused = [len(arguments) for arguments in made_of], [len(u) for u in users]
     there = [0.0] * len(instructions)  # when the arguments are
     made_at = [0] * len(instructions)
@@ -118,6 +111,25 @@ def ordered(instructions: list[Instruction]) -> list[Instruction]:
             there[k] = max(there[k], start + instructions[first].delay)
             if missing[k] == 0:
                 insort(able, k)
+    return result
+
+
+def _links(instructions: list[Instruction]) -> tuple[list[list[int]], list[list[int]]]:
+    """Of each instruction, by number, which ones it takes from, and which take from it."""
+    number = {one.value: k for k, one in enumerate(instructions)}
+    made_of = [sorted({number[a] for a in one.arguments if a in number}) for one in instructions]
+    users: list[list[int]] = [[] for _ in instructions]
+    for k, arguments in enumerate(made_of):
+        for argument in arguments:
+            users[argument].append(k)
+    return made_of, users
+
+
+def _to_end(instructions: list[Instruction], users: list[list[int]]) -> list[float]:
+    """Cycles from the start of each to the end of the last that waits for it."""
+    result = [0.0] * len(instructions)
+    for k in reversed(range(len(instructions))):
+        result[k] = instructions[k].delay + max((result[user] for user in users[k]), default=0)
     return result
 
 

@@ -67,7 +67,9 @@ class Straight:
 
 def straight(order: Iterable[Node], homes: dict[int, Place], outputs: dict[int, Place]) -> Straight:
     """The code of a contracted program; `homes` places its inputs, sines and cosines, `outputs` its results."""
-    written = _Lowered(order, homes, outputs)
+    nodes = list(order)
+    written = _Lowered(homes, max((node.serial for node in nodes), default=0))
+    written.lower(nodes, outputs)
     code = written.instructions if len(outputs) > NARROW else ordered(written.instructions)
     return _finished(written, code, outputs)
 
@@ -101,8 +103,8 @@ def sines(angles: list[Place], array: str, far: Place) -> Straight:
 
 def _in_turn(code: list[list[Instruction]]) -> list[Instruction]:
     """An instruction of each in turn, `TOGETHER` at a time."""
-    groups = (code[start : start + TOGETHER] for start in range(0, len(code), TOGETHER))
-    return [one for group in groups for turn in zip_longest(*group) for one in turn if one is not None]
+    few = (code[start : start + TOGETHER] for start in range(0, len(code), TOGETHER))
+    return [one for some in few for turn in zip_longest(*some) for one in turn if one is not None]
 
 
 def _sine_cosine(w: _Written, x: int, sine_cosine: tuple[int, int] = (-1, -1)) -> tuple[int, int, int]:
@@ -210,12 +212,8 @@ class _Written:
 class _Lowered(_Written):
     """Operations as instructions; signs go into multiply–adds where they can."""
 
-    def __init__(self, order: Iterable[Node], homes: dict[int, Place], outputs: Iterable[int]) -> None:
-        nodes = list(order)
-        super().__init__(homes, max((node.serial for node in nodes), default=0))
-        self._lower_all(nodes, outputs)
-
-    def _lower_all(self, nodes: Sequence[Node], outputs: Iterable[int]) -> None:
+    def lower(self, nodes: Sequence[Node], outputs: Iterable[int]) -> None:
+        """Everything that is not there yet, arguments first."""
         signed = {a.serial for node in nodes if node.op != "fma" for a in node.args} | set(outputs)
         made = {one.value for one in self.instructions} | self.homes.keys()
         for node in nodes:
@@ -252,7 +250,7 @@ class _Whole(_Lowered):
 
     def __init__(self, program: Program) -> None:
         numbers = [node for port in (*program.inputs, *program.outputs) for node in port.nodes]
-        _Written.__init__(self, {}, max(node.serial for node in (*program.order, *numbers)))
+        super().__init__({}, max(node.serial for node in (*program.order, *numbers)))
         self.outputs: dict[int, Place] = {}
         self._angles: dict[int, dict[str, int]] = {}  # of each angle, the values of its sine and cosine
         for node in program.order:
@@ -261,7 +259,7 @@ class _Whole(_Lowered):
         for index, port in enumerate(program.inputs):
             self._arrive(f"in{index}", [node.serial for node in port.nodes])
         begin = len(self.instructions)
-        self._lower_all(program.order, [node.serial for port in program.outputs for node in port.nodes])
+        self.lower(program.order, [node.serial for port in program.outputs for node in port.nodes])
         end = len(self.instructions)
         for index, port in enumerate(program.outputs):
             self._leave(f"out{index}", [node.serial for node in port.nodes])
