@@ -241,3 +241,24 @@ def test_a_result_on_its_input(shift, monkeypatch):
         results.append(memory)
     np.testing.assert_array_equal(*results)
     assert not np.array_equal(results[0], before)
+
+
+@by_hand
+@pytest.mark.parametrize("kinds", ["RRRR", "RPRRR", "PRRRRR"])
+@pytest.mark.parametrize("quantity", ["inertia_matrix", "inverse_dynamics", "forward_dynamics", "bias"])
+def test_parameters_for_a_whole_batch_give_the_bits_of_parameters_for_each_row(kinds, quantity):
+    arm = armdyn.generic_arm(kinds, seed=1)
+    kernel = arm.kernel(quantity, parameters="runtime")
+    body = Body(kernel.program, host())
+    assert body.near is not None
+    assert body.shared == (len(body.contracted.inputs) - 1,)
+    rng, count = np.random.default_rng(4), 62
+    x = [rng.uniform(-3, 3, (count, *port.shape)) for port in body.contracted.inputs[:-1]]
+    x[0][5, 0], x[0][9, 1], x[0][14] = np.nan, 3e7, 1e5
+    values = arm.minimal_parameters.values * rng.uniform(0.9, 1.1, (count, len(arm.minimal_parameters)))
+    rows = list(zip(*x, strict=True))
+    together = kernel(*x, values[0])
+    np.testing.assert_array_equal(together, [kernel(*row, values[0]) for row in rows])
+    assert np.isfinite(np.delete(together, 5, axis=0)).all()
+    each = [kernel(*row, own) for row, own in zip(rows, values, strict=True)]
+    np.testing.assert_array_equal(kernel(*x, values), each)

@@ -63,6 +63,7 @@ def assembly(program: Program, target: Target) -> str:
     body = Body(program, target)
     arrays = operands(program.inputs, body.contracted.outputs, body.slots)
     numbers = sum(len(port.nodes) for port in program.inputs)
+    shared = None if body.near is None else body.shared
     return "\n".join(
         [
             f'target triple = "{target.triple}"\n',
@@ -72,7 +73,7 @@ def assembly(program: Program, target: Target) -> str:
             strided_copies(target.lanes),
             *(rows_function(target.lanes, array) for array in arrays),
             streaming_copy(target.lanes),
-            inner_loop(target.lanes, arrays, numbers, len(body.slots), target.x86, body.near is not None),
+            inner_loop(target.lanes, arrays, numbers, len(body.slots), target.x86, shared),
             shape_tables(arrays),
             entry(target.lanes, arrays, numbers, len(body.slots)),
             _declarations(target),

@@ -7,13 +7,14 @@ configuration, and there is no second program for the tail. A block reads all it
 writes any, and no row twice, so a result may take the place of an input.
 
 Where there is a function `whole` (see `x86`), it takes the blocks of arrays that lie in one piece
-each, apart from one another, if no angle in them is too large for it.
+each, apart from one another, if no angle in them is too large for it; parameters are then the same
+for all configurations.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from armdyn.backends.llvm_text import Writer, function
@@ -238,13 +239,13 @@ def inner_loop(
     in_slots: int,
     out_slots: int,
     quiet: bool,
-    whole: bool = False,
+    shared: Collection[int] | None = None,
 ) -> str:
     """`loop(args, dimensions, steps, context)`: NumPy's inner loop.
 
     `quiet` puts the flags of floating-point exceptions back as they were, so that NumPy warns of
     nothing: what is not finite is there to see, in its own row. Only x86 has an instruction for it here.
-    `whole`: is there a function of this name.
+    `shared` are the inputs that the function `whole` takes to be the same for all configurations; None: there is none.
     """
     w = Writer(lanes)
     w.label("entry")
@@ -262,16 +263,18 @@ def inner_loop(
     numbers = sum(a.size for a in arrays if a.written)
     for a in streams:
         _reach(w, a, numbers)
-    if whole:
-        _one_piece(w, arrays)
+    if shared is not None:
+        _one_piece(w, arrays, shared)
+    w.do("br label %start")
+    w.label("start")
     w.do(f"br i1 {w.let('icmp sgt i64 %count, 0')}, label %block, label %end")
     w.label("block")
-    w.do("%i = phi i64 [0, %entry], [%next, %done]")
+    w.do("%i = phi i64 [0, %start], [%next, %done]")
     w.do("%left = sub i64 %count, %i")
     w.do(f"%full = icmp uge i64 %left, {lanes}")
     w.do("%last = sub i64 %left, 1")
-    if whole:
-        _whole(w, arrays, streams)
+    if shared is not None:
+        _whole(w, arrays, streams, shared)
     for a in (a for a in arrays if not a.written):
         _move(w, a)
     for a in streams:
@@ -284,7 +287,7 @@ def inner_loop(
     w.do("br label %done")
     w.label("done")
     ways = f"[{lanes}, %did]"
-    if whole:
+    if shared is not None:
         ways += f", [%by_whole, %{f'sent{streams[-1].index}' if streams else 'made'}]"
     w.do(f"%further = phi i64 {ways}")
     w.do("%next = add i64 %i, %further")
@@ -325,22 +328,36 @@ def _reach(w: Writer, a: Operand, numbers: int) -> None:
     w.do(f"%ahead{a.index} = and i1 {one_piece}, {between}")
 
 
-def _one_piece(w: Writer, arrays: Sequence[Operand]) -> None:
-    """%pieces: whether every array lies in one piece, and no result on an input."""
-    pieces = "true"
+def _one_piece(w: Writer, arrays: Sequence[Operand], shared: Collection[int]) -> None:
+    """%pieces: whether every array lies in one piece, or is shared if it should be, and no result lies on an input.
+
+    Then %shared holds each shared number in every lane.
+    """
+    pieces = w.let(f"icmp uge i64 %count, {w.lanes}")
     for a in arrays:
         pieces = w.let(f"and i1 {pieces}, %whole{a.index}")
-        pieces = w.let(f"and i1 {pieces}, {w.let(f'icmp eq i64 %step{a.index}, {8 * a.size}')}")
-        w.do(f"%stop{a.index} = getelementptr i8, ptr %base{a.index}, i64 {w.let(f'mul i64 %count, {8 * a.size}')}")
+        step, rows = (0, "1") if a.index in shared else (8 * a.size, "%count")
+        pieces = w.let(f"and i1 {pieces}, {w.let(f'icmp eq i64 %step{a.index}, {step}')}")
+        w.do(f"%stop{a.index} = getelementptr i8, ptr %base{a.index}, i64 {w.let(f'mul i64 {rows}, {8 * a.size}')}")
     for a in (a for a in arrays if not a.written):
         for b in (b for b in arrays if b.written):
             before = w.let(f"icmp ule ptr %stop{a.index}, %base{b.index}")
             apart = w.let(f"or i1 {before}, {w.let(f'icmp ule ptr %stop{b.index}, %base{a.index}')}")
             pieces = w.let(f"and i1 {pieces}, {apart}")
     w.do(f"%pieces = and i1 {pieces}, true")
+    w.do("br i1 %pieces, label %share, label %start")
+    w.label("share")
+    for a in (a for a in arrays if a.index in shared):
+        w.scratch(f"shared{a.index}", a.size)
+        for k in range(a.size):
+            x = w.let(f"load double, ptr {w.at(f'%base{a.index}', 8 * k)}, align 8")
+            first = w.let(f"insertelement {w.vector} poison, double {x}, i32 0")
+            lanes = f"{w.lanes_mask} zeroinitializer"
+            every = w.let(f"shufflevector {w.vector} {first}, {w.vector} poison, {lanes}")
+            w.store(every, f"%shared{a.index}", k)
 
 
-def _whole(w: Writer, arrays: Sequence[Operand], streams: Sequence[Operand]) -> None:
+def _whole(w: Writer, arrays: Sequence[Operand], streams: Sequence[Operand], shared: Collection[int]) -> None:
     """%by_whole: the configurations done by `whole`; where it can do none, one block goes the other way.
 
     What goes past the cache is put together aside, a block at a time.
@@ -348,7 +365,8 @@ def _whole(w: Writer, arrays: Sequence[Operand], streams: Sequence[Operand]) -> 
     w.do(f"br i1 {w.let('and i1 %full, %pieces')}, label %whole, label %columns")
     w.label("whole")
     firsts = {a.index: w.at(f"%base{a.index}", w.let(f"mul i64 %i, {8 * a.size}")) for a in arrays}
-    places, count = dict(firsts), w.let(f"udiv i64 %left, {w.lanes}")
+    places = firsts | {index: f"%shared{index}" for index in shared}
+    count = w.let(f"udiv i64 %left, {w.lanes}")
     for a in streams:
         places[a.index] = w.let(f"select i1 %past{a.index}, ptr %block{a.index}, ptr {firsts[a.index]}")
         count = w.let(f"select i1 %past{a.index}, i64 1, i64 {count}")

@@ -25,6 +25,7 @@ from armdyn.graph.node import Node
 from armdyn.graph.program import Program
 
 AHEAD = 2  # blocks from one whose results are asked for to the one in hand
+SHARED = "parameters"  # an input of this name is one for a batch, where it counts
 LONGEST_WHOLE = 1600  # nodes; beside more arithmetic the rows take little
 
 
@@ -147,7 +148,7 @@ class Body:
         few = len(ports) <= x86.MOST_ARRAYS and len(self.slots) <= x86.NARROW
         if not (self.by_hand and few and len(self.contracted.order) <= LONGEST_WHOLE):
             return None
-        if min(len(port.nodes) for port in ports) < self.lanes:
+        if min(len(port.nodes) for port in ports if port.name != SHARED) < self.lanes:
             return None
         angles = [angle for layer in self.layers for angle in layer]
         limit = LIMIT if all(angle.op == "input" for angle in angles) else LIMIT / 2
@@ -157,11 +158,16 @@ class Body:
         inputs = enumerate(self.contracted.inputs)
         return {index: limit for index, port in inputs if found & {node.serial for node in port.nodes}}
 
+    @property
+    def shared(self) -> tuple[int, ...]:
+        """The inputs that `whole` takes to be the same for all configurations."""
+        return tuple(index for index, port in enumerate(self.contracted.inputs) if port.name == SHARED)
+
     def whole(self) -> str:
         """`whole(in0, …, out0, …, count, ahead)`: blocks from rows to rows, up to one with too large a number."""
         if self.near is None:
             return ""
-        code = x86.whole(self.contracted)
+        code = x86.whole(self.contracted, self.shared)
         ports = {f"in{k}": port for k, port in enumerate(self.contracted.inputs)}
         ports |= {f"out{k}": port for k, port in enumerate(self.contracted.outputs)}
         w = Writer(self.lanes)
@@ -185,7 +191,8 @@ class Body:
         w.label("asked")
         _inline(w, code, "whole")
         for array, port in ports.items():
-            w.do(f"%next_{array} = getelementptr i8, ptr %{array}, i64 {BYTES * len(port.nodes)}")
+            further = 0 if port.name == SHARED else BYTES * len(port.nodes)
+            w.do(f"%next_{array} = getelementptr i8, ptr %{array}, i64 {further}")
         w.do("%next = add i64 %done, 1")
         w.do(f"br i1 {w.let('icmp ult i64 %next, %count')}, label %block, label %end")
         w.label("end")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import struct
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -74,9 +74,12 @@ def straight(order: Iterable[Node], homes: dict[int, Place], outputs: dict[int, 
     return _finished(written, code, outputs)
 
 
-def whole(program: Program) -> Straight:
-    """The code of a contracted program from rows `in0`, `in1`, … to rows `out0`, …, for angles within `LIMIT`."""
-    written = _Whole(program)
+def whole(program: Program, shared: Collection[int] = ()) -> Straight:
+    """The code of a contracted program from rows `in0`, `in1`, … to rows `out0`, …, for angles within `LIMIT`.
+
+    The inputs `shared` are the same for all configurations, and lie in columns.
+    """
+    written = _Whole(program, shared)
     return _finished(written, ordered(written.instructions), written.outputs)
 
 
@@ -248,7 +251,7 @@ class _Lowered(_Written):
 class _Whole(_Lowered):
     """Everything from rows to rows; `outputs` says where those go."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, shared: Collection[int]) -> None:
         numbers = [node for port in (*program.inputs, *program.outputs) for node in port.nodes]
         super().__init__({}, max(node.serial for node in (*program.order, *numbers)))
         self.outputs: dict[int, Place] = {}
@@ -257,7 +260,11 @@ class _Whole(_Lowered):
             if node.op in TRIG:
                 self._angles.setdefault(node.args[0].serial, {})[node.op] = node.serial
         for index, port in enumerate(program.inputs):
-            self._arrive(f"in{index}", [node.serial for node in port.nodes])
+            columns = [node.serial for node in port.nodes]
+            if index in shared:
+                self.homes |= {value: (f"in{index}", BYTES * k) for k, value in enumerate(columns)}
+            else:
+                self._arrive(f"in{index}", columns)
         begin = len(self.instructions)
         self.lower(program.order, [node.serial for port in program.outputs for node in port.nodes])
         end = len(self.instructions)
