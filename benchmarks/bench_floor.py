@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 from itertools import cycle
@@ -27,12 +28,12 @@ from armdyn.studies.speed import BATCH, best, machine
 WHOLE = x86.whole
 
 
-def without_waiting(program: Program, arithmetic: bool = False) -> x86.Straight:
+def without_waiting(program: Program, shared: Collection[int], arithmetic: bool = False) -> x86.Straight:
     """The code of `whole` with sources from registers 0 and 1, all zero, and results in the others in turn.
 
     A multiply–add reads what it overwrites, so these have ten registers of their own.
     """
-    code = WHOLE(program)
+    code = WHOLE(program, shared)
     fused, others = cycle(range(2, 12)), cycle(range(12, 16))
     lines = [f"vxorpd %ymm{k}, %ymm{k}, %ymm{k}" for k in range(12)]
     for line in code.text.split("\\0A"):
