@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armdyn
-from armdyn.backends import BACKENDS, llvm, llvm_block
+from armdyn.backends import BACKENDS, llvm, llvm_loop
 from armdyn.backends.contract import contract
 from armdyn.backends.target import baseline, host
 from armdyn.errors import InputError
@@ -340,7 +340,7 @@ def test_a_large_result_has_the_same_bits(
     program = trace("columns", columns, {"x": (inputs,)}, [("y", (size,))])
     x = np.random.default_rng(0).uniform(-3, 3, (1003, inputs))
     expected = llvm.compiled(program).ufunc(x)
-    monkeypatch.setattr(llvm_block, limit, 64)
+    monkeypatch.setattr(llvm_loop, limit, 64)
     room = np.zeros(1003 * size + 3)
     out = room[shift : shift + 1003 * size].reshape(1003, size)  # on pairs of numbers, or beside them
     llvm.compiled(program).ufunc(x, out=out)

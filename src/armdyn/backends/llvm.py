@@ -1,6 +1,6 @@
 """Program -> machine code in this process, by LLVM.
 
-`compiled` is the whole way: LLVM assembly (`llvm_emit`, `llvm_block`, `llvm_entry`), object code, an
+`compiled` is the whole way: LLVM assembly (`llvm_emit`, `llvm_loop`, `llvm_entry`), object code, an
 engine that holds it, a NumPy gufunc over it. `recalled` looks on the disk first. Machine code stays
 for the life of the process, so a gufunc, a thread or a copy of either may outlive whoever asked for
 it; the same thing asked twice is compiled once.
@@ -19,7 +19,6 @@ from armdyn.backends import cache
 from armdyn.backends.gufunc import gufunc
 from armdyn.backends.llvm_block import (
     CORE_DIMENSIONS,
-    inner_loop,
     operands,
     rows_function,
     slot_tables,
@@ -28,6 +27,7 @@ from armdyn.backends.llvm_block import (
 )
 from armdyn.backends.llvm_emit import Body
 from armdyn.backends.llvm_entry import entry, shape_tables
+from armdyn.backends.llvm_loop import inner_loop
 from armdyn.backends.target import Target, binding, host
 from armdyn.errors import InputError
 from armdyn.graph.program import Program

@@ -105,9 +105,7 @@ def _spread(w: Writer, a: Operand) -> None:
     data = w.let(f"load ptr, ptr {w.at(f'%array{a.index}', ARRAY['data'])}")
     for k, slot in enumerate(a.slots):
         x = w.let(f"load double, ptr {w.at(data, 8 * k)}, align 8")
-        one = w.let(f"insertelement {w.vector} poison, double {x}, i32 0")
-        everywhere = w.let(f"shufflevector {w.vector} {one}, {w.vector} poison, {w.lanes_mask} zeroinitializer")
-        w.store(everywhere, "%in", slot)
+        w.store(w.every(x), "%in", slot)
 
 
 def _results(w: Writer, outputs: Sequence[Operand]) -> None:

@@ -64,6 +64,7 @@ class _Loop:
         self.w = Writer(body.lanes)
         port = body.contracted.outputs[0]
         self.slots = [body.slots[node.serial] for node in port.nodes]
+        self.h = ""  # the step, in every lane
 
     def text(self) -> str:
         w, size, past = self.w, 2 * self.n, len(self.scheme.past)
@@ -75,10 +76,7 @@ class _Loop:
         for k, name in enumerate(ARGUMENTS):
             kind = "ptr" if name in _POINTERS else "i64"
             w.do(f"%{name} = load {kind}, ptr {w.at('%arguments', 8 * k)}")
-        h = w.let("bitcast i64 %step_size to double")
-        first = w.let(f"insertelement {w.vector} poison, double {h}, i32 0")
-        zeros = f"<{w.lanes} x i32> zeroinitializer"
-        w.do(f"%h = shufflevector {w.vector} {first}, {w.vector} poison, {zeros}")
+        self.h = w.every(w.let("bitcast i64 %step_size to double"))
         w.do(f"%final = sub i64 %count, {w.lanes}")  # the last block may take in states of the one before
         w.do("br label %block")
         w.label("block")
@@ -144,7 +142,7 @@ class _Loop:
                 k, c = w.load("%k", stage * size + j), w.constant(weight)
                 total = fused(w, self.fma, c, k, total) if total else w.let(f"fmul {w.vector} {c}, {k}")
         y = w.load("%y", j)
-        return fused(w, self.fma, "%h", total, y) if total else y
+        return fused(w, self.fma, self.h, total, y) if total else y
 
     def _advance(self) -> None:
         """y⁺, and the past moved on by one."""
@@ -153,13 +151,13 @@ class _Loop:
             for j in range(n):
                 v = self._combined(n + j, [(0, Fraction(1))])
                 w.store(v, "%y", n + j)
-                w.store(fused(w, self.fma, "%h", v, w.load("%y", j)), "%y", j)
+                w.store(fused(w, self.fma, self.h, v, w.load("%y", j)), "%y", j)
             return
         for j in range(size):
             new = self._combined(j, list(enumerate(self.scheme.b)))
             for k, weight in enumerate(past):
                 scaled = w.let(f"fmul {w.vector} {w.constant(weight)}, {w.load('%past', k * size + j)}")
-                new = fused(w, self.fma, "%h", scaled, new)
+                new = fused(w, self.fma, self.h, scaled, new)
             w.store(new, "%y", j)
         for k in reversed(range(len(past))):
             for j in range(size):

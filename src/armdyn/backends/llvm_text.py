@@ -48,6 +48,11 @@ class Writer:
         """A number in every lane."""
         return splat("double", double(value), self.lanes)
 
+    def every(self, number: str) -> str:
+        """A number that is known when the code runs, in every lane."""
+        first = self.let(f"insertelement {self.vector} poison, double {number}, i32 0")
+        return self.let(f"shufflevector {self.vector} {first}, {self.vector} poison, {self.lanes_mask} zeroinitializer")
+
     def at(self, pointer: str, offset: int | str) -> str:
         """The address `offset` bytes from `pointer`."""
         return pointer if offset == 0 else self.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")

@@ -113,8 +113,7 @@ def robotics_toolbox(arm: Arm) -> Calls:
             links.append(rtb.RevoluteMDH(d=float(joint.d), offset=joint.theta.radians, **body))
         else:
             links.append(rtb.PrismaticMDH(theta=joint.theta.radians, offset=float(joint.d), **body))
-    down = -np.sign(rtb.DHRobot(links).gravity[2])  # older versions let it point up
-    robot = rtb.DHRobot(links, gravity=down * _matrix(arm.chain.base.R).T @ np.array(arm.gravity))
+    robot = rtb.DHRobot(links, gravity=_matrix(arm.chain.base.R).T @ np.array(arm.gravity))
     return {
         "inertia_matrix": robot.inertia,
         "inverse_dynamics": robot.rne,
