@@ -20,8 +20,8 @@ import numpy as np
 from bench_kernels import ARMS, arm
 
 from armdyn import Arm
-from armdyn.backends import llvm, x86
-from armdyn.backends.registers import MOVE
+from armdyn.codegen import llvm, x86
+from armdyn.codegen.registers import MOVE
 from armdyn.graph.program import Program
 from armdyn.studies.speed import BATCH, best, machine
 

@@ -16,7 +16,7 @@ from typing import Any
 import armdyn
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import trace
-from armdyn.kernels.programs import program
+from armdyn.programs.program import program
 
 
 def best(run: Callable[[], Any], repeats: int) -> tuple[float, Any]:

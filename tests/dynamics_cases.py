@@ -13,7 +13,7 @@ import pinocchio as pin
 from armdyn.algebra import ZERO, Angle, Mat3, Vec3
 from armdyn.chain import Chain, Placement
 from armdyn.chain.samples import generic_chain
-from armdyn.kernels.assemble import Options, assemble
+from armdyn.programs.assemble import Options, assemble
 from random_chains import special_chain
 
 TILTED = Vec3(Fraction(3), Fraction(-4), Fraction(8))

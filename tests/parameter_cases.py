@@ -10,9 +10,9 @@ from math import pi
 import numpy as np
 
 from armdyn.algebra import Angle, Vec3
-from armdyn.backends.columns import Column
 from armdyn.chain import Chain
 from armdyn.chain.samples import generic_chain
+from armdyn.codegen.columns import Column
 from armdyn.formulations.regressor import natural_regressor
 
 DOWN = Vec3(Fraction(0), Fraction(0), Fraction(-981, 100))

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import armdyn
-from armdyn.backends import cache, llvm
+from armdyn.codegen import cache, llvm
 
 ARM = armdyn.generic_arm("RR", seed=5)
 Q = np.array([0.3, -0.4])
@@ -257,7 +257,7 @@ SCRIPT = """
 import sys
 import numpy as np
 import armdyn
-from armdyn.backends import cache
+from armdyn.codegen import cache
 cache.source = lambda: "this source"
 arm = armdyn.generic_arm("RR", seed=5)
 print(arm.kernel("bias", "newton_euler")(np.array([0.3, -0.4]), np.array([0.3, -0.4])).tolist())

@@ -7,12 +7,13 @@ import random
 import pytest
 
 import armdyn
-from armdyn.backends import cache
 from armdyn.chain.samples import generic_chain
+from armdyn.codegen import cache
 from armdyn.formulations import QUANTITIES
-from armdyn.kernels import choose, programs
-from armdyn.kernels.choose import JUDGES, auto
-from armdyn.kernels.cost import compiled
+from armdyn.programs import choose
+from armdyn.programs import program as programs
+from armdyn.programs.choose import JUDGES, auto
+from armdyn.programs.cost import compiled
 from random_chains import special_chain
 
 

@@ -15,9 +15,9 @@ from armdyn.errors import InputError
 from armdyn.formulations.inverse_dynamics import derivatives, newton_euler
 from armdyn.graph.derive import inline, jacobian
 from armdyn.graph.program import evaluate, trace
-from armdyn.kernels.assemble import Options
-from armdyn.kernels.derivatives import by_duals
-from armdyn.kernels.programs import program
+from armdyn.programs.assemble import Options
+from armdyn.programs.derivatives import by_duals
+from armdyn.programs.program import program
 from random_chains import any_chain, configuration
 from test_inertia_matrix import mutants
 

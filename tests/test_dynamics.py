@@ -18,10 +18,10 @@ from armdyn.chain.samples import generic_chain
 from armdyn.chain.slide import slid
 from armdyn.formulations import QUANTITIES, reference
 from armdyn.formulations.inverse_dynamics import point_masses
-from armdyn.kernels.assemble import Options
-from armdyn.kernels.choose import auto
-from armdyn.kernels.cost import compiled
-from armdyn.kernels.programs import traced
+from armdyn.programs.assemble import Options
+from armdyn.programs.choose import auto
+from armdyn.programs.cost import compiled
+from armdyn.programs.program import traced
 from armdyn.studies import lin_1991 as table_2
 from dynamics_cases import CASES, TILTED, at, close, motion, mujoco_model, pinocchio, with_drives
 

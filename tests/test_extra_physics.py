@@ -11,13 +11,13 @@ import pytest
 
 import armdyn
 from armdyn.algebra import ZERO, Angle, Sym3, Vec3
-from armdyn.backends import BACKENDS
 from armdyn.chain import Chain, Joint, Link, Placement
 from armdyn.chain.samples import generic_chain
+from armdyn.codegen import BACKENDS
 from armdyn.errors import ComputationError, InputError
 from armdyn.formulations import QUANTITIES
-from armdyn.kernels.assemble import RUNTIME, Options
 from armdyn.parameters import minimal_parameters
+from armdyn.programs.assemble import RUNTIME, Options
 from dynamics_cases import CASES, TILTED, TOOL, array, at, close, motion, pinocchio, with_drives
 
 DRIVEN = with_drives(replace(generic_chain("RRPRR", 2), gravity=TILTED, tool=TOOL))

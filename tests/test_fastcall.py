@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import armdyn
-from armdyn.backends import fastcall
-from armdyn.backends.llvm_entry import KERNEL
+from armdyn.codegen import fastcall
+from armdyn.codegen.llvm_entry import KERNEL
 from armdyn.errors import InputError
 from armdyn.kernels import Kernel
 
@@ -196,7 +196,7 @@ def test_where_the_proof_fails_the_gufunc_answers(monkeypatch):
 
 SCRIPT = """
 import numpy as np, armdyn
-from armdyn.backends import fastcall
+from armdyn.codegen import fastcall
 from armdyn.kernels import Kernel
 arm = armdyn.generic_arm("RPRR", seed=1)
 q = np.arange(4.0)

@@ -25,8 +25,8 @@ from armdyn.formulations.composite_bodies import minimal, natural
 from armdyn.formulations.inertia_matrix import lin_fang_1
 from armdyn.graph.program import evaluate
 from armdyn.kernels import Kernel
-from armdyn.kernels.programs import program
 from armdyn.parameters import minimal_parameters, realise
+from armdyn.programs.program import program
 from random_chains import any_chain, configuration, slides_below_s, special_chain
 
 METHODS = {m.key: m.run for m in QUANTITIES["inertia_matrix"].methods if m.key != "reference"}

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armdyn
-from armdyn.backends import BACKENDS, llvm, llvm_loop
-from armdyn.backends.contract import contract
-from armdyn.backends.target import baseline, host
+from armdyn.codegen import BACKENDS, llvm, llvm_loop
+from armdyn.codegen.contract import contract
+from armdyn.codegen.target import baseline, host
 from armdyn.errors import InputError
 from armdyn.graph.node import Graph
 from armdyn.graph.program import Port, Program, evaluate, trace

@@ -15,9 +15,9 @@ from armdyn.formulations.composite_bodies import natural, second_moments
 from armdyn.formulations.inertia_matrix import lin_fang_1, meeting_frame
 from armdyn.graph.program import trace
 from armdyn.graph.simplify import simplify
-from armdyn.kernels import programs
-from armdyn.kernels.cost import compiled, without_rotors
-from armdyn.kernels.programs import traced
+from armdyn.programs import program as programs
+from armdyn.programs.cost import compiled, without_rotors
+from armdyn.programs.program import traced
 from random_chains import any_chain, configuration, special_chain
 from test_inertia_matrix import caught, judged, mutants  # noqa: F401  (a fixture and its helpers)
 

@@ -11,7 +11,7 @@ import pytest
 from armdyn.algebra import JointRotation, Sym3, Tally, counting, on_hand
 from armdyn.chain.samples import generic_chain
 from armdyn.formulations import QUANTITIES
-from armdyn.kernels.cost import cost, published
+from armdyn.programs.cost import cost, published
 
 BODIES, FORMULATION = "composite bodies", "formulation"
 METHODS = {m.key: m.run for m in QUANTITIES["inertia_matrix"].methods}

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armdyn
-from armdyn.backends import llvm, registers, x86
-from armdyn.backends.llvm_emit import Body
-from armdyn.backends.registers import Allocation, Instruction, ordered
-from armdyn.backends.target import host
+from armdyn.codegen import llvm, registers, x86
+from armdyn.codegen.llvm_emit import Body
+from armdyn.codegen.registers import Allocation, Instruction, ordered
+from armdyn.codegen.target import host
 from armdyn.graph.program import evaluate, trace
 from random_programs import INPUTS, RECIPES, program_of
 

@@ -13,7 +13,7 @@ from armdyn.chain.samples import generic_chain
 from armdyn.graph.check import check
 from armdyn.graph.program import evaluate, trace
 from armdyn.graph.simplify import LARGE, simplify
-from armdyn.kernels.programs import traced
+from armdyn.programs.program import traced
 from random_programs import RECIPES, exact_values, float_functions, program_of
 
 POINT = [Fraction(3, 7), Fraction(-5, 4), Fraction(2, 9), Fraction(11, 6)]

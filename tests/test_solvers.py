@@ -12,7 +12,7 @@ from armdyn.errors import ComputationError
 from armdyn.formulations.forward_dynamics.composite import forward_dynamics
 from armdyn.formulations.forward_dynamics.solvers import SOLVERS
 from armdyn.graph.program import trace
-from armdyn.kernels.assemble import assemble
+from armdyn.programs.assemble import assemble
 from armdyn.studies.linear_solvers import compare
 
 

@@ -9,9 +9,9 @@ import mpmath
 import numpy as np
 import pytest
 
-from armdyn.backends import llvm
-from armdyn.backends import llvm_trig as trig
-from armdyn.backends.target import baseline, host
+from armdyn.codegen import llvm
+from armdyn.codegen import llvm_trig as trig
+from armdyn.codegen.target import baseline, host
 from armdyn.graph.program import trace
 
 PROGRAM = trace("sine_cosine", lambda x: [x[0].sin(), x[0].cos()], {"x": (1,)}, [("y", (2,))])

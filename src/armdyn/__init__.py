@@ -10,8 +10,8 @@ from armdyn.chain.samples import generic_chain
 from armdyn.errors import ArmdynError, choose
 from armdyn.files import catalogue
 from armdyn.formulations import QUANTITIES
-from armdyn.kernels.cost import cost
 from armdyn.kernels.threads import set_threads
+from armdyn.programs.cost import cost
 
 __version__ = "0.1.0"
 __all__ = [

@@ -1,7 +1,7 @@
 """Every quantity and every formulation of it, in one visible table.
 
 An algorithm is ``run(chain, q, ...)``: pure, over any scalar. Rotor inertia and friction are added
-outside, by `armdyn.kernels.assemble`; only forward dynamics and what inverts the inertia matrix take
+outside, by `armdyn.programs.assemble`; only forward dynamics and what inverts the inertia matrix take
 the rotors in themselves.
 """
 

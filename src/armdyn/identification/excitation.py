@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.arm import Arm
-from armdyn.backends import llvm
+from armdyn.codegen import llvm
 from armdyn.errors import ComputationError, InputError, choose
 from armdyn.formulations.regressor import regressor
 from armdyn.graph.derive import jacobian

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.backends.c import DTYPES, Function, Package, files, identifier
-from armdyn.backends.numpy_text import compile_numpy
 from armdyn.chain import Chain
+from armdyn.codegen.c import DTYPES, Function, Package, files, identifier
+from armdyn.codegen.numpy_text import compile_numpy
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
-from armdyn.kernels.assemble import RUNTIME, Options
-from armdyn.kernels.choose import auto
-from armdyn.kernels.programs import program
 from armdyn.parameters import minimal_parameters
+from armdyn.programs.assemble import RUNTIME, Options
+from armdyn.programs.choose import auto
+from armdyn.programs.program import program
 
 DEFAULT = ("inertia_matrix", "bias", "gravity_load", "inverse_dynamics", "forward_dynamics", "pose", "jacobian")
 DERIVATIVES = {

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armdyn.backends import BACKENDS, fastcall
-from armdyn.backends.columns import ArrayFunction, over_columns
-from armdyn.backends.numpy_text import compile_numpy
 from armdyn.chain import Chain, Placement
+from armdyn.codegen import BACKENDS, fastcall
+from armdyn.codegen.columns import ArrayFunction, over_columns
+from armdyn.codegen.numpy_text import compile_numpy
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import Program
-from armdyn.kernels.assemble import Assembly, Options, assemble
-from armdyn.kernels.choose import auto
-from armdyn.kernels.programs import program
 from armdyn.kernels.threads import checked, shared
+from armdyn.programs.assemble import Assembly, Options, assemble
+from armdyn.programs.choose import auto
+from armdyn.programs.program import program
 
 OPTIONS = tuple(f.name for f in fields(Options))
 
@@ -85,7 +85,7 @@ class Kernel(Fast):
     def _compile(self) -> Any:
         made: Any = None
         if self.backend == "llvm":
-            from armdyn.backends import llvm  # llvmlite only where it is used
+            from armdyn.codegen import llvm  # llvmlite only where it is used
 
             made = llvm.recalled((self.chain, self.quantity, self.method, self.options), lambda: self.program)
         if made is not None:

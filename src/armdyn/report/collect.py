@@ -11,7 +11,7 @@ import numpy as np
 
 import armdyn
 from armdyn.arm import Arm
-from armdyn.kernels.cost import cost
+from armdyn.programs.cost import cost
 from armdyn.report.card import card
 from armdyn.studies.speed import BATCH, best, single_call
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.backends.llvm import Compiled, recalled
-from armdyn.backends.llvm_integrate import Integrator, Scheme
 from armdyn.chain import Chain
+from armdyn.codegen.llvm import Compiled, recalled
+from armdyn.codegen.llvm_integrate import Integrator, Scheme
 from armdyn.graph.program import Program, trace
-from armdyn.kernels.assemble import Options, assemble
+from armdyn.programs.assemble import Options, assemble
 from armdyn.simulation.request import Span
 from armdyn.simulation.tableaus import AB4, EULER, RUNGE_KUTTA
 from armdyn.simulation.torque import Drive, Law, cheapest

@@ -12,7 +12,7 @@ import numpy as np
 from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.kernels import Kernel
-from armdyn.kernels.assemble import Options
+from armdyn.programs.assemble import Options
 from armdyn.simulation.fixed import Inside
 from armdyn.simulation.request import Span
 from armdyn.simulation.tableaus import AB4, EULER, RUNGE_KUTTA

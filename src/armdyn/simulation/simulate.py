@@ -9,7 +9,7 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import InputError, choose
-from armdyn.kernels.assemble import Options
+from armdyn.programs.assemble import Options
 from armdyn.simulation import adaptive
 from armdyn.simulation.fixed import Stepper
 from armdyn.simulation.plain import PlainStepper

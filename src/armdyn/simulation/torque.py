@@ -16,7 +16,7 @@ import numpy as np
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
 from armdyn.kernels import Kernel
-from armdyn.kernels.assemble import assemble
+from armdyn.programs.assemble import assemble
 from armdyn.simulation.references import Reference
 
 Law = Callable[[Chain, list[Any], list[Any], list[Any]], list[Any]]

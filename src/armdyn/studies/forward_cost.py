@@ -17,7 +17,7 @@ from armdyn.algebra import Operations
 from armdyn.chain.samples import generic_chain
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import trace
-from armdyn.kernels.assemble import assemble
+from armdyn.programs.assemble import assemble
 
 METHODS = tuple(method.key for method in QUANTITIES["forward_dynamics"].methods)
 QUOTED = ("Saha 1997", "Featherstone 1983")

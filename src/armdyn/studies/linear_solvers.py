@@ -9,10 +9,10 @@ import numpy as np
 
 from armdyn.algebra import Operations
 from armdyn.arm import Arm
-from armdyn.backends.llvm import compiled
+from armdyn.codegen.llvm import compiled
 from armdyn.formulations.forward_dynamics.solvers import SOLVERS
 from armdyn.graph.program import trace
-from armdyn.kernels.assemble import assemble
+from armdyn.programs.assemble import assemble
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.kernels.assemble import Options
+from armdyn.programs.assemble import Options
 from armdyn.simulation.fixed import Stepper
 from armdyn.simulation.request import Span
 from armdyn.simulation.torque import drive

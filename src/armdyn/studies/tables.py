@@ -18,7 +18,7 @@ from armdyn.formulations.composite_bodies.minimal import composite_bodies
 from armdyn.formulations.steps import steps
 from armdyn.graph.program import trace
 from armdyn.graph.simplify import simplify
-from armdyn.kernels import cost
+from armdyn.programs import cost
 from armdyn.studies import lin_1991
 from armdyn.studies.polynomial import Polynomial
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from armdyn.backends.llvm_text import Writer, function
+from armdyn.codegen.llvm_text import Writer, function
 from armdyn.graph.program import Port
 
 LONGEST = 64  # squares a function

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.backends.text import Language, write
+from armdyn.codegen.text import Language, write
 from armdyn.graph import Port, Program
 
 DTYPES = ("double", "float")

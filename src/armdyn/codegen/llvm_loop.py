@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from armdyn.backends.llvm_block import CORE_DIMENSIONS, Operand, ask
-from armdyn.backends.llvm_text import Writer, function
+from armdyn.codegen.llvm_block import CORE_DIMENSIONS, Operand, ask
+from armdyn.codegen.llvm_text import Writer, function
 
 # Bytes of all results, by what was measured: beyond the first the lines they go to are asked for ahead (up to twice as
 # fast; below, up to a tenth slower), beyond the second they are written past the cache (a quarter faster; below, up to

@@ -17,8 +17,8 @@ from armdyn.algebra import Operations, Tally, counting
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
-from armdyn.kernels.assemble import Options
-from armdyn.kernels.programs import program
+from armdyn.programs.assemble import Options
+from armdyn.programs.program import program
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def cost(arm: Any, quantity: str, method: str = "auto") -> Cost:
         raise InputError(f"cost takes an Arm, got {arm!r}; armdyn.load(...) gives one")
     chain = without_rotors(chain)
     if method == "auto":
-        from armdyn.kernels.choose import auto  # which counts, and so stands above this module
+        from armdyn.programs.choose import auto  # which counts, and so stands above this module
 
         method = auto(chain, choose("quantity", quantity, QUANTITIES))
     return Cost(published(chain, quantity, method), compiled(chain, quantity, method))

@@ -29,7 +29,7 @@ LIMIT = 256 * 2**20  # bytes
 MAGIC = b"armdyn kernel 1\n"
 SUFFIX = ".kernel"
 # Everything that decides what a kernel computes; the rest of the package may change freely.
-SHAPING = ("algebra", "chain", "parameters", "formulations", "graph", "backends", "kernels", "simulation")
+SHAPING = ("algebra", "chain", "parameters", "formulations", "graph", "programs", "codegen", "kernels", "simulation")
 _MARGIN = 10.0  # seconds: importing armdyn takes less
 _IMPORTED = time.time() - _MARGIN
 

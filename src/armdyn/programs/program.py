@@ -15,8 +15,8 @@ from armdyn.formulations import QUANTITIES
 from armdyn.graph.derive import inline, jacobian
 from armdyn.graph.program import Program, flatten, trace
 from armdyn.graph.simplify import once, simplify
-from armdyn.kernels.assemble import EXTRA, NO_PARTS, Extra, Options, Run, assemble, formulation, reframed
-from armdyn.kernels.derivatives import derivative_ports, forward_dynamics
+from armdyn.programs.assemble import EXTRA, NO_PARTS, Extra, Options, Run, assemble, formulation, reframed
+from armdyn.programs.derivatives import derivative_ports, forward_dynamics
 
 # What `composite` is made of.
 MADE_OF = {
@@ -53,7 +53,7 @@ def _total(program: Program) -> int:
 
 def _may_be_shorter(chain: Chain, quantity: str, method: str, options: Options, best: Program) -> bool:
     """Whether another formulation's program may have fewer operations than the best, once it is rewritten."""
-    from armdyn.kernels.cost import published  # which counts programs, and so stands above this module
+    from armdyn.programs.cost import published  # which counts programs, and so stands above this module
 
     least = _total(best)
     if least > MANY and published(chain, quantity, method).total > FAR * least:
@@ -68,7 +68,7 @@ def _may_be_shorter(chain: Chain, quantity: str, method: str, options: Options, 
 
 def _derivatives(chain: Chain, quantity: str, method: str, options: Options) -> Program:
     """The graph of the partial derivatives."""
-    from armdyn.kernels.choose import auto  # which counts programs, and so stands above this module
+    from armdyn.programs.choose import auto  # which counts programs, and so stands above this module
 
     plain, wrt = replace(options, derivatives=()), options.derivatives
     derivative_ports(assemble(chain, quantity, method, plain).inputs, (), wrt)
@@ -135,7 +135,7 @@ def _ways(chain: Chain, quantity: str, method: str, options: Options) -> tuple[P
 
 def _parts(chain: Chain, quantity: str, method: str, options: Options) -> Mapping[str, Run]:
     """The inertia matrix and the bias of fewest operations for what is made of them."""
-    from armdyn.kernels.choose import auto  # which counts programs, and so stands above this module
+    from armdyn.programs.choose import auto  # which counts programs, and so stands above this module
 
     if method != "composite" or quantity not in MADE_OF:
         return NO_PARTS

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from armdyn.backends import x86
-from armdyn.backends.contract import contract
-from armdyn.backends.llvm_block import ask
-from armdyn.backends.llvm_text import Writer, double, function
-from armdyn.backends.llvm_trig import LIMIT, TRIG, below, fused, trig_far, trig_loop
-from armdyn.backends.registers import BYTES, Place
-from armdyn.backends.target import Target
+from armdyn.codegen import x86
+from armdyn.codegen.contract import contract
+from armdyn.codegen.llvm_block import ask
+from armdyn.codegen.llvm_text import Writer, double, function
+from armdyn.codegen.llvm_trig import LIMIT, TRIG, below, fused, trig_far, trig_loop
+from armdyn.codegen.registers import BYTES, Place
+from armdyn.codegen.target import Target
 from armdyn.graph.node import Node
 from armdyn.graph.program import Program
 

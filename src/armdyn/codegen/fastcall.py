@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.backends.gufunc import api, context
-from armdyn.backends.llvm_entry import ARRAY, KERNEL, PLAIN
+from armdyn.codegen.gufunc import api, context
+from armdyn.codegen.llvm_entry import ARRAY, KERNEL, PLAIN
 
 BASIC_SIZE = 32  # the object's head, the entry's address, the context's address
 TYPE = {"basic_size": 32, "vectorcall_offset": 56, "flags": 168}  # offsets in CPython's PyTypeObject
@@ -69,7 +69,7 @@ def _c_base() -> type:
     """A class made by CPython's C interface, with room for two addresses in every instance."""
     members = (_Member * 2)(_Member(b"__vectorcalloffset__", SSIZE, KERNEL["vectorcall"], READ_ONLY, None), _Member())
     slots = (_Slot * 2)(_Slot(TP_MEMBERS, ctypes.addressof(members)), _Slot())
-    spec = _Spec(b"armdyn.backends.fastcall.Fast", BASIC_SIZE, 0, BASE_TYPE, ctypes.addressof(slots))
+    spec = _Spec(b"armdyn.codegen.fastcall.Fast", BASIC_SIZE, 0, BASE_TYPE, ctypes.addressof(slots))
     _KEPT.append((members, slots, spec))
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Spec))(("PyType_FromSpec", ctypes.pythonapi))
     made: type = make(ctypes.byref(spec))

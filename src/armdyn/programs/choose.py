@@ -15,13 +15,13 @@ from functools import lru_cache
 from typing import TypeVar
 
 from armdyn.algebra import Operations
-from armdyn.backends import cache
 from armdyn.chain import Chain
+from armdyn.codegen import cache
 from armdyn.errors import InputError
 from armdyn.formulations import QUANTITIES
-from armdyn.kernels.assemble import Options
-from armdyn.kernels.cost import published
-from armdyn.kernels.programs import program, traced
+from armdyn.programs.assemble import Options
+from armdyn.programs.cost import published
+from armdyn.programs.program import program, traced
 
 Count = TypeVar("Count")
 

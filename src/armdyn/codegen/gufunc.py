@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.backends.llvm_entry import CONTEXT, DOUBLE
+from armdyn.codegen.llvm_entry import CONTEXT, DOUBLE
 
 UFUNC_FROM_FUNC_AND_DATA_AND_SIGNATURE = 31  # place in _UFUNC_API
 NO_IDENTITY = -1

@@ -14,7 +14,7 @@ is not finite, the lane alone asks the C library. The sign of a zero is not kept
 
 from __future__ import annotations
 
-from armdyn.backends.llvm_text import Writer, double, function, splat
+from armdyn.codegen.llvm_text import Writer, double, function, splat
 
 TRIG = ("sin", "cos")
 LIMIT = 1e5

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from armdyn.backends.llvm_block import CORE_DIMENSIONS, Operand
-from armdyn.backends.llvm_text import Writer, function
+from armdyn.codegen.llvm_block import CORE_DIMENSIONS, Operand
+from armdyn.codegen.llvm_text import Writer, function
 
 # What machine code asks of the outside, in the order of the context's table.
 CONTEXT = (

@@ -20,10 +20,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from armdyn.backends.llvm_block import groups
-from armdyn.backends.llvm_text import double
-from armdyn.backends.llvm_trig import COSINE, HALF_PI_FMA, LIMIT, ROUNDER, SINE, TRIG, TWO_OVER_PI
-from armdyn.backends.registers import BYTES, REGISTERS, Allocation, Instruction, Line, Operand, Place, ordered
+from armdyn.codegen.llvm_block import groups
+from armdyn.codegen.llvm_text import double
+from armdyn.codegen.llvm_trig import COSINE, HALF_PI_FMA, LIMIT, ROUNDER, SINE, TRIG, TWO_OVER_PI
+from armdyn.codegen.registers import BYTES, REGISTERS, Allocation, Instruction, Line, Operand, Place, ordered
 from armdyn.graph.node import Node
 from armdyn.graph.program import Program
 

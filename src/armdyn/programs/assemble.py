@@ -20,8 +20,8 @@ from armdyn.formulations import QUANTITIES, energies
 from armdyn.formulations.elimination import with_rotors
 from armdyn.formulations.kinematics.poses import homogeneous
 from armdyn.formulations.registry import Formulation, Size
-from armdyn.kernels.derivatives import by_duals, derivative_ports
 from armdyn.parameters import minimal_parameters, realise
+from armdyn.programs.derivatives import by_duals, derivative_ports
 
 Run = Callable[..., Any]
 Physics = Callable[[Run, Chain, list[Any], "Extra"], Any]

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.backends import cache
-from armdyn.backends.gufunc import context
-from armdyn.backends.llvm_emit import Body
-from armdyn.backends.llvm_text import Writer, function
-from armdyn.backends.llvm_trig import fused
-from armdyn.backends.target import Target, binding, host
+from armdyn.codegen import cache
+from armdyn.codegen.gufunc import context
+from armdyn.codegen.llvm_emit import Body
+from armdyn.codegen.llvm_text import Writer, function
+from armdyn.codegen.llvm_trig import fused
+from armdyn.codegen.target import Target, binding, host
 from armdyn.graph.program import Program
 
 ARGUMENTS = (

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from armdyn.backends import cache
-from armdyn.backends.gufunc import gufunc
-from armdyn.backends.llvm_block import (
+from armdyn.codegen import cache
+from armdyn.codegen.gufunc import gufunc
+from armdyn.codegen.llvm_block import (
     CORE_DIMENSIONS,
     operands,
     rows_function,
@@ -25,10 +25,10 @@ from armdyn.backends.llvm_block import (
     streaming_copy,
     strided_copies,
 )
-from armdyn.backends.llvm_emit import Body
-from armdyn.backends.llvm_entry import entry, shape_tables
-from armdyn.backends.llvm_loop import inner_loop
-from armdyn.backends.target import Target, binding, host
+from armdyn.codegen.llvm_emit import Body
+from armdyn.codegen.llvm_entry import entry, shape_tables
+from armdyn.codegen.llvm_loop import inner_loop
+from armdyn.codegen.target import Target, binding, host
 from armdyn.errors import InputError
 from armdyn.graph.program import Program
 

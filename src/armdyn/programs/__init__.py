@@ -1,0 +1,1 @@
+"""From formulations to graphs: assembling, differentiating, counting and choosing programs."""
