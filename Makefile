@@ -1,6 +1,13 @@
 # Every target makes .venv by itself when it is missing or older than pyproject.toml.
+ifeq ($(OS),Windows_NT)
+PYTHON ?= python
+BIN := .venv/Scripts
+EXE := .exe
+else
 PYTHON ?= python3
 BIN := .venv/bin
+EXE :=
+endif
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: help demo test lint bench docs clean
@@ -9,18 +16,18 @@ help:
 	@echo "make demo   install into .venv, report on a built-in arm (out/puma560.html)"
 	@echo "make test   run the tests"
 	@echo "make lint   ruff, mypy --strict, import contracts"
-	@echo "make bench  measure speed beside Pinocchio, MuJoCo, the Robotics Toolbox and a copy"
+	@echo "make bench  measure speed against Pinocchio, MuJoCo, the Robotics Toolbox and a memory copy"
 	@echo "make docs   build the documentation (docs/_build/html/index.html)"
 
-.venv/bin/python:
+$(BIN)/python$(EXE):
 	$(PYTHON) -m venv .venv
 
-.venv/.core: pyproject.toml | .venv/bin/python
+.venv/.core: pyproject.toml | $(BIN)/python$(EXE)
 	@echo "installing armdyn into .venv (a minute or two, once)"
 	$(PIP) -e .
 	@touch $@
 
-.venv/.dev: pyproject.toml | .venv/bin/python
+.venv/.dev: pyproject.toml | $(BIN)/python$(EXE)
 	@echo "installing armdyn and its development tools into .venv (a few minutes, once)"
 	$(PIP) -e ".[dev]"
 	@touch $@ .venv/.core

@@ -8,13 +8,15 @@ from fractions import Fraction
 
 import mujoco
 import numpy as np
-import pinocchio as pin
+import pytest
 
 from armdyn.algebra import ZERO, Angle, Mat3, Vec3
 from armdyn.chain import Chain, Placement
 from armdyn.chain.samples import generic_chain
 from armdyn.programs.assemble import Options, assemble
 from random_chains import special_chain
+
+pin = pytest.importorskip("pinocchio", reason="Pinocchio, which this compares with, is not installed")
 
 TILTED = Vec3(Fraction(3), Fraction(-4), Fraction(8))
 BASE = Placement(Mat3(Vec3(0, 0, 1), Vec3(1, 0, 0), Vec3(0, 1, 0)), Vec3(Fraction(1), Fraction(2), 3))

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import mujoco
 import numpy as np
-import pinocchio as pin
+import pytest
 
 import armdyn
 from armdyn.files import urdf
 from armdyn.kernels import Kernel
+
+pin = pytest.importorskip("pinocchio", reason="Pinocchio, which this compares with, is not installed")
 
 
 def robots() -> list[Path]:

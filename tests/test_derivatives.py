@@ -6,7 +6,6 @@ import random
 from functools import partial
 
 import numpy as np
-import pinocchio as pin
 import pytest
 
 import armdyn
@@ -20,6 +19,8 @@ from armdyn.programs.derivatives import by_duals
 from armdyn.programs.program import program
 from random_chains import any_chain, configuration
 from test_inertia_matrix import mutants
+
+pin = pytest.importorskip("pinocchio", reason="Pinocchio, which this compares with, is not installed")
 
 
 def _relative(a, b):

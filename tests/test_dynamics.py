@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import mujoco
 import numpy as np
-import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,6 +23,8 @@ from armdyn.programs.cost import compiled
 from armdyn.programs.program import traced
 from armdyn.studies import lin_1991 as table_2
 from dynamics_cases import CASES, TILTED, at, close, motion, mujoco_model, pinocchio, with_drives
+
+pin = pytest.importorskip("pinocchio", reason="Pinocchio, which this compares with, is not installed")
 
 CATALOGUE = armdyn.catalogue()
 DYNAMIC = ("inertia_matrix", "inertia_inverse", "inertia_rate", "bias", "gravity_load", "coriolis_matrix")

@@ -6,7 +6,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-import pinocchio as pin
 import pytest
 
 import armdyn
@@ -19,6 +18,8 @@ from armdyn.formulations import QUANTITIES
 from armdyn.parameters import minimal_parameters
 from armdyn.programs.assemble import RUNTIME, Options
 from dynamics_cases import CASES, TILTED, TOOL, array, at, close, motion, pinocchio, with_drives
+
+pin = pytest.importorskip("pinocchio", reason="Pinocchio, which this compares with, is not installed")
 
 DRIVEN = with_drives(replace(generic_chain("RRPRR", 2), gravity=TILTED, tool=TOOL))
 WRENCH = np.array([1.0, -2.0, 3.0, 0.5, -0.25, 0.75])

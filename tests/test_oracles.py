@@ -5,13 +5,14 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 import numpy as np
-import pinocchio as pin
 import pytest
 
 import armdyn
 from armdyn.algebra import Mat3, Vec3
 from armdyn.chain import Link
 from oracles import Cut, Mujoco, Pinocchio, cuts, disagreement, plain, robots, slowly
+
+pin = pytest.importorskip("pinocchio", reason="Pinocchio, which this compares with, is not installed")
 
 WITHOUT_ARMS = {"ur3.urdf", "quadrotor_base.urdf", "iris_simple.urdf"}  # an empty file, and two without moving joints
 CUTS = [cut for file in robots() if file.name not in WITHOUT_ARMS for cut in cuts(file)]
