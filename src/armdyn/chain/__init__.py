@@ -1,8 +1,8 @@
-"""What an arm is made of: joints, links, chains; random samples of them."""
+"""What a robot is made of: joints, links, trees of them (chains are the simplest); random samples of them."""
 
 from armdyn.chain.chain import Chain
-from armdyn.chain.joint import Joint, Limit
+from armdyn.chain.joint import Joint, Limit, Mimic
 from armdyn.chain.link import Link
 from armdyn.chain.placement import Placement
 
-__all__ = ["Chain", "Joint", "Limit", "Link", "Placement"]
+__all__ = ["Chain", "Joint", "Limit", "Link", "Mimic", "Placement"]

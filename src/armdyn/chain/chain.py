@@ -1,42 +1,107 @@
-"""Chain: an open chain of joints and links with gravity, base and tool. Frozen; exact constants."""
+"""Chain: a tree of joints and links (an arm is the simplest one), gravity, base, tool. Frozen; exact constants."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from armdyn.algebra import Vec3
 from armdyn.chain.joint import Joint
 from armdyn.chain.link import Link
 from armdyn.chain.placement import Placement
-from armdyn.errors import InputError, choose
+from armdyn.chain.structure import must_be_computable
 
 
 @dataclass(frozen=True)
 class Chain:
-    """n joints and links; `base` places frame 0, `gravity` is given in the base, `tool` stands on the last link."""
+    """A tree of joints and links; `parents[i]` is the link that joint i stands on, -1 the base; i - 1 in an arm.
+
+    Parents come before their children. `base` places frame 0, `gravity` is given in the base, `tool` stands on the only
+    tip; a tree with several tips has no tool. `joints` and `links` run over all N bodies; n counts the joints with a
+    coordinate of their own: neither mimic joints, which follow another one, nor the free joint of a floating base.
+    """
 
     joints: tuple[Joint, ...]
     links: tuple[Link, ...]
     gravity: Vec3 = Vec3(0, 0, Fraction(-981, 100))
     base: Placement = Placement()
     tool: Placement = Placement()
+    parents: tuple[int, ...] = ()  # empty: every joint stands on the link before
 
     def __post_init__(self) -> None:
-        _must_be_computable(self)
+        if not self.parents:
+            object.__setattr__(self, "parents", tuple(range(-1, len(self.joints) - 1)))
+        must_be_computable(self)
 
     def __repr__(self) -> str:
-        kinds = "".join("R" if joint.revolute else "P" for joint in self.joints)
-        return f"<Chain {kinds}>"
+        kinds = "".join(joint.kind[0].upper() for joint in self.joints)
+        forks = "" if self.serial else f", parents {self.parents}"
+        return f"<Chain {kinds}{forks}>"
 
     @property
-    def n(self) -> int:
-        """The number of joints."""
+    def bodies(self) -> int:
+        """N: the number of joints and links, mimic joints and a floating base's link among them."""
         return len(self.joints)
+
+    @cached_property
+    def independent(self) -> tuple[int, ...]:
+        """The joints with a coordinate of their own in q's order: all but mimic joints and a free joint."""
+        return tuple(i for i, joint in enumerate(self.joints) if joint.mimic is None and not joint.free)
+
+    @cached_property
+    def n(self) -> int:
+        """The number of joints with a coordinate of their own."""
+        return sum(joint.mimic is None and not joint.free for joint in self.joints)
+
+    @property
+    def floating(self) -> bool:
+        """Whether the base floats: the first joint is free."""
+        return self.joints[0].free
+
+    @property
+    def nq(self) -> int:
+        """The length of q: n, and 7 before them (position, quaternion x y z w) where the base floats."""
+        return self.n + 7 if self.floating else self.n
+
+    @property
+    def nv(self) -> int:
+        """The length of q̇, q̈ and τ: n, and 6 before them (linear, angular, in base axes) where the base floats."""
+        return self.n + 6 if self.floating else self.n
+
+    @cached_property
+    def serial(self) -> bool:
+        """Whether every joint stands on the link before."""
+        return all(parent == i - 1 for i, parent in enumerate(self.parents))
+
+    @property
+    def plain(self) -> bool:
+        """Whether every joint has one coordinate of its own: no mimic joint, no floating base."""
+        return self.n == len(self.joints)
+
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """The joints that stand on each link."""
+        found: list[list[int]] = [[] for _ in self.joints]
+        for i, parent in enumerate(self.parents):
+            if parent >= 0:
+                found[parent].append(i)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def tips(self) -> tuple[int, ...]:
+        """The links that carry no joint."""
+        return tuple(i for i, outer in enumerate(self.children) if not outer)
+
+    def path(self, link: int) -> tuple[int, ...]:
+        """The joints from the base to a link, that link's own joint last; none to the base, -1."""
+        found: list[int] = []
+        while link >= 0:
+            found.append(link)
+            link = self.parents[link]
+        return tuple(reversed(found))
 
     @property
     def gravity_in_frame_0(self) -> Vec3:
@@ -51,27 +116,6 @@ class Chain:
     def floats(self) -> Chain:
         """The same chain with floats for exact constants: what the plain Python path computes with."""
         return _floats(self)
-
-
-def _must_be_computable(chain: Chain) -> None:
-    """An error for what cannot be computed with; what is merely odd is for `armdyn.chain.checks`."""
-    if not chain.joints:
-        raise InputError("a chain needs at least one joint, got none")
-    if len(chain.links) != len(chain.joints):
-        raise InputError(f"a chain has as many links as joints; got {len(chain.links)} links, {chain.n} joints")
-    for i, (joint, link) in enumerate(zip(chain.joints, chain.links, strict=True), 1):
-        choose(f"kind of joint {joint.name or i}", joint.kind, ("revolute", "prismatic"))
-        lengths = (joint.b, joint.d, joint.rotor_inertia, joint.viscous, joint.coulomb)
-        angles = (joint.beta.radians, joint.gamma.radians, joint.theta.radians)
-        _must_be_finite(f"joint {joint.name or i}", (*lengths, *angles))
-        _must_be_finite(f"link {i}", link.natural)
-    _must_be_finite("gravity", tuple(chain.gravity))
-
-
-def _must_be_finite(where: str, numbers: tuple[Any, ...]) -> None:
-    for x in numbers:
-        if isinstance(x, float) and not math.isfinite(x):
-            raise InputError(f"{where}: every number must be finite, got {x!r}")
 
 
 def _convert(x: Any, number: Callable[[Any], Any]) -> Any:

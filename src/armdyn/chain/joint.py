@@ -1,4 +1,4 @@
-"""Joint: one revolute or prismatic joint in normal driving-axis (modified Denavit-Hartenberg) frames."""
+"""Joint: one joint in normal driving-axis (modified Denavit-Hartenberg) frames, with the constants of a fork."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Literal
 from armdyn.algebra import Angle, JointRotation, Mat3, Scalar, Vec3
 from armdyn.algebra.angle import ZERO_ANGLE
 
-Kind = Literal["revolute", "prismatic"]
+Kind = Literal["revolute", "prismatic", "free"]
+KINDS: tuple[Kind, ...] = ("revolute", "prismatic", "free")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +23,23 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Joint:
-    """Frame i in frame i-1: move b along x, turn β about x, γ about y, move d along and turn θ about z.
+class Mimic:
+    """A joint that follows another one: q = multiplier × q of joint `joint` of the chain + offset."""
 
-    A revolute joint adds q to θ, a prismatic one adds q to d. γ is 0 but for nearly parallel axes.
+    joint: int
+    multiplier: Scalar = 1
+    offset: Scalar = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """Frame i in its parent's frame: Tz(shift) Rz(turn) Tx(b) Rx(β) Ry(γ) Tz(d) Rz(θ).
+
+    A revolute joint adds q to θ, a prismatic one adds q to d. γ is 0 but for nearly parallel axes. Where a link
+    carries several joints, the parent's x axis can lie along one common normal only: `turn` and `shift` (about and
+    along the parent's z axis; Khalil & Kleinfinger 1986) are the two further constants of all others, and 0 in a chain.
+
+    A free joint is a floating base: six degrees of freedom, no constants. Only the first joint can be free.
     """
 
     kind: Kind
@@ -39,11 +53,18 @@ class Joint:
     rotor_inertia: Scalar = 0
     viscous: Scalar = 0
     coulomb: Scalar = 0
+    turn: Angle = ZERO_ANGLE
+    shift: Scalar = 0
+    mimic: Mimic | None = None
 
     def __repr__(self) -> str:
+        if self.free:
+            return f"Joint({self.name or '?'}, free)"
         numbers = {"b": self.b, "beta": self.beta.radians, "d": self.d, "theta": self.theta.radians}
         if self.gamma.radians:
             numbers["gamma"] = self.gamma.radians
+        if self.forked:
+            numbers.update(turn=self.turn.radians, shift=self.shift)
         shown = ", ".join(f"{key}={_shown(x)}" for key, x in numbers.items())
         return f"Joint({self.name or '?'}, {self.kind}, {shown})"
 
@@ -57,10 +78,20 @@ class Joint:
         """Whether the joint slides."""
         return self.kind == "prismatic"
 
+    @property
+    def free(self) -> bool:
+        """Whether the joint is a floating base's."""
+        return self.kind == "free"
+
+    @property
+    def forked(self) -> bool:
+        """Whether the joint has a turn or a shift: never in a chain, and for all joints of a link but one."""
+        return bool(self.shift != 0 or self.turn.sin != 0 or self.turn.cos != 1)
+
     def rotation(self, q: Scalar) -> JointRotation:
-        """The rotation that carries frame i into frame i-1."""
+        """The rotation that carries frame i into its parent's."""
         c, s = self.theta.plus(q) if self.revolute else (self.theta.cos, self.theta.sin)
-        return JointRotation(self.beta, self.gamma, c, s)
+        return JointRotation(self.beta, self.gamma, c, s, self.turn)
 
     def extension(self, q: Scalar) -> Scalar:
         """d, with q added where the joint slides."""
@@ -68,19 +99,24 @@ class Joint:
 
     @property
     def tilt(self) -> Mat3:
-        """The constant part of the rotation, Rx(β) Ry(γ)."""
-        return JointRotation(self.beta, self.gamma, 1, 0).matrix()
+        """The constant part of the rotation, Rz(turn) Rx(β) Ry(γ)."""
+        return JointRotation(self.beta, self.gamma, 1, 0, self.turn).matrix()
 
     def placement(self, q: Scalar) -> tuple[JointRotation, Vec3]:
-        """(R, p): rotation and origin of frame i in frame i-1; p = (b, -d Sβ, d Cβ) where γ = 0."""
+        """(R, p): rotation and origin of frame i in its parent's; p = (b, -d Sβ, d Cβ) where γ = 0, without a fork."""
         R, d = self.rotation(q), self.extension(q)
         cg = self.gamma.cos
-        return R, Vec3(self.b + self.gamma.sin * d, -self.beta.sin * cg * d, self.beta.cos * cg * d)
+        p = Vec3(self.b + self.gamma.sin * d, -self.beta.sin * cg * d, self.beta.cos * cg * d)
+        if not self.forked:
+            return R, p
+        c, s = self.turn.cos, self.turn.sin
+        return R, Vec3(c * p.x - s * p.y, s * p.x + c * p.y, p.z + self.shift)
 
     def offset(self, q: Scalar, R: JointRotation) -> Vec3:
-        """The same origin seen in frame i: (b Cθ, -b Sθ, d) where γ = 0."""
+        """The same origin seen in frame i: (b Cθ, -b Sθ, d) where γ = 0, without a fork."""
         b = self.b * self.gamma.cos
-        return Vec3(b * R.c, -b * R.s, self.extension(q) + self.b * self.gamma.sin)
+        p = Vec3(b * R.c, -b * R.s, self.extension(q) + self.b * self.gamma.sin)
+        return p + R.inverse(Vec3(0, 0, self.shift)) if self.forked else p
 
 
 def _shown(x: Scalar) -> str:

@@ -174,7 +174,11 @@ def _part(chain: Chain, options: Options) -> Chain | None:
     if options.frame is None:
         return chain
     k, placement = options.frame
-    return replace(chain, joints=chain.joints[:k], links=chain.links[:k], tool=placement) if k else None
+    return (
+        replace(chain, joints=chain.joints[:k], links=chain.links[:k], parents=chain.parents[:k], tool=placement)
+        if k
+        else None
+    )
 
 
 def _inverse_dynamics(run: Run, chain: Chain, inputs: list[Any], extra: Extra) -> Any:

@@ -94,4 +94,4 @@ def _rank(operations: Operations) -> tuple[int, int]:
 
 
 def _first_joints(chain: Chain, n: int) -> Chain:
-    return replace(chain, joints=chain.joints[:n], links=chain.links[:n])
+    return replace(chain, joints=chain.joints[:n], links=chain.links[:n], parents=chain.parents[:n])

@@ -1,0 +1,93 @@
+"""What a chain must fulfil before anything can be computed with it; what is merely odd is for `armdyn.chain.checks`."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from armdyn.chain.joint import KINDS, Joint
+from armdyn.errors import InputError, choose
+
+if TYPE_CHECKING:
+    from armdyn.chain.chain import Chain
+
+
+def must_be_computable(chain: Chain) -> None:
+    """An error for what cannot be computed with."""
+    if not chain.joints:
+        raise InputError("a chain needs at least one joint, got none")
+    if len(chain.links) != len(chain.joints):
+        raise InputError(
+            f"a chain has as many links as joints; got {len(chain.links)} links, {len(chain.joints)} joints"
+        )
+    for i, (joint, link) in enumerate(zip(chain.joints, chain.links, strict=True), 1):
+        choose(f"kind of joint {joint.name or i}", joint.kind, KINDS)
+        lengths = (joint.b, joint.d, joint.shift, joint.rotor_inertia, joint.viscous, joint.coulomb)
+        angles = (joint.beta.radians, joint.gamma.radians, joint.theta.radians, joint.turn.radians)
+        _must_be_finite(f"joint {joint.name or i}", (*lengths, *angles))
+        _must_be_finite(f"link {i}", link.natural)
+    _must_be_finite("gravity", tuple(chain.gravity))
+    _parents_come_first(chain)
+    _free_joint_comes_first(chain)
+    for i, joint in enumerate(chain.joints):
+        if joint.mimic is not None:
+            _follows_a_joint(chain.joints, i)
+
+
+def _must_be_finite(where: str, numbers: tuple[Any, ...]) -> None:
+    for x in numbers:
+        if isinstance(x, float) and not math.isfinite(x):
+            raise InputError(f"{where}: every number must be finite, got {x!r}")
+
+
+def _name(joints: tuple[Joint, ...], i: int) -> str:
+    return repr(joints[i].name) if joints[i].name else str(i)
+
+
+def _parents_come_first(chain: Chain) -> None:
+    if len(chain.parents) != len(chain.joints):
+        raise InputError(f"a chain has one parent per joint; got {len(chain.parents)} for {len(chain.joints)} joints")
+    for i, parent in enumerate(chain.parents):
+        if not isinstance(parent, int) or not -1 <= parent < i:
+            raise InputError(
+                f"the parent of joint {_name(chain.joints, i)} must come before it: expected a link from -1 (the base) "
+                f"to {i - 1}, got {parent!r}"
+            )
+
+
+def _free_joint_comes_first(chain: Chain) -> None:
+    for i, joint in enumerate(chain.joints):
+        if not joint.free:
+            continue
+        if i > 0:
+            raise InputError(f"joint {_name(chain.joints, i)} is free, and only the first joint of a robot can be")
+        angles = (joint.beta, joint.gamma, joint.theta, joint.turn)
+        if any(x != 0 for x in (joint.b, joint.d, joint.shift)) or any(a.radians != 0 for a in angles):
+            raise InputError("a free joint has no constants: its frame is the floating base's own")
+        if joint.rotor_inertia != 0 or joint.viscous != 0 or joint.coulomb != 0:
+            raise InputError("a free joint has neither rotor inertia nor friction")
+    if chain.joints[0].free and any(parent < 0 for parent in chain.parents[1:]):
+        loose = next(i for i, parent in enumerate(chain.parents) if i > 0 and parent < 0)
+        raise InputError(
+            f"joint {_name(chain.joints, loose)} stands on the ground (parent -1) and the base floats: expected every "
+            "joint but the free one on a link"
+        )
+
+
+def _follows_a_joint(joints: tuple[Joint, ...], i: int) -> None:
+    """An error unless mimic joint i follows, perhaps through other mimic joints, one that has a coordinate."""
+    if joints[i].free:
+        raise InputError("a free joint cannot mimic another one")
+    seen, k = [i], i
+    while (mimic := joints[k].mimic) is not None:
+        k = mimic.joint
+        if not isinstance(k, int) or not 0 <= k < len(joints) or joints[k].free:
+            raise InputError(
+                f"joint {_name(joints, seen[-1])} mimics joint {k!r}: expected one of the {len(joints)} joints, "
+                "counted from 0, that is not free"
+            )
+        if k in seen:
+            names = " -> ".join(_name(joints, j) for j in (*seen, k))
+            raise InputError(f"mimic joints follow one another in a circle: {names}")
+        seen.append(k)
+        _must_be_finite(f"mimic joint {_name(joints, i)}", (mimic.multiplier, mimic.offset))
