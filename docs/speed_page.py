@@ -8,7 +8,7 @@ from pathlib import Path
 
 import armdyn
 from armdyn.studies import rollout, speed
-from armdyn.studies.peers import PEERS
+from armdyn.studies.peers import BATCH_PEERS, PEERS
 from armdyn.studies.speed import Row
 
 HERE = Path(__file__).parent
@@ -46,7 +46,7 @@ def fewest(rounds: list[list[rollout.Row]]) -> list[rollout.Row]:
 
 
 def markdown(rows: list[Row]) -> str:
-    others = [who for who in (*PEERS, "copy") if any(who in row.times for row in rows)]
+    others = [who for who in (*PEERS, *BATCH_PEERS, "copy") if any(who in row.times for row in rows)]
     head = ["arm", "quantity", "way", "armdyn, ns", *(f"{who}, ns" for who in others), *(f"{w} ×" for w in others[:-1])]
     lines = ["| " + " | ".join(head) + " |", "|---|---|---|" + "---:|" * (len(head) - 3)]
     for row in rows:
@@ -75,7 +75,7 @@ def x(ns: float) -> float:
 
 
 def svg(rows: list[Row]) -> str:
-    """Bars on a logarithmic scale, one group a quantity and way."""
+    """Bars on a logarithmic scale, one group per quantity and way."""
     parts, y = [], TOP
     for row in rows:
         order = [who for who in COLOURS if who in row.times]
@@ -107,7 +107,7 @@ def svg(rows: list[Row]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y + 28:.0f}" '
         'font-family="system-ui, sans-serif" font-size="13" role="img">'
-        "<title>Nanoseconds a configuration, logarithmic scale</title>"
+        "<title>Nanoseconds per configuration, logarithmic scale</title>"
         f'<rect width="100%" height="100%" fill="white" rx="6"/>{"".join([title, *legend, *grid, *parts])}</svg>\n'
     )
 

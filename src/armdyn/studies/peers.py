@@ -18,9 +18,8 @@ from armdyn.arm import Arm
 Calls = dict[str, Callable[..., Any]]
 
 
-def pinocchio(arm: Arm) -> Calls:
-    """Pinocchio's call for each quantity; the model has the arm's joints, links, rotors and gravity."""
-    pin: Any = import_module("pinocchio")
+def _pinocchio_model(pin: Any, arm: Arm) -> Any:
+    """A Pinocchio model with the arm's joints, links, rotors and gravity."""
     chain = arm.chain
     model = pin.Model()
     standing, parent = chain.base, 0
@@ -33,6 +32,13 @@ def pinocchio(arm: Arm) -> Calls:
         standing = type(standing)()
     model.gravity.linear = np.array(arm.gravity)
     model.armature[:] = arm.rotor_inertias
+    return model
+
+
+def pinocchio(arm: Arm) -> Calls:
+    """Pinocchio's call for each quantity."""
+    pin: Any = import_module("pinocchio")
+    model = _pinocchio_model(pin, arm)
     data = model.createData()
     return {
         "inertia_matrix": lambda q: pin.crba(model, data, q),
@@ -41,6 +47,27 @@ def pinocchio(arm: Arm) -> Calls:
         "regressor": lambda q, qd, qdd: pin.computeJointTorqueRegressor(model, data, q, qd, qdd),
         "inverse_dynamics_derivatives": lambda q, qd, qdd: pin.computeRNEADerivatives(model, data, q, qd, qdd),
         "forward_dynamics_derivatives": lambda q, qd, tau: pin.computeABADerivatives(model, data, q, qd, tau),
+    }
+
+
+def pinocchio_batches(arm: Arm) -> Calls:
+    """Pinocchio's calls for a whole batch, on one thread: arrays (k, n) in, (k, n) out."""
+    pin: Any = import_module("pinocchio")
+    pool = pin.ModelPool(_pinocchio_model(pin, arm), 1)
+
+    def transposed(function: Any) -> Callable[..., Any]:
+        """Pinocchio has one configuration per column, in column-major arrays: the transpose is no copy."""
+
+        def call(*arrays: Any) -> Any:
+            out = np.empty_like(arrays[0])
+            function(1, pool, *(array.T for array in arrays), out.T)
+            return out
+
+        return call
+
+    return {
+        "inverse_dynamics": transposed(pin.rneaInParallel),
+        "forward_dynamics": transposed(pin.abaInParallel),
     }
 
 
@@ -126,3 +153,6 @@ PEERS: dict[str, Callable[[Arm], Calls]] = {
     "MuJoCo": mujoco,
     "Robotics Toolbox": robotics_toolbox,
 }
+
+# The calls of a peer that take a whole batch, in a column of their own.
+BATCH_PEERS: dict[str, Callable[[Arm], Calls]] = {"Pinocchio, batch call": pinocchio_batches}

@@ -1,8 +1,8 @@
-"""How long a configuration takes: our kernels beside other programs and a plain copy of the result.
+"""Time per configuration: our kernels beside other programs and a plain copy of the result.
 
 One thread, everything in one run, the best of several: what else the machine does can only add
-time. Batches go through the kernels at once and through the peers in a Python loop, which is what they
-offer; single calls are the same call from Python on both sides.
+time. Batches go through the kernels at once and through the peers in a Python loop, and also through those of
+their functions that take a batch; single calls are the same call from Python on both sides.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import platform
 import time
 import timeit
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import ComputationError
-from armdyn.studies.peers import PEERS
+from armdyn.studies.peers import BATCH_PEERS, PEERS, Calls
 
 BATCH = 16_384
 QUANTITIES = (
@@ -37,7 +38,7 @@ VERSIONS = ("armdyn", "numpy", "llvmlite", "pin", "mujoco", "roboticstoolbox-pyt
 
 @dataclass(frozen=True)
 class Row:
-    """Nanoseconds a configuration; `times` by who computed it, "batch" or "call" as `way`."""
+    """Nanoseconds per configuration; `times` by who computed it, "batch" or "call" as `way`."""
 
     arm: str
     quantity: str
@@ -66,7 +67,7 @@ def best(function: Callable[[], Any], seconds: float, inner: int = 1) -> float:
 def run(
     arms: Iterable[Arm], quantities: Sequence[str] = QUANTITIES, batch: int = BATCH, seconds: float = 0.3
 ) -> list[Row]:
-    """Two rows an arm and quantity: a batch, and one configuration a call."""
+    """Two rows per arm and quantity: a batch, and one configuration per call."""
     return [row for arm in arms for quantity in quantities for row in _measure(arm, quantity, batch, seconds)]
 
 
@@ -86,6 +87,9 @@ def _measure(arm: Arm, quantity: str, batch: int, seconds: float) -> list[Row]:
 
     times = {"armdyn": best(lambda: kernel.compiled(*arrays, out=out), seconds) / batch}
     calls = {"armdyn": single_call(kernel, rows[0], seconds)}
+    for name, call in peers(arm, quantity, BATCH_PEERS).items():
+        _must_agree(f"{arm.name}, {quantity}, {name}", call(*arrays), out[0])
+        times[name] = best(partial(call, *arrays), seconds) / batch
     for name, call in peers(arm, quantity).items():
         if quantity in COMPARED:
             _must_agree(f"{arm.name}, {quantity}, {name}", call(*rows[0]), out[0][0])
@@ -104,16 +108,18 @@ def _measure(arm: Arm, quantity: str, batch: int, seconds: float) -> list[Row]:
 
 
 def single_call(call: Callable[..., Any], row: tuple[Any, ...], seconds: float) -> float:
-    """One configuration a call, with nothing between the loop and the call."""
+    """One configuration per call, with nothing between the loop and the call."""
     names = [f"x{k}" for k in range(len(row))]
     timer = timeit.Timer(f"call({', '.join(names)})", globals={"call": call, **dict(zip(names, row, strict=True))})
     return best(lambda: timer.timeit(200), seconds) / 200
 
 
-def peers(arm: Arm, quantity: str) -> dict[str, Callable[..., Any]]:
+def peers(
+    arm: Arm, quantity: str, makers: Mapping[str, Callable[[Arm], Calls]] = PEERS
+) -> dict[str, Callable[..., Any]]:
     """The calls of the other programs that are installed, offer the quantity and take the arm."""
     found = {}
-    for name, make in PEERS.items():
+    for name, make in makers.items():
         try:
             calls = make(arm)
         except (ImportError, ValueError):  # MuJoCo refuses links whose inertia no body can have
@@ -125,7 +131,7 @@ def peers(arm: Arm, quantity: str) -> dict[str, Callable[..., Any]]:
 
 def _must_agree(what: str, theirs: Any, ours: Any) -> None:
     theirs = np.array(theirs)
-    if theirs.ndim == 2:  # Pinocchio fills the upper triangle
+    if theirs.ndim == 2 and theirs.shape[0] == theirs.shape[1]:  # Pinocchio fills the upper triangle
         theirs, ours = np.triu(theirs), np.triu(ours)
     if not np.allclose(theirs, ours, rtol=1e-8, atol=1e-8):
         raise ComputationError(f"{what}: the results differ, so their times mean nothing")
@@ -150,8 +156,8 @@ def machine() -> str:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as text: nanoseconds a configuration, and how many times as long the others take."""
-    others = [name for name in (*PEERS, "copy") if any(name in row.times for row in rows)]
+    """The rows as text: nanoseconds per configuration, and how many times as long the others take."""
+    others = [name for name in (*PEERS, *BATCH_PEERS, "copy") if any(name in row.times for row in rows)]
     heads = ["arm", "quantity", "way", "armdyn ns", *(f"{name} ns" for name in others), *(f"{n} ×" for n in others)]
     lines = [heads]
     for row in rows:
