@@ -13,11 +13,11 @@ from importlib.metadata import version
 import numpy as np
 
 import armdyn
-from armdyn.identification import linear
-from armdyn.identification.consistent import Problem
-from armdyn.identification.fourier import Basis
-from armdyn.identification.model import Model
-from armdyn.identification.threads import one_thread
+from armdyn.identification.estimate import linear
+from armdyn.identification.estimate.consistent import Problem
+from armdyn.identification.estimate.threads import one_thread
+from armdyn.identification.excitation.fourier import Basis
+from armdyn.identification.model.model import Model
 
 
 def simulated(arm: armdyn.Arm, seconds: float, rate: float = 125.0, seed: int = 0) -> armdyn.Log:

@@ -14,9 +14,9 @@ import armdyn
 from armdyn import Arm, Log
 from armdyn.algebra import exact
 from armdyn.chain import Link
-from armdyn.identification.bodies import natural_of, pseudo_inertia
-from armdyn.identification.fourier import Basis
-from armdyn.identification.tilt import level
+from armdyn.identification.estimate.tilt import tilted
+from armdyn.identification.excitation.fourier import Basis
+from armdyn.identification.model.bodies import natural_of, pseudo_inertia
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Case:
     load: float = 0.0
     spring: float = 0.0
     ripple: float = 0.0
-    lean: tuple[float, float] = (0.0, 0.0)
+    base_tilt: tuple[float, float] = (0.0, 0.0)
 
 
 CASES = (
@@ -49,7 +49,7 @@ CASES = (
     Case("kinova_gen3", spring=1, ripple=1),
     Case("scara"),
     Case("stanford", noise=0.1),
-    Case("ur10", lean=(0.03, -0.01)),
+    Case("ur10", tilt=(0.03, -0.01)),
     Case("planar3", seconds=5),
     Case("xarm7", amplitude=0.3, seconds=5, noise=0.2, test_amplitude=0.9),
     Case("puma560", off=1.0),
@@ -61,7 +61,7 @@ CASES = (
 
 
 def moved_off(arm: Arm, rng: np.random.Generator, amount: float) -> Arm:
-    """The arm with other, possible, links."""
+    """The arm with other, physically consistent, links."""
     links = []
     for link in arm.links:
         M = np.eye(4) + 0.3 * amount * rng.normal(size=(4, 4))
@@ -77,8 +77,8 @@ def simulated(case: Case, seed: int) -> tuple[Arm, Log, Log]:
     rng = np.random.default_rng(seed)
     arm = armdyn.load(case.arm)
     true, n = moved_off(arm, rng, case.off), arm.n
-    if any(case.lean):
-        true = level(true, *case.lean)
+    if any(case.base_tilt):
+        true = tilted(true, *case.base_tilt)
 
     def motion(seconds: float, amplitude: float) -> list[np.ndarray]:
         basis, t = Basis(seconds, case.harmonics), np.arange(round(seconds * case.rate)) / case.rate

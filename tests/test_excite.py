@@ -7,10 +7,10 @@ import pytest
 
 import armdyn
 from armdyn.errors import InputError
-from armdyn.identification.excitation import Design
-from armdyn.identification.fourier import Basis
-from armdyn.identification.limits import Limits
-from armdyn.identification.threads import one_thread
+from armdyn.identification.estimate.threads import one_thread
+from armdyn.identification.excitation.design import Design
+from armdyn.identification.excitation.fourier import Basis
+from armdyn.identification.excitation.limits import Limits
 
 
 def design(arm, criterion="condition", plane=None, acceleration=None, trajectories=1, duration=20.0):

@@ -13,12 +13,12 @@ import armdyn
 from armdyn import Log
 from armdyn.algebra import exact
 from armdyn.errors import InputError
-from armdyn.identification import linear
-from armdyn.identification.bodies import natural_of, pseudo_inertia, reference_bodies
-from armdyn.identification.consistent import Problem
-from armdyn.identification.fourier import Basis
-from armdyn.identification.model import Model
-from armdyn.identification.statistics import autocorrelation_factors, correlation_time
+from armdyn.identification.estimate import linear
+from armdyn.identification.estimate.consistent import Problem
+from armdyn.identification.estimate.statistics import autocorrelation_factors, correlation_time
+from armdyn.identification.excitation.fourier import Basis
+from armdyn.identification.model.bodies import natural_of, pseudo_inertia, reference_bodies
+from armdyn.identification.model.model import Model
 
 RATE, SECONDS = 100.0, 12.0
 
@@ -138,7 +138,7 @@ class TestConsistent:
         log = log_of(arm, noise=3.0, seed=0, amplitude=0.15, seconds=4.0)
         found = armdyn.identify(prior, log, friction="coulomb", width=0, estimator="weighted")
         assert (found.smallest_eigenvalues < 0).any()
-        assert any("no possible bodies" in w for w in found.warnings)
+        assert any("not physically consistent" in w for w in found.warnings)
 
     def test_a_good_log_overrules_a_wrong_prior(self, arm, prior):
         found = armdyn.identify(
@@ -149,8 +149,8 @@ class TestConsistent:
         assert np.linalg.norm(found.values - expected) < 0.1 * np.linalg.norm(wrong - expected)
         assert found.validation.error < 0.01
 
-    def test_a_strong_pull_gives_the_prior(self, arm, prior):
-        found = armdyn.identify(prior, log_of(arm, noise=2.0), friction="coulomb", width=0, pull=1e8, folds=2)
+    def test_strong_regularization_gives_the_prior(self, arm, prior):
+        found = armdyn.identify(prior, log_of(arm, noise=2.0), friction="coulomb", width=0, regularization=1e8, folds=2)
         masses = [float(link.mass) for link in prior.links]
         np.testing.assert_allclose(found.natural[:, 0], masses, rtol=1e-3)
         share = dict(zip(found.names, found.uncertainty.share, strict=True))
@@ -164,13 +164,13 @@ class TestConsistent:
         P0 = roots @ np.swapaxes(roots, 1, 2)
         A = rng.normal(size=(30, 20))
         z = A @ natural_of(P0).ravel() * 1.5 + rng.normal(size=30)
-        pull = 3.0
-        x = Problem(P0, np.zeros(0, dtype=bool)).solve(A, z, pull)
+        regularization = 3.0
+        x = Problem(P0, np.zeros(0, dtype=bool)).solve(A, z, regularization)
         P = pseudo_inertia(x.reshape(2, 10))
         slopes = np.linalg.inv(P0) - np.linalg.inv(P)
         units = pseudo_inertia(np.eye(10))
-        pulled = pull * np.einsum("kij,lij->kl", slopes, units).ravel()
-        np.testing.assert_allclose(A.T @ (A @ x - z), -pulled, atol=1e-7 * np.abs(pulled).max())
+        slope = regularization * np.einsum("kij,lij->kl", slopes, units).ravel()
+        np.testing.assert_allclose(A.T @ (A @ x - z), -slope, atol=1e-7 * np.abs(slope).max())
 
     def test_pseudo_inertias(self):
         rng = np.random.default_rng(0)
@@ -228,11 +228,11 @@ def test_stribeck_velocities_are_found(arm):
 
 
 def test_a_leaning_base_is_found(arm):
-    from armdyn.identification.tilt import level
+    from armdyn.identification.estimate.tilt import tilted
 
-    log = log_of(level(arm, 0.03, -0.02), noise=0.02)
-    found = armdyn.identify(arm, log, friction="coulomb", width=0, tilt=True, pull=1.0, folds=2)
-    np.testing.assert_allclose(found.lean, (0.03, -0.02), atol=2e-3)
+    log = log_of(tilted(arm, 0.03, -0.02), noise=0.02)
+    found = armdyn.identify(arm, log, friction="coulomb", width=0, tilt=True, regularization=1.0, folds=2)
+    np.testing.assert_allclose(found.base_tilt, (0.03, -0.02), atol=2e-3)
     assert found.error < 0.01
 
 
@@ -363,7 +363,7 @@ def test_auto_takes_what_the_log_bears_out_and_no_more(arm, prior):
     plain = armdyn.identify(prior, log_of(arm, noise=0.3), width=0)
     assert len(plain.steps) == 1
     assert set(plain.model.terms) == {"rotor", "viscous", "coulomb", "offset"}
-    assert plain.lean == (0.0, 0.0)
+    assert plain.base_tilt == (0.0, 0.0)
 
 
 def test_auto_finds_each_term_at_its_joint(arm, prior):
@@ -423,7 +423,7 @@ class TestDeadZone:
         assert np.abs(without.values - expected).max() > 1e-7 * np.abs(expected).max()
 
     def test_consistent(self, arm, prior):
-        options = {"friction": "coulomb", "width": 0, "parallel": False, "pull": 0.01, "folds": 2}
+        options = {"friction": "coulomb", "width": 0, "parallel": False, "regularization": 0.01, "folds": 2}
         off = {}
         for zone in (0.0, 0.05):
             found = armdyn.identify(prior, sticking(arm, noise=0.02), dead_zone=zone, **options)

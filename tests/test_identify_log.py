@@ -7,8 +7,8 @@ import pytest
 
 import armdyn
 from armdyn.errors import FileError, InputError
-from armdyn.identification.columns import guess
-from armdyn.identification.log import Log
+from armdyn.identification.log.columns import guess
+from armdyn.identification.log.log import Log
 
 N, RATE = 200, 100.0
 

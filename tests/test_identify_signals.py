@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from armdyn.errors import InputError
-from armdyn.identification.signals import bandwidth, derivative, lowpass, smooth_sign
+from armdyn.identification.log.filters import bandwidth, derivative, lowpass, smooth_sign
 
 RATE = 500.0
 

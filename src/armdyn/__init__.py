@@ -59,13 +59,13 @@ _LAZY = {
     "citation": "armdyn.references",
     "simulate": "armdyn.simulation",
     "Trajectory": "armdyn.simulation",
-    "Excitation": "armdyn.identification.excitation",
-    "Estimate": "armdyn.identification.estimate",
-    "Log": "armdyn.identification.log",
-    "excite": "armdyn.identification.excitation",
-    "identify": "armdyn.identification.run",
-    "identify_gains": "armdyn.identification.gains",
-    "identify_payload": "armdyn.identification.payload",
+    "Excitation": "armdyn.identification.excitation.design",
+    "Estimate": "armdyn.identification.estimate.result",
+    "Log": "armdyn.identification.log.log",
+    "excite": "armdyn.identification.excitation.design",
+    "identify": "armdyn.identification.estimate.run",
+    "identify_gains": "armdyn.identification.estimate.drive_gains",
+    "identify_payload": "armdyn.identification.estimate.payload",
 }
 
 

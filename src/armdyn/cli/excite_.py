@@ -19,7 +19,7 @@ def command(
     harmonics: Annotated[int, typer.Option(help="Harmonics of 1 / duration.")] = 5,
     criterion: Annotated[str, typer.Option(help="condition or determinant.")] = "condition",
     above: Annotated[float | None, typer.Option(help="Keep the tool above this height, m.")] = None,
-    rate: Annotated[float, typer.Option(help="Samples a second.")] = 100.0,
+    rate: Annotated[float, typer.Option(help="Samples per second.")] = 100.0,
     seed: Annotated[int, typer.Option(help="Of the random starts.")] = 0,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="CSV: t, q1 …, qd1 …, qdd1 ….")] = None,
     as_json: AsJson = False,
@@ -52,4 +52,4 @@ def command(
         out = console()
         out.print(f"[bold]{loaded.name}[/]: {duration:g} s, condition number {found.condition:.1f} (unit columns)")
         if output is not None:
-            out.print(f"wrote {output}: {len(found.t)} rows a trajectory", markup=False)
+            out.print(f"wrote {output}: {len(found.t)} rows per trajectory", markup=False)

@@ -23,14 +23,16 @@ def command(
     rotor: Annotated[bool, typer.Option("--rotor/--no-rotor", help="Every joint has a rotor inertia.")] = True,
     offset: Annotated[bool, typer.Option("--offset/--no-offset", help="Every joint has a constant offset.")] = True,
     spring: Annotated[bool, typer.Option("--spring", help="Every joint has a stiffness.")] = False,
-    tilt: Annotated[bool, typer.Option("--tilt", help="The base may be off level.")] = False,
-    ratios: Annotated[str, typer.Option(help="The log is the motors': motor turns a joint turn, one a joint.")] = "",
+    tilt: Annotated[bool, typer.Option("--tilt", help="The base may be tilted.")] = False,
+    ratios: Annotated[str, typer.Option(help="The log is of the motors: gear ratios, one per joint.")] = "",
     rate: Annotated[float | None, typer.Option(help="Sampling rate, Hz, where the log has no useful stamps.")] = None,
     degrees: Annotated[bool | None, typer.Option("--degrees/--radians", help="Unit of the positions.")] = None,
-    effort: Annotated[Path | None, typer.Option(help="A second file with the efforts, one column a joint.")] = None,
+    effort: Annotated[Path | None, typer.Option(help="A second file with the efforts, one column per joint.")] = None,
     dead_zone: Annotated[float, typer.Option(help="Slower than this (rad/s) a joint's torque is not fitted.")] = 0.0,
     cutoff: Annotated[float | None, typer.Option(help="Cut-off of the positions' filter, Hz.")] = None,
-    pull: Annotated[float | None, typer.Option(help="Pull to the given arm; by cross-validation if left out.")] = None,
+    regularization: Annotated[
+        float | None, typer.Option(help="Weight of the prior arm; unless given, by cross-validation.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A folder for arm, parameters, report.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -48,7 +50,7 @@ def command(
         found = identify(
             loaded, data, estimator=estimator, friction=friction, rotor=rotor, offset=offset, spring=spring, tilt=tilt,
             transmission=vector(ratios, "ratios") if ratios else None, cutoff=cutoff, dead_zone=dead_zone,
-            pull=pull, validate=other,
+            regularization=regularization, validate=other,
         )  # fmt: skip
         update(2, 3, "writing")
         written = _write(found, output) if output is not None else []

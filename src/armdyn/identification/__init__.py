@@ -1,11 +1,11 @@
 """From a robot's log to parameters: logs, signals, estimators, excitation."""
 
-from armdyn.identification.estimate import Comparison, Estimate
-from armdyn.identification.excitation import Excitation, excite
-from armdyn.identification.gains import Gains, identify_gains
-from armdyn.identification.log import Log
-from armdyn.identification.payload import Payload, identify_payload
-from armdyn.identification.run import identify
+from armdyn.identification.estimate.drive_gains import Gains, identify_gains
+from armdyn.identification.estimate.payload import Payload, identify_payload
+from armdyn.identification.estimate.result import Comparison, Estimate
+from armdyn.identification.estimate.run import identify
+from armdyn.identification.excitation.design import Excitation, excite
+from armdyn.identification.log.log import Log
 
 __all__ = [
     "Comparison",

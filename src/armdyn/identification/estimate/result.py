@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from armdyn.algebra import exact
 from armdyn.arm import Arm
-from armdyn.identification.bodies import pseudo_inertia
-from armdyn.identification.fitting import Fit
-from armdyn.identification.identified_arm import identified_arm
-from armdyn.identification.log import Log
-from armdyn.identification.model import Model
-from armdyn.identification.samples import Processing, Rows, joint_side, motions, rows
-from armdyn.identification.statistics import r_squared, relative_error
-from armdyn.identification.uncertainty import Uncertainty
+from armdyn.chain import Link
+from armdyn.identification.estimate.estimators import Fit
+from armdyn.identification.estimate.statistics import Uncertainty, r_squared, relative_error
+from armdyn.identification.log.log import Log
+from armdyn.identification.model.bodies import pseudo_inertia
+from armdyn.identification.model.model import Model
+from armdyn.identification.model.rows import Motion, Processing, Rows, joint_side, motions, rows
 
 Array = NDArray[np.float64]
+RENAMED = {"pull": "regularization", "lean": "base_tilt", "how": "processing"}  # until the next version but one
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +61,10 @@ class Comparison:
 class Estimate:
     """The parameters identified from a log; `arm` is ready for every other function of the package."""
 
-    given: Arm
+    given: Arm  # as it was handed over; `model.arm` has the base tilt too
     prior: Arm
     model: Model
-    how: Processing
+    processing: Processing
     estimator: str
     fit: Fit
     uncertainty: Uncertainty
@@ -74,7 +77,7 @@ class Estimate:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     validation: Comparison | None = None
-    lean: tuple[float, float] = (0.0, 0.0)  # rad: the base off level, in two directions
+    base_tilt: tuple[float, float] = (0.0, 0.0)  # rad: the base tilt, in two directions
     steps: dict[str, float] = field(default_factory=dict)  # left-out error as terms were added, at first 1
 
     @property
@@ -109,9 +112,9 @@ class Estimate:
         return self.uncertainty.factors
 
     @property
-    def pull(self) -> float | None:
-        """How strongly the prior pulled, in units of one noise variance; None without a prior."""
-        return self.fit.pull
+    def regularization(self) -> float | None:
+        """The weight of the prior, in units of one noise variance; None without a prior."""
+        return self.fit.regularization
 
     @property
     def error(self) -> float:
@@ -120,7 +123,7 @@ class Estimate:
 
     @cached_property
     def natural(self) -> Array:
-        """Ten natural parameters a link, (n, 10), with the identified ones among them."""
+        """Ten natural parameters per link, (n, 10), with the identified ones among them."""
         return self.fit.natural[: 10 * self.model.n].reshape(-1, 10)
 
     @cached_property
@@ -136,7 +139,7 @@ class Estimate:
     @cached_property
     def arm(self) -> Arm:
         """The arm with the identified links, rotors and friction."""
-        return identified_arm(self.given, self.natural, self.extras)
+        return identified_arm(self.model.arm, self.natural, self.extras)
 
     def predict(self, q: Any, qd: Any, qdd: Any) -> Array:
         """Joint torques of the identified model, friction and offsets included: (N, n)."""
@@ -146,7 +149,7 @@ class Estimate:
     def validate(self, log: Log) -> Comparison:
         """Predict a log that was not trained on."""
         side = joint_side(log, self.transmission, self.zero, self.gains)
-        return compare(self.model, self.values, side, self.how)
+        return compare(self.model, self.values, side.source, motions(side, self.processing), self.processing)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the identified arm as an arm file (.toml)."""
@@ -158,9 +161,15 @@ class Estimate:
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the HTML report."""
-        from armdyn.identification.report_html import write
+        from armdyn.identification.report.html import write
 
         write(self, path)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in RENAMED:
+            warn(f"Estimate.{name} is now Estimate.{RENAMED[name]}", DeprecationWarning, stacklevel=2)
+            return getattr(self, RENAMED[name])
+        raise AttributeError(f"'Estimate' object has no attribute {name!r}")
 
     def __repr__(self) -> str:
         test = "" if self.validation is None else f", {100 * self.validation.error:.2f} % on {self.validation.source}"
@@ -170,10 +179,29 @@ class Estimate:
         )
 
 
-def compare(model: Model, values: Array, log: Log, how: Processing, own: Rows | None = None) -> Comparison:
-    """Measured against predicted torques on a log (joint side)."""
-    parts = motions(log, how)
+def compare(
+    model: Model, values: Array, source: str, parts: list[Motion], how: Processing, own: Rows | None = None
+) -> Comparison:
+    """Measured against predicted torques on the motions of a log (joint side)."""
     found = own or rows(model, parts, how)
     raw = [(p.tau, model.regressor(p.q, p.qd, p.qdd) @ values) for p in parts]
     measured, predicted = (np.concatenate(x) for x in zip(*raw, strict=True))
-    return Comparison(log.source, found.t, found.tau, found.Y @ values, relative_error(measured, predicted))
+    return Comparison(source, found.t, found.tau, found.Y @ values, relative_error(measured, predicted))
+
+
+def identified_arm(arm: Arm, natural: Array, extras: Mapping[str, float]) -> Arm:
+    """The same geometry with links of these natural parameters, (n, 10), and these rotors and frictions."""
+    links = tuple(Link.from_natural(tuple(exact(float(x)) for x in row)) for row in natural)
+    joints = []
+    for k, joint in enumerate(arm.given.joints, 1):
+        rotor, viscous, coulomb = (extras.get(f"{symbol}{k}") for symbol in ("Ia", "fv", "fc"))
+        joints.append(
+            replace(
+                joint,
+                rotor_inertia=joint.rotor_inertia if rotor is None else exact(rotor),
+                viscous=joint.viscous if viscous is None else exact(viscous),
+                coulomb=joint.coulomb if coulomb is None else exact(coulomb),
+            )
+        )
+    given = replace(arm.given, links=links, joints=tuple(joints))
+    return replace(arm, given=given, source=f"{arm.source}; links and drives identified from a log".lstrip("; "))

@@ -1,10 +1,10 @@
 """Which further terms a log bears: forward selection, one term at one joint at a time.
 
 Candidates are Stribeck's bump, friction that grows with the load, a spring, ripples of the torque over a turn, at each
-joint, and a base off level. A candidate is kept if the whole log makes it evident, by an information criterion that
+joint, and a base tilt. A candidate is kept if the whole log makes it evident, by an information criterion that
 counts neighbouring residuals once, and if it predicts segments that were left out better, by 1 % at least. Trial fits
-are ridge regressions towards the prior: the log-det pull to second order, ½ ‖X - 1‖² in the prior's own coordinates.
-There a further column costs one projection, so that all candidates are tried at once on one triangle a segment.
+are ridge regressions towards the prior: log-det to second order, ½ ‖X - 1‖² in the prior's own coordinates. There a
+further column costs one projection, so that all candidates are tried at once on one triangle per segment.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.arm import Arm
-from armdyn.identification import linear
-from armdyn.identification.bodies import PAIRS
-from armdyn.identification.consistent import Problem
-from armdyn.identification.model import RIPPLES, Model
-from armdyn.identification.samples import Motion, Processing, Rows, thinned
-from armdyn.identification.statistics import autocorrelation_factors
-from armdyn.identification.tilt import sideways
+from armdyn.identification.estimate import linear
+from armdyn.identification.estimate.consistent import Problem
+from armdyn.identification.estimate.statistics import autocorrelation_factors
+from armdyn.identification.estimate.tilt import sideways
+from armdyn.identification.model.bodies import PAIRS
+from armdyn.identification.model.model import RIPPLES, Model
+from armdyn.identification.model.rows import Motion, Processing, Rows, thinned
 
 Array = NDArray[np.float64]
 WORTH = 0.01  # a further term must lower the left-out error by 1 %
-PULLS = (1.0, 10.0, 100.0, 1000.0)
-FIRST_PULL = 10.0  # of the fit whose load and gravity the candidates start from
+REGULARIZATIONS = (1.0, 10.0, 100.0, 1000.0)
+FIRST_REGULARIZATION = 10.0  # of the fit whose load and gravity the candidates start from
 BUMPS = (0.03, 0.1, 0.3)  # Stribeck velocities tried, in each joint's largest; refined afterwards
 NEGLIGIBLE = 1e-12  # squares below this part of the torque's are rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """What may be added to a model: terms at a joint, or (none) a base off level; with its columns (N, n, 1 or 2)."""
+    """What may be added to a model: terms at a joint, or (none) a base tilt; with its columns (N, n, 1 or 2)."""
 
     name: str
     terms: tuple[str, ...]
@@ -53,10 +53,10 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The model with what was added, whether the base leans, the left-out error after each step (at first 1)."""
+    """The model with what was added, whether the base is tilted, the left-out error after each step (at first 1)."""
 
     model: Model
-    leans: bool
+    tilted: bool
     steps: dict[str, float]
 
 
@@ -65,7 +65,7 @@ def select(model: Model, prior: Arm, parts: list[Motion], how: Processing, found
     weights = linear.weighted(found.Y, found.tau, found.kept).weights
     problem = Problem.of(model, prior)
     R, z = linear.compress(found.Y, found.tau, weights)
-    model = replace(model, load=problem.solve(R @ model.natural, z, FIRST_PULL)[: 10 * model.n])
+    model = replace(model, load=problem.solve(R @ model.natural, z, FIRST_REGULARIZATION)[: 10 * model.n])
     every = list(candidates(model, parts, how))
     trials = Trials(model, problem, found, weights, every, folds)
     chosen: list[Candidate] = []
@@ -98,20 +98,20 @@ def candidates(model: Model, parts: list[Motion], how: Processing) -> Iterator[C
 
     for j in np.flatnonzero(top > 0):
         if "coulomb" in model.terms:
-            yield from (made("Stribeck's bump", ("stribeck",), int(j), float(part * top[j])) for part in BUMPS)
+            yield from (made("Stribeck friction", ("stribeck",), int(j), float(part * top[j])) for part in BUMPS)
             yield made("friction with the load", ("load",), int(j))
         if "spring" not in model.terms:
             yield made("spring", ("spring",), int(j))
         for k in RIPPLES:  # a ripple can be told from a slope where the joint covers it whole
             if model.arm.joints[j].revolute and np.ptp(q[:, j]) > 2 * np.pi / k:
-                yield made(f"ripple ({k} a turn)", (f"sin{k}", f"cos{k}"), int(j))
+                yield made(f"ripple ({k} per turn)", (f"sin{k}", f"cos{k}"), int(j))
     if np.linalg.norm(model.arm.gravity) > 0:
         columns = np.stack([side @ model.load for side in sideways(model.arm, parts, how)[1:]], axis=-1)
-        yield Candidate("base off level", (), -1, columns)
+        yield Candidate("base tilt", (), -1, columns)
 
 
 class Trials:
-    """Fits with further columns, all from one triangle a segment."""
+    """Fits with further columns, all from one triangle per segment."""
 
     def __init__(
         self, model: Model, problem: Problem, found: Rows, weights: Array, every: list[Candidate], folds: int
@@ -134,22 +134,22 @@ class Trials:
         parts = [linear.triangle(self.rows[own].reshape(-1, self.rows.shape[-1])) for own in self.segments]
         self.others = [linear.triangle(np.vstack(parts[:k] + parts[k + 1 :])) for k in range(folds)]
         self.whole = linear.triangle(np.vstack(parts))
-        self.pull = PULLS[0]
+        self.regularization = REGULARIZATIONS[0]
 
     def gains(self, chosen: list[Candidate], left: list[Candidate]) -> Array:
         """Logarithm of the left-out error with each candidate over that without, in the mean over joints.
 
-        Squares are summed over the segments joint by joint, so that each joint counts alike; each model has the pull
+        Squares are summed over the segments joint by joint, so that each joint counts alike; each model has the weight
         that predicts best.
         """
-        scores = np.array([self._left_out(pull, chosen, left) for pull in PULLS])
-        self.pull = PULLS[int(np.argmin(scores[:, 0]))]
+        scores = np.array([self._left_out(regularization, chosen, left) for regularization in REGULARIZATIONS])
+        self.regularization = REGULARIZATIONS[int(np.argmin(scores[:, 0]))]
         best = scores.min(axis=0)
         return np.asarray(best[1:] - best[0])
 
-    def _left_out(self, pull: float, chosen: list[Candidate], left: list[Candidate]) -> Array:
+    def _left_out(self, regularization: float, chosen: list[Candidate], left: list[Candidate]) -> Array:
         squares = np.array([
-            (self._residuals(self.rows[own], others, pull, chosen, left) ** 2).sum(axis=1)
+            (self._residuals(self.rows[own], others, regularization, chosen, left) ** 2).sum(axis=1)
             for own, others in zip(self.segments, self.others, strict=True)
         ])  # fmt: skip
         floor = np.maximum(NEGLIGIBLE * (self.rows[..., -1] ** 2).sum(axis=0), 1e-300)
@@ -161,7 +161,7 @@ class Trials:
         N log(S₀ / S₁) of the joints it acts on exceeds k log N + 2 log P for k columns of P candidates, where N is the
         number of samples less what neighbouring residuals repeat of each other.
         """
-        residual = self._residuals(self.rows, self.whole, self.pull, chosen, left)
+        residual = self._residuals(self.rows, self.whole, self.regularization, chosen, left)
         count = np.maximum(self.samples / autocorrelation_factors(residual[0], self.piece) ** 2, 1.0)
         squares = np.maximum((residual**2).sum(axis=1), 1e-300)
         found = count * np.log(squares[0] / squares[1:])
@@ -171,14 +171,14 @@ class Trials:
         return np.asarray(own > columns * np.log(size) + 2 * np.log(len(self.at)))
 
     def _residuals(
-        self, rows: Array, fitted: Array, pull: float, chosen: list[Candidate], left: list[Candidate]
+        self, rows: Array, fitted: Array, regularization: float, chosen: list[Candidate], left: list[Candidate]
     ) -> Array:
         """What is left of rows by fits to a triangle: with the chosen columns alone, then with each candidate too."""
         active = np.concatenate([self.base, *(self.at[c] for c in chosen)])
         size = max(float(np.linalg.norm(fitted[:, -1])), 1e-300)  # extras are of the order of the torque itself
         extras = np.linalg.norm(fitted[:, len(self.links) : -2], axis=0) / size
         hold = np.concatenate([self.links, np.where(extras > 0, extras, 1.0), [0.0]])
-        W = np.vstack([fitted[:, :-1], np.sqrt(pull) * np.diag(hold)])
+        W = np.vstack([fitted[:, :-1], np.sqrt(regularization) * np.diag(hold)])
         Q, R = np.linalg.qr(W[:, active])
         along = Q.T @ W
         free = W - Q @ along

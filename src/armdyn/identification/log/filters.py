@@ -29,7 +29,7 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER) -> Array:
 
 @lru_cache(maxsize=32)
 def _sections(cutoff: float, order: int) -> Array:
-    """Second-order sections of the single pass; the cut-off in cycles a sample."""
+    """Second-order sections of the single pass; the cut-off in cycles per sample."""
     from scipy.signal import butter
 
     warped = np.tan(np.pi * cutoff) / (np.sqrt(2) - 1) ** (1 / (2 * order))

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.errors import InputError
-from armdyn.identification.columns import Columns, guess, mapped
-from armdyn.identification.diagnose import SHORTEST, clean, unit_doubts
-from armdyn.identification.log_files import Table, read_table
+from armdyn.identification.log.cleaning import SHORTEST, clean, unit_doubts
+from armdyn.identification.log.columns import Columns, guess, mapped
+from armdyn.identification.log.files import Table, read_table
 
 Array = NDArray[np.float64]
 SIGNALS = ("q", "qd", "qdd", "tau")
@@ -78,7 +78,7 @@ class Log:
         degrees
             True: positions and velocities are in degrees. False: they are in radians, do not doubt it.
         effort
-            A second file of the same length with the efforts, one column a joint.
+            A second file of the same length with the efforts, one column per joint.
         topic
             The JointState topic of a bag that has several.
         """
@@ -127,7 +127,7 @@ class Log:
 
     @property
     def rate(self) -> float:
-        """Samples a second."""
+        """Samples per second."""
         return 1.0 / self.period
 
     @property

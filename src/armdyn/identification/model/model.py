@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from armdyn.arm import Arm
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
-from armdyn.identification.signals import smooth_sign
+from armdyn.identification.log.filters import smooth_sign
 from armdyn.parameters import ExtendedParameters, extended_parameters
 
 Array = NDArray[np.float64]
@@ -32,7 +32,7 @@ FRICTION: dict[str, tuple[str, ...]] = {
     "stribeck": ("viscous", "coulomb", "stribeck"),
     "asymmetric_stribeck": ("viscous", "asymmetry", "coulomb", "stribeck"),
 }
-RIPPLES = (2, 3, 4)  # a turn: once a turn is what gravity does, faster ones average out
+RIPPLES = (2, 3, 4)  # per turn: once per turn is what gravity does, faster ones average out
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ TERMS: dict[str, Term] = {
     "load": Term("fl", "friction over the joint's load"),
     "offset": Term("off", "constant offset"),
     "spring": Term("k", "stiffness (cable, spring)"),
-    **{f"{f}{k}": Term(f"{f}{k}q", f"ripple of the torque, {k} a turn") for k in RIPPLES for f in ("sin", "cos")},
+    **{f"{f}{k}": Term(f"{f}{k}q", f"ripple of the torque, {k} per turn") for k in RIPPLES for f in ("sin", "cos")},
 }
 COUPLED = ("rotor", "viscous", "coulomb")
 
@@ -62,7 +62,7 @@ COUPLED = ("rotor", "viscous", "coulomb")
 class Model:
     """What is identified of an arm: `terms` are the extra ones, each with the joints (from 0) that have it.
 
-    `width` is the smooth sign's, `stribeck` the velocity of its bump, a joint each; `load` the links (10 n) whose
+    `width` is the smooth sign's, `stribeck` the velocity of its bump, one per joint; `load` the links (10 n) whose
     torque counts as a joint's load.
     """
 

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.arm import Arm
 from armdyn.errors import InputError, choose
-from armdyn.identification import linear
-from armdyn.identification.estimate import Estimate, compare
-from armdyn.identification.fitting import ESTIMATORS, Fit, Setting
-from armdyn.identification.instrumental import instrumental
-from armdyn.identification.log import Log
-from armdyn.identification.model import FRICTION, Model
-from armdyn.identification.samples import Motion, Processing, Rows, joint_side, motions, processing, rows
-from armdyn.identification.selection import select
-from armdyn.identification.statistics import relative_error
-from armdyn.identification.stribeck import with_bumps
-from armdyn.identification.threads import one_thread
-from armdyn.identification.tilt import lean, level
-from armdyn.identification.uncertainty import uncertainty
-from armdyn.identification.warnings import log_warnings, warnings_of
+from armdyn.identification.estimate import linear
+from armdyn.identification.estimate.estimators import ESTIMATORS, Fit, Setting
+from armdyn.identification.estimate.instrumental import instrumental
+from armdyn.identification.estimate.result import Estimate, compare
+from armdyn.identification.estimate.selection import select
+from armdyn.identification.estimate.statistics import relative_error, uncertainty
+from armdyn.identification.estimate.stribeck import with_bumps
+from armdyn.identification.estimate.threads import one_thread
+from armdyn.identification.estimate.tilt import find_tilt, tilted
+from armdyn.identification.log.log import Log
+from armdyn.identification.model.model import FRICTION, Model
+from armdyn.identification.model.rows import Motion, Processing, Rows, joint_side, motions, processing, rows
+from armdyn.identification.report.warnings import log_warnings, warnings_of
 
 Array = NDArray[np.float64]
 ALL = {**ESTIMATORS, "instrumental": instrumental}
@@ -42,7 +42,7 @@ def identify(
     spring: bool = False,
     tilt: bool = False,
     prior: Arm | None = None,
-    pull: float | None = None,
+    regularization: float | None = None,
     transmission: Any = None,
     zero: Any = None,
     gains: Any = None,
@@ -52,6 +52,7 @@ def identify(
     dead_zone: float = 0.0,
     folds: int = 5,
     validate: Log | None = None,
+    pull: float | None = None,
 ) -> Estimate:
     """Identify an arm's inertial parameters, rotors and friction from a log.
 
@@ -62,8 +63,8 @@ def identify(
     log
         What the robot recorded.
     estimator
-        ``consistent`` (every link a possible body, pulled to the prior), ``ordinary``, ``weighted`` (per joint),
-        ``huber`` (robust), ``instrumental`` (IDIM-IV).
+        ``consistent`` (physically consistent links, regularized towards the prior), ``ordinary``, ``weighted`` (per
+        joint), ``huber`` (robust), ``instrumental`` (IDIM-IV).
     friction
         ``none``, ``viscous``, ``coulomb`` (and viscous), ``asymmetric``, ``stribeck``, ``asymmetric_stribeck``;
         ``auto`` takes ``coulomb`` and adds, joint by joint, what the log makes evident and what predicts left-out
@@ -71,16 +72,16 @@ def identify(
     rotor, offset, spring
         Whether every joint has a rotor inertia, a constant offset, a stiffness.
     tilt
-        Whether the base may be off level: two angles of gravity are found with the rest.
+        Whether the base may be tilted: two angles of gravity are found with the rest.
     prior
-        An arm to pull towards, where it is not `arm` itself.
-    pull
-        How strongly, in units of one noise variance; by cross-validation on segments of the log unless given.
+        An arm to regularize towards, where it is not `arm` itself.
+    regularization
+        Its weight, in units of one noise variance; by cross-validation on segments of the log unless given.
     transmission, zero
         Where the log is the motors': motor positions = matrix @ joint positions (or n ratios), and the joint
         positions to add afterwards.
     gains
-        Torque over logged effort, one a joint: where the log has currents.
+        Torque over logged effort, one per joint: where the log has currents.
     cutoff, parallel
         Cut-offs (Hz) of the positions' filter and of the filter both sides of the model go through (False: none);
         from the motion's bandwidth unless given.
@@ -93,7 +94,12 @@ def identify(
         Segments for cross-validation.
     validate
         A log to predict, never used for fitting.
+    pull
+        The former name of `regularization`.
     """
+    if pull is not None:
+        warn("identify(pull=...) is now identify(regularization=...)", DeprecationWarning, stacklevel=3)
+        regularization = pull
     choose("estimator", estimator, ALL)
     choose("friction", friction, ("auto", *FRICTION))
     side = checked(arm, log, transmission, zero, gains, folds)
@@ -107,28 +113,28 @@ def identify(
         raise InputError(f"{folds} folds need as many samples; {len(found)} are left after filtering and thinning")
     if not found.kept.any():
         raise InputError(f"no joint ever moves faster than the dead zone of {dead_zone:g}")
-    model, leaning, steps = settled(start, prior or arm, parts, how, found, folds, friction == "auto", tilt)
+    model, base_tilt, steps = settled(start, prior or arm, parts, how, found, folds, friction == "auto", tilt)
     if model is not start:
         found = rows(model, parts, how)
-    setting = Setting(model, prior or arm, folds, pull, parts, how)
+    setting = Setting(model, prior or arm, folds, regularization, parts, how)
     fit = ALL[estimator](found, setting)
     R, _ = linear.compress(found.Y, found.tau, fit.weights)
     estimate = Estimate(
-        given=model.arm,
+        given=arm,
         prior=prior or arm,
         model=model,
-        how=how,
+        processing=how,
         estimator=estimator,
         fit=fit,
         uncertainty=uncertainty(model, found, fit),
         condition=linear.condition(R),
-        training=compare(model, fit.values, side, how, found),
+        training=compare(model, fit.values, side.source, parts, how, found),
         folds=left_out(found, setting, estimator, fit),
         transmission=transmission,
         zero=zero,
         gains=gains,
         notes=log.notes,
-        lean=leaning,
+        base_tilt=base_tilt,
         steps=steps,
     )
     if validate is not None:
@@ -140,16 +146,16 @@ def identify(
 def settled(
     model: Model, prior: Arm, parts: list[Motion], how: Processing, found: Rows, folds: int, auto: bool, tilt: bool
 ) -> tuple[Model, tuple[float, float], dict[str, float]]:
-    """The model to fit, as asked for or as the log bears it out; how the base leans; the steps of the selection."""
+    """The model to fit, as asked for or as the log bears it out; the base tilt; the steps of the selection."""
     steps: dict[str, float] = {}
     if auto:
         chosen = select(model, prior, parts, how, found, folds)
-        model, tilt, steps = chosen.model, tilt or chosen.leans, chosen.steps
+        model, tilt, steps = chosen.model, tilt or chosen.tilted, chosen.steps
     angles = (0.0, 0.0)
     if tilt:
         found = rows(model, parts, how)
-        angles = lean(model, prior, parts, how, linear.weighted(found.Y, found.tau, found.kept).weights)
-        model = replace(model, arm=level(model.arm, *angles))
+        angles = find_tilt(model, prior, parts, how, linear.weighted(found.Y, found.tau, found.kept).weights)
+        model = replace(model, arm=tilted(model.arm, *angles))
     return (with_bumps(model, parts, how) if "stribeck" in model.terms else model), angles, steps
 
 
@@ -160,7 +166,7 @@ def checked(arm: Arm, log: Log, transmission: Any, zero: Any, gains: Any, folds:
     if folds < 2:
         raise InputError(f"expected at least 2 folds, got {folds}")
     if log.drive == "current" and gains is None:
-        raise InputError("the log has currents: give gains=[...] (N m a unit), or find them with identify_gains")
+        raise InputError("the log has currents: give gains=[...] (N m per unit), or find them with identify_gains")
     degrees = [doubt for doubt in log.doubts if "degrees" in doubt]
     if degrees and transmission is None:
         advice = "Read it with degrees=True (degrees=False if it is in radians), or give the transmission."
@@ -169,12 +175,13 @@ def checked(arm: Arm, log: Log, transmission: Any, zero: Any, gains: Any, folds:
 
 
 def left_out(found: Rows, setting: Setting, estimator: str, fit: Fit) -> Array:
-    """Relative error of each segment, predicted from the others with the same settings."""
+    """Relative error of each segment, predicted from the others with the same settings and instruments."""
     segment = found.segments(setting.folds)
-    fixed = replace(setting, pull=fit.pull, parts=None)
     errors = []
     for k in range(setting.folds):
         out = segment == k
+        instruments = None if fit.instruments is None else fit.instruments[~out]
+        fixed = replace(setting, regularization=fit.regularization, instruments=instruments)
         again = ALL[estimator](found.where(~out), fixed)
         errors.append(relative_error(found.tau[out], found.Y[out] @ again.values))
     return np.array(errors)

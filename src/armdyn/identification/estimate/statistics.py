@@ -1,4 +1,4 @@
-"""Standard deviations of what was identified, with the residuals' autocorrelation counted."""
+"""How far to trust numbers: autocorrelated residuals, errors by segment, ."""
 
 from __future__ import annotations
 
@@ -7,12 +7,49 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.identification.fitting import Fit
-from armdyn.identification.model import Model
-from armdyn.identification.samples import Rows
-from armdyn.identification.statistics import autocorrelation_factors
+from armdyn.identification.estimate.estimators import Fit
+from armdyn.identification.model.model import Model
+from armdyn.identification.model.rows import Rows
 
 Array = NDArray[np.float64]
+
+
+def relative_error(tau: Array, predicted: Array) -> float:
+    """‖τ - τ̂‖ / ‖τ‖ over all joints and samples."""
+    size = float(np.linalg.norm(tau))
+    return float(np.linalg.norm(tau - predicted)) / size if size else float("nan")
+
+
+def r_squared(tau: Array, predicted: Array) -> Array:
+    """1 - residual over variance, each joint."""
+    spread = ((tau - tau.mean(axis=0)) ** 2).sum(axis=0)
+    left = ((tau - predicted) ** 2).sum(axis=0)
+    return np.where(spread > 0, 1 - left / np.where(spread > 0, spread, 1), np.nan)
+
+
+def correlation_time(residual: Array) -> float:
+    """1 + 2 Σ ρ_k, in samples: how many neighbours tell the same thing (Geyer's initial positive sequence)."""
+    x = residual - residual.mean()
+    n = len(x)
+    power = float(x @ x)
+    if n < 4 or power == 0:
+        return 1.0
+    spectrum = np.abs(np.fft.rfft(x, 2 * n)) ** 2
+    rho = np.fft.irfft(spectrum)[:n] / power
+    pairs = rho[: n - n % 2].reshape(-1, 2).sum(axis=1)
+    negative = np.flatnonzero(pairs <= 0)
+    end = negative[0] if len(negative) else len(pairs)
+    falling = np.minimum.accumulate(pairs[:end])
+    return max(1.0, float(2 * falling.sum() - 1))
+
+
+def autocorrelation_factors(residual: Array, piece: NDArray[np.int64]) -> Array:
+    """By how much the deviations of parameters grow because neighbouring residuals agree, each joint: √(1 + 2 Σ ρ)."""
+    out = []
+    for j in range(residual.shape[1]):
+        parts = [(np.count_nonzero(piece == k), correlation_time(residual[piece == k, j])) for k in np.unique(piece)]
+        out.append(np.sqrt(sum(n * c for n, c in parts) / sum(n for n, _ in parts)))
+    return np.array(out)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.errors import ComputationError
-from armdyn.identification import linear
-from armdyn.identification.consistent import Problem
-from armdyn.identification.fitting import ESTIMATORS, Fit, Setting, nearest
-from armdyn.identification.samples import Motion, Rows, rows
-from armdyn.identification.signals import bandwidth, derivative, lowpass
+from armdyn.identification.estimate import linear
+from armdyn.identification.estimate.consistent import Problem
+from armdyn.identification.estimate.estimators import Fit, Setting, nearest
+from armdyn.identification.log.filters import bandwidth, derivative, lowpass
+from armdyn.identification.model.rows import Motion, Rows, rows
 
 Array = NDArray[np.float64]
 ROUNDS = 4
@@ -33,14 +33,17 @@ SMOOTH, FEEDBACK = 3.0, 10.0  # cut-off of the motion followed and the feedback'
 
 def instrumental(found: Rows, setting: Setting) -> Fit:
     """Instruments from simulations of the estimate, from weighted least squares on."""
-    if setting.parts is None or setting.how is None:
-        return ESTIMATORS["weighted"](found, setting)
     solution = linear.weighted(found.Y, found.tau, found.kept)
     values, weights = solution.values, solution.weights
-    possible = Possible(found, setting, weights)
+    if setting.instruments is not None:  # a fold: the simulated motion is that of the whole log
+        values = _solved(setting.instruments, found, weights)
+        return Fit(values, nearest(setting, values), weights, instruments=setting.instruments)
+    assert setting.parts is not None
+    assert setting.how is not None
+    consistent = PhysicallyConsistent(found, setting, weights)
     Z = found.Y
     for _ in range(ROUNDS):
-        natural = possible(values)
+        natural = consistent(values)
         moved = [_simulated(setting, natural, part) for part in setting.parts]
         Z = rows(setting.model, moved, setting.how).Y
         before, values = values, _solved(Z, found, weights)
@@ -49,8 +52,8 @@ def instrumental(found: Rows, setting: Setting) -> Fit:
     return Fit(values, nearest(setting, values), weights, instruments=Z)
 
 
-class Possible:
-    """Possible bodies nearest to identifiable parameters in what they do: an arm that can be simulated."""
+class PhysicallyConsistent:
+    """Physically consistent bodies nearest to identifiable parameters in what they do: an arm that can be simulated."""
 
     def __init__(self, found: Rows, setting: Setting, weights: Array) -> None:
         model = setting.model

@@ -1,8 +1,8 @@
-"""How the base leans: gravity's direction by separable non-linear least squares.
+"""Base tilt: gravity's direction by separable non-linear least squares.
 
-A base that is off level by a degree or two turns into torques that no possible body explains. The regressor is linear
-in gravity, so three kernels and one triangle are enough to try any direction: for each, the physically consistent fit
-gives everything else. (Bodies that need not be possible would lean further: they explain part of the tilt away.)
+A base tilted by a degree or two turns into torques that no physically consistent body explains. The regressor is
+linear in gravity, so three kernels and one triangle are enough to try any direction: for each, the consistent fit
+gives everything else. (Bodies that need not be consistent would tilt further: they explain part of the tilt away.)
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.arm import Arm
-from armdyn.identification import linear
-from armdyn.identification.consistent import Problem
-from armdyn.identification.model import Model
-from armdyn.identification.samples import Motion, Processing, thinned
+from armdyn.identification.estimate import linear
+from armdyn.identification.estimate.consistent import Problem
+from armdyn.identification.model.model import Model
+from armdyn.identification.model.rows import Motion, Processing, thinned
 
 Array = NDArray[np.float64]
-MOST = 0.1  # rad: more than this is another mounting, not a base off level
-PULL = 10.0
+MOST = 0.1  # rad: more than this is another mounting, not a base tilt
+REGULARIZATION = 10.0
 
 
-def level(arm: Arm, x: float, y: float) -> Arm:
-    """The arm with gravity leaning by small angles towards two directions square to it."""
+def tilted(arm: Arm, x: float, y: float) -> Arm:
+    """The arm with gravity base_tilt by small angles towards two directions square to it."""
     g = np.array(arm.gravity)
     first, second = _square(g)
     size = np.linalg.norm(g)
@@ -40,7 +40,7 @@ def _square(g: Array) -> tuple[Array, Array]:
     return first, np.cross(down, first)
 
 
-def lean(model: Model, prior: Arm, parts: list[Motion], how: Processing, weights: Array) -> tuple[float, float]:
+def find_tilt(model: Model, prior: Arm, parts: list[Motion], how: Processing, weights: Array) -> tuple[float, float]:
     """The two angles (rad) that explain the log best."""
     from scipy.optimize import minimize
 
@@ -60,7 +60,7 @@ def lean(model: Model, prior: Arm, parts: list[Motion], how: Processing, weights
         x, y = np.sin(angles)
         A = R[:, :links] + x * R[:, links : 2 * links] + y * R[:, 2 * links : 3 * links]
         A = np.hstack([A, R[:, 3 * links : -1]])
-        return problem.cost(A, z, PULL, problem.solve(A, z, PULL))
+        return problem.cost(A, z, REGULARIZATION, problem.solve(A, z, REGULARIZATION))
 
     start = [[0.0, 0.0], [0.02, 0.0], [0.0, 0.02]]
     options: Any = {"xatol": 5e-4, "fatol": 0.1, "maxfev": 50, "initial_simplex": start}

@@ -1,4 +1,4 @@
-"""The physically consistent fit: every link a possible body, pulled towards a prior arm by log-det.
+"""The physically consistent fit: every link a real body, regularized towards a prior arm by log-det.
 
 Source: P. M. Wensing, S. Kim, J.-J. Slotine, IEEE RA-L 3(1), 2018 (pseudo-inertia as LMI); T. Lee, P. M. Wensing,
 F. C. Park, IEEE T-RO 36(2), 2020 (log-det, or entropic, Bregman divergence to a prior).
@@ -6,7 +6,7 @@ F. C. Park, IEEE T-RO 36(2), 2020 (log-det, or entropic, Bregman divergence to a
 Idea: minimise ½‖A x - z‖² + λ Σ_i [tr X_i - log det X_i] over x = (links, extras), where P_i = L_i X_i L_iᵀ and
 L_i L_iᵀ is the prior's pseudo-inertia: in these coordinates the prior is X_i = 1, whatever the units, and λ counts
 in units of one noise variance. A and z are the compressed (QR) and whitened data, so the size does not depend on
-the log. log det is written with one 8 x 8 semidefinite and four exponential cones a link and handed to Clarabel.
+the log. log det is written with one 8 x 8 semidefinite and four exponential cones per link and handed to Clarabel.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from armdyn.arm import Arm
 from armdyn.errors import ComputationError, InputError
-from armdyn.identification.bodies import PAIRS, natural_of, reference_bodies
-from armdyn.identification.model import Model
+from armdyn.identification.model.bodies import PAIRS, natural_of, reference_bodies
+from armdyn.identification.model.model import Model
 
 Array = NDArray[np.float64]
 ROOT2 = np.sqrt(2.0)
 MOST_STEPS = 40  # of Newton's
-FLOOR = 1e-6  # smallest eigenvalue of X without a pull: the body stays possible, with room for rounding
+FLOOR = 1e-6  # smallest eigenvalue of X without regularization: room for rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class Problem:
                 blocks[10 * i : 10 * i + 10, 10 * i + k] = natural_of(L @ X @ L.T)
         return blocks
 
-    def solve(self, A: Array, z: Array, pull: float) -> Array:
+    def solve(self, A: Array, z: Array, regularization: float) -> Array:
         """The natural parameters of the links, then the extras."""
         import_clarabel()
         links, extras = len(self.reference), len(self.positive)
@@ -64,21 +64,21 @@ class Problem:
         scale = np.linalg.norm(B[:, 10 * links :], axis=0)  # extras in units of what the data say of them
         scale = np.where(scale > 0, 1 / np.where(scale > 0, scale, 1), 1.0)
         B[:, 10 * links :] *= scale
-        xi = _clarabel(B, z, links, self.positive, pull)
-        if pull > 0:
-            xi = _polished(B, z, links, self.positive, pull, xi)
+        xi = _clarabel(B, z, links, self.positive, regularization)
+        if regularization > 0:
+            xi = _polished(B, z, links, self.positive, regularization, xi)
         T[:, 10 * links :] *= scale
         return np.asarray(T @ xi)
 
-    def cost(self, A: Array, z: Array, pull: float, natural: Array) -> float:
-        """½‖A x - z‖² + pull Σ (tr X - log det X)."""
+    def cost(self, A: Array, z: Array, regularization: float, natural: Array) -> float:
+        """½‖A x - z‖² + λ Σ (tr X - log det X)."""
         back = np.linalg.solve(self.coordinates, natural[: 10 * len(self.reference)]).reshape(-1, 10)
         X = np.einsum("nk,kij->nij", back, np.array([_unit(r, c) for r, c in PAIRS]))
         divergence = np.trace(X, axis1=1, axis2=2) - np.linalg.slogdet(X)[1]
-        return float(np.sum((A @ natural - z) ** 2) / 2 + pull * divergence.sum())
+        return float(np.sum((A @ natural - z) ** 2) / 2 + regularization * divergence.sum())
 
-    def information(self, natural: Array, pull: float) -> Array:
-        """Second derivative of the pull at a solution, in natural parameters; 0 for the extras."""
+    def information(self, natural: Array, regularization: float) -> Array:
+        """Second derivative of the regularization at a solution, in natural parameters; 0 for the extras."""
         out = np.zeros((len(natural),) * 2)
         basis = np.array([_unit(r, c) for r, c in PAIRS])
         for i in range(len(self.reference)):
@@ -86,7 +86,7 @@ class Problem:
             back = np.linalg.inv(self.coordinates[own, own])
             X = np.einsum("k,kij->ij", back @ natural[own], basis)
             turned = np.linalg.inv(X) @ basis
-            out[own, own] = pull * back.T @ np.einsum("aij,bji->ab", turned, turned) @ back
+            out[own, own] = regularization * back.T @ np.einsum("aij,bji->ab", turned, turned) @ back
         return out
 
 
@@ -105,31 +105,36 @@ def _unit(r: int, c: int) -> Array:
     return E
 
 
-def _clarabel(B: Array, z: Array, links: int, positive: NDArray[np.bool_], pull: float) -> Array:
-    """Minimise ½‖B ξ - z‖² + pull Σ (tr X - log det X) with X ≻ 0 and the positive extras at least 0.
+def _clarabel(B: Array, z: Array, links: int, positive: NDArray[np.bool_], regularization: float) -> Array:
+    """Minimise ½‖B ξ - z‖² + λ Σ (tr X - log det X) with X ≻ 0 and the positive extras at least 0.
 
-    The extras' columns have unit norm. With a pull they are also held, weakly, to contribute no more than the torque
-    is large: what a log cannot tell stays near 0 instead of growing without bound.
+    The extras' columns have unit norm. With regularization they are also held, weakly, to
+    contribute no more than the torque is large: what a log cannot tell stays near 0 instead of growing without bound.
     """
     from scipy import sparse
 
     clarabel = import_clarabel()
-    size, per = B.shape[1], 14 if pull > 0 else 0  # a lower triangle (10) and four logarithms a link
+    size, per = B.shape[1], 14 if regularization > 0 else 0  # a lower triangle (10) and four logarithms per link
     total = size + per * links
     P = np.zeros((total, total))
     P[:size, :size] = B.T @ B
     weak = np.arange(10 * links, size)
-    P[weak, weak] += pull / max(float(z @ z), 1e-300)  # an extra's share is of the order of the torque itself
+    P[weak, weak] += regularization / max(float(z @ z), 1e-300)  # an extra's share is of the order of the torque itself
     g = np.zeros(total)
     g[:size] = -B.T @ z
-    rows, b, cones = _cones(links, size, positive, pull > 0, clarabel)
-    for i in range(links if pull > 0 else 0):
+    rows, b, cones = _cones(links, size, positive, regularization > 0, clarabel)
+    for i in range(links if regularization > 0 else 0):
         for k, (r, c) in enumerate(PAIRS):
-            g[10 * i + k] += pull * (r == c)
+            g[10 * i + k] += regularization * (r == c)
         at = size + per * i
-        g[at + 10 : at + 14] = -pull
+        g[at + 10 : at + 14] = -regularization
     G = _sparse(rows, total)
-    for scale, equilibrate in ((1.0, True), (1.0, False), (float(np.abs(g).max()), False), (pull or 1.0, False)):
+    for scale, equilibrate in (
+        (1.0, True),
+        (1.0, False),
+        (float(np.abs(g).max()), False),
+        (regularization or 1.0, False),
+    ):
         settings = clarabel.DefaultSettings()
         settings.verbose, settings.equilibrate_enable = False, equilibrate
         upper = sparse.triu(sparse.csc_matrix(P / scale)).tocsc()
@@ -139,7 +144,7 @@ def _clarabel(B: Array, z: Array, links: int, positive: NDArray[np.bool_], pull:
     raise ComputationError(f"the semidefinite fit did not converge (Clarabel says {solution.status})")
 
 
-def _polished(B: Array, z: Array, links: int, positive: NDArray[np.bool_], pull: float, xi: Array) -> Array:
+def _polished(B: Array, z: Array, links: int, positive: NDArray[np.bool_], regularization: float, xi: Array) -> Array:
     """Newton steps from the solver's answer, which has four digits; shortened where they would leave the cones.
 
     An extra that may not be negative is 0 as long as the cost would fall below.
@@ -147,14 +152,14 @@ def _polished(B: Array, z: Array, links: int, positive: NDArray[np.bool_], pull:
     basis = np.array([_unit(r, c) for r, c in PAIRS])
     least = np.r_[np.full(10 * links, -np.inf), np.where(positive, 0.0, -np.inf)]
     xi = np.where(xi < least + 1e-6 * np.abs(z).max(), np.maximum(least, 0.0), xi)
-    weak = np.r_[np.zeros(10 * links), np.full(len(positive), pull / max(float(z @ z), 1e-300))]
+    weak = np.r_[np.zeros(10 * links), np.full(len(positive), regularization / max(float(z @ z), 1e-300))]
 
     def cost(x: Array) -> float:
         X = np.einsum("nk,kij->nij", x[: 10 * links].reshape(links, 10), basis)
         if np.linalg.eigvalsh(X).min() <= 0:
             return np.inf
         divergence = np.trace(X, axis1=1, axis2=2) - np.linalg.slogdet(X)[1]
-        return float(np.sum((B @ x - z) ** 2) / 2 + weak @ x**2 / 2 + pull * divergence.sum())
+        return float(np.sum((B @ x - z) ** 2) / 2 + weak @ x**2 / 2 + regularization * divergence.sum())
 
     now, rounding = cost(xi), 1e-28 * float(z @ z)
     for _ in range(MOST_STEPS):
@@ -163,8 +168,8 @@ def _polished(B: Array, z: Array, links: int, positive: NDArray[np.bool_], pull:
             own = slice(10 * i, 10 * i + 10)
             inverse = np.linalg.inv(np.einsum("k,kij->ij", xi[own], basis))
             turned = inverse @ basis
-            gradient[own] += pull * np.einsum("kij,ji->k", basis, np.eye(4) - inverse)
-            hessian[own, own] += pull * np.einsum("aij,bji->ab", turned, turned)
+            gradient[own] += regularization * np.einsum("kij,ji->k", basis, np.eye(4) - inverse)
+            hessian[own, own] += regularization * np.einsum("aij,bji->ab", turned, turned)
         free = np.flatnonzero((xi > least) | (gradient < 0))
         step = np.zeros_like(xi)
         step[free] = np.linalg.lstsq(hessian[np.ix_(free, free)], -gradient[free], rcond=1e-14)[0]

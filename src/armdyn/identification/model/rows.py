@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.errors import InputError
-from armdyn.identification.log import Log, Piece
-from armdyn.identification.model import Model, matrix_of
-from armdyn.identification.signals import bandwidth, decimated, derivative, lowpass
+from armdyn.identification.log.filters import bandwidth, decimated, derivative, lowpass
+from armdyn.identification.log.log import Log, Piece
+from armdyn.identification.model.model import Model, matrix_of
 
 Array = NDArray[np.float64]
 PARALLEL = 5.0  # cut-off of the filter both sides of the model go through, in bandwidths of the motion
 POSITIONS = 2.0  # cut-off of the positions' filter over that: ten bandwidths in all, Gautier's rule
-ENOUGH = 2  # samples a parameter, each with n rows: friction turns round faster than the arm does
+ENOUGH = 2  # samples per parameter, each with n rows: friction turns round faster than the arm does
 THIN = 2.5  # samples kept for one period of that cut-off: above 2, the filter's roll-off has room
 
 
@@ -30,7 +30,7 @@ class Processing:
     dead_zone: float = 0.0  # rad/s or m/s: slower than this a joint's row does not count in the fit
 
     def early(self, rate: float) -> int:
-        """Thinning before the model is evaluated: sixteen samples a period of the positions' cut-off are plenty."""
+        """Thinning before the model is evaluated: sixteen samples per period of the positions' cut-off are plenty."""
         return 1 if self.positions is None else max(1, int(rate / (16 * self.positions)))
 
     def thin(self, rate: float) -> int:

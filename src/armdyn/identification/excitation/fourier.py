@@ -16,7 +16,7 @@ class Basis:
     """Harmonics of a period: q = centre + coefficients · basis, with q̇ = q̈ = 0 at both ends whatever they are.
 
     Sines and cosines of the harmonics are restricted to the combinations with Σ k a_k = 0 (velocity) and
-    Σ k² b_k = 0 (acceleration), by an orthonormal basis of those; 2 h - 2 coefficients a joint are left.
+    Σ k² b_k = 0 (acceleration), by an orthonormal basis of those; 2 h - 2 coefficients per joint are left.
     """
 
     period: float
@@ -24,7 +24,7 @@ class Basis:
 
     @property
     def size(self) -> int:
-        """Coefficients a joint, the centre not counted."""
+        """Coefficients per joint, the centre not counted."""
         return 2 * self.harmonics - 2
 
     @cached_property

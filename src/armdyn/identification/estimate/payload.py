@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 
 from armdyn.arm import Arm
 from armdyn.chain import Link
-from armdyn.identification import linear
-from armdyn.identification.consistent import Problem
-from armdyn.identification.estimate import Estimate
-from armdyn.identification.log import Log
-from armdyn.identification.run import checked
-from armdyn.identification.samples import joint_side, motions, processing, thinned
-from armdyn.identification.statistics import autocorrelation_factors, relative_error
-from armdyn.identification.threads import one_thread
+from armdyn.identification.estimate import linear
+from armdyn.identification.estimate.consistent import Problem
+from armdyn.identification.estimate.result import Estimate
+from armdyn.identification.estimate.run import checked
+from armdyn.identification.estimate.statistics import autocorrelation_factors, relative_error
+from armdyn.identification.estimate.threads import one_thread
+from armdyn.identification.log.log import Log
+from armdyn.identification.model.rows import joint_side, motions, processing, thinned
 
 Array = NDArray[np.float64]
-PULL = 0.01  # so weak that it only keeps the body possible
+REGULARIZATION = 0.01  # so weak that it only keeps the body consistent
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +61,10 @@ def identify_payload(
     parallel: float | bool | None = None,
 ) -> Payload:
     """Identify what an arm carries: `known` is the arm without it, or better the estimate from a log without it."""
-    arm = known.given if isinstance(known, Estimate) else known
+    arm = known.model.arm if isinstance(known, Estimate) else known
     if isinstance(known, Estimate):
         side = joint_side(log, known.transmission, known.zero, known.gains)
-        how = known.how
+        how = known.processing
     else:
         side = checked(arm, log, transmission, zero, gains, 2)
         how = processing(side, 10 * arm.n, cutoff, parallel)
@@ -94,7 +94,7 @@ def _fitted(Y: Array, tau: Array, pieces: NDArray[np.int64]) -> Payload:
     guess = solution.values
     mass = max(float(guess[0]), 1e-3 * float(np.abs(guess).max()), 1e-6)
     reference = np.diag([mass * 0.01] * 3 + [mass])[None]  # a ball of 10 cm, only to measure by
-    natural = Problem(reference, np.zeros(0, dtype=bool)).solve(R, z, PULL)
+    natural = Problem(reference, np.zeros(0, dtype=bool)).solve(R, z, REGULARIZATION)
     residual = tau - Y @ natural
     factors = autocorrelation_factors(residual, pieces)
     normal, noise = np.zeros((10, 10)), np.zeros((10, 10))

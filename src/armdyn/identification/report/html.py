@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armdyn.files.text import write_text
-from armdyn.identification.model import TERMS
+from armdyn.identification.model.model import TERMS
 
 if TYPE_CHECKING:
-    from armdyn.identification.estimate import Comparison, Estimate
+    from armdyn.identification.estimate.result import Comparison, Estimate
 
 STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b1b1f;background:#fff}
@@ -52,7 +52,7 @@ def _summary(e: Estimate) -> str:
     left = 100 * float(np.sqrt(np.mean(e.folds**2)))
     lines = [
         f"{len(e.names)} parameters ({e.model.rigid} of the rigid body) by the {e.estimator} estimator from"
-        f" {len(e.training.t)} samples a joint.",
+        f" {len(e.training.t)} samples per joint.",
         f"The model explains the torques to {100 * e.error:.2f} %; segments left out in turn to {left:.2f} %.",
     ]
     if e.validation is not None:
@@ -60,20 +60,20 @@ def _summary(e: Estimate) -> str:
             f"A log it never saw is predicted to <b>{100 * e.validation.error:.2f} %</b>"
             f" ({100 * e.validation.raw_error:.2f} % with every sample unfiltered)."
         )
-    if e.pull is not None:
-        lines.append(f"Pull towards the prior arm: {e.pull:g} (in units of one noise variance, by cross-validation).")
+    if e.regularization is not None:
+        lines.append(f"Regularization towards the prior arm: {e.regularization:g} noise variances.")
     filters = [f"{what} at {cut:.3g} Hz" for what, cut in _cuts(e) if cut is not None]
     lines.append(f"Low-pass: {', '.join(filters) or 'none'}.")
-    if e.how.dead_zone:
-        lines.append(f"Rows of joints slower than {e.how.dead_zone:g} were left out of the fit, not of the errors.")
-    if any(e.lean):
-        angle = np.degrees(np.hypot(*e.lean))
-        lines.append(f"The base leans by {angle:.2f} degrees; gravity is taken accordingly.")
+    if e.processing.dead_zone:
+        lines.append(f"Rows slower than {e.processing.dead_zone:g} were left out of the fit, not of the errors.")
+    if any(e.base_tilt):
+        angle = np.degrees(np.hypot(*e.base_tilt))
+        lines.append(f"The base is tilted by {angle:.2f} degrees; gravity is taken accordingly.")
     return "".join(f"<p>{line}</p>" for line in lines)
 
 
 def _cuts(e: Estimate) -> list[tuple[str, float | None]]:
-    return [("positions", e.how.positions), ("both sides of the model", e.how.parallel)]
+    return [("positions", e.processing.positions), ("both sides of the model", e.processing.parallel)]
 
 
 def _warnings(e: Estimate) -> str:

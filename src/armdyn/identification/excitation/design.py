@@ -23,15 +23,15 @@ from armdyn.errors import ComputationError, InputError, choose
 from armdyn.formulations.regressor import regressor
 from armdyn.graph.derive import jacobian
 from armdyn.graph.program import trace
-from armdyn.identification.fourier import Basis
-from armdyn.identification.limits import Limits
-from armdyn.identification.linear import condition
-from armdyn.identification.threads import one_thread
+from armdyn.identification.estimate.linear import condition
+from armdyn.identification.estimate.threads import one_thread
+from armdyn.identification.excitation.fourier import Basis
+from armdyn.identification.excitation.limits import Limits
 
 Array = NDArray[np.float64]
 SHARPNESS = 3  # power of the smooth maximum over minimum of the eigenvalues
-GRID = 80  # samples a trajectory while searching
-DENSE = 2000  # samples a trajectory for the last word on limits
+GRID = 80  # samples per trajectory while searching
+DENSE = 2000  # samples per trajectory for the last word on limits
 ROUNDS = (1.0, 10.0, 100.0, 1000.0)  # strength of the penalties, round by round
 CRITERIA = ("condition", "determinant")
 
@@ -98,7 +98,7 @@ def excite(
     margin
         The part of every limit that may be used.
     rate
-        Samples a second of the result.
+        Samples per second of the result.
     starts, seed
         Searches from different random trajectories.
     progress

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.identification.log import Log
-from armdyn.identification.model import TERMS
-from armdyn.identification.samples import Motion
+from armdyn.identification.log.log import Log
+from armdyn.identification.model.model import TERMS
+from armdyn.identification.model.rows import Motion
 
 if TYPE_CHECKING:
-    from armdyn.identification.estimate import Estimate
+    from armdyn.identification.estimate.result import Estimate
 
 STILL = 0.05  # rad or m: a joint that stays within this hardly moves
 REST, RESTING = 0.01, 0.05  # of a joint's largest velocity: at rest; share of the log above which it is said
@@ -63,7 +63,7 @@ def _motion(estimate: Estimate, parts: list[Motion]) -> list[str]:
             where = "rest on the prior" if estimate.fit.information is not None else "cannot be told"
             said.append(f"joint {j + 1} hardly moves ({reach:.2g} in all): {weak} of its parameters {where}")
     still = _at_rest(parts)
-    if still > RESTING and not estimate.how.dead_zone:
+    if still > RESTING and not estimate.processing.dead_zone:
         said.append(
             f"the arm stands still for {100 * still:.0f} % of the log, where friction is anything up to stiction:"
             " cut that part off, or give dead_zone=..."
@@ -117,7 +117,7 @@ def _impossible(estimate: Estimate) -> list[str]:
     bad = [k + 1 for k, e in enumerate(estimate.smallest_eigenvalues) if e <= 0]
     if bad:
         said.append(
-            f"links {', '.join(map(str, bad))} of the arm are no possible bodies (negative pseudo-inertia):"
+            f"links {', '.join(map(str, bad))} are not physically consistent (pseudo-inertia not positive definite):"
             " use estimator='consistent' for an arm to simulate with"
         )
     symbols = {term.symbol for term in TERMS.values() if term.positive}

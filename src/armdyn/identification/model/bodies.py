@@ -1,4 +1,4 @@
-"""Pseudo-inertia: a link's ten parameters as a symmetric 4 x 4 matrix, positive definite for a possible body.
+"""Pseudo-inertia: a link's ten parameters as a symmetric 4 x 4 matrix, positive definite for a real body.
 
 P = [[Σ, h], [hᵀ, m]] with Σ = ½ tr(I) 1 - I (Wensing, Kim & Slotine 2018, "Linear matrix inequalities for physically
 consistent inertial parameter identification"). P ≻ 0 holds exactly when mass, principal moments and their triangle
@@ -34,9 +34,9 @@ def natural_of(P: Array) -> Array:
 
 
 def reference_bodies(natural: Array) -> tuple[Array, list[int]]:
-    """Possible bodies near those given, (n, 4, 4), and the links (from 0) that were not possible as given.
+    """Consistent bodies near those given, (n, 4, 4), and the links (from 0) that were not consistent as given.
 
-    An impossible or flat body keeps its mass and centre and is given the radius of gyration of a ball; a link
+    An inconsistent or flat body keeps its mass and centre and is given the radius of gyration of a ball; a link
     without mass gets a tenth of the mean one. Only a reference to measure by: nothing is identified from it alone.
     """
     links = np.asarray(natural, dtype=float).reshape(-1, 10)

@@ -68,7 +68,7 @@ def _number(text: str) -> float:
 
 
 def _npz(where: Path) -> Table:
-    """One array a column, or (N, n) arrays q, qd, tau spread into q1 ... qn."""
+    """One array per column, or (N, n) arrays q, qd, tau spread into q1 ... qn."""
     try:
         with np.load(where, allow_pickle=False) as stored:
             arrays = {name: np.asarray(stored[name], dtype=float) for name in stored.files}

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from armdyn.arm import Arm
 from armdyn.errors import InputError
-from armdyn.identification import linear
-from armdyn.identification.log import Log
-from armdyn.identification.model import Model
-from armdyn.identification.samples import Processing, joint_side, motions, processing, rows, thinned
-from armdyn.identification.threads import one_thread
+from armdyn.identification.estimate import linear
+from armdyn.identification.estimate.threads import one_thread
+from armdyn.identification.log.log import Log
+from armdyn.identification.model.model import Model
+from armdyn.identification.model.rows import Processing, joint_side, motions, processing, rows, thinned
 
 Array = NDArray[np.float64]
 

@@ -1,0 +1,125 @@
+"""The estimators, in one table: each takes the rows of a model and gives its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armdyn.arm import Arm
+from armdyn.identification.estimate import linear
+from armdyn.identification.estimate.consistent import Problem
+from armdyn.identification.model.model import Model
+from armdyn.identification.model.rows import Motion, Processing, Rows
+
+Array = NDArray[np.float64]
+REGULARIZATIONS = 10.0 ** np.arange(-2.0, 5.0)  # in noise variances: from hardly any to hardly yielding
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What an estimator works with."""
+
+    model: Model
+    prior: Arm
+    folds: int = 5
+    regularization: float | None = None
+    parts: list[Motion] | None = None  # the motions behind the rows, and how those were made
+    how: Processing | None = None
+    instruments: Array | None = None  # of these very rows, where they are known already
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Identifiable parameters, natural ones that have them, the rows' weights and what the prior adds.
+
+    `information` is the prior's, in natural parameters; `instruments` stand for the rows where there are any.
+    """
+
+    values: Array
+    natural: Array
+    weights: Array
+    information: Array | None = None
+    regularization: float | None = None
+    curve: tuple[Array, Array, Array] | None = None  # regularizations, left-out error, its standard error
+    instruments: Array | None = None
+
+
+Estimator = Callable[[Rows, Setting], Fit]
+
+
+def _least_squares(solver: Callable[[Array, Array, linear.Kept], linear.Solution]) -> Estimator:
+    def run(rows: Rows, setting: Setting) -> Fit:
+        solution = solver(rows.Y, rows.tau, rows.kept)
+        return Fit(solution.values, nearest(setting, solution.values), solution.weights)
+
+    return run
+
+
+def nearest(setting: Setting, values: Array) -> Array:
+    """The natural parameters with these identifiable ones that lie nearest the prior, measured by its bodies."""
+    model = setting.model
+    prior = model.prior(setting.prior)
+    T = np.eye(len(prior))
+    T[: 10 * model.n, : 10 * model.n] = Problem.of(model, setting.prior).coordinates
+    K = model.natural
+    return np.asarray(prior + T @ np.linalg.pinv(K @ T) @ (values - K @ prior))
+
+
+def consistent(rows: Rows, setting: Setting) -> Fit:
+    """Every link physically consistent, regularized towards the prior as strongly as left-out segments advise."""
+    model = setting.model
+    weights = linear.weighted(rows.Y, rows.tau, rows.kept).weights
+    problem = Problem.of(model, setting.prior)
+    K = model.natural
+
+    def parameters(R: Array, z: Array, regularization: float) -> Array:
+        return np.asarray(K @ problem.solve(R @ K, z, regularization))
+
+    regularization, curve = setting.regularization, None
+    if regularization is None:
+        segment = rows.segments(setting.folds)
+        parts = [segment == k for k in range(setting.folds)]
+        triangles = [linear.compress(rows.Y[s], rows.tau[s], weights[s]) for s in parts]
+        regularization, mean, spread = choose_regularization(triangles, parameters, REGULARIZATIONS)
+        curve = (REGULARIZATIONS, mean, spread)
+    R, z = linear.compress(rows.Y, rows.tau, weights)
+    natural = problem.solve(R @ K, z, regularization)
+    information = problem.information(natural, regularization)
+    return Fit(K @ natural, natural, weights, information, regularization, curve)
+
+
+def choose_regularization(
+    triangles: list[tuple[Array, Array]],
+    fit: Callable[[Array, Array, float], Array],
+    regularizations: Array,
+) -> tuple[float, Array, Array]:
+    """The regularization weight by leaving one segment out: the strongest within one standard error of the best.
+
+    `triangles` are the compressed segments, `fit(R, z, regularization)` gives the identifiable parameters. Errors are
+    compared segment by segment and by their logarithms: a segment that is hard to predict does not decide alone.
+    Returns the weight, and for each the left-out error over the best one's (geometric mean) and the standard error.
+    """
+    errors = np.empty((len(regularizations), len(triangles)))
+    for s, (R, z) in enumerate(triangles):
+        others = [pair for k, pair in enumerate(triangles) if k != s]
+        stacked = linear.triangle(np.vstack([np.column_stack([Ro, zo]) for Ro, zo in others]))
+        for k, regularization in enumerate(regularizations):
+            values = fit(stacked[:, :-1], stacked[:, -1], float(regularization))
+            errors[k, s] = float(((R @ values - z) ** 2).sum())
+    score = np.log(np.maximum(errors, 1e-300)) / 2
+    best = int(np.argmin(score.mean(axis=1)))
+    apart = score - score[best]
+    mean, spread = apart.mean(axis=1), apart.std(axis=1, ddof=1) / np.sqrt(len(triangles))
+    good = np.flatnonzero(mean <= spread)
+    return float(regularizations[max(good.max(), best)]), np.exp(mean), spread
+
+
+ESTIMATORS: dict[str, Estimator] = {
+    "ordinary": _least_squares(linear.ordinary),
+    "weighted": _least_squares(linear.weighted),
+    "huber": _least_squares(linear.huber),
+    "consistent": consistent,
+}

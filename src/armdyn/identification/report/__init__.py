@@ -1,0 +1,1 @@
+"""What was identified, in words and pictures."""
