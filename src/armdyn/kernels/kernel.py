@@ -148,6 +148,12 @@ class Kernel(Fast):
             self._variants[options] = Kernel(self.chain, self.quantity, method, self.backend, options, self.frames)
         return self._variants[options]
 
+    def casadi(self, **choices: Any) -> Any:
+        """The same as a `casadi.Function` of named matrices, whose Jacobian is armdyn's derivative program."""
+        from armdyn.bridges import casadi_  # each of these libraries only where it is asked for
+
+        return casadi_.function(self.variant(**choices))
+
     def _diagnosis(self, arrays: tuple[Any, ...], out: Any, error: Exception) -> Exception:
         """The error in terms of this arm: which array, what it is and what it should be."""
         takes = self.assembly.inputs

@@ -1,0 +1,84 @@
+"""A kernel as a CasADi `Function` of SX symbols, with our own derivative program as its Jacobian.
+
+CasADi's matrices have two axes and lie in column-major order. A vector (n,) is a column (n, 1), a number
+is (1, 1), and an array of three axes (a, b, c) is the matrix (a b, c), so that
+``np.reshape(function(...).full(), shape)`` is the array NumPy's kernel gives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from armdyn.bridges import ARITHMETIC, Source, required, walk
+from armdyn.graph import Port, Program
+
+ca = required("casadi")
+
+OPERATIONS = {
+    **ARITHMETIC,
+    "sin": ca.sin,
+    "cos": ca.cos,
+    "sqrt": ca.sqrt,
+    "sign": ca.sign,
+    "positive": lambda x: ca.if_else(x > 0, 1, np.nan),
+}
+
+
+def function(kernel: Source) -> Any:
+    """The kernel as a `casadi.Function` with named inputs and outputs.
+
+    Inside an MX graph, and by `Function.jacobian`, it is differentiated by armdyn's derivative program. A kernel
+    of derivatives, and an SX graph into which the function is expanded, CasADi differentiates itself.
+    """
+    program = kernel.program
+    names = [port.name for port in program.inputs]
+    options: dict[str, Any] = {}
+    if not kernel.options.derivatives and all(port.nodes for port in program.inputs):
+        slopes = kernel.variant(derivatives=tuple(names)).program
+        options = {"custom_jacobian": _jacobian(kernel.quantity, program, slopes), "jac_penalty": 0}
+    symbols, results = _run(program)
+    outputs = [_matrix(port, flat) for port, flat in zip(program.outputs, results, strict=True)]
+    name = f"{kernel.quantity}_derivatives" if kernel.options.derivatives else kernel.quantity
+    return ca.Function(name, symbols, outputs, names, [port.name for port in program.outputs], options)
+
+
+def _run(program: Program) -> tuple[list[Any], list[list[Any]]]:
+    """Symbols for the inputs, and the entries of every output in C order."""
+    symbols = [ca.SX.sym(port.name, len(port.nodes)) for port in program.inputs]
+    entries = (symbol.elements() for symbol in symbols)
+    return symbols, walk(program, OPERATIONS, lambda value: ca.SX(float(value)), *entries)
+
+
+def _size(port: Port) -> tuple[int, int]:
+    """Rows and columns of a port's matrix."""
+    columns = port.shape[-1] if len(port.shape) > 1 else 1
+    return len(port.nodes) // columns if columns else 0, columns
+
+
+def _matrix(port: Port, flat: list[Any]) -> Any:
+    """The entries, in C order, as a matrix."""
+    rows, columns = _size(port)
+    return ca.reshape(ca.vertcat(*flat), columns, rows).T if flat else ca.SX(rows, columns)
+
+
+def _jacobian(quantity: str, program: Program, slopes: Program) -> Any:
+    """The derivative program by CasADi's convention: (inputs, outputs) -> the Jacobian of every output in every input.
+
+    A row is an entry of the output and a column one of the input, both counted in column-major order.
+    """
+    symbols, results = _run(slopes)
+    given = [ca.SX.sym(f"out_{port.name}", *_size(port)) for port in program.outputs]
+    blocks, names = [], []
+    found = iter(results)
+    for out in program.outputs:
+        rows, columns = _size(out)
+        for port in program.inputs:
+            flat, width = next(found), len(port.nodes)
+            order = [i * columns + j for j in range(columns) for i in range(rows)]
+            entries = [flat[row * width + k] for k in range(width) for row in order]
+            blocks.append(ca.reshape(ca.vertcat(*entries), rows * columns, width))
+            names.append(f"jac_{out.name}_{port.name}")
+    inputs = [port.name for port in program.inputs] + [f"out_{port.name}" for port in program.outputs]
+    return ca.Function(f"jac_{quantity}", [*symbols, *given], blocks, inputs, names)

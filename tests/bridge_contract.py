@@ -1,0 +1,80 @@
+"""What every bridge is held to: the same quantities of the same arms as NumPy's kernels give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import armdyn
+from armdyn.formulations import QUANTITIES
+from armdyn.kernels import Kernel
+
+TOLERANCE = 1e-12  # of a result's largest entry
+ARMS = ("panda", "stanford", "puma560", "scara", "generic")  # a prismatic joint in three, friction in two
+OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("puma560", "inverse_dynamics", {"friction": True}),
+    ("puma560", "forward_dynamics", {"friction": True, "tool_wrench": True}),
+    ("stanford", "forward_dynamics", {"parameters": "runtime"}),
+    ("stanford", "inverse_dynamics", {"parameters": "runtime", "tool_wrench": True}),
+    ("generic", "inertia_matrix", {"parameters": "runtime"}),
+    ("panda", "pose", {"frame": "panda_link8"}),
+    ("panda", "inverse_dynamics", {"frame": "panda_link8", "tool_wrench": True}),
+    ("scara", "inverse_dynamics", {"derivatives": ("q", "qd", "qdd")}),
+    ("scara", "forward_dynamics", {"derivatives": ("q", "tau")}),
+    ("scara", "inertia_matrix", {"derivatives": ("q",)}),
+)
+CASES = [pytest.param(arm, quantity, {}, id=f"{arm} {quantity}") for arm in ARMS for quantity in QUANTITIES] + [
+    pytest.param(arm, quantity, options, id=f"{arm} {quantity} with {', '.join(options)}")
+    for arm, quantity, options in OPTIONS
+]
+
+
+@lru_cache
+def arm_called(name: str) -> armdyn.Arm:
+    return armdyn.generic_arm("RRPR", seed=3) if name == "generic" else armdyn.load(name)
+
+
+def kernel(arm: str, quantity: str, options: dict[str, Any]) -> Kernel:
+    return _kernel(arm, quantity, tuple(sorted(options.items())))
+
+
+@lru_cache
+def _kernel(arm: str, quantity: str, options: tuple[tuple[str, Any], ...]) -> Kernel:
+    return arm_called(arm).kernel(quantity, **dict(options))
+
+
+def arrays(kernel: Kernel, *batch: int, seed: int = 0) -> list[np.ndarray]:
+    """Configurations, velocities, ...; run-time parameters near those of the arm, which keep H positive definite."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for name, shape in kernel.assembly.inputs:
+        if name == "parameters":
+            values = np.array([float(v) for v in _parameters(kernel)])
+            found.append(values * rng.uniform(0.999, 1.001, (*batch, *shape)))
+        else:
+            found.append(rng.uniform(-1.5, 1.5, (*batch, *shape)))
+    return found
+
+
+def _parameters(kernel: Kernel) -> Sequence[Any]:
+    from armdyn.parameters import minimal_parameters
+
+    return minimal_parameters(kernel.chain).values
+
+
+def results(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, tuple | list) else (value,)
+
+
+def close(got: Any, expected: Any, tolerance: float = TOLERANCE) -> None:
+    """Within a tolerance of the largest entry, shapes included, result by result."""
+    for a, b in zip(results(got), results(expected), strict=True):
+        a, b = np.asarray(a), np.asarray(b)
+        assert a.shape == b.shape
+        assert np.isfinite(b).all()
+        error = np.abs(a - b).max(initial=0.0)
+        assert error <= tolerance * max(np.abs(b).max(initial=0.0), 1e-300) or error == 0.0
