@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import random
+import re
+from dataclasses import replace
 
 import pytest
 
 import armdyn
 from armdyn.chain.samples import generic_chain
 from armdyn.codegen import cache
-from armdyn.formulations import QUANTITIES
+from armdyn.errors import InputError
+from armdyn.formulations import DERIVATIVES, QUANTITIES
+from armdyn.kernels.attributes import KernelAttributes
 from armdyn.programs import choose
 from armdyn.programs import program as programs
-from armdyn.programs.choose import JUDGES, auto
+from armdyn.programs.assemble import assemble
+from armdyn.programs.choose import auto
 from armdyn.programs.cost import compiled
 from random_chains import special_chain
 
@@ -24,7 +30,7 @@ def nothing_remembered(monkeypatch):
 
 
 def fewest(chain, quantity):
-    keys = [m.key for m in QUANTITIES[quantity].methods if m.key not in JUDGES]
+    keys = [m.key for m in QUANTITIES[quantity].methods if not m.reference_only]
     return min(programs.program(chain, quantity, key).operations.total for key in keys)
 
 
@@ -81,3 +87,26 @@ def test_compiled_costs_exist_for_every_quantity_and_method():
 def test_the_cost_of_the_choice():
     chain = generic_chain("RRP")
     assert armdyn.cost(chain, "inertia_matrix") == armdyn.cost(chain, "inertia_matrix", auto(chain, "inertia_matrix"))
+
+
+def test_the_arm_has_a_kernel_for_every_quantity():
+    written = set(re.findall(r"^ +(\w+): Kernel$", inspect.getsource(KernelAttributes), re.MULTILINE))
+    assert written == {*QUANTITIES, *DERIVATIVES}
+    arm = armdyn.load("scara")
+    for name in written:
+        kernel = getattr(arm, name)
+        assert kernel.quantity == name.removesuffix("_derivatives")
+        assert getattr(armdyn.Arm, name).__doc__.endswith(".")
+
+
+def test_a_formulation_for_serial_chains_alone_is_refused_for_a_tree(monkeypatch):
+    chain = generic_chain("RRR")
+    entry = QUANTITIES["coriolis_matrix"]
+    first, second = entry.methods
+    limited = replace(entry, methods=(replace(first, serial_only=True), second))
+    monkeypatch.setitem(QUANTITIES, "coriolis_matrix", limited)
+    assert auto(chain, "coriolis_matrix") == first.key
+    chain = replace(chain, parents=(-1, 0, 0))
+    assert auto(chain, "coriolis_matrix") == second.key
+    with pytest.raises(InputError, match=rf"{first.key} is for serial chains.*available: {second.key}"):
+        assemble(chain, "coriolis_matrix", first.key)

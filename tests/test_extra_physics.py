@@ -14,9 +14,9 @@ from armdyn.chain import Chain, Joint, Link, Placement
 from armdyn.chain.samples import generic_chain
 from armdyn.codegen import BACKENDS
 from armdyn.errors import ComputationError, InputError
-from armdyn.formulations import QUANTITIES
+from armdyn.formulations import QUANTITIES, taking
 from armdyn.parameters import minimal_parameters
-from armdyn.programs.assemble import RUNTIME, Options
+from armdyn.programs.assemble import Options
 from dynamics_cases import CASES, TILTED, TOOL, array, at, close, motion, pinocchio, with_drives
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio, which this compares with, is not installed")
@@ -151,7 +151,7 @@ def test_a_singular_configuration_is_an_error_on_plain_numbers():
         at(pendulum(), "forward_dynamics", "denoc", np.zeros(2), np.zeros(2), np.ones(2))
 
 
-@pytest.mark.parametrize(("quantity", "method"), [(q, m) for q in RUNTIME for m in armdyn.methods(q)])
+@pytest.mark.parametrize(("quantity", "method"), [(q, m) for q in taking("parameters") for m in armdyn.methods(q)])
 def test_minimal_parameters_as_inputs(quantity, method):
     """The arm's own parameters give the arm's own answers, rotors included, and other values another arm's."""
     if (quantity, method) == ("inertia_matrix", "walker_orin"):
@@ -182,7 +182,7 @@ def test_run_time_parameters_where_they_do_not_determine_the_answer():
         at(DRIVEN, "bias", "newton_euler", motion(5)[0], motion(5)[1], options=Options(parameters="cooked"))
 
 
-@pytest.mark.parametrize("quantity", RUNTIME)
+@pytest.mark.parametrize("quantity", taking("parameters"))
 def test_every_backend_takes_parameters_at_run_time(quantity):
     arm = armdyn.generic_arm("RPR")
     rng = np.random.default_rng(2)

@@ -21,6 +21,7 @@ from armdyn.errors import InputError, choose
 from armdyn.files import Description, Frame, arrays, toml
 from armdyn.files.text import write_text
 from armdyn.kernels import Kernel
+from armdyn.kernels.attributes import KernelAttributes
 from armdyn.kinematics import InverseKinematics
 from armdyn.parameters import MinimalParameters, minimal_parameters, realise
 
@@ -30,27 +31,8 @@ if TYPE_CHECKING:
 _NUMBERS = ("b", "β", "d", "θ", "mass", "centre of mass")  # of a joint and its link, as a table shows them
 
 
-class KernelOf:
-    """A quantity of the arm: a `Kernel` made at first use and kept on the arm."""
-
-    def __init__(self, doc: str, quantity: str = "", **options: Any) -> None:
-        self.__doc__ = doc
-        self.quantity = quantity
-        self.options = options
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, arm: Any, owner: type | None = None) -> Any:
-        if arm is None:
-            return self
-        kernel = arm.kernel(self.quantity or self.name, **self.options)
-        arm.__dict__[self.name] = kernel
-        return kernel
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class Arm:
+class Arm(KernelAttributes):
     """A robot arm: `given` is the chain as its file has it, `chain` the snapped one that is computed with.
 
     Arms are values: nothing changes one, ``with_...`` gives another. They compare by their numbers, hash
@@ -341,36 +323,6 @@ class Arm:
             self.pose, self.jacobian, kinematics.wanted_pose(pose), ends[:, 0], ends[:, 1], size, orientation
         )
         return kinematics.solve(task, start, tolerance, seed)
-
-    inertia_matrix = KernelOf("Joint-space inertia matrix H(q): (..., n) -> (..., n, n).")
-    bias = KernelOf("Coriolis, centrifugal and gravity forces b(q, qd): (..., n).")
-    regressor = KernelOf("Forces by minimal parameter, Y(q, qd, qdd): (..., n, p), columns as their names.")
-    natural_regressor = KernelOf("Forces by natural parameter, Y(q, qd, qdd): (..., n, 10 n), ten columns a link.")
-    gravity_load = KernelOf("Gravity load g(q): (..., n).")
-    coriolis_matrix = KernelOf("C(q, qd) with C qd + g = b and dH/dt - 2C skew: (..., n, n).")
-    inverse_dynamics = KernelOf("Joint forces of a motion (q, qd, qdd); friction=, tool_wrench=: (..., n).")
-    forward_dynamics = KernelOf("Accelerations of joint forces (q, qd, tau); friction=, tool_wrench=: (..., n).")
-    inverse_dynamics_derivatives = KernelOf(
-        "Partial derivatives of inverse dynamics in q, qd and qdd at (q, qd, qdd): three of (..., n, n).",
-        "inverse_dynamics",
-        derivatives=("q", "qd", "qdd"),
-    )
-    forward_dynamics_derivatives = KernelOf(
-        "Partial derivatives of forward dynamics in q, qd and tau at (q, qd, tau): three of (..., n, n).",
-        "forward_dynamics",
-        derivatives=("q", "qd", "tau"),
-    )
-    inertia_inverse = KernelOf("The inertia matrix inverted: (..., n, n).")
-    inertia_factors = KernelOf("(U, D) of H = U diag(D) Uᵀ, U unit upper triangular: (..., n, n), (..., n).")
-    inertia_rate = KernelOf("Time derivative of the inertia matrix along qd: (..., n, n).")
-    momentum = KernelOf("Joint momenta H(q) qd: (..., n).")
-    friction = KernelOf("Viscous and Coulomb friction of the joints at qd: (..., n).")
-    kinetic_energy = KernelOf("Kinetic energy T(q, qd): (...,).")
-    potential_energy = KernelOf("Potential energy V(q), zero at the base origin: (...,).")
-    pose = KernelOf("Pose of the tool in the base: (..., 4, 4).")
-    link_poses = KernelOf("Poses of the links in the base: (..., n, 4, 4).")
-    jacobian = KernelOf("Jacobian of the tool, linear rows first, in base axes: (..., 6, n).")
-    jacobian_rate = KernelOf("Time derivative of the Jacobian along qd: (..., 6, n).")
 
 
 def load(

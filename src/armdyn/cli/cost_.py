@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, table
+from armdyn.formulations import DERIVATIVES
 
 EXAMPLE = "Example: armdyn cost panda --quantity inertia_matrix"
-DERIVATIVES = ("inverse_dynamics_derivatives", "forward_dynamics_derivatives")
 DEFAULT = ["inertia_matrix", "bias", "inverse_dynamics", "forward_dynamics", *DERIVATIVES]
 
 Wanted = Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable); six by default.")]
@@ -49,7 +49,7 @@ def _quantity(loaded: Any, quantity: str) -> list[dict[str, Any]]:
     methods = armdyn.methods(quantity)
     for method in methods:
         if method == "reference" and quantity != "inertia_matrix":
-            continue  # exact derivatives of the energies: a judge, not a contender
+            continue  # exact derivatives of the energies, there to compare others with
         found = armdyn.cost(loaded, quantity, method=method)
         rows.append(
             {

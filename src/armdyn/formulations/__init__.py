@@ -1,8 +1,6 @@
 """Every quantity and every formulation of it, in one visible table.
 
-An algorithm is ``run(chain, q, ...)``: pure, over any scalar. Rotor inertia and friction are added
-outside, by `armdyn.programs.assemble`; only forward dynamics and what inverts the inertia matrix take
-the rotors in themselves.
+An algorithm is ``run(chain, q, ...)``: pure, over any scalar. `Quantity` says what the entries mean.
 """
 
 from __future__ import annotations
@@ -18,12 +16,13 @@ from armdyn.formulations import (
     inertia_inverse,
     inertia_matrix,
     inverse_dynamics,
+    physics,
     reference,
     regressor,
 )
 from armdyn.formulations.coriolis_matrix import christoffel
 from armdyn.formulations.kinematics import poses
-from armdyn.formulations.registry import QD, QDD, TAU, Formulation, Q, Quantity, Size
+from armdyn.formulations.registry import QD, QDD, TAU, Formulation, Options, Q, Quantity
 
 Methods = tuple[Formulation, ...]
 
@@ -39,44 +38,216 @@ def _recursive(run: Callable[..., Any], check: Callable[..., Any], summary: str)
     )
 
 
-def _quantity(name: str, inputs: Any, output: str, shape: tuple[Size, ...], methods: Methods, summary: str) -> Quantity:
-    return Quantity(name, inputs, ((output, shape),), methods, summary)
-
-
 GRAVITY = _recursive(energies.gravity_load, reference.gravity_load, "forces carried inwards")
 KINETIC = _recursive(energies.kinetic_energy, reference.kinetic_energy, "velocities carried outwards")
 POTENTIAL = _recursive(energies.potential_energy, reference.potential_energy, "first moments carried inwards")
-RATE = _one(christoffel.inertia_rate, "C + Cᵀ")
+RUNTIME = ("parameters",)  # what the minimal parameters determine may have them as an input
+FORCES = ("friction", "tool_wrench", "frame", *RUNTIME)
 
 QUANTITIES: dict[str, Quantity] = {
     quantity.name: quantity
     for quantity in (
-        _quantity("inertia_matrix", (Q,), "H", ("n", "n"), inertia_matrix.METHODS, "joint-space inertia matrix"),
-        _quantity("inertia_inverse", (Q,), "W", ("n", "n"), inertia_inverse.METHODS, "the inertia matrix inverted"),
         Quantity(
-            "inertia_factors", (Q,), (("U", ("n", "n")), ("D", ("n",))), inertia_inverse.FACTORS, "H = U diag(D) Uᵀ"
+            "inertia_matrix",
+            inputs=(Q,),
+            outputs=(("H", ("nv", "nv")),),
+            methods=inertia_matrix.METHODS,
+            summary="joint-space inertia matrix",
+            doc="Joint-space inertia matrix H(q)",
+            takes=RUNTIME,
+            physics=physics.inertia_matrix,
+            in_c=True,
         ),
-        _quantity("inertia_rate", (Q, QD), "dH", ("n", "n"), RATE, "time derivative of the inertia matrix"),
-        _quantity("bias", (Q, QD), "b", ("n",), bias.METHODS, "Coriolis, centrifugal and gravity forces"),
-        _quantity("gravity_load", (Q,), "g", ("n",), GRAVITY, "gravity load"),
-        _quantity("coriolis_matrix", (Q, QD), "C", ("n", "n"), coriolis_matrix.METHODS, "C with C q̇ + g = b"),
-        _quantity("inverse_dynamics", (Q, QD, QDD), "tau", ("n",), inverse_dynamics.METHODS, "forces of a motion"),
-        _quantity("forward_dynamics", (Q, QD, TAU), "qdd", ("n",), forward_dynamics.METHODS, "accelerations of forces"),
-        _quantity("regressor", (Q, QD, QDD), "Y", ("n", "p"), regressor.METHODS, "forces by minimal parameter"),
-        _quantity(
-            "natural_regressor", (Q, QD, QDD), "Y", ("n", "10n"), regressor.NATURAL_METHODS, "by natural parameter"
+        Quantity(
+            "inertia_inverse",
+            inputs=(Q,),
+            outputs=(("W", ("nv", "nv")),),
+            methods=inertia_inverse.METHODS,
+            summary="the inertia matrix inverted",
+            doc="The inertia matrix inverted",
+            takes=RUNTIME,
         ),
-        _quantity("momentum", (Q, QD), "p", ("n",), _one(energies.momentum, "recursive"), "joint momenta H q̇"),
-        _quantity("kinetic_energy", (Q, QD), "T", (), KINETIC, "kinetic energy"),
-        _quantity("potential_energy", (Q,), "V", (), POTENTIAL, "potential energy"),
-        _quantity(
-            "friction", (QD,), "tau", ("n",), _one(energies.friction, "by joint"), "viscous and Coulomb friction"
+        Quantity(
+            "inertia_factors",
+            inputs=(Q,),
+            outputs=(("U", ("nv", "nv")), ("D", ("nv",))),
+            methods=inertia_inverse.FACTORS,
+            summary="H = U diag(D) Uᵀ",
+            doc="(U, D) of H = U diag(D) Uᵀ, U unit upper triangular",
+            takes=RUNTIME,
         ),
-        _quantity("pose", (Q,), "T", (4, 4), _one(poses.pose, "product of placements"), "tool in the base"),
-        _quantity(
-            "link_poses", (Q,), "T", ("n", 4, 4), _one(poses.link_poses, "product of placements"), "links in base"
+        Quantity(
+            "inertia_rate",
+            inputs=(Q, QD),
+            outputs=(("dH", ("nv", "nv")),),
+            methods=_one(christoffel.inertia_rate, "C + Cᵀ"),
+            summary="time derivative of the inertia matrix",
+            doc="Time derivative of the inertia matrix along qd",
+            takes=RUNTIME,
         ),
-        _quantity("jacobian", (Q,), "J", (6, "n"), _one(poses.jacobian, "axes and levers"), "tool Jacobian"),
-        _quantity("jacobian_rate", (Q, QD), "dJ", (6, "n"), _one(poses.jacobian_rate, "moving levers"), "its rate"),
+        Quantity(
+            "bias",
+            inputs=(Q, QD),
+            outputs=(("b", ("nv",)),),
+            methods=bias.METHODS,
+            summary="Coriolis, centrifugal and gravity forces",
+            doc="Coriolis, centrifugal and gravity forces b(q, qd)",
+            takes=RUNTIME,
+            in_c=True,
+        ),
+        Quantity(
+            "gravity_load",
+            inputs=(Q,),
+            outputs=(("g", ("nv",)),),
+            methods=GRAVITY,
+            summary="gravity load",
+            doc="Gravity load g(q)",
+            takes=RUNTIME,
+            in_c=True,
+        ),
+        Quantity(
+            "coriolis_matrix",
+            inputs=(Q, QD),
+            outputs=(("C", ("nv", "nv")),),
+            methods=coriolis_matrix.METHODS,
+            summary="C with C q̇ + g = b",
+            doc="C(q, qd) with C qd + g = b and dH/dt - 2C skew",
+            takes=RUNTIME,
+        ),
+        Quantity(
+            "inverse_dynamics",
+            inputs=(Q, QD, QDD),
+            outputs=(("tau", ("nv",)),),
+            methods=inverse_dynamics.METHODS,
+            summary="forces of a motion",
+            doc="Joint forces of a motion (q, qd, qdd); friction=, tool_wrench=",
+            takes=FORCES,
+            physics=physics.inverse_dynamics,
+            derivative_kernel=True,
+            in_c=True,
+        ),
+        Quantity(
+            "forward_dynamics",
+            inputs=(Q, QD, TAU),
+            outputs=(("qdd", ("nv",)),),
+            methods=forward_dynamics.METHODS,
+            summary="accelerations of forces",
+            doc="Accelerations of joint forces (q, qd, tau); friction=, tool_wrench=",
+            takes=FORCES,
+            physics=physics.forward_dynamics,
+            derivative_kernel=True,
+            inverse_of="inverse_dynamics",
+            in_c=True,
+        ),
+        Quantity(
+            "regressor",
+            inputs=(Q, QD, QDD),
+            outputs=(("Y", ("nv", "p")),),
+            methods=regressor.METHODS,
+            summary="forces by minimal parameter",
+            doc="Forces by minimal parameter, Y(q, qd, qdd), columns as their names",
+            link_frames=True,
+        ),
+        Quantity(
+            "natural_regressor",
+            inputs=(Q, QD, QDD),
+            outputs=(("Y", ("nv", "10N")),),
+            methods=regressor.NATURAL_METHODS,
+            summary="by natural parameter",
+            doc="Forces by natural parameter, Y(q, qd, qdd), ten columns per link",
+            link_frames=True,
+        ),
+        Quantity(
+            "momentum",
+            inputs=(Q, QD),
+            outputs=(("p", ("nv",)),),
+            methods=_one(energies.momentum, "recursive"),
+            summary="joint momenta H q̇",
+            doc="Joint momenta H(q) qd",
+            takes=RUNTIME,
+            physics=physics.momentum,
+        ),
+        Quantity(
+            "kinetic_energy",
+            inputs=(Q, QD),
+            outputs=(("T", ()),),
+            methods=KINETIC,
+            summary="kinetic energy",
+            doc="Kinetic energy T(q, qd)",
+            takes=RUNTIME,
+            physics=physics.kinetic_energy,
+        ),
+        Quantity(
+            "potential_energy",
+            inputs=(Q,),
+            outputs=(("V", ()),),
+            methods=POTENTIAL,
+            summary="potential energy",
+            doc="Potential energy V(q), zero at the base origin",
+        ),
+        Quantity(
+            "friction",
+            inputs=(QD,),
+            outputs=(("tau", ("nv",)),),
+            methods=_one(energies.friction, "by joint"),
+            summary="viscous and Coulomb friction",
+            doc="Viscous and Coulomb friction of the joints at qd",
+        ),
+        Quantity(
+            "pose",
+            inputs=(Q,),
+            outputs=(("T", (4, 4)),),
+            methods=_one(poses.pose, "product of placements"),
+            summary="tool in the base",
+            doc="Pose of the tool, or of a frame=, in the base",
+            takes=("frame",),
+            physics=physics.pose,
+            in_c=True,
+        ),
+        Quantity(
+            "link_poses",
+            inputs=(Q,),
+            outputs=(("T", ("N", 4, 4)),),
+            methods=_one(poses.link_poses, "product of placements"),
+            summary="links in base",
+            doc="Poses of the links in the base",
+            link_frames=True,
+        ),
+        Quantity(
+            "jacobian",
+            inputs=(Q,),
+            outputs=(("J", (6, "nv")),),
+            methods=_one(poses.jacobian, "axes and levers"),
+            summary="tool Jacobian",
+            doc="Jacobian of the tool, or of a frame=, linear rows first, in base axes",
+            takes=("frame",),
+            physics=physics.jacobian,
+            in_c=True,
+        ),
+        Quantity(
+            "jacobian_rate",
+            inputs=(Q, QD),
+            outputs=(("dJ", (6, "nv")),),
+            methods=_one(poses.jacobian_rate, "moving levers"),
+            summary="its rate",
+            doc="Time derivative of the Jacobian along qd",
+            takes=("frame",),
+            physics=physics.jacobian,
+        ),
     )
 }
+
+# The derivatives that have a name of their own: name -> quantity and the inputs to differentiate in.
+DERIVATIVES: dict[str, tuple[str, tuple[str, ...]]] = {
+    f"{name}_derivatives": (name, tuple(port for port, _ in quantity.inputs))
+    for name, quantity in QUANTITIES.items()
+    if quantity.derivative_kernel
+}
+
+
+def taking(option: str) -> tuple[str, ...]:
+    """The quantities for which a field of `Options` means something."""
+    return tuple(name for name, quantity in QUANTITIES.items() if option in quantity.takes)
+
+
+__all__ = ["DERIVATIVES", "QUANTITIES", "Formulation", "Options", "Quantity", "taking"]

@@ -1,4 +1,8 @@
-"""What a quantity and a formulation are; the tuples of them stand in each quantity's own folder."""
+"""What a quantity and a formulation are; the formulations stand in each quantity's own folder.
+
+A `Quantity` carries every fact about what can be asked of an arm. Programs, kernels, the arm's attributes, C output,
+commands and documentation read it here and nowhere else (docs/adr/0010-registry-and-search.md).
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,42 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from armdyn.chain import Chain
+from armdyn.chain import Chain, Placement
+from armdyn.errors import InputError, choose
+from armdyn.parameters import minimal_parameters
 
-Size = int | str  # "n" stands for the number of joints, "p" for that of minimal parameters, "10n" for 10 n
+Run = Callable[..., Any]  # (chain, *inputs) -> nested lists of scalars
+Size = int | str  # a number, or a name of `SIZES`
+Ports = tuple[tuple[str, tuple[Size, ...]], ...]  # name and shape of each input or output
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+
+# What a size in a shape stands for: the lengths of q and of its rates (both n but for a floating base), bodies, minimal
+# parameters, natural parameters.
+SIZES: dict[str, Callable[[Chain], int]] = {
+    "nq": lambda chain: chain.nq,
+    "nv": lambda chain: chain.nv,
+    "N": lambda chain: chain.bodies,
+    "p": lambda chain: len(minimal_parameters(chain)),
+    "10N": lambda chain: 10 * chain.bodies,
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What can be asked of a kernel beyond quantity and formulation; a quantity's `takes` says which of them it has.
+
+    `friction` adds the joints' friction; `tool_wrench` adds a last input, the wrench (force, torque)
+    that the surroundings exert on the arm at the tool's origin, in base axes; `frame` is (k, placement
+    on link k) and stands for the tool, k = 0 being the base; `parameters="runtime"` adds a last input,
+    the minimal parameters; `derivatives` names inputs, and the outputs are the exact partial derivatives
+    in them, which every quantity has.
+    """
+
+    friction: bool = False
+    tool_wrench: bool = False
+    frame: tuple[int, Placement] | None = None
+    parameters: str = "baked"
+    derivatives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -16,33 +53,72 @@ class Formulation:
     """One published way to compute a quantity: `run(chain, *inputs)`, pure, over any scalar."""
 
     key: str
-    run: Callable[..., Any]
+    run: Run
     source: str  # a key of the bibliography, "" for ours
     summary: str
     # Where `run` leaves open what costs but does not change the result: keywords for this chain, the default first.
     ways: Callable[[Chain], Sequence[Mapping[str, Any]]] = lambda chain: ({},)
     ends: tuple[str, ...] = ()  # keys of formulations that are special cases of this one, and may be taken for it
-    # Where there is an algorithm of their own for them: the derivatives in all inputs, one matrix an input.
-    derivatives: Callable[..., Any] | None = None
+    # Where there is an algorithm of their own for them: the derivatives in all inputs, one matrix per input.
+    derivatives: Run | None = None
+    made_of: tuple[str, ...] = ()  # quantities that `run` takes as keywords, each by its cheapest formulation
+    reference_only: bool = False  # there to compare others with: `auto` never chooses it
+    serial_only: bool = False  # written for serial chains; `auto` passes over it for a tree
+
+    def serves(self, chain: Chain) -> bool:
+        """Whether the formulation can be run on this chain."""
+        return chain.serial or not self.serial_only
+
+
+Physics = Callable[[Run, Chain, list[Any], Options, Any], Any]
+
+
+def nothing_added(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """The formulation as it is."""
+    return run(chain, *inputs)
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """What can be asked of an arm: its inputs, outputs and every way to compute it, the default first."""
+    """What can be asked of an arm: its inputs, outputs, options and every way to compute it, the default first."""
 
     name: str
-    inputs: tuple[tuple[str, tuple[Size, ...]], ...]
-    outputs: tuple[tuple[str, tuple[Size, ...]], ...]
+    inputs: Ports
+    outputs: Ports
     methods: tuple[Formulation, ...]
-    summary: str
+    summary: str  # a short phrase, for tables and comments
+    doc: str  # what the arm's attribute says of itself; the shapes are added
+    takes: tuple[str, ...] = ()  # the fields of `Options` that mean something for it; "parameters": at run time
+    # Rotor inertia, friction and wrench, added outside the recursion (docs/adr/0003-extra-physics.md).
+    physics: Physics = nothing_added
+    link_frames: bool = False  # read in the link frames as given, which therefore must not slide along their axes
+    derivative_kernel: bool = False  # the arm has an attribute for its derivatives in all inputs
+    inverse_of: str = ""  # the quantity that it solves for its last input: its derivatives follow from that one's
+    in_c: bool = False  # among what `emit_c` writes if nothing is named
 
-    def shape(self, shape: tuple[Size, ...], n: int, p: int = 0) -> tuple[int, ...]:
-        """The shape with the numbers of joints and of minimal parameters put in."""
-        named = {"n": n, "p": p, "10n": 10 * n}
-        return tuple(named[size] if isinstance(size, str) else size for size in shape)
+    def formulation(self, key: str, chain: Chain | None = None) -> Formulation:
+        """The formulation of this key; an error that lists the others if there is none, or none for this chain."""
+        methods = {m.key: m for m in self.methods}
+        found = methods[choose(f"method of {self.name}", key, methods)]
+        if chain is not None and not found.serves(chain):
+            others = ", ".join(m.key for m in self.methods if m.serves(chain)) or "none"
+            raise InputError(f"{self.name} by {key} is for serial chains, this robot branches; available: {others}")
+        return found
+
+    def input_shapes(self, chain: Chain) -> Shapes:
+        """The inputs with the numbers of this chain in their shapes."""
+        return _shapes(self.inputs, chain)
+
+    def output_shapes(self, chain: Chain) -> Shapes:
+        """The outputs with the numbers of this chain in their shapes."""
+        return _shapes(self.outputs, chain)
 
 
-Q = ("q", ("n",))
-QD = ("qd", ("n",))
-QDD = ("qdd", ("n",))
-TAU = ("tau", ("n",))
+def _shapes(ports: Ports, chain: Chain) -> Shapes:
+    return tuple((name, tuple(SIZES[s](chain) if isinstance(s, str) else s for s in shape)) for name, shape in ports)
+
+
+Q = ("q", ("nq",))
+QD = ("qd", ("nv",))
+QDD = ("qdd", ("nv",))
+TAU = ("tau", ("nv",))

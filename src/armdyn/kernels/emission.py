@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -12,17 +11,13 @@ from armdyn.chain import Chain
 from armdyn.codegen.c import DTYPES, Function, Package, files, identifier
 from armdyn.codegen.numpy_text import compile_numpy
 from armdyn.errors import InputError, choose
-from armdyn.formulations import QUANTITIES
+from armdyn.formulations import DERIVATIVES, QUANTITIES
+from armdyn.formulations.registry import Options
 from armdyn.parameters import minimal_parameters
-from armdyn.programs.assemble import RUNTIME, Options
 from armdyn.programs.choose import auto
 from armdyn.programs.program import program
 
-DEFAULT = ("inertia_matrix", "bias", "gravity_load", "inverse_dynamics", "forward_dynamics", "pose", "jacobian")
-DERIVATIVES = {
-    "inverse_dynamics_derivatives": ("inverse_dynamics", ("q", "qd", "qdd")),
-    "forward_dynamics_derivatives": ("forward_dynamics", ("q", "qd", "tau")),
-}
+DEFAULT = tuple(name for name, quantity in QUANTITIES.items() if quantity.in_c)
 AVAILABLE = (*QUANTITIES, *DERIVATIVES)
 VECTORS = 5
 
@@ -47,9 +42,10 @@ def c_files(
     functions = {}
     for quantity in dict.fromkeys(quantities):
         plain, wrt = DERIVATIVES.get(choose("quantity", quantity, AVAILABLE), (quantity, ()))
+        takes = QUANTITIES[plain].takes
         options = Options(
-            friction=friction and plain in ("inverse_dynamics", "forward_dynamics"),
-            parameters="runtime" if minimal is not None and plain in RUNTIME else "baked",
+            friction=friction and "friction" in takes,
+            parameters="runtime" if minimal is not None and "parameters" in takes else "baked",
             derivatives=wrt,
         )
         values = np.array([float(v) for v in minimal.values]) if minimal is not None else None
@@ -70,10 +66,9 @@ def _safe(text: str) -> str:
 def _function(chain: Chain, quantity: str, options: Options, parameters: Any) -> Function:
     entry = QUANTITIES[quantity]
     method = auto(chain, quantity, options)
-    formulation = next(m for m in entry.methods if m.key == method)
+    formulation = entry.formulation(method)
     made = program(chain, quantity, method, options)
-    extras = [f.name for f in fields(options) if f.name == "friction" and options.friction]
-    comment = f"{entry.summary}{', with friction' if extras else ''}, by {method}: {formulation.summary}"
+    comment = f"{entry.summary}{', with friction' if options.friction else ''}, by {method}: {formulation.summary}"
     if options.derivatives:
         comment = f"partial derivatives of the {entry.summary} in {', '.join(options.derivatives)}"
     comment += f"\nSource: {'armdyn' if options.derivatives else formulation.source or 'armdyn'}"

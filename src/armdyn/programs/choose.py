@@ -19,13 +19,12 @@ from armdyn.chain import Chain
 from armdyn.codegen import cache
 from armdyn.errors import InputError
 from armdyn.formulations import QUANTITIES
-from armdyn.programs.assemble import Options
+from armdyn.formulations.registry import Options
 from armdyn.programs.cost import published
 from armdyn.programs.program import program, traced
 
 Count = TypeVar("Count")
 
-JUDGES = ("reference",)  # there to be compared with, not to be used
 NEAR = 1.3  # folding and sharing have not been seen to overtake more than this
 FAR = 1.6  # what costs so much more on the first joints does not catch up on the others
 CLOSE = 1.05  # rewriting a program has not been seen to overtake more than this
@@ -37,15 +36,17 @@ LONG = 10  # joints; above, programs take too long to trace for a choice
 @lru_cache(maxsize=1024)
 def auto(chain: Chain, quantity: str, options: Options = Options()) -> str:
     """The key of the formulation with the fewest compiled operations."""
-    methods = QUANTITIES[quantity].methods
-    if options.derivatives and quantity == "forward_dynamics":
-        return methods[0].key  # they are made from inverse dynamics, whatever the method
+    methods = [m for m in QUANTITIES[quantity].methods if m.serves(chain)]
+    if not methods:
+        raise InputError(f"{quantity} has no formulation for a robot that branches")
+    if options.derivatives and QUANTITIES[quantity].inverse_of:
+        return methods[0].key  # they are made from the other quantity, whatever the method
     if options.derivatives:
         for method in methods:
             if method.derivatives:
                 return method.key  # a way of their own beats the chain rule
         options = replace(options, derivatives=())  # what is cheap to compute is cheap to differentiate
-    keys = [m.key for m in methods if m.key not in JUDGES]
+    keys = [m.key for m in methods if not m.reference_only]
     if len(keys) < 2:
         return keys[0] if keys else methods[0].key
     asked = cache.key("auto", chain, quantity, options, tuple(keys))

@@ -17,7 +17,7 @@ from armdyn.algebra import Operations, Tally, counting
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
-from armdyn.programs.assemble import Options
+from armdyn.formulations.registry import Options
 from armdyn.programs.program import program
 
 
@@ -52,10 +52,9 @@ def cost(arm: Any, quantity: str, method: str = "auto") -> Cost:
 def published(chain: Chain, quantity: str, method: str) -> Published:
     """The operations the formulation executes, as the papers count them."""
     entry = QUANTITIES[choose("quantity", quantity, QUANTITIES)]
-    methods = {formulation.key: formulation for formulation in entry.methods}
-    run = methods[choose(f"method of {quantity}", method, methods)].run
+    run = entry.formulation(method, chain).run
     with counting() as counter:
-        run(chain, *(_tallies(entry.shape(shape, chain.n)) for _, shape in entry.inputs))
+        run(chain, *(_tallies(shape) for _, shape in entry.input_shapes(chain)))
     total = counter.operations()
     stages = {name: counter.operations(name) for name in counter.stages if name}
     return Published(total.mul, total.add, total.div, total.trig, MappingProxyType(stages))

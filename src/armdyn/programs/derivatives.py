@@ -15,11 +15,10 @@ from armdyn.algebra import Dual
 from armdyn.chain import Chain
 from armdyn.errors import choose
 from armdyn.formulations.elimination import eliminate, inverted, solve
+from armdyn.formulations.registry import Shapes
 from armdyn.graph.derive import inline
 from armdyn.graph.program import Program, flatten, nest, trace
 from armdyn.parameters import realise
-
-Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 def derivative_ports(inputs: Shapes, outputs: Shapes, wrt: Sequence[str]) -> Shapes:

@@ -12,18 +12,13 @@ from typing import Any
 
 from armdyn.chain import Chain
 from armdyn.formulations import QUANTITIES
+from armdyn.formulations.registry import Options, Run
 from armdyn.graph.derive import inline, jacobian
 from armdyn.graph.program import Program, flatten, trace
 from armdyn.graph.simplify import once, simplify
-from armdyn.programs.assemble import EXTRA, NO_PARTS, Extra, Options, Run, assemble, formulation, reframed
+from armdyn.programs.assemble import assemble, reframed
 from armdyn.programs.derivatives import derivative_ports, forward_dynamics
 
-# What `composite` is made of.
-MADE_OF = {
-    "forward_dynamics": ("inertia_matrix", "bias"),
-    "inertia_inverse": ("inertia_matrix",),
-    "inertia_factors": ("inertia_matrix",),
-}
 FEW_JOINTS = 4  # up to here derivatives are sought both ways
 FEW_SLOPES = 1500  # operations of derivatives up to which rewriting them is quick and gains
 FEW, NEAR = 400, 1.15  # operations of programs, and their ratio, up to which all of them are rewritten to find the best
@@ -41,7 +36,7 @@ def program(chain: Chain, quantity: str, method: str, options: Options = Options
     first, *others = _ways(chain, quantity, method, options)
     near = [one for one in others if _total(one) <= min(FEW, NEAR * _total(first))]
     best = min((simplify(one) for one in (first, *near)), key=_total)
-    for end in formulation(quantity, method).ends:
+    for end in QUANTITIES[quantity].formulation(method).ends:
         if _may_be_shorter(chain, quantity, end, options, best):
             best = min(best, replace(program(chain, quantity, end, options), name=best.name), key=_total)
     return best
@@ -72,19 +67,20 @@ def _derivatives(chain: Chain, quantity: str, method: str, options: Options) -> 
 
     plain, wrt = replace(options, derivatives=()), options.derivatives
     derivative_ports(assemble(chain, quantity, method, plain).inputs, (), wrt)
-    if quantity != "forward_dynamics":
+    solved = QUANTITIES[quantity].inverse_of
+    if not solved:
         return _slopes(chain, quantity, method, plain, wrt)
     others = tuple(name for name in wrt if name != "tau")
-    key = auto(chain, "inverse_dynamics", replace(plain, derivatives=(*others, "qdd")))
-    rates = _slopes(chain, "inverse_dynamics", key, plain, (*others, "qdd"))
-    inverse = program(chain, "inverse_dynamics", auto(chain, "inverse_dynamics", plain), plain)
+    key = auto(chain, solved, replace(plain, derivatives=(*others, "qdd")))
+    rates = _slopes(chain, solved, key, plain, (*others, "qdd"))
+    inverse = program(chain, solved, auto(chain, solved, plain), plain)
     return forward_dynamics(chain, inverse, rates, wrt)
 
 
 def _slopes(chain: Chain, quantity: str, method: str, options: Options, wrt: tuple[str, ...]) -> Program:
     """The derivatives by the formulation's own way, if it has one for these inputs, or by the chain rule."""
     found = []
-    own = formulation(quantity, method).derivatives
+    own = QUANTITIES[quantity].formulation(method).derivatives
     if own is not None and set(wrt) <= {name for name, _ in QUANTITIES[quantity].inputs}:
         found.append(_own_slopes(chain, quantity, method, options, wrt, own))
     if not found or chain.n <= FEW_JOINTS:
@@ -96,13 +92,13 @@ def _slopes(chain: Chain, quantity: str, method: str, options: Options, wrt: tup
 def _own_slopes(chain: Chain, quantity: str, method: str, options: Options, wrt: tuple[str, ...], own: Run) -> Program:
     """A formulation's own derivatives, and beside them those of rotors, friction and a wrench by the chain rule."""
 
-    def only_extra(run: Run, arm: Chain, inputs: list[Any], extra: Extra) -> Any:
-        return EXTRA[quantity](lambda arm, *_: [0] * arm.n, arm, inputs, extra)
+    def only_added(run: Run, arm: Chain, *rest: Any) -> Any:
+        return QUANTITIES[quantity].physics(lambda arm, *_: [0] * arm.n, arm, *rest)
 
-    whole = assemble(chain, quantity, method, options, physics=only_extra)
+    whole = assemble(chain, quantity, method, options, physics=only_added)
     shapes = dict(whole.inputs)
     others = jacobian(trace(quantity, whole.function, shapes, whole.outputs), wrt)
-    bare = assemble(chain, quantity, method, options, physics=lambda run, arm, inputs, extra: own(arm, *inputs))
+    bare = assemble(chain, quantity, method, options, physics=lambda run, arm, inputs, *_: own(arm, *inputs))
 
     def function(*arguments: Any) -> Any:
         slopes = dict(zip(shapes, bare.function(*arguments), strict=False))
@@ -127,7 +123,7 @@ def _ways(chain: Chain, quantity: str, method: str, options: Options) -> tuple[P
     """The graphs of every way the formulation leaves open, the shortest first."""
     parts = _parts(chain, quantity, method, options)
     programs = []
-    for way in formulation(quantity, method).ways(reframed(chain, quantity, options)):
+    for way in QUANTITIES[quantity].formulation(method).ways(reframed(chain, quantity, options)):
         assembly = assemble(chain, quantity, method, options, {**parts, **way})
         programs.append(trace(f"{quantity}_{method}", assembly.function, dict(assembly.inputs), assembly.outputs))
     return tuple(sorted(programs, key=lambda one: one.operations.total))
@@ -137,10 +133,8 @@ def _parts(chain: Chain, quantity: str, method: str, options: Options) -> Mappin
     """The inertia matrix and the bias of fewest operations for what is made of them."""
     from armdyn.programs.choose import auto  # which counts programs, and so stands above this module
 
-    if method != "composite" or quantity not in MADE_OF:
-        return NO_PARTS
     found = {}
-    for part in MADE_OF[quantity]:
+    for part in QUANTITIES[quantity].formulation(method).made_of:
         key = auto(chain, part, Options(parameters=options.parameters))
-        found[part] = next(m.run for m in QUANTITIES[part].methods if m.key == key)
+        found[part] = QUANTITIES[part].formulation(key).run
     return found

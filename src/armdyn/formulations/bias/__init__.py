@@ -11,5 +11,5 @@ METHODS = (
     Formulation("gibbs_appell", gibbs_appell.bias, "provenzano", "∂G/∂q̈ without acceleration"),
     Formulation("second_moments", second_moments.bias, "", "Newton-Euler on regrouped second moments"),
     Formulation("point_masses", point_masses.bias, "", "the same with a point mass a joint"),
-    Formulation("reference", reference.bias, "", "exact derivatives of the energies"),
+    Formulation("reference", reference.bias, "", "exact derivatives of the energies", reference_only=True),
 )

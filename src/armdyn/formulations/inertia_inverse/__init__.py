@@ -5,9 +5,21 @@ from armdyn.formulations.registry import Formulation
 
 METHODS = (
     Formulation("denoc", denoc.inertia_inverse, "saha_1999", "closed form from articulated bodies"),
-    Formulation("composite", composite.inertia_inverse, "saha_1999", "H, then reverse Gaussian elimination"),
+    Formulation(
+        "composite",
+        composite.inertia_inverse,
+        "saha_1999",
+        "H, then reverse Gaussian elimination",
+        made_of=("inertia_matrix",),
+    ),
 )
 FACTORS = (
     Formulation("denoc", denoc.inertia_factors, "saha_1999", "articulated bodies' inertias and couplings"),
-    Formulation("composite", composite.inertia_factors, "saha_1999", "H, then reverse Gaussian elimination"),
+    Formulation(
+        "composite",
+        composite.inertia_factors,
+        "saha_1999",
+        "H, then reverse Gaussian elimination",
+        made_of=("inertia_matrix",),
+    ),
 )

@@ -35,5 +35,5 @@ METHODS = (
         ways=meeting_frame.ways,
         ends=("lin_fang_1", "lin_fang_3"),  # m = 1 and m = n
     ),
-    Formulation("reference", reference.inertia_matrix, "", "the plain sum of JᵀMJ over links"),
+    Formulation("reference", reference.inertia_matrix, "", "the plain sum of JᵀMJ over links", reference_only=True),
 )

@@ -1,0 +1,93 @@
+"""Rotor inertia, friction, a wrench at the tool and frames beside the tool, for every formulation of a quantity alike.
+
+They are added outside the recursions (docs/adr/0003-extra-physics.md); forward dynamics and what inverts the inertia
+matrix take the rotors in themselves, at the pivots. Each function is the `physics` of a `Quantity`: it gets the
+formulation's `run`, the chain, the inputs, the options and the wrench's six numbers, or None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from armdyn.chain import Chain
+from armdyn.formulations import energies
+from armdyn.formulations.elimination import with_rotors
+from armdyn.formulations.kinematics.poses import homogeneous
+from armdyn.formulations.registry import Options, Run
+
+
+def forces(chain: Chain, q: list[Any], qd: list[Any], options: Options, wrench: Any) -> list[Any]:
+    """What friction and the wrench ask of the motors."""
+    asked: list[Any] = [0] * chain.n
+    if options.friction:
+        asked = list(energies.friction(chain, qd))
+    part = up_to_frame(chain, options)
+    if wrench is not None and part is not None:
+        for i, pushed in enumerate(energies.tool_forces(part, q[: part.n], wrench)):
+            asked[i] = asked[i] - pushed
+    return asked
+
+
+def up_to_frame(chain: Chain, options: Options) -> Chain | None:
+    """The chain up to the frame that stands for the tool; None where that stands on the base."""
+    if options.frame is None:
+        return chain
+    k, placement = options.frame
+    if k == 0:
+        return None
+    return replace(chain, joints=chain.joints[:k], links=chain.links[:k], parents=chain.parents[:k], tool=placement)
+
+
+def inverse_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """With the rotors' inertia forces, friction and the wrench."""
+    q, qd, qdd = inputs
+    added = forces(chain, q, qd, options, wrench)
+    return [
+        t + joint.rotor_inertia * a + f
+        for t, joint, a, f in zip(run(chain, q, qd, qdd), chain.joints, qdd, added, strict=True)
+    ]
+
+
+def forward_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """With friction and the wrench taken from the joint forces."""
+    q, qd, tau = inputs
+    added = forces(chain, q, qd, options, wrench)
+    return run(chain, q, qd, [t - f for t, f in zip(tau, added, strict=True)])
+
+
+def inertia_matrix(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """With the rotor inertias on the diagonal."""
+    return with_rotors(chain, run(chain, *inputs))
+
+
+def momentum(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """With the rotors' momenta."""
+    _, qd = inputs
+    return [p + joint.rotor_inertia * v for p, joint, v in zip(run(chain, *inputs), chain.joints, qd, strict=True)]
+
+
+def kinetic_energy(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """With the rotors' energies."""
+    energy = run(chain, *inputs)
+    for joint, v in zip(chain.joints, inputs[1], strict=True):
+        energy = energy + joint.rotor_inertia / 2 * (v * v)
+    return energy
+
+
+def jacobian(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """At the frame that stands for the tool; joints beyond it do not move it."""
+    part = up_to_frame(chain, options)
+    if part is None:
+        return [[0] * chain.n for _ in range(6)]
+    rows = run(part, *(x[: part.n] for x in inputs))
+    return [[*row, *([0] * (chain.n - part.n))] for row in rows]
+
+
+def pose(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """Of the frame that stands for the tool."""
+    part = up_to_frame(chain, options)
+    if part is None and options.frame is not None:
+        fixed = options.frame[1]  # in the base already, where `chain.base` places frame 0
+        return homogeneous((fixed.R, fixed.p))
+    return run(part, inputs[0][: part.n if part else 0])

@@ -1,0 +1,74 @@
+"""The kernels an arm has as attributes, one per quantity of the registry and per quantity with derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from armdyn.formulations import DERIVATIVES, QUANTITIES
+from armdyn.formulations.registry import Ports
+from armdyn.kernels.kernel import Kernel
+
+
+class KernelOf:
+    """A quantity of the arm: a `Kernel` made at first use and kept on the arm."""
+
+    def __init__(self, name: str, doc: str, quantity: str, **options: Any) -> None:
+        self.__doc__ = doc
+        self.name = name
+        self.quantity = quantity
+        self.options = options
+
+    def __get__(self, arm: Any, owner: type | None = None) -> Any:
+        if arm is None:
+            return self
+        kernel = arm.__dict__[self.name] = arm.kernel(self.quantity, **self.options)
+        return kernel
+
+
+def attributes() -> Iterator[KernelOf]:
+    """Every attribute the registry asks for."""
+    for name, quantity in QUANTITIES.items():
+        yield KernelOf(name, f"{quantity.doc}: {_shapes(quantity.outputs)}.", name)
+    for name, (plain, wrt) in DERIVATIVES.items():
+        inputs, shape = QUANTITIES[plain].inputs, _shapes((("", ("nv", "nv")),))
+        listed = f"{', '.join(wrt[:-1])} and {wrt[-1]}"
+        doc = f"Partial derivatives of {plain.replace('_', ' ')} in {listed}, one {shape} per input"
+        yield KernelOf(name, f"{doc}; takes ({', '.join(port for port, _ in inputs)}).", plain, derivatives=wrt)
+
+
+def _shapes(ports: Ports) -> str:
+    """The shapes as an arm has them, where q and its rates are n numbers each."""
+    sizes = [", ".join("n" if size in ("nq", "nv") else str(size) for size in shape) for _, shape in ports]
+    return ", ".join(f"(..., {size})" if size else "(...,)" for size in sizes)
+
+
+class KernelAttributes:
+    """What gives its subclasses the attributes; the names are written down for editors and type checkers alone."""
+
+    if TYPE_CHECKING:  # a test holds this list to the registry
+        inertia_matrix: Kernel
+        inertia_inverse: Kernel
+        inertia_factors: Kernel
+        inertia_rate: Kernel
+        bias: Kernel
+        gravity_load: Kernel
+        coriolis_matrix: Kernel
+        inverse_dynamics: Kernel
+        forward_dynamics: Kernel
+        regressor: Kernel
+        natural_regressor: Kernel
+        momentum: Kernel
+        kinetic_energy: Kernel
+        potential_energy: Kernel
+        friction: Kernel
+        pose: Kernel
+        link_poses: Kernel
+        jacobian: Kernel
+        jacobian_rate: Kernel
+        inverse_dynamics_derivatives: Kernel
+        forward_dynamics_derivatives: Kernel
+
+    def __init_subclass__(cls) -> None:
+        for attribute in attributes():
+            setattr(cls, attribute.name, attribute)
