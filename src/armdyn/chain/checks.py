@@ -98,10 +98,12 @@ def _of_joint(joint: Joint, before: Joint | None) -> Iterator[tuple[str, str]]:
         most = getattr(joint.limit, name)
         if most is not None and most < 0:
             yield "limits", f"negative {name} limit {most:g}"
-    for name in ("rotor_inertia", "viscous", "coulomb"):
+    for name in ("rotor_inertia", "viscous", "coulomb", "static", "stribeck"):
         value = getattr(joint, name)
         if value < 0:
             yield name, f"negative {name.replace('_', ' ')} {float(value):g}"
+    if 0 < joint.static < joint.coulomb:
+        yield "static", f"static friction {float(joint.static):g} below Coulomb friction {float(joint.coulomb):g}"
     if before is not None:
         apart = math.hypot(math.sin(joint.beta.radians) * math.cos(joint.gamma.radians), math.sin(joint.gamma.radians))
         if PARALLEL < apart < NEARLY:

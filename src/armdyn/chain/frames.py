@@ -55,6 +55,8 @@ class Body:
     rotor_inertia: Scalar = 0
     viscous: Scalar = 0
     coulomb: Scalar = 0
+    static: Scalar = 0
+    stribeck: Scalar = 0
 
 
 class Seat(NamedTuple):
@@ -121,6 +123,8 @@ def build(
                 rotor_inertia=body.rotor_inertia,
                 viscous=body.viscous,
                 coulomb=body.coulomb,
+                static=body.static,
+                stribeck=body.stribeck,
             )
         )
         own.append(inverse(to.seat.placement))

@@ -40,6 +40,9 @@ class Joint:
     along the parent's z axis; Khalil & Kleinfinger 1986) are the two further constants of all others, and 0 in a chain.
 
     A free joint is a floating base: six degrees of freedom, no constants. Only the first joint can be free.
+
+    Friction: `viscous` per unit of speed; dry friction that falls from `static` (the breakaway force or torque;
+    below `coulomb` it counts as `coulomb`) to `coulomb` around the speed `stribeck`.
     """
 
     kind: Kind
@@ -56,6 +59,8 @@ class Joint:
     turn: Angle = ZERO_ANGLE
     shift: Scalar = 0
     mimic: Mimic | None = None
+    static: Scalar = 0
+    stribeck: Scalar = 0
 
     def __repr__(self) -> str:
         if self.free:
@@ -96,6 +101,22 @@ class Joint:
     def extension(self, q: Scalar) -> Scalar:
         """d, with q added where the joint slides."""
         return self.d + q if self.prismatic else self.d
+
+    @property
+    def breakaway(self) -> Scalar:
+        """The largest dry friction of the joint at rest; a joint without dry friction has 0."""
+        return max(self.static, self.coulomb)
+
+    def dry_friction(self, qd: Scalar) -> Scalar:
+        """The magnitude of dry friction while sliding at `qd`: the Stribeck curve of Hess and Soom 1990.
+
+        coulomb + (static - coulomb) / (1 + (qd / stribeck)²); with `stribeck` 0 the joint has `coulomb` friction
+        as soon as it moves.
+        """
+        if self.stribeck == 0 or self.breakaway == self.coulomb:
+            return self.coulomb
+        ratio = qd / self.stribeck
+        return self.coulomb + (self.breakaway - self.coulomb) / (1 + ratio * ratio)
 
     @property
     def tilt(self) -> Mat3:

@@ -22,7 +22,8 @@ def must_be_computable(chain: Chain) -> None:
         )
     for i, (joint, link) in enumerate(zip(chain.joints, chain.links, strict=True), 1):
         choose(f"kind of joint {joint.name or i}", joint.kind, KINDS)
-        lengths = (joint.b, joint.d, joint.shift, joint.rotor_inertia, joint.viscous, joint.coulomb)
+        friction = (joint.viscous, joint.coulomb, joint.static, joint.stribeck)
+        lengths = (joint.b, joint.d, joint.shift, joint.rotor_inertia, *friction)
         angles = (joint.beta.radians, joint.gamma.radians, joint.theta.radians, joint.turn.radians)
         _must_be_finite(f"joint {joint.name or i}", (*lengths, *angles))
         _must_be_finite(f"link {i}", link.natural)
@@ -64,7 +65,7 @@ def _free_joint_comes_first(chain: Chain) -> None:
         angles = (joint.beta, joint.gamma, joint.theta, joint.turn)
         if any(x != 0 for x in (joint.b, joint.d, joint.shift)) or any(a.radians != 0 for a in angles):
             raise InputError("a free joint has no constants: its frame is the floating base's own")
-        if joint.rotor_inertia != 0 or joint.viscous != 0 or joint.coulomb != 0:
+        if joint.rotor_inertia != 0 or joint.viscous != 0 or joint.breakaway != 0:
             raise InputError("a free joint has neither rotor inertia nor friction")
     if chain.joints[0].free and any(parent < 0 for parent in chain.parents[1:]):
         loose = next(i for i, parent in enumerate(chain.parents) if i > 0 and parent < 0)

@@ -34,7 +34,8 @@ from armdyn.files.text import read_bytes, write_text
 
 _TOP = ("name", "convention", "source", "gravity", "base", "tool", "joint", "frame")
 _GEOMETRY = {"modified": ("b", "beta"), "standard": ("a", "alpha")}
-_JOINT = ("gamma", "d", "theta", "limit", "rotor_inertia", "viscous", "coulomb", "link")
+_FRICTION = ("viscous", "coulomb", "static", "stribeck")
+_JOINT = ("gamma", "d", "theta", "limit", "rotor_inertia", *_FRICTION, "link")
 _LIMIT = ("lower", "upper", "velocity", "effort")
 _LINK = ("mass", "com", "inertia", "moment", "inertia_at_origin")
 _GRAVITY = Vec3(Fraction(0), Fraction(0), Fraction(-981, 100))
@@ -90,6 +91,8 @@ def _joint(table: Table, convention: str) -> Joint:
         rotor_inertia=table.number("rotor_inertia", Fraction(0)),
         viscous=table.number("viscous", Fraction(0)),
         coulomb=table.number("coulomb", Fraction(0)),
+        static=table.number("static", Fraction(0)),
+        stribeck=table.number("stribeck", Fraction(0)),
     )
 
 
@@ -170,7 +173,7 @@ def _joint_lines(joint: Joint) -> list[str]:
     known = ", ".join(f"{key} = {float(value) + 0.0!r}" for key, value in limits if value is not None)
     if known:
         lines.append(f"limit = {{ {known} }}")
-    for key in ("rotor_inertia", "viscous", "coulomb"):
+    for key in ("rotor_inertia", *_FRICTION):
         if getattr(joint, key) != 0:
             lines.append(f"{key} = {number_text(getattr(joint, key))}")
     return lines

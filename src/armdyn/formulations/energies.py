@@ -67,5 +67,5 @@ def tool_forces(chain: Chain, q: list[Scalar], wrench: list[Scalar]) -> list[Sca
 
 
 def friction(chain: Chain, qd: list[Scalar]) -> list[Scalar]:
-    """Viscous and Coulomb friction: viscous q̇ + coulomb sign(q̇)."""
-    return [joint.viscous * v + joint.coulomb * sign(v) for joint, v in zip(chain.joints, qd, strict=True)]
+    """Viscous and dry friction, viscous q̇ + dry(q̇) sign(q̇); 0 at rest, where dry friction is any value up to static."""
+    return [joint.viscous * v + joint.dry_friction(v) * sign(v) for joint, v in zip(chain.joints, qd, strict=True)]

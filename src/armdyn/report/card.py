@@ -48,4 +48,6 @@ def _joint(joint: Any, k: int) -> dict[str, Any]:
         "rotor_inertia": float(joint.rotor_inertia),
         "viscous": float(joint.viscous),
         "coulomb": float(joint.coulomb),
+        "static": float(joint.static),
+        "stribeck": float(joint.stribeck),
     }
