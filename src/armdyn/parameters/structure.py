@@ -1,16 +1,23 @@
 """What of an arm's geometry decides its minimal parameters: r, s, δ and σ, from exact constants.
 
 Source: Lin 1994, Theorems 4 and 5. Joint r is the first revolute joint from the base, joint s the
-nearest revolute joint not parallel to it; up to s the axis u_r stands still in every frame. Nothing
-here is compared with a tolerance: a chain's constants are exact, and what cancels is 0.
+nearest revolute joint not parallel to it; up to s the axis u_r stands still in every frame.
+
+A chain's constants are exact, and what cancels between neighbouring axes is exactly 0. A relation between axes
+that are separated by oblique joints, two revolute axes parallel across an oblique prismatic one say, holds only
+up to the rounding of the angles between them. Directions are therefore compared with `PARALLEL`, the angle below
+which `chain.frames` takes axes as parallel, and points with the same share of the lengths that lead to them:
+four orders of magnitude above that rounding, and far below what a file can mean.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
-from armdyn.algebra import ZERO, JointRotation, Vec3, X, Y, Z
+from armdyn.algebra import ZERO, JointRotation, Scalar, Vec3, X, Y, Z
 from armdyn.chain import Chain, Joint
+from armdyn.chain.frames import PARALLEL
 
 
 @dataclass(frozen=True)
@@ -44,14 +51,19 @@ def structure(chain: Chain) -> Structure:
     )
 
 
-def is_nonzero(v: Vec3) -> bool:
-    """Whether any component differs from 0."""
-    return any(x != 0 for x in v)
+def is_nonzero(v: Vec3, size: Scalar = 0) -> bool:
+    """Whether any component differs from 0, by more than rounding where the vector is made of terms of `size`."""
+    return any(abs(x) > PARALLEL * size for x in v)
 
 
-def along_z(v: Vec3) -> bool:
-    """Whether a vector lies on the z axis."""
-    return bool(v.x == 0 and v.y == 0)
+def along_z(v: Vec3, size: Scalar = 1) -> bool:
+    """Whether a vector made of terms of `size` (by default a direction) lies on the z axis, up to rounding."""
+    return bool(abs(v.x) <= PARALLEL * size and abs(v.y) <= PARALLEL * size)
+
+
+def _straightened(u: Vec3) -> Vec3:
+    """A direction without the components that only rounding leaves; symbols stay."""
+    return Vec3(*(0 if isinstance(x, int | float | Fraction) and abs(x) <= PARALLEL else x for x in u))
 
 
 def constant_rotation(joint: Joint) -> JointRotation:
@@ -64,7 +76,7 @@ def first_axis(chain: Chain, r: int, i: int) -> Vec3:
     """u_r as frame i sees it, r <= i < s: constant, because the revolute joints between are parallel to it."""
     u = Z
     for joint in chain.joints[r + 1 : i + 1]:
-        u = constant_rotation(joint).T @ u
+        u = _straightened(constant_rotation(joint).T @ u)
         u = Vec3(0, 0, u.z) if joint.revolute else u
     return u
 
@@ -79,17 +91,18 @@ def _vertical(chain: Chain, r: int) -> bool:
     u = Z
     for joint in chain.joints[r::-1]:
         u = constant_rotation(joint) @ u
-    return not is_nonzero(u.cross(chain.gravity_in_frame_0))
+    g = chain.gravity_in_frame_0
+    return not is_nonzero(u.cross(g), max(map(abs, g)))
 
 
 def _held(chain: Chain, r: int, s: int) -> tuple[bool, ...]:
     """For every joint: whether the joints before it can neither shift nor swing a point of u_r sideways."""
     held, sideways = [], False
-    lever = ZERO  # from the last revolute joint, in the present frame
+    lever, size = ZERO, 0  # from the last revolute joint, in the present frame; the lengths it is made of
     for i, joint in enumerate(chain.joints[:s]):
-        lever = constant_rotation(joint).T @ (lever + X * joint.b)
+        lever, size = constant_rotation(joint).T @ (lever + X * joint.b), size + abs(joint.b)
         if joint.revolute:
-            sideways = sideways or (i > r and not along_z(lever))
+            sideways = sideways or (i > r and not along_z(lever, size))
             lever = ZERO
         held.append(not sideways)
         if joint.prismatic:
@@ -105,7 +118,7 @@ def _axis_from(chain: Chain, r: int, i: int) -> Vec3:
         return first_axis(chain, r, i)
     u = Z
     for joint in chain.joints[r:i:-1]:
-        u = constant_rotation(joint) @ u
+        u = _straightened(constant_rotation(joint) @ u)
     return u
 
 
@@ -115,9 +128,11 @@ def _pulled(chain: Chain) -> tuple[bool, ...]:
     The directions gravity takes in a frame span a space; a turn about z makes of it the plane across z
     or nothing, and the axis or nothing.
     """
-    span, pulled = [chain.gravity_in_frame_0], []
+    g = chain.gravity_in_frame_0
+    size = max(map(abs, g)) or 1
+    span, pulled = [g * (1 / size)] if is_nonzero(g) else [], []
     for joint in chain.joints:
-        span = [constant_rotation(joint).T @ v for v in span] if len(span) < 3 else span
+        span = [_straightened(constant_rotation(joint).T @ v) for v in span] if len(span) < 3 else span
         pulled.append(any(v.z != 0 for v in span))
         if joint.revolute:
             span = [X, Y] * any(not along_z(v) for v in span) + [Z] * pulled[-1]
