@@ -1,7 +1,7 @@
 """Minimal parameters where axes are related across oblique joints: count against numerical rank on random chains.
 
-Axes that are parallel, perpendicular or coincident with an earlier one are separated by oblique axes and by link frames
-turned at random, so that the relation holds only up to rounding. For every chain the number of minimal parameters must be
+Axes that are parallel to, square on or coincident with an earlier one are separated by oblique axes and by link frames
+turned at random, so that the relation holds only up to rounding. The number of minimal parameters must then be
 the numerical rank of the regressor, and links made from the minimal parameters must need the same torques to 1e-10.
 
 Run: python benchmarks/oblique_axes.py [--chains 5000] [--seed 0]
