@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
 
-from armdyn.algebra import Vec3
+from armdyn.algebra import Scalar, Vec3
 from armdyn.chain.joint import Joint
 from armdyn.chain.link import Link
 from armdyn.chain.placement import Placement
@@ -102,6 +102,16 @@ class Chain:
             found.append(link)
             link = self.parents[link]
         return tuple(reversed(found))
+
+    def leader(self, joint: Joint) -> tuple[int, Scalar, Scalar]:
+        """(i, α, β) of a mimic joint: its position is α q_i + β, chains of mimic joints resolved."""
+        i, multiplier, offset = -1, 1, 0
+        while joint.mimic is not None:
+            offset = offset + multiplier * joint.mimic.offset
+            multiplier = multiplier * joint.mimic.multiplier
+            i = joint.mimic.joint
+            joint = self.joints[i]
+        return i, multiplier, offset
 
     @property
     def gravity_in_frame_0(self) -> Vec3:

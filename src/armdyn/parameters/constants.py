@@ -21,7 +21,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from armdyn.algebra import JointRotation, Scalar, Sym3, Vec3, X, Z
-from armdyn.chain import Chain, Joint, Link
+from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.chain import Chain, Joint
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +51,31 @@ def inertia_constants_1994(chain: Chain) -> tuple[Constants, ...]:
 
 
 def _inwards(chain: Chain, kept: Callable[[Sym3], tuple[Scalar, Scalar]]) -> tuple[Constants, ...]:
-    """Tip to base; `kept` gives (a, c): diag(a, a, c) is what a turn of a joint leaves to U."""
-    found = [_alone(chain.links[-1])]
-    for link, joint in zip(chain.links[-2::-1], chain.joints[:0:-1], strict=True):
-        found.append(_alone(link) + handed_over(joint, found[-1], kept))
-    return tuple(found[::-1])
+    """Tips to base; `kept` gives (a, c): diag(a, a, c) is what a turn of a joint leaves to U."""
+    found = [Constants(link.mass, link.moment, link.inertia) for link in chain.links]
+    for i in reversed(range(chain.bodies)):
+        if chain.parents[i] >= 0:
+            parent = chain.parents[i]
+            found[parent] = found[parent] + regrouped(chain.joints[i], found[i], kept)
+    return tuple(found)
 
 
-def _alone(link: Link) -> Constants:
-    return Constants(link.mass, link.moment, link.inertia)
-
-
-def handed_over(
+def regrouped(
     joint: Joint,
     outer: Constants,
     kept: Callable[[Sym3], tuple[Scalar, Scalar]] = lambda U: (U.yy, 0),
 ) -> Constants:
-    """What the composite body beyond `joint` adds to the constants of the body before it."""
-    return _past_revolute(joint, outer, kept) if joint.revolute else _past_prismatic(joint, outer)
+    """What of the composite body beyond `joint` is regrouped with the constants of its parent."""
+    found = _past_revolute(joint, outer, kept) if joint.revolute else _past_prismatic(joint, outer)
+    return _past_fork(joint, found) if joint.forked else found
+
+
+def _past_fork(joint: Joint, body: Constants) -> Constants:
+    """The constants beyond the turn about and the shift along the parent's z axis, seen from the parent."""
+    R, p = JointRotation(ZERO_ANGLE, ZERO_ANGLE, joint.turn.cos, joint.turn.sin), Z * joint.shift
+    k = R @ body.k
+    U = R.similarity(body.U) + Sym3.steiner(p, p) * body.mass + coupling(p, k)
+    return Constants(body.mass, k + p * body.mass, U)
 
 
 def _past_revolute(joint: Joint, outer: Constants, kept: Callable[[Sym3], tuple[Scalar, Scalar]]) -> Constants:

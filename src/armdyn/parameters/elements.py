@@ -44,7 +44,21 @@ PLAIN: dict[str, Callable[[Constants], Scalar]] = {
     "U13": lambda c: c.U.xz,
     "U23": lambda c: c.U.yz,
     "U33": lambda c: c.U.zz,
+    "U11": lambda c: c.U.xx,
+    "U22": lambda c: c.U.yy,
 }
+FREE = (
+    "m",
+    "kx",
+    "ky",
+    "kz",
+    "U11",
+    "U12",
+    "U22",
+    "U13",
+    "U23",
+    "U33",
+)  # of a floating base: all of its composite body
 KAPPA: dict[str, Callable[[Vec3, Vec3], Scalar]] = {
     "kappa1": lambda k, u: u.x * k.y - u.y * k.x,  # eq. (53)
     # eq. (54), with u_x² + u_y² for 1 - u_z², which cancels where the axes are nearly parallel
@@ -53,15 +67,19 @@ KAPPA: dict[str, Callable[[Vec3, Vec3], Scalar]] = {
 
 
 def theorem_5(chain: Chain, at: Structure) -> tuple[Element, ...]:
-    """The set for the actuator forces, in the order of Lin 1994, Theorem 5."""
+    """The set for the actuator forces, in the order of Lin 1994, Theorem 5; all of a floating base comes first.
+
+    The theorem is for a chain; in a tree it holds for every path from the base to a tip (decision record 6).
+    """
     revolute = [i for i, joint in enumerate(chain.joints) if joint.revolute]
     prismatic = [i for i, joint in enumerate(chain.joints) if joint.prismatic]
-    first = [i for i in revolute if i < at.s]
+    first = [i for i in revolute if not at.beyond[i]]
     groups = (
+        [(kind, 0) for kind in FREE if chain.floating],
         [(kind, i) for i in first for kind in ("U33", "kx", "ky")[: 3 if at.delta[i] else 1]],
-        [(kind, i) for i in revolute if i >= at.s for kind in ("U11-22", "U33", "U12", "U13", "U23", "kx", "ky")],
+        [(kind, i) for i in revolute if at.beyond[i] for kind in ("U11-22", "U33", "U12", "U13", "U23", "kx", "ky")],
         [("m", i) for i in prismatic],
-        [(kind, i) for i in prismatic if i > at.s for kind in ("kx", "ky", "kz")],
+        [(kind, i) for i in prismatic if at.beyond[i] for kind in ("kx", "ky", "kz")],
         [(kind, i) for i in prismatic if at.sigma[i] for kind in ("kappa1", "kappa2")],
     )
     return tuple(Element(kind, i) for group in groups for kind, i in group)

@@ -74,12 +74,34 @@ def _rational(x: Any) -> Fraction:
 
 
 def exact_combinations(row: Callable[[int, int], list[int]], p: int) -> Combinations:
-    """The same from `row(k, prime)`: the k-th random row, modulo a prime."""
+    """The same from `row(k, prime)`: the k-th random row, modulo a prime.
+
+    The smallest prime tells which columns are independent and which of them every other column is made of. Where the
+    multiples are too long for it, they are found again modulo larger primes, among just those columns.
+    """
+    pivots = _reduced(row, p, PRIMES[0])
+    kept = tuple(sorted(pivots))
+    matrix = {k: [Fraction(int(c == k)) for c in range(p)] for k in kept}
+    for column in sorted(set(range(p)) - set(kept)):
+        parts = [k for k in kept if pivots[k][column]]
+        for k, multiple in zip(parts, _multiples(row, parts, column, pivots), strict=True):
+            matrix[k][column] = multiple
+    return Combinations(kept, tuple(tuple(matrix[k]) for k in kept))
+
+
+def _multiples(
+    row: Callable[[int, int], list[int]], parts: list[int], column: int, pivots: dict[int, list[int]]
+) -> list[Fraction]:
+    """The multiples of the columns `parts` whose sum is `column`, as rationals."""
+    residues = [pivots[k][column] for k in parts]
     for prime in PRIMES:
-        pivots = _reduced(row, p, prime)
-        matrix = [[_read_back(x, prime) for x in pivots[column]] for column in sorted(pivots)]
-        if all(x is not None for line in matrix for x in line):
-            return Combinations(tuple(sorted(pivots)), tuple(tuple(line) for line in matrix))
+        if prime != PRIMES[0]:
+            small = _reduced(lambda k, m: [row(k, m)[c] for c in (*parts, column)], len(parts) + 1, prime)
+            residues = [small[k][-1] for k in range(len(parts))]
+        found = [_read_back(x, prime) for x in residues]
+        whole = [x for x in found if x is not None]
+        if len(whole) == len(found):
+            return whole
     raise ComputationError(f"no rational of {PRIMES[-1].bit_length() // 2} bits fits; the constants are too long")
 
 

@@ -1,4 +1,4 @@
-"""Energies of a chain as sums over its natural parameters, over any scalar.
+"""Energies of a chain or tree as sums over its natural parameters, over any scalar.
 
 Two sets of parameters give the same actuator forces exactly when they give the same kinetic energy
 and, up to a constant, the same potential energy. The rows here are what exact elimination samples.
@@ -14,30 +14,43 @@ from typing import Any
 
 from armdyn.algebra import ZERO, Angle, Mat3, Scalar, Vec3, Z
 from armdyn.algebra.angle import ZERO_ANGLE
-from armdyn.chain import Chain
+from armdyn.chain import Chain, Joint
+from armdyn.chain.exactly import NOISE
 
 
-def kinetic_row(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
-    """2 T = row · (the 10 n natural parameters)."""
+def kinetic_row(chain: Chain, q: list[Any], qd: list[Any]) -> list[Scalar]:
+    """2 T = row · (the natural parameters, ten per body); q and q̇ of every body, a free joint's q̇ its twist (v, w)."""
     row: list[Scalar] = []
-    w, v = ZERO, ZERO
-    for joint, q_i, qd_i in zip(chain.joints, q, qd, strict=True):
-        R, p = joint.placement(q_i)
-        v, w = R.T @ (v + w.cross(p)), R.T @ w
-        w, v = (w + Z * qd_i, v) if joint.revolute else (w, v + Z * qd_i)
+    moving: list[tuple[Vec3, Vec3]] = []  # (w, v) of every body, in its frame
+    for joint, parent, q_i, qd_i in zip(chain.joints, chain.parents, q, qd, strict=True):
+        if joint.free:
+            v, w = Vec3(*qd_i[:3]), Vec3(*qd_i[3:])
+        else:
+            w, v = moving[parent] if parent >= 0 else (ZERO, ZERO)
+            R, p = joint.placement(q_i)
+            v, w = R.T @ (v + w.cross(p)), R.T @ w
+            w, v = (w + Z * qd_i, v) if joint.revolute else (w, v + Z * qd_i)
+        moving.append((w, v))
         row += [v.dot(v), *(v.cross(w) * 2)]
         row += [w.x * w.x, 2 * (w.x * w.y), w.y * w.y, 2 * (w.x * w.z), 2 * (w.y * w.z), w.z * w.z]
     return row
 
 
-def potential_row(chain: Chain, q: list[Scalar]) -> list[Scalar]:
-    """V = row · (the 10 n natural parameters), up to a constant."""
+def potential_row(chain: Chain, q: list[Any]) -> list[Scalar]:
+    """V = row · (the natural parameters, ten per body), up to a constant.
+
+    Under a floating base it is 0: the kinetic energy tells apart whatever gravity does there.
+    """
     row: list[Scalar] = []
-    g, height = chain.gravity_in_frame_0, 0  # gravity in the present frame, g · (origin of the frame)
-    for joint, q_i in zip(chain.joints, q, strict=True):
-        R, p = joint.placement(q_i)
-        height = height + g.dot(p)
-        g = R.T @ g
+    placed: list[tuple[Vec3, Scalar]] = []  # gravity in the frame of every body, g · (origin of the frame)
+    for joint, parent, q_i in zip(chain.joints, chain.parents, q, strict=True):
+        if joint.free:
+            placed.append((ZERO, 0))
+        else:
+            g, height = placed[parent] if parent >= 0 else (chain.gravity_in_frame_0, 0)
+            R, p = joint.placement(q_i)
+            placed.append((R.T @ g, height + g.dot(p)))
+        g, height = placed[-1]
         row += [-height, -g.x, -g.y, -g.z, 0, 0, 0, 0, 0, 0]
     return row
 
@@ -87,12 +100,17 @@ class Turn:
         """Sine."""
         return self.s
 
+    def plus(self, other: Turn) -> Turn:
+        """The sum of two angles."""
+        return Turn(self.c * other.c - self.s * other.s, self.s * other.c + self.c * other.s)
+
 
 def orthogonal(chain: Chain) -> Chain:
     """The chain with exactly orthogonal rational rotations, and revolute joints counted from θ = 0.
 
     A constant angle is a number of quarter turns and a rest with a rational tan(rest/2), odd in the
-    rest: angles that add up to a multiple of π/2 still do.
+    rest: angles that add up to a multiple of π/2 still do. A mimic joint that turns keeps the angle at which it
+    stands when the joint it follows stands at θ = 0.
     """
 
     def rational(angle: Angle) -> Angle:
@@ -105,12 +123,22 @@ def orthogonal(chain: Chain) -> Chain:
             c, s = -s, c
         return Angle(angle.radians, c, s)
 
+    def zero(joint: Joint) -> Angle:
+        if not joint.revolute:
+            return rational(joint.theta)
+        if joint.mimic is None:
+            return ZERO_ANGLE
+        leader, multiplier, offset = chain.leader(joint)
+        follows = float(multiplier) * chain.joints[leader].theta.radians if chain.joints[leader].revolute else 0.0
+        return rational(Angle.of(joint.theta.radians + float(offset) - follows, NOISE))
+
     joints = tuple(
         replace(
             joint,
             beta=rational(joint.beta),
             gamma=rational(joint.gamma),
-            theta=ZERO_ANGLE if joint.revolute else rational(joint.theta),
+            theta=zero(joint),
+            turn=rational(joint.turn),
         )
         for joint in chain.joints
     )
@@ -137,12 +165,16 @@ class Samples:
             self._modular[prime] = _modular(self.chain, prime)
         chain = self._modular[prime]
         q, qd, other = ([Residue(rng.randrange(prime), prime) for _ in chain.joints] for _ in range(3))
-        here, there = _configuration(chain, q), _configuration(chain, other)
+        twist = [Residue(rng.randrange(prime), prime) for _ in range(6)] if chain.floating else []
+        phases = [_phase(joint, prime) for joint in self.chain.joints]
+        here, there = _configuration(chain, q, phases), _configuration(chain, other, phases)
+        rates = [twist if joint.free else _following(chain, joint, qd, i) for i, joint in enumerate(chain.joints)]
+        own = chain.independent
         return Sample(
-            kinetic=_numbers(kinetic_row(chain, here, qd), prime),
+            kinetic=_numbers(kinetic_row(chain, here, rates), prime),
             potential=_numbers(_less(potential_row(chain, here), potential_row(chain, there)), prime),
-            speeds=_numbers([v * v for v in qd], prime),
-            moves=_numbers(_less(q, other), prime),
+            speeds=_numbers([qd[i] * qd[i] for i in own], prime),
+            moves=_numbers([q[i] - other[i] for i in own], prime),
         )
 
 
@@ -177,15 +209,61 @@ def _less(a: list[Any], b: list[Any]) -> list[Any]:
     return [x - y for x, y in zip(a, b, strict=True)]
 
 
-def _configuration(chain: Chain, q: list[Residue]) -> list[Any]:
-    """Prismatic joints at q; revolute ones at the angle with tan(angle/2) = q."""
+def _phase(joint: Joint, prime: int) -> Turn:
+    """The angle at which a revolute joint stands at θ = 0 of the joint it follows; 0 for any other."""
+    c, s = (joint.theta.cos, joint.theta.sin) if joint.mimic is not None and joint.revolute else (1, 0)
+    return Turn(Residue(_residue(c, prime), prime), Residue(_residue(s, prime), prime))
+
+
+def _configuration(chain: Chain, q: list[Residue], phases: list[Turn]) -> list[Any]:
+    """Joint positions from one random residue t per joint.
+
+    A prismatic joint stands at t. A revolute one stands at m times the angle with tan(angle/2) = t, where m makes the
+    multipliers of the joints that follow it whole. An angle is algebraically independent of its own sine and cosine, so
+    a prismatic joint that follows a revolute one may stand at a multiple of t all the same.
+    """
+    whole = _denominators(chain)
     found: list[Any] = []
-    for joint, t in zip(chain.joints, q, strict=True):
-        if joint.prismatic:
-            found.append(t)
-        else:
-            scale = pow((1 + t * t).value, -1, t.prime)
-            found.append(Turn((1 - t * t) * scale, t * (2 * scale)))
+    for i, joint in enumerate(chain.joints):
+        leader, multiplier, offset = (i, 1, 0) if joint.mimic is None else chain.leader(joint)
+        if joint.free:
+            found.append(None)
+        elif joint.prismatic:
+            found.append(q[i] if joint.mimic is None else q[leader] * multiplier + offset)
+        elif chain.joints[leader].revolute:
+            found.append(_turn(q[leader], int(multiplier * whole[leader])).plus(phases[i]))
+        else:  # a revolute joint that follows a prismatic one: no algebraic relation between them
+            found.append(_turn(q[i], 1))
+    return found
+
+
+def _following(chain: Chain, joint: Joint, rates: list[Residue], i: int) -> Any:
+    """The rate of a joint: its own, or that of the joint it follows, multiplied."""
+    if joint.mimic is None:
+        return rates[i]
+    leader, multiplier, _ = chain.leader(joint)
+    return rates[leader] * multiplier
+
+
+def _denominators(chain: Chain) -> list[int]:
+    """For every joint the least common multiple of the denominators of the multipliers with which others follow it."""
+    found = [1] * chain.bodies
+    for joint in chain.joints:
+        if joint.mimic is not None:
+            leader, multiplier, _ = chain.leader(joint)
+            found[leader] = math.lcm(found[leader], Fraction(multiplier).denominator)
+    return found
+
+
+def _turn(t: Residue, times: int) -> Turn:
+    """`times` the angle with tan(angle/2) = t, by repeated doubling."""
+    scale = pow((1 + t * t).value, -1, t.prime)
+    base = Turn((1 - t * t) * scale, t * (2 * scale))
+    base = base if times > 0 else Turn(base.c, -base.s)
+    found, times = Turn(Residue(1, t.prime), Residue(0, t.prime)), abs(times)
+    while times:
+        found = found.plus(base) if times & 1 else found
+        base, times = base.plus(base), times >> 1
     return found
 
 
@@ -208,8 +286,11 @@ def _modular(chain: Chain, prime: int) -> Chain:
     def angle(a: Angle) -> Angle:
         return Angle(a.radians, number(a.cos), number(a.sin))
 
-    joints = tuple(
-        replace(j, b=number(j.b), d=number(j.d), beta=angle(j.beta), gamma=angle(j.gamma), theta=angle(j.theta))
-        for j in chain.joints
-    )
-    return Chain(joints, chain.links, Vec3(*(number(x) for x in chain.gravity_in_frame_0)))
+    def joint(j: Joint) -> Joint:
+        beta, gamma, turn = map(angle, (j.beta, j.gamma, j.turn))
+        theta = ZERO_ANGLE if j.revolute else angle(j.theta)  # a mimic joint's is part of its configuration
+        b, d, shift = map(number, (j.b, j.d, j.shift))
+        return replace(j, b=b, beta=beta, gamma=gamma, d=d, theta=theta, turn=turn, shift=shift)
+
+    gravity = Vec3(*(number(x) for x in chain.gravity_in_frame_0))
+    return Chain(tuple(map(joint, chain.joints)), chain.links, gravity, parents=chain.parents)

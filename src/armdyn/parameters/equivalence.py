@@ -27,11 +27,11 @@ class Named(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """One a parameter."""
+        """One per parameter."""
 
     @property
     def matrix(self) -> Matrix:
-        """As many rows as names, 10 n columns."""
+        """As many rows as names, ten columns per body."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def equivalence(set_a: Named, set_b: Named, tolerance: float = 0.0) -> Equivalen
 def with_columns(parameters: Named, columns: Sequence[int], mark: str = "") -> ParameterSet:
     """The equivalent set in which each element is one natural parameter plus multiples of the others.
 
-    `columns` are the natural parameters that stay (0 to 10 n - 1, Pinocchio's order), as a pivoted QR
+    `columns` are the natural parameters that stay (from 0, ten per body in Pinocchio's order), as a pivoted QR
     decomposition of the regressor gives them; `mark` goes into each one's name (``IxxR_2``).
     """
     rows = [sparse(row) for row in parameters.matrix]
@@ -111,10 +111,13 @@ def regrouped_parameters(chain: Chain) -> ParameterSet:
     before joint s only what the first axis feels stays.
     """
     parameters = minimal_parameters(chain)
-    if parameters.kind != "theorem 5":
-        raise InputError("the rules of Gautier & Khalil assume gravity; this arm has none")
+    if parameters.kind != "theorem 5" or chain.floating:
+        raise InputError(
+            "the rules of Gautier & Khalil assume gravity, a fixed base and independent joints; "
+            f"the minimal parameters of this robot are of the kind {parameters.kind!r}"
+        )
     at = chain_structure(chain)
-    columns = [10 * i + k for i in range(chain.n) for k in _kept(chain, at, i)]
+    columns = [10 * i + k for i in range(chain.bodies) for k in _kept(chain, at, i)]
     return with_columns(parameters, columns, "R")
 
 
@@ -122,10 +125,10 @@ def _kept(chain: Chain, at: Structure, i: int) -> list[int]:
     """Which of link i's ten parameters stay."""
     m, x, y, z, xx, xy, _, xz, yz, zz = range(10)
     if chain.joints[i].revolute:
-        if i >= at.s:
+        if at.beyond[i]:
             return [x, y, xx, xy, xz, yz, zz]
         return [x, y, zz] if at.delta[i] else [zz]
-    if i > at.s:
+    if at.beyond[i]:
         return [m, x, y, z]
     u: Any = at.axis[i]
     if not at.sigma[i] or u is None:

@@ -51,28 +51,28 @@ class Expression:
         """The row of the matrix of another arm of the same structure: the symbols evaluated for its geometry."""
         values = dict(_geometry(chain))
         formula = self.symbols.evaluate(values) if isinstance(self.symbols, Polynomial) else self.symbols
-        return row_of(formula, chain.n)
+        return row_of(formula, chain.bodies)
 
 
 def element_polynomials(chain: Chain, at: Structure) -> dict[Element, Any]:
     """Every element that can be in a set, as a polynomial in the natural parameters (and in symbols)."""
     links = tuple(
-        Link.from_natural(tuple(Polynomial.of(natural_symbol(i, k)) for k in range(10))) for i in range(chain.n)
+        Link.from_natural(tuple(Polynomial.of(natural_symbol(i, k)) for k in range(10))) for i in range(chain.bodies)
     )
     found: dict[Element, Any] = {}
     for i, constants in enumerate(inertia_constants(replace(chain, links=links))):
         for kind in PLAIN:
             found[Element(kind, i)] = Element(kind, i).of(constants, None)
         if at.sigma[i]:
-            axis = first_axis(chain, at.r, i)
+            axis = first_axis(tuple(chain.joints[k] for k in chain.path(i)))
             for kind in KAPPA:
                 found[Element(kind, i)] = Element(kind, i).of(constants, axis)
     return found
 
 
-def row_of(formula: Any, n: int) -> tuple[Fraction, ...]:
-    """The coefficients of the 10 n natural parameters."""
-    row = [Fraction(0)] * (10 * n)
+def row_of(formula: Any, bodies: int) -> tuple[Fraction, ...]:
+    """The coefficients of the natural parameters, ten per body."""
+    row = [Fraction(0)] * (10 * bodies)
     for (name,), c in terms_of(formula):
         _, link, k = name.order
         row[10 * link + k] = Fraction(c)
@@ -96,9 +96,12 @@ def symbolic_chain(chain: Chain) -> Chain:
             beta=angle("beta", i, j.beta),
             gamma=angle("gamma", i, j.gamma),
             theta=angle("theta", i, j.theta),
+            turn=angle("psi", i, j.turn),
+            shift=length("e", i, j.shift),
         )
 
-    return Chain(tuple(joint(i, j) for i, j in enumerate(chain.joints)), chain.links, Vec3(0, 0, 0))
+    joints = tuple(joint(i, j) for i, j in enumerate(chain.joints))
+    return Chain(joints, chain.links, Vec3(0, 0, 0), parents=chain.parents)
 
 
 def _geometry(chain: Chain) -> Iterator[tuple[Symbol, Scalar]]:
@@ -106,7 +109,9 @@ def _geometry(chain: Chain) -> Iterator[tuple[Symbol, Scalar]]:
     for i, joint in enumerate(chain.joints):
         yield length_symbol("b", i), joint.b
         yield length_symbol("d", i), joint.d
-        for name, angle in (("beta", joint.beta), ("gamma", joint.gamma), ("theta", joint.theta)):
+        yield length_symbol("e", i), joint.shift
+        angles = (("beta", joint.beta), ("gamma", joint.gamma), ("theta", joint.theta), ("psi", joint.turn))
+        for name, angle in angles:
             cosine, sine = angle_symbols(name, i)
             yield cosine, angle.cos
             yield sine, angle.sin

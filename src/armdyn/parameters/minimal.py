@@ -4,7 +4,8 @@ Source: Lin 1994: Theorem 5 (actuator forces), Theorem 4 (gravity load), Theorem
 Theorem 2 (their union).
 
 Without gravity Theorem 5 lists more than can be told apart, and eqs. (60), (61) leave the reduction
-open: there the multiples that merge are found by exact elimination among the theorem's elements.
+open; mimic joints merge more of its elements. There the multiples that merge are found by exact elimination
+among the theorem's elements. In a tree the theorems hold path by path.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from armdyn.algebra import Angle, Scalar, Vec3, exact
 from armdyn.chain import Chain, Link
+from armdyn.chain.joint import Mimic
 from armdyn.chain.link import MASSLESS
 from armdyn.parameters.constants import inertia_constants
 from armdyn.parameters.elements import Element, theorem_4, theorem_5
@@ -69,15 +71,15 @@ class MinimalParameters:
 
     @cached_property
     def matrix(self) -> tuple[tuple[Fraction, ...], ...]:
-        """The exact p × 10 n matrix: values = matrix · natural parameters, in Pinocchio's order."""
-        return tuple(row_of(polynomial, self.chain.n) for polynomial in _numbers(self))
+        """The exact p × 10 N matrix for N bodies: values = matrix · natural parameters, in Pinocchio's order."""
+        return tuple(row_of(polynomial, self.chain.bodies) for polynomial in _numbers(self))
 
     @cached_property
     def array(self) -> Any:
         """The matrix as a NumPy array of floats."""
         import numpy as np
 
-        return np.array([[float(x) for x in row] for row in self.matrix]).reshape(len(self), 10 * self.chain.n)
+        return np.array([[float(x) for x in row] for row in self.matrix]).reshape(len(self), 10 * self.chain.bodies)
 
     @cached_property
     def exact_values(self) -> tuple[Scalar, ...]:
@@ -101,7 +103,7 @@ class MinimalParameters:
     def expressions(self) -> tuple[Expression, ...]:
         """Each parameter as a formula in the natural parameters, with numbers and with symbols for the geometry.
 
-        The multiples that exact elimination found (zero gravity) stay numbers in both.
+        The multiples that exact elimination found stay numbers in both.
         """
         symbolic = element_polynomials(symbolic_chain(self.chain), chain_structure(self.chain))
         formulas = [_combined(combination, symbolic) for combination in self.combinations]
@@ -129,7 +131,7 @@ class MinimalParameters:
 
     @cached_property
     def realisation(self) -> tuple[tuple[Fraction, ...], ...]:
-        """The exact 10 n × p matrix, most of it 0, that gives natural parameters with given minimal ones."""
+        """The exact 10 N × p matrix, most of it 0, that gives natural parameters with given minimal ones."""
         return _realisation(exact_geometry(self.chain), self.combinations)
 
     def links(self, values: Sequence[Scalar]) -> tuple[Link, ...]:
@@ -182,20 +184,26 @@ def _each(elements: Sequence[Element]) -> tuple[Combination, ...]:
 @lru_cache(maxsize=64)
 def _for_forces(geometry: Chain) -> tuple[str, tuple[Combination, ...]]:
     elements = theorem_5(geometry, _structure(geometry))
-    if is_nonzero(geometry.gravity):
+    gravity = is_nonzero(geometry.gravity)
+    if any(joint.mimic for joint in geometry.joints):
+        return "mimic joints: exact elimination", _eliminated(geometry, elements, gravity)
+    if gravity or geometry.floating:  # a floating base feels every mass and first moment, gravity or not
         return "theorem 5", _each(elements)
-    return "zero gravity: exact elimination", _eliminated(geometry, elements)
+    return "zero gravity: exact elimination", _eliminated(geometry, elements, gravity)
 
 
-def _eliminated(geometry: Chain, elements: tuple[Element, ...]) -> tuple[Combination, ...]:
-    """The elements the kinetic energy can tell apart, with the multiples of those it cannot."""
+def _eliminated(geometry: Chain, elements: tuple[Element, ...], gravity: bool) -> tuple[Combination, ...]:
+    """The elements the energies can tell apart, with the multiples of those they cannot."""
     # What comes last is merged into what came before: first moments into inertias, not the other way.
     order = sorted(elements, key=lambda e: (e.kind.startswith("k"), e.kind in ("kx", "ky")))
     samples = Samples(geometry)
     columns = Columns(MinimalParameters(samples.chain, "", _each(order)).realisation)
 
     def row(k: int, prime: int) -> list[int]:
-        return columns.of(samples.at(k, prime).kinetic, prime)
+        if not gravity:
+            return columns.of(samples.at(k, prime).kinetic, prime)
+        sample = samples.at(k // 2, prime)
+        return columns.of(sample.potential if k % 2 else sample.kinetic, prime)
 
     found = exact_combinations(row, len(order))
     merged = {}
@@ -226,7 +234,7 @@ def _realisation(geometry: Chain, combinations: tuple[Combination, ...]) -> tupl
 
 
 def chain_structure(chain: Chain) -> Structure:
-    """r, s, δ and σ of a chain, of rationals or of floats."""
+    """What Theorems 4 and 5 ask of a chain's joints; its constants may be rationals or floats."""
     return _structure(exact_geometry(chain))
 
 
@@ -247,11 +255,14 @@ def exact_geometry(chain: Chain) -> Chain:
             beta=angle(joint.beta),
             gamma=angle(joint.gamma),
             theta=angle(joint.theta),
+            turn=angle(joint.turn),
+            shift=exact(joint.shift),
+            mimic=joint.mimic and Mimic(joint.mimic.joint, exact(joint.mimic.multiplier), exact(joint.mimic.offset)),
         )
         for joint in chain.joints
     )
     gravity = Vec3(*(exact(x) for x in chain.gravity_in_frame_0))
-    return Chain(joints, (MASSLESS,) * len(joints), gravity)
+    return Chain(joints, (MASSLESS,) * len(joints), gravity, parents=chain.parents)
 
 
 def _combined(combination: Combination, polynomials: dict[Element, Any]) -> Any:

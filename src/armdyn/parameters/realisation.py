@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from armdyn.algebra import Scalar, Sym3, Vec3
 from armdyn.chain import Chain, Link
 from armdyn.chain.link import MASSLESS
-from armdyn.parameters.constants import Constants, handed_over
+from armdyn.parameters.constants import Constants, regrouped
 from armdyn.parameters.elements import Element
 from armdyn.parameters.structure import Structure
 
@@ -22,14 +22,27 @@ NOTHING = Constants(MASSLESS.mass, MASSLESS.moment, MASSLESS.inertia)
 
 def realised(chain: Chain, at: Structure, values: Mapping[Element, Scalar]) -> tuple[Link, ...]:
     """Links whose elements have these values; elements not listed are left as they come."""
-    links: list[Link] = []
-    carried = NOTHING
-    for i in reversed(range(chain.n)):
-        own = (_revolute if chain.joints[i].revolute else _prismatic)(i, carried, at.axis[i], values)
-        links.append(own)
-        total = Constants(own.mass, own.moment, own.inertia) + carried
-        carried = handed_over(chain.joints[i], total)
-    return tuple(links[::-1])
+    links = [MASSLESS] * chain.bodies
+    carried = [NOTHING] * chain.bodies
+    for i in reversed(range(chain.bodies)):
+        joint, parent = chain.joints[i], chain.parents[i]
+        own = _free(carried[i], values) if joint.free else _OWN[joint.kind](i, carried[i], at.axis[i], values)
+        links[i] = own
+        if parent >= 0:
+            total = Constants(own.mass, own.moment, own.inertia) + carried[i]
+            carried[parent] = carried[parent] + regrouped(joint, total)
+    return tuple(links)
+
+
+def _free(carried: Constants, values: Mapping[Element, Scalar]) -> Link:
+    """The link of a floating base: each of its ten elements, less what its children bring."""
+
+    def own(kind: str) -> Scalar:
+        element = Element(kind, 0)
+        return values[element] - element.of(carried, None) if element in values else 0
+
+    moment = Vec3(own("kx"), own("ky"), own("kz"))
+    return Link(own("m"), moment, Sym3(own("U11"), own("U12"), own("U22"), own("U13"), own("U23"), own("U33")))
 
 
 def _revolute(i: int, carried: Constants, axis: Vec3 | None, values: Mapping[Element, Scalar]) -> Link:
@@ -55,3 +68,6 @@ def _prismatic(i: int, carried: Constants, axis: Vec3 | None, values: Mapping[El
     else:
         moment = Vec3(own("kx"), own("ky"), own("kz"))
     return Link(own("m"), moment, MASSLESS.inertia)
+
+
+_OWN = {"revolute": _revolute, "prismatic": _prismatic}

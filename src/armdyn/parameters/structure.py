@@ -19,13 +19,15 @@ from armdyn.algebra import ZERO, JointRotation, Scalar, Vec3, X, Y, Z
 from armdyn.chain import Chain, Joint
 from armdyn.chain.frames import PARALLEL
 
+Path = tuple[Joint, ...]  # from the base outwards
+Answers = tuple[bool, Vec3 | None, bool, bool, bool]  # beyond s, u_r, δ, δ of gravity, σ of gravity
+
 
 @dataclass(frozen=True)
 class Structure:
-    """Joints are counted from 0; `r` and `s` are n where there is no such joint."""
+    """What Theorems 4 and 5 ask of every joint, on the path from the base to it."""
 
-    r: int
-    s: int
+    beyond: tuple[bool, ...]  # at joint s or outside of it
     axis: tuple[Vec3 | None, ...]  # u_r as frame i sees it, for r <= i < s
     delta: tuple[bool, ...]  # Theorem 5, revolute joints
     sigma: tuple[bool, ...]  # Theorem 5, prismatic joints between r and s
@@ -34,21 +36,45 @@ class Structure:
 
 
 def structure(chain: Chain) -> Structure:
-    """r, s, δ and σ of a chain with exact constants."""
-    joints, n = chain.joints, chain.n
-    r = next((i for i, joint in enumerate(joints) if joint.revolute), n)
-    s = next((i for i in range(r + 1, n) if joints[i].revolute and not along_z(_turned(chain, r, i))), n)
-    axis = tuple(first_axis(chain, r, i) if r <= i < s else None for i in range(n))
-    g, vertical, held = chain.gravity_in_frame_0, _vertical(chain, r), _held(chain, r, s)
+    """δ, σ and u_r of every joint of a chain with exact constants; of a tree, path by path."""
+    g = chain.gravity_in_frame_0
+    found: dict[int, Answers] = {}
+    for tip in chain.tips:
+        numbers = chain.path(tip)
+        joints = tuple(chain.joints[i] for i in numbers)
+        found.update(zip(numbers, _floating(joints) if chain.floating else _path(joints, g), strict=True))
+    rows = [found[i] for i in range(chain.bodies)]
     return Structure(
-        r,
-        s,
-        axis,
-        delta=tuple(not (vertical and held[i]) for i in range(n)),
-        sigma=tuple(u is not None and not along_z(u) for u in axis),
-        delta_gravity=tuple(is_nonzero(g) and not (i < s and vertical) for i in range(n)),
-        sigma_gravity=_pulled(chain),
+        beyond=tuple(row[0] for row in rows),
+        axis=tuple(row[1] for row in rows),
+        delta=tuple(row[2] for row in rows),
+        sigma=tuple(row[1] is not None and not along_z(row[1]) for row in rows),
+        delta_gravity=tuple(row[3] for row in rows),
+        sigma_gravity=tuple(row[4] for row in rows),
     )
+
+
+def _floating(joints: Path) -> list[Answers]:
+    """Beyond a floating base, which turns and slides every way, nothing is hidden."""
+    return [(True, None, True, True, True) for _ in joints]
+
+
+def _path(joints: Path, g: Vec3) -> list[Answers]:
+    """The answers for the joints from the base to a tip."""
+    n = len(joints)
+    r = next((i for i, joint in enumerate(joints) if joint.revolute), n)
+    s = next((i for i in range(r + 1, n) if joints[i].revolute and not along_z(_turned(joints, r, i))), n)
+    vertical, held, pulled = _vertical(joints, r, g), _held(joints, r, s), _pulled(joints, g)
+    return [
+        (
+            i >= s,
+            first_axis(joints[: i + 1]) if r <= i < s else None,
+            not (vertical and held[i]),
+            is_nonzero(g) and not (i < s and vertical),
+            pulled[i],
+        )
+        for i in range(n)
+    ]
 
 
 def is_nonzero(v: Vec3, size: Scalar = 0) -> bool:
@@ -63,75 +89,79 @@ def along_z(v: Vec3, size: Scalar = 1) -> bool:
 
 def _straightened(u: Vec3) -> Vec3:
     """A direction without the components that only rounding leaves; symbols stay."""
-    return Vec3(*(0 if isinstance(x, int | float | Fraction) and abs(x) <= PARALLEL else x for x in u))
+    return Vec3(*(0 if isinstance(x, int | float | Fraction) and abs(float(x)) <= PARALLEL else x for x in u))
 
 
 def constant_rotation(joint: Joint) -> JointRotation:
     """What of the joint's rotation does not change with q."""
     c, s = (1, 0) if joint.revolute else (joint.theta.cos, joint.theta.sin)
-    return JointRotation(joint.beta, joint.gamma, c, s)
+    return JointRotation(joint.beta, joint.gamma, c, s, joint.turn)
 
 
-def first_axis(chain: Chain, r: int, i: int) -> Vec3:
-    """u_r as frame i sees it, r <= i < s: constant, because the revolute joints between are parallel to it."""
+def first_axis(path: Path) -> Vec3:
+    """u_r as the last frame of a path sees it, between r and s: the revolute joints between are parallel to it."""
     u = Z
-    for joint in chain.joints[r + 1 : i + 1]:
+    r = next(i for i, joint in enumerate(path) if joint.revolute)
+    for joint in path[r + 1 :]:
         u = _straightened(constant_rotation(joint).T @ u)
         u = Vec3(0, 0, u.z) if joint.revolute else u
     return u
 
 
-def _turned(chain: Chain, r: int, i: int) -> Vec3:
+def _turned(joints: Path, r: int, i: int) -> Vec3:
     """u_r on the way into frame i, before joint i turns; the revolute joints between are parallel."""
-    return constant_rotation(chain.joints[i]).T @ first_axis(chain, r, i - 1)
+    return constant_rotation(joints[i]).T @ first_axis(joints[:i])
 
 
-def _vertical(chain: Chain, r: int) -> bool:
+def _vertical(joints: Path, r: int, g: Vec3) -> bool:
     """Whether gravity lies along u_r (also where there is no gravity)."""
     u = Z
-    for joint in chain.joints[r::-1]:
+    for joint in joints[r::-1]:
         u = constant_rotation(joint) @ u
-    g = chain.gravity_in_frame_0
     return not is_nonzero(u.cross(g), max(map(abs, g)))
 
 
-def _held(chain: Chain, r: int, s: int) -> tuple[bool, ...]:
+def _held(joints: Path, r: int, s: int) -> tuple[bool, ...]:
     """For every joint: whether the joints before it can neither shift nor swing a point of u_r sideways."""
     held, sideways = [], False
     lever, size = ZERO, 0  # from the last revolute joint, in the present frame; the lengths it is made of
-    for i, joint in enumerate(chain.joints[:s]):
-        lever, size = constant_rotation(joint).T @ (lever + X * joint.b), size + abs(joint.b)
+    for i, joint in enumerate(joints[:s]):
+        lever, size = constant_rotation(joint).T @ (lever + _normal(joint) * joint.b), size + abs(joint.b)
         if joint.revolute:
             sideways = sideways or (i > r and not along_z(lever, size))
             lever = ZERO
         held.append(not sideways)
         if joint.prismatic:
-            sideways = sideways or not along_z(_axis_from(chain, r, i))
-    return (*held, *(False for _ in chain.joints[s:]))
+            sideways = sideways or not along_z(_axis_from(joints, r, i))
+    return (*held, *(False for _ in joints[s:]))
 
 
-def _axis_from(chain: Chain, r: int, i: int) -> Vec3:
+def _normal(joint: Joint) -> Vec3:
+    """The direction of the common normal in the parent's frame: its x axis, turned at a fork."""
+    return Vec3(joint.turn.cos, joint.turn.sin, 0)
+
+
+def _axis_from(joints: Path, r: int, i: int) -> Vec3:
     """u_r as frame i sees it, where joints between are prismatic or parallel to r; z where there is no r."""
-    if r == chain.n:
+    if r == len(joints):
         return Z
     if i >= r:
-        return first_axis(chain, r, i)
+        return first_axis(joints[: i + 1])
     u = Z
-    for joint in chain.joints[r:i:-1]:
+    for joint in joints[r:i:-1]:
         u = _straightened(constant_rotation(joint) @ u)
     return u
 
 
-def _pulled(chain: Chain) -> tuple[bool, ...]:
+def _pulled(joints: Path, g: Vec3) -> tuple[bool, ...]:
     """For every joint: whether gravity has a part along its axis at any q.
 
     The directions gravity takes in a frame span a space; a turn about z makes of it the plane across z
     or nothing, and the axis or nothing.
     """
-    g = chain.gravity_in_frame_0
     size = max(map(abs, g)) or 1
     span, pulled = [g * (1 / size)] if is_nonzero(g) else [], []
-    for joint in chain.joints:
+    for joint in joints:
         span = [_straightened(constant_rotation(joint).T @ v) for v in span] if len(span) < 3 else span
         pulled.append(any(v.z != 0 for v in span))
         if joint.revolute:

@@ -13,18 +13,18 @@ from typing import Any
 from armdyn.parameters.polynomial import ONE, Monomial, Symbol, cosine_and_sine, symbol, terms_of
 
 _GEOMETRY, _NATURAL = 0, 1  # the first number of a symbol's order: natural parameters stand last
-_ANGLES = {"beta": "β", "gamma": "γ", "theta": "θ"}
+_ANGLES = {"beta": "β", "gamma": "γ", "theta": "θ", "psi": "ψ"}  # ψ is the turn at a fork
 _SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def length_symbol(name: str, i: int) -> Symbol:
-    """B or d of joint i (from 0)."""
+    """The symbol of a length of joint i (from 0): b, d, or e for the shift at a fork."""
     return symbol((_GEOMETRY, i, *map(ord, name)), f"{name}{_below(i)}", f"{name}_{{{i + 1}}}")
 
 
 def angle_symbols(name: str, i: int) -> tuple[Symbol, Symbol]:
-    """Cosine and sine of β, γ or θ of joint i (from 0)."""
+    """The symbols of cosine and sine of an angle of joint i (from 0): β, γ, θ, or ψ for the turn at a fork."""
     return cosine_and_sine((_GEOMETRY, i, ord(name[0])), f"{_ANGLES[name]}{_below(i)}", rf"\{name}_{{{i + 1}}}")
 
 
@@ -93,7 +93,7 @@ def _factors(x: Any) -> dict[Symbol | None, dict[Monomial, Any]]:
 
 
 def _with_cosines(factor: dict[Monomial, Any]) -> dict[Monomial, Any]:
-    """X - x sin² written as x cos²."""
+    """The factor with every x - x sin² written as x cos²."""
     factor = dict(factor)
     for monomial, c in list(factor.items()):
         for sine in dict.fromkeys(monomial):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Vec3
 from armdyn.chain import Chain, Link
 from armdyn.formulations.inverse_dynamics.recursion import recursion
-from armdyn.parameters.constants import Constants, handed_over
+from armdyn.parameters.constants import Constants, regrouped
 
 NOTHING = Constants(0, ZERO, Sym3(0, 0, 0, 0, 0, 0))
 
@@ -29,7 +29,7 @@ def accounts(chain: Chain) -> list[Link]:
         m, k, U = body.mass, body.k, body.U
         if joint.revolute:
             found.append(Link(0, Vec3(k.x, k.y, 0), Sym3(U.xx - U.yy, U.xy, 0, U.xz, U.yz, U.zz)))
-            given = handed_over(joint, body)
+            given = regrouped(joint, body)
         else:
             found.append(Link(m, k, NOTHING.U))
             given = Constants(0, ZERO, joint.rotation(0).similarity(U))
