@@ -19,7 +19,7 @@ from armdyn.chain.checks import Finding, check
 from armdyn.chain.snap import SNAP, SnapReport, compare, snapped
 from armdyn.errors import InputError, choose
 from armdyn.files import Description, Frame, arrays, toml
-from armdyn.files.text import write_text
+from armdyn.files.text import write_text, written_whole
 from armdyn.kernels import Kernel
 from armdyn.kernels.attributes import KernelAttributes
 from armdyn.kinematics import InverseKinematics
@@ -195,6 +195,30 @@ class Arm(KernelAttributes):
         for name, text in texts.items():
             write_text(where / name, text)
         return [where / name for name in texts]
+
+    def emit_wasm(
+        self,
+        directory: str | os.PathLike[str],
+        quantities: Sequence[str] | None = None,
+        parameters: str = "baked",
+        friction: bool = False,
+    ) -> list[Path]:
+        """Write a WebAssembly module with an ES module and TypeScript types around it; the files written.
+
+        Quantities and `parameters` are as those of `emit_c`. With forward dynamics among them the module steps
+        the arm too: ``advance(q, qd, tau, step, count)``.
+        """
+        from armdyn import __version__
+        from armdyn.kernels import emission, wasm_emission
+
+        wanted = emission.DEFAULT if quantities is None else quantities
+        made = wasm_emission.wasm_files(self.name, self.chain, wanted, parameters, friction, self.source, __version__)
+        where = Path(directory)
+        where.mkdir(parents=True, exist_ok=True)
+        for name, content in made.items():
+            with written_whole(where / name) as stream:
+                stream.write(content)
+        return [where / name for name in made]
 
     def with_gravity(self, gravity: Any) -> Arm:
         """The same arm under another gravity vector (base frame, m/s²); g - a₀ for an accelerating base."""

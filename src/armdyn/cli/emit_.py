@@ -1,4 +1,4 @@
-"""`armdyn emit ARM`: C99 for a controller."""
+"""`armdyn emit ARM`: C99 for a controller, or WebAssembly for a browser."""
 
 from __future__ import annotations
 
@@ -14,22 +14,29 @@ EXAMPLE = "Example: armdyn emit ur5 -o ur5_c --quantity inverse_dynamics --param
 
 def command(
     arm: ArmName,
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write into.")] = Path("c"),
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="The folder to write into; c or wasm.")] = None,
     quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
     dtype: Annotated[str, typer.Option(help="double or float.")] = "double",
     parameters: Annotated[str, typer.Option(help="baked, or runtime: given at each call.")] = "baked",
     friction: Annotated[bool, typer.Option("--friction", help="Friction in inverse and forward dynamics.")] = False,
+    wasm: Annotated[bool, typer.Option("--wasm", help="WebAssembly, an ES module and TypeScript types.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
-    """Write the arm's dynamics as C99: header, source, a test program with vectors, a Makefile."""
-    from armdyn.kernels.emission import DEFAULT
+    """Write the arm's dynamics as C99: header, source, a test program with vectors, a Makefile; or as WebAssembly."""
+    from armdyn.errors import InputError
 
-    loaded = load(arm)
-    files = loaded.emit_c(output, quantity or DEFAULT, dtype=dtype, parameters=parameters, friction=friction)
+    if wasm and dtype != "double":
+        raise InputError(f"WebAssembly is written in double; got --dtype {dtype}")
+    loaded, where = load(arm), output or Path("wasm" if wasm else "c")
+    if wasm:
+        files = loaded.emit_wasm(where, quantity, parameters=parameters, friction=friction)
+    else:
+        files = loaded.emit_c(where, quantity, dtype=dtype, parameters=parameters, friction=friction)
     if as_json:
         print_json([str(path) for path in files])
     elif not quiet:
         for path in files:
             console().print(f"wrote {path}  ({path.stat().st_size} bytes)", markup=False)
-        console().print(f"check it with: make -C {output} test", markup=False)
+        if not wasm:
+            console().print(f"check it with: make -C {where} test", markup=False)

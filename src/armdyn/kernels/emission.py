@@ -33,29 +33,36 @@ def c_files(
     version: str = "",
 ) -> dict[str, str]:
     """File name -> text: header, source, test program with vectors, Makefile."""
-    quantities = (quantities,) if isinstance(quantities, str) else quantities
     choose("dtype", dtype, DTYPES)
-    choose("parameters", parameters, ("baked", "runtime"))
-    if not quantities:
-        raise InputError(f"no quantity to write; available: {', '.join(AVAILABLE)}")
+    asked = requests(quantities, parameters, friction)
     minimal = minimal_parameters(chain) if parameters == "runtime" else None
-    functions = {}
-    for quantity in dict.fromkeys(quantities):
-        plain, wrt = DERIVATIVES.get(choose("quantity", quantity, AVAILABLE), (quantity, ()))
-        takes = QUANTITIES[plain].takes
-        options = Options(
-            friction=friction and "friction" in takes,
-            parameters="runtime" if minimal is not None and "parameters" in takes else "baked",
-            derivatives=wrt,
-        )
-        values = np.array([float(v) for v in minimal.values]) if minimal is not None else None
-        functions[quantity] = _function(chain, plain, options, values)
+    values = np.array([float(v) for v in minimal.values]) if minimal is not None else None
+    functions = {key: _function(chain, plain, options, values) for key, (plain, options) in asked.items()}
     constants = {"N": chain.n} | ({"P": len(minimal)} if minimal is not None else {})
     comment = [f"{name}: dynamics in straight-line C99, written by armdyn {version}."]
     comment += [f"Arm: {' '.join(source.split())}"] if source else []
     comment += ["SI units; the arrays of a call must not overlap; no allocation, no dependency but libm."]
     pairs = list(zip(minimal.names, map(float, minimal.values), strict=True)) if minimal is not None else []
     return files(Package(name, _safe("\n".join(comment)), functions, constants, pairs, dtype))
+
+
+def requests(quantities: Sequence[str], parameters: str, friction: bool) -> dict[str, tuple[str, Options]]:
+    """What is to be written, by name: the quantity, and the options as far as it takes them."""
+    quantities = (quantities,) if isinstance(quantities, str) else quantities
+    choose("parameters", parameters, ("baked", "runtime"))
+    if not quantities:
+        raise InputError(f"no quantity to write; available: {', '.join(AVAILABLE)}")
+    asked = {}
+    for key in dict.fromkeys(quantities):
+        plain, wrt = DERIVATIVES.get(choose("quantity", key, AVAILABLE), (key, ()))
+        takes = QUANTITIES[plain].takes
+        options = Options(
+            friction=friction and "friction" in takes,
+            parameters="runtime" if parameters == "runtime" and "parameters" in takes else "baked",
+            derivatives=wrt,
+        )
+        asked[key] = plain, options
+    return asked
 
 
 def _safe(text: str) -> str:

@@ -96,6 +96,15 @@ class Kernel(Fast):
             return ArrayFunction(compile_numpy(self.program), a.inputs, a.outputs)
         return over_columns(a.function, a.inputs, a.outputs)
 
+    def wasm(self) -> bytes:
+        """A WebAssembly module that needs nothing: exports this quantity, `memory` and `heap` (docs/webassembly.md).
+
+        Of forward dynamics it exports `advance` too: the classical Runge-Kutta method by many steps in one call.
+        """
+        from armdyn.kernels.wasm_emission import wasm_module  # what not everyone needs is imported where it is used
+
+        return wasm_module({self.quantity: self.program})
+
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name}{list(shape)}" for name, shape in self.assembly.inputs)
         return f"<Kernel {self.quantity}({inputs}) by {self.method} on {self.backend}>"

@@ -1,0 +1,57 @@
+"""An arm's quantities as a WebAssembly module, with an ES module and TypeScript types around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from armdyn.chain import Chain
+from armdyn.codegen import wasm
+from armdyn.codegen.c import identifier
+from armdyn.codegen.javascript import Package, es_module, types
+from armdyn.codegen.wasm_rk4 import can_be_stepped, with_steps
+from armdyn.formulations import QUANTITIES
+from armdyn.graph.program import Program
+from armdyn.kernels.emission import DEFAULT, requests
+from armdyn.parameters import minimal_parameters
+from armdyn.programs.choose import auto
+from armdyn.programs.program import program
+
+
+def wasm_module(programs: dict[str, Program]) -> bytes:
+    """A module of these programs; with `advance` where one of them gives accelerations."""
+    stepped = _stepped(programs)
+    return wasm.module(*with_steps(programs, stepped)) if stepped is not None else wasm.module(programs)
+
+
+def wasm_files(
+    name: str,
+    chain: Chain,
+    quantities: Sequence[str] = DEFAULT,
+    parameters: str = "baked",
+    friction: bool = False,
+    source: str = "",
+    version: str = "",
+) -> dict[str, bytes]:
+    """File name -> content: the module, the ES module, the types."""
+    programs, summaries = {}, {}
+    for key, (quantity, options) in requests(quantities, parameters, friction).items():
+        programs[key] = program(chain, quantity, auto(chain, quantity, options), options)
+        summaries[key] = QUANTITIES[quantity].summary
+    comment = [f"{name}: dynamics in WebAssembly, written by armdyn {version}. SI units."]
+    comment += [f"Arm: {' '.join(source.split())}"] if source else []
+    pairs: tuple[tuple[str, float], ...] = ()
+    if parameters == "runtime":
+        minimal = minimal_parameters(chain)
+        pairs = tuple(zip(minimal.names, map(float, minimal.values), strict=True))
+    word = identifier(name)
+    package = Package(word, "\n".join(comment), programs, summaries, _stepped(programs), pairs)
+    return {
+        f"{word}.wasm": wasm_module(programs),
+        f"{word}.mjs": es_module(package).encode(),
+        f"{word}.d.mts": types(package).encode(),
+    }
+
+
+def _stepped(programs: dict[str, Program]) -> str | None:
+    """The first program that can be stepped, if any."""
+    return next((key for key, program in programs.items() if can_be_stepped(program)), None)
