@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import armdyn
 from armdyn.algebra import Operations, Vec3
 from armdyn.chain.samples import generic_chain
-from armdyn.chain.slide import slid
+from armdyn.chain.slide import canonical
 from armdyn.formulations import QUANTITIES, reference
 from armdyn.formulations.inverse_dynamics import point_masses
 from armdyn.programs.assemble import Options
@@ -189,7 +189,7 @@ def test_gravity_load_is_the_slope_of_the_potential():
 
 def test_sliding_frames_changes_no_answer():
     chain = armdyn.load("puma560").chain
-    moved = slid(chain)
+    moved = canonical(chain)
     assert sum(joint.d != 0 for joint in moved.joints) < sum(joint.d != 0 for joint in chain.joints)
     q, qd, qdd = motion(chain.n, 7)
     for quantity, inputs in (("inverse_dynamics", (q, qd, qdd)), ("pose", (q,)), ("jacobian", (q,))):
@@ -199,10 +199,10 @@ def test_sliding_frames_changes_no_answer():
     parallel = replace(generic_chain("RPRR", 1), tool=CASES["tilted, on a base, with a tool"].tool)
     flat = tuple(replace(j, beta=armdyn.algebra.Angle.of(0.0)) for j in parallel.joints)
     parallel = replace(parallel, joints=flat)
-    assert all(joint.d == 0 for joint in slid(parallel).joints)
+    assert all(joint.d == 0 for joint in canonical(parallel).joints)
     for quantity in ("inertia_matrix", "pose", "potential_energy"):
         run = QUANTITIES[quantity].methods[0].run
-        close(run(slid(parallel).floats, list(q[:4])), run(parallel.floats, list(q[:4])), 1e-12)
+        close(run(canonical(parallel).floats, list(q[:4])), run(parallel.floats, list(q[:4])), 1e-12)
 
 
 BOUNDS = {  # as compiled, from a trial of the design: never more than this

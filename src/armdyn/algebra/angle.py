@@ -41,6 +41,11 @@ class Angle:
         """Whether the angle is a multiple of π/2."""
         return bool(self.cos == 0 or self.sin == 0)
 
+    @property
+    def opposite(self) -> Angle:
+        """The angle the other way round."""
+        return Angle(-self.radians, self.cos, -self.sin)
+
     def plus(self, q: Scalar) -> tuple[Scalar, Scalar]:
         """Cosine and sine of this angle plus the run-time angle `q`."""
         if self.is_right:

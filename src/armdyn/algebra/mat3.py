@@ -1,4 +1,4 @@
-"""3×3 matrices of scalars: general (by columns' rows) and symmetric."""
+"""3×3 matrices of scalars: general ones given by their rows, and symmetric ones."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Sym3:
 
     @property
     def trace(self) -> Scalar:
-        """Xx + yy + zz."""
+        """The sum of the diagonal, tr J."""
         return self.xx + self.yy + self.zz
 
     def __matmul__(self, v: Vec3) -> Vec3:

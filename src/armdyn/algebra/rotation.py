@@ -33,21 +33,23 @@ class JointRotation:
         """Whether there is a turn about the parent's z axis."""
         return bool(self.turn.sin != 0 or self.turn.cos != 1)
 
+    @property
+    def unturned(self) -> JointRotation:
+        """The same without the turn about the parent's z axis."""
+        return JointRotation(self.beta, self.gamma, self.c, self.s) if self.turned else self
+
     def __matmul__(self, v: Vec3) -> Vec3:
         """R v: from frame i into its parent's."""
         x, y = self.c * v.x - self.s * v.y, self.s * v.x + self.c * v.y
         cg, sg, cb, sb = self.gamma.cos, self.gamma.sin, self.beta.cos, self.beta.sin
         x, z = cg * x + sg * v.z, cg * v.z - sg * x
         y, z = cb * y - sb * z, sb * y + cb * z
-        if self.turned:
-            x, y = self.turn.cos * x - self.turn.sin * y, self.turn.sin * x + self.turn.cos * y
-        return Vec3(x, y, z)
+        return turn_about_z(Vec3(x, y, z), self.turn) if self.turned else Vec3(x, y, z)
 
     def inverse(self, v: Vec3) -> Vec3:
         """Rᵀ v: from the parent's frame into frame i."""
         if self.turned:
-            c, s = self.turn.cos, self.turn.sin
-            v = Vec3(c * v.x + s * v.y, c * v.y - s * v.x, v.z)
+            v = turn_about_z(v, self.turn.opposite)
         cg, sg, cb, sb = self.gamma.cos, self.gamma.sin, self.beta.cos, self.beta.sin
         y, z = cb * v.y + sb * v.z, cb * v.z - sb * v.y
         x, z = cg * v.x - sg * z, cg * z + sg * v.x
@@ -82,6 +84,17 @@ class JointRotation:
             J = _turn_y(J, self.gamma.cos, self.gamma.sin, _plane_by_products)
         J = _turn_x(J, self.beta.cos, self.beta.sin, _plane_by_products)
         return _turn_z(J, self.turn.cos, self.turn.sin, _plane_by_products) if self.turned else J
+
+
+def turn_about_z(v: Vec3, angle: Angle) -> Vec3:
+    """Rz(angle) v, by a constant angle."""
+    c, s = angle.cos, angle.sin
+    return Vec3(c * v.x - s * v.y, s * v.x + c * v.y, v.z)
+
+
+def similarity_about_z(J: Sym3, angle: Angle) -> Sym3:
+    """Rz(angle) J Rz(angle)ᵀ, by a constant angle."""
+    return _turn_z(J, angle.cos, angle.sin)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from armdyn.algebra import Angle, JointRotation, Mat3, Scalar, Vec3
+from armdyn.algebra import Angle, JointRotation, Mat3, Scalar, Vec3, X, Z
 from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.algebra.rotation import turn_about_z
 
 Kind = Literal["revolute", "prismatic", "free"]
 KINDS: tuple[Kind, ...] = ("revolute", "prismatic", "free")
@@ -122,6 +123,23 @@ class Joint:
     def tilt(self) -> Mat3:
         """The constant part of the rotation, Rz(turn) Rx(β) Ry(γ)."""
         return JointRotation(self.beta, self.gamma, 1, 0, self.turn).matrix()
+
+    @property
+    def axis(self) -> Vec3:
+        """The joint's axis in the parent's frame: a constant."""
+        return self.tilt @ Z
+
+    @property
+    def normal_end(self) -> Vec3:
+        """Where the common normal from the parent's axis meets the joint's axis, in the parent's frame: a constant."""
+        x = X * self.b
+        return turn_about_z(x, self.turn) + Vec3(0, 0, self.shift) if self.forked else x
+
+    @property
+    def origin(self) -> Vec3:
+        """The origin of frame i in the parent's at q = 0: a constant where the joint turns."""
+        along: Vec3 = self.d * self.axis
+        return self.normal_end + along
 
     def placement(self, q: Scalar) -> tuple[JointRotation, Vec3]:
         """(R, p): rotation and origin of frame i in its parent's; p = (b, -d Sβ, d Cβ) where γ = 0, without a fork."""

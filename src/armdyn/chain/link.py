@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Tally, Vec3
+from armdyn.algebra.spatial import Body
 
 NATURAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 
@@ -57,6 +58,11 @@ class Link:
         c = self.com
         moved: Sym3 = self.mass * Sym3.steiner(c, c)
         return self.inertia - moved
+
+    @property
+    def body(self) -> Body:
+        """The same link by its second moments ∫ x xᵀ dm."""
+        return Body.of(self.mass, self.moment, self.inertia)
 
     def __add__(self, other: Link) -> Link:
         """Both bodies, fixed to one another."""

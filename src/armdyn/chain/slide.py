@@ -1,7 +1,7 @@
-"""Sliding frames along their axes where the frames' convention leaves it open.
+"""The canonical form of a robot: frames slid along their axes where the convention leaves it open, rotors merged.
 
 Where two neighbouring axes are parallel, their common normal may stand anywhere along them, and the
-last frame may stand anywhere along its axis. Nothing that is asked of an arm in joint space, and no
+frame of a tip may stand anywhere along its axis. Nothing that is asked of an arm in joint space, and no
 pose of its tool, depends on the choice, but every d that becomes 0 shortens a program.
 """
 
@@ -14,6 +14,7 @@ from functools import lru_cache
 from armdyn.algebra import IDENTITY, Scalar, Z
 from armdyn.chain.chain import Chain
 from armdyn.chain.joint import Joint
+from armdyn.chain.link import Link
 from armdyn.chain.placement import Placement
 
 
@@ -23,29 +24,59 @@ def parallel(joint: Joint) -> bool:
 
 
 @lru_cache(maxsize=256)
-def slid(chain: Chain) -> Chain:
-    """The same arm with as many d's zero as the frames' convention allows."""
-    if chain.n == 0:
-        return chain
+def canonical(chain: Chain) -> Chain:
+    """The same robot with as many d's zero as the convention allows, and the rotors of first joints in their links."""
     joints, links = list(chain.joints), list(chain.links)
-    for i in range(chain.n - 1, 0, -1):
-        joint = joints[i]
-        if parallel(joint) and joint.d != 0:
+    for i in range(chain.bodies - 1, 0, -1):
+        joint, parent = joints[i], chain.parents[i]
+        if may_slide(chain, i) and parallel(joint) and joint.d != 0:
             e: Scalar = joint.beta.cos * joint.gamma.cos * joint.d
-            joints[i - 1] = replace(joints[i - 1], d=joints[i - 1].d + e)
-            links[i - 1] = links[i - 1].moved(IDENTITY, -e * Z)
+            joints[parent] = replace(joints[parent], d=joints[parent].d + e)
+            links[parent] = links[parent].moved(IDENTITY, -e * Z)
             joints[i] = replace(joint, d=0 * joint.d)
-    start = chain.n - 1
-    while start > 0 and parallel(joints[start]):
-        start -= 1
-    e = joints[start].d
+    tool = chain.tool
+    for tip in chain.tips:
+        e = _slide_tip(chain, tip, joints, links)
+        if len(chain.tips) == 1:
+            tool = Placement(tool.R, tool.p + e * Z)
+    slid = replace(chain, joints=tuple(joints), links=tuple(links), tool=tool)
+    return _first_rotors_in_links(slid)
+
+
+def may_slide(chain: Chain, i: int) -> bool:
+    """Whether the frame that joint i stands on may slide along its axis: a moving link with no other joint on it."""
+    parent = chain.parents[i]
+    return (
+        parent >= 0 and not chain.joints[parent].free and chain.children[parent] == (i,) and not chain.joints[i].forked
+    )
+
+
+def _slide_tip(chain: Chain, tip: int, joints: list[Joint], links: list[Link]) -> Scalar:
+    """Move the frames of the last parallel joints before a tip along their axes; how far the tip's own moved back."""
+    group = [tip]
+    while parallel(joints[group[-1]]) and may_slide(chain, group[-1]):
+        group.append(chain.parents[group[-1]])
+    start, *others = reversed(group)
+    if joints[start].free:
+        return 0
+    e: Scalar = joints[start].d
     joints[start] = replace(joints[start], d=0 * e)
-    for k in range(start, chain.n):
-        if k > start:
-            e = joints[k].beta.cos * joints[k].gamma.cos * e
+    links[start] = links[start].moved(IDENTITY, e * Z)
+    for k in others:
+        e = joints[k].beta.cos * joints[k].gamma.cos * e
         links[k] = links[k].moved(IDENTITY, e * Z)
-    tool = Placement(chain.tool.R, chain.tool.p + e * Z)
-    return replace(chain, joints=tuple(joints), links=tuple(links), tool=tool)
+    return e
+
+
+def _first_rotors_in_links(chain: Chain) -> Chain:
+    """The rotor of a turning joint on the fixed base, as part of its link, which turns about the same fixed axis."""
+    joints, links = list(chain.joints), list(chain.links)
+    for i, parent in enumerate(chain.parents):
+        joint, J = joints[i], links[i].inertia
+        if parent < 0 and joint.revolute and joint.rotor_inertia != 0:
+            links[i] = replace(links[i], inertia=replace(J, zz=J.zz + joint.rotor_inertia))
+            joints[i] = replace(joint, rotor_inertia=0)
+    return replace(chain, joints=tuple(joints), links=tuple(links))
 
 
 def slid_outwards(chain: Chain) -> Chain:
@@ -61,10 +92,10 @@ def slid_outwards(chain: Chain) -> Chain:
 @lru_cache(maxsize=256)
 def _slid_outwards(chain: Chain) -> Chain:
     joints, links = list(chain.joints), list(chain.links)
-    for i in range(chain.n - 1):
-        inner, outer = joints[i], joints[i + 1]
-        if inner.revolute and outer.revolute and parallel(outer) and inner.d != 0:
-            joints[i] = replace(inner, d=0 * inner.d)
-            links[i] = links[i].moved(IDENTITY, inner.d * Z)
-            joints[i + 1] = replace(outer, d=outer.d + outer.beta.cos * outer.gamma.cos * inner.d)
+    for i, parent in enumerate(chain.parents):
+        inner, outer = joints[parent], joints[i]
+        if may_slide(chain, i) and inner.revolute and outer.revolute and parallel(outer) and inner.d != 0:
+            joints[parent] = replace(inner, d=0 * inner.d)
+            links[parent] = links[parent].moved(IDENTITY, inner.d * Z)
+            joints[i] = replace(outer, d=outer.d + outer.beta.cos * outer.gamma.cos * inner.d)
     return replace(chain, joints=tuple(joints), links=tuple(links))

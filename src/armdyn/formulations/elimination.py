@@ -42,11 +42,16 @@ def least_pivots(chain: Chain) -> list[Scalar]:
         return [0] * chain.n
     least: list[Scalar] = []
     for i, joint in enumerate(chain.joints):
-        reach = inertia = mass = Fraction(0) * chain.links[i].mass
+        inertia = mass = Fraction(0) * chain.links[i].mass
+        reaches = {i: inertia}
         for k, link in enumerate(chain.links[i:], start=i):
+            if k > i and chain.parents[k] not in reaches:
+                continue  # on another branch
             if k > i:
                 outer = chain.joints[k]
-                reach = reach + abs(outer.b) + abs(outer.d) + (1 if outer.prismatic else 0)
+                length = abs(outer.b) + abs(outer.d) + abs(outer.shift) + (1 if outer.prismatic else 0)
+                reaches[k] = reaches[chain.parents[k]] + length
+            reach = reaches[k]
             first = sum(abs(x) for x in link.moment)
             inertia = inertia + link.mass * reach * reach + 2 * reach * first + link.inertia.trace
             mass = mass + link.mass

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from armdyn.algebra import ZERO, Scalar, Vec3, sign
+from armdyn.algebra.spatial import NO_MOTION, Motion
 from armdyn.chain import Chain
 from armdyn.formulations.inverse_dynamics import second_moments
 from armdyn.formulations.inverse_dynamics.newton_euler_mlc import accounts
-from armdyn.formulations.screws import motion_outward, point_inward
-from armdyn.formulations.steps import steps
+from armdyn.formulations.steps import collect, steps
 
 
 def gravity_load(chain: Chain, q: list[Scalar]) -> list[Scalar]:
@@ -29,35 +29,39 @@ def momentum(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
 
 def kinetic_energy(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Scalar:
     """½ q̇ᵀ H q̇, without rotors: Σ ½ m v·v + k·(v × w) + ½ w·J w over links with few parameters."""
-    w, v = ZERO, ZERO
+    motions: list[Motion] = []
     twice: Scalar = 0
     for step, link, rate in zip(steps(chain, q), accounts(chain), qd, strict=True):
-        w, v = motion_outward(step, w, v)
-        if step.revolute:
-            w = Vec3(w.x, w.y, w.z + rate)
-        else:
-            v = Vec3(v.x, v.y, v.z + rate)
+        before = motions[step.parent] if step.parent >= 0 else NO_MOTION
+        motions.append(step.motion_outward(before).along(step.revolute, rate))
+        w, v = motions[-1].w, motions[-1].v
         twice = twice + (link.mass * v.dot(v) + w.dot(link.inertia @ w) + (2 * link.moment).dot(v.cross(w)))
     return twice / 2
 
 
 def potential_energy(chain: Chain, q: list[Scalar]) -> Scalar:
     """-g·Σ m c, zero at the base origin: the first moment of the whole arm carried to the base."""
-    mass: Scalar = 0
-    k = ZERO
-    for step, link in zip(reversed(steps(chain, q)), reversed(chain.links), strict=True):
-        mass, k = mass + link.mass, k + link.moment
-        k = step.R @ Vec3(k.x, k.y, k.z + mass * step.d)
-        k = Vec3(k.x + mass * step.b, k.y, k.z)
+    mass, k = first_moment(chain, q)
     return -(chain.gravity_in_frame_0.dot(k) + mass * chain.gravity.dot(chain.base.p))
 
 
+def first_moment(chain: Chain, q: list[Scalar]) -> tuple[Scalar, Vec3]:
+    """Mass and first moment Σ m c of the whole robot, about and in the frame that the first joints stand in."""
+    masses: dict[int, Scalar] = {}
+    moments: dict[int, Vec3] = {}
+    for i, (step, link) in reversed(list(enumerate(zip(steps(chain, q), chain.links, strict=True)))):
+        mass, k = masses.get(i, 0) + link.mass, moments.get(i, ZERO) + link.moment
+        masses[step.parent] = masses.get(step.parent, 0) + mass
+        collect(moments, step.parent, step.first_moment_inward(mass, k))
+    return masses[-1], moments[-1]
+
+
 def tool_forces(chain: Chain, q: list[Scalar], wrench: list[Scalar]) -> list[Scalar]:
-    """Jᵀ w: the joint forces of a wrench (force, torque) at the tool's origin in base axes."""
+    """Jᵀ w: the joint forces of a wrench (force, torque) at the tool's origin in base axes; of one chain."""
     walk = steps(chain, q)
     tips = [chain.tool.p]
     for step in reversed(walk[1:]):
-        tips.append(point_inward(step, tips[-1]))
+        tips.append(step.point_inward(tips[-1]))
     f, n = chain.base.R.T @ Vec3(*wrench[:3]), chain.base.R.T @ Vec3(*wrench[3:])
     tau = []
     for step, r in zip(walk, reversed(tips), strict=True):

@@ -23,11 +23,12 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
     for k, (link, (R, p)) in enumerate(zip(chain.links, placed, strict=True)):
         # Unit rates seen from the link's frame: angular velocity w, velocity v of the frame's origin.
         rates = [
-            (R.T @ u, R.T @ u.cross(p - s)) if revolute else (Vec3(0, 0, 0), R.T @ u)
-            for revolute, u, s in axes[: k + 1]
+            (i, R.T @ u, R.T @ u.cross(p - s)) if revolute else (i, Vec3(0, 0, 0), R.T @ u)
+            for i in chain.path(k)
+            for revolute, u, s in (axes[i],)
         ]
-        for i, (wi, vi) in enumerate(rates):
-            for j, (wj, vj) in enumerate(rates[: i + 1]):
+        for a, (i, wi, vi) in enumerate(rates):
+            for j, wj, vj in rates[: a + 1]:
                 h = link.mass * vi.dot(vj) + link.moment.dot(vj.cross(wi) + vi.cross(wj)) + wi.dot(link.inertia @ wj)
                 H[i][j] = H[i][j] + h
                 if i != j:

@@ -1,23 +1,30 @@
 """Steps: what each joint contributes at this configuration, worked out once and used by every stage.
 
-A chain is walked base to tip (or back) by its steps; step i leads from frame i-1 to frame i.
+A tree is walked from the base to its tips (or back) by its steps; step i leads from the parent's frame to frame i. What
+a link hands inwards is added to what its parent has from other children (`collect`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
-from armdyn.algebra import JointRotation, Scalar, Vec3, on_hand, online
+from armdyn.algebra import Scalar, Vec3, on_hand, online
+from armdyn.algebra.spatial import Transform
 from armdyn.chain import Chain, Joint
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """The joint, its rotation R (frame i into i-1) and its d, with q put in."""
+class Step(Transform):
+    """The joint and its transform with q put in; `parent` is the index of the link it stands on, -1 for the base."""
 
     joint: Joint
-    R: JointRotation
-    d: Scalar
+    parent: int
+
+    @classmethod
+    def at(cls, joint: Joint, q: Scalar, parent: int) -> Step:
+        """The step of a joint at q."""
+        return cls(joint.rotation(q), joint.b, joint.extension(q), joint.shift, joint, parent)
 
     @property
     def revolute(self) -> bool:
@@ -25,42 +32,34 @@ class Step:
         return self.joint.revolute
 
     @property
-    def b(self) -> Scalar:
-        """The distance along x of frame i-1."""
-        return self.joint.b
-
-    @property
-    def axis(self) -> Vec3:
-        """The joint's own axis uᵢ seen in frame i-1: constant, (0, -Sβ, Cβ) where γ = 0."""
-        beta, gamma = self.joint.beta, self.joint.gamma
-        return Vec3(gamma.sin, -beta.sin * gamma.cos, beta.cos * gamma.cos)
-
-    @property
     def parent_axis(self) -> Vec3:
         """The axis uᵢ₋₁ of the joint before seen in frame i: a row of R, on hand and online (C1)."""
         return run_time(self.R.matrix().r3)
 
     @property
-    def origin(self) -> Vec3:
-        """The origin of frame i in frame i-1: (b, -d Sβ, d Cβ) where γ = 0."""
-        axis = self.axis
-        return Vec3(self.b + self.d * axis.x, self.d * axis.y, self.d * axis.z)
-
-    @property
-    def offset(self) -> Vec3:
-        """The same vector seen in frame i: (b Cθ, -b Sθ, d) where γ = 0."""
-        b, gamma = self.b * self.joint.gamma.cos, self.joint.gamma
-        return Vec3(b * self.R.c, -(b * self.R.s), self.d + self.b * gamma.sin)
-
-    @property
     def free_offset(self) -> Vec3:
-        """The same, on hand and online: where a table of the papers does not charge for it (C4)."""
+        """`offset`, on hand and online: where a table of the papers does not charge for it (C4)."""
         return run_time(on_hand(lambda: self.offset))
 
 
 def steps(chain: Chain, q: list[Scalar]) -> list[Step]:
-    """One step a joint, base to tip."""
-    return [Step(j, j.rotation(q_i), j.extension(q_i)) for j, q_i in zip(chain.joints, q, strict=True)]
+    """One step per joint, parents before children."""
+    return [Step.at(*one) for one in zip(chain.joints, q, chain.parents, strict=True)]
+
+
+class Addable(Protocol):
+    """What can be added to its like."""
+
+    def __add__(self: A, other: A) -> A:
+        """The sum."""
+
+
+A = TypeVar("A", bound=Addable)
+
+
+def collect(brought: dict[int, A], parent: int, one: A) -> None:
+    """Add what one child brings to what its parent has from the others."""
+    brought[parent] = brought[parent] + one if parent in brought else one
 
 
 def run_time(v: Vec3) -> Vec3:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from armdyn.algebra import JointRotation, Scalar, Sym3, Vec3, X, Z
 from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.algebra.spatial import parallel_axis
 from armdyn.chain import Chain, Joint
 
 
@@ -74,7 +75,7 @@ def _past_fork(joint: Joint, body: Constants) -> Constants:
     """The constants beyond the turn about and the shift along the parent's z axis, seen from the parent."""
     R, p = JointRotation(ZERO_ANGLE, ZERO_ANGLE, joint.turn.cos, joint.turn.sin), Z * joint.shift
     k = R @ body.k
-    U = R.similarity(body.U) + Sym3.steiner(p, p) * body.mass + coupling(p, k)
+    U = R.similarity(body.U) + Sym3.steiner(p, p) * body.mass + parallel_axis(p, k)
     return Constants(body.mass, k + p * body.mass, U)
 
 
@@ -88,7 +89,7 @@ def _past_revolute(joint: Joint, outer: Constants, kept: Callable[[Sym3], tuple[
         tilt.similarity(Sym3(1, 0, 1, 0, 0, 0)) * a
         + tilt.similarity(Sym3(0, 0, 0, 0, 0, 1)) * c
         + Sym3.steiner(s, s) * m
-        + coupling(s, axis) * k_z
+        + parallel_axis(s, axis) * k_z
     )  # eq. (C2)
     return Constants(m, s * m + axis * k_z, U)  # eq. (C1)
 
@@ -97,18 +98,5 @@ def _past_prismatic(joint: Joint, outer: Constants) -> Constants:
     m = outer.mass
     R = JointRotation(joint.beta, joint.gamma, joint.theta.cos, joint.theta.sin)
     b, k = X * joint.b, R @ outer.k
-    U = R.similarity(outer.U) + Sym3.steiner(b, b) * m + coupling(b, k)  # eq. (C3)
+    U = R.similarity(outer.U) + Sym3.steiner(b, b) * m + parallel_axis(b, k)  # eq. (C3)
     return Constants(m, b * m + k, U)  # eq. (C1)
-
-
-def coupling(a: Vec3, b: Vec3) -> Sym3:
-    """-[a×][b×] - [b×][a×]: what moving a body with first moment b by a adds to its inertia."""
-    xx, yy, zz = a.x * b.x, a.y * b.y, a.z * b.z
-    return Sym3(
-        2 * (yy + zz),
-        -(a.x * b.y + a.y * b.x),
-        2 * (xx + zz),
-        -(a.x * b.z + a.z * b.x),
-        -(a.y * b.z + a.z * b.y),
-        2 * (xx + yy),
-    )

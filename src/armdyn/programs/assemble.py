@@ -7,13 +7,13 @@ same on every route (docs/adr/0003-extra-physics.md).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from armdyn.chain import Chain
-from armdyn.chain.slide import slid
+from armdyn.chain.slide import canonical
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES, taking
 from armdyn.formulations.registry import Options, Physics, Run, Shapes
@@ -75,18 +75,7 @@ def _differentiated(plain: Assembly, wrt: tuple[str, ...]) -> Assembly:
 def reframed(chain: Chain, quantity: str, options: Options) -> Chain:
     """The arm with its frames where programs are shortest, unless they are asked for as given."""
     as_given = QUANTITIES[quantity].link_frames or options.frame or options.parameters != "baked"
-    return chain if as_given else _first_rotor_in_link(slid(chain))
-
-
-def _first_rotor_in_link(chain: Chain) -> Chain:
-    """The rotor of a first joint that turns, as part of link 1, which turns about the same fixed axis."""
-    if chain.n == 0 or not chain.joints[0].revolute or chain.joints[0].rotor_inertia == 0:
-        return chain
-    joint, link = chain.joints[0], chain.links[0]
-    J = link.inertia
-    link = replace(link, inertia=replace(J, zz=J.zz + joint.rotor_inertia))
-    joint = replace(joint, rotor_inertia=0)
-    return replace(chain, joints=(joint, *chain.joints[1:]), links=(link, *chain.links[1:]))
+    return chain if as_given else canonical(chain)
 
 
 def _check(quantity: str, options: Options) -> None:

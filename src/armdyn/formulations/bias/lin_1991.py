@@ -25,9 +25,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from armdyn.algebra import IDENTITY, ZERO, Mat3, Scalar, Sym3, Vec3, Z, on_hand
+from armdyn.algebra.spatial import Body
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain, Link
-from armdyn.formulations.moments import Body
 from armdyn.formulations.steps import Step, steps
 
 Matrix = list[list[Scalar]]
@@ -101,8 +101,8 @@ def seen(chain: Chain, q: list[Scalar]) -> list[Seen]:
 def from_base(link: Link, s: Vec3) -> Body:
     """A link's moments about the base origin, its frame's origin standing at s."""
     if not link.has_centre:
-        return Body.of(link.moved(IDENTITY, s))
-    about = Body.of(Link(0, ZERO, link.inertia_about_com))
+        return link.moved(IDENTITY, s).body
+    about = Body.of(0, ZERO, link.inertia_about_com)
     r = s + link.com
     k = link.mass * r
     P = Sym3(k.x * r.x, k.x * r.y, k.y * r.y, k.x * r.z, k.y * r.z, k.z * r.z)

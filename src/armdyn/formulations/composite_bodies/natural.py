@@ -13,9 +13,9 @@ Cost claimed: none printed; the minimal parameters (`minimal.py`) exist because 
 from __future__ import annotations
 
 from armdyn.algebra import Vec3, Z
+from armdyn.algebra.spatial import parallel_axis
 from armdyn.chain import Chain, Link
 from armdyn.formulations.steps import Step
-from armdyn.parameters.constants import coupling
 
 
 def composite_bodies(chain: Chain, steps: list[Step]) -> list[Link]:
@@ -30,8 +30,8 @@ def inwards(body: Link, step: Step) -> Link:
     """A body of frame i seen from frame i-1, moved by d along z of frame i and by b along x of frame i-1."""
     lift = body.mass * step.d
     c, d = body.moment, step.d
-    lifted = body.inertia + coupling(d * Z, Vec3(c.x, c.y, c.z + lift / 2))
+    lifted = body.inertia + parallel_axis(d * Z, Vec3(c.x, c.y, c.z + lift / 2))
     c = step.R @ Vec3(c.x, c.y, c.z + lift)
     push = body.mass * step.b
-    moved = step.R.similarity(lifted) + coupling(Vec3(step.b, 0, 0), Vec3(c.x + push / 2, c.y, c.z))
+    moved = step.R.similarity(lifted) + parallel_axis(Vec3(step.b, 0, 0), Vec3(c.x + push / 2, c.y, c.z))
     return Link(body.mass, Vec3(c.x + push, c.y, c.z), moved)

@@ -4,8 +4,7 @@ Idea: Lin & Fang 1999 split the first moment and the inertia of a composite body
 a varying part (eqs. 22-26) and let only what a joint really changes take part in the recursion. The
 same split on P instead of J = tr(P)E - P is shorter, because P follows any affine map, and moving a
 massless body by p adds p cᵀ + c pᵀ and nothing to the diagonal of other axes: 3M 3A where J takes
-3M 4A. A turn about z leaves m̂, (k)_z and (P)₃₃ alone: these three go to the next link inwards once
-and for all, off-line.
+3M 4A. A turn about z leaves m̂, (k)_z and (P)₃₃ alone: these three are regrouped with the parent link, off-line.
 
 Below joint s, the first revolute joint not parallel to joint r, the first of all, P shrinks to the one
 inertia that is felt there (Lin & Fang 1999, eqs. 36-40).
@@ -22,71 +21,115 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from armdyn.algebra import ZERO, JointRotation, Scalar, Sym3, Vec3, X, Z
-from armdyn.chain import Chain, Joint, Link
-from armdyn.formulations.composite_bodies.minimal import Axes, first_axes
-
-NOTHING = Sym3(0, 0, 0, 0, 0, 0)
+from armdyn.algebra.rotation import similarity_about_z, turn_about_z
+from armdyn.algebra.spatial import NO_MOMENTS, Body, Wrench
+from armdyn.chain import Chain, Joint
+from armdyn.formulations.steps import collect
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
-    """Mass, first and second moment of a body about the origin of its frame."""
+class Moments(Body):
+    """A body of which some inertia about z has been left out of P."""
 
-    mass: Scalar
-    c: Vec3
-    P: Sym3
     turning: Scalar = 0  # what of J₃₃ = P₁₁ + P₂₂ has been left out of P
 
-    @property
-    def wrench_of_turn(self) -> tuple[Vec3, Vec3]:
-        """(force, moment) that a unit acceleration about z asks for: (z × c, J z)."""
-        return Vec3(-self.c.y, self.c.x, 0), Vec3(-self.P.xz, -self.P.yz, self.P.xx + self.P.yy + self.turning)
+    def __add__(self, other: Body) -> Moments:
+        turning = self.turning + (other.turning if isinstance(other, Moments) else 0)
+        return Moments(self.mass + other.mass, self.moment + other.moment, self.P + other.P, turning)
 
     @property
-    def wrench_of_slide(self) -> tuple[Vec3, Vec3]:
-        """(force, moment) that a unit acceleration along z asks for: (m z, c × z)."""
-        return Vec3(0, 0, self.mass), Vec3(self.c.y, -self.c.x, 0)
+    def wrench_of_turn(self) -> Wrench:
+        """What a unit acceleration about z asks for: (z × c, J z)."""
+        c, P = self.moment, self.P
+        return Wrench(Vec3(-c.y, c.x, 0), Vec3(-P.xz, -P.yz, P.xx + P.yy + self.turning))
+
+    @property
+    def wrench_of_slide(self) -> Wrench:
+        """What a unit acceleration along z asks for: (m z, c × z)."""
+        return Wrench(Vec3(0, 0, self.mass), Vec3(self.moment.y, -self.moment.x, 0))
+
+
+NOTHING = Moments(0, ZERO, NO_MOMENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """Which joints stand only on sliding ones, and where all turning joints so far are parallel, to u in frame i."""
+
+    sliding: frozenset[int]
+    axes: dict[int, Vec3]
+
+    def is_general(self, i: int) -> bool:
+        """Whether joint i stands beyond two turning joints that are not parallel, or is the second of them."""
+        return i >= 0 and i not in self.axes and i not in self.sliding
+
+
+def regions(chain: Chain) -> Regions:
+    """A constant of the chain: along every path slides come first, then joints about one direction, then the others."""
+    sliding: set[int] = {-1}
+    axes: dict[int, Vec3] = {}
+    for i, (joint, parent) in enumerate(zip(chain.joints, chain.parents, strict=True)):
+        if parent in sliding:
+            if joint.prismatic:
+                sliding.add(i)
+            else:
+                axes[i] = Z
+        elif parent in axes and joint.prismatic:
+            axes[i] = joint.rotation(0).inverse(axes[parent])
+        elif parent in axes:
+            u = joint.tilt.T @ axes[parent]
+            if u.x == 0 and u.y == 0:
+                axes[i] = Z if u.z > 0 else -Z
+    return Regions(frozenset(sliding), axes)
 
 
 def second_moments(chain: Chain, q: list[Scalar]) -> list[Moments]:
-    """Every composite body about the origin of its own frame, base to tip.
+    """Every composite body about the origin of its own frame, parents before children.
 
     Parameters that no joint can move are left out, so mass, (c)_z and (P)₃₃ of a revolute joint's
     body are not those of the body itself: what a joint cannot feel is not computed.
     """
-    r, s, axes = first_axes(chain)
-    varying = Moments(0, ZERO, NOTHING)
+    region = regions(chain)
+    brought: dict[int, Moments] = {}
     bodies: list[Moments] = []
-    for i, constant in reversed(list(enumerate(constants(chain, s, axes)))):
-        joint, R = chain.joints[i], chain.joints[i].rotation(q[i])
-        d = joint.extension(q[i])
-        if i >= s:
+    for i, constant in reversed(list(enumerate(constants(chain, region)))):
+        joint, parent, R = chain.joints[i], chain.parents[i], chain.joints[i].rotation(q[i])
+        d, varying = joint.extension(q[i]), brought.get(i, NOTHING)
+        if region.is_general(i):
             body, c, P = _general(joint, d, constant, varying)
-            varying = _inwards(joint, R, c, P) if i > s else _first_turn(joint, R, c, P, axes[i - 1])
-        elif i >= r:
-            body, c, turning = _turning(joint, d, constant, varying, axes[i])
-            varying = _past(joint, R @ c, turning, axes[i - 1]) if i > r else varying
+            first = not region.is_general(parent)
+            moved = _first_turn(joint, R, c, P, region.axes[parent]) if first else _inwards(joint, R, c, P)
+            collect(brought, parent, moved)
+        elif i in region.axes:
+            body, c, turning = _turning(joint, d, constant, varying, region.axes[i])
+            if parent in region.axes:
+                collect(brought, parent, _past(joint, R @ c, turning, region.axes[parent]))
         else:
-            body = Moments(constant.mass, ZERO, NOTHING)  # only slides: nothing but the mass is felt
+            body = Moments(constant.mass, ZERO, NO_MOMENTS)  # only slides: nothing but the mass is felt
         bodies.append(body)
     return bodies[::-1]
 
 
 def _general(joint: Joint, d: Scalar, constant: Moments, varying: Moments) -> tuple[Moments, Vec3, Sym3]:
     """Body i, and the first and second moments that vary once it has moved along z."""
-    m, k, ell, V = constant.mass, constant.c, varying.c, varying.P
+    m, k, ell, V = constant.mass, constant.moment, varying.moment, varying.P
     if joint.revolute:
         body = Moments(m, Vec3(k.x + ell.x, k.y + ell.y, ell.z), constant.P + V, constant.turning)
-        return body, body.c, shifted(body.P, Z, d, body.c)
+        return body, body.moment, shifted(body.P, Z, d, body.moment)
     c = k + ell
     moved = Sym3(V.xx, V.xy, V.yy, V.xz + d * c.x, V.yz + d * c.y, V.zz + d * (2 * c.z + m * d))
-    return Moments(m, c, NOTHING), ell + Z * (m * d), moved  # a slide does not feel P
+    return Moments(m, c, NO_MOMENTS), ell + Z * (m * d), moved  # a slide does not feel P
 
 
 def _inwards(joint: Joint, R: JointRotation, c: Vec3, P: Sym3) -> Moments:
     """A massless body, already moved along z, seen from the inner frame."""
-    c = R @ c
-    return Moments(0, c, shifted(R.similarity(P), X, joint.b, c))
+    bare = R.unturned
+    c = bare @ c
+    P = shifted(bare.similarity(P), X, joint.b, c)
+    if joint.forked:
+        c, P = turn_about_z(c, joint.turn), similarity_about_z(P, joint.turn)
+        P = shifted(P, Z, joint.shift, c)
+    return Moments(0, c, P)
 
 
 # Every revolute joint inside joint s turns about the same direction u, so only the inertia about u is felt.
@@ -101,16 +144,16 @@ def _first_turn(joint: Joint, R: JointRotation, c: Vec3, P: Sym3, u: Vec3) -> Mo
 
 
 def _turning(joint: Joint, d: Scalar, constant: Moments, varying: Moments, u: Vec3) -> tuple[Moments, Vec3, Scalar]:
-    """Body i with r ≤ i < s, and the first moment and the inertia about u that vary once it has moved along z."""
-    m, k, ell = constant.mass, constant.c, varying.c
+    """Body i where all turns are about u; the first moment and the inertia about u that vary once it moved along z."""
+    m, k, ell = constant.mass, constant.moment, varying.moment
     if joint.revolute:
         turning = constant.turning + varying.turning
-        body = Moments(m, Vec3(k.x + ell.x, k.y + ell.y, ell.z), NOTHING, turning)
-        return body, body.c, turning
+        body = Moments(m, Vec3(k.x + ell.x, k.y + ell.y, ell.z), NO_MOMENTS, turning)
+        return body, body.moment, turning
     square, lift = u.x * u.x + u.y * u.y, m * d
     moved = 2 * (square * k.z - u.z * (u.x * k.x + u.y * k.y))
     moved = moved + square * (2 * ell.z + lift) - (2 * u.z) * (u.x * ell.x + u.y * ell.y)
-    body = Moments(m, _felt(k, u) + _felt(ell, u), NOTHING)
+    body = Moments(m, _felt(k, u) + _felt(ell, u), NO_MOMENTS)
     return body, ell + Z * lift, varying.turning + d * moved
 
 
@@ -122,28 +165,33 @@ def _felt(c: Vec3, u: Vec3) -> Vec3:
 
 
 def _past(joint: Joint, c: Vec3, turning: Scalar, u: Vec3) -> Moments:
-    """The move along x of the inner frame, where c is seen already."""
+    """The move to the parent's origin, in whose frame c is seen already."""
+    if joint.forked:
+        p = joint.normal_end
+        return Moments(0, c, NO_MOMENTS, turning + 2 * (p.dot(c) - u.dot(p) * u.dot(c)))
     moved = (u.y * u.y + u.z * u.z) * c.x - u.x * (u.y * c.y + u.z * c.z)
-    return Moments(0, c, NOTHING, turning + 2 * joint.b * moved)
+    return Moments(0, c, NO_MOMENTS, turning + 2 * joint.b * moved)
 
 
-def constants(chain: Chain, s: int, axes: Axes) -> list[Moments]:
-    """m̂, k and what is left of K when some of it has been handed on, of every composite body, base to tip: off-line."""
+def constants(chain: Chain, region: Regions) -> list[Moments]:
+    """m̂, k and what is left of K when some of it has been regrouped, of every composite body: off-line."""
     found: list[Moments] = []
-    outer = Moments(0, ZERO, NOTHING)
-    for i in reversed(range(chain.n)):
-        link, joint = chain.links[i], chain.joints[i]
-        mass, c, K = link.mass + outer.mass, link.moment + outer.c, of_inertia(link) + outer.P
-        if joint.revolute and i < s:  # no P is carried from here on: one number, at run time, is as good as a constant
-            handed, body = NOTHING, Moments(mass, c, NOTHING, K.xx + K.yy)
+    brought: dict[int, Moments] = {}
+    for i in reversed(range(chain.bodies)):
+        own, joint, parent = chain.links[i].body, chain.joints[i], chain.parents[i]
+        outer = brought.get(i, NOTHING)
+        mass, c, K = own.mass + outer.mass, own.moment + outer.moment, own.P + outer.P
+        if joint.revolute and not region.is_general(i):  # one number, at run time, is as good as a constant
+            regrouped, body = NO_MOMENTS, Moments(mass, c, NO_MOMENTS, K.xx + K.yy)
         elif joint.revolute:
-            e = K.xx if i == s and _meets_at_right_angles(joint, axes.get(s - 1, Z)) else K.yy
-            handed = Sym3(e, 0, e, 0, 0, K.zz)  # which no turn about z changes
+            first = not region.is_general(parent)
+            e = K.xx if first and _meets_at_right_angles(joint, region.axes.get(parent, Z)) else K.yy
+            regrouped = Sym3(e, 0, e, 0, 0, K.zz)  # which no turn about z changes
             body = Moments(mass, c, Sym3(K.xx - e, K.xy, K.yy - e, K.xz, K.yz, 0), 2 * e)
         else:
-            handed, body = K, Moments(mass, c, NOTHING)
+            regrouped, body = K, Moments(mass, c, NO_MOMENTS)
         found.append(body)
-        outer = _handed(joint, mass, c, handed)
+        collect(brought, parent, _regrouped(joint, mass, c, regrouped))
     return found[::-1]
 
 
@@ -152,8 +200,8 @@ def _meets_at_right_angles(joint: Joint, u: Vec3) -> bool:
     return bool((joint.tilt.T @ u).z == 0)
 
 
-def _handed(joint: Joint, m: Scalar, k: Vec3, K: Sym3) -> Moments:
-    """What of a body's constants goes to the inner body for good, about the inner frame."""
+def _regrouped(joint: Joint, m: Scalar, k: Vec3, K: Sym3) -> Moments:
+    """What of a body's constants is the parent's for good, about the parent's frame."""
     b = X * joint.b
     if joint.revolute:
         R = JointRotation(joint.beta, joint.gamma, 1, 0)
@@ -162,7 +210,11 @@ def _handed(joint: Joint, m: Scalar, k: Vec3, K: Sym3) -> Moments:
     else:
         R = JointRotation(joint.beta, joint.gamma, joint.theta.cos, joint.theta.sin)
     k, K = R @ k, R.similarity(K)
-    return Moments(m, k + b * m, shifted(K, X, joint.b, k + b * (m / 2)))
+    k, K = k + b * m, shifted(K, X, joint.b, k + b * (m / 2))
+    if joint.forked:
+        k, K, by = turn_about_z(k, joint.turn), similarity_about_z(K, joint.turn), joint.shift
+        k, K = k + Z * (m * by), shifted(K, Z, by, k + Z * (m * by / 2))
+    return Moments(m, k, K)
 
 
 def shifted(P: Sym3, axis: Vec3, by: Scalar, c: Vec3) -> Sym3:
@@ -170,10 +222,3 @@ def shifted(P: Sym3, axis: Vec3, by: Scalar, c: Vec3) -> Sym3:
     if axis is X:
         return Sym3(P.xx + (2 * by) * c.x, P.xy + by * c.y, P.yy, P.xz + by * c.z, P.yz, P.zz)
     return Sym3(P.xx, P.xy, P.yy, P.xz + by * c.x, P.yz + by * c.y, P.zz + (2 * by) * c.z)
-
-
-def of_inertia(link: Link) -> Sym3:
-    """P = ½tr(J)E - J about the frame's origin."""
-    J = link.inertia
-    xx, yy, zz = (J.yy + J.zz - J.xx) / 2, (J.xx + J.zz - J.yy) / 2, (J.xx + J.yy - J.zz) / 2
-    return Sym3(xx, -J.xy, yy, -J.xz, -J.yz, zz)

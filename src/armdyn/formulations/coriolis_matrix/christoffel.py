@@ -19,40 +19,28 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from armdyn.algebra import ZERO, Scalar, Sym3, Vec3, Z
+from armdyn.algebra import ZERO, Scalar, Vec3, Z
+from armdyn.algebra.spatial import NO_BODY, Body, Motion, unit_motion
 from armdyn.chain import Chain
 from armdyn.formulations.inverse_dynamics.second_moments import bodies
-from armdyn.formulations.moments import NONE, Body
-from armdyn.formulations.screws import motion_outward
-from armdyn.formulations.steps import Step, steps
+from armdyn.formulations.steps import Step, collect, steps
 
 Matrix = list[list[Scalar]]
-Motion = tuple[Vec3, Vec3]  # angular velocity, velocity of the origin
 
 
 def composites(walk: list[Step], links: list[Body]) -> list[Body]:
-    """Composite body j, links j to n, about the origin of frame j, base to tip."""
+    """Composite body j, link j and all beyond it, about the origin of frame j."""
     found: list[Body] = []
-    outer = Body(0, ZERO, NONE)
-    for step, link in zip(reversed(walk), reversed(links), strict=True):
-        found.append(link + outer)
-        outer = seen_from_before(step, found[-1])
+    brought: dict[int, Body] = {}
+    for i, (step, link) in reversed(list(enumerate(zip(walk, links, strict=True)))):
+        found.append(link + brought.get(i, NO_BODY))
+        collect(brought, step.parent, step.body_inward(found[-1]))
     return found[::-1]
-
-
-def seen_from_before(step: Step, body: Body) -> Body:
-    """A body given in frame i, given in frame i-1: shifts along z and x with a turn between."""
-    m, k, P, d, b = body.mass, body.moment, body.P, step.d, step.b
-    k_z = k.z + m * d
-    P = Sym3(P.xx, P.xy, P.yy, P.xz + d * k.x, P.yz + d * k.y, P.zz + d * (k.z + k_z))
-    k, P = step.R @ Vec3(k.x, k.y, k_z), step.R.similarity(P)
-    k_x = k.x + m * b
-    return Body(m, Vec3(k_x, k.y, k.z), Sym3(P.xx + b * (k.x + k_x), P.xy + b * k.y, P.yy, P.xz + b * k.z, P.yz, P.zz))
 
 
 def coupling(step: Step, body: Body, motion: Motion) -> Vec3:
     """d_mj = ∫ v_j × v_m dm over composite body j, in frame j."""
-    u, a = motion
+    u, a = motion.w, motion.v
     k = body.moment
     if step.revolute:
         across = Vec3(-u.y, u.x, 0)
@@ -64,30 +52,48 @@ def coriolis_matrix(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Matrix:
     """C with C q̇ + g = b and dH/dt - 2C skew."""
     walk = steps(chain, q)
     n = chain.n
-    couplings: list[list[Vec3]] = []  # couplings[j][m] = d_mj for m < j, in frame j
-    axes: list[list[Vec3]] = []  # axes[j][m] = u_m in frame j for m ≤ j, 0 for a sliding joint
-    rates: list[list[Vec3]] = []  # rates[j][m] = Σ_{k≤m} q̇_k u_k, the angular velocity of link m in frame j
-    motions: list[Motion] = []
-    for step, body in zip(walk, composites(walk, bodies(chain)), strict=True):
-        motions = [motion_outward(step, *motion) for motion in motions]
-        couplings.append([coupling(step, body, motion) for motion in motions])
-        motions.append((Z, ZERO) if step.revolute else (ZERO, Z))
-        axes.append([u for u, _ in motions])
-        turned = [v * u for v, u in zip(qd, axes[-1], strict=False)]
-        rates.append(list(accumulate(turned, initial=ZERO))[1:])
+    paths = [chain.path(j) for j in range(n)]
+    couplings: list[dict[int, Vec3]] = []  # couplings[j][m] = d_mj for m before j, in frame j
+    axes: list[dict[int, Vec3]] = []  # axes[j][m] = u_m in frame j, 0 for a sliding joint
+    rates: list[dict[int, Vec3]] = []  # rates[j][m] = Σ_{k up to m} q̇_k u_k, the angular velocity of link m in frame j
+    motions: list[dict[int, Motion]] = []
+    for j, (step, body) in enumerate(zip(walk, composites(walk, bodies(chain)), strict=True)):
+        before = motions[step.parent] if step.parent >= 0 else {}
+        seen = {m: step.motion_outward(motion) for m, motion in before.items()}
+        couplings.append({m: coupling(step, body, motion) for m, motion in seen.items()})
+        seen[j] = unit_motion(step.revolute)
+        motions.append(seen)
+        axes.append({m: motion.w for m, motion in seen.items()})
+        turned = accumulate((qd[m] * axes[j][m] for m in paths[j]), initial=ZERO)
+        rates.append(dict(zip(paths[j], list(turned)[1:], strict=True)))
     C: Matrix = [[0] * n for _ in range(n)]
     for m in range(n):
-        beyond = ZERO  # Σ over k > j of q̇_k d_mk, carried inwards to frame j
-        for j in reversed(range(m + 1, n)):
-            d = couplings[j][m]
-            C[m][j] = d.dot(rates[j][j]) + beyond.dot(axes[j][j])
-            beyond = walk[j].R @ (beyond + qd[j] * d)
-        C[m][m] = beyond.dot(axes[m][m])
-        for j in reversed(range(m)):
+        C[m][m], beyond = _outer_columns(walk, couplings, axes, rates, qd, m, C[m])
+        for j in reversed(paths[m][:-1]):
             d = couplings[m][j]
             C[m][j] = beyond.dot(axes[m][j]) - d.dot(rates[m][j])
-            beyond = beyond - qd[j] * d  # from here on less Σ over j < k < m of q̇_k d_km, all in frame m
+            beyond = beyond - qd[j] * d  # from here on less Σ over k between j and m of q̇_k d_km, all in frame m
     return C
+
+
+def _outer_columns(
+    walk: list[Step],
+    couplings: list[dict[int, Vec3]],
+    axes: list[dict[int, Vec3]],
+    rates: list[dict[int, Vec3]],
+    qd: list[Scalar],
+    m: int,
+    row: list[Scalar],
+) -> tuple[Scalar, Vec3]:
+    """Row m of C at the joints beyond m, put into `row`; C_mm and Σ over k beyond m of q̇_k d_mk in frame m."""
+    brought: dict[int, Vec3] = {}  # Σ over k beyond j of q̇_k d_mk, carried inwards to frame j
+    for j in reversed(range(m + 1, len(walk))):
+        if m in couplings[j]:
+            d, beyond = couplings[j][m], brought.get(j, ZERO)
+            row[j] = d.dot(rates[j][j]) + beyond.dot(axes[j][j])
+            collect(brought, walk[j].parent, walk[j].R @ (beyond + qd[j] * d))
+    beyond = brought.get(m, ZERO)
+    return beyond.dot(axes[m][m]), beyond
 
 
 def inertia_rate(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Matrix:

@@ -15,9 +15,9 @@ is why C is no function of the minimal parameters. Where the mass is 0 the facto
 from __future__ import annotations
 
 from armdyn.algebra import ZERO, Scalar, Vec3, Z
+from armdyn.algebra.spatial import NO_WRENCH, Wrench
 from armdyn.chain import Chain
-from armdyn.formulations.screws import along_axis, wrench_inward
-from armdyn.formulations.steps import Step, steps
+from armdyn.formulations.steps import Step, collect, steps
 
 Matrix = list[list[Scalar]]
 
@@ -26,10 +26,9 @@ def coriolis_matrix(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Matrix:
     """C with C q̇ + g = b and dH/dt - 2C skew."""
     walk = steps(chain, q)
     rates: list[Vec3] = []
-    w = ZERO
     for step, v in zip(walk, qd, strict=True):
-        w = step.R.T @ w + (v * Z if step.revolute else ZERO)
-        rates.append(w)
+        w = rates[step.parent] if step.parent >= 0 else ZERO
+        rates.append(step.R.T @ w + (v * Z if step.revolute else ZERO))
     columns = [_column(chain, walk, rates, qd, j) for j in range(chain.n)]
     return [list(row) for row in zip(*columns, strict=True)]
 
@@ -37,25 +36,30 @@ def coriolis_matrix(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Matrix:
 def _column(chain: Chain, walk: list[Step], rates: list[Vec3], qd: list[Scalar], j: int) -> list[Scalar]:
     """The joint forces of M times the rate, and of Ω M times the value, of column j of N."""
     turn = rates[j].cross(Z)
-    u, du, da = (Z, turn, ZERO) if walk[j].revolute else (ZERO, ZERO, turn)
-    wrenches: list[tuple[Vec3, Vec3]] = []
+    moving = {j: (Z, turn, ZERO) if walk[j].revolute else (ZERO, ZERO, turn)}  # u, du, da of link j and all beyond it
+    own: dict[int, Wrench] = {}
     for k in range(j, chain.n):
         step, link, w = walk[k], chain.links[k], rates[k]
+        if k > j and step.parent not in moving:
+            continue
         if k > j:
-            R, p, before = step.R, step.origin, rates[k - 1]
+            u, du, da = moving[step.parent]
+            R, p, before = step.R, step.origin, rates[step.parent]
             da = R.T @ (da + du.cross(p) + u.cross(before.cross(p)))
             u, du = R.T @ u, R.T @ du
             if not step.revolute:
                 da = da + u.cross(qd[k] * Z)
+            moving[k] = u, du, da
+        u, du, da = moving[k]
         J, h = link.inertia, link.moment
         about = h.dot(h) / link.mass if link.mass != 0 else 0  # m c²
         F = link.mass * da + du.cross(h) + u.cross(w.cross(h))
-        N = J @ du + w.cross(J @ u - about * u) + h.cross(da)
-        wrenches.append((F, N))
-    f, n, column = ZERO, ZERO, []
+        own[k] = Wrench(F, J @ du + w.cross(J @ u - about * u) + h.cross(da))
+    column: list[Scalar] = []
+    brought: dict[int, Wrench] = {}
     for k in reversed(range(chain.n)):
-        if k >= j:
-            f, n = f + wrenches[k - j][0], n + wrenches[k - j][1]
-        column.append(along_axis(walk[k], f, n))
-        f, n = wrench_inward(walk[k], f, n)
+        wrench = brought.get(k, NO_WRENCH)
+        wrench = wrench + own[k] if k in own else wrench
+        column.append(wrench.along(walk[k].revolute))
+        collect(brought, walk[k].parent, walk[k].wrench_inward(wrench))
     return column[::-1]

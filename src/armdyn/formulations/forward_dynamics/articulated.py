@@ -2,12 +2,12 @@
 
 Source: Saha 1999, eqs. (34), (35); Featherstone 1983.
 
-Idea: M̂ᵢ = Mᵢ + Bᵀ Ψ M̂ᵢ₊₁ B, with Ψ = 1 - M̂ p pᵀ / m̂ taking away what the joint gives way to and
+Idea: M̂ᵢ = Mᵢ + Bᵀ Ψ M̂ᵢ₊₁ B, with Ψ = 1 - M̂ p pᵀ / m̂ projecting out the joint's own motion and
 m̂ = pᵀ M̂ p (plus the rotor's inertia, which turns with the joint alone). In the link's own frame and
 about its origin, p picks a column: M̂ p is column z of the angular or of the linear part.
 
 Symbols (paper | code): M̂ᵢ | Articulated (I, H, M): moment = I w + H v, force = Hᵀ w + M v; M̂ᵢ pᵢ |
-(n, f) of a Pivot; m̂ᵢ | D; Ψᵢ M̂ᵢ | given_way; B_{i+1,i} | shifts along z and x with a turn between.
+(n, f) of a Pivot; m̂ᵢ | D; Ψᵢ M̂ᵢ | projected; B_{i+1,i} | shifts along z and x with a turn between.
 
 The links may be the natural ones or those of `newton_euler_mlc`: the pivots m̂ are the same, and the
 latter take fewer operations because a link has no mass of its own there.
@@ -19,9 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from armdyn.algebra import Mat3, Scalar, Sym3, Vec3
+from armdyn.algebra.rotation import similarity_about_z
 from armdyn.chain import Chain, Link
 from armdyn.formulations.elimination import least_pivots, reciprocal
-from armdyn.formulations.steps import Step
+from armdyn.formulations.steps import Step, collect
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def pivot(step: Step, body: Articulated, least: Scalar, number: int) -> Pivot:
     return Pivot(n, f, D, reciprocal(D, least, number))
 
 
-def given_way(step: Step, body: Articulated, p: Pivot) -> Articulated:
+def projected(step: Step, body: Articulated, p: Pivot) -> Articulated:
     """Ψ M̂ = M̂ - M̂ p pᵀ M̂ / m̂: along the joint only the rotor's share is left, exactly 0 without a rotor."""
     left = step.joint.rotor_inertia * p.r
     rn, rf = p.r * p.n, p.r * p.f
@@ -84,11 +85,16 @@ def _less(S: Sym3, a: Vec3, b: Vec3) -> Sym3:
     return S - Sym3(a.x * b.x, a.x * b.y, a.y * b.y, a.x * b.z, a.y * b.z, a.z * b.z)
 
 
-def seen_from_before(step: Step, body: Articulated) -> Articulated:
-    """Bᵀ M̂ B: the same inertia in frame i-1 about its origin."""
-    body = _along_z(body, step.d)
-    body = Articulated(step.R.similarity(body.I), _turned(step, body.H), step.R.similarity(body.M))
-    return _along_x(body, step.b)
+def inward(step: Step, body: Articulated) -> Articulated:
+    """Bᵀ M̂ B: the same inertia in the parent's frame about its origin."""
+    body, R = _along_z(body, step.d), step.R.unturned
+    body = Articulated(R.similarity(body.I), _turned(step, body.H), R.similarity(body.M))
+    body = _along_x(body, step.b)
+    if not step.forked:
+        return body
+    turn = step.R.turn
+    I, M = similarity_about_z(body.I, turn), similarity_about_z(body.M, turn)  # noqa: E741
+    return _along_z(Articulated(I, _about_z(body.H, turn.cos, turn.sin), M), step.shift)
 
 
 def _along_z(body: Articulated, d: Scalar) -> Articulated:
@@ -124,7 +130,7 @@ def _along_x(body: Articulated, b: Scalar) -> Articulated:
 
 
 def _turned(step: Step, H: Mat3) -> Mat3:
-    """R H Rᵀ, plane by plane: 12M a plane, 8 of them for the four entries outside it."""
+    """R H Rᵀ without a fork's turn, plane by plane: 12M per plane, 8 of them for the four entries outside it."""
     beta, gamma, R = step.joint.beta, step.joint.gamma, step.R
     H = _about_z(H, R.c, R.s)
     if gamma.sin != 0:
@@ -156,10 +162,13 @@ def articulated_bodies(chain: Chain, walk: list[Step], links: Sequence[Link]) ->
     least = least_pivots(chain)
     found: list[Articulated] = []
     pivots: list[Pivot] = []
+    brought: dict[int, Articulated] = {}
     for i in reversed(range(chain.n)):
-        body = Articulated.rigid(links[i])
-        if found:
-            body = body + seen_from_before(walk[i + 1], given_way(walk[i + 1], found[-1], pivots[-1]))
+        step, body = walk[i], Articulated.rigid(links[i])
+        if i in brought:
+            body = body + brought[i]
         found.append(body)
-        pivots.append(pivot(walk[i], body, least[i], i))
+        pivots.append(pivot(step, body, least[i], i))
+        if step.parent >= 0:
+            collect(brought, step.parent, inward(step, projected(step, body, pivots[-1])))
     return found[::-1], pivots[::-1]

@@ -19,11 +19,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from armdyn.algebra import ZERO, Scalar, Sym3, Vec3, Z
+from armdyn.algebra.spatial import parallel_axis
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain, Link
 from armdyn.formulations.inertia_matrix.symmetric import Matrix, filled
 from armdyn.formulations.steps import Step, steps
-from armdyn.parameters.constants import coupling
 
 Twist = tuple[Vec3, Vec3]  # (w, v): angular velocity, velocity of the mass centre
 
@@ -80,7 +80,7 @@ def _extended_masses(chain: Chain, path: list[Step], arms: list[Vec3]) -> list[E
     for link, step, a in zip(chain.links[-2::-1], path[:0:-1], arms[::-1], strict=True):
         own, outer = _one(link), bodies[-1]
         h = step.R @ outer.h
-        J = own.J + step.R.similarity(outer.J) + coupling(a, h) + outer.mass * Sym3.steiner(a, a)
+        J = own.J + step.R.similarity(outer.J) + parallel_axis(a, h) + outer.mass * Sym3.steiner(a, a)
         bodies.append(Extended(own.mass + outer.mass, own.h + h + outer.mass * a, J))
     return bodies[::-1]
 

@@ -20,11 +20,11 @@ Errata: i of eqs. (6), (7), (9) runs from n-1 down to 1; the rotation of eq. (14
 from __future__ import annotations
 
 from armdyn.algebra import Scalar, Sym3, Vec3, online
+from armdyn.algebra.spatial import parallel_axis
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain
 from armdyn.formulations.inertia_matrix.symmetric import Matrix, filled
 from armdyn.formulations.steps import Step, run_time, steps
-from armdyn.parameters.constants import coupling
 
 
 def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
@@ -59,7 +59,7 @@ def _sums(chain: Chain, path: list[Step], origins: list[Vec3]) -> tuple[list[Sca
         g, E = link.moment + M * r, link.inertia + M * Sym3.steiner(r, r)  # Provenzano et al. eqs. (7)-(9), off-line
         outer = step.R @ f[-1]  # Provenzano et al. eq. (15)
         if i > 0:
-            phi.append(E + step.R.similarity(phi[-1]) + coupling(r, outer))  # Provenzano et al. eq. (17)
+            phi.append(E + step.R.similarity(phi[-1]) + parallel_axis(r, outer))  # Provenzano et al. eq. (17)
         else:
             about_axis = E.zz + _along(step, phi[-1]) + 2 * (r.x * outer.x + r.y * outer.y)
             phi.append(Sym3(0, 0, 0, 0, 0, about_axis))  # Provenzano et al. eq. (18)

@@ -17,7 +17,9 @@ and so are the ends, Formulations 1 (m = 1) and 3 (m = n), whose programs may st
 table of formulations). Frames on parallel axes may slide; they stand so that lengths along the axes are met as far
 out as possible.
 
-Where that is cheaper, on long arms, all motions and wrenches go to the middle frame by composed placements.
+In a tree the motions go outwards over a part around the base, chosen likewise (`formulations.meeting`); joints of
+different branches have no entry. Where that is cheaper, on long arms, all motions and wrenches go to the middle frame
+by composed placements.
 
 Symbols: w, v: angular velocity and velocity at the origin of the frame; f, t: force and moment about
 the origin of the frame; all in the axes of that frame.
@@ -34,15 +36,17 @@ from functools import lru_cache
 
 from armdyn.algebra import IDENTITY, ZERO, Mat3, Scalar, Tally, Vec3, X, Z, counting
 from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.algebra.spatial import Motion, Wrench, power, unit_motion
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain, Joint
 from armdyn.chain.slide import slid_outwards
+from armdyn.formulations import meeting
 from armdyn.formulations.composite_bodies.second_moments import second_moments
+from armdyn.formulations.steps import Step, steps
 
 Matrix = list[list[Scalar]]
-Motion = tuple[Vec3, Vec3]  # w, v
-Wrench = tuple[Vec3, Vec3]  # f, t
 
+PASSING, MEETING = 9, 11  # operations of an entry where a motion passes a body, and at a meeting
 LONG = 14  # joints; from here on composed placements are considered
 SLACK = 40  # operations by which sharing may change the order of meeting frames
 
@@ -57,106 +61,71 @@ def inertia_matrix(chain: Chain, q: list[Scalar], m: int | None = None) -> Matri
         for joint, body in zip(chain.joints, bodies, strict=True)
     ]
     stage("formulation")
+    walk = steps(chain, q)
+    if not chain.serial:
+        return meet(walk, wrenches, meeting.inner_joints(walk, 1, 1, PASSING, MEETING))
     if m is None and is_long(chain.joints):
-        return gather(chain.joints, q, wrenches)
-    return meet(chain.joints, q, wrenches, meeting_frame(chain.joints) if m is None else m)
+        return gather(walk, wrenches)
+    return meet(walk, wrenches, frozenset(range(meeting_frame(chain.joints) if m is None else m)))
 
 
 def ways(chain: Chain) -> list[dict[str, int]]:
     """The meeting frames worth trying: those that look cheapest, the cheapest first."""
     joints = slid_outwards(chain).joints
-    return [{}] if is_long(joints) else [{"m": m} for m in meeting_frames(joints)]
+    return [{}] if not chain.serial or is_long(joints) else [{"m": m} for m in meeting_frames(joints)]
 
 
-def meet(joints: tuple[Joint, ...], q: list[Scalar], wrenches: list[Wrench], m: int) -> Matrix:
-    """H_ji = power of unit motion j on wrench i, all entries, the pairs j < m < i in frame m."""
-    n = len(joints)
+def meet(walk: list[Step], wrenches: list[Wrench], inner: frozenset[int]) -> Matrix:
+    """H_ji = power of unit motion j on wrench i, all entries; motions go outwards over the inner joints only."""
+    n = len(walk)
     H: Matrix = [[0] * n for _ in range(n)]
-    for k, (joint, wrench) in enumerate(zip(joints, wrenches, strict=True)):
-        H[k][k] = along(joint, wrench)
-    motions: list[Motion] = []
-    for k in range(m):  # base to frame m
-        motions = [outwards(joints[k], q[k], motion) for motion in motions]
-        for j, motion in enumerate(motions):
-            H[j][k] = H[k][j] = power(motion, wrenches[k])
-        motions.append((Z, ZERO) if joints[k].revolute else (ZERO, Z))
-    carried: list[Wrench] = []
-    for k in range(n - 1, m - 1, -1):  # tip to frame m
-        for i, wrench in enumerate(carried, k + 1):
-            H[k][i] = H[i][k] = along(joints[k], wrench)
-        carried = [inwards(joints[k], q[k], wrench) for wrench in (wrenches[k], *carried)]
-    for i, wrench in enumerate(carried, m):
-        for j, motion in enumerate(motions):
-            H[j][i] = H[i][j] = power(motion, wrench)
+    for k, (step, wrench) in enumerate(zip(walk, wrenches, strict=True)):
+        H[k][k] = wrench.along(step.revolute)
+
+    def put(j: int, i: int, motion: Motion, wrench: Wrench) -> None:
+        H[j][i] = H[i][j] = power(motion, wrench)
+
+    units = [unit_motion(step.revolute) for step in walk]
+    meeting.pairs(walk, inner, units, wrenches, Step.motion_outward, Step.wrench_inward, put)
     return H
 
 
-def gather(joints: tuple[Joint, ...], q: list[Scalar], wrenches: list[Wrench]) -> Matrix:
-    """The same for long arms: all motions and all wrenches in the middle frame, by composed placements.
+def gather(walk: list[Step], wrenches: list[Wrench]) -> Matrix:
+    """The same for long chains: all motions and all wrenches in the middle frame, by composed placements.
 
-    A wrench then takes one transport instead of one a joint, and every pair a power.
+    A wrench then takes one transport instead of one per joint, and every pair a power.
     """
-    n = len(joints)
-    placed = _seen_from(joints, q, n // 2)
+    n = len(walk)
+    placed = _seen_from(walk, n // 2)
     motions: list[Motion] = []
     gathered: list[Wrench] = []
-    for joint, (f, t), (R, p) in zip(joints, wrenches, placed, strict=True):
+    for step, wrench, (R, p) in zip(walk, wrenches, placed, strict=True):
         u = R @ Z
-        motions.append((u, p.cross(u)) if joint.revolute else (ZERO, u))
-        f = R @ f
-        gathered.append((f, R @ t + p.cross(f)))
+        motions.append(Motion(u, p.cross(u)) if step.revolute else Motion(ZERO, u))
+        f = R @ wrench.f
+        gathered.append(Wrench(f, R @ wrench.n + p.cross(f)))
     H: Matrix = [[0] * n for _ in range(n)]
     for i, wrench in enumerate(gathered):
-        H[i][i] = along(joints[i], wrenches[i])
+        H[i][i] = wrenches[i].along(walk[i].revolute)
         for j, motion in enumerate(motions[:i]):
             H[j][i] = H[i][j] = power(motion, wrench)
     return H
 
 
-def _seen_from(joints: tuple[Joint, ...], q: list[Scalar], m: int) -> list[tuple[Mat3, Vec3]]:
-    """Rotation and origin of every frame in frame m."""
+def _seen_from(walk: list[Step], m: int) -> list[tuple[Mat3, Vec3]]:
+    """Rotation and origin of every frame of a chain in frame m."""
     placed = {m: (IDENTITY, ZERO)}
-    for k in range(m + 1, len(joints)):
+    for k in range(m + 1, len(walk)):
         A, p = placed[k - 1]
-        step = joints[k].rotation(q[k])
-        R = Mat3(step.T @ A.r1, step.T @ A.r2, step.T @ A.r3)
-        placed[k] = R, p + joints[k].b * (A @ X) + joints[k].extension(q[k]) * (R @ Z)
+        step = walk[k]
+        R = Mat3(step.R.T @ A.r1, step.R.T @ A.r2, step.R.T @ A.r3)
+        placed[k] = R, p + step.b * (A @ X) + step.d * (R @ Z)
     for k in range(m - 1, -1, -1):
         A, p = placed[k + 1]
-        step = joints[k + 1].rotation(q[k + 1])
-        R = Mat3(step @ A.r1, step @ A.r2, step @ A.r3)
-        placed[k] = R, p - joints[k + 1].extension(q[k + 1]) * (A @ Z) - joints[k + 1].b * (R @ X)
-    return [placed[k] for k in range(len(joints))]
-
-
-def along(joint: Joint, wrench: Wrench) -> Scalar:
-    """What of a wrench in the joint's own frame the joint has to bear."""
-    f, t = wrench
-    return t.z if joint.revolute else f.z
-
-
-def power(motion: Motion, wrench: Wrench) -> Scalar:
-    """w·t + v·f."""
-    (w, v), (f, t) = motion, wrench
-    return w.dot(t) + v.dot(f)
-
-
-def outwards(joint: Joint, q: Scalar, motion: Motion) -> Motion:
-    """A motion of the joint's inner frame seen in its outer frame: 20M 12A."""
-    w, v = motion
-    R, b, d = joint.rotation(q), joint.b, joint.extension(q)
-    v = R.T @ Vec3(v.x, v.y + b * w.z, v.z - b * w.y)
-    w = R.T @ w
-    return w, Vec3(v.x + d * w.y, v.y - d * w.x, v.z)
-
-
-def inwards(joint: Joint, q: Scalar, wrench: Wrench) -> Wrench:
-    """A wrench in the joint's outer frame seen in its inner frame: 20M 12A."""
-    f, t = wrench
-    R, b, d = joint.rotation(q), joint.b, joint.extension(q)
-    t = R @ Vec3(t.x - d * f.y, t.y + d * f.x, t.z)
-    f = R @ f
-    return f, Vec3(t.x, t.y - b * f.z, t.z + b * f.y)
+        step = walk[k + 1]
+        R = Mat3(step.R @ A.r1, step.R @ A.r2, step.R @ A.r3)
+        placed[k] = R, p - step.d * (A @ Z) - step.b * (R @ X)
+    return [placed[k] for k in range(len(walk))]
 
 
 @lru_cache(maxsize=256)
@@ -186,8 +155,7 @@ def is_long(joints: tuple[Joint, ...]) -> bool:
     """Whether composed placements cost less than meeting half way; below LONG joints they never do."""
     if len(joints) < LONG:
         return False
-    m = meeting_frame(joints)
-    return _executed(joints, lambda q, wrenches: gather(joints, q, wrenches)) < _cost(joints, m)
+    return _executed(joints, gather) < _cost(joints, meeting_frame(joints))
 
 
 def _cost(joints: tuple[Joint, ...], m: int) -> int:
@@ -196,18 +164,21 @@ def _cost(joints: tuple[Joint, ...], m: int) -> int:
     A body's own wrench has been moved along z and turned about z with the composite body already.
     """
 
-    def shared(q: list[Scalar], wrenches: list[Wrench]) -> None:
-        for joint, wrench, q_i in zip(joints[m:], wrenches[m:], q[m:], strict=True):
-            inwards(replace(joint, b=0, beta=ZERO_ANGLE, gamma=ZERO_ANGLE), q_i, wrench)
+    def shared(walk: list[Step], wrenches: list[Wrench]) -> None:
+        for step, wrench in zip(walk[m:], wrenches[m:], strict=True):
+            R = replace(step.R, beta=ZERO_ANGLE, gamma=ZERO_ANGLE)
+            replace(step, R=R, b=0).wrench_inward(wrench)
 
-    return _executed(joints, lambda q, wrenches: meet(joints, q, wrenches, m)) - _executed(joints, shared)
+    inner = frozenset(range(m))
+    return _executed(joints, lambda walk, wrenches: meet(walk, wrenches, inner)) - _executed(joints, shared)
 
 
-def _executed(joints: tuple[Joint, ...], run: Callable[[list[Scalar], list[Wrench]], object]) -> int:
-    """Operations at a configuration without zeros; what a wrench holds is taken as general."""
-    number = Tally(0.7)
-    turn = (Vec3(number, number, 0), Vec3(number, number, number))
-    slide = (Vec3(0, 0, number), Vec3(number, number, 0))
+def _executed(joints: tuple[Joint, ...], run: Callable[[list[Step], list[Wrench]], object]) -> int:
+    """Operations on a chain at a configuration without zeros; what a wrench holds is taken as general."""
+    x = Tally(0.7)
+    turn = Wrench(Vec3(x, x, 0), Vec3(x, x, x))
+    slide = Wrench(Vec3(0, 0, x), Vec3(x, x, 0))
     with counting() as counter:
-        run([number] * len(joints), [turn if joint.revolute else slide for joint in joints])
+        walk = [Step.at(joint, x, i - 1) for i, joint in enumerate(joints)]
+        run(walk, [turn if joint.revolute else slide for joint in joints])
     return counter.operations().total

@@ -29,19 +29,29 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Tally, Vec3, Z, counting
+from armdyn.algebra.rotation import similarity_about_z, turn_about_z
+from armdyn.algebra.spatial import (
+    NO_BODY,
+    NO_MOMENTS,
+    NO_MOTION,
+    NO_WRENCH,
+    UNIT_SLIDE,
+    UNIT_TURN,
+    Body,
+    Motion,
+    Wrench,
+    power,
+)
 from armdyn.chain import Chain, Joint
-from armdyn.formulations.coriolis_matrix.christoffel import seen_from_before
-from armdyn.formulations.inverse_dynamics.recursion import Moving, at_rest, outward
+from armdyn.formulations import meeting
+from armdyn.formulations.inverse_dynamics.recursion import Moving, motions
 from armdyn.formulations.inverse_dynamics.second_moments import bodies, moment
-from armdyn.formulations.moments import NONE, Body
-from armdyn.formulations.screws import along_axis, motion_outward, wrench_inward
-from armdyn.formulations.steps import Step, steps
+from armdyn.formulations.steps import Step, collect, steps
 
+COSTS = (3, 3, 52, 52)  # transports per joint of an axis and of a load; operations of a pair in passing, at a meeting
 SHORT = 10  # joints up to which every meeting frame is counted; in longer arms it lies near the middle
 
 Matrix = list[list[Scalar]]
-Motion = tuple[Vec3, Vec3]  # angular velocity, velocity of the origin
-Wrench = tuple[Vec3, Vec3]  # force, moment about the origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,12 @@ class Flow:
     h: Vec3
     L: Vec3
     Q: Sym3
+
+    def __add__(self, other: Flow) -> Flow:
+        return Flow(self.h + other.h, self.L + other.L, self.Q + other.Q)
+
+
+NO_FLOW = Flow(ZERO, ZERO, NO_MOMENTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +98,17 @@ def derivatives(
     """∂τ/∂q, ∂τ/∂q̇ and ∂τ/∂q̈ = H, by a meeting in frame m (1 ≤ m ≤ n), by default as costs least."""
     walk = steps(chain, q)
     moving = motions(chain, walk, qd, qdd)
-    loads = loads_inwards(walk, bodies(chain), moving, qd)
-    axes = [axis(step, *link) for step, link in zip(walk, moving, strict=True)]
-    return meet(walk, axes, loads, meeting_frame(chain.joints) if m is None else m)
+    velocities = origin_velocities(walk, moving, qd)
+    loads = loads_inwards(walk, bodies(chain), moving, velocities, qd)
+    axes = [axis(*one) for one in zip(walk, moving, velocities, strict=True)]
+    if m is None:
+        m = meeting_frame(chain.joints) if chain.serial else None
+    inner = meeting.inner_joints(walk, *COSTS) if m is None else frozenset(range(m))
+    return meet(walk, axes, loads, inner)
 
 
-def meet(walk: list[Step], axes: list[Axis], loads: list[Load], m: int) -> tuple[Matrix, Matrix, Matrix]:
-    """The three matrices, the pairs a < m < b in frame m."""
+def meet(walk: list[Step], axes: list[Axis], loads: list[Load], inner: frozenset[int]) -> tuple[Matrix, Matrix, Matrix]:
+    """The three matrices: axes go outwards over the inner joints, loads inwards over all others."""
     n = len(walk)
     by_q, by_qd, H = ([[0] * n for _ in range(n)] for _ in range(3))
 
@@ -96,44 +116,38 @@ def meet(walk: list[Step], axes: list[Axis], loads: list[Load], m: int) -> tuple
         """The entries of the pair a < b, axis and load in the same frame."""
         H[a][b] = H[b][a] = power(axis.unit, load.unit)
         by_qd[a][b] = power(axis.unit, load.rate)
-        by_qd[b][a] = axis.unit[0].dot(load.couple) + 2 * power(axis.first, load.unit)
+        by_qd[b][a] = axis.unit.w.dot(load.couple) + 2 * power(axis.first, load.unit)
         by_q[a][b] = power(axis.unit, load.turn)
-        by_q[b][a] = power(axis.second, load.unit) + axis.first[0].dot(load.couple)
+        by_q[b][a] = power(axis.second, load.unit) + axis.first.w.dot(load.couple)
 
     for k, (step, load) in enumerate(zip(walk, loads, strict=True)):
-        H[k][k] = along_axis(step, *load.unit)
-        by_qd[k][k] = along_axis(step, *load.rate)
-        by_q[k][k] = along_axis(step, *load.turn)
-    met: list[Axis] = []
-    for k in range(m):  # base to frame m
-        met = [axis_outward(walk[k], one) for one in met]
-        for a, one in enumerate(met):
-            put(a, k, one, loads[k])
-        met.append(axes[k])
-    carried: list[Load] = []
-    for k in range(n - 1, m - 1, -1):  # tip to frame m
-        for b, load in enumerate(carried, k + 1):
-            put(k, b, axes[k], load)
-        carried = [load_inward(walk[k], load) for load in (loads[k], *carried)]
-    for b, load in enumerate(carried, m):
-        for a, one in enumerate(met):
-            put(a, b, one, load)
+        H[k][k] = load.unit.along(step.revolute)
+        by_qd[k][k] = load.rate.along(step.revolute)
+        by_q[k][k] = load.turn.along(step.revolute)
+    meeting.pairs(walk, inner, axes, loads, axis_outward, load_inward, put)
     return by_q, by_qd, H
 
 
 @lru_cache(maxsize=256)
 def meeting_frame(joints: tuple[Joint, ...]) -> int:
-    """The m of fewest operations, counted at a configuration without zeros."""
+    """The m of fewest operations for a chain, counted at a configuration without zeros."""
     x = Tally(0.7)
     full, flat = Vec3(x, x, x), Vec3(x, x, 0)
-    walk = [Step(joint, joint.rotation(x), joint.extension(x)) for joint in joints]
-    turn = Axis((Z, ZERO), (flat, flat), (full, full)), Load((flat, full), (full, full), (full, full), full)
-    slide = Axis((ZERO, Z), (ZERO, flat), (ZERO, full)), Load((x * Z, flat), (flat, full), (full, full), flat)
+    walk = [Step.at(joint, x, i - 1) for i, joint in enumerate(joints)]
+    general = Wrench(full, full)
+    turn = (
+        Axis(UNIT_TURN, Motion(flat, flat), Motion(full, full)),
+        Load(Wrench(flat, full), general, general, full),
+    )
+    slide = (
+        Axis(UNIT_SLIDE, Motion(ZERO, flat), Motion(ZERO, full)),
+        Load(Wrench(x * Z, flat), Wrench(flat, full), general, flat),
+    )
     axes, loads = zip(*(turn if joint.revolute else slide for joint in joints), strict=True)
 
     def cost(m: int) -> int:
         with counting() as counter:
-            meet(walk, list(axes), list(loads), m)
+            meet(walk, list(axes), list(loads), frozenset(range(m)))
         return counter.operations().total
 
     n = len(joints)
@@ -141,36 +155,25 @@ def meeting_frame(joints: tuple[Joint, ...]) -> int:
     return min(near, key=cost)
 
 
-def power(motion: Motion, wrench: Wrench) -> Scalar:
-    """w·n + v·f."""
-    (w, v), (f, n) = motion, wrench
-    return w.dot(n) + v.dot(f)
-
-
 def axis_outward(step: Step, axis: Axis) -> Axis:
-    """An axis of frame i-1 seen from frame i."""
-    return Axis(motion_outward(step, *axis.unit), motion_outward(step, *axis.first), motion_outward(step, *axis.second))
+    """An axis of the parent's frame seen from frame i."""
+    out = step.motion_outward
+    return Axis(out(axis.unit), out(axis.first), out(axis.second))
 
 
 def load_inward(step: Step, load: Load) -> Load:
-    """A load in frame i seen from frame i-1."""
-    return Load(
-        wrench_inward(step, *load.unit),
-        wrench_inward(step, *load.rate),
-        wrench_inward(step, *load.turn),
-        step.R @ load.couple,
-    )
+    """A load in frame i seen from the parent's."""
+    into = step.wrench_inward
+    return Load(into(load.unit), into(load.rate), into(load.turn), step.R @ load.couple)
 
 
-def motions(chain: Chain, walk: list[Step], qd: list[Scalar], qdd: list[Scalar]) -> list[tuple[Moving, Vec3]]:
-    """How every link moves, and the velocity of its frame's origin, base to tip."""
-    link, v = at_rest(chain), ZERO
-    found = []
-    for step, rate, acceleration in zip(walk, qd, qdd, strict=True):
-        _, v = motion_outward(step, link.w, v)
-        v = v if step.revolute else Vec3(v.x, v.y, v.z + rate)
-        link = outward(step, link, rate, acceleration)
-        found.append((link, v))
+def origin_velocities(walk: list[Step], moving: list[Moving], qd: list[Scalar]) -> list[Vec3]:
+    """The velocity of every frame's origin, parents before children."""
+    found: list[Vec3] = []
+    for step, rate in zip(walk, qd, strict=True):
+        before = Motion(moving[step.parent].w, found[step.parent]) if step.parent >= 0 else NO_MOTION
+        v = step.motion_outward(before).v
+        found.append(v if step.revolute else Vec3(v.x, v.y, v.z + rate))
     return found
 
 
@@ -183,27 +186,30 @@ def axis(step: Step, link: Moving, v: Vec3) -> Axis:
     """The unit motion Δ of a joint in its own frame, Δ̇ = [V, Δ] and Δ̈."""
     w, a, across = link.w, link.dv, Vec3(link.w.y, -link.w.x, 0)
     if not step.revolute:
-        return Axis((ZERO, Z), (ZERO, across), (ZERO, column_z(link.U)))
+        return Axis(UNIT_SLIDE, Motion(ZERO, across), Motion(ZERO, column_z(link.U)))
     twice = 2 * v.z
     sway = Vec3(a.y + twice * w.x, twice * w.y - a.x, -2 * (w.x * v.x + w.y * v.y))
-    return Axis((Z, ZERO), (across, Vec3(v.y, -v.x, 0)), (column_z(link.U), sway))
+    return Axis(UNIT_TURN, Motion(across, Vec3(v.y, -v.x, 0)), Motion(column_z(link.U), sway))
 
 
 def loads_inwards(
-    walk: list[Step], links: list[Body], moving: list[tuple[Moving, Vec3]], qd: list[Scalar]
+    walk: list[Step], links: list[Body], moving: list[Moving], velocities: list[Vec3], qd: list[Scalar]
 ) -> list[Load]:
-    """What every composite body brings, base to tip."""
-    body, flow = Body(0, ZERO, NONE), Flow(ZERO, ZERO, NONE)
-    f, n = ZERO, ZERO
+    """What every composite body brings, parents before children."""
+    bodies: dict[int, Body] = {}
+    flows: dict[int, Flow] = {}
+    wrenches: dict[int, Wrench] = {}
     found = []
-    for step, own, (link, v), rate in reversed(list(zip(walk, links, moving, qd, strict=True))):
-        body = own + body
-        f = f + own.mass * link.dv + link.U @ own.moment
-        n = n + moment(own, link.w, link.dw, link.U) + own.moment.cross(link.dv)
-        found.append((turning if step.revolute else sliding)(body, flow, link, v, (f, n)))
-        flow = flow_inward(step, joined(step, flow, body, rate))
-        body = seen_from_before(step, body)
-        f, n = wrench_inward(step, f, n)
+    for i, step in reversed(list(enumerate(walk))):
+        own, link = links[i], moving[i]
+        body, flow, wrench = own + bodies.get(i, NO_BODY), flows.get(i, NO_FLOW), wrenches.get(i, NO_WRENCH)
+        f = wrench.f + own.mass * link.dv + link.U @ own.moment
+        n = wrench.n + moment(own, link.w, link.dw, link.U) + own.moment.cross(link.dv)
+        wrench = Wrench(f, n)
+        found.append((turning if step.revolute else sliding)(body, flow, link, velocities[i], wrench))
+        collect(flows, step.parent, flow_inward(step, joined(step, flow, body, qd[i])))
+        collect(bodies, step.parent, step.body_inward(body))
+        collect(wrenches, step.parent, step.wrench_inward(wrench))
     return found[::-1]
 
 
@@ -221,15 +227,24 @@ def joined(step: Step, flow: Flow, body: Body, rate: Scalar) -> Flow:
 
 
 def flow_inward(step: Step, flow: Flow) -> Flow:
-    """A flow about the origin of frame i, about that of frame i-1."""
-    h, L, Q, d, b = flow.h, flow.L, flow.Q, step.d, step.b
-    x, y = d * h.x, d * h.y
-    L = Vec3(L.x - y, L.y + x, L.z)
-    Q = Sym3(Q.xx, Q.xy, Q.yy, Q.xz + x, Q.yz + y, Q.zz + (2 * d) * h.z)
-    h, L, Q = step.R @ h, step.R @ L, step.R.similarity(Q)
+    """A flow about the origin of frame i, about that of the parent's."""
+    flow, R, b = flow_along_z(flow, step.d), step.R.unturned, step.b
+    h, L, Q = R @ flow.h, R @ flow.L, R.similarity(flow.Q)
     y, z = b * h.y, b * h.z
     L = Vec3(L.x, L.y - z, L.z + y)
-    return Flow(h, L, Sym3(Q.xx + (2 * b) * h.x, Q.xy + y, Q.yy, Q.xz + z, Q.yz, Q.zz))
+    Q = Sym3(Q.xx + (2 * b) * h.x, Q.xy + y, Q.yy, Q.xz + z, Q.yz, Q.zz)
+    if not step.forked:
+        return Flow(h, L, Q)
+    turn = step.R.turn
+    return flow_along_z(Flow(turn_about_z(h, turn), turn_about_z(L, turn), similarity_about_z(Q, turn)), step.shift)
+
+
+def flow_along_z(flow: Flow, d: Scalar) -> Flow:
+    """A flow seen from a frame in which its own stands at d along z."""
+    h, L, Q = flow.h, flow.L, flow.Q
+    x, y = d * h.x, d * h.y
+    Q = Sym3(Q.xx, Q.xy, Q.yy, Q.xz + x, Q.yz + y, Q.zz + (2 * d) * h.z)
+    return Flow(h, Vec3(L.x - y, L.y + x, L.z), Q)
 
 
 def turning(body: Body, flow: Flow, link: Moving, v: Vec3, wrench: Wrench) -> Load:
@@ -238,8 +253,8 @@ def turning(body: Body, flow: Flow, link: Moving, v: Vec3, wrench: Wrench) -> Lo
     w, v, a, (U1, U2, U3) = 2 * link.w, 2 * v, link.dv, link.U.rows
     xz, zx, yz, zy = Q.xz + L.y, Q.xz - L.y, Q.yz - L.x, Q.yz + L.x  # 2∫ ẋ xᵀ dm
     about = Q.xx + Q.yy
-    unit = Vec3(-k.y, k.x, 0), Vec3(-P.xz, -P.yz, P.xx + P.yy)
-    rate = (
+    unit = Wrench(Vec3(-k.y, k.x, 0), Vec3(-P.xz, -P.yz, P.xx + P.yy))
+    rate = Wrench(
         Vec3(-w.z * k.x - 2 * h.y, 2 * h.x - w.z * k.y, w.x * k.x + w.y * k.y),
         Vec3(
             w.x * P.xy + w.y * P.yy + w.z * P.yz - xz,
@@ -253,7 +268,7 @@ def turning(body: Body, flow: Flow, link: Moving, v: Vec3, wrench: Wrench) -> Lo
         w.y * P.xz - w.x * P.yz + v.x * k.x + v.y * k.y + about,
     )
     p, r = U1.y + U2.x, U2.y - U1.x  # W = U Z - Z U is (p, r, U₂₃; r, -p, -U₁₃; U₃₂, -U₃₁, 0)
-    (f, n), s, e = wrench, body.mass, link.w
+    f, n, s, e = wrench.f, wrench.n, body.mass, link.w
     force = Vec3(
         p * k.x + r * k.y + U2.z * k.z + s * a.y - w.x * h.z - f.y,
         r * k.x - p * k.y - U1.z * k.z - s * a.x - w.y * h.z + f.x,
@@ -267,17 +282,17 @@ def turning(body: Body, flow: Flow, link: Moving, v: Vec3, wrench: Wrench) -> Lo
         r * (P.xx - P.yy) - 2 * p * P.xy - U1.z * P.xz - U2.z * P.yz - k.x * a.x - k.y * a.y
         - e.y * zx + e.x * zy,
     )  # fmt: skip
-    return Load(unit, rate, (force, torque), couple)
+    return Load(unit, rate, Wrench(force, torque), couple)
 
 
 def sliding(body: Body, flow: Flow, link: Moving, v: Vec3, wrench: Wrench) -> Load:
     """The load of a prismatic joint, Δx = z."""
     k, s, h, w = body.moment, body.mass, flow.h, link.w
-    (f, _), across, along = wrench, Vec3(link.w.y, -link.w.x, 0), column_z(link.U)
+    f, across, along = wrench.f, Vec3(link.w.y, -link.w.x, 0), column_z(link.U)
     momentum = s * v + w.cross(k) + h
     return Load(
-        (s * Z, k.cross(Z)),
-        ((2 * s) * across, 2 * k.cross(across)),
-        (s * along, k.cross(along) + Vec3(-f.y, f.x, 0)),
+        Wrench(s * Z, k.cross(Z)),
+        Wrench((2 * s) * across, 2 * k.cross(across)),
+        Wrench(s * along, k.cross(along) + Vec3(-f.y, f.x, 0)),
         2 * momentum.cross(Z),
     )

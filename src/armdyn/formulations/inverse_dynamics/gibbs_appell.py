@@ -14,10 +14,10 @@ Cost: O(n²), 20M 18A a pair and more; here for comparison with the inertia matr
 
 from __future__ import annotations
 
-from armdyn.algebra import ZERO, Scalar, Vec3, Z
+from armdyn.algebra import ZERO, Scalar, Z
+from armdyn.algebra.spatial import Motion, Wrench, power, unit_motion
 from armdyn.chain import Chain
 from armdyn.formulations.inverse_dynamics.recursion import acceleration_matrix
-from armdyn.formulations.screws import motion_outward
 from armdyn.formulations.steps import steps
 
 
@@ -26,7 +26,7 @@ def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[
     tau: list[Scalar] = [0] * chain.n
     w, dw, dv = ZERO, ZERO, -chain.gravity_in_frame_0
     U = acceleration_matrix(w, dw)
-    partials: list[tuple[Vec3, Vec3]] = []
+    partials: list[Motion] = []
     for step, link, v_i, a_i in zip(steps(chain, q), chain.links, qd, qdd, strict=True):
         R = step.R
         dv = R.T @ (dv + U @ step.origin)
@@ -37,13 +37,13 @@ def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[
         else:
             dv = dv + 2 * w.cross(v_i * Z) + a_i * Z
         U = acceleration_matrix(w, dw)
-        partials = [motion_outward(step, u, a) for u, a in partials]  # eqs. (13), (14)
-        partials.append((Z, ZERO) if step.revolute else (ZERO, Z))  # eq. (12)
+        partials = [step.motion_outward(one) for one in partials]  # eqs. (13), (14)
+        partials.append(unit_motion(step.revolute))  # eq. (12)
         h = link.moment
         F = link.mass * dv + U @ h  # ∂G_i/∂r̈
         N = link.inertia @ dw + w.cross(link.inertia @ w) + h.cross(dv)  # ∂G_i/∂ω̇
-        for j, (u, a) in enumerate(partials):
-            tau[j] = tau[j] + (u.dot(N) + a.dot(F))
+        for j, partial in enumerate(partials):
+            tau[j] = tau[j] + power(partial, Wrench(F, N))
     return tau
 
 

@@ -15,16 +15,19 @@ Cost: linear in the number of joints.
 from __future__ import annotations
 
 from armdyn.algebra import ZERO, Scalar, Vec3, Z
+from armdyn.algebra.spatial import NO_WRENCH, Wrench
 from armdyn.chain import Chain
-from armdyn.formulations.screws import along_axis
-from armdyn.formulations.steps import Step, steps
+from armdyn.formulations.steps import collect, steps
 
 
 def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> list[Scalar]:
     """The joint forces of a motion, without rotors and friction."""
-    w, dw, dv = ZERO, ZERO, -chain.gravity_in_frame_0
-    carried: list[tuple[Step, Vec3, Vec3]] = []
-    for step, link, v_i, a_i in zip(steps(chain, q), chain.links, qd, qdd, strict=True):
+    base = ZERO, ZERO, -chain.gravity_in_frame_0
+    walk = steps(chain, q)
+    moving: list[tuple[Vec3, Vec3, Vec3]] = []
+    own: list[Wrench] = []
+    for step, link, v_i, a_i in zip(walk, chain.links, qd, qdd, strict=True):
+        w, dw, dv = moving[step.parent] if step.parent >= 0 else base
         R, p = step.R, step.origin
         dv = R.T @ (dv + dw.cross(p) + w.cross(w.cross(p)))
         w, dw = R.T @ w, R.T @ dw
@@ -36,13 +39,15 @@ def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[
         J, h = link.inertia, link.moment
         F = link.mass * dv + dw.cross(h) + w.cross(w.cross(h))
         N = J @ dw + w.cross(J @ w) + h.cross(dv)
-        carried.append((step, F, N))
-    f, n, tau = ZERO, ZERO, []
-    for step, F, N in reversed(carried):
-        f, n = f + F, n + N
-        tau.append(along_axis(step, f, n))
-        f, n = step.R @ f, step.R @ n
-        n = n + step.origin.cross(f)
+        moving.append((w, dw, dv))
+        own.append(Wrench(F, N))
+    tau: list[Scalar] = []
+    brought: dict[int, Wrench] = {}
+    for i, step in reversed(list(enumerate(walk))):
+        wrench = brought.get(i, NO_WRENCH) + own[i]
+        tau.append(wrench.along(step.revolute))
+        f, n = step.R @ wrench.f, step.R @ wrench.n
+        collect(brought, step.parent, Wrench(f, n + step.origin.cross(f)))
     return tau[::-1]
 
 

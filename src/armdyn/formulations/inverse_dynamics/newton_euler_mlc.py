@@ -15,6 +15,7 @@ from __future__ import annotations
 from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Vec3
 from armdyn.chain import Chain, Link
 from armdyn.formulations.inverse_dynamics.recursion import recursion
+from armdyn.formulations.steps import collect
 from armdyn.parameters.constants import Constants, regrouped
 
 NOTHING = Constants(0, ZERO, Sym3(0, 0, 0, 0, 0, 0))
@@ -23,16 +24,18 @@ NOTHING = Constants(0, ZERO, Sym3(0, 0, 0, 0, 0, 0))
 def accounts(chain: Chain) -> list[Link]:
     """What every link has to account for once what its joint leaves unchanged is the inner link's."""
     found: list[Link] = []
-    given = NOTHING
-    for joint, link in zip(reversed(chain.joints), reversed(chain.links), strict=True):
-        body = Constants(link.mass, link.moment, link.inertia) + given
+    given: dict[int, Constants] = {}
+    for i in reversed(range(chain.bodies)):
+        joint, link = chain.joints[i], chain.links[i]
+        body = Constants(link.mass, link.moment, link.inertia) + given.get(i, NOTHING)
         m, k, U = body.mass, body.k, body.U
         if joint.revolute:
             found.append(Link(0, Vec3(k.x, k.y, 0), Sym3(U.xx - U.yy, U.xy, 0, U.xz, U.yz, U.zz)))
-            given = regrouped(joint, body)
+            moved = regrouped(joint, body)
         else:
             found.append(Link(m, k, NOTHING.U))
-            given = Constants(0, ZERO, joint.rotation(0).similarity(U))
+            moved = Constants(0, ZERO, joint.rotation(0).similarity(U))
+        collect(given, chain.parents[i], moved)
     return found[::-1]
 
 

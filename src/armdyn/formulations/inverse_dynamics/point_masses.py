@@ -22,43 +22,50 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from armdyn.algebra import IDENTITY, ZERO, Scalar, Sym3, Vec3, X, Z
+from armdyn.algebra import IDENTITY, ZERO, Scalar, Sym3, Vec3, Z
+from armdyn.algebra.spatial import NO_BODY, NO_MOMENTS, NO_WRENCH, Body, Wrench, outer
 from armdyn.chain import Chain, Joint
-from armdyn.formulations.inverse_dynamics.recursion import acceleration_matrix
+from armdyn.formulations.inverse_dynamics.recursion import Moving, acceleration_matrix, at_rest
 from armdyn.formulations.inverse_dynamics.second_moments import moment, seen_turning
-from armdyn.formulations.moments import NONE, Body, outer
-from armdyn.formulations.screws import along_axis
-from armdyn.formulations.steps import Step, steps
+from armdyn.formulations.steps import Step, collect, steps
 
 
 def bodies(chain: Chain) -> list[Body]:
-    """One body a link about its point of reference, with k_x and P₂₃ = 0 where the next axis can see to it."""
-    own = [
-        Body.of(link.moved(IDENTITY, _entry(joint) * Z)) for joint, link in zip(chain.joints, chain.links, strict=True)
-    ]
+    """One body per link about its point of reference, with k_x and P₂₃ = 0 where the next axis can see to it."""
+    own = [link.moved(IDENTITY, _entry(joint) * Z).body for joint, link in zip(chain.joints, chain.links, strict=True)]
     divisible = _known(own)
     most = sum(abs(body.mass) for body in own) if divisible else 0
     widest = sum(abs(body.P.trace) for body in own) if divisible else 0
     found: list[Body] = []
-    given = Body(0, ZERO, NONE)
-    for i in reversed(range(chain.n)):
-        joint, body = chain.joints[i], own[i] + given
+    given: dict[int, Body] = {}
+    for i in reversed(range(chain.bodies)):
+        joint, parent, body = chain.joints[i], chain.parents[i], own[i] + given.get(i, NO_BODY)
         k, P = body.moment, body.P
         if joint.prismatic:
-            found.append(Body(body.mass, k, NONE))
-            given = Body(0, ZERO, joint.rotation(0).similarity(P))
+            found.append(Body(body.mass, k, NO_MOMENTS))
+            collect(given, parent, Body(0, ZERO, joint.rotation(0).similarity(P)))
             continue
-        inner = chain.joints[i - 1] if i > 0 else joint
-        axis, s = joint.tilt @ Z, joint.b * X + _entry(inner) * Z
+        inner = chain.joints[parent] if parent >= 0 else joint
+        axis, s = joint.axis, joint.normal_end + _entry(inner) * Z
         m, second = body.mass, P.zz
-        if divisible and i > 1 and inner.revolute:
-            m = _wanted(-(own[i - 1].moment.x + k.z * axis.x), s.x, m, most)
-            left = own[i - 1].P + 2 * k.z * outer(axis, s) + m * outer(s, s)
+        if divisible and _may_divide(chain, i):
+            beside = own[parent] + given.get(parent, NO_BODY)
+            m = _wanted(-(beside.moment.x + k.z * axis.x), s.x, m, most)
+            left = beside.P + 2 * k.z * outer(axis, s) + m * outer(s, s)
             second = _wanted(-left.yz, axis.y * axis.z, second, widest)
         kept = Body(body.mass - m, Vec3(k.x, k.y, 0), Sym3(P.xx, P.xy, P.yy, P.xz, P.yz, P.zz - second))
         found.append(kept)
-        given = Body(m, k.z * axis + m * s, second * outer(axis, axis) + 2 * k.z * outer(axis, s) + m * outer(s, s))
+        second_moment = second * outer(axis, axis) + 2 * k.z * outer(axis, s) + m * outer(s, s)
+        collect(given, parent, Body(m, k.z * axis + m * s, second_moment))
     return seen_turning(chain, found[::-1])
+
+
+def _may_divide(chain: Chain, i: int) -> bool:
+    """Whether a share kept back at joint i makes k_x of its parent 0: one child of each link but first ones."""
+    parent = chain.parents[i]
+    if parent < 0 or chain.parents[parent] < 0 or not chain.joints[parent].revolute:
+        return False
+    return chain.children[parent][0] == i and not chain.joints[i].forked
 
 
 def _entry(joint: Joint) -> Scalar:
@@ -72,7 +79,7 @@ def _known(bodies: list[Body]) -> bool:
 
 
 def _wanted(need: Scalar, lever: Scalar, whole: Scalar, most: Scalar) -> Scalar:
-    """What to hand over for lever × it = need, if what is then kept back is not too much; otherwise all."""
+    """What to regroup for lever × it = need, if what is then kept back is not too much; otherwise all."""
     if lever == 0:
         return whole
     part = need / lever
@@ -82,43 +89,59 @@ def _wanted(need: Scalar, lever: Scalar, whole: Scalar, most: Scalar) -> Scalar:
 def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> list[Scalar]:
     """The joint forces of a motion, without rotors and friction."""
     walk = steps(chain, q)
-    f, n, tau = ZERO, ZERO, []
-    wrenches = _wrenches(chain, walk, qd, qdd)
-    for i in reversed(range(chain.n)):
-        step, (F, N) = walk[i], wrenches[i]
-        f, n = f + F, n + N
-        tau.append(along_axis(step, f, n))
-        if i > 0:
-            d, b, e = 0 if step.revolute else step.d, step.b, _entry(chain.joints[i - 1])
-            n = Vec3(n.x - d * f.y, n.y + d * f.x, n.z)
-            f, n = step.R @ f, step.R @ n
-            n = Vec3(n.x - e * f.y, n.y + e * f.x - b * f.z, n.z + b * f.y)
+    tau: list[Scalar] = []
+    brought: dict[int, Wrench] = {}
+    own = _wrenches(chain, walk, qd, qdd)
+    for i in reversed(range(chain.bodies)):
+        step = walk[i]
+        wrench = brought.get(i, NO_WRENCH) + own[i]
+        tau.append(wrench.along(step.revolute))
+        if step.parent >= 0:
+            collect(brought, step.parent, _inward(step, _entry(chain.joints[step.parent]), wrench))
     return tau[::-1]
 
 
-def _wrenches(chain: Chain, walk: list[Step], qd: list[Scalar], qdd: list[Scalar]) -> list[tuple[Vec3, Vec3]]:
-    """Force and moment about the point of reference that every link's own motion asks for, base to tip."""
-    w, dw, dv = ZERO, ZERO, -chain.gravity_in_frame_0
-    U = acceleration_matrix(w, dw)
-    e: Scalar = 0
-    found: list[tuple[Vec3, Vec3]] = []
+def _inward(step: Step, e: Scalar, wrench: Wrench) -> Wrench:
+    """A wrench about a link's point of reference, about the parent's, at -e from the parent's frame."""
+    f, n = wrench.f, wrench.n
+    d, b = 0 if step.revolute else step.d, step.b
+    n = Vec3(n.x - d * f.y, n.y + d * f.x, n.z)
+    f, n = step.R @ f, step.R @ n
+    if step.forked:
+        return Wrench(f, n + (step.fork + e * Z).cross(f))
+    return Wrench(f, Vec3(n.x - e * f.y, n.y + e * f.x - b * f.z, n.z + b * f.y))
+
+
+def _wrenches(chain: Chain, walk: list[Step], qd: list[Scalar], qdd: list[Scalar]) -> list[Wrench]:
+    """The wrench about the point of reference that every link's own motion asks for, parents before children."""
+    base = at_rest(chain)
+    moving: list[Moving] = []
+    found: list[Wrench] = []
     for step, body, v_i, a_i in zip(walk, bodies(chain), qd, qdd, strict=True):
-        R = step.R
-        dv = R.T @ (dv + step.b * Vec3(U.r1.x, U.r2.x, U.r3.x) + e * Vec3(U.r1.z, U.r2.z, U.r3.z))
-        w, dw = R.T @ w, R.T @ dw
-        if step.revolute:
-            dw = Vec3(dw.x + w.y * v_i, dw.y - w.x * v_i, dw.z + a_i)
-            w = Vec3(w.x, w.y, w.z + v_i)
-            U = acceleration_matrix(w, dw)
-        else:
-            slide = 2 * v_i
-            U = acceleration_matrix(w, dw)
-            dv = Vec3(dv.x + slide * w.y, dv.y - slide * w.x, dv.z + a_i)
-            dv = dv + step.d * Vec3(U.r1.z, U.r2.z, U.r3.z)
-        e = _entry(step.joint)
-        F = body.mass * dv + U @ body.moment
-        found.append((F, moment(body, w, dw, U) + body.moment.cross(dv)))
+        e = _entry(chain.joints[step.parent]) if step.parent >= 0 else 0
+        link = _outward(step, e, moving[step.parent] if step.parent >= 0 else base, v_i, a_i)
+        moving.append(link)
+        F = body.mass * link.dv + link.U @ body.moment
+        found.append(Wrench(F, moment(body, link.w, link.dw, link.U) + body.moment.cross(link.dv)))
     return found
+
+
+def _outward(step: Step, e: Scalar, before: Moving, rate: Scalar, acceleration: Scalar) -> Moving:
+    """How link i moves, from how its parent does, accelerations being those of the points of reference."""
+    R, U = step.R, before.U
+    if step.forked:
+        dv = R.T @ (before.dv + U @ (step.fork + e * Z))
+    else:
+        dv = R.T @ (before.dv + step.b * Vec3(U.r1.x, U.r2.x, U.r3.x) + e * Vec3(U.r1.z, U.r2.z, U.r3.z))
+    w, dw = R.T @ before.w, R.T @ before.dw
+    if step.revolute:
+        dw = Vec3(dw.x + w.y * rate, dw.y - w.x * rate, dw.z + acceleration)
+        w = Vec3(w.x, w.y, w.z + rate)
+        return Moving(w, dw, acceleration_matrix(w, dw), dv)
+    slide = 2 * rate
+    U = acceleration_matrix(w, dw)
+    dv = Vec3(dv.x + slide * w.y, dv.y - slide * w.x, dv.z + acceleration)
+    return Moving(w, dw, U, dv + step.d * Vec3(U.r1.z, U.r2.z, U.r3.z))
 
 
 def bias(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from armdyn.algebra import ZERO, Mat3, Scalar, Vec3
+from armdyn.algebra.spatial import NO_WRENCH, Wrench
 from armdyn.chain import Chain
-from armdyn.formulations.screws import along_axis, wrench_inward
-from armdyn.formulations.steps import Step, steps
+from armdyn.formulations.steps import Step, collect, steps
 
 
 class HasMoments(Protocol):
@@ -62,30 +62,39 @@ def recursion(
     moment: Callable[[B, Vec3, Vec3, Mat3], Vec3],
 ) -> list[Scalar]:
     """The joint forces of a motion; `moment(body, w, dw, U)` is ∫ x × U x dm."""
-    f, n, tau = ZERO, ZERO, []
-    for step, F, N in reversed(wrenches(chain, q, qd, qdd, bodies, moment)):
-        f, n = f + F, n + N
-        tau.append(along_axis(step, f, n))
-        f, n = wrench_inward(step, f, n)
+    walk = steps(chain, q)
+    own = wrenches(chain, walk, qd, qdd, bodies, moment)
+    tau: list[Scalar] = []
+    brought: dict[int, Wrench] = {}
+    for i, step in reversed(list(enumerate(walk))):
+        wrench = brought.get(i, NO_WRENCH) + own[i]
+        tau.append(wrench.along(step.revolute))
+        collect(brought, step.parent, step.wrench_inward(wrench))
     return tau[::-1]
 
 
 def wrenches(
     chain: Chain,
-    q: list[Scalar],
+    walk: list[Step],
     qd: list[Scalar],
     qdd: list[Scalar],
     bodies: Sequence[B],
     moment: Callable[[B, Vec3, Vec3, Mat3], Vec3],
-) -> list[tuple[Step, Vec3, Vec3]]:
-    """What every link's own motion asks for, base to tip: (step, force, moment about the frame's origin)."""
-    link = at_rest(chain)
-    found: list[tuple[Step, Vec3, Vec3]] = []
-    for step, body, v_i, a_i in zip(steps(chain, q), bodies, qd, qdd, strict=True):
-        link = outward(step, link, v_i, a_i)
+) -> list[Wrench]:
+    """The wrench that every link's own motion asks for, parents before children."""
+    found: list[Wrench] = []
+    for link, body in zip(motions(chain, walk, qd, qdd), bodies, strict=True):
         F = body.mass * link.dv + link.U @ body.moment
-        N = moment(body, link.w, link.dw, link.U) + body.moment.cross(link.dv)
-        found.append((step, F, N))
+        found.append(Wrench(F, moment(body, link.w, link.dw, link.U) + body.moment.cross(link.dv)))
+    return found
+
+
+def motions(chain: Chain, walk: list[Step], qd: list[Scalar], qdd: list[Scalar]) -> list[Moving]:
+    """How every link moves, parents before children."""
+    base = at_rest(chain)
+    found: list[Moving] = []
+    for step, rate, acceleration in zip(walk, qd, qdd, strict=True):
+        found.append(outward(step, found[step.parent] if step.parent >= 0 else base, rate, acceleration))
     return found
 
 
@@ -95,9 +104,10 @@ def at_rest(chain: Chain) -> Moving:
 
 
 def outward(step: Step, before: Moving, rate: Scalar, acceleration: Scalar) -> Moving:
-    """How link i moves, from how link i-1 does and what joint i does."""
+    """How link i moves, from how its parent does and what joint i does."""
     R, U = step.R, before.U
-    dv = R.T @ (before.dv + step.b * Vec3(U.r1.x, U.r2.x, U.r3.x))
+    lever = U @ step.fork if step.forked else step.b * Vec3(U.r1.x, U.r2.x, U.r3.x)
+    dv = R.T @ (before.dv + lever)
     w, dw = R.T @ before.w, R.T @ before.dw
     if step.revolute:
         dw = Vec3(dw.x + w.y * rate, dw.y - w.x * rate, dw.z + acceleration)

@@ -3,8 +3,8 @@
 Idea: with U = [ẇ×] + [w×][w×] the acceleration of a body point x is dv + U x, so the force on a
 body is m dv + U k and the moment about the origin follows from A = U P, P = ∫ x xᵀ dm, as
 (A₃₂ - A₂₃, A₁₃ - A₃₁, A₂₁ - A₁₂) + k × dv. What a turn about z leaves unchanged, that is m, k_z and
-P₃₃, is handed to the link before (exact, off-line): the moment then takes 13M 13A where J ẇ + w × J w
-takes 22M 16A. A prismatic joint hands all of P over.
+P₃₃, is regrouped with the parent link (exact, off-line): the moment then takes 13M 13A where J ẇ + w × J w
+takes 22M 16A. A prismatic joint regroups all of P.
 
 Symbols: k first moment, P second moment about the frame's origin.
 
@@ -13,42 +13,45 @@ Cost: (81n - 105)M (69n - 95)A for n ≥ 3 revolute joints in general position, 
 
 from __future__ import annotations
 
-from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Vec3, X, Z
+from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Vec3
+from armdyn.algebra.spatial import NO_BODY, NO_MOMENTS, Body, outer
 from armdyn.chain import Chain, Joint
 from armdyn.formulations.inverse_dynamics.recursion import recursion
-from armdyn.formulations.moments import NONE, Body, outer
+from armdyn.formulations.steps import collect
 
 
-def handed_over(joint: Joint, body: Body) -> tuple[Body, Body]:
-    """(what stays with the link, what the link before may have as its own, in its frame)."""
+def regroup(joint: Joint, body: Body) -> tuple[Body, Body]:
+    """(what stays with the link, what its parent may have as its own, in the parent's frame)."""
     P = body.P
     if joint.prismatic:
-        return Body(body.mass, body.moment, NONE), Body(0, ZERO, joint.rotation(0).similarity(P))
+        return Body(body.mass, body.moment, NO_MOMENTS), Body(0, ZERO, joint.rotation(0).similarity(P))
     stays = Body(0, Vec3(body.moment.x, body.moment.y, 0), Sym3(P.xx, P.xy, P.yy, P.xz, P.yz, 0))
-    axis = joint.tilt @ Z
-    s = joint.b * X + joint.d * axis
+    axis, s = joint.axis, joint.origin
     second = P.zz * outer(axis, axis) + 2 * body.moment.z * outer(axis, s) + body.mass * outer(s, s)
     return stays, Body(body.mass, body.moment.z * axis + body.mass * s, second)
 
 
 def bodies(chain: Chain) -> list[Body]:
-    """One body a link with as few parameters as a turn about its axis can tell apart."""
+    """One body per link with as few parameters as a turn about its axis can tell apart."""
     found: list[Body] = []
-    given = Body(0, ZERO, NONE)
-    for joint, link in zip(reversed(chain.joints), reversed(chain.links), strict=True):
-        stays, given = handed_over(joint, Body.of(link) + given)
+    given: dict[int, Body] = {}
+    for i in reversed(range(chain.bodies)):
+        stays, moved = regroup(chain.joints[i], chain.links[i].body + given.get(i, NO_BODY))
         found.append(stays)
+        collect(given, chain.parents[i], moved)
     return seen_turning(chain, found[::-1])
 
 
 def seen_turning(chain: Chain, bodies: list[Body]) -> list[Body]:
     """The same bodies, those that only ever turn about their own z reduced to P₁₁ + P₂₂, all that shows of P."""
     found = list(bodies)
-    for i, joint in enumerate(chain.joints):
-        if i > 0 and (joint.beta.sin != 0 or joint.gamma.sin != 0):
-            break
-        P = found[i].P
-        found[i] = Body(found[i].mass, found[i].moment, Sym3(P.xx + P.yy, 0, 0, 0, 0, 0))
+    turning: list[bool] = []
+    for i, (joint, parent) in enumerate(zip(chain.joints, chain.parents, strict=True)):
+        parallel = joint.beta.sin == 0 and joint.gamma.sin == 0
+        turning.append(parent < 0 or (turning[parent] and parallel))
+        if turning[i]:
+            P = found[i].P
+            found[i] = Body(found[i].mass, found[i].moment, Sym3(P.xx + P.yy, 0, 0, 0, 0, 0))
     return found
 
 

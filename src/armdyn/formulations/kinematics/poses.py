@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from armdyn.algebra import Mat3, Scalar, Vec3, Z
+from armdyn.algebra import ZERO, Mat3, Scalar, Vec3, Z
 from armdyn.chain import Chain, Placement
 
 Frame = tuple[Mat3, Vec3]
@@ -16,12 +16,11 @@ Frame = tuple[Mat3, Vec3]
 
 def frames(chain: Chain, q: list[Scalar]) -> list[Frame]:
     """(R, p) of every link's frame in the base."""
-    R, p = chain.base.R, chain.base.p
-    out = []
-    for joint, q_i in zip(chain.joints, q, strict=True):
+    out: list[Frame] = []
+    for joint, q_i, parent in zip(chain.joints, q, chain.parents, strict=True):
+        R, p = out[parent] if parent >= 0 else (chain.base.R, chain.base.p)
         R_i, p_i = joint.placement(q_i)
-        R, p = Mat3(*(R_i.inverse(row) for row in R.rows)), R @ p_i + p
-        out.append((R, p))
+        out.append((Mat3(*(R_i.inverse(row) for row in R.rows)), R @ p_i + p))
     return out
 
 
@@ -38,7 +37,7 @@ def homogeneous(frame: Frame) -> list[list[Scalar]]:
 
 
 def link_poses(chain: Chain, q: list[Scalar]) -> list[Any]:
-    """The (4 × 4) poses of the n link frames in the base."""
+    """The (4 × 4) poses of the link frames in the base."""
     return [homogeneous(frame) for frame in frames(chain, q)]
 
 
@@ -63,15 +62,17 @@ def jacobian_rate(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[list[
     placed = frames(chain, q)
     _, tip = at_frame(placed[-1], chain.tool)
     axes = [R @ Z for R, _ in placed]
-    w, v, rates = Vec3(0, 0, 0), Vec3(0, 0, 0), []  # of the joint's own frame, base to tip
-    for i, (joint, qd_i) in enumerate(zip(chain.joints, qd, strict=True)):
-        if i > 0:
-            v = v + w.cross(placed[i][1] - placed[i - 1][1])
+    rates: list[tuple[Vec3, Vec3]] = []  # w, v of the joint's own frame, parents before children
+    for i, (joint, qd_i, parent) in enumerate(zip(chain.joints, qd, chain.parents, strict=True)):
+        w, v = rates[parent] if parent >= 0 else (ZERO, ZERO)
+        if parent >= 0:
+            v = v + w.cross(placed[i][1] - placed[parent][1])
         if joint.prismatic:
             v = v + qd_i * axes[i]
         else:
             w = w + qd_i * axes[i]
         rates.append((w, v))
+    w, v = rates[-1]
     tip_v = v + w.cross(tip - placed[-1][1])
     columns = []
     for joint, (_, p), u, (w_i, v_i) in zip(chain.joints, placed, axes, rates, strict=True):

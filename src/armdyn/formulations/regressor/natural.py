@@ -14,9 +14,11 @@ motion of joint i, seen in the link's frame.
 
 from __future__ import annotations
 
-from armdyn.algebra import ZERO, JointRotation, Mat3, Scalar, Vec3, X, Z
-from armdyn.chain import Chain, Joint
-from armdyn.formulations.inverse_dynamics.recursion import acceleration_matrix
+from armdyn.algebra import Scalar, Vec3, X, Z
+from armdyn.algebra.spatial import Motion, unit_motion
+from armdyn.chain import Chain
+from armdyn.formulations.inverse_dynamics.recursion import Moving, acceleration_matrix, at_rest
+from armdyn.formulations.steps import Step, steps
 from armdyn.parameters import minimal_parameters
 
 Matrix = list[list[Scalar]]
@@ -24,23 +26,27 @@ Matrix = list[list[Scalar]]
 
 def natural_regressor(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> Matrix:
     """Y of the 10 n natural parameters: n rows, ten columns a link in Pinocchio's order."""
-    n = chain.n
-    Y: Matrix = [[] for _ in range(n)]
-    w, dw, a, A = ZERO, ZERO, -chain.gravity_in_frame_0, Mat3(ZERO, ZERO, ZERO)
-    motions: list[tuple[Vec3, Vec3]] = []  # of joints 1 to i
-    for i, (joint, q_i, qd_i, qdd_i) in enumerate(zip(chain.joints, q, qd, qdd, strict=True)):
-        R, p = joint.placement(q_i)
-        a = R.T @ (a + A @ p)
-        motions = [_carried(R, X * joint.b, Z * joint.extension(q_i), motion) for motion in motions]
-        w, dw, a = _joint_motion(joint, R.T @ w, R.T @ dw, a, qd_i, qdd_i)
-        motions.append((Z, ZERO) if joint.revolute else (ZERO, Z))
+    Y: Matrix = [[] for _ in range(chain.n)]
+    moving: list[Moving] = []
+    motions: list[dict[int, Motion]] = []  # of the joints up to i, seen from link i
+    for i, (step, qd_i, qdd_i) in enumerate(zip(steps(chain, q), qd, qdd, strict=True)):
+        before = moving[step.parent] if step.parent >= 0 else at_rest(chain)
+        carried = motions[step.parent] if step.parent >= 0 else {}
+        a = step.R.T @ (before.dv + before.U @ step.origin)
+        seen = {j: _carried(step, motion) for j, motion in carried.items()}
+        seen[i] = unit_motion(step.revolute)
+        motions.append(seen)
+        w, dw, a = _joint_motion(step, before, a, qd_i, qdd_i)
         A = acceleration_matrix(w, dw)
+        moving.append(Moving(w, dw, A, a))
         turning = _turning(w, dw)
-        for row, (wi, vi) in zip(Y, motions, strict=False):
+        for j, row in enumerate(Y):
+            if j not in seen:
+                row += [0] * 10
+                continue
+            wi, vi = seen[j].w, seen[j].v
             first = A.T @ vi + a.cross(wi)  # f = A h, n = h × a for the first moment h
             row += [vi.dot(a), *first, *(wi.dot(column) for column in turning)]
-        for row in Y[i + 1 :]:
-            row += [0] * 10
     return Y
 
 
@@ -53,15 +59,17 @@ def regressor(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]
     ]
 
 
-def _carried(R: JointRotation, b: Vec3, d: Vec3, motion: tuple[Vec3, Vec3]) -> tuple[Vec3, Vec3]:
+def _carried(step: Step, motion: Motion) -> Motion:
     """A unit motion seen from the next frame: b stands in the present one, d in the next (12M 8A, not 14M 10A)."""
-    w = R.T @ motion[0]
-    return w, R.T @ (motion[1] + motion[0].cross(b)) + w.cross(d)
+    w = step.R.T @ motion.w
+    v = step.R.T @ (motion.v + motion.w.cross(step.fork if step.forked else X * step.b))
+    return Motion(w, v + w.cross(Z * step.d))
 
 
-def _joint_motion(joint: Joint, w: Vec3, dw: Vec3, a: Vec3, qd: Scalar, qdd: Scalar) -> tuple[Vec3, Vec3, Vec3]:
-    """The link's ω, ω̇ and acceleration from its parent's, in the link's frame."""
-    if joint.revolute:
+def _joint_motion(step: Step, before: Moving, a: Vec3, qd: Scalar, qdd: Scalar) -> tuple[Vec3, Vec3, Vec3]:
+    """The link's ω, ω̇ and acceleration from its parent's, in the link's frame, where `a` is already."""
+    w, dw = step.R.T @ before.w, step.R.T @ before.dw
+    if step.revolute:
         return w + Z * qd, dw + w.cross(Z * qd) + Z * qdd, a
     return w, dw, a + w.cross(Z * qd) * 2 + Z * qdd
 

@@ -1,0 +1,98 @@
+"""Pairs of joints on one path: what axes bring goes outwards, what bodies bring goes inwards, until they meet.
+
+The inner joints are a part of the tree around its base. Axes are carried outwards over inner joints and meet, in
+passing, each inner joint's own body; what bodies bring is carried inwards over all other joints and meets, in passing,
+each joint's own axis; the pairs that are left meet in the outermost inner frames. Joints of different branches do not
+meet: their entries are 0. In a chain the inner joints are those up to the meeting frame m.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import TypeVar
+
+from armdyn.algebra import Scalar, Tally, Vec3, counting
+from armdyn.algebra.spatial import Motion, Wrench
+from armdyn.formulations.steps import Step
+
+Axis = TypeVar("Axis")
+Load = TypeVar("Load")
+
+
+def pairs(
+    walk: list[Step],
+    inner: frozenset[int],
+    axes: list[Axis],
+    loads: list[Load],
+    outward: Callable[[Step, Axis], Axis],
+    inward: Callable[[Step, Load], Load],
+    put: Callable[[int, int, Axis, Load], None],
+) -> None:
+    """Call `put(a, b, axis a, load b)`, both in one frame, for every joint b and every joint a inside of it."""
+    met: dict[int, dict[int, Axis]] = {-1: {}}
+    brought: dict[int, dict[int, Load]] = {}
+    for k, step in enumerate(walk):
+        if k in inner:
+            seen = {a: outward(step, axis) for a, axis in met[step.parent].items()}
+            for a, axis in seen.items():
+                put(a, k, axis, loads[k])
+            met[k] = {**seen, k: axes[k]}
+    for k, step in reversed(list(enumerate(walk))):
+        if k not in inner:
+            beyond = brought.pop(k, {})
+            for b, load in beyond.items():
+                put(k, b, axes[k], load)
+            carried = {b: inward(step, load) for b, load in {k: loads[k], **beyond}.items()}
+            brought[step.parent] = {**carried, **brought.get(step.parent, {})}
+    for k, beyond in brought.items():
+        for b, load in beyond.items():
+            for a, axis in met[k].items():
+                put(a, b, axis, load)
+
+
+def inner_joints(walk: list[Step], axis: int, load: int, passing: int, meeting: int) -> frozenset[int]:
+    """The inner joints of fewest operations in all.
+
+    `axis` motions go outwards with every axis and `load` wrenches inwards with every body; a pair takes `passing`
+    operations where an axis meets the body of a joint that it passes, `meeting` at a meeting, none worth counting where
+    a body passes an axis. What a transport takes is counted, joint by joint.
+    """
+    children: dict[int, list[int]] = {k: [] for k in range(-1, len(walk))}
+    depth: dict[int, int] = {-1: 0}
+    for k, step in enumerate(walk):
+        children[step.parent].append(k)
+        depth[k] = depth[step.parent] + (step.parent >= 0)
+    size: dict[int, int] = {}
+    outside: dict[int, int] = {}
+    cost: dict[int, int] = {}
+    best_inside: dict[int, bool] = {}
+    for k in reversed(range(len(walk))):
+        out, into = transport_costs(walk[k])
+        size[k] = 1 + sum(size[c] for c in children[k])
+        outside[k] = size[k] * load * into + sum(outside[c] for c in children[k])  # k and all beyond it are not inner
+        inside = depth[k] * (axis * out + passing) + sum(cost[c] for c in children[k])
+        meet = outside[k] + size[k] * depth[k] * meeting
+        best_inside[k], cost[k] = inside <= meet, min(inside, meet)
+    found: set[int] = set()
+    for k, step in enumerate(walk):
+        if best_inside[k] and (step.parent < 0 or step.parent in found):
+            found.add(k)
+    return frozenset(found)
+
+
+def transport_costs(step: Step) -> tuple[int, int]:
+    """Operations that carrying a motion outwards and a wrench inwards over this joint takes."""
+
+    def number(x: Scalar) -> Scalar:
+        return x if isinstance(x, int | Fraction) else Tally(0.7)
+
+    x = Tally(0.7)
+    full = Vec3(x, x, x)
+    step = replace(step, R=replace(step.R, c=number(step.R.c), s=number(step.R.s)), d=number(step.d))
+    with counting() as outward:
+        step.motion_outward(Motion(full, full))
+    with counting() as inward:
+        step.wrench_inward(Wrench(full, full))
+    return outward.operations().total, inward.operations().total
