@@ -18,6 +18,7 @@ from armdyn.programs.assemble import Options
 from armdyn.programs.derivatives import by_duals
 from armdyn.programs.program import program
 from random_chains import any_chain, configuration
+from random_trees import TreeKind, random_tree
 from test_inertia_matrix import mutants
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio, which this compares with, is not installed")
@@ -84,10 +85,11 @@ def test_gravity_load_is_the_derivative_of_the_potential(rng):
 
 
 def _judged(count, most, seed):
-    """Random arms at random motions with the derivatives of Newton-Euler by dual numbers."""
+    """Random arms and trees at random motions with the derivatives of Newton-Euler by dual numbers."""
     rng = random.Random(seed)
-    for _ in range(count):
-        chain = any_chain(rng, most).floats
+    for k in range(count):
+        chain = any_chain(rng, most) if k % 4 else random_tree(TreeKind(joints=most, fork=0.5), k)
+        chain = chain.floats
         x = [configuration(rng, chain.n) for _ in range(3)]
         shapes = tuple((name, (chain.n,)) for name in ("q", "qd", "qdd"))
         tau = partial(newton_euler.inverse_dynamics, chain)

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from armdyn.algebra import Angle, Mat3, Sym3, Vec3
+from armdyn.algebra.spatial import parallel_axis
 from armdyn.chain import Chain, Link
 from armdyn.chain.samples import generic_chain
 from armdyn.parameters import (
     inertia_constants,
     inertia_constants_1994,
 )
-from armdyn.parameters.constants import coupling
 
 KINDS = ("R", "P", "RR", "RP", "PR", "PP", "RRR", "RPR", "PRP", "RRPRRR", "PPRRPR", "RRRRRRR", "RPPRPR")
 
@@ -61,10 +61,10 @@ def test_constant_and_varying_parts_add_up_to_the_composite_bodies(kinds, gamma,
         if joint.revolute:
             vary_c = R @ (vary_c + Vec3(k.x, k.y, 0))
             rest = Sym3(U.xx - U.yy, U.xy, 0, U.xz, U.yz, with_33 * U.zz)
-            vary_J = R.similarity(vary_J + rest) + coupling(p, vary_c)
+            vary_J = R.similarity(vary_J + rest) + parallel_axis(p, vary_c)
         else:
             d, b = joint.extension(q[i]), Vec3(joint.b, 0, 0)
             slide = Vec3(0, 0, d)
-            inner = constant.mass * Sym3.steiner(slide, slide) + coupling(slide, k + vary_c)
+            inner = constant.mass * Sym3.steiner(slide, slide) + parallel_axis(slide, k + vary_c)
             vary_c = R @ (vary_c + constant.mass * slide)
-            vary_J = R.similarity(vary_J + inner) + coupling(b, vary_c)
+            vary_J = R.similarity(vary_J + inner) + parallel_axis(b, vary_c)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 import armdyn
 from armdyn.algebra import Operations
+from armdyn.algebra.angle import ZERO_ANGLE
 from armdyn.chain.samples import generic_chain
 from armdyn.chain.slide import slid_outwards
 from armdyn.formulations import reference
 from armdyn.formulations.composite_bodies import natural, second_moments
 from armdyn.formulations.inertia_matrix import lin_fang_1, meeting_frame
+from armdyn.formulations.steps import steps
 from armdyn.graph.program import trace
 from armdyn.graph.simplify import simplify
 from armdyn.programs import program as programs
 from armdyn.programs.cost import compiled, without_rotors
 from armdyn.programs.program import traced
 from random_chains import any_chain, configuration, special_chain
+from random_trees import TreeKind, random_tree
 from test_inertia_matrix import caught, judged, mutants  # noqa: F401  (a fixture and its helpers)
 
 # As compiled, at most: (multiplications, additions) for general arms of n revolute joints. A first trial of this
@@ -71,7 +75,7 @@ def test_all_can_be_gathered_in_the_middle():
             body.wrench_of_turn if joint.revolute else body.wrench_of_slide
             for joint, body in zip(chain.joints, bodies, strict=True)
         ]
-        assert close(meeting_frame.gather(chain.joints, q, wrenches), reference.inertia_matrix(chain, q))
+        assert close(meeting_frame.gather(steps(chain, q), wrenches), reference.inertia_matrix(chain, q))
 
 
 def test_long_arms_gather():
@@ -192,7 +196,7 @@ def test_second_moments_take_31M_32A_a_link():
 
         def outputs(q):
             found = second_moments.second_moments(chain, q)[1:]
-            return [x for body in found for wrench in (body.wrench_of_turn,) for v in wrench for x in (v.x, v.y, v.z)]
+            return [x for body in found for v in (body.wrench_of_turn.f, body.wrench_of_turn.n) for x in v]
 
         return trace("bodies", outputs, {"q": (n,)}, [("wrenches", (6 * (n - 1),))]).operations
 
@@ -200,10 +204,20 @@ def test_second_moments_take_31M_32A_a_link():
     assert (step.mul, step.add) == (31, 32)
 
 
+def judged_trees():
+    """Random trees, some of them with parallel axes only, with the reference's inertia matrices."""
+    rng = random.Random(5)
+    chains = [random_tree(TreeKind(joints=7, fork=0.5, special=s), seed) for seed in range(8) for s in (0.0, 0.9)]
+    flat = [replace(c, joints=tuple(replace(j, beta=ZERO_ANGLE, gamma=ZERO_ANGLE) for j in c.joints)) for c in chains]
+    cases = [(c.floats, configuration(rng, c.n)) for c in (*chains, *flat)]
+    return [(c, q, reference.inertia_matrix(c, q)) for c, q in cases]
+
+
 def test_planted_sign_errors_in_the_second_moments_are_caught(judged, monkeypatch):  # noqa: F811
     missed = []
+    cases = [*judged, *judged_trees()]
     for k, mutant in mutants(second_moments):
         monkeypatch.setattr(meeting_frame, "second_moments", mutant.second_moments)
-        if not caught(meeting_frame.inertia_matrix, judged):
+        if not caught(meeting_frame.inertia_matrix, cases):
             missed.append(k)
     assert not missed

@@ -144,7 +144,7 @@ def test_similarities():
 def test_the_rows_of_gah_but_17_and_18_are_exact(n, monkeypatch):
     """Rows (10), (11), (14), (15), (16), (20): what is left without the tensors φ."""
     module = inspect.getmodule(METHODS["gibbs_appell"])
-    for owner, name in ((JointRotation, "similarity"), (module, "coupling"), (module, "_along")):
+    for owner, name in ((JointRotation, "similarity"), (module, "parallel_axis"), (module, "_along")):
         monkeypatch.setattr(owner, name, free(getattr(owner, name))[0])
     mul, add = polynomial(n, 11.5, 19.5, -49), polynomial(n, 8.5, 31.5, -69)
     # of (17) the sum of three tensors is left, 12A; of (18) 3M 1A and 2A

@@ -167,13 +167,13 @@ def composite_and_couplings(chain: Chain, q: list[float], i: int) -> np.ndarray:
 
 def test_psi_takes_the_joint_direction_away():
     """Ψ M̂ p = 0: with the rotor at rest nothing of the articulated body is felt along its own joint."""
-    from armdyn.formulations.forward_dynamics.articulated import given_way
+    from armdyn.formulations.forward_dynamics.articulated import projected
 
     chain = generic_chain("RPR", 4).floats
     walk = steps(chain, [0.3, 0.2, -0.7])
     bodies, pivots = articulated_bodies(chain, walk, chain.links)
     for step, body, pivot in zip(walk, bodies, pivots, strict=True):
-        left = given_way(step, body, pivot)
+        left = projected(step, body, pivot)
         column = (
             (left.I.xz, left.I.yz, left.I.zz, *left.H.r3)
             if step.revolute
