@@ -17,15 +17,43 @@ from armdyn.formulations.inertia_matrix import (
 from armdyn.formulations.registry import Formulation
 
 METHODS = (
-    Formulation("lin_fang_1", lin_fang_1.inertia_matrix, "lin_fang_1999", "wrenches carried inwards, frame by frame"),
-    Formulation("lin_fang_2", lin_fang_2.inertia_matrix, "lin_fang_1999", "axes and levers carried outwards"),
-    Formulation("lin_fang_3", lin_fang_3.inertia_matrix, "lin_fang_1999", "axes and velocities carried outwards"),
-    Formulation("lin_fang_4", lin_fang_4.inertia_matrix, "lin_fang_1999", "wrenches in the end effector's frame"),
-    Formulation("lin_fang_5", lin_fang_5.inertia_matrix, "lin_fang_1999", "wrenches from the frame before"),
-    Formulation("lin_1991", lin_1991.inertia_matrix, "lin_1991", "momenta about the base origin"),
-    Formulation("renaud", renaud.inertia_matrix, "renaud_1984", "generalized links with invariant terms"),
-    Formulation("walker_orin", walker_orin.inertia_matrix, "walker_orin_1982", "bodies about centres of mass"),
-    Formulation("gibbs_appell", gibbs_appell.inertia_matrix, "provenzano", "Hessian of the Gibbs function"),
+    Formulation(
+        "lin_fang_1",
+        lin_fang_1.inertia_matrix,
+        "lin_fang_1999",
+        "wrenches carried inwards, frame by frame",
+        serial_only=True,
+    ),
+    Formulation(
+        "lin_fang_2", lin_fang_2.inertia_matrix, "lin_fang_1999", "axes and levers carried outwards", serial_only=True
+    ),
+    Formulation(
+        "lin_fang_3",
+        lin_fang_3.inertia_matrix,
+        "lin_fang_1999",
+        "axes and velocities carried outwards",
+        serial_only=True,
+    ),
+    Formulation(
+        "lin_fang_4",
+        lin_fang_4.inertia_matrix,
+        "lin_fang_1999",
+        "wrenches in the end effector's frame",
+        serial_only=True,
+    ),
+    Formulation(
+        "lin_fang_5", lin_fang_5.inertia_matrix, "lin_fang_1999", "wrenches from the frame before", serial_only=True
+    ),
+    Formulation("lin_1991", lin_1991.inertia_matrix, "lin_1991", "momenta about the base origin", serial_only=True),
+    Formulation(
+        "renaud", renaud.inertia_matrix, "renaud_1984", "generalized links with invariant terms", serial_only=True
+    ),
+    Formulation(
+        "walker_orin", walker_orin.inertia_matrix, "walker_orin_1982", "bodies about centres of mass", serial_only=True
+    ),
+    Formulation(
+        "gibbs_appell", gibbs_appell.inertia_matrix, "provenzano", "Hessian of the Gibbs function", serial_only=True
+    ),
     Formulation("denoc", denoc.inertia_matrix, "saha_1999", "decoupled natural orthogonal complement"),
     Formulation(
         "meeting_frame",

@@ -53,13 +53,15 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
     rows = []
     for i, body in enumerate(bodies):
         moment, force = body @ twists[i]  # pᵢᵀ M̃ᵢ
-        row = [_power(twists[i], moment, force)]
-        for j in reversed(range(i)):
-            R = path[j + 1].R
+        row: list[Scalar] = [0] * i + [_power(twists[i], moment, force)]
+        outer, j = i, path[i].parent
+        while j >= 0:
+            R = path[outer].R
             force, moment = R @ force, R @ moment
-            moment = moment + arms[j].cross(force)  # Saha eq. (11): times B_j+1,j
-            row.append(_power(twists[j], moment, force))  # Saha eq. (22)
-        rows.append(row[::-1])
+            moment = moment + arms[outer].cross(force)  # Saha eq. (11): times B_j+1,j
+            row[j] = _power(twists[j], moment, force)  # Saha eq. (22)
+            outer, j = j, path[j].parent
+        rows.append(row)
     return filled(rows)
 
 
@@ -69,20 +71,24 @@ def _p(step: Step, link: Link) -> Twist:
 
 
 def _between_centres(chain: Chain, path: list[Step]) -> list[Vec3]:
-    """From the mass centre of link i to that of link i+1, in frame i."""
-    pairs = zip(chain.links, chain.links[1:], path[1:], strict=False)
-    return [step.origin + step.R @ outer.com - link.com for link, outer, step in pairs]
+    """From the mass centre of the parent to that of link i, in the parent's frame; nothing for a first link."""
+    centres = [link.com for link in chain.links]
+    return [
+        step.origin + step.R @ com - centres[step.parent] if step.parent >= 0 else ZERO
+        for step, com in zip(path, centres, strict=True)
+    ]
 
 
 def _extended_masses(chain: Chain, path: list[Step], arms: list[Vec3]) -> list[Extended]:
-    """M̃ᵢ of every composite body, base to tip (Saha eq. 21)."""
-    bodies = [_one(chain.links[-1])]
-    for link, step, a in zip(chain.links[-2::-1], path[:0:-1], arms[::-1], strict=True):
-        own, outer = _one(link), bodies[-1]
-        h = step.R @ outer.h
-        J = own.J + step.R.similarity(outer.J) + parallel_axis(a, h) + outer.mass * Sym3.steiner(a, a)
-        bodies.append(Extended(own.mass + outer.mass, own.h + h + outer.mass * a, J))
-    return bodies[::-1]
+    """M̃ᵢ of every composite body, parents before children (Saha eq. 21)."""
+    bodies = [_one(link) for link in chain.links]
+    for i, step in reversed(list(enumerate(path))):
+        if step.parent >= 0:
+            own, outer, a = bodies[step.parent], bodies[i], arms[i]
+            h = step.R @ outer.h
+            J = own.J + step.R.similarity(outer.J) + parallel_axis(a, h) + outer.mass * Sym3.steiner(a, a)
+            bodies[step.parent] = Extended(own.mass + outer.mass, own.h + h + outer.mass * a, J)
+    return bodies
 
 
 def _one(link: Link) -> Extended:

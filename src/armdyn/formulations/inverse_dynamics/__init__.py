@@ -28,6 +28,6 @@ METHODS = (
         "the same with a point mass a joint",
         derivatives=derivatives.derivatives,
     ),
-    Formulation("lin_1991", lin_1991.inverse_dynamics, "lin_1991", "H q̈ + b from composite bodies"),
-    Formulation("gibbs_appell", gibbs_appell.inverse_dynamics, "provenzano", "∂G/∂q̈"),
+    Formulation("lin_1991", lin_1991.inverse_dynamics, "lin_1991", "H q̈ + b from composite bodies", serial_only=True),
+    Formulation("gibbs_appell", gibbs_appell.inverse_dynamics, "provenzano", "∂G/∂q̈", serial_only=True),
 )
