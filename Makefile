@@ -10,11 +10,12 @@ EXE :=
 endif
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test test-bridges lint bench docs clean
 
 help:
 	@echo "make demo   install into .venv, report on a built-in arm (out/puma560.html)"
 	@echo "make test   run the tests"
+	@echo "make test-bridges   run those that need JAX and PyTorch, installing both"
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  measure speed against Pinocchio, MuJoCo, the Robotics Toolbox and a memory copy"
 	@echo "make docs   build the documentation (docs/_build/html/index.html)"
@@ -37,12 +38,23 @@ $(BIN)/python$(EXE):
 	$(PIP) -e ".[peers]"
 	@touch $@
 
+# The one place that says which PyTorch: for this version a build without CUDA is found; others bring gigabytes of it.
+TORCH := torch==2.13.0
+
+.venv/.bridges: .venv/.dev
+	@echo "installing JAX and PyTorch into .venv (a few minutes, once)"
+	$(PIP) -e ".[jax,torch]" "$(TORCH)"
+	@touch $@
+
 demo: .venv/.core
 	@mkdir -p out
 	$(BIN)/armdyn report puma560 -o out/puma560.html
 
 test: .venv/.dev
 	$(BIN)/python -m pytest -n auto
+
+test-bridges: .venv/.bridges
+	$(BIN)/python -m pytest -n auto tests/bridges
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

@@ -11,6 +11,8 @@ import pytest
 
 import armdyn
 from armdyn.formulations import QUANTITIES
+from armdyn.graph.derive import jacobian
+from armdyn.graph.program import evaluate
 from armdyn.kernels import Kernel
 
 TOLERANCE = 1e-12  # of a result's largest entry
@@ -64,6 +66,34 @@ def _parameters(kernel: Kernel) -> Sequence[Any]:
     from armdyn.parameters import minimal_parameters
 
     return minimal_parameters(kernel.chain).values
+
+
+def slopes(kernel: Kernel, values: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
+    """The derivative of every output in every input at one configuration, by armdyn's derivative programs."""
+    names = tuple(name for name, _ in kernel.assembly.inputs)
+    if kernel.options.derivatives:
+        program = jacobian(kernel.program, names)
+    else:
+        program = kernel.variant(derivatives=names).program
+    flat = iter(evaluate(program, *(np.ravel(x) for x in values)))
+    shapes = [[(*out, *shape) for _, shape in kernel.assembly.inputs] for _, out in kernel.assembly.outputs]
+    return [[np.reshape(next(flat), shape) for shape in row] for row in shapes]
+
+
+def along(kernel: Kernel, values: Sequence[np.ndarray], tangents: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """The derivative of every output along a direction."""
+    return tuple(
+        sum(np.tensordot(slope, t, t.ndim) for slope, t in zip(row, tangents, strict=True))
+        for row in slopes(kernel, values)
+    )
+
+
+def gradients(kernel: Kernel, values: Sequence[np.ndarray], weights: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """The gradients of the weighted sum of all outputs."""
+    columns = zip(*slopes(kernel, values), strict=True)
+    return tuple(
+        sum(np.tensordot(w, slope, w.ndim) for slope, w in zip(column, weights, strict=True)) for column in columns
+    )
 
 
 def results(value: Any) -> tuple[Any, ...]:

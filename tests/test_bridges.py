@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-PACKAGES = ("casadi",)
+PACKAGES = ("casadi", "jax", "torch")
 
 
 def python(code: str) -> str:

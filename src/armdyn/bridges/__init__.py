@@ -44,6 +44,9 @@ class Source(Protocol):
     def variant(self, **choices: Any) -> Any:
         """The kernel with other options."""
 
+    def batch(self, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+        """The batch that arrays of these shapes make together, or an error."""
+
 
 def required(package: str) -> Any:
     """A library, or an error that says how to install it."""

@@ -93,6 +93,75 @@ def _backward(program: Program, ports: list[Port]) -> dict[tuple[int, int], Any]
     return slope
 
 
+def jacobian_vector(program: Program, wrt: Sequence[str]) -> Program:
+    """The derivative of every output along a direction: for each input in `wrt` a further input, its tangent.
+
+    One forward sweep, linear in the tangents; the outputs are the tangents of the program's outputs.
+    """
+    ports = [port for port in program.inputs if port.name in wrt]
+    tangents = _further(program, ports, "tangent")
+    rate: dict[int, Any] = {}
+    for port, tangent in zip(ports, tangents, strict=True):
+        rate.update((x.serial, dx) for x, dx in zip(port.nodes, tangent.nodes, strict=True))
+    for node in program.order:
+        if any(arg.serial in rate for arg in node.args):
+            terms = [
+                rate[arg.serial] * partial
+                for arg, partial in zip(node.args, PARTIALS[node.op](node), strict=True)
+                if arg.serial in rate
+            ]
+            rate[node.serial] = sum(terms[1:], terms[0])
+    return _products("jacobian_vector", program, tangents, program.outputs, rate)
+
+
+def vector_jacobian(program: Program, wrt: Sequence[str]) -> Program:
+    """The gradient of a weighted sum of all outputs: for each output a further input, its weights (cotangent).
+
+    One backward sweep, linear in the weights; the outputs are the gradients in the inputs in `wrt`.
+    """
+    ports = [port for port in program.inputs if port.name in wrt]
+    cotangents = _further(program, program.outputs, "cotangent")
+    reaches = {node.serial for port in ports for node in port.nodes}
+    for node in program.order:
+        if any(arg.serial in reaches for arg in node.args):
+            reaches.add(node.serial)
+    weight: dict[int, Any] = {}
+    for port, cotangent in zip(program.outputs, cotangents, strict=True):
+        for y, w in zip(port.nodes, cotangent.nodes, strict=True):
+            weight[y.serial] = weight.get(y.serial, 0) + w
+    for node in reversed(program.order):
+        if node.serial not in weight or node.serial not in reaches or not node.args:
+            continue
+        for arg, partial in zip(node.args, PARTIALS[node.op](node), strict=True):
+            if arg.serial in reaches:
+                weight[arg.serial] = weight.get(arg.serial, 0) + weight[node.serial] * partial
+    return _products("vector_jacobian", program, cotangents, ports, weight)
+
+
+def _further(program: Program, ports: Sequence[Port], kind: str) -> list[Port]:
+    """Ports for tangents or cotangents, by names that the program does not use yet."""
+    graph = program.inputs[0].nodes[0].graph
+    taken = {port.name for port in program.inputs}
+    found = []
+    for port in ports:
+        name = f"{port.name}_{kind}"
+        while name in taken:
+            name += "_2"
+        taken.add(name)
+        found.append(Port(name, port.shape, tuple(graph.input(f"{name}{k}") for k in range(len(port.nodes)))))
+    return found
+
+
+def _products(kind: str, program: Program, more: list[Port], ports: Sequence[Port], at: dict[int, Any]) -> Program:
+    graph = program.inputs[0].nodes[0].graph
+    outputs = []
+    for port in ports:
+        entries = [at.get(node.serial, 0) for node in port.nodes]
+        nodes = tuple(e if isinstance(e, Node) else graph.const(e) for e in entries)
+        outputs.append(Port(f"d{port.name}", port.shape, nodes))
+    return Program(f"{program.name}_{kind}", (*program.inputs, *more), tuple(outputs))
+
+
 def inline(program: Program, *arguments: Sequence[Any]) -> list[list[Any]]:
     """The outputs of a program on other nodes or numbers: one flat list an output."""
     at: dict[int, Any] = {}

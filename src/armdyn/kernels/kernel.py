@@ -20,7 +20,7 @@ from armdyn.codegen.numpy_text import compile_numpy
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import Program
-from armdyn.kernels.threads import checked, shared
+from armdyn.kernels.threads import batch_of, checked, shared
 from armdyn.programs.assemble import Assembly, Options, assemble
 from armdyn.programs.choose import auto
 from armdyn.programs.program import program
@@ -162,6 +162,26 @@ class Kernel(Fast):
         from armdyn.bridges import casadi_  # each of these libraries only where it is asked for
 
         return casadi_.function(self.variant(**choices))
+
+    def jax(self, **choices: Any) -> Any:
+        """The same as a function of JAX arrays on the CPU: jit, vmap and derivatives of any order."""
+        from armdyn.bridges import jax_
+
+        return jax_.function(self.variant(**choices))
+
+    def torch(self, **choices: Any) -> Any:
+        """The same as a function of PyTorch tensors on the CPU: autograd, vmap and torch.compile."""
+        from armdyn.bridges import torch_
+
+        return torch_.function(self.variant(**choices))
+
+    def batch(self, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the batch that arrays of these shapes make together; an error where they do not fit."""
+        arrays = tuple(np.broadcast_to(0.0, shape) for shape in shapes)
+        found = batch_of(self.assembly, arrays)
+        if found is None:
+            raise self._diagnosis(arrays, None, ValueError("the arrays do not fit"))
+        return found
 
     def _diagnosis(self, arrays: tuple[Any, ...], out: Any, error: Exception) -> Exception:
         """The error in terms of this arm: which array, what it is and what it should be."""

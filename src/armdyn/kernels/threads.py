@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -36,7 +36,7 @@ def checked(count: int | None) -> int:
 def shared(function: Any, arrays: tuple[Any, ...], out: Any, count: int) -> Any:
     """`function(*arrays, out=out)`, its batch cut into `count` parts where that is worth it."""
     values = [np.asarray(array) for array in arrays]
-    batch = _batch(function, values)
+    batch = batch_of(function, values)
     given = (None,) * len(function.outputs) if out is None else out if isinstance(out, tuple) else (out,)
     if batch is None or int(np.prod(batch)) < 2 * SMALLEST or len(given) != len(function.outputs):
         return function(*arrays, out=out)
@@ -62,7 +62,7 @@ def shared(function: Any, arrays: tuple[Any, ...], out: Any, count: int) -> Any:
     return whole[0] if len(whole) == 1 else tuple(whole)
 
 
-def _batch(function: Any, values: list[Any]) -> tuple[int, ...] | None:
+def batch_of(function: Any, values: Sequence[Any]) -> tuple[int, ...] | None:
     """The shape of the batch; None where the arrays do not fit, which the function itself reports better."""
     if len(values) != len(function.inputs):
         return None

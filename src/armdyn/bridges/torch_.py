@@ -1,0 +1,169 @@
+"""A kernel as a PyTorch function on the CPU: autograd of any order, vmap, torch.compile.
+
+Every kernel, and every product with a vector that a derivative asks for, is a custom operator of `torch.library`
+over the machine code that NumPy calls, on the tensors' own memory. An operator's tensors have equally many axes
+in front of a kernel's own; of each such axis an operand has the whole length or 1. `torch.compile` sees the
+operators; outside of it an `autograd.Function` stands in front of them, for only that knows forward mode and the
+transforms of `torch.func`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from armdyn.bridges import Source, required
+from armdyn.bridges.function import Function, function_of
+from armdyn.errors import InputError
+
+torch = required("torch")
+AutogradFunction: Any = torch.autograd.Function
+
+
+def function(kernel: Source) -> Callable[..., Any]:
+    """The kernel as a function of tensors, broadcasting as NumPy's does; float32 in, float32 out."""
+    made = function_of(kernel)
+    shapes = [shape for _, shape in made.inputs]
+    operator, differentiable = _operator(made), _differentiable(made).apply
+
+    def call(*arrays: Any) -> Any:
+        values = [torch.as_tensor(array) for array in arrays]
+        _check_devices(kernel.quantity, values)
+        if len(values) != len(shapes) or any(_core(v, s) != s for v, s in zip(values, shapes, strict=True)):
+            kernel.batch(*(tuple(v.shape) for v in values))  # which says what is wrong
+        dtype = torch.float32
+        for value in values:
+            dtype = torch.promote_types(dtype, value.dtype if value.is_floating_point() else torch.get_default_dtype())
+        axes = max(v.ndim - len(s) for v, s in zip(values, shapes, strict=True))
+        operands = []
+        for value, shape in zip(values, shapes, strict=True):
+            missing = axes + len(shape) - value.ndim
+            same = value if value.dtype == dtype else value.to(dtype)
+            operands.append(same.reshape((1,) * missing + tuple(value.shape)) if missing else same)
+        return (differentiable if _differentiated(operands) else operator)(*operands)
+
+    call.__name__ = call.__qualname__ = kernel.quantity
+    call.__doc__ = f"{kernel.quantity}({', '.join(name for name, _ in made.inputs)}), computed by armdyn."
+    return call
+
+
+def _differentiated(operands: list[Any]) -> bool:
+    """Whether a derivative may be asked for outside of `torch.compile`; if not, the plain operator is quicker."""
+    if torch.compiler.is_compiling():
+        return False
+    forward_mode = getattr(torch.autograd.forward_ad, "_current_level", 0) >= 0
+    return forward_mode or any(x.requires_grad for x in operands)
+
+
+def _core(value: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A tensor's last axes, as many as a kernel's own."""
+    return tuple(value.shape[max(value.ndim - len(shape), 0) :])
+
+
+def _check_devices(quantity: str, values: list[Any]) -> None:
+    for value in values:
+        if value.device.type not in ("cpu", "meta"):
+            raise InputError(
+                f"{quantity} is computed on the CPU, got a tensor on {value.device}; pass tensor.cpu() and move the "
+                "result back with .to(device), or keep this part of the model on the CPU"
+            )
+
+
+@cache
+def _operator(function: Function) -> Any:
+    """The operator armdyn::... of a function, registered once."""
+    inputs = ", ".join(f"Tensor x{k}" for k in range(len(function.inputs)))
+    results = ", ".join(["Tensor"] * len(function.outputs))
+    schema = f"({inputs}) -> {results if len(function.outputs) == 1 else f'({results})'}"
+
+    def run(*tensors: Any) -> Any:
+        return _run(function, tensors)
+
+    operator = torch.library.custom_op(
+        f"armdyn::{function.name}", run, mutates_args=(), device_types="cpu", schema=schema
+    )
+    operator.register_fake(lambda *tensors: _empty(function, tensors))
+    operator.register_autograd(
+        lambda ctx, *gradients: _backward(function, ctx, gradients, _operator),
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+    )
+    operator.register_vmap(lambda info, axes, *tensors: _vmap(function, axes, tensors, _operator))
+    return operator
+
+
+@cache
+def _differentiable(function: Function) -> Any:
+    """The operator for forward and backward mode and for `torch.func`."""
+
+    def applied(other: Function) -> Any:
+        return _differentiable(other).apply
+
+    class Differentiable(AutogradFunction):  # type: ignore[misc]
+        @staticmethod
+        def forward(*tensors: Any) -> Any:
+            return _operator(function)(*tensors)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            return _backward(function, ctx, gradients, applied)
+
+        @staticmethod
+        def jvp(ctx: Any, *tangents: Any) -> Any:
+            moving = [(name, t) for (name, _), t in zip(function.inputs, tangents, strict=True) if t is not None]
+            product = function.product("jacobian_vector", tuple(name for name, _ in moving))
+            return applied(product)(*ctx.saved_tensors, *(t for _, t in moving))
+
+        @staticmethod
+        def vmap(info: Any, axes: Any, *tensors: Any) -> Any:
+            return _vmap(function, axes, tensors, applied)
+
+    return Differentiable
+
+
+def _empty(function: Function, tensors: Any) -> Any:
+    """Tensors for the results, not yet computed."""
+    batches = [t.shape[: t.ndim - len(shape)] for t, (_, shape) in zip(tensors, function.inputs, strict=True)]
+    batch = torch.broadcast_shapes(*batches)
+    results = tuple(tensors[0].new_empty((*batch, *shape)) for _, shape in function.outputs)
+    return results[0] if len(results) == 1 else results
+
+
+def _run(function: Function, tensors: Any) -> Any:
+    try:
+        results = _empty(function, tensors)
+    except RuntimeError:
+        function.kernel.batch(*(tuple(t.shape) for t in tensors[: len(function.inputs)]))
+        raise
+    out = tuple(r.numpy() for r in (results if isinstance(results, tuple) else (results,)))
+    with np.errstate(all="ignore"):  # what is not finite is there to see, in its own row
+        function.compiled(*(t.numpy() for t in tensors), out=out)
+    return results
+
+
+def _backward(function: Function, ctx: Any, gradients: Any, apply: Callable[[Function], Any]) -> Any:
+    """The vector-Jacobian product in the inputs that need a gradient; the sum over what they were repeated for."""
+    tensors, needed = ctx.saved_tensors, ctx.needs_input_grad
+    names = tuple(name for (name, _), wanted in zip(function.inputs, needed, strict=True) if wanted)
+    if any(g is None for g in gradients):
+        given = next(g for g in gradients if g is not None)
+        batch = given.shape[: tensors[0].ndim - len(function.inputs[0][1])]
+        shapes = [(*batch, *shape) for _, shape in function.outputs]
+        gradients = [given.new_zeros(s) if g is None else g for g, s in zip(gradients, shapes, strict=True)]
+    weights = (g.contiguous() for g in gradients)  # the gradient of a sum is one number seen everywhere, slow to read
+    found = apply(function.product("vector_jacobian", names))(*tensors, *weights)
+    results = iter(found if isinstance(found, tuple | list) else (found,))
+    return tuple(next(results).sum_to_size(t.shape) if want else None for t, want in zip(tensors, needed, strict=True))
+
+
+def _vmap(function: Function, axes: Any, tensors: Any, apply: Callable[[Function], Any]) -> Any:
+    moved = [t.unsqueeze(0) if axis is None else t.movedim(axis, 0) for t, axis in zip(tensors, axes, strict=True)]
+    results = apply(function)(*moved)
+    return results, tuple(0 for _ in results) if isinstance(results, tuple | list) else 0

@@ -1,0 +1,161 @@
+"""The bridge to JAX: the contract of all bridges, transforms, derivatives of first and second order, precision."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+
+import armdyn
+from armdyn.errors import InputError
+from bridge_contract import CASES, along, arrays, close, gradients, kernel, results
+
+jax.config.update("jax_enable_x64", True)
+PANDA = armdyn.load("panda")
+SCARA = armdyn.load("scara")
+
+
+@pytest.mark.parametrize(("arm", "quantity", "options"), CASES)
+def test_values_and_derivatives(arm, quantity, options):
+    k = kernel(arm, quantity, options)
+    function = k.jax()
+    batch = arrays(k, 5)
+    expected = k(*batch)
+    close(function(*batch), expected, 0.0)  # the very same machine code
+    close(jax.jit(function)(*batch), expected, 0.0)
+    close(jax.vmap(function)(*batch), expected, 0.0)
+    values, tangents = [x[0] for x in batch], [x[1] for x in batch]
+    found, moved = jax.jvp(function, tuple(values), tuple(tangents))
+    close(found, tuple(np.asarray(x)[0] for x in results(expected)))
+    close(moved, along(k, values, tangents), 1e-10)
+    value, pull = jax.vjp(function, *values)
+    rng = np.random.default_rng(1)
+    weights = [rng.uniform(-1, 1, np.shape(x)) for x in results(value)]
+    close(pull(tuple(weights) if len(weights) > 1 else weights[0]), gradients(k, values, weights), 1e-10)
+
+
+@pytest.mark.parametrize("arm", [PANDA, SCARA], ids=lambda arm: arm.name)
+def test_jacobians_are_those_of_the_derivative_kernel(arm):
+    function, values = arm.forward_dynamics.jax(), arrays(arm.forward_dynamics)
+    expected = arm.forward_dynamics_derivatives(*values)
+    for jacobian in (jax.jacfwd, jax.jacrev):
+        close(jax.jit(jacobian(function, (0, 1, 2)))(*values), expected, 1e-11)
+    batch = arrays(arm.forward_dynamics, 4)
+    found = jax.jit(jax.vmap(jax.jacrev(function, (0, 1, 2))))(*batch)
+    close(found, arm.forward_dynamics_derivatives(*batch), 1e-11)
+
+
+@pytest.mark.parametrize("quantity", ["inertia_matrix", "forward_dynamics", "kinetic_energy", "inertia_factors"])
+def test_check_grads_to_second_order(quantity):
+    k = SCARA.kernel(quantity)
+    check_grads(k.jax(), tuple(arrays(k)), order=2, modes=["fwd", "rev"])
+
+
+def test_the_hessian_of_the_kinetic_energy_is_the_inertia_matrix():
+    q, qd = arrays(PANDA.kinetic_energy)
+    H = jax.jit(jax.hessian(PANDA.kinetic_energy.jax(), 1))(q, qd)
+    close(H, PANDA.inertia_matrix(q), 1e-11)
+    rate = jax.jvp(PANDA.inertia_matrix.jax(), (q,), (qd,))[1]
+    close(rate, PANDA.inertia_rate(q, qd), 1e-11)
+
+
+def test_operands_broadcast_and_nest():
+    k = PANDA.forward_dynamics
+    function = k.jax()
+    q, qd, tau = arrays(k, 3)[0], arrays(k, 4)[1], arrays(k, 3, 4)[2]
+    close(function(q[:, None], qd, tau), k(q[:, None], qd, tau), 0.0)
+    nested = jax.vmap(jax.vmap(function, (None, 0, 0)), (0, None, 0))
+    close(nested(q, qd, tau), k(q[:, None], qd, tau), 0.0)
+    deep = arrays(k, 2, 3, 4)
+    mixed = (deep[0][:, :1], deep[1][:1], deep[2])
+    close(function(*mixed), k(*mixed), 0.0)
+    shared = jax.grad(lambda x: jnp.sum(function(q[:, None], x, tau)))(qd)
+    singly = jax.vmap(jax.grad(lambda a, b, c: jnp.sum(function(a, b, c)), 1))
+    rows = [singly(q, jnp.broadcast_to(qd[j], (3, 7)), tau[:, j]).sum(0) for j in range(4)]
+    close(shared, np.array(rows), 1e-11)
+
+
+def test_an_empty_batch():
+    k = PANDA.inverse_dynamics
+    empty = arrays(k, 0)
+    assert k.jax()(*empty).shape == (0, 7)
+    assert jax.jit(jax.grad(lambda q: jnp.sum(k.jax()(q, *empty[1:]))))(empty[0]).shape == (0, 7)
+
+
+def test_float32_is_computed_in_float64():
+    k = PANDA.forward_dynamics
+    for count in (1, 63, 64, 65, 200):
+        batch = [x.astype(np.float32) for x in arrays(k, count)]
+        found = jax.jit(k.jax())(*batch)
+        assert found.dtype == np.float32
+        np.testing.assert_array_equal(found, k(*batch).astype(np.float32))
+    shared = [batch[0], batch[1][0], batch[2]]
+    np.testing.assert_array_equal(k.jax()(*shared), k(*shared).astype(np.float32))
+    assert jax.grad(lambda q: jnp.sum(k.jax()(q, *batch[1:])))(batch[0]).dtype == np.float32
+    assert k.jax()(batch[0], arrays(k)[1], batch[2]).dtype == np.float64
+
+
+def test_a_large_result_in_float32():
+    k = PANDA.kernel("regressor", derivatives=("q", "qd"))
+    batch = [x.astype(np.float32) for x in arrays(k, 3)]
+    for found, expected in zip(k.jax()(*batch), k(*batch), strict=True):
+        np.testing.assert_array_equal(found, expected.astype(np.float32))
+
+
+def test_float64_arrays_without_x64_are_warned_of():
+    code = """
+import numpy as np, warnings, armdyn
+f = armdyn.load("scara").gravity_load.jax()
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    print(f(np.zeros(4)).dtype, f(np.zeros(4, np.float32)).dtype, len(seen), seen[0].message)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("float32 float32 1 JAX turns these float64 arrays into float32; for float64 results")
+    assert 'jax.config.update("jax_enable_x64", True)' in done.stdout
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert SCARA.gravity_load.jax()(np.zeros(4)).dtype == np.float64
+
+
+def test_wrong_shapes_have_our_messages():
+    function = PANDA.forward_dynamics.jax()
+    q, qd, tau = arrays(PANDA.forward_dynamics, 3)
+    with pytest.raises(
+        InputError, match=r"forward_dynamics of this arm \(n = 7\) expects q of shape \(\.\.\., 7\), got"
+    ):
+        jax.jit(function)(q[:, :6], qd, tau)
+    with pytest.raises(InputError, match="takes 3 arrays"):
+        function(q, qd)
+    with pytest.raises(InputError, match=r"do not broadcast together: q \(3,\), qd \(2,\), tau \(3,\)"):
+        function(q, qd[:2], tau)
+
+
+def test_in_a_scan_it_simulates():
+    k = SCARA.forward_dynamics
+    function, step = k.jax(), 1e-3
+    q, qd, tau = arrays(k, 6)
+
+    def advance(state, _):
+        q, qd = state
+        qd = qd + step * function(q, qd, tau)
+        return (q + step * qd, qd), None
+
+    found = jax.jit(lambda s: jax.lax.scan(advance, s, length=50)[0])((q, qd))
+    for _ in range(50):
+        qd = qd + step * k(q, qd, tau)
+        q = q + step * qd
+    close(found, (q, qd))
+
+
+def test_other_elements_of_a_batch_do_not_matter_to_an_undefined_one():
+    k = SCARA.forward_dynamics
+    batch = arrays(k, 9)
+    batch[0][4] = np.nan
+    np.testing.assert_array_equal(k.jax()(*batch), k(*batch))
