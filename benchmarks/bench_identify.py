@@ -59,7 +59,7 @@ def main(quick: bool = False) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    names = ("numpy", "scipy", "clarabel")
+    names = ("numpy", "scipy")
     print(platform.processor() or platform.machine(), *(f"{name} {version(name)}" for name in names), sep=", ")
     for name, value in main("--quick" in sys.argv).items():
         print(f"{name:28} {value:8.3f}")

@@ -172,6 +172,45 @@ class TestConsistent:
         slope = regularization * np.einsum("kij,lij->kl", slopes, units).ravel()
         np.testing.assert_allclose(A.T @ (A @ x - z), -slope, atol=1e-7 * np.abs(slope).max())
 
+    @pytest.mark.parametrize("weight", [0.1, 3.0, 100.0])
+    def test_the_solution_is_that_of_a_conic_solver(self, weight):
+        oracle = pytest.importorskip("oracle_consistent", reason="Clarabel is not installed")
+        rng = np.random.default_rng(1)
+        roots = rng.normal(size=(3, 4, 6)) * np.array([0.1, 0.1, 0.1, 1])[:, None]
+        P0 = roots @ np.swapaxes(roots, 1, 2)
+        A = rng.normal(size=(15, 30)) * 10  # half of the parameters are not seen
+        z = A @ natural_of(P0).ravel() * 1.5 + 5 * rng.normal(size=15)
+        own = Problem(P0, np.zeros(0, dtype=bool)).solve(A, z, weight)
+        expected = oracle.solve(P0, A, z, weight)
+        np.testing.assert_allclose(own, expected, atol=1e-4 * np.abs(expected).max())
+
+    @pytest.mark.parametrize("seed", range(5))
+    @pytest.mark.parametrize("weight", [0.0, 0.01, 1.0])
+    def test_no_data_leads_out_of_the_cone(self, seed, weight):
+        """Rows that ask for bodies that cannot be, exact to eight digits: the answer is inside all the same."""
+        rng = np.random.default_rng(seed)
+        roots = rng.normal(size=(4, 4, 4)) * np.array([0.05, 0.05, 0.05, 1])[:, None]
+        P0 = roots @ np.swapaxes(roots, 1, 2) * 10.0 ** rng.uniform(-4, 1, (4, 1, 1))
+        A = rng.normal(size=(30, 42)) * 1e4
+        z = A @ np.r_[-natural_of(P0).ravel(), -1.0, 2.0]
+        x = Problem(P0, np.array([True, False])).solve(A, z, weight)
+        assert np.isfinite(x).all()
+        assert (np.linalg.eigvalsh(pseudo_inertia(x[:40].reshape(4, 10))) > 0).all()
+        assert x[40] >= 0
+
+    def test_implausible_links_are_said(self, arm):
+        t, q, qd, qdd = motion(arm.n)
+        heavy = replace(
+            arm,
+            given=replace(
+                arm.given,
+                links=tuple(type(k).from_natural(tuple(x * exact(9) for x in k.natural)) for k in arm.links),
+            ),
+        )
+        log = Log.of(t, q, np.asarray(heavy.inverse_dynamics(q, qd, qdd, friction=True)), qd, qdd)
+        said = armdyn.identify(arm, log, friction="coulomb", width=0, folds=2).warnings
+        assert any("hardly plausible" in text and "has a mass of" in text for text in said)
+
     def test_pseudo_inertias(self):
         rng = np.random.default_rng(0)
         ten = rng.normal(size=(5, 10))
@@ -399,6 +438,72 @@ def test_slow_noise_is_not_taken_for_a_spring(arm, prior):
         drifting = replace(p, tau=p.tau + 2 * drift / drift.std(axis=0))
         found = armdyn.identify(prior, replace(log, pieces=(drifting,)), width=0)
         assert len(found.steps) == 1
+
+
+def test_a_log_without_velocities_is_predicted_by_a_fit_that_had_accelerations(arm, prior):
+    t, q, qd, qdd = motion(arm.n, seed=8)
+    tau = np.asarray(arm.inverse_dynamics(q, qd, qdd, friction=True))
+    found = armdyn.identify(prior, log_of(arm), friction="coulomb", width=0, folds=2, validate=Log.of(t, q, tau))
+    assert found.processing.logged_acceleration
+    assert found.validation.error < 0.02
+
+
+def test_logged_derivatives_are_not_trusted_blindly(arm, prior):
+    t, q, qd, qdd = motion(arm.n, seed=8)
+    tau = np.asarray(arm.inverse_dynamics(q, qd, qdd, friction=True))
+    late = 5  # samples: what a filter in the controller does
+    options = {"friction": "coulomb", "width": 0, "folds": 2, "estimator": "weighted"}
+    delayed = Log.of(t[late:], q[late:], tau[late:], qd[:-late], qdd[:-late])
+    how = armdyn.identify(prior, delayed, **options).processing
+    assert not how.logged_velocity
+    assert not how.logged_acceleration
+    rng = np.random.default_rng(0)
+    noisy = Log.of(t, q + 1e-4 * rng.normal(size=q.shape), tau, qd + 1e-4 * rng.normal(size=q.shape))
+    assert armdyn.identify(prior, noisy, **options).processing.logged_velocity
+    worse = Log.of(t, q, tau, qd + 0.02 * rng.normal(size=q.shape))
+    assert not armdyn.identify(prior, worse, **options).processing.logged_velocity
+
+
+def test_raw_errors_are_of_every_sample(arm, prior):
+    log = log_of(arm)
+    piece = log.pieces[0]
+    piece.tau[::2] += 1.0
+    piece.tau[1::2] -= 1.0  # at half the sampling rate: no filter passes it
+    found = armdyn.identify(prior, log, friction="coulomb", width=0, folds=2)
+    size = np.sqrt(np.mean(piece.tau**2))
+    assert found.training.raw_error == pytest.approx(1 / size, rel=0.02)
+    assert found.error < 0.2 / size
+
+
+def test_former_names(arm, prior):
+    with pytest.warns(DeprecationWarning, match="regularization"):
+        found = armdyn.identify(prior, log_of(arm), friction="coulomb", width=0, pull=1.0, folds=2)
+    assert found.regularization == 1.0
+    with pytest.warns(DeprecationWarning, match=r"Estimate\.base_tilt"):
+        assert found.lean == found.base_tilt
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = found.nothing
+
+
+def test_instrumental_variables_are_validated_as_such():
+    """Left-out segments are predicted by the instruments' own solutions, not by least squares."""
+    arm = with_drives(armdyn.generic_arm("RR", seed=1), coulomb=0.0)
+    t, q, qd, qdd = motion(2, seed=4, seconds=8.0)
+    tau = np.asarray(arm.inverse_dynamics(q, qd, qdd, friction=True))
+    rng = np.random.default_rng(0)
+    log = Log.of(t, q + 2e-3 * rng.normal(size=q.shape), tau + 0.05 * rng.normal(size=tau.shape))
+    options = {"friction": "viscous", "offset": False, "cutoff": 30.0, "parallel": False, "folds": 2}
+    errors = [armdyn.identify(arm, log, estimator=name, **options).folds for name in ("weighted", "instrumental")]
+    assert np.abs(errors[0] - errors[1]).max() > 1e-6
+
+
+def test_the_arm_that_was_given_stays(arm):
+    from armdyn.identification.estimate.tilt import tilted
+
+    log = log_of(tilted(arm, 0.03, -0.02), noise=0.02)
+    found = armdyn.identify(arm, log, friction="coulomb", width=0, tilt=True, regularization=1.0, folds=2)
+    assert found.given is arm
+    assert tuple(found.arm.gravity) != tuple(arm.gravity)
 
 
 def sticking(arm, noise=0.0):

@@ -190,6 +190,34 @@ class TestBadLogs:
         np.testing.assert_allclose(np.diff(even), log.period)
         np.testing.assert_allclose(log.array("q")[:, 0], np.sin(even), atol=1e-4)
 
+    @pytest.mark.parametrize("jitter", [0.3, 4.0])
+    def test_stamps_that_jitter_while_the_sampling_does_not(self, signals, jitter):
+        """Stamps off by up to four periods: the rows were taken evenly, as the positions tell."""
+        n, rate = 4000, 1000.0
+        t = np.arange(n) / rate
+        stamps = np.sort(t + np.random.default_rng(0).uniform(-jitter, jitter, n) / rate)
+        q = np.stack([np.sin(t), np.cos(2 * t)], 1)
+        log = Log.of(stamps, q, q)
+        assert "steady clock" in log.notes[0]
+        assert log.rate == pytest.approx(rate, rel=2e-3)
+        np.testing.assert_allclose(log.array("q"), q, atol=1e-9)
+
+    def test_short_gaps_are_bridged(self):
+        t = np.arange(4000) / 1000.0
+        keep = np.delete(np.arange(4000), np.r_[500:509, 2000:2007])
+        q = np.stack([np.sin(t), np.cos(2 * t)], 1)
+        log = Log.of(t[keep], q[keep], q[keep])
+        assert len(log.pieces) == 1
+        assert "2 short gaps bridged" in log.notes[0]
+        np.testing.assert_allclose(log.array("q"), q, atol=1e-6)
+
+    @pytest.mark.parametrize(("factor", "unit"), [(1e3, "milliseconds"), (1e6, "microseconds"), (1e9, "nanoseconds")])
+    def test_other_units_of_time(self, signals, factor, unit):
+        t, q, qd, tau = signals
+        log = Log.of(factor * t, q, tau, qd)
+        assert unit in log.notes[0]
+        assert_same(log, signals)
+
     def test_stamps_with_too_few_digits(self, signals):
         t, q, qd, tau = signals
         coarse = np.round(1.46e9 + t, -1)

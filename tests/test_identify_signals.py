@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from armdyn.errors import InputError
-from armdyn.identification.log.filters import bandwidth, derivative, lowpass, smooth_sign
+from armdyn.identification.log.filters import Spectrum, bandwidth, derivative, lowpass, smooth_sign
 
 RATE = 500.0
 
@@ -49,8 +49,20 @@ def test_the_derivative_is_of_fourth_order_inside():
 
 def test_bandwidth_of_a_sine():
     t = np.arange(5000) / RATE
-    qd = np.stack([np.sin(2 * np.pi * 1.5 * t), 1e-9 * np.sin(2 * np.pi * 50 * t)], 1)
-    assert bandwidth(qd, RATE) == pytest.approx(1.5, abs=0.25)
+    q = np.stack([np.sin(2 * np.pi * 1.5 * t), 1e-9 * np.sin(2 * np.pi * 50 * t)], 1)
+    assert bandwidth(q, RATE) == pytest.approx(1.5, abs=0.25)
+
+
+@pytest.mark.parametrize("noise", [1e-6, 1e-4, 1e-3])
+@pytest.mark.parametrize("rate", [100.0, 1000.0, 5000.0])
+def test_noise_does_not_widen_the_motion(noise, rate):
+    t = np.arange(int(20 * rate)) / rate
+    rng = np.random.default_rng(0)
+    q = 0.5 * np.sin(2 * np.pi * 0.4 * t) + 0.1 * np.sin(2 * np.pi * 1.5 * t + 1)
+    spectrum = Spectrum.of(q + noise * rng.normal(size=q.shape), rate)
+    assert spectrum.bandwidth() == pytest.approx(1.5, abs=0.15)
+    measured = spectrum.floor * len(t) / (np.hanning(len(t)) ** 2).mean() / len(t) ** 2
+    assert np.sqrt(measured) == pytest.approx(noise, rel=0.1)
 
 
 def test_smooth_sign():

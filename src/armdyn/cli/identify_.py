@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -84,6 +85,9 @@ def _data(found: Any) -> dict[str, Any]:
         "left_out": found.folds,
         "selected": found.steps,
         "validation": None if found.validation is None else found.validation.error,
+        "validation_r_squared": None if found.validation is None else found.validation.r_squared,
+        "processing": asdict(found.processing),
+        "rows": len(found.training.t),
         "condition": found.condition,
         "names": found.names,
         "values": found.values,
@@ -96,11 +100,14 @@ def _data(found: Any) -> dict[str, Any]:
 
 def _show(found: Any, written: list[Path]) -> None:
     out = console()
-    out.print(repr(found)[1:-1], highlight=False, markup=False)
+    out.print(str(found), highlight=False, markup=False)
     names = [joint.name or f"joint {k}" for k, joint in enumerate(found.given.joints, 1)]
-    errors, fits = found.training.joint_errors, found.training.r_squared
-    rows = [[name, f"{100 * error:.2f} %", f"{fit:.4f}"] for name, error, fit in zip(names, errors, fits, strict=True)]
-    out.print(table("Torque by joint", ["joint", "relative error", "R²"], rows))
+    for shown in (found.validation, found.training):  # what was never fitted comes first
+        if shown is not None:
+            numbers = zip(names, shown.joint_errors, shown.r_squared, strict=True)
+            rows = [[name, f"{100 * error:.2f} %", f"{fit:.4f}"] for name, error, fit in numbers]
+            title = f"Torque by joint, {'fitted' if shown is found.training else 'not fitted'}: {shown.source}"
+            out.print(table(title, ["joint", "relative error", "R²"], rows))
     rows = [
         [name, float(value), f"± {deviation:.2g}"]
         for name, value, deviation in zip(found.names, found.values, found.deviations, strict=True)

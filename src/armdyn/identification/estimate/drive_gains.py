@@ -17,8 +17,9 @@ from armdyn.errors import InputError
 from armdyn.identification.estimate import linear
 from armdyn.identification.estimate.threads import one_thread
 from armdyn.identification.log.log import Log
+from armdyn.identification.log.processing import Processing, choose_processing, joint_side, motions
 from armdyn.identification.model.model import Model
-from armdyn.identification.model.rows import Processing, joint_side, motions, processing, rows, thinned
+from armdyn.identification.model.rows import filtered, rows
 
 Array = NDArray[np.float64]
 
@@ -62,7 +63,7 @@ def identify_gains(
     warnings: tuple[str, ...] = ()
     model = Model.of(arm, "coulomb", transmission=transmission)
     first = joint_side(log, transmission, zero)
-    how = processing(first, len(model.names), cutoff, parallel)
+    how = choose_processing(first, len(model.names), cutoff, parallel)
     model = model.tuned(np.concatenate([p.qd for p in motions(first, how)]), None)
     if loaded is None or payload is None:
         known = model.natural[: model.rigid, : 10 * arm.n] @ model.prior(arm)[: 10 * arm.n]
@@ -94,7 +95,7 @@ def _torque_of_load(arm: Arm, payload: tuple[float, Any, Any], side: Log, how: P
         more = np.asarray(carrying.inverse_dynamics(p.q, p.qd, p.qdd)) - np.asarray(
             arm.inverse_dynamics(p.q, p.qd, p.qdd)
         )
-        parts.append(thinned(more, p, how))
+        parts.append(filtered(more, p, how))
     return np.concatenate(parts).ravel()
 
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from armdyn.arm import Arm
 from armdyn.identification.estimate import linear
 from armdyn.identification.estimate.consistent import Problem
+from armdyn.identification.log.processing import Motion, Processing
 from armdyn.identification.model.model import Model
-from armdyn.identification.model.rows import Motion, Processing, Rows
+from armdyn.identification.model.rows import Rows
 
 Array = NDArray[np.float64]
 REGULARIZATIONS = 10.0 ** np.arange(-2.0, 5.0)  # in noise variances: from hardly any to hardly yielding
@@ -74,16 +75,12 @@ def consistent(rows: Rows, setting: Setting) -> Fit:
     weights = linear.weighted(rows.Y, rows.tau, rows.kept).weights
     problem = Problem.of(model, setting.prior)
     K = model.natural
-
-    def parameters(R: Array, z: Array, regularization: float) -> Array:
-        return np.asarray(K @ problem.solve(R @ K, z, regularization))
-
     regularization, curve = setting.regularization, None
     if regularization is None:
         segment = rows.segments(setting.folds)
         parts = [segment == k for k in range(setting.folds)]
         triangles = [linear.compress(rows.Y[s], rows.tau[s], weights[s]) for s in parts]
-        regularization, mean, spread = choose_regularization(triangles, parameters, REGULARIZATIONS)
+        regularization, mean, spread = choose_regularization(triangles, problem, K)
         curve = (REGULARIZATIONS, mean, spread)
     R, z = linear.compress(rows.Y, rows.tau, weights)
     natural = problem.solve(R @ K, z, regularization)
@@ -92,29 +89,26 @@ def consistent(rows: Rows, setting: Setting) -> Fit:
 
 
 def choose_regularization(
-    triangles: list[tuple[Array, Array]],
-    fit: Callable[[Array, Array, float], Array],
-    regularizations: Array,
+    triangles: list[tuple[Array, Array]], problem: Problem, K: Array
 ) -> tuple[float, Array, Array]:
     """The regularization weight by leaving one segment out: the strongest within one standard error of the best.
 
-    `triangles` are the compressed segments, `fit(R, z, regularization)` gives the identifiable parameters. Errors are
-    compared segment by segment and by their logarithms: a segment that is hard to predict does not decide alone.
-    Returns the weight, and for each the left-out error over the best one's (geometric mean) and the standard error.
+    `triangles` are the compressed segments. Errors are compared segment by segment and by their logarithms: a segment
+    that is hard to predict does not decide alone. Returns the weight, and for each of REGULARIZATIONS the left-out
+    error over the best one's (geometric mean) and the standard error.
     """
-    errors = np.empty((len(regularizations), len(triangles)))
+    errors = np.empty((len(REGULARIZATIONS), len(triangles)))
     for s, (R, z) in enumerate(triangles):
         others = [pair for k, pair in enumerate(triangles) if k != s]
         stacked = linear.triangle(np.vstack([np.column_stack([Ro, zo]) for Ro, zo in others]))
-        for k, regularization in enumerate(regularizations):
-            values = fit(stacked[:, :-1], stacked[:, -1], float(regularization))
-            errors[k, s] = float(((R @ values - z) ** 2).sum())
+        found = problem.path(stacked[:, :-1] @ K, stacked[:, -1], list(REGULARIZATIONS))
+        errors[:, s] = [float(((R @ (K @ natural) - z) ** 2).sum()) for natural in found]
     score = np.log(np.maximum(errors, 1e-300)) / 2
     best = int(np.argmin(score.mean(axis=1)))
     apart = score - score[best]
     mean, spread = apart.mean(axis=1), apart.std(axis=1, ddof=1) / np.sqrt(len(triangles))
     good = np.flatnonzero(mean <= spread)
-    return float(regularizations[max(good.max(), best)]), np.exp(mean), spread
+    return float(REGULARIZATIONS[max(good.max(), best)]), np.exp(mean), spread
 
 
 ESTIMATORS: dict[str, Estimator] = {

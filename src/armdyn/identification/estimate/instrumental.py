@@ -23,8 +23,9 @@ from armdyn.errors import ComputationError
 from armdyn.identification.estimate import linear
 from armdyn.identification.estimate.consistent import Problem
 from armdyn.identification.estimate.estimators import Fit, Setting, nearest
-from armdyn.identification.log.filters import bandwidth, derivative, lowpass
-from armdyn.identification.model.rows import Motion, Rows, rows
+from armdyn.identification.log.filters import derivative, lowpass
+from armdyn.identification.log.processing import Motion
+from armdyn.identification.model.rows import Rows, rows
 
 Array = NDArray[np.float64]
 ROUNDS = 4
@@ -77,7 +78,8 @@ def _solved(Z: Array, found: Rows, weights: Array) -> Array:
 def _simulated(setting: Setting, natural: Array, part: Motion) -> Motion:
     """The estimated arm following the smoothed motion."""
     rate = 1 / part.period
-    motion = bandwidth(part.q - part.q.mean(axis=0), rate, 0.999)
+    assert setting.how is not None
+    motion = setting.how.bandwidth
     q = lowpass(part.q, rate, min(SMOOTH * motion, 0.4 * rate))
     qd = derivative(q, part.period)
     follow = _Follower(setting, natural, 2 * np.pi * FEEDBACK * motion)

@@ -17,7 +17,8 @@ from armdyn.identification.estimate.run import checked
 from armdyn.identification.estimate.statistics import autocorrelation_factors, relative_error
 from armdyn.identification.estimate.threads import one_thread
 from armdyn.identification.log.log import Log
-from armdyn.identification.model.rows import joint_side, motions, processing, thinned
+from armdyn.identification.log.processing import choose_processing, joint_side, motions
+from armdyn.identification.model.rows import filtered
 
 Array = NDArray[np.float64]
 REGULARIZATION = 0.01  # so weak that it only keeps the body consistent
@@ -67,7 +68,7 @@ def identify_payload(
         how = known.processing
     else:
         side = checked(arm, log, transmission, zero, gains, 2)
-        how = processing(side, 10 * arm.n, cutoff, parallel)
+        how = choose_processing(side, 10 * arm.n, cutoff, parallel)
     Y, tau, pieces = [], [], []
     for number, p in enumerate(motions(side, how)):
         if isinstance(known, Estimate):
@@ -75,8 +76,8 @@ def identify_payload(
         else:
             without = np.asarray(arm.inverse_dynamics(p.q, p.qd, p.qdd, friction=True))
         last = np.asarray(arm.natural_regressor(p.q, p.qd, p.qdd))[..., -10:] @ _to_last(arm)
-        Y.append(thinned(last, p, how))
-        tau.append(thinned(p.tau - without, p, how))
+        Y.append(filtered(last, p, how))
+        tau.append(filtered(p.tau - without, p, how))
         pieces.append(np.full(len(tau[-1]), number))
     return _fitted(np.concatenate(Y), np.concatenate(tau), np.concatenate(pieces))
 

@@ -18,17 +18,19 @@ from armdyn.chain import Link
 from armdyn.identification.estimate.estimators import Fit
 from armdyn.identification.estimate.statistics import Uncertainty, r_squared, relative_error
 from armdyn.identification.log.log import Log
+from armdyn.identification.log.processing import Motion, Processing, joint_side, motions
 from armdyn.identification.model.bodies import pseudo_inertia
 from armdyn.identification.model.model import Model
-from armdyn.identification.model.rows import Motion, Processing, Rows, joint_side, motions, rows
+from armdyn.identification.model.rows import Rows, rows
 
 Array = NDArray[np.float64]
+BLOCK = 4096  # rows of a regressor held at a time
 RENAMED = {"pull": "regularization", "lean": "base_tilt", "how": "processing"}  # until the next version but one
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Measured and predicted torques of a log: filtered alike and thinned, and every sample as it was logged."""
+    """Measured and predicted torques of a log: filtered alike and filtered, and every sample as it was logged."""
 
     source: str
     t: Array
@@ -144,12 +146,12 @@ class Estimate:
     def predict(self, q: Any, qd: Any, qdd: Any) -> Array:
         """Joint torques of the identified model, friction and offsets included: (N, n)."""
         states = [np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, qd, qdd)]
-        return np.asarray(self.model.regressor(*states) @ self.values)
+        return predict(self.model, self.values, *states)
 
     def validate(self, log: Log) -> Comparison:
         """Predict a log that was not trained on."""
         side = joint_side(log, self.transmission, self.zero, self.gains)
-        return compare(self.model, self.values, side.source, motions(side, self.processing), self.processing)
+        return compare(self.model, self.values, side, self.processing)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the identified arm as an arm file (.toml)."""
@@ -171,6 +173,15 @@ class Estimate:
             return getattr(self, RENAMED[name])
         raise AttributeError(f"'Estimate' object has no attribute {name!r}")
 
+    def __str__(self) -> str:
+        shown, where = (self.training, "fitted") if self.validation is None else (self.validation, "not fitted")
+        fits = ", ".join(f"{r:.4f}" for r in shown.r_squared)
+        return (
+            f"{repr(self)[1:-1]}\n  {self.processing}\n"
+            f"  {len(self.training.t)} rows per joint of {self.training.source or 'the log'}\n"
+            f"  R² by joint, on the log that was {where}: {fits}"
+        )
+
     def __repr__(self) -> str:
         test = "" if self.validation is None else f", {100 * self.validation.error:.2f} % on {self.validation.source}"
         return (
@@ -180,13 +191,21 @@ class Estimate:
 
 
 def compare(
-    model: Model, values: Array, source: str, parts: list[Motion], how: Processing, own: Rows | None = None
+    model: Model, values: Array, log: Log, how: Processing, parts: list[Motion] | None = None, own: Rows | None = None
 ) -> Comparison:
-    """Measured against predicted torques on the motions of a log (joint side)."""
+    """Measured against predicted torques of a log (joint side), with its motions and rows where they are at hand."""
+    parts = parts or motions(log, how)
     found = own or rows(model, parts, how)
-    raw = [(p.tau, model.regressor(p.q, p.qd, p.qdd) @ values) for p in parts]
-    measured, predicted = (np.concatenate(x) for x in zip(*raw, strict=True))
-    return Comparison(source, found.t, found.tau, found.Y @ values, relative_error(measured, predicted))
+    every = parts if how.early(log.rate) == 1 else motions(log, how, decimate=False)
+    predicted = np.concatenate([predict(model, values, p.q, p.qd, p.qdd) for p in every])
+    raw = relative_error(np.concatenate([p.tau for p in every]), predicted)
+    return Comparison(log.source, found.t, found.tau, found.Y @ values, raw)
+
+
+def predict(model: Model, values: Array, q: Array, qd: Array, qdd: Array) -> Array:
+    """Torques of the model, a block of rows at a time: the regressor of a long log would not fit into memory."""
+    blocks = [slice(k, k + BLOCK) for k in range(0, len(q), BLOCK)]
+    return np.concatenate([model.regressor(q[b], qd[b], qdd[b]) @ values for b in blocks])
 
 
 def identified_arm(arm: Arm, natural: Array, extras: Mapping[str, float]) -> Arm:

@@ -22,8 +22,9 @@ from armdyn.identification.estimate.stribeck import with_bumps
 from armdyn.identification.estimate.threads import one_thread
 from armdyn.identification.estimate.tilt import find_tilt, tilted
 from armdyn.identification.log.log import Log
+from armdyn.identification.log.processing import Motion, Processing, choose_processing, joint_side, motions
 from armdyn.identification.model.model import FRICTION, Model
-from armdyn.identification.model.rows import Motion, Processing, Rows, joint_side, motions, processing, rows
+from armdyn.identification.model.rows import Rows, rows
 from armdyn.identification.report.warnings import log_warnings, warnings_of
 
 Array = NDArray[np.float64]
@@ -105,7 +106,7 @@ def identify(
     side = checked(arm, log, transmission, zero, gains, folds)
     drives = {"rotor": rotor, "offset": offset, "transmission": transmission}
     start = Model.of(arm, "coulomb" if friction == "auto" else friction, spring=spring, **drives)
-    how = processing(side, len(start.names), cutoff, parallel, dead_zone)
+    how = choose_processing(side, len(start.names), cutoff, parallel, dead_zone)
     parts = motions(side, how)
     start = start.tuned(np.concatenate([p.qd for p in parts]), width)
     found = rows(start, parts, how)
@@ -128,7 +129,7 @@ def identify(
         fit=fit,
         uncertainty=uncertainty(model, found, fit),
         condition=linear.condition(R),
-        training=compare(model, fit.values, side.source, parts, how, found),
+        training=compare(model, fit.values, side, how, parts, found),
         folds=left_out(found, setting, estimator, fit),
         transmission=transmission,
         zero=zero,

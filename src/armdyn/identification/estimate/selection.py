@@ -20,9 +20,10 @@ from armdyn.identification.estimate import linear
 from armdyn.identification.estimate.consistent import Problem
 from armdyn.identification.estimate.statistics import autocorrelation_factors
 from armdyn.identification.estimate.tilt import sideways
+from armdyn.identification.log.processing import Motion, Processing
 from armdyn.identification.model.bodies import PAIRS
 from armdyn.identification.model.model import RIPPLES, Model
-from armdyn.identification.model.rows import Motion, Processing, Rows, thinned
+from armdyn.identification.model.rows import Rows, filtered
 
 Array = NDArray[np.float64]
 WORTH = 0.01  # a further term must lower the left-out error by 1 %
@@ -94,7 +95,7 @@ def candidates(model: Model, parts: list[Motion], how: Processing) -> Iterator[C
     def made(name: str, terms: tuple[str, ...], j: int, velocity: float = 0.0) -> Candidate:
         bare = Candidate(f"{name} of joint {j + 1}", terms, j, np.empty(0), velocity)
         own = bare.added_to(replace(model, terms={}, coupling=None))
-        return replace(bare, columns=np.concatenate([thinned(own.extras(p.q, p.qd, p.qdd), p, how) for p in parts]))
+        return replace(bare, columns=np.concatenate([filtered(own.extras(p.q, p.qd, p.qdd), p, how) for p in parts]))
 
     for j in np.flatnonzero(top > 0):
         if "coulomb" in model.terms:

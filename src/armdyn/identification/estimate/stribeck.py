@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.identification.estimate.linear import weighted
+from armdyn.identification.log.processing import Motion, Processing
 from armdyn.identification.model.model import Model
-from armdyn.identification.model.rows import Motion, Processing, rows
+from armdyn.identification.model.rows import rows
 
 Array = NDArray[np.float64]
 SWEEPS = 2
@@ -62,7 +63,7 @@ def with_bumps(model: Model, parts: list[Motion], how: Processing) -> Model:
 
 def _column(trial: Model, parts: list[Motion], how: Processing, j: int) -> Array:
     """The filtered column of joint j's bump."""
-    from armdyn.identification.model.rows import thinned
+    from armdyn.identification.model.rows import filtered
 
     pieces = [trial.extras(p.q, p.qd, p.qdd)[:, j, j] for p in parts]
-    return np.concatenate([thinned(column, part, how) for column, part in zip(pieces, parts, strict=True)])
+    return np.concatenate([filtered(column, part, how) for column, part in zip(pieces, parts, strict=True)])

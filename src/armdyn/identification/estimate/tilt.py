@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from armdyn.arm import Arm
 from armdyn.identification.estimate import linear
 from armdyn.identification.estimate.consistent import Problem
+from armdyn.identification.log.processing import Motion, Processing
 from armdyn.identification.model.model import Model
-from armdyn.identification.model.rows import Motion, Processing, thinned
+from armdyn.identification.model.rows import filtered
 
 Array = NDArray[np.float64]
 MOST = 0.1  # rad: more than this is another mounting, not a base tilt
@@ -49,8 +50,8 @@ def find_tilt(model: Model, prior: Arm, parts: list[Motion], how: Processing, we
         return 0.0, 0.0
     links = 10 * model.n
     upright, *sides = sideways(arm, parts, how)
-    extra = np.concatenate([thinned(model.extras(p.q, p.qd, p.qdd), p, how) for p in parts])
-    tau = np.concatenate([thinned(p.tau, p, how) for p in parts])
+    extra = np.concatenate([filtered(model.extras(p.q, p.qd, p.qdd), p, how) for p in parts])
+    tau = np.concatenate([filtered(p.tau, p, how) for p in parts])
     every = np.concatenate([upright, *sides, extra, tau[..., None]], axis=2) * weights[..., None]
     R = linear.triangle(every.reshape(-1, every.shape[-1]))
     problem = Problem.of(model, prior)
@@ -78,4 +79,4 @@ def sideways(arm: Arm, parts: list[Motion], how: Processing) -> tuple[Array, Arr
 
 
 def _natural(arm: Arm, parts: list[Motion], how: Processing) -> Array:
-    return np.concatenate([thinned(np.asarray(arm.natural_regressor(p.q, p.qd, p.qdd)), p, how) for p in parts])
+    return np.concatenate([filtered(np.asarray(arm.natural_regressor(p.q, p.qd, p.qdd)), p, how) for p in parts])

@@ -1,4 +1,4 @@
-"""What can be wrong with a log's stamps and numbers, found, mended where that is safe, and said in words."""
+"""What can be wrong with a log's stamps and rows, found, mended where that is safe, and said in words."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ from numpy.typing import NDArray
 from armdyn.errors import InputError
 
 Array = NDArray[np.float64]
-GAP = 3.0  # a step of more than this many periods is a gap: the log is cut there
+Numbers = NDArray[np.int64]
+GAP, BRIDGED = 3.0, 0.025  # a step of more than this many periods and seconds is a gap: the log is cut there
 UNEVEN = 0.05  # jitter, in periods, above which a log is resampled
-SHORTEST = 16  # samples of a piece worth keeping
 DEGREES = 4 * np.pi  # nobody's joint travels more than two turns either way
+SHORTEST = 16  # samples of a piece worth keeping
+BACK = 0.02  # seconds that stamps may run backwards and still be jitter
+SLOWEST = 0.4  # a step of more than this many seconds is no log of a motion: the stamps have another unit
+UNITS = ((50.0, "milliseconds", 1e-3), (5e4, "microseconds", 1e-6), (np.inf, "nanoseconds", 1e-9))
+WINDOW, WINDOWS = 7, 1500  # samples of a local cubic and how many of those tell the noise of positions
 
 
 @dataclass
@@ -28,25 +33,25 @@ class Clean:
 def clean(t: Array | None, signals: dict[str, Array], rate: float | None) -> Clean:
     """Even pieces without missing values; `rate` (Hz) overrides the stamps."""
     notes: list[str] = []
-    rows = len(signals["q"])
-    index = np.arange(rows, dtype=float)
+    number = np.arange(len(signals["q"]))
     if t is None and rate is None:
         raise InputError("the log has no column of time: give the sampling rate (rate=..., Hz)")
     if rate is not None:
         if not rate > 0:
             raise InputError(f"the sampling rate must be positive, got {rate}")
-        t = index / rate
+        t = number / rate
     assert t is not None
     good = _finite(t, signals, notes)
-    t, signals = t[good], {k: v[good] for k, v in signals.items()}
-    t = _stamps(t, signals, notes)
-    keep = np.r_[True, np.diff(t) > 0]
+    t, number, signals = t[good], number[good], {k: v[good] for k, v in signals.items()}
+    keep = ~_repeated(t, signals)
     if not keep.all():
-        notes.append(f"{np.count_nonzero(~keep)} rows repeat the stamp before them: dropped")
-    t, signals = t[keep], {k: v[keep] for k, v in signals.items()}
+        notes.append(f"{np.count_nonzero(~keep)} rows repeat the stamp and the values before them: dropped")
+        number = number - np.cumsum(~keep)
+    t, number, signals = t[keep], number[keep], {k: v[keep] for k, v in signals.items()}
     if len(t) < SHORTEST:
         raise InputError(f"the log has {len(t)} usable rows, expected at least {SHORTEST}")
-    period = float(np.median(np.diff(t)))
+    t = _usable(_in_seconds(t, notes), signals, notes)
+    t, period = _times(t, number, signals["q"], notes)
     return Clean(period, _pieces(t, signals, period, notes), notes)
 
 
@@ -63,15 +68,35 @@ def _finite(t: Array, signals: dict[str, Array], notes: list[str]) -> NDArray[np
     return good
 
 
-def _stamps(t: Array, signals: dict[str, Array], notes: list[str]) -> Array:
+def _repeated(t: Array, signals: dict[str, Array]) -> NDArray[np.bool_]:
+    """Rows that are the row before once more."""
+    same = np.diff(t) == 0
+    for values in signals.values():
+        same &= (np.diff(values, axis=0) == 0).all(axis=1)
+    return np.concatenate([[False], same])
+
+
+def _in_seconds(t: Array, notes: list[str]) -> Array:
+    """Stamps of another unit, told by a step that no log of a motion has."""
+    steps = np.diff(t)
+    step = float(np.median(steps[steps > 0])) if (steps > 0).any() else 0.0
+    if step < SLOWEST or np.count_nonzero(steps == 0) * 2 > len(steps):
+        return t
+    name, unit = next((name, unit) for most, name, unit in UNITS if step < most)
+    notes.append(f"the stamps step by {step:.4g}: taken as {name} ({1 / (unit * step):.4g} Hz)")
+    return np.asarray((t - t[0]) * unit)
+
+
+def _usable(t: Array, signals: dict[str, Array], notes: list[str]) -> Array:
     """Stamps that can be used; worked out from positions and velocities where the file's cannot."""
     steps = np.diff(t)
-    back = np.flatnonzero(steps < 0)
+    back = np.flatnonzero(steps < -BACK)
     if len(back):
         raise InputError(f"time runs backwards at row {back[0] + 2}: {t[back[0]]!r} then {t[back[0] + 1]!r}")
-    if np.count_nonzero(steps == 0) * 2 <= len(steps):
+    still = np.count_nonzero(steps == 0)
+    if still * 2 <= len(steps) or _in_bursts(steps):
         return t
-    said = f"{np.count_nonzero(steps == 0)} of {len(steps)} stamps repeat the one before (too few digits?)"
+    said = f"{still} of {len(steps)} stamps repeat the one before (too few digits?)"
     if "qd" not in signals:
         raise InputError(f"{said}: the stamps cannot be used, give the sampling rate (rate=..., Hz)")
     v = (signals["qd"][1:] + signals["qd"][:-1]) / 2
@@ -84,12 +109,69 @@ def _stamps(t: Array, signals: dict[str, Array], notes: list[str]) -> Array:
     return np.asarray(period * np.arange(len(t)), dtype=float)
 
 
+def _in_bursts(steps: Array) -> bool:
+    """Whether rows came in bursts of one stamp each, short and alike: their mean step is then the period."""
+    longer = np.diff(np.flatnonzero(steps > 0))
+    return len(longer) > 50 and float(np.percentile(longer, 95)) <= 20 and float(np.max(steps)) < BACK
+
+
+def _times(t: Array, number: Numbers, q: Array, notes: list[str]) -> tuple[Array, float]:
+    """The times the rows were taken at, and the period: the stamps', or a steady clock's where those are worse.
+
+    A logger's stamps are late by turns while the controller samples evenly, or the sampling itself is uneven. The
+    positions tell: with the right times they are smooth.
+    """
+    lag = min(len(t) // 2, 200)
+    period = float(np.median((t[lag:] - t[:-lag]) / (number[lag:] - number[:-lag])))
+    steps = np.diff(t) / (period * np.diff(number))
+    if np.percentile(np.abs(steps - 1), 99) <= UNEVEN and steps.min() > 0:
+        return t, float(np.median(np.diff(t)))
+    steady = _steady(t, number, period)
+    if steps.min() <= 0 or roughness(steady, q) < 0.9 * roughness(t, q):
+        late = float(np.percentile(np.abs(t - steady), 95))
+        notes.append(f"the stamps jitter by {1e3 * late:.2g} ms, the positions do not: a steady clock is taken")
+        return steady, period
+    return t, period
+
+
+def _steady(t: Array, number: Numbers, period: float) -> Array:
+    """Evenly spaced times by the rows' numbers, with the jumps where rows were lost."""
+    off = t - period * number
+    wide = 15
+    noise = 1.4826 * float(np.median(np.abs(np.diff(off)))) + 1e-3 * period
+    cuts = []
+    for k in np.flatnonzero(np.diff(off) > max(0.75 * period, 4 * noise)) + 1:
+        jump = np.median(off[k : k + wide]) - np.median(off[max(k - wide, 0) : k])
+        if jump > max(0.75 * period, 4 * noise):
+            cuts.append(int(k))
+    out = np.empty_like(t)
+    for part in np.split(np.arange(len(t)), cuts):
+        slope = float(np.polyfit(number[part], off[part], 1)[0]) if len(part) > 100 else 0.0
+        line = slope * (number[part] - number[part].mean())
+        out[part] = period * number[part] + line + np.mean(off[part])
+    return np.maximum.accumulate(out)
+
+
+def roughness(t: Array, q: Array) -> float:
+    """Deviation of positions from cubics over a few samples each: their noise, if the times are right."""
+    starts = np.unique(np.linspace(0, len(t) - WINDOW, WINDOWS).astype(int))
+    rows = starts[:, None] + np.arange(WINDOW)
+    local = t[rows] - t[rows].mean(axis=1, keepdims=True)
+    scale = np.maximum(np.abs(local).max(axis=1, keepdims=True), 1e-300)
+    Q = np.linalg.qr((local / scale)[..., None] ** np.arange(4))[0]
+    own = q[rows] - q[rows].mean(axis=1, keepdims=True)
+    left = own - Q @ (np.swapaxes(Q, 1, 2) @ own)
+    return float(np.sqrt(np.median((left**2).sum(axis=(1, 2)))))
+
+
 def _pieces(t: Array, signals: dict[str, Array], period: float, notes: list[str]) -> list[dict[str, Array]]:
-    """Cut at gaps, resample what is uneven."""
-    cuts = np.flatnonzero(np.diff(t) > GAP * period) + 1
+    """Cut at gaps, bridge short ones, resample what is uneven."""
+    steps = np.diff(t)
+    cuts = np.flatnonzero(steps > max(GAP * period, BRIDGED)) + 1
     if len(cuts):
-        longest = float(np.diff(t).max())
+        longest = float(steps.max())
         notes.append(f"{len(cuts)} gaps, the longest {longest:.3g} s: the log is used in {len(cuts) + 1} pieces")
+    short_gaps = np.count_nonzero(steps > 1.5 * period) - len(cuts)
     pieces, uneven, short = [], 0.0, 0
     for part in np.split(np.arange(len(t)), cuts):
         if len(part) < SHORTEST:
@@ -101,11 +183,12 @@ def _pieces(t: Array, signals: dict[str, Array], period: float, notes: list[str]
         if jitter > UNEVEN:
             uneven = max(uneven, jitter)
             even = np.arange(own[0], own[-1] + 1e-9 * period, period)
-            piece = {k: _interpolated(even, own, v) for k, v in piece.items()}
+            piece = {k: _interpolated(even, own, v, period, k) for k, v in piece.items()}
             own = even
         pieces.append({"t": own, **piece})
     if uneven:
-        notes.append(f"sampling is uneven (steps off by up to {100 * uneven:.0f} %): resampled at {1 / period:.4g} Hz")
+        bridged = f", {short_gaps} short gaps bridged" if short_gaps else ""
+        notes.append(f"steps are uneven (by up to {100 * uneven:.0f} %): resampled at {1 / period:.4g} Hz{bridged}")
     if short:
         notes.append(f"{short} rows in pieces shorter than {SHORTEST} samples: dropped")
     if not pieces:
@@ -113,10 +196,13 @@ def _pieces(t: Array, signals: dict[str, Array], period: float, notes: list[str]
     return pieces
 
 
-def _interpolated(even: Array, t: Array, values: Array) -> Array:
-    from scipy.interpolate import PchipInterpolator
+def _interpolated(even: Array, t: Array, values: Array, period: float, signal: str) -> Array:
+    """Positions by cubic splines, torques, which friction makes jump, by a curve that does not overshoot."""
+    from scipy.interpolate import CubicSpline, PchipInterpolator
 
-    return np.asarray(PchipInterpolator(t, values, axis=0)(even))
+    apart = np.r_[True, np.diff(t) > (0.2 * period if signal != "tau" else 0.0)]  # no slopes over nearly no time
+    curve = PchipInterpolator if signal == "tau" else CubicSpline
+    return np.asarray(curve(t[apart], values[apart], axis=0)(even))
 
 
 def unit_doubts(period: float, pieces: list[dict[str, Array]]) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,8 @@ from armdyn.errors import InputError
 
 Array = NDArray[np.float64]
 ORDER = 4
+BANDS = 60  # of a spectrum, on a scale of logarithms
+FLOOR = 4.0  # power over the median above it, below which a band is noise; white noise has 1.4
 
 
 def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER) -> Array:
@@ -49,13 +53,60 @@ def decimated(x: Array, rate: float, cutoff: float, factor: int) -> Array:
     return lowpass(x, rate, cutoff)[::factor]
 
 
-def bandwidth(qd: Array, rate: float, share: float = 0.99) -> float:
-    """The frequency (Hz) below which `share` of each joint's power of motion lies; the highest over the joints."""
-    spectrum = np.abs(np.fft.rfft(qd * np.hanning(len(qd))[:, None], axis=0)) ** 2
-    total = np.cumsum(spectrum, axis=0)
-    moving = total[-1] > 1e-6 * total[-1].max()
-    below = np.argmax(total >= share * total[-1], axis=0)[moving]
-    return float(max(below.max(), 1) * rate / len(qd))
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """A joint's periodogram of positions (Hann window): frequencies (Hz), power, the level of its noise floor.
+
+    `signal` are the bins where the spectrum stands out of its floor: only there is motion to be seen.
+    """
+
+    frequency: Array
+    power: Array
+    floor: float
+    signal: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, q: Array, rate: float) -> Spectrum:
+        """The spectrum of one joint's positions."""
+        window = np.hanning(len(q))
+        power = np.abs(np.fft.rfft((q - q.mean()) * window)) ** 2
+        frequency = np.arange(len(power)) * rate / len(q)
+        signal = _stands_out(power)
+        floor = 0.0 if signal.all() else float(np.median(power[~signal])) / np.log(2)  # mean of exponential power
+        return cls(frequency, power, floor, signal)
+
+    def energy(self, order: int) -> Array:
+        """Energy of the motion's derivative of an order up to each frequency, the floor taken off."""
+        own = np.where(self.signal, np.maximum(self.power - self.floor, 0.0), 0.0)
+        return np.cumsum(own * (2 * np.pi * self.frequency) ** (2 * order))
+
+    def noise(self, order: int, cutoff: float) -> float:
+        """Energy of the floor's derivative of an order below a frequency."""
+        below = self.frequency <= cutoff
+        return float((self.floor * (2 * np.pi * self.frequency[below]) ** (2 * order)).sum())
+
+    def bandwidth(self, share: float = 0.99) -> float:
+        """The frequency (Hz) below which `share` of the velocity's energy lies."""
+        total = self.energy(1)
+        bin_ = int(np.argmax(total >= share * total[-1])) if total[-1] > 0 else 0
+        return float(max(bin_, 1) * self.frequency[1])
+
+
+def _stands_out(power: Array) -> NDArray[np.bool_]:
+    """The bins below the peak, and the bands above it that exceed the median of everything higher by FLOOR times."""
+    first = max(int(np.argmax(power[1:])) + 1, 2)
+    out = np.arange(len(power)) < first
+    for low, high in pairwise(np.unique(np.geomspace(first, len(power), BANDS).astype(int))):
+        out[low:high] = power[low:high].mean() > FLOOR * np.median(power[low:])
+    return out
+
+
+def bandwidth(q: Array, rate: float, share: float = 0.99) -> float:
+    """The highest bandwidth over the joints that move: `share` of each one's velocity lies below it."""
+    spectra = [Spectrum.of(own, rate) for own in q.T]
+    energy = np.array([s.energy(1)[-1] for s in spectra])
+    moving = energy > 1e-6 * energy.max()
+    return max((s.bandwidth(share) for s, moves in zip(spectra, moving, strict=True) if moves), default=rate / len(q))
 
 
 def smooth_sign(v: Array, width: float | Array) -> Array:

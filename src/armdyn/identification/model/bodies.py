@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# Symmetric entries in the order of the upper triangle, column by column, as Clarabel stacks them.
+# Symmetric entries in the order of the upper triangle, column by column.
 PAIRS = [(i, j) for j in range(4) for i in range(j + 1)]
 
 

@@ -19,6 +19,7 @@ from armdyn.arm import Arm
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
 from armdyn.identification.log.filters import smooth_sign
+from armdyn.identification.log.processing import matrix_of
 from armdyn.parameters import ExtendedParameters, extended_parameters
 
 Array = NDArray[np.float64]
@@ -251,17 +252,6 @@ class Model:
 @lru_cache(maxsize=32)
 def _extended(chain: Chain, terms: tuple[str, ...]) -> ExtendedParameters:
     return extended_parameters(chain, terms)
-
-
-def matrix_of(transmission: Any, n: int) -> Array:
-    """A transmission as a matrix: motor positions = matrix @ joint positions; n ratios give a diagonal one."""
-    given = np.asarray(transmission, dtype=float)
-    K = np.diag(given) if given.ndim == 1 else given
-    if K.shape != (n, n):
-        raise InputError(f"the transmission must be {n} ratios or a {n} x {n} matrix, got shape {given.shape}")
-    if not np.isfinite(K).all() or abs(np.linalg.det(K / np.abs(K).max(axis=1, keepdims=True))) < 1e-9:
-        raise InputError("the transmission must be invertible: every joint needs its motor")
-    return K
 
 
 def coupled_rows(transmission: Any, n: int) -> Array | None:

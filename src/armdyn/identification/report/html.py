@@ -62,18 +62,13 @@ def _summary(e: Estimate) -> str:
         )
     if e.regularization is not None:
         lines.append(f"Regularization towards the prior arm: {e.regularization:g} noise variances.")
-    filters = [f"{what} at {cut:.3g} Hz" for what, cut in _cuts(e) if cut is not None]
-    lines.append(f"Low-pass: {', '.join(filters) or 'none'}.")
+    lines.insert(1, f"Signals: {e.processing}.")
     if e.processing.dead_zone:
         lines.append(f"Rows slower than {e.processing.dead_zone:g} were left out of the fit, not of the errors.")
     if any(e.base_tilt):
         angle = np.degrees(np.hypot(*e.base_tilt))
         lines.append(f"The base is tilted by {angle:.2f} degrees; gravity is taken accordingly.")
     return "".join(f"<p>{line}</p>" for line in lines)
-
-
-def _cuts(e: Estimate) -> list[tuple[str, float | None]]:
-    return [("positions", e.processing.positions), ("both sides of the model", e.processing.parallel)]
 
 
 def _warnings(e: Estimate) -> str:
@@ -100,21 +95,20 @@ def _steps(e: Estimate) -> str:
 
 
 def _joints(e: Estimate) -> str:
-    head = ["joint", "error %", "R²", "rms residual", "√(1+2Σρ)"]
-    rms = np.sqrt((e.training.residual**2).mean(axis=0))
-    rows = [
-        [j.name or str(k + 1), f"{100 * a:.2f}", f"{r:.4f}", f"{s:.3g}", f"{f:.2f}"]
-        for k, (j, a, r, s, f) in enumerate(
-            zip(
-                e.given.joints,
-                e.training.joint_errors,
-                e.training.r_squared,
-                rms,
-                e.autocorrelation_factors,
-                strict=True,
-            )
-        )
+    shown = [("fitted", e.training)] if e.validation is None else [("not fitted", e.validation), ("fitted", e.training)]
+    head = [
+        "joint",
+        *(f"{what}, {where}" for where, _ in shown for what in ("R²", "error %")),
+        "rms residual",
+        "√(1+2Σρ)",
     ]
+    columns = [[f"{r:.4f}" for r in c.r_squared] for _, c in shown]
+    numbers = [[f"{100 * x:.2f}" for x in c.joint_errors] for _, c in shown]
+    pairs = [column for both in zip(columns, numbers, strict=True) for column in both]
+    rms = [f"{s:.3g}" for s in np.sqrt((e.training.residual**2).mean(axis=0))]
+    factors = [f"{f:.2f}" for f in e.autocorrelation_factors]
+    names = [joint.name or str(k) for k, joint in enumerate(e.given.joints, 1)]
+    rows = [list(row) for row in zip(names, *pairs, rms, factors, strict=True)]
     note = "<p>The last column says by how much deviations were enlarged because neighbouring residuals agree.</p>"
     return _table(head, rows) + note
 

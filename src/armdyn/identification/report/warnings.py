@@ -8,14 +8,17 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.identification.log.log import Log
+from armdyn.identification.log.processing import Motion
+from armdyn.identification.model.bodies import pseudo_inertia
 from armdyn.identification.model.model import TERMS
-from armdyn.identification.model.rows import Motion
 
 if TYPE_CHECKING:
     from armdyn.identification.estimate.result import Estimate
 
 STILL = 0.05  # rad or m: a joint that stays within this hardly moves
 REST, RESTING = 0.01, 0.05  # of a joint's largest velocity: at rest; share of the log above which it is said
+ABSURD, FAR = 5.0, 1.0  # a mass this many times off the prior's; a link as large as this many lengths of the arm
+MOSTLY = 0.5  # noise over motion in the filters' pass band, above which the rows are mostly noise
 UNSURE = 0.5  # relative deviation above which a parameter's size is not known
 UNEVEN = 200.0  # condition number (unit columns) above which a motion excites some parameters hardly at all
 
@@ -35,9 +38,11 @@ def log_warnings(arm: Arm, log: Log) -> list[str]:
 def warnings_of(estimate: Estimate, parts: list[Motion]) -> list[str]:
     """Doubts about what was identified."""
     doubts = (
+        _noise(estimate),
         _motion(estimate, parts),
         _unsure(estimate),
-        _impossible(estimate),
+        _inconsistent(estimate),
+        _implausible(estimate),
         _overfitted(estimate),
         _bumps(estimate),
     )
@@ -112,7 +117,7 @@ def _unsure(estimate: Estimate) -> list[str]:
     ]
 
 
-def _impossible(estimate: Estimate) -> list[str]:
+def _inconsistent(estimate: Estimate) -> list[str]:
     said = []
     bad = [k + 1 for k, e in enumerate(estimate.smallest_eigenvalues) if e <= 0]
     if bad:
@@ -129,6 +134,33 @@ def _impossible(estimate: Estimate) -> list[str]:
     if negative:
         said.append(f"{', '.join(negative)} came out negative, which no friction or rotor is: check torques and signs")
     return said
+
+
+def _implausible(estimate: Estimate) -> list[str]:
+    """Links that could exist but hardly do: masses and sizes far from the prior's and from the arm's own length."""
+    said = []
+    reach = sum(float(np.hypot(float(j.b), float(j.d))) for j in estimate.given.joints) or 1.0
+    for k, (link, prior) in enumerate(zip(estimate.natural, estimate.prior.links, strict=True), 1):
+        mass, usual = float(link[0]), float(prior.mass)
+        if mass <= 0:
+            continue
+        if usual > 0 and not 1 / ABSURD < mass / usual < ABSURD:
+            said.append(f"link {k} has a mass of {mass:.3g} kg, the prior {usual:.3g} kg")
+        centre = float(np.linalg.norm(link[1:4])) / mass
+        gyration = float(np.sqrt(max(np.trace(pseudo_inertia(link)[:3, :3]), 0.0) / mass))
+        if max(centre, gyration) > FAR * reach:
+            said.append(f"link {k} is {max(centre, gyration):.2g} m large, the arm {reach:.2g} m long")
+    return [f"{text}: consistent, but hardly plausible; this motion may not tell it" for text in said]
+
+
+def _noise(estimate: Estimate) -> list[str]:
+    noise = estimate.processing.noise
+    if noise < MOSTLY:
+        return []
+    return [
+        f"below the cut-off the noise of the positions has {noise:.2g} times the energy of the accelerations:"
+        " give a lower cutoff=..., or log velocities"
+    ]
 
 
 def _overfitted(estimate: Estimate) -> list[str]:

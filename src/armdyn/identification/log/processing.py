@@ -1,0 +1,201 @@
+"""From a log to states: cut-offs from the motion's spectrum and its noise floor, filtered derivatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armdyn.errors import InputError
+from armdyn.identification.log.filters import Spectrum, derivative, lowpass
+from armdyn.identification.log.log import Log, Piece
+
+Array = NDArray[np.float64]
+PARALLEL = 5.0  # cut-off of the filter both sides of the model go through, in bandwidths of the motion
+POSITIONS = 2.0  # cut-off of the positions' filter over that: ten bandwidths in all, Gautier's rule
+LEAST = 1.5  # bandwidths that the model's filter keeps, whatever the noise
+QUIET = 0.01  # noise over motion, in energy of accelerations, that the filter of the positions may pass
+ENOUGH = 2  # samples per parameter, each with n rows: friction turns round faster than the arm does
+DECIMATE = 2.5  # samples kept for one period of that cut-off: above 2, the filter's roll-off has room
+AGREE = 0.01  # relative difference (rms) up to which logged derivatives are those of the positions
+SIMILAR, LAG = 0.1, 0.75  # the same for velocities without a lag, and the lag in periods (a backward difference: 0.5)
+
+
+@dataclass(frozen=True)
+class Processing:
+    """Cut-offs (Hz) and what to take for derivatives, settled once on the training log and kept for every other."""
+
+    positions: float
+    parallel: float | None  # None: no filtering of the model, no decimation
+    logged_velocity: bool = False
+    logged_acceleration: bool = False  # then positions and velocities are taken as they are, too
+    dead_zone: float = 0.0  # rad/s or m/s: slower than this a joint's row does not count in the fit
+    bandwidth: float = 0.0  # of the motion, Hz
+    noise: float = 0.0  # over motion, in energy of accelerations within the model's filter, of the worst joint
+
+    def early(self, rate: float) -> int:
+        """Decimation before the model is evaluated: sixteen samples per period of the positions' cut-off are plenty."""
+        return 1 if self.logged_acceleration else max(1, int(rate / (16 * self.positions)))
+
+    def late(self, rate: float) -> int:
+        """Decimation after the model's filter."""
+        return 1 if self.parallel is None else max(1, int(rate / (DECIMATE * self.parallel)))
+
+    @property
+    def settling(self) -> float:
+        """Seconds at either end of a piece where the filters have not settled."""
+        cuts = [] if self.logged_acceleration else [self.positions]
+        cuts += [] if self.parallel is None else [self.parallel]
+        return 0.5 / min(cuts) if cuts else 0.0
+
+    def __str__(self) -> str:
+        model = "no filter of the model" if self.parallel is None else f"model low-pass {self.parallel:.3g} Hz"
+        if self.logged_acceleration:
+            return f"motion up to {self.bandwidth:.3g} Hz, states as logged, {model}"
+        velocity = "logged velocities" if self.logged_velocity else "differentiated positions"
+        return f"motion up to {self.bandwidth:.3g} Hz, positions low-pass {self.positions:.3g} Hz, {velocity}, {model}"
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """States and efforts of a piece on the joints' side, at the rate the model is evaluated at."""
+
+    period: float
+    t: Array
+    q: Array
+    qd: Array
+    qdd: Array
+    tau: Array
+
+
+def choose_processing(
+    log: Log, parameters: int, cutoff: float | None, parallel: float | bool | None, dead_zone: float = 0.0
+) -> Processing:
+    """Settled by the motion itself: five bandwidths for the model, twice that for positions, unless given.
+
+    The bandwidth counts velocity only up to where the spectrum of the positions meets its noise floor. Where noise
+    would dominate the accelerations the cut-offs fall; where a short, slow log would leave too few rows they rise.
+    """
+    if not any(np.ptp(p.q, axis=0).any() for p in log.pieces):
+        raise InputError("nothing moves in this log: no joint's position ever changes")
+    if cutoff is not None and not 0 < cutoff < log.rate / 2:
+        raise InputError(f"cutoff must lie between 0 and {log.rate / 2:.4g} Hz for this log, got {cutoff}")
+    if not dead_zone >= 0:
+        raise InputError(f"the dead zone is a velocity, at least 0; got {dead_zone}")
+    top = 0.45 * log.rate  # below half the sampling rate
+    spectra = _spectra(log)
+    motion = max(s.bandwidth() for s in spectra)
+    enough = ENOUGH * parameters / (DECIMATE * log.duration)
+    wanted = max(PARALLEL * motion, enough)
+    while wanted > max(LEAST * motion, enough / 4) and _noise(spectra, POSITIONS * wanted) > QUIET:
+        wanted *= 0.9
+    wanted = min(wanted, top)
+    if parallel is False:
+        model = None
+    elif parallel is None or parallel is True:
+        model = wanted if cutoff is None else min(wanted, cutoff)
+    else:
+        model = float(parallel)
+    positions = min(cutoff or POSITIONS * wanted, top)
+    how = Processing(positions, model, dead_zone=dead_zone, bandwidth=motion, noise=_noise(spectra, model or positions))
+    return replace(how, **_derivatives(log, how, given=cutoff is not None))
+
+
+def _spectra(log: Log) -> list[Spectrum]:
+    """Of every joint that moves, in the longest piece."""
+    piece = max(log.pieces, key=len)
+    every = [Spectrum.of(own, log.rate) for own in piece.q.T]
+    energy = np.array([s.energy(1)[-1] for s in every])
+    return [s for s, e in zip(every, energy, strict=True) if e >= 1e-6 * energy.max()]
+
+
+def _noise(spectra: list[Spectrum], cutoff: float) -> float:
+    """Noise over motion, in energy of accelerations below a cut-off, of the worst joint."""
+    return max(s.noise(2, cutoff) / max(float(s.energy(2)[-1]), 1e-300) for s in spectra)
+
+
+def _derivatives(log: Log, how: Processing, given: bool) -> dict[str, bool]:
+    """Which logged derivatives to take: those that agree with the positions and have less noise than differences."""
+    piece = max(log.pieces, key=len)
+    if piece.qd is None or any(p.qd is None for p in log.pieces):
+        return {}
+    own = _motion(piece, log.period, how, decimate=False)
+    edge = min(int(np.ceil(how.settling * log.rate)), len(piece) // 4)
+    inner = slice(edge, len(piece) - edge)
+    apart, lag = _difference(lowpass(piece.qd, log.rate, how.positions)[inner], own.qd[inner], own.qdd[inner])
+    agrees = apart < AGREE or (apart < SIMILAR and lag < LAG * log.period)
+    velocity = agrees and _less_noise(piece, log, how)
+    if given or piece.qdd is None or any(p.qdd is None for p in log.pieces):
+        return {"logged_velocity": velocity}
+    apart, _ = _difference(piece.qdd[inner], own.qdd[inner], own.qd[inner])
+    return {"logged_velocity": velocity, "logged_acceleration": apart < AGREE}
+
+
+def _difference(logged: Array, own: Array, rate: Array) -> tuple[float, float]:
+    """Relative difference (rms) of two signals, and by how many seconds the logged one lags; of the worst joint."""
+    size = np.sqrt((own**2).mean(axis=0))
+    moving = size > 1e-3 * size.max()
+    apart = np.sqrt(((logged - own) ** 2).mean(axis=0))[moving] / size[moving]
+    lag = ((own - logged) * rate).sum(axis=0)[moving] / np.maximum((rate**2).sum(axis=0)[moving], 1e-300)
+    return float(apart.max()), float(np.abs(lag).max())
+
+
+def _less_noise(piece: Piece, log: Log, how: Processing) -> bool:
+    """Whether the logged velocities have less noise below the cut-off than differentiated positions."""
+    assert piece.qd is not None
+    own = differences = 0.0
+    for q, qd in zip(piece.q.T, piece.qd.T, strict=True):
+        own += Spectrum.of(qd, log.rate).noise(0, how.positions)
+        differences += Spectrum.of(q, log.rate).noise(1, how.positions)
+    return own <= differences or differences == 0.0
+
+
+def motions(log: Log, how: Processing, decimate: bool = True) -> list[Motion]:
+    """Filtered and differentiated pieces; a log slower than the cut-offs is filtered below half its own rate."""
+    cut = min(how.positions, 0.45 * log.rate)
+    return [_motion(piece, log.period, replace(how, positions=cut), decimate) for piece in log.pieces]
+
+
+def _motion(piece: Piece, period: float, how: Processing, decimate: bool = True) -> Motion:
+    if how.logged_acceleration and piece.qd is not None and piece.qdd is not None:
+        return Motion(period, piece.t, piece.q, piece.qd, piece.qdd, piece.tau)
+    rate, cut = 1 / period, how.positions
+    q = lowpass(piece.q, rate, cut)
+    qd = lowpass(piece.qd, rate, cut) if how.logged_velocity and piece.qd is not None else derivative(q, period)
+    qdd = derivative(qd, period)
+    early = how.early(rate) if decimate else 1
+    tau = lowpass(piece.tau, rate, cut) if early > 1 else piece.tau
+    every = slice(None, None, early)
+    return Motion(early * period, piece.t[every], q[every], qd[every], qdd[every], tau[every])
+
+
+def matrix_of(transmission: Any, n: int) -> Array:
+    """A transmission as a matrix: motor positions = matrix @ joint positions; n ratios give a diagonal one."""
+    given = np.asarray(transmission, dtype=float)
+    K = np.diag(given) if given.ndim == 1 else given
+    if K.shape != (n, n):
+        raise InputError(f"the transmission must be {n} ratios or a {n} x {n} matrix, got shape {given.shape}")
+    if not np.isfinite(K).all() or abs(np.linalg.det(K / np.abs(K).max(axis=1, keepdims=True))) < 1e-9:
+        raise InputError("the transmission must be invertible: every joint needs its motor")
+    return K
+
+
+def joint_side(log: Log, transmission: Any, zero: Any, gains: Any = None) -> Log:
+    """The log as the joints see it: q = K⁻¹ q_motor + zero, τ = Kᵀ (gains · efforts)."""
+    if transmission is None and zero is None and gains is None:
+        return log
+    gain = np.broadcast_to(np.asarray(1.0 if gains is None else gains, dtype=float), (log.n,))
+    K = np.eye(log.n) if transmission is None else matrix_of(transmission, log.n)
+    back = np.linalg.inv(K).T
+    shift = np.zeros(log.n) if zero is None else np.asarray(zero, dtype=float)
+
+    def turned(p: Piece) -> Piece:
+        qd = None if p.qd is None else p.qd @ back
+        qdd = None if p.qdd is None else p.qdd @ back
+        return Piece(p.t, p.q @ back + shift, (p.tau * gain) @ K, qd, qdd)
+
+    pieces = tuple(turned(p) for p in log.pieces)
+    drive = log.drive if gains is None else "torque"
+    return Log(pieces, log.period, log.joints, drive, log.notes, (), log.source)
