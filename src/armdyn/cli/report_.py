@@ -29,7 +29,7 @@ def command(
     where = output or Path(f"{loaded.name}.html")
     write_text(where, page(data, citation()))
     if as_json:
-        print_json(data)
+        print_json({key: value for key, value in data.items() if key not in ("robot", "graphs")})
     elif not quiet:
         out = console()
         out.print(summary(data))

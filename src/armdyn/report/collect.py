@@ -11,88 +11,88 @@ import numpy as np
 
 import armdyn
 from armdyn.arm import Arm
+from armdyn.formulations import QUANTITIES as REGISTRY
+from armdyn.pages.live import home, ranges, robot
 from armdyn.programs.cost import cost
 from armdyn.report.card import card
+from armdyn.report.graphs import graphs
 from armdyn.studies.speed import BATCH, best, single_call
 
 Progress = Callable[[float, float, str], None]
 QUANTITIES = ("inertia_matrix", "bias", "inverse_dynamics", "forward_dynamics")
 SECONDS = 0.05  # how long each is measured
-_SLOW = {"reference"}  # exact derivatives of the energies: a judge, not a contender
 
 
 def collect(arm: Arm, progress: Progress | None = None) -> dict[str, Any]:
-    """The report's data; `progress(done, total, text)` is told what is being done."""
+    """The report's data; `progress(done, total, text)` is told what is being done.
+
+    The first calls come first: whatever is counted or compared before them would have compiled a part.
+    """
     steps: tuple[tuple[str, str, Callable[[Arm], Any]], ...] = (
+        ("first_calls", "compiling", first_calls),
         ("card", "reading the arm", card),
-        ("view", "drawing the arm", view),
         ("parameters", "finding the minimal parameters", parameters),
         ("costs", "counting operations", costs),
         ("accuracy", "comparing with the reference", accuracy),
-        ("speed", "compiling and measuring speed", speed),
-        ("motion", "moving the arm", motion),
+        ("speed", "measuring speed", speed),
+        ("graphs", "drawing the programs", graphs),
         ("fall", "letting the arm fall", fall),
+        ("robot", "writing WebAssembly", robot),
     )
     data: dict[str, Any] = {"version": armdyn.__version__}
     for k, (key, text, step) in enumerate(steps):
         if progress is not None:
             progress(k, len(steps), text)
         data[key] = step(arm)
+    for row in data["speed"]:
+        row["first_call_ms"] = data["first_calls"][row["quantity"]]
     if progress is not None:
         progress(len(steps), len(steps), "done")
     return data
 
 
-def ranges(arm: Arm) -> np.ndarray:
-    """(n, 2): the limits of each joint, ±180° or ±0.5 m where it has none."""
-    rows = []
-    for joint in arm.joints:
-        default = np.pi if joint.revolute else 0.5
-        lower, upper = joint.limit.lower, joint.limit.upper
-        if lower is None or upper is None or not lower < upper:
-            lower, upper = -default, default
-        rows.append((max(lower, -2 * np.pi), min(upper, 2 * np.pi)))
-    return np.array(rows)
-
-
-def _home(arm: Arm) -> np.ndarray:
-    """A bent posture inside the limits: near zero where zero is allowed."""
+def _states(arm: Arm, quantity: str, rng: np.random.Generator, count: int) -> list[np.ndarray]:
+    """Random inputs of a quantity: positions within the limits, normal rates and forces."""
     low, high = ranges(arm).T
-    rest = np.array([0.35 * (-1) ** k if joint.revolute else 0.2 for k, joint in enumerate(arm.joints)])
-    inside: np.ndarray = np.clip(rest, low + 0.05 * (high - low), high - 0.05 * (high - low))
-    return inside
+    made = []
+    for name, shape in REGISTRY[quantity].input_shapes(arm.chain):
+        x = rng.normal(size=(count, *shape))
+        if name == "q":
+            x[:, -arm.n :] = rng.uniform(low, high, (count, arm.n))
+        made.append(x)
+    return made
 
 
-def view(arm: Arm) -> dict[str, Any]:
-    """What the 3-D picture needs: the joint table, base and tool, limits, a posture, the reach."""
-    joints = card(arm)["joints"]
-    for joint, (low, high) in zip(joints, ranges(arm), strict=True):
-        joint["lower"], joint["upper"] = float(low), float(high)
-    chain = arm.chain
-    reach = sum(abs(j["b"]) + abs(j["d"]) + (abs(j["upper"]) if j["kind"] == "prismatic" else 0) for j in joints)
-    return {
-        "joints": joints,
-        "base": _matrix(chain.base),
-        "tool": _matrix(chain.tool),
-        "home": _home(arm).tolist(),
-        "reach": float(0.8 * reach + np.linalg.norm([float(x) for x in chain.base.p])),
-    }
-
-
-def _matrix(placement: Any) -> list[list[float]]:
-    rows = [[*map(float, row), float(x)] for row, x in zip(placement.R.rows, placement.p, strict=True)]
-    return [*rows, [0.0, 0.0, 0.0, 1.0]]
+def first_calls(arm: Arm) -> dict[str, float]:
+    """Milliseconds of the first call of each quantity: formulation chosen, program searched, machine code made."""
+    found = {}
+    for quantity in QUANTITIES:
+        state = [x[0] for x in _states(arm, quantity, np.random.default_rng(0), 1)]
+        start = time.perf_counter()
+        getattr(arm, quantity)(*state)
+        found[quantity] = (time.perf_counter() - start) * 1e3
+    return found
 
 
 def parameters(arm: Arm) -> dict[str, Any]:
-    """The minimal parameters: names, formulas, values."""
+    """The minimal parameters: names, formulas, values, and which links each is made of (counted from 0)."""
     minimal = arm.minimal_parameters
+    matrix = np.asarray(minimal.matrix, dtype=float)
+    made_of = np.abs(matrix).reshape(len(matrix), -1, 10).any(axis=2)
     return {
         "kind": minimal.kind,
         "names": list(minimal.names),
         "expressions": [str(e) for e in minimal.expressions],
         "values": [float(v) for v in minimal.values],
+        "bodies": made_of.shape[1],
+        "links": [np.flatnonzero(row).tolist() for row in made_of],
     }
+
+
+def _contenders(arm: Arm, quantity: str) -> list[str]:
+    """The formulations that can be run on this arm, without those that are there to compare others with."""
+    methods = REGISTRY[quantity].methods
+    return [m.key for m in methods if m.serves(arm.chain) and not m.reference_only]
 
 
 def costs(arm: Arm) -> list[dict[str, Any]]:
@@ -100,9 +100,7 @@ def costs(arm: Arm) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for quantity in QUANTITIES:
         group: list[dict[str, Any]] = []
-        for method in armdyn.methods(quantity):
-            if method in _SLOW:
-                continue
+        for method in _contenders(arm, quantity):
             found = cost(arm, quantity, method)
             group.append(
                 {
@@ -122,26 +120,16 @@ def costs(arm: Arm) -> list[dict[str, Any]]:
 
 def accuracy(arm: Arm, samples: int = 200) -> list[dict[str, Any]]:
     """The largest difference of every formulation from the reference, relative to the largest entry."""
-    rng = np.random.default_rng(1)
-    low, high = ranges(arm).T
-    q = rng.uniform(low, high, (samples, arm.n))
-    qd = rng.normal(size=(samples, arm.n))
     rows = []
-    for quantity, inputs in (("inertia_matrix", (q,)), ("bias", (q, qd))):
+    for quantity in ("inertia_matrix", "bias"):
+        inputs = _states(arm, quantity, np.random.default_rng(1), samples)
         truth = arm.kernel(quantity, method="reference", backend="python")(*inputs)
-        for method in armdyn.methods(quantity):
-            if method in _SLOW:
-                continue
+        for method in _contenders(arm, quantity):
             value = arm.kernel(quantity, method=method, backend="python")(*inputs)
             rows.append({"quantity": quantity, "method": method, "error": _relative(value, truth)})
         compiled = arm.kernel(quantity)
-        rows.append(
-            {
-                "quantity": quantity,
-                "method": f"compiled ({compiled.method})",
-                "error": _relative(compiled(*inputs), truth),
-            }
-        )
+        value = compiled(*inputs)
+        rows.append({"quantity": quantity, "method": f"compiled ({compiled.method})", "error": _relative(value, truth)})
     return rows
 
 
@@ -150,61 +138,34 @@ def _relative(value: Any, truth: Any) -> float:
 
 
 def speed(arm: Arm) -> list[dict[str, Any]]:
-    """Nanoseconds a configuration, in a batch and one at a time: best of several, one thread, measured now."""
-    rng = np.random.default_rng(2)
-    batch = [rng.uniform(-1, 1, (BATCH, arm.n)) for _ in range(3)]
+    """Nanoseconds per configuration, in a batch and one at a time: best of several, one thread, measured now."""
     rows = []
-    for quantity, inputs in (("inertia_matrix", 1), ("bias", 2), ("inverse_dynamics", 3), ("forward_dynamics", 3)):
-        start = time.perf_counter()
-        kernel = getattr(arm, quantity)
-        out = kernel(*batch[:inputs])
-        first = time.perf_counter() - start
-        single = [x[0].copy() for x in batch[:inputs]]
+    for quantity in QUANTITIES:
+        kernel, batch = getattr(arm, quantity), _states(arm, quantity, np.random.default_rng(2), BATCH)
+        out = kernel(*batch)
+        single = tuple(x[0].copy() for x in batch)
         rows.append(
             {
                 "quantity": quantity,
-                "method": arm.kernel(quantity).method,
-                "batch_ns": best(partial(kernel, *batch[:inputs], out=out), SECONDS) / BATCH * 1e9,
-                "single_ns": single_call(kernel, tuple(single), SECONDS) * 1e9,
+                "method": kernel.method,
+                "batch_ns": best(partial(kernel, *batch, out=out), SECONDS) / BATCH * 1e9,
+                "single_ns": single_call(kernel, single, SECONDS) * 1e9,
                 "copy_ns": best(partial(np.copyto, np.empty_like(out), out), SECONDS) / BATCH * 1e9,
-                "first_call_ms": first * 1e3,
             }
         )
     return rows
 
 
-def motion(arm: Arm, duration: float = 4.0, frames: int = 161) -> dict[str, Any]:
-    """The inertia matrix, gravity load and torques along a smooth motion inside the limits."""
-    t = np.linspace(0.0, duration, frames)[:, None]
-    low, high = ranges(arm).T
-    home = _home(arm)
-    amplitude = 0.6 * np.minimum(np.minimum(high - home, home - low), 1.2)
-    w = 2 * np.pi / duration * (1 + np.arange(arm.n) % 3)
-    phase = 0.7 * np.arange(arm.n)
-    q = home + amplitude * np.sin(w * t + phase)
-    qd = amplitude * w * np.cos(w * t + phase)
-    qdd = -amplitude * w**2 * np.sin(w * t + phase)
-    every = slice(None, None, 4)
-    return {
-        "t": t[:, 0].tolist(),
-        "gravity_load": arm.gravity_load(q).T.tolist(),
-        "torque": arm.inverse_dynamics(q, qd, qdd).T.tolist(),
-        "map_t": t[every, 0].tolist(),
-        "map": np.round(arm.inertia_matrix(q[every]), 6).tolist(),
-    }
-
-
 def fall(arm: Arm, duration: float = 2.0) -> dict[str, Any]:
-    """The arm let go, without friction: joint positions and the energy that must stay."""
+    """The arm let go, without friction: how well the energy stays, and the same in words."""
+    if arm.chain.floating:
+        return {"text": "Physics of a floating base is not part of this page.", "energy_error": None}
     result = armdyn.simulate(
-        arm, _home(arm), np.zeros(arm.n), duration=duration, method="RK5", step=1e-3, friction=False, limits=False
+        arm, home(arm), np.zeros(arm.n), duration=duration, method="RK5", step=1e-3, friction=False, limits=False
     )
-    every = max(1, len(result.t) // 250)
     energy = np.asarray(result.energy)
-    return {
-        "t": result.t[::every].tolist(),
-        "q": result.q[::every].T.tolist(),
-        "energy_error": (energy[::every] - energy[0]).tolist(),
-        "status": result.status,
-        "message": result.message,
-    }
+    error = float(np.max(np.abs(energy - energy[0]))) if result.status == "finished" else None
+    text = f"Let go for {duration:g} s without friction (RK5, 1 ms): {result.message}"
+    if error is not None:
+        text = f"Let go for {duration:g} s without friction (RK5, 1 ms), its energy stays within {error:.1e} J."
+    return {"text": text, "energy_error": error}

@@ -10,7 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from armdyn.report.page import QUANTITY, _ops
+from armdyn.report.page import QUANTITY, operations
 
 
 def summary(data: dict[str, Any]) -> Group:
@@ -24,7 +24,7 @@ def summary(data: dict[str, Any]) -> Group:
         head.append(card["source"] + "\n", style="dim")
     for finding in card["checks"]:
         head.append(f"odd: {finding}\n", style="yellow")
-    head.append(f"free fall: {data['fall']['message']}", style="dim")
+    head.append(data["fall"]["text"], style="dim")
     return Group(Panel(head, box=box.ROUNDED, expand=False), _formulations(data), _speed(data))
 
 
@@ -44,8 +44,8 @@ def _formulations(data: dict[str, Any]) -> Table:
         out.add_row(
             QUANTITY[row["quantity"]] if row["quantity"] != last else "",
             row["method"] + (" ◀" if row["best"] else ""),
-            _ops(row["published"]),
-            _ops(row["compiled"]),
+            operations(row["published"]),
+            operations(row["compiled"]),
             f"{error:.0e}" if error is not None else "",
             style="bold green" if row["best"] else "",
         )

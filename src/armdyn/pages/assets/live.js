@@ -1,0 +1,101 @@
+// The arm's programs, computed here: a WebAssembly module, its arrays in the module's memory, and the physics on top.
+"use strict";
+const Live = (() => {
+  const STEP = 1e-3; // seconds of one Runge-Kutta step
+  const BANDWIDTH = 9; // rad/s of the PD controller, critically damped for each joint's own inertia
+
+  function decoded(text) {
+    const raw = atob(text), bytes = new Uint8Array(raw.length);
+    for (let k = 0; k < raw.length; k++) bytes[k] = raw.charCodeAt(k);
+    return bytes;
+  }
+
+  // The functions of the module with one array per port; a port of the same name and size is one array for all functions.
+  async function load(robot) {
+    const { instance } = await WebAssembly.instantiate(decoded(robot.module), {});
+    const { memory, heap } = instance.exports, at = {}, sizes = {};
+    let end = heap.value;
+    for (const ports of Object.values(robot.functions)) {
+      for (const [name, count] of [...ports.inputs, ...ports.outputs]) {
+        if (name in at) continue;
+        at[name] = end; sizes[name] = count; end += 8 * count;
+      }
+    }
+    const missing = end - memory.buffer.byteLength;
+    if (missing > 0) memory.grow(Math.ceil(missing / 65536));
+    const arrays = {};
+    for (const name of Object.keys(at)) arrays[name] = new Float64Array(memory.buffer, at[name], sizes[name]);
+    const addresses = (ports) => ports.map(([name]) => at[name]);
+    const { state, acceleration } = robot.functions;
+    const where = addresses([...state.inputs, ...state.outputs]);
+    const arm = { arrays, n: robot.n, robot, state: () => instance.exports.state(...where) };
+    if (acceleration) {
+      const inputs = addresses(acceleration.inputs);
+      arm.advance = (step, count) => instance.exports.advance(...inputs, step, count);
+    }
+    arrays.q.set(robot.home);
+    arrays.gravity.set(robot.gravity);
+    arm.state();
+    return arm;
+  }
+
+  // Positions, controllers and time. `mode` is "free", "hold" (gravity compensated) or "pd".
+  function physics(arm) {
+    const { robot, arrays } = arm, n = robot.n;
+    const world = { t: 0, mode: "hold", playing: false, speed: 1, friction: false, target: robot.home.slice(), left: 0,
+      cost: 0, start: robot.home.slice(), message: "" };
+
+    function controller() {
+      const pd = world.mode === "pd";
+      arrays.hold[0] = world.mode === "free" ? 0 : 1;
+      for (let i = 0; i < n; i++) {
+        arrays.kp[i] = pd ? BANDWIDTH ** 2 * world.inertia[i] : 0;
+        arrays.kd[i] = pd ? 2 * BANDWIDTH * world.inertia[i] : 0;
+        arrays.target[i] = world.target[i];
+        arrays.viscous[i] = world.friction ? robot.viscous[i] : 0;
+      }
+    }
+
+    function torques() {
+      return Array.from(arrays.g, (g, i) => arrays.hold[0] * g + arrays.tau[i]
+        + arrays.kp[i] * (arrays.target[i] - arrays.q[i]) - arrays.kd[i] * arrays.qd[i]);
+    }
+
+    // As many steps as the clock asks for, at most 50 ms of them in one picture.
+    function run(seconds) {
+      world.left = Math.min(world.left + seconds * world.speed, 0.05);
+      const count = Math.floor(world.left / STEP);
+      world.left -= count * STEP;
+      steps(count);
+    }
+
+    function steps(count) {
+      const before = performance.now();
+      controller();
+      arm.advance(STEP, count);
+      world.cost = performance.now() - before;
+      world.t += count * STEP;
+      arm.state();
+      if (!arrays.q.every(Number.isFinite)) { world.playing = false; reset(); world.message = "the motion diverged; reset"; }
+    }
+
+    // The gains are those of the posture in which the controller is switched on.
+    function control(mode) {
+      world.mode = mode;
+      world.inertia = Array.from({ length: n }, (_, i) => arrays.H[i * n + i]);
+      controller();
+    }
+
+    function place(q) {
+      arrays.q.set(q); arrays.qd.fill(0); arrays.tau.fill(0);
+      arm.state(); control(world.mode);
+    }
+
+    function reset() { world.t = 0; world.left = 0; world.message = ""; world.target = world.start.slice(); place(world.start); }
+
+    control(world.mode);
+    return Object.assign(world, { run, steps, place, reset, torques, control, controller, energy: () => arrays.T[0] + arrays.V[0] });
+  }
+
+  return { load, physics, STEP };
+})();

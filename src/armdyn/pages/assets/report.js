@@ -1,0 +1,131 @@
+// The report: the arm to touch, its physics running, its numbers following.
+"use strict";
+(async () => {
+  const { $, el } = Page, DATA = JSON.parse($("data").textContent), robot = DATA.robot;
+  Page.startTheme($("theme"));
+  const arm = await Live.load(robot), { arrays } = arm, canvas = $("arm-view");
+  const world = arm.advance ? Live.physics(arm) : { playing: false, target: robot.home.slice(), t: 0, controller() {} };
+  const positions = () => arrays.q.subarray(robot.first, robot.first + robot.n);
+  let grip = null, numbersAt = 0;
+
+  const viewer = Viewer.create(canvas, robot, arrays, {
+    grab(body, point) {
+      const T = Robot.poseOf(robot, arrays.poses, body), d = Geometry.sub(point, Geometry.origin(T));
+      grip = { body, local: [0, 1, 2].map((k) => Geometry.dot(Geometry.axis(T, k), d)), target: point };
+    },
+    drag(target) {
+      grip.target = target;
+      if (world.playing && world.mode !== "pd") return; // then the hand pulls with a spring, see `pull`
+      if (world.playing) { // the PD controller's posture follows the hand
+        const now = [Array.from(arrays.q), Array.from(arrays.qd)];
+        arrays.q.set(world.target); arm.state();
+        world.target = Viewer.reach(robot, arm, grip.body, grip.local, target);
+        arrays.q.set(now[0]); arrays.qd.set(now[1]); arm.state(); world.controller();
+      } else { posture(Viewer.reach(robot, arm, grip.body, grip.local, target)); }
+    },
+    release() { grip = null; if (arrays.tau) arrays.tau.fill(0); },
+  });
+
+  // A spring from the hand to the point it holds, damped, as torques of the joints.
+  function pull() {
+    if (!grip || world.mode === "pd") return;
+    const point = Geometry.apply(Robot.poseOf(robot, arrays.poses, grip.body), grip.local);
+    const J = Robot.pointJacobian(robot, arrays, grip.body, point), mass = robot.masses.reduce((a, b) => a + b, 0) / robot.masses.length;
+    const speed = [0, 1, 2].map((k) => J.reduce((s, column, i) => s + column[k] * arrays.qd[i], 0));
+    const force = [0, 1, 2].map((k) => 60 * mass * (grip.target[k] - point[k]) - 8 * mass * speed[k]);
+    J.forEach((column, i) => { arrays.tau[i] = Geometry.dot(column, force); });
+  }
+
+  function posture(q) {
+    world.target = Array.from(q);
+    if (world.place) { world.start = world.target.slice(); world.place(q); } else { arrays.q.set(q); arm.state(); }
+    refresh(true);
+  }
+
+  const showSliders = Panels.sliders($("sliders"), robot, (i, value) => {
+    if (world.playing && world.mode === "pd") { world.target[i] = value; world.controller(); return; }
+    const q = Array.from(arrays.q); q[robot.first + i] = value; posture(q);
+  });
+  const showNumbers = Panels.numbers(arm, world);
+  const traces = arm.advance ? Panels.traces($("traces"), arm, world) : null;
+
+  function refresh(all) {
+    viewer.redraw();
+    const now = performance.now();
+    if (!all && now - numbersAt < 90) return;
+    numbersAt = now; showNumbers();
+    showSliders(world.playing && world.mode === "pd" ? world.target : positions());
+  }
+
+  function clock() {
+    $("clock").textContent = `${world.t.toFixed(2)} s`;
+    $("play").textContent = world.playing ? "Pause" : "Play"; $("play").setAttribute("aria-pressed", String(world.playing));
+  }
+  const meter = { frames: 0, since: 0, cost: 0 };
+  let before = null;
+  function tick(now) {
+    if (!world.playing) { before = null; clock(); return; }
+    if (before !== null) {
+      pull(); world.run(Math.min(0.1, (now - before) / 1000)); traces.sample(); traces.draw(); refresh(false);
+      meter.frames++; meter.cost = Math.max(meter.cost, world.cost);
+    } else { meter.since = now; meter.frames = 0; meter.cost = 0; }
+    before = now;
+    if (now - meter.since > 1000) {
+      $("meter").textContent = `${Math.round(1000 * meter.frames / (now - meter.since))} frames per second, physics at 1 kHz takes at most ${meter.cost.toFixed(2)} ms per frame, ${viewer.kind}`;
+      Object.assign(meter, { frames: 0, since: now, cost: 0 });
+    }
+    if (world.message) $("meter").textContent = world.message;
+    clock(); requestAnimationFrame(tick);
+  }
+  const play = (on) => { world.playing = on; if (on) requestAnimationFrame(tick); clock(); refresh(true); };
+
+  function physicsPanel() {
+    const modes = Panels.choice("controller", [["hold", "Hold", "gravity compensated: the motors carry the weight and nothing else"],
+      ["free", "Free fall", "no motor torque"], ["pd", "PD", "to the posture of the sliders, gravity compensated"]], world.mode, (mode) => { world.target = Array.from(positions()); world.control(mode); refresh(true); });
+    const speeds = Panels.choice("speed", [[1, "1×"], [0.25, "¼×"], [0.05, "1/20×"]], 1, (speed) => { world.speed = speed; });
+    $("modes").append(modes.group); $("speeds").append(speeds.group);
+    $("play").addEventListener("click", () => play(!world.playing));
+    $("reset").addEventListener("click", () => { world.reset(); traces.clear(); clock(); refresh(true); });
+    $("fall").addEventListener("click", () => { world.reset(); world.control("free"); modes.mark("free"); traces.clear(); play(true); });
+    Panels.conditions($("conditions"), arm, world, viewer, () => { arm.state(); refresh(true); });
+    addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA|BUTTON|A|SUMMARY)$/.test(event.target.tagName)) return;
+      if (event.key === " ") { event.preventDefault(); play(!world.playing); } else if (event.key === "r") $("reset").click();
+    });
+  }
+
+  function looks() {
+    const look = viewer.show;
+    $("looks").append(
+      Panels.choice("ellipsoid at the tool", [["none", "no ellipsoid"], ["velocity", "manipulability"], ["mobility", "mobility"]], "none", (kind) => { look.ellipsoid = kind; viewer.redraw(); }).group,
+      ...[["masses", "centres of mass"], ["frames", "frames"]].map(([key, text]) => el("label", { class: "check" }, el("input", { type: "checkbox", onchange: (event) => { look[key] = event.target.checked; viewer.redraw(); } }), text)),
+      el("button", { type: "button", onclick: () => viewer.reset() }, "Reset view"),
+      el("button", { type: "button", id: "picture", onclick: () => { viewer.draw(); canvas.toBlob((blob) => Page.download(`${robot.file}.png`, blob)); } }, "Save PNG"),
+    );
+  }
+
+  // Pointing at a minimal parameter lights up the links whose inertia it is made of.
+  function parameters() {
+    const told = $("parameter-links");
+    for (const row of document.querySelectorAll("#parameter-table tbody tr")) {
+      const links = JSON.parse(row.dataset.links);
+      const on = () => { viewer.show.links = new Set(links); told.textContent = `made of link${links.length > 1 ? "s" : ""} ${links.map((k) => k + 1).join(", ")}`; viewer.redraw(); };
+      const off = () => { viewer.show.links = null; told.textContent = ""; viewer.redraw(); };
+      row.tabIndex = 0;
+      row.addEventListener("pointerenter", on); row.addEventListener("focus", on);
+      row.addEventListener("pointerleave", off); row.addEventListener("blur", off);
+    }
+  }
+
+  if (arm.advance) { physicsPanel(); clock(); } else for (const part of document.querySelectorAll(".needs-physics")) part.hidden = true;
+  looks(); parameters();
+  if (DATA.costs) Costs.create($("cost-chart"), DATA.costs, DATA.labels);
+  if (DATA.graphs) Graph.create($("graph-chart"), DATA.graphs, DATA.labels);
+  refresh(true);
+  window.armdyn = { arm, world, viewer, traces, refresh, posture }; // for the browser's console and for tests
+  document.body.dataset.ready = "yes";
+})().catch((error) => { // an empty page must say why
+  document.body.dataset.ready = "failed";
+  document.querySelector("main").prepend(Page.el("p", { class: "odd" }, `This page needs WebAssembly: ${error.message}`));
+  console.error(error);
+});

@@ -1,0 +1,134 @@
+// The arm as solids: links as capsules between joint frames, housings along joint axes, a pedestal and a gripper.
+"use strict";
+const Robot = (() => {
+  const { add, sub, scale, norm, unit, apply, axis, origin, frame, across, eigen } = Geometry;
+  const { sphere, tube, housing, box } = Paint.MESHES;
+
+  const ball = (p, r, look) => ({ mesh: sphere, matrix: frame([r, 0, 0], [0, r, 0], [0, 0, r], p), ...look });
+  function rod(a, b, r, look, shape = tube) {
+    const along = sub(b, a), [x, y] = across(unit(along));
+    return { mesh: shape, matrix: frame(scale(x, r), scale(y, r), along, a), ...look };
+  }
+  const block = (T, p, size, look) => ({
+    mesh: box, matrix: frame(scale(axis(T, 0), size[0]), scale(axis(T, 1), size[1]), scale(axis(T, 2), size[2]), apply(T, p)), ...look,
+  });
+
+  // The pose of body k of the arm's state, or of the base for -1.
+  const poseOf = (robot, poses, k) => (k < 0 ? robot.base : poses.subarray(16 * k, 16 * k + 16));
+
+  // Points between a body's parent frame and its own: along the parent's z, then x, then the joint's axis.
+  function path(robot, poses, i) {
+    const body = robot.bodies[i], T = poseOf(robot, poses, body.parent);
+    const up = [0, 0, body.shift], out = [body.b * Math.cos(body.turn), body.b * Math.sin(body.turn), body.shift];
+    return [origin(T), apply(T, up), apply(T, out), origin(poseOf(robot, poses, i))];
+  }
+
+  function levels(robot) {
+    const level = [];
+    robot.bodies.forEach((body, i) => { level[i] = body.parent < 0 ? 1 : level[body.parent] + 1; });
+    return level;
+  }
+
+  // How large it is, where its floor is, and what is thick and what is thin.
+  function measure(robot, poses, tool) {
+    const points = [origin(robot.base), ...robot.bodies.map((_, i) => origin(poseOf(robot, poses, i))), origin(tool)];
+    const foot = points[0], far = Math.max(...points.map((p) => norm(sub(p, foot))));
+    const size = Math.max(0.05, Math.min(robot.reach, 2.2 * far));
+    const low = Math.min(...points.map((p) => p[2]));
+    const lifted = points.some((p) => p[2] > foot[2] + 0.25 * size && p[0] ** 2 + p[1] ** 2 < (0.3 * size) ** 2);
+    const floor = foot[2] > 0.02 * size && low >= 0 ? 0 : foot[2] - (lifted && low >= foot[2] - 1e-6 ? 0 : 0.42 * size);
+    const level = levels(robot), deepest = Math.max(...level, 1);
+    const radius = (i) => size * (0.05 - 0.026 * (i < 0 ? 0 : level[i] / deepest));
+    const height = Math.max(...points.map((p) => p[2])) - floor + 0.1 * size;
+    return { size, floor, radius, foot, height };
+  }
+
+  function capsule(points, r, look, out, picks, body) {
+    for (let k = 0; k + 1 < points.length; k++) {
+      const [a, b] = [points[k], points[k + 1]];
+      if (norm(sub(b, a)) < 1e-6) continue;
+      out.push(rod(a, b, r, look), ball(a, r, look), ball(b, r, look));
+      picks.push({ a, b, body });
+    }
+  }
+
+  function gripper(T, s, look, accent) {
+    return [
+      block(T, [0, 0, 0.012 * s], [0.085 * s, 0.04 * s, 0.024 * s], look),
+      block(T, [0.032 * s, 0, 0.05 * s], [0.014 * s, 0.03 * s, 0.056 * s], accent),
+      block(T, [-0.032 * s, 0, 0.05 * s], [0.014 * s, 0.03 * s, 0.056 * s], accent),
+    ];
+  }
+
+  // Everything to draw at a state, and the segments that can be taken hold of.
+  function solids(robot, state, scene, show) {
+    const { size, radius, floor, foot } = scene, out = [], picks = [];
+    const color = (name) => Page.rgb(Page.color(name)), lit = show.links || new Set();
+    const look = (body) => (lit.has(body) ? { color: color("lit"), glow: 0.15 } : { color: color(body % 2 ? "link-2" : "link") });
+    const dark = { color: color("housing") }, up = (p, dz) => [p[0], p[1], p[2] + dz];
+    const ground = [foot[0], foot[1], floor];
+    out.push(rod(ground, up(ground, 0.025 * size), 0.15 * size, dark, housing));
+    if (foot[2] - floor > 0.03 * size) out.push(rod(up(ground, 0.02 * size), foot, 0.075 * size, { color: color("link") }, housing));
+    robot.bodies.forEach((body, i) => {
+      const points = path(robot, state.poses, i), T = poseOf(robot, state.poses, i), r = radius(i);
+      capsule(points, body.kind === "prismatic" ? 0.8 * r : r, look(body.parent), out, picks, body.parent);
+      if (body.kind === "free") return;
+      const z = axis(T, 2), half = scale(z, 1.25 * r), here = points[3];
+      if (body.kind === "prismatic") out.push(block(T, [0, 0, 0], [2.6 * r, 2.6 * r, 2.2 * r], { color: color("prismatic") }));
+      else out.push(rod(sub(here, half), add(here, half), 1.32 * r, { color: color("revolute") }, housing),
+        rod(sub(here, scale(half, 1.05)), add(here, scale(half, 1.05)), 0.9 * r, dark, housing));
+      picks.push({ a: here, b: here, body: i });
+    });
+    const last = robot.toolBody, tip = origin(state.tool);
+    capsule([origin(poseOf(robot, state.poses, last)), tip], 0.8 * radius(last), look(last), out, picks, last);
+    out.push(...gripper(state.tool, size, dark, { color: color("revolute") }));
+    picks.push({ a: tip, b: tip, body: last, tool: true });
+    if (show.payload > 0) out.push(ball(apply(state.tool, show.payloadAt), size * Math.min(0.12, 0.025 * Math.cbrt(1 + 4 * show.payload)), { color: color("payload") }));
+    if (show.masses) out.push(...centres(robot, state, size, color("mass")));
+    if (show.frames) robot.bodies.forEach((_, i) => out.push(...triad(poseOf(robot, state.poses, i), 0.09 * size, color)));
+    if (show.ellipsoid !== "none") out.push(ellipsoid(show.ellipsoid, robot, state, size, color("ellipsoid")));
+    return { solids: out.filter(Boolean), picks };
+  }
+
+  function centres(robot, state, size, color) {
+    const total = robot.masses.reduce((a, b) => a + b, 0) || 1;
+    return robot.masses.map((m, i) => (m > 0
+      ? ball(apply(poseOf(robot, state.poses, i), robot.centres[i]), 0.075 * size * Math.cbrt(m / total), { color, alpha: 0.99 }) : null));
+  }
+
+  const triad = (T, length, color) => ["axis-x", "axis-y", "axis-z"].map((name, k) =>
+    rod(origin(T), add(origin(T), scale(axis(T, k), length)), 0.05 * length, { color: color(name), glow: 0.1 }));
+
+  // J J^T (velocities of unit joint speeds) or J H^-1 J^T (accelerations of unit forces) of the tool's origin, 3 x 3.
+  function toolMatrix(kind, n, state) {
+    const rows = [0, 1, 2].map((k) => Array.from(state.J.slice(k * n, (k + 1) * n)));
+    let right = rows;
+    if (kind === "mobility") {
+      const H = Array.from({ length: n }, (_, i) => Array.from(state.H.slice(i * n, (i + 1) * n)));
+      right = rows.map((row) => Geometry.solve(H, row));
+    }
+    return rows.map((a) => right.map((b) => a.reduce((s, x, k) => s + x * b[k], 0)));
+  }
+
+  function ellipsoid(kind, robot, state, size, color) {
+    const { values, vectors } = eigen(toolMatrix(kind, robot.nv, state));
+    const axes = values.map((v) => Math.sqrt(Math.max(v, 0))), largest = Math.max(...axes) || 1;
+    const radii = axes.map((a) => Math.max(0.004, 0.22 * a / largest) * size);
+    return { mesh: sphere, matrix: frame(...vectors.map((v, k) => scale(v, radii[k])), origin(state.tool)), color, alpha: 0.45 };
+  }
+
+  // Column i: how the point moves with joint i; from the poses alone, for any body of a tree.
+  function pointJacobian(robot, state, body, point) {
+    const columns = Array.from({ length: robot.n }, () => [0, 0, 0]);
+    for (let k = body; k >= 0; k = robot.bodies[k].parent) {
+      const { kind, joint, multiplier } = robot.bodies[k];
+      if (joint < 0) continue;
+      const T = poseOf(robot, state.poses, k), z = axis(T, 2);
+      const moved = kind === "prismatic" ? z : Geometry.cross(z, sub(point, origin(T)));
+      columns[joint] = add(columns[joint], scale(moved, multiplier));
+    }
+    return columns;
+  }
+
+  return { solids, measure, pointJacobian, toolMatrix, poseOf };
+})();

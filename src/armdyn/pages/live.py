@@ -1,0 +1,213 @@
+"""What a page needs to draw an arm and to compute with it: shapes, limits, and a WebAssembly module.
+
+The module has the arm's own programs with gravity and a payload at the tool as further inputs, so that both can
+be changed while the arm moves: `state` (inertia matrix, gravity load, energies, momenta, poses, Jacobian) and
+`acceleration`, forward dynamics under a controller, which `advance` integrates.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from armdyn.algebra import Sym3, Vec3
+from armdyn.arm import Arm
+from armdyn.chain import Chain, Link
+from armdyn.formulations import QUANTITIES
+from armdyn.formulations.registry import Options
+from armdyn.graph.program import Program, trace
+from armdyn.kernels.wasm_emission import wasm_module
+from armdyn.programs.assemble import assemble
+from armdyn.programs.choose import auto
+
+LARGEST_TURN = 2 * np.pi  # a joint without limits, or with wider ones, is shown within one turn either way
+LARGEST_SLIDE = 0.5  # metres, likewise
+# Output of `state` -> quantity; inputs are the quantity's own.
+STATE = {
+    "H": "inertia_matrix",
+    "g": "gravity_load",
+    "T": "kinetic_energy",
+    "V": "potential_energy",
+    "p": "momentum",
+    "poses": "link_poses",
+    "tool": "pose",
+    "J": "jacobian",
+}
+
+
+def ranges(arm: Arm) -> np.ndarray:
+    """(n, 2): the limits of each joint, ±180° or ±0.5 m where it has none."""
+    rows = []
+    for joint in _joints(arm.chain):
+        default, widest = (np.pi, LARGEST_TURN) if joint.revolute else (LARGEST_SLIDE, np.inf)
+        lower, upper = joint.limit.lower, joint.limit.upper
+        if lower is None or upper is None or not lower < upper:
+            lower, upper = -default, default
+        rows.append((max(lower, -widest), min(upper, widest)))
+    return np.array(rows)
+
+
+def home(arm: Arm) -> np.ndarray:
+    """A bent posture inside the limits: near zero where zero is allowed."""
+    low, high = ranges(arm).T
+    rest = np.array([0.35 * (-1) ** k if joint.revolute else 0.2 for k, joint in enumerate(_joints(arm.chain))])
+    inside: np.ndarray = np.clip(rest, low + 0.05 * (high - low), high - 0.05 * (high - low))
+    return inside
+
+
+def _joints(chain: Chain) -> list[Any]:
+    """The joints with a coordinate of their own."""
+    return [chain.joints[i] for i in chain.independent]
+
+
+def robot(arm: Arm) -> dict[str, Any]:
+    """The data of `robot.js` and `live.js`: bodies, limits, a posture, and the module."""
+    chain, joints = arm.chain, _joints(arm.chain)
+    low, high = ranges(arm).T
+    names = [joint.name or f"joint {k}" for k, joint in enumerate(joints, 1)]
+    limits = [joint.limit for joint in joints]
+    lift = 7 if chain.floating else 0
+    made = programs(chain)
+    base = ["x", "y", "z", "rotation x", "rotation y", "rotation z"] if chain.floating else []
+    return {
+        "name": arm.name,
+        "file": re.sub(r"[^\w-]", "_", arm.name) or "arm",
+        "n": chain.n,
+        "nv": chain.nv,
+        "first": lift,
+        "names": names,
+        "coordinates": [*base, *names],
+        "kinds": [joint.kind for joint in joints],
+        "lower": low,
+        "upper": high,
+        "effort": [*([None] * len(base)), *(limit.effort for limit in limits)],
+        "viscous": [float(joint.viscous) for joint in joints],
+        "home": [*([0.0] * 6 + [1.0] if chain.floating else []), *home(arm).tolist()],
+        "gravity": list(arm.gravity),
+        "masses": [float(link.mass) for link in chain.links],
+        "centres": [[float(x) for x in link.com] for link in chain.links],
+        "bodies": _bodies(chain),
+        "toolBody": tool_link(chain),
+        "base": _matrix(chain.base),
+        "reach": _reach(chain, high),
+        "functions": {
+            key: {
+                "inputs": [[port.name, len(port.nodes)] for port in program.inputs],
+                "outputs": [[port.name, len(port.nodes)] for port in program.outputs],
+            }
+            for key, program in made.items()
+        },
+        "module": base64.b64encode(wasm_module(made)).decode(),
+    }
+
+
+def tool_link(chain: Chain) -> int:
+    """The link that carries the tool; of a tree with several tips the one furthest from the base in joints."""
+    return max(chain.tips, key=lambda tip: (len(chain.path(tip)), tip))
+
+
+def _bodies(chain: Chain) -> list[dict[str, Any]]:
+    """Each body's parent, the constants of its joint, and the coordinate that moves it (-1: none of its own kind)."""
+    coordinate = {body: k for k, body in enumerate(chain.independent)}
+    rows = []
+    for i, (joint, parent) in enumerate(zip(chain.joints, chain.parents, strict=True)):
+        mimic = joint.mimic
+        rows.append(
+            {
+                "parent": parent,
+                "kind": joint.kind,
+                "b": float(joint.b),
+                "shift": float(joint.shift),
+                "turn": joint.turn.radians,
+                "joint": coordinate.get(i if mimic is None else mimic.joint, -1),
+                "multiplier": 1.0 if mimic is None else float(mimic.multiplier),
+            }
+        )
+    return rows
+
+
+def _matrix(placement: Any) -> list[float]:
+    rows = [[*map(float, row), float(x)] for row, x in zip(placement.R.rows, placement.p, strict=True)]
+    return [*(x for row in rows for x in row), 0.0, 0.0, 0.0, 1.0]
+
+
+def _reach(chain: Chain, high: np.ndarray) -> float:
+    """About how far the furthest tip gets from the base, metres."""
+    top = dict(zip(chain.independent, high, strict=True))
+
+    def length(i: int) -> float:
+        joint = chain.joints[i]
+        slide = abs(float(top.get(i, 0.0))) if joint.prismatic else 0.0
+        return abs(float(joint.b)) + abs(float(joint.d)) + abs(float(joint.shift)) + slide
+
+    furthest = max(sum(map(length, chain.path(tip))) for tip in chain.tips)
+    tool = sum(float(x) ** 2 for x in chain.tool.p) ** 0.5
+    return 0.8 * furthest + tool or 1.0
+
+
+def programs(chain: Chain) -> dict[str, Program]:
+    """`state` and, unless the base floats, `acceleration`, with gravity and payload as inputs."""
+    n = chain.n
+    sizes: dict[str, tuple[int, ...]] = {"gravity": (3,), "payload": (4,)}
+    found = {"state": _state(chain, sizes)}
+    if chain.nq != chain.nv:
+        return found
+    vector = dict.fromkeys(("q", "qd", "tau", "target", "kp", "kd", "viscous"), (n,))
+    methods = [m.key for m in QUANTITIES["forward_dynamics"].methods if m.serves(chain)]
+
+    def acceleration(method: str) -> Program:
+        def function(
+            q: Any,
+            qd: Any,
+            tau: Any,
+            target: Any,
+            kp: Any,
+            kd: Any,
+            viscous: Any,
+            hold: Any,
+            gravity: Any,
+            payload: Any,
+        ) -> Any:
+            loaded = _loaded(chain, gravity, payload)
+            weight = assemble(loaded, "gravity_load", auto(chain, "gravity_load")).function(q)
+            force = [
+                t + hold[0] * g + p * (goal - x) - (d + b) * v
+                for t, g, p, goal, x, d, b, v in zip(tau, weight, kp, target, q, kd, viscous, qd, strict=True)
+            ]
+            return assemble(loaded, "forward_dynamics", method).function(q, qd, force)
+
+        return trace("acceleration", function, {**vector, "hold": (1,), **sizes}, [("qdd", (n,))])
+
+    found["acceleration"] = min(map(acceleration, methods), key=lambda program: program.operations.total)
+    return found
+
+
+def _state(chain: Chain, sizes: dict[str, tuple[int, ...]]) -> Program:
+    """Everything that the page shows of a state, in one program that shares its sines."""
+    at = Options(frame=(tool_link(chain) + 1, chain.tool)) if len(chain.tips) > 1 else Options()
+    options = {key: at if key in ("tool", "J") else Options() for key in STATE}
+
+    def function(q: Any, qd: Any, gravity: Any, payload: Any) -> Any:
+        loaded, given = _loaded(chain, gravity, payload), {"q": q, "qd": qd}
+        results = []
+        for key, quantity in STATE.items():
+            inputs = [given[name] for name, _ in QUANTITIES[quantity].inputs]
+            method = auto(chain, quantity)
+            results.append(assemble(loaded, quantity, method, options[key]).function(*inputs))
+        return tuple(results)
+
+    shapes = [(key, QUANTITIES[quantity].output_shapes(chain)[0][1]) for key, quantity in STATE.items()]
+    return trace("state", function, {"q": (chain.nq,), "qd": (chain.nv,), **sizes}, shapes)
+
+
+def _loaded(chain: Chain, gravity: Any, payload: Any) -> Chain:
+    """The chain under gravity, and with a point mass at the tool (mass, position in the tool's frame), as inputs."""
+    mass, *position = payload
+    body = Link.from_com(mass, Vec3(*position), Sym3(0, 0, 0, 0, 0, 0)).moved(chain.tool.R, chain.tool.p)
+    tip = tool_link(chain)
+    links = (*chain.links[:tip], chain.links[tip] + body, *chain.links[tip + 1 :])
+    return replace(chain, gravity=Vec3(*gravity), links=links)

@@ -1,0 +1,106 @@
+"""One writer for every HTML page: self-contained, offline, light and dark, on a phone and on paper.
+
+A page is a title, sections of markup, data for its scripts, and the names of the scripts. Everything is put into the
+one file, and its content security policy forbids every request. Texts from files go through `escape`, data through
+`as_json`: no name can become markup or script.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+# In the order in which they build on one another.
+BASE = ("base.js",)
+ARM = (*BASE, "paint.js", "robot.js", "viewer.js", "live.js", "charts.js", "panels.js")
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
+)
+
+escape = html.escape
+
+
+@cache
+def asset(name: str) -> str:
+    """The text of a script or style sheet that belongs to the pages."""
+    return files("armdyn.pages").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def document(
+    title: str, body: str, data: Any = None, scripts: Sequence[str] = (), policy: str = POLICY, head: str = ""
+) -> str:
+    """The whole page; `data` is what the scripts read from the element called `data`."""
+    inlined = "\n".join(f"<script>\n{asset(name)}</script>" for name in scripts)
+    payload = f'<script type="application/json" id="data">{as_json(data)}</script>' if data is not None else ""
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'
+        f"<title>{escape(title)}</title>"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        '<link rel="icon" href="data:,">'
+        f"{head}<style>{asset('page.css')}</style></head><body>{body}\n{payload}\n{inlined}</body></html>\n"
+    )
+
+
+def as_json(data: Any) -> str:
+    """Data as JSON that cannot end the script element it stands in; no digits that nobody reads."""
+    text = json.dumps(_plain(data), separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _plain(x: Any) -> Any:
+    if isinstance(x, dict):
+        return {str(key): _plain(value) for key, value in x.items()}
+    if isinstance(x, list | tuple):
+        return [_plain(value) for value in x]
+    if hasattr(x, "tolist"):
+        return _plain(x.tolist())
+    if isinstance(x, float):
+        return x if math.isfinite(x) else None
+    return x
+
+
+def section(key: str, title: str, content: str, kind: str = "") -> str:
+    """A section with its heading."""
+    shape = f' class="{kind}"' if kind else ""
+    return f'<section id="{key}"{shape}><h2>{escape(title)}</h2>{content}</section>'
+
+
+def navigation(sections: Iterable[tuple[str, str]]) -> str:
+    """Links to the sections: key and title of each."""
+    links = "".join(f'<a href="#{key}">{escape(title)}</a>' for key, title in sections)
+    return f'<nav aria-label="sections">{links}</nav>'
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> str:
+    """Boxes with a large number and a small text each."""
+    boxes = (f'<div class="fact"><b>{escape(a)}</b><span>{escape(b)}</span></div>' for a, b in pairs)
+    return f'<div class="facts">{"".join(boxes)}</div>'
+
+
+def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], marks: Iterable[bool] = ()) -> str:
+    """A table; cells are text or numbers, `marks` names the rows to stand out."""
+    head = "".join(f"<th>{escape(c)}</th>" for c in columns)
+    flags = list(marks)
+    body = []
+    for k, row in enumerate(rows):
+        cells = "".join(f"<td>{_cell(cell)}</td>" for cell in row)
+        body.append(f'<tr class="best">{cells}</tr>' if k < len(flags) and flags[k] else f"<tr>{cells}</tr>")
+    kind = ' class="two"' if len(columns) > 1 and columns[1] in ("kind", "formulation") else ""
+    told = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return (
+        f'<div class="scroll"><table{kind}>{told}<thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table></div>"
+    )
+
+
+def _cell(x: Any) -> str:
+    if x is None:
+        return ""
+    return f"{x:.6g}" if isinstance(x, float) else escape(str(x))
