@@ -1,7 +1,7 @@
 """The inertia matrix beside a copy of it, and what its instructions alone would take.
 
 `no waiting` runs the very instructions of the kernel, loads and stores too, but each reads registers
-that nobody writes: what is left is what the processor's pipes need for them. `arithmetic` leaves
+that nobody writes: what is left is what the processor's execution ports need for them. `arithmetic` leaves
 loads and stores out as well. The results are nonsense; the times are what no order and no
 use of registers can go below. On x86 with AVX2 only.
 """
@@ -20,20 +20,22 @@ import numpy as np
 from bench_kernels import ARMS, arm
 
 from armdyn import Arm
-from armdyn.codegen import llvm, x86
-from armdyn.codegen.registers import MOVE
+from armdyn.codegen.avx2 import code as avx2_code
+from armdyn.codegen.avx2.allocate import MOVE
+from armdyn.codegen.avx2.assembly import InlineAssembly
+from armdyn.codegen.avx2.select import rows_code
+from armdyn.codegen.compile import compile_program
+from armdyn.codegen.target import avx2
 from armdyn.graph.program import Program
 from armdyn.studies.speed import BATCH, best, machine
 
-WHOLE = x86.whole
 
-
-def without_waiting(program: Program, shared: Collection[int], arithmetic: bool = False) -> x86.Straight:
-    """The code of `whole` with sources from registers 0 and 1, all zero, and results in the others in turn.
+def without_waiting(program: Program, uniform: Collection[int], arithmetic: bool = False) -> InlineAssembly:
+    """The code from rows to rows with sources from registers 0 and 1, all zero, and results in the others in turn.
 
     A multiply–add reads what it overwrites, so these have ten registers of their own.
     """
-    code = WHOLE(program, shared)
+    code = rows_code(program, uniform)
     fused, others = cycle(range(2, 12)), cycle(range(12, 16))
     lines = [f"vxorpd %ymm{k}, %ymm{k}, %ymm{k}" for k in range(12)]
     for line in code.text.split("\\0A"):
@@ -51,10 +53,10 @@ def without_waiting(program: Program, shared: Collection[int], arithmetic: bool 
 def times(one: Arm, batch: int, rounds: int) -> list[float]:
     """Nanoseconds of the kernel, without waiting, of the arithmetic alone, and of a copy."""
     program = one.inertia_matrix.program
-    kernels = [llvm.compiled(program)]
+    kernels = [compile_program(program, avx2())]
     for code in (without_waiting, partial(without_waiting, arithmetic=True)):
-        with mock.patch.object(x86, "whole", code):
-            kernels.append(llvm.compiled(program))
+        with mock.patch.object(avx2_code, "rows_code", code):
+            kernels.append(compile_program(program, avx2()))
     q = np.random.default_rng(0).uniform(-2, 2, (batch, one.n))
     H, target = np.zeros((2, batch, one.n, one.n))
     calls = [partial(kernel, q, out=H) for kernel in kernels] + [partial(np.copyto, target, H)]

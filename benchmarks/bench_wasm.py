@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import armdyn
-from armdyn.codegen.text import Language, write
+from armdyn.codegen.text.expressions import Language, write
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import Program
 from armdyn.kernels.wasm_emission import wasm_module

@@ -89,14 +89,17 @@ def programs(arms: list[str], quick: bool) -> Iterator[tuple[str, Any]]:
 
 def snapshot(arms: list[str], quick: bool) -> dict[str, Any]:
     """Operation counts and digests by label."""
-    llvm = module("codegen.llvm", "backends.llvm")
+    compiler = module("codegen.compile", "codegen.llvm", "backends.llvm")
+    uniform = (("parameters",),) if "uniform" in compiler.object_code.__annotations__ else ()
     targets = processors(quick)
     result: dict[str, Any] = {}
     for label, program in programs(arms, quick):
         counts = program.operations
         result[label] = {"operations": [counts.mul, counts.add, counts.div, counts.trig]}
         if all(port.nodes for port in (*program.inputs, *program.outputs)):
-            result[label] |= {name: digest(llvm.object_code(program, target)) for name, target in targets.items()}
+            result[label] |= {
+                name: digest(compiler.object_code(program, target, *uniform)) for name, target in targets.items()
+            }
     return result | integrator(arms[0], targets)
 
 

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 import armdyn
-from armdyn.codegen import cache, llvm
+from armdyn.codegen import compile as compiler
+from armdyn.codegen.runtime import cache
 
 ARM = armdyn.generic_arm("RR", seed=5)
 Q = np.array([0.3, -0.4])
@@ -34,19 +35,19 @@ def folder(tmp_path, monkeypatch):
 def compilations(monkeypatch):
     """How often something was compiled."""
     done = []
-    real = llvm.object_code
+    real = compiler.object_code
 
-    def counted(program, target):
+    def counted(program, target, uniform):
         done.append(program.name)
-        return real(program, target)
+        return real(program, target, uniform)
 
-    monkeypatch.setattr(llvm, "object_code", counted)
+    monkeypatch.setattr(compiler, "object_code", counted)
     return done
 
 
 def fresh(monkeypatch, quantity="bias"):
     """The quantity as a new process would compute it."""
-    monkeypatch.setattr(llvm, "_RECALLED", {})
+    monkeypatch.setattr(compiler, "_LOADED", {})
     kernel = ARM.kernel(quantity, method=armdyn.methods(quantity)[0])
     return kernel(*[Q] * len(kernel.assembly.inputs))
 
@@ -239,17 +240,17 @@ def test_show_and_clear(folder):
     assert cache.show().entries == 0
 
 
-def test_notes(folder):
+def test_short_texts_are_kept_too(folder):
     found = []
 
     def find():
         found.append(1)
         return "lin_fang_1"
 
-    assert cache.note(cache.key("auto"), find) == "lin_fang_1"
-    assert cache.note(cache.key("auto"), find) == "lin_fang_1"
+    assert cache.get_or_compute(cache.key("auto"), find) == "lin_fang_1"
+    assert cache.get_or_compute(cache.key("auto"), find) == "lin_fang_1"
     assert len(found) == 1
-    assert cache.note(None, find) == "lin_fang_1"
+    assert cache.get_or_compute(None, find) == "lin_fang_1"
     assert len(found) == 2
 
 
@@ -257,7 +258,7 @@ SCRIPT = """
 import sys
 import numpy as np
 import armdyn
-from armdyn.codegen import cache
+from armdyn.codegen.runtime import cache
 cache.source = lambda: "this source"
 arm = armdyn.generic_arm("RR", seed=5)
 print(arm.kernel("bias", "newton_euler")(np.array([0.3, -0.4]), np.array([0.3, -0.4])).tolist())
@@ -277,7 +278,7 @@ def test_processes_may_race(folder):
 
 
 def test_threads_may_race(folder, compilations, monkeypatch):
-    monkeypatch.setattr(llvm, "_RECALLED", {})
+    monkeypatch.setattr(compiler, "_LOADED", {})
     results = []
     threads = [threading.Thread(target=lambda: results.append(ARM.kernel("bias", "lin_1991")(Q, Q))) for _ in range(6)]
     for thread in threads:

@@ -11,7 +11,7 @@ import pytest
 
 import armdyn
 from armdyn.chain.samples import generic_chain
-from armdyn.codegen import cache
+from armdyn.codegen.runtime import cache
 from armdyn.errors import InputError
 from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.kernels.attributes import KernelAttributes

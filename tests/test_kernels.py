@@ -15,9 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armdyn
-from armdyn.codegen import BACKENDS, llvm, llvm_loop
+from armdyn.codegen import BACKENDS, tuning
+from armdyn.codegen.compile import compile_program
 from armdyn.codegen.contract import contract
-from armdyn.codegen.target import baseline, host
+from armdyn.codegen.llvm.module import kernel_module
+from armdyn.codegen.target import avx2, baseline, binding, host
 from armdyn.errors import InputError
 from armdyn.graph.node import Graph
 from armdyn.graph.program import Port, Program, evaluate, trace
@@ -30,7 +32,7 @@ TARGETS = {
     "host": host(),
     "host without fma": dataclasses.replace(host(), fma=False),
     "any x86": baseline(),
-}
+} | ({"AVX2": avx2()} if avx2() else {})
 
 
 def kernel(quantity: str, backend: str) -> Kernel:
@@ -315,7 +317,7 @@ OPERATIONS = trace("operations", functions, {"x": (4,)}, [("y", (16,))])
 
 @pytest.mark.parametrize("target", list(TARGETS))
 def test_every_operation_on_every_kind_of_processor(target: str) -> None:
-    ufunc = llvm.compiled(OPERATIONS, TARGETS[target]).ufunc
+    ufunc = compile_program(OPERATIONS, TARGETS[target]).ufunc
     x = np.random.default_rng(5).uniform(-3, 3, (23, 4))
     got = ufunc(x)
     for row, values in enumerate(x):
@@ -328,7 +330,7 @@ def test_every_operation_on_every_kind_of_processor(target: str) -> None:
     assert np.isnan(zero[9])
 
 
-@pytest.mark.parametrize("limit", ["ASKED_FOR", "PAST_CACHE"])
+@pytest.mark.parametrize("limit", ["PREFETCHED_FROM", "NON_TEMPORAL_FROM"])
 @pytest.mark.parametrize("shift", [0, 1, 2, 3])
 @pytest.mark.parametrize(("inputs", "size"), [(2, 4), (2, 6), (2, 7), (4, 4), (5, 7)])
 def test_a_large_result_has_the_same_bits(
@@ -339,11 +341,11 @@ def test_a_large_result_has_the_same_bits(
 
     program = trace("columns", columns, {"x": (inputs,)}, [("y", (size,))])
     x = np.random.default_rng(0).uniform(-3, 3, (1003, inputs))
-    expected = llvm.compiled(program).ufunc(x)
-    monkeypatch.setattr(llvm_loop, limit, 64)
+    expected = compile_program(program).ufunc(x)
+    monkeypatch.setattr(tuning, limit, 64)
     room = np.zeros(1003 * size + 3)
     out = room[shift : shift + 1003 * size].reshape(1003, size)  # on pairs of numbers, or beside them
-    llvm.compiled(program).ufunc(x, out=out)
+    compile_program(program).ufunc(x, out=out)
     np.testing.assert_array_equal(out, expected)
     assert np.count_nonzero(room) == 1003 * size
 
@@ -369,13 +371,12 @@ def test_options_of_a_call() -> None:
 
 
 def test_other_processors_get_code_too() -> None:
-    binding = llvm.binding()
-    binding.initialize_all_targets()
-    binding.initialize_all_asmprinters()
+    binding().initialize_all_targets()
+    binding().initialize_all_asmprinters()
     wide = dataclasses.replace(baseline(), cpu="x86-64-v4", lanes=8, fma=True)
     arm64 = dataclasses.replace(wide, triple="aarch64-unknown-linux-gnu", cpu="generic", lanes=2)
     for target, register in ((wide, "zmm"), (arm64, "fmla")):
-        with binding.parse_assembly(llvm.assembly(OPERATIONS, target)) as module:
+        with binding().parse_assembly(kernel_module(OPERATIONS, target)) as module:
             module.verify()
             text = target.machine().emit_assembly(module)
         assert register in text

@@ -9,8 +9,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from armdyn.codegen import llvm
-from armdyn.codegen import llvm_trig as trig
+from armdyn.codegen.compile import compile_program
+from armdyn.codegen.llvm import trig
 from armdyn.codegen.target import baseline, host
 from armdyn.graph.program import trace
 
@@ -20,7 +20,7 @@ TARGETS = {"host": host(), "host without fma": dataclasses.replace(host(), fma=F
 
 @pytest.fixture(params=list(TARGETS), scope="module")
 def sine_cosine(request):
-    ufunc = llvm.compiled(PROGRAM, TARGETS[request.param]).ufunc
+    ufunc = compile_program(PROGRAM, TARGETS[request.param]).ufunc
 
     def function(x):
         with np.errstate(all="ignore"):
@@ -128,5 +128,5 @@ def test_the_polynomials_are_as_near_as_they_claim(coefficients, exact, claimed)
 def test_sines_of_sines():
     program = trace("nested", lambda x: [(x[0].sin() * 3).cos() + x[0].cos()], {"x": (1,)}, [("y", (1,))])
     x = np.linspace(-4, 4, 11)
-    got = llvm.compiled(program).ufunc(x[:, None])[:, 0]
+    got = compile_program(program).ufunc(x[:, None])[:, 0]
     np.testing.assert_allclose(got, np.cos(3 * np.sin(x)) + np.cos(x), rtol=0, atol=1e-15)

@@ -11,7 +11,7 @@ import pytest
 
 import armdyn
 from armdyn.codegen import wasm
-from armdyn.codegen.llvm_trig import LIMIT
+from armdyn.codegen.llvm.trig import LIMIT
 from armdyn.errors import InputError
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import evaluate, trace

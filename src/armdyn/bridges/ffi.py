@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import math
-from typing import Any
 
-from armdyn.codegen.gufunc import context
-from armdyn.codegen.llvm import Compiled
-from armdyn.codegen.llvm_text import Writer, function
-from armdyn.codegen.target import binding, host
+from armdyn.codegen.compile import Compiled
+from armdyn.codegen.llvm.ir import Writer, function
+from armdyn.codegen.runtime import jit
+from armdyn.codegen.runtime.gufunc import context
+from armdyn.codegen.target import host
 
 FRAME = {"extension": 8, "api": 16, "arguments": 72, "results": 112}  # byte offsets in XLA_FFI_CallFrame
 BUFFER = {"data": 24, "rank": 32, "dims": 40}  # in XLA_FFI_Buffer
@@ -23,12 +23,10 @@ METADATA, METADATA_POINTER, MAJOR, MINOR = 1, 24, 24, 28  # the extension's type
 STACK = 2**16  # bytes for one block of float32 on its way
 WIDE = 8  # numbers converted at once
 
-_ENGINES: list[Any] = []  # machine code lives as long as the process
-
 
 def handler(compiled: Compiled, single: bool) -> int:
     """The address of a handler for float64 buffers, or for float32 ones (`single`)."""
-    llvm, target = binding(), host()
+    target = host()
     shapes = [shape for _, shape in (*compiled.inputs, *compiled.outputs)]
     inputs, loop = len(compiled.inputs), compiled.addresses["loop"]
     parts = [_PRODUCT, _OFFSET, _handler(shapes, inputs, 4 if single else 8)]
@@ -38,10 +36,7 @@ def handler(compiled: Compiled, single: bool) -> int:
     else:
         parts.append(_run("batch", shapes, loop))
     text = "\n".join([f'target triple = "{target.triple}"\n', *parts])
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), target.machine())
-    engine.finalize_object()
-    _ENGINES.append(engine)
-    return int(engine.get_function_address("handler"))
+    return jit.load(jit.object_code(text, target), ("handler",), target)["handler"]
 
 
 def _handler(shapes: list[tuple[int, ...]], inputs: int, width: int) -> str:

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from armdyn.algebra.fingerprint import fingerprint
 from armdyn.bridges import Source
-from armdyn.codegen import llvm
+from armdyn.codegen.compile import Compiled, Shapes, load_or_compile
 from armdyn.errors import InputError
 from armdyn.graph import Program
 from armdyn.graph.derive import jacobian_vector, vector_jacobian
@@ -42,22 +42,22 @@ class Function:
         return simplify(product) if product.operations.total <= SIMPLIFIED else product
 
     @cached_property
-    def compiled(self) -> llvm.Compiled:
+    def compiled(self) -> Compiled:
         """Machine code, from the disk if it is there."""
         k = self.kernel
         asked = (k.chain, k.quantity, k.method, k.options, *self.path)
-        made = llvm.recalled(asked, lambda: self.program)
+        made = load_or_compile(asked, lambda: self.program)
         if made is None:
             raise InputError(f"{k.quantity} of this arm has an empty input or output; only NumPy's kernel computes it")
         return made
 
     @property
-    def inputs(self) -> llvm.Shapes:
+    def inputs(self) -> Shapes:
         """Names and shapes of the inputs."""
         return self.compiled.inputs
 
     @property
-    def outputs(self) -> llvm.Shapes:
+    def outputs(self) -> Shapes:
         """Names and shapes of the outputs."""
         return self.compiled.outputs
 

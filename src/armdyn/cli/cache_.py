@@ -15,7 +15,7 @@ app = typer.Typer(
 @app.command("show", epilog="Example: armdyn cache show")
 def show(as_json: AsJson = False) -> None:
     """Show where the cache is and how much it holds."""
-    from armdyn.codegen import cache
+    from armdyn.codegen.runtime import cache
 
     _print(cache.show(), as_json)
 
@@ -23,7 +23,7 @@ def show(as_json: AsJson = False) -> None:
 @app.command("clear", epilog="Example: armdyn cache clear")
 def clear(as_json: AsJson = False) -> None:
     """Remove everything from the cache."""
-    from armdyn.codegen import cache
+    from armdyn.codegen.runtime import cache
 
     found = cache.clear()
     _print(found, as_json, "removed " if found.folder else "")

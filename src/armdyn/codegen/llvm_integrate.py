@@ -19,12 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.codegen import cache
-from armdyn.codegen.gufunc import context
-from armdyn.codegen.llvm_emit import Body
-from armdyn.codegen.llvm_text import Writer, function
-from armdyn.codegen.llvm_trig import fused
-from armdyn.codegen.target import Target, binding, host
+from armdyn.codegen.llvm.ir import Writer, function
+from armdyn.codegen.llvm.module import module
+from armdyn.codegen.llvm.straight_line import StraightLine
+from armdyn.codegen.llvm.trig import fused
+from armdyn.codegen.runtime import jit
+from armdyn.codegen.runtime.gufunc import context
+from armdyn.codegen.straight_line import straight_line
+from armdyn.codegen.target import Target, host
 from armdyn.graph.program import Program
 
 ARGUMENTS = (
@@ -59,7 +61,7 @@ class Scheme:
 class _Loop:
     """Writes the function `integrate`."""
 
-    def __init__(self, body: Body, scheme: Scheme, n: int, inputs: int, fma: bool) -> None:
+    def __init__(self, body: StraightLine, scheme: Scheme, n: int, inputs: int, fma: bool) -> None:
         self.body, self.scheme, self.n, self.m, self.fma = body, scheme, n, inputs, fma
         self.w = Writer(body.lanes)
         port = body.contracted.outputs[0]
@@ -70,13 +72,13 @@ class _Loop:
         w, size, past = self.w, 2 * self.n, len(self.scheme.past)
         w.label("entry")
         for name, slots in (("y", size), ("in", size + self.m), ("out", len(self.body.slots))):
-            w.scratch(name, slots)
-        w.scratch("k", size * len(self.scheme.b))
-        w.scratch("past", size * past)
+            w.stack_array(name, slots)
+        w.stack_array("k", size * len(self.scheme.b))
+        w.stack_array("past", size * past)
         for k, name in enumerate(ARGUMENTS):
             kind = "ptr" if name in _POINTERS else "i64"
             w.do(f"%{name} = load {kind}, ptr {w.at('%arguments', 8 * k)}")
-        self.h = w.every(w.let("bitcast i64 %step_size to double"))
+        self.h = w.broadcast(w.let("bitcast i64 %step_size to double"))
         w.do(f"%final = sub i64 %count, {w.lanes}")  # the last block may take in states of the one before
         w.do("br label %block")
         w.label("block")
@@ -193,32 +195,19 @@ class _Loop:
 def object_code(program: Program, scheme: Scheme, target: Target) -> bytes:
     """The loop as relocatable object code, behind a line that says how many joints and inputs it has."""
     n, width = (program.inputs[k].shape[0] for k in (0, 2))
-    body = Body(program, target)
+    body = straight_line(program, target)
     loop = _Loop(body, scheme, n, width, target.fma)
-    v, lanes = f"<{target.lanes} x double>", target.lanes
-    declarations = (
-        f"declare {v} @llvm.fma.v{lanes}f64({v}, {v}, {v})\n"
-        f"declare {v} @llvm.sqrt.v{lanes}f64({v})\n"
-        "declare i64 @llvm.umin.i64(i64, i64)\n"
-        '!0 = !{!"branch_weights", i32 1, i32 1000000}\n'
-    )
-    text = "\n".join([f'target triple = "{target.triple}"\n', body.text(), loop.text(), declarations])
-    with binding().parse_assembly(text) as module:
-        return json.dumps([n, width]).encode() + b"\n" + bytes(target.machine(2).emit_object(module))
+    code = jit.object_code(module(target, [body.text(), loop.text()]), target)
+    return json.dumps([n, width]).encode() + b"\n" + code
 
 
 def _loaded(stored: bytes, target: Target) -> tuple[Any, int, int]:
     head, _, code = stored.partition(b"\n")
     n, width = json.loads(head)
-    llvm = binding()
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target.machine())
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
-    _ENGINES.append(engine)
-    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(engine.get_function_address("integrate")), n, width
+    addresses = jit.load(code, ("integrate",), target)
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(addresses["integrate"]), n, width
 
 
-_ENGINES: list[Any] = []  # machine code lives as long as the process
 _POINTERS = frozenset({"state", "history", "inputs", "stored", "state_out", "history_out", "context"})
 
 
@@ -232,11 +221,7 @@ class Integrator:
         self, asked: object, make: Callable[[], Program], scheme: Scheme, target: Target | None = None
     ) -> None:
         self.scheme, self.target = scheme, target or host()
-        name = cache.key("integrate", asked, scheme, self.target, binding().llvm_version_info)
-        stored = cache.get(name)
-        if stored is None:
-            stored = object_code(make(), scheme, self.target)
-            cache.put(name, stored)
+        stored = jit.stored(("integrate", asked, scheme), lambda: object_code(make(), scheme, self.target), self.target)
         self._call, self.n, self.inputs = _loaded(stored, self.target)
 
     def run(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from armdyn.errors import ComputationError
 
-# Doubles a vector register holds, widest first: (CPU feature, lanes).
+LLVM_LOCK = threading.RLock()  # held around every entry to llvmlite, and across a fork
+
+# Doubles per vector register, widest first: (CPU feature, lanes).
 WIDTHS = (("avx512f", 8), ("avx", 4), ("neon", 2), ("sse2", 2))
 
 
@@ -26,6 +30,11 @@ class Target:
     def x86(self) -> bool:
         """Is this a 64-bit x86 processor."""
         return self.triple.startswith(("x86_64", "amd64"))
+
+    @property
+    def avx2(self) -> bool:
+        """Does it have AVX2 and fused multiply–adds, and no wider vectors (AVX-512)."""
+        return self.x86 and self.fma and self.lanes == 4 and "+avx2" in self.features.split(",")
 
     def machine(self, level: int = 2) -> Any:
         """LLVM's target machine; `level` is the optimisation level of its code generator.
@@ -47,9 +56,10 @@ def binding() -> Any:
         import llvmlite.binding as llvm
     except (ImportError, OSError) as error:
         raise ComputationError(f"the llvm backend needs llvmlite ({error}); backend='numpy' does not") from error
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    llvm.initialize_native_asmparser()
+    with LLVM_LOCK:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        llvm.initialize_native_asmparser()
     return llvm
 
 
@@ -57,15 +67,30 @@ def binding() -> Any:
 def host() -> Target:
     """The processor armdyn runs on."""
     llvm = binding()
-    features = llvm.get_host_cpu_features()
-    triple = llvm.get_process_triple()
+    with LLVM_LOCK:
+        features = llvm.get_host_cpu_features()
+        triple, cpu = llvm.get_process_triple(), llvm.get_host_cpu_name()
     arm64 = triple.startswith(("aarch64", "arm64"))
     on = {name for name, present in features.items() if present} | ({"neon", "fma"} if arm64 else set())
     lanes = next((width for feature, width in WIDTHS if feature in on), 2)
-    return Target(triple, llvm.get_host_cpu_name(), features.flatten(), lanes, "fma" in on)
+    return Target(triple, cpu, features.flatten(), lanes, "fma" in on)
 
 
 @lru_cache(maxsize=1)
 def baseline() -> Target:
     """Any 64-bit x86 processor: two lanes, no fused multiply–add. For tests of the code such machines get."""
-    return Target(binding().get_process_triple(), "x86-64", "", 2, False)
+    return Target(host().triple, "x86-64", "", 2, False)
+
+
+@lru_cache(maxsize=1)
+def avx2() -> Target | None:
+    """The same processor without AVX-512, if it has AVX2 and fused multiply–adds. For tests and measurements."""
+    target = host()
+    if not target.x86 or not {"+avx2", "+fma"} <= set(target.features.split(",")):
+        return None
+    return Target(target.triple, "haswell", "+avx,+avx2,+fma", 4, True)
+
+
+# A thread that compiles while another forks would leave llvmlite's own lock held for ever in the child.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=LLVM_LOCK.acquire, after_in_parent=LLVM_LOCK.release, after_in_child=LLVM_LOCK.release)

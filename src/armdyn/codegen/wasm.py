@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from armdyn.codegen.llvm_trig import COSINE, HALF_PI_PLAIN, LIMIT, ROUNDER, SINE, TWO_OVER_PI
+from armdyn.codegen.llvm.trig import COSINE, HALF_PI_PLAIN, LIMIT, ROUNDER, SINE, TWO_OVER_PI
 from armdyn.graph import Node, Program
 
 PAGE = 65536  # bytes

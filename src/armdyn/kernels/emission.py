@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from armdyn.chain import Chain
-from armdyn.codegen.c import DTYPES, Function, Package, files, identifier
-from armdyn.codegen.numpy_text import compile_numpy
+from armdyn.codegen.text.c import DTYPES, Function, Package, files, identifier
+from armdyn.codegen.text.numpy import compile_numpy
 from armdyn.errors import InputError, choose
 from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.formulations.registry import Options

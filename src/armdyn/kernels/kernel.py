@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armdyn.chain import Chain, Placement
-from armdyn.codegen import BACKENDS, fastcall
-from armdyn.codegen.columns import ArrayFunction, over_columns
-from armdyn.codegen.numpy_text import compile_numpy
+from armdyn.codegen import BACKENDS
+from armdyn.codegen.compile import load_or_compile
+from armdyn.codegen.runtime import vectorcall
+from armdyn.codegen.runtime.columns import ArrayFunction, over_columns
+from armdyn.codegen.text.numpy import compile_numpy
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import Program
@@ -31,9 +33,9 @@ OPTIONS = tuple(f.name for f in fields(Options))
 if TYPE_CHECKING:
 
     class Fast:
-        """Made by CPython's C interface; see `fastcall`."""
+        """Made by CPython's C interface; see `codegen.runtime.vectorcall`."""
 else:
-    Fast = fastcall.base()
+    Fast = vectorcall.base()
 
 
 class Kernel(Fast):
@@ -85,11 +87,10 @@ class Kernel(Fast):
     def _compile(self) -> Any:
         made: Any = None
         if self.backend == "llvm":
-            from armdyn.codegen import llvm  # llvmlite only where it is used
-
-            made = llvm.recalled((self.chain, self.quantity, self.method, self.options), lambda: self.program)
+            asked = (self.chain, self.quantity, self.method, self.options)
+            made = load_or_compile(asked, lambda: self.program, uniform=("parameters",))
         if made is not None:
-            fastcall.attach(self, made.addresses["entry"])
+            vectorcall.attach(self, made.addresses["entry"])
             return made
         a = self.assembly
         if self.backend == "numpy":

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from armdyn.chain import Chain
 from armdyn.codegen import wasm
-from armdyn.codegen.c import identifier
 from armdyn.codegen.javascript import Package, es_module, types
+from armdyn.codegen.text.c import identifier
 from armdyn.codegen.wasm_rk4 import can_be_stepped, with_steps
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import Program

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from armdyn.algebra import Operations
 from armdyn.chain import Chain
-from armdyn.codegen import cache
+from armdyn.codegen.runtime import cache
 from armdyn.errors import InputError
 from armdyn.formulations import QUANTITIES
 from armdyn.formulations.registry import Options
@@ -50,7 +50,7 @@ def auto(chain: Chain, quantity: str, options: Options = Options()) -> str:
     if len(keys) < 2:
         return keys[0] if keys else methods[0].key
     asked = cache.key("auto", chain, quantity, options, tuple(keys))
-    return cache.note(asked, lambda: _cheapest(chain, quantity, options, keys))
+    return cache.get_or_compute(asked, lambda: _cheapest(chain, quantity, options, keys))
 
 
 def _cheapest(chain: Chain, quantity: str, options: Options, keys: list[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.chain import Chain
-from armdyn.codegen.llvm import Compiled, recalled
+from armdyn.codegen.compile import Compiled, load_or_compile
 from armdyn.codegen.llvm_integrate import Integrator, Scheme
 from armdyn.graph.program import Program, trace
 from armdyn.programs.assemble import Options, assemble
@@ -59,7 +59,9 @@ def closed_loop(chain: Chain, law: Law, size: int, options: Options, with_torque
 
 @lru_cache(maxsize=64)
 def _rates(chain: Chain, law: Law, size: int, options: Options) -> Compiled:
-    found = recalled(("closed loop", chain, law, size, options), lambda: closed_loop(chain, law, size, options, True))
+    found = load_or_compile(
+        ("closed loop", chain, law, size, options), lambda: closed_loop(chain, law, size, options, True)
+    )
     assert found is not None  # an arm without joints is refused before
     return found
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from armdyn.algebra import Operations
 from armdyn.arm import Arm
-from armdyn.codegen.llvm import compiled
+from armdyn.codegen.compile import compile_program
 from armdyn.formulations.forward_dynamics.solvers import SOLVERS
 from armdyn.graph.program import trace
 from armdyn.programs.assemble import assemble
@@ -36,7 +36,7 @@ def compare(arms: Iterable[Arm], states: int = 2000, seed: int = 0) -> list[Row]
         for name, solver in SOLVERS.items():
             made = assemble(arm.chain, "forward_dynamics", "composite", parts={"solver": solver})
             program = trace(name, made.function, dict(made.inputs), made.outputs)
-            back = arm.inverse_dynamics(q, qd, compiled(program)(q, qd, tau))
+            back = arm.inverse_dynamics(q, qd, compile_program(program)(q, qd, tau))
             scale = np.abs(tau).max() + np.abs(arm.bias(q, qd)).max(axis=-1)
             missed = np.abs(back - tau).max(axis=-1) / scale
             rows.append(Row(arm.name, name, program.operations, float(missed.max()), float(np.median(missed))))

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.arm import Arm, load
-from armdyn.codegen.llvm import Compiled, compiled
+from armdyn.codegen.compile import Compiled, compile_program
 from armdyn.formulations.forward_dynamics.solvers import gauss_jordan
 from armdyn.formulations.inertia_matrix import gibbs_appell, walker_orin
 from armdyn.formulations.inverse_dynamics import gibbs_appell as gibbs_appell_bias
@@ -107,7 +107,7 @@ def accelerations(method: str) -> Compiled:
     parts = composite[method] | {"solver": gauss_jordan} if method in composite else {}
     key = {"ABM": "articulated_body", _OWN: puma().forward_dynamics.method}.get(method, "composite")
     made = assemble(chain, "forward_dynamics", key, parts=parts)
-    return compiled(trace(method, made.function, dict(made.inputs), made.outputs))
+    return compile_program(trace(method, made.function, dict(made.inputs), made.outputs))
 
 
 @dataclass(frozen=True)

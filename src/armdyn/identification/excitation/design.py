@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.arm import Arm
-from armdyn.codegen import llvm
+from armdyn.codegen.compile import compile_program
 from armdyn.errors import ComputationError, InputError, choose
 from armdyn.formulations.regressor import regressor
 from armdyn.graph.derive import jacobian
@@ -143,7 +143,7 @@ def _sweep(arm: Arm) -> Any:
 
     inputs = {"q": (n,), "qd": (n,), "qdd": (n,), "G": (n, p)}
     program = trace("weighed_regressor", weighed, inputs, (("s", ()),))
-    return llvm.compiled(jacobian(program, ["q", "qd", "qdd"]))
+    return compile_program(jacobian(program, ["q", "qd", "qdd"]))
 
 
 @dataclass(frozen=True, eq=False)

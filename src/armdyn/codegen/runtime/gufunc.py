@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.codegen.llvm_entry import CONTEXT, DOUBLE
+from armdyn.codegen.llvm.vectorcall import CONTEXT, DOUBLE
 
 UFUNC_FROM_FUNC_AND_DATA_AND_SIGNATURE = 31  # place in _UFUNC_API
 NO_IDENTITY = -1
@@ -35,7 +35,7 @@ def api(capsule: str) -> Any:
 
 @lru_cache(maxsize=1)
 def context() -> Any:
-    """What machine code asks of the outside: addresses of functions and objects, in `llvm_entry.CONTEXT`'s order."""
+    """What machine code reaches in the process: addresses of functions and objects, in the order of `CONTEXT`."""
     library = ctypes.CDLL("ucrtbase" if os.name == "nt" else None)
     numpy_places = {"PyArray_Type": 2, "PyArray_Scalar": 60, "PyArray_New": 93}
     objects = {"double": np.dtype(float), "__call__": sys.intern("__call__")}

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.codegen.text import Language, write
+from armdyn.codegen.text.expressions import Language, write
 from armdyn.graph import Port, Program
 
 DTYPES = ("double", "float")
@@ -25,7 +25,7 @@ class Function:
 
     program: Program
     comment: str
-    inputs: tuple[Any, ...]  # arrays (vectors, *shape), one a port
+    inputs: tuple[Any, ...]  # arrays (vectors, *shape), one per port
     outputs: tuple[Any, ...]
 
 

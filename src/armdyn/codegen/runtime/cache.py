@@ -1,4 +1,4 @@
-"""Machine code kept on disk, so that a kernel is compiled once a machine and not once a process.
+"""Machine code kept on disk, so that a kernel is compiled once per machine and not once per process.
 
 A key stands for everything that shaped an entry: what was asked for, the text of armdyn's own
 source, the processor, the versions of LLVM and llvmlite. An entry carries its key and a checksum;
@@ -79,7 +79,7 @@ def _own(status: os.stat_result) -> bool:
 @lru_cache(maxsize=1)
 def source() -> str | None:
     """A fingerprint of the source that shapes kernels; None if it changed since this process read it."""
-    package = Path(__file__).parents[1]
+    package = Path(__file__).parents[2]
     digest = hashlib.sha256()
     for path in sorted(path for part in SHAPING for path in (package / part).rglob("*.py")):
         if path.stat().st_mtime > _IMPORTED:
@@ -137,8 +137,8 @@ def _head(name: str, payload: bytes) -> bytes:
     return MAGIC + hashlib.sha256(name.encode() + payload).hexdigest().encode()
 
 
-def note(name: str | None, find: Callable[[], str]) -> str:
-    """A short text worth remembering, such as which formulation is cheapest for an arm."""
+def get_or_compute(name: str | None, find: Callable[[], str]) -> str:
+    """A short text, such as which formulation is cheapest for an arm, from the disk if it was computed before."""
     kept = get(name)
     if kept is not None:
         return kept.decode()

@@ -1,4 +1,4 @@
-"""Sine and cosine of a vector of angles, as LLVM assembly.
+"""Sine and cosine of a vector of angles, as LLVM IR.
 
 Idea: k is the multiple of π/2 nearest to x, and r = x - k·π/2 lies within ±π/4. With fused
 multiply–adds the subtraction takes three parts of π/2, of 53 bits each: the first step is exact, since
@@ -14,7 +14,7 @@ is not finite, the lane alone asks the C library. The sign of a zero is not kept
 
 from __future__ import annotations
 
-from armdyn.codegen.llvm_text import Writer, double, function, splat
+from armdyn.codegen.llvm.ir import Writer, double, function, splat
 
 TRIG = ("sin", "cos")
 LIMIT = 1e5
@@ -110,7 +110,7 @@ def _beyond(w: Writer, x: str) -> str:
     return w.let(f"icmp ne i{w.lanes} {mask}, 0")
 
 
-def below(w: Writer, first: str, vectors: int, limit: float) -> str:
+def all_below(w: Writer, first: str, vectors: int, limit: float) -> str:
     """i1: are the numbers of some vectors in a row smaller than `limit`? Their upper halves tell; a NaN is large."""
     kind = f"<{2 * w.lanes} x i32>"
     upper = "<" + ", ".join([f"i32 0, i32 {0x7FFFFFFF}"] * w.lanes) + ">"

@@ -1,7 +1,7 @@
 """Arrays -> vectors -> arrays: how the numbers of a block get into its columns and back.
 
 A block is one vector of configurations. Rows whose numbers lie side by side in memory are read and
-written as vectors and transposed with shuffles; rows with other strides go number by number. So does
+written as vectors and transposed with shuffles; rows with other strides are copied number by number. So is
 the last block of a batch that is no multiple of the vector: its spare lanes repeat the last
 configuration, and there is no second program for the tail.
 """
@@ -12,11 +12,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from armdyn.codegen.llvm_text import Writer, function
+from armdyn.codegen import tuning
+from armdyn.codegen.llvm.ir import Writer, function
 from armdyn.graph.program import Port
 
-LONGEST = 64  # squares a function
-LINE = 64  # bytes of a line of the cache
 CORE_DIMENSIONS = 3  # the most axes a quantity has beside the batch's
 
 
@@ -32,7 +31,7 @@ class Operand:
 
     @property
     def size(self) -> int:
-        """Numbers a configuration."""
+        """Numbers per configuration."""
         return math.prod(self.shape)
 
 
@@ -50,7 +49,7 @@ def operands(inputs: Sequence[Port], outputs: Sequence[Port], slots: dict[int, i
     return result
 
 
-def transposed(w: Writer, rows: list[str]) -> list[str]:
+def transpose(w: Writer, rows: list[str]) -> list[str]:
     """The columns of the square of numbers that begins at each of the addresses `rows`.
 
     Half of the work is in how the square is read: half a vector from one row and half from another
@@ -88,24 +87,24 @@ def groups(size: int, lanes: int) -> list[int]:
 
 
 def rows_function(lanes: int, operand: Operand) -> str:
-    """`rows<index>(scratch, first, between)`: contiguous rows into the slots of `scratch`, or back.
+    """`rows<index>(columns, first, between)`: contiguous rows into the slots of `columns`, or back.
 
-    A function of its own, so that LLVM knows nothing of the scratch and does not widen the half
-    loads: a load that spans two fresh stores waits for both to reach the cache. A long row is shared
-    by several functions, since LLVM's time grows faster than a function's length.
+    A separate function, so that LLVM knows nothing of the columns and does not widen the half
+    loads: a load that spans two recent stores waits for both to reach the cache. A long row is split
+    into several functions, since LLVM's time grows faster than a function's length.
     """
     squares = groups(operand.size, lanes)
     write, steps = (_square, squares) if squares else (_single, list(range(operand.size)))
-    arguments = "ptr noalias %scratch, ptr noalias %first, i64 %between"
+    arguments = "ptr noalias %columns, ptr noalias %first, i64 %between"
     parts, calls = [], Writer(lanes)
     calls.label("entry")
-    for number, begin in enumerate(range(0, len(steps), LONGEST)):
+    for number, begin in enumerate(range(0, len(steps), tuning.SQUARES_PER_FUNCTION)):
         w = Writer(lanes)
         w.label("entry")
         rows = ["%first"]
         for _ in range(lanes - 1):
             rows.append(w.at(rows[-1], "%between"))
-        for start in steps[begin : begin + LONGEST]:
+        for start in steps[begin : begin + tuning.SQUARES_PER_FUNCTION]:
             write(w, operand, start, rows)
         w.do("ret void")
         name = f"@rows{operand.index}_{number}"
@@ -120,19 +119,19 @@ def _square(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
     slots = [operand.slots[start + k] for k in range(w.lanes)]
     row_parts = [w.at(row, 8 * start) for row in rows]
     if operand.written:
-        columns = [w.at("%scratch", 8 * w.lanes * slot) for slot in slots]
-        for part, value in zip(row_parts, transposed(w, columns), strict=True):
+        columns = [w.at("%columns", 8 * w.lanes * slot) for slot in slots]
+        for part, value in zip(row_parts, transpose(w, columns), strict=True):
             w.do(f"store {w.vector} {value}, ptr {part}, align 8")
     else:
-        for slot, column in zip(slots, transposed(w, row_parts), strict=True):
-            w.store(column, "%scratch", slot)
+        for slot, column in zip(slots, transpose(w, row_parts), strict=True):
+            w.store(column, "%columns", slot)
 
 
 def _single(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
     """One number from each row or into each."""
     places = [w.at(row, 8 * start) for row in rows]
     if operand.written:
-        value = w.load("%scratch", operand.slots[start])
+        value = w.load("%columns", operand.slots[start])
         for lane, place in enumerate(places):
             w.do(f"store double {w.let(f'extractelement {w.vector} {value}, i32 {lane}')}, ptr {place}, align 8")
         return
@@ -140,7 +139,7 @@ def _single(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
     for lane, place in enumerate(places):
         x = w.let(f"load double, ptr {place}, align 8")
         value = w.let(f"insertelement {w.vector} {value}, double {x}, i32 {lane}")
-    w.store(value, "%scratch", operand.slots[start])
+    w.store(value, "%columns", operand.slots[start])
 
 
 def strided_copies(lanes: int) -> str:
@@ -179,8 +178,8 @@ def strided_copies(lanes: int) -> str:
     return "".join(texts)
 
 
-def streaming_copy(lanes: int) -> str:
-    """`stream(to, from, bytes)`: a copy past the cache, by whole vectors once `to` is aligned to them, else by pairs.
+def non_temporal_copy(lanes: int) -> str:
+    """`non_temporal_copy(to, from, bytes)`: by whole vectors once `to` is aligned to them, before and after by pairs.
 
     Arrays are aligned to pairs of numbers; what is copied are whole pairs.
     """
@@ -210,19 +209,15 @@ def streaming_copy(lanes: int) -> str:
         w.do(f"br label %{name}")
     w.label("out")
     w.do("ret void")
-    return function("internal void @stream(ptr noalias %to, ptr noalias %from, i64 %bytes) noinline", w.lines)
+    return function(
+        "internal void @non_temporal_copy(ptr noalias %to, ptr noalias %from, i64 %bytes) noinline", w.lines
+    )
 
 
 def slot_tables(arrays: Sequence[Operand]) -> str:
-    """Where each number of each array has its slot, for the number-by-number path."""
+    """The slot of each number of each array, for copies number by number."""
     lines = []
     for operand in arrays:
         numbers = ", ".join(f"i32 {slot}" for slot in operand.slots)
         lines.append(f"@slots{operand.index} = internal constant [{operand.size} x i32] [{numbers}]")
     return "\n".join(lines) + "\n"
-
-
-def ask(w: Writer, first: str, size: int) -> None:
-    """Ask for the lines of the cache that some bytes lie in, to write there."""
-    for offset in range(0, size + LINE - 1, LINE):
-        w.do(f"call void @llvm.prefetch.p0(ptr {w.at(first, offset)}, i32 1, i32 3, i32 1)")

@@ -1,19 +1,20 @@
-"""One configuration a call, straight from Python: the function behind a `Kernel`'s vectorcall.
+"""One configuration per call, straight from Python: the vectorcall function of a `Kernel`.
 
 It recognises NumPy arrays that are plain (float64, native, contiguous, of exactly the right shape),
 puts their numbers into every lane, runs `body` and returns new arrays. Anything else, keywords
 included, goes on to the kernel's own `__call__`. Array fields are read at the offsets that
-`fastcall` has proved; functions of Python and NumPy are reached through the context.
+`runtime.vectorcall` has checked; functions of Python and NumPy are reached through the context.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from armdyn.codegen.llvm_block import CORE_DIMENSIONS, Operand
-from armdyn.codegen.llvm_text import Writer, function
+from armdyn.codegen import tuning
+from armdyn.codegen.llvm.blocks import CORE_DIMENSIONS, Operand
+from armdyn.codegen.llvm.ir import Writer, function
 
-# What machine code asks of the outside, in the order of the context's table.
+# What machine code reaches through the context, in the order of its table.
 CONTEXT = (
     "sin",
     "cos",
@@ -34,7 +35,6 @@ KERNEL = {"vectorcall": 16, "context": 24}
 PLAIN = 0x101  # C-contiguous and aligned
 OFFSET_FLAG = 1 << 63  # PY_VECTORCALL_ARGUMENTS_OFFSET
 DOUBLE = 12  # NPY_DOUBLE
-UNROLLED = 100  # numbers of a result that are copied without a loop
 
 
 def entry(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: int) -> str:
@@ -42,18 +42,18 @@ def entry(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: int) 
     inputs = [a for a in arrays if not a.written]
     w = Writer(lanes)
     w.label("entry")
-    w.scratch("in", in_slots)
-    w.scratch("out", out_slots)
+    w.stack_array("in", in_slots)
+    w.stack_array("out", out_slots)
     w.do(f"%context = load ptr, ptr {w.at('%self', KERNEL['context'])}")
     for name in ("PyArray_Type", "double"):
-        w.do(f"%{name} = load ptr, ptr {_outside(w, name)}")
+        w.do(f"%{name} = load ptr, ptr {_context(w, name)}")
     count = w.let(f"and i64 %nargsf, {OFFSET_FLAG - 1}")
     _unless(w, f"icmp eq i64 {count}, {len(inputs)}", "all_there")
     _unless(w, "icmp eq ptr %kwnames, null", "no_keywords")
     for a in inputs:
         _check(w, a)
     for a in inputs:
-        _spread(w, a)
+        _load(w, a)
     w.do("call void @body(ptr %in, ptr %out, ptr %context)")
     _results(w, [a for a in arrays if a.written])
     w.label("general")
@@ -61,14 +61,14 @@ def entry(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: int) 
     return function("ptr @entry(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames)", w.lines)
 
 
-def _outside(w: Writer, name: str) -> str:
-    """The address of an entry of the context."""
+def _context(w: Writer, name: str) -> str:
+    """The address of an entry of the context's table."""
     return w.at("%context", 8 * CONTEXT.index(name))
 
 
 def _call(w: Writer, result: str, name: str, arguments: str) -> str:
     """A call of a function of Python or NumPy."""
-    address = w.let(f"load ptr, ptr {_outside(w, name)}")
+    address = w.let(f"load ptr, ptr {_context(w, name)}")
     if result == "void":
         w.do(f"call void {address}({arguments})")
         return ""
@@ -76,7 +76,7 @@ def _call(w: Writer, result: str, name: str, arguments: str) -> str:
 
 
 def _unless(w: Writer, condition: str, label: str) -> None:
-    """Leave for the general way unless the condition holds."""
+    """Leave for the general path unless the condition holds."""
     w.do(f"br i1 {w.let(condition)}, label %{label}, label %general")
     w.label(label)
 
@@ -100,12 +100,12 @@ def _check(w: Writer, a: Operand) -> None:
         _unless(w, f"icmp eq i64 {length}, {size}", f"axis{i}_{axis}")
 
 
-def _spread(w: Writer, a: Operand) -> None:
+def _load(w: Writer, a: Operand) -> None:
     """Every number into all lanes of its slot."""
     data = w.let(f"load ptr, ptr {w.at(f'%array{a.index}', ARRAY['data'])}")
     for k, slot in enumerate(a.slots):
         x = w.let(f"load double, ptr {w.at(data, 8 * k)}, align 8")
-        w.store(w.every(x), "%in", slot)
+        w.store(w.broadcast(x), "%in", slot)
 
 
 def _results(w: Writer, outputs: Sequence[Operand]) -> None:
@@ -117,14 +117,14 @@ def _results(w: Writer, outputs: Sequence[Operand]) -> None:
     _or_else(w, both, "tuple", "ret ptr null")
     for place, a in enumerate(outputs):
         give_up = f"call void %decref(ptr {both})\n  ret ptr null"
-        w.lines.append(f"  %decref{a.index} = load ptr, ptr {_outside(w, 'Py_DecRef')}")
+        w.lines.append(f"  %decref{a.index} = load ptr, ptr {_context(w, 'Py_DecRef')}")
         result = _result(w, a, give_up.replace("%decref", f"%decref{a.index}"))
         _call(w, "i32", "PyTuple_SetItem", f"ptr {both}, i64 {place}, ptr {result}")
     w.do(f"ret ptr {both}")
 
 
 def _or_else(w: Writer, value: str, label: str, give_up: str) -> None:
-    """Give up where `value` is null: the error is set already."""
+    """Give up where `value` is null: Python's error is set already."""
     w.do(f"br i1 {w.let(f'icmp eq ptr {value}, null')}, label %no_{label}, label %{label}")
     w.label(f"no_{label}")
     w.do(give_up)
@@ -141,7 +141,7 @@ def _result(w: Writer, a: Operand, give_up: str) -> str:
     array = _call(w, "ptr", "PyArray_New", arguments)
     _or_else(w, array, f"made{a.index}", give_up)
     data = w.let(f"load ptr, ptr {w.at(array, ARRAY['data'])}")
-    if a.size > UNROLLED:
+    if a.size > tuning.UNROLLED_COPY:
         axes = f"i64 {a.size}, i64 8" + ", i64 1, i64 0" * (CORE_DIMENSIONS - 1)
         w.do(f"call void @scatter(ptr {data}, ptr %out, ptr @slots{a.index}, {axes})")
         return array
@@ -153,7 +153,7 @@ def _result(w: Writer, a: Operand, give_up: str) -> str:
 
 def _general(w: Writer) -> None:
     """On to `self.__call__`, with everything that was given."""
-    name = w.let(f"load ptr, ptr {_outside(w, '__call__')}")
+    name = w.let(f"load ptr, ptr {_context(w, '__call__')}")
     method = _call(w, "ptr", "PyObject_GetAttr", f"ptr %self, ptr {name}")
     _or_else(w, method, "method", "ret ptr null")
     result = _call(w, "ptr", "PyObject_Vectorcall", f"ptr {method}, ptr %args, i64 %nargsf, ptr %kwnames")

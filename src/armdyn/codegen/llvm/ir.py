@@ -1,10 +1,13 @@
-"""LLVM assembly as text: a few helpers to write it with."""
+"""LLVM IR as text: a few helpers to write it with."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import NamedTuple
+
+CACHE_LINE = 64  # bytes
 
 
 def double(value: float | Fraction) -> str:
@@ -17,8 +20,15 @@ def splat(kind: str, value: object, lanes: int) -> str:
     return "<" + ", ".join([f"{kind} {value}"] * lanes) + ">"
 
 
+class Slot(NamedTuple):
+    """A location on the stack: the vector with a number in an array of vectors."""
+
+    array: str
+    number: int
+
+
 class Writer:
-    """The body of a function, a line at a time, with fresh names."""
+    """The body of a function, written line by line, with fresh names."""
 
     def __init__(self, lanes: int, prefix: str = "t") -> None:
         self.lanes = lanes
@@ -41,14 +51,14 @@ class Writer:
         return name
 
     def label(self, name: str) -> None:
-        """The beginning of a block."""
+        """The beginning of a basic block."""
         self.lines.append(f"{name}:")
 
     def constant(self, value: float | Fraction) -> str:
         """A number in every lane."""
         return splat("double", double(value), self.lanes)
 
-    def every(self, number: str) -> str:
+    def broadcast(self, number: str) -> str:
         """A number that is known when the code runs, in every lane."""
         first = self.let(f"insertelement {self.vector} poison, double {number}, i32 0")
         return self.let(f"shufflevector {self.vector} {first}, {self.vector} poison, {self.lanes_mask} zeroinitializer")
@@ -58,32 +68,34 @@ class Writer:
         return pointer if offset == 0 else self.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
 
     def load(self, pointer: str, slot: int) -> str:
-        """The vector in a slot of a scratch array."""
+        """The vector in a slot of an array of vectors."""
         where = self.at(pointer, slot * 8 * self.lanes)
         return self.let(f"load {self.vector}, ptr {where}, align {8 * self.lanes}")
 
     def store(self, value: str, pointer: str, slot: int) -> None:
-        """Put a vector into a slot of a scratch array."""
+        """Store a vector into a slot of an array of vectors."""
         where = self.at(pointer, slot * 8 * self.lanes)
         self.do(f"store {self.vector} {value}, ptr {where}, align {8 * self.lanes}")
 
-    def scratch(self, name: str, slots: int, align: int = 0) -> str:
-        """An array of vectors on the stack, there from the function's first line on."""
+    def stack_array(self, name: str, slots: int, align: int = 0) -> str:
+        """An array of vectors on the stack, allocated in the function's entry block."""
         align = max(align, 8 * self.lanes)
         self.lines.insert(1, f"  %{name} = alloca [{max(slots, 1)} x {self.vector}], align {align}")
         return f"%{name}"
 
-    def table(self, name: str, values: list[str]) -> None:
-        """A table beside the function: vectors with one number in every lane."""
+    def constant_table(self, name: str, values: list[str]) -> None:
+        """A constant array beside the function: vectors with one number in every lane."""
         rows = ", ".join(f"{self.vector} {splat('double', value, self.lanes)}" for value in values)
         kind = f"[{len(values)} x {self.vector}]"
         self.tables.append(f"@{name} = internal constant {kind} [{rows}], align {8 * self.lanes}\n")
 
-    def text(self) -> str:
-        """All lines."""
-        return "\n".join(self.lines)
+
+def prefetch(w: Writer, first: str, size: int) -> None:
+    """Prefetch the cache lines of some bytes, to write to them."""
+    for offset in range(0, size + CACHE_LINE - 1, CACHE_LINE):
+        w.do(f"call void @llvm.prefetch.p0(ptr {w.at(first, offset)}, i32 1, i32 3, i32 1)")
 
 
 def function(head: str, body: Iterable[str]) -> str:
-    """A definition."""
+    """A function's definition."""
     return "\n".join([f"define {head} {{", *body, "}", ""])

@@ -1,9 +1,9 @@
-"""A Python class whose instances can be called straight into machine code.
+"""A Python class whose instances are called straight into machine code, by CPython's vectorcall protocol.
 
-`Fast` is the base class of kernels. Where CPython and NumPy are laid out as `llvm_entry` expects
-(`supported` proves it on live objects, once), `attach` gives an instance the address of its entry,
-and calling the instance calls that address (CPython's vectorcall protocol). Everywhere else, and until
-`attach`, the class's own Python `__call__` answers. ARMDYN_FASTCALL=off leaves it at that.
+`base()` is the base class of kernels. Where CPython and NumPy are laid out as `llvm.vectorcall` expects
+(`supported` checks it on live objects, once), `attach` gives an instance the address of its vectorcall
+function. Everywhere else, and until `attach`, the class's own Python `__call__` answers. ARMDYN_FASTCALL=off
+leaves it at that.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.codegen.gufunc import api, context
-from armdyn.codegen.llvm_entry import ARRAY, KERNEL, PLAIN
+from armdyn.codegen.llvm.vectorcall import ARRAY, KERNEL, PLAIN
+from armdyn.codegen.runtime.gufunc import api, context
 
 BASIC_SIZE = 32  # the object's head, the entry's address, the context's address
 TYPE = {"basic_size": 32, "vectorcall_offset": 56, "flags": 168}  # offsets in CPython's PyTypeObject
@@ -69,7 +69,7 @@ def _c_base() -> type:
     """A class made by CPython's C interface, with room for two addresses in every instance."""
     members = (_Member * 2)(_Member(b"__vectorcalloffset__", SSIZE, KERNEL["vectorcall"], READ_ONLY, None), _Member())
     slots = (_Slot * 2)(_Slot(TP_MEMBERS, ctypes.addressof(members)), _Slot())
-    spec = _Spec(b"armdyn.codegen.fastcall.Fast", BASIC_SIZE, 0, BASE_TYPE, ctypes.addressof(slots))
+    spec = _Spec(b"armdyn.codegen.runtime.vectorcall.Fast", BASIC_SIZE, 0, BASE_TYPE, ctypes.addressof(slots))
     _KEPT.append((members, slots, spec))
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Spec))(("PyType_FromSpec", ctypes.pythonapi))
     made: type = make(ctypes.byref(spec))
@@ -90,7 +90,7 @@ def _read(kind: Any, thing: object, offset: int) -> Any:
 
 
 def _array_layout_holds() -> bool:
-    """Are the fields of arrays where `llvm_entry` reads them, as told by NumPy itself on several arrays."""
+    """Are the fields of arrays where `llvm.vectorcall` reads them, as told by NumPy itself on several arrays."""
     if api("_ARRAY_API")[2] != id(np.ndarray):  # PyArray_Type
         return False
     unaligned = np.frombuffer(b"\0" * 17, dtype=float, count=2, offset=1)
@@ -122,7 +122,7 @@ def _type_layout_holds(cls: type) -> bool:
 
 
 def supported(cls: type) -> bool:
-    """Can instances of `cls` be called into machine code here? Proved once a class; if so, Python is told."""
+    """Can instances of `cls` be called into machine code here? Checked once per class; if so, Python is told."""
     if cls not in _SUPPORTED:
         _SUPPORTED[cls] = _possible() and _array_layout_holds() and _type_layout_holds(cls)
         if _SUPPORTED[cls]:

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import armdyn
-from armdyn.codegen import fastcall
-from armdyn.codegen.llvm_entry import KERNEL
+from armdyn.codegen.llvm.vectorcall import KERNEL
+from armdyn.codegen.runtime import vectorcall
 from armdyn.errors import InputError
 from armdyn.kernels import Kernel
 
@@ -41,7 +41,7 @@ def entry(kernel):
 
 def test_this_interpreter_takes_the_fast_way():
     kernel, _ = made("bias")
-    assert fastcall.supported(Kernel)
+    assert vectorcall.supported(Kernel)
     assert entry(kernel)
 
 
@@ -68,7 +68,7 @@ def test_the_fast_way_is_taken_only_for_plain_arrays():
     watched = Watched(ARM.chain, "bias", kernel.method)
     watched(q, qd)
     seen.clear()
-    fastcall.attach(watched, kernel.compiled.addresses["entry"])
+    vectorcall.attach(watched, kernel.compiled.addresses["entry"])
     expected = kernel.compiled.ufunc(q, qd)
     np.testing.assert_array_equal(watched(q, qd), expected)
     assert not seen
@@ -186,21 +186,22 @@ def test_where_the_proof_fails_the_gufunc_answers(monkeypatch):
     class Other(Kernel):
         """A class whose layout is not proved."""
 
-    monkeypatch.setattr(fastcall, "_array_layout_holds", lambda: False)
+    monkeypatch.setattr(vectorcall, "_array_layout_holds", lambda: False)
     kernel = Other(ARM.chain, "bias", ARM.bias.method)
     arrays = made("bias")[1]
     np.testing.assert_array_equal(kernel(*arrays), ARM.kernel("bias")(*arrays))
     assert not entry(kernel)
-    assert not fastcall.supported(Other)
+    assert not vectorcall.supported(Other)
 
 
 SCRIPT = """
 import numpy as np, armdyn
-from armdyn.codegen import fastcall
+from armdyn.codegen.runtime import vectorcall
 from armdyn.kernels import Kernel
 arm = armdyn.generic_arm("RPRR", seed=1)
 q = np.arange(4.0)
-print(fastcall.supported(Kernel), arm.bias(q, q).tolist() == arm.bias(q[None], q)[0].tolist(), Kernel.__base__.__name__)
+same = arm.bias(q, q).tolist() == arm.bias(q[None], q)[0].tolist()
+print(vectorcall.supported(Kernel), same, Kernel.__base__.__name__)
 """
 
 

@@ -1,4 +1,4 @@
-"""Programs as readable, vectorised NumPy text: no compiler, one array operation a node."""
+"""Programs as readable, vectorised NumPy text: no compiler, one array operation per node."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.codegen.text import Language, write
+from armdyn.codegen.text.expressions import Language, write
 from armdyn.graph import Program
 
 LANGUAGE = Language(
@@ -29,7 +29,7 @@ def source(program: Program) -> str:
     names = [port.name for port in program.inputs]
     lines = [
         f"def {program.name}({', '.join(names)}):",
-        f'    """{program.operations}, {program.operations.trig} sines and cosines a configuration."""',
+        f'    """{program.operations}, {program.operations.trig} sines and cosines per configuration."""',
     ]
     batches = []
     for port in program.inputs:

@@ -1,4 +1,7 @@
-"""Code with registers of our own choosing: the same bits as LLVM's, in any order, under any pressure."""
+"""Straight-line code for AVX2: the same bits as LLVM's, in any order, under any register pressure.
+
+Processors with AVX-512 run it here too, though kernels get 8 lanes of plain LLVM IR there.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +15,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armdyn
-from armdyn.codegen import llvm, registers, x86
-from armdyn.codegen.llvm_emit import Body
-from armdyn.codegen.registers import Allocation, Instruction, ordered
-from armdyn.codegen.target import host
+from armdyn.codegen.avx2 import allocate, select
+from armdyn.codegen.avx2.allocate import Allocation, Memory, Register
+from armdyn.codegen.avx2.code import Avx2Code
+from armdyn.codegen.avx2.schedule import Instruction, list_schedule
+from armdyn.codegen.compile import compile_program
+from armdyn.codegen.llvm.plain import PlainCode
+from armdyn.codegen.straight_line import straight_line
+from armdyn.codegen.target import avx2
 from armdyn.graph.program import evaluate, trace
 from random_programs import INPUTS, RECIPES, program_of
 
-by_hand = pytest.mark.skipif(
-    not Body(program_of(([("+", 0, 1)], [0])), host()).by_hand, reason="this processor's code is left to LLVM"
-)
+TARGET = avx2()
+RUNTIME = ("parameters",)
+runs_avx2 = pytest.mark.skipif(TARGET is None, reason="this processor has no AVX2 with fused multiply-adds")
+
+
+def compiled(program):
+    return compile_program(program, TARGET, RUNTIME)
 
 
 def by_llvm(program, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(Body, "by_hand", False)
-        return llvm.compiled(program)
+        patched.setattr("armdyn.codegen.straight_line.Avx2Code", PlainCode)
+        return compiled(program)
 
 
 def every_operation(x):
@@ -39,41 +50,41 @@ def every_operation(x):
     return [*products, *signs, *others]
 
 
-@by_hand
+@runs_avx2
 def test_every_operation(monkeypatch):
     program = trace("operations", every_operation, {"x": (4,)}, [("y", (27,))])
-    assert Body(program, host()).by_hand
+    assert isinstance(straight_line(program, TARGET), Avx2Code)
     x = np.random.default_rng(5).uniform(-3, 3, (23, 4))
     x[3], x[4, 0], x[5, 1], x[6] = 0.0, np.nan, np.inf, [1e6, -2e9, 3e22, 1e300]
-    got = llvm.compiled(program)(x)
+    got = compiled(program)(x)
     np.testing.assert_array_equal(got, by_llvm(program, monkeypatch)(x))
     for values, row in zip(x[7:], got[7:], strict=True):
         np.testing.assert_allclose(row, evaluate(program, values)[0], rtol=1e-14, atol=1e-15)
 
 
-@by_hand
+@runs_avx2
 @pytest.mark.parametrize("kinds", ["R", "P", "RPR", "RRRRRR"])
 @pytest.mark.parametrize("quantity", ["forward_dynamics", "inverse_dynamics_derivatives", "inertia_factors", "pose"])
 def test_the_same_bits_as_llvm(kinds, quantity, monkeypatch):
     kernel = getattr(armdyn.generic_arm(kinds), quantity)
     x = [np.random.default_rng(k).uniform(-3, 3, (9, *shape)) for k, (_, shape) in enumerate(kernel.assembly.inputs)]
-    ours, theirs = kernel.compiled(*x), by_llvm(kernel.program, monkeypatch)(*x)
+    ours, theirs = compiled(kernel.program)(*x), by_llvm(kernel.program, monkeypatch)(*x)
     pairs = zip(ours, theirs, strict=True) if isinstance(ours, tuple) else [(ours, theirs)]
     for a, b in pairs:
         np.testing.assert_array_equal(a, b)
 
 
-@by_hand
+@runs_avx2
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(recipe=RECIPES, count=st.integers(4, 16))
 def test_any_program_with_few_registers(recipe, count):
     """Four registers are enough for anything: three arguments and a result."""
     program = program_of(recipe)
     x = np.random.default_rng(1).uniform(-2, 2, (5, INPUTS))
-    wanted = llvm.compiled(program)(x)
+    wanted = compiled(program)(x)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(registers, "REGISTERS", count)
-        np.testing.assert_array_equal(llvm.compiled(program)(x), wanted)
+        patched.setattr(allocate, "REGISTERS", count)
+        np.testing.assert_array_equal(compiled(program)(x), wanted)
 
 
 @st.composite
@@ -92,7 +103,7 @@ def codes(draw):
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(codes())
 def test_an_order_keeps_every_instruction_behind_its_arguments(code):
-    result = ordered(code)
+    result = list_schedule(code)
     assert sorted(one.value for one in result) == [one.value for one in code]
     there = set(range(3))
     for one in result:
@@ -104,23 +115,23 @@ def test_an_order_keeps_every_instruction_behind_its_arguments(code):
 @given(codes(), st.integers(4, 16))
 def test_the_lines_compute_what_the_instructions_say(code, count):
     """Lines are followed on names, so that a register or a slot used too early or for two values shows."""
-    homes = {k: ("in", 32 * k) for k in range(3)}
-    last = {one.value: ("out", 32 * k) for k, one in enumerate(code[-3:])}
+    homes = {k: Memory("in", 32 * k) for k in range(3)}
+    last = {one.value: Memory("out", 32 * k) for k, one in enumerate(code[-3:])}
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(registers, "REGISTERS", count)
+        patched.setattr(allocate, "REGISTERS", count)
         lines = Allocation(code, homes, last).lines
     memory = {place: value for value, place in homes.items()}
     held = {}
     pending = list(code)
 
     def read(operand):
-        return held[operand] if isinstance(operand, int) else memory[operand]
+        return held[operand] if isinstance(operand, Register) else memory[operand]
 
     for operation, operands in lines:
         *sources, target = operands
-        if operation == registers.MOVE:
+        if operation == allocate.MOVE:
             value = read(sources[0])
-            (held if isinstance(target, int) else memory).__setitem__(target, value)
+            (held if isinstance(target, Register) else memory).__setitem__(target, value)
             continue
         one = pending.pop(0)
         values = [read(operand) for operand in sources]
@@ -135,7 +146,7 @@ def test_the_lines_compute_what_the_instructions_say(code, count):
             assert sorted(values) == sorted(one.arguments)
         else:
             assert values[::-1] == list(one.arguments)
-        assert sum(isinstance(operand, tuple) for operand in sources) <= 1
+        assert sum(isinstance(operand, Memory) for operand in sources) <= 1
         held[target] = one.value
     assert not pending
     assert all(memory[place] == value for value, place in last.items())
@@ -144,28 +155,29 @@ def test_the_lines_compute_what_the_instructions_say(code, count):
 def test_a_value_with_no_instruction_is_refused():
     program = program_of(([("s", 0, 1)], [0]))
     with pytest.raises(ValueError, match="no instruction for sin"):
-        x86.straight(program.order, {program.inputs[0].nodes[0].serial: ("in", 0)}, {})
+        select.block_code(program.order, {program.inputs[0].nodes[0].serial: Memory("in", 0)}, {})
 
 
-def test_processors_without_these_instructions_are_left_to_llvm():
+@runs_avx2
+def test_other_processors_are_left_to_llvm():
     program = program_of(([("+", 0, 1)], [0]))
-    assert not Body(program, dataclasses.replace(host(), fma=False)).by_hand
-    assert not Body(program, dataclasses.replace(host(), lanes=8)).by_hand
-    assert not Body(program, dataclasses.replace(host(), features="+avx,+fma")).by_hand
+    assert isinstance(straight_line(program, TARGET), Avx2Code)
+    for other in ({"fma": False}, {"lanes": 8}, {"features": "+avx,+fma"}, {"triple": "aarch64-unknown-linux-gnu"}):
+        assert isinstance(straight_line(program, dataclasses.replace(TARGET, **other)), PlainCode)
 
 
 def in_columns(program, monkeypatch):
-    """The same program by hand, without the code from rows to rows."""
+    """The same program for AVX2, without the code from rows to rows."""
     with monkeypatch.context() as patched:
-        patched.setattr(Body, "near", None)
-        return llvm.compiled(program)
+        patched.setattr(Avx2Code, "rows_to_rows", lambda self: None)
+        return compiled(program)
 
 
 def has_rows(program):
-    return Body(program, host()).near is not None
+    return straight_line(program, TARGET).rows_to_rows() is not None
 
 
-@by_hand
+@runs_avx2
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(recipe=RECIPES, seed=st.integers(0, 2**32 - 1))
 def test_rows_to_rows_give_the_bits_of_columns(recipe, seed):
@@ -176,10 +188,10 @@ def test_rows_to_rows_give_the_bits_of_columns(recipe, seed):
     x = rng.uniform(-2, 2, (23, INPUTS)) * 10.0 ** rng.integers(-3, 6, (23, 1))
     x[rng.integers(0, 23), rng.integers(0, INPUTS)] = rng.choice([np.nan, np.inf, -np.inf, 1e300, 1e5, -0.0, 5e-324])
     with pytest.MonkeyPatch.context() as patched:
-        np.testing.assert_array_equal(llvm.compiled(program)(x), in_columns(program, patched)(x))
+        np.testing.assert_array_equal(compiled(program)(x), in_columns(program, patched)(x))
 
 
-@by_hand
+@runs_avx2
 @pytest.mark.parametrize("spread", [1, 1e-4, 1e-10])
 @pytest.mark.parametrize("size", [1e5, 0.99999e5, 5e4, 4.9999e4])
 def test_large_angles_give_the_bits_of_columns(size, spread, monkeypatch):
@@ -191,12 +203,12 @@ def test_large_angles_give_the_bits_of_columns(size, spread, monkeypatch):
     x[::3] *= -1
     for program in (plain, moved):
         assert has_rows(program)
-        got = llvm.compiled(program)(x)
+        got = compiled(program)(x)
         np.testing.assert_array_equal(got, in_columns(program, monkeypatch)(x))
         np.testing.assert_array_equal(got, by_llvm(program, monkeypatch)(x))
 
 
-@by_hand
+@runs_avx2
 def test_angles_that_may_be_any_size_go_by_columns():
     products = trace("products", lambda x: [(x[0] * x[1]).sin(), *x], {"x": (4,)}, [("y", (5,))])
     roots = trace("roots", lambda x: [x[0].sqrt().cos(), *x], {"x": (4,)}, [("y", (5,))])
@@ -222,17 +234,17 @@ def one_by_one(code):
     return list(order.values())
 
 
-@by_hand
+@runs_avx2
 @pytest.mark.parametrize("shift", [0, 8, 32, -32, 64, -8])
 def test_a_result_on_its_input(shift, monkeypatch):
     """NumPy copies such arrays first; whoever calls the loop itself may not."""
     n = 24
     program = trace("turned", lambda x: [x[k] * x[(k + 8) % n] for k in range(n)], {"x": (n,)}, [("y", (n,))])
     assert has_rows(program)
-    monkeypatch.setattr(x86, "ordered", one_by_one)
+    monkeypatch.setattr(select, "list_schedule", one_by_one)
     before = np.random.default_rng(3).uniform(-2, 2, 20 * n)
     results = []
-    for kernel in (llvm.compiled(program), in_columns(program, monkeypatch)):
+    for kernel in (compiled(program), in_columns(program, monkeypatch)):
         memory = before.copy()
         first = memory.ctypes.data + 160
         arguments, sizes, steps = np.array([first, first + shift]), np.array([16, n]), np.array([8 * n, 8 * n, 8, 8])
@@ -243,22 +255,31 @@ def test_a_result_on_its_input(shift, monkeypatch):
     assert not np.array_equal(results[0], before)
 
 
-@by_hand
+@runs_avx2
 @pytest.mark.parametrize("kinds", ["RRRR", "RPRRR", "PRRRRR"])
 @pytest.mark.parametrize("quantity", ["inertia_matrix", "inverse_dynamics", "forward_dynamics", "bias"])
 def test_parameters_for_a_whole_batch_give_the_bits_of_parameters_for_each_row(kinds, quantity):
     arm = armdyn.generic_arm(kinds, seed=1)
-    kernel = arm.kernel(quantity, parameters="runtime")
-    body = Body(kernel.program, host())
-    assert body.near is not None
-    assert body.shared == (len(body.contracted.inputs) - 1,)
+    program = arm.kernel(quantity, parameters="runtime").program
+    *others, parameters = program.inputs
+    assert straight_line(program, TARGET, RUNTIME).rows_to_rows().uniform == (len(others),)
+    kernel = compiled(program)
     rng, count = np.random.default_rng(4), 62
-    x = [rng.uniform(-3, 3, (count, *port.shape)) for port in body.contracted.inputs[:-1]]
+    x = [rng.uniform(-3, 3, (count, *port.shape)) for port in others]
     x[0][5, 0], x[0][9, 1], x[0][14] = np.nan, 3e7, 1e5
-    values = arm.minimal_parameters.values * rng.uniform(0.9, 1.1, (count, len(arm.minimal_parameters)))
+    values = arm.minimal_parameters.values * rng.uniform(0.9, 1.1, (count, *parameters.shape))
     rows = list(zip(*x, strict=True))
     together = kernel(*x, values[0])
     np.testing.assert_array_equal(together, [kernel(*row, values[0]) for row in rows])
     assert np.isfinite(np.delete(together, 5, axis=0)).all()
     each = [kernel(*row, own) for row, own in zip(rows, values, strict=True)]
     np.testing.assert_array_equal(kernel(*x, values), each)
+
+
+def test_a_kernel_says_which_inputs_are_uniform(monkeypatch):
+    """What is shared by a batch is the kernel's to say; a program's input of the same name is nothing special."""
+    seen = []
+    monkeypatch.setattr("armdyn.kernels.kernel.load_or_compile", lambda asked, make, uniform: seen.append(uniform))
+    armdyn.generic_arm("RR").kernel("bias", parameters="runtime")._compile()
+    assert seen == [RUNTIME]
+    assert straight_line(armdyn.generic_arm("RR").kernel("bias", parameters="runtime").program, TARGET).uniform == ()

@@ -1,0 +1,276 @@
+"""Instruction selection: a contracted program as AVX2 instructions; signs go into multiply–adds.
+
+`block_code` and `sine_code` are the two halves of a block whose numbers lie in columns. `rows_code` goes from
+rows to rows in one piece: while some numbers are transposed or stored, others are multiplied.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Collection, Iterable, Sequence
+from itertools import zip_longest
+
+from armdyn.codegen import tuning
+from armdyn.codegen.avx2.allocate import BYTES, Allocation, Memory
+from armdyn.codegen.avx2.assembly import InlineAssembly, assembled
+from armdyn.codegen.avx2.schedule import Instruction, list_schedule
+from armdyn.codegen.llvm.blocks import groups
+from armdyn.codegen.llvm.ir import double
+from armdyn.codegen.llvm.trig import COSINE, HALF_PI_FMA, LIMIT, ROUNDER, SINE, TRIG, TWO_OVER_PI
+from armdyn.graph.node import Node
+from armdyn.graph.program import Program
+
+LANES = 4
+ALL_BUT_SIGN = struct.unpack("<d", struct.pack("<Q", 2**63 - 1))[0]  # a bit mask, as a number a NaN
+
+# Does the product of a multiply–add change its sign, and the addend -> the instruction; {} is its operands' order.
+FUSED = {
+    (False, False): "vfmadd{}pd",
+    (False, True): "vfmsub{}pd",
+    (True, False): "vfnmadd{}pd",
+    (True, True): "vfnmsub{}pd",
+}
+BINARY = {"add": ("vaddpd", (0, 1)), "mul": ("vmulpd", (0, 1)), "sub": ("vsubpd", (1,)), "div": ("vdivpd", (1,))}
+GREATER, LESS = "vcmppd $$30,", "vcmppd $$17,"  # ordered, and a NaN raises no flag
+BLEND = "vblendvpd"  # (a, b, mask): b where the mask is set
+
+
+def block_code(order: Iterable[Node], memory: dict[int, Memory], outputs: dict[int, Memory]) -> InlineAssembly:
+    """The code of a contracted program; `memory` places its inputs, sines and cosines, `outputs` its results."""
+    nodes = list(order)
+    selected = ArithmeticSelection(memory, max((node.serial for node in nodes), default=0))
+    selected.select(nodes, outputs)
+    many = len(outputs) > tuning.MOST_RESULTS_SCHEDULED
+    code = selected.instructions if many else list_schedule(selected.instructions)
+    return _finished(selected, code, outputs)
+
+
+def rows_code(program: Program, uniform: Collection[int] = ()) -> InlineAssembly:
+    """The code of a contracted program from rows `in0`, `in1`, … to rows `out0`, …, for angles within `LIMIT`.
+
+    The inputs `uniform` are the same for all configurations, and lie in columns.
+    """
+    selected = RowsSelection(program, uniform)
+    return _finished(selected, list_schedule(selected.instructions), selected.outputs)
+
+
+def sine_code(angles: list[Memory], array: str, beyond: Memory) -> InlineAssembly:
+    """Sine and cosine of every angle, side by side in `array`; `beyond` gets a mask of lanes beyond `LIMIT` or NaN.
+
+    The steps are those of `llvm.trig.sine_cosine`; a few angles are interleaved, to overlap their latencies.
+    """
+    selected = Selection(dict(enumerate(angles)), len(angles))
+    outputs: dict[int, Memory] = {}
+    code: list[list[Instruction]] = []  # per angle
+    masks: list[int] = []
+    for x in range(len(angles)):
+        start = len(selected.instructions)
+        sine, cosine, mask = _sine_cosine(selected, x)
+        code.append(selected.instructions[start:])
+        outputs |= {sine: Memory(array, 2 * BYTES * x), cosine: Memory(array, 2 * BYTES * x + BYTES)}
+        masks.append(mask if not masks else selected.add("vorpd", (masks[-1], mask), (0, 1)))
+        if len(masks) > 1:
+            code[-1].append(selected.instructions[-1])
+    outputs[masks[-1]] = beyond
+    return _finished(selected, _interleaved(code), outputs)
+
+
+def _interleaved(code: list[list[Instruction]]) -> list[Instruction]:
+    """One instruction of each in turn, `tuning.ANGLES_INTERLEAVED` at a time."""
+    step = tuning.ANGLES_INTERLEAVED
+    few = (code[start : start + step] for start in range(0, len(code), step))
+    return [one for some in few for turn in zip_longest(*some) for one in turn if one is not None]
+
+
+def _sine_cosine(s: Selection, x: int, sine_cosine: tuple[int, int] = (-1, -1)) -> tuple[int, int, int]:
+    """(sine, cosine, mask of lanes beyond the limit) of angle x; the first two may have their values given."""
+    number, add = s.number, s.add
+
+    def fused(a: int, b: int, c: int) -> int:
+        return add("vfmadd{}pd", (a, b, c), (0, 1, 2))
+
+    def times(a: int, b: int) -> int:
+        return add("vmulpd", (a, b), (0, 1))
+
+    magnitude = add("vandpd", (x, number(ALL_BUT_SIGN)), (0, 1))
+    beyond = add("vpcmpgtq", (magnitude, number(LIMIT)), (1,))
+    shifted = fused(x, number(TWO_OVER_PI), number(ROUNDER))
+    k = add("vsubpd", (shifted, number(ROUNDER)), (1,))
+    r = x
+    for part in HALF_PI_FMA:
+        r = fused(k, number(-part), r)
+    z = times(r, r)
+    sine, cosine = (number(coefficients[-1]) for coefficients in (SINE, COSINE))
+    for coefficient in reversed(SINE[:-1]):
+        sine = fused(sine, z, number(coefficient))
+    for coefficient in reversed(COSINE[:-1]):
+        cosine = fused(cosine, z, number(coefficient))
+    sine = fused(times(z, r), sine, r)
+    odd = add("vpsllq $$63,", (shifted,), ())  # the last bit of the quadrant says which is which
+    second = add("vpsllq $$62,", (shifted,), ())  # and the one before with what sign
+    minus = add("vandpd", (second, number(-0.0)), (0, 1))
+    signs = (minus, add("vxorpd", (odd, minus), (0, 1)))
+    results = []
+    for one, other, sign, value in zip((sine, cosine), (cosine, sine), signs, sine_cosine, strict=True):
+        results.append(add("vxorpd", (add(BLEND, (one, other, odd), (1,)), sign), (0, 1), value))
+    return results[0], results[1], beyond
+
+
+def _live(instructions: list[Instruction], outputs: Iterable[int]) -> list[Instruction]:
+    """Without dead code: those that no output needs."""
+    needed = set(outputs)
+    result = []
+    for one in reversed(instructions):
+        if one.value in needed:
+            needed.update(one.arguments)
+            result.append(one)
+    return result[::-1]
+
+
+def _merged(loads: list[Instruction], arithmetic: list[Instruction], stores: list[Instruction]) -> list[Instruction]:
+    """One list: transposes of inputs stand before their first use, those of results behind their last argument."""
+    at: dict[int, int] = {}
+    for position, one in enumerate(arithmetic):
+        at[one.value] = position
+        for argument in one.arguments:
+            at.setdefault(argument, position)
+    for one in reversed(loads):
+        first = at.setdefault(one.value, len(arithmetic))
+        for argument in one.arguments:
+            at[argument] = min(first, at.get(argument, first))
+    for one in stores:
+        at[one.value] = max(at.get(argument, 0) for argument in one.arguments)
+    return sorted((*loads, *arithmetic, *stores), key=lambda one: at[one.value])
+
+
+def _finished(selected: Selection, instructions: list[Instruction], outputs: dict[int, Memory]) -> InlineAssembly:
+    code = Allocation(instructions, selected.memory, outputs)
+    return assembled(code.lines, list(selected.constants), code.spill_slots)
+
+
+class Selection:
+    """Instructions, and where memory holds what they start from; values up to `last_value` are the caller's."""
+
+    def __init__(self, memory: dict[int, Memory], last_value: int) -> None:
+        self.memory = dict(memory)
+        self.constants: dict[str, int] = {}  # spelling -> place in the table
+        self.instructions: list[Instruction] = []
+        self._last_value = last_value
+        self._numbers: dict[str, int] = {}
+
+    def add(self, operation: str, arguments: tuple[int, ...], from_memory: tuple[int, ...], value: int = -1) -> int:
+        """An instruction; the value it makes."""
+        if value < 0:
+            self._last_value = value = self._last_value + 1
+        self.instructions.append(Instruction(value, operation, arguments, from_memory))
+        return value
+
+    def number(self, x: float) -> int:
+        """A constant beside those of the program."""
+        spelling = double(x)
+        if spelling not in self._numbers:
+            self._numbers[spelling] = self._in_memory(self.constant(x))
+        return self._numbers[spelling]
+
+    def _in_memory(self, home: Memory) -> int:
+        """A value that is in memory from the start."""
+        self._last_value += 1
+        self.memory[self._last_value] = home
+        return self._last_value
+
+    def constant(self, x: float) -> Memory:
+        """The place of a number in the table of constants."""
+        return Memory("constants", BYTES * self.constants.setdefault(double(x), len(self.constants)))
+
+
+class ArithmeticSelection(Selection):
+    """Operations as instructions; signs go into multiply–adds where they can."""
+
+    def select(self, nodes: Sequence[Node], outputs: Iterable[int]) -> None:
+        """Everything that is not there yet, arguments first."""
+        signed = {a.serial for node in nodes if node.op != "fma" for a in node.args} | set(outputs)
+        made = {one.value for one in self.instructions} | self.memory.keys()
+        for node in nodes:
+            if node.op == "const":
+                self.memory[node.serial] = self.constant(float(node.value))
+            elif node.serial not in made and (node.op != "neg" or node.serial in signed):
+                self._select(node)
+
+    def _select(self, node: Node) -> None:
+        arguments = tuple(a.serial for a in node.args)
+        if node.op == "fma":
+            (a, minus_a), (b, minus_b), (c, minus_c) = (_unsigned(argument) for argument in node.args)
+            self.add(FUSED[minus_a != minus_b, minus_c], (a, b, c), (0, 1, 2), node.serial)
+        elif node.op in BINARY:
+            operation, from_memory = BINARY[node.op]
+            self.add(operation, arguments, from_memory, node.serial)
+        elif node.op == "neg":
+            self.add("vxorpd", (*arguments, self.number(-0.0)), (1,), node.serial)
+        elif node.op == "sqrt":
+            self.add("vsqrtpd", arguments, (0,), node.serial)
+        elif node.op == "sign":
+            (x,), zero = arguments, self.number(0.0)
+            up = self.add(BLEND, (x, self.number(1.0), self.add(GREATER, (x, zero), (1,))), (1,))
+            self.add(BLEND, (up, self.number(-1.0), self.add(LESS, (x, zero), (1,))), (1,), node.serial)
+        elif node.op == "positive":
+            greater = self.add(GREATER, (*arguments, self.number(0.0)), (1,))
+            self.add(BLEND, (self.number(math.nan), self.number(1.0), greater), (1,), node.serial)
+        else:
+            raise ValueError(f"no instruction for {node.op}")
+
+
+class RowsSelection(ArithmeticSelection):
+    """Everything from rows to rows; `outputs` says where those go."""
+
+    def __init__(self, program: Program, uniform: Collection[int]) -> None:
+        numbers = [node for port in (*program.inputs, *program.outputs) for node in port.nodes]
+        super().__init__({}, max(node.serial for node in (*program.order, *numbers)))
+        self.outputs: dict[int, Memory] = {}
+        self._angles: dict[int, dict[str, int]] = {}  # of each angle, the values of its sine and cosine
+        for node in program.order:
+            if node.op in TRIG:
+                self._angles.setdefault(node.args[0].serial, {})[node.op] = node.serial
+        for index, port in enumerate(program.inputs):
+            columns = [node.serial for node in port.nodes]
+            if index in uniform:
+                self.memory |= {value: Memory(f"in{index}", BYTES * k) for k, value in enumerate(columns)}
+            else:
+                self._load_rows(f"in{index}", columns)
+        begin = len(self.instructions)
+        self.select(program.order, [node.serial for port in program.outputs for node in port.nodes])
+        end = len(self.instructions)
+        for index, port in enumerate(program.outputs):
+            self._store_rows(f"out{index}", [node.serial for node in port.nodes])
+        merged = _merged(self.instructions[:begin], self.instructions[begin:end], self.instructions[end:])
+        self.instructions = _live(merged, self.outputs)
+
+    def _load_rows(self, array: str, columns: list[int]) -> None:
+        for start in groups(len(columns), LANES):
+            rows = [self._in_memory(Memory(array, 8 * (start + k * len(columns)))) for k in range(LANES)]
+            made = {one.value for one in self.instructions}
+            self._transpose(rows, [-1 if value in made else value for value in columns[start : start + LANES]])
+
+    def _store_rows(self, array: str, columns: list[int]) -> None:
+        for start in groups(len(columns), LANES):
+            for k, row in enumerate(self._transpose(columns[start : start + LANES])):
+                self.outputs[row] = Memory(array, 8 * (start + k * len(columns)))
+
+    def _transpose(self, square: list[int], values: Iterable[int] = (-1,) * LANES) -> list[int]:
+        """The columns of a square of numbers from its rows, or the rows from the columns."""
+        add, (a, b, c, d) = self.add, square
+        low, high = ([add(f"vunpck{side}pd", pair, (1,)) for pair in ((a, b), (c, d))] for side in "lh")
+        inner = [add("vperm2f128 $$33,", (one, other), (1,)) for one, other in (low, high)]  # both halves that face
+        pairs = ((low[0], inner[0]), (high[0], inner[1]), (inner[0], low[1]), (inner[1], high[1]))
+        return [add("vblendpd $$12,", pair, (1,), value) for pair, value in zip(pairs, values, strict=True)]
+
+    def _select(self, node: Node) -> None:
+        if node.op not in TRIG:
+            super()._select(node)
+        elif wanted := self._angles.pop(node.args[0].serial, None):  # sine and cosine are made together
+            sine, cosine = (wanted.get(op, -1) for op in TRIG)
+            _sine_cosine(self, node.args[0].serial, (sine, cosine))
+
+
+def _unsigned(node: Node) -> tuple[int, bool]:
+    return (node.args[0].serial, True) if node.op == "neg" else (node.serial, False)

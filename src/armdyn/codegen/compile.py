@@ -1,0 +1,99 @@
+"""Program -> machine code in this process, as a function of NumPy arrays.
+
+`compile_program` is the whole way: LLVM IR (`llvm`), object code, the JIT (`runtime.jit`), a NumPy gufunc.
+`load_or_compile` looks in this process and on the disk first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from armdyn.codegen import tuning
+from armdyn.codegen.llvm.module import kernel_module
+from armdyn.codegen.runtime import jit
+from armdyn.codegen.runtime.gufunc import gufunc
+from armdyn.codegen.target import LLVM_LOCK, Target, host
+from armdyn.graph.program import Program
+
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A program as machine code: a NumPy gufunc, and the addresses of its functions."""
+
+    name: str
+    inputs: Shapes
+    outputs: Shapes
+    ufunc: Any
+    addresses: dict[str, int] = field(repr=False)
+    quiet: bool  # leaves no floating-point flags for NumPy to warn of
+
+    def __call__(self, *arrays: Any, out: Any = None) -> Any:
+        """The gufunc's value; a further array would be taken for `out`."""
+        if len(arrays) != len(self.inputs):
+            raise TypeError(f"{self.name} takes {len(self.inputs)} arrays, got {len(arrays)}")
+        return self.ufunc(*arrays) if out is None else self.ufunc(*arrays, out=out)
+
+
+def object_code(program: Program, target: Target, uniform: Collection[str] = ()) -> bytes:
+    """The program as relocatable object code; not optimised where that would take tens of seconds."""
+    level = 2 if len(program.order) <= tuning.LARGEST_OPTIMISED else 0
+    return jit.object_code(kernel_module(program, target, uniform), target, level)
+
+
+def load(name: str, inputs: Shapes, outputs: Shapes, code: bytes, target: Target) -> Compiled:
+    """Object code brought into this process."""
+    addresses = jit.load(code, ("loop", "entry"), target)
+    ufunc = gufunc(name, inputs, outputs, addresses["loop"])
+    return Compiled(name, inputs, outputs, ufunc, addresses, target.x86)
+
+
+def compile_program(program: Program, target: Target | None = None, uniform: Collection[str] = ()) -> Compiled:
+    """The program as machine code for `target`, which is this machine unless a test says otherwise."""
+    target = target or host()
+    return load(program.name, *shapes(program), object_code(program, target, uniform), target)
+
+
+def shapes(program: Program) -> tuple[Shapes, Shapes]:
+    """Names and shapes of a program's inputs and outputs."""
+    inputs = tuple((port.name, port.shape) for port in program.inputs)
+    return inputs, tuple((port.name, port.shape) for port in program.outputs)
+
+
+def load_or_compile(asked: object, make: Callable[[], Program], uniform: Collection[str] = ()) -> Compiled | None:
+    """Machine code for what is `asked`: from this process, from the disk, or compiled from `make()`.
+
+    `asked` must print everything that shapes the program beyond armdyn's own source; `uniform` names inputs that are
+    usually the same for a whole batch. A program with an array of no numbers has no machine code (a gufunc has no axes
+    of length 0): None.
+    """
+    target = host()
+    asked = (asked, tuple(uniform))
+    with LLVM_LOCK:
+        name = jit.key(asked, target)
+        if name is None or name not in _LOADED:
+            stored = jit.stored(asked, lambda: _packed(make(), target, uniform), target)
+            _LOADED[name] = _unpacked(stored, target)
+        return _LOADED[name]
+
+
+def _packed(program: Program, target: Target, uniform: Collection[str]) -> bytes:
+    """A line of names and shapes, then the object code."""
+    ins, outs = shapes(program)
+    empty = any(0 in shape for _, shape in (*ins, *outs))
+    head = json.dumps([program.name, ins, outs]).encode()
+    return head + b"\n" + (b"" if empty else object_code(program, target, uniform))
+
+
+def _unpacked(stored: bytes, target: Target) -> Compiled | None:
+    head, _, code = stored.partition(b"\n")
+    name, *sides = json.loads(head)
+    inputs, outputs = (tuple((port, tuple(shape)) for port, shape in side) for side in sides)
+    return load(name, inputs, outputs, code, target) if code else None
+
+
+_LOADED: dict[str | None, Compiled | None] = {}

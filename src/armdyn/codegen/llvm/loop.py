@@ -1,0 +1,213 @@
+"""NumPy's inner loop: a batch, block by block.
+
+A block reads all its rows before it writes any, and no row twice, so a result may take the place of
+an input. Where there is a function `rows_to_rows`, it takes the blocks of arrays that are contiguous and do not
+overlap, if no angle in them is too large for it; uniform inputs are then the same for all configurations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from armdyn.codegen import tuning
+from armdyn.codegen.llvm.blocks import CORE_DIMENSIONS, Operand
+from armdyn.codegen.llvm.ir import Writer, function, prefetch
+from armdyn.codegen.llvm.straight_line import RowsToRows
+
+PAGE = 4096  # bytes; a vector stored across its end takes as long as twenty others, and what waits for it longer
+
+
+def inner_loop(
+    lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: int, x86: bool, rows: RowsToRows | None
+) -> str:
+    """`loop(args, dimensions, steps, context)`: NumPy's inner loop.
+
+    On x86 the flags of floating-point exceptions are restored at the end, so that NumPy warns of nothing: what is not
+    finite shows in its own row. Only x86 has instructions for that, and for non-temporal stores, here.
+    """
+    w = Writer(lanes)
+    w.label("entry")
+    w.stack_array("in", in_slots)
+    w.stack_array("out", out_slots)
+    if x86:
+        w.do("%flags = alloca i32")
+        w.do("call void @llvm.x86.sse.stmxcsr(ptr %flags)")
+    _arguments(w, arrays)
+    staged = [a for a in arrays if x86 and a.written and 8 * lanes * a.size <= tuning.LARGEST_STAGED_BLOCK]
+    numbers = sum(a.size for a in arrays if a.written)
+    for a in staged:
+        _large_results(w, a, numbers)
+    if rows is not None:
+        _contiguous_and_apart(w, arrays, rows.uniform)
+    w.do("br label %start")
+    w.label("start")
+    w.do(f"br i1 {w.let('icmp sgt i64 %count, 0')}, label %block, label %end")
+    w.label("block")
+    w.do("%i = phi i64 [0, %start], [%next, %done]")
+    w.do("%left = sub i64 %count, %i")
+    w.do(f"%full = icmp uge i64 %left, {lanes}")
+    w.do("%last = sub i64 %left, 1")
+    if rows is not None:
+        _rows_to_rows(w, arrays, staged, rows.uniform)
+    _columns(w, arrays, staged)
+    w.do("br label %done")
+    w.label("done")
+    origins = f"[{lanes}, %moved{arrays[-1].index}]"  # results come last
+    if rows is not None:
+        origins += f", [%by_rows, %{f'copied{staged[-1].index}' if staged else 'computed'}]"
+    w.do(f"%further = phi i64 {origins}")
+    w.do("%next = add i64 %i, %further")
+    w.do(f"br i1 {w.let('icmp slt i64 %next, %count')}, label %block, label %end")
+    w.label("end")
+    if staged:
+        w.do("fence seq_cst")  # orders the non-temporal stores, for every thread
+    if x86:
+        w.do("call void @llvm.x86.sse.ldmxcsr(ptr %flags)")
+    w.do("ret void")
+    return function("void @loop(ptr %args, ptr %dimensions, ptr %steps, ptr %context)", w.lines)
+
+
+def _columns(w: Writer, arrays: Sequence[Operand], staged: Sequence[Operand]) -> None:
+    """One block by way of columns on the stack."""
+    for a in (a for a in arrays if not a.written):
+        _move(w, a)
+    for a in staged:
+        _prefetch_results(w, a)
+    w.do("call void @body(ptr %in, ptr %out, ptr %context)")
+    for a in (a for a in arrays if a.written):
+        _move(w, a, stage=a in staged)
+
+
+def _arguments(w: Writer, arrays: Sequence[Operand]) -> None:
+    """%count, and of each array %base, %step and %contiguous."""
+    w.do("%count = load i64, ptr %dimensions")
+    for a in arrays:
+        w.do(f"%base{a.index} = load ptr, ptr {w.at('%args', 8 * a.index)}")
+        w.do(f"%step{a.index} = load i64, ptr {w.at('%steps', 8 * a.index)}")
+        _contiguous(w, a)
+
+
+def _contiguous(w: Writer, a: Operand) -> None:
+    """%contiguous: whether the array's own axes lie in C order without gaps; an axis of one always does."""
+    contiguous, expected = "true", 8
+    for axis in reversed(range(len(a.shape))):
+        name = f"%core{a.index}_{axis}"
+        w.do(f"{name} = load i64, ptr {w.at('%steps', 8 * (a.first_stride + axis))}")
+        if a.shape[axis] > 1:
+            contiguous = w.let(f"and i1 {contiguous}, {w.let(f'icmp eq i64 {name}, {expected}')}")
+        expected *= a.shape[axis]
+    w.do(f"%contiguous{a.index} = and i1 {contiguous}, true")
+
+
+def _large_results(w: Writer, a: Operand, numbers: int) -> None:
+    """%prefetched, %non_temporal: whether the array's rows lie without gaps, and how large all results are.
+
+    Non-temporal stores take aligned pairs of numbers.
+    """
+    w.stack_array(f"staged{a.index}", a.size, PAGE)
+    size = w.let(f"mul i64 %count, {8 * numbers}")
+    no_gaps = w.let(f"icmp eq i64 %step{a.index}, {8 * a.size}")
+    odd = w.let(f"and i64 {w.let(f'ptrtoint ptr %base{a.index} to i64')}, 15")
+    aligned = w.let(f"and i1 {no_gaps}, {w.let(f'icmp eq i64 {odd}, 0')}")
+    beyond_cache = w.let(f"icmp ugt i64 {size}, {tuning.NON_TEMPORAL_FROM}")
+    w.do(f"%non_temporal{a.index} = and i1 {aligned}, {beyond_cache}")
+    large = w.let(f"icmp ugt i64 {size}, {tuning.PREFETCHED_FROM}")
+    between = w.let(f"and i1 {large}, {w.let(f'xor i1 %non_temporal{a.index}, true')}")
+    w.do(f"%prefetched{a.index} = and i1 {no_gaps}, {between}")
+
+
+def _contiguous_and_apart(w: Writer, arrays: Sequence[Operand], uniform: Collection[int]) -> None:
+    """%rows: whether every array is contiguous, or uniform if it should be, and no result overlaps an input.
+
+    Then %uniform holds each uniform number in every lane.
+    """
+    rows = w.let(f"icmp uge i64 %count, {w.lanes}")
+    for a in arrays:
+        rows = w.let(f"and i1 {rows}, %contiguous{a.index}")
+        step, count = (0, "1") if a.index in uniform else (8 * a.size, "%count")
+        rows = w.let(f"and i1 {rows}, {w.let(f'icmp eq i64 %step{a.index}, {step}')}")
+        w.do(f"%stop{a.index} = getelementptr i8, ptr %base{a.index}, i64 {w.let(f'mul i64 {count}, {8 * a.size}')}")
+    for a in (a for a in arrays if not a.written):
+        for b in (b for b in arrays if b.written):
+            before = w.let(f"icmp ule ptr %stop{a.index}, %base{b.index}")
+            apart = w.let(f"or i1 {before}, {w.let(f'icmp ule ptr %stop{b.index}, %base{a.index}')}")
+            rows = w.let(f"and i1 {rows}, {apart}")
+    w.do(f"%rows = and i1 {rows}, true")
+    w.do("br i1 %rows, label %spread, label %start")
+    w.label("spread")
+    for a in (a for a in arrays if a.index in uniform):
+        w.stack_array(f"uniform{a.index}", a.size)
+        for k in range(a.size):
+            x = w.let(f"load double, ptr {w.at(f'%base{a.index}', 8 * k)}, align 8")
+            w.store(w.broadcast(x), f"%uniform{a.index}", k)
+
+
+def _rows_to_rows(w: Writer, arrays: Sequence[Operand], staged: Sequence[Operand], uniform: Collection[int]) -> None:
+    """%by_rows: the configurations done by `rows_to_rows`; where it can do none, one block goes by columns.
+
+    What is written with non-temporal stores is staged on the stack, one block at a time.
+    """
+    w.do(f"br i1 {w.let('and i1 %full, %rows')}, label %by_rows_to_rows, label %by_columns")
+    w.label("by_rows_to_rows")
+    firsts = {a.index: w.at(f"%base{a.index}", w.let(f"mul i64 %i, {8 * a.size}")) for a in arrays}
+    places = firsts | {index: f"%uniform{index}" for index in uniform}
+    count = w.let(f"udiv i64 %left, {w.lanes}")
+    for a in staged:
+        places[a.index] = w.let(f"select i1 %non_temporal{a.index}, ptr %staged{a.index}, ptr {firsts[a.index]}")
+        count = w.let(f"select i1 %non_temporal{a.index}, i64 1, i64 {count}")
+    pointers = ", ".join(f"ptr {places[a.index]}" for a in arrays)
+    prefetching = f"%prefetched{staged[0].index}" if staged else "false"
+    blocks = w.let(f"call i64 @rows_to_rows({pointers}, i64 {count}, i1 {prefetching})")
+    w.do(f"%by_rows = mul i64 {blocks}, {w.lanes}")
+    w.do(f"br i1 {w.let('icmp eq i64 %by_rows, 0')}, label %by_columns, label %computed")
+    w.label("computed")
+    for a in staged:
+        w.do(f"br i1 %non_temporal{a.index}, label %copy{a.index}, label %copied{a.index}")
+        w.label(f"copy{a.index}")
+        _non_temporal_copy(w, a, firsts[a.index])
+        w.do(f"br label %copied{a.index}")
+        w.label(f"copied{a.index}")
+    w.do("br label %done")
+    w.label("by_columns")
+
+
+def _non_temporal_copy(w: Writer, a: Operand, to: str) -> None:
+    w.do(f"call void @non_temporal_copy(ptr {to}, ptr %staged{a.index}, i64 {8 * w.lanes * a.size})")
+
+
+def _prefetch_results(w: Writer, a: Operand) -> None:
+    """Prefetch the cache lines that the block's results will go to, before the arithmetic."""
+    first = w.at(f"%base{a.index}", w.let(f"mul i64 %i, %step{a.index}"))
+    w.do(f"br i1 %prefetched{a.index}, label %prefetch{a.index}, label %fetching{a.index}")
+    w.label(f"prefetch{a.index}")
+    prefetch(w, first, 8 * w.lanes * a.size)
+    w.do(f"br label %fetching{a.index}")
+    w.label(f"fetching{a.index}")
+
+
+def _move(w: Writer, a: Operand, stage: bool = False) -> None:
+    """One block of one array, by rows where they are contiguous and all there, otherwise number by number."""
+    array, name = ("%out", "scatter") if a.written else ("%in", "gather")
+    first = w.at(f"%base{a.index}", w.let(f"mul i64 %i, %step{a.index}"))
+    by_rows = w.let(f"and i1 %full, %contiguous{a.index}")
+    w.do(f"br i1 {by_rows}, label %rows{a.index}, label %numbers{a.index}")
+    w.label(f"rows{a.index}")
+    if stage:
+        w.do(f"br i1 %non_temporal{a.index}, label %stage{a.index}, label %direct{a.index}")
+        w.label(f"stage{a.index}")
+        w.do(f"call void @rows{a.index}(ptr {array}, ptr %staged{a.index}, i64 {8 * a.size})")
+        _non_temporal_copy(w, a, first)
+        w.do(f"br label %moved{a.index}")
+        w.label(f"direct{a.index}")
+    w.do(f"call void @rows{a.index}(ptr {array}, ptr {first}, i64 %step{a.index})")
+    w.do(f"br label %moved{a.index}")
+    w.label(f"numbers{a.index}")
+    sizes = [*a.shape, *[1] * (CORE_DIMENSIONS - len(a.shape))]
+    strides = [*(f"%core{a.index}_{axis}" for axis in range(len(a.shape))), *["0"] * CORE_DIMENSIONS]
+    axes = ", ".join(f"i64 {n}, i64 {s}" for n, s in zip(sizes, strides, strict=False))
+    for lane in range(w.lanes):
+        number = w.let(f"call i64 @llvm.umin.i64(i64 {lane}, i64 %last)")
+        row = w.at(first, w.let(f"mul i64 {number}, %step{a.index}"))
+        w.do(f"call void @{name}(ptr {row}, ptr {w.at(array, 8 * lane)}, ptr @slots{a.index}, {axes})")
+    w.do(f"br label %moved{a.index}")
+    w.label(f"moved{a.index}")

@@ -1,0 +1,172 @@
+"""Straight-line code: what the two ways of writing a program's arithmetic have in common.
+
+A block is one vector of configurations, one lane per configuration. `body(in, out, context)` reads one vector per
+input number and writes one vector per distinct output number. Angles come first: one pass takes their sines and
+cosines, and the rest has no branch. Whoever has arrays packs their numbers into vectors and back (`blocks`), or embeds
+`body` in a loop of his own, as the integrators do.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from armdyn.codegen.llvm.ir import Slot, Writer, function
+from armdyn.codegen.llvm.trig import TRIG, fused
+from armdyn.codegen.target import Target
+from armdyn.graph.node import Node
+from armdyn.graph.program import Program
+
+
+@dataclass(frozen=True)
+class RowsToRows:
+    """LLVM IR of a function `rows_to_rows` that takes whole rows of arrays to rows; see `rows`."""
+
+    text: str
+    uniform: tuple[int, ...]  # inputs that are the same for all configurations
+
+
+@dataclass(frozen=True)
+class StraightLine(ABC):
+    """A contracted program, to be written for a processor.
+
+    `uniform` are the indices of inputs that are usually the same for a whole batch; it is a hint, not a promise.
+    """
+
+    contracted: Program
+    target: Target
+    uniform: tuple[int, ...] = ()
+
+    @property
+    def lanes(self) -> int:
+        """Configurations per vector."""
+        return self.target.lanes
+
+    @cached_property
+    def slots(self) -> dict[int, int]:
+        """Serial number of an output node -> its slot in `out`; entries that are one node share it."""
+        outputs = [node.serial for port in self.contracted.outputs for node in port.nodes]
+        return {serial: slot for slot, serial in enumerate(dict.fromkeys(outputs))}
+
+    @cached_property
+    def trig_layers(self) -> tuple[tuple[Node, ...], ...]:
+        """See `trig_layers`."""
+        return trig_layers(self.contracted)
+
+    @cached_property
+    def inputs(self) -> dict[int, Slot]:
+        """Serial number of an input node -> its slot in `in`."""
+        nodes = [node for port in self.contracted.inputs for node in port.nodes]
+        return {node.serial: Slot("%in", number) for number, node in enumerate(nodes)}
+
+    def text(self) -> str:
+        """LLVM IR of the function `body` and everything it needs."""
+        w = Writer(self.lanes)
+        w.label("entry")
+        functions = self._write(w)
+        w.do("ret void")
+        head = "internal void @body(ptr noalias %in, ptr noalias %out, ptr %context) noinline"
+        return "".join(w.tables) + functions + function(head, w.lines)
+
+    @abstractmethod
+    def _write(self, w: Writer) -> str:
+        """Write the block's arithmetic into `w`; LLVM IR of further functions that it calls."""
+
+    def rows_to_rows(self) -> RowsToRows | None:
+        """The same arithmetic as a loop from rows of arrays to rows, where that is faster."""
+        return None
+
+    def _sines_wanted(self, angles: tuple[Node, ...], results: str) -> dict[int, Slot]:
+        """Where the sines and cosines of angles will be: side by side, angle by angle."""
+        number = {angle.serial: k for k, angle in enumerate(angles)}
+        return {
+            node.serial: Slot(results, 2 * number[node.args[0].serial] + TRIG.index(node.op))
+            for node in self.contracted.order
+            if node.op in TRIG and node.args[0].serial in number
+        }
+
+
+def trig_layers(program: Program) -> tuple[tuple[Node, ...], ...]:
+    """What sines and cosines are taken of: first angles free of sines and cosines, then those made of them."""
+    depth: dict[int, int] = {}
+    layers: dict[int, dict[int, Node]] = {}
+    for node in program.order:
+        depth[node.serial] = max((depth[a.serial] for a in node.args), default=0)
+        if node.op in TRIG:
+            layers.setdefault(depth[node.serial], {})[node.args[0].serial] = node.args[0]
+            depth[node.serial] += 1
+    return tuple(tuple(layers[level].values()) for level in sorted(layers))
+
+
+def ancestors(node: Node) -> list[Node]:
+    """A node and everything it is made of, arguments first."""
+    done: dict[int, Node] = {}
+    stack = [node]
+    while stack:
+        last = stack[-1]
+        missing = [a for a in last.args if a.serial not in done]
+        if missing:
+            stack.extend(missing)
+        else:
+            done[stack.pop().serial] = last
+    return list(done.values())
+
+
+def _sign(w: Writer, x: str) -> str:
+    """-1 or 1 where x is not zero; zero and NaN stay what they are."""
+    v, lanes = w.vector, w.lanes
+    up = w.let(f"fcmp ogt {v} {x}, zeroinitializer")
+    down = w.let(f"fcmp olt {v} {x}, zeroinitializer")
+    value = w.let(f"select <{lanes} x i1> {up}, {v} {w.constant(1)}, {v} {x}")
+    return w.let(f"select <{lanes} x i1> {down}, {v} {w.constant(-1)}, {v} {value}")
+
+
+def _positive(w: Writer, x: str) -> str:
+    """1 where x is positive, NaN elsewhere."""
+    up = w.let(f"fcmp ogt {w.vector} {x}, zeroinitializer")
+    return w.let(f"select <{w.lanes} x i1> {up}, {w.vector} {w.constant(1)}, {w.vector} {w.constant(math.nan)}")
+
+
+# One entry per operation: (writer, whether the processor fuses multiply–adds, arguments) -> name of the result.
+EMIT: dict[str, Callable[..., str]] = {
+    "add": lambda w, fma, a, b: w.let(f"fadd {w.vector} {a}, {b}"),
+    "sub": lambda w, fma, a, b: w.let(f"fsub {w.vector} {a}, {b}"),
+    "mul": lambda w, fma, a, b: w.let(f"fmul {w.vector} {a}, {b}"),
+    "div": lambda w, fma, a, b: w.let(f"fdiv {w.vector} {a}, {b}"),
+    "neg": lambda w, fma, a: w.let(f"fneg {w.vector} {a}"),
+    "fma": fused,
+    "sqrt": lambda w, fma, a: w.let(f"call {w.vector} @llvm.sqrt.v{w.lanes}f64({w.vector} {a})"),
+    "sign": lambda w, fma, a: _sign(w, a),
+    "positive": lambda w, fma, a: _positive(w, a),
+}
+
+
+class Emitter:
+    """Writes nodes as LLVM IR; what lies on the stack is loaded where it is first needed.
+
+    `constant` gives a constant node as an operand. A location is the name of an LLVM value or a slot on the stack.
+    """
+
+    def __init__(self, w: Writer, fma: bool, locations: dict[int, Slot], constant: Callable[[Node], str]) -> None:
+        self.w, self.fma, self.constant = w, fma, constant
+        self.locations: dict[int, Slot | str] = dict(locations)
+
+    def value(self, node: Node) -> str:
+        """Write one node, if it has not been written; its name."""
+        location = self.locations.get(node.serial)
+        if isinstance(location, str):
+            return location
+        if node.op == "const":
+            name = self.w.constant(node.value)
+        elif location is None:
+            name = EMIT[node.op](self.w, self.fma, *map(self._operand, node.args))
+        else:
+            name = self.w.load(*location)
+        self.locations[node.serial] = name
+        return name
+
+    def _operand(self, node: Node) -> str:
+        return self.constant(node) if node.op == "const" else self.value(node)

@@ -1,0 +1,24 @@
+"""The one place where it is decided how a program's arithmetic is written for a processor."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from armdyn.codegen.avx2.code import Avx2Code
+from armdyn.codegen.contract import contract
+from armdyn.codegen.llvm.plain import PlainCode
+from armdyn.codegen.llvm.straight_line import StraightLine, trig_layers
+from armdyn.codegen.target import Target
+from armdyn.graph.program import Program
+
+
+def straight_line(program: Program, target: Target, uniform: Collection[str] = ()) -> StraightLine:
+    """The straight-line code of a program: written for AVX2 where the processor is one, otherwise plain LLVM IR.
+
+    `uniform` names the inputs that are usually the same for a whole batch, such as run-time parameters. Angles made of
+    other angles' sines are left to LLVM.
+    """
+    contracted = contract(program)
+    shared = tuple(index for index, port in enumerate(program.inputs) if port.name in uniform)
+    write = Avx2Code if target.avx2 and len(trig_layers(contracted)) <= 1 else PlainCode
+    return write(contracted, target, shared)

@@ -1,0 +1,41 @@
+"""Every threshold of code generation that was fitted to measurements, with what it was measured on.
+
+"Catalogue" is every arm of the catalogue with its inertia matrix, inverse and forward dynamics and Jacobian, in batches
+that fit into the cache unless it says otherwise, on an AMD EPYC with AVX2 (4 lanes).
+"""
+
+# Optimisation. 40 000 nodes take 7 s to compile and 1 s without optimisation, and the time grows faster than the length
+# (general arms of 20 to 60 joints).
+LARGEST_OPTIMISED = 100_000  # nodes
+
+# Large results (inertia matrices of the Panda and the Puma, batches of 10³ to 10⁷). From the first size on, the cache
+# lines that results go to are prefetched: up to twice as fast, below it up to a tenth slower. From the second on,
+# results are written with non-temporal stores: a quarter faster, below it up to half slower.
+PREFETCHED_FROM = 10 * 2**20  # bytes of all results
+NON_TEMPORAL_FROM = 24 * 2**20
+PREFETCH_DISTANCE = 2  # blocks from the one that is computed to the one whose cache lines are prefetched
+LARGEST_STAGED_BLOCK = 2**16  # bytes of one block's results that are staged on the stack for non-temporal stores
+
+# Code from rows to rows (catalogue). Longer programs and those with more results gain 5 % inside the cache and lose
+# beyond it.
+LONGEST_ROWS_TO_ROWS = 1600  # nodes
+MOST_RESULTS_SCHEDULED = 64  # distinct results; with more, the order as traced spills least
+
+# Compile time: LLVM's grows faster than a function's length (regressors of 7 to 30 joints).
+SQUARES_PER_FUNCTION = 64  # transposed in one function
+UNROLLED_COPY = 100  # numbers of a single call's result that are copied without a loop
+
+# List scheduling (catalogue). Longer code is bound by instruction fetch, and spills cost more than waiting.
+LONGEST_SCHEDULED = 3000  # instructions
+# Weights of the scheduler in cycles, fitted to times on the catalogue; the optimum is wide.
+CRITICAL_PATH_WEIGHT = 0.014  # per cycle of latency from an instruction to the end of the last that depends on it
+PRESSURE_WEIGHT, PRESSURE_FREE = 0.06, 9  # per further live value, and how many may be live before each counts again
+LOCALITY_WEIGHT, LOCALITY_WINDOW = 0.0085, 22  # per instruction that an argument was made sooner than so many ago
+
+# Register allocation (catalogue and its derivatives).
+NEAR_USE = 4  # instructions within which a second use of a memory operand is worth a free register
+RELOAD_ADVANTAGE = (
+    5  # a value that memory holds may be needed so many times sooner than one that must be stored to spill
+)
+
+ANGLES_INTERLEAVED = 2  # whose sines are computed side by side; three need more registers than there are
