@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 
 from armdyn.cli import app
 from armdyn.studies import puma_line as study
-from armdyn.studies.puma_line_page import figures, findings, page
+from armdyn.studies.puma_line_page import charts, findings, page
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,8 @@ def test_the_page_is_whole(data, tmp_path):
     text = page(data)
     assert text.startswith("<!doctype html>")
     assert text.endswith("</body></html>\n")
-    assert text.count("<h2>") == len(figures(data)) == 4
+    assert text.count("data-chart=") == len(charts(data)) == 3
+    assert len(text) < 1_500_000
     assert 'src="http' not in text  # nothing is fetched
     assert "2.2442e-03" in text
     assert all(sentence for sentence in findings(data))
@@ -96,6 +98,17 @@ def test_the_command(monkeypatch, data, tmp_path):
     run = CliRunner().invoke(app, ["study", "puma-line", "-o", str(tmp_path / "page.html")])
     assert run.exit_code == 0
     assert "2.2442e-03" in run.stdout
-    assert (tmp_path / "page.html").stat().st_size > 1e6
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(data)
     run = CliRunner().invoke(app, ["study", "moon"])
     assert "puma-line" in str(run.exception)
+
+
+def test_the_documentations_sentence_says_what_its_table_says():
+    """The differences between methods: the text's numbers are the table's column."""
+    studies = Path(__file__).parents[1] / "docs" / "studies"
+    cells = [line.strip("* -") for line in (studies / "puma_line_postures.txt").read_text().splitlines()[3:]]
+    rows = [cells[k : k + 7] for k in range(0, len(cells), 7)]
+    apart = {row[0]: row[rows[0].index("methods apart, rad")] for row in rows[1:]}
+    text = (studies / "puma_line_differences.txt").read_text()
+    largest = max(apart.values(), key=float)
+    assert f"within {largest} rad in every posture (within {apart['first']} rad in the first)" in text

@@ -25,6 +25,7 @@ COMMANDS = (
     "excite",
     "identify",
     "report",
+    "studio",
     "cache",
 )
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from armdyn.pages.writer import ARM, as_json, document, escape, facts, navigation, section, table
+from armdyn.pages.writer import ARM, POLICY, as_json, document, escape, facts, navigation, section, table
 
 QUANTITY = {
     "inertia_matrix": "inertia matrix",
@@ -17,8 +17,8 @@ QUANTITY = {
 SCRIPTS = (*ARM, "costs.js", "graph.js", "report.js")
 
 
-def page(data: dict[str, Any], citation: str) -> str:
-    """The whole page for what `collect` found."""
+def page(data: dict[str, Any], citation: str, bar: str = "", scripts: Sequence[str] = (), policy: str = POLICY) -> str:
+    """The whole page for what `collect` found; a bar with scripts of its own above it where it is served."""
     sections = [
         ("numbers", "Live numbers", NUMBERS),
         ("parameters", "Minimal parameters", _parameters(data["parameters"])),
@@ -29,7 +29,7 @@ def page(data: dict[str, Any], citation: str) -> str:
         ("cite", "How to cite", f"<p>The papers whose algorithms made this page:</p><pre>{escape(citation)}</pre>"),
     ]
     body = (
-        f"<main>{_header(data['card'])}"
+        f"<main>{_header(data['card'])}{bar}"
         f"{navigation([('arm', 'The arm'), *((key, title) for key, title, _ in sections)])}"
         f"{STAGE}{_facts(data)}{''.join(section(*one) for one in sections)}"
         f"<footer>Made by armdyn {escape(data['version'])}. This page computes by itself, from the arm's own programs "
@@ -42,7 +42,7 @@ def page(data: dict[str, Any], citation: str) -> str:
         "graphs": data["graphs"],
         "labels": QUANTITY,
     }
-    return document(f"{data['card']['name']}, by armdyn", body, payload, SCRIPTS)
+    return document(f"{data['card']['name']}, by armdyn", body, payload, (*SCRIPTS, *scripts), policy)
 
 
 def _header(card: dict[str, Any]) -> str:

@@ -14,9 +14,10 @@ from armdyn.files.text import write_text, written_whole
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm
+    from armdyn.pages.motion import Animation
 
 STATUS = ("finished", "limit", "diverged", "stalled", "interrupted")
-FORMATS = (".csv", ".npz", ".parquet")
+FORMATS = (".csv", ".npz", ".parquet", ".html")
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Trajectory:
         return len(self.t)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write CSV, NPZ or Parquet, by the name's suffix; whole or not at all."""
+        """Write CSV, NPZ, Parquet or an HTML page that plays, by the name's suffix; whole or not at all."""
         suffix = Path(path).suffix
         if suffix == ".csv":
             names, table = self._table()
@@ -61,6 +62,8 @@ class Trajectory:
                 np.savez_compressed(stream, **arrays, status=self.status)
         elif suffix == ".parquet":
             self._parquet(path)
+        elif suffix == ".html":
+            self.animate().save(path)
         else:
             raise InputError(f"cannot save a trajectory as {Path(path).name!r}; available: {', '.join(FORMATS)}")
 
@@ -88,6 +91,23 @@ class Trajectory:
             names.insert(0, "lane")
             parts.insert(0, np.repeat(np.arange(lanes), count)[:, None])
         return names, np.hstack(parts)
+
+    def animate(self) -> Animation:
+        """A page on which the arm moves (one lane of a batch: the first): play, scrub, torques against limits, energy.
+
+        A notebook shows it in place; its `save` writes the file, as ``save("motion.html")`` of the trajectory does.
+        """
+        from armdyn.pages.motion import animation  # what not everyone needs is imported where it is used
+
+        first = (0,) * (self.q.ndim - 2)
+        names = [joint.name or f"joint {i + 1}" for i, joint in enumerate(self.arm.joints)]
+        charts = (
+            ("position [rad], [m]", names, self.q[first]),
+            ("velocity [rad/s], [m/s]", names, self.qd[first]),
+            ("torque [N m], force [N]", names, self.tau[first]),
+            ("energy [J]", ["energy"], self.energy[first][:, None]),
+        )
+        return animation(self.arm, self.t, self.q[first], self.tau[first], charts, self.arm.name, self.message)
 
     def plot(self) -> Any:
         """A plotly figure of positions, velocities, forces and energy over time (one lane of a batch: the first)."""

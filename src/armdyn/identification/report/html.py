@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import os
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from armdyn.files.text import write_text
 from armdyn.identification.model.model import TERMS
+from armdyn.pages.writer import CHARTS, document, escape, navigation, section, table
 
 if TYPE_CHECKING:
     from armdyn.identification.estimate.result import Comparison, Estimate
 
-STYLE = """
-body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b1b1f;background:#fff}
-table{border-collapse:collapse;margin:1rem 0}td,th{padding:.15rem .8rem .15rem 0;text-align:right}
-td:first-child,th:first-child{text-align:left}th{border-bottom:1px solid #999;font-weight:600}
-.warn{border-left:4px solid #c77700;padding:.2rem .8rem;margin:.5rem 0;background:#fff7e8}h2{margin-top:2.2rem}
-"""
+SHOWN = 1500  # samples of a curve that a page keeps; more cannot be seen
 
 
 def write(estimate: Estimate, path: str | os.PathLike[str]) -> None:
@@ -29,23 +24,29 @@ def write(estimate: Estimate, path: str | os.PathLike[str]) -> None:
 
 def page(estimate: Estimate) -> str:
     """The report as text."""
-    from plotly.offline import get_plotlyjs
-
-    parts = [
-        f"<h1>{escape(estimate.given.name)}: identified from {escape(estimate.training.source or 'a log')}</h1>",
-        _summary(estimate),
-        _warnings(estimate),
-        _steps(estimate),
-        "<h2>Errors by joint</h2>",
-        _joints(estimate),
-        _torques("Measured and predicted torque", estimate.training),
+    charts: list[dict[str, Any]] = []
+    sections = [
+        ("summary", "In short", _summary(estimate) + _warnings(estimate)),
+        ("steps", "What the model is made of", _steps(estimate)),
+        ("joints", "Errors by joint", _joints(estimate)),
+        ("torques", "Measured and predicted torque", _torques(estimate, estimate.training, charts)),
     ]
     if estimate.validation is not None:
-        parts.append(_torques(f"The log that was not trained on: {estimate.validation.source}", estimate.validation))
-    parts += [_parameters(estimate), _identifiable(estimate), _links(estimate), _extras(estimate)]
-    title = escape(f"{estimate.given.name} identified")
-    head = f'<meta charset="utf-8"><title>{title}</title><style>{STYLE}</style><script>{get_plotlyjs()}</script>'
-    return f'<!doctype html><html lang="en"><head>{head}</head><body>{"".join(parts)}</body></html>\n'
+        title = f"The log that was not trained on: {estimate.validation.source}"
+        sections.append(("validation", title, _torques(estimate, estimate.validation, charts)))
+    sections += [
+        ("parameters", "Parameters", _parameters(estimate, charts)),
+        ("identifiable", "What can be told and what cannot", _identifiable(estimate)),
+        ("links", "Links", _links(estimate)),
+        ("drives", "Drives and friction", _extras(estimate)),
+    ]
+    shown = [one for one in sections if one[2]]
+    title = f"{estimate.given.name}: identified from {estimate.training.source or 'a log'}"
+    body = (
+        f'<main><header><h1>{escape(title)}</h1><button id="theme" type="button">Light / dark</button></header>'
+        f"{navigation((key, name) for key, name, _ in shown)}{''.join(section(*one) for one in shown)}</main>"
+    )
+    return document(title, body, {"charts": charts}, CHARTS)
 
 
 def _summary(e: Estimate) -> str:
@@ -75,23 +76,17 @@ def _warnings(e: Estimate) -> str:
     said = [*e.notes, *e.warnings]
     if not said:
         return "<p>Nothing to warn of.</p>"
-    return "<h2>Before you trust it</h2>" + "".join(f'<div class="warn">{escape(text)}</div>' for text in said)
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><tr>{top}</tr>{body}</table>"
+    return "<h3>Before you trust it</h3>" + "".join(f'<div class="warn">{escape(text)}</div>' for text in said)
 
 
 def _steps(e: Estimate) -> str:
     if not e.steps:
         return ""
     text = (
-        "<h2>What the model is made of</h2><p>Terms were added one at a time, as long as the log made one evident and"
+        "<p>Terms were added one at a time, as long as the log made one evident and"
         " segments left out were predicted better with it.</p>"
     )
-    return text + _table(["model", "left-out error"], [[name, f"{error:.3f}"] for name, error in e.steps.items()])
+    return text + table("", ["model", "left-out error"], [[name, f"{error:.3f}"] for name, error in e.steps.items()])
 
 
 def _joints(e: Estimate) -> str:
@@ -110,46 +105,44 @@ def _joints(e: Estimate) -> str:
     names = [joint.name or str(k) for k, joint in enumerate(e.given.joints, 1)]
     rows = [list(row) for row in zip(names, *pairs, rms, factors, strict=True)]
     note = "<p>The last column says by how much deviations were enlarged because neighbouring residuals agree.</p>"
-    return _table(head, rows) + note
+    return table("", head, rows) + note
 
 
-def _figure(figure: Any) -> str:
-    figure.update_layout(template="plotly_white", margin={"l": 60, "r": 20, "t": 40, "b": 40})
-    return str(figure.to_html(full_html=False, include_plotlyjs=False))
+def _chart(charts: list[dict[str, Any]], chart: dict[str, Any], label: str) -> str:
+    """A place for a chart, whose data are added to the page's."""
+    charts.append(chart)
+    return f'<canvas class="chart" data-chart="{len(charts) - 1}" role="img" aria-label="{escape(label)}"></canvas>'
 
 
-def _torques(title: str, shown: Comparison) -> str:
-    from plotly.graph_objects import Scatter
-    from plotly.subplots import make_subplots
-
-    n = shown.tau.shape[1]
-    figure = make_subplots(rows=n, cols=1, shared_xaxes=True, vertical_spacing=0.02)
-    t = shown.t - shown.t[0]
-    curves = (("measured", shown.tau, "#444"), ("predicted", shown.predicted, "#0a6ebd"),
-              ("residual", shown.residual, "#c44"))  # fmt: skip
-    for j in range(n):
-        for name, values, colour in curves:
-            line = {"color": colour, "width": 1}
-            figure.add_trace(
-                Scatter(x=t, y=values[:, j], name=name, legendgroup=name, showlegend=j == 0, line=line), j + 1, 1
-            )
-        figure.update_yaxes(title_text=f"τ{j + 1} [N m, N]", row=j + 1, col=1)
-    figure.update_xaxes(title_text="time [s]", row=n, col=1)
-    figure.update_layout(height=160 * n + 80)
-    return f"<h2>{escape(title)}</h2>{_figure(figure)}"
+def _torques(e: Estimate, shown: Comparison, charts: list[dict[str, Any]]) -> str:
+    """Measured, predicted and residual torque of every joint over time."""
+    rows = np.unique(np.linspace(0, len(shown.t) - 1, min(len(shown.t), SHOWN)).astype(int))
+    t = _short(shown.t[rows] - shown.t[0])
+    curves = (("measured", shown.tau), ("predicted", shown.predicted), ("residual", shown.residual))
+    parts = []
+    for j, joint in enumerate(e.given.joints):
+        name = joint.name or f"joint {j + 1}"
+        drawn = [{"name": label, "y": _short(y[rows, j]), "strong": k == 0} for k, (label, y) in enumerate(curves)]
+        chart = {"x": t, "y": f"{name} [{'N m' if joint.revolute else 'N'}]", "curves": drawn}
+        parts.append(f"<div>{_chart(charts, chart, f'torque of {name}')}</div>")
+    return f'<div class="columns">{"".join(parts)}</div>'
 
 
-def _parameters(e: Estimate) -> str:
-    from plotly.graph_objects import Figure, Scatter
+def _short(values: Any) -> list[float]:
+    """Six digits: what a picture can show."""
+    return [float(f"{x:.6g}") for x in values]
 
+
+def _parameters(e: Estimate, charts: list[dict[str, Any]]) -> str:
     prior = e.model.natural @ e.model.prior(e.prior)
-    figure = Figure()
-    bars = {"type": "data", "array": 2 * e.deviations}
-    figure.add_trace(Scatter(x=list(e.names), y=e.values, mode="markers", error_y=bars, name="identified (± 2 σ)"))
-    figure.add_trace(Scatter(x=list(e.names), y=prior, mode="markers", marker_symbol="x", name="prior"))
-    figure.update_yaxes(title_text="value [SI]")
-    figure.update_layout(height=420)
-    return f"<h2>Parameters</h2>{_figure(figure)}"
+    chart = {
+        "y": "value [SI]",
+        "names": list(e.names),
+        "values": _short(e.values),
+        "deviations": _short(2 * e.deviations),
+        "prior": _short(prior),
+    }
+    return _chart(charts, chart, "identified parameters with twice their deviation, and the prior's")
 
 
 def _identifiable(e: Estimate) -> str:
@@ -161,11 +154,11 @@ def _identifiable(e: Estimate) -> str:
         )
     ]
     text = (
-        "<h2>What can be told and what cannot</h2><p>These combinations are all that the arm's motion can tell; the"
+        "<p>These combinations are all that the arm's motion can tell; the"
         " mass of the first link, say, moves no joint and is not among them. A parameter that owes little to the log"
         f" rests on the prior. Condition number (unit columns): {e.condition:.3g}.</p>"
     )
-    return text + _table(head, rows)
+    return text + table("", head, rows)
 
 
 def _links(e: Estimate) -> str:
@@ -174,10 +167,10 @@ def _links(e: Estimate) -> str:
         [str(k + 1), f"{m:.4g}", f"{float(link.mass):.4g}", f"{low:.3g}"]
         for k, (m, link, low) in enumerate(zip(e.natural[:, 0], e.prior.links, e.smallest_eigenvalues, strict=True))
     ]
-    return "<h2>Links</h2><p>A negative eigenvalue is a body that cannot exist.</p>" + _table(head, rows)
+    return "<p>A negative eigenvalue is a body that cannot exist.</p>" + table("", head, rows)
 
 
 def _extras(e: Estimate) -> str:
     said = {term.symbol: term.words for term in TERMS.values()}
     rows = [[name, f"{value:.5g}", said.get(name.rstrip("0123456789m"), "")] for name, value in e.extras.items()]
-    return "<h2>Drives and friction</h2>" + _table(["parameter", "value", "meaning"], rows)
+    return table("", ["parameter", "value", "meaning"], rows)

@@ -15,7 +15,8 @@ const Chart = (() => {
     let low = Infinity, high = -Infinity;
     for (const { y } of curves) for (let k = from; k < to; k++) { const v = y[k]; if (v < low) low = v; if (v > high) high = v; }
     if (!(low <= high)) return [0, 1];
-    const room = Math.max(0.06 * (high - low), 1e-9 * Math.max(Math.abs(low), Math.abs(high)), 1e-12);
+    const size = Math.max(Math.abs(low), Math.abs(high)), flat = high - low < 1e-9 * size + 1e-12;
+    const room = flat ? 0.5 * size || 1 : 0.06 * (high - low);
     return [low - room, high + room];
   }
 
@@ -106,5 +107,5 @@ const Chart = (() => {
     };
   }
 
-  return { curves, legend, heat, bars, short };
+  return { curves, legend, heat, bars, ticks };
 })();

@@ -1,5 +1,5 @@
 // Solids on a canvas: by WebGL where there is one, otherwise by a plain painter's algorithm on the same meshes.
-// A solid is { mesh, matrix, color, alpha, glow }; its matrix is a rotation times a scale along its own axes.
+// A solid is { mesh, matrix, color, alpha, glow, over }; its matrix is a rotation times a scale along its own axes.
 "use strict";
 const Paint = (() => {
   const LIGHT = [0.35, -0.45, 0.82];
@@ -144,7 +144,8 @@ const Paint = (() => {
       gl.viewport(0, 0, canvas.width, canvas.height);
       gl.clearColor(0, 0, 0, 0); gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT | gl.STENCIL_BUFFER_BIT);
       gl.enable(gl.DEPTH_TEST); gl.enable(gl.BLEND); gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA); gl.depthFunc(gl.LESS);
-      const whole = solids.filter((s) => (s.alpha ?? 1) === 1), clear = solids.filter((s) => (s.alpha ?? 1) < 1);
+      const over = solids.filter((s) => s.over), rest = solids.filter((s) => !s.over);
+      const whole = rest.filter((s) => (s.alpha ?? 1) === 1), clear = rest.filter((s) => (s.alpha ?? 1) < 1);
       const size = 12 * floor.cell, ground = [size, 0, 0, 0, 0, size, 0, 0, 0, 0, 1e-6, floor.z - 0.5e-6, 0, 0, 0, 1];
       gl.depthMask(false);
       one({ mesh: MESHES.box, matrix: ground, color: floor.color, alpha: 0.9, glow: floor.cell }, use(programs.floor, camera));
@@ -163,6 +164,7 @@ const Paint = (() => {
       const shaded = use(programs.solid, camera);
       whole.forEach((s) => one(s, shaded));
       gl.depthMask(false); clear.forEach((s) => one(s, shaded)); gl.depthMask(true);
+      gl.clear(gl.DEPTH_BUFFER_BIT); over.forEach((s) => one(s, shaded)); // what lies inside the links is seen through them
     }
     return { draw, kind: "WebGL" };
   }
@@ -191,7 +193,7 @@ const Paint = (() => {
           faces.push({ p, q, r, depth: p[2] + q[2] + r[2], bright: (shade[a] + shade[b] + shade[c]) / 3 + (s.glow || 0), s });
         }
       }
-      faces.sort((a, b) => b.depth - a.depth);
+      faces.sort((a, b) => (a.s.over ? 1 : 0) - (b.s.over ? 1 : 0) || b.depth - a.depth);
       for (const { p, q, r, bright, s } of faces) {
         g.globalAlpha = s.alpha ?? 1;
         g.fillStyle = g.strokeStyle = `rgb(${s.color.map((x) => Math.min(255, Math.round(255 * x * (0.25 + bright)))).join(",")})`;

@@ -93,11 +93,11 @@ const Robot = (() => {
   function centres(robot, state, size, color) {
     const total = robot.masses.reduce((a, b) => a + b, 0) || 1;
     return robot.masses.map((m, i) => (m > 0
-      ? ball(apply(poseOf(robot, state.poses, i), robot.centres[i]), 0.075 * size * Math.cbrt(m / total), { color, alpha: 0.99 }) : null));
+      ? ball(apply(poseOf(robot, state.poses, i), robot.centres[i]), 0.075 * size * Math.cbrt(m / total), { color, over: true }) : null));
   }
 
   const triad = (T, length, color) => ["axis-x", "axis-y", "axis-z"].map((name, k) =>
-    rod(origin(T), add(origin(T), scale(axis(T, k), length)), 0.05 * length, { color: color(name), glow: 0.1 }));
+    rod(origin(T), add(origin(T), scale(axis(T, k), length)), 0.05 * length, { color: color(name), glow: 0.1, over: true }));
 
   // J J^T (velocities of unit joint speeds) or J H^-1 J^T (accelerations of unit forces) of the tool's origin, 3 x 3.
   function toolMatrix(kind, n, state) {

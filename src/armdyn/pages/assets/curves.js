@@ -1,0 +1,59 @@
+// Charts of a page without an arm: every canvas with `data-chart` gets its curves or its dots; pointing shows values.
+"use strict";
+const Curves = (() => {
+  const { el, short, minus, color, series, fit } = Page;
+
+  // One chart of curves over time, with a line under the pointer and the values there.
+  function lines(canvas, chart) {
+    const told = el("p", { class: "muted small told" }), list = chart.curves.map((curve, k) => ({ ...curve, color: null, k }));
+    let cursor = null, at = null;
+    const shade = (k) => (chart.curves[k].strong ? color("text") : series(k));
+    const draw = () => { at = Chart.curves(canvas, { x: chart.x, y: chart.y, unit: chart.unit ?? "s", cursor, curves: list.map((c) => ({ ...c, color: shade(c.k), wide: 1.4 })) }).at; };
+    const place = (x) => {
+      cursor = x;
+      let k = 0;
+      while (k < chart.x.length - 1 && chart.x[k] < x) k++;
+      told.textContent = `${chart.x[k].toFixed(3)} ${chart.unit ?? "s"}: ${chart.curves.map((c) => `${c.name} ${minus(short(c.y[k]))}`).join(", ")}`;
+      draw();
+    };
+    canvas.addEventListener("pointermove", (event) => place(Math.max(chart.x[0], Math.min(chart.x.at(-1), at(event.offsetX)))));
+    canvas.addEventListener("pointerleave", () => { cursor = null; told.textContent = ""; draw(); });
+    const legend = Chart.legend(chart.curves.map((c) => c.name), chart.curves.map((c, k) => (c.strong ? "var(--text)" : `var(--series-${k + 1})`)));
+    canvas.after(legend, told);
+    return draw;
+  }
+
+  // Values with twice their deviation, and what was believed before.
+  function dots(canvas, chart) {
+    return () => {
+      const { ratio, width, height } = fit(canvas), g = canvas.getContext("2d");
+      g.setTransform(ratio, 0, 0, ratio, 0, 0); g.clearRect(0, 0, width, height); g.font = "12px system-ui, sans-serif";
+      const left = 54, top = 20, h = height - top - 88, n = chart.names.length, w = width - left - 8;
+      const ends = chart.values.flatMap((v, k) => [v - chart.deviations[k], v + chart.deviations[k], chart.prior[k]]).filter(Number.isFinite);
+      const low = Math.min(0, ...ends), high = Math.max(0, ...ends), y = (v) => top + h * (high - v) / (high - low || 1), x = (k) => left + w * (k + 0.5) / n;
+      g.fillStyle = color("muted"); g.strokeStyle = color("grid"); g.textAlign = "right"; g.textBaseline = "middle";
+      for (const v of Chart.ticks(low, high, 5)) { g.beginPath(); g.moveTo(left, y(v)); g.lineTo(left + w, y(v)); g.stroke(); g.fillText(minus(short(v)), left - 6, y(v)); }
+      g.textAlign = "left"; g.fillText(chart.y, 4, 8);
+      chart.names.forEach((name, k) => {
+        if (x(1) - x(0) > 11 || k % Math.ceil(11 / (x(1) - x(0))) === 0) {
+          g.save(); g.translate(x(k), top + h + 10); g.rotate(-Math.PI / 2); g.fillStyle = color("muted"); g.textAlign = "right"; g.fillText(name, 0, 0); g.restore();
+        }
+        g.strokeStyle = g.fillStyle = series(0); g.lineWidth = 1.6;
+        g.beginPath(); g.moveTo(x(k), y(chart.values[k] - chart.deviations[k])); g.lineTo(x(k), y(chart.values[k] + chart.deviations[k])); g.stroke();
+        g.beginPath(); g.arc(x(k), y(chart.values[k]), 3, 0, 2 * Math.PI); g.fill();
+        g.strokeStyle = series(1); g.beginPath();
+        for (const s of [-1, 1]) { g.moveTo(x(k) - 4, y(chart.prior[k]) - 4 * s); g.lineTo(x(k) + 4, y(chart.prior[k]) + 4 * s); }
+        g.stroke();
+      });
+    };
+  }
+
+  function start(charts) {
+    for (const canvas of document.querySelectorAll("canvas[data-chart]")) {
+      const chart = charts[canvas.dataset.chart], draw = chart.curves ? lines(canvas, chart) : dots(canvas, chart);
+      if (!chart.curves) canvas.after(Chart.legend(["identified, ± 2 σ", "prior"], ["var(--series-1)", "var(--series-2)"]));
+      Page.onTheme(draw); new ResizeObserver(draw).observe(canvas); draw();
+    }
+  }
+  return { start };
+})();
