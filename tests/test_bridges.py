@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-PACKAGES = ("casadi", "jax", "torch")
+PACKAGES = ("casadi", "jax", "torch", "sympy")
 
 
 def python(code: str) -> str:

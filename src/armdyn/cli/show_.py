@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from armdyn.cli.common import ArmName, AsJson, console, load, print_json, table
 
 EXAMPLE = "Example: armdyn show puma560"
 
 
-def command(arm: ArmName, as_json: AsJson = False) -> None:
-    """Show an arm: joints, links, units, limits, what is odd, where its numbers come from."""
+Symbolic = Annotated[
+    str | None,
+    typer.Option(
+        "--symbolic", metavar="QUANTITY", help="Print a quantity as a formula (inertia_matrix, bias, …); needs sympy."
+    ),
+]
+Symbols = Annotated[bool, typer.Option("--symbols", help="With --symbolic: names for the arm's own numbers.")]
+AsLatex = Annotated[bool, typer.Option("--latex", help="With --symbolic: print LaTeX.")]
+
+
+def command(
+    arm: ArmName, symbolic: Symbolic = None, symbols: Symbols = False, latex: AsLatex = False, as_json: AsJson = False
+) -> None:
+    """Show an arm: joints, links, units, limits, what is odd, where its numbers come from; or a formula."""
     from armdyn.report import card
 
+    if symbolic is not None:
+        from armdyn.bridges import sympy_
+
+        for line in sympy_.lines(load(arm).kernel(symbolic), "symbols" if symbols else "numbers", latex):
+            typer.echo(line)
+        return
     data = card(load(arm))
     if as_json:
         print_json(data)

@@ -11,6 +11,7 @@ from typing import Any
 
 from armdyn.algebra.operations import Operations
 from armdyn.graph.node import Graph, Node
+from armdyn.graph.show import text
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,20 @@ class Port:
     nodes: tuple[Node, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Program:
-    """Outputs as functions of inputs."""
+    """Outputs as functions of inputs; printed, it is code, one assignment per line."""
 
     name: str
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+
+    def __repr__(self) -> str:
+        sides = (", ".join(f"{p.name}{list(p.shape)}" for p in side) for side in (self.inputs, self.outputs))
+        return f"<Program {self.name}: {' -> '.join(sides)}, {self.operations}>"
+
+    def __str__(self) -> str:
+        return text(self)
 
     @cached_property
     def order(self) -> tuple[Node, ...]:

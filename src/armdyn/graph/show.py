@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from armdyn.graph.node import Node
-from armdyn.graph.program import Program
+
+if TYPE_CHECKING:
+    from armdyn.graph.program import Program
 
 SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 

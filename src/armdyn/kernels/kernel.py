@@ -176,6 +176,14 @@ class Kernel(Fast):
 
         return torch_.function(self.variant(**choices))
 
+    def sympy(self, parameters: str = "numbers", **choices: Any) -> Any:
+        """The same as SymPy expressions to read; with ``parameters="symbols"`` the arm's own numbers have names."""
+        from armdyn.bridges import sympy_
+
+        if parameters == "runtime":
+            return sympy_.expressions(self.variant(parameters=parameters, **choices))
+        return sympy_.expressions(self.variant(**choices), parameters)
+
     def batch(self, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of the batch that arrays of these shapes make together; an error where they do not fit."""
         arrays = tuple(np.broadcast_to(0.0, shape) for shape in shapes)

@@ -85,11 +85,13 @@ class Polynomial:
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, Polynomial):
-            total: Any = 0
+            terms: dict[Monomial, Any] = {}
             for a, x in self.terms.items():
                 for b, y in other.terms.items():
-                    total = total + _product(a, b, x * y)
-            return total
+                    for monomial, c in _product(a, b, x * y):
+                        terms[monomial] = terms.get(monomial, 0) + c
+            kept = {monomial: c for monomial, c in terms.items() if c != 0}
+            return Polynomial(kept) if kept else 0
         if hasattr(other, "__array_ufunc__"):
             return NotImplemented  # a vector multiplies its components itself
         if other == 0:
@@ -119,11 +121,11 @@ def terms_of(x: Any) -> Iterable[tuple[Monomial, Any]]:
     return ((ONE, x),) if x != 0 else ()
 
 
-def _product(a: Monomial, b: Monomial, c: Any) -> Any:
-    """The product c · a · b with every squared cosine written as 1 - sin²."""
+def _product(a: Monomial, b: Monomial, c: Any) -> list[tuple[Monomial, Any]]:
+    """The terms of c · a · b with every squared cosine written as 1 - sin²."""
     monomial = tuple(sorted(a + b)) if a and b else a + b
     for k, (x, y) in enumerate(pairwise(monomial)):
         if x is y and x.sine is not None:
             rest = monomial[:k] + monomial[k + 2 :]
-            return Polynomial({rest: c}) - _product(rest, (x.sine, x.sine), c)
-    return Polynomial({monomial: c})
+            return [*_product(rest, ONE, c), *_product(rest, (x.sine, x.sine), -c)]
+    return [(monomial, c)]
