@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from fractions import Fraction
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def compilations(monkeypatch):
 
 def fresh(monkeypatch, quantity="bias"):
     """The quantity as a new process would compute it."""
-    monkeypatch.setattr(compiler, "_LOADED", {})
+    monkeypatch.setattr(compiler, "_LOADED", WeakValueDictionary())
     kernel = ARM.kernel(quantity, method=armdyn.methods(quantity)[0])
     return kernel(*[Q] * len(kernel.assembly.inputs))
 
@@ -278,7 +279,7 @@ def test_processes_may_race(folder):
 
 
 def test_threads_may_race(folder, compilations, monkeypatch):
-    monkeypatch.setattr(compiler, "_LOADED", {})
+    monkeypatch.setattr(compiler, "_LOADED", WeakValueDictionary())
     results = []
     threads = [threading.Thread(target=lambda: results.append(ARM.kernel("bias", "lin_1991")(Q, Q))) for _ in range(6)]
     for thread in threads:
@@ -304,3 +305,31 @@ def test_worker_processes_get_the_same_bits(folder, start):
     expected = computed(ARM)
     with multiprocessing.get_context(start).Pool(2) as pool:
         assert pool.map(computed, [ARM] * 3) == [expected] * 3
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in folders on this system")
+def test_a_pipe_in_place_of_an_entry_does_not_block(folder):
+    name = cache.key("x")
+    cache.put(name, b"content")
+    entry = folder / (name + cache.SUFFIX)
+    entry.unlink()
+    os.mkfifo(entry, 0o600)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(cache.get(name)), daemon=True)
+    thread.start()
+    thread.join(5)
+    assert found == [None]
+    cache.put(name, b"content")  # takes its place
+    assert cache.get(name) == b"content"
+
+
+def test_what_a_killed_process_left_is_removed(folder):
+    cache.put(cache.key(1), b"a")
+    old, new = (folder / (cache.ASIDE + name) for name in ("old", "new"))
+    for path in (old, new):
+        path.write_bytes(b"half")
+    os.utime(old, (1e9, 1e9))
+    cache.put(cache.key(2), b"b")
+    assert not old.exists()
+    assert new.exists()  # somebody may be writing it
+    assert cache.get(cache.key(1)) == b"a"

@@ -68,7 +68,7 @@ def test_the_fast_way_is_taken_only_for_plain_arrays():
     watched = Watched(ARM.chain, "bias", kernel.method)
     watched(q, qd)
     seen.clear()
-    vectorcall.attach(watched, kernel.compiled.addresses["entry"])
+    vectorcall.attach(watched, kernel.compiled.addresses["entry"], kernel.compiled.code)
     expected = kernel.compiled.ufunc(q, qd)
     np.testing.assert_array_equal(watched(q, qd), expected)
     assert not seen

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from typing import Any
 
 from armdyn.codegen.compile import Compiled
 from armdyn.codegen.llvm.ir import Writer, function
@@ -22,6 +23,7 @@ API_MINOR = 36  # in XLA_FFI_Api
 METADATA, METADATA_POINTER, MAJOR, MINOR = 1, 24, 24, 28  # the extension's type; offsets in it and in XLA_FFI_Metadata
 STACK = 2**16  # bytes for one block of float32 on its way
 WIDE = 8  # numbers converted at once
+_KEPT: list[Any] = []  # XLA has no way to forget a handler
 
 
 def handler(compiled: Compiled, single: bool) -> int:
@@ -36,7 +38,9 @@ def handler(compiled: Compiled, single: bool) -> int:
     else:
         parts.append(_run("batch", shapes, loop))
     text = "\n".join([f'target triple = "{target.triple}"\n', *parts])
-    return jit.load(jit.object_code(text, target), ("handler",), target)["handler"]
+    code = jit.load(jit.object_code(text, target), ("handler",), target)
+    _KEPT.append((code, compiled))
+    return code.address("handler")
 
 
 def _handler(shapes: list[tuple[int, ...]], inputs: int, width: int) -> str:

@@ -6,15 +6,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
 from armdyn.codegen import tuning
 from armdyn.codegen.llvm.module import kernel_module
 from armdyn.codegen.runtime import jit
-from armdyn.codegen.runtime.gufunc import gufunc
+from armdyn.codegen.runtime.gufunc import context, gufunc
 from armdyn.codegen.target import LLVM_LOCK, Target, host
 from armdyn.graph.program import Program
 
@@ -22,15 +25,50 @@ Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True)
+class BatchFunction:
+    """A C function over a batch, at `address`; it calls nothing of Python, and any thread may call it.
+
+    ``void f(char **arrays, const intptr_t *count, const intptr_t *strides, void *context)``: data pointers of the
+    inputs, then of the outputs, all float64; the number of configurations; strides in bytes, first from one
+    configuration to the next of every array, then from one entry to the next along every axis of every array; the
+    address `context`. A result may take the place of an input. Keep this object for as long as the function may be
+    called: it owns the code.
+    """
+
+    address: int
+    context: int
+    owner: Compiled
+
+    @property
+    def contiguous_strides(self) -> tuple[int, ...]:
+        """The strides of arrays in C order."""
+        batch, entries = [], []
+        for _, shape in (*self.owner.inputs, *self.owner.outputs):
+            batch.append(8 * math.prod(shape))
+            entries += [8 * math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+        return (*batch, *entries)
+
+
+@dataclass(frozen=True)
 class Compiled:
-    """A program as machine code: a NumPy gufunc, and the addresses of its functions."""
+    """A program as machine code: a NumPy gufunc, and the code it runs, which lives as long as either."""
 
     name: str
     inputs: Shapes
     outputs: Shapes
     ufunc: Any
-    addresses: dict[str, int] = field(repr=False)
+    code: jit.Code = field(repr=False)
     quiet: bool  # leaves no floating-point flags for NumPy to warn of
+
+    @property
+    def addresses(self) -> dict[str, int]:
+        """Where `loop` (NumPy's inner loop) and `entry` (CPython's vectorcall) begin; valid while this object lives."""
+        return self.code.addresses
+
+    @property
+    def batch_function(self) -> BatchFunction:
+        """The function over a batch, for callers that are not Python."""
+        return BatchFunction(self.addresses["loop"], ctypes.addressof(context()), self)
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
         """The gufunc's value; a further array would be taken for `out`."""
@@ -47,9 +85,9 @@ def object_code(program: Program, target: Target, uniform: Collection[str] = ())
 
 def load(name: str, inputs: Shapes, outputs: Shapes, code: bytes, target: Target) -> Compiled:
     """Object code brought into this process."""
-    addresses = jit.load(code, ("loop", "entry"), target)
-    ufunc = gufunc(name, inputs, outputs, addresses["loop"])
-    return Compiled(name, inputs, outputs, ufunc, addresses, target.x86)
+    loaded = jit.load(code, ("loop", "entry"), target)
+    ufunc = gufunc(name, inputs, outputs, loaded.address("loop"), loaded)
+    return Compiled(name, inputs, outputs, ufunc, loaded, target.x86)
 
 
 def compile_program(program: Program, target: Target | None = None, uniform: Collection[str] = ()) -> Compiled:
@@ -75,10 +113,12 @@ def load_or_compile(asked: object, make: Callable[[], Program], uniform: Collect
     asked = (asked, tuple(uniform))
     with LLVM_LOCK:
         name = jit.key(asked, target)
-        if name is None or name not in _LOADED:
-            stored = jit.stored(asked, lambda: _packed(make(), target, uniform), target)
-            _LOADED[name] = _unpacked(stored, target)
-        return _LOADED[name]
+        made = _LOADED.get(name) if name else None
+        if made is None:
+            made = _unpacked(jit.stored(asked, lambda: _packed(make(), target, uniform), target), target)
+            if name and made:
+                _LOADED[name] = made
+        return made
 
 
 def _packed(program: Program, target: Target, uniform: Collection[str]) -> bytes:
@@ -96,4 +136,4 @@ def _unpacked(stored: bytes, target: Target) -> Compiled | None:
     return load(name, inputs, outputs, code, target) if code else None
 
 
-_LOADED: dict[str | None, Compiled | None] = {}
+_LOADED: WeakValueDictionary[str, Compiled] = WeakValueDictionary()

@@ -201,11 +201,10 @@ def object_code(program: Program, scheme: Scheme, target: Target) -> bytes:
     return json.dumps([n, width]).encode() + b"\n" + code
 
 
-def _loaded(stored: bytes, target: Target) -> tuple[Any, int, int]:
+def _loaded(stored: bytes, target: Target) -> tuple[jit.Code, int, int]:
     head, _, code = stored.partition(b"\n")
     n, width = json.loads(head)
-    addresses = jit.load(code, ("integrate",), target)
-    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(addresses["integrate"]), n, width
+    return jit.load(code, ("integrate",), target), n, width
 
 
 _POINTERS = frozenset({"state", "history", "inputs", "stored", "state_out", "history_out", "context"})
@@ -222,7 +221,8 @@ class Integrator:
     ) -> None:
         self.scheme, self.target = scheme, target or host()
         stored = jit.stored(("integrate", asked, scheme), lambda: object_code(make(), scheme, self.target), self.target)
-        self._call, self.n, self.inputs = _loaded(stored, self.target)
+        self._code, self.n, self.inputs = _loaded(stored, self.target)
+        self._call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("integrate"))
 
     def run(
         self, state: np.ndarray, steps: int, h: float, inputs: np.ndarray, history: np.ndarray, every: int = 1

@@ -6,6 +6,7 @@ is a batch.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from functools import cached_property
@@ -90,7 +91,7 @@ class Kernel(Fast):
             asked = (self.chain, self.quantity, self.method, self.options)
             made = load_or_compile(asked, lambda: self.program, uniform=("parameters",))
         if made is not None:
-            vectorcall.attach(self, made.addresses["entry"])
+            vectorcall.attach(self, made.addresses["entry"], made.code)
             return made
         a = self.assembly
         if self.backend == "numpy":
@@ -119,6 +120,7 @@ class Kernel(Fast):
             kernel = self._asked(choices)
             arrays = (*arrays, *_wrench(choices))
             return kernel(*arrays) if out is None and threads is None else kernel(*arrays, out=out, threads=threads)
+        self._refuse_masked((*arrays, *(out if isinstance(out, tuple) else (out,))))
         function, count = self.compiled, checked(threads)
         try:
             if count == 1 and function.quiet:
@@ -127,6 +129,15 @@ class Kernel(Fast):
                 return function(*arrays, out=out) if count == 1 else shared(function, arrays, out, count)
         except (ValueError, TypeError) as error:
             raise self._diagnosis(arrays, out, error) from error
+
+    def _refuse_masked(self, arrays: tuple[Any, ...]) -> None:
+        """NumPy would give results the mask of one input, whatever was masked in it."""
+        masked = sys.modules.get("numpy.ma")  # without it there are none
+        if masked and any(isinstance(array, masked.MaskedArray) for array in arrays):
+            raise InputError(
+                f"{self.quantity} takes plain arrays, got a masked one: a joint that is masked out has no position; "
+                "select the rows first, or use np.ma.filled"
+            )
 
     def _asked(self, choices: dict[str, Any]) -> Kernel:
         """The variant for the options of a call, found again quickly."""
@@ -213,6 +224,8 @@ class Kernel(Fast):
             batches.append(value.shape[:core])
         try:
             batch = np.broadcast_shapes(*batches)
+        except RuntimeError:
+            return InputError(f"{of}: {error}")
         except ValueError:
             got = ", ".join(f"{name} {b}" for (name, _), b in zip(takes, batches, strict=True))
             return InputError(f"{of}: the batches do not broadcast together: {got}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from armdyn.errors import InputError
 
-SMALLEST = 2048  # configurations a thread: fewer are done before another thread wakes up
+SMALLEST = 2048  # configurations per thread: fewer are done before another thread wakes up
 
 _threads = 1
 _pool: ThreadPoolExecutor | None = None
@@ -21,13 +22,15 @@ _pool_size = 0
 def set_threads(count: int) -> None:
     """How many threads share a large batch from now on; a call's own `threads=` goes before."""
     global _threads
-    _threads = checked(count)
+    _threads = _count(count)
 
 
 def checked(count: int | None) -> int:
     """A number of threads; None is the one set for all calls."""
-    if count is None:
-        return _threads
+    return _threads if count is None else _count(count)
+
+
+def _count(count: object) -> int:
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
         raise InputError(f"threads must be a whole number from 1 on, got {count!r}; this machine has {os.cpu_count()}")
     return int(count)
@@ -38,7 +41,8 @@ def shared(function: Any, arrays: tuple[Any, ...], out: Any, count: int) -> Any:
     values = [np.asarray(array) for array in arrays]
     batch = batch_of(function, values)
     given = (None,) * len(function.outputs) if out is None else out if isinstance(out, tuple) else (out,)
-    if batch is None or int(np.prod(batch)) < 2 * SMALLEST or len(given) != len(function.outputs):
+    arrays_given = all(o is None or isinstance(o, np.ndarray) for o in given)
+    if batch is None or int(np.prod(batch)) < 2 * SMALLEST or len(given) != len(function.outputs) or not arrays_given:
         return function(*arrays, out=out)
     if any(o is not None and np.may_share_memory(o, v) for o in given for v in values):
         return function(*arrays, out=out)  # one part could overwrite what another still has to read
@@ -74,19 +78,61 @@ def batch_of(function: Any, values: Sequence[Any]) -> tuple[int, ...] | None:
         batches.append(value.shape[:core])
     try:
         return np.broadcast_shapes(*batches)
-    except ValueError:
+    except (ValueError, RuntimeError):  # RuntimeError: more axes than NumPy broadcasts here
         return None
 
 
+class _Parts:
+    """The parts of a batch on several threads: which have begun, and whether the others still may."""
+
+    def __init__(self, one: Callable[[int], None]) -> None:
+        self._one = one
+        self._changed = threading.Condition()
+        self._running = 0
+        self._stopped = False
+
+    def run(self, part: int) -> None:
+        """One part, unless all was stopped before it began."""
+        with self._changed:
+            if self._stopped:
+                return
+            self._running += 1
+        try:
+            self._one(part)
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Begin no further part, and wait for those that run; an interrupt waits with them."""
+        interrupt = None
+        while True:
+            try:
+                with self._changed:
+                    self._stopped = True
+                    while self._running:
+                        self._changed.wait()
+                break
+            except KeyboardInterrupt as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
+
+
 def _run(one: Callable[[int], None], parts: int) -> None:
-    """Every part, the first of them on this thread."""
+    """Every part, the first of them on this thread. After an error or Ctrl-C no part runs any more."""
     global _pool, _pool_size
     if _pool is None or _pool_size < parts - 1:
         _pool, _pool_size = ThreadPoolExecutor(max_workers=max(1, parts - 1), thread_name_prefix="armdyn"), parts - 1
-    waiting = [_pool.submit(one, part) for part in range(1, parts)]
-    one(0)
-    for part in waiting:
-        part.result()
+    shared_out = _Parts(one)
+    try:
+        waiting = [_pool.submit(shared_out.run, part) for part in range(1, parts)]
+        shared_out.run(0)
+        for part in waiting:
+            part.result()
+    finally:
+        shared_out.stop()
 
 
 def _after_fork() -> None:

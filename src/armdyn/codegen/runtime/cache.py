@@ -27,7 +27,12 @@ from armdyn.algebra.fingerprint import fingerprint
 
 LIMIT = 256 * 2**20  # bytes
 MAGIC = b"armdyn kernel 1\n"
-SUFFIX = ".kernel"
+SUFFIX, ASIDE = ".kernel", ".writing-"  # ends of entries' names, beginnings of the names they are written under
+STRAY = (
+    3600.0  # seconds after which a file left by a process that was killed is removed; writing one takes milliseconds
+)
+# No link is followed, and a pipe in place of an entry does not block.
+OPENED = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 # Everything that decides what a kernel computes; the rest of the package may change freely.
 SHAPING = ("algebra", "chain", "parameters", "formulations", "graph", "programs", "codegen", "kernels", "simulation")
 _MARGIN = 10.0  # seconds: importing armdyn takes less
@@ -102,7 +107,7 @@ def get(name: str | None) -> bytes | None:
         return None
     path = place / (name + SUFFIX)
     try:
-        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
+        with open(os.open(path, OPENED), "rb") as file:
             status = os.fstat(file.fileno())
             content = file.read() if stat.S_ISREG(status.st_mode) and _own(status) else b""
     except OSError:
@@ -122,7 +127,7 @@ def put(name: str | None, payload: bytes) -> None:
     if name is None or place is None:
         return
     with contextlib.suppress(OSError):
-        descriptor, aside = tempfile.mkstemp(dir=place, prefix=".writing-")  # mode 0600
+        descriptor, aside = tempfile.mkstemp(dir=place, prefix=ASIDE)  # mode 0600
         try:
             with open(descriptor, "wb") as file:
                 file.write(_head(name, payload) + payload)
@@ -151,7 +156,7 @@ def _entries(place: Path) -> list[tuple[float, int, Path]]:
     """When each file was last used, its size and its path."""
     found = []
     for path in place.iterdir():
-        if path.suffix == SUFFIX or path.name.startswith(".writing-"):
+        if path.suffix == SUFFIX or path.name.startswith(ASIDE):
             with contextlib.suppress(OSError):  # another process was faster
                 status = path.lstat()
                 found.append((status.st_mtime, status.st_size, path))
@@ -159,8 +164,12 @@ def _entries(place: Path) -> list[tuple[float, int, Path]]:
 
 
 def _shrink(place: Path) -> None:
-    """Let the entries used longest ago go, until a fifth of the room is free again."""
+    """Remove stray files, and the entries used longest ago until a fifth of the room is free again."""
     entries = sorted(_entries(place))
+    for used, _, path in entries:
+        if path.name.startswith(ASIDE) and used < time.time() - STRAY:
+            with contextlib.suppress(OSError):
+                path.unlink()
     size = sum(entry[1] for entry in entries)
     if size <= LIMIT:
         return

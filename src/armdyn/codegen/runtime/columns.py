@@ -14,6 +14,7 @@ import numpy as np
 
 from armdyn.graph.program import flatten, nest
 
+MOST_AXES = 32  # that np.broadcast_shapes takes
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 
@@ -81,6 +82,8 @@ def over_columns(function: Callable[..., Any], inputs: Shapes, outputs: Shapes) 
 
 def _batch(value: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     core = value.ndim - len(shape)
+    if core > MOST_AXES:
+        raise ValueError(f"at most {MOST_AXES} axes before the array's own, got {core}")
     if core < 0 or value.shape[core:] != shape:
         raise ValueError(f"expected shape (..., {', '.join(map(str, shape))}), got {value.shape}")
     return tuple(value.shape[:core])
@@ -102,6 +105,8 @@ def _rows(result: Any, shape: tuple[int, ...], batch: tuple[int, ...]) -> Any:
 def _deliver(result: Any, out: Any) -> Any:
     if out is None:
         return result[()]
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out must be an array, got {type(out).__name__}")
     if out.shape != result.shape:
         raise ValueError(f"out has shape {out.shape}, expected {result.shape}")
     np.copyto(out, result, casting="same_kind")

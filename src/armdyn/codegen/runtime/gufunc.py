@@ -19,8 +19,11 @@ from armdyn.codegen.llvm.vectorcall import CONTEXT, DOUBLE
 
 UFUNC_FROM_FUNC_AND_DATA_AND_SIGNATURE = 31  # place in _UFUNC_API
 NO_IDENTITY = -1
+# Offsets of the fields of a ufunc (NumPy's PyUFuncObject).
+UFUNC = {"nin": 16, "nout": 20, "nargs": 24, "functions": 32, "data": 40, "ntypes": 48}
+UFUNC |= {"ptr": 80, "obj": 88, "userloops": 96}
 
-_KEPT: list[Any] = []  # a ufunc points into these without owning them
+_KEPT: list[Any] = []  # what ufuncs point into where they cannot own it
 
 
 @lru_cache(maxsize=2)
@@ -60,8 +63,8 @@ def signature(inputs: Any, outputs: Any) -> str:
     return "->".join(sides)
 
 
-def gufunc(name: str, inputs: Any, outputs: Any, loop: int) -> Any:
-    """A generalised ufunc of float64 arrays over the inner loop at an address."""
+def gufunc(name: str, inputs: Any, outputs: Any, loop: int, owner: object) -> Any:
+    """A generalised ufunc of float64 arrays over the inner loop at an address; it keeps `owner` alive."""
     make = ctypes.PYFUNCTYPE(
         ctypes.py_object,
         ctypes.c_void_p,  # loops
@@ -81,5 +84,25 @@ def gufunc(name: str, inputs: Any, outputs: Any, loop: int) -> Any:
     data = (ctypes.c_void_p * 1)(ctypes.addressof(context()))
     types, label, doc = bytes([DOUBLE] * count), name.encode(), b""
     text = signature(inputs, outputs).encode()
-    _KEPT.append((loops, data, types, label, doc, text))
-    return make(loops, data, types, 1, len(inputs), len(outputs), NO_IDENTITY, label, doc, 0, text)
+    ufunc = make(loops, data, types, 1, len(inputs), len(outputs), NO_IDENTITY, label, doc, 0, text)
+    kept = (owner, loops, data, types, label, doc, text)
+    if not _given(ufunc, kept, ctypes.addressof(loops), ctypes.addressof(data)):
+        _KEPT.append(kept)
+    return ufunc
+
+
+def _given(ufunc: Any, kept: object, loops: int, data: int) -> bool:
+    """Let a ufunc own what it points into, by its field `obj`, if its fields are where they are expected."""
+
+    def field(name: str, kind: Any = ctypes.c_void_p) -> Any:
+        return kind.from_address(id(ufunc) + UFUNC[name])
+
+    counts = [field(name, ctypes.c_int).value for name in ("nin", "nout", "nargs", "ntypes")]
+    pointers = [field(name).value for name in ("functions", "data")]
+    if counts != [ufunc.nin, ufunc.nout, ufunc.nargs, 1] or pointers != [loops, data]:
+        return False
+    if any(field(name).value is not None for name in ("ptr", "obj", "userloops")):
+        return False
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    field("obj").value = id(kept)
+    return True

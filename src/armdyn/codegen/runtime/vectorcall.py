@@ -139,10 +139,11 @@ def _announce(cls: type) -> None:
     modified(cls)
 
 
-def attach(kernel: Any, entry: int) -> bool:
-    """From now on a call of `kernel` is a call of the machine code at `entry`."""
+def attach(kernel: Any, entry: int, owner: object) -> bool:
+    """From now on a call of `kernel` is a call of the machine code at `entry`; the kernel keeps its owner alive."""
     if not supported(type(kernel)):
         return False
+    kernel.__dict__.setdefault("_owners", []).append(owner)  # threads may attach one after the other
     ctypes.c_void_p.from_address(id(kernel) + KERNEL["context"]).value = ctypes.addressof(context())
     ctypes.c_void_p.from_address(id(kernel) + KERNEL["vectorcall"]).value = entry
     return True
