@@ -84,7 +84,6 @@ def test_the_fast_way_is_taken_only_for_plain_arrays():
         q.astype(">f8"),
         np.frombuffer(b"\0" + q.tobytes(), dtype=float, offset=1),
         q.view(type("Mine", (np.ndarray,), {})),
-        np.ma.masked_array(q),
         q.astype(object).astype(float, subok=False)[None],
     ]
     for count, other in enumerate(others, 1):
