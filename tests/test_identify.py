@@ -264,6 +264,14 @@ def test_stribeck_velocities_are_found(arm):
     )
     np.testing.assert_allclose(found.model.stribeck, bump, rtol=0.05)
     np.testing.assert_allclose([found.extras[f"fs{k}"] for k in (1, 2, 3)], 1.0, rtol=0.05)
+    at_rest = [float(j.static) - float(j.coulomb) for j in found.arm.joints]
+    np.testing.assert_allclose(at_rest, 1.0, rtol=0.05)
+    half = np.sqrt(np.log(2)) * bump  # both curves have fallen to one half
+    dry = np.asarray(found.arm.friction(half)) - [
+        float(j.viscous) * v for j, v in zip(found.arm.joints, half, strict=True)
+    ]
+    np.testing.assert_allclose(dry - [float(j.coulomb) for j in found.arm.joints], 0.5, rtol=0.08)
+    assert found.left_behind.keys() <= {f"off{k}" for k in (1, 2, 3)}
 
 
 def test_a_leaning_base_is_found(arm):
@@ -497,13 +505,22 @@ def test_instrumental_variables_are_validated_as_such():
     assert np.abs(errors[0] - errors[1]).max() > 1e-6
 
 
-def test_the_arm_that_was_given_stays(arm):
+def test_a_base_tilt_reaches_the_files_and_the_given_arm_stays(arm, tmp_path):
     from armdyn.identification.estimate.tilt import tilted
 
     log = log_of(tilted(arm, 0.03, -0.02), noise=0.02)
     found = armdyn.identify(arm, log, friction="coulomb", width=0, tilt=True, regularization=1.0, folds=2)
     assert found.given is arm
     assert tuple(found.arm.gravity) != tuple(arm.gravity)
+    found.to_urdf(tmp_path / "arm.urdf")  # readers take gravity as downwards: the base is turned
+    found.save(tmp_path / "arm.toml")
+    q = np.random.default_rng(0).uniform(-2, 2, (20, arm.n))
+    expected = np.asarray(found.arm.gravity_load(q))
+    upright = np.asarray(found.arm.with_gravity(arm.gravity).gravity_load(q))
+    assert np.abs(upright - expected).max() > 1e-3 * np.abs(expected).max()
+    for name in ("arm.urdf", "arm.toml"):
+        again = armdyn.load(tmp_path / name)
+        np.testing.assert_allclose(again.gravity_load(q), expected, atol=1e-5 * np.abs(expected).max())
 
 
 def sticking(arm, noise=0.0):

@@ -88,6 +88,57 @@ def test_joints_of_the_arm_give_the_order():
     assert guess(names, ["elbow", "wrist"]).signals["tau"] == ("elbow/effort", "wrist/effort")
 
 
+@pytest.mark.parametrize("space", [" ", "\t", "  ", ","])
+def test_text_without_a_header(tmp_path, signals, space):
+    t, q, qd, tau = signals
+    path = tmp_path / "log.txt"
+    np.savetxt(path, np.column_stack([t, q, qd, 0 * t, tau]), delimiter=space)
+    assert_same(Log.read(path, columns="t,q1:q2,qd1:qd2,-,tau1:tau2"), signals)
+    assert_same(Log.read(path, columns=["t", "q1", "q2", "qd1", "qd2", "", "tau1", "tau2"]), signals)
+    with pytest.raises(FileError, match="names 2 columns, the rows have 8"):
+        Log.read(path, columns="q1,tau1")
+
+
+def test_a_last_row_that_was_cut_off(tmp_path, signals):
+    t, q, qd, tau = signals
+    path = tmp_path / "log.csv"
+    head = "times,Position 1,Position 2,Velocity 1,Velocity 2,Force 1,Force 2"
+    np.savetxt(path, np.column_stack([t, q, qd, tau]), delimiter=",", header=head, comments="# ")
+    path.write_text(path.read_text() + "2.0,0.1,0.")
+    log = Log.read(path)
+    assert_same(log, signals)
+    assert "cut off" in log.notes[0]
+
+
+def test_mat(tmp_path, signals):
+    from scipy.io import savemat
+
+    t, q, qd, tau = signals
+    savemat(tmp_path / "log.mat", {"t": t, "q": q.T, "qd": qd, "tau": tau, "comment": "text"})
+    assert_same(Log.read(tmp_path / "log.mat"), signals)
+    savemat(tmp_path / "struct.mat", {"data": {"time": t, "q": q, "qd": qd, "torque": tau}})
+    assert_same(Log.read(tmp_path / "struct.mat"), signals)
+    (tmp_path / "bad.mat").write_bytes(b"nothing")
+    with pytest.raises(FileError, match="not a readable MAT file"):
+        Log.read(tmp_path / "bad.mat")
+
+
+def test_files_too_large_are_refused(tmp_path):
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "log.npz", "w", zipfile.ZIP_DEFLATED) as stored, stored.open("q.npy", "w") as q:
+        for _ in range(1025):
+            q.write(bytes(2**20))
+    assert (tmp_path / "log.npz").stat().st_size < 2**21
+    with pytest.raises(FileError, match=r"1\.0 GiB of numbers"):
+        Log.read(tmp_path / "log.npz")
+
+
+def test_a_log_shows_itself(signals):
+    log = Log.of(signals[0], signals[1], signals[3], signals[2])
+    assert repr(log) == "<Log of arrays: 2 joints, 200 samples at 100 Hz, 2 s, q qd tau>"
+
+
 def test_npz(tmp_path, signals):
     t, q, qd, tau = signals
     np.savez(tmp_path / "log.npz", t=t, q=q, qd=qd, tau=tau)
@@ -253,7 +304,7 @@ class TestBadLogs:
             ("", "empty|name the columns|same name"),
             ("q1,tau1\n", "empty"),
             ("q1,tau1\na,b\n", "not a table of numbers"),
-            ("1,2\n3,4\n", "first line must name"),
+            ("1,2\n3,4\n", "first line must name.*--columns"),
             ("q1,q1\n1,2\n", "same name"),
             ("q1,tau1\n1,2,3\n", "names 2 columns, the rows have 3"),
         ],

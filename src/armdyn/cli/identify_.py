@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ EXAMPLE = "Example: armdyn identify ur10 log.csv --validate other.csv -o identif
 
 def command(
     arm: ArmName,
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="The log: .csv, .npz, .parquet, or a rosbag2.")],
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="The log: .csv, .txt, .npz, .mat, .parquet, rosbag2.")],
     validate: Annotated[Path | None, typer.Option(help="A log to predict, never fitted.")] = None,
     estimator: Annotated[
         str, typer.Option(help="consistent, ordinary, weighted, huber or instrumental.")
@@ -30,6 +31,10 @@ def command(
     degrees: Annotated[bool | None, typer.Option("--degrees/--radians", help="Unit of the positions.")] = None,
     effort: Annotated[Path | None, typer.Option(help="A second file with the efforts, one column per joint.")] = None,
     dead_zone: Annotated[float, typer.Option(help="Slower than this (rad/s) a joint's torque is not fitted.")] = 0.0,
+    columns: Annotated[str, typer.Option(help="Names of a text file's columns: t,q1:q6,-,tau1:tau6 (- skips).")] = "",
+    gains: Annotated[str, typer.Option(help="Torque per unit of the logged effort, one per joint.")] = "",
+    fix: Annotated[bool, typer.Option("--fix", help="Read signs, order and units as the check proposes.")] = False,
+    parallel: Annotated[float | None, typer.Option(help="Cut-off of the filter of the model, Hz; 0: none.")] = None,
     cutoff: Annotated[float | None, typer.Option(help="Cut-off of the positions' filter, Hz.")] = None,
     regularization: Annotated[
         float | None, typer.Option(help="Weight of the prior arm; unless given, by cross-validation.")
@@ -45,6 +50,7 @@ def command(
     with progress("identifying", quiet or as_json) as update:
         update(0, 3, "reading the log")
         reading: dict[str, Any] = {"joints": [j.name for j in loaded.joints], "rate": rate, "degrees": degrees}
+        reading |= {"columns": columns} if columns else {}
         data = Log.read(log, effort=effort, **reading)
         other = Log.read(validate, **reading) if validate else None
         update(1, 3, "fitting")
@@ -52,6 +58,7 @@ def command(
             loaded, data, estimator=estimator, friction=friction, rotor=rotor, offset=offset, spring=spring, tilt=tilt,
             transmission=vector(ratios, "ratios") if ratios else None, cutoff=cutoff, dead_zone=dead_zone,
             regularization=regularization, validate=other,
+            gains=vector(gains, "gains") if gains else None, fix=fix, parallel=False if parallel == 0 else parallel,
         )  # fmt: skip
         update(2, 3, "writing")
         written = _write(found, output) if output is not None else []
@@ -93,6 +100,9 @@ def _data(found: Any) -> dict[str, Any]:
         "values": found.values,
         "deviations": found.deviations,
         "r_squared": found.training.r_squared,
+        "extras": found.extras,
+        "base_tilt": found.base_tilt,
+        "left_behind": found.left_behind,
         "warnings": found.warnings,
         "notes": found.notes,
     }
@@ -115,5 +125,20 @@ def _show(found: Any, written: list[Path]) -> None:
     out.print(table("Parameters (SI)", ["parameter", "value", "standard deviation"], rows))
     for text in found.warnings:
         out.print(f"[yellow]note:[/] {text}", highlight=False)
+    for text in found.notes:
+        out.print(f"log: {text}", highlight=False, markup=False)
+    if written:
+        _say_where(found, out)
     for path in written:
         out.print(f"wrote {path}", markup=False, highlight=False)
+
+
+def _say_where(found: Any, out: Any) -> None:
+    """Where the base tilt went, and what the files have no place for."""
+    if any(found.base_tilt):
+        angle = math.degrees(math.hypot(*found.base_tilt))
+        said = f"The base tilt of {angle:.2f} degrees is in arm.toml's gravity and turns the base of arm.urdf."
+        out.print(said, highlight=False, markup=False)
+    if found.left_behind:
+        names = ", ".join(found.left_behind)
+        out.print(f"Only parameters.json has {names}: no arm file has a place for them.", highlight=False, markup=False)

@@ -18,6 +18,7 @@ from armdyn.identification.estimate.statistics import autocorrelation_factors, r
 from armdyn.identification.estimate.threads import one_thread
 from armdyn.identification.log.log import Log
 from armdyn.identification.log.processing import choose_processing, joint_side, motions
+from armdyn.identification.model.preflight import changed
 from armdyn.identification.model.rows import filtered
 
 Array = NDArray[np.float64]
@@ -64,7 +65,7 @@ def identify_payload(
     """Identify what an arm carries: `known` is the arm without it, or better the estimate from a log without it."""
     arm = known.model.arm if isinstance(known, Estimate) else known
     if isinstance(known, Estimate):
-        side = joint_side(log, known.transmission, known.zero, known.gains)
+        side = changed(joint_side(log, known.transmission, known.zero, known.gains), known.changes)
         how = known.processing
     else:
         side = checked(arm, log, transmission, zero, gains, 2)

@@ -21,9 +21,12 @@ from armdyn.identification.log.log import Log
 from armdyn.identification.log.processing import Motion, Processing, joint_side, motions
 from armdyn.identification.model.bodies import pseudo_inertia
 from armdyn.identification.model.model import Model
+from armdyn.identification.model.preflight import Reading, changed
 from armdyn.identification.model.rows import Rows, rows
 
 Array = NDArray[np.float64]
+DRIVES = {"rotor_inertia": "Ia", "viscous": "fv", "coulomb": "fc"}  # what an arm file has, and its symbol
+HALF = float(np.sqrt(np.log(2)))  # of its speed: where a Gaussian curve has fallen to one half
 BLOCK = 4096  # rows of a regressor held at a time
 RENAMED = {"pull": "regularization", "lean": "base_tilt", "how": "processing"}  # until the next version but one
 
@@ -79,6 +82,7 @@ class Estimate:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     validation: Comparison | None = None
+    changes: tuple[Reading, ...] = ()  # how logs are read, other than as they are
     base_tilt: tuple[float, float] = (0.0, 0.0)  # rad: the base tilt, in two directions
     steps: dict[str, float] = field(default_factory=dict)  # left-out error as terms were added, at first 1
 
@@ -141,7 +145,7 @@ class Estimate:
     @cached_property
     def arm(self) -> Arm:
         """The arm with the identified links, rotors and friction."""
-        return identified_arm(self.model.arm, self.natural, self.extras)
+        return identified_arm(self.model, self.natural, self.extras)
 
     def predict(self, q: Any, qd: Any, qdd: Any) -> Array:
         """Joint torques of the identified model, friction and offsets included: (N, n)."""
@@ -150,7 +154,7 @@ class Estimate:
 
     def validate(self, log: Log) -> Comparison:
         """Predict a log that was not trained on."""
-        side = joint_side(log, self.transmission, self.zero, self.gains)
+        side = changed(joint_side(log, self.transmission, self.zero, self.gains), self.changes)
         return compare(self.model, self.values, side, self.processing)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -158,8 +162,15 @@ class Estimate:
         self.arm.save(path)
 
     def to_urdf(self, path: str | os.PathLike[str]) -> None:
-        """Write the identified arm as URDF."""
-        self.arm.to_urdf(path)
+        """Write the identified arm as URDF; a base tilt turns its base, for a URDF's gravity is always downwards."""
+        upright(self.arm, self.given.gravity).to_urdf(path)
+
+    @property
+    def left_behind(self) -> dict[str, float]:
+        """What was found and has no place in an arm file or URDF: parameters by name, for `predict` alone."""
+        files = (*DRIVES.values(), "fs")
+        kept = {f"{symbol}{k}" for symbol in files for k in range(1, self.model.n + 1)}
+        return {name: value for name, value in self.extras.items() if value and (name not in kept or value < 0)}
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the HTML report."""
@@ -208,19 +219,34 @@ def predict(model: Model, values: Array, q: Array, qd: Array, qdd: Array) -> Arr
     return np.concatenate([model.regressor(q[b], qd[b], qdd[b]) @ values for b in blocks])
 
 
-def identified_arm(arm: Arm, natural: Array, extras: Mapping[str, float]) -> Arm:
-    """The same geometry with links of these natural parameters, (n, 10), and these rotors and frictions."""
+def identified_arm(model: Model, natural: Array, extras: Mapping[str, float]) -> Arm:
+    """The same geometry with links of these natural parameters, (n, 10), and these rotors and frictions.
+
+    Where Stribeck friction was found, static friction is Coulomb's with it; the joint's curve, 1 / (1 + (q̇ / v)²),
+    falls to one half at the speed where the model's, exp(-(q̇ / v)²), does.
+    """
+    arm = model.arm
     links = tuple(Link.from_natural(tuple(exact(float(x)) for x in row)) for row in natural)
     joints = []
     for k, joint in enumerate(arm.given.joints, 1):
-        rotor, viscous, coulomb = (extras.get(f"{symbol}{k}") for symbol in ("Ia", "fv", "fc"))
-        joints.append(
-            replace(
-                joint,
-                rotor_inertia=joint.rotor_inertia if rotor is None else exact(rotor),
-                viscous=joint.viscous if viscous is None else exact(viscous),
-                coulomb=joint.coulomb if coulomb is None else exact(coulomb),
-            )
-        )
+        found = {name: extras[f"{symbol}{k}"] for name, symbol in DRIVES.items() if f"{symbol}{k}" in extras}
+        more = extras.get(f"fs{k}", 0.0)
+        if more > 0:
+            found |= {"static": found.get("coulomb", 0.0) + more, "stribeck": HALF * float(model.stribeck[k - 1])}
+        numbers: dict[str, Any] = {name: exact(value) for name, value in found.items()}
+        joints.append(replace(joint, **numbers))
     given = replace(arm.given, links=links, joints=tuple(joints))
     return replace(arm, given=given, source=f"{arm.source}; links and drives identified from a log".lstrip("; "))
+
+
+def upright(arm: Arm, gravity: Any) -> Arm:
+    """The arm under this gravity, its base turned so that it feels what it felt: for files that know no gravity."""
+    down, wanted = (np.array(g, dtype=float) / np.linalg.norm(g) for g in (arm.gravity, gravity))
+    axis = np.cross(down, wanted)
+    sine, cosine = float(np.linalg.norm(axis)), float(down @ wanted)
+    if sine < 1e-12:
+        return arm
+    S = np.cross(np.eye(3), axis / sine)
+    R = np.eye(3) + sine * S + (1 - cosine) * S @ S
+    rpy = (np.arctan2(R[2, 1], R[2, 2]), -np.arcsin(np.clip(R[2, 0], -1, 1)), np.arctan2(R[1, 0], R[0, 0]))
+    return arm.with_gravity(gravity).with_base(rpy=[float(x) for x in rpy])

@@ -24,6 +24,7 @@ from armdyn.identification.estimate.tilt import find_tilt, tilted
 from armdyn.identification.log.log import Log
 from armdyn.identification.log.processing import Motion, Processing, choose_processing, joint_side, motions
 from armdyn.identification.model.model import FRICTION, Model
+from armdyn.identification.model.preflight import changed, preflight
 from armdyn.identification.model.rows import Rows, rows
 from armdyn.identification.report.warnings import log_warnings, warnings_of
 
@@ -53,6 +54,7 @@ def identify(
     dead_zone: float = 0.0,
     folds: int = 5,
     validate: Log | None = None,
+    fix: bool = False,
     pull: float | None = None,
 ) -> Estimate:
     """Identify an arm's inertial parameters, rotors and friction from a log.
@@ -95,6 +97,9 @@ def identify(
         Segments for cross-validation.
     validate
         A log to predict, never used for fitting.
+    fix
+        Whether to read the logs as the check against the arm proposes: other signs, order, unit or delay of the
+        torques, other order, direction or unit of the joints. What was changed stands in `notes`.
     pull
         The former name of `regularization`.
     """
@@ -103,11 +108,17 @@ def identify(
         regularization = pull
     choose("estimator", estimator, ALL)
     choose("friction", friction, ("auto", *FRICTION))
-    side = checked(arm, log, transmission, zero, gains, folds)
+    side = checked(arm, log, transmission, zero, gains, folds, fix)
     drives = {"rotor": rotor, "offset": offset, "transmission": transmission}
     start = Model.of(arm, "coulomb" if friction == "auto" else friction, spring=spring, **drives)
     how = choose_processing(side, len(start.names), cutoff, parallel, dead_zone)
     parts = motions(side, how)
+    doubts = preflight(prior or arm, parts)
+    changes = tuple(finding.reading for finding in doubts) if fix else ()
+    if changes:
+        side = changed(side, changes)
+        how = choose_processing(side, len(start.names), cutoff, parallel, dead_zone)
+        parts = motions(side, how)
     start = start.tuned(np.concatenate([p.qd for p in parts]), width)
     found = rows(start, parts, how)
     if folds > len(found):
@@ -134,13 +145,15 @@ def identify(
         transmission=transmission,
         zero=zero,
         gains=gains,
-        notes=log.notes,
+        notes=side.notes,
+        changes=changes,
         base_tilt=base_tilt,
         steps=steps,
     )
     if validate is not None:
         estimate = replace(estimate, validation=estimate.validate(validate))
-    said = (*log_warnings(arm, side), *warnings_of(estimate, parts))
+    fits = [] if fix else [str(finding) for finding in doubts]
+    said = (*fits, *log_warnings(arm, side), *warnings_of(estimate, parts))
     return replace(estimate, warnings=said)
 
 
@@ -160,7 +173,7 @@ def settled(
     return (with_bumps(model, parts, how) if "stribeck" in model.terms else model), angles, steps
 
 
-def checked(arm: Arm, log: Log, transmission: Any, zero: Any, gains: Any, folds: int) -> Log:
+def checked(arm: Arm, log: Log, transmission: Any, zero: Any, gains: Any, folds: int, fix: bool = False) -> Log:
     """The log on the joints' side; an error that says what does not fit."""
     if log.n != arm.n:
         raise InputError(f"the log has {log.n} joints ({', '.join(log.joints)}), {arm.name} has {arm.n}")
@@ -169,7 +182,7 @@ def checked(arm: Arm, log: Log, transmission: Any, zero: Any, gains: Any, folds:
     if log.drive == "current" and gains is None:
         raise InputError("the log has currents: give gains=[...] (N m per unit), or find them with identify_gains")
     degrees = [doubt for doubt in log.doubts if "degrees" in doubt]
-    if degrees and transmission is None:
+    if degrees and transmission is None and not fix:
         advice = "Read it with degrees=True (degrees=False if it is in radians), or give the transmission."
         raise InputError(f"{degrees[0]} {advice}")
     return joint_side(log, transmission, zero, gains)

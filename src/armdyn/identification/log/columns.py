@@ -10,13 +10,28 @@ from armdyn.errors import InputError
 
 # What people call the signals, longest words first where one begins with another.
 WORDS: dict[str, tuple[str, ...]] = {
-    "q": ("actual_q", "joint_position", "positions", "position", "angle", "theta", "pos", "q"),
+    "q": ("actual_q", "joint_position", "positions", "position", "angles", "angle", "theta", "jpos", "pos", "q"),
     "qd": ("actual_qd", "joint_velocity", "velocities", "velocity", "qdot", "speed", "vel", "qd", "dq"),
     "qdd": ("accelerations", "acceleration", "qddot", "accel", "acc", "qdd", "ddq"),
-    "tau": ("joint_torque", "actual_torque", "torques", "torque", "efforts", "effort", "moment", "trq", "eff", "tau"),
+    "tau": (
+        "joint_torque",
+        "actual_torque",
+        "measured_torque",
+        "torques",
+        "torque",
+        "efforts",
+        "effort",
+        "forces",
+        "force",
+        "moment",
+        "tau_j",
+        "trq",
+        "eff",
+        "tau",
+    ),
     "current": ("actual_current", "motor_current", "currents", "current", "curr", "cur", "i"),
 }
-TIME = {"t": 1.0, "time": 1.0, "stamp": 1.0, "timestamp": 1.0, "secs": 1.0, "seconds": 1.0, "sec": 1.0}
+TIME = dict.fromkeys(("t", "time", "times", "stamp", "timestamp", "clock", "secs", "seconds", "sec"), 1.0)
 UNITS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
@@ -71,6 +86,15 @@ def mapped(names: Sequence[str], wanted: Mapping[str, str | Sequence[str]]) -> C
     if time is not None and time not in names:
         raise InputError(f"the time column {time!r} is not in the log; it has {_shown(names)}")
     return Columns(time, signals, tuple(f"joint{k + 1}" for k in range(len(signals["q"]))))
+
+
+def expanded(text: str) -> list[str]:
+    """Names of columns in a row: "t,q1:q3,-,tau1:tau3" is t, q1, q2, q3, one to skip, tau1, tau2, tau3."""
+    out: list[str] = []
+    for part in (p.strip() for p in text.split(",")):
+        match = re.fullmatch(r"([A-Za-z_]+)(\d+):\1?(\d+)", part)
+        out += [f"{match[1]}{k}" for k in range(int(match[2]), int(match[3]) + 1)] if match else [part]
+    return out
 
 
 def _time(names: Sequence[str]) -> tuple[str | None, float]:

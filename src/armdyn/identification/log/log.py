@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from armdyn.errors import InputError
 from armdyn.identification.log.cleaning import SHORTEST, clean, unit_doubts
-from armdyn.identification.log.columns import Columns, guess, mapped
+from armdyn.identification.log.columns import Columns, expanded, guess, mapped
 from armdyn.identification.log.files import Table, read_table
 
 Array = NDArray[np.float64]
@@ -56,21 +56,22 @@ class Log:
         cls,
         path: str | os.PathLike[str],
         *,
-        columns: Mapping[str, str | Sequence[str]] | None = None,
+        columns: Mapping[str, str | Sequence[str]] | Sequence[str] | str | None = None,
         joints: Sequence[str] | None = None,
         rate: float | None = None,
         degrees: bool | None = None,
         effort: str | os.PathLike[str] | None = None,
         topic: str | None = None,
     ) -> Log:
-        """A log from CSV, NPZ, Parquet, a rosbag2 folder or an MCAP file.
+        """A log from CSV or text, NPZ, MAT, Parquet, a rosbag2 folder or an MCAP file.
 
         Parameters
         ----------
         path
             The file.
         columns
-            Which columns are what, where their names do not say: {"t": ..., "q": [...], "qd": [...], "tau": [...]}.
+            Which columns are what, where their names do not say: {"t": ..., "q": [...], "qd": [...], "tau": [...]};
+            or, of a text file, the names of all columns in order: "t,q1:q6,-,tau1:tau6" (- is left out).
         joints
             The arm's joint names, to put the joints of the log in the arm's order.
         rate
@@ -82,8 +83,10 @@ class Log:
         topic
             The JointState topic of a bag that has several.
         """
-        table = read_table(path, topic)
-        named = _named(table, columns, joints, effort is not None)
+        names = expanded(columns) if isinstance(columns, str) else columns
+        mapping = names if isinstance(names, Mapping) else None
+        table, said = read_table(path, topic, () if names is None or mapping is not None else list(names))
+        named = _named(table, mapping, joints, effort is not None)
         signals = {
             k: np.stack([table[c] for c in v], axis=1) for k, v in named.signals.items() if k in (*SIGNALS, "current")
         }
@@ -96,8 +99,8 @@ class Log:
         t = None if named.time is None else table[named.time] * named.time_unit
         log = cls.of(t, signals["q"], signals["tau"], signals.get("qd"), signals.get("qdd"), rate=rate)
         doubts = () if degrees is not None else log.doubts
-        names = tuple(named.joints)
-        return replace(log, joints=names, drive=drive, doubts=doubts, source=Path(path).name)
+        notes, source = (*said, *log.notes), Path(path).name
+        return replace(log, joints=tuple(named.joints), drive=drive, doubts=doubts, notes=notes, source=source)
 
     @classmethod
     def of(cls, t: Any, q: Any, tau: Any, qd: Any = None, qdd: Any = None, *, rate: float | None = None) -> Log:
@@ -137,6 +140,15 @@ class Log:
 
     def __len__(self) -> int:
         return sum(len(piece) for piece in self.pieces)
+
+    def __repr__(self) -> str:
+        signals = " ".join(s for s in SIGNALS if getattr(self.pieces[0], s) is not None)
+        pieces = "" if len(self.pieces) == 1 else f", {len(self.pieces)} pieces"
+        said = f", {len(self.notes)} notes" if self.notes else ""
+        return (
+            f"<Log {self.source or 'of arrays'}: {self.n} joints, {len(self)} samples at {self.rate:.4g} Hz,"
+            f" {self.duration:.4g} s, {signals}{pieces}{said}>"
+        )
 
     def part(self, start: float, stop: float) -> Log:
         """The stretch between two fractions of the log: `log.part(0, 0.7)` is the first 70 %."""
@@ -191,7 +203,7 @@ def _efforts(signals: dict[str, Array], effort: Any, topic: str | None, path: An
         if found is None:
             raise InputError(f"{path}: no torques, efforts or currents; expected tau1, effort_1, current[0] ...")
         return found
-    table = read_table(effort, topic)
+    table, _ = read_table(effort, topic)
     columns = list(table.values())
     rows, n = signals["q"].shape
     if len(columns) != n or len(columns[0]) != rows:

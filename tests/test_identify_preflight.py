@@ -1,0 +1,79 @@
+"""The check before identification: logs read wrongly are noticed, said in words, and mended on request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import armdyn
+from armdyn import Log
+from armdyn.identification.log.processing import choose_processing, motions
+from armdyn.identification.model.preflight import Reading, preflight
+
+DATA = Path(__file__).parent / "data"
+ONES, SECOND = np.ones(6), np.where(np.arange(6) == 1, -1.0, 1.0)
+SWAPPED = np.array([0, 2, 1, 3, 4, 5])
+WRONG = {
+    "every torque has the other sign": {"torque_factor": -ONES},
+    "the torque of joint 2 has the other sign": {"torque_factor": SECOND},
+    "joint 2 turns the other way": {"factor": SECOND, "torque_factor": SECOND},
+    "joints 2 and 3 are exchanged": {"order": SWAPPED, "torque_order": SWAPPED},
+    "the torques are in another order (tau6, tau5, tau4, tau3, tau2, tau1)": {"torque_order": np.arange(6)[::-1]},
+    "times too large (in N mm?)": {"torque_factor": 1000 * ONES},
+    "the torques are about 50 ms late": {"late": -0.05},
+    "positions are in degrees": {"factor": np.rad2deg(ONES)},
+}
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return armdyn.load("ur5")
+
+
+@pytest.fixture(scope="module")
+def log():
+    return Log.read(DATA / "ur5_log.csv")
+
+
+def found(arm, log):
+    return preflight(arm, motions(log, choose_processing(log, 60, None, None)))
+
+
+def test_nothing_is_said_of_a_good_log(arm, log):
+    assert found(arm, log) == []
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_a_wrong_reading_is_noticed(arm, log, words):
+    wrong = Reading.of(6, "made wrong", "", **WRONG[words]).apply(log)
+    findings = found(arm, wrong)
+    assert len(findings) == 1
+    assert words in str(findings[0])
+    assert findings[0].after < 0.6 * findings[0].before or "late" in words or "mm" in words
+    again = findings[0].reading.apply(wrong)
+    assert found(arm, again) == []
+    if "late" not in words:
+        np.testing.assert_allclose(again.array("tau"), log.array("tau"), rtol=1e-9)
+        np.testing.assert_allclose(again.array("q"), log.array("q"), rtol=1e-9)
+
+
+def test_two_things_at_once(arm, log):
+    wrong = Reading.of(6, "", "", torque_factor=-ONES, order=SWAPPED, torque_order=SWAPPED).apply(log)
+    assert len(found(arm, wrong)) == 2
+
+
+def test_identify_says_it_and_mends_it_on_request(arm, log):
+    wrong = Reading.of(6, "made wrong", "", torque_factor=-ONES).apply(log)
+    options = {"friction": "coulomb", "estimator": "weighted", "folds": 2}
+    told = armdyn.identify(arm, wrong, **options)
+    assert "every torque has the other sign" in told.warnings[0]
+    mended = armdyn.identify(arm, wrong, fix=True, validate=wrong, **options)
+    assert "changed: every torque has the other sign" in mended.notes
+    right = armdyn.identify(arm, log, **options)
+    np.testing.assert_allclose(mended.values, right.values, rtol=1e-6, atol=1e-9)
+    assert mended.validation.error == pytest.approx(right.error, rel=1e-6)
+    degrees = Reading.of(6, "", "", factor=np.rad2deg(ONES)).apply(log)
+    mended = armdyn.identify(arm, degrees, fix=True, **options)
+    np.testing.assert_allclose(mended.values, right.values, rtol=1e-6, atol=1e-9)
