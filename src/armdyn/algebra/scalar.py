@@ -25,12 +25,16 @@ def exact(x: Any) -> Fraction:
 
 
 def cos(x: Scalar) -> Scalar:
-    """Cosine of a scalar of any type."""
+    """Cosine of a scalar of any type; exact at the literal 0."""
+    if type(x) is int and x == 0:
+        return 1
     return x.cos() if hasattr(x, "cos") else math.cos(x)
 
 
 def sin(x: Scalar) -> Scalar:
-    """Sine of a scalar of any type."""
+    """Sine of a scalar of any type; exact at the literal 0."""
+    if type(x) is int and x == 0:
+        return 0
     return x.sin() if hasattr(x, "sin") else math.sin(x)
 
 

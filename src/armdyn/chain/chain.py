@@ -73,8 +73,13 @@ class Chain:
 
     @cached_property
     def serial(self) -> bool:
-        """Whether every joint stands on the link before."""
-        return all(parent == i - 1 for i, parent in enumerate(self.parents))
+        """Whether every joint stands on the link before, with no constants of a fork."""
+        return all(parent == i - 1 for i, parent in enumerate(self.parents)) and not any(j.forked for j in self.joints)
+
+    @cached_property
+    def has_mimics(self) -> bool:
+        """Whether some joints follow others."""
+        return any(joint.mimic is not None for joint in self.joints)
 
     @property
     def plain(self) -> bool:

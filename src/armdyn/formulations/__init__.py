@@ -10,6 +10,7 @@ from typing import Any
 
 from armdyn.formulations import (
     bias,
+    centroidal,
     coriolis_matrix,
     energies,
     forward_dynamics,
@@ -233,6 +234,58 @@ QUANTITIES: dict[str, Quantity] = {
             doc="Time derivative of the Jacobian along qd",
             takes=("frame",),
             physics=physics.jacobian,
+        ),
+        Quantity(
+            "centre_of_mass",
+            inputs=(Q,),
+            outputs=(("c", (3,)),),
+            methods=_one(centroidal.centre_of_mass, "first moments carried inwards"),
+            summary="centre of mass in the base",
+            doc="Centre of mass of the whole robot in the base",
+        ),
+        Quantity(
+            "centre_of_mass_jacobian",
+            inputs=(Q,),
+            outputs=(("J", (3, "nv")),),
+            methods=_one(centroidal.centre_of_mass_jacobian, "momenta of composite bodies"),
+            summary="Jacobian of the centre of mass",
+            doc="Jacobian of the centre of mass, in base axes",
+        ),
+        Quantity(
+            "centroidal_momentum",
+            inputs=(Q, QD),
+            outputs=(("h", (6,)),),
+            methods=_one(centroidal.centroidal_momentum, "momenta carried inwards"),
+            summary="momentum about the centre of mass",
+            doc="Momentum of the whole robot, linear and about its centre of mass, in base axes",
+            link_frames=True,
+        ),
+        Quantity(
+            "centroidal_momentum_matrix",
+            inputs=(Q,),
+            outputs=(("A", (6, "nv")),),
+            methods=_one(centroidal.centroidal_momentum_matrix, "momenta of composite bodies"),
+            summary="A with A q̇ the momentum about the centre of mass",
+            doc="Centroidal momentum matrix A(q): A qd is the momentum about the centre of mass, linear rows first",
+            link_frames=True,
+        ),
+        Quantity(
+            "operational_space_inertia",
+            inputs=(Q,),
+            outputs=(("L", (6, 6)),),
+            methods=(
+                Formulation(
+                    "composite",
+                    centroidal.operational_space_inertia,
+                    "",
+                    "H, then J H⁻¹ Jᵀ inverted",
+                    made_of=("inertia_matrix",),
+                ),
+            ),
+            summary="inertia felt at the tool, (J H⁻¹ Jᵀ)⁻¹",
+            doc="Inertia that the tool, or a frame=, shows to a wrench, (J H⁻¹ Jᵀ)⁻¹; NaN where J has not full rank",
+            takes=("frame",),
+            physics=physics.operational_space_inertia,
         ),
     )
 }

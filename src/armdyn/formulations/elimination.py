@@ -18,6 +18,7 @@ from fractions import Fraction
 from armdyn.algebra import Scalar, on_hand, positive
 from armdyn.chain import Chain
 from armdyn.errors import ComputationError
+from armdyn.formulations.coordinates import Coordinates
 
 Matrix = list[list[Scalar]]
 
@@ -39,7 +40,13 @@ def least_pivots(chain: Chain) -> list[Scalar]:
     known only at run time, pivots are only held to be positive.
     """
     if not all(isinstance(x, int | float | Fraction) for link in chain.links for x in link.natural):
-        return [0] * chain.n
+        return [0] * chain.nv
+    if not chain.plain:
+        coordinates = Coordinates.of(chain)
+        found: list[Scalar] = [0] * chain.nv
+        for (c, multiplier, _), pivot in zip(coordinates.follows, least_pivots(coordinates.tree), strict=True):
+            found[c] = found[c] + multiplier * multiplier * pivot
+        return found
     least: list[Scalar] = []
     for i, joint in enumerate(chain.joints):
         inertia = mass = Fraction(0) * chain.links[i].mass
@@ -74,11 +81,15 @@ def reciprocal(pivot: Scalar, least: Scalar, joint: int) -> Scalar:
 
 def eliminate(chain: Chain, H: Matrix) -> tuple[Matrix, list[Scalar], list[Scalar]]:
     """(α, 1/D, D) of H = U D Uᵀ; α[k][i] = U_ik for i < k."""
-    n = chain.n
+    return factor(H, least_pivots(chain))
+
+
+def factor(H: Matrix, least: list[Scalar]) -> tuple[Matrix, list[Scalar], list[Scalar]]:
+    """The same of any symmetric matrix whose pivots must be above `least`."""
+    n = len(H)
     H = [list(row) for row in H]
     alpha: Matrix = [[] for _ in range(n)]
     inverse: list[Scalar] = [0] * n
-    least = least_pivots(chain)
     for k in reversed(range(n)):
         inverse[k] = reciprocal(H[k][k], least[k], k)
         alpha[k] = [H[i][k] * inverse[k] for i in range(k)]  # eq. (24)

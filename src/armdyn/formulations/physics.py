@@ -11,8 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from armdyn.chain import Chain
+from armdyn.errors import InputError
 from armdyn.formulations import energies
 from armdyn.formulations.elimination import with_rotors
+from armdyn.formulations.kinematics import poses
 from armdyn.formulations.kinematics.poses import homogeneous
 from armdyn.formulations.registry import Options, Run
 
@@ -22,21 +24,31 @@ def forces(chain: Chain, q: list[Any], qd: list[Any], options: Options, wrench: 
     asked: list[Any] = [0] * chain.n
     if options.friction:
         asked = list(energies.friction(chain, qd))
-    part = up_to_frame(chain, options)
-    if wrench is not None and part is not None:
-        for i, pushed in enumerate(energies.tool_forces(part, q[: part.n], wrench)):
+    if wrench is None:
+        return asked
+    part, path = up_to_frame(chain, options)
+    if part is not None:
+        for i, pushed in zip(path, energies.tool_forces(part, [q[i] for i in path], wrench), strict=True):
             asked[i] = asked[i] - pushed
     return asked
 
 
-def up_to_frame(chain: Chain, options: Options) -> Chain | None:
-    """The chain up to the frame that stands for the tool; None where that stands on the base."""
+def up_to_frame(chain: Chain, options: Options) -> tuple[Chain | None, tuple[int, ...]]:
+    """The chain up to the frame that stands for the tool, and its joints; None where that stands on the base."""
     if options.frame is None:
-        return chain
+        if len(chain.tips) > 1:
+            tips = ", ".join(chain.joints[i].name or str(i + 1) for i in chain.tips)
+            raise InputError(
+                f"the robot has {len(chain.tips)} tips and no tool; say which frame is meant with frame= (the tips are "
+                f"the links of joints {tips})"
+            )
+        return chain, tuple(range(chain.bodies))
     k, placement = options.frame
     if k == 0:
-        return None
-    return replace(chain, joints=chain.joints[:k], links=chain.links[:k], parents=chain.parents[:k], tool=placement)
+        return None, ()
+    path = chain.path(k - 1)
+    joints, links = tuple(chain.joints[i] for i in path), tuple(chain.links[i] for i in path)
+    return replace(chain, joints=joints, links=links, parents=(), tool=placement), path
 
 
 def inverse_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
@@ -76,18 +88,25 @@ def kinetic_energy(run: Run, chain: Chain, inputs: list[Any], options: Options, 
 
 
 def jacobian(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """At the frame that stands for the tool; joints beyond it do not move it."""
-    part = up_to_frame(chain, options)
-    if part is None:
-        return [[0] * chain.n for _ in range(6)]
-    rows = run(part, *(x[: part.n] for x in inputs))
-    return [[*row, *([0] * (chain.n - part.n))] for row in rows]
+    """At the frame that stands for the tool; joints beyond it and on other branches do not move it."""
+    part, path = up_to_frame(chain, options)
+    found: list[list[Any]] = [[0] * chain.n for _ in range(6)]
+    if part is not None:
+        for row, moved in zip(found, run(part, *([x[i] for i in path] for x in inputs)), strict=True):
+            for i, entry in zip(path, moved, strict=True):
+                row[i] = entry
+    return found
 
 
 def pose(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
     """Of the frame that stands for the tool."""
-    part = up_to_frame(chain, options)
+    part, path = up_to_frame(chain, options)
     if part is None and options.frame is not None:
         fixed = options.frame[1]  # in the base already, where `chain.base` places frame 0
         return homogeneous((fixed.R, fixed.p))
-    return run(part, inputs[0][: part.n if part else 0])
+    return run(part, [inputs[0][i] for i in path])
+
+
+def operational_space_inertia(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """At the frame that stands for the tool."""
+    return run(chain, *inputs, jacobian(poses.jacobian, chain, inputs, options, wrench))

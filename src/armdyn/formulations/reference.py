@@ -68,7 +68,11 @@ def christoffel(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Matrix:
     return [[sum((dH[i][j][k] + dH[i][k][j] - dH[j][k][i]) * qd[k] for k in n) / 2 for j in n] for i in n]
 
 
-def bias(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
-    """C q̇ + g, from exact derivatives of the energies."""
+def bias(chain: Chain, q: list[Scalar], qd: list[Scalar], *, qdd: list[Scalar] | None = None) -> list[Scalar]:
+    """C q̇ + g, from exact derivatives of the energies; with H q̈ where a base's axes turn."""
     C, g = christoffel(chain, q, qd), gravity_load(chain, q)
-    return [sum((c * v for c, v in zip(row, qd, strict=True)), load) for row, load in zip(C, g, strict=True)]
+    b = [sum((c * v for c, v in zip(row, qd, strict=True)), load) for row, load in zip(C, g, strict=True)]
+    if qdd is None:
+        return b
+    H = inertia_matrix(chain, q)
+    return [sum((h * a for h, a in zip(row, qdd, strict=True)), b_i) for row, b_i in zip(H, b, strict=True)]

@@ -64,10 +64,19 @@ class Formulation:
     made_of: tuple[str, ...] = ()  # quantities that `run` takes as keywords, each by its cheapest formulation
     reference_only: bool = False  # there to compare others with: `auto` never chooses it
     serial_only: bool = False  # written for serial chains; `auto` passes over it for a tree
+    no_mimics: bool = False  # needs a coordinate for every joint; `auto` passes over it for a robot with mimic joints
+
+    def refusal(self, chain: Chain) -> str:
+        """Why the formulation cannot be run on this chain, "" if it can."""
+        if self.serial_only and not (chain.serial and not chain.floating):
+            return "is for serial chains, this robot " + ("branches" if not chain.serial else "has a floating base")
+        if self.no_mimics and chain.has_mimics:
+            return "needs a coordinate for every joint, and this robot has mimic joints"
+        return ""
 
     def serves(self, chain: Chain) -> bool:
         """Whether the formulation can be run on this chain."""
-        return chain.serial or not self.serial_only
+        return not self.refusal(chain)
 
 
 Physics = Callable[[Run, Chain, list[Any], Options, Any], Any]
@@ -91,7 +100,7 @@ class Quantity:
     takes: tuple[str, ...] = ()  # the fields of `Options` that mean something for it; "parameters": at run time
     # Rotor inertia, friction and wrench, added outside the recursion (docs/adr/0003-extra-physics.md).
     physics: Physics = nothing_added
-    link_frames: bool = False  # read in the link frames as given, which therefore must not slide along their axes
+    link_frames: bool = False  # of the links and frames as given: no frame slid along its axis, no rotor merged
     derivative_kernel: bool = False  # the arm has an attribute for its derivatives in all inputs
     inverse_of: str = ""  # the quantity that it solves for its last input: its derivatives follow from that one's
     in_c: bool = False  # among what `emit_c` writes if nothing is named
@@ -102,7 +111,7 @@ class Quantity:
         found = methods[choose(f"method of {self.name}", key, methods)]
         if chain is not None and not found.serves(chain):
             others = ", ".join(m.key for m in self.methods if m.serves(chain)) or "none"
-            raise InputError(f"{self.name} by {key} is for serial chains, this robot branches; available: {others}")
+            raise InputError(f"{self.name} by {key} {found.refusal(chain)}; available: {others}")
         return found
 
     def input_shapes(self, chain: Chain) -> Shapes:

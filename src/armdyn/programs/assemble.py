@@ -17,8 +17,10 @@ from armdyn.chain.slide import canonical
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES, taking
 from armdyn.formulations.registry import Options, Physics, Run, Shapes
+from armdyn.formulations.substitution import complete
+from armdyn.graph.program import flatten
 from armdyn.parameters import minimal_parameters, realise
-from armdyn.programs.derivatives import by_duals, derivative_ports
+from armdyn.programs.derivatives import by_duals, derivative_ports, tangent_columns, tangent_shapes
 
 NO_PARTS: Mapping[str, Run] = MappingProxyType({})
 
@@ -39,17 +41,18 @@ def assemble(
     options: Options = Options(),
     parts: Mapping[str, Run] = NO_PARTS,
     physics: Physics | None = None,
+    whole: Physics | None = None,
 ) -> Assembly:
     """The function `(q, ...) -> nested lists` of this arm, quantity and formulation.
 
     `parts` are formulations of other quantities that this one is to be made of (H for `composite`);
-    `physics` says what is made of the formulation, by default what the registry says.
+    `physics` says what is made of the formulation, by default what the registry says; `whole` stands for both, and for
+    what is done about mimic joints and a floating base.
     """
     entry = QUANTITIES[choose("quantity", quantity, QUANTITIES)]
     run = partial(entry.formulation(method, chain).run, **parts)
     _check(quantity, options)
     arm = reframed(chain, quantity, options)
-    complete = physics or entry.physics
     runtime = options.parameters == "runtime"
     inputs = entry.input_shapes(chain)
     if options.tool_wrench:
@@ -61,15 +64,29 @@ def assemble(
         given = list(arguments)
         real = realise(arm, given.pop()) if runtime else arm
         wrench = given.pop() if options.tool_wrench else None
-        return complete(run, real, given, options, wrench)
+        if whole is not None:
+            return whole(run, real, given, options, wrench)
+        return complete(entry, physics or entry.physics, run, real, given, options, wrench)
 
     assembly = Assembly(function, inputs, entry.output_shapes(chain))
-    return _differentiated(assembly, options.derivatives) if options.derivatives else assembly
+    return _differentiated(chain, assembly, options.derivatives) if options.derivatives else assembly
 
 
-def _differentiated(plain: Assembly, wrt: tuple[str, ...]) -> Assembly:
-    function = by_duals(plain.function, plain.inputs, plain.outputs, wrt)
-    return Assembly(function, plain.inputs, derivative_ports(plain.inputs, plain.outputs, wrt))
+def _differentiated(chain: Chain, plain: Assembly, wrt: tuple[str, ...]) -> Assembly:
+    slopes = by_duals(plain.function, plain.inputs, plain.outputs, wrt)
+    ports = derivative_ports(tangent_shapes(chain, plain.inputs), plain.outputs, wrt)
+
+    def tangent(*arguments: Any) -> Any:
+        found = slopes(*arguments)
+        matrices = [found] if len(ports) == 1 else found
+        q = arguments[[name for name, _ in plain.inputs].index("q")]
+        found = tuple(
+            tangent_columns(q, flatten(matrix)) if name.endswith("_dq") else matrix
+            for (name, _), matrix in zip(ports, matrices, strict=True)
+        )
+        return found[0] if len(ports) == 1 else found
+
+    return Assembly(tangent if chain.floating and "q" in wrt else slopes, plain.inputs, ports)
 
 
 def reframed(chain: Chain, quantity: str, options: Options) -> Chain:

@@ -54,7 +54,7 @@ def auto(chain: Chain, quantity: str, options: Options = Options()) -> str:
 
 
 def _cheapest(chain: Chain, quantity: str, options: Options, keys: list[str]) -> str:
-    if chain.n > LONG:
+    if chain.n > LONG and chain.serial and chain.plain:
         keys = _within(FAR, _tallied(_first_joints(chain, LONG // 2), quantity, keys))
     if chain.n <= SHORT:
         return _shortest(chain, quantity, options, keys)

@@ -17,7 +17,9 @@ from armdyn.algebra import Operations, Tally, counting
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
+from armdyn.formulations.coordinates import Coordinates
 from armdyn.formulations.registry import Options
+from armdyn.formulations.substitution import substituted
 from armdyn.programs.program import program
 
 
@@ -53,8 +55,11 @@ def published(chain: Chain, quantity: str, method: str) -> Published:
     """The operations the formulation executes, as the papers count them."""
     entry = QUANTITIES[choose("quantity", quantity, QUANTITIES)]
     run = entry.formulation(method, chain).run
+    tree, inputs = substituted(
+        Coordinates.of(chain), {name: _tallies(shape) for name, shape in entry.input_shapes(chain)}
+    )
     with counting() as counter:
-        run(chain, *(_tallies(shape) for _, shape in entry.input_shapes(chain)))
+        run(tree, *inputs)
     total = counter.operations()
     stages = {name: counter.operations(name) for name in counter.stages if name}
     return Published(total.mul, total.add, total.div, total.trig, MappingProxyType(stages))

@@ -14,6 +14,7 @@ from typing import Any
 from armdyn.algebra import Dual
 from armdyn.chain import Chain
 from armdyn.errors import choose
+from armdyn.formulations.coordinates import tangent_map
 from armdyn.formulations.elimination import eliminate, inverted, solve
 from armdyn.formulations.registry import Shapes
 from armdyn.graph.derive import inline
@@ -27,6 +28,40 @@ def derivative_ports(inputs: Shapes, outputs: Shapes, wrt: Sequence[str]) -> Sha
     for name in wrt:
         choose("input to differentiate in", name, shapes)
     return tuple((f"d{out}_d{name}", shape + shapes[name]) for out, shape in outputs for name in wrt)
+
+
+def tangent_shapes(chain: Chain, inputs: Shapes) -> Shapes:
+    """The inputs as derivatives count them: six displacements of a floating base stand for the seven of its pose."""
+    return tuple((name, (chain.nv,) if name == "q" else shape) for name, shape in inputs)
+
+
+def in_tangent_space(chain: Chain, slopes: Program) -> Program:
+    """Derivatives with six columns for a floating base's pose: displacements in its own axes, as Pinocchio's are."""
+    names = [port.name for port in slopes.inputs]
+    if not chain.floating or "q" not in names:
+        return slopes
+
+    def function(*arguments: Any) -> Any:
+        q = arguments[names.index("q")]
+        found = tuple(
+            tangent_columns(q, values) if port.name.endswith("_dq") else values
+            for port, values in zip(slopes.outputs, inline(slopes, *arguments), strict=True)
+        )
+        return found[0] if len(found) == 1 else found
+
+    outputs = [
+        (port.name, (*port.shape[:-1], chain.nv) if port.name.endswith("_dq") else port.shape)
+        for port in slopes.outputs
+    ]
+    return trace(slopes.name, function, {port.name: port.shape for port in slopes.inputs}, outputs)
+
+
+def tangent_columns(q: Sequence[Any], values: Sequence[Any]) -> list[list[Any]]:
+    """Rows of derivatives in q as rows of derivatives in the tangent space."""
+    pose, n = tangent_map(list(q)), len(q)
+    rows = [list(values[k : k + n]) for k in range(0, len(values), n)]
+    six = range(6)
+    return [[sum((x * p[j] for x, p in zip(row, pose, strict=False)), 0) for j in six] + row[7:] for row in rows]
 
 
 def by_duals(function: Callable[..., Any], inputs: Shapes, outputs: Shapes, wrt: Sequence[str]) -> Callable[..., Any]:
@@ -57,7 +92,7 @@ def by_duals(function: Callable[..., Any], inputs: Shapes, outputs: Shapes, wrt:
 def forward_dynamics(chain: Chain, inverse: Program, rates: Program, wrt: Sequence[str]) -> Program:
     """Derivatives of forward dynamics from inverse dynamics and its derivatives, H last among them."""
     inputs = {"tau" if port.name == "qdd" else port.name: port.shape for port in inverse.inputs}
-    n = chain.n
+    n = chain.nv
 
     def function(*arguments: Any) -> Any:
         given = dict(zip(inputs, arguments, strict=True))
@@ -81,5 +116,6 @@ def forward_dynamics(chain: Chain, inverse: Program, rates: Program, wrt: Sequen
         result = tuple(slopes[name] for name in wrt)
         return result[0] if len(wrt) == 1 else result
 
-    outputs = [(f"dqdd_d{name}", (n, *inputs[name])) for name in wrt]
+    shapes = dict(tangent_shapes(chain, tuple(inputs.items())))
+    outputs = [(f"dqdd_d{name}", (n, *shapes[name])) for name in wrt]
     return trace("forward_dynamics_derivatives", function, inputs, outputs)

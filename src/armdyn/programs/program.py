@@ -11,13 +11,13 @@ from functools import lru_cache
 from typing import Any
 
 from armdyn.chain import Chain
-from armdyn.formulations import QUANTITIES
+from armdyn.formulations import QUANTITIES, substitution
 from armdyn.formulations.registry import Options, Run
 from armdyn.graph.derive import inline, jacobian
 from armdyn.graph.program import Program, flatten, trace
 from armdyn.graph.simplify import once, simplify
 from armdyn.programs.assemble import assemble, reframed
-from armdyn.programs.derivatives import derivative_ports, forward_dynamics
+from armdyn.programs.derivatives import derivative_ports, forward_dynamics, in_tangent_space
 
 FEW_JOINTS = 4  # up to here derivatives are sought both ways
 FEW_SLOPES = 1500  # operations of derivatives up to which rewriting them is quick and gains
@@ -37,7 +37,7 @@ def program(chain: Chain, quantity: str, method: str, options: Options = Options
     near = [one for one in others if _total(one) <= min(FEW, NEAR * _total(first))]
     best = min((simplify(one) for one in (first, *near)), key=_total)
     for end in QUANTITIES[quantity].formulation(method).ends:
-        if _may_be_shorter(chain, quantity, end, options, best):
+        if QUANTITIES[quantity].formulation(end).serves(chain) and _may_be_shorter(chain, quantity, end, options, best):
             best = min(best, replace(program(chain, quantity, end, options), name=best.name), key=_total)
     return best
 
@@ -84,7 +84,7 @@ def _slopes(chain: Chain, quantity: str, method: str, options: Options, wrt: tup
     if own is not None and set(wrt) <= {name for name, _ in QUANTITIES[quantity].inputs}:
         found.append(_own_slopes(chain, quantity, method, options, wrt, own))
     if not found or chain.n <= FEW_JOINTS:
-        found.append(jacobian(program(chain, quantity, method, options), wrt))
+        found.append(in_tangent_space(chain, jacobian(program(chain, quantity, method, options), wrt)))
     shorter = (simplify(one) if _total(one) <= FEW_SLOPES else one for one in found)
     return min(shorter, key=_total)
 
@@ -97,8 +97,10 @@ def _own_slopes(chain: Chain, quantity: str, method: str, options: Options, wrt:
 
     whole = assemble(chain, quantity, method, options, physics=only_added)
     shapes = dict(whole.inputs)
-    others = jacobian(trace(quantity, whole.function, shapes, whole.outputs), wrt)
-    bare = assemble(chain, quantity, method, options, physics=lambda run, arm, inputs, *_: own(arm, *inputs))
+    others = in_tangent_space(chain, jacobian(trace(quantity, whole.function, shapes, whole.outputs), wrt))
+    bare = assemble(
+        chain, quantity, method, options, whole=lambda run, arm, inputs, *_: substitution.derivatives(own, arm, inputs)
+    )
 
     def function(*arguments: Any) -> Any:
         slopes = dict(zip(shapes, bare.function(*arguments), strict=False))

@@ -11,6 +11,12 @@ METHODS = (
         "H, b, then U D Uᵀ",
         made_of=("inertia_matrix", "bias"),
     ),
-    Formulation("denoc", denoc.forward_dynamics, "saha_1999", "b, then U D Uᵀ by recursion, O(n)"),
-    Formulation("articulated_body", articulated_body.forward_dynamics, "featherstone_1983", "articulated bodies, O(n)"),
+    Formulation("denoc", denoc.forward_dynamics, "saha_1999", "b, then U D Uᵀ by recursion, O(n)", no_mimics=True),
+    Formulation(
+        "articulated_body",
+        articulated_body.forward_dynamics,
+        "featherstone_1983",
+        "articulated bodies, O(n)",
+        no_mimics=True,
+    ),
 )

@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from armdyn.algebra import Scalar
 from armdyn.chain import Chain
+from armdyn.formulations.coordinates import Coordinates
 from armdyn.formulations.elimination import Matrix, eliminate, inverted, upper, with_rotors
 from armdyn.formulations.forward_dynamics.solvers import Solver, udu
 from armdyn.formulations.inertia_matrix import meeting_frame
@@ -35,21 +36,43 @@ def forward_dynamics(
     inertia_matrix: InertiaMatrix = CHEAP,
     bias: Bias = point_masses.bias,
     solver: Solver = udu,
+    coordinates: Coordinates | None = None,
 ) -> list[Scalar]:
-    """The accelerations of joint forces, rotors included."""
+    """The accelerations of joint forces, rotors included; of fewer coordinates where joints follow others."""
     H, b = with_rotors(chain, inertia_matrix(chain, q)), bias(chain, q, qd)
-    return solver(chain, H, [t - b_i for t, b_i in zip(tau, b, strict=True)])
+    right = [t - b_i for t, b_i in zip(tau, b, strict=True)]
+    if coordinates is not None:
+        return solver(coordinates.robot, coordinates.matrix(H), coordinates.forces(right))
+    return solver(chain, H, right)
+
+
+def factors(
+    chain: Chain, q: list[Scalar], inertia_matrix: InertiaMatrix, coordinates: Coordinates | None
+) -> tuple[Matrix, list[Scalar], list[Scalar]]:
+    """(α, 1/D, D) of H = U D Uᵀ, rotors included."""
+    H = with_rotors(chain, inertia_matrix(chain, q))
+    return eliminate(chain, H) if coordinates is None else eliminate(coordinates.robot, coordinates.matrix(H))
 
 
 def inertia_factors(
-    chain: Chain, q: list[Scalar], *, inertia_matrix: InertiaMatrix = CHEAP
+    chain: Chain,
+    q: list[Scalar],
+    *,
+    inertia_matrix: InertiaMatrix = CHEAP,
+    coordinates: Coordinates | None = None,
 ) -> tuple[Matrix, list[Scalar]]:
     """(U, D) of H = U D Uᵀ, rotors included."""
-    alpha, _, D = eliminate(chain, with_rotors(chain, inertia_matrix(chain, q)))
+    alpha, _, D = factors(chain, q, inertia_matrix, coordinates)
     return upper(alpha), D
 
 
-def inertia_inverse(chain: Chain, q: list[Scalar], *, inertia_matrix: InertiaMatrix = CHEAP) -> Matrix:
+def inertia_inverse(
+    chain: Chain,
+    q: list[Scalar],
+    *,
+    inertia_matrix: InertiaMatrix = CHEAP,
+    coordinates: Coordinates | None = None,
+) -> Matrix:
     """H⁻¹, rotors included."""
-    alpha, inverse, _ = eliminate(chain, with_rotors(chain, inertia_matrix(chain, q)))
+    alpha, inverse, _ = factors(chain, q, inertia_matrix, coordinates)
     return inverted(alpha, inverse)

@@ -31,7 +31,7 @@ def udu(chain: Chain, H: Matrix, right: list[Scalar]) -> list[Scalar]:
 
 def ldl(chain: Chain, H: Matrix, right: list[Scalar]) -> list[Scalar]:
     """By H = L D Lᵀ, first joint first; only the upper triangle of H is read."""
-    n, least = chain.n, least_pivots(chain)
+    n, least = len(H), least_pivots(chain)
     H = [list(row) for row in H]
     L: Matrix = [[] for _ in range(n)]  # L[k][i] = L_ik for i > k, counted from k + 1
     inverse: list[Scalar] = []
@@ -54,7 +54,7 @@ def ldl(chain: Chain, H: Matrix, right: list[Scalar]) -> list[Scalar]:
 
 def gauss_jordan(chain: Chain, H: Matrix, right: list[Scalar]) -> list[Scalar]:
     """By clearing every column above and below its pivot; all of H is read."""
-    n, least = chain.n, least_pivots(chain)
+    n, least = len(H), least_pivots(chain)
     H, x = [list(row) for row in H], list(right)
     for k in range(n):
         inverse = reciprocal(H[k][k], least[k], k)

@@ -4,7 +4,7 @@ from armdyn.formulations.forward_dynamics import composite, denoc
 from armdyn.formulations.registry import Formulation
 
 METHODS = (
-    Formulation("denoc", denoc.inertia_inverse, "saha_1999", "closed form from articulated bodies"),
+    Formulation("denoc", denoc.inertia_inverse, "saha_1999", "closed form from articulated bodies", no_mimics=True),
     Formulation(
         "composite",
         composite.inertia_inverse,
@@ -14,7 +14,9 @@ METHODS = (
     ),
 )
 FACTORS = (
-    Formulation("denoc", denoc.inertia_factors, "saha_1999", "articulated bodies' inertias and couplings"),
+    Formulation(
+        "denoc", denoc.inertia_factors, "saha_1999", "articulated bodies' inertias and couplings", no_mimics=True
+    ),
     Formulation(
         "composite",
         composite.inertia_factors,

@@ -51,6 +51,6 @@ def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[
     return tau[::-1]
 
 
-def bias(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
-    """C q̇ + g: the joint forces of a motion without acceleration."""
-    return inverse_dynamics(chain, q, qd, [0] * chain.n)
+def bias(chain: Chain, q: list[Scalar], qd: list[Scalar], *, qdd: list[Scalar] | None = None) -> list[Scalar]:
+    """C q̇ + g: the joint forces of a motion without acceleration, or with that of a base whose axes turn."""
+    return inverse_dynamics(chain, q, qd, [0] * chain.n if qdd is None else qdd)

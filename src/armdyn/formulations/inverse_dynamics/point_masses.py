@@ -144,6 +144,6 @@ def _outward(step: Step, e: Scalar, before: Moving, rate: Scalar, acceleration: 
     return Moving(w, dw, U, dv + step.d * Vec3(U.r1.z, U.r2.z, U.r3.z))
 
 
-def bias(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
-    """C q̇ + g: the joint forces of a motion without acceleration."""
-    return inverse_dynamics(chain, q, qd, [0] * chain.n)
+def bias(chain: Chain, q: list[Scalar], qd: list[Scalar], *, qdd: list[Scalar] | None = None) -> list[Scalar]:
+    """C q̇ + g: the joint forces of a motion without acceleration, or with that of a base whose axes turn."""
+    return inverse_dynamics(chain, q, qd, [0] * chain.n if qdd is None else qdd)

@@ -52,11 +52,14 @@ def natural_regressor(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list
 
 def regressor(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> Matrix:
     """Y of the minimal parameters: n rows, a column for every name of `minimal_parameters`."""
+    return in_minimal_parameters(chain, natural_regressor(chain, q, qd, qdd))
+
+
+def in_minimal_parameters(chain: Chain, Y: Matrix) -> Matrix:
+    """The regressor of the minimal parameters from that of the natural ones."""
     realisation = minimal_parameters(chain).realisation
     columns = [[(k, row[j]) for k, row in enumerate(realisation) if row[j]] for j in range(len(realisation[0]))]
-    return [
-        [sum((f * row[k] for k, f in column), 0) for column in columns] for row in natural_regressor(chain, q, qd, qdd)
-    ]
+    return [[sum((f * row[k] for k, f in column), 0) for column in columns] for row in Y]
 
 
 def _carried(step: Step, motion: Motion) -> Motion:

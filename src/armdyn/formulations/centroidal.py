@@ -1,0 +1,106 @@
+"""The whole robot as one body: centre of mass, its Jacobian, momentum about it; inertia felt at a frame.
+
+Source: Orin, Goswami & Lee 2013 (centroidal momentum and its matrix); Khatib 1987 (operational-space inertia).
+
+Idea: column j of the centroidal momentum matrix is the momentum that a unit rate of joint j gives to composite body j,
+in base axes, about the centre of mass of the whole robot. Its linear rows are the mass times the Jacobian of that
+centre. Rows are linear before angular, in base axes. Rotors have no part in it.
+"""
+
+from __future__ import annotations
+
+from armdyn.algebra import Scalar, Vec3
+from armdyn.algebra.spatial import NO_MOTION, NO_WRENCH, Body, Motion, Wrench
+from armdyn.chain import Chain
+from armdyn.formulations.coordinates import Coordinates
+from armdyn.formulations.coriolis_matrix.christoffel import composites
+from armdyn.formulations.elimination import Matrix, eliminate, factor, inverted, with_rotors
+from armdyn.formulations.energies import first_moment
+from armdyn.formulations.forward_dynamics.composite import CHEAP, InertiaMatrix
+from armdyn.formulations.kinematics.poses import frames
+from armdyn.formulations.kinematics.poses import jacobian as tool_jacobian
+from armdyn.formulations.steps import collect, steps
+
+
+def centre_of_mass(chain: Chain, q: list[Scalar]) -> list[Scalar]:
+    """The centre of mass in the base."""
+    mass, k = first_moment(chain, q)
+    return list(chain.base.R @ (k * (1 / mass)) + chain.base.p)
+
+
+def centre_of_mass_jacobian(chain: Chain, q: list[Scalar]) -> Matrix:
+    """(3 × n): the velocity of the centre of mass."""
+    share = 1 / sum(link.mass for link in chain.links)
+    return [[share * entry for entry in row] for row in centroidal_momentum_matrix(chain, q)[:3]]
+
+
+def centroidal_momentum_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
+    """(6 × n): A with A q̇ the momentum about the centre of mass, linear rows first, in base axes."""
+    centre = Vec3(*centre_of_mass(chain, q))
+    bodies = composites(steps(chain, q), [link.body for link in chain.links])
+    columns = []
+    for joint, body, (R, p) in zip(chain.joints, bodies, frames(chain, q), strict=True):
+        own = unit_momentum(joint.revolute, body)
+        f = R @ own.f
+        columns.append((*f, *(R @ own.n + (p - centre).cross(f))))
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def unit_momentum(revolute: bool, body: Body) -> Wrench:
+    """What a unit rate of a joint with axis z gives to a body, linear and about the frame's origin."""
+    k, P = body.moment, body.P
+    if revolute:
+        return Wrench(Vec3(-k.y, k.x, 0), Vec3(-P.xz, -P.yz, P.xx + P.yy))
+    return Wrench(Vec3(0, 0, body.mass), Vec3(k.y, -k.x, 0))
+
+
+def centroidal_momentum(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
+    """The momentum of the whole robot, linear and about its centre of mass, in base axes, carried inwards."""
+    walk = steps(chain, q)
+    motions: list[Motion] = []
+    for step, rate in zip(walk, qd, strict=True):
+        before = motions[step.parent] if step.parent >= 0 else NO_MOTION
+        motions.append(step.motion_outward(before).along(step.revolute, rate))
+    brought: dict[int, Wrench] = {}
+    for i, step in reversed(list(enumerate(walk))):
+        link, w, v = chain.links[i], motions[i].w, motions[i].v
+        own = Wrench(link.mass * v + w.cross(link.moment), link.inertia @ w + link.moment.cross(v))
+        collect(brought, step.parent, step.wrench_inward(brought.get(i, NO_WRENCH) + own))
+    total = brought[-1]
+    mass, k = first_moment(chain, q)
+    about = total.n - (k * (1 / mass)).cross(total.f)
+    return [*(chain.base.R @ total.f), *(chain.base.R @ about)]
+
+
+def operational_space_inertia(
+    chain: Chain,
+    q: list[Scalar],
+    jacobian: Matrix | None = None,
+    *,
+    inertia_matrix: InertiaMatrix = CHEAP,
+    coordinates: Coordinates | None = None,
+) -> Matrix:
+    """(J H⁻¹ Jᵀ)⁻¹, rotors included: the inertia that a frame with this Jacobian (the tool) shows to a wrench."""
+    jacobian = tool_jacobian(chain, q) if jacobian is None else jacobian
+    H = with_rotors(chain, inertia_matrix(chain, q))
+    if coordinates is not None:
+        chain, H, jacobian = coordinates.robot, coordinates.matrix(H), coordinates.columns(jacobian)
+    alpha, inverse, _ = eliminate(chain, H)
+    rows = [_past_upper(alpha, row) for row in jacobian]
+    six = range(len(rows))
+    mobility: Matrix = [[0] * len(rows) for _ in six]
+    for a in six:
+        scaled = [d * y for d, y in zip(inverse, rows[a], strict=True)]
+        for b in range(a, len(rows)):
+            mobility[a][b] = mobility[b][a] = sum((x * y for x, y in zip(scaled, rows[b], strict=True)), 0)
+    alpha, inverse, _ = factor(mobility, [0] * len(rows))
+    return inverted(alpha, inverse)
+
+
+def _past_upper(alpha: Matrix, right: list[Scalar]) -> list[Scalar]:
+    """U⁻¹ x."""
+    y = list(right)
+    for k in reversed(range(len(y))):
+        for i in range(k):
+            y[i] = y[i] - alpha[k][i] * y[k]
+    return y

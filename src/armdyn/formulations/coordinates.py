@@ -1,0 +1,187 @@
+"""Coordinates: how the joints of a plain tree follow the coordinates of a robot with mimic joints or a floating base.
+
+Every formulation knows revolute and prismatic joints with one coordinate each, and nothing else. Of any other robot it
+gets a plain tree:
+
+- A mimic joint moves by q_k = α q_j + β, so that all joints' rates are G q̇ with a constant matrix G. Forces add up to
+  Gᵀτ, the inertia matrix is Gᵀ H G.
+- A floating base stands on six joints without masses, three that slide along and three that turn about the base's x, y
+  and z axes. They are always at 0, exactly, and the base stands where the free joint's pose is: what they do to
+  a program folds away. Their rates are the base's velocity (linear and angular, in its own axes) and their forces the
+  wrench on it. Their accelerations are not those of the velocity's components: q̈ of the robot is that of the six joints
+  plus s(q̇), s = (v × ω; ω_y ω_z, -ω_x ω_z, ω_x ω_y), because the axes turn with the base.
+
+The pose of a floating base is (x, y, z, quaternion x, y, z, w), as Pinocchio's free-flyer has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from armdyn.algebra import Angle, Mat3, Scalar, Vec3
+from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.chain import Chain, Joint, Placement
+from armdyn.chain.link import MASSLESS
+
+Matrix = list[list[Scalar]]
+
+_RIGHT = Angle.of(1.5707963267948966)
+# Each of the six stands so that its z is the x axis of the one before: x, y, z, x, y, z in turn.
+SLIDE = Joint("prismatic", 0, ZERO_ANGLE, 0, _RIGHT, _RIGHT, name="base")
+SIX = (*(SLIDE,) * 3, *(replace(SLIDE, kind="revolute"),) * 3)
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """A robot, the plain tree that formulations get of it, and what each joint of that follows."""
+
+    robot: Chain
+    tree: Chain
+    follows: tuple[tuple[int, Scalar, Scalar], ...]  # of every joint of the tree: index in q̇, multiplier, offset
+
+    @classmethod
+    def of(cls, robot: Chain) -> Coordinates:
+        """The coordinates of a robot."""
+        first = len(SIX) if robot.floating else 0
+        place = {i: first + c for c, i in enumerate(robot.independent)}
+        follows: list[tuple[int, Scalar, Scalar]] = [(c, 1, 0) for c in range(first)]
+        for i, joint in enumerate(robot.joints):
+            if joint.mimic is not None:
+                leader, multiplier, offset = robot.leader(joint)
+                follows.append((place[leader], multiplier, offset))
+            elif not joint.free:
+                follows.append((place[i], 1, 0))
+        return cls(robot, plain_tree(robot), tuple(follows))
+
+    @property
+    def extra(self) -> int:
+        """The number of the tree's links that are not the robot's: five of a floating base's six."""
+        return self.tree.bodies - self.robot.bodies
+
+    @property
+    def mimics(self) -> bool:
+        """Whether some joints follow others."""
+        return self.robot.has_mimics
+
+    def placed(self, q: list[Scalar]) -> Chain:
+        """The plain tree with its base where q says."""
+        if not self.robot.floating:
+            return self.tree
+        return replace(self.tree, base=self.robot.base @ Placement(rotation(q[3:7]), Vec3(*q[:3])))
+
+    def positions(self, q: list[Scalar]) -> list[Scalar]:
+        """The positions of the tree's joints; exactly 0 for the six of a floating base."""
+        if not self.robot.floating:
+            return [a * q[c] + b for c, a, b in self.follows]
+        six = len(SIX)
+        return [0] * six + [a * q[c + 1] + b for c, a, b in self.follows[six:]]
+
+    def rates(self, v: list[Scalar]) -> list[Scalar]:
+        """G v: the rates of the tree's joints."""
+        return [a * v[c] for c, a, _ in self.follows]
+
+    def accelerations(self, a: list[Scalar], v: list[Scalar]) -> list[Scalar]:
+        """The accelerations of the tree's joints."""
+        found = self.rates(a)
+        if self.robot.floating:
+            for k, s in enumerate(base_rate(v)):
+                found[k] = found[k] - s
+        return found
+
+    def lifted(self, tau: list[Scalar]) -> list[Scalar]:
+        """Forces of the tree's joints that add up to tau: mimic joints have none."""
+        led = self.robot.independent
+        own = {c: i for i, c in enumerate(i + self.extra for i in led)}
+        six = len(SIX) if self.robot.floating else 0
+        return tau[:six] + [tau[six + own[i]] if i in own else 0 for i in range(six, self.tree.bodies)]
+
+    def forces(self, rows: list[Scalar]) -> list[Scalar]:
+        """Gᵀ f."""
+        found: list[Scalar] = [0] * self.robot.nv
+        for (c, a, _), x in zip(self.follows, rows, strict=True):
+            found[c] = found[c] + a * x
+        return found
+
+    def rows(self, M: Matrix) -> Matrix:
+        """Gᵀ M."""
+        return [list(row) for row in zip(*(self.forces(list(column)) for column in zip(*M, strict=True)), strict=True)]
+
+    def columns(self, M: Matrix) -> Matrix:
+        """M G."""
+        return [self.forces(list(row)) for row in M]
+
+    def matrix(self, M: Matrix) -> Matrix:
+        """Gᵀ M G."""
+        return self.columns(self.rows(M)) if self.mimics else M
+
+
+def plain_tree(robot: Chain) -> Chain:
+    """The tree with a coordinate for every joint: mimic joints free of others, six joints for a free one."""
+    if robot.plain:
+        return robot
+    joints = tuple(replace(joint, mimic=None) for joint in robot.joints)
+    if not robot.floating:
+        return replace(robot, joints=joints)
+    by = len(SIX) - 1
+    parents = (*range(-1, by), *(parent + by for parent in robot.parents[1:]))
+    return replace(robot, joints=(*SIX, *joints[1:]), links=(MASSLESS,) * by + robot.links, parents=parents)
+
+
+def rotation(quaternion: list[Scalar]) -> Mat3:
+    """The rotation of a unit quaternion (x, y, z, w)."""
+    x, y, z, w = quaternion
+    tx, ty, tz = 2 * x, 2 * y, 2 * z
+    xx, yy, zz = tx * x, ty * y, tz * z
+    xy, xz, yz = tx * y, tx * z, ty * z
+    wx, wy, wz = tx * w, ty * w, tz * w
+    return Mat3(
+        Vec3(1 - (yy + zz), xy - wz, xz + wy),
+        Vec3(xy + wz, 1 - (xx + zz), yz - wx),
+        Vec3(xz - wy, yz + wx, 1 - (xx + yy)),
+    )
+
+
+def base_rate(v: list[Scalar]) -> tuple[Scalar, ...]:
+    """s(q̇): what the robot's base accelerations are more than those of the six joints."""
+    x, y, z, wx, wy, wz = v[:6]
+    return y * wz - z * wy, z * wx - x * wz, x * wy - y * wx, wy * wz, -(wx * wz), wx * wy
+
+
+def base_rate_matrix(v: list[Scalar]) -> Matrix:
+    """The 6 × 6 matrix S with s = S q̇ that turns the six joints' coordinates into the base's own axes."""
+    wx, wy, wz = v[3:6]
+    return [
+        [0, wz, -wy, 0, 0, 0],
+        [-wz, 0, wx, 0, 0, 0],
+        [wy, -wx, 0, 0, 0, 0],
+        [0, 0, 0, 0, wz, 0],
+        [0, 0, 0, -wz, 0, 0],
+        [0, 0, 0, wy, 0, 0],
+    ]
+
+
+def base_rate_slopes(v: list[Scalar]) -> Matrix:
+    """∂s/∂q̇, 6 × 6."""
+    x, y, z, wx, wy, wz = v[:6]
+    return [
+        [0, wz, -wy, 0, -z, y],
+        [-wz, 0, wx, z, 0, -x],
+        [wy, -wx, 0, -y, x, 0],
+        [0, 0, 0, 0, wz, wy],
+        [0, 0, 0, -wz, 0, -wx],
+        [0, 0, 0, wy, wx, 0],
+    ]
+
+
+def times_base(M: Matrix, S: Matrix) -> Matrix:
+    """M with S (6 × 6) on the right of its first six columns, and 0 in all others."""
+    six = range(len(S))
+    return [[sum((row[k] * S[k][j] for k in six), 0) for j in six] + [0] * (len(row) - len(S)) for row in M]
+
+
+def tangent_map(q: list[Scalar]) -> Matrix:
+    """7 × 6: how the pose of a floating base changes with a small displacement in its own axes, as Pinocchio's does."""
+    x, y, z, w = q[3:7]
+    R = rotation(q[3:7])
+    half = [[w, -z, y], [z, w, -x], [-y, x, w], [-x, -y, -z]]
+    return [[*row, 0, 0, 0] for row in R.rows] + [[0, 0, 0, *(entry / 2 for entry in row)] for row in half]
