@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from armdyn.algebra import Angle
 from armdyn.arm import Arm
 from armdyn.chain import Chain, Placement
 from armdyn.errors import InputError
@@ -154,11 +155,11 @@ def test_planted_errors_are_caught() -> None:
     """The judge sees a wrong constant of a fork and a wrong multiplier."""
     chain = random_tree(TreeKind(joints=8, fork=0.5, mimic=0.4, special=0.0), 2)
     motion = random_motion(chain, np.random.default_rng(2))
-    forked = next(i for i, joint in enumerate(chain.joints) if joint.forked)
+    forked = next(i for i, joint in enumerate(chain.joints) if joint.forked and chain.parents[i] >= 0)
     mimic = next(i for i, joint in enumerate(chain.joints) if joint.mimic)
     rng = random.Random(0)
     wrong = [
-        _changed(chain, forked, shift=chain.joints[forked].shift + Fraction(1, 100)),
+        _changed(chain, forked, turn=Angle.of(chain.joints[forked].turn.radians + 0.01)),
         _changed(chain, mimic, mimic=replace(chain.joints[mimic].mimic, multiplier=Fraction(rng.randint(3, 9)))),
     ]
     for other in wrong:
