@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import armdyn
 from armdyn.algebra import Angle
 from armdyn.arm import Arm
 from armdyn.chain import Chain, Placement
@@ -27,7 +28,6 @@ pytest.importorskip("pinocchio", reason="Pinocchio, which this compares with, is
 
 from tree_judge import differences, frame_of_last_link, pinocchio_says, random_motion
 
-AT_A_FRAME = ("pose", "jacobian", "jacobian_rate", "operational_space_inertia")
 KINDS = {
     "branches": TreeKind(joints=8, fork=0.5),
     "general branches": TreeKind(joints=6, fork=0.5, special=0.0),
@@ -171,3 +171,14 @@ def _changed(chain: Chain, i: int, **changes: Any) -> Chain:
     joints = list(chain.joints)
     joints[i] = replace(joints[i], **changes)
     return replace(chain, joints=tuple(joints))
+
+
+def test_operational_space_inertia_is_the_inverse_of_what_a_wrench_accelerates() -> None:
+    arm = armdyn.load("puma560")
+    q = np.array([0.3, -0.7, 1.1, 0.4, 0.6, -0.2])
+    J, H = arm.jacobian(q), arm.inertia_matrix(q)
+    L = arm.operational_space_inertia(np.stack([q, q]))
+    np.testing.assert_allclose(L[1], np.linalg.inv(J @ np.linalg.inv(H) @ J.T), rtol=1e-8, atol=1e-10)
+    assert np.isnan(arm.operational_space_inertia(np.zeros(6))).all()
+    with pytest.raises(InputError, match="needs 6 degrees of freedom, planar3 has 3"):
+        armdyn.load("planar3").operational_space_inertia(np.zeros(3))

@@ -82,6 +82,7 @@ def pinocchio_says(chain: Chain, q: Any, qd: Any, qdd: Any) -> dict[str, Any]:
     said["pose"] = data.oMf[frame].homogeneous
     J = pin.computeFrameJacobian(model, data, x, frame, world) @ G
     said["jacobian"] = J
+    said["operational_space_inertia_inverse"] = J @ said["inertia_inverse"] @ J.T
     # What the Jacobian's rate does to q̇: the classical acceleration of the frame at q̈ = 0.
     said["jacobian_rate · qd"] = pin.getFrameClassicalAcceleration(model, data, frame, world).vector
     pin.computeRNEADerivatives(model, data, x, v, a)

@@ -320,6 +320,21 @@ class Arm(KernelAttributes):
 
         return dh.to_standard(self.chain)
 
+    def operational_space_inertia(self, q: Any, frame: str | None = None) -> Any:
+        """(..., 6, 6): the inertia (J H⁻¹ Jᵀ)⁻¹ that the tool, or a named frame, shows to a wrench, linear rows first.
+
+        NaN at configurations where the frame cannot move in all six directions.
+        """
+        if self.chain.nv < 6:
+            raise InputError(
+                f"the operational-space inertia needs 6 degrees of freedom, {self.name} has {self.chain.nv}"
+            )
+        kernel = self.operational_space_inertia_inverse
+        W = kernel(q) if frame is None else kernel(q, frame=frame)
+        singular = np.linalg.cond(W) > 1e14
+        L = np.linalg.inv(np.where(singular[..., None, None], np.eye(6), W))
+        return np.where(singular[..., None, None], np.nan, L)
+
     def inverse_kinematics(
         self,
         pose: Any,

@@ -270,22 +270,22 @@ QUANTITIES: dict[str, Quantity] = {
             link_frames=True,
         ),
         Quantity(
-            "operational_space_inertia",
+            "operational_space_inertia_inverse",
             inputs=(Q,),
-            outputs=(("L", (6, 6)),),
+            outputs=(("W", (6, 6)),),
             methods=(
                 Formulation(
                     "composite",
-                    centroidal.operational_space_inertia,
+                    centroidal.operational_space_inertia_inverse,
                     "",
-                    "H, then J H⁻¹ Jᵀ inverted",
+                    "H, then J H⁻¹ Jᵀ",
                     made_of=("inertia_matrix",),
                 ),
             ),
-            summary="inertia felt at the tool, (J H⁻¹ Jᵀ)⁻¹",
-            doc="Inertia that the tool, or a frame=, shows to a wrench, (J H⁻¹ Jᵀ)⁻¹; NaN where J has not full rank",
+            summary="acceleration of the tool per wrench, J H⁻¹ Jᵀ",
+            doc="Operational-space inertia inverted: the acceleration of the tool, or of a frame=, per wrench on it",
             takes=("frame",),
-            physics=physics.operational_space_inertia,
+            physics=physics.operational_space_inertia_inverse,
         ),
     )
 }

@@ -14,7 +14,7 @@ from armdyn.algebra.spatial import NO_MOTION, NO_WRENCH, Body, Motion, Wrench
 from armdyn.chain import Chain
 from armdyn.formulations.coordinates import Coordinates
 from armdyn.formulations.coriolis_matrix.christoffel import composites
-from armdyn.formulations.elimination import Matrix, eliminate, factor, inverted, with_rotors
+from armdyn.formulations.elimination import Matrix, eliminate, with_rotors
 from armdyn.formulations.energies import first_moment
 from armdyn.formulations.forward_dynamics.composite import CHEAP, InertiaMatrix
 from armdyn.formulations.kinematics.poses import frames
@@ -72,7 +72,7 @@ def centroidal_momentum(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list
     return [*(chain.base.R @ total.f), *(chain.base.R @ about)]
 
 
-def operational_space_inertia(
+def operational_space_inertia_inverse(
     chain: Chain,
     q: list[Scalar],
     jacobian: Matrix | None = None,
@@ -80,21 +80,19 @@ def operational_space_inertia(
     inertia_matrix: InertiaMatrix = CHEAP,
     coordinates: Coordinates | None = None,
 ) -> Matrix:
-    """(J H⁻¹ Jᵀ)⁻¹, rotors included: the inertia that a frame with this Jacobian (the tool) shows to a wrench."""
+    """J H⁻¹ Jᵀ, rotors included: the acceleration of a frame (the tool) with this Jacobian per wrench on it."""
     jacobian = tool_jacobian(chain, q) if jacobian is None else jacobian
     H = with_rotors(chain, inertia_matrix(chain, q))
     if coordinates is not None:
         chain, H, jacobian = coordinates.robot, coordinates.matrix(H), coordinates.columns(jacobian)
     alpha, inverse, _ = eliminate(chain, H)
     rows = [_past_upper(alpha, row) for row in jacobian]
-    six = range(len(rows))
-    mobility: Matrix = [[0] * len(rows) for _ in six]
-    for a in six:
-        scaled = [d * y for d, y in zip(inverse, rows[a], strict=True)]
+    found: Matrix = [[0] * len(rows) for _ in rows]
+    for a, row in enumerate(rows):
+        scaled = [d * y for d, y in zip(inverse, row, strict=True)]
         for b in range(a, len(rows)):
-            mobility[a][b] = mobility[b][a] = sum((x * y for x, y in zip(scaled, rows[b], strict=True)), 0)
-    alpha, inverse, _ = factor(mobility, [0] * len(rows))
-    return inverted(alpha, inverse)
+            found[a][b] = found[b][a] = sum((x * y for x, y in zip(scaled, rows[b], strict=True)), 0)
+    return found
 
 
 def _past_upper(alpha: Matrix, right: list[Scalar]) -> list[Scalar]:

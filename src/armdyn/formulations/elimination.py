@@ -81,12 +81,7 @@ def reciprocal(pivot: Scalar, least: Scalar, joint: int) -> Scalar:
 
 def eliminate(chain: Chain, H: Matrix) -> tuple[Matrix, list[Scalar], list[Scalar]]:
     """(α, 1/D, D) of H = U D Uᵀ; α[k][i] = U_ik for i < k."""
-    return factor(H, least_pivots(chain))
-
-
-def factor(H: Matrix, least: list[Scalar]) -> tuple[Matrix, list[Scalar], list[Scalar]]:
-    """The same of any symmetric matrix whose pivots must be above `least`."""
-    n = len(H)
+    n, least = len(H), least_pivots(chain)
     H = [list(row) for row in H]
     alpha: Matrix = [[] for _ in range(n)]
     inverse: list[Scalar] = [0] * n

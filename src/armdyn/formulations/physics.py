@@ -107,6 +107,6 @@ def pose(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: An
     return run(part, [inputs[0][i] for i in path])
 
 
-def operational_space_inertia(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+def operational_space_inertia_inverse(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
     """At the frame that stands for the tool."""
     return run(chain, *inputs, jacobian(poses.jacobian, chain, inputs, options, wrench))

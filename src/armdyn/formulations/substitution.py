@@ -26,7 +26,7 @@ from armdyn.formulations.physics import jacobian as jacobian_at_frame
 from armdyn.formulations.registry import Options, Physics, Quantity, Run
 from armdyn.formulations.regressor.natural import in_minimal_parameters, natural_regressor
 
-INVERSE = ("forward_dynamics", "inertia_inverse", "inertia_factors", "operational_space_inertia")
+INVERSE = ("forward_dynamics", "inertia_inverse", "inertia_factors", "operational_space_inertia_inverse")
 
 
 def complete(

@@ -66,6 +66,11 @@ class KernelAttributes:
         link_poses: Kernel
         jacobian: Kernel
         jacobian_rate: Kernel
+        centre_of_mass: Kernel
+        centre_of_mass_jacobian: Kernel
+        centroidal_momentum: Kernel
+        centroidal_momentum_matrix: Kernel
+        operational_space_inertia_inverse: Kernel
         inverse_dynamics_derivatives: Kernel
         forward_dynamics_derivatives: Kernel
 
