@@ -106,13 +106,18 @@ def forward_dynamics(chain: Chain, inverse: Program, rates: Program, wrt: Sequen
         alpha, reciprocals, _ = eliminate(arm, H)
         qdd = solve(alpha, reciprocals, [t - b for t, b in zip(given["tau"], bias, strict=True)])
         W = inverted(alpha, reciprocals)
+
+        def solved(columns: list[Any]) -> list[list[Any]]:
+            """-H⁻¹ times these columns: by elimination where a tree's zeros shorten that, otherwise with H⁻¹."""
+            if not (chain.serial and chain.plain):
+                found = (solve(alpha, reciprocals, [-x for x in column]) for column in columns)
+                return [list(row) for row in zip(*found, strict=True)]
+            return [[-sum((w * x for w, x in zip(row, one, strict=True)), 0) for one in columns] for row in W]
+
         slopes: dict[str, Any] = {"tau": W}
         for port, values in zip(rates.outputs, put_in(rates, qdd)[:-1], strict=False):
-            rows = nest(values, port.shape)
-            columns = list(zip(*rows, strict=True))
-            slopes[port.name.removeprefix("dtau_d")] = [
-                [-sum((w * x for w, x in zip(row, column, strict=True)), 0) for column in columns] for row in W
-            ]
+            columns = list(zip(*nest(values, port.shape), strict=True))
+            slopes[port.name.removeprefix("dtau_d")] = solved(columns)
         result = tuple(slopes[name] for name in wrt)
         return result[0] if len(wrt) == 1 else result
 

@@ -71,7 +71,7 @@ def composite_bodies(chain: Chain, steps: list[Step]) -> list[Body]:
     outer, ell, V33 = _down_to_s(links, s, axes)
     inner = _down_to_r(links, r, s, axes, ell, V33)
     before = [Body(False, const.mass, ZERO, ZERO, Inner(ZERO, 0)) for _, const in links[:r]]
-    return [_handed_over(body) for body in (*before, *inner[::-1], *outer[::-1])]
+    return [_counted_at_run_time(body) for body in (*before, *inner[::-1], *outer[::-1])]
 
 
 def _down_to_s(links: list[StepAndConstants], s: int, axes: Axes) -> tuple[list[Body], Vec3, Scalar]:
@@ -207,7 +207,7 @@ def _inner_pushed(Y33: Scalar, u: Vec3, b: Scalar, ell: Vec3) -> Scalar:
     return Y33 + (2 * b) * ((u.y * u.y + u.z * u.z) * ell.x - (u.x * u.y) * ell.y - (u.x * u.z) * ell.z)
 
 
-def _handed_over(body: Body) -> Body:
+def _counted_at_run_time(body: Body) -> Body:
     """ĉ and Ĵ count as run-time numbers, those of the last link too (C2); literal zeros stay."""
     c = Vec3(online(body.moment.x), online(body.moment.y), 0) if body.revolute else run_time(body.moment)
     inner = body.inner and Inner(body.inner.u, online(body.inner.torque))

@@ -178,9 +178,9 @@ def constants(chain: Chain, region: Regions) -> list[Moments]:
     found: list[Moments] = []
     brought: dict[int, Moments] = {}
     for i in reversed(range(chain.bodies)):
-        own, joint, parent = chain.links[i].body, chain.joints[i], chain.parents[i]
+        own, joint, parent = chain.links[i], chain.joints[i], chain.parents[i]
         outer = brought.get(i, NOTHING)
-        mass, c, K = own.mass + outer.mass, own.moment + outer.moment, own.P + outer.P
+        mass, c, K = own.mass + outer.mass, own.moment + outer.moment, _of_inertia(own.inertia) + outer.P
         if joint.revolute and not region.is_general(i):  # one number, at run time, is as good as a constant
             regrouped, body = NO_MOMENTS, Moments(mass, c, NO_MOMENTS, K.xx + K.yy)
         elif joint.revolute:
@@ -222,3 +222,9 @@ def shifted(P: Sym3, axis: Vec3, by: Scalar, c: Vec3) -> Sym3:
     if axis is X:
         return Sym3(P.xx + (2 * by) * c.x, P.xy + by * c.y, P.yy, P.xz + by * c.z, P.yz, P.zz)
     return Sym3(P.xx, P.xy, P.yy, P.xz + by * c.x, P.yz + by * c.y, P.zz + (2 * by) * c.z)
+
+
+def _of_inertia(J: Sym3) -> Sym3:
+    """P = ½tr(J)E - J, sum by sum: shorter than by the trace where the parameters are inputs."""
+    xx, yy, zz = (J.yy + J.zz - J.xx) / 2, (J.xx + J.zz - J.yy) / 2, (J.xx + J.yy - J.zz) / 2
+    return Sym3(xx, -J.xy, yy, -J.xz, -J.yz, zz)

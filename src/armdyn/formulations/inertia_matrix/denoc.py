@@ -53,7 +53,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
     rows = []
     for i, body in enumerate(bodies):
         moment, force = body @ twists[i]  # pᵢᵀ M̃ᵢ
-        row: list[Scalar] = [0] * i + [_power(twists[i], moment, force)]
+        row: list[Scalar] = [*(0 for _ in range(i)), _power(twists[i], moment, force)]
         outer, j = i, path[i].parent
         while j >= 0:
             R = path[outer].R
