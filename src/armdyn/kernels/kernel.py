@@ -122,6 +122,7 @@ class Kernel(Fast):
             return kernel(*arrays) if out is None and threads is None else kernel(*arrays, out=out, threads=threads)
         self._refuse_masked((*arrays, *(out if isinstance(out, tuple) else (out,))))
         function, count = self.compiled, checked(threads)
+        arrays = tuple([x if type(x) is np.ndarray else _plain(x) for x in arrays])
         try:
             if count == 1 and function.quiet:
                 return function(*arrays, out=out)
@@ -245,6 +246,13 @@ class Kernel(Fast):
 
 def _shape(shape: tuple[int, ...]) -> str:
     return f"(..., {', '.join(map(str, shape))})" if shape else "(...)"
+
+
+def _plain(x: Any) -> Any:
+    """NumPy's view of another library's array: what takes ufuncs into its own hands, or speaks DLPack only."""
+    if isinstance(x, np.ndarray | np.generic) or not (hasattr(x, "__array_ufunc__") or hasattr(x, "__dlpack__")):
+        return x
+    return np.asarray(x) if hasattr(x, "__array__") else np.from_dlpack(x)
 
 
 def _wrench(choices: dict[str, Any]) -> tuple[Any, ...]:
