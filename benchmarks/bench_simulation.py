@@ -18,9 +18,10 @@ def main(arguments: Sequence[str] | None = None) -> list[rollout.Row]:
     parser.add_argument("--states", type=int, action="append", help="states side by side; may be repeated")
     parser.add_argument("--work", type=int, default=40_960, help="steps of single states in one measurement")
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--friction", action="store_true", help="with the joints' friction (frictionloss in MuJoCo)")
     given = parser.parse_args(arguments)
     rows = rollout.measure(
-        [armdyn.load(name) for name in given.arms], given.states or STATES, given.work, given.repeats
+        [armdyn.load(name) for name in given.arms], given.states or STATES, given.work, given.repeats, given.friction
     )
     print(speed.machine())
     print(f"{'arm':12} {'states':>6} {'armdyn':>10} {'MuJoCo':>10}   RK4, steps a second and state; times as many")

@@ -355,10 +355,10 @@ def test_rotors_and_wrenches_act(puma, planar):
     assert out.qdd[0, 0] == pytest.approx(-m * 9.81 * c * np.cos(0.3) / J, rel=1e-12)
     wrench = np.array([3.0, -2, 5, 0.1, 0.2, -0.3])
     pushed = simulate(puma, Q0, torque=np.ones(6), duration=0.05, tool_wrench=wrench)
-    expected = puma.forward_dynamics(
-        pushed.q, pushed.qd, 1 + np.einsum("tij,i->tj", puma.jacobian(pushed.q), wrench) - puma.friction(pushed.qd)
-    )
-    assert np.abs(pushed.qdd - expected).max() < 1e-10
+    forces = 1 + np.einsum("tij,i->tj", puma.jacobian(pushed.q), wrench) - puma.friction(pushed.qd)
+    held = forces - puma.inverse_dynamics(pushed.q, pushed.qd, pushed.qdd)  # by dry friction, of joints at rest
+    assert np.abs(held[pushed.qd != 0]).max() < 1e-10
+    assert np.all(np.abs(held) <= 1e-10 + np.array([float(joint.coulomb) for joint in puma.joints]))
     plain = simulate(puma, Q0, torque=lambda t, q, qd: np.ones(6), duration=0.05, tool_wrench=wrench)
     assert np.abs(plain.q - pushed.q).max() < 1e-12
 
@@ -403,7 +403,7 @@ def test_lanes_end_on_their_own(planar):
         assert "t = 0.333333333" in out.message
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [method for method in METHODS if method != "ARK4"])
 def test_divergence_keeps_what_was_computed(planar, method):
     arm = planar(2)
 
@@ -419,8 +419,18 @@ def test_divergence_keeps_what_was_computed(planar, method):
 
 
 def test_divergence_of_a_compiled_loop(puma):
-    out = simulate(puma, Q0, torque=PDGravity(Q0 + 1, 1e7, 0.0), duration=1.0, step=0.02, limits=False)
-    assert out.status == "diverged"
+    out = simulate(
+        puma,
+        Q0,
+        torque=PDGravity(Q0 + 1, 1e7, 0.0),
+        duration=1.0,
+        step=0.02,
+        limits=False,
+        friction=False,
+        saturate=False,
+        method="RK4",
+    )
+    assert out.status == "unstable step"
     assert 1 < len(out) < 50
     assert np.isfinite(out.q).all()
 
@@ -469,9 +479,12 @@ def test_one_interrupt_ends_all_lanes(puma, method):
 
 
 def test_an_adaptive_method_that_crawls_says_so(puma):
-    out = simulate(puma, Q0, duration=1.0, method="RK45")  # gravity cannot move every joint against its friction
+    def chatters(t, q, qd):
+        return -50 * np.sign(qd)  # dry friction as a plain function: no rest in it
+
+    out = simulate(puma, Q0, torque=chatters, duration=1.0, method="RK45", friction=False)
     assert out.status == "stalled"
-    assert "Coulomb" in out.message
+    assert "jump to and fro" in out.message
     assert np.isfinite(out.q).all()
 
 
@@ -561,7 +574,7 @@ BAD = [
     ({"duration": None, "times": [1, 0]}, "increasing"),
     ({"duration": None, "times": [0]}, "at least two"),
     ({"duration": None, "times": [0, np.nan]}, "finite"),
-    ({"method": "RK7"}, "unknown integration method 'RK7'; available: RK4, RK5, AB4, semi_implicit_euler, DOP853"),
+    ({"method": "RK7"}, "unknown integration method 'RK7'; available: auto, RK4, RK5, AB4, ARK4, semi_implicit_euler"),
     ({"method": "DOP853", "rtol": -1}, "rtol must be a positive"),
     ({"method": "DOP853", "atol": 0}, "atol must be a positive"),
     ({"torque": np.zeros(4)}, r"torque must be None, 6 numbers, Sampled.*shape \(4,\)"),

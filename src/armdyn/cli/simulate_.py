@@ -3,62 +3,125 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, vector
 
+if TYPE_CHECKING:
+    from armdyn.simulation import Trajectory
+
 EXAMPLE = "Example: armdyn simulate puma560 --q 0,0.5,0,0,0,0 --duration 2 -o fall.csv"
+METHODS = "auto (RK4, or ARK4 for stiff gains), RK4, RK5, AB4, ARK4, semi_implicit_euler, DOP853, RK45, LSODA, Radau."
+# What messages say in Python, as this command spells it.
+SPELLING = {
+    "limits=False": "--no-limits",
+    'method="ARK4"': "--method ARK4",
+    "give times= to store fewer, or a longer step": "give a longer --step",
+    "q0": "--q",
+    "qd0": "--qd",
+    "actuators= need": "--control-period, --delay, --torque-rate and --encoder need",
+}
 
 
 def command(
     arm: ArmName,
-    q: Annotated[str, typer.Option(help="Initial positions, rad or m; zeros by default.")] = "",
+    q: Annotated[str, typer.Option(help="Initial positions, rad or m; the rest posture by default.")] = "",
     qd: Annotated[str, typer.Option(help="Initial velocities; zeros by default.")] = "",
     tau: Annotated[str, typer.Option(help="Constant joint forces, N m or N; none by default.")] = "",
     hold: Annotated[bool, typer.Option("--hold", help="Hold the posture: PD control with the gravity load.")] = False,
     duration: Annotated[float, typer.Option(help="Seconds.")] = 1.0,
-    step: Annotated[float, typer.Option(help="Seconds; of fixed-step methods, and between stored rows.")] = 1e-3,
-    method: Annotated[str, typer.Option(help="RK4, RK5, AB4, semi_implicit_euler, DOP853, LSODA, Radau…")] = "RK4",
+    step: Annotated[str, typer.Option(help="Seconds, or auto; of fixed-step methods, and between rows.")] = "0.001",
+    method: Annotated[str, typer.Option(help=METHODS)] = "auto",
     friction: Annotated[bool, typer.Option("--friction/--no-friction", help="The joints' friction acts.")] = True,
-    limits: Annotated[bool, typer.Option("--limits/--no-limits", help="Stop at a joint's limit.")] = True,
+    limits: Annotated[bool, typer.Option("--limits/--no-limits", help="A joint's limit ends the run.")] = True,
+    restitution: Annotated[float | None, typer.Option(help="Limits are stops with this rebound; 0: none.")] = None,
+    saturate: Annotated[bool, typer.Option("--saturate/--no-saturate", help="--hold keeps to motor limits.")] = True,
+    control_period: Annotated[float | None, typer.Option(help="Seconds between two looks of the controller.")] = None,
+    delay: Annotated[float, typer.Option(help="Seconds until the controller's torques act.")] = 0.0,
+    torque_rate: Annotated[float | None, typer.Option(help="Largest rate of the torques, N m/s or N/s.")] = None,
+    encoder: Annotated[float | None, typer.Option(help="Step of the encoders, rad or m.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help=".csv, .npz, .parquet, or .html.")] = None,
+    animate: Annotated[Path | None, typer.Option(help="Write an HTML page on which the arm moves.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """Simulate an arm from a state, left alone, under constant forces, or holding its posture."""
     import numpy as np
 
-    from armdyn.files.text import write_text
-    from armdyn.simulation import PDGravity, simulate
+    from armdyn.errors import InputError
+    from armdyn.simulation import Actuators, PDGravity, simulate
+    from armdyn.simulation.request import rest_posture
 
     loaded = load(arm)
-    q0 = vector(q, "q") if q else np.zeros(loaded.n)
+    q0 = vector(q, "q") if q else rest_posture(loaded)
     torque: Any = vector(tau, "tau") if tau else None
     if hold:  # critically damped at 20 rad/s, by each joint's own inertia
         inertia = np.diag(loaded.inertia_matrix(q0))
         torque = PDGravity(q0, 400.0 * inertia, 40.0 * inertia)
-    with progress("simulating", quiet or as_json) as update:
-        result = simulate(
-            loaded, q0, vector(qd, "qd") if qd else None, torque=torque, duration=duration, step=step, method=method,
-            friction=friction, limits=limits, progress=update,
-        )  # fmt: skip
+    ideal = control_period is None and torque_rate is None and encoder is None and not delay
+    actuators = None if ideal else Actuators(control_period, delay, torque_rate, encoder)
+    try:
+        with progress("simulating", quiet or as_json) as update:
+            result = simulate(
+                loaded, q0, vector(qd, "qd") if qd else None, torque=torque, duration=duration, step=_step(step),
+                method=method, friction=friction, limits=limits if restitution is None else restitution,
+                saturate=None if saturate else False, actuators=actuators, progress=update,
+            )  # fmt: skip
+    except InputError as error:
+        raise InputError(spelled(str(error))) from None
+    _write(result, output, animate)
+    if as_json:
+        names = ("t", "q", "qd", "qdd", "tau", "energy")
+        state = {"status": result.status, "message": spelled(result.message), "method": result.method}
+        print_json(state | {name: getattr(result, name) for name in names})
+    elif not quiet:
+        _print(result, [path for path in (output, animate) if path is not None])
+    if result.status in ("diverged", "stalled", "unstable step"):
+        raise typer.Exit(4)
+
+
+def spelled(message: str) -> str:
+    """A message with Python's spelling of options turned into the command line's."""
+    import re
+
+    for python, shell in SPELLING.items():
+        message = re.sub(rf"(?<!\w){re.escape(python)}(?!\w)", shell, message)
+    return message
+
+
+def _step(text: str) -> Any:
+    from armdyn.errors import InputError
+
+    if text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--step takes seconds or auto, got {text!r}") from None
+
+
+def _write(result: Trajectory, output: Path | None, animate: Path | None) -> None:
+    from armdyn.files.text import write_text
+
     if output is not None and output.suffix == ".html":
         write_text(output, result.plot().to_html(include_plotlyjs=True))
     elif output is not None:
         result.save(output)
-    if as_json:
-        names = ("t", "q", "qd", "qdd", "tau", "energy")
-        print_json({"status": result.status, "message": result.message} | {n: getattr(result, n) for n in names})
-    elif not quiet:
-        out = console()
-        out.print(f"[bold]{loaded.name}[/] by {method}: {result.status}; {result.message}", highlight=False)
-        out.print(f"q  = {np.array2string(result.q[-1], precision=6)}", highlight=False, markup=False)
-        out.print(f"qd = {np.array2string(result.qd[-1], precision=6)}", highlight=False, markup=False)
-        drift = float(np.max(np.abs(result.energy - result.energy[0])))
-        out.print(f"energy {result.energy[-1]:.6g} J, largest change {drift:.3g} J", highlight=False)
-        if output is not None:
-            out.print(f"wrote {output}", markup=False)
-    if result.status in ("diverged", "stalled"):
-        raise typer.Exit(4)
+    if animate is not None:
+        result.animate().save(animate)
+
+
+def _print(result: Trajectory, written: list[Path]) -> None:
+    import numpy as np
+
+    out = console()
+    head = f"{result.arm.name} by {result.method}: {result.status}; {spelled(result.message)}"
+    out.print(head, highlight=False, markup=False)
+    out.print(f"q  = {np.array2string(result.q[-1], precision=6)}", highlight=False, markup=False)
+    out.print(f"qd = {np.array2string(result.qd[-1], precision=6)}", highlight=False, markup=False)
+    drift = float(np.max(np.abs(result.energy - result.energy[0])))
+    out.print(f"energy {result.energy[-1]:.6g} J, largest change {drift:.3g} J", highlight=False)
+    for path in written:
+        out.print(f"wrote {path}", markup=False)

@@ -191,8 +191,8 @@ QUANTITIES: dict[str, Quantity] = {
             inputs=(QD,),
             outputs=(("tau", ("nv",)),),
             methods=_one(energies.friction, "by joint"),
-            summary="viscous and Coulomb friction",
-            doc="Viscous and Coulomb friction of the joints at qd",
+            summary="viscous and dry friction",
+            doc="Viscous and dry friction of the joints at qd",
         ),
         Quantity(
             "pose",

@@ -1,12 +1,18 @@
 """Simulation: what an arm does under torques, controllers and gravity; motions to follow."""
 
+from armdyn.simulation.actuators import Actuators
+from armdyn.simulation.controllers import PD, ComputedTorque, Feedforward, PDGravity
 from armdyn.simulation.references import Reference, fourier, quintic, straight_line, trapezoidal
 from armdyn.simulation.simulate import simulate
-from armdyn.simulation.torque import ComputedTorque, Feedforward, PDGravity, Sampled
+from armdyn.simulation.torque import Controller, Drive, Sampled
 from armdyn.simulation.trajectory import Trajectory
 
 __all__ = [
+    "PD",
+    "Actuators",
     "ComputedTorque",
+    "Controller",
+    "Drive",
     "Feedforward",
     "PDGravity",
     "Reference",

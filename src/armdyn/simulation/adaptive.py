@@ -1,8 +1,10 @@
 """Adaptive integration: scipy's solvers on the compiled right-hand side, one state at a time.
 
 Torques may jump or bend at knots (sampled torques do); no step goes across one, so that the error
-estimate and the order hold on either side. Where the right-hand side jumps by itself, to and fro (Coulomb
-friction of a joint about to rest), steps shrink without end: that is noticed and said.
+estimate and the order hold on either side. Dry friction is treated the same way: between two events the modes
+of the joints (which sticks, to which side the others slide) are constant and the right-hand side is smooth; the
+moment when a sliding joint comes to rest or a sticking joint breaks away is located on the dense output, and the
+solver starts anew from there.
 """
 
 from __future__ import annotations
@@ -11,18 +13,97 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from armdyn.errors import ArmdynError
+from armdyn.simulation.sticking import Modes
 
 Right = Callable[[float, np.ndarray], np.ndarray]
 Watch = Callable[[np.ndarray], float]  # positive inside the limits
 Tick = Callable[[float], None]
 PATIENCE = 400  # steps that may pass with next to no time going by
 CRAWL = 1e-5  # of the whole time
-LOOKS = 9  # at the limits in a step, so that a joint cannot go beyond and come back unseen
+LOOKS = 9  # at the limits and modes in a step, so that a joint cannot go beyond and come back unseen
+EXCESS = 1e-12  # of the breakaway force: what a sticking joint may be beyond it by rounding
+
+
+class Forces(Protocol):
+    """What a state's modes are decided by; steppers have it."""
+
+    @property
+    def sticks(self) -> bool:
+        """Whether a joint has dry friction."""
+        ...
+
+    def settled(self, t: float, y: np.ndarray, modes: Modes | None = None) -> Modes:
+        """The modes of a state."""
+        ...
+
+    def forces(self, t: float, y: np.ndarray, modes: Modes) -> tuple[np.ndarray, np.ndarray]:
+        """(acceleration, force left) in given modes."""
+        ...
+
+
+@dataclass
+class Motion:
+    """One state's motion in constant modes: its right-hand side, and how far it is from an event."""
+
+    one: Forces
+    most: np.ndarray  # the breakaway forces
+    modes: Modes | None = None
+    began: np.ndarray | None = None  # the velocities when these modes began
+
+    def settle(self, t: float, y: np.ndarray, modes: Modes | None = None) -> None:
+        """Find the modes of a state."""
+        self.modes = self.one.settled(t, y, modes)
+        self.began = y[len(y) // 2 :].copy()
+
+    def right(self, t: float, y: np.ndarray) -> np.ndarray:
+        """The derivative of the state."""
+        assert self.modes is not None
+        return np.concatenate([y[len(y) // 2 :], self.one.forces(t, y, self.modes)[0]])
+
+    def distances(self, t: float, y: np.ndarray) -> np.ndarray:
+        """Per joint what is left until its mode ends: the speed of sliding ones, the margin of sticking ones."""
+        assert self.modes is not None
+        free, side = self.modes.free[0], self.modes.side[0]
+        _, left = self.one.forces(t, y, self.modes)
+        margin = self.most * (1 + EXCESS) - np.abs(left)
+        found: np.ndarray = np.where(free == 0, margin, np.where(side != 0, side * y[len(y) // 2 :], np.inf))
+        return found
+
+    def distance(self, t: float, y: np.ndarray) -> float:
+        """What is left until the first mode ends."""
+        return float(np.min(self.distances(t, y)))
+
+    def end(self, t: float, y: np.ndarray, stuck: bool) -> np.ndarray:
+        """The state after an event there, with the modes that follow; `stuck`: no time has passed since the last."""
+        assert self.modes is not None
+        n = len(y) // 2
+        joint = int(np.argmin(self.distances(t, y)))
+        free, side = self.modes.free.copy(), self.modes.side.copy()
+        y = y.copy()
+        if free[0, joint] == 0:
+            free[0, joint], side[0, joint] = 1.0, np.sign(self.one.forces(t, y, self.modes)[1][joint])
+            self.settle(t, y, Modes(free, side))
+            return y
+        y[n + joint] = 0.0
+        free[0, joint] = side[0, joint] = 0.0
+        self.settle(t, y, Modes(free, side))
+        if stuck:  # it cannot leave: keep it until another event
+            self.modes = Modes(free, side)
+        return y
+
+    def state(self, y: np.ndarray) -> np.ndarray:
+        """A state on the way, where sticking joints have velocity 0."""
+        if self.modes is None:
+            return y
+        n = len(y) // 2
+        y = np.array(y)
+        y[n:][self.modes.free[0] == 0] = 0.0
+        return y
 
 
 @dataclass
@@ -63,7 +144,7 @@ class Solver:
     held: bool = False
 
     def run(
-        self, right: Right, y0: np.ndarray, times: np.ndarray, watch: Watch | None, tick: Tick
+        self, right: Right | Motion, y0: np.ndarray, times: np.ndarray, watch: Watch | None, tick: Tick
     ) -> tuple[np.ndarray, np.ndarray, str, str]:
         """(times reached, states there, status, message); what was computed before an early end is kept."""
         start, end = float(times[0]), float(times[-1])
@@ -79,49 +160,76 @@ class Solver:
         status, message = record.ended or ("finished", f"reached t = {end:.6g} s")
         return np.array(record.reached), np.array(record.states), status, message
 
-    def _between(self, a: float, b: float, right: Right, record: _Record, watch: Watch | None, tick: Tick) -> None:
-        """From one knot to the next."""
-        from scipy import integrate
-
+    def _between(
+        self, a: float, b: float, right: Right | Motion, record: _Record, watch: Watch | None, tick: Tick
+    ) -> None:
+        """From one knot to the next, event by event."""
         inset = 1e-9 * (b - a) if self.held else 0.0  # a stage at the very end must not see the next sample
 
-        def within(t: float, y: np.ndarray) -> np.ndarray:
-            return right(min(max(t, a + inset), b - inset), y)
+        def moment(t: float) -> float:
+            return min(max(t, a + inset), b - inset)
+
+        if not isinstance(right, Motion):
+            self._smooth(a, b, lambda t, y: right(moment(t), y), record, watch, tick, None)
+            return
+        right.settle(moment(a), record.y)
+        t: float | None = a
+        while t is not None and not record.ended:
+            started = t
+            t = self._smooth(t, b, lambda t, y: right.right(moment(t), y), record, watch, tick, right)
+            if t is not None and not record.ended:
+                record.y = right.end(moment(t), record.y, t - started < 1e-12 * (b - a))
+
+    def _smooth(
+        self, a: float, b: float, right: Right, record: _Record, watch: Watch | None, tick: Tick, motion: Motion | None
+    ) -> float | None:
+        """As far as the modes last; the time when they end, None at b."""
+        from scipy import integrate
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # LSODA says by warnings what its status says too
             solver = _attempt(
-                lambda: getattr(integrate, self.method)(within, a, record.y, b, rtol=self.rtol, atol=self.atol)
+                lambda: getattr(integrate, self.method)(right, a, record.y, b, rtol=self.rtol, atol=self.atol)
             )
             while not record.ended and (solver is None or solver.status == "running"):
                 stepped = solver is not None and _attempt(lambda: (solver.step(),)) is not None
                 if not stepped or solver.status == "failed" or not np.all(np.isfinite(solver.y)):
                     t = a if solver is None else solver.t
                     record.ended = "diverged", f"no step is small enough any more at t = {t:.6g} s"
-                    return
-                _advance(solver, record, watch)
+                    return None
+                event = _advance(solver, record, watch, motion, fresh=bool(solver.t_old == a))
                 if not record.ended and record.stalled(solver.t):
                     record.ended = "stalled", STALLED.format(t=solver.t)
-                tick(solver.t)
+                tick(solver.t if event is None else event)
+                if event is not None:
+                    return event
+        return None
 
 
 STALLED = (
-    "steps became too short at t = {t:.6g} s: the forces jump to and fro there (Coulomb friction of a joint about to "
-    "rest?) or grow without bound; a fixed-step method or friction=False may go on"
+    "steps became too short at t = {t:.6g} s: the forces jump to and fro there or grow without bound; "
+    "a fixed-step method may go on"
 )
 
 
-def _advance(solver: Any, record: _Record, watch: Watch | None) -> None:
-    """Take a step into the record; a limit ends it."""
+def _advance(solver: Any, record: _Record, watch: Watch | None, motion: Motion | None, fresh: bool) -> float | None:
+    """Take a step into the record; a limit ends it, the end of the modes cuts it (its time is returned)."""
     dense = solver.dense_output()
-    hit = _crossing(dense, watch, solver.t_old, solver.t) if watch else None
-    record.y = solver.y
-    record.keep(dense, solver.t if hit is None else hit)
+    state = (lambda t: motion.state(dense(t))) if motion else dense
+    hit = _crossing(lambda t: watch(state(t)), solver.t_old, solver.t) if watch else None
+    over = _crossing(lambda t: motion.distance(t, state(t)), solver.t_old, solver.t, fresh) if motion else None
+    if over is not None and (hit is None or over <= hit):
+        record.keep(state, over)
+        record.y = state(over)
+        return over
+    record.y = state(solver.t) if motion else solver.y
+    record.keep(state, solver.t if hit is None else hit)
     if hit is not None:
         record.ended = "limit", ""
         if hit > record.reached[-1]:
             record.reached.append(hit)
-            record.states.append(dense(hit))
+            record.states.append(state(hit))
+    return None
 
 
 def _attempt(act: Callable[[], Any]) -> Any:
@@ -134,15 +242,15 @@ def _attempt(act: Callable[[], Any]) -> Any:
         return None
 
 
-def _crossing(dense: Any, watch: Watch, a: float, b: float) -> float | None:
-    """When the watched number first becomes negative inside a step."""
+def _crossing(watch: Callable[[float], float], a: float, b: float, fresh: bool = False) -> float | None:
+    """When the watched number first becomes negative inside a step; `fresh`: at a it is 0 but for rounding."""
     moments = np.linspace(a, b, LOOKS)
-    beyond = [watch(dense(t)) < 0 for t in moments]
-    if not any(beyond):
+    beyond = [watch(t) < 0 for t in moments]
+    if not any(beyond[fresh:]):
         return None
-    k = beyond.index(True)
-    if k == 0:
+    k = beyond.index(True, int(fresh))
+    if k == 0 or beyond[k - 1]:
         return a
     from scipy.optimize import brentq
 
-    return float(brentq(lambda t: watch(dense(t)), moments[k - 1], moments[k], xtol=1e-13))
+    return float(brentq(watch, moments[k - 1], moments[k], xtol=1e-14))

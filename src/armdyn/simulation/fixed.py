@@ -11,12 +11,17 @@ import numpy as np
 
 from armdyn.chain import Chain
 from armdyn.codegen.compile import Compiled, load_or_compile
-from armdyn.codegen.llvm_integrate import Integrator, Scheme
-from armdyn.graph.program import Program, trace
-from armdyn.programs.assemble import Options, assemble
+from armdyn.graph.program import Program
+from armdyn.kernels import Kernel
+from armdyn.programs.assemble import Options
+from armdyn.simulation.implicit_stage import Locks, Stops
+from armdyn.simulation.integrator import Integrator
+from armdyn.simulation.loop import Scheme
+from armdyn.simulation.programs import closed_loop, has_dry_friction, lockable_loop, moving_joints
 from armdyn.simulation.request import Span
-from armdyn.simulation.tableaus import AB4, EULER, RUNGE_KUTTA
-from armdyn.simulation.torque import Drive, Law, cheapest
+from armdyn.simulation.sticking import Modes, breakaway, holding, settle
+from armdyn.simulation.tableaus import AB4, ARK4, ARK4_IMPLICIT, EULER, RUNGE_KUTTA
+from armdyn.simulation.torque import Drive, Law, Saturated, source_of
 
 WORK = 200_000  # steps of single states between two looks at the keyboard and the clock
 INSET = 1e-4  # of a step: beyond rounding, and a held value is the same all along
@@ -24,54 +29,65 @@ INSET = 1e-4  # of a step: beyond rounding, and a held value is the same all alo
 Inside = Callable[[np.ndarray], np.ndarray]
 
 
-def _scheme(method: str) -> Scheme:
+def scheme(method: str) -> Scheme:
+    """What a step of the method does."""
     if method == "AB4":
         return Scheme(((),), AB4[:1], past=AB4[1:])
     if method == EULER.name:
         return Scheme(EULER.a, EULER.b, velocity_first=True)
+    if method == ARK4.name:
+        return Scheme(ARK4.a, ARK4.b, implicit=ARK4_IMPLICIT)
     tableau = RUNGE_KUTTA[method]
     return Scheme(tableau.a, tableau.b)
 
 
 def _stage_times(method: str, held: bool) -> np.ndarray:
     """The stages' times as fractions of a step; inside the step where held samples must stay held."""
-    c = np.array([float(x) for x in RUNGE_KUTTA[method].c]) if method in RUNGE_KUTTA else np.zeros(1)
+    c = np.array([float(x) for x in scheme(method).nodes])
     return np.clip(c, INSET, 1 - INSET) if held else c
 
 
 @lru_cache(maxsize=64)
-def closed_loop(chain: Chain, law: Law, size: int, options: Options, with_torque: bool) -> Program:
-    """(q, qd, u) -> acceleration, and the torque behind it where it is asked for.
+def rates_of(chain: Chain, law: Law, size: int, options: Options, can_lock: tuple[bool, ...] | None) -> Compiled:
+    """The accelerations and torques of states, compiled; with `can_lock` in modes that are given with them."""
 
-    Not simplified: that takes longer than compiling and its 3 to 10 % fewer operations make no faster loop.
-    """
-    n, width = chain.n, size + (6 if options.tool_wrench else 0)
-    forward = assemble(chain, "forward_dynamics", cheapest(chain, "forward_dynamics"), options).function
+    def make() -> Program:
+        if can_lock:
+            return lockable_loop(chain, law, size, options, False, can_lock)
+        return closed_loop(chain, law, size, options, True)
 
-    def function(q: list[Any], qd: list[Any], u: list[Any]) -> Any:
-        tau = law(chain, q, qd, u[:size])
-        qdd = forward(q, qd, tau, *((u[size:width],) if options.tool_wrench else ()))
-        return (qdd, tau) if with_torque else qdd
-
-    outputs = [("qdd", (n,)), ("tau", (n,))] if with_torque else [("qdd", (n,))]
-    return trace("closed_loop", function, {"q": (n,), "qd": (n,), "u": (max(width, 1),)}, outputs)
-
-
-@lru_cache(maxsize=64)
-def _rates(chain: Chain, law: Law, size: int, options: Options) -> Compiled:
-    found = load_or_compile(
-        ("closed loop", chain, law, size, options), lambda: closed_loop(chain, law, size, options, True)
-    )
+    found = load_or_compile(("closed loop", chain, law, source_of(law), size, options, can_lock), make)
     assert found is not None  # an arm without joints is refused before
     return found
 
 
 @lru_cache(maxsize=64)
-def _loop(chain: Chain, law: Law, size: int, options: Options, method: str) -> Integrator:
-    def make() -> Program:
-        return closed_loop(chain, law, size, options, False)
+def loop_of(chain: Chain, law: Law, size: int, options: Options, method: str, stops: Stops | None = None) -> Integrator:
+    """The method's loop over steps, compiled."""
+    implicit = method == ARK4.name
+    locks = locks_of(chain, law, options, stops)
+    if implicit and isinstance(law, Saturated):
+        law = law.law  # the stages find the saturated motors themselves
+    if not implicit and not stops and not has_dry_friction(chain, options):
+        asked: tuple[Any, ...] = ("closed loop", chain, law, source_of(law), size, options)
+        return Integrator(asked, lambda: closed_loop(chain, law, size, options, False), scheme(method))
+    staged, can_lock = implicit or stops is not None, lockable_joints(locks)
+    asked = ("lockable loop", chain, law, source_of(law), size, options, staged, can_lock)
+    return Integrator(asked, lambda: lockable_loop(chain, law, size, options, staged, can_lock), scheme(method), locks)
 
-    return Integrator(("closed loop", chain, law, size, options), make, _scheme(method))
+
+def locks_of(chain: Chain, law: Law, options: Options, stops: Stops | None = None) -> Locks:
+    """What a loop must know of the joints."""
+    viscous = tuple(float(joint.viscous) if options.friction else 0.0 for joint in moving_joints(chain))
+    effort = law.effort if isinstance(law, Saturated) else (None,) * chain.n
+    inner, none = law.law if isinstance(law, Saturated) else law, (0.0,) * chain.n
+    stiffness, damping = getattr(inner, "stiffness", none), getattr(inner, "damping", none)
+    return Locks(tuple(breakaway(chain, options).tolist()), stiffness, damping, viscous, effort, stops)
+
+
+def lockable_joints(locks: Locks) -> tuple[bool, ...]:
+    """Which joints may be at rest for a reason."""
+    return tuple(locks.can_lock(i) for i in range(len(locks.breakaway)))
 
 
 @dataclass(frozen=True)
@@ -84,6 +100,7 @@ class Stepper:
     wrench: np.ndarray | None
     method: str
     inside: Inside | None = None  # of states, where there are limits to watch at every step
+    stops: Stops | None = None
 
     @property
     def single_step(self) -> str:
@@ -92,16 +109,29 @@ class Stepper:
 
     @cached_property
     def _compiled_rates(self) -> Compiled:
-        return _rates(self.chain, self.drive.law, self.drive.size, self.options)
+        can_lock = lockable_joints(locks_of(self.chain, self.drive.law, self.options, self.stops))
+        return rates_of(self.chain, self.drive.law, self.drive.size, self.options, can_lock if self.sticks else None)
 
-    def lane(self, lane: int) -> Stepper:
-        """The same for one state of the batch."""
+    @property
+    def sticks(self) -> bool:
+        """Whether a joint has dry friction or a stop."""
+        return self.stops is not None or has_dry_friction(self.chain, self.options)
+
+    @property
+    def taken(self) -> str:
+        """The method whose steps are taken: a multistep method's past does not reach across stick and slip."""
+        return self.single_step if self.sticks else self.method
+
+    silent = False  # it may be asked about any state
+
+    def some(self, lanes: np.ndarray) -> Stepper:
+        """The same for some states of the batch."""
 
         def inputs(t: np.ndarray) -> np.ndarray:
-            u = self.drive.inputs(t)
-            return u[lane : lane + 1]
+            u: np.ndarray = self.drive.inputs(t)[lanes]
+            return u
 
-        wrench = self.wrench if self.wrench is None or self.wrench.ndim == 1 else self.wrench[lane : lane + 1]
+        wrench = self.wrench if self.wrench is None or self.wrench.ndim == 1 else self.wrench[lanes]
         drive = replace(self.drive, inputs=inputs) if self.drive.batch else self.drive
         return replace(self, drive=drive, wrench=wrench)
 
@@ -119,15 +149,69 @@ class Stepper:
         n = self.chain.n
         u = self.inputs(t[:, None])  # a stage axis, as the loop has
         u = u[..., 0, :] if u.ndim > 1 else u
-        qdd, tau = self._compiled_rates(state[..., :n], state[..., n:], u)
-        return qdd, tau
+        q, qd = state[..., :n], state[..., n:]
+        if not self.sticks:
+            qdd, tau = self._compiled_rates(q, qd, u)
+            return qdd, tau
+        (qdd, _, tau), _ = self._settled(*_rows(q, qd, u))
+        return qdd.reshape(q.shape), tau.reshape(q.shape)
+
+    def _settled(
+        self, q: np.ndarray, qd: np.ndarray, u: np.ndarray, modes: Modes | None = None
+    ) -> tuple[tuple[np.ndarray, ...], Modes]:
+        def evaluate(rows: np.ndarray, free: np.ndarray, side: np.ndarray) -> tuple[np.ndarray, ...]:
+            found: tuple[np.ndarray, ...] = self._compiled_rates(q[rows], qd[rows], u[rows], free, side)
+            return found
+
+        return settle(evaluate, qd, holding(q, breakaway(self.chain, self.options), self.stops), modes)
+
+    def settled(self, t: float, y: np.ndarray, modes: Modes | None = None) -> Modes:
+        """The modes of one state (2n,)."""
+        n = self.chain.n
+        return self._settled(*_rows(y[None, :n], y[None, n:], self._input(t)), modes)[1]
+
+    def forces(self, t: float, y: np.ndarray, modes: Modes) -> tuple[np.ndarray, np.ndarray]:
+        """(acceleration, force left) of one state (2n,) in given modes."""
+        n = self.chain.n
+        found = self._compiled_rates(*_rows(y[None, :n], y[None, n:], self._input(t)), modes.free, modes.side)
+        return np.asarray(found[0][0]), np.asarray(found[1][0])
+
+    def around(
+        self, t: float, y: np.ndarray, states: np.ndarray, released: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Accelerations of `states` (k, 2n) in the modes of y (or with no joint held); what moves; the torques of y."""
+        n, u = self.chain.n, self._input(t)
+        every = _rows(np.vstack([y[None, :n], states[:, :n]]), np.vstack([y[None, n:], states[:, n:]]), u)
+        if not self.sticks:
+            qdd, tau = self._compiled_rates(*every)
+            return qdd[1:], np.ones(n), tau[0]
+        modes = Modes(np.ones((1, n)), np.sign(y[None, n:])) if released else self.settled(t, y)
+        shape = (len(every[0]), n)
+        qdd, _, tau = self._compiled_rates(
+            *every, np.broadcast_to(modes.free, shape), np.broadcast_to(modes.side, shape)
+        )
+        return qdd[1:], modes.free[0], tau[0]
+
+    def inertia(self, q: np.ndarray) -> np.ndarray:
+        """H of one posture."""
+        return np.asarray(Kernel(self.chain, "inertia_matrix")(q))
+
+    def gains(self) -> tuple[np.ndarray, ...]:
+        """Stiffness, damping, viscous friction and effort limit, per joint."""
+        locks = locks_of(self.chain, self.drive.law, self.options)
+        effort = np.array([np.inf if most is None else most for most in locks.effort])
+        return np.array(locks.stiffness), np.array(locks.damping), np.array(locks.viscous), effort
+
+    def _input(self, t: float) -> np.ndarray:
+        u = self.inputs(np.array([[t]]))
+        return u.reshape(1, u.shape[-1])
 
     reported = rates
 
     def run(self, state: np.ndarray, span: Span, method: str | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Stored states (count, rows, 2n) and whether all was well until then (count, rows), chunk by chunk."""
-        method = method or self.method
-        loop = _loop(self.chain, self.drive.law, self.drive.size, self.options, method)
+        method = method or self.taken
+        loop = loop_of(self.chain, self.drive.law, self.drive.size, self.options, method, self.stops)
         past, total = len(loop.scheme.past), span.rows * span.every
         history = np.zeros((len(state), past, state.shape[1]))
         done, good = 0, np.ones(len(state), dtype=bool)
@@ -152,7 +236,7 @@ class Stepper:
         self, method: str, state: np.ndarray, span: Span, done: int, steps: int, history: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(states stored, last state, history) after so many steps; every step is stored where limits are watched."""
-        loop = _loop(self.chain, self.drive.law, self.drive.size, self.options, method)
+        loop = loop_of(self.chain, self.drive.law, self.drive.size, self.options, method, self.stops)
         numbers = done + np.arange(steps)[:, None] + _stage_times(method, self.drive.held)
         every = 1 if self.inside else span.every if steps % span.every == 0 else steps
         return loop.run(state, steps, span.h, self.inputs(span.t + span.h * numbers), history, every)
@@ -168,6 +252,13 @@ class Stepper:
         if self.inside is None:
             return rows, np.all(np.isfinite(rows), axis=-1)
         return rows, np.asarray(self.inside(stored).reshape(*rows.shape[:2], every).all(axis=-1))
+
+
+def _rows(q: np.ndarray, qd: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Arrays (..., k) as rows of one length."""
+    shape = np.broadcast_shapes(q.shape[:-1], qd.shape[:-1], u.shape[:-1])
+    q, qd, u = (np.broadcast_to(x, (*shape, x.shape[-1])).reshape(-1, x.shape[-1]) for x in (q, qd, u))
+    return q, qd, u
 
 
 def _piece(done: int, total: int, every: int, count: int) -> int:

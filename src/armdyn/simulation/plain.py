@@ -1,4 +1,8 @@
-"""Fixed-step integration around a Python function of (t, q, qd): one call a stage, whole batches at once."""
+"""Fixed-step integration around a Python function of (t, q, qd): one call per stage, whole batches at once.
+
+Where a joint comes to rest within a step, the step of that state is taken again by the compiled loop, with the
+function's torques as they were at the stages: so a function is asked once per stage, in the order of time.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,14 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import InputError
-from armdyn.kernels import Kernel
 from armdyn.programs.assemble import Options
-from armdyn.simulation.fixed import Inside
+from armdyn.simulation.fixed import Inside, lockable_joints, locks_of, loop_of, rates_of
+from armdyn.simulation.implicit_stage import Stops
+from armdyn.simulation.programs import has_dry_friction
 from armdyn.simulation.request import Span
+from armdyn.simulation.sticking import Modes, breakaway, holding, settle
 from armdyn.simulation.tableaus import AB4, EULER, RUNGE_KUTTA
+from armdyn.simulation.torque import AsGiven
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,8 @@ class PlainStepper:
     method: str
     batch: tuple[int, ...]
     inside: Inside | None = None
+    effort: tuple[float | None, ...] | None = None  # the torques are cut off there
+    stops: Stops | None = None
     # What the function said at the rows: it may have a memory, and is not asked twice.
     said: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
@@ -38,13 +47,31 @@ class PlainStepper:
         return "RK4" if self.method == "AB4" else self.method
 
     @cached_property
-    def _forward(self) -> Kernel:
-        return Kernel(self.arm.chain, "forward_dynamics", options=self.options)
+    def _most(self) -> np.ndarray:
+        return breakaway(self.arm.chain, self.options)
 
-    def lane(self, lane: int) -> PlainStepper:
-        """The same for one state of the batch."""
-        wrench = self.wrench if self.wrench is None or self.wrench.ndim == 1 else self.wrench[lane : lane + 1]
-        return replace(self, batch=(), wrench=wrench, said=[])
+    @property
+    def sticks(self) -> bool:
+        """Whether a joint has dry friction or a stop."""
+        return self.stops is not None or has_dry_friction(self.arm.chain, self.options)
+
+    @cached_property
+    def _rates(self) -> Any:
+        can_lock = lockable_joints(locks_of(self.arm.chain, AsGiven(), self.options, self.stops))
+        return rates_of(self.arm.chain, AsGiven(), self.arm.n, self.options, can_lock if self.sticks else None)
+
+    @property
+    def taken(self) -> str:
+        """The method whose steps are taken: a multistep method's past does not reach across stick and slip."""
+        return self.single_step if self.sticks else self.method
+
+    silent = True  # a function may have a memory: it is not asked about states that it did not meet
+
+    def some(self, lanes: np.ndarray) -> PlainStepper:
+        """The same for some states of the batch."""
+        wrench = self.wrench if self.wrench is None or self.wrench.ndim == 1 else self.wrench[lanes]
+        batch = () if len(lanes) == 1 else (len(lanes),)
+        return replace(self, batch=batch, wrench=wrench, said=[])
 
     def rates(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(acceleration, torque) of states (count, times, 2n) at times (times,)."""
@@ -61,43 +88,108 @@ class PlainStepper:
                 pairs.append((np.full_like(state[:, k, : self.arm.n], np.nan),) * 2)
         return np.stack([a for a, _ in pairs], axis=1), np.stack([tau for _, tau in pairs], axis=1)
 
-    def _rate(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _torque(self, t: float, y: np.ndarray) -> np.ndarray:
+        """What the function says for states (count, 2n), with the wrench beside it."""
         n = self.arm.n
         shape = (*self.batch, n)
-        q, qd = y[:, :n], y[:, n:]
-        tau = np.asarray(self.torque(t, q.reshape(shape), qd.reshape(shape)), float)
+        tau = np.asarray(self.torque(t, y[:, :n].reshape(shape), y[:, n:].reshape(shape)), float)
         if tau.shape[-1:] != (n,):
             raise InputError(f"the torque function gave shape {tau.shape}, expected (..., {n})")
         tau = np.broadcast_to(tau, shape).reshape(-1, n)
-        wrench = () if self.wrench is None else (self.wrench.reshape(-1, 6),)
-        return np.asarray(self._forward(q, qd, tau, *wrench)), tau
+        if self.effort is not None:
+            most = np.array([np.inf if effort is None else effort for effort in self.effort])
+            tau = np.clip(tau, -most, most)
+        if self.wrench is None:
+            return tau
+        return np.hstack([tau, np.broadcast_to(self.wrench.reshape(-1, 6), (len(tau), 6))])
 
-    def _slope(self, t: float, y: np.ndarray) -> np.ndarray:
-        return np.concatenate([y[:, self.arm.n :], self._rate(t, y)[0]], axis=1)
+    def _rate(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        qdd, u, _ = self._began(t, y)
+        return qdd, u[:, : self.arm.n]
+
+    def _began(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, Modes | None]:
+        """(acceleration, torque and wrench, modes) of states (count, 2n)."""
+        n, u = self.arm.n, self._torque(t, y)
+        q, qd = y[:, :n], y[:, n:]
+        if not self.sticks:
+            return np.asarray(self._rates(q, qd, u)[0]), u, None
+        (qdd, _, _), modes = self._settled(q, qd, u, None)
+        return qdd, u, modes
+
+    def _settled(
+        self, q: np.ndarray, qd: np.ndarray, u: np.ndarray, modes: Modes | None
+    ) -> tuple[tuple[np.ndarray, ...], Modes]:
+        def evaluate(rows: np.ndarray, free: np.ndarray, side: np.ndarray) -> tuple[np.ndarray, ...]:
+            found: tuple[np.ndarray, ...] = self._rates(q[rows], qd[rows], u[rows], free, side)
+            return found
+
+        return settle(evaluate, qd, holding(q, self._most, self.stops), modes)
+
+    def settled(self, t: float, y: np.ndarray, modes: Modes | None = None) -> Modes:
+        """The modes of one state (2n,)."""
+        n = self.arm.n
+        return self._settled(y[None, :n], y[None, n:], self._torque(t, y[None]), modes)[1]
+
+    def around(
+        self, t: float, y: np.ndarray, states: np.ndarray, released: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Accelerations of `states` (k, 2n) in the modes of y (or with no joint held); what moves; the torques of y."""
+        n = self.arm.n
+        every = np.vstack([y[None], states])
+        u = np.vstack([self._torque(t, row[None]) for row in every])
+        if not self.sticks:
+            return np.asarray(self._rates(every[:, :n], every[:, n:], u)[0])[1:], np.ones(n), u[0, :n]
+        modes = Modes(np.ones((1, n)), np.sign(y[None, n:]))
+        if not released:
+            modes = self._settled(every[:1, :n], every[:1, n:], u[:1], None)[1]
+        free, side = (np.broadcast_to(x, (len(every), n)) for x in (modes.free, modes.side))
+        return np.asarray(self._rates(every[:, :n], every[:, n:], u, free, side)[0])[1:], modes.free[0], u[0, :n]
+
+    def inertia(self, q: np.ndarray) -> np.ndarray:
+        """H of one posture."""
+        return np.asarray(self.arm.inertia_matrix(q))
+
+    def gains(self) -> tuple[np.ndarray, ...]:
+        """Stiffness, damping, viscous friction and effort limit, per joint: nothing is known of a function."""
+        locks = locks_of(self.arm.chain, AsGiven(), self.options)
+        return np.array(locks.stiffness), np.array(locks.damping), np.array(locks.viscous), np.full(self.arm.n, np.inf)
+
+    def forces(self, t: float, y: np.ndarray, modes: Modes) -> tuple[np.ndarray, np.ndarray]:
+        """(acceleration, force left) of one state (2n,) in given modes."""
+        n = self.arm.n
+        found = self._rates(y[None, :n], y[None, n:], self._torque(t, y[None]), modes.free, modes.side)
+        return np.asarray(found[0][0]), np.asarray(found[1][0])
 
     def run(self, state: np.ndarray, span: Span, method: str | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Stored states (count, 1, 2n) and whether all was well until then (count, 1), one row at a time."""
-        name = method or self.method
+        name = method or self.taken
         past: list[np.ndarray] = []
         for row in range(span.rows):
             good = np.ones(len(state), dtype=bool)
             for k in range(span.every):
                 t = span.t + (row * span.every + k) * span.h
-                rate = self._rate(t, state)
+                qdd, u, modes = self._began(t, state)
                 if k == 0:
-                    self.said.append(rate)
-                state = self._step(name, t, span.h, state, rate[0], past)
+                    self.said.append((qdd, u[:, : self.arm.n]))
+                state = self._step(name, t, span.h, state, (qdd, u, modes), past)
                 good &= self.inside(state) if self.inside else np.all(np.isfinite(state), axis=1)
             yield state[:, None].copy(), good[:, None]
 
     def _step(
-        self, method: str, t: float, h: float, y: np.ndarray, qdd: np.ndarray, past: list[np.ndarray]
+        self,
+        method: str,
+        t: float,
+        h: float,
+        y: np.ndarray,
+        began: tuple[np.ndarray, np.ndarray, Modes | None],
+        past: list[np.ndarray],
     ) -> np.ndarray:
         n = self.arm.n
+        qdd, u, modes = began
         first = np.concatenate([y[:, n:], qdd], axis=1)
         if method == EULER.name:
             v = y[:, n:] + h * first[:, n:]
-            return np.concatenate([y[:, :n] + h * v, v], axis=1)
+            return self._at_rest(method, h, y, np.concatenate([y[:, :n] + h * v, v], axis=1), [u], modes)
         if method == "AB4":
             past.insert(0, first)
             if len(past) >= len(AB4):
@@ -105,9 +197,28 @@ class PlainStepper:
                 return y + h * sum(float(w) * k for w, k in zip(AB4, past, strict=True))
             method = "RK4"
         tableau = RUNGE_KUTTA[method]
-        slopes = [first]
+        slopes, torques = [first], [u]
         for c, row in zip(tableau.c[1:], tableau.a[1:], strict=True):
             moved = y + h * sum(float(a) * k for a, k in zip(row, slopes, strict=True))
-            slopes.append(self._slope(t + float(c) * h, moved))
+            torques.append(self._torque(t + float(c) * h, moved))
+            given = (torques[-1],) if modes is None else (torques[-1], modes.free, modes.side)
+            slopes.append(np.concatenate([moved[:, n:], self._rates(moved[:, :n], moved[:, n:], *given)[0]], axis=1))
         total: np.ndarray = y + h * sum(float(b) * k for b, k in zip(tableau.b, slopes, strict=True))
-        return total
+        return self._at_rest(method, h, y, total, torques, modes)
+
+    def _at_rest(
+        self, method: str, h: float, y: np.ndarray, after: np.ndarray, torques: list[np.ndarray], modes: Modes | None
+    ) -> np.ndarray:
+        """The step again, where a joint came to rest within it."""
+        if modes is None:
+            return after
+        n = self.arm.n
+        turned = (modes.side * after[:, n:] < 0) & ((self._most > 0) | (y[:, n:] == 0))
+        if self.stops is not None:
+            turned = turned | holding(after[:, :n], 0 * self._most, self.stops).able & (modes.free > 0)
+        lanes = np.flatnonzero(np.any(turned, axis=1))
+        if len(lanes):
+            loop = loop_of(self.arm.chain, AsGiven(), n, self.options, method, self.stops)
+            u = np.stack(torques, axis=1)[lanes, None]
+            after[lanes] = loop.run(y[lanes], 1, h, u, np.zeros((len(lanes), 0, 2 * n)))[1]
+        return after

@@ -11,6 +11,8 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import InputError
+from armdyn.simulation.implicit_stage import Stops
+from armdyn.simulation.programs import moving_joints
 from armdyn.simulation.torque import Drive
 
 Progress = Callable[[float, float], None]
@@ -39,12 +41,13 @@ class Request:
     step: float
     bounds: np.ndarray  # (n, 2), infinite where there is no limit
     wrench: np.ndarray | None  # (6,) or (count, 1, 1, 6)
+    stops: Stops | None
     progress: Progress
 
     @property
     def limited(self) -> bool:
         """Does any joint have a limit to watch."""
-        return bool(np.isfinite(self.bounds).any())
+        return self.stops is None and bool(np.isfinite(self.bounds).any())
 
     def inside(self, state: np.ndarray) -> np.ndarray:
         """Whether states (..., 2n) are finite and within the limits."""
@@ -80,7 +83,7 @@ def request(
     duration: Any,
     times: Any,
     step: float,
-    limits: bool,
+    limits: Any,
     wrench: Any,
     progress: Progress | None,
 ) -> Request:
@@ -101,14 +104,49 @@ def request(
         raise InputError(f"the batches do not go together: {said}") from None
     state = np.concatenate([np.broadcast_to(x, (*whole, n)).reshape(-1, n) for x in (q, qd)], axis=1)
     moments, spans = schedule(duration, times, step, max(1, state.size))
-    bounds = np.array(arm.limits, float) if limits else np.tile([-np.inf, np.inf], (n, 1))
+    stops = _stops(arm, limits)
+    bounds = np.array(arm.limits, float) if limits is not False else np.tile([-np.inf, np.inf], (n, 1))
     outside = np.any((state[:, :n] < bounds[:, 0]) | (state[:, :n] > bounds[:, 1]), axis=0)
     if outside.any():
         names = ", ".join(arm.joints[i].name or f"joint {i + 1}" for i in np.flatnonzero(outside))
         raise InputError(f"q0 lies outside the limits of {names}; limits=False ignores them")
     if w is not None and w.ndim > 1:
         w = np.broadcast_to(w, (*whole, 6)).reshape(-1, 1, 1, 6)
-    return Request(arm, state, whole, moments, spans, step, bounds, w, progress or (lambda done, total: None))
+    return Request(arm, state, whole, moments, spans, step, bounds, w, stops, progress or (lambda done, total: None))
+
+
+def _stops(arm: Arm, limits: Any) -> Stops | None:
+    """Limits as stops, where that is asked for and there are limits."""
+    if isinstance(limits, bool | np.bool_) or limits == "end":
+        return None
+    number = 0.0 if limits == "stop" else limits
+    if isinstance(number, str) or not isinstance(number, int | float | np.number) or not 0 <= number <= 1:
+        raise InputError(
+            f'limits must be True or "end", "stop", a coefficient of restitution from 0 to 1, or False; got {limits!r}'
+        )
+    ends = [[float(x) if math.isfinite(x) else None for x in side] for side in np.array(arm.limits, float).T]
+    if not any(x is not None for side in ends for x in side):
+        return None
+    return Stops(tuple(ends[0]), tuple(ends[1]), float(number))
+
+
+def rest_posture(arm: Arm) -> np.ndarray:
+    """The posture that an arm starts in: its rest posture; else zero where the limits allow, mid-range otherwise."""
+    rest = getattr(arm, "rest", None)
+    if rest is not None:
+        return np.asarray(rest, float)
+    lower, upper = np.array(arm.limits, float).T
+    bounded = np.isfinite(lower) & np.isfinite(upper)
+    middle = np.mean([np.where(bounded, lower, 0.0), np.where(bounded, upper, 0.0)], axis=0)
+    posture: np.ndarray = np.where(
+        (lower <= 0) & (upper >= 0), 0.0, np.where(bounded, middle, np.clip(0.0, lower, upper))
+    )
+    return posture
+
+
+def efforts(arm: Arm) -> tuple[float | None, ...]:
+    """The motors' effort limits, None where there is none."""
+    return tuple(joint.limit.effort for joint in moving_joints(arm.chain))
 
 
 def _vectors(values: Any, n: int, name: str) -> np.ndarray:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,29 +12,35 @@ from armdyn.arm import Arm
 from armdyn.errors import InputError, choose
 from armdyn.programs.assemble import Options
 from armdyn.simulation import adaptive
+from armdyn.simulation.actuators import Actuators, HeldStepper, law_function
+from armdyn.simulation.choice import LONGEST, SHORTEST, chosen_method, first_step
+from armdyn.simulation.ending import UNSTABLE, Ends, found_ends
 from armdyn.simulation.fixed import Stepper
 from armdyn.simulation.plain import PlainStepper
-from armdyn.simulation.request import Progress, Request, Span, positive, request, steps_in
-from armdyn.simulation.tableaus import ADAPTIVE, METHODS
-from armdyn.simulation.torque import drive
+from armdyn.simulation.request import Progress, Request, efforts, positive, request, rest_posture
+from armdyn.simulation.sticking import breakaway
+from armdyn.simulation.tableaus import ADAPTIVE, ARK4, FIXED, METHODS
+from armdyn.simulation.torque import AsGiven, Drive, Saturated, drive
 from armdyn.simulation.trajectory import Trajectory
 
 
 def simulate(
     arm: Arm,
-    q0: Any,
+    q0: Any = None,
     qd0: Any = None,
     *,
     torque: Any = None,
     duration: float | None = None,
     times: Any = None,
-    method: str = "RK4",
-    step: float = 1e-3,
+    method: str = "auto",
+    step: float | Literal["auto"] = 1e-3,
     rtol: float | None = None,
     atol: float | None = None,
     friction: bool = True,
     tool_wrench: Any = None,
-    limits: bool = True,
+    limits: bool | float | Literal["end", "stop"] = True,
+    saturate: bool | None = None,
+    actuators: Actuators | None = None,
     progress: Progress | None = None,
 ) -> Trajectory:
     """Simulate an arm from (q0, qd0).
@@ -41,22 +48,30 @@ def simulate(
     Parameters
     ----------
     arm : Arm
-        The arm; its friction acts unless ``friction=False``, its joint limits stop it unless ``limits=False``.
+        The arm; its friction acts unless ``friction=False``, its limits end the run unless `limits` says otherwise.
     q0, qd0 : array_like
-        Initial positions and velocities, (n,) or a batch (..., n); velocities are zero if left out.
-    torque : None, array, Sampled, PDGravity, ComputedTorque, Feedforward or function
+        Initial positions and velocities, (n,) or a batch (..., n); the rest posture and zero if left out.
+    torque : None, array, Sampled, PD, PDGravity, ComputedTorque, Feedforward, Controller or function
         Who drives the joints; an array may be a batch (..., n). A function gets (t, q, qd) and gives (..., n).
     duration, times : float, array_like
         Either how long (stored every `step`), or the increasing times to store, the first being the start.
     method : str
-        Fixed step, whole loop compiled: RK4, RK5, AB4, semi_implicit_euler. Adaptive, by scipy: DOP853, RK45,
-        LSODA, Radau.
-    step : float
-        Longest step of the fixed-step methods, s.
+        Fixed step, whole loop compiled: RK4, RK5, AB4, semi_implicit_euler, and ARK4, which takes a controller's
+        gains and viscous friction implicitly. Adaptive, by scipy: DOP853, RK45, LSODA, Radau. "auto" is RK4, or
+        ARK4 where the gains are too stiff for RK4 with this step; the result's `method` says which.
+    step : float or "auto"
+        Longest step of the fixed-step methods, s; "auto": 1 ms, or what the method needs to be stable.
     rtol, atol : float, optional
         Tolerances of the adaptive ones, 1e-9 and 1e-11 by default; the fixed-step methods take none.
     tool_wrench : array_like, optional
         Constant wrench (force, torque) of the surroundings on the tool, in base axes: (6,) or (..., 6).
+    limits : bool, "end", "stop" or float
+        What a joint limit does: end the run (True, "end"), stop the joint without a rebound ("stop"), let it rebound
+        with this coefficient of restitution (a number from 0 to 1), or nothing (False).
+    saturate : bool, optional
+        Cut the torques off at the motors' effort limits; by default for controllers, not for given torques.
+    actuators : Actuators, optional
+        The controller's own rate, delay, the motors' largest torque rate, the encoders' steps.
     progress : function, optional
         Called with (done, total) now and then.
 
@@ -65,29 +80,72 @@ def simulate(
     Trajectory
         With a status and a message; what was computed before an early end, Ctrl-C included, is kept.
     """
-    choose("integration method", method, METHODS)
     if not isinstance(arm, Arm):
         raise InputError(f"simulate takes an Arm, got {arm!r}; armdyn.load(...) gives one")
+    choose("integration method", method, ("auto", *METHODS))
     if method not in ADAPTIVE and not rtol is atol is None:
         raise InputError(f"{method} has a fixed step and takes no rtol or atol; adaptive: {', '.join(ADAPTIVE)}")
-    driven = drive(arm.chain, torque)
-    asked = request(
-        arm, q0, qd0, batch=driven.batch if driven else (), duration=duration, times=times, step=step,
-        limits=limits, wrench=tool_wrench, progress=progress,
-    )  # fmt: skip
+    driven = _drive(arm, torque, saturate)
+    automatic = step == "auto"
+    given = {
+        "batch": driven.batch if driven else (), "duration": duration, "times": times, "limits": limits,
+        "wrench": tool_wrench, "progress": progress,
+    }  # fmt: skip
+    start = rest_posture(arm) if q0 is None else q0
+    asked = request(arm, start, qd0, step=LONGEST if step == "auto" else step, **given)
     options = Options(friction=friction, tool_wrench=asked.wrench is not None)
     inside = asked.inside if asked.limited else None
-    stepper: Any
-    if driven is None:
-        stepper = PlainStepper(arm, torque, options, asked.wrench, method, asked.batch, inside)
-    else:
-        stepper = Stepper(arm.chain, asked.per_lane(driven), options, asked.wrench, method, inside)
+
+    def stepper(method: str) -> Any:
+        if actuators is not None:
+            idle = Drive(arm.n, lambda t: np.zeros((*t.shape, arm.n)), AsGiven())
+            held = Stepper(arm.chain, idle, options, asked.wrench, method, inside, asked.stops)
+            function = torque if driven is None else law_function(arm.chain, driven)
+            effort = efforts(arm) if saturate else None  # a compiled law cuts off by itself
+            return HeldStepper(held, function, actuators, effort, asked.batch)
+        if driven is not None:
+            return Stepper(arm.chain, asked.per_lane(driven), options, asked.wrench, method, inside, asked.stops)
+        if method == ARK4.name:
+            raise InputError("ARK4 needs a controller whose gains it knows; with a function take RK4, LSODA or Radau")
+        return PlainStepper(
+            arm, torque, options, asked.wrench, method, asked.batch, inside, efforts(arm) if saturate else None,
+            asked.stops,
+        )  # fmt: skip
+
     with np.errstate(all="ignore"):
-        if method not in ADAPTIVE:
-            return _fixed(asked, stepper)
-        knots = driven.knots if driven else ()
-        tolerances = positive(1e-9 if rtol is None else rtol, "rtol"), positive(1e-11 if atol is None else atol, "atol")
-        return _adaptive(asked, stepper, adaptive.Solver(method, *tolerances, knots, bool(driven and driven.held)))
+        if method in ADAPTIVE:
+            if actuators is not None:
+                raise InputError(
+                    f"{method} has no steps of its own to hold torques; actuators= need one of {', '.join(FIXED)}"
+                )
+            if asked.stops:
+                raise InputError(f"{method} ends at a joint limit; limits as stops need one of {', '.join(FIXED)}")
+            tolerances = (
+                positive(1e-9 if rtol is None else rtol, "rtol"),
+                positive(1e-11 if atol is None else atol, "atol"),
+            )
+            knots, held = (driven.knots, driven.held) if driven else ((), False)
+            return _adaptive(asked, stepper(method), adaptive.Solver(method, *tolerances, knots, held))
+        if method == "auto":
+            method = chosen_method(stepper("RK4"), asked)
+        if not automatic:
+            return _fixed(asked, stepper(method))
+        h = first_step(stepper(method), asked)
+        while True:
+            asked = request(arm, start, qd0, step=h, **given)
+            out = _fixed(asked, stepper(method))
+            if out.status != UNSTABLE or h < SHORTEST:
+                return out
+            h /= 2
+
+
+def _drive(arm: Arm, torque: Any, saturate: bool | None) -> Drive | None:
+    """The compilable drive, with its torques cut off at the motors' limits where that is asked for."""
+    driven = drive(arm.chain, torque)
+    limited = any(effort is not None for effort in efforts(arm))
+    if driven and limited and (driven.controller if saturate is None else saturate):
+        return replace(driven, law=Saturated(driven.law, efforts(arm)))
+    return driven
 
 
 def _fixed(asked: Request, stepper: Any) -> Trajectory:
@@ -119,59 +177,18 @@ def _chunks(asked: Request, stepper: Any) -> Iterator[tuple[np.ndarray, np.ndarr
 
 
 def _finish(asked: Request, stepper: Any, states: np.ndarray, good: np.ndarray, status: str) -> Trajectory:
-    """Cut each lane where it ended, and find the moment a limit was met."""
+    """Find out how each lane ended; a single one gets a row for the moment a limit was met."""
     times = asked.times[: states.shape[1]]
-    ends = np.where(good.all(axis=1), len(times), np.argmin(good, axis=1))
-    statuses, messages = np.full(len(states), status, dtype=object), [""] * len(states)
-    event: tuple[float, np.ndarray] | None = None
-    for lane in np.flatnonzero(ends < len(times)).tolist():
-        end = ends[lane]
-        first = "limit" not in statuses
-        statuses[lane] = "limit" if asked.limited and np.isfinite(states[lane, end]).all() else "diverged"
-        if statuses[lane] == "diverged":
-            messages[lane] = f"the state was no longer finite at t = {times[end]:.6g} s"
-        elif first:  # the message names one; in a batch there is no row for the moment of the others
-            moment, state, joint = _locate(asked, stepper.lane(lane), states[lane, end - 1], int(end))
-            messages[lane] = f"{joint} met its limit at t = {moment:.9g} s"
-            event = moment, state
-        states[lane, end:] = np.nan
-    if len(states) == 1 and ends[0] < len(times):
-        states, times = states[:, : ends[0]], times[: ends[0]]
-        if event is not None and event[0] > times[-1]:
-            states, times = np.concatenate([states, event[1][None, None]], axis=1), np.append(times, event[0])
-    return _trajectory(asked, stepper, times, states, statuses, messages)
+    ends = found_ends(asked, stepper, times, states, good, status)
+    if len(states) == 1 and not good[0].all():
+        last = int(np.argmin(good[0]))
+        states, times = states[:, :last], times[:last]
+        if ends.times[0] > times[-1] and np.isfinite(ends.states).all() and ends.statuses[0] == "limit":
+            states, times = np.concatenate([states, ends.states[:, None]], axis=1), np.append(times, ends.times[0])
+    return _trajectory(asked, stepper, times, states, ends)
 
 
-def _locate(asked: Request, one: Any, state: np.ndarray, row: int) -> tuple[float, np.ndarray, str]:
-    """(moment, state, joint) where a joint meets its limit after `state`, the one stored before row `row`."""
-    t0 = float(asked.times[row - 1])
-    gap = float(asked.times[row]) - t0
-    steps = steps_in(gap, asked.step)
-    h = gap / steps
-    within = np.concatenate([rows for rows, _ in one.run(state[None], Span(t0, h, 1, steps), one.single_step)], axis=1)[
-        0
-    ]
-    outside = ~asked.inside(within)
-    k = int(np.argmax(outside)) if outside.any() else steps - 1
-    start, t = (within[k - 1], t0 + k * h) if k else (state, t0)
-
-    def after(part: float) -> np.ndarray:
-        last: np.ndarray = next(one.run(start[None], Span(t, part, 1, 1), one.single_step))[0][0, -1]
-        return last
-
-    low, high, reached, beyond = 0.0, h, start, within[k]
-    while high - low > 1e-15 * max(1.0, abs(t)) and low < (middle := (low + high) / 2) < high:
-        moved = after(middle)
-        if asked.inside(moved):
-            low, reached = middle, moved
-        else:
-            high, beyond = middle, moved
-    return t + low, reached, asked.joint_beyond(beyond[: asked.arm.n])
-
-
-def _trajectory(
-    asked: Request, stepper: Any, times: np.ndarray, states: np.ndarray, statuses: np.ndarray, messages: list[str]
-) -> Trajectory:
+def _trajectory(asked: Request, stepper: Any, times: np.ndarray, states: np.ndarray, ends: Ends) -> Trajectory:
     """Work out what follows from the states."""
     arm, n = asked.arm, asked.arm.n
     qdd, tau = stepper.reported(times, states)
@@ -184,16 +201,17 @@ def _trajectory(
     def shaped(x: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(x).reshape(*asked.batch, *x.shape[1:])
 
-    overall, message = _words(statuses, messages, times)
+    overall, message = _words(ends.statuses, ends.messages, times)
+    messages = np.array(ends.messages, dtype=object).reshape(asked.batch)
     return Trajectory(
         arm, times, shaped(q), shaped(qd), shaped(qdd), shaped(tau), shaped(energy),
-        overall, message, stepper.method, statuses.reshape(asked.batch),
+        overall, message, stepper.taken, ends.statuses.reshape(asked.batch), ends.times.reshape(asked.batch), messages,
     )  # fmt: skip
 
 
 def _words(statuses: np.ndarray, messages: list[str], times: np.ndarray) -> tuple[str, str]:
     """One status and one sentence for all lanes."""
-    kinds = [kind for kind in ("interrupted", "diverged", "stalled", "limit") if kind in statuses]
+    kinds = [kind for kind in ("interrupted", UNSTABLE, "diverged", "stalled", "limit") if kind in statuses]
     if not kinds:
         return "finished", f"reached t = {times[-1]:.6g} s"
     first = int(np.flatnonzero(statuses == kinds[0])[0])
@@ -209,14 +227,14 @@ def _adaptive(asked: Request, stepper: Any, solver: adaptive.Solver) -> Trajecto
     n, count = asked.arm.n, len(asked.state)
     states = np.full((count, len(asked.times), 2 * n), np.nan)
     states[:, 0] = asked.state
-    statuses, messages = np.full(count, "interrupted", dtype=object), [""] * count
+    ends = Ends.of(count, 2 * n, "interrupted", float(asked.times[-1]))
     reached = asked.times
 
     def watch(y: np.ndarray) -> float:
         return float(np.min(np.minimum(y[:n] - asked.bounds[:, 0], asked.bounds[:, 1] - y[:n])))
 
     for lane, y0 in enumerate(asked.state):
-        one = stepper.lane(lane)
+        one = stepper.some(np.array([lane]))
 
         def right(t: float, y: np.ndarray, one: Any = one) -> np.ndarray:
             qdd, _ = one.rates(np.array([t]), y[None, None])
@@ -225,10 +243,11 @@ def _adaptive(asked: Request, stepper: Any, solver: adaptive.Solver) -> Trajecto
         def tick(t: float, lane: int = lane) -> None:
             asked.progress(lane + (t - asked.times[0]) / np.ptp(asked.times), count)
 
-        t, y, status, message = solver.run(right, y0, asked.times, watch if asked.limited else None, tick)
+        motion = adaptive.Motion(one, breakaway(asked.arm.chain, one.options)) if one.sticks else right
+        t, y, status, message = solver.run(motion, y0, asked.times, watch if asked.limited else None, tick)
         if status == "limit":
             message = f"{asked.joint_beyond(y[-1, :n])} met its limit at t = {t[-1]:.9g} s"
-        statuses[lane], messages[lane] = status, message
+        ends.statuses[lane], ends.messages[lane], ends.times[lane] = status, message, t[-1]
         if count == 1:
             states, reached = y[None], t
         else:
@@ -236,4 +255,4 @@ def _adaptive(asked: Request, stepper: Any, solver: adaptive.Solver) -> Trajecto
             states[lane, : keep.sum()] = y[keep]
         if status == "interrupted":
             break
-    return _trajectory(asked, stepper, reached, states, statuses, messages)
+    return _trajectory(asked, stepper, reached, states, ends)

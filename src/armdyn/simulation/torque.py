@@ -2,22 +2,23 @@
 
 A drive that can be compiled has a law, written over scalars like every other algorithm:
 ``law(chain, q, qd, u) -> tau``, where u is what the drive needs to know of the time. A law is frozen data, so
-that what was compiled for it can be found again by its name.
+that what was compiled for it can be found again by its name. A controller is anything with a method
+``drive(chain) -> Drive``; `controllers` has those that come with armdyn.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from armdyn.algebra import Scalar, sign
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
 from armdyn.kernels import Kernel
-from armdyn.programs.assemble import assemble
-from armdyn.simulation.references import Reference
 
 Law = Callable[[Chain, list[Any], list[Any], list[Any]], list[Any]]
 
@@ -27,7 +28,8 @@ class Drive:
     """A compilable drive: the size of u, u at times (steps, stages), and the law.
 
     `inputs` gives what broadcasts to (*batch, steps, stages, size). `held` values jump at the `knots`,
-    others bend there.
+    others bend there. A controller's torques are cut off at the motors' effort limits unless told otherwise.
+    A law may have `stiffness` (-∂τ/∂q) and `damping` (-∂τ/∂q̇), one number per joint, which implicit methods take in.
     """
 
     size: int
@@ -36,6 +38,16 @@ class Drive:
     batch: tuple[int, ...] = ()
     held: bool = False
     knots: tuple[float, ...] = ()
+    controller: bool = False
+
+
+@runtime_checkable
+class Controller(Protocol):
+    """What `simulate` takes as a controller."""
+
+    def drive(self, chain: Chain) -> Drive:
+        """The drive of this controller for an arm."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,30 +72,11 @@ class Sampled:
         joined: np.ndarray = start + part * (values[..., after, :] - start)
         return joined
 
-
-@dataclass(frozen=True, eq=False)
-class PDGravity:
-    """τ = kp (q_ref - q) + kd (q̇_ref - q̇) + g(q): towards a posture or along a reference."""
-
-    target: Any
-    kp: Any
-    kd: Any
-
-
-@dataclass(frozen=True, eq=False)
-class ComputedTorque:
-    """τ = inverse dynamics of q̈_ref + kd (q̇_ref - q̇) + kp (q_ref - q): exact tracking of a reference."""
-
-    reference: Reference
-    kp: Any = 100.0
-    kd: Any = 20.0
-
-
-@dataclass(frozen=True, eq=False)
-class Feedforward:
-    """τ(t) = inverse dynamics of a reference at time t: open loop, nothing is measured."""
-
-    reference: Reference
+    def drive(self, chain: Chain) -> Drive:
+        """Torques as functions of time."""
+        _check_samples(self, chain.n)
+        knots = tuple(np.asarray(self.times, float).tolist())
+        return Drive(chain.n, self.at, AsGiven(), np.shape(self.values)[:-2], self.between == "held", knots)
 
 
 def cheapest(chain: Chain, quantity: str) -> str:
@@ -93,29 +86,33 @@ def cheapest(chain: Chain, quantity: str) -> str:
 
 def drive(chain: Chain, torque: Any) -> Drive | None:
     """The compilable drive a user asked for; None for a Python function."""
-    n = chain.n
-    if isinstance(torque, PDGravity):
-        return _pd_gravity(chain, torque)
-    if isinstance(torque, ComputedTorque):
-        return _computed_torque(chain, torque)
-    if isinstance(torque, Feedforward):
-        reference, forces = torque.reference, Kernel(chain, "inverse_dynamics")
-        return Drive(n, lambda t: np.asarray(forces(*reference(t))), AsGiven())
-    if isinstance(torque, Sampled):
-        _check_samples(torque, n)
-        knots = tuple(np.asarray(torque.times, float).tolist())
-        batch = np.shape(torque.values)[:-2]
-        return Drive(n, torque.at, AsGiven(), batch, torque.between == "held", knots)
+    if isinstance(torque, Controller):
+        return torque.drive(chain)
     if torque is None:
         return Drive(0, lambda t: np.zeros((*t.shape, 0)), Nobody())
     if callable(torque):
         return None
-    return _constant(torque, n)
+    return _constant(torque, chain.n)
+
+
+def source_of(law: Law) -> bytes:
+    """What shapes a law beyond its numbers and armdyn's own source: the file that it comes from, else its code."""
+    inner = law.law if isinstance(law, Saturated) else law
+    kind = type(inner)
+    if kind.__module__.split(".")[0] == "armdyn":
+        return b""
+    try:
+        with open(inspect.getfile(kind), "rb") as file:
+            return file.read()
+    except (TypeError, OSError):
+        code = kind.__call__.__code__
+        return repr((code.co_code, code.co_consts, code.co_names)).encode()
 
 
 def _constant(torque: Any, n: int) -> Drive:
     kinds = (
-        f"torque must be None, {n} numbers, Sampled, PDGravity, ComputedTorque, Feedforward or a function of (t, q, qd)"
+        f"torque must be None, {n} numbers, Sampled, PD, PDGravity, ComputedTorque, Feedforward, another controller "
+        "or a function of (t, q, qd)"
     )
     try:
         constant = np.asarray(torque, float)
@@ -160,56 +157,20 @@ class AsGiven:
 
 
 @dataclass(frozen=True)
-class PDGravityLaw:
-    """τ = g(q) + kp (q_ref - q) + kd (q̇_ref - q̇), u = (q_ref, q̇_ref)."""
+class Saturated:
+    """Another law with its torques cut off at the motors' limits; None where there is none."""
 
-    kp: tuple[float, ...]
-    kd: tuple[float, ...]
-
-    def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
-        """The torques, over any scalar."""
-        n = chain.n
-        g = assemble(chain, "gravity_load", cheapest(chain, "gravity_load")).function(q)
-        return [g[i] + self.kp[i] * (u[i] - q[i]) + self.kd[i] * (u[n + i] - qd[i]) for i in range(n)]
-
-
-@dataclass(frozen=True)
-class ComputedTorqueLaw:
-    """τ = inverse dynamics of q̈_ref + kd (q̇_ref - q̇) + kp (q_ref - q), u = (q_ref, q̇_ref, q̈_ref)."""
-
-    kp: tuple[float, ...]
-    kd: tuple[float, ...]
+    law: Law
+    effort: tuple[float | None, ...]
 
     def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
         """The torques, over any scalar."""
-        n = chain.n
-        inverse = assemble(chain, "inverse_dynamics", cheapest(chain, "inverse_dynamics")).function
-        errors = [self.kd[i] * (u[n + i] - qd[i]) + self.kp[i] * (u[i] - q[i]) for i in range(n)]
-        forces: list[Any] = inverse(q, qd, [u[2 * n + i] + e for i, e in enumerate(errors)])
-        return forces
+        torques = self.law(chain, q, qd, u)
+        return [t if most is None else cut_off(t, most) for t, most in zip(torques, self.effort, strict=True)]
 
 
-def _gains(value: Any, n: int, name: str) -> tuple[float, ...]:
-    gains = np.asarray(value, float)
-    if gains.shape not in ((), (1,), (n,)) or not np.all(np.isfinite(gains)):
-        raise InputError(f"{name} must be one finite number or {n}, got {value!r}")
-    gains = np.broadcast_to(gains, (n,))
-    return tuple(float(x) for x in gains)
-
-
-def _pd_gravity(chain: Chain, torque: PDGravity) -> Drive:
-    n = chain.n
-    law = PDGravityLaw(_gains(torque.kp, n, "kp"), _gains(torque.kd, n, "kd"))
-    if isinstance(torque.target, Reference):
-        reference = torque.target
-        return Drive(2 * n, lambda t: np.concatenate(reference(t)[:2], axis=-1), law)
-    posture = np.asarray(torque.target, float)
-    if posture.shape != (n,):
-        raise InputError(f"target must be a Reference or {n} numbers, got shape {posture.shape}")
-    return Drive(2 * n, lambda t: np.concatenate([posture, np.zeros(n)]), law)
-
-
-def _computed_torque(chain: Chain, torque: ComputedTorque) -> Drive:
-    n = chain.n
-    law = ComputedTorqueLaw(_gains(torque.kp, n, "kp"), _gains(torque.kd, n, "kd"))
-    return Drive(3 * n, lambda t: np.concatenate(torque.reference(t), axis=-1), law)
+def cut_off(x: Scalar, most: Scalar) -> Scalar:
+    """`x` within ±most and ±most beyond, exactly: the weight of `x` is 1 inside and 0 outside."""
+    side = sign(x)
+    beyond = (1 + sign(x * side - most)) / 2
+    return (1 - beyond) * x + beyond * (side * most)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from armdyn.arm import Arm
     from armdyn.pages.motion import Animation
 
-STATUS = ("finished", "limit", "diverged", "stalled", "interrupted")
+STATUS = ("finished", "unstable step", "limit", "diverged", "stalled", "interrupted")
 FORMATS = (".csv", ".npz", ".parquet", ".html")
 
 
@@ -24,9 +24,10 @@ FORMATS = (".csv", ".npz", ".parquet", ".html")
 class Trajectory:
     """States over time; the last two axes of q, qd, qdd and tau are time and joint, those before are a batch.
 
-    `status` is "finished", or what ended the simulation early: "limit", "diverged", "stalled" (adaptive steps
-    that shrink without end) or "interrupted"; `message` says it in words. In a batch, `statuses` has one a lane,
-    and rows after a lane's end are NaN.
+    `status` is "finished", "unstable step" (too long for the method: not what the arm would do), or what ended the
+    simulation early: "limit", "diverged", "stalled" (adaptive steps that shrink without end) or "interrupted";
+    `message` says it in words. In a batch, `statuses`, `ends` and `messages` have one entry per lane, and rows after
+    a lane's end are NaN.
     """
 
     arm: Arm
@@ -40,6 +41,8 @@ class Trajectory:
     message: str
     method: str
     statuses: np.ndarray
+    ends: np.ndarray  # when each lane ended, s
+    messages: np.ndarray  # in words, per lane; empty where there is nothing to say
 
     def __repr__(self) -> str:
         batch = f", batch {self.q.shape[:-2]}" if self.q.ndim > 2 else ""

@@ -17,6 +17,7 @@ from armdyn.simulation.request import Span
 from armdyn.simulation.torque import drive
 
 STEP = 1e-4  # seconds; short enough that no arm leaves the numbers
+FRICTION_STEP = 1e-3  # seconds, with friction: joints come to rest and break away within the run
 
 
 @dataclass(frozen=True)
@@ -34,14 +35,14 @@ class Row:
         return self.mujoco / self.ours
 
 
-def model(arm: Arm, step: float = STEP) -> Any:
-    """The arm as MuJoCo's model: no contacts, no limits, no friction, RK4.
+def model(arm: Arm, step: float = STEP, friction: bool = False) -> Any:
+    """The arm as MuJoCo's model: no contacts, no limits, RK4; friction only if asked for.
 
     MuJoCo refuses some measured inertias when it reads a file (the Puma's link 3 breaks the triangle
     inequality, its link 1 has no mass), so the links are put in afterwards, number by number.
     """
     mj: Any = import_module("mujoco")
-    made = mj.MjModel.from_xml_string(_frames(arm))
+    made = mj.MjModel.from_xml_string(_frames(arm, friction))
     for body, link in enumerate(arm.links, start=made.nbody - arm.n):
         moments, axes = np.linalg.eigh(_array(link.inertia_about_com.full.rows))
         axes = axes * np.sign(np.linalg.det(axes))
@@ -50,13 +51,16 @@ def model(arm: Arm, step: float = STEP) -> Any:
         made.body_inertia[body] = moments
         mj.mju_mat2Quat(made.body_iquat[body], axes.ravel())
     made.dof_armature[:] = arm.rotor_inertias
+    if friction:
+        made.dof_damping[:] = [float(joint.viscous) for joint in arm.joints]
+        made.dof_frictionloss[:] = [float(joint.coulomb) for joint in arm.joints]
     made.opt.gravity[:] = arm.gravity
     made.opt.timestep = step
     mj.mj_setConst(made, mj.MjData(made))
     return made
 
 
-def _frames(arm: Arm) -> str:
+def _frames(arm: Arm, friction: bool) -> str:
     """MJCF of the joints' frames, with unit balls for links."""
     text, standing = "", arm.chain.base
     for joint in arm.joints:
@@ -69,7 +73,8 @@ def _frames(arm: Arm) -> str:
             f'<body pos="{" ".join(repr(float(x)) for x in at)}" xyaxes="{axes}"><joint type="{kind}" axis="0 0 1"/>'
         )
         text += '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
-    flags = '<option integrator="RK4"><flag constraint="disable" contact="disable" limit="disable"/></option>'
+    constraint = "enable" if friction else "disable"
+    flags = f'<option integrator="RK4"><flag constraint="{constraint}" contact="disable" limit="disable"/></option>'
     return f"<mujoco>{flags}<worldbody>{text}{'</body>' * arm.n}</worldbody></mujoco>"
 
 
@@ -78,20 +83,20 @@ def _array(values: Any) -> np.ndarray:
     return np.array(rows)
 
 
-def ours(arm: Arm, q: np.ndarray, steps: int, step: float = STEP) -> Callable[[], np.ndarray]:
+def ours(arm: Arm, q: np.ndarray, steps: int, step: float = STEP, friction: bool = False) -> Callable[[], np.ndarray]:
     """A run of the compiled loop: (states, steps, 2n), every step stored."""
     idle = drive(arm.chain, None)
     assert idle is not None
-    stepper = Stepper(arm.chain, idle, Options(), None, "RK4")
+    stepper = Stepper(arm.chain, idle, Options(friction=friction), None, "RK4")
     state = np.hstack([q, np.zeros_like(q)])
     return lambda: np.concatenate([rows for rows, _ in stepper.run(state, Span(0.0, step, 1, steps))], axis=1)
 
 
-def theirs(arm: Arm, q: np.ndarray, steps: int, step: float = STEP) -> Callable[[], np.ndarray]:
+def theirs(arm: Arm, q: np.ndarray, steps: int, step: float = STEP, friction: bool = False) -> Callable[[], np.ndarray]:
     """The same by `mujoco.rollout` on one thread."""
     mj: Any = import_module("mujoco")
     rollout: Any = import_module("mujoco.rollout")
-    made = model(arm, step)
+    made = model(arm, step, friction)
     data = mj.MjData(made)
     state = np.zeros((len(q), mj.mj_stateSize(made, mj.mjtState.mjSTATE_FULLPHYSICS)))
     state[:, 1 : 1 + arm.n] = q  # after the time
@@ -103,14 +108,17 @@ def theirs(arm: Arm, q: np.ndarray, steps: int, step: float = STEP) -> Callable[
     return run
 
 
-def measure(arms: Iterable[Arm], states: Iterable[int], work: int, repeats: int = 5) -> list[Row]:
+def measure(
+    arms: Iterable[Arm], states: Iterable[int], work: int, repeats: int = 5, friction: bool = False
+) -> list[Row]:
     """Nanoseconds a step: the best of `repeats` turns, ours and theirs by turns; `work` steps of one state each."""
     rows = []
     for arm in arms:
         for count in states:
             q = np.random.default_rng(0).uniform(-1, 1, (count, arm.n))
             steps = max(1, work // count)
-            runs = ours(arm, q, steps), theirs(arm, q, steps)
+            step = FRICTION_STEP if friction else STEP
+            runs = ours(arm, q, steps, step, friction), theirs(arm, q, steps, step, friction)
             for run in runs:
                 run()
             turns = [[_seconds(run) for run in runs] for _ in range(repeats)]

@@ -1,33 +1,20 @@
-"""A fixed-step integrator as machine code: the whole loop over steps, one lane an initial state.
+"""A fixed-step integrator as LLVM assembly: the whole loop over steps, one lane per initial state.
 
 The program gives accelerations: ports q, qd and u in (u: whatever a controller needs of the time,
 sampled at the stages), the acceleration out. The state is y = (q, qd) with y' = (qd, acceleration).
-`integrate(arguments)` takes one array of 64-bit words, named in `ARGUMENTS`.
-
-Fewer states than lanes are repeated until they fill a vector: a loop with one lane was measured 2 to 8 %
-faster for a single state, not worth a second compilation. The loop is kept on disk like every kernel.
+`integrate(arguments)` takes one array of 64-bit words, named in `ARGUMENTS`. `integrator` compiles it;
+`lockable_loop` is the loop of arms with dry friction and of implicit methods.
 """
 
 from __future__ import annotations
 
-import ctypes
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
-
-import numpy as np
 
 from armdyn.codegen.llvm.ir import Writer, function
-from armdyn.codegen.llvm.module import module
 from armdyn.codegen.llvm.straight_line import StraightLine
 from armdyn.codegen.llvm.trig import fused
-from armdyn.codegen.runtime import jit
-from armdyn.codegen.runtime.gufunc import context
-from armdyn.codegen.straight_line import straight_line
-from armdyn.codegen.target import Target, host
-from armdyn.graph.program import Program
 
 ARGUMENTS = (
     "count",  # states
@@ -46,37 +33,50 @@ ARGUMENTS = (
     "step_size",  # h, the bits of a double
     "context",
 )
+POINTERS = frozenset({"state", "history", "inputs", "stored", "state_out", "history_out", "context"})
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """What a step does: the stages' coefficients, the weights, how many past derivatives join, who moves first."""
+    """What a step does: the stages' coefficients, the weights, how many past derivatives join, who moves first.
+
+    An implicit scheme has a second set of coefficients, `implicit`, one longer per row than `a`: the last is the
+    stage's own. Stiff terms are taken at those stage values, everything else at the values of `a`
+    (semi-implicit Runge-Kutta, Boscarino, Filbet and Russo 2016).
+    """
 
     a: tuple[tuple[Fraction, ...], ...]
     b: tuple[Fraction, ...]
     past: tuple[Fraction, ...] = ()  # weights of earlier derivatives, newest first
     velocity_first: bool = False  # semi-implicit: the new velocity moves the position
+    implicit: tuple[tuple[Fraction, ...], ...] = ()
+
+    @property
+    def nodes(self) -> tuple[Fraction, ...]:
+        """The stages' times as fractions of a step."""
+        return tuple(sum(row, Fraction(0)) for row in self.a)
 
 
-class _Loop:
+class Loop:
     """Writes the function `integrate`."""
 
     def __init__(self, body: StraightLine, scheme: Scheme, n: int, inputs: int, fma: bool) -> None:
         self.body, self.scheme, self.n, self.m, self.fma = body, scheme, n, inputs, fma
         self.w = Writer(body.lanes)
-        port = body.contracted.outputs[0]
-        self.slots = [body.slots[node.serial] for node in port.nodes]
+        self.outputs = [[body.slots[node.serial] for node in port.nodes] for port in body.contracted.outputs]
         self.h = ""  # the step, in every lane
 
     def text(self) -> str:
+        """LLVM assembly of `integrate`, which calls the program's `body`."""
         w, size, past = self.w, 2 * self.n, len(self.scheme.past)
         w.label("entry")
-        for name, slots in (("y", size), ("in", size + self.m), ("out", len(self.body.slots))):
+        numbers = sum(len(port.nodes) for port in self.body.contracted.inputs)
+        for name, slots in (("y", size), ("in", numbers), ("out", len(self.body.slots))):
             w.stack_array(name, slots)
         w.stack_array("k", size * len(self.scheme.b))
         w.stack_array("past", size * past)
         for k, name in enumerate(ARGUMENTS):
-            kind = "ptr" if name in _POINTERS else "i64"
+            kind = "ptr" if name in POINTERS else "i64"
             w.do(f"%{name} = load {kind}, ptr {w.at('%arguments', 8 * k)}")
         self.h = w.broadcast(w.let("bitcast i64 %step_size to double"))
         w.do(f"%final = sub i64 %count, {w.lanes}")  # the last block may take in states of the one before
@@ -106,9 +106,9 @@ class _Loop:
         w.do("%s = phi i64 [0, %block], [%t, %stepped]")
         w.do("%due = phi i64 [%every, %block], [%wait, %stepped]")
         w.do("%row = phi i64 [0, %block], [%row1, %stepped]")
-        for stage, coefficients in enumerate(self.scheme.a):
-            self._stage(stage, coefficients)
-        self._advance()
+        self._take()
+        w.do("br label %taken")
+        w.label("taken")
         w.do("%left = sub i64 %due, 1")
         w.do(f"br i1 {w.let('icmp eq i64 %left, 0')}, label %keep, label %stepped")
         w.label("keep")
@@ -117,25 +117,35 @@ class _Loop:
         w.do("%row_next = add i64 %row, 1")
         w.do("br label %stepped")
         w.label("stepped")
-        w.do("%wait = phi i64 [%left, %step], [%every, %keep]")
-        w.do("%row1 = phi i64 [%row, %step], [%row_next, %keep]")
+        w.do("%wait = phi i64 [%left, %taken], [%every, %keep]")
+        w.do("%row1 = phi i64 [%row, %taken], [%row_next, %keep]")
         w.do("%t = add i64 %s, 1")
         w.do(f"br i1 {w.let('icmp slt i64 %t, %steps')}, label %step, label %finish")
+
+    def _take(self) -> None:
+        """The step itself."""
+        for stage, coefficients in enumerate(self.scheme.a):
+            self._stage(stage, coefficients)
+        self._advance()
 
     def _stage(self, stage: int, coefficients: Sequence[Fraction]) -> None:
         """k_stage = f(y + h Σ a k)."""
         w, n, size = self.w, self.n, 2 * self.n
         for j in range(size):
-            w.store(self._combined(j, list(enumerate(coefficients))), "%in", j)
-        moment = w.let(f"add i64 {w.let('mul i64 %s, %input_step')}, {w.let(f'mul i64 {stage}, %input_stage')}")
-        rows = [w.at(row, moment) for row in self._rows("%inputs", "%input_lane")] if self.m else []
-        self._gather("%in", rows, self.m, first=size)
+            w.store(self.combined(j, list(enumerate(coefficients))), "%in", j)
+        self._gather("%in", self._input_rows(stage), self.m, first=size)
         w.do("call void @body(ptr %in, ptr %out, ptr %context)")
         for j in range(n):
             w.store(w.load("%in", n + j), "%k", stage * size + j)
-            w.store(w.load("%out", self.slots[j]), "%k", stage * size + n + j)
+            w.store(w.load("%out", self.outputs[0][j]), "%k", stage * size + n + j)
 
-    def _combined(self, j: int, weights: list[tuple[int, Fraction]]) -> str:
+    def _input_rows(self, stage: int) -> list[str]:
+        """Where the inputs of this step and stage lie, lane by lane."""
+        w = self.w
+        moment = w.let(f"add i64 {w.let('mul i64 %s, %input_step')}, {w.let(f'mul i64 {stage}, %input_stage')}")
+        return [w.at(row, moment) for row in self._rows("%inputs", "%input_lane")]
+
+    def combined(self, j: int, weights: list[tuple[int, Fraction]]) -> str:
         """Entry j of y + h Σ weight · k."""
         w, size = self.w, 2 * self.n
         total = ""
@@ -151,12 +161,12 @@ class _Loop:
         w, n, size, past = self.w, self.n, 2 * self.n, self.scheme.past
         if self.scheme.velocity_first:
             for j in range(n):
-                v = self._combined(n + j, [(0, Fraction(1))])
+                v = self.combined(n + j, [(0, Fraction(1))])
                 w.store(v, "%y", n + j)
                 w.store(fused(w, self.fma, self.h, v, w.load("%y", j)), "%y", j)
             return
         for j in range(size):
-            new = self._combined(j, list(enumerate(self.scheme.b)))
+            new = self.combined(j, list(enumerate(self.scheme.b)))
             for k, weight in enumerate(past):
                 scaled = w.let(f"fmul {w.vector} {w.constant(weight)}, {w.load('%past', k * size + j)}")
                 new = fused(w, self.fma, self.h, scaled, new)
@@ -190,72 +200,3 @@ class _Loop:
             for lane, row in enumerate(rows):
                 x = w.let(f"extractelement {w.vector} {value}, i32 {lane}")
                 w.do(f"store double {x}, ptr {w.at(row, 8 * j)}, align 8")
-
-
-def object_code(program: Program, scheme: Scheme, target: Target) -> bytes:
-    """The loop as relocatable object code, behind a line that says how many joints and inputs it has."""
-    n, width = (program.inputs[k].shape[0] for k in (0, 2))
-    body = straight_line(program, target)
-    loop = _Loop(body, scheme, n, width, target.fma)
-    code = jit.object_code(module(target, [body.text(), loop.text()]), target)
-    return json.dumps([n, width]).encode() + b"\n" + code
-
-
-def _loaded(stored: bytes, target: Target) -> tuple[jit.Code, int, int]:
-    head, _, code = stored.partition(b"\n")
-    n, width = json.loads(head)
-    return jit.load(code, ("integrate",), target), n, width
-
-
-_POINTERS = frozenset({"state", "history", "inputs", "stored", "state_out", "history_out", "context"})
-
-
-class Integrator:
-    """A compiled loop: `run` advances many states by many steps without Python in between.
-
-    `asked` must print everything that shapes the program which `make` gives, beyond armdyn's own source.
-    """
-
-    def __init__(
-        self, asked: object, make: Callable[[], Program], scheme: Scheme, target: Target | None = None
-    ) -> None:
-        self.scheme, self.target = scheme, target or host()
-        stored = jit.stored(("integrate", asked, scheme), lambda: object_code(make(), scheme, self.target), self.target)
-        self._code, self.n, self.inputs = _loaded(stored, self.target)
-        self._call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("integrate"))
-
-    def run(
-        self, state: np.ndarray, steps: int, h: float, inputs: np.ndarray, history: np.ndarray, every: int = 1
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(stored states, last state, history) after `steps` steps.
-
-        `state` is (count, 2n); `inputs` broadcasts to (count, steps, stages, m); `history` is (count, past, 2n).
-        """
-        given, stages = len(state), len(self.scheme.b)
-        u = np.broadcast_to(np.asarray(inputs, float), (given, steps, stages, self.inputs))
-        if given < self.target.lanes:
-            filled = np.resize(np.arange(given), self.target.lanes if given else 0)
-            u = np.broadcast_to(u[:1], (len(filled), *u.shape[1:])) if u.strides[0] == 0 else u[filled]
-            state, history = state[filled], history[filled]
-        if self.inputs > 1 and u.strides[3] != 8:
-            u = np.ascontiguousarray(u)
-        state, history = np.ascontiguousarray(state, float), np.ascontiguousarray(history, float)
-        stored = np.empty((len(state), steps // every, 2 * self.n))
-        last, later = state.copy(), history.copy()
-        if given and steps:
-            self._fill(steps, every, h, u, state, history, stored, last, later)
-        return stored[:given], last[:given], later[:given]
-
-    def _fill(self, steps: int, every: int, h: float, u: np.ndarray, *arrays: np.ndarray) -> None:
-        """Hand everything over: `arrays` are state and history, then what is written, all contiguous."""
-        state, history, stored, last, later = arrays
-        values: dict[str, Any] = {
-            "count": len(state), "steps": steps, "every": every,
-            "state": state.ctypes.data, "history": history.ctypes.data,
-            "inputs": u.ctypes.data, "input_lane": u.strides[0], "input_step": u.strides[1],
-            "input_stage": u.strides[2], "stored": stored.ctypes.data, "stored_lane": stored.strides[0],
-            "state_out": last.ctypes.data, "history_out": later.ctypes.data,
-            "step_size": int(np.float64(h).view(np.int64)), "context": ctypes.addressof(context()),
-        }  # fmt: skip
-        words = np.array([values[name] for name in ARGUMENTS], dtype=np.int64)
-        self._call(words.ctypes.data)

@@ -1,0 +1,199 @@
+"""Motors and sensors as they are: a controller that is asked at its own rate, sees counts and acts late.
+
+The controller is asked every `period`; it gets the joints' positions in whole counts of the encoder and velocities as
+differences of these; its torques are cut off at the motors' limits, change at no more than `rate` and act after
+`delay`, held until the next. Between two changes of the torque the compiled loop takes its steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from armdyn.chain import Chain
+from armdyn.codegen.compile import load_or_compile
+from armdyn.errors import InputError
+from armdyn.graph.program import trace
+from armdyn.simulation.fixed import Stepper, loop_of
+from armdyn.simulation.request import Span, positive
+from armdyn.simulation.torque import AsGiven, Drive, source_of
+
+Torque = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Actuators:
+    """Motors and sensors: control period and delay in seconds, the torques' largest rate per second, encoder steps.
+
+    What is left out is ideal; without a period the controller is asked at every integration step. `rate` and
+    `encoder` (rad or m per count) are one number or one per joint.
+    """
+
+    period: float | None = None
+    delay: float = 0.0
+    rate: Any = None
+    encoder: Any = None
+
+    def checked(self, n: int, h: float) -> tuple[int, int, np.ndarray | None, np.ndarray | None]:
+        """(steps per period, steps of delay, rate, encoder), checked against the step."""
+        ticks = 1 if self.period is None else _steps(positive(self.period, "period", " of seconds"), h, "period")
+        late = 0 if self.delay == 0 else _steps(positive(self.delay, "delay", " of seconds"), h, "delay")
+        return ticks, late, _numbers(self.rate, n, "rate"), _numbers(self.encoder, n, "encoder")
+
+
+def _steps(seconds: float, h: float, name: str) -> int:
+    count = round(seconds / h)
+    if count < 1 or abs(count * h - seconds) > 1e-6 * seconds:
+        raise InputError(f"the actuators' {name} must be a whole number of steps of {h:g} s, got {seconds:g} s")
+    return count
+
+
+def _numbers(value: Any, n: int, name: str) -> np.ndarray | None:
+    if value is None:
+        return None
+    numbers = np.asarray(value, float)
+    if numbers.shape not in ((), (n,)) or not np.all(numbers > 0):
+        raise InputError(f"the actuators' {name} must be one positive number or {n}, got {value!r}")
+    return np.broadcast_to(numbers, (n,))
+
+
+def law_function(chain: Chain, drive: Drive) -> Torque:
+    """A compiled drive as a function of (t, q, qd)."""
+    n, size = chain.n, max(drive.size, 1)
+
+    def make() -> Any:
+        shapes = {"q": (n,), "qd": (n,), "u": (size,)}
+        return trace("law", lambda q, qd, u: drive.law(chain, q, qd, u[: drive.size]), shapes, [("tau", (n,))])
+
+    kernel = load_or_compile(("law", chain, drive.law, source_of(drive.law), drive.size), make)
+    assert kernel is not None
+
+    def torque(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        u = drive.inputs(np.array([[t]]))
+        u = u[..., 0, 0, :] if u.ndim > 1 else u
+        return np.asarray(kernel(q, qd, u if u.shape[-1] else np.zeros(1)))
+
+    return torque
+
+
+@dataclass(frozen=True)
+class HeldStepper:
+    """An arm whose controller is asked at its own rate; `idle` steps it under torques that are given."""
+
+    idle: Stepper
+    torque: Torque
+    actuators: Actuators
+    effort: tuple[float | None, ...] | None
+    batch: tuple[int, ...]
+    applied: list[tuple[float, np.ndarray]] = field(default_factory=list)  # from when on, and the torques (count, n)
+
+    silent = False
+
+    @property
+    def options(self) -> Any:
+        """What acts beside the torques."""
+        return self.idle.options
+
+    @property
+    def taken(self) -> str:
+        """The method whose steps are taken: a multistep method would need torques that do not jump."""
+        return "RK4" if self.idle.method == "AB4" else self.idle.method
+
+    @property
+    def method(self) -> str:
+        """The same."""
+        return self.taken
+
+    def gains(self) -> tuple[np.ndarray, ...]:
+        """Held torques have no stiffness."""
+        return self.idle.gains()
+
+    @cached_property
+    def most(self) -> np.ndarray:
+        """The motors' limits."""
+        return np.array([np.inf if x is None else x for x in self.effort or (None,) * self.idle.chain.n])
+
+    def some(self, lanes: np.ndarray) -> Stepper:
+        """Some lanes under the torques that were applied."""
+        return (self._replayed() if self.applied else self.idle).some(lanes)
+
+    def _replayed(self) -> Stepper:
+        times = np.array([t for t, _ in self.applied])
+        values = np.stack([tau for _, tau in self.applied], axis=1)
+
+        def inputs(t: np.ndarray) -> np.ndarray:
+            index = np.clip(np.searchsorted(times, t + 1e-12, side="right") - 1, 0, len(times) - 1)
+            u: np.ndarray = values[:, index]
+            return u
+
+        drive = replace(self.idle.drive, inputs=inputs, batch=(values.shape[0],), held=True)
+        return replace(self.idle, drive=drive)
+
+    def reported(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(acceleration, torque) at the rows; at a jump of the torques, those after it."""
+        return self._replayed().rates(t, state)
+
+    def run(self, state: np.ndarray, span: Span, method: str | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Stored states (count, 1, 2n) and whether all was well until then, one row at a time."""
+        ticks, late, rate, encoder = self.actuators.checked(self.idle.chain.n, span.h)
+        controller = _Asked(self, rate, encoder, ticks * span.h)
+        loop = loop_of(
+            self.idle.chain, AsGiven(), self.idle.chain.n, self.idle.options, method or self.taken, self.idle.stops
+        )
+        waiting: list[tuple[int, np.ndarray]] = []
+        acting = np.zeros((len(state), self.idle.chain.n))
+        good = np.ones(len(state), dtype=bool)
+        for k in range(span.rows * span.every):
+            t = span.t + k * span.h
+            if k % ticks == 0:  # the first command acts at once: the controller was there before the start
+                waiting.append((k + late if k else 0, controller.command(t, state)))
+            while waiting and waiting[0][0] <= k:
+                acting = waiting.pop(0)[1]
+                self.applied.append((t, acting))
+            u = acting if self.idle.wrench is None else self._with_wrench(acting)
+            history = np.zeros((len(state), 0, state.shape[1]))
+            state = loop.run(state, 1, span.h, u[:, None, None], history)[1]
+            good &= self.idle.inside(state) if self.idle.inside else np.all(np.isfinite(state), axis=1)
+            if (k + 1) % span.every == 0:
+                yield state[:, None].copy(), good[:, None].copy()
+                good = np.ones(len(state), dtype=bool)
+
+    def _with_wrench(self, tau: np.ndarray) -> np.ndarray:
+        assert self.idle.wrench is not None
+        return np.hstack([tau, np.broadcast_to(self.idle.wrench.reshape(-1, 6), (len(tau), 6))])
+
+
+@dataclass
+class _Asked:
+    """The controller behind its sensors and motors."""
+
+    stepper: HeldStepper
+    rate: np.ndarray | None
+    encoder: np.ndarray | None
+    period: float
+    seen: np.ndarray | None = None  # the positions of the last time
+    last: np.ndarray | None = None  # the torques of the last time
+
+    def command(self, t: float, state: np.ndarray) -> np.ndarray:
+        """The torques (count, n) for states (count, 2n)."""
+        n = self.stepper.idle.chain.n
+        q, qd = state[:, :n], state[:, n:]
+        if self.encoder is not None:
+            q = np.round(q / self.encoder) * self.encoder
+            qd = np.zeros_like(q) if self.seen is None else (q - self.seen) / self.period
+            self.seen = q
+        shape = (*self.stepper.batch, n)
+        tau = np.asarray(self.stepper.torque(t, q.reshape(shape), qd.reshape(shape)), float)
+        if tau.shape[-1:] != (n,):
+            raise InputError(f"the torque function gave shape {tau.shape}, expected (..., {n})")
+        most = self.stepper.most
+        tau = np.clip(np.broadcast_to(tau, shape).reshape(-1, n), -most, most)
+        if self.rate is not None and self.last is not None:
+            change = self.rate * self.period
+            tau = np.clip(tau, self.last - change, self.last + change)
+        self.last = np.asarray(tau)
+        return self.last

@@ -1,0 +1,42 @@
+"""What is chosen where nothing is asked for: the method and the step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from armdyn.simulation import stability
+from armdyn.simulation.fixed import scheme
+from armdyn.simulation.request import Request
+
+LONGEST = 1e-3  # s: the automatic step where stability does not ask for less
+SHORTEST = 1e-7  # s: no automatic step below
+RESERVE = 2.0  # how much stiffer an arm may become on its way than it was when it started
+
+
+def chosen_method(stepper: Any, asked: Request) -> str:
+    """RK4, or ARK4 where controller gains or viscous friction are too stiff for RK4 with this step."""
+    if stepper.silent or not any(np.any(x) for x in stepper.gains()[:3]):
+        return "RK4"
+    stiff = any(stability.growth(scheme("RK4"), linear, RESERVE * asked.step) for linear in _starts(stepper, asked))
+    return "ARK4" if stiff else "RK4"
+
+
+def first_step(stepper: Any, asked: Request) -> float:
+    """The longest step, or what the method needs where the lanes start."""
+    if stepper.silent:
+        return LONGEST
+    return stability.stable_step(scheme(stepper.taken), _starts(stepper, asked), LONGEST)
+
+
+def _starts(stepper: Any, asked: Request) -> list[stability.Linear]:
+    """The motion about where some of the lanes start."""
+    if not len(asked.state):
+        return []
+    lanes = np.unique(np.linspace(0, len(asked.state) - 1, stability.LANES).astype(int))
+    t = float(asked.times[0])
+    found = [
+        stability.linearised(stepper.some(np.array([lane])), t, asked.state[lane], released=True) for lane in lanes
+    ]
+    return [linear for linear in found if linear is not None]

@@ -1,0 +1,139 @@
+"""Controllers that are compiled into the loop: PD, PD with gravity load, computed torque, feedforward.
+
+A controller has a method `drive(chain)`. Its law is written over scalars, with what it needs of the time as u: so it
+becomes part of the compiled step, and its stiffness and damping are known to implicit methods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from armdyn.chain import Chain
+from armdyn.errors import InputError
+from armdyn.kernels import Kernel
+from armdyn.programs.assemble import assemble
+from armdyn.simulation.references import Reference
+from armdyn.simulation.torque import AsGiven, Drive, cheapest
+
+
+@dataclass(frozen=True, eq=False)
+class PD:
+    """τ = kp (q_ref - q) + kd (q̇_ref - q̇): towards a posture or along a reference."""
+
+    target: Any
+    kp: Any
+    kd: Any
+
+    def drive(self, chain: Chain) -> Drive:
+        """The drive of this controller for an arm."""
+        return _pd(self.target, PDLaw(_gains(self.kp, chain.n, "kp"), _gains(self.kd, chain.n, "kd")), chain.n)
+
+
+@dataclass(frozen=True, eq=False)
+class PDGravity:
+    """τ = kp (q_ref - q) + kd (q̇_ref - q̇) + g(q): towards a posture or along a reference."""
+
+    target: Any
+    kp: Any
+    kd: Any
+
+    def drive(self, chain: Chain) -> Drive:
+        """The drive of this controller for an arm."""
+        return _pd(self.target, PDGravityLaw(_gains(self.kp, chain.n, "kp"), _gains(self.kd, chain.n, "kd")), chain.n)
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedTorque:
+    """τ = inverse dynamics of q̈_ref + kd (q̇_ref - q̇) + kp (q_ref - q): exact tracking of a reference."""
+
+    reference: Reference
+    kp: Any = 100.0
+    kd: Any = 20.0
+
+    def drive(self, chain: Chain) -> Drive:
+        """The drive of this controller for an arm."""
+        n, reference = chain.n, self.reference
+        law = ComputedTorqueLaw(_gains(self.kp, n, "kp"), _gains(self.kd, n, "kd"))
+        return Drive(3 * n, lambda t: np.concatenate(reference(t), axis=-1), law, controller=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Feedforward:
+    """τ(t) = inverse dynamics of a reference at time t: open loop, nothing is measured."""
+
+    reference: Reference
+
+    def drive(self, chain: Chain) -> Drive:
+        """The drive of this controller for an arm."""
+        reference, forces = self.reference, Kernel(chain, "inverse_dynamics")
+        return Drive(chain.n, lambda t: np.asarray(forces(*reference(t))), AsGiven(), controller=True)
+
+
+@dataclass(frozen=True)
+class PDLaw:
+    """τ = kp (q_ref - q) + kd (q̇_ref - q̇), u = (q_ref, q̇_ref)."""
+
+    kp: tuple[float, ...]
+    kd: tuple[float, ...]
+
+    @property
+    def stiffness(self) -> tuple[float, ...]:
+        """-∂τ/∂q; but for g(q), which the arm's own gravity cancels, where it is added."""
+        return self.kp
+
+    @property
+    def damping(self) -> tuple[float, ...]:
+        """-∂τ/∂q̇."""
+        return self.kd
+
+    def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
+        """The torques, over any scalar."""
+        n = chain.n
+        return [self.kp[i] * (u[i] - q[i]) + self.kd[i] * (u[n + i] - qd[i]) for i in range(n)]
+
+
+@dataclass(frozen=True)
+class PDGravityLaw(PDLaw):
+    """τ = g(q) + kp (q_ref - q) + kd (q̇_ref - q̇), u = (q_ref, q̇_ref)."""
+
+    def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
+        """The torques, over any scalar."""
+        n = chain.n
+        g = assemble(chain, "gravity_load", cheapest(chain, "gravity_load")).function(q)
+        return [g[i] + self.kp[i] * (u[i] - q[i]) + self.kd[i] * (u[n + i] - qd[i]) for i in range(n)]
+
+
+@dataclass(frozen=True)
+class ComputedTorqueLaw:
+    """τ = inverse dynamics of q̈_ref + kd (q̇_ref - q̇) + kp (q_ref - q), u = (q_ref, q̇_ref, q̈_ref)."""
+
+    kp: tuple[float, ...]
+    kd: tuple[float, ...]
+
+    def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
+        """The torques, over any scalar."""
+        n = chain.n
+        inverse = assemble(chain, "inverse_dynamics", cheapest(chain, "inverse_dynamics")).function
+        errors = [self.kd[i] * (u[n + i] - qd[i]) + self.kp[i] * (u[i] - q[i]) for i in range(n)]
+        forces: list[Any] = inverse(q, qd, [u[2 * n + i] + e for i, e in enumerate(errors)])
+        return forces
+
+
+def _gains(value: Any, n: int, name: str) -> tuple[float, ...]:
+    gains = np.asarray(value, float)
+    if gains.shape not in ((), (1,), (n,)) or not np.all(np.isfinite(gains)):
+        raise InputError(f"{name} must be one finite number or {n}, got {value!r}")
+    gains = np.broadcast_to(gains, (n,))
+    return tuple(float(x) for x in gains)
+
+
+def _pd(target: Any, law: PDLaw, n: int) -> Drive:
+    if isinstance(target, Reference):
+        return Drive(2 * n, lambda t: np.concatenate(target(t)[:2], axis=-1), law, controller=True)
+    posture = np.asarray(target, float)
+    if posture.shape != (n,):
+        raise InputError(f"target must be a Reference or {n} numbers, got shape {posture.shape}")
+    return Drive(2 * n, lambda t: np.concatenate([posture, np.zeros(n)]), law, controller=True)

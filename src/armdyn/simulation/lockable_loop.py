@@ -1,0 +1,345 @@
+"""The loop over steps of an arm whose joints may stick, hit their stops, or have stiff controllers.
+
+A step with constant modes (which joint sticks, to which side the others slide) has a smooth right-hand side, so a
+method keeps its order. A step is cut where a sliding joint comes to rest or a joint meets its stop, lane by lane:
+
+1. Modes. A joint at rest sticks if the force that holds it lies within its friction; all joints at rest are
+   solved together, a linear complementarity problem with bounds in H⁻¹, by principal pivoting: block pivots first,
+   then the least index alone, which ends on every positive definite matrix (Judice and Pires 1994). One pivot is
+   one evaluation of the program with other locks.
+2. Trial step over what is left of the step. Where a velocity changes its sign (or a joint passes its stop), the
+   first such moment is found by regula falsi (Illinois) on the step's length.
+3. The joint that came to rest gets velocity 0, exactly; go on at 1 with what is left of the step.
+
+Lanes that are done wait with their state untouched.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from armdyn.codegen.llvm.straight_line import StraightLine
+from armdyn.simulation.implicit_stage import ImplicitStage, Locks
+from armdyn.simulation.lanes import Counter, Number, Slots, Truth, branch, constant
+from armdyn.simulation.loop import Loop, Scheme
+from armdyn.simulation.stops import Stopping
+
+BLOCK_PIVOTS = 3  # all violated joints at once; least index alone afterwards
+PIVOTS = 60  # most evaluations to find the modes
+SUBSTEPS = 24  # most parts of one step; the last part is not cut any more
+SEARCH = 30  # most trials to find the moment of an event; 5 to 8 are usual
+CLOSE = 1e-13  # of the velocity at stake: what is left when a joint counts as having come to rest
+HUGE = 1e300
+
+
+class LockableLoop(Loop):
+    """Writes the function `integrate` for a `lockable_loop` program."""
+
+    def __init__(self, body: StraightLine, scheme: Scheme, n: int, inputs: int, fma: bool, locks: Locks) -> None:
+        super().__init__(body, scheme, n, inputs, fma)
+        w, first = self.w, 2 * n + inputs
+        self.locks = locks
+        self.lockable = [i for i in range(n) if locks.can_lock(i)]
+        self.stops = Stopping(self, locks.stops) if locks.stops else None
+        self.free, self.side = Slots(w, "in", first), Slots(w, "in", first + n)
+        self.y, self.y1, self.k = Slots(w, "y"), Slots(w, "y1"), Slots(w, "k")
+        self.pinned, self.lane = Slots(w, "pinned"), Slots(w, "lane")
+        self.at = Slots(w, "in")  # the state that the program is evaluated at
+
+    def out(self, port: int, i: int) -> Number:
+        """A result of the program."""
+        return Slots(self.w, "out")[self.outputs[port][i]]
+
+    def _take(self) -> None:
+        """One step, in as many parts as there are events in it."""
+        w, n = self.w, self.n
+        for name, slots in (("y1", 2 * n), ("pinned", n), ("lane", len(_LANE)), ("stiff", 3 * n)):
+            w.stack_array(name, slots)
+        counters = [Counter(w, name) for name in ("pivots", "parts", "trials")]
+        self.pivots, self.parts, self.trials = counters
+        self.whole_step = self.h
+        self._set("rest", Number(w, self.h))
+        self._set("used", 0.0)
+        for i in self.lockable:
+            self.pinned[i] = 0.0
+        if self.scheme.implicit:
+            for i in range(n):
+                Slots(w, "stiff")[i] = 0.0  # no motor is taken to be saturated when a step begins
+        if self.stops:
+            self.explicit_inputs()
+        self.parts.reset()
+        w.do("br label %part")
+        w.label("part")
+        if self.stops:
+            self.stops.impacts(self._get("rest") > 0.0)
+        self._modes_of_state()
+        self._set("length", self._get("rest"))
+        w.do("br label %settle")
+        w.label("settle")
+        self.pivots.reset()
+        w.do("br label %pivot")
+        self._pivot()
+        w.label("slide")
+        self._begin_search()
+        w.do("br label %trial")
+        self._trial()
+        self._accept()
+
+    def explicit_inputs(self) -> None:
+        """The law's torques as they are, nothing added: what explicit stages take."""
+        for k, value in enumerate((1.0, 0.0, 0.0)):
+            for i in range(self.n):
+                Slots(self.w, "in", 2 * self.n + self.m + (2 + k) * self.n)[i] = value
+
+    def _get(self, name: str) -> Number:
+        return self.lane[_LANE.index(name)]
+
+    def _set(self, name: str, value: Number | float) -> None:
+        self.lane[_LANE.index(name)] = value
+
+    def _modes_of_state(self) -> None:
+        """Joints that move slide to their side; joints with dry friction at rest are locked, to begin with."""
+        for i in self.lockable:
+            v = self.y[self.n + i]
+            self.side[i] = (v > 0.0).choose(1.0, (v < 0.0).choose(-1.0, 0.0))
+            self.free[i] = self._held(i).choose(0.0, 1.0)
+
+    def _held(self, i: int) -> Truth:
+        """Whether a joint is at rest and has dry friction or stands at a stop."""
+        rest = self.y[self.n + i].equals(0.0)
+        if self.locks.breakaway[i] > 0 or not self.stops:
+            return rest
+        at_lower, at_upper = self.stops.at(i)
+        return rest & (at_lower | at_upper)
+
+    def _pivot(self) -> None:
+        """Evaluate the first stage; lock and release joints at rest until every one of them agrees with its force."""
+        w = self.w
+        w.label("pivot")
+        self._evaluate(0)
+        found: Truth | None = None
+        flips = []
+        for i in self.lockable:
+            free, side, left = self.free[i], self.side[i], self.out(1, i)
+            may = self._held(i) & ~self.pinned.truth(i)
+            f = self.locks.breakaway[i]
+            up, down = left > f, left < -f
+            if self.stops:
+                at_lower, at_upper = self.stops.at(i)
+                up, down = up & ~at_upper, down & ~at_lower
+            breaks = may & free.equals(0.0) & (up | down)
+            returns = may & free.equals(1.0) & (left * side < 0.0)
+            flips.append((i, breaks, returns, left))
+            wrong = breaks | returns
+            found = wrong if found is None else found | wrong
+        if found is None:
+            w.do("br label %slide")
+            return
+        branch(w, found.any(), "change", "slide")
+        w.label("change")
+        block = self.pivots.next_is_below(BLOCK_PIVOTS)
+        again = self.pivots.is_below(PIVOTS)
+        earlier = constant(w, 0.0)
+        for i, breaks, returns, left in flips:
+            wrong = breaks | returns
+            allowed = earlier.equals(0.0).or_bit(block)
+            earlier = wrong.choose(1.0, earlier)
+            release, lock = breaks & allowed, returns & allowed
+            to_side = (left > 0.0).choose(1.0, -1.0)
+            self.side[i] = release.choose(to_side, lock.choose(0.0, self.side[i]))
+            self.free[i] = release.choose(1.0, lock.choose(0.0, self.free[i]))
+        branch(w, again, "pivot", "slide")
+
+    def _evaluate(self, stage: int) -> None:
+        """k_stage with the modes in force, at the lane's own time."""
+        w, n, size = self.w, self.n, 2 * self.n
+        length = self._get("length")
+        self.h = length.name
+        weights = list(enumerate(self.scheme.a[stage]))
+        for j in range(size):
+            w.store(self.combined(j, weights), "%in", j)
+        self._inputs_at(stage)
+        implicit = ImplicitStage(self, stage, length) if self.scheme.implicit else None
+        if implicit:
+            implicit.call()
+        else:
+            w.do("call void @body(ptr %in, ptr %out, ptr %context)")
+        for i in range(n):
+            a = self.out(0, i)
+            self.k[stage * size + n + i] = a
+            self.k[stage * size + i] = implicit.velocity(i, a) if implicit else self.at[n + i]
+
+    def _inputs_at(self, stage: int) -> None:
+        """U at the stage; where a lane is inside a step that was cut, interpolated between the step's stages."""
+        w, size = self.w, 2 * self.n
+        name = w.let("add i64 0, 0")[1:]  # a fresh suffix for this stage's blocks
+        rest = self._get("used") + Number(w, w.let(f"fsub {w.vector} {self.whole_step}, {self.h}"))
+        self._gather("%in", self._input_rows(stage), self.m, first=size)
+        branch(w, (rest > 0.0).any(), f"between{name}", f"given{name}")
+        w.label(f"between{name}")
+        nodes = self._nodes()
+        moment = self._get("used") + Number(w, self.h) * float(self.scheme.nodes[stage])
+        fraction = moment / Number(w, self.whole_step)
+        whole = ~(rest > 0.0)
+        basis = {k: _lagrange(fraction, k, nodes) for k in nodes}
+        rows = {k: self._input_rows(k) for k in nodes}
+        for j in range(self.m):
+            values = {k: self._loaded(rows[k], j) for k in nodes}
+            value = values[0]
+            for k in nodes:
+                if k:
+                    value = value + basis[k] * (values[k] - values[0])
+            given = Number(w, w.load("%in", size + j))
+            w.store(whole.choose(given, value).name, "%in", size + j)
+        w.do(f"br label %given{name}")
+        w.label(f"given{name}")
+
+    def _nodes(self) -> dict[int, Fraction]:
+        """One stage for each distinct time of the stages."""
+        found: dict[Fraction, int] = {}
+        for k, c in enumerate(self.scheme.nodes):
+            found.setdefault(c, k)
+        return {k: c for c, k in found.items()}
+
+    def _loaded(self, rows: list[str], j: int) -> Number:
+        w, value = self.w, "poison"
+        for lane, row in enumerate(rows):
+            x = w.let(f"load double, ptr {w.at(row, 8 * j)}, align 8")
+            value = w.let(f"insertelement {w.vector} {value}, double {x}, i32 {lane}")
+        return Number(w, value)
+
+    def _begin_search(self) -> None:
+        """The bracket of an event: nothing has happened at 0."""
+        w, n = self.w, self.n
+        least = constant(w, HUGE)
+        for i in self.lockable:
+            v = self.y[n + i]
+            if self.locks.breakaway[i] > 0:
+                least = v.equals(0.0).choose(least, least.least(v * self.side[i]))
+            if self.stops:
+                least = self.stops.least(i, self.y, least)
+        for name, value in (("low", 0.0), ("at_low", least), ("high", self._get("rest")), ("at_high", 0.0)):
+            self._set(name, value)
+        for name in ("last", "hit", "level"):
+            self._set(name, 0.0)
+        self.trials.reset()
+
+    def _trial(self) -> None:
+        """Step to y1; narrow the bracket where something happens on the way, until the first moment is met."""
+        w, n = self.w, self.n
+        w.label("trial")
+        for stage in range(1, len(self.scheme.a)):
+            self._evaluate(stage)
+        self._combine()
+        if not self.lockable:
+            w.do("br label %accept")
+            return
+        least, early = constant(w, HUGE), []
+        for i in self.lockable:
+            began = self.y[n + i].equals(0.0)
+            toward = self.y1[n + i] * self.side[i]
+            returns = began & (toward < 0.0)
+            if self.locks.breakaway[i] > 0:
+                least = began.choose(least, least.least(toward))
+            if self.stops:
+                least = self.stops.least(i, self.y1, least)
+                returns = returns | self.stops.returns(i, self.y1)
+            early.append((i, returns))
+        self._set("now", least)
+        turned = early[0][1]
+        for _, truth in early[1:]:
+            turned = turned | truth
+        first = self.trials.is_below(1)
+        branch(w, w.let(f"and i1 {first}, {turned.any()}"), "pin", "narrow")
+        w.label("pin")  # a joint that would leave its rest against its own friction stays for this step
+        for i, truth in early:
+            self.pinned[i] = truth.choose(1.0, self.pinned[i])
+            self.y[n + i] = truth.choose(0.0, self.y[n + i])
+            self.free[i] = truth.choose(0.0, self.free[i])
+            self.side[i] = truth.choose(0.0, self.side[i])
+        w.do("br label %settle")
+        w.label("narrow")
+        self._narrow(first)
+
+    def _narrow(self, first: str) -> None:
+        w = self.w
+        now, length = self._get("now"), self._get("length")
+        happens = now < 0.0
+        size = (-now).least(constant(w, HUGE))
+        size = (size < self._get("at_low")).choose(self._get("at_low"), size) * CLOSE
+        beginning = happens.and_bit(first)
+        self._set("hit", beginning.choose(1.0, self._get("hit")))
+        self._set("level", beginning.choose(size, self._get("level")))
+        hit, level = self._get("hit") > 0.0, self._get("level")
+        low, high = self._get("low"), self._get("high")
+        near = (now <= level) & (now >= -level)
+        narrow = (high - low) <= high * 1e-15
+        open_ = hit & ~(near | narrow)
+        last_part = self.parts.is_below(SUBSTEPS - 1)
+        more = w.let(f"and i1 {open_.any()}, {w.let(f'and i1 {last_part}, {self.trials.next_is_below(SEARCH)}')}")
+        branch(w, more, "aim", "accept")
+        w.label("aim")
+        up, down = open_ & happens, open_ & ~happens
+        last = self._get("last")
+        at_low = down.choose(now, (up & (last < 0.0)).choose(self._get("at_low") * 0.5, self._get("at_low")))
+        at_high = up.choose(now, (down & (last > 0.0)).choose(self._get("at_high") * 0.5, self._get("at_high")))
+        low, high = down.choose(length, low), up.choose(length, high)
+        for name, value in (("low", low), ("high", high), ("at_low", at_low), ("at_high", at_high)):
+            self._set(name, value)
+        self._set("last", up.choose(-1.0, down.choose(1.0, last)))
+        aimed = high - at_high * (high - low) / (at_high - at_low)
+        self._set("length", open_.choose(aimed, length))
+        w.do("br label %trial")
+
+    def _combine(self) -> None:
+        """y1 of the stages."""
+        n = self.n
+        if self.scheme.velocity_first:
+            for j in range(n):
+                self.y1[n + j] = Number(self.w, self.combined(n + j, [(0, Fraction(1))]))
+                self.y1[j] = Number(self.w, self.h).times_plus(self.fma, self.y1[n + j], self.y[j])
+            return
+        for j in range(2 * n):
+            self.y1[j] = Number(self.w, self.combined(j, list(enumerate(self.scheme.b))))
+
+    def _accept(self) -> None:
+        """Take y1 where the lane is not done; a joint that came to rest has velocity 0."""
+        w, n = self.w, self.n
+        w.label("accept")
+        rest, length = self._get("rest"), self._get("length")
+        active = rest > 0.0
+        if self.lockable:
+            hit, level, now = self._get("hit") > 0.0, self._get("level"), self._get("now")
+            margin = (now > level).choose(now, level)
+            for i in self.lockable:
+                v, ends = self.y1[n + i], self.free[i].equals(0.0)
+                if self.locks.breakaway[i] > 0:
+                    ends = ends | (hit & ~self.y[n + i].equals(0.0) & (v * self.side[i] <= margin))
+                self.y1[n + i] = ends.choose(0.0, v)
+                if self.stops:
+                    self.stops.meet(i, hit, margin)
+        for j in range(2 * n):
+            self.y[j] = active.choose(self.y1[j], self.y[j])
+        self._set("used", active.choose(self._get("used") + length, self._get("used")))
+        rest = rest - length
+        self._set("rest", rest)
+        self.h = self.whole_step
+        further = self.parts.next_is_below(SUBSTEPS)
+        branch(w, w.let(f"and i1 {further}, {(rest > 0.0).any()}"), "part", "whole")
+        w.label("whole")
+
+
+def _lagrange(x: Number, k: int, nodes: dict[int, Fraction]) -> Number:
+    """The k-th Lagrange polynomial of the nodes at x."""
+    value = constant(x.w, 1.0)
+    for other, c in nodes.items():
+        if other != k:
+            value = value * ((x - float(c)) * float(1 / (nodes[k] - c)))
+    return value
+
+
+_LANE = (
+    *("rest", "used", "length"),  # of the step: left, done, and in trial; seconds
+    *("low", "high", "at_low", "at_high", "last"),  # the bracket of the event, and the side it last shrank from
+    *("now", "hit", "level"),  # the least velocity towards its side; is there an event; what counts as 0
+)

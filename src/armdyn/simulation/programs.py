@@ -1,0 +1,118 @@
+"""The arm under its drive as programs: accelerations of a state, with or without joints that may be locked.
+
+A joint that sticks is a joint with an infinite inertia: in the elimination H = U D Uᵀ its pivot's reciprocal is 0.
+So one straight-line program serves every combination of sticking and sliding joints: `free` is 1 for a joint that
+may move and 0 for one that is locked, and multiplies the reciprocal of its pivot. What the elimination leaves at a
+locked joint is the force that holds it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from armdyn.chain import Chain, Joint
+from armdyn.formulations.elimination import least_pivots, reciprocal
+from armdyn.graph.program import Program, trace
+from armdyn.programs.assemble import Options, assemble
+from armdyn.simulation.torque import Law, cheapest
+
+
+def moving_joints(chain: Chain) -> tuple[Joint, ...]:
+    """The joints that have a coordinate of their own, in q's order."""
+    return tuple(chain.joints[i] for i in chain.independent)
+
+
+def has_dry_friction(chain: Chain, options: Options) -> bool:
+    """Whether a joint can stick."""
+    return options.friction and any(joint.breakaway > 0 for joint in moving_joints(chain))
+
+
+@lru_cache(maxsize=64)
+def closed_loop(chain: Chain, law: Law, size: int, options: Options, with_torque: bool) -> Program:
+    """(q, qd, u) -> acceleration, and the torque behind it where it is asked for.
+
+    Not simplified: that takes longer than compiling and its 3 to 10 % fewer operations make no faster loop.
+    """
+    n, width = chain.n, size + (6 if options.tool_wrench else 0)
+    forward = assemble(chain, "forward_dynamics", cheapest(chain, "forward_dynamics"), options).function
+
+    def function(q: list[Any], qd: list[Any], u: list[Any]) -> Any:
+        tau = law(chain, q, qd, u[:size])
+        qdd = forward(q, qd, tau, *((u[size:width],) if options.tool_wrench else ()))
+        return (qdd, tau) if with_torque else qdd
+
+    outputs = [("qdd", (n,)), ("tau", (n,))] if with_torque else [("qdd", (n,))]
+    return trace("closed_loop", function, {"q": (n,), "qd": (n,), "u": (max(width, 1),)}, outputs)
+
+
+@lru_cache(maxsize=64)
+def lockable_loop(
+    chain: Chain, law: Law, size: int, options: Options, staged: bool, can_lock: tuple[bool, ...]
+) -> Program:
+    """(q, qd, u, free, side) -> (acceleration, what holds a locked joint or drives a free one, torque).
+
+    `side` is the sign of the motion that dry friction acts against, 0 for a locked joint. With `staged` (implicit
+    stages, impacts) there are three inputs more: the torques are `share` of the law's plus `extra`, and `added`
+    inertias are on the diagonal.
+    """
+    n, width = chain.n, max(size + (6 if options.tool_wrench else 0), 1)
+    inertia = assemble(chain, "inertia_matrix", cheapest(chain, "inertia_matrix")).function
+    bias = _bias(chain, options)
+
+    def function(q: list[Any], qd: list[Any], u: list[Any], free: Any, side: Any, *stage: Any) -> Any:
+        tau = law(chain, q, qd, u[:size])
+        share, extra, added = stage or ([1] * n, [0] * n, [0] * n)
+        b = bias(q, qd, u[size:])
+        right = [c * t + e - x for c, t, e, x in zip(share, tau, extra, b, strict=True)]
+        if options.friction:
+            joints = moving_joints(chain)
+            right = [
+                r - joint.viscous * v - (joint.dry_friction(v) * s if joint.breakaway > 0 else 0)
+                for r, joint, v, s in zip(right, joints, qd, side, strict=True)
+            ]
+        locks = [f if able else 1 for f, able in zip(free, can_lock, strict=True)]
+        qdd, left = solve_lockable(chain, inertia(q), right, locks, added)
+        return qdd, left, tau
+
+    names = ("q", "qd", "u", "free", "side", *(("share", "extra", "added") if staged else ()))
+    inputs = {name: (width if name == "u" else n,) for name in names}
+    return trace("lockable_loop", function, inputs, [("qdd", (n,)), ("left", (n,)), ("tau", (n,))])
+
+
+def _bias(chain: Chain, options: Options) -> Any:
+    """(q, qd, wrench) -> what the motors must give without acceleration."""
+    if not options.tool_wrench:
+        plain = assemble(chain, "bias", cheapest(chain, "bias")).function
+        return lambda q, qd, wrench: plain(q, qd)
+    loaded = assemble(chain, "inverse_dynamics", cheapest(chain, "inverse_dynamics"), Options(tool_wrench=True))
+    return lambda q, qd, wrench: loaded.function(q, qd, [0] * chain.n, wrench[:6])
+
+
+def solve_lockable(
+    chain: Chain, H: list[list[Any]], right: list[Any], free: list[Any], added: list[Any]
+) -> tuple[list[Any], list[Any]]:
+    """(x, left) with (H + diag(added)) x = right where joints are free and x = 0 where they are locked.
+
+    `left` is D x of a free joint, and of a locked one the force that holds it. The elimination is that of
+    `formulations.elimination`, with the reciprocal of a locked joint's pivot 0.
+    """
+    n = chain.n
+    H = [[h + added[i] if i == j else h for j, h in enumerate(row)] for i, row in enumerate(H)]
+    least, y, inverse = least_pivots(chain), list(right), [0] * n
+    for k in reversed(range(n)):
+        inverse[k] = free[k] * reciprocal(H[k][k], least[k], k)
+        column = [H[i][k] * inverse[k] for i in range(k)]
+        for i in range(k):
+            y[i] = y[i] - column[i] * y[k]
+            for j in range(i, k):
+                H[i][j] = H[i][j] - column[i] * H[j][k]
+    x: list[Any] = []
+    left: list[Any] = []
+    for k in range(n):
+        rest = y[k]
+        for i in range(k):
+            rest = rest - H[i][k] * x[i]
+        left.append(rest)
+        x.append(rest * inverse[k])
+    return x, left

@@ -1,0 +1,87 @@
+"""Which joints stick and which slide: dry friction at rest, all joints of a state solved together.
+
+At rest the friction f of a joint is any force up to its breakaway value. A joint sticks (q̈ = 0) if the force that
+holds it is one of these; otherwise f has its largest value against the acceleration. For given forces that is a
+linear complementarity problem with bounds in H⁻¹, with exactly one solution because H is positive definite; it is
+solved by principal pivoting as in `lockable_loop`, which has the same rules for its lanes. The arrays of this module
+serve adaptive methods, torques from Python, and what a trajectory reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from armdyn.chain import Chain
+from armdyn.programs.assemble import Options
+from armdyn.simulation.implicit_stage import Stops
+from armdyn.simulation.lockable_loop import BLOCK_PIVOTS, PIVOTS
+from armdyn.simulation.programs import moving_joints
+
+Evaluate = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, ...]]
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Per state and joint: 1 where it may move, and the side it slides to, 0 where it sticks."""
+
+    free: np.ndarray
+    side: np.ndarray
+
+
+def breakaway(chain: Chain, options: Options) -> np.ndarray:
+    """The largest dry friction at rest, per joint; 0 where there is none, or friction is left out."""
+    values = [float(joint.breakaway) if options.friction else 0.0 for joint in moving_joints(chain)]
+    return np.array(values)
+
+
+@dataclass(frozen=True)
+class Holding:
+    """Per state and joint at rest: can it be held, and between which forces."""
+
+    able: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def holding(q: np.ndarray, most: np.ndarray, stops: Stops | None = None) -> Holding:
+    """What dry friction and stops can hold at positions q (rows, n)."""
+    low, high = np.broadcast_to(-most, q.shape), np.broadcast_to(most, q.shape)
+    able = high > 0
+    if stops is not None:
+        at_lower = q <= np.array([-np.inf if x is None else x for x in stops.lower])
+        at_upper = q >= np.array([np.inf if x is None else x for x in stops.upper])
+        able = able | at_lower | at_upper
+        low, high = np.where(at_lower, -np.inf, low), np.where(at_upper, np.inf, high)
+    return Holding(able, low, high)
+
+
+def settle(
+    evaluate: Evaluate, qd: np.ndarray, holds: Holding, modes: Modes | None = None
+) -> tuple[tuple[np.ndarray, ...], Modes]:
+    """What `evaluate(rows, free, side)` gives for states `qd` (rows, n) in the modes that agree with it.
+
+    Its first two results must be the accelerations and the forces left (`programs.lockable_loop`). The search
+    begins at `modes`, by default at those where every joint at rest that can be held is.
+    """
+    may = (qd == 0) & holds.able
+    free = np.where(may, 0.0, 1.0) if modes is None else modes.free.copy()
+    side = np.sign(qd) if modes is None else modes.side.copy()
+    results = tuple(np.array(x) for x in evaluate(np.arange(len(qd)), free, side))
+    for pivot in range(PIVOTS):
+        left = results[1]
+        breaks = may & (free == 0) & ((left > holds.high) | (left < holds.low))
+        returns = may & (free == 1) & (left * side < 0)
+        wrong = breaks | returns
+        rows = np.flatnonzero(wrong.any(axis=1))
+        if not len(rows):
+            break
+        if pivot + 1 >= BLOCK_PIVOTS:  # the least index alone
+            wrong &= np.cumsum(wrong, axis=1) == 1
+        side = np.where(wrong & breaks, np.where(left > 0, 1.0, -1.0), np.where(wrong & returns, 0.0, side))
+        free = np.where(wrong & breaks, 1.0, np.where(wrong & returns, 0.0, free))
+        for whole, part in zip(results, evaluate(rows, free[rows], side[rows]), strict=True):
+            whole[rows] = part
+    return results, Modes(free, side)

@@ -1,0 +1,113 @@
+"""Joint limits as stops, within the compiled loop.
+
+A joint at rest at its stop is held like one that sticks, only that the stop can push without bound and never pull.
+When a joint meets its stop its speed turns round, less what the coefficient of restitution takes, and the impulse
+goes through the whole arm: Δq̇ = H⁻¹ eᵢ p. Column i of H⁻¹ is the difference of two evaluations of the program, with
+and without a force on joint i. Impacts of several joints at one moment are taken one after the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from armdyn.simulation.implicit_stage import Stops
+from armdyn.simulation.lanes import Number, Slots, Truth, branch, constant
+
+if TYPE_CHECKING:
+    from armdyn.simulation.lockable_loop import LockableLoop
+
+FORCE = 1024.0  # N m or N: large beside what else acts, so that the difference keeps its digits
+PASSES = 2  # over the joints, for impacts that set off others
+FAR = 1e300
+
+
+class Stopping:
+    """Writes what a loop does about stops."""
+
+    def __init__(self, loop: LockableLoop, stops: Stops) -> None:
+        self.loop, self.w, self.stops = loop, loop.w, stops
+        self.joints = [i for i in range(loop.n) if stops.has(i)]
+
+    def _ends(self, i: int) -> tuple[float, float]:
+        lower, upper = self.stops.lower[i], self.stops.upper[i]
+        return -FAR if lower is None else lower, FAR if upper is None else upper
+
+    def at(self, i: int) -> tuple[Truth, Truth]:
+        """Whether the joint is at its lower stop, and at its upper one."""
+        lower, upper = self._ends(i)
+        q = self.loop.y[i]
+        return q <= lower, q >= upper
+
+    def least(self, i: int, y: Slots, least: Number) -> Number:
+        """The least of `least` and what is left to the stops, but for one where the step began."""
+        lower, upper = self._ends(i)
+        at_lower, at_upper = self.at(i)
+        least = at_lower.choose(least, least.least(y[i] - lower))
+        return at_upper.choose(least, least.least(-(y[i] - upper)))
+
+    def returns(self, i: int, y: Slots) -> Truth:
+        """Whether a joint that began at a stop would end behind it."""
+        lower, upper = self._ends(i)
+        at_lower, at_upper = self.at(i)
+        moves = self.loop.free[i] > 0.0
+        return moves & ((at_lower & (y[i] < lower)) | (at_upper & (y[i] > upper)))
+
+    def meet(self, i: int, hit: Truth, margin: Number) -> None:
+        """Put a joint of y1 that met its stop onto it."""
+        lower, upper = self._ends(i)
+        at_lower, at_upper = self.at(i)
+        q = self.loop.y1[i]
+        low = hit & ~at_lower & ((q - lower) <= margin)
+        high = hit & ~at_upper & (-(q - upper) <= margin)
+        self.loop.y1[i] = low.choose(lower, high.choose(upper, q))
+
+    def _into(self, i: int) -> Truth:
+        """Whether a joint at its stop moves into it."""
+        at_lower, at_upper = self.at(i)
+        v = self.loop.y[self.loop.n + i]
+        return (at_lower & (v < 0.0)) | (at_upper & (v > 0.0))
+
+    def impacts(self, active: Truth) -> None:
+        """Turn the speeds of joints that move into their stops."""
+        w, loop, n = self.w, self.loop, self.loop.n
+        found = self._into(self.joints[0])
+        for i in self.joints[1:]:
+            found = found | self._into(i)
+        branch(w, (found & active).any(), "impact", "clear")
+        w.label("impact")
+        first = 2 * n + loop.m
+        for j in range(2 * n):
+            loop.at[j] = loop.y[j]
+        for j in range(n):
+            loop.free[j], loop.side[j] = 1.0, 0.0
+            for k in (2, 3, 4):  # no torque of the law, no force, no added inertia
+                Slots(w, "in", first + k * n)[j] = 0.0
+        w.stack_array("idle", n)
+        idle, force = Slots(w, "idle"), Slots(w, "in", first + 3 * n)
+        w.do("call void @body(ptr %in, ptr %out, ptr %context)")
+        for j in range(n):
+            idle[j] = loop.out(0, j)
+        for _ in range(PASSES):
+            for i in self.joints:
+                force[i] = FORCE
+                w.do("call void @body(ptr %in, ptr %out, ptr %context)")
+                force[i] = 0.0
+                self._turn(i, idle, active)
+        for i in self.joints:  # what the passes left over
+            v = loop.y[n + i]
+            loop.y[n + i] = (self._into(i) & active).choose(0.0, v)
+        loop.explicit_inputs()
+        w.do("br label %clear")
+        w.label("clear")
+
+    def _turn(self, i: int, idle: Slots, active: Truth) -> None:
+        """The impact of joint i, if it moves into its stop."""
+        loop, n = self.loop, self.loop.n
+        into = self._into(i) & active
+        v = loop.y[n + i]
+        impulse = v * -(1.0 + self.stops.restitution) / (loop.out(0, i) - idle[i])
+        impulse = into.choose(impulse, constant(self.w, 0.0))
+        for j in range(n):
+            changed = loop.y[n + j] + (loop.out(0, j) - idle[j]) * impulse
+            loop.y[n + j] = into.choose(changed, loop.y[n + j])
+        loop.y[n + i] = into.choose(v * -self.stops.restitution, v)

@@ -1,0 +1,315 @@
+"""Steps that are too long are called that; gains, motors, sensors and stops as they are; defaults that run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import armdyn
+from armdyn.cli import app
+from armdyn.errors import InputError
+from armdyn.simulation import PD, Actuators, ComputedTorque, Controller, Drive, PDGravity, quintic, simulate
+from armdyn.simulation.fixed import scheme
+from armdyn.simulation.stability import Linear, growth
+from armdyn.simulation.tableaus import FIXED
+
+Q0 = np.array([0.0, -0.3, 0.0, -2.0, 0.0, 2.0, 0.8])
+
+DROP = """
+name = "drop"
+convention = "modified"
+gravity = [0.0, 0.0, -9.81]
+[[joint]]
+name = "lift"
+kind = "prismatic"
+b = 0.0
+beta = 0.0
+d = 0.0
+theta = 0.0
+{friction}
+limit = {{ lower = 0.0, upper = 1.0, effort = 40.0 }}
+link = {{ mass = 1.5, com = [0, 0, 0], inertia = [0, 0, 0, 0, 0, 0] }}
+"""
+
+
+@pytest.fixture(scope="module")
+def panda():
+    return armdyn.load("panda")
+
+
+@pytest.fixture(scope="module")
+def drop(tmp_path_factory):
+    def make(friction=""):
+        path = tmp_path_factory.mktemp("arm") / "drop.toml"
+        path.write_text(DROP.format(friction=friction))
+        return armdyn.load(path)
+
+    return make
+
+
+# --- steps that are too long ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "edge"), [("RK4", 2.785), ("RK5", 3.307), ("AB4", 0.3), ("semi_implicit_euler", 2.0)]
+)
+def test_stability_limits_are_the_textbook_ones(method, edge):
+    """y'' = -λ y' decays; a method is stable for h λ up to its interval on the negative real axis."""
+    linear = Linear(np.array([[0.0, 1.0], [0.0, -1.0]]), np.zeros((2, 2)))
+    assert growth(scheme(method), linear, 0.98 * edge) == 0
+    assert growth(scheme(method), linear, 1.1 * edge) > 0
+
+
+def test_motions_that_grow_by_themselves_are_no_fault_of_the_step():
+    upright = Linear(np.array([[0.0, 1.0], [30.0, 0.0]]), np.zeros((2, 2)))
+    for method in FIXED:
+        assert growth(scheme(method), upright, 1e-2) == 0
+
+
+def test_the_implicit_method_damps_any_damping():
+    stiff = np.array([[0.0, 1.0], [-1e8, -1e6]])
+    assert growth(scheme("ARK4"), Linear(stiff, stiff), 1e-2) == 0
+    assert growth(scheme("RK4"), Linear(stiff, stiff), 1e-2) > 0
+
+
+def test_a_step_that_is_too_long_is_called_that(panda):
+    torque = PDGravity(Q0 + 0.2, 100, 20)
+    for saturate in (False, True):
+        out = simulate(panda, Q0, torque=torque, duration=0.5, method="RK4", saturate=saturate)
+        assert out.status == "unstable step"
+        assert "0.0005 s would do" in out.message
+        assert "ARK4" in out.message
+    fine = simulate(panda, Q0, torque=torque, duration=0.5, method="RK4", step=5e-4)
+    assert fine.status == "finished"
+    auto = simulate(panda, Q0, torque=torque, duration=0.5)
+    assert (auto.status, auto.method) == ("finished", "ARK4")
+    assert np.abs(auto.q - fine.q[::2]).max() < 2e-4  # motors at their limits in the beginning: kinks
+    step = simulate(panda, Q0, torque=torque, duration=0.5, method="RK4", step="auto")
+    assert step.status == "finished"
+    assert np.diff(step.t).max() <= 5.0001e-4
+
+
+def test_a_function_that_is_too_stiff_is_found_out_when_it_ends_early(panda):
+    out = simulate(
+        panda, Q0, torque=lambda t, q, qd: panda.gravity_load(q) + 100 * (Q0 + 0.2 - q) - 20 * qd, duration=1
+    )
+    assert out.status == "unstable step"
+
+
+def test_lanes_are_judged_apart(panda):
+    torque = PDGravity(Q0 + 0.2, 100, 20)
+    out = simulate(panda, np.tile(Q0, (3, 1)), torque=torque, duration=0.2, method="RK4")
+    assert out.statuses.tolist() == ["unstable step"] * 3
+
+
+def test_ark4_keeps_its_order_with_gains(panda):
+    torque = PDGravity(Q0 + 0.1, 40.0, 4.0)
+
+    def end(step, method="ARK4"):
+        return simulate(panda, Q0, torque=torque, times=[0, 0.1], step=step, method=method, saturate=False).q[-1]
+
+    truth = end(5e-5, "RK5")
+    errors = [np.abs(end(step) - truth).max() for step in (2e-3, 1e-3, 5e-4)]
+    assert np.log2(errors[1] / errors[2]) > 3.5
+    assert errors[2] < 1e-9
+
+
+# --- motors and sensors --------------------------------------------------------------------------
+
+
+def test_controllers_keep_to_the_motors_limits(panda):
+    efforts = np.array([joint.limit.effort for joint in panda.joints])
+    for method in ("ARK4", "RK4", "DOP853"):
+        torque = PD(Q0 + 0.5, 300.0, 4.0)
+        out = simulate(panda, Q0, torque=torque, duration=0.05, method=method, step=1e-4, limits=False)
+        assert np.all(np.abs(out.tau) <= efforts)
+        assert (np.abs(out.tau) == efforts).any()
+        free = simulate(panda, Q0, torque=torque, duration=0.05, method=method, step=1e-4, saturate=False, limits=False)
+        assert np.abs(free.tau).max() > efforts.max()
+    given = simulate(panda, Q0, torque=200.0 * np.ones(7), duration=0.01)
+    assert np.all(given.tau == 200)
+    cut = simulate(panda, Q0, torque=200.0 * np.ones(7), duration=0.01, saturate=True)
+    assert np.array_equal(cut.tau[0], np.minimum(200.0, efforts))
+    function = simulate(panda, Q0, torque=lambda t, q, qd: 200.0 * np.ones(7), duration=0.01, saturate=True)
+    assert np.array_equal(function.tau, cut.tau)
+
+
+def test_saturation_is_the_same_in_every_method(panda):
+    torque = PDGravity(Q0 + 0.5, 60.0, 6.0)
+    times = [0.0, 0.05, 0.1]
+    fine = simulate(panda, Q0, torque=torque, times=times, step=2e-5, method="RK5")
+    for method, step in (("ARK4", 2e-4), ("RK4", 1e-4), ("LSODA", 1e-3)):
+        out = simulate(panda, Q0, torque=torque, times=times, step=step, method=method)
+        assert np.abs(out.q - fine.q).max() < 1e-5
+
+
+def test_a_held_torque_is_held(drop):
+    arm, seen = drop(), []
+
+    def controller(t, q, qd):
+        seen.append((t, float(q[0])))
+        return [20.0 + 5 * np.sin(40 * t)]
+
+    out = simulate(arm, [0.2], torque=controller, duration=0.1, actuators=Actuators(period=0.01, delay=0.005))
+    assert [t for t, _ in seen] == pytest.approx(np.arange(0, 0.1, 0.01))
+    jumps = np.flatnonzero(np.diff(out.tau[:, 0])) + 1
+    assert out.t[jumps] == pytest.approx(np.arange(0.015, 0.1, 0.01))
+    # between two jumps the motion is a parabola
+    h, a = 1e-3, out.tau[:-1, 0] / 1.5 - 9.81
+    assert np.abs(out.q[:-1, 0] + h * out.qd[:-1, 0] + h * h / 2 * a - out.q[1:, 0]).max() < 1e-14
+    assert np.abs(out.qdd[:-1, 0] - a).max() < 1e-12
+
+
+def test_encoders_count_and_motors_take_their_time(drop):
+    arm, seen = drop(), []
+
+    def controller(t, q, qd):
+        seen.append((float(q[0]), float(qd[0])))
+        return [200.0]
+
+    out = simulate(arm, [0.21], torque=controller, duration=0.05, saturate=True, limits=False,
+                   actuators=Actuators(encoder=0.02, rate=1000.0))  # fmt: skip
+    counts = np.array(seen)[:, 0] / 0.02
+    assert np.abs(counts - np.round(counts)).max() < 1e-9
+    assert np.all(np.array(seen)[1:, 1] == pytest.approx(np.diff(np.array(seen)[:, 0]) / 1e-3))
+    assert out.tau[0, 0] == 40.0  # the motor's limit
+    slow = simulate(arm, [0.21], torque=lambda t, q, qd: [40.0 if t > 0 else 0.0], duration=0.05,
+                    actuators=Actuators(rate=1000.0), limits=False)  # fmt: skip
+    assert np.diff(slow.tau[:, 0]).max() == pytest.approx(1.0)
+
+
+def test_held_controllers_serve_batches_and_compiled_laws(panda):
+    torque = PDGravity(Q0 + 0.1, 60.0, [6, 6, 6, 6, 1, 1, 0.5])
+    starts = np.array([Q0, Q0 + 0.05])
+    batch = simulate(panda, starts, torque=torque, duration=0.05, actuators=Actuators(period=2e-3))
+    one = simulate(panda, starts[1], torque=torque, duration=0.05, actuators=Actuators(period=2e-3))
+    assert np.abs(batch.q[1] - one.q).max() < 1e-12
+    plain = simulate(panda, starts[1], torque=torque, duration=0.05)
+    assert 1e-9 < np.abs(plain.q - one.q).max() < 1e-2
+    with pytest.raises(InputError, match="whole number of steps"):
+        simulate(panda, Q0, torque=torque, duration=0.05, actuators=Actuators(period=1.5e-3))
+    with pytest.raises(InputError, match="actuators= need one of RK4"):
+        simulate(panda, Q0, torque=torque, duration=0.05, method="DOP853", actuators=Actuators(period=2e-3))
+
+
+class Damper:
+    """A controller of one's own: a law over scalars and its damping."""
+
+    def __init__(self, gain):
+        self.gain = gain
+
+    def drive(self, chain):
+        return Drive(0, lambda t: np.zeros((*t.shape, 0)), DamperLaw((self.gain,) * chain.n), controller=True)
+
+
+@dataclass(frozen=True)
+class DamperLaw:
+    damping: tuple[float, ...]
+
+    def __call__(self, chain, q, qd, u):
+        return [-d * v for d, v in zip(self.damping, qd, strict=True)]
+
+
+def test_a_controller_of_ones_own_plugs_in(drop):
+    assert isinstance(Damper(30.0), Controller)
+    out = simulate(drop(), [0.9], torque=Damper(30.0), duration=0.2, step=1e-4)
+    w = 30.0 / 1.5
+    expected = 0.9 - 9.81 / w * (out.t - (1 - np.exp(-w * out.t)) / w)
+    assert np.abs(out.q[:, 0] - expected).max() < 1e-10
+
+
+def test_computed_torque_is_cut_off_too(panda):
+    motion = quintic(Q0, Q0 + np.array([2, 0.5, 0, 0, 0, 0, 0]), 0.2)
+    out = simulate(panda, Q0, torque=ComputedTorque(motion), duration=0.2, limits=False)
+    assert np.all(np.abs(out.tau) <= [joint.limit.effort for joint in panda.joints])
+
+
+# --- stops ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", FIXED)
+@pytest.mark.parametrize("restitution", ["stop", 0.5])
+@pytest.mark.parametrize("drive", [None, "function"])
+def test_a_falling_joint_rebounds_and_rests_on_its_stop(drop, method, restitution, drive):
+    if drive and method == "ARK4":
+        pytest.skip("ARK4 takes no functions")
+    torque = (lambda t, q, qd: [0.0]) if drive else None
+    out = simulate(drop(), [0.8], torque=torque, duration=2.0, limits=restitution, method=method)
+    assert out.status == "finished"
+    assert out.q.min() >= 0
+    peak = out.q[out.t > np.sqrt(2 * 0.8 / 9.81) + 1e-3].max()
+    assert peak == pytest.approx(0.8 * (0 if restitution == "stop" else 0.25), abs=2e-3 if "euler" in method else 1e-6)
+    assert np.all(out.q[-100:] == 0)
+    assert np.all(out.qd[-100:] == 0)
+    assert np.all(out.qdd[-100:] == 0)
+
+
+def test_a_stop_lets_go_of_what_is_pulled_away(drop):
+    out = simulate(drop("coulomb = 2.0"), [0.0], torque=[1.5 * 9.81 + 2.0 - 1e-9], duration=0.1, limits="stop")
+    assert np.all(out.q == 0)
+    out = simulate(drop("coulomb = 2.0"), [0.0], torque=[1.5 * 9.81 + 3.5], duration=0.1, limits="stop")
+    assert out.q[-1, 0] == pytest.approx(1.0 * 0.1**2 / 2, rel=1e-9)
+
+
+def test_impacts_go_through_the_whole_arm():
+    """An impact takes no momentum from the joints that are not at their stops, and energy by its restitution."""
+    arm = armdyn.load("puma560")
+    start = np.array([0, 0.5, 0, 0, 0, 0])
+    out = simulate(arm, start, duration=1.0, limits=0.7, friction=False, step=2e-4)
+    hits = np.flatnonzero(np.abs(np.diff(out.qd[:, 1])) > 0.5)
+    assert len(hits) >= 1
+    before, after = hits[0], hits[0] + 1
+    change = arm.momentum(out.q[after], out.qd[after]) - arm.momentum(out.q[before], out.qd[before])
+    assert abs(change[1]) > 1
+    assert np.abs(np.delete(change, 1)).max() < 0.05  # what gravity does in a step
+    assert np.all(np.diff(out.energy) < 1e-6)
+    lossless = simulate(arm, start, duration=0.4, limits=1.0, friction=False, step=2e-4)
+    assert np.ptp(lossless.energy) < 1e-5
+
+
+def test_stops_are_refused_where_they_cannot_be(drop):
+    with pytest.raises(InputError, match="limits as stops need one of RK4"):
+        simulate(drop(), [0.5], duration=0.1, limits="stop", method="DOP853")
+    for bad in ("bounce", 1.5, -0.1):
+        with pytest.raises(InputError, match="coefficient of restitution from 0 to 1"):
+            simulate(drop(), [0.5], duration=0.1, limits=bad)
+
+
+def test_every_lane_of_a_batch_has_its_own_end(drop):
+    starts = np.linspace(0.1, 0.9, 40)[:, None]
+    out = simulate(drop(), starts, times=[0, 0.2, 0.5])
+    assert np.all(out.statuses == "limit")
+    assert np.abs(out.ends - np.sqrt(2 * starts[:, 0] / 9.81)).max() < 1e-9
+    assert all("lift met its limit at t = " in message for message in out.messages)
+    few = simulate(drop(), starts[:3], times=[0, 0.2, 0.5])
+    assert np.abs(few.ends - out.ends[:3]).max() < 1e-9
+
+
+# --- defaults ------------------------------------------------------------------------------------
+
+RUN = CliRunner()
+
+
+@pytest.mark.parametrize("name", armdyn.catalogue())
+def test_simulate_runs_for_every_arm_of_the_catalogue(name):
+    result = RUN.invoke(app, ["simulate", name, "--duration", "0.05", "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["status"] == "finished"
+
+
+def test_the_command_line_speaks_its_own_language(tmp_path):
+    result = RUN.invoke(app, ["simulate", "panda", "--q", "0,0,0,0,0,0,0"])
+    assert result.exit_code != 0
+    said = str(result.exception) + result.output
+    assert "--q lies outside the limits of panda_joint4; --no-limits ignores them" in said
+    result = RUN.invoke(app, ["simulate", "panda", "--method", "RK4", "--hold", "--qd", "1,0,0,0,0,0,2", "--quiet"])
+    assert result.exit_code in (0, 4)
+    page = tmp_path / "page.html"
+    words = ["simulate", "panda", "--hold", "--step", "auto", "--duration", "0.1", "--animate", str(page)]
+    result = RUN.invoke(app, [*words, "--control-period", "0.002", "--restitution", "0.1"])
+    assert result.exit_code == 0, result.output
+    assert "</html>" in page.read_text(encoding="utf-8")
