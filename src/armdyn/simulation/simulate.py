@@ -82,6 +82,8 @@ def simulate(
     """
     if not isinstance(arm, Arm):
         raise InputError(f"simulate takes an Arm, got {arm!r}; armdyn.load(...) gives one")
+    if arm.chain.floating:
+        raise InputError(f"{arm.name} has a floating base; simulate takes robots whose base is fixed (floating=False)")
     choose("integration method", method, ("auto", *METHODS))
     if method not in ADAPTIVE and not rtol is atol is None:
         raise InputError(f"{method} has a fixed step and takes no rtol or atol; adaptive: {', '.join(ADAPTIVE)}")

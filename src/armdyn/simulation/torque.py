@@ -135,7 +135,7 @@ def _check_samples(torque: Sampled, n: int) -> None:
         raise InputError("sampled torques: the values contain NaN or infinity")
     if len(times) < 1 or np.any(np.diff(times) <= 0) or not np.all(np.isfinite(times)):
         raise InputError("sampled torques: the times must be finite and increasing")
-    choose("way between samples", torque.between, ("held", "linear"))
+    choose("interpolation between samples", torque.between, ("held", "linear"))
 
 
 @dataclass(frozen=True)

@@ -207,7 +207,7 @@ def convergence(
     for step in steps:
         out = simulate(
             arm, q[0], qd[0], torque=Feedforward(reference), times=moments, step=step, method="RK5",
-            friction=False, limits=False,
+            friction=False, limits=False, saturate=False,
         )  # fmt: skip
         error = float(np.abs(out.q[-1] - q[-1]).max())
         order = float(np.log2(rows[-1]["error"] / error)) if rows else float("nan")
