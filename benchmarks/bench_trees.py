@@ -2,6 +2,7 @@
 
     python benchmarks/bench_trees.py                       # Panda, Baxter, Talos of the package example-robot-data
     python benchmarks/bench_trees.py --batch 4096 --only talos
+    python benchmarks/bench_trees.py --counts              # operations beside those of the chains from base to tips
 
 Kernels get a batch and write into arrays made beforehand; Pinocchio is called in a Python loop over the same number of
 random configurations. Times are the least of several rounds, taken in turn, per configuration, on one thread. The first
@@ -15,6 +16,8 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +27,24 @@ import numpy as np
 import pinocchio as pin
 
 import armdyn
+from armdyn.chain import Chain
+from armdyn.programs.choose import auto
+from armdyn.programs.program import program
 
 ROBOTS = {
     "panda": ("panda_description/urdf/panda.urdf", False),
     "baxter": ("baxter_description/urdf/baxter.urdf", False),
     "talos": ("talos_data/robots/talos_reduced.urdf", True),
 }
-ROUNDS = 5
+ROUNDS = 9
 
 
-def folder() -> Path:
-    """Where example-robot-data keeps its robots."""
-    import example_robot_data
-
-    return Path(example_robot_data.__file__).parents[4] / "share" / "example-robot-data" / "robots"
+def urdf(name: str) -> Path:
+    """The path of a file of example-robot-data."""
+    found = next((file for file in metadata.files("example-robot-data") or () if str(file).endswith(name)), None)
+    if found is None:
+        raise SystemExit(f"no {name} in the package example-robot-data")
+    return Path(str(found.locate()))
 
 
 def least(functions: dict[str, Callable[[], Any]]) -> dict[str, float]:
@@ -63,9 +70,8 @@ def motions(robot: Any, batch: int) -> tuple[Any, Any, Any]:
 def measure(name: str, path: Path, floating: bool, batch: int) -> None:
     """Print a row per quantity."""
     robot = armdyn.load(path, floating=True) if floating else armdyn.load(path)
-    model = (
-        pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer()) if floating else pin.buildModelFromUrdf(str(path))
-    )
+    root = (pin.JointModelFreeFlyer(),) if floating else ()
+    model = pin.buildModelFromUrdf(str(path), *root)
     data, count = model.createData(), min(batch, 2048)
     model.lowerPositionLimit[:], model.upperPositionLimit[:] = -1, 1
     x = [pin.randomConfiguration(model) for _ in range(count)]
@@ -99,14 +105,41 @@ def measure(name: str, path: Path, floating: bool, batch: int) -> None:
         )
 
 
+def chains(chain: Chain) -> list[Chain]:
+    """The chains from the base, held, to every tip, mimic joints as joints of their own."""
+    found = []
+    for tip in chain.tips:
+        path = [i for i in chain.path(tip) if not chain.joints[i].free]
+        joints = tuple(replace(chain.joints[i], mimic=None) for i in path)
+        found.append(replace(chain, joints=joints, links=tuple(chain.links[i] for i in path), parents=()))
+    return found
+
+
+def count(name: str, path: Path, floating: bool) -> None:
+    """Print the operations of the whole robot beside the sum over its chains."""
+    robot = armdyn.load(path, floating=True) if floating else armdyn.load(path)
+    for quantity in ("inertia_matrix", "inverse_dynamics", "forward_dynamics"):
+        whole = robot.kernel(quantity).program.operations
+        parts = [program(chain, quantity, auto(chain, quantity)).operations for chain in chains(robot.chain)]
+        each = " + ".join(str(part.total) for part in parts)
+        print(
+            f"{name} {quantity}: {whole.total}; its {len(parts)} chains {sum(p.total for p in parts)} = {each}",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch", type=int, default=16_384)
     parser.add_argument("--only", choices=ROBOTS, action="append")
+    parser.add_argument("--counts", action="store_true", help="count operations instead of measuring time")
     asked = parser.parse_args()
     for name in asked.only or ROBOTS:
         path, floating = ROBOTS[name]
-        measure(name, folder() / path, floating, asked.batch)
+        if asked.counts:
+            count(name, urdf(path), floating)
+            continue
+        measure(name, urdf(path), floating, asked.batch)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,11 @@ campaign is benchmarks/campaign_trees.py.
 from __future__ import annotations
 
 import random
+import shutil
+import subprocess
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -182,3 +185,12 @@ def test_operational_space_inertia_is_the_inverse_of_what_a_wrench_accelerates()
     assert np.isnan(arm.operational_space_inertia(np.zeros(6))).all()
     with pytest.raises(InputError, match="needs 6 degrees of freedom, planar3 has 3"):
         armdyn.load("planar3").operational_space_inertia(np.zeros(3))
+
+
+@pytest.mark.skipif(shutil.which("cc") is None or shutil.which("make") is None, reason="no C compiler")
+def test_c_output_of_a_floating_tree_passes_its_own_test(tmp_path: Path) -> None:
+    chain = random_tree(TreeKind(joints=5, fork=0.4, floating=True, mimic=0.3, rotors=True), 7)
+    Arm("tree", chain, snap=0.0).emit_c(tmp_path, quantities=["inertia_matrix", "inverse_dynamics"])
+    ran = subprocess.run(["make", "-C", str(tmp_path), "test"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0
+    assert "passed, 0 failed" in ran.stdout

@@ -10,6 +10,7 @@ from armdyn.chain import Chain, Placement
 from armdyn.formulations import QUANTITIES, substitution
 from armdyn.formulations.inverse_dynamics.derivatives import derivatives
 from armdyn.formulations.registry import Options
+from armdyn.parameters import minimal_parameters
 from armdyn.programs.assemble import assemble
 from random_trees import pinocchio_model
 
@@ -130,7 +131,7 @@ def _wanted(name: str, chain: Chain, said: dict[str, Any], qd: Any) -> Any:
         return said["bias"] - said["gravity_load"]
     if name == "jacobian_rate":
         return said["jacobian_rate · qd"]
-    if name == "natural_regressor":
+    if name in ("natural_regressor", "regressor"):
         return said["inverse_dynamics"] if not any(joint.rotor_inertia for joint in chain.joints) else None
     if name == "inertia_factors":
         return said["inertia_matrix"]
@@ -145,6 +146,8 @@ def _comparable(name: str, result: Any, chain: Chain, qd: Any) -> Any:
     result = np.array(result, float)
     if name in ("coriolis_matrix", "jacobian_rate"):
         return result @ qd
+    if name == "regressor":
+        return result @ np.array([float(x) for x in minimal_parameters(chain).values])
     if name == "natural_regressor":
         return result @ np.array([float(x) for link in chain.links for x in link.natural])
     return result
