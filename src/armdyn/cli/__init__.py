@@ -18,6 +18,7 @@ COMMANDS = (
     "cost",
     "tables",
     "eval",
+    "bound",
     "emit",
     "bench",
     "simulate",

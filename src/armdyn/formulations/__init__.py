@@ -39,7 +39,10 @@ def _recursive(run: Callable[..., Any], check: Callable[..., Any], summary: str)
     )
 
 
-GRAVITY = _recursive(energies.gravity_load, reference.gravity_load, "forces carried inwards")
+GRAVITY = (
+    *_recursive(energies.gravity_load, reference.gravity_load, "forces carried inwards"),
+    Formulation("first_moments", energies.gravity_load_of_moments, "", "gravity outwards, first moments inwards"),
+)
 KINETIC = _recursive(energies.kinetic_energy, reference.kinetic_energy, "velocities carried outwards")
 POTENTIAL = _recursive(energies.potential_energy, reference.potential_energy, "first moments carried inwards")
 RUNTIME = ("parameters",)  # what the minimal parameters determine may have them as an input

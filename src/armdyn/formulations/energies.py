@@ -13,13 +13,52 @@ from armdyn.algebra.spatial import NO_MOTION, Motion
 from armdyn.chain import Chain
 from armdyn.formulations.inverse_dynamics import second_moments
 from armdyn.formulations.inverse_dynamics.newton_euler_mlc import accounts
-from armdyn.formulations.steps import collect, steps
+from armdyn.formulations.steps import Step, collect, steps
 
 
 def gravity_load(chain: Chain, q: list[Scalar]) -> list[Scalar]:
     """g(q): the joint forces that hold the arm still."""
     still: list[Scalar] = [0] * chain.n
     return second_moments.inverse_dynamics(chain, q, still, still)
+
+
+def gravity_load_of_moments(chain: Chain, q: list[Scalar]) -> list[Scalar]:
+    """g(q) from gravity carried outwards and first moments carried inwards: what meets at a joint is independent.
+
+    The weight of the subtree beyond joint i acts on it through (g × k)_z, where g depends on the joints up to i alone
+    and k on those beyond it. Enclosures over ranges of q are therefore sharp; a vertical first axis feels exactly 0.
+    """
+    walk = steps(chain, q)
+    weights: list[Vec3] = []
+    for step in walk:
+        weights.append(step.R.T @ (weights[step.parent] if step.parent >= 0 else chain.gravity_in_frame_0))
+    return [
+        g.x * k.y - g.y * k.x if step.revolute else -(mass * g.z)
+        for step, g, (mass, k) in zip(walk, weights, _subtree_moments(chain, walk), strict=True)
+    ]
+
+
+def squared_gravity_limits(chain: Chain, q: list[Scalar]) -> list[Scalar]:
+    """What gravity of any direction could ask of each joint at most, squared: |g|² (k_x² + k_y²), or |g|² m²."""
+    walk = steps(chain, q)
+    strength = chain.gravity.dot(chain.gravity)
+    return [
+        strength * (k.x * k.x + k.y * k.y) if step.revolute else strength * (mass * mass)
+        for step, (mass, k) in zip(walk, _subtree_moments(chain, walk), strict=True)
+    ]
+
+
+def _subtree_moments(chain: Chain, walk: list[Step]) -> list[tuple[Scalar, Vec3]]:
+    """Mass and first moment about frame i, with regrouped parameters, of every joint's subtree."""
+    masses: dict[int, Scalar] = {}
+    moments: dict[int, Vec3] = {}
+    found: list[tuple[Scalar, Vec3]] = []
+    for i, (step, link) in reversed(list(enumerate(zip(walk, accounts(chain), strict=True)))):
+        mass, k = masses.get(i, 0) + link.mass, moments.get(i, ZERO) + link.moment
+        found.append((mass, k))
+        masses[step.parent] = masses.get(step.parent, 0) + mass
+        collect(moments, step.parent, step.first_moment_inward(mass, k))
+    return found[::-1]
 
 
 def momentum(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
