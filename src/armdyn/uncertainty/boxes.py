@@ -10,7 +10,7 @@ import numpy as np
 
 from armdyn.algebra import scalar
 from armdyn.algebra.interval import Interval
-from armdyn.codegen import llvm
+from armdyn.codegen.compile import compile_program
 from armdyn.errors import InputError
 from armdyn.graph.program import Port, Program, trace
 
@@ -40,7 +40,7 @@ class Enclosure:
         self._variables = [node.serial for node in flat]
         shapes = {"centre": (len(flat),), "radius": (len(flat),)}
         outputs = [("lower", (len(nodes),)), ("upper", (len(nodes),))]
-        self._compiled = llvm.compiled(trace(f"{program.name}_enclosure", self._over, shapes, outputs))
+        self._compiled = compile_program(trace(f"{program.name}_enclosure", self._over, shapes, outputs))
 
     def _over(self, centres: list[Any], radii: list[Any]) -> tuple[list[Any], list[Any]]:
         """The lower and the upper ends, over any scalar."""
