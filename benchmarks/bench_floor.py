@@ -17,7 +17,6 @@ from itertools import cycle
 from unittest import mock
 
 import numpy as np
-from bench_kernels import ARMS, arm
 
 from armdyn import Arm
 from armdyn.codegen.avx2 import code as avx2_code
@@ -28,6 +27,7 @@ from armdyn.codegen.compile import compile_program
 from armdyn.codegen.target import avx2
 from armdyn.graph.program import Program
 from armdyn.studies.speed import BATCH, best, machine
+from bench_kernels import ARMS, arm
 
 
 def without_waiting(program: Program, uniform: Collection[int], arithmetic: bool = False) -> InlineAssembly:

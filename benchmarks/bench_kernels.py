@@ -1,10 +1,11 @@
-"""Nanoseconds a configuration beside other programs and a memory copy: `make bench`."""
+"""Nanoseconds per configuration beside other programs and a memory copy: `make bench`."""
 
 from __future__ import annotations
 
 import argparse
 
 import armdyn
+import peers
 from armdyn.studies import speed
 
 ARMS = ("puma560", "ur5", "panda", "RRRRRR", "RRRRRRR")
@@ -22,7 +23,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.3, help="how long each is measured")
     given = parser.parse_args()
     print(speed.machine())
-    rows = speed.run([arm(name) for name in given.arms], given.quantity or speed.QUANTITIES, given.batch, given.seconds)
+    rows = speed.run(
+        [arm(name) for name in given.arms], given.quantity or speed.QUANTITIES, given.batch, given.seconds,
+        peers.PEERS, peers.BATCH_PEERS,
+    )  # fmt: skip
     print(speed.table(rows))
 
 

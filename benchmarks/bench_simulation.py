@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Sequence
 
 import armdyn
-from armdyn.studies import rollout, speed
+import rollout
+from armdyn.studies import speed
 
 ARMS = ("puma560", "panda", "ur5")
 STATES = (1, 4096)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import armdyn
-from armdyn.studies import rollout, speed
-from armdyn.studies.peers import BATCH_PEERS, PEERS
+from armdyn.studies import speed
 from armdyn.studies.speed import Row
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "benchmarks"))
+
+import rollout  # noqa: E402
+from peers import BATCH_PEERS, PEERS  # noqa: E402
+
 ARMS = ("puma560", "ur5", "panda")
 GENERAL = ("RRRRRR", "RRRRRRR")
 QUANTITIES = speed.QUANTITIES  # all of them, also where a peer comes close
@@ -115,7 +120,12 @@ def svg(rows: list[Row]) -> str:
 def main() -> None:
     arms = [armdyn.load(name) for name in ARMS]
     measured = [*arms, *(armdyn.generic_arm(kinds) for kinds in GENERAL)]
-    rows = best_of([speed.run(measured, QUANTITIES, seconds=0.1) for _ in range(ROUNDS)])
+    rows = best_of(
+        [
+            speed.run(measured, QUANTITIES, seconds=0.1, beside=PEERS, beside_in_batches=BATCH_PEERS)
+            for _ in range(ROUNDS)
+        ]
+    )
     (HERE / "benchmarks-table.txt").write_text(markdown(rows), encoding="utf-8")
     steps = fewest([rollout.measure(arms, (1, 4096), 20_480, 3) for _ in range(ROUNDS)])
     (HERE / "benchmarks-simulation.txt").write_text(simulation(steps), encoding="utf-8")

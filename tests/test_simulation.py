@@ -12,6 +12,7 @@ import pytest
 from scipy import integrate, special
 
 import armdyn
+import rollout
 from armdyn.errors import InputError
 from armdyn.simulation import (
     ComputedTorque,
@@ -26,7 +27,6 @@ from armdyn.simulation import (
     trapezoidal,
 )
 from armdyn.simulation.tableaus import ADAPTIVE, FIXED, METHODS
-from armdyn.studies import rollout
 
 TOML = """
 name = "{name}"

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 import armdyn
+import peers
 from armdyn.errors import ComputationError
-from armdyn.studies import peers, speed
+from armdyn.studies import speed
 
 ARM = armdyn.generic_arm("RRP", seed=2)
 
 
 def test_a_short_run():
-    rows = speed.run([ARM], ("inertia_matrix", "forward_dynamics"), batch=64, seconds=0.0)
+    rows = speed.run([ARM], ("inertia_matrix", "forward_dynamics"), batch=64, seconds=0.0, beside=peers.PEERS)
     assert [(row.quantity, row.way) for row in rows] == [
         (quantity, way) for quantity in ("inertia_matrix", "forward_dynamics") for way in ("batch", "call")
     ]
@@ -23,6 +24,8 @@ def test_a_short_run():
         assert all(time > 0 for time in row.times.values())
         assert row.ratio("Pinocchio") == row.times["Pinocchio"] / row.times["armdyn"]
         assert np.isnan(row.ratio("nobody"))
+    alone = speed.run([ARM], ("inertia_matrix",), batch=64, seconds=0.0)
+    assert [set(row.times) for row in alone] == [{"armdyn", "copy"}, {"armdyn"}]
     lines = speed.table(rows).splitlines()
     assert len(lines) == 5
     assert len({len(line) for line in lines}) == 1

@@ -1,4 +1,4 @@
-"""`armdyn bench ARM`: nanoseconds a configuration, beside the peers that are installed."""
+"""`armdyn bench ARM`: nanoseconds per configuration, beside a copy of the result."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ EXAMPLE = "Example: armdyn bench ur5 --quantity inertia_matrix"
 def command(
     arm: ArmName,
     quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Configurations a batch.")] = 16384,
+    batch: Annotated[int, typer.Option(min=1, help="Configurations per batch.")] = 16384,
     seconds: Annotated[float, typer.Option(min=0.0, help="How long each is measured.")] = 0.3,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure speed beside Pinocchio, MuJoCo and the Robotics Toolbox, where installed, and a copy of the result."""
+    """Measure speed on this machine, beside a plain copy of the result; `make bench` compares with other programs."""
     from armdyn.errors import choose
     from armdyn.studies import speed
 
@@ -42,4 +42,4 @@ def command(
     out = console()
     out.print(speed.machine(), style="dim", highlight=False)
     columns = ["quantity", "way", "armdyn [ns]", *(f"{who} [ns]" for who in others)]
-    out.print(table(f"{loaded.name}: nanoseconds a configuration (times as long as armdyn)", columns, cells, left=2))
+    out.print(table(f"{loaded.name}: nanoseconds per configuration (times as long as armdyn)", columns, cells, left=2))

@@ -1,8 +1,9 @@
-"""Time per configuration: our kernels beside other programs and a plain copy of the result.
+"""Time per configuration: our kernels beside a plain copy of the result, and beside other programs that are given.
 
 One thread, everything in one run, the best of several: what else the machine does can only add
 time. Batches go through the kernels at once and through the peers in a Python loop, and also through those of
-their functions that take a batch; single calls are the same call from Python on both sides.
+their functions that take a batch; single calls are the same call from Python on both sides. The adapters of other
+programs are in benchmarks/peers.py.
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import ComputationError
-from armdyn.studies.peers import BATCH_PEERS, PEERS, Calls
+
+Calls = dict[str, Callable[..., Any]]  # by quantity: the same numbers from another program
+Makers = Mapping[str, Callable[[Arm], Calls]]  # by the program's name
+NOBODY: Makers = MappingProxyType({})
 
 BATCH = 16_384
 QUANTITIES = (
@@ -65,13 +70,28 @@ def best(function: Callable[[], Any], seconds: float, inner: int = 1) -> float:
 
 
 def run(
-    arms: Iterable[Arm], quantities: Sequence[str] = QUANTITIES, batch: int = BATCH, seconds: float = 0.3
+    arms: Iterable[Arm],
+    quantities: Sequence[str] = QUANTITIES,
+    batch: int = BATCH,
+    seconds: float = 0.3,
+    beside: Makers = NOBODY,
+    beside_in_batches: Makers = NOBODY,
 ) -> list[Row]:
-    """Two rows per arm and quantity: a batch, and one configuration per call."""
-    return [row for arm in arms for quantity in quantities for row in _measure(arm, quantity, batch, seconds)]
+    """Two rows per arm and quantity: a batch, and one configuration per call.
+
+    `beside` are other programs with calls of one configuration, `beside_in_batches` those that take a batch.
+    """
+    return [
+        row
+        for arm in arms
+        for quantity in quantities
+        for row in _measure(
+            arm, quantity, batch, seconds, peers(arm, quantity, beside), peers(arm, quantity, beside_in_batches)
+        )
+    ]
 
 
-def _measure(arm: Arm, quantity: str, batch: int, seconds: float) -> list[Row]:
+def _measure(arm: Arm, quantity: str, batch: int, seconds: float, singly: Calls, in_batches: Calls) -> list[Row]:
     kernel = getattr(arm, quantity)
     rng = np.random.default_rng(0)
     arrays = [rng.uniform(-2, 2, (batch, *shape)) for _, shape in kernel.assembly.inputs]
@@ -87,10 +107,10 @@ def _measure(arm: Arm, quantity: str, batch: int, seconds: float) -> list[Row]:
 
     times = {"armdyn": best(lambda: kernel.compiled(*arrays, out=out), seconds) / batch}
     calls = {"armdyn": single_call(kernel, rows[0], seconds)}
-    for name, call in peers(arm, quantity, BATCH_PEERS).items():
+    for name, call in in_batches.items():
         _must_agree(f"{arm.name}, {quantity}, {name}", call(*arrays), out[0])
         times[name] = best(partial(call, *arrays), seconds) / batch
-    for name, call in peers(arm, quantity).items():
+    for name, call in singly.items():
         if quantity in COMPARED:
             _must_agree(f"{arm.name}, {quantity}, {name}", call(*rows[0]), out[0][0])
 
@@ -114,9 +134,7 @@ def single_call(call: Callable[..., Any], row: tuple[Any, ...], seconds: float) 
     return best(lambda: timer.timeit(200), seconds) / 200
 
 
-def peers(
-    arm: Arm, quantity: str, makers: Mapping[str, Callable[[Arm], Calls]] = PEERS
-) -> dict[str, Callable[..., Any]]:
+def peers(arm: Arm, quantity: str, makers: Makers) -> Calls:
     """The calls of the other programs that are installed, offer the quantity and take the arm."""
     found = {}
     for name, make in makers.items():
@@ -157,7 +175,8 @@ def machine() -> str:
 
 def table(rows: Sequence[Row]) -> str:
     """The rows as text: nanoseconds per configuration, and how many times as long the others take."""
-    others = [name for name in (*PEERS, *BATCH_PEERS, "copy") if any(name in row.times for row in rows)]
+    named = dict.fromkeys(who for row in rows for who in row.times if who not in ("armdyn", "copy"))
+    others = [*named, "copy"]
     heads = ["arm", "quantity", "way", "armdyn ns", *(f"{name} ns" for name in others), *(f"{n} ×" for n in others)]
     lines = [heads]
     for row in rows:

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.arm import Arm
-
-Calls = dict[str, Callable[..., Any]]
+from armdyn.studies.speed import Calls
 
 
 def _pinocchio_model(pin: Any, arm: Arm) -> Any:
