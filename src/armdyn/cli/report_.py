@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ EXAMPLE = "Example: armdyn report puma560 -o puma560.html"
 def command(
     arm: ArmName,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The HTML file to write; ARM.html.")] = None,
+    meshes: Annotated[bool, typer.Option("--meshes", help="Draw the shapes of the URDF's links.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -24,8 +25,9 @@ def command(
     from armdyn.report import collect, page, summary
 
     loaded = load(arm)
+    shapes, notes = _shapes(arm, loaded) if meshes else ([], [])
     with progress("reporting", quiet) as update:
-        data = collect(loaded, update)
+        data = collect(loaded, update, shapes)
     where = output or Path(f"{loaded.name}.html")
     write_text(where, page(data, citation()))
     if as_json:
@@ -33,4 +35,16 @@ def command(
     elif not quiet:
         out = console()
         out.print(summary(data))
+        for note in notes:
+            out.print(f"mesh of {note}", markup=False, soft_wrap=True)
         out.print(f"report: {where}", markup=False, soft_wrap=True)
+
+
+def _shapes(name: str, arm: Any) -> tuple[list[dict[str, Any]], list[str]]:
+    """The meshes of the file that the arm was read from."""
+    from armdyn.errors import InputError
+    from armdyn.pages.meshes import shapes
+
+    if Path(name).suffix.lower() != ".urdf":
+        raise InputError(f"--meshes needs a URDF, which says where they are; got {name!r}")
+    return shapes(name, arm)

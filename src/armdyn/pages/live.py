@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -64,8 +65,8 @@ def _joints(chain: Chain) -> list[Any]:
     return [chain.joints[i] for i in chain.independent]
 
 
-def robot(arm: Arm) -> dict[str, Any]:
-    """The data of `robot.js` and `live.js`: bodies, limits, a posture, and the module."""
+def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    """The data of `robot.js` and `live.js`: bodies, limits, a posture, the module, and meshes (`meshes.shapes`)."""
     chain, joints = arm.chain, _joints(arm.chain)
     low, high = ranges(arm).T
     names = [joint.name or f"joint {k}" for k, joint in enumerate(joints, 1)]
@@ -93,6 +94,7 @@ def robot(arm: Arm) -> dict[str, Any]:
         "bodies": _bodies(chain),
         "toolBody": tool_link(chain),
         "base": _matrix(chain.base),
+        "meshes": list(meshes),
         "reach": _reach(chain, high),
         "functions": {
             key: {

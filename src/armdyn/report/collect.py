@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,8 +23,8 @@ QUANTITIES = ("inertia_matrix", "bias", "inverse_dynamics", "forward_dynamics")
 SECONDS = 0.05  # how long each is measured
 
 
-def collect(arm: Arm, progress: Progress | None = None) -> dict[str, Any]:
-    """The report's data; `progress(done, total, text)` is told what is being done.
+def collect(arm: Arm, progress: Progress | None = None, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    """The report's data; `progress(done, total, text)` is told what is being done, `meshes` are drawn for the links.
 
     The first calls come first: whatever is counted or compared before them would have compiled a part.
     """
@@ -37,7 +37,7 @@ def collect(arm: Arm, progress: Progress | None = None) -> dict[str, Any]:
         ("speed", "measuring speed", speed),
         ("graphs", "drawing the programs", graphs),
         ("fall", "letting the arm fall", fall),
-        ("robot", "writing WebAssembly", robot),
+        ("robot", "writing WebAssembly", partial(robot, meshes=meshes)),
     )
     data: dict[str, Any] = {"version": armdyn.__version__}
     for k, (key, text, step) in enumerate(steps):

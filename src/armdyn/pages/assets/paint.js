@@ -55,6 +55,27 @@ const Paint = (() => {
     return mesh(points, normals, triangles);
   }
 
+  // A mesh from packed corners: flat where faces meet at an edge, smooth where they nearly go on (within 40 degrees).
+  function unpacked(data) {
+    const read = (text) => new Uint16Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
+    const whole = read(data.points), faces = read(data.faces), at = (k) => [0, 1, 2].map((i) => data.low[i] + data.step * whole[3 * k + i]);
+    const around = Array.from({ length: whole.length / 3 }, () => []), flat = [];
+    for (let f = 0; f < faces.length; f += 3) {
+      const [a, b, c] = [at(faces[f]), at(faces[f + 1]), at(faces[f + 2])];
+      const n = Geometry.cross(Geometry.sub(b, a), Geometry.sub(c, a));
+      flat.push({ n, u: Geometry.unit(n) });
+      for (let k = 0; k < 3; k++) around[faces[f + k]].push(f / 3);
+    }
+    const points = [], normals = [], triangles = [];
+    for (let f = 0; f < faces.length; f++) {
+      const own = flat[Math.floor(f / 3)];
+      let sum = [0, 0, 0];
+      for (const other of around[faces[f]]) if (Geometry.dot(flat[other].u, own.u) > 0.77) sum = Geometry.add(sum, flat[other].n);
+      points.push(at(faces[f])); normals.push(Geometry.unit(sum)); triangles.push([f]);
+    }
+    return mesh(points, normals, triangles);
+  }
+
   const MESHES = { sphere: sphere(), tube: turned([[1, 0, 1, 0], [1, 1, 1, 0]], 24), housing: cylinder(), box: box() };
 
   // Directions of a solid's normals: columns of its matrix over their squared lengths.
@@ -205,5 +226,5 @@ const Paint = (() => {
   }
 
   const painter = (canvas) => webgl(canvas) || plain(canvas);
-  return { painter, MESHES, mesh };
+  return { painter, MESHES, unpacked };
 })();

@@ -36,7 +36,7 @@ const Robot = (() => {
     const size = Math.max(0.05, Math.min(robot.reach, 2.2 * far));
     const low = Math.min(...points.map((p) => p[2]));
     const lifted = points.some((p) => p[2] > foot[2] + 0.25 * size && p[0] ** 2 + p[1] ** 2 < (0.3 * size) ** 2);
-    const floor = foot[2] > 0.02 * size && low >= 0 ? 0 : foot[2] - (lifted && low >= foot[2] - 1e-6 ? 0 : 0.42 * size);
+    const floor = robot.meshes.length ? Math.min(0, foot[2]) : foot[2] > 0.02 * size && low >= 0 ? 0 : foot[2] - (lifted && low >= foot[2] - 1e-6 ? 0 : 0.42 * size);
     const level = levels(robot), deepest = Math.max(...level, 1);
     const radius = (i) => size * (0.05 - 0.026 * (i < 0 ? 0 : level[i] / deepest));
     const height = Math.max(...points.map((p) => p[2])) - floor + 0.1 * size;
@@ -60,28 +60,37 @@ const Robot = (() => {
     ];
   }
 
+  const product = (A, B) => Array.from({ length: 16 }, (_, k) => [0, 1, 2, 3].reduce((s, m) => s + A[(k & 12) + m] * B[4 * m + (k & 3)], 0));
+  const shapes = new Map(); // the meshes of a robot, unpacked once
+  function meshed(robot, state, look) {
+    if (!shapes.has(robot)) shapes.set(robot, robot.meshes.map((data) => ({ body: data.body, matrix: data.matrix, mesh: Paint.unpacked(data) })));
+    return shapes.get(robot).map(({ body, matrix, mesh }) => ({ mesh, matrix: product(Array.from(body < 0 ? IDENTITY : poseOf(robot, state.poses, body)), matrix), ...look(body) }));
+  }
+  const IDENTITY = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1];
+
   // Everything to draw at a state, and the segments that can be taken hold of.
   function solids(robot, state, scene, show) {
     const { size, radius, floor, foot } = scene, out = [], picks = [];
     const color = (name) => Page.rgb(Page.color(name)), lit = show.links || new Set();
     const look = (body) => (lit.has(body) ? { color: color("lit"), glow: 0.15 } : { color: color(body % 2 ? "link-2" : "link") });
     const dark = { color: color("housing") }, up = (p, dz) => [p[0], p[1], p[2] + dz];
-    const ground = [foot[0], foot[1], floor];
-    out.push(rod(ground, up(ground, 0.025 * size), 0.15 * size, dark, housing));
-    if (foot[2] - floor > 0.03 * size) out.push(rod(up(ground, 0.02 * size), foot, 0.075 * size, { color: color("link") }, housing));
+    const ground = [foot[0], foot[1], floor], own = robot.meshes.length > 0, skeleton = own ? [] : out;
+    if (own) out.push(...meshed(robot, state, look));
+    skeleton.push(rod(ground, up(ground, 0.025 * size), 0.15 * size, dark, housing));
+    if (foot[2] - floor > 0.03 * size) skeleton.push(rod(up(ground, 0.02 * size), foot, 0.075 * size, { color: color("link") }, housing));
     robot.bodies.forEach((body, i) => {
       const points = path(robot, state.poses, i), T = poseOf(robot, state.poses, i), r = radius(i);
-      capsule(points, body.kind === "prismatic" ? 0.8 * r : r, look(body.parent), out, picks, body.parent);
+      capsule(points, body.kind === "prismatic" ? 0.8 * r : r, look(body.parent), skeleton, picks, body.parent);
       if (body.kind === "free") return;
       const z = axis(T, 2), half = scale(z, 1.25 * r), here = points[3];
-      if (body.kind === "prismatic") out.push(block(T, [0, 0, 0], [2.6 * r, 2.6 * r, 2.2 * r], { color: color("prismatic") }));
-      else out.push(rod(sub(here, half), add(here, half), 1.32 * r, { color: color("revolute") }, housing),
+      if (body.kind === "prismatic") skeleton.push(block(T, [0, 0, 0], [2.6 * r, 2.6 * r, 2.2 * r], { color: color("prismatic") }));
+      else skeleton.push(rod(sub(here, half), add(here, half), 1.32 * r, { color: color("revolute") }, housing),
         rod(sub(here, scale(half, 1.05)), add(here, scale(half, 1.05)), 0.9 * r, dark, housing));
       picks.push({ a: here, b: here, body: i });
     });
     const last = robot.toolBody, tip = origin(state.tool);
-    capsule([origin(poseOf(robot, state.poses, last)), tip], 0.8 * radius(last), look(last), out, picks, last);
-    out.push(...gripper(state.tool, size, dark, { color: color("revolute") }));
+    capsule([origin(poseOf(robot, state.poses, last)), tip], 0.8 * radius(last), look(last), skeleton, picks, last);
+    skeleton.push(...gripper(state.tool, size, dark, { color: color("revolute") }));
     picks.push({ a: tip, b: tip, body: last, tool: true });
     if (show.payload > 0) out.push(ball(apply(state.tool, show.payloadAt), size * Math.min(0.12, 0.025 * Math.cbrt(1 + 4 * show.payload)), { color: color("payload") }));
     if (show.masses) out.push(...centres(robot, state, size, color("mass")));

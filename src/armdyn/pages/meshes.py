@@ -1,0 +1,237 @@
+"""The shapes of a URDF's links for the page: STL and OBJ meshes, boxes, cylinders and spheres.
+
+Visual shapes are taken; a link whose visual mesh is of another format (Collada, say) is drawn by its collision
+shapes. Meshes are thinned by merging vertices that lie in one cell of a grid, and written as 16-bit numbers.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from armdyn.arm import Arm
+from armdyn.errors import FileError
+from armdyn.files.text import read_bytes
+
+FACES = 6000  # triangles of a mesh that a page keeps; more make it heavy and look the same
+GRIDS = (
+    400,
+    280,
+    200,
+    140,
+    100,
+    80,
+    60,
+    50,
+    40,
+    35,
+    30,
+    25,
+    20,
+    15,
+    10,
+)  # cells along a mesh's longest side, tried in turn
+READERS = (".stl", ".obj")
+
+
+def read_mesh(path: Path) -> np.ndarray:
+    """(faces, 3, 3) corners of the triangles of an STL or OBJ file."""
+    suffix, data = path.suffix.lower(), read_bytes(path)
+    if suffix == ".stl":
+        return _stl(path, data)
+    if suffix == ".obj":
+        return _obj(path, data)
+    raise FileError(f"{path.name}: a mesh in a format that is not read; available: {', '.join(READERS)}")
+
+
+def _stl(path: Path, data: bytes) -> np.ndarray:
+    count = int.from_bytes(data[80:84], "little") if len(data) >= 84 else -1
+    if len(data) == 84 + 50 * count:  # binary: its length says so; many a binary file starts with the word `solid`
+        facets = np.frombuffer(data, np.dtype([("n", "<f4", 3), ("p", "<f4", (3, 3)), ("a", "<u2")]), count, 84)
+        return facets["p"].astype(float)
+    words = data.decode("ascii", errors="replace").split()
+    corners = [words[k + 1 : k + 4] for k, word in enumerate(words) if word == "vertex"]
+    return _triangles(path, corners, np.arange(len(corners)))
+
+
+def _obj(path: Path, data: bytes) -> np.ndarray:
+    corners, faces = [], []
+    for line in data.decode("utf-8", errors="replace").splitlines():
+        kind, *words = line.split() or [""]
+        if kind == "v":
+            corners.append(words[:3])
+        elif kind == "f":
+            try:
+                at = [int(word.split("/")[0]) for word in words]
+            except ValueError:
+                raise FileError(f"{path.name}: a face of numbers was expected, got {line[:60]!r}") from None
+            at = [k - 1 if k > 0 else len(corners) + k for k in at]  # counted from 1, or backwards from the end
+            faces += [(at[0], at[k], at[k + 1]) for k in range(1, len(at) - 1)]
+    return _triangles(path, corners, np.array(faces, dtype=int).ravel())
+
+
+def _triangles(path: Path, corners: list[list[str]], order: np.ndarray) -> np.ndarray:
+    try:
+        points = np.array(corners, dtype=float).reshape(-1, 3)
+        found: np.ndarray = points[order].reshape(-1, 3, 3)
+    except (ValueError, IndexError):
+        raise FileError(f"{path.name}: its corners are no triangles of three numbers each") from None
+    if not np.isfinite(found).all():
+        raise FileError(f"{path.name}: every corner must be finite")
+    return found
+
+
+def thinned(triangles: np.ndarray, most: int = FACES) -> np.ndarray:
+    """Fewer triangles of the same shape: corners in one cell of a grid become their mean, flat triangles vanish."""
+    if len(triangles) <= most:
+        return triangles
+    low, size = triangles.min(axis=(0, 1)), np.ptp(triangles, axis=(0, 1)).max() or 1.0
+    for cells in GRIDS:
+        grid = np.floor((triangles.reshape(-1, 3) - low) / size * cells).astype(int)
+        _, cell = np.unique(grid, axis=0, return_inverse=True)
+        cell = cell.ravel()
+        count = np.bincount(cell)
+        means = np.stack([np.bincount(cell, x) / count for x in triangles.reshape(-1, 3).T], axis=1)
+        faces = cell.reshape(-1, 3)
+        kept = faces[(faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2]) & (faces[:, 0] != faces[:, 2])]
+        kept = np.unique(kept, axis=0)
+        if len(kept) <= most:
+            break
+    return np.asarray(means[kept])
+
+
+def resolve(name: str, urdf: Path) -> Path:
+    """The file of a mesh: `package://` is looked for above the URDF and in ROS_PACKAGE_PATH, `file://` is a path."""
+    if name.startswith("file://"):
+        return Path(name.removeprefix("file://"))
+    if not name.startswith("package://"):
+        return urdf.parent / name
+    package, _, rest = name.removeprefix("package://").partition("/")
+    roots = [
+        *urdf.resolve().parents,
+        *map(Path, filter(None, os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep))),
+    ]
+    for root in roots:
+        for candidate in (root / rest if root.name == package else root / package / rest, root / package / rest):
+            if candidate.is_file():
+                return candidate
+    raise FileError(f"{name}: no such file above {urdf.parent} or in ROS_PACKAGE_PATH")
+
+
+def shapes(urdf: str | os.PathLike[str], arm: Arm) -> tuple[list[dict[str, Any]], list[str]]:
+    """The data of the page's meshes, and what could not be drawn, in words.
+
+    The arm must have been read from this file: its frames say where the file's links are.
+    """
+    path, frames = Path(urdf), {frame.name: frame for frame in arm.frames}
+    found, notes = [], []
+    for link in ElementTree.fromstring(read_bytes(path)).iter("link"):
+        frame = frames.get(link.get("name", ""))
+        if frame is None:
+            continue
+        placed, wrong = _homogeneous(frame.placement), ""
+        for kind in ("visual", "collision"):
+            try:
+                drawn = [_shape(part, path) for part in link.findall(kind)]
+            except FileError as error:
+                wrong = wrong or f"{frame.name}: {error}"
+                continue
+            for matrix, triangles in drawn:
+                found.append({"body": frame.link - 1, "matrix": (placed @ matrix).ravel(), **_packed(triangles)})
+            if drawn:
+                wrong = wrong and f"{wrong}; its {kind} shape is drawn instead"
+                break
+        notes += [wrong] if wrong else []
+    return found, notes
+
+
+def _shape(part: ElementTree.Element, urdf: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Where a shape stands in its link's frame, and its triangles."""
+    origin = part.find("origin")
+    matrix = _pose(_floats(origin, "xyz", "0 0 0"), _floats(origin, "rpy", "0 0 0"))
+    geometry = part.find("geometry")
+    shape = next(iter(geometry), None) if geometry is not None else None
+    if shape is None:
+        raise FileError("a shape without geometry")
+    if shape.tag == "mesh":
+        triangles = read_mesh(resolve(shape.get("filename", ""), urdf))
+        return matrix, thinned(triangles * _floats(shape, "scale", "1 1 1"))
+    if shape.tag == "box":
+        return matrix, _box() * _floats(shape, "size", "1 1 1")
+    if shape.tag == "cylinder":
+        radius, length = _floats(shape, "radius", "1")[0], _floats(shape, "length", "1")[0]
+        return matrix, _turned([(0, -0.5), (1, -0.5), (1, 0.5), (0, 0.5)]) * [radius, radius, length]
+    if shape.tag == "sphere":
+        arc = [(math.sin(a), -math.cos(a)) for a in np.linspace(0, math.pi, 13)]
+        return matrix, _turned(arc) * _floats(shape, "radius", "1")[0]
+    raise FileError(f"a shape that is not drawn: {shape.tag}; available: mesh, box, cylinder, sphere")
+
+
+def _floats(element: ElementTree.Element | None, key: str, default: str) -> np.ndarray:
+    text = default if element is None else element.get(key, default)
+    try:
+        numbers = np.array([float(word) for word in text.split()])
+    except ValueError:
+        raise FileError(f"{key} of a shape must be numbers, got {text!r}") from None
+    if len(numbers) != len(default.split()):
+        raise FileError(f"{key} of a shape must have {len(default.split())} numbers, got {text!r}")
+    return numbers
+
+
+def _turned(profile: list[tuple[float, float]], sides: int = 24) -> np.ndarray:
+    """The triangles of a body of revolution about z; `profile` has radius and height, from below."""
+    angles = np.linspace(0, 2 * np.pi, sides + 1)
+    ring = [np.stack([r * np.cos(angles), r * np.sin(angles), np.full(sides + 1, z)], axis=1) for r, z in profile]
+    return np.concatenate(list(_bands(ring)))
+
+
+def _bands(rings: list[np.ndarray]) -> Iterator[np.ndarray]:
+    for below, above in pairwise(rings):
+        yield np.stack([below[:-1], below[1:], above[1:]], axis=1)
+        yield np.stack([below[:-1], above[1:], above[:-1]], axis=1)
+
+
+def _box() -> np.ndarray:
+    """A cube of side 1 about the origin: two triangles for each of six sides."""
+    side = np.array([[[-1, -1, 1], [1, -1, 1], [1, 1, 1]], [[-1, -1, 1], [1, 1, 1], [-1, 1, 1]]]) / 2
+    turned = [np.roll(side, k, axis=2) for k in range(3)]
+    return np.concatenate([*turned, *(-one[:, ::-1] for one in turned)])
+
+
+def _pose(xyz: np.ndarray, rpy: np.ndarray) -> np.ndarray:
+    (cr, cp, cy), (sr, sp, sy) = np.cos(rpy), np.sin(rpy)
+    T = np.eye(4)
+    T[:3, :3] = [
+        [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+        [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+        [-sp, cp * sr, cp * cr],
+    ]
+    T[:3, 3] = xyz
+    return T
+
+
+def _homogeneous(placement: Any) -> np.ndarray:
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = [[float(x) for x in row] for row in placement.R.rows], [float(x) for x in placement.p]
+    return T
+
+
+def _packed(triangles: np.ndarray) -> dict[str, Any]:
+    """Corners shared by triangles once, as 16-bit numbers between the lowest and the highest."""
+    low, span = triangles.min(axis=(0, 1)), np.ptp(triangles, axis=(0, 1)).max() or 1.0
+    whole = np.round((triangles.reshape(-1, 3) - low) / span * 65535).astype("<u2")
+    points, order = np.unique(whole, axis=0, return_inverse=True)
+    return {
+        "low": low,
+        "step": span / 65535,
+        "points": base64.b64encode(points.astype("<u2").tobytes()).decode(),
+        "faces": base64.b64encode(order.ravel().astype("<u2").tobytes()).decode(),
+    }

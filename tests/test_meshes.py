@@ -1,0 +1,129 @@
+"""Meshes of a URDF's links: readers, thinning, where they stand, and what is said when they cannot be drawn."""
+
+from __future__ import annotations
+
+import base64
+import struct
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import armdyn
+from armdyn.errors import FileError
+from armdyn.pages.meshes import read_mesh, resolve, shapes, thinned
+
+TETRAHEDRON = np.array([[[0, 0, 0], [0, 1, 0], [1, 0, 0]], [[0, 0, 0], [1, 0, 0], [0, 0, 2]],
+                        [[0, 0, 0], [0, 0, 2], [0, 1, 0]], [[1, 0, 0], [0, 1, 0], [0, 0, 2]]], float)  # fmt: skip
+URDF = """<robot name="shapes">
+  <link name="base"><visual><geometry><box size="0.2 0.3 0.1"/></geometry></visual></link>
+  <link name="first"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+    <visual><origin xyz="0 0 0.5" rpy="0.1 -0.2 0.3"/><geometry><mesh filename="{mesh}" scale="2 2 2"/></geometry>
+    </visual>
+    <collision><geometry><cylinder radius="0.1" length="0.7"/></geometry></collision></link>
+  <link name="second"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+    <visual><geometry><sphere radius="0.25"/></geometry></visual></link>
+  <joint name="a" type="revolute"><parent link="base"/><child link="first"/><origin xyz="0 0 0.2" rpy="0.4 0 0"/>
+    <axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="1" velocity="1"/></joint>
+  <joint name="b" type="prismatic"><parent link="first"/><child link="second"/><origin xyz="0.3 0 1" rpy="0 0.5 0"/>
+    <axis xyz="1 0 0"/><limit lower="-1" upper="1" effort="1" velocity="1"/></joint>
+</robot>"""
+
+
+def binary(triangles):
+    head = b"solid made by a program that should not say so".ljust(80) + struct.pack("<I", len(triangles))
+    return head + b"".join(struct.pack("<12fH", 0, 0, 0, *face.ravel(), 0) for face in triangles)
+
+
+def ascii_stl(triangles):
+    corner = "vertex {} {} {}".format
+    facets = (
+        "facet normal 0 0 0 outer loop " + " ".join(corner(*p) for p in f) + " endloop endfacet" for f in triangles
+    )
+    return ("solid name\n" + "\n".join(facets) + "\nendsolid").encode()
+
+
+OBJ = b"# four corners\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 2\nf 1 3 2\nf 1/1 2/2/2 4\nf 1 4 3\nf -3 -2 -1\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.stl", binary(TETRAHEDRON)), ("b.STL", ascii_stl(TETRAHEDRON)), ("c.obj", OBJ)]
+)
+def test_readers(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    np.testing.assert_allclose(read_mesh(tmp_path / name), TETRAHEDRON)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.dae", b"<COLLADA/>", "available: .stl, .obj"),
+        ("a.obj", b"v 0 0 0\nf 1 2 3\n", "no triangles"),
+        ("a.obj", b"v 0 0 0\nf one two three\n", "a face of numbers"),
+        ("a.stl", b"solid x facet vertex 1 2 nan vertex 0 0 0 vertex 1 1 1", "finite"),
+        ("a.stl", b"solid x facet vertex 1 2 3 vertex 0 0", "no triangles"),
+    ],
+)
+def test_bad_meshes_are_explained(tmp_path, name, content, said):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FileError, match=said):
+        read_mesh(tmp_path / name)
+
+
+def test_thinning_keeps_the_shape():
+    u, v = np.meshgrid(np.linspace(0, np.pi, 120), np.linspace(0, 2 * np.pi, 120), indexing="ij")
+    p = np.stack([np.sin(u) * np.cos(v), np.sin(u) * np.sin(v), np.cos(u)], axis=-1)
+    faces = np.concatenate([np.stack([p[:-1, :-1], p[1:, :-1], p[1:, 1:]], axis=2).reshape(-1, 3, 3),
+                            np.stack([p[:-1, :-1], p[1:, 1:], p[:-1, 1:]], axis=2).reshape(-1, 3, 3)])  # fmt: skip
+    few = thinned(faces, 6000)
+    assert 2000 < len(few) <= 6000 < len(faces)
+    assert np.linalg.norm(few, axis=-1).min() > 0.97
+    np.testing.assert_allclose(few.min(axis=(0, 1)), -1, atol=0.05)
+
+
+def test_packages_are_found(tmp_path, monkeypatch):
+    mesh = tmp_path / "my_robot" / "meshes" / "a.stl"
+    mesh.parent.mkdir(parents=True)
+    mesh.write_bytes(b"")
+    urdf = tmp_path / "my_robot" / "urdf" / "arm.urdf"
+    assert resolve("package://my_robot/meshes/a.stl", urdf) == mesh
+    assert resolve("../meshes/a.stl", urdf).resolve() == mesh
+    monkeypatch.setenv("ROS_PACKAGE_PATH", str(tmp_path))
+    assert resolve("package://my_robot/meshes/a.stl", tmp_path.parent / "elsewhere" / "arm.urdf") == mesh
+    with pytest.raises(FileError, match="no such file"):
+        resolve("package://other/meshes/a.stl", urdf)
+
+
+def corners(shape):
+    """The corners of a packed shape in its body's frame."""
+    whole = np.frombuffer(base64.b64decode(shape["points"]), "<u2").reshape(-1, 3)
+    order = np.frombuffer(base64.b64decode(shape["faces"]), "<u2")
+    points = shape["low"] + shape["step"] * whole[order]
+    return points @ shape["matrix"].reshape(4, 4)[:3, :3].T + shape["matrix"].reshape(4, 4)[:3, 3]
+
+
+def test_shapes_stand_where_the_file_puts_them(tmp_path):
+    """In the world: the pose of the file's link, then the shape's origin, as the URDF says."""
+    (tmp_path / "t.obj").write_bytes(OBJ)
+    (tmp_path / "arm.urdf").write_text(URDF.format(mesh="t.obj"))
+    arm, q = armdyn.load(tmp_path / "arm.urdf"), np.array([0.6, 0.25])
+    found, notes = shapes(tmp_path / "arm.urdf", arm)
+    assert notes == []
+    assert [shape["body"] for shape in found] == [-1, 0, 1]
+    turned = Rotation.from_euler("xyz", [0.1, -0.2, 0.3]).apply(2 * TETRAHEDRON.reshape(-1, 3))
+    local = turned + np.array([0, 0, 0.5])
+    link, body = arm.pose(q, frame="first"), arm.link_poses(q)[0]
+    got = corners(found[1]) @ body[:3, :3].T + body[:3, 3]
+    np.testing.assert_allclose(got, local @ link[:3, :3].T + link[:3, 3], atol=1e-4)
+    ball = corners(found[2]) @ arm.link_poses(q)[1][:3, :3].T + arm.link_poses(q)[1][:3, 3]
+    centre = arm.pose(q, frame="second")[:3, 3]
+    np.testing.assert_allclose(np.linalg.norm(ball - centre, axis=1), 0.25, atol=1e-4)
+
+
+def test_a_mesh_of_another_format_gives_way_to_the_collision_shape(tmp_path):
+    (tmp_path / "arm.urdf").write_text(URDF.format(mesh="t.dae"))
+    (tmp_path / "t.dae").write_text("<COLLADA/>")
+    found, notes = shapes(tmp_path / "arm.urdf", armdyn.load(tmp_path / "arm.urdf"))
+    assert len(found) == 3
+    assert len(notes) == 1
+    assert "collision shape is drawn instead" in notes[0]
