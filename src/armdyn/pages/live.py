@@ -180,12 +180,18 @@ def programs(chain: Chain) -> dict[str, Program]:
                 t + hold[0] * g + p * (goal - x) - (d + b) * v
                 for t, g, p, goal, x, d, b, v in zip(tau, weight, kp, target, q, kd, viscous, qd, strict=True)
             ]
-            return assemble(loaded, "forward_dynamics", method).function(q, qd, force)
+            return assemble(loaded, "forward_dynamics", method, parts=_parts(chain, method)).function(q, qd, force)
 
         return trace("acceleration", function, {**vector, "hold": (1,), **sizes}, [("qdd", (n,))])
 
     found["acceleration"] = min(map(acceleration, methods), key=lambda program: program.operations.total)
     return found
+
+
+def _parts(chain: Chain, method: str) -> dict[str, Any]:
+    """The shortest formulations of what forward dynamics is made of, where it is."""
+    made_of = QUANTITIES["forward_dynamics"].formulation(method, chain).made_of
+    return {part: QUANTITIES[part].formulation(auto(chain, part), chain).run for part in made_of}
 
 
 def _state(chain: Chain, sizes: dict[str, tuple[int, ...]]) -> Program:

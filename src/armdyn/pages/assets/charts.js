@@ -20,8 +20,8 @@ const Chart = (() => {
     return [low - room, high + room];
   }
 
-  // Curves { name, y } over `x`; `window` = [from, to] in x; `cursor` marks one x. The last values stand at the right.
-  function curves(canvas, { x, curves: list, window: shown, y: label, cursor = null, unit = "s" }) {
+  // Curves { name, y } over `x`; `window` = [from, to] in x; `cursor` marks one x; `hint` stands where there is nothing yet.
+  function curves(canvas, { x, curves: list, window: shown, y: label, cursor = null, unit = "s", hint = "" }) {
     const { ratio, width, height } = fit(canvas), g = canvas.getContext("2d");
     g.setTransform(ratio, 0, 0, ratio, 0, 0); g.clearRect(0, 0, width, height);
     g.font = "12px system-ui, sans-serif"; g.textBaseline = "middle";
@@ -49,6 +49,7 @@ const Chart = (() => {
       g.stroke();
     });
     g.setLineDash([]);
+    if (hint && x.length < 2) { g.fillStyle = color("muted"); g.textAlign = "center"; g.fillText(hint, left + w / 2, top + h / 2); }
     if (cursor !== null) { g.strokeStyle = color("text"); g.lineWidth = 1; g.beginPath(); g.moveTo(px(cursor), top); g.lineTo(px(cursor), top + h); g.stroke(); }
     g.restore();
     return { at: (offset) => x0 + (x1 - x0) * (offset - left) / (w || 1) };

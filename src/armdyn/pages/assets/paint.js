@@ -184,7 +184,7 @@ const Paint = (() => {
       gl.disable(gl.STENCIL_TEST); gl.depthMask(true);
       const shaded = use(programs.solid, camera);
       whole.forEach((s) => one(s, shaded));
-      gl.depthMask(false); clear.forEach((s) => one(s, shaded)); gl.depthMask(true);
+      gl.depthMask(false); gl.enable(gl.CULL_FACE); clear.forEach((s) => one(s, shaded)); gl.disable(gl.CULL_FACE); gl.depthMask(true);
       gl.clear(gl.DEPTH_BUFFER_BIT); over.forEach((s) => one(s, shaded)); // what lies inside the links is seen through them
     }
     return { draw, kind: "WebGL" };

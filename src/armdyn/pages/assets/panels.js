@@ -88,8 +88,8 @@ const Panels = (() => {
     function draw() {
       const shown = [Math.max(0, world.t - SPAN), Math.max(2, world.t)];
       const look = [Page.series(0), Page.series(1), Page.color("text")];
-      Chart.curves(energy, { x: data.t, window: shown, y: "energy [J]", curves: data.energy.map((y, k) => ({ y, color: look[k], wide: k === 2 ? 2.4 : 1.6 })) });
-      Chart.curves(joints, { x: data.t, window: shown, y: robot.kinds.includes("prismatic") ? "position [rad], [m]" : "position [rad]", curves: data.q.map((y) => ({ y })) });
+      Chart.curves(energy, { x: data.t, window: shown, y: "energy [J]", hint: "press Play", curves: data.energy.map((y, k) => ({ y, color: look[k], wide: k === 2 ? 2.4 : 1.6 })) });
+      Chart.curves(joints, { x: data.t, window: shown, y: robot.kinds.includes("prismatic") ? "position [rad], [m]" : "position [rad]", hint: "press Play", curves: data.q.map((y) => ({ y })) });
     }
     Page.onTheme(draw); new ResizeObserver(draw).observe(energy);
     clear();
