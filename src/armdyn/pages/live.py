@@ -83,6 +83,7 @@ def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
         "names": names,
         "coordinates": [*base, *names],
         "kinds": [joint.kind for joint in joints],
+        "coordinateKinds": [*(["prismatic"] * 3 + ["revolute"] * 3 if base else []), *(j.kind for j in joints)],
         "lower": low,
         "upper": high,
         "effort": [*([None] * len(base)), *(limit.effort for limit in limits)],
@@ -95,6 +96,7 @@ def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
         "toolBody": tool_link(chain),
         "base": _matrix(chain.base),
         "meshes": list(meshes),
+        "stands": not chain.floating,
         "reach": _reach(chain, high),
         "functions": {
             key: {

@@ -22,7 +22,7 @@ def card(arm: Arm) -> dict[str, Any]:
     return {
         "name": arm.name,
         "n": arm.n,
-        "kinds": "".join("R" if joint.revolute else "P" for joint in arm.joints),
+        "kinds": "".join(joint.kind[0].upper() for joint in arm.joints),
         "mass_kg": sum(link["mass"] for link in links),
         "gravity": list(arm.gravity),
         "source": " ".join(arm.source.split()),

@@ -3,7 +3,7 @@
 "use strict";
 const Panels = (() => {
   const { $, el, short, minus, angle } = Page;
-  const unitsOf = (robot, revolute, prismatic) => robot.kinds.map((kind) => (kind === "prismatic" ? prismatic : revolute));
+  const unitsOf = (robot, revolute, prismatic) => robot.coordinateKinds.map((kind) => (kind === "prismatic" ? prismatic : revolute));
 
   // One slider per joint within its limits; `changed(i, value)` is told, `show(q)` follows the arm.
   function sliders(host, robot, changed) {

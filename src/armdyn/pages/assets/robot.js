@@ -74,10 +74,10 @@ const Robot = (() => {
     const color = (name) => Page.rgb(Page.color(name)), lit = show.links || new Set();
     const look = (body) => (lit.has(body) ? { color: color("lit"), glow: 0.15 } : { color: color(body % 2 ? "link-2" : "link") });
     const dark = { color: color("housing") }, up = (p, dz) => [p[0], p[1], p[2] + dz];
-    const ground = [foot[0], foot[1], floor], own = robot.meshes.length > 0, skeleton = own ? [] : out;
+    const ground = [foot[0], foot[1], floor], own = robot.meshes.length > 0, skeleton = own ? [] : out, stand = robot.stands ? skeleton : [];
     if (own) out.push(...meshed(robot, state, look));
-    skeleton.push(rod(ground, up(ground, 0.025 * size), 0.15 * size, dark, housing));
-    if (foot[2] - floor > 0.03 * size) skeleton.push(rod(up(ground, 0.02 * size), foot, 0.075 * size, { color: color("link") }, housing));
+    stand.push(rod(ground, up(ground, 0.025 * size), 0.15 * size, dark, housing));
+    if (foot[2] - floor > 0.03 * size) stand.push(rod(up(ground, 0.02 * size), foot, 0.075 * size, { color: color("link") }, housing));
     robot.bodies.forEach((body, i) => {
       const points = path(robot, state.poses, i), T = poseOf(robot, state.poses, i), r = radius(i);
       capsule(points, body.kind === "prismatic" ? 0.8 * r : r, look(body.parent), skeleton, picks, body.parent);
