@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from html import escape
 from pathlib import Path
 from typing import IO
@@ -14,6 +15,7 @@ from armdyn.errors import FileError
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BLANKS = {ord(blank): f"&#{ord(blank)};" for blank in "\t\n\r"}  # a reader would make them spaces
+STRAY = 3600.0  # seconds after which a file that a killed process left is removed; writing takes far less
 LARGEST = 32 * 2**20  # bytes; a model of an arm is a few kilobytes
 
 
@@ -33,20 +35,39 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A binary stream whose content appears under `path` at the end, whole; after an error nothing does."""
     where = Path(os.path.realpath(path))  # a link stays one: what it points to is written
-    import tempfile  # slow to import, and only writers need it
-
     try:
-        handle, temporary = tempfile.mkstemp(dir=where.parent, prefix=f".{where.name}.", suffix=".tmp")
+        handle, temporary = _temporary(where)
         try:
             with os.fdopen(handle, "wb") as stream:
                 yield stream
-            os.chmod(temporary, 0o666 & ~_umask())
+                stream.flush()
+                os.fsync(stream.fileno())  # a crash of the machine must not leave the new name on old blocks
             os.replace(temporary, where)
         except BaseException:
             os.unlink(temporary)
             raise
     except OSError as error:
         raise FileError(f"{where}: cannot be written ({error.strerror})") from error
+
+
+def _temporary(where: Path) -> tuple[int, Path]:
+    """A new file beside `where`, opened: with the mode of the file it will replace, or that of any new file.
+
+    What a process that was killed left beside `where` is removed.
+    """
+    head, tail = f".{where.name}.", ".tmp"
+    for left in list(where.parent.iterdir()):
+        if left.name.startswith(head) and left.name.endswith(tail):
+            with suppress(OSError):
+                if left.stat().st_mtime < time.time() - STRAY:
+                    left.unlink()
+    mode = where.stat().st_mode & 0o777 if where.exists() else None
+    path = where.with_name(f"{head}{os.urandom(8).hex()}{tail}")
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    handle = os.open(path, flags, 0o666 if mode is None else 0o600)
+    if mode is not None:
+        os.chmod(path, mode)
+    return handle, path
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -60,10 +81,3 @@ def quoted(text: str) -> str:
     if found := _NOT_IN_XML.search(text):
         raise FileError(f"{text!r} cannot be written as XML: it contains the character {found[0]!r}")
     return f'"{escape(text).translate(_BLANKS)}"'
-
-
-def _umask() -> int:
-    """The process's file mode mask (which can only be read by setting it)."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
