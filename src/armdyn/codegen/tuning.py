@@ -16,8 +16,8 @@ NON_TEMPORAL_FROM = 24 * 2**20
 PREFETCH_DISTANCE = 2  # blocks from the one that is computed to the one whose cache lines are prefetched
 LARGEST_STAGED_BLOCK = 2**16  # bytes of one block's results that are staged on the stack for non-temporal stores
 
-# Code from rows to rows (catalogue). Longer programs and those with more results gain 5 % inside the cache and lose
-# beyond it.
+# Code from rows to rows (catalogue; with AVX-512 on an AMD Zen 4, see docs/adr/0010). Longer programs and those with
+# more results gain 5 % inside the cache and lose beyond it.
 LONGEST_ROWS_TO_ROWS = 1600  # nodes
 MOST_RESULTS_SCHEDULED = 64  # distinct results; with more, the order as traced spills least
 

@@ -55,15 +55,25 @@ def transpose(w: Writer, rows: list[str]) -> list[str]:
     Half of the work is in how the square is read: half a vector from one row and half from another
     make one vector. The rest is log2(lanes) - 1 rounds of shuffles.
     """
-    lanes, half = w.lanes, w.lanes // 2
+    half = w.lanes // 2
     square = [
         _joined(w, w.at(rows[i], 8 * side), w.at(rows[i + half], 8 * side)) for side in (0, half) for i in range(half)
     ]
+    return _exchanged(w, square, half)
+
+
+def transpose_registers(w: Writer, square: list[str]) -> list[str]:
+    """The rows of a square of numbers from its columns, all in registers."""
+    return _exchanged(w, list(square), w.lanes)
+
+
+def _exchanged(w: Writer, square: list[str], half: int) -> list[str]:
+    """Rounds of shuffles that exchange parts of half the size each time."""
     while half > 1:
         half //= 2
-        for i in (i for i in range(lanes) if not i & half):
+        low = [p if not p & half else w.lanes + p - half for p in range(w.lanes)]
+        for i in (i for i in range(w.lanes) if not i & half):
             a, b = square[i], square[i + half]
-            low = [p if not p & half else lanes + p - half for p in range(lanes)]
             square[i], square[i + half] = _shuffle(w, a, b, low), _shuffle(w, a, b, [p + half for p in low])
     return square
 
@@ -131,15 +141,24 @@ def _single(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
     """One number from each row or into each."""
     places = [w.at(row, 8 * start) for row in rows]
     if operand.written:
-        value = w.load("%columns", operand.slots[start])
-        for lane, place in enumerate(places):
-            w.do(f"store double {w.let(f'extractelement {w.vector} {value}, i32 {lane}')}, ptr {place}, align 8")
-        return
+        scattered(w, w.load("%columns", operand.slots[start]), places)
+    else:
+        w.store(gathered(w, places), "%columns", operand.slots[start])
+
+
+def gathered(w: Writer, places: list[str]) -> str:
+    """A vector of the numbers at each lane's address."""
     value = "poison"
     for lane, place in enumerate(places):
         x = w.let(f"load double, ptr {place}, align 8")
         value = w.let(f"insertelement {w.vector} {value}, double {x}, i32 {lane}")
-    w.store(value, "%columns", operand.slots[start])
+    return value
+
+
+def scattered(w: Writer, value: str, places: list[str]) -> None:
+    """The numbers of a vector to each lane's address."""
+    for lane, place in enumerate(places):
+        w.do(f"store double {w.let(f'extractelement {w.vector} {value}, i32 {lane}')}, ptr {place}, align 8")
 
 
 def strided_copies(lanes: int) -> str:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import cached_property
 
+from armdyn.codegen import tuning
+from armdyn.codegen.llvm.blocks import gathered, groups, scattered, transpose, transpose_registers
 from armdyn.codegen.llvm.ir import Writer, double
-from armdyn.codegen.llvm.straight_line import Emitter, StraightLine, ancestors
-from armdyn.codegen.llvm.trig import trig_far, trig_loop
+from armdyn.codegen.llvm.rows import input_limits, rows_loop
+from armdyn.codegen.llvm.straight_line import EMIT, Emitter, RowsToRows, StraightLine, ancestors
+from armdyn.codegen.llvm.trig import TRIG, sine_cosine, trig_far, trig_loop
+from armdyn.graph.node import Node
 
 
 class PlainCode(StraightLine):
@@ -40,3 +44,85 @@ class PlainCode(StraightLine):
                 w.store(name, "%out", self.slots[node.serial])
         w.constant_table("constants", [double(value) for value in self.constants])
         return trig_far(self.lanes) + trig_loop(self.lanes, self.target.fma) if self.trig_layers else ""
+
+    def rows_to_rows(self) -> RowsToRows | None:
+        """Rows to rows with AVX-512, where the code stays short."""
+        short = len(self.contracted.order) <= tuning.LONGEST_ROWS_TO_ROWS
+        few = len(self.slots) <= tuning.MOST_RESULTS_SCHEDULED and len(self.trig_layers) <= 1
+        return self._rows_to_rows() if short and few and self.target.x86 and self.lanes == 8 else None
+
+    def _rows_to_rows(self) -> RowsToRows | None:
+        limits = input_limits(self.contracted)
+        if limits is None:
+            return None
+        text = rows_loop(self.contracted, self.lanes, self.uniform, limits, lambda w: _RowsBlock(self, w).write())
+        return RowsToRows(text, self.uniform)
+
+
+class _RowsBlock:
+    """Writes a block from rows to rows: inputs are transposed before their first use, results once a group is there."""
+
+    def __init__(self, code: PlainCode, w: Writer) -> None:
+        self.code, self.w, self.program = code, w, code.contracted
+        self.names: dict[int, str] = {}
+        self.entry = {n.serial: (k, j) for k, p in enumerate(self.program.inputs) for j, n in enumerate(p.nodes)}
+
+    def write(self) -> None:
+        """The whole block."""
+        wanted = {(node.op, node.args[0].serial): node.serial for node in self.program.order if node.op in TRIG}
+        due = self._groups_due()
+        for position, node in enumerate(self.program.order):
+            if node.op in TRIG and node.serial not in self.names:
+                pair = sine_cosine(self.w, self.code.target.fma, self.value(node.args[0]))
+                for op, name in zip(TRIG, pair, strict=True):
+                    self.names[wanted.get((op, node.args[0].serial), -1)] = name
+            elif node.op in EMIT:
+                self.names[node.serial] = EMIT[node.op](self.w, self.code.target.fma, *map(self.value, node.args))
+            for array, start, nodes in due.get(position, ()):
+                self._store(array, start, [self.value(one) for one in nodes])
+        self.w.constant_table("constants_rows", [double(value) for value in self.code.constants])
+
+    def _groups_due(self) -> dict[int, list[tuple[int, int, tuple[Node, ...]]]]:
+        """Groups of results (array, first entry, nodes) by the position of the last node that is computed."""
+        position = {node.serial: k for k, node in enumerate(self.program.order)}
+        due: dict[int, list[tuple[int, int, tuple[Node, ...]]]] = {}
+        for array, port in enumerate(self.program.outputs):
+            size = self.code.lanes if len(port.nodes) >= self.code.lanes else 1
+            for start in groups(len(port.nodes), size):
+                nodes = port.nodes[start : start + size]
+                due.setdefault(max(position[n.serial] for n in nodes), []).append((array, start, nodes))
+        return due
+
+    def value(self, node: Node) -> str:
+        """The name of a node's value; constants come from a table, inputs from their rows."""
+        if node.op == "const":
+            return self.w.load("@constants_rows", self.code.constants[node.value])
+        if node.serial not in self.names:
+            self._load(*self.entry[node.serial])
+        return self.names[node.serial]
+
+    def _load(self, array: int, entry: int) -> None:
+        """An input, with the others of its group."""
+        w, nodes, lanes = self.w, self.program.inputs[array].nodes, self.code.lanes
+        if array in self.code.uniform:
+            self.names[nodes[entry].serial] = w.load(f"%in{array}", entry)
+        elif len(nodes) < lanes:
+            self.names[nodes[entry].serial] = gathered(w, self._places(f"%in{array}", entry, len(nodes)))
+        else:
+            start = next(start for start in groups(len(nodes), lanes) if start <= entry < start + lanes)
+            columns = transpose(w, self._places(f"%in{array}", start, len(nodes)))
+            for node, name in zip(nodes[start : start + lanes], columns, strict=True):
+                self.names.setdefault(node.serial, name)
+
+    def _store(self, array: int, start: int, columns: list[str]) -> None:
+        """A group of results, or one that is alone."""
+        w, places = self.w, self._places(f"%out{array}", start, len(self.program.outputs[array].nodes))
+        if len(columns) == 1:
+            scattered(w, columns[0], places)
+            return
+        for row, place in zip(transpose_registers(w, columns), places, strict=True):
+            w.do(f"store {w.vector} {row}, ptr {place}, align 8")
+
+    def _places(self, array: str, entry: int, width: int) -> list[str]:
+        """The addresses of an entry in the row of each lane."""
+        return [self.w.at(array, 8 * (entry + lane * width)) for lane in range(self.code.lanes)]
