@@ -14,6 +14,7 @@ from armdyn.formulations import QUANTITIES
 from armdyn.graph.derive import jacobian
 from armdyn.graph.program import evaluate
 from armdyn.kernels import Kernel
+from random_trees import TreeKind, random_tree
 
 TOLERANCE = 1e-12  # of a result's largest entry
 ARMS = ("panda", "stanford", "puma560", "scara", "generic")  # a prismatic joint in three, friction in two
@@ -29,14 +30,26 @@ OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("scara", "forward_dynamics", {"derivatives": ("q", "tau")}),
     ("scara", "inertia_matrix", {"derivatives": ("q",)}),
 )
-CASES = [pytest.param(arm, quantity, {}, id=f"{arm} {quantity}") for arm in ARMS for quantity in QUANTITIES] + [
-    pytest.param(arm, quantity, options, id=f"{arm} {quantity} with {', '.join(options)}")
-    for arm, quantity, options in OPTIONS
-]
+TREES = {
+    "tree": TreeKind(joints=4, fork=0.6),
+    "tree with a mimic joint": TreeKind(joints=4, fork=0.6, mimic=0.5),
+    "floating tree": TreeKind(joints=3, fork=0.6, floating=True),
+}
+OF_TREES = ("inertia_matrix", "bias", "inverse_dynamics", "forward_dynamics", "kinetic_energy", "link_poses")
+CASES = (
+    [pytest.param(arm, quantity, {}, id=f"{arm} {quantity}") for arm in ARMS for quantity in QUANTITIES]
+    + [pytest.param(arm, quantity, {}, id=f"{arm} {quantity}") for arm in TREES for quantity in OF_TREES]
+    + [
+        pytest.param(arm, quantity, options, id=f"{arm} {quantity} with {', '.join(options)}")
+        for arm, quantity, options in OPTIONS
+    ]
+)
 
 
 @lru_cache
 def arm_called(name: str) -> armdyn.Arm:
+    if name in TREES:
+        return armdyn.Arm(name, random_tree(TREES[name], seed=3), snap=0.0)
     return armdyn.generic_arm("RRPR", seed=3) if name == "generic" else armdyn.load(name)
 
 
@@ -71,7 +84,7 @@ def _parameters(kernel: Kernel) -> Sequence[Any]:
 def slopes(kernel: Kernel, values: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
     """The derivative of every output in every input at one configuration, by armdyn's derivative programs."""
     names = tuple(name for name, _ in kernel.assembly.inputs)
-    if kernel.options.derivatives:
+    if kernel.options.derivatives or kernel.chain.floating:  # whose kernels are in velocities, not in coordinates
         program = jacobian(kernel.program, names)
     else:
         program = kernel.variant(derivatives=names).program

@@ -41,6 +41,7 @@ READ = [
     for case in CASES
     if case.values[0] == "scara"
     or (case.values[0] in ("stanford", "puma560") and case.values[1] not in LONG)
+    or ("tree" in case.values[0] and case.values[1] in ("link_poses", "kinetic_energy"))
     or case.values[1] in ("pose", "jacobian", "gravity_load", "potential_energy")
 ]
 

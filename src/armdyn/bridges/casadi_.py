@@ -13,6 +13,7 @@ import numpy as np
 
 from armdyn.bridges import ARITHMETIC, Source, required, walk
 from armdyn.graph import Port, Program
+from armdyn.graph.derive import jacobian
 
 ca = required("casadi")
 
@@ -36,7 +37,9 @@ def function(kernel: Source) -> Any:
     names = [port.name for port in program.inputs]
     options: dict[str, Any] = {}
     if not kernel.options.derivatives and all(port.nodes for port in program.inputs):
-        slopes = kernel.variant(derivatives=tuple(names)).program
+        # A floating base's derivative kernels are in its six velocities; CasADi wants all seven numbers of its pose.
+        own = not kernel.chain.floating
+        slopes = kernel.variant(derivatives=tuple(names)).program if own else jacobian(program, names)
         options = {"custom_jacobian": _jacobian(kernel.quantity, program, slopes), "jac_penalty": 0}
     symbols, results = _run(program)
     outputs = [_matrix(port, flat) for port, flat in zip(program.outputs, results, strict=True)]
