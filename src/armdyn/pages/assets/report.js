@@ -87,6 +87,7 @@
     $("play").addEventListener("click", () => play(!world.playing));
     $("reset").addEventListener("click", () => { world.reset(); traces.clear(); clock(); refresh(true); });
     $("fall").addEventListener("click", () => { world.reset(); world.control("free"); modes.mark("free"); traces.clear(); play(true); });
+    $("conditions").parentElement.open = innerWidth > 860; // a phone has no room for everything at once
     Panels.conditions($("conditions"), arm, world, viewer, () => { arm.state(); refresh(true); });
     addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA|BUTTON|A|SUMMARY)$/.test(event.target.tagName)) return;
