@@ -18,7 +18,6 @@ from typing import Any
 # In the order in which they build on one another.
 BASE = ("base.js",)
 ARM = (*BASE, "paint.js", "robot.js", "viewer.js", "live.js", "charts.js", "panels.js")
-CHARTS = (*BASE, "charts.js", "curves.js", "charts_page.js")
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
 )

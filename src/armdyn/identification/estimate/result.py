@@ -40,6 +40,7 @@ class Comparison:
     tau: Array
     predicted: Array
     raw_error: float
+    q: Array  # the joints' positions at `t`
 
     @property
     def error(self) -> float:
@@ -210,7 +211,9 @@ def compare(
     every = parts if how.early(log.rate) == 1 else motions(log, how, decimate=False)
     predicted = np.concatenate([predict(model, values, p.q, p.qd, p.qdd) for p in every])
     raw = relative_error(np.concatenate([p.tau for p in every]), predicted)
-    return Comparison(log.source, found.t, found.tau, found.Y @ values, raw)
+    t, q = (np.concatenate([getattr(p, name) for p in parts]) for name in ("t", "q"))
+    along = np.stack([np.interp(found.t, t, column) for column in q.T], axis=1)
+    return Comparison(log.source, found.t, found.tau, found.Y @ values, raw, along)
 
 
 def predict(model: Model, values: Array, q: Array, qd: Array, qdd: Array) -> Array:

@@ -9,7 +9,8 @@ import numpy as np
 
 from armdyn.files.text import write_text
 from armdyn.identification.model.model import TERMS
-from armdyn.pages.writer import CHARTS, document, escape, navigation, section, table
+from armdyn.pages.motion import motion, motion_page
+from armdyn.pages.writer import escape, navigation, section, table
 
 if TYPE_CHECKING:
     from armdyn.identification.estimate.result import Comparison, Estimate
@@ -42,11 +43,17 @@ def page(estimate: Estimate) -> str:
     ]
     shown = [one for one in sections if one[2]]
     title = f"{estimate.given.name}: identified from {estimate.training.source or 'a log'}"
-    body = (
-        f'<main><header><h1>{escape(title)}</h1><button id="theme" type="button">Light / dark</button></header>'
-        f"{navigation((key, name) for key, name, _ in shown)}{''.join(section(*one) for one in shown)}</main>"
-    )
-    return document(title, body, {"charts": charts}, CHARTS)
+    text = navigation((key, name) for key, name, _ in shown) + "".join(section(*one) for one in shown)
+    said = "The arm along the log; the bars are the measured torques."
+    return motion_page(title, said, {**_motion(estimate), "charts": charts}, text)
+
+
+def _motion(e: Estimate) -> dict[str, Any]:
+    """The arm along the log it was identified from, with measured and predicted torques under it."""
+    names = [joint.name or f"joint {k}" for k, joint in enumerate(e.given.joints, 1)]
+    log = e.training
+    under = [("measured torque [N m], [N]", names, log.tau), ("predicted torque [N m], [N]", names, log.predicted)]
+    return motion(e.given, log.t - log.t[0], log.q, log.tau, under)
 
 
 def _summary(e: Estimate) -> str:
