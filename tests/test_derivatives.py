@@ -15,7 +15,7 @@ from armdyn.formulations.inverse_dynamics import derivatives, newton_euler
 from armdyn.graph.derive import inline, jacobian
 from armdyn.graph.program import evaluate, trace
 from armdyn.programs.assemble import Options
-from armdyn.programs.derivatives import by_duals
+from armdyn.programs.duals import by_duals
 from armdyn.programs.program import program
 from random_chains import any_chain, configuration
 from random_trees import TreeKind, random_tree

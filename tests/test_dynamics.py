@@ -18,9 +18,8 @@ from armdyn.chain.slide import canonical
 from armdyn.formulations import QUANTITIES, reference
 from armdyn.formulations.inverse_dynamics import point_masses
 from armdyn.programs.assemble import Options
-from armdyn.programs.choose import auto
 from armdyn.programs.cost import compiled, without_rotors
-from armdyn.programs.program import traced
+from armdyn.programs.search import auto, traced
 from armdyn.studies import lin_1991 as table_2
 from dynamics_cases import CASES, TILTED, at, close, motion, mujoco_model, pinocchio, with_drives
 

@@ -17,7 +17,8 @@ from armdyn.graph.check import ARITY, MalformedProgramError, check
 from armdyn.graph.fold import FOLDS
 from armdyn.graph.program import evaluate, trace
 from armdyn.graph.show import dot, text
-from armdyn.programs.program import program, traced
+from armdyn.programs.program import program
+from armdyn.programs.search import traced
 from random_programs import EXACT, INPUTS, RECIPES, exact_values, float_functions, follow, program_of
 
 POINT = [Fraction(3, 7), Fraction(-5, 4), Fraction(2, 9), Fraction(11, 6)]
@@ -158,7 +159,7 @@ SCRIPT = """
 from armdyn.chain.samples import generic_chain
 from armdyn.graph.show import text
 from armdyn.programs.program import program
-from armdyn.programs.choose import auto
+from armdyn.programs.search import auto
 chain = generic_chain("RRPRR", 4)
 print(auto(chain, "inertia_matrix"))
 print(text(program(chain, "inertia_matrix", "meeting_frame")))

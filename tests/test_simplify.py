@@ -12,8 +12,8 @@ import armdyn
 from armdyn.chain.samples import generic_chain
 from armdyn.graph.check import check
 from armdyn.graph.program import evaluate, trace
-from armdyn.graph.simplify import LARGE, simplify
-from armdyn.programs.program import traced
+from armdyn.graph.simplify import REWRITING, simplify
+from armdyn.programs.search import traced
 from random_programs import RECIPES, exact_values, float_functions, program_of
 
 POINT = [Fraction(3, 7), Fraction(-5, 4), Fraction(2, 9), Fraction(11, 6)]
@@ -90,7 +90,7 @@ def test_programs_of_arms_get_shorter_and_stay_as_accurate(name, chain, quantity
 def test_a_large_program_is_left_alone():
     def long(x):
         total = x[0]
-        for k in range(LARGE + 1):
+        for k in range(REWRITING.largest + 1):
             total = total * x[k % 2] + x[1 - k % 2]
         return [total]
 

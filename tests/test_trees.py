@@ -147,7 +147,7 @@ def test_formulations_that_cannot_say_so_by_name() -> None:
 
 @pytest.mark.parametrize("quantity", ["inertia_matrix", "inverse_dynamics", "forward_dynamics", "bias"])
 def test_auto_passes_over_formulations_for_chains(quantity: str) -> None:
-    from armdyn.programs.choose import auto
+    from armdyn.programs.search import auto
 
     chain = a_tree("branches", 1)[0]
     key = auto(chain, quantity)

@@ -57,8 +57,7 @@ class Formulation:
     source: str  # a key of the bibliography, "" for ours
     summary: str
     # Where `run` leaves open what costs but does not change the result: keywords for this chain, the default first.
-    ways: Callable[[Chain], Sequence[Mapping[str, Any]]] = lambda chain: ({},)
-    ends: tuple[str, ...] = ()  # keys of formulations that are special cases of this one, and may be taken for it
+    variants: Callable[[Chain], Sequence[Mapping[str, Any]]] = lambda chain: ({},)
     # Where there is an algorithm of their own for them: the derivatives in all inputs, one matrix per input.
     derivatives: Run | None = None
     made_of: tuple[str, ...] = ()  # quantities that `run` takes as keywords, each by its cheapest formulation

@@ -18,6 +18,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from armdyn.graph.polynomials import Polynomials, Product, Sum, put_together, take_apart
@@ -28,32 +29,44 @@ Key = tuple[Any, ...]  # ("factor", f), ("product", f, atom) or ("sum", product,
 # A factor is an atom, or -k for the k-th size of coefficient.
 
 
-ROUNDS = 3
-SPREAD = 3
-SMALL = 700  # operations; up to here a second start is tried, from sums written out where they are used
-NEAR = 1.01  # what lies further behind after the first round of that start does not catch up
-LARGE = 8000  # operations; above, the search takes seconds and gains less than one operation in a hundred
+@dataclass(frozen=True)
+class Rewriting:
+    """How long to look for savings; measured on the catalogue's arms and general arms of 2 to 8 joints."""
+
+    rounds: int = 3  # a fourth round has gained nothing
+    written_out: int = 3  # terms; sums up to this long are written out where they are used, for a second start
+    second_start: int = 700  # operations; up to here the second start is tried
+    near: float = 1.02  # ratio after a first round beyond which a program does not catch up with the best
+    largest: int = 8000  # operations; above, the search takes seconds and gains less than one operation in a hundred
+
+
+REWRITING = Rewriting()
 
 
 def simplify(program: Program) -> Program:
     """The same outputs with fewer operations, or the program itself."""
-    if program.operations.total > LARGE:
+    return further_rounds(first_round(program))
+
+
+def first_round(program: Program) -> Program:
+    """One round of `simplify`, where most of what there is to gain is gained."""
+    return program if program.operations.total > REWRITING.largest else min(program, _searched(program), key=_cost)
+
+
+def further_rounds(program: Program) -> Program:
+    """The rounds of `simplify` after the first."""
+    if program.operations.total > REWRITING.largest:
         return program
-    program = _shortened(program)
-    if program.operations.total <= SMALL:
-        other = _searched(program, SPREAD)
-        if other.operations.total <= NEAR * program.operations.total:
-            program = min(program, _shortened(other), key=_cost)
+    program = _shortened(program, REWRITING.rounds - 1)
+    if program.operations.total <= REWRITING.second_start:
+        other = _searched(program, REWRITING.written_out)
+        if other.operations.total <= REWRITING.near * program.operations.total:
+            program = min(program, _shortened(other, REWRITING.rounds), key=_cost)
     return program
 
 
-def once(program: Program) -> Program:
-    """One round of `simplify`, where most of what there is to gain is gained."""
-    return program if program.operations.total > LARGE else min(program, _searched(program), key=_cost)
-
-
-def _shortened(program: Program) -> Program:
-    for _ in range(ROUNDS):
+def _shortened(program: Program, rounds: int) -> Program:
+    for _ in range(rounds):
         shorter = _searched(program)
         if _cost(shorter) >= _cost(program):
             break

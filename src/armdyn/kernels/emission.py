@@ -13,8 +13,8 @@ from armdyn.codegen.text.numpy import compile_numpy
 from armdyn.errors import InputError, choose
 from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.formulations.registry import Options
+from armdyn.kernels.choice import auto
 from armdyn.parameters import minimal_parameters
-from armdyn.programs.choose import auto
 from armdyn.programs.program import program
 
 DEFAULT = tuple(name for name, quantity in QUANTITIES.items() if quantity.in_c)

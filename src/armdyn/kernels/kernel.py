@@ -23,9 +23,9 @@ from armdyn.codegen.text.numpy import compile_numpy
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import Program
+from armdyn.kernels.choice import auto
 from armdyn.kernels.threads import batch_of, checked, shared
 from armdyn.programs.assemble import Assembly, Options, assemble
-from armdyn.programs.choose import auto
 from armdyn.programs.program import program
 
 OPTIONS = tuple(f.name for f in fields(Options))
@@ -166,7 +166,8 @@ class Kernel(Fast):
             flags["frame"] = self.frames[choose("frame", flags["frame"], self.frames)]
         options = replace(self.options, **flags)
         if options not in self._variants:
-            method = self._asked_method if options.derivatives else self.method
+            searched = options.derivatives or options.parameters != self.options.parameters  # friction changes no order
+            method = self._asked_method if searched else self.method
             self._variants[options] = Kernel(self.chain, self.quantity, method, self.backend, options, self.frames)
         return self._variants[options]
 

@@ -11,9 +11,9 @@ from armdyn.codegen.text.c import identifier
 from armdyn.codegen.wasm_rk4 import can_be_stepped, with_steps
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import Program
+from armdyn.kernels.choice import auto
 from armdyn.kernels.emission import DEFAULT, requests
 from armdyn.parameters import minimal_parameters
-from armdyn.programs.choose import auto
 from armdyn.programs.program import program
 
 

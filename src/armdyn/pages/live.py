@@ -21,9 +21,9 @@ from armdyn.chain import Chain, Link
 from armdyn.formulations import QUANTITIES
 from armdyn.formulations.registry import Options
 from armdyn.graph.program import Program, trace
+from armdyn.kernels.choice import auto
 from armdyn.kernels.wasm_emission import wasm_module
 from armdyn.programs.assemble import assemble
-from armdyn.programs.choose import auto
 
 LARGEST_TURN = 2 * np.pi  # a joint without limits, or with wider ones, is shown within one turn either way
 LARGEST_SLIDE = 0.5  # metres, likewise

@@ -20,7 +20,7 @@ from armdyn.formulations.registry import Options, Physics, Run, Shapes
 from armdyn.formulations.substitution import complete
 from armdyn.graph.program import flatten
 from armdyn.parameters import minimal_parameters, realise
-from armdyn.programs.derivatives import by_duals, derivative_ports, tangent_columns, tangent_shapes
+from armdyn.programs.duals import by_duals, derivative_ports, tangent_columns, tangent_shapes
 
 NO_PARTS: Mapping[str, Run] = MappingProxyType({})
 

@@ -1,95 +1,106 @@
-"""Exact partial derivatives of any quantity in any of its inputs.
+"""Programs of exact partial derivatives of any quantity in any of its inputs.
 
-On the plain path they come from dual numbers run through the very same algorithm; as programs from a
-formulation's own recursion or the chain rule on the graph. Forward dynamics takes the short way: with
-τ = ID(q, q̇, q̈) differentiated, ∂q̈/∂x = -H⁻¹ ∂τ/∂x for everything but the torque itself, and ∂q̈/∂τ = H⁻¹.
+They come from a formulation's own recursion where it has one, or from the chain rule on the graph. What solves another
+quantity for its last input (forward dynamics) takes the short way: with τ = ID(q, q̇, q̈) differentiated,
+∂q̈/∂x = -H⁻¹ ∂τ/∂x for everything but the torque itself, and ∂q̈/∂τ = H⁻¹.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from armdyn.algebra import Dual
 from armdyn.chain import Chain
-from armdyn.errors import choose
-from armdyn.formulations.coordinates import tangent_map
+from armdyn.formulations import QUANTITIES, substitution
 from armdyn.formulations.elimination import eliminate, inverted, solve
-from armdyn.formulations.registry import Shapes
-from armdyn.graph.derive import inline
+from armdyn.formulations.registry import Options, Run
+from armdyn.graph.derive import inline, jacobian
 from armdyn.graph.program import Program, flatten, nest, trace
+from armdyn.graph.simplify import simplify
 from armdyn.parameters import realise
+from armdyn.programs.assemble import assemble
+from armdyn.programs.budget import BUDGET
+from armdyn.programs.duals import derivative_ports, tangent_columns, tangent_shapes
+from armdyn.programs.search import auto, shortest
 
 
-def derivative_ports(inputs: Shapes, outputs: Shapes, wrt: Sequence[str]) -> Shapes:
-    """Names and shapes of the derivatives: output by output, `d{output}_d{input}`."""
-    shapes = dict(inputs)
-    for name in wrt:
-        choose("input to differentiate in", name, shapes)
-    return tuple((f"d{out}_d{name}", shape + shapes[name]) for out, shape in outputs for name in wrt)
+def derivatives(chain: Chain, quantity: str, method: str, options: Options) -> Program:
+    """The program of the partial derivatives in the inputs that the options name."""
+    plain, wrt = replace(options, derivatives=()), options.derivatives
+    derivative_ports(assemble(chain, quantity, method, plain).inputs, (), wrt)  # an error for inputs it has not
+    solved = QUANTITIES[quantity].inverse_of
+    if not solved:
+        return _partials(chain, quantity, method, plain, wrt)
+    others = tuple(name for name in wrt if name != "tau")
+    key = auto(chain, solved, replace(plain, derivatives=(*others, "qdd")))
+    rates = _partials(chain, solved, key, plain, (*others, "qdd"))
+    inverse = shortest(chain, solved, auto(chain, solved, plain), plain)
+    return _forward_dynamics(chain, inverse, rates, wrt)
 
 
-def tangent_shapes(chain: Chain, inputs: Shapes) -> Shapes:
-    """The inputs as derivatives count them: six displacements of a floating base stand for the seven of its pose."""
-    return tuple((name, (chain.nv,) if name == "q" else shape) for name, shape in inputs)
+def _partials(chain: Chain, quantity: str, method: str, options: Options, wrt: tuple[str, ...]) -> Program:
+    """The derivatives by the formulation's own recursion, if it has one for these inputs, or by the chain rule."""
+    entry, found = QUANTITIES[quantity], []
+    own = entry.formulation(method).derivatives
+    if own is not None and set(wrt) <= {name for name, _ in entry.inputs}:
+        found.append(_by_recursion(chain, quantity, method, options, wrt, own))
+    if not found or chain.n <= BUDGET.few_joints:
+        found.append(_in_tangent_space(chain, jacobian(shortest(chain, quantity, method, options), wrt)))
+    shorter = (simplify(one) if one.operations.total <= BUDGET.quick else one for one in found)
+    return min(shorter, key=lambda one: one.operations.total)
 
 
-def in_tangent_space(chain: Chain, slopes: Program) -> Program:
+def _by_recursion(
+    chain: Chain, quantity: str, method: str, options: Options, wrt: tuple[str, ...], own: Run
+) -> Program:
+    """A formulation's own derivatives, and beside them those of rotors, friction and a wrench by the chain rule."""
+
+    def only_added(run: Run, arm: Chain, *rest: Any) -> Any:
+        return QUANTITIES[quantity].physics(lambda arm, *_: [0] * arm.n, arm, *rest)
+
+    whole = assemble(chain, quantity, method, options, physics=only_added)
+    shapes = dict(whole.inputs)
+    others = _in_tangent_space(chain, jacobian(trace(quantity, whole.function, shapes, whole.outputs), wrt))
+    bare = assemble(
+        chain, quantity, method, options, whole=lambda run, arm, inputs, *_: substitution.derivatives(own, arm, inputs)
+    )
+
+    def function(*arguments: Any) -> Any:
+        partials = dict(zip(shapes, bare.function(*arguments), strict=False))
+        more = inline(others, *arguments)
+        total = tuple(
+            [a + b for a, b in zip(flatten(partials[name]), flat, strict=True)]
+            for name, flat in zip(wrt, more, strict=True)
+        )
+        return total[0] if len(wrt) == 1 else total
+
+    outputs = [(port.name, port.shape) for port in others.outputs]
+    return trace(f"{quantity}_derivatives", function, shapes, outputs)
+
+
+def _in_tangent_space(chain: Chain, partials: Program) -> Program:
     """Derivatives with six columns for a floating base's pose: displacements in its own axes, as Pinocchio's are."""
-    names = [port.name for port in slopes.inputs]
+    names = [port.name for port in partials.inputs]
     if not chain.floating or "q" not in names:
-        return slopes
+        return partials
 
     def function(*arguments: Any) -> Any:
         q = arguments[names.index("q")]
         found = tuple(
             tangent_columns(q, values) if port.name.endswith("_dq") else values
-            for port, values in zip(slopes.outputs, inline(slopes, *arguments), strict=True)
+            for port, values in zip(partials.outputs, inline(partials, *arguments), strict=True)
         )
         return found[0] if len(found) == 1 else found
 
     outputs = [
         (port.name, (*port.shape[:-1], chain.nv) if port.name.endswith("_dq") else port.shape)
-        for port in slopes.outputs
+        for port in partials.outputs
     ]
-    return trace(slopes.name, function, {port.name: port.shape for port in slopes.inputs}, outputs)
+    return trace(partials.name, function, {port.name: port.shape for port in partials.inputs}, outputs)
 
 
-def tangent_columns(q: Sequence[Any], values: Sequence[Any]) -> list[list[Any]]:
-    """Rows of derivatives in q as rows of derivatives in the tangent space."""
-    pose, n = tangent_map(list(q)), len(q)
-    rows = [list(values[k : k + n]) for k in range(0, len(values), n)]
-    six = range(6)
-    return [[sum((x * p[j] for x, p in zip(row, pose, strict=False)), 0) for j in six] + row[7:] for row in rows]
-
-
-def by_duals(function: Callable[..., Any], inputs: Shapes, outputs: Shapes, wrt: Sequence[str]) -> Callable[..., Any]:
-    """The function that gives the derivatives by dual numbers, one nested list a port of `derivative_ports`."""
-    names = [name for name, _ in inputs]
-
-    def derivatives(*arguments: Any) -> Any:
-        flat = [x for name in wrt for x in flatten(arguments[names.index(name)])]
-        duals = iter(Dual.variables(flat))
-        order = {name: [next(duals) for _ in flatten(arguments[names.index(name)])] for name in wrt}
-        moved = [
-            nest(order[name], shape) if name in wrt else x for (name, shape), x in zip(inputs, arguments, strict=True)
-        ]
-        results = function(*moved)
-        results = (results,) if len(outputs) == 1 else results
-        ports = []
-        for result in results:
-            slopes = [x.slopes if isinstance(x, Dual) else (0,) * len(flat) for x in flatten(result)]
-            start = 0
-            for size in (math.prod(dict(inputs)[name]) for name in wrt):
-                ports.append([list(row[start : start + size]) for row in slopes])
-                start += size
-        return ports[0] if len(ports) == 1 else tuple(ports)
-
-    return derivatives
-
-
-def forward_dynamics(chain: Chain, inverse: Program, rates: Program, wrt: Sequence[str]) -> Program:
+def _forward_dynamics(chain: Chain, inverse: Program, rates: Program, wrt: Sequence[str]) -> Program:
     """Derivatives of forward dynamics from inverse dynamics and its derivatives, H last among them."""
     inputs = {"tau" if port.name == "qdd" else port.name: port.shape for port in inverse.inputs}
     n = chain.nv
@@ -114,11 +125,11 @@ def forward_dynamics(chain: Chain, inverse: Program, rates: Program, wrt: Sequen
                 return [list(row) for row in zip(*found, strict=True)]
             return [[-sum((w * x for w, x in zip(row, one, strict=True)), 0) for one in columns] for row in W]
 
-        slopes: dict[str, Any] = {"tau": W}
+        partials: dict[str, Any] = {"tau": W}
         for port, values in zip(rates.outputs, put_in(rates, qdd)[:-1], strict=False):
             columns = list(zip(*nest(values, port.shape), strict=True))
-            slopes[port.name.removeprefix("dtau_d")] = solved(columns)
-        result = tuple(slopes[name] for name in wrt)
+            partials[port.name.removeprefix("dtau_d")] = solved(columns)
+        result = tuple(partials[name] for name in wrt)
         return result[0] if len(wrt) == 1 else result
 
     shapes = dict(tangent_shapes(chain, tuple(inputs.items())))

@@ -60,8 +60,7 @@ METHODS = (
         meeting_frame.inertia_matrix,
         "",
         "motions and wrenches carried half way",
-        ways=meeting_frame.ways,
-        ends=("lin_fang_1", "lin_fang_3"),  # m = 1 and m = n
+        variants=meeting_frame.variants,
     ),
     Formulation("reference", reference.inertia_matrix, "", "the plain sum of JᵀMJ over links", reference_only=True),
 )

@@ -12,10 +12,9 @@ transports each. Here both go only as far as a frame m in the middle, n²/4 tran
 - wrenches of bodies i > m go inwards to m and give H_ki for nothing in every frame k they pass,
 - the pairs j < m < i that are left meet in frame m.
 
-m is where the transports cost least, counted on the arm's geometry (off-line); frames that come near are tried too,
-and so are the ends, Formulations 1 (m = 1) and 3 (m = n), whose programs may stand for this one's (`ends` in the
-table of formulations). Frames on parallel axes may slide; they stand so that lengths along the axes are met as far
-out as possible.
+m is where the transports cost least, counted on the arm's geometry (off-line); frames that come near are tried too.
+Formulations 1 and 3 are the limits m = 1 and m = n on Lin & Fang's composite bodies. Frames on parallel axes may slide;
+they stand so that lengths along the axes are met as far out as possible.
 
 In a tree the motions go outwards over a part around the base, chosen likewise (`formulations.meeting`); joints of
 different branches have no entry. Where that is cheaper, on long arms, all motions and wrenches go to the middle frame
@@ -69,7 +68,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar], m: int | None = None) -> Matri
     return meet(walk, wrenches, frozenset(range(meeting_frame(chain.joints) if m is None else m)))
 
 
-def ways(chain: Chain) -> list[dict[str, int]]:
+def variants(chain: Chain) -> list[dict[str, int]]:
     """The meeting frames worth trying: those that look cheapest, the cheapest first."""
     joints = slid_outwards(chain).joints
     return [{}] if not chain.serial or is_long(joints) else [{"m": m} for m in meeting_frames(joints)]

@@ -1,4 +1,4 @@
-"""The automatic choice of a formulation."""
+"""The search for the shortest program, and the registry it goes by."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from armdyn.chain.samples import generic_chain
 from armdyn.codegen.runtime import cache
 from armdyn.errors import InputError
 from armdyn.formulations import DERIVATIVES, QUANTITIES
+from armdyn.kernels import choice
 from armdyn.kernels.attributes import KernelAttributes
-from armdyn.programs import choose
 from armdyn.programs import program as programs
+from armdyn.programs import search
 from armdyn.programs.assemble import assemble
-from armdyn.programs.choose import auto
 from armdyn.programs.cost import compiled
+from armdyn.programs.search import auto
 from random_chains import special_chain
 
 
@@ -47,8 +48,7 @@ def test_a_long_arm_is_not_traced_for_a_choice(monkeypatch):
     def forbidden(*_):
         raise AssertionError("traced")
 
-    monkeypatch.setattr(choose, "program", forbidden)
-    monkeypatch.setattr(choose, "traced", forbidden)
+    monkeypatch.setattr(search, "trace", forbidden)
     chain = generic_chain("R" * 30)
     assert auto(chain, "inverse_dynamics") in ("second_moments", "point_masses")  # O(n) too
     assert auto(chain, "forward_dynamics") in ("denoc", "articulated_body")  # O(n), where `composite` is O(n³)
@@ -59,11 +59,25 @@ def test_the_choice_is_remembered(monkeypatch, tmp_path):
     if cache.source() is None:
         pytest.skip("the source has changed since it was imported, so nothing is kept")
     chain = generic_chain("RRR", 8)
-    first = auto(chain, "inertia_matrix")
-    monkeypatch.setattr(choose, "_cheapest", lambda *_: pytest.fail("chosen again"))
-    assert auto(chain, "inertia_matrix") == first
-    auto.cache_clear()
-    assert auto(chain, "inertia_matrix") == first
+    first = choice.auto(chain, "inertia_matrix")
+    choice.auto.cache_clear()
+    monkeypatch.setattr(search, "auto", lambda *_: pytest.fail("searched again"))
+    assert choice.auto(chain, "inertia_matrix") == first
+
+
+def test_the_choice_is_never_above_another_formulation_that_was_seen_to_win():
+    """Which ones may win differs from arm to arm: here every program is made."""
+    for seed, kinds in enumerate(("RRPRR", "RRRRRP", "PRRPR")):
+        chain = special_chain(random.Random(seed), kinds, 0.5)
+        assert compiled(chain, "inertia_matrix", auto(chain, "inertia_matrix")).total == fewest(chain, "inertia_matrix")
+
+
+def test_run_time_parameters_are_searched_anew():
+    """The formulation with the fewest operations on constant links need not have them on general ones."""
+    arm = armdyn.load("panda")
+    kernel = arm.inertia_matrix.variant(parameters="runtime")
+    assert (arm.inertia_matrix.method, kernel.method) == ("meeting_frame", "lin_fang_1")
+    assert kernel.program.name == "inertia_matrix_lin_fang_1"  # the method names the program that runs
 
 
 def test_kernels_take_the_choice():

@@ -1,0 +1,62 @@
+"""Operations as published: a formulation's own steps executed on tallies, stage by stage.
+
+The conventions are those of the papers (docs/adr/0002-operations-and-folds.md). Rotors and friction are not counted,
+for they are added outside of every formulation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from armdyn.algebra import Operations, Tally, counting
+from armdyn.chain import Chain
+from armdyn.errors import choose
+from armdyn.formulations import QUANTITIES
+from armdyn.formulations.coordinates import Coordinates
+from armdyn.formulations.registry import Shapes
+from armdyn.formulations.substitution import substituted
+
+
+@dataclass(frozen=True, slots=True)
+class Published(Operations):
+    """Operations as published, and how they divide into the paper's stages."""
+
+    stages: Mapping[str, Operations] = field(default_factory=lambda: MappingProxyType({}), compare=False)
+
+
+def published(chain: Chain, quantity: str, method: str) -> Published:
+    """The operations the formulation executes, as the papers count them."""
+    entry = QUANTITIES[choose("quantity", quantity, QUANTITIES)]
+    run = entry.formulation(method, chain).run
+    given = {name: _tallies(shape) for name, shape in entry.input_shapes(chain)}
+    tree, inputs = substituted(Coordinates.of(chain), given)
+    return _executed(run, tree, *inputs)
+
+
+def tally(function: Callable[..., Any], inputs: Shapes) -> int:
+    """The number of operations a function of scalars executes; constants are worked out off-line."""
+    return _executed(function, *(_tallies(shape) for _, shape in inputs)).total
+
+
+def _executed(function: Callable[..., Any], *arguments: Any) -> Published:
+    with counting() as counter:
+        function(*arguments)
+    total = counter.operations()
+    stages = {name: counter.operations(name) for name in counter.stages if name}
+    return Published(total.mul, total.add, total.div, total.trig, MappingProxyType(stages))
+
+
+def without_rotors(chain: Chain) -> Chain:
+    """The same arm with rotors that weigh nothing."""
+    if all(joint.rotor_inertia == 0 for joint in chain.joints):
+        return chain
+    return replace(chain, joints=tuple(replace(joint, rotor_inertia=0) for joint in chain.joints))
+
+
+def _tallies(shape: tuple[int, ...]) -> Any:
+    """Run-time numbers with nothing special about them."""
+    return [Tally(math.sqrt(k + 2) / 4) for k in range(math.prod(shape))]  # no sums or differences of them vanish

@@ -1,0 +1,142 @@
+"""The one search for the shortest program of a quantity on an arm.
+
+Candidates are the formulations of a quantity, each with the variants it leaves open. They pass through stages, each
+dearer and nearer to the truth than the one before, and only those that come near the best go on:
+
+1. the operations executed on tallies, before folding and sharing: a number of formulations,
+2. the operations of the traced program, folded and shared,
+3. those after one round of rewriting, where most of what there is to gain is gained,
+4. those of the program rewritten until nothing is gained any more.
+
+`shortest` goes through 2 to 4 for one formulation and its variants; `auto` through all of them for every formulation.
+How near is near enough stands in `Budget`, with what it was measured on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from armdyn.chain import Chain
+from armdyn.errors import InputError
+from armdyn.formulations import QUANTITIES
+from armdyn.formulations.registry import Options, Run
+from armdyn.graph.program import Program, trace
+from armdyn.graph.simplify import first_round, further_rounds
+from armdyn.programs.assemble import assemble, reframed
+from armdyn.programs.budget import BUDGET
+from armdyn.programs.count import tally
+
+Candidate = TypeVar("Candidate")
+
+
+@lru_cache(maxsize=1024)
+def auto(chain: Chain, quantity: str, options: Options = Options()) -> str:
+    """The key of the formulation with the fewest compiled operations."""
+    methods = [m for m in QUANTITIES[quantity].methods if m.serves(chain)]
+    if not methods:
+        raise InputError(f"{quantity} has no formulation for a robot that branches")
+    if options.derivatives and QUANTITIES[quantity].inverse_of:
+        return methods[0].key  # they are made from the other quantity, whatever the method
+    if options.derivatives:
+        for method in methods:
+            if method.derivatives:
+                return method.key  # a recursion of their own beats the chain rule
+        options = replace(options, derivatives=())  # what is cheap to compute is cheap to differentiate
+    keys = [m.key for m in methods if not m.reference_only] or [methods[0].key]
+    return keys[0] if len(keys) == 1 else _cheapest(chain, quantity, options, keys)
+
+
+def _cheapest(chain: Chain, quantity: str, options: Options, keys: list[str]) -> str:
+    """The stages of the search, formulation by formulation."""
+
+    def tallied(chain: Chain) -> Callable[[str], int]:
+        made = {key: assemble(chain, quantity, key, options) for key in keys}
+        return lambda key: tally(made[key].function, made[key].inputs)
+
+    if chain.n > BUDGET.many_joints and chain.serial and chain.plain:
+        keys = _ranked(keys, tallied(_first_joints(chain, BUDGET.many_joints // 2)))[: BUDGET.formulations]
+    if chain.n > BUDGET.few_joints:
+        keys = _ranked(keys, tallied(chain))[: BUDGET.formulations]
+        if chain.n > BUDGET.many_joints and tallied(chain)(keys[0]) > BUDGET.quick:
+            return keys[0]
+        keys = _near(keys, lambda key: _total(_traced(chain, quantity, key, options)[0]), BUDGET.traced)
+        keys = _near(keys, lambda key: _total(_rewritten(chain, quantity, key, options)[0]))
+    return _ranked(keys, lambda key: _cost(shortest(chain, quantity, key, options)))[0]
+
+
+@lru_cache(maxsize=256)
+def shortest(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
+    """The shortest program of this formulation that the search finds."""
+    finished = [further_rounds(one) for one in _rewritten(chain, quantity, method, options)]
+    return min(finished, key=_total)
+
+
+@lru_cache(maxsize=64)
+def _rewritten(chain: Chain, quantity: str, method: str, options: Options) -> tuple[Program, ...]:
+    """The programs of the variants that come near the shortest, after one round of rewriting, the shortest first."""
+    near = _near(_traced(chain, quantity, method, options), _total, BUDGET.traced)
+    return tuple(_near([first_round(one) for one in near], _total))
+
+
+@lru_cache(maxsize=64)
+def _traced(chain: Chain, quantity: str, method: str, options: Options) -> tuple[Program, ...]:
+    """The programs of every variant as the formulation writes them, folded and shared, the shortest first."""
+    formulation = QUANTITIES[quantity].formulation(method, chain)
+    parts = _parts(chain, formulation.made_of, options)
+    programs = []
+    for variant in formulation.variants(reframed(chain, quantity, options)):
+        made = assemble(chain, quantity, method, options, {**parts, **variant})
+        programs.append(trace(f"{quantity}_{method}", made.function, dict(made.inputs), made.outputs))
+    return tuple(sorted(programs, key=_total))
+
+
+def traced(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
+    """The program as the formulation writes it, folded and shared but not rewritten."""
+    return _traced(chain, quantity, method, options)[0]
+
+
+def _parts(chain: Chain, quantities: tuple[str, ...], options: Options) -> Mapping[str, Run]:
+    """The formulations of fewest operations of what a formulation is made of."""
+    plain = Options(parameters=options.parameters)
+    return {part: QUANTITIES[part].formulation(auto(chain, part, plain)).run for part in quantities}
+
+
+def _ranked(candidates: Iterable[Candidate], count: Callable[[Candidate], Any]) -> list[Candidate]:
+    """The candidates by their counts, the fewest operations first; equal counts keep their order.
+
+    A formulation that refuses this arm is passed over: it needs the centre of mass of a link without mass, say.
+    """
+    counted = []
+    for candidate in candidates:
+        with suppress(InputError, ZeroDivisionError):
+            counted.append((count(candidate), candidate))
+    return [candidate for _, candidate in sorted(counted, key=lambda pair: pair[0])]
+
+
+def _near(
+    candidates: Iterable[Candidate], count: Callable[[Candidate], int], if_short: float = BUDGET.rewriting.near
+) -> list[Candidate]:
+    """The candidates that come near the fewest operations, the fewest first; short ones by a ratio of their own."""
+    ranked = _ranked(candidates, count)
+    counts = [count(one) for one in ranked]
+    return [
+        one
+        for one, total in zip(ranked, counts, strict=True)
+        if total <= (if_short if total <= BUDGET.short else BUDGET.rewriting.near) * counts[0] + BUDGET.slack
+    ]
+
+
+def _cost(program: Program) -> tuple[int, int]:
+    return program.operations.total, program.operations.mul
+
+
+def _total(program: Program) -> int:
+    return program.operations.total
+
+
+def _first_joints(chain: Chain, n: int) -> Chain:
+    return replace(chain, joints=chain.joints[:n], links=chain.links[:n], parents=chain.parents[:n])
