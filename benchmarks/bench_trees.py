@@ -28,8 +28,8 @@ import pinocchio as pin
 
 import armdyn
 from armdyn.chain import Chain
-from armdyn.programs.choose import auto
 from armdyn.programs.program import program
+from armdyn.programs.search import auto
 
 ROBOTS = {
     "panda": ("panda_description/urdf/panda.urdf", False),
