@@ -108,6 +108,10 @@ class HeldStepper:
         """The same."""
         return self.taken
 
+    def inertia(self, q: np.ndarray) -> np.ndarray:
+        """H of postures (..., n)."""
+        return self.idle.inertia(q)
+
     def gains(self) -> tuple[np.ndarray, ...]:
         """Held torques have no stiffness."""
         return self.idle.gains()

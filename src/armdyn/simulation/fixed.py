@@ -85,6 +85,11 @@ def locks_of(chain: Chain, law: Law, options: Options, stops: Stops | None = Non
     return Locks(tuple(breakaway(chain, options).tolist()), stiffness, damping, viscous, effort, stops)
 
 
+@lru_cache(maxsize=64)
+def _inertia_matrix(chain: Chain) -> Kernel:
+    return Kernel(chain, "inertia_matrix")
+
+
 def lockable_joints(locks: Locks) -> tuple[bool, ...]:
     """Which joints may be at rest for a reason."""
     return tuple(locks.can_lock(i) for i in range(len(locks.breakaway)))
@@ -193,8 +198,12 @@ class Stepper:
         return qdd[1:], modes.free[0], tau[0]
 
     def inertia(self, q: np.ndarray) -> np.ndarray:
-        """H of one posture."""
-        return np.asarray(Kernel(self.chain, "inertia_matrix")(q))
+        """H of postures (..., n)."""
+        return np.asarray(self._inertia(q))
+
+    @cached_property
+    def _inertia(self) -> Kernel:
+        return _inertia_matrix(self.chain)
 
     def gains(self) -> tuple[np.ndarray, ...]:
         """Stiffness, damping, viscous friction and effort limit, per joint."""

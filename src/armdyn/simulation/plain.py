@@ -146,7 +146,7 @@ class PlainStepper:
         return np.asarray(self._rates(every[:, :n], every[:, n:], u, free, side)[0])[1:], modes.free[0], u[0, :n]
 
     def inertia(self, q: np.ndarray) -> np.ndarray:
-        """H of one posture."""
+        """H of postures (..., n)."""
         return np.asarray(self.arm.inertia_matrix(q))
 
     def gains(self) -> tuple[np.ndarray, ...]:

@@ -99,7 +99,9 @@ def solve_lockable(
     """
     n = chain.n
     H = [[h + added[i] if i == j else h for j, h in enumerate(row)] for i, row in enumerate(H)]
-    least, y, inverse = least_pivots(chain), list(right), [0] * n
+    every = least_pivots(chain)
+    least = every if len(every) == n else [every[i] for i in chain.independent]
+    y, inverse = list(right), [0] * n
     for k in reversed(range(n)):
         inverse[k] = free[k] * reciprocal(H[k][k], least[k], k)
         column = [H[i][k] * inverse[k] for i in range(k)]
