@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -80,6 +80,34 @@ def simulate(
     Trajectory
         With a status and a message; what was computed before an early end, Ctrl-C included, is kept.
     """
+    _check(arm, method, rtol, atol)
+    driven = _drive(arm, torque, saturate)
+    start = rest_posture(arm) if q0 is None else q0
+    given = {
+        "batch": driven.batch if driven else (), "duration": duration, "times": times, "limits": limits,
+        "wrench": tool_wrench, "progress": progress,
+    }  # fmt: skip
+    asked = request(arm, start, qd0, step=LONGEST if step == "auto" else step, **given)
+    setting = _Setting(
+        torque, driven, Options(friction=friction, tool_wrench=asked.wrench is not None), saturate, actuators
+    )
+    with np.errstate(all="ignore"):
+        if method in ADAPTIVE:
+            return _adaptive(asked, setting.stepper(asked, method), setting.solver(asked, method, rtol, atol))
+        if method == "auto":
+            method = chosen_method(setting.stepper(asked, "RK4"), asked)
+        if step != "auto":
+            return _fixed(asked, setting.stepper(asked, method))
+        h = first_step(setting.stepper(asked, method), asked)
+        while True:
+            asked = request(arm, start, qd0, step=h, **given)
+            out = _fixed(asked, setting.stepper(asked, method))
+            if out.status != UNSTABLE or h < SHORTEST:
+                return out
+            h /= 2
+
+
+def _check(arm: Any, method: str, rtol: float | None, atol: float | None) -> None:
     if not isinstance(arm, Arm):
         raise InputError(f"simulate takes an Arm, got {arm!r}; armdyn.load(...) gives one")
     if arm.chain.floating:
@@ -87,58 +115,45 @@ def simulate(
     choose("integration method", method, ("auto", *METHODS))
     if method not in ADAPTIVE and not rtol is atol is None:
         raise InputError(f"{method} has a fixed step and takes no rtol or atol; adaptive: {', '.join(ADAPTIVE)}")
-    driven = _drive(arm, torque, saturate)
-    automatic = step == "auto"
-    given = {
-        "batch": driven.batch if driven else (), "duration": duration, "times": times, "limits": limits,
-        "wrench": tool_wrench, "progress": progress,
-    }  # fmt: skip
-    start = rest_posture(arm) if q0 is None else q0
-    asked = request(arm, start, qd0, step=LONGEST if step == "auto" else step, **given)
-    options = Options(friction=friction, tool_wrench=asked.wrench is not None)
-    inside = asked.inside if asked.limited else None
 
-    def stepper(method: str) -> Any:
-        if actuators is not None:
+
+@dataclass(frozen=True)
+class _Setting:
+    """What drives the arm and what acts on it, ready to be stepped by any method."""
+
+    torque: Any
+    driven: Drive | None  # None: the torque is a Python function
+    options: Options
+    saturate: bool | None
+    actuators: Actuators | None
+
+    def stepper(self, asked: Request, method: str) -> Any:
+        """The arm, to be stepped by a method."""
+        arm, inside = asked.arm, asked.inside if asked.limited else None
+        beside = (self.options, asked.wrench, method)
+        effort = efforts(arm) if self.saturate else None  # of a function; a compiled law cuts off by itself
+        if self.actuators is not None:
             idle = Drive(arm.n, lambda t: np.zeros((*t.shape, arm.n)), AsGiven())
-            held = Stepper(arm.chain, idle, options, asked.wrench, method, inside, asked.stops)
-            function = torque if driven is None else law_function(arm.chain, driven)
-            effort = efforts(arm) if saturate else None  # a compiled law cuts off by itself
-            return HeldStepper(held, function, actuators, effort, asked.batch)
-        if driven is not None:
-            return Stepper(arm.chain, asked.per_lane(driven), options, asked.wrench, method, inside, asked.stops)
+            function = self.torque if self.driven is None else law_function(arm.chain, self.driven)
+            held = Stepper(arm.chain, idle, *beside, inside, asked.stops)
+            return HeldStepper(held, function, self.actuators, effort, asked.batch)
+        if self.driven is not None:
+            return Stepper(arm.chain, asked.per_lane(self.driven), *beside, inside, asked.stops)
         if method == ARK4.name:
             raise InputError("ARK4 needs a controller whose gains it knows; with a function take RK4, LSODA or Radau")
-        return PlainStepper(
-            arm, torque, options, asked.wrench, method, asked.batch, inside, efforts(arm) if saturate else None,
-            asked.stops,
-        )  # fmt: skip
+        return PlainStepper(arm, self.torque, *beside, asked.batch, inside, effort, asked.stops)
 
-    with np.errstate(all="ignore"):
-        if method in ADAPTIVE:
-            if actuators is not None:
-                raise InputError(
-                    f"{method} has no steps of its own to hold torques; actuators= need one of {', '.join(FIXED)}"
-                )
-            if asked.stops:
-                raise InputError(f"{method} ends at a joint limit; limits as stops need one of {', '.join(FIXED)}")
-            tolerances = (
-                positive(1e-9 if rtol is None else rtol, "rtol"),
-                positive(1e-11 if atol is None else atol, "atol"),
+    def solver(self, asked: Request, method: str, rtol: float | None, atol: float | None) -> adaptive.Solver:
+        """The adaptive method with its tolerances."""
+        if self.actuators is not None:
+            raise InputError(
+                f"{method} has no steps of its own to hold torques; actuators= need one of {', '.join(FIXED)}"
             )
-            knots, held = (driven.knots, driven.held) if driven else ((), False)
-            return _adaptive(asked, stepper(method), adaptive.Solver(method, *tolerances, knots, held))
-        if method == "auto":
-            method = chosen_method(stepper("RK4"), asked)
-        if not automatic:
-            return _fixed(asked, stepper(method))
-        h = first_step(stepper(method), asked)
-        while True:
-            asked = request(arm, start, qd0, step=h, **given)
-            out = _fixed(asked, stepper(method))
-            if out.status != UNSTABLE or h < SHORTEST:
-                return out
-            h /= 2
+        if asked.stops:
+            raise InputError(f"{method} ends at a joint limit; limits as stops need one of {', '.join(FIXED)}")
+        tolerances = positive(1e-9 if rtol is None else rtol, "rtol"), positive(1e-11 if atol is None else atol, "atol")
+        knots, held = (self.driven.knots, self.driven.held) if self.driven else ((), False)
+        return adaptive.Solver(method, *tolerances, knots, held)
 
 
 def _drive(arm: Arm, torque: Any, saturate: bool | None) -> Drive | None:
