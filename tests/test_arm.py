@@ -75,11 +75,11 @@ def test_arms_are_values(puma):
     assert puma.fingerprint == before
 
 
-masses = st.floats(0, 20, allow_subnormal=False)
+masses = st.floats(0.01, 20)
 lengths = st.floats(-0.5, 0.5, allow_subnormal=False)
 
 
-@given(masses, st.tuples(lengths, lengths, lengths), st.tuples(*[st.floats(0.01, 0.2)] * 3))
+@given(masses, st.tuples(lengths, lengths, lengths), st.tuples(*[st.floats(0.1, 0.2)] * 3))
 @settings(deadline=None, max_examples=10, derandomize=True)
 def test_payload_is_what_pinocchio_makes_of_it(mass, com, moments):
     pin = pytest.importorskip("pinocchio", reason="Pinocchio, which this compares with, is not installed")
@@ -99,8 +99,7 @@ def test_payload_is_what_pinocchio_makes_of_it(mass, com, moments):
 
 def test_taking_the_payload_off_again_is_exact(puma):
     load = (1.7, [0.01, -0.02, 0.05], [0.1, 0.2, 0.15, 0.01, 0.02, 0.03])
-    unload = (-1.7, [0.01, -0.02, 0.05], [-0.1, -0.2, -0.15, -0.01, -0.02, -0.03])
-    assert puma.with_payload(*load).with_payload(*unload) == puma
+    assert puma.with_payload(*load).without_payload(*load) == puma
 
 
 def test_an_arm_on_the_ceiling(puma):

@@ -101,7 +101,7 @@ def test_the_answer_is_the_same_every_time(rng):
 @pytest.mark.parametrize(
     ("pose", "q0", "message"),
     [
-        (np.eye(3), None, r"pose must have the shape \(4, 4\), got \(3, 3\)"),
+        (np.eye(3), None, r"pose must have the shape \(4, 4\) or \(..., 4, 4\), got \(3, 3\)"),
         (np.full((4, 4), np.nan), None, "pose must be finite"),
         (np.diag([1, 1, -1, 1]), None, "must be a rotation"),
         (np.diag([1, 1, 2, 1]), None, "must be a rotation"),

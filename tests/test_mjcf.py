@@ -103,18 +103,18 @@ def test_saved_arm_is_equal(path, tmp_path):
         ("<mujoco><worldbody><body>", "not a model that MuJoCo compiles"),
         (
             "<mujoco><worldbody><body name='a'><freejoint name='f'/><geom size='1'/></body></worldbody></mujoco>",
-            "'f' is floating",
+            "no moving joint below link 'world'",
         ),
         (
             "<mujoco><worldbody><body name='a'><joint/><geom size='1'/></body></worldbody>"
             "<equality><connect name='tie' body1='a' anchor='0 0 0'/></equality></mujoco>",
-            "equality 'tie' closes a loop",
+            "the MJCF equality 'tie' ties 'a' to 'world': it closes a loop.* Lock the joints between them: joint0",
         ),
         (
             "<mujoco><worldbody><body name='a'><joint name='lead'/><geom size='1'/><body><joint name='follow'/>"
             "<geom size='1'/></body></body></worldbody>"
-            "<equality><joint joint1='follow' joint2='lead' polycoef='0 2 0 0 0'/></equality></mujoco>",
-            "'follow' mimics 'lead'",
+            "<equality><joint joint1='follow' joint2='lead' polycoef='0 2 1 0 0'/></equality></mujoco>",
+            "the MJCF equality 'equality0' ties the joints 'follow' and 'lead' by a polynomial",
         ),
     ],
 )

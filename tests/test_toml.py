@@ -118,13 +118,10 @@ def test_files_that_are_none(tmp_path):
     (tmp_path / "arm.csv").write_text("")
     with pytest.raises(FileError, match=r"unknown kind of file '.csv'; expected one of .toml, .urdf"):
         armdyn.load(tmp_path / "arm.csv")
-    (tmp_path / "arm.xacro").write_text("")
-    with pytest.raises(FileError, match=r"expand it to a \.urdf first"):
-        armdyn.load(tmp_path / "arm.xacro")
     (tmp_path / "latin.toml").write_bytes(b'name = "\xe9"\n')
     with pytest.raises(FileError, match="not valid TOML: 'utf-8'"):
         armdyn.load(tmp_path / "latin.toml")
-    with pytest.raises(armdyn.ArmdynError, match="an arm file is one chain"):
+    with pytest.raises(armdyn.ArmdynError, match="an arm file is one robot"):
         armdyn.load("puma560", tip="hand")
     with pytest.raises(armdyn.ArmdynError, match="snap must be"):
         armdyn.load("puma560", snap=1.0)

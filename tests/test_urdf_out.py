@@ -100,7 +100,8 @@ ORIGINAL = """<?xml version="1.0"?>\r
 \t\t</inertial>\r
 \t</link>\r
 \t<link name="bare"/>\r
-\t<link name="tip"><inertial><mass value="0.5"/><inertia ixx="0.01" iyy="0.01" izz="0.01"/></inertial></link>\r
+\t<link name="tip"><inertial><mass value="0.5"/><inertia ixx="0.01" iyy="0.01" izz="0.01"\r
+ixy="0" ixz="0" iyz="0"/></inertial></link>\r
 \t<joint name="j1" type="revolute"><parent link="ground"/><child link="upper"/><origin xyz="0 0 1" rpy="0.3 0 0"/>\r
 \t\t<axis xyz="0 1 0"/><limit lower="-1" upper="1" effort="1" velocity="1"/></joint>\r
 \t<joint name="j2" type="continuous"><parent link="upper"/><child link="bare"/><origin xyz="0.4 0 0"/>\r

@@ -5,12 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from armdyn.arm import Arm, load
+from armdyn.arm import Arm
 from armdyn.chain.samples import generic_chain
 from armdyn.errors import ArmdynError, choose
 from armdyn.files import catalogue
 from armdyn.formulations import QUANTITIES
 from armdyn.kernels.threads import set_threads
+from armdyn.loading import from_dh, load
 from armdyn.programs.cost import cost
 
 __version__ = "0.1.0"
@@ -29,6 +30,7 @@ __all__ = [
     "equivalence",
     "excite",
     "extended_parameters",
+    "from_dh",
     "generic_arm",
     "identify",
     "identify_gains",

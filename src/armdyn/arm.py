@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armdyn import files, kinematics
+from armdyn import kinematics
 from armdyn.algebra.fingerprint import fingerprint
 from armdyn.chain import Chain, Joint, Link
 from armdyn.chain.checks import Finding, check
 from armdyn.chain.snap import SNAP, SnapReport, compare, snapped
 from armdyn.errors import InputError, choose
 from armdyn.files import Description, Frame, arrays, toml
-from armdyn.files.text import write_text, written_whole
+from armdyn.files.cutting import Cut, Lock
+from armdyn.files.text import visible, write_text, written_whole
 from armdyn.kernels import Kernel
 from armdyn.kernels.attributes import KernelAttributes
+from armdyn.kernels.kernel import tip_names
 from armdyn.kinematics import InverseKinematics
 from armdyn.parameters import MinimalParameters, minimal_parameters, realise
 
@@ -45,6 +46,7 @@ class Arm(KernelAttributes):
     source: str = ""
     frames: tuple[Frame, ...] = ()
     snapped_before: SnapReport = SnapReport()  # what the file's reader snapped to place frames
+    notes: tuple[str, ...] = ()  # what the file's reader tolerated or decided, in plain words
 
     @cached_property
     def chain(self) -> Chain:
@@ -58,18 +60,42 @@ class Arm(KernelAttributes):
 
     @property
     def n(self) -> int:
-        """The number of joints."""
+        """The number of independent joints: neither mimic joints nor a floating base are counted."""
         return self.chain.n
 
     @property
     def joints(self) -> tuple[Joint, ...]:
-        """The joints, base to tip."""
-        return self.chain.joints
+        """The n independent joints in q's order: depth-first, base to tips."""
+        return tuple(self.chain.joints[i] for i in self.chain.independent)
 
     @property
     def links(self) -> tuple[Link, ...]:
-        """The links, base to tip."""
+        """The links of all N ≥ n bodies, base to tips; a mimic joint and a floating base have theirs."""
         return self.chain.links
+
+    @property
+    def parents(self) -> tuple[int, ...]:
+        """The body every one of the N bodies stands on; -1 is the base."""
+        return self.chain.parents
+
+    @property
+    def floating(self) -> bool:
+        """Whether the base floats: q is then (7 + n,), qd (6 + n,), laid out as Pinocchio's free-flyer."""
+        return self.chain.floating
+
+    @property
+    def tips(self) -> tuple[str, ...]:
+        """The frames on the outermost links; the joints' names where there are no frames."""
+        return tip_names(self.chain, {frame.name: frame.link for frame in self.frames})
+
+    @property
+    def rest(self) -> Any:
+        """(n,) where every joint rests: zero, or the middle of its range where zero is outside its limits.
+
+        With a floating base (7 + n,), the base at the origin.
+        """
+        middle = [0.0 if low <= 0 <= high or not low < high else (low + high) / 2 for low, high in self.limits]
+        return np.array([*([0.0] * 6 + [1.0] if self.floating else []), *middle])
 
     @property
     def gravity(self) -> tuple[float, float, float]:
@@ -131,10 +157,12 @@ class Arm(KernelAttributes):
 
     def __rich__(self) -> Any:
         from rich.table import Table
+        from rich.text import Text
 
-        table = Table("joint", "kind", *_NUMBERS, title=repr(self)[1:-1], caption=self.source or None)
+        title, source = Text(visible(repr(self)[1:-1])), Text(visible(self.source))
+        table = Table("joint", "kind", *_NUMBERS, title=title, caption=source if self.source else None)
         for row in self._rows():
-            table.add_row(*row)
+            table.add_row(*(Text(visible(cell)) for cell in row))
         return table
 
     def _repr_html_(self) -> str:
@@ -148,7 +176,7 @@ class Arm(KernelAttributes):
 
     def _rows(self) -> list[tuple[str, ...]]:
         rows = []
-        for joint, link in zip(self.joints, self.links, strict=True):
+        for joint, link in zip(self.chain.joints, self.links, strict=True):
             numbers = (joint.b, joint.beta, joint.d, joint.theta, link.mass)
             com = ", ".join(f"{float(x):.4g}" for x in link.com)
             rows.append((joint.name, joint.kind, *(f"{float(x):.5g}" for x in numbers), com))
@@ -168,9 +196,10 @@ class Arm(KernelAttributes):
         """A plotly figure of the arm at `q` (n,), or at several postures (k, n), the earlier ones fainter."""
         from armdyn import drawing
 
-        postures = np.atleast_2d(np.zeros(self.n) if q is None else np.asarray(q, float))
-        names = [joint.name or f"joint {i + 1}" for i, joint in enumerate(self.joints)]
-        return drawing.figure(self.chain, names, self.link_poses(postures), self.pose(postures), self.name)
+        postures = np.atleast_2d(self.rest if q is None else np.asarray(q, float))
+        names = [joint.name or f"joint {i + 1}" for i, joint in enumerate(self.chain.joints)]
+        tool = self.pose(postures) if len(self.chain.tips) == 1 else None
+        return drawing.figure(self.chain, names, self.link_poses(postures), tool, self.name)
 
     def emit_c(
         self,
@@ -188,7 +217,7 @@ class Arm(KernelAttributes):
         from armdyn import __version__
         from armdyn.kernels import emission
 
-        wanted = emission.DEFAULT if quantities is None else quantities
+        wanted = emission.default(self.chain) if quantities is None else quantities
         texts = emission.c_files(self.name, self.chain, wanted, dtype, parameters, friction, self.source, __version__)
         where = Path(directory)
         where.mkdir(parents=True, exist_ok=True)
@@ -211,7 +240,7 @@ class Arm(KernelAttributes):
         from armdyn import __version__
         from armdyn.kernels import emission, wasm_emission
 
-        wanted = emission.DEFAULT if quantities is None else quantities
+        wanted = emission.default(self.chain) if quantities is None else quantities
         made = wasm_emission.wasm_files(self.name, self.chain, wanted, parameters, friction, self.source, __version__)
         where = Path(directory)
         where.mkdir(parents=True, exist_ok=True)
@@ -232,26 +261,47 @@ class Arm(KernelAttributes):
 
     def with_tool(self, xyz: Any = (0, 0, 0), rpy: Any = (0, 0, 0), *, frame: str | None = None) -> Arm:
         """The same arm with its tool frame elsewhere: `xyz` and `rpy` from the present tool, or from a named frame."""
+        self._one_tip("with_tool")
         tool = self.given.tool
         if frame is not None:
-            on_last = {f.name: f.placement for f in self.frames if f.link == self.n}
+            on_last = {f.name: f.placement for f in self.frames if f.link == self.chain.bodies}
             tool = on_last[choose("frame on the last link", frame, on_last)]
         return self._with(tool=tool @ arrays.placement(xyz, rpy))
 
-    def with_payload(self, mass: float, com: Any = (0, 0, 0), inertia: Any = None) -> Arm:
-        """The same arm with a body held at the tool, merged into the last link.
+    def with_payload(self, mass: float, com: Any = (0, 0, 0), inertia: Any = None, *, frame: str | None = None) -> Arm:
+        """The same arm with a body held at the tool, or at a named frame, merged into the link that carries it.
 
         `com` is in the tool's frame, the inertia about it in the tool's axes: a (3, 3) matrix or the six
-        numbers xx, yy, zz, xy, xz, yz; None is a point mass.
+        numbers xx, yy, zz, xy, xz, yz; None is a point mass. A body that cannot be is refused.
         """
-        load = Link.from_com(arrays.number(mass, "mass"), arrays.vector(com, "com"), arrays.inertia(inertia))
-        tool = self.given.tool
-        return self._with(links=(*self.given.links[:-1], self.given.links[-1] + load.moved(tool.R, tool.p)))
+        return self._with_body(arrays.payload(mass, com, inertia), frame)
+
+    def without_payload(
+        self, mass: float, com: Any = (0, 0, 0), inertia: Any = None, *, frame: str | None = None
+    ) -> Arm:
+        """The same arm with a body taken off the tool: exactly the arm that `with_payload` was called on."""
+        held = arrays.payload(mass, com, inertia)
+        return self._with_body(Link.from_natural(tuple(-x for x in held.natural)), frame)
+
+    def _with_body(self, body: Link, frame: str | None) -> Arm:
+        if frame is None:
+            self._one_tip("a payload")
+            k, at = self.chain.bodies, self.given.tool
+        else:
+            named = {f.name: f for f in self.frames if f.link}
+            k, at = (found := named[choose("frame that moves", frame, named)]).link, found.placement
+        links = list(self.given.links)
+        links[k - 1] = links[k - 1] + body.moved(at.R, at.p)
+        return self._with(links=tuple(links))
+
+    def _one_tip(self, what: str) -> None:
+        if len(self.chain.tips) > 1:
+            raise InputError(f"{what} needs a frame: {self.name} has several tips: {', '.join(self.tips[:20])}")
 
     def with_links(self, links: tuple[Link, ...]) -> Arm:
-        """The same arm with other links (an identified set, say)."""
-        if len(links) != self.n:
-            raise InputError(f"with_links expects {self.n} links, got {len(links)}")
+        """The same arm with other links (an identified set, say), one per body."""
+        if len(links) != self.chain.bodies:
+            raise InputError(f"with_links expects {self.chain.bodies} links, got {len(links)}")
         return self._with(links=tuple(links))
 
     def _with(self, **changes: Any) -> Arm:
@@ -304,15 +354,16 @@ class Arm(KernelAttributes):
         *,
         base: str | None = None,
         tip: str | None = None,
-        lock: Mapping[str, float] | None = None,
+        lock: Lock = None,
+        floating: bool | None = None,
     ) -> list[str]:
         """Write the URDF this arm was read from with the arm's inertias, every other byte as it was.
 
-        `base`, `tip` and `lock` are those it was read with. Gives the names of the links that were changed.
+        `base`, `tip`, `lock` and `floating` are those it was read with. Gives the names of the links that were changed.
         """
         from armdyn.files import urdf_update
 
-        return urdf_update.update(original, out, self.description, snap=self.snap, base=base, tip=tip, lock=lock)
+        return urdf_update.update(original, out, self.description, Cut(base, tip, lock, floating), self.snap)
 
     def to_standard_dh(self) -> StandardTable:
         """The arm as a standard Denavit-Hartenberg table; an error where two axes are nearly parallel."""
@@ -340,44 +391,29 @@ class Arm(KernelAttributes):
         pose: Any,
         q0: Any = None,
         *,
+        frame: str | None = None,
         limits: bool = True,
         orientation: bool = True,
         tolerance: float = 1e-9,
         seed: int = 0,
     ) -> InverseKinematics:
-        """A configuration whose tool stands at `pose` (4, 4), near `q0` if there are several.
+        """Configurations whose tool, or named frame, stands at `pose` (..., 4, 4), near `q0` (..., n).
 
-        The result says whether the pose was reached (to `tolerance` metres and radians) and by how much it was
+        The result says whether each pose was reached (to `tolerance` metres and radians) and by how much it was
         missed. ``limits=False`` ignores the joint limits, ``orientation=False`` asks for the position alone.
         """
+        if self.floating:
+            raise InputError("inverse kinematics is for a base that stands still; load this robot with floating=False")
+        reach = sum(abs(float(x)) for joint in self.chain.joints for x in (joint.b, joint.d, joint.shift))
+        size = reach + sum(abs(float(x)) for x in self.chain.tool.p) or 1.0
+        at = {"frame": frame} if frame is not None else {}
+        lower, upper = self._ends(limits).T
+        functions = self.pose.variant(**at), self.jacobian.variant(**at)
+        task = kinematics.Task(*functions, lower, upper, size, orientation)
+        return kinematics.inverse(task, pose, q0, tolerance, seed)
+
+    def _ends(self, limits: bool) -> Any:
         ends = self.limits if limits else np.tile([-np.inf, np.inf], (self.n, 1))
-        start = np.clip(np.zeros(self.n), *ends.T) if q0 is None else np.asarray(q0, dtype=float)
-        if start.shape != (self.n,) or not np.isfinite(start).all():
-            raise InputError(f"q0 must be {self.n} finite numbers, got {q0!r}")
         if (ends[:, 0] > ends[:, 1]).any():
             raise InputError(f"the limits of {self.name} are swapped: {ends.tolist()}; try limits=False")
-        reach = sum(abs(float(joint.b)) + abs(float(joint.d)) for joint in self.joints)
-        size = reach + sum(abs(float(x)) for x in self.chain.tool.p) or 1.0
-        task = kinematics.Task(
-            self.pose, self.jacobian, kinematics.wanted_pose(pose), ends[:, 0], ends[:, 1], size, orientation
-        )
-        return kinematics.solve(task, start, tolerance, seed)
-
-
-def load(
-    arm: str | os.PathLike[str],
-    *,
-    base: str | None = None,
-    tip: str | None = None,
-    lock: Mapping[str, float] | None = None,
-    snap: float = SNAP,
-) -> Arm:
-    """The arm of a catalogue name (`armdyn.catalogue`) or in a .toml, .urdf, .xml or .mjcf file.
-
-    `base`, `tip` and `lock` (joint -> value) cut one chain out of a tree; angles within `snap` of a right
-    angle are taken as right, ``snap=0`` takes every angle as written.
-    """
-    if not isinstance(snap, Real) or not 0 <= snap < 0.1:
-        raise InputError(f"snap must be an angle from 0 to 0.1 rad, got {snap!r}")
-    found = files.read(arm, base=base, tip=tip, lock=lock, snap=snap)
-    return Arm(found.name, found.chain, snap, found.source, found.frames, found.snapped)
+        return ends

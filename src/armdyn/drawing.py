@@ -11,25 +11,32 @@ from armdyn.chain import Chain
 LINK, JOINT, TOOL = "#8a919e", "#3b76d1", ("#c4475a", "#3d9a6b", "#3b76d1")
 
 
-def skeleton(chain: Chain, link_poses: np.ndarray, pose: np.ndarray) -> np.ndarray:
-    """(points, 3): base, then for every joint the end of its common normal and its frame's origin, then the tool."""
-    base = np.array([float(x) for x in chain.base.p])
-    frame = np.eye(4)
-    frame[:3, :3], frame[:3, 3] = [[float(x) for x in row] for row in chain.base.R.rows], base
-    points = [base]
-    for joint, T in zip(chain.joints, link_poses, strict=True):
-        points += [frame[:3, 3] + float(joint.b) * frame[:3, 0], T[:3, 3]]
-        frame = T
-    return np.array([*points, pose[:3, 3]])
+def skeleton(chain: Chain, link_poses: np.ndarray, pose: np.ndarray | None) -> np.ndarray:
+    """(points, 3): base, then for every joint the end of its common normal and its frame's origin, then the tool.
+
+    Where a branch begins, a row of NaN lifts the pen and the line starts again at the fork.
+    """
+    base = np.eye(4)
+    base[:3, :3], base[:3, 3] = [[float(x) for x in row] for row in chain.base.R.rows], [float(x) for x in chain.base.p]
+    points = [base[:3, 3]]
+    for i, (joint, parent) in enumerate(zip(chain.joints, chain.parents, strict=True)):
+        frame = link_poses[parent] if parent >= 0 else base
+        if parent != i - 1:
+            points += [np.full(3, np.nan), frame[:3, 3]]
+        foot = frame[:3, 3] + float(joint.shift) * frame[:3, 2]
+        normal = float(joint.turn.cos) * frame[:3, 0] + float(joint.turn.sin) * frame[:3, 1]
+        points += [*([foot] if joint.forked else []), foot + float(joint.b) * normal, link_poses[i][:3, 3]]
+    return np.array([*points, *([] if pose is None else [pose[:3, 3]])])
 
 
-def figure(chain: Chain, names: list[str], link_poses: np.ndarray, poses: np.ndarray, title: str) -> Any:
-    """A plotly figure of one posture, or of several with the earlier ones fainter."""
+def figure(chain: Chain, names: list[str], link_poses: np.ndarray, poses: Any, title: str) -> Any:
+    """A plotly figure of one posture, or of several with the earlier ones fainter; `poses` of the tool, or None."""
     from plotly import graph_objects as go
 
     out = go.Figure()
-    count = len(poses)
-    for k, (links, pose) in enumerate(zip(link_poses, poses, strict=True)):
+    count = len(link_poses)
+    for k, links in enumerate(link_poses):
+        pose = None if poses is None else poses[k]
         faint = 1.0 if count == 1 else 0.15 + 0.85 * k / (count - 1)
         last = k == count - 1
         x, y, z = skeleton(chain, links, pose).T
@@ -48,7 +55,9 @@ def figure(chain: Chain, names: list[str], link_poses: np.ndarray, poses: np.nda
             x=x, y=y, z=z, mode="markers", marker={"size": 5, "color": JOINT}, opacity=faint, text=names,
             hovertemplate="%{text}<br>%{x:.3f}, %{y:.3f}, %{z:.3f} m<extra></extra>", showlegend=False,
         )  # fmt: skip
-        for axis, color in enumerate(TOOL if last else ()):
+        if pose is None or not last:
+            continue
+        for axis, color in enumerate(TOOL):
             ends = np.array([pose[:3, 3], pose[:3, 3] + 0.1 * pose[:3, axis]])
             line = dict(zip("xyz", ends.T, strict=True))
             out.add_scatter3d(**line, mode="lines", line={"width": 5, "color": color}, name=f"tool {'xyz'[axis]}")

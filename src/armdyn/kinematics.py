@@ -26,42 +26,41 @@ _LONGEST = 1.0  # rad or m a joint may go in one step
 
 @dataclass(frozen=True)
 class InverseKinematics:
-    """A configuration, whether it reaches the pose, and by how much it misses."""
+    """Configurations, whether they reach their poses, and by how much they miss; arrays for a batch of poses."""
 
     q: Any
-    converged: bool
+    converged: Any  # bool, or (...,) of them
     message: str
-    position_error: float  # metres
-    orientation_error: float  # radians
-    starts: int  # how many searches it took
+    position_error: Any  # metres
+    orientation_error: Any  # radians
+    starts: Any  # how many searches it took
 
     def __bool__(self) -> bool:
-        return self.converged
+        return bool(np.all(self.converged))
 
 
 @dataclass(frozen=True)
 class Task:
-    """What to solve: the arm's functions, the wanted pose, the box of joint limits, what counts as reached."""
+    """What to solve with: the arm's functions, the box of joint limits, what a radian is worth."""
 
     pose: Arrays
     jacobian: Arrays
-    wanted: Any
     lower: Any
     upper: Any
     size: float  # of the arm, metres: what one radian is worth
     orientation: bool = True
 
-    def miss(self, q: Any) -> tuple[Any, Any]:
+    def miss(self, wanted: Any, q: Any) -> tuple[Any, Any]:
         """Position and rotation vector still to go, (..., 3) each, in base axes."""
         T = self.pose(q)
-        go = self.wanted[:3, 3] - T[..., :3, 3]
+        go = wanted[..., :3, 3] - T[..., :3, 3]
         if not self.orientation:
             return go, np.zeros_like(go)
-        return go, rotation_vector(self.wanted[:3, :3] @ np.swapaxes(T[..., :3, :3], -1, -2))
+        return go, rotation_vector(wanted[..., :3, :3] @ np.swapaxes(T[..., :3, :3], -1, -2))
 
-    def error(self, q: Any) -> Any:
+    def error(self, wanted: Any, q: Any) -> Any:
         """The six errors, (..., 6), metres made radians by the arm's size."""
-        go, turn = self.miss(q)
+        go, turn = self.miss(wanted, q)
         return np.concatenate([go / self.size, turn], axis=-1)
 
     def slope(self, q: Any) -> Any:
@@ -73,29 +72,43 @@ class Task:
         return J
 
 
-def solve(task: Task, q0: Any, tolerance: float, seed: int = 0) -> InverseKinematics:
-    """The configuration nearest to q0 that reaches the pose, or the one that misses it least."""
-    starts = 1
-    q = _search(task, np.clip(q0, task.lower, task.upper)[None])
-    if not _reached(task, q, tolerance).any():
-        rng = np.random.default_rng(seed)
-        low = np.where(np.isfinite(task.lower), task.lower, np.minimum(q0, task.upper) - math.pi)
-        high = np.where(np.isfinite(task.upper), task.upper, np.maximum(q0, task.lower) + math.pi)
-        q = np.concatenate([q, _search(task, rng.uniform(low, high, (_STARTS, len(q0))))])
-        starts += _STARTS
-    q = _unwound(task, q, q0)
-    reached = _reached(task, q, tolerance)
+def inverse(task: Task, pose: Any, q0: Any, tolerance: float, seed: int = 0) -> InverseKinematics:
+    """The configurations nearest to q0 that reach the poses (..., 4, 4), or those that miss them least."""
+    wanted, n = wanted_pose(pose), len(task.lower)
+    start = np.clip(np.zeros(n), task.lower, task.upper) if q0 is None else np.asarray(q0, dtype=float)
+    if start.shape[-1:] != (n,) or not np.isfinite(start).all():
+        raise InputError(f"q0 must be {n} finite numbers, got {q0!r}")
+    try:
+        batch = np.broadcast_shapes(wanted.shape[:-2], start.shape[:-1])
+    except ValueError:
+        raise InputError(f"poses {wanted.shape} and q0 {start.shape} do not broadcast together") from None
+    wanted, start = np.broadcast_to(wanted, (*batch, 4, 4)), np.broadcast_to(start, (*batch, n))
+    rows, starts = wanted.reshape(-1, 4, 4), start.reshape(-1, n)
+    q = _unwound(task, rows, _search(task, rows, np.clip(starts, task.lower, task.upper)), starts)
+    searches = np.ones(len(q), dtype=int)
+    for k in np.flatnonzero(~_reached(task, rows, q, tolerance)):
+        q[k] = _many_starts(task, rows[k], q[k], starts[k], tolerance, seed)
+        searches[k] += _STARTS
+    return _result(task, wanted, q.reshape(*batch, n), searches.reshape(batch), tolerance)
+
+
+def _many_starts(task: Task, wanted: Any, q: Any, q0: Any, tolerance: float, seed: int) -> Any:
+    """The best of many searches from places all over the box, where the one from q0 alone did not reach."""
+    rng = np.random.default_rng(seed)
+    low = np.where(np.isfinite(task.lower), task.lower, np.minimum(q0, task.upper) - math.pi)
+    high = np.where(np.isfinite(task.upper), task.upper, np.maximum(q0, task.lower) + math.pi)
+    many = np.concatenate([q[None], _search(task, wanted, rng.uniform(low, high, (_STARTS, len(q0))))])
+    many = _unwound(task, wanted, many, q0)
+    reached = _reached(task, wanted, many, tolerance)
     if reached.any():
-        q = q[reached]
-        best = q[np.argmin(np.linalg.norm(q - q0, axis=-1))]
-    else:
-        best = q[np.argmin(np.linalg.norm(task.error(q), axis=-1))]
-    return _result(task, best, bool(reached.any()), starts, tolerance)
+        many = many[reached]
+        return many[np.argmin(np.linalg.norm(many - q0, axis=-1))]
+    return many[np.argmin(np.linalg.norm(task.error(wanted, many), axis=-1))]
 
 
-def _search(task: Task, q: Any) -> Any:
+def _search(task: Task, wanted: Any, q: Any) -> Any:
     """Levenberg-Marquardt from every row of q at once."""
-    e = task.error(q)
+    e = task.error(wanted, q)
     damping = np.full(len(q), 1.0)
     for _ in range(_STEPS):
         E = np.einsum("ki,ki->k", e, e)
@@ -110,7 +123,7 @@ def _search(task: Task, q: Any) -> Any:
         step = np.linalg.solve(A, np.where(stuck, 0.0, pull)[..., None])[..., 0]
         step *= (_LONGEST / np.maximum(_LONGEST, np.abs(step).max(axis=-1)))[:, None]
         trial = np.clip(q + step, task.lower, task.upper)
-        e_trial = task.error(trial)
+        e_trial = task.error(wanted, trial)
         better = np.einsum("ki,ki->k", e_trial, e_trial) < E
         q = np.where(better[:, None], trial, q)
         e = np.where(better[:, None], e_trial, e)
@@ -118,31 +131,35 @@ def _search(task: Task, q: Any) -> Any:
     return q
 
 
-def _reached(task: Task, q: Any, tolerance: float) -> Any:
-    go, turn = task.miss(q)
+def _reached(task: Task, wanted: Any, q: Any, tolerance: float) -> Any:
+    go, turn = task.miss(wanted, q)
     return (np.linalg.norm(go, axis=-1) <= tolerance) & (np.linalg.norm(turn, axis=-1) <= tolerance)
 
 
-def _unwound(task: Task, q: Any, q0: Any) -> Any:
+def _unwound(task: Task, wanted: Any, q: Any, q0: Any) -> Any:
     """The same pose with the turns of joints without limits as near to q0 as they can be."""
     free = np.isinf(task.lower) & np.isinf(task.upper)
     turns = np.round((q - q0) / math.tau) * math.tau
     near = np.where(free, q - turns, q)
-    same = np.linalg.norm(task.error(near) - task.error(q), axis=-1) < 1e-9  # a sliding joint does not wind
+    same = np.linalg.norm(task.error(wanted, near) - task.error(wanted, q), axis=-1) < 1e-9  # sliding does not wind
     return np.where(same[:, None], near, q)
 
 
-def _result(task: Task, q: Any, reached: bool, starts: int, tolerance: float) -> InverseKinematics:
-    go, turn = (float(np.linalg.norm(x)) for x in task.miss(q))
+def _result(task: Task, wanted: Any, q: Any, starts: Any, tolerance: float) -> InverseKinematics:
+    go, turn = (np.linalg.norm(x, axis=-1) for x in task.miss(wanted, q))
+    reached = (go <= tolerance) & (turn <= tolerance)
+    where = "within the joint limits " if np.isfinite(task.lower).any() or np.isfinite(task.upper).any() else ""
+    if q.ndim > 1:
+        message = f"{int(reached.sum())} of {reached.size} poses reached"
+        return InverseKinematics(q, reached, message, go, turn, starts)
     if reached:
         message = f"reached within {go:.1e} m and {turn:.1e} rad"
     else:
-        where = "within the joint limits " if np.isfinite(task.lower).any() or np.isfinite(task.upper).any() else ""
         message = (
-            f"not reached: the best of {starts} searches {where}misses the pose by {go:.3g} m and {turn:.3g} rad "
+            f"not reached: the best of {int(starts)} searches {where}misses the pose by {go:.3g} m and {turn:.3g} rad "
             f"(tolerance {tolerance:g})"
         )
-    return InverseKinematics(q, reached, message, go, turn, starts)
+    return InverseKinematics(q, bool(reached), message, float(go), float(turn), int(starts))
 
 
 def rotation_vector(R: Any) -> Any:
@@ -166,14 +183,17 @@ def rotation_vector(R: Any) -> Any:
 
 
 def wanted_pose(pose: Any) -> Any:
-    """A (4, 4) pose, checked."""
-    T = np.asarray(pose, dtype=float)
-    if T.shape != (4, 4):
-        raise InputError(f"pose must have the shape (4, 4), got {T.shape}")
-    R = T[:3, :3]
-    if not np.isfinite(T).all() or not np.allclose(T[3], [0, 0, 0, 1], atol=1e-12):
+    """Poses (..., 4, 4), checked."""
+    try:
+        T = np.asarray(pose, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"pose must be an array of numbers of the shape (..., 4, 4), got {pose!r}") from None
+    if T.shape[-2:] != (4, 4):
+        raise InputError(f"pose must have the shape (4, 4) or (..., 4, 4), got {T.shape}")
+    R = T[..., :3, :3]
+    if not np.isfinite(T).all() or not np.allclose(T[..., 3, :], [0, 0, 0, 1], atol=1e-12):
         raise InputError(f"pose must be finite with the last row 0 0 0 1, got {T.tolist()}")
-    off = np.abs(R @ R.T - np.eye(3)).max()
-    if off > 1e-6 or np.linalg.det(R) < 0:
+    off = np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)).max(initial=0.0)
+    if off > 1e-6 or (np.linalg.det(R) < 0).any():
         raise InputError(f"the upper left of pose must be a rotation; R Rᵀ differs from the identity by {off:.1e}")
     return T

@@ -19,6 +19,8 @@ from armdyn.chain.link import Link
 from armdyn.chain.snap import SnapReport
 
 _ROUNDING = 1e-9  # of the largest principal moment: less is not worth a word
+_HEAVY = 1e5  # kg, kg m²: the heaviest robot arm moves a few tonnes
+_LONG = 100.0  # metres: the longest robot arm, on a space station, has 17
 _FAR = 1.0  # metres: a centre of mass nearer than this is never called far
 
 
@@ -43,15 +45,14 @@ def check(chain: Chain, snapped: SnapReport = SnapReport()) -> list[Finding]:
         found += [Finding(here, what, text) for what, text in _of_link(link, reach)]
     if placeholder := _placeholder(chain):
         found.append(Finding("arm", "placeholder", placeholder))
-    before: Joint | None = None
-    for i, joint in enumerate(chain.joints, 1):
-        here = f"joint {joint.name or i}"
-        found += [Finding(here, what, text) for what, text in _of_joint(joint, before)]
-        before = joint
+    for i, (joint, parent) in enumerate(zip(chain.joints, chain.parents, strict=True), 1):
+        before = chain.joints[parent] if parent >= 0 and not chain.joints[parent].free else None
+        found += [Finding(f"joint {joint.name or i}", what, text) for what, text in _of_joint(joint, before)]
     return found + [Finding(s.where, "few digits", _few_digits(s.what, s.given, s.taken)) for s in snapped.doubtful]
 
 
-def _of_link(link: Link, reach: float) -> Iterator[tuple[str, str]]:
+def link_faults(link: Link) -> Iterator[tuple[str, str]]:
+    """Why no body is like this: mass, definiteness, triangle inequality; nothing where one is."""
     if not any(link.natural):
         yield "no inertia", "has neither mass nor inertia; a missing <inertial>?"
         return
@@ -63,6 +64,17 @@ def _of_link(link: Link, reach: float) -> Iterator[tuple[str, str]]:
         if any(link.moment):
             yield "pseudo-inertia", "a first moment without mass: the pseudo-inertia is indefinite"
     yield from _of_inertia(principal_moments(link.inertia_about_com))
+
+
+def _of_link(link: Link, reach: float) -> Iterator[tuple[str, str]]:
+    yield from link_faults(link)
+    if not any(link.natural):
+        return
+    mass, size = float(link.mass), max(abs(float(x)) for x in link.inertia.entries)
+    if mass > _HEAVY:
+        yield "magnitude", f"a mass of {mass:.3g} kg; other units?"
+    elif size > _HEAVY:
+        yield "magnitude", f"an inertia of {size:.3g} kg m²; other units?"
     far = math.hypot(*(float(x) for x in link.com))
     if far > max(_FAR, 2 * reach):
         yield "centre of mass", f"centre of mass {far:.3g} m from its frame, an arm of {reach:.3g} m; other units?"
@@ -104,6 +116,9 @@ def _of_joint(joint: Joint, before: Joint | None) -> Iterator[tuple[str, str]]:
             yield name, f"negative {name.replace('_', ' ')} {float(value):g}"
     if 0 < joint.static < joint.coulomb:
         yield "static", f"static friction {float(joint.static):g} below Coulomb friction {float(joint.coulomb):g}"
+    for name in ("b", "d"):
+        if abs(getattr(joint, name)) > _LONG:
+            yield "magnitude", f"{name} of {float(getattr(joint, name)):.3g} m; other units?"
     if before is not None:
         apart = math.hypot(math.sin(joint.beta.radians) * math.cos(joint.gamma.radians), math.sin(joint.gamma.radians))
         if PARALLEL < apart < NEARLY:

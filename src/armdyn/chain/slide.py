@@ -86,7 +86,10 @@ def slid_outwards(chain: Chain) -> Chain:
     not given by numbers, and chains that slide between parallel axes, are left alone.
     """
     known = all(isinstance(x, int | float | Fraction) for link in chain.links for x in link.natural)
-    return _slid_outwards(chain) if known else chain
+    if not known:
+        return chain
+    # A floating base stands where its pose says, which is no constant; sliding leaves it alone.
+    return replace(_slid_outwards(replace(chain, base=Placement())), base=chain.base)
 
 
 @lru_cache(maxsize=256)

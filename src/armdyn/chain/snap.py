@@ -92,6 +92,8 @@ def snapped(chain: Chain, snap: float) -> Chain:
             j,
             b=length(j.b),
             d=length(j.d),
+            shift=length(j.shift),
+            turn=Angle.of(j.turn.radians, snap),
             beta=Angle.of(j.beta.radians, snap),
             theta=Angle.of(j.theta.radians, snap),
             gamma=Angle.of(j.gamma.radians, 0.0),
@@ -121,13 +123,13 @@ def compare(given: Chain, taken: Chain) -> SnapReport:
     changes, doubtful = [], []
     for i, (j, k) in enumerate(zip(given.joints, taken.joints, strict=True)):
         where = f"joint {j.name or i + 1}"
-        for what in ("beta", "gamma", "theta"):
+        for what in ("beta", "gamma", "theta", "turn"):
             a, b = getattr(j, what).radians, getattr(k, what).radians
             if a != b:
                 changes.append(Snap(where, what, a, b, "rad"))
             elif (nearest := few_digits(b)) is not None:
                 doubtful.append(Snap(where, what, a, nearest, "rad"))
-        for what in ("b", "d"):
+        for what in ("b", "d", "shift"):
             a, b = getattr(j, what), getattr(k, what)
             if a != b:
                 changes.append(Snap(where, what, float(a), float(b), "m"))

@@ -7,7 +7,7 @@ from importlib import import_module
 
 import typer
 
-from armdyn.cli.common import STATE, fail
+from armdyn.cli.common import STATE, fail, with_cut
 
 COMMANDS = (
     "list",
@@ -62,7 +62,9 @@ for _name in COMMANDS:
     if hasattr(_module, "app"):
         app.add_typer(_module.app, name=_name)
     else:
-        app.command(_name, epilog=_module.EXAMPLE)(_module.command)
+        _takes_an_arm = "arm" in _module.command.__annotations__
+        _command = with_cut(_module.command) if _takes_an_arm else _module.command
+        app.command(_name, epilog=_module.EXAMPLE)(_command)
 
 
 def main() -> None:

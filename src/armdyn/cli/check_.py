@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, console, load, print_json
+from armdyn.cli.common import ArmName, AsJson, console, load, print_json, styled
 
 EXAMPLE = "Example: armdyn check my_robot.urdf"
 
@@ -21,8 +21,8 @@ def command(
     else:
         out = console()
         for finding in findings:
-            out.print(f"[yellow]odd:[/] {finding}")
+            out.print(styled(("odd:", "yellow"), f" {finding}"))
         if not findings:
-            out.print("[green]nothing odd found[/]")
+            out.print("nothing odd found", style="green")
     if strict and findings:
         raise typer.Exit(3)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from armdyn.files.text import visible
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm
@@ -20,9 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class State:
-    """What the global options set."""
+    """What the global options set, and the options that say which part of a file is the arm."""
 
     debug: bool = False
+    cut: dict[str, Any] = field(default_factory=dict)
 
 
 STATE = State()
@@ -35,26 +41,95 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but er
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write.")]
 
 
+class PlainConsole(Console):
+    """A terminal that prints every string as it is: no markup, and control characters written out.
+
+    Names come from files that may be hostile; this is the one place where they meet the terminal. Colours are given
+    with `styled`.
+    """
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """A string as text: what the console's own does, without markup."""
+        return super().render_str(visible(text), **(options | {"markup": False, "emoji": False}))
+
+
+def styled(*parts: str | tuple[str, str]) -> Text:
+    """Text in several styles: plain strings, and (string, style) pairs."""
+    return Text.assemble(*((visible(p), "") if isinstance(p, str) else (visible(p[0]), p[1]) for p in parts))
+
+
 def console() -> Console:
     """The terminal; wide and plain where the output goes to a file or a pipe."""
-    return Console() if sys.stdout.isatty() else Console(width=160, no_color=True, highlight=False)
+    return PlainConsole() if sys.stdout.isatty() else PlainConsole(width=160, no_color=True, highlight=False)
 
 
 def fail(message: str, code: int = 1) -> NoReturn:
     """One or two plain lines on standard error, then out."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(f"[bold red]error:[/] {_escape(message)}")
+    out = PlainConsole(stderr=True, highlight=False, soft_wrap=True)
+    out.print(styled(("error:", "bold red"), f" {message}"))
     raise SystemExit(code)
 
 
-def _escape(text: str) -> str:
-    return text.replace("[", r"\[")
+CUT = {
+    "base": (str | None, "URDF, MJCF: the link that stands still."),
+    "tip": (str | None, "URDF, MJCF: cut the chain from the base to this link."),
+    "lock": (list[str] | None, "URDF, MJCF: hold a joint, NAME=VALUE; `rest`: all beside the chain. Repeatable."),
+    "floating": (bool | None, "URDF, MJCF: let the base float, or hold it."),
+    "allow_outside": (bool, "MJCF: files outside the model's folder may be read."),
+}
+
+
+def with_cut(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with the options that say which part of a file is the arm; `load` reads them."""
+    signature = inspect.signature(command, eval_str=True)
+    options = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=False if kind is bool else None,
+            annotation=Annotated[kind, typer.Option(help=text)],
+        )
+        for name, (kind, text) in CUT.items()
+    ]
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        STATE.cut = {name: kwargs.pop(name, None) for name in CUT}
+        return command(*args, **kwargs)
+
+    wrapped.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*(p.replace(kind=p.KEYWORD_ONLY) for p in signature.parameters.values()), *options]
+    )
+    return wrapped
 
 
 def load(name: str, **options: Any) -> Arm:
-    """The arm a user named."""
+    """The arm a user named, cut as the command line says; what its file's reader noticed is said on standard error."""
     import armdyn
 
-    return armdyn.load(name, **options)
+    cut = dict(STATE.cut)
+    cut["lock"] = locks(cut.get("lock") or [])
+    cut["allow_outside"] = bool(cut.get("allow_outside"))
+    arm = armdyn.load(name, **cut, **options)
+    out = PlainConsole(stderr=True, highlight=False, soft_wrap=True)
+    for note in arm.notes:
+        out.print(styled(("note:", "yellow"), f" {note}"))
+    return arm
+
+
+def locks(words: Sequence[str]) -> dict[str, float | str] | None:
+    """The words NAME=VALUE, NAME (at rest) and `rest` (every joint beside the chain) as `armdyn.load` takes them."""
+    from armdyn.errors import InputError
+    from armdyn.files.cutting import EVERY, REST
+
+    out: dict[str, float | str] = {}
+    for word in words:
+        name, _, value = word.rpartition("=") if "=" in word else (word, "", REST)
+        try:
+            out[EVERY if word == REST else name] = REST if value == REST else float(value)
+        except ValueError:
+            raise InputError(f"--lock {word!r}: expected NAME=VALUE with a number, or rest") from None
+    return out or None
 
 
 def print_json(data: Any) -> None:
@@ -85,7 +160,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], lef
 
     out = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
     for k, column in enumerate(columns):
-        out.add_column(_escape(column), justify="left" if k < left else "right", overflow="fold")
+        out.add_column(column, justify="left" if k < left else "right", overflow="fold")
     for row in rows:
         out.add_row(*(number(cell) for cell in row))
     return out

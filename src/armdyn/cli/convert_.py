@@ -16,14 +16,11 @@ EXAMPLE = "Example: armdyn convert my_robot.urdf my_robot.toml --tip tool0"
 def command(
     arm: ArmName,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write: .toml or .urdf.")],
-    base: Annotated[str | None, typer.Option(help="URDF: name of the base link.")] = None,
-    tip: Annotated[str | None, typer.Option(help="URDF: name of the tip link.")] = None,
-    lock: Annotated[list[str] | None, typer.Option(help="URDF: freeze a joint, NAME=VALUE; repeatable.")] = None,
     snap: Annotated[float, typer.Option(help="Angles this close to right are right, rad; 0: as written.")] = 1e-5,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """Convert an arm between files; the suffix of OUT decides the format."""
-    loaded = load(arm, base=base, tip=tip, lock=locks(lock or []), snap=snap)
+    loaded = load(arm, snap=snap)
     if out.suffix == ".toml":
         loaded.save(out)
     elif out.suffix == ".urdf":
@@ -32,15 +29,3 @@ def command(
         raise InputError(f"cannot write {out.name!r}: expected a name that ends in .toml or .urdf")
     if not quiet:
         console().print(f"wrote {out}: {loaded.name}, {loaded.n} joints", markup=False)
-
-
-def locks(words: list[str]) -> dict[str, float]:
-    """NAME=VALUE words as a dictionary."""
-    out = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        try:
-            out[name] = float(value) if equals else 0.0
-        except ValueError:
-            raise InputError(f"--lock {word!r}: expected NAME=VALUE with a number") from None
-    return out

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, console, load, print_json, vector
+from armdyn.cli.common import ArmName, AsJson, console, load, print_json, styled, vector
 from armdyn.errors import InputError
 
 EXAMPLE = "Example: armdyn eval puma560 inertia_matrix --q 0,-pi/4,0,0,0.5,0"
@@ -43,7 +43,7 @@ def command(
         print_json({"arm": loaded.name, "quantity": quantity, "method": kernel.method, **named})
         return
     out = console()
-    out.print(f"[bold]{quantity}[/] of {loaded.name} by {kernel.method}")
+    out.print(styled((quantity, "bold"), f" of {loaded.name} by {kernel.method}"))
     with np.printoptions(precision=6, suppress=True, linewidth=140):
         for name, value in named.items():
             out.print(f"{name} =", highlight=False)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress
+from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, styled
 
 EXAMPLE = "Example: armdyn excite panda --duration 20 -o panda_excitation.csv"
 
@@ -50,6 +50,7 @@ def command(
         )
     elif not quiet:
         out = console()
-        out.print(f"[bold]{loaded.name}[/]: {duration:g} s, condition number {found.condition:.1f} (unit columns)")
+        shown = f": {duration:g} s, condition number {found.condition:.1f} (unit columns)"
+        out.print(styled((loaded.name, "bold"), shown))
         if output is not None:
             out.print(f"wrote {output}: {len(found.t)} rows per trajectory", markup=False)

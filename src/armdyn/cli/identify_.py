@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, table, vector
+from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, styled, table, vector
 
 EXAMPLE = "Example: armdyn identify ur10 log.csv --validate other.csv -o identified"
 
@@ -124,7 +124,7 @@ def _show(found: Any, written: list[Path]) -> None:
     ]
     out.print(table("Parameters (SI)", ["parameter", "value", "standard deviation"], rows))
     for text in found.warnings:
-        out.print(f"[yellow]note:[/] {text}", highlight=False)
+        out.print(styled(("note:", "yellow"), f" {text}"))
     for text in found.notes:
         out.print(f"log: {text}", highlight=False, markup=False)
     if written:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, console, load, print_json, table
+from armdyn.cli.common import ArmName, AsJson, console, load, print_json, styled, table
 
 EXAMPLE = "Example: armdyn parameters puma560 --symbolic"
 
@@ -29,7 +29,8 @@ def command(
         print_json({**data, "expressions": formulas, "matrix": minimal.array, "rank": report})
         return
     out = console()
-    out.print(f"[bold]{loaded.name}[/]: {len(minimal.names)} minimal parameters of {10 * loaded.n} ({minimal.kind})")
+    counted = f": {len(minimal.names)} minimal parameters of {10 * len(loaded.links)} ({minimal.kind})"
+    out.print(styled((loaded.name, "bold"), counted))
     if latex:  # to be pasted: nothing around the formulas
         for name, formula in zip(minimal.names, formulas, strict=True):
             out.print(f"{name} = {formula}", markup=False, highlight=False, soft_wrap=True)

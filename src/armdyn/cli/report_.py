@@ -20,7 +20,7 @@ def command(
     quiet: Quiet = False,
 ) -> None:
     """Report on an arm: a summary here, and one self-contained HTML page with pictures."""
-    from armdyn.files.text import write_text
+    from armdyn.files.text import file_name, write_text
     from armdyn.references import citation
     from armdyn.report import collect, page, summary
 
@@ -28,7 +28,7 @@ def command(
     shapes, notes = _shapes(arm, loaded) if meshes else ([], [])
     with progress("reporting", quiet) as update:
         data = collect(loaded, update, shapes)
-    where = output or Path(f"{loaded.name}.html")
+    where = output or Path(file_name(loaded.name, ".html"))
     write_text(where, page(data, citation()))
     if as_json:
         print_json({key: value for key, value in data.items() if key not in ("robot", "graphs")})

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, console, load, print_json, table
+from armdyn.cli.common import ArmName, AsJson, console, load, print_json, styled, table
 
 EXAMPLE = "Example: armdyn show puma560"
 
@@ -38,7 +38,7 @@ def command(
         print_json(data)
         return
     out = console()
-    out.print(f"[bold]{data['name']}[/]  {data['n']} joints ({data['kinds']}), {data['mass_kg']:.3f} kg")
+    out.print(styled((data["name"], "bold"), f"  {data['n']} joints ({data['kinds']}), {data['mass_kg']:.3f} kg"))
     out.print(f"gravity {data['gravity']} m/s²")
     if data["source"]:
         out.print(f"source: {data['source']}", style="dim", highlight=False, markup=False)
@@ -62,6 +62,6 @@ def command(
         )
     )
     for finding in data["checks"]:
-        out.print(f"[yellow]odd:[/] {finding}")
+        out.print(styled(("odd:", "yellow"), f" {finding}"))
     if not data["checks"]:
-        out.print("[green]nothing odd found[/]")
+        out.print("nothing odd found", style="green")

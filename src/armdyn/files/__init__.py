@@ -1,24 +1,25 @@
 """Where a chain comes from and goes to: arm files, URDF, MJCF, standard tables and the catalogue.
 
-`read` takes a name or a path and gives a `Description`: the pieces of an arm, as the file has them.
+`read` takes a name, a path or the text of a URDF and gives a `Description`: the pieces of an arm, as the file has them.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from armdyn.chain.snap import SNAP
 from armdyn.errors import FileError, InputError
 from armdyn.files import toml
+from armdyn.files.cutting import Cut
 from armdyn.files.description import Description, Frame
 from armdyn.files.text import read_bytes
+from armdyn.files.urdf_xml import is_text
 
 __all__ = ["Description", "Frame", "catalogue", "read"]
 
 _CATALOGUE = Path(__file__).with_name("catalogue")
-_READERS = (".toml", ".urdf", ".xml", ".mjcf")
+_READERS = (".toml", ".urdf", ".xacro", ".xml", ".mjcf")
 
 
 def catalogue() -> tuple[str, ...]:
@@ -27,41 +28,54 @@ def catalogue() -> tuple[str, ...]:
 
 
 def read(
-    arm: str | os.PathLike[str],
-    *,
-    base: str | None = None,
-    tip: str | None = None,
-    lock: Mapping[str, float] | None = None,
-    snap: float = SNAP,
+    arm: str | os.PathLike[str], cut: Cut = Cut(), *, snap: float = SNAP, allow_outside: bool = False
 ) -> Description:
-    """The arm of a catalogue name, or in a .toml, .urdf, .xml or .mjcf file.
+    """The arm of a catalogue name, of the text of a URDF, or in a .toml, .urdf, .xacro, .xml or .mjcf file.
 
-    `base`, `tip` and `lock` cut a chain out of a URDF or MJCF tree, and `snap` makes its angles right before
+    `cut` says which part of a URDF or MJCF tree is asked for, and `snap` makes its angles right before
     frames are placed; arm files have frames and nothing to cut, and are given as written.
     """
-    path = Path(arm)
+    if isinstance(arm, str) and is_text(arm):
+        return _read_urdf(arm, cut, snap)
+    try:
+        name = os.fspath(arm)
+    except TypeError:
+        raise InputError(f"an arm is a catalogue name, a path or the text of a URDF; got {arm!r}") from None
+    path = Path(name)
     suffix = path.suffix.lower()
-    name = os.fspath(arm)
     if name in catalogue():
-        _nothing_to_cut(name, base, tip, lock)
+        _nothing_to_cut(name, cut)
         return toml.parse(read_bytes(_CATALOGUE / f"{name}.toml"), f"catalogue arm {name}", name)
-    if not path.exists():
-        raise FileError(f"no arm {name!r}: no such file, and the catalogue has {', '.join(catalogue())}")
+    if not _exists(path):
+        shown = repr(name) if len(name) <= 200 else f"{name[:80]!r}… ({len(name)} characters)"
+        raise FileError(f"no arm {shown}: no such file, and the catalogue has {', '.join(catalogue())}")
     if suffix == ".toml":
-        _nothing_to_cut(name, base, tip, lock)
+        _nothing_to_cut(name, cut)
         return toml.read(path)
-    if suffix == ".urdf" or (suffix == ".xml" and b"<robot" in read_bytes(path)):
-        from armdyn.files import urdf
-
-        return urdf.read(path, base=base, tip=tip, lock=lock, snap=snap)
+    if suffix in (".urdf", ".xacro") or (suffix == ".xml" and b"<robot" in read_bytes(path)):
+        return _read_urdf(path, cut, snap)
     if suffix in (".xml", ".mjcf"):
         from armdyn.files import mjcf
 
-        return mjcf.read(path, base=base, tip=tip, lock=lock, snap=snap)
-    hint = "; expand it to a .urdf first (xacro in > out.urdf)" if suffix == ".xacro" else ""
-    raise FileError(f"{name}: unknown kind of file {suffix!r}; expected one of {', '.join(_READERS)}{hint}")
+        return mjcf.read(path, cut, snap, allow_outside)
+    raise FileError(f"{name}: unknown kind of file {suffix!r}; expected one of {', '.join(_READERS)}")
 
 
-def _nothing_to_cut(name: str, base: str | None, tip: str | None, lock: Mapping[str, float] | None) -> None:
-    if base is not None or tip is not None or lock:
-        raise InputError(f"{name}: base, tip and lock cut a chain out of a URDF or MJCF tree; an arm file is one chain")
+def _read_urdf(source: str | Path, cut: Cut, snap: float) -> Description:
+    from armdyn.files import urdf, urdf_tree  # what not everyone needs is imported where it is used
+
+    return urdf.robot(urdf_tree.read_tree(source), cut, snap)
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # a name that is too long, or has a NUL in it
+        return False
+
+
+def _nothing_to_cut(name: str, cut: Cut) -> None:
+    if cut != Cut():
+        raise InputError(
+            f"{name}: base, tip, lock and floating are for the tree of a URDF or MJCF file; an arm file is one robot"
+        )

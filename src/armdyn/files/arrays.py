@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from armdyn.algebra import Sym3, Vec3, exact
-from armdyn.chain import Placement
+from armdyn.chain import Link, Placement
+from armdyn.chain.checks import link_faults
 from armdyn.errors import InputError
 from armdyn.files.numbers import from_rpy
 
@@ -56,6 +57,24 @@ def inertia(value: Any) -> Sym3:
         array = ((array + array.T) / 2)[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
     xx, yy, zz, xy, xz, yz = (exact(float(v)) for v in array)
     return Sym3(xx, xy, yy, xz, yz, zz)
+
+
+def payload(mass: Any, com: Any, inertia_about_com: Any) -> Link:
+    """A body somebody holds: an error where no body has this mass and inertia."""
+    body = Link.from_com(number(mass, "mass"), vector(com, "com"), inertia(inertia_about_com))
+    complaints = [text for what, text in link_faults(body) if what != "no inertia"]
+    if complaints:
+        raise InputError(f"this payload is not possible: {'; '.join(complaints)}")
+    return body
+
+
+def pose(value: Any, what: str) -> list[list[Fraction]]:
+    """The exact numbers of a (4, 4) pose: a rotation and a translation."""
+    T = _array(value, what, (4, 4))
+    off = np.abs(T[:3, :3] @ T[:3, :3].T - np.eye(3)).max()
+    if off > 1e-9 or np.linalg.det(T[:3, :3]) < 0 or not np.array_equal(T[3], [0, 0, 0, 1]):
+        raise InputError(f"{what} must be a pose: a rotation (R Rᵀ is off by {off:.1e}) and the last row 0 0 0 1")
+    return [[exact(float(x)) for x in row] for row in T]
 
 
 def placement(xyz: Any, rpy: Any) -> Placement:

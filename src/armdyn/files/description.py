@@ -26,3 +26,4 @@ class Description:
     source: str = ""
     frames: tuple[Frame, ...] = ()
     snapped: SnapReport = SnapReport()  # what a reader that places frames had to snap before
+    notes: tuple[str, ...] = ()  # what a reader tolerated or decided, in plain words

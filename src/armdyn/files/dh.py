@@ -8,13 +8,18 @@ Tx(a_i) Rx(α_i) in modified frame i, and the last row's a and α go into the to
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from html import escape
 
 from armdyn.algebra import Angle, JointRotation, Scalar, Vec3
 from armdyn.algebra.angle import ZERO_ANGLE
 from armdyn.chain import Chain, Joint, Link, Placement
 from armdyn.errors import ComputationError
+from armdyn.files.numbers import to_rpy
+
+_COLUMNS = ("theta [rad]", "d [m]", "a [m]", "alpha [rad]", "mass [kg]", "centre of mass [m]")
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,12 @@ class StandardRow:
     theta: Angle
     link: Link
     name: str = ""
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The row's cells as text: θ, d, a, α, the link's mass and centre of mass."""
+        cells = (self.theta, self.d, self.a, self.alpha, self.link.mass)
+        return (*(f"{float(x):.6g}" for x in cells), _words(self.link.com))
 
     @property
     def end(self) -> Placement:
@@ -44,11 +55,34 @@ class StandardTable:
     tool: Placement
 
     def __str__(self) -> str:
-        lines = ["joint         kind             a         alpha             d         theta"]
-        for row in self.rows:
-            numbers = (row.a, row.alpha, row.d, row.theta)
-            lines.append(f"{row.name:<12}  {row.kind:<9} " + " ".join(f"{float(x):13.6g}" for x in numbers))
-        return "\n".join(lines)
+        head = ["joint", "kind", *_COLUMNS]
+        rows = [[row.name, row.kind, *row.numbers] for row in self.rows]
+        widths = [max(len(line[k]) for line in [head, *rows]) for k in range(len(head))]
+
+        def line(cells: list[str]) -> str:
+            padded = [cell.rjust(w) for cell, w in zip(cells, widths, strict=True)]
+            return "  ".join([cells[0].ljust(widths[0]), cells[1].ljust(widths[1]), *padded[2:]]).rstrip()
+
+        return "\n".join([*(line(cells) for cells in [head, *rows]), *self._ends()])
+
+    def _ends(self) -> list[str]:
+        """Base and tool, where they are there."""
+        return [
+            f"{name}: xyz {_words(place.p)}, rpy {_words(to_rpy(place.R))}"
+            for name, place in (("base", self.base), ("tool", self.tool))
+            if place != Placement()
+        ]
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in ("joint", "kind", *_COLUMNS))
+        rows = ([row.name, row.kind, *row.numbers] for row in self.rows)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+        ends = "".join(f"<p>{escape(line)}</p>" for line in self._ends())
+        return f"<table><tr>{head}</tr>{body}</table>{ends}"
+
+
+def _words(values: Iterable[Scalar]) -> str:
+    return " ".join(f"{float(x):.6g}" for x in values)
 
 
 def along(a: Scalar, alpha: Angle) -> Placement:
@@ -72,7 +106,11 @@ def to_modified(
 
 def to_standard(chain: Chain) -> StandardTable:
     """The standard table of a chain; the last row has a = α = 0, the first joint's b and β go into the base."""
+    if not chain.serial or chain.floating:
+        raise ComputationError("a Denavit-Hartenberg table is one chain on a base that stands still; cut one with tip=")
     for joint in chain.joints:
+        if joint.mimic is not None:
+            raise ComputationError(f"joint {joint.name!r} mimics another one, which a table cannot say")
         if joint.gamma.sin != 0:
             raise ComputationError(
                 f"joint {joint.name!r} has gamma = {joint.gamma.radians:g} rad: its axis is nearly parallel to the one "

@@ -9,142 +9,210 @@ contacts are not part of an arm.
 
 from __future__ import annotations
 
+import json
+import math
 import os
-from collections.abc import Mapping
+import subprocess
+import sys
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from armdyn.algebra import Mat3, Vec3, exact
-from armdyn.chain import Limit
-from armdyn.chain.snap import SNAP
 from armdyn.errors import FileError
-from armdyn.files import urdf
+from armdyn.files import mjcf_compile, urdf
+from armdyn.files.cutting import Cut, select
 from armdyn.files.description import Description
+from armdyn.files.mjcf_files import confined
 from armdyn.files.numbers import to_rpy
 from armdyn.files.text import quoted, read_bytes
+from armdyn.files.urdf_tree import RawMimic, Tree, read_tree
 
-_KINDS = {0: "floating", 1: "floating", 2: "prismatic", 3: "continuous"}  # of mjtJoint: free, ball, slide, hinge
+_SECONDS, _MEMORY = 60, 4 * 2**30  # of the compiler; the largest model of the MuJoCo Menagerie takes 3 s and 0.6 GB
+_FREE, _BALL, _SLIDE, _HINGE = range(4)  # of mjtJoint
 
 
-def read(
-    path: str | os.PathLike[str],
-    *,
-    base: str | None = None,
-    tip: str | None = None,
-    lock: Mapping[str, float] | None = None,
-    snap: float = SNAP,
-) -> Description:
-    """Read an arm from an MJCF file (.xml, .mjcf); `base` and `tip` are bodies or sites."""
+def read(path: str | os.PathLike[str], cut: Cut, snap: float, allow_outside: bool = False) -> Description:
+    """Read a robot from an MJCF file (.xml, .mjcf); `base` and `tip` are bodies or sites."""
     read_bytes(path)  # the same complaints about files that are not there or absurdly large
-    try:
-        import mujoco
-    except ImportError as error:
-        raise FileError(f"{path}: reading MJCF takes the mujoco package: pip install 'armdyn[mjcf]'") from error
-    try:
-        model = mujoco.MjModel.from_xml_path(os.fspath(path))
-    except ValueError as error:
-        raise FileError(f"{path}: not a model that MuJoCo compiles: {error}") from error
-    tree = _Tree(model, mujoco)
-    tree.refuse_loops(str(path))
-    found = urdf.read(tree.text(os.path.basename(path)), base=base, tip=tip, lock=lock, snap=snap)
-    ids = {tree.joint(j): j for j in range(model.njnt)}
-    joints = tuple(
-        replace(
-            joint,
-            limit=_limit(model, ids[joint.name]),
-            rotor_inertia=exact(float(model.dof_armature[model.jnt_dofadr[ids[joint.name]]])),
+    if not allow_outside:
+        confined(Path(path))
+    model = _Model(_compiled(path))
+    tree = model.tree(os.path.basename(path))
+    model.refuse_loops(tree, cut)
+    gravity = Vec3(*(exact(float(g)) for g in model.numbers("gravity", str(path))))
+    found = urdf.robot(tree, cut, snap, gravity)
+    return replace(found, name=model.data["name"] or os.path.splitext(os.path.basename(path))[0])
+
+
+def _compiled(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The compiled model's data, made by a process of its own."""
+    here = os.path.abspath(mjcf_compile.__file__)
+    with tempfile.TemporaryDirectory(prefix="armdyn-mjcf-") as folder:
+        command = [sys.executable, "-I", here, os.path.abspath(path), str(_SECONDS), str(_MEMORY)]
+        try:
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, timeout=_SECONDS + 10, check=False, stdin=subprocess.DEVNULL
+            )
+        except subprocess.TimeoutExpired:
+            raise FileError(f"{path}: MuJoCo did not compile it within {_SECONDS} s") from None
+    if done.returncode != 0:
+        raise FileError(
+            f"{path}: MuJoCo's compiler ended with code {done.returncode} (limits: {_SECONDS} s, "
+            f"{_MEMORY // 2**30} GiB): {_last_line(done.stderr)}"
         )
-        for joint in found.chain.joints
-    )
-    gravity = Vec3(*(exact(float(g)) for g in model.opt.gravity))
-    name = str(model.names[: model.names.index(b"\0")], "utf-8") or os.path.splitext(os.path.basename(path))[0]
-    chain = replace(found.chain, joints=joints, gravity=gravity)
-    return replace(found, name=name, chain=chain, source=f"MJCF {os.path.basename(path)}")
+    data: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    if "missing" in data:
+        raise FileError(f"{path}: reading MJCF takes the mujoco package: pip install 'armdyn[mjcf]'")
+    if "error" in data:
+        raise FileError(f"{path}: not a model that MuJoCo compiles: {data['error']}")
+    return data
 
 
-def _limit(model: Any, j: int) -> Limit:
-    """The range of a joint and of the force actuators may put on it, where they are limited."""
-    lower, upper = map(float, model.jnt_range[j]) if model.jnt_limited[j] else (None, None)
-    return Limit(lower, upper, effort=float(model.jnt_actfrcrange[j][1]) if model.jnt_actfrclimited[j] else None)
+def _last_line(text: bytes) -> str:
+    lines = text.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1][:300] if lines else "no message"
 
 
-class _Tree:
-    """The bodies and joints of a compiled model, as the text of a URDF."""
+class _Model:
+    """The bodies and joints of a compiled model, as a tree."""
 
-    def __init__(self, model: Any, mujoco: Any) -> None:
-        self.model = model
-        self.mujoco = mujoco
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+        self.njnt, self.nbody, self.nsite, self.neq = (data[key] for key in ("njnt", "nbody", "nsite", "neq"))
         self.lines: list[str] = []
 
-    def _name(self, kind: str, i: int) -> str:
-        named = self.mujoco.mj_id2name(self.model, getattr(self.mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), i)
-        return named or f"{kind}{i}"
+    def numbers(self, name: str, where: str) -> list[float]:
+        """Numbers that must be finite."""
+        values: list[float] = self.data[name]
+        if not all(math.isfinite(x) for x in values):
+            raise FileError(f"{where}: MJCF {name} must be finite, got {values}")
+        return values
+
+    def name(self, kind: str, i: int) -> str:
+        """The name of an object of the model."""
+        return self.data[f"{kind}_names"][i] or f"{kind}{i}"
 
     def joint(self, j: int) -> str:
         """The name of a joint."""
-        return self._name("joint", j)
+        return self.name("joint", j)
 
-    def refuse_loops(self, where: str) -> None:
-        """Complain about bodies tied to one another: such a thing is no chain."""
-        loops = int(self.mujoco.mjtEq.mjEQ_CONNECT), int(self.mujoco.mjtEq.mjEQ_WELD)
-        for i in range(self.model.neq):
-            if self.model.eq_active0[i] and int(self.model.eq_type[i]) in loops:
-                raise FileError(f"{where}: the equality {self._name('equality', i)!r} closes a loop; an arm is a chain")
+    def tree(self, label: str) -> Tree:
+        """The whole tree, with limits, armatures and what mimics what."""
+        read = read_tree(self._text(label))
+        joints = dict(read.joints)
+        for j in range(self.njnt):
+            joint = joints[self.joint(j)]
+            limit = {}
+            if self.data["jnt_limited"][j]:
+                limit = dict(zip(("lower", "upper"), map(exact, self.data["jnt_range"][j]), strict=True))
+            if self.data["jnt_actfrclimited"][j]:
+                limit["effort"] = exact(self.data["jnt_actfrcrange"][j][1])
+            joints[joint.name] = replace(
+                joint,
+                kind=_kind(self.data["jnt_type"][j], "lower" in limit),
+                limit=limit,
+                armature=exact(self.data["dof_armature"][self.data["jnt_dofadr"][j]]),
+                mimic=self._mimic(j),
+            )
+        below = {link: [joints[joint.name] for joint in hang] for link, hang in read.below.items()}
+        above = {link: joints[joint.name] for link, joint in read.above.items()}
+        return replace(read, label=label, format="MJCF", joints=joints, below=below, above=above)
 
-    def text(self, label: str) -> str:
-        """The whole tree."""
-        m = self.model
-        self.lines = [f"<robot name={quoted(label)}>", f"<link name={quoted(self._name('body', 0))}/>"]
-        for b in range(1, m.nbody):
+    def _mimic(self, j: int) -> RawMimic | None:
+        """A joint that an equality ties to another one mimics it, about the joints' own zeros."""
+        tied = [i for i in self._active("JOINT") if self.data["eq_obj1id"][i] == j and self.data["eq_obj2id"][i] >= 0]
+        if not tied or any(self.data["eq_data"][tied[0]][2:5]):
+            return None
+        leader = self.data["eq_obj2id"][tied[0]]
+        zero, slope = (exact(x) for x in self.data["eq_data"][tied[0]][:2])
+        # q - ref = zero + slope (q' - ref'), with q and q' as MuJoCo counts them
+        ref, other = (exact(self.data["qpos0"][self.data["jnt_qposadr"][k]]) for k in (j, leader))
+        return RawMimic(self.joint(leader), slope, ref + zero - slope * other)
+
+    def _active(self, *kinds: str) -> list[int]:
+        codes = [self.data["eq"][kind] for kind in kinds]
+        found = range(self.neq)
+        return [i for i in found if self.data["eq_active0"][i] and self.data["eq_type"][i] in codes]
+
+    def refuse_loops(self, tree: Tree, cut: Cut) -> None:
+        """Complain about equalities between parts that move against one another: such a thing is no tree."""
+        chosen = select(tree, cut)
+        moving = {joint.name for joint in chosen.moving}
+        where = tree.label
+
+        def carriers(link: str) -> set[str]:
+            path = set()
+            while link in tree.above:
+                path.add(tree.above[link].name)
+                link = tree.above[link].parent
+            return path & moving
+
+        for i in self._active("CONNECT", "WELD"):
+            kind = "site" if self.data["eq_objtype"][i] == self.data["objects"]["SITE"] else "body"
+            ends = [self.name(kind, self.data[key][i]) for key in ("eq_obj1id", "eq_obj2id")]
+            if carriers(ends[0]) != carriers(ends[1]):
+                raise FileError(
+                    f"{where}: the MJCF equality {self.name('equality', i)!r} ties {ends[0]!r} to {ends[1]!r}: it "
+                    f"closes a loop, and a robot is a tree here. Lock the joints between them: "
+                    f"{', '.join(sorted(carriers(ends[0]) ^ carriers(ends[1])))}"
+                )
+        for i in self._active("JOINT"):
+            ends = [self.joint(k) for k in (self.data["eq_obj1id"][i], self.data["eq_obj2id"][i]) if k >= 0]
+            if ends[0] in moving and ends[0] not in chosen.leaders:
+                tied = f"ties the joints {' and '.join(map(repr, ends))}" if len(ends) > 1 else f"fixes {ends[0]!r}"
+                raise FileError(
+                    f"{where}: the MJCF equality {self.name('equality', i)!r} {tied} by a polynomial; only "
+                    f"q = multiplier × q' + offset is read. Lock {ends[0]!r}"
+                )
+
+    def _text(self, label: str) -> str:
+        """The whole tree as the text of a URDF."""
+        self.lines = [f"<robot name={quoted(label)}>", f"<link name={quoted(self.name('body', 0))}/>"]
+        for b in range(1, self.nbody):
             self._body(b)
-        for s in range(m.nsite):
-            name, body = self._name("site", s), self._name("body", m.site_bodyid[s])
-            if all(self._name("body", b) != name for b in range(m.nbody)):
+        bodies = {self.name("body", b) for b in range(self.nbody)}
+        for s in range(self.nsite):
+            name, body = self.name("site", s), self.name("body", self.data["site_bodyid"][s])
+            if name not in bodies:
                 self._link(name)
-                self._joint(f"site {name}", "fixed", body, name, (m.site_pos[s], _rotation(m.site_quat[s])))
+                at = np.asarray(self.data["site_pos"][s]), _rotation(self.data["site_quat"][s])
+                self._joint(f"site {name}", "fixed", body, name, at)
         return "\n".join([*self.lines, "</robot>"])
 
     def _body(self, b: int) -> None:
         """A body: one link for every joint it has, and its own at the end."""
-        m = self.model
-        name, parent = self._name("body", b), self._name("body", m.body_parentid[b])
-        at = m.body_pos[b], _rotation(m.body_quat[b])
-        for j in range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b]):
+        d = self.data
+        name, parent = self.name("body", b), self.name("body", d["body_parentid"][b])
+        at = np.asarray(d["body_pos"][b]), _rotation(d["body_quat"][b])
+        for j in range(d["body_jntadr"][b], d["body_jntadr"][b] + d["body_jntnum"][b]):
             moved = f"{name} after {self.joint(j)}"
             self._link(moved)
             self._moving(j, parent, moved, at)
-            parent, at = moved, (-m.jnt_pos[j], np.eye(3))
+            parent, at = moved, (-np.asarray(d["jnt_pos"][j]), np.eye(3))
         self._link(name, b)
         self._joint(f"body {name}", "fixed", parent, name, at)
 
     def _moving(self, j: int, parent: str, child: str, at: tuple[Any, Any]) -> None:
-        m = self.model
-        dof, axis, kind = m.jnt_dofadr[j], m.jnt_axis[j], _KINDS[int(m.jnt_type[j])]
+        d = self.data
+        dof, axis, kind = d["jnt_dofadr"][j], np.asarray(d["jnt_axis"][j]), d["jnt_type"][j]
         p, R = at
-        p, ref = p + R @ m.jnt_pos[j], float(m.qpos0[m.jnt_qposadr[j]])
-        if kind == "prismatic":
+        if kind == _FREE:  # a free joint says itself where its body is
+            p, R = np.zeros(3), np.eye(3)
+        p, ref = p + R @ np.asarray(d["jnt_pos"][j]), d["qpos0"][d["jnt_qposadr"][j]]
+        if kind == _SLIDE:
             p = p - ref * (R @ axis)
-        elif kind == "continuous":
+        elif kind == _HINGE:
             R = R @ _turn(axis, -ref)
         extra = [
             f'<axis xyz="{_words(axis)}"/>',
-            f'<dynamics damping="{float(m.dof_damping[dof])!r}" friction="{float(m.dof_frictionloss[dof])!r}"/>',
-            *self._mimic(j),
+            f'<dynamics damping="{d["dof_damping"][dof]!r}" friction="{d["dof_frictionloss"][dof]!r}"/>',
         ]
-        self._joint(self.joint(j), kind, parent, child, (p, R), extra)
-
-    def _mimic(self, j: int) -> list[str]:
-        """A joint that an equality ties to another one mimics it."""
-        m = self.model
-        kind = int(self.mujoco.mjtEq.mjEQ_JOINT)
-        tied = [i for i in range(m.neq) if int(m.eq_type[i]) == kind and m.eq_obj1id[i] == j]
-        return [
-            f'<mimic joint={quoted(self.joint(m.eq_obj2id[i]))} multiplier="{float(m.eq_data[i][1])!r}"/>'
-            for i in tied
-            if m.eq_obj2id[i] >= 0
-        ][:1]
+        written = "continuous" if kind == _BALL else _kind(kind, limited=False)  # no URDF has a ball joint
+        self._joint(self.joint(j), written, parent, child, (p, R), extra)
 
     def _joint(
         self, name: str, kind: str, parent: str, child: str, at: tuple[Any, Any], extra: list[str] | None = None
@@ -160,15 +228,21 @@ class _Tree:
     def _link(self, name: str, body: int | None = None) -> None:
         self.lines.append(f"<link name={quoted(name)}>")
         if body is not None:
-            m = self.model
-            inertia = zip(("ixx", "iyy", "izz"), m.body_inertia[body], strict=True)
+            d = self.data
+            inertia = zip(("ixx", "iyy", "izz"), d["body_inertia"][body], strict=True)
             entries = " ".join(f'{key}="{float(value)!r}"' for key, value in inertia)
-            rpy = _words(_rpy(_rotation(m.body_iquat[body])))
+            rpy = _words(_rpy(_rotation(d["body_iquat"][body])))
             self.lines += [
-                f'<inertial><origin xyz="{_words(m.body_ipos[body])}" rpy="{rpy}"/>',
-                f'<mass value="{float(m.body_mass[body])!r}"/><inertia {entries} ixy="0" ixz="0" iyz="0"/></inertial>',
+                f'<inertial><origin xyz="{_words(d["body_ipos"][body])}" rpy="{rpy}"/>',
+                f'<mass value="{d["body_mass"][body]!r}"/><inertia {entries} ixy="0" ixz="0" iyz="0"/></inertial>',
             ]
         self.lines.append("</link>")
+
+
+def _kind(kind: int, limited: bool) -> str:
+    """The kind of a joint as a tree calls it."""
+    turning = "revolute" if limited else "continuous"
+    return {_FREE: "floating", _BALL: "ball", _SLIDE: "prismatic", _HINGE: turning}[kind]
 
 
 def _words(values: Any) -> str:

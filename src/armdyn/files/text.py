@@ -1,9 +1,10 @@
-"""Reading and writing text files: size limits, clear errors, and never a half-written file."""
+"""Reading and writing text files: size limits, clear errors, safe names, and never a half-written file."""
 
 from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,23 +18,49 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 _BLANKS = {ord(blank): f"&#{ord(blank)};" for blank in "\t\n\r"}  # a reader would make them spaces
 STRAY = 3600.0  # seconds after which a file that a killed process left is removed; writing takes far less
 LARGEST = 32 * 2**20  # bytes; a model of an arm is a few kilobytes
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_LONGEST_NAME = 100  # characters of a file name that is made from a name in a file
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # Windows opens devices by these
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a file that exists, is a file, and is not absurdly large."""
-    where = Path(path)
+    """The bytes of a file that exists, is a regular file, and is not absurdly large."""
     try:
-        size = where.stat().st_size
-        if size > LARGEST:
-            raise FileError(f"{where}: {size} bytes, expected a model of at most {LARGEST} bytes")
-        return where.read_bytes()
+        # Without O_NONBLOCK a FIFO in place of a file would wait for a writer that never comes.
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with os.fdopen(handle, "rb") as file:
+            about = os.fstat(file.fileno())
+            if not stat.S_ISREG(about.st_mode):
+                raise FileError(f"{path}: cannot be read (not a regular file)")
+            if about.st_size > LARGEST:
+                raise FileError(f"{path}: {about.st_size} bytes; models of at most {LARGEST} bytes are read")
+            return file.read(LARGEST + 1)
     except OSError as error:
-        raise FileError(f"{where}: cannot be read ({error.strerror})") from error
+        raise FileError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValueError as error:  # a NUL in the name
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{str(path)!r}: cannot be read ({error})") from error
+
+
+def file_name(name: str, suffix: str = "") -> str:
+    """A name from inside a file as the name of a file: one component, no way out of its folder.
+
+    Everything but letters, digits, blanks and ``. _ - + = , ( )`` becomes an underscore; so do dots in front.
+    """
+    safe = "".join(c if c.isalnum() or c in " ._-+=,()" else "_" for c in name).strip()
+    safe = re.sub(r"^\.+", lambda dots: "_" * len(dots[0]), safe)[:_LONGEST_NAME].rstrip(". ")
+    if not safe or _RESERVED.fullmatch(safe):
+        safe = f"arm_{safe}".rstrip("_")
+    return safe + suffix
 
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A binary stream whose content appears under `path` at the end, whole; after an error nothing does."""
+    """A file to write to that appears under its name at the end, whole; after an error nothing does.
+
+    A file that is overwritten keeps its permissions.
+    """
     where = Path(os.path.realpath(path))  # a link stays one: what it points to is written
     try:
         handle, temporary = _temporary(where)
@@ -74,6 +101,11 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write the whole text or nothing: to a temporary name beside the target, then renamed."""
     with written_whole(path) as stream:
         stream.write(text.encode())
+
+
+def visible(text: str) -> str:
+    """The text with every character that could drive a terminal, or turn its line around, written out."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def quoted(text: str) -> str:

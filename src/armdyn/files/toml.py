@@ -7,7 +7,11 @@ Every decimal becomes the rational number it stands for and is written back as t
 - ``moment`` (m·c) in place of ``com`` and ``inertia_at_origin`` (about the frame's origin) in place of
   ``inertia``, for links whose centre of mass no decimal writes, or whose table gives it so;
 - ``rotation`` (three rows) in place of ``rpy``; ``[[frame]]`` with name, link (0 is the base), xyz, rpy;
-- a string "p/q" in place of a number.
+- a string "p/q" in place of a number;
+- ``parent`` of a joint: the joint whose link it stands on, by name or number (0 is the base), where that is not the
+  joint before; ``turn`` and ``shift`` about and along the parent's z axis, for all joints of a fork but one;
+  ``mimic = { joint, multiplier, offset }``, by the name or number of the joint that is followed; ``kind = "free"`` of
+  the first joint, which then has a name and a link alone: the base floats.
 
 With ``convention = "standard"`` a joint has ``a`` and ``alpha`` in place of ``b`` and ``beta``, and the
 data of link i is given in the standard frame i (far end of the link, on the next joint's axis).
@@ -20,11 +24,12 @@ import tomllib
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from armdyn.algebra import Angle, Sym3, Vec3
 from armdyn.algebra.angle import ZERO_ANGLE
-from armdyn.chain import Chain, Joint, Limit, Link, Placement
+from armdyn.chain import Chain, Joint, Limit, Link, Mimic, Placement
+from armdyn.chain.joint import Kind
 from armdyn.errors import FileError
 from armdyn.files.description import Description, Frame
 from armdyn.files.dh import to_modified
@@ -35,9 +40,12 @@ from armdyn.files.text import read_bytes, write_text
 _TOP = ("name", "convention", "source", "gravity", "base", "tool", "joint", "frame")
 _GEOMETRY = {"modified": ("b", "beta"), "standard": ("a", "alpha")}
 _FRICTION = ("viscous", "coulomb", "static", "stribeck")
+_TREE = ("parent", "turn", "shift", "mimic")
 _JOINT = ("gamma", "d", "theta", "limit", "rotor_inertia", *_FRICTION, "link")
 _LIMIT = ("lower", "upper", "velocity", "effort")
 _LINK = ("mass", "com", "inertia", "moment", "inertia_at_origin")
+LARGEST_FILE = 2**20  # bytes, so that a refusal takes no more than a second; a robot of 60 joints takes 60 kB
+MOST_JOINTS = 500
 _GRAVITY = Vec3(Fraction(0), Fraction(0), Fraction(-981, 100))
 
 
@@ -48,6 +56,8 @@ def read(path: str | os.PathLike[str]) -> Description:
 
 def parse(content: bytes, where: str, name: str = "") -> Description:
     """The arm in the bytes of a file; `where` stands in front of every complaint."""
+    if len(content) > LARGEST_FILE:
+        raise FileError(f"{where}: {len(content)} bytes; arm files of at most {LARGEST_FILE} bytes are read")
     try:
         data = tomllib.loads(content.decode("utf-8"), parse_float=Decimal)
     except (ValueError, RecursionError, InvalidOperation) as error:
@@ -58,13 +68,19 @@ def parse(content: bytes, where: str, name: str = "") -> Description:
     rows = top.require("joint")
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
         top.fail("joint must be one or more tables [[joint]], base to tip")
+    if len(rows) > MOST_JOINTS:
+        top.fail(f"{len(rows)} joints; at most {MOST_JOINTS} are read")
     tables = [Table(_joint_place(where, i, row), row) for i, row in enumerate(rows, 1)]
-    joints = tuple(_joint(table, convention) for table in tables)
+    names = [row.get("name") for row in rows]
+    joints = tuple(_joint(table, convention, names) for table in tables)
     links = tuple(_link(table) for table in tables)
     gravity = top.vector("gravity") if top.has("gravity") else _GRAVITY
     base, tool = (top.table(key).placement() if top.has(key) else Placement() for key in ("base", "tool"))
-    build = to_modified if convention == "standard" else Chain
-    chain = build(joints, links, gravity, base, tool)
+    if convention == "standard":
+        chain = to_modified(joints, links, gravity, base, tool)
+    else:
+        parents = tuple(_parent(table, i, names) for i, table in enumerate(tables))
+        chain = Chain(joints, links, gravity, base, tool, parents)
     return Description(top.text("name", name), chain, top.text("source", ""), _frames(top, chain))
 
 
@@ -72,15 +88,43 @@ def _joint_place(where: str, i: int, row: dict[str, Any]) -> str:
     return f"{where}: joint {i}" + (f" ({row['name']})" if isinstance(row.get("name"), str) else "")
 
 
-def _joint(table: Table, convention: str) -> Joint:
+def _number_of(table: Table, key: str, names: list[Any], lowest: int) -> int:
+    """The number of the joint that a key names or numbers, from 1."""
+    value = table.require(key)
+    if isinstance(value, str):
+        if names.count(value) != 1:
+            table.fail(f"{key} must name one joint, got {value!r}; the names are {', '.join(map(str, names[:50]))}")
+        return names.index(value) + 1
+    if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= len(names):
+        table.fail(f"{key} must be the name of a joint or a number from {lowest} to {len(names)}, got {value!r}")
+    return value
+
+
+def _parent(table: Table, i: int, names: list[Any]) -> int:
+    parent = _number_of(table, "parent", names, 0) - 1 if table.has("parent") else i - 1
+    if parent >= i:
+        table.fail(f"parent must come before its children, got {table.content['parent']!r}")
+    return parent
+
+
+def _mimic(table: Table, names: list[Any]) -> Mimic:
+    table.only(("joint", "multiplier", "offset"))
+    leader = _number_of(table, "joint", names, 1) - 1
+    return Mimic(leader, table.number("multiplier", Fraction(1)), table.number("offset", Fraction(0)))
+
+
+def _joint(table: Table, convention: str, names: list[Any]) -> Joint:
     length, twist = _GEOMETRY[convention]
-    table.only(("name", "kind", length, twist, *_JOINT))
+    if table.content.get("kind") == "free":
+        table.only(("name", "kind", "link"))
+        return Joint("free", Fraction(0), ZERO_ANGLE, Fraction(0), ZERO_ANGLE, name=table.text("name", ""))
+    table.only(("name", "kind", length, twist, *_JOINT, *(_TREE if convention == "modified" else ())))
 
     def angle(key: str) -> Angle:
         return Angle.of(float(table.number(key)))
 
     return Joint(
-        kind=cast(Literal["revolute", "prismatic"], table.one_of("kind", ("revolute", "prismatic"))),
+        kind=cast(Kind, table.one_of("kind", ("revolute", "prismatic", "free"))),
         b=table.number(length),
         beta=angle(twist),
         d=table.number("d"),
@@ -93,6 +137,9 @@ def _joint(table: Table, convention: str) -> Joint:
         coulomb=table.number("coulomb", Fraction(0)),
         static=table.number("static", Fraction(0)),
         stribeck=table.number("stribeck", Fraction(0)),
+        turn=angle("turn") if table.has("turn") else ZERO_ANGLE,
+        shift=table.number("shift", Fraction(0)),
+        mimic=_mimic(table.table("mimic"), names) if table.has("mimic") else None,
     )
 
 
@@ -128,8 +175,8 @@ def _frames(top: Table, chain: Chain) -> tuple[Frame, ...]:
         table = Table(f"{top.where}: frame {i}", row)
         table.only(("name", "link", "xyz", "rpy", "rotation"))
         link = table.require("link")
-        if not isinstance(link, int) or isinstance(link, bool) or not 0 <= link <= chain.n:
-            table.fail(f"link must be a number from 0 (the base) to {chain.n}, got {link!r}")
+        if not isinstance(link, int) or isinstance(link, bool) or not 0 <= link <= chain.bodies:
+            table.fail(f"link must be a number from 0 (the base) to {chain.bodies}, got {link!r}")
         place = Table(table.where, {k: v for k, v in row.items() if k not in ("name", "link")}).placement()
         frames.append(Frame(table.text("name"), link, place))
     names = [frame.name for frame in frames]
@@ -155,16 +202,28 @@ def text(arm: Description) -> str:
         for key, place in (("base", chain.base), ("tool", chain.tool))
         if place != Placement()
     ]
-    for joint, link in zip(chain.joints, chain.links, strict=True):
-        lines += ["", "[[joint]]", *_joint_lines(joint), f"link = {_link_text(link)}"]
+    for i, link in enumerate(chain.links):
+        lines += ["", "[[joint]]", *_joint_lines(chain, i), f"link = {_link_text(link)}"]
     for frame in arm.frames:
         place = placement_text(frame.placement).strip("{} ").replace("], ", "]\n", 1)
         lines += ["", "[[frame]]", f"name = {_string(frame.name)}", f"link = {frame.link}", place]
     return "\n".join(lines) + "\n"
 
 
-def _joint_lines(joint: Joint) -> list[str]:
+def _joint_lines(chain: Chain, i: int) -> list[str]:
+    joint = chain.joints[i]
     lines = [f"name = {_string(joint.name)}"] if joint.name else []
+    if joint.free:
+        return [*lines, 'kind = "free"']
+    if chain.parents[i] != i - 1:
+        lines.append(f"parent = {_call(chain, chain.parents[i])}")
+    if joint.mimic is not None:
+        follows = (joint.mimic.multiplier, joint.mimic.offset)
+        multiplier, offset = map(number_text, follows)
+        leader = _call(chain, joint.mimic.joint)
+        lines.append(f"mimic = {{ joint = {leader}, multiplier = {multiplier}, offset = {offset} }}")
+    if joint.forked:
+        lines += [f"turn = {_angle_text(joint, 'turn')}", f"shift = {number_text(joint.shift)}"]
     lines += [f'kind = "{joint.kind}"', f"b = {number_text(joint.b)}", f"beta = {_angle_text(joint, 'beta')}"]
     if joint.gamma.sin != 0:
         lines.append(f"gamma = {_angle_text(joint, 'gamma')}")
@@ -177,6 +236,13 @@ def _joint_lines(joint: Joint) -> list[str]:
         if getattr(joint, key) != 0:
             lines.append(f"{key} = {number_text(getattr(joint, key))}")
     return lines
+
+
+def _call(chain: Chain, i: int) -> str:
+    """What a joint is called in the file: its name where only one has it, else its number; 0 is the base."""
+    names = [joint.name for joint in chain.joints]
+    unique = i >= 0 and names[i] and names.count(names[i]) == 1
+    return _string(names[i]) if unique else str(i + 1)
 
 
 def _angle_text(joint: Joint, key: str) -> str:

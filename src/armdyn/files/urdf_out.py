@@ -28,22 +28,22 @@ def text(arm: Description) -> str:
     """The arm as the text of a URDF."""
     chain = arm.chain
     taken = {frame.name for frame in arm.frames}
-    base, *links = (_unused(name, taken) for name in ("base", *(f"link{i + 1}" for i in range(chain.n))))
+    base, *links = (_unused(name, taken) for name in ("base", *(f"link{i + 1}" for i in range(chain.bodies))))
     taken_joints: set[str] = set()
     joints = [_unused(joint.name or f"joint{i + 1}", taken_joints) for i, joint in enumerate(chain.joints)]
-    fixed = [(_unused("tool", taken), links[-1], chain.tool)]
+    fixed = [(_unused("tool", taken), links[-1], chain.tool)] if len(chain.tips) == 1 else []
     fixed += [(frame.name, [base, *links][frame.link], frame.placement) for frame in arm.frames]
     lines = [
         '<?xml version="1.0"?>',
         f"<robot name={quoted(arm.name or 'arm')}>",
         f"  <link name={quoted(base)}/>",
     ]
-    parent, standing = base, chain.base
-    for joint, joint_name, link, name in zip(chain.joints, joints, chain.links, links, strict=True):
+    for joint, joint_name, link, name, k in zip(chain.joints, joints, chain.links, links, chain.parents, strict=True):
         R, p = joint.placement(0)
-        lines += _joint_lines(joint, joint_name, standing @ Placement(R.matrix(), p), parent, name)
+        standing = (chain.base if k < 0 else Placement()) @ (Placement() if joint.free else Placement(R.matrix(), p))
+        leader = None if joint.mimic is None else joints[joint.mimic.joint]
+        lines += _joint_lines(joint, joint_name, standing, [base, *links][k + 1], name, leader)
         lines += [f"  <link name={quoted(name)}>", *inertial_lines(link), "  </link>"]
-        parent, standing = name, Placement()
     for name, parent, placement in fixed:
         lines += [f'  <joint name={quoted(_unused(name + "_joint", taken_joints))} type="fixed">']
         lines += [*_joint_ends(placement, parent, name), "  </joint>", f"  <link name={quoted(name)}/>"]
@@ -60,7 +60,12 @@ def _unused(name: str, taken: set[str]) -> str:
     return found
 
 
-def _joint_lines(joint: Joint, name: str, placement: Placement, parent: str, child: str) -> list[str]:
+def _joint_lines(
+    joint: Joint, name: str, placement: Placement, parent: str, child: str, leader: str | None
+) -> list[str]:
+    if joint.free:
+        ends = _joint_ends(placement, parent, child)
+        return [f'  <joint name={quoted(name)} type="floating">', *ends, "  </joint>"]
     limit = joint.limit
     free = limit.lower is None and limit.upper is None
     kind = "continuous" if joint.revolute and free else joint.kind
@@ -78,8 +83,15 @@ def _joint_lines(joint: Joint, name: str, placement: Placement, parent: str, chi
         '    <axis xyz="0 0 1"/>',
         f"    <limit {limits}/>",
         *([dynamics] if joint.viscous != 0 or joint.coulomb != 0 else []),
+        *([_mimic_line(joint, leader)] if leader is not None else []),
         "  </joint>",
     ]
+
+
+def _mimic_line(joint: Joint, leader: str) -> str:
+    assert joint.mimic is not None
+    multiplier, offset = _float(joint.mimic.multiplier), _float(joint.mimic.offset)
+    return f'    <mimic joint={quoted(leader)} multiplier="{multiplier}" offset="{offset}"/>'
 
 
 def _joint_ends(placement: Placement, parent: str, child: str) -> list[str]:

@@ -7,7 +7,6 @@ gained goes to the moving link's own <inertial>; what is fixed to it keeps its n
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from xml.parsers import expat
@@ -16,33 +15,34 @@ from armdyn.algebra import ZERO, Sym3, Vec3
 from armdyn.chain import Joint, Link
 from armdyn.errors import FileError, InputError
 from armdyn.files import urdf
+from armdyn.files.cutting import Cut
 from armdyn.files.description import Description
 from armdyn.files.numbers import from_rpy
 from armdyn.files.text import read_bytes, write_text
 from armdyn.files.urdf_out import inertial_lines
-from armdyn.files.urdf_xml import RawLink, read_tree
+from armdyn.files.urdf_tree import RawLink, read_tree
+from armdyn.files.urdf_xml import without_late_declaration
+
+_MASSLESS = '<inertial><mass value="0"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/></inertial>'
 
 
 def update(
     original: str | os.PathLike[str],
     out: str | os.PathLike[str],
     arm: Description,
-    *,
+    cut: Cut,
     snap: float,
-    base: str | None = None,
-    tip: str | None = None,
-    lock: Mapping[str, float] | None = None,
 ) -> list[str]:
     """Write `original` to `out` with the arm's inertias; the names of the links that were changed."""
-    before = urdf.read(os.fspath(original), base=base, tip=tip, lock=lock, snap=snap)
+    before = urdf.robot(read_tree(original), cut, snap)
     _same_geometry(before, arm, str(original))
     content = read_bytes(original)
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise FileError(f"{original}: only UTF-8 files can be updated in place: {error}") from error
-    changed = _changed_links(before, arm, os.fspath(original))
-    places = _Places(content).find()
+    changed = _changed_links(before, arm, os.fspath(original), cut.base)
+    places = _Places(without_late_declaration(content)[0]).find()
     for name in sorted(changed, key=lambda name: places[name].start, reverse=True):  # from the end: offsets stay good
         content = places[name].filled(content, changed[name])
     write_text(out, content.decode("utf-8"))
@@ -51,9 +51,10 @@ def update(
 
 def _same_geometry(before: Description, arm: Description, where: str) -> None:
     def geometry(joint: Joint) -> tuple[Any, ...]:
-        return joint.name, joint.kind, joint.b, joint.beta, joint.gamma, joint.d, joint.theta
+        constants = joint.b, joint.beta, joint.gamma, joint.d, joint.theta, joint.turn, joint.shift
+        return joint.name, joint.kind, *constants, joint.mimic
 
-    ours, theirs = ([geometry(joint) for joint in d.chain.joints] for d in (arm, before))
+    ours, theirs = (([geometry(joint) for joint in d.chain.joints], d.chain.parents) for d in (arm, before))
     if ours != theirs:
         names = [", ".join(joint.name for joint in d.chain.joints) for d in (arm, before)]
         raise InputError(
@@ -62,7 +63,7 @@ def _same_geometry(before: Description, arm: Description, where: str) -> None:
         )
 
 
-def _changed_links(before: Description, arm: Description, original: str) -> dict[str, Link]:
+def _changed_links(before: Description, arm: Description, original: str, base: str | None) -> dict[str, Link]:
     """The file's moving links whose inertias change, with their new own inertias in their own frames."""
     tree = read_tree(original)
     places = {frame.name: frame.placement for frame in before.frames}
@@ -70,7 +71,7 @@ def _changed_links(before: Description, arm: Description, original: str) -> dict
     for joint, old, new in zip(arm.chain.joints, before.chain.links, arm.chain.links, strict=True):
         if old == new:
             continue
-        name = tree.joints[joint.name].child
+        name = tree.joints[joint.name].child if joint.name in tree.joints else base or tree.root
         back = places[name].inverse
         gain = Link.from_natural(tuple(n - o for n, o in zip(new.natural, old.natural, strict=True)))
         body = _own_body(tree.links[name]) + gain.moved(back.R, back.p)
@@ -101,7 +102,7 @@ class _Place:
         line = content[content.rfind(b"\n", 0, self.start) + 1 : self.start]
         indent = line[: len(line) - len(line.lstrip())].decode()
         newline = "\r\n" if b"\r\n" in content else "\n"
-        lines = inertial_lines(link) or ['<inertial><mass value="0"/></inertial>']
+        lines = inertial_lines(link) or [_MASSLESS]
         shift = len(lines[0]) - len(lines[0].lstrip())
         text = (newline + indent).join(line[shift:] for line in lines).encode()
         return content[: self.start] + self.before + text + self.after + content[self.end :]
@@ -115,6 +116,8 @@ class _Places:
         self.found: dict[str, _Place] = {}
         self.path: list[str] = []
         self.link = ""
+        self.started: set[str] = set()
+        self.inside = False
         self.parser = expat.ParserCreate()
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
@@ -130,11 +133,14 @@ class _Places:
             self.link, end = attributes["name"], self._tag_end(at)
             empty = self.content[end - 2 : end] == b"/>"
             self.found[self.link] = _Place(end - 2, end, b">", b"</link>") if empty else _Place(end, end)
-        elif self.path[1:] == ["link", "inertial"]:
+        elif self.path[1:] == ["link", "inertial"] and self.link not in self.started:
+            self.started.add(self.link)  # the first one counts
             self.found[self.link] = _Place(at, at)
+            self.inside = True
 
     def _end(self, tag: str) -> None:
-        if self.path[1:] == ["link", "inertial"]:
+        if self.path[1:] == ["link", "inertial"] and self.inside:
+            self.inside = False
             at, start = self.parser.CurrentByteIndex, self.found[self.link].start
             self.found[self.link] = _Place(start, self._tag_end(max(at, start)))
         self.path.pop()

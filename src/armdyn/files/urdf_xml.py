@@ -1,13 +1,15 @@
-"""URDF text -> its links and joints, as plain frozen data. Nothing is trusted.
+"""URDF text -> the XML elements that matter. Nothing is trusted.
 
-The XML parser is the standard library's; document types and entities are refused, depth and size are
-limited, names are unique, and the joints form one tree. Only links, inertias and joints are kept:
-meshes, materials, transmissions and extensions pass by without a word.
+The XML parser is the standard library's; document types and entities are refused, depth and size are limited. Only
+links, inertias and joints are kept: meshes, materials, transmissions and extensions pass by without a word. What
+other readers tolerate is tolerated with a notice: an XML declaration that is not on the first line, left-over xacro
+tags, attributes that mean nothing and elements given twice (the first one counts).
 """
 
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,23 +19,33 @@ from typing import Any
 from xml.parsers import expat
 
 from armdyn.errors import FileError
+from armdyn.files.text import read_bytes
 
 LARGEST_FILE = 32 * 2**20  # bytes; the largest URDF in the wild is below one megabyte
+LARGEST_NUMBER = 1e100  # what is larger is no number of a robot, and its square no float
 DEEPEST = 64
-MOST_LINKS = 5000
-KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 _KEPT = {
     "link": ("inertial",),
     "inertial": ("origin", "mass", "inertia"),
     "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic"),
     "robot": ("link", "joint"),
 }
+INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+_KNOWN = {
+    "origin": ("xyz", "rpy"),
+    "mass": ("value",),
+    "inertia": INERTIA,
+    "axis": ("xyz",),
+    "parent": ("link",),
+    "child": ("link",),
+    "limit": ("lower", "upper", "velocity", "effort"),
+    "dynamics": ("damping", "friction"),
+    "mimic": ("joint", "multiplier", "offset"),
+}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _LONGEST_EXACT = 40  # characters: what is longer is read as a float
-
-Triple = tuple[Fraction, Fraction, Fraction]
-_ZERO: Triple = (Fraction(0), Fraction(0), Fraction(0))
-_X: Triple = (Fraction(1), Fraction(0), Fraction(0))
+_MOST_NOTES = 20
+_BLANK = "\ufeff \t\r\n"
 
 
 @dataclass
@@ -50,98 +62,82 @@ class Element:
         return next((c for c in self.children if c.tag == tag), None)
 
 
-@dataclass(frozen=True)
-class RawLink:
-    """A link as written: mass, centre of mass, the inertia's axes, and xx xy xz yy yz zz about the centre."""
+class Notes:
+    """Notices about a file, the first few of each kind."""
 
-    name: str
-    massive: bool = False
-    mass: Fraction = Fraction(0)
-    xyz: Triple = _ZERO
-    rpy: Triple = _ZERO
-    inertia: tuple[Fraction, ...] = (Fraction(0),) * 6
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.more = 0
 
-
-@dataclass(frozen=True)
-class RawJoint:
-    """A joint as written."""
-
-    name: str
-    kind: str
-    parent: str
-    child: str
-    xyz: Triple
-    rpy: Triple
-    axis: Triple
-    limit: dict[str, Fraction]
-    damping: Fraction
-    friction: Fraction
-    mimic: tuple[str, Fraction, Fraction] | None
-    line: int
+    def add(self, line: str) -> None:
+        """One more notice."""
+        if len(self.lines) < _MOST_NOTES:
+            self.lines.append(line)
+        else:
+            self.more += 1
 
     @property
-    def moving(self) -> bool:
-        """Whether the joint moves at all."""
-        return self.kind != "fixed"
+    def all(self) -> tuple[str, ...]:
+        """The notices, and how many more there are."""
+        return (*self.lines, *([f"and {self.more} more notices about this file"] if self.more else []))
 
 
-@dataclass(frozen=True)
-class Tree:
-    """The links and joints of a robot, checked to be one tree."""
-
-    name: str
-    label: str
-    root: str
-    links: dict[str, RawLink]
-    joints: dict[str, RawJoint]
-    below: dict[str, list[RawJoint]]  # the joints that hang off a link
-    above: dict[str, RawJoint]  # the joint a link hangs on
+def is_text(source: object) -> bool:
+    """Whether this is the text of a URDF and no path."""
+    return isinstance(source, str) and source.lstrip(_BLANK).startswith("<")
 
 
-def read_tree(source: str | Path) -> Tree:
-    """The tree of links and joints of a URDF file, or of a text that starts with `<`."""
-    data, label = _bytes(source)
-    robot = _Parser(label).parse(data)
-    if len(robot.children) > 2 * MOST_LINKS:
-        raise FileError(f"{label}: {len(robot.children)} links and joints; at most {MOST_LINKS} of each are read")
-    links = _unique(label, "link", [_link(label, e) for e in robot.children if e.tag == "link"])
-    joints = _unique(label, "joint", [_joint(label, e) for e in robot.children if e.tag == "joint"])
-    if not links:
-        raise FileError(f"{label}: a robot without links")
-    name = robot.attributes.get("name") or (Path(label).stem if label != "URDF text" else "robot")
-    return _tree(label, name, links, joints)
-
-
-def _bytes(source: str | Path) -> tuple[bytes, str]:
-    if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
-        data, label = source.lstrip("\ufeff \t\r\n").encode(), "URDF text"
+def content(source: str | os.PathLike[str]) -> tuple[bytes, str]:
+    """The bytes of a file, or of a text that starts with `<`, and what to call it in messages."""
+    if isinstance(source, str) and is_text(source):
+        data, label = source.lstrip(_BLANK).encode("utf-8", "surrogatepass"), "URDF text"
         # A str is already decoded: what its declaration says about bytes no longer holds.
         data = re.sub(rb"""^(<\?xml[^>]*?)\s+encoding=(["'])[^"']*\2""", rb"\1", data)
     else:
-        path = Path(source)
-        label = path.name
-        try:
-            if path.stat().st_size > LARGEST_FILE:
-                raise FileError(f"{label}: {path.stat().st_size} bytes; at most {LARGEST_FILE} are read as URDF")
-            data = path.read_bytes()
-        except (OSError, ValueError) as error:
-            if isinstance(error, FileError):
-                raise
-            raise FileError(f"{path}: cannot be read ({getattr(error, 'strerror', error)})") from error
+        data, label = read_bytes(source), Path(source).name
     if len(data) > LARGEST_FILE:
         raise FileError(f"{label}: {len(data)} bytes; at most {LARGEST_FILE} are read as URDF")
     return data, label
 
 
+def without_late_declaration(data: bytes) -> tuple[bytes, str | None, int]:
+    """The bytes with an XML declaration that is not at their beginning blanked out; its encoding, and its line.
+
+    Every other byte stays where it is, so that places in the result are places in the file. Line 0: nothing to do.
+    """
+    head = data[:4096]
+    found = re.search(rb"<\?xml\s[^>]*\?>", head)
+    if found is None or found.start() == 0 or re.search(rb"<[A-Za-z]", head[: found.start()]):
+        return data, None, 0
+    if data[: found.start()] == b"\xef\xbb\xbf":  # a byte order mark is no text
+        return data, None, 0
+    encoding = re.search(rb"""encoding=["']([A-Za-z0-9._-]+)["']""", found[0])
+    blank = re.sub(rb"[^\r\n]", b" ", found[0])
+    line = data.count(b"\n", 0, found.start()) + 1
+    cleaned = data[: found.start()] + blank + data[found.end() :]
+    return cleaned, encoding[1].decode() if encoding else None, line
+
+
+def parse(data: bytes, label: str, notes: Notes) -> Element:
+    """The <robot> of a URDF with what matters in it."""
+    data, encoding, line = without_late_declaration(data)
+    if line:
+        notes.add(f"{label}, line {line}: the XML declaration belongs to the very beginning of a file")
+    robot = _Parser(label, notes, encoding).parse(data)
+    _notice_oddities(label, robot, notes)
+    return robot
+
+
 class _Parser:
     """Expat with everything dangerous refused; keeps what `_KEPT` allows in one another, skips the rest."""
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, notes: Notes, encoding: str | None) -> None:
         self.label = label
+        self.notes = notes
         self.stack: list[Element] = []
         self.skipped = 0  # depth inside an element that is passed by
         self.robot: Element | None = None
-        self.expat = expat.ParserCreate()
+        self.expat = expat.ParserCreate(encoding)
         self.expat.StartElementHandler = self._start
         self.expat.EndElementHandler = self._end
         self.expat.StartDoctypeDeclHandler = self._refuse("a document type (<!DOCTYPE>)")
@@ -172,14 +168,14 @@ class _Parser:
         line = self.expat.CurrentLineNumber
         if len(self.stack) + self.skipped >= DEEPEST:
             raise FileError(f"{self.label}, line {line}: elements nested more than {DEEPEST} deep")
-        if tag.startswith("xacro:"):
-            raise FileError(f"{self.label}, line {line}: <{tag}>: this is a xacro file; expand it with `xacro` first")
         if self.robot is None:
             if tag != "robot":
                 raise FileError(f"{self.label}, line {line}: expected <robot>, got <{tag}>")
             self.robot = Element(tag, attributes, line)
             self.stack.append(self.robot)
             return
+        if not self.skipped and tag.startswith("xacro:"):
+            self.notes.add(f"{self.label}, line {line}: the xacro tag <{tag}> is passed by")
         if self.skipped or tag not in _KEPT.get(self.stack[-1].tag, ()):
             self.skipped += 1
             return
@@ -194,130 +190,74 @@ class _Parser:
             self.stack.pop()
 
 
-def _numbers(label: str, where: str, element: Element | None, key: str, default: tuple[Fraction, ...]) -> Any:
-    """The numbers of an attribute, as many as `default` has."""
-    if element is None or key not in element.attributes:
-        return default
-    text = element.attributes[key]
-    words = text.split()
-    place = f"{label}, line {element.line}: {where}: {element.tag} {key}"
-    if len(words) != len(default):
-        raise FileError(f"{place} expects {len(default)} number{'s' * (len(default) > 1)}, got {text[:60]!r}")
-    return tuple(_number(place, word) for word in words)
+def _notice_oddities(label: str, robot: Element, notes: Notes) -> None:
+    """Attributes that mean nothing here are noticed, and elements that are given twice."""
+    strange: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for part in robot.children:
+        owner = f"{part.tag} {part.attributes.get('name', '?')!r}"
+        for element in (part, *part.children):
+            tags = [child.tag for child in element.children]
+            for k, child in enumerate(element.children):
+                if child.tag in tags[:k]:
+                    notes.add(f"{label}, line {child.line}: {owner}: a second <{child.tag}> is passed by")
+        for element in (e for child in part.children for e in (child, *child.children)):
+            odd = tuple(key for key in element.attributes if key not in _KNOWN.get(element.tag, element.attributes))
+            if odd:
+                strange.setdefault((element.tag, odd), []).append(f"{label}, line {element.line}: {owner}")
+    for (tag, odd), places in strange.items():
+        more = f" (and {len(places) - 1} more like it)" if len(places) > 1 else ""
+        attributes, known = ", ".join(map(repr, odd)), ", ".join(_KNOWN[tag])
+        notes.add(f"{places[0]}: <{tag}> has the unknown attribute {attributes}{more}; known: {known}")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads attributes of one link or joint of a file; every complaint says where."""
+
+    label: str
+    where: str  # "link 'hand'"
+
+    def at(self, element: Element) -> str:
+        """The beginning of a complaint."""
+        return f"{self.label}, line {element.line}: {self.where}: <{element.tag}>"
+
+    def numbers(
+        self, element: Element | None, key: str, default: tuple[Fraction, ...], needed: bool = False
+    ) -> tuple[Fraction, ...]:
+        """The numbers of an attribute, as many as `default` has; that where it is absent and not needed."""
+        if element is None:
+            return default
+        if key not in element.attributes:
+            odd = [name for name in element.attributes if name not in _KNOWN[element.tag]]
+            if needed or (odd and element.tag in ("origin", "axis")):
+                got = f", but {', '.join(map(repr, element.attributes))}" if element.attributes else ""
+                raise FileError(f"{self.at(element)} has no {key}{got}")
+            return default
+        text = element.attributes[key]
+        words = text.split()
+        place = f"{self.label}, line {element.line}: {self.where}: {element.tag} {key}"
+        if len(words) != len(default):
+            raise FileError(f"{place} expects {len(default)} number{'s' * (len(default) > 1)}, got {text[:60]!r}")
+        return tuple(_number(place, word) for word in words)
+
+    def triple(self, element: Element | None, key: str, default: tuple[Fraction, ...]) -> Any:
+        """Three numbers."""
+        return self.numbers(element, key, default)
+
+    def one(self, element: Element | None, key: str, default: Fraction = Fraction(0), needed: bool = False) -> Fraction:
+        """One number."""
+        return self.numbers(element, key, (default,), needed)[0]
 
 
 def _number(place: str, word: str) -> Fraction:
     if not _NUMBER.fullmatch(word):
-        raise FileError(f"{place} expects finite decimal numbers, got {word[:60]!r}")
+        hint = "; a xacro expression: expand the file with `xacro` first" if "$" in word else ""
+        raise FileError(f"{place} expects finite decimal numbers, got {word[:60]!r}{hint}")
     value = float(word)
     if not math.isfinite(value):
         raise FileError(f"{place} expects finite decimal numbers, got {word[:60]!r}")
+    if abs(value) > LARGEST_NUMBER:
+        raise FileError(f"{place} expects numbers below {LARGEST_NUMBER:g}, got {word[:60]!r}")
     if value == 0:  # also 1e-999999999, whose exact value nobody wants to write out
         return Fraction(0)
     return Fraction(word) if len(word) <= _LONGEST_EXACT else Fraction(repr(value))
-
-
-def _one(label: str, where: str, element: Element | None, key: str, default: Fraction = Fraction(0)) -> Fraction:
-    value: Fraction = _numbers(label, where, element, key, (default,))[0]
-    return value
-
-
-def _name(label: str, element: Element, key: str = "name") -> str:
-    name = element.attributes.get(key)
-    if not name:
-        raise FileError(f"{label}, line {element.line}: <{element.tag}> without {key}")
-    return name
-
-
-def _link(label: str, element: Element) -> RawLink:
-    name = _name(label, element)
-    inertial = element.child("inertial")
-    if inertial is None:
-        return RawLink(name)
-    where, origin, inertia = f"link {name!r}", inertial.child("origin"), inertial.child("inertia")
-    return RawLink(
-        name,
-        massive=True,
-        mass=_one(label, where, inertial.child("mass"), "value"),
-        xyz=_numbers(label, where, origin, "xyz", _ZERO),
-        rpy=_numbers(label, where, origin, "rpy", _ZERO),
-        inertia=tuple(_one(label, where, inertia, key) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")),
-    )
-
-
-def _joint(label: str, element: Element) -> RawJoint:
-    name = _name(label, element)
-    where, at = f"joint {name!r}", f"{label}, line {element.line}: joint {name!r}"
-    kind = element.attributes.get("type")
-    if kind not in KINDS:
-        raise FileError(f"{at} is of unknown kind {kind!r}; known: {', '.join(KINDS)}")
-    origin, dynamics = element.child("origin"), element.child("dynamics")
-    axis = _numbers(label, where, element.child("axis"), "xyz", _X)
-    if kind != "fixed" and not any(axis):
-        raise FileError(f"{at} has the axis 0 0 0, which is no direction")
-    limit = element.child("limit")
-    bounds = {k: _one(label, where, limit, k) for k in ("lower", "upper", "velocity", "effort")} if limit else {}
-    return RawJoint(
-        name,
-        kind,
-        parent=_end(at, label, element, "parent"),
-        child=_end(at, label, element, "child"),
-        xyz=_numbers(label, where, origin, "xyz", _ZERO),
-        rpy=_numbers(label, where, origin, "rpy", _ZERO),
-        axis=axis,
-        limit={k: v for k, v in bounds.items() if limit is not None and k in limit.attributes},
-        damping=_one(label, where, dynamics, "damping"),
-        friction=_one(label, where, dynamics, "friction"),
-        mimic=_mimic(label, where, element.child("mimic")),
-        line=element.line,
-    )
-
-
-def _end(at: str, label: str, element: Element, tag: str) -> str:
-    end = element.child(tag)
-    if end is None:
-        raise FileError(f"{at} has no <{tag}>")
-    return _name(label, end, "link")
-
-
-def _mimic(label: str, where: str, element: Element | None) -> tuple[str, Fraction, Fraction] | None:
-    if element is None:
-        return None
-    multiplier = _one(label, where, element, "multiplier", Fraction(1))
-    return _name(label, element, "joint"), multiplier, _one(label, where, element, "offset")
-
-
-def _unique(label: str, what: str, items: list[Any]) -> dict[str, Any]:
-    table: dict[str, Any] = {}
-    for item in items:
-        if item.name in table:
-            raise FileError(f"{label}: two {what}s are called {item.name!r}")
-        table[item.name] = item
-    return table
-
-
-def _tree(label: str, name: str, links: dict[str, RawLink], joints: dict[str, RawJoint]) -> Tree:
-    """The tree, or an error that says why these links and joints are none."""
-    above: dict[str, RawJoint] = {}
-    below: dict[str, list[RawJoint]] = {link: [] for link in links}
-    for joint in joints.values():
-        for end in (joint.parent, joint.child):
-            if end not in links:
-                raise FileError(f"{label}, line {joint.line}: joint {joint.name!r} names the unknown link {end!r}")
-        if joint.child in above:
-            other = above[joint.child].name
-            raise FileError(f"{label}: link {joint.child!r} hangs on two joints, {other!r} and {joint.name!r}")
-        above[joint.child] = joint
-        below[joint.parent].append(joint)
-    roots = [link for link in links if link not in above]
-    if len(roots) > 1:
-        raise FileError(f"{label}: more than one root link: {', '.join(map(repr, roots[:10]))}; one tree is expected")
-    reached, waiting = set(roots), list(roots)
-    while waiting:
-        for joint in below[waiting.pop()]:
-            reached.add(joint.child)
-            waiting.append(joint.child)
-    if len(reached) < len(links):
-        circle = next(link for link in links if link not in reached)
-        raise FileError(f"{label}: the joints run in a circle: link {circle!r} is above itself")
-    return Tree(name, label, roots[0], links, joints, below, above)

@@ -26,10 +26,12 @@ def forces(chain: Chain, q: list[Any], qd: list[Any], options: Options, wrench: 
         asked = list(energies.friction(chain, qd))
     if wrench is None:
         return asked
-    part, path = up_to_frame(chain, options)
-    if part is not None:
-        for i, pushed in zip(path, energies.tool_forces(part, [q[i] for i in path], wrench), strict=True):
-            asked[i] = asked[i] - pushed
+    for m, frame in enumerate(options.frames or (options.frame,)):
+        part, path = up_to_frame(chain, replace(options, frame=frame))
+        if part is not None:
+            pushes = energies.tool_forces(part, [q[i] for i in path], wrench[6 * m : 6 * m + 6])
+            for i, pushed in zip(path, pushes, strict=True):
+                asked[i] = asked[i] - pushed
     return asked
 
 

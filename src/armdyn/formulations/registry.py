@@ -36,9 +36,9 @@ class Options:
 
     `friction` adds the joints' friction; `tool_wrench` adds a last input, the wrench (force, torque)
     that the surroundings exert on the arm at the tool's origin, in base axes; `frame` is (k, placement
-    on link k) and stands for the tool, k = 0 being the base; `parameters="runtime"` adds a last input,
-    the minimal parameters; `derivatives` names inputs, and the outputs are the exact partial derivatives
-    in them, which every quantity has.
+    on link k) and stands for the tool, k = 0 being the base; `frames` are several of them, at which as many wrenches
+    act, one after the other in one input; `parameters="runtime"` adds a last input, the minimal parameters;
+    `derivatives` names inputs, and the outputs are the exact partial derivatives in them, which every quantity has.
     """
 
     friction: bool = False
@@ -46,6 +46,7 @@ class Options:
     frame: tuple[int, Placement] | None = None
     parameters: str = "baked"
     derivatives: tuple[str, ...] = ()
+    frames: tuple[tuple[int, Placement], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,11 @@ class Quantity:
     derivative_kernel: bool = False  # the arm has an attribute for its derivatives in all inputs
     inverse_of: str = ""  # the quantity that it solves for its last input: its derivatives follow from that one's
     in_c: bool = False  # among what `emit_c` writes if nothing is named
+
+    @property
+    def at_tool(self) -> bool:
+        """Whether it is read at the tool, or at a frame that stands for it."""
+        return "frame" in self.takes and "tool_wrench" not in self.takes
 
     def formulation(self, key: str, chain: Chain | None = None) -> Formulation:
         """The formulation of this key; an error that lists the others if there is none, or none for this chain."""

@@ -40,6 +40,8 @@ def complete(
     tree, plain = substituted(coordinates, given)
     if options.frame is not None and options.frame[0] > 0:
         options = replace(options, frame=(options.frame[0] + coordinates.extra, options.frame[1]))
+    beyond = tuple((k + coordinates.extra if k else k, at) for k, at in options.frames)
+    options = replace(options, frames=beyond) if beyond else options
     if entry.name == "regressor":
         run = natural_regressor
     if entry.name in INVERSE and coordinates.mimics:

@@ -22,6 +22,11 @@ AVAILABLE = (*QUANTITIES, *DERIVATIVES)
 VECTORS = 5
 
 
+def default(chain: Chain) -> tuple[str, ...]:
+    """What is written where nobody says: what belongs to a tool only where there is one."""
+    return DEFAULT if len(chain.tips) == 1 else tuple(name for name in DEFAULT if not QUANTITIES[name].at_tool)
+
+
 def c_files(
     name: str,
     chain: Chain,

@@ -65,6 +65,7 @@ class Kernel(Fast):
     @cached_property
     def method(self) -> str:
         """The key of the formulation; "auto" is settled when it is first needed."""
+        self._must_have_a_tool()
         asked = self._asked_method
         return auto(self.chain, self.quantity, self.options) if asked == "auto" else asked
 
@@ -142,21 +143,23 @@ class Kernel(Fast):
 
     def _asked(self, choices: dict[str, Any]) -> Kernel:
         """The variant for the options of a call, found again quickly."""
-        asked = tuple((name, True if name == "tool_wrench" and _wrench(choices) else x) for name, x in choices.items())
+        asked = tuple((name, _flag(x) if name == "tool_wrench" else x) for name, x in choices.items())
         try:
             return self._calls[asked]
         except KeyError:
             for name in choices:
                 choose(f"option of {self.quantity}", name, ("out", "threads", *OPTIONS))
-            return self._calls.setdefault(asked, self.variant(**choices))
+            return self._calls.setdefault(asked, self.variant(**dict(asked)))
         except TypeError:  # a list, say
-            return self.variant(**choices)
+            return self.variant(**dict(asked))
 
     def variant(self, **choices: Any) -> Kernel:
         """The kernel with other options."""
         for name in choices:
             choose(f"option of {self.quantity}", name, OPTIONS)
         flags: dict[str, Any] = dict(choices)
+        if isinstance(flags.get("tool_wrench"), tuple):
+            flags["frames"] = tuple(self.frames[choose("frame", name, self.frames)] for name in flags["tool_wrench"])
         if flags.get("tool_wrench") is not None:
             flags["tool_wrench"] = flags["tool_wrench"] is not False
         if not isinstance(flags.get("derivatives", ()), tuple):
@@ -166,7 +169,9 @@ class Kernel(Fast):
             flags["frame"] = self.frames[choose("frame", flags["frame"], self.frames)]
         options = replace(self.options, **flags)
         if options not in self._variants:
-            searched = options.derivatives or options.parameters != self.options.parameters  # friction changes no order
+            # friction changes no order; without a frame a robot with several tips has no method
+            placed = bool(options.frames) or (options.frame is not None and self.options.frame is None)
+            searched = options.derivatives or options.parameters != self.options.parameters or placed
             method = self._asked_method if searched else self.method
             self._variants[options] = Kernel(self.chain, self.quantity, method, self.backend, options, self.frames)
         return self._variants[options]
@@ -204,6 +209,14 @@ class Kernel(Fast):
         if found is None:
             raise self._diagnosis(arrays, None, ValueError("the arrays do not fit"))
         return found
+
+    def _must_have_a_tool(self) -> None:
+        """An error that lists the tips where there are several and nobody said which frame is meant."""
+        at_tool = QUANTITIES[self.quantity].at_tool or self.options.tool_wrench
+        if at_tool and self.options.frame is None and not self.options.frames and len(self.chain.tips) > 1:
+            names = tip_names(self.chain, {name: k for name, (k, _) in self.frames.items()})
+            shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" * (len(names) > 20))
+            raise InputError(f"{self.quantity} needs a frame: this robot has several tips; give frame=, one of {shown}")
 
     def _diagnosis(self, arrays: tuple[Any, ...], out: Any, error: Exception) -> Exception:
         """The error in terms of this arm: which array, what it is and what it should be."""
@@ -257,6 +270,32 @@ def _plain(x: Any) -> Any:
 
 
 def _wrench(choices: dict[str, Any]) -> tuple[Any, ...]:
-    """A wrench given with its keyword is the last array; `True` says that it comes among the others."""
+    """A wrench given with its keyword is the last array; `True` says that it comes among the others.
+
+    Several of them are given by the frames they act at, and are one array for the program.
+    """
     wrench = choices.get("tool_wrench")
-    return () if wrench is None or isinstance(wrench, bool) else (wrench,)
+    if wrench is None or isinstance(wrench, bool | tuple):
+        return ()
+    if not isinstance(wrench, Mapping):
+        return (wrench,)
+    each = [np.asarray(one, dtype=float) for one in wrench.values()]
+    for name, one in zip(wrench, each, strict=True):
+        if one.shape[-1:] != (6,):
+            raise InputError(f"the wrench at {name!r} must be (force, torque), of the shape (..., 6); got {one.shape}")
+    batch = np.broadcast_shapes(*(one.shape[:-1] for one in each))
+    return (np.concatenate([np.broadcast_to(one, (*batch, 6)) for one in each], axis=-1),)
+
+
+def _flag(wrench: Any) -> Any:
+    """What of a wrench decides about the program: whether there is one, or the names of the frames of several."""
+    if isinstance(wrench, Mapping):
+        return tuple(wrench)
+    return wrench if wrench is None or isinstance(wrench, bool | tuple) else True
+
+
+def tip_names(chain: Chain, frames: Mapping[str, int]) -> tuple[str, ...]:
+    """What stands on the outermost links: the names of their frames, else those of their joints."""
+    tips = {tip + 1 for tip in chain.tips}
+    named = tuple(name for name, k in frames.items() if k in tips)
+    return named or tuple(chain.joints[tip].name or f"joint {tip + 1}" for tip in chain.tips)

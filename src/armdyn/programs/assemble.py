@@ -56,7 +56,7 @@ def assemble(
     runtime = options.parameters == "runtime"
     inputs = entry.input_shapes(chain)
     if options.tool_wrench:
-        inputs = (*inputs, ("wrench", (6,)))
+        inputs = (*inputs, ("wrench", (6 * max(1, len(options.frames)),)))
     if runtime:
         inputs = (*inputs, ("parameters", (len(minimal_parameters(chain)),)))
 
@@ -91,7 +91,7 @@ def _differentiated(chain: Chain, plain: Assembly, wrt: tuple[str, ...]) -> Asse
 
 def reframed(chain: Chain, quantity: str, options: Options) -> Chain:
     """The arm with its frames where programs are shortest, unless they are asked for as given."""
-    as_given = QUANTITIES[quantity].link_frames or options.frame or options.parameters != "baked"
+    as_given = QUANTITIES[quantity].link_frames or options.frame or options.frames or options.parameters != "baked"
     return chain if as_given else canonical(chain)
 
 

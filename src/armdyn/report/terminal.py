@@ -10,6 +10,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from armdyn.files.text import visible
 from armdyn.report.page import QUANTITY, operations
 
 
@@ -17,13 +18,13 @@ def summary(data: dict[str, Any]) -> Group:
     """A short, handsome summary of what `collect` found."""
     card = data["card"]
     head = Text()
-    head.append(f"{card['name']}", style="bold cyan")
+    head.append(visible(card["name"]), style="bold cyan")
     head.append(f"   {card['n']} joints ({card['kinds']}), {card['mass_kg']:.2f} kg, ")
     head.append(f"{len(data['parameters']['names'])} minimal parameters of {10 * card['n']}\n")
     if card["source"]:
-        head.append(card["source"] + "\n", style="dim")
+        head.append(visible(card["source"]) + "\n", style="dim")
     for finding in card["checks"]:
-        head.append(f"odd: {finding}\n", style="yellow")
+        head.append(f"odd: {visible(str(finding))}\n", style="yellow")
     head.append(data["fall"]["text"], style="dim")
     return Group(Panel(head, box=box.ROUNDED, expand=False), _formulations(data), _speed(data))
 
@@ -56,7 +57,7 @@ def _formulations(data: dict[str, Any]) -> Table:
 def _speed(data: dict[str, Any]) -> Table:
     out = Table(title="Speed, measured now (best of several, one thread)", box=box.SIMPLE_HEAD, title_justify="left")
     out.add_column("quantity")
-    for name in (r"batch \[ns each]", r"copying the result \[ns]", r"one call \[ns]", r"first call \[ms]"):
+    for name in ("batch [ns each]", "copying the result [ns]", "one call [ns]", "first call [ms]"):
         out.add_column(name, justify="right")
     for row in data["speed"]:
         out.add_row(

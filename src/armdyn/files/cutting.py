@@ -1,0 +1,290 @@
+"""What of a file's tree becomes the robot: the whole of it, or one chain; which joints move, follow or are held.
+
+A joint that is held stands at a value somebody gave (`lock`), at what it mimics, or at rest: zero, or the middle of its
+range where zero is outside of its limits. What was decided without being asked is said in the notes.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from numbers import Real
+from typing import Literal
+
+from armdyn.errors import InputError, choose
+from armdyn.files.urdf_tree import RawJoint, RawMimic, Tree
+
+REST: Literal["rest"] = "rest"
+EVERY = "*"  # in `lock`: every joint beside the chain that has no value of its own
+Lock = Mapping[str, float | str] | str | None
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Which part of a tree is asked for."""
+
+    base: str | None = None
+    tip: str | None = None
+    lock: Lock = None
+    floating: bool | None = None
+
+
+@dataclass
+class Selection:
+    """The moving joints, depth-first; what the others are held at; what follows what; what was decided."""
+
+    start: str
+    tip: str | None
+    moving: list[RawJoint]
+    held: dict[str, float]  # joints that stand still, with their values
+    leaders: dict[str, RawMimic]  # moving joints that follow a moving one
+    floating: str | None = None  # the floating joint at the root, "" where the base was asked to float
+    notes: list[str] = field(default_factory=list)
+
+
+def rest(joint: RawJoint) -> float:
+    """Where a joint rests: at zero, or at the middle of its range where zero is outside of it."""
+    lower, upper = joint.limit.get("lower"), joint.limit.get("upper")
+    if joint.kind not in ("revolute", "prismatic") or lower is None or upper is None or lower <= 0 <= upper:
+        return 0.0
+    return float((lower + upper) / 2)
+
+
+def select(tree: Tree, cut: Cut) -> Selection:
+    """The joints of the robot that is asked for; an error names the remedy for this very file."""
+    start = tree.root if cut.base is None else choose(f"link of {tree.label} for base", cut.base, tree.links)
+    tip = None if cut.tip is None else choose(f"link of {tree.label} for tip", cut.tip, tree.links)
+    given, every = _locks(tree, cut.lock)
+    if every is not None and tip is None:
+        raise InputError(
+            f"{tree.label}: lock={every!r} holds every joint beside a chain: say which chain with tip="
+            f"{_example(tree)!r}, or name the joints to hold as in lock={{{_first_moving(tree)!r}: {REST!r}}}"
+        )
+    notes: list[str] = []
+    mimics = _mimics(tree, notes)
+    held = dict(given)
+    _follow(tree, held, mimics)
+    chosen = Selection(start, tip, [], held, {}, notes=notes)
+    way = _way(tree, start, tip)
+    _float(tree, chosen, way, cut.floating)
+    if tip is None:
+        chosen.moving = [joint for joint in _below(tree, start) if _moves(joint, chosen)]
+    else:
+        chosen.moving = [joint for joint in way if _moves(joint, chosen)]
+        _hold_sides(tree, chosen, mimics, every)
+    _hold_outside(tree, chosen, mimics)
+    chosen.moving = [joint for joint in chosen.moving if _moves(joint, chosen)]
+    _check_kinds(tree, chosen)
+    names = {joint.name for joint in chosen.moving}
+    chosen.leaders = {name: mimics[name] for name in names if name in mimics}
+    return chosen
+
+
+def _moves(joint: RawJoint, chosen: Selection) -> bool:
+    return joint.moving and joint.name not in chosen.held and joint.name != chosen.floating
+
+
+def _locks(tree: Tree, lock: Lock) -> tuple[dict[str, float], float | str | None]:
+    """The values of the named joints, and what every other joint beside the chain is held at (None: nothing)."""
+    if lock is None:
+        return {}, None
+    table: Mapping[str, float | str] = {EVERY: lock} if isinstance(lock, str) else lock
+    if not isinstance(table, Mapping):
+        raise InputError(f"lock must give joints their values, as in {{'joint': 0.0}}, or is {REST!r}; got {lock!r}")
+    moving = [joint.name for joint in tree.joints.values() if joint.moving]
+    held: dict[str, float] = {}
+    every: float | str | None = None
+    for name, value in table.items():
+        if name != EVERY:
+            choose(f"joint of {tree.label} to lock", name, moving)
+        if value != REST and (not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value)):
+            raise InputError(f"joint {name!r} cannot be locked at {value!r}; a finite number or {REST!r} is expected")
+        if name == EVERY:
+            every = value
+            continue
+        joint = tree.joints[name]
+        if not joint.single and value not in (REST, 0):
+            raise InputError(f"joint {name!r} is {joint.kind}: no single value can lock it; {REST!r} can")
+        held[name] = rest(joint) if value == REST else float(value)
+    return held, every
+
+
+def _mimics(tree: Tree, notes: list[str]) -> dict[str, RawMimic]:
+    """Every joint that follows another one, with the joint at the end of the line that follows none."""
+    found = {}
+    strangers = {name: j.mimic.joint for name, j in tree.joints.items() if j.mimic and j.mimic.joint not in tree.joints}
+    if strangers:
+        shown = ", ".join(f"{name} ({leader!r})" for name, leader in strangers.items())
+        notes.append(f"joints that mimic one which is not in the file are taken as joints of their own: {shown}")
+    for name, joint in tree.joints.items():
+        if joint.mimic is None or not joint.moving or name in strangers:
+            continue
+        leader, factor, offset = joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset
+        seen = [name]
+        while True:
+            at = f"{tree.label}, line {joint.line}: joint {name!r}"
+            if leader in seen:
+                raise InputError(f"{at} mimics itself: {' > '.join([*seen, leader])}")
+            further = tree.joints[leader].mimic
+            if further is None or not tree.joints[leader].moving or leader in strangers:
+                break
+            seen.append(leader)
+            leader, offset, factor = further.joint, offset + factor * further.offset, factor * further.multiplier
+        if not tree.joints[leader].single:
+            raise InputError(f"{at} mimics {leader!r}, which is {tree.joints[leader].kind} and has no single value")
+        found[name] = RawMimic(leader, factor, offset)
+    return found
+
+
+def _follow(tree: Tree, held: dict[str, float], mimics: Mapping[str, RawMimic]) -> None:
+    """What mimics a joint that stands still stands still as well."""
+    for name, mimic in mimics.items():
+        leader = tree.joints[mimic.joint]
+        if name not in held and (mimic.joint in held or not leader.moving):
+            value = Fraction(repr(held.get(mimic.joint, 0.0)))
+            held[name] = float(mimic.multiplier * value + mimic.offset)
+
+
+def _below(tree: Tree, start: str) -> list[RawJoint]:
+    """Every joint below a link, depth-first, children in the file's order."""
+    found: list[RawJoint] = []
+    waiting = [*reversed(tree.below[start])]
+    while waiting:
+        joint = waiting.pop()
+        found.append(joint)
+        waiting.extend(reversed(tree.below[joint.child]))
+    return found
+
+
+def _way(tree: Tree, start: str, tip: str | None) -> list[RawJoint]:
+    """The joints from one link down to another."""
+    path: list[RawJoint] = []
+    link = start if tip is None else tip
+    while link != start:
+        joint = tree.above.get(link)
+        if joint is None:
+            raise InputError(
+                f"{tree.label}: tip {tip!r} is not below base {start!r}; the root of the file is {tree.root!r}"
+            )
+        path.append(joint)
+        link = joint.parent
+    return path[::-1]
+
+
+def _float(tree: Tree, chosen: Selection, way: list[RawJoint], asked: bool | None) -> None:
+    """Whether the base floats, and by which joint of the file."""
+    candidates = way if chosen.tip is not None else _below(tree, chosen.start)
+    moving = [joint for joint in candidates if joint.moving and joint.name not in chosen.held]
+    first = moving[0] if moving else None
+    if first is not None and first.kind == "floating":
+        alone = chosen.tip is not None or len(moving) == 1 + sum(j.moving for j in _below(tree, first.child))
+        if asked is False:
+            chosen.held[first.name] = 0.0
+            chosen.notes.append(f"the floating joint {first.name!r} is held at its origin (floating=False)")
+        elif alone:
+            chosen.floating = first.name
+        return
+    if asked:
+        chosen.floating = ""
+
+
+def _hold_sides(tree: Tree, chosen: Selection, mimics: Mapping[str, RawMimic], every: float | str | None) -> None:
+    """The joints that the chain carries beside its own are held, or there is an error that says how."""
+    own = {joint.name for joint in chosen.moving}
+    root = _carrying(tree, chosen)
+    beside = [j for j in _below(tree, root) if j.name not in own and _moves(j, chosen)] if root is not None else []
+    leaders = [tree.joints[mimics[j.name].joint] for j in chosen.moving if j.name in mimics]
+    beside += [j for j in leaders if j.name not in own and _moves(j, chosen) and j not in beside]
+    if not beside:
+        return
+    if every is None:
+        raise InputError(_unlocked(tree, chosen, beside))
+    for joint in beside:
+        if joint.name not in mimics:
+            chosen.held[joint.name] = rest(joint) if every == REST or not joint.single else float(every)
+    _follow(tree, chosen.held, mimics)
+    for joint in beside:  # what follows a joint of the chain is held where that joint rests
+        if joint.name not in chosen.held:
+            mimic = mimics[joint.name]
+            value = mimic.multiplier * Fraction(repr(rest(tree.joints[mimic.joint]))) + mimic.offset
+            chosen.held[joint.name] = float(value)
+    shown = ", ".join(_standing(j, chosen.held[j.name]) for j in beside)
+    chosen.notes.append(f"held beside the chain: {shown}")
+
+
+def _standing(joint: RawJoint, value: float) -> str:
+    middle = " (mid-range, zero is outside its limits)" if value and value == rest(joint) else ""
+    return f"{joint.name} at {value:g}{middle}"
+
+
+def _carrying(tree: Tree, chosen: Selection) -> str | None:
+    """The first link of the chain that moves: what hangs on it or below is carried."""
+    if chosen.floating == "":
+        return chosen.start
+    if chosen.floating:
+        return tree.joints[chosen.floating].child
+    return chosen.moving[0].child if chosen.moving else None
+
+
+def _hold_outside(tree: Tree, chosen: Selection, mimics: Mapping[str, RawMimic]) -> None:
+    """Joints outside of the robot that matter to it are held at rest: those above the base, and leaders elsewhere."""
+    own = {joint.name for joint in chosen.moving}
+    above = _way(tree, tree.root, chosen.start)
+    elsewhere = [tree.joints[mimics[j.name].joint] for j in chosen.moving if j.name in mimics]
+    fresh = []
+    for joint in [*above, *elsewhere]:
+        if joint.moving and joint.name not in own and joint.name not in chosen.held and joint.name not in mimics:
+            chosen.held[joint.name] = rest(joint)
+            fresh.append(joint)
+    _follow(tree, chosen.held, mimics)
+    if fresh:
+        shown = ", ".join(_standing(joint, chosen.held[joint.name]) for joint in fresh)
+        chosen.notes.append(f"held outside of the robot: {shown}; lock={{...}} gives other values")
+
+
+def _check_kinds(tree: Tree, chosen: Selection) -> None:
+    for joint in chosen.moving:
+        if not joint.single:
+            where = "" if joint.kind != "floating" else "; a floating joint can only be the one that carries all others"
+            raise InputError(
+                f"{tree.label}: joint {joint.name!r} is {joint.kind}; revolute, continuous and prismatic joints are "
+                f"computed with{where}. Hold it with {_both(tree, chosen, {joint.name: REST})}"
+            )
+    if not chosen.moving:
+        between = f"between {chosen.start!r} and {chosen.tip!r}" if chosen.tip else f"below link {chosen.start!r}"
+        raise InputError(f"{tree.label}: no moving joint {between}; an arm needs at least one")
+
+
+def _unlocked(tree: Tree, chosen: Selection, beside: list[RawJoint]) -> str:
+    """The error for joints beside the chain that nobody gave a value, with the exact remedy."""
+    names = ", ".join(joint.name for joint in beside[:20]) + (f" and {len(beside) - 20} more" * (len(beside) > 20))
+    return (
+        f"{tree.label}: the chain to {chosen.tip!r} also carries the moving joints {names}. Hold them at rest with "
+        f"{_both(tree, chosen, REST)}, give them values as in lock={{{beside[0].name!r}: 0.0}}, or load the whole "
+        "robot, without tip"
+    )
+
+
+def _both(tree: Tree, chosen: Selection, lock: dict[str, str] | str) -> str:
+    """The same remedy in Python and on the command line."""
+    ends = {"base": None if chosen.start == tree.root else chosen.start, "tip": chosen.tip}
+    known = {key: value for key, value in ends.items() if value is not None}
+    python = ", ".join([*(f"{key}={value!r}" for key, value in known.items()), f"lock={lock!r}"])
+    words = [lock] if isinstance(lock, str) else [f"{name}={value}" for name, value in lock.items()]
+    options = [f"--{key} {shlex.quote(value)}" for key, value in known.items()]
+    options += [f"--lock {shlex.quote(word)}" for word in words]
+    source = "text" if tree.label == "URDF text" else repr(tree.label)
+    return f"armdyn.load({source}, {python}) (command line: {' '.join(options)})"
+
+
+def _first_moving(tree: Tree) -> str:
+    return next((joint.name for joint in tree.joints.values() if joint.moving), "joint")
+
+
+def _example(tree: Tree) -> str:
+    """A link that could be a tip: the last one that a moving joint carries and that carries none itself."""
+    ends = [j.child for j in tree.joints.values() if j.moving and not any(k.moving for k in _below(tree, j.child))]
+    return ends[0] if ends else tree.root

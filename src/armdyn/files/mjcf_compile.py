@@ -1,0 +1,60 @@
+"""Run as a program: compile an MJCF model with the `mujoco` package and print what armdyn needs of it as JSON.
+
+A hostile model can crash its compiler or make it fill the memory, so `armdyn.files.mjcf` runs this apart, with limits
+on time and memory and in a folder of its own (MuJoCo leaves its log where it runs). What comes back is data.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+_ARRAYS = (
+    *("jnt_type", "jnt_pos", "jnt_axis", "jnt_range", "jnt_limited", "jnt_actfrcrange", "jnt_actfrclimited"),
+    *("jnt_dofadr", "jnt_qposadr", "jnt_stiffness", "qpos0", "dof_damping", "dof_frictionloss", "dof_armature"),
+    *("body_parentid", "body_jntadr", "body_jntnum", "body_pos", "body_quat", "body_ipos", "body_iquat"),
+    *("body_mass", "body_inertia", "site_bodyid", "site_pos", "site_quat"),
+    *("eq_type", "eq_obj1id", "eq_obj2id", "eq_objtype", "eq_active0", "eq_data"),
+)
+_COUNTS = ("njnt", "nbody", "nsite", "neq")
+_KINDS = {"joint": "njnt", "body": "nbody", "site": "nsite", "equality": "neq"}
+
+
+def limit(seconds: int, memory: int) -> None:
+    """Bound this process; where the system has no such limits, the parent's clock is the only one."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))
+
+
+def compiled(path: str) -> dict[str, Any]:
+    """The numbers and names of a compiled model; {"error": ...} where there is none."""
+    try:
+        import mujoco
+    except ImportError:
+        return {"missing": True}
+    try:
+        model = mujoco.MjModel.from_xml_path(path)
+    except ValueError as error:
+        return {"error": str(error)}
+    data: dict[str, Any] = {name: getattr(model, name).tolist() for name in _ARRAYS}
+    data |= {name: int(getattr(model, name)) for name in _COUNTS}
+    for kind, count in _KINDS.items():
+        code = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
+        data[f"{kind}_names"] = [mujoco.mj_id2name(model, code, i) for i in range(data[count])]
+    data["gravity"] = model.opt.gravity.tolist()
+    data["name"] = str(model.names[: model.names.index(b"\0")], "utf-8", "replace")
+    data["eq"] = {name: int(getattr(mujoco.mjtEq, f"mjEQ_{name}")) for name in ("CONNECT", "WELD", "JOINT", "TENDON")}
+    data["objects"] = {name: int(getattr(mujoco.mjtObj, f"mjOBJ_{name}")) for name in ("BODY", "SITE")}
+    return data
+
+
+if __name__ == "__main__":
+    limit(int(sys.argv[2]), int(sys.argv[3]))
+    print(json.dumps(compiled(sys.argv[1])))

@@ -1,0 +1,231 @@
+"""The links and joints of a URDF as plain frozen data, checked to be one tree."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from armdyn.errors import FileError
+from armdyn.files.urdf_xml import INERTIA, Element, Notes, Reader, content, is_text, parse
+
+MOST_LINKS = 2000  # the largest robot in the wild has some 200; the limit keeps a refusal within a second
+KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+
+Triple = tuple[Fraction, Fraction, Fraction]
+_ZERO: Triple = (Fraction(0), Fraction(0), Fraction(0))
+_X: Triple = (Fraction(1), Fraction(0), Fraction(0))
+_XACRO = "; its xacro tags were passed by: expand the file with `xacro` first"
+
+
+@dataclass(frozen=True)
+class RawLink:
+    """A link as written: mass, centre of mass, the inertia's axes, and xx xy xz yy yz zz about the centre."""
+
+    name: str
+    massive: bool = False
+    mass: Fraction = Fraction(0)
+    xyz: Triple = _ZERO
+    rpy: Triple = _ZERO
+    inertia: tuple[Fraction, ...] = (Fraction(0),) * 6
+
+
+@dataclass(frozen=True)
+class RawMimic:
+    """A joint that follows another one: q = multiplier × q of `joint` + offset."""
+
+    joint: str
+    multiplier: Fraction = Fraction(1)
+    offset: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True)
+class RawJoint:
+    """A joint as written."""
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    xyz: Triple
+    rpy: Triple
+    axis: Triple
+    limit: dict[str, Fraction]
+    damping: Fraction
+    friction: Fraction
+    mimic: RawMimic | None
+    line: int
+    armature: Fraction = Fraction(0)  # no URDF has it; MJCF does
+
+    @property
+    def moving(self) -> bool:
+        """Whether the joint moves at all."""
+        return self.kind != "fixed"
+
+    @property
+    def single(self) -> bool:
+        """Whether one number says where the joint stands."""
+        return self.kind not in ("floating", "planar", "ball")
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The links and joints of a robot, checked to be one tree."""
+
+    name: str
+    label: str
+    root: str
+    links: dict[str, RawLink]
+    joints: dict[str, RawJoint]
+    below: dict[str, list[RawJoint]]  # the joints that hang off a link
+    above: dict[str, RawJoint]  # the joint a link hangs on
+    notes: tuple[str, ...] = ()
+    format: str = "URDF"  # what messages call the file
+
+
+def read_tree(source: str | os.PathLike[str]) -> Tree:
+    """The tree of links and joints of a URDF file, or of a text that starts with `<`."""
+    data, label = _content(source)
+    notes = Notes()
+    robot = parse(data, label, notes)
+    for tag in ("link", "joint"):
+        count = sum(element.tag == tag for element in robot.children)
+        if count > MOST_LINKS:
+            raise FileError(f"{label}: {count} {tag}s; at most {MOST_LINKS} links and as many joints are read")
+    links = _unique(label, "link", [_link(label, e) for e in robot.children if e.tag == "link"])
+    joints = _unique(label, "joint", [_joint(label, e) for e in robot.children if e.tag == "joint"])
+    hint = _XACRO if any("xacro tag" in note for note in notes.lines) else ""
+    if not links:
+        raise FileError(f"{label}: a robot without links{hint}")
+    name = robot.attributes.get("name") or (Path(label).stem if label != "URDF text" else "robot")
+    return connected(label, name, links, joints, notes.all, hint)
+
+
+def _content(source: str | os.PathLike[str]) -> tuple[bytes, str]:
+    """The bytes and the label of a source; a .xacro file is expanded first."""
+    if is_text(source) or Path(source).suffix.lower() != ".xacro":
+        return content(source)
+    from armdyn.files.xacro import expanded  # what not everyone needs is imported where it is used
+
+    return content(expanded(source))[0], Path(source).name
+
+
+def _name(label: str, element: Element, key: str = "name") -> str:
+    name = element.attributes.get(key)
+    if not name:
+        raise FileError(f"{label}, line {element.line}: <{element.tag}> without {key}")
+    return name
+
+
+def _link(label: str, element: Element) -> RawLink:
+    name = _name(label, element)
+    inertial = element.child("inertial")
+    if inertial is None:
+        return RawLink(name)
+    read, origin = Reader(label, f"link {name!r}"), inertial.child("origin")
+    mass, inertia = (_needed(read, inertial, tag) for tag in ("mass", "inertia"))
+    return RawLink(
+        name,
+        massive=True,
+        mass=read.one(mass, "value", needed=True),
+        xyz=read.triple(origin, "xyz", _ZERO),
+        rpy=read.triple(origin, "rpy", _ZERO),
+        inertia=tuple(read.one(inertia, key, needed=True) for key in INERTIA),
+    )
+
+
+def _needed(read: Reader, inertial: Element, tag: str) -> Element:
+    found = inertial.child(tag)
+    if found is None:
+        raise FileError(f"{read.at(inertial)} has no <{tag}>; a massless link has no <inertial> at all")
+    return found
+
+
+def _joint(label: str, element: Element) -> RawJoint:
+    name = _name(label, element)
+    read, at = Reader(label, f"joint {name!r}"), f"{label}, line {element.line}: joint {name!r}"
+    kind = element.attributes.get("type")
+    if kind not in KINDS:
+        raise FileError(f"{at} is of unknown kind {kind!r}; known: {', '.join(KINDS)}")
+    origin, dynamics = element.child("origin"), element.child("dynamics")
+    axis = Reader(label, f"joint {name!r}").numbers(element.child("axis"), "xyz", _X, needed=kind != "fixed")
+    if kind != "fixed" and not any(axis):
+        raise FileError(f"{at} has the axis 0 0 0, which is no direction")
+    limit = element.child("limit")
+    bounds = {k: read.one(limit, k) for k in ("lower", "upper", "velocity", "effort")} if limit else {}
+    return RawJoint(
+        name,
+        kind,
+        parent=_end(at, label, element, "parent"),
+        child=_end(at, label, element, "child"),
+        xyz=read.triple(origin, "xyz", _ZERO),
+        rpy=read.triple(origin, "rpy", _ZERO),
+        axis=(axis[0], axis[1], axis[2]),
+        limit={k: v for k, v in bounds.items() if limit is not None and k in limit.attributes},
+        damping=read.one(dynamics, "damping"),
+        friction=read.one(dynamics, "friction"),
+        mimic=_mimic(label, read, element.child("mimic")),
+        line=element.line,
+    )
+
+
+def _end(at: str, label: str, element: Element, tag: str) -> str:
+    end = element.child(tag)
+    if end is None:
+        raise FileError(f"{at} has no <{tag}>")
+    return _name(label, end, "link")
+
+
+def _mimic(label: str, read: Reader, element: Element | None) -> RawMimic | None:
+    if element is None:
+        return None
+    multiplier = read.one(element, "multiplier", Fraction(1))
+    return RawMimic(_name(label, element, "joint"), multiplier, read.one(element, "offset"))
+
+
+def _unique(label: str, what: str, items: list[Any]) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for item in items:
+        if item.name in table:
+            raise FileError(f"{label}: two {what}s are called {item.name!r}")
+        table[item.name] = item
+    return table
+
+
+def connected(
+    label: str,
+    name: str,
+    links: dict[str, RawLink],
+    joints: dict[str, RawJoint],
+    notes: tuple[str, ...] = (),
+    hint: str = "",
+) -> Tree:
+    """The tree, or an error that says why these links and joints are none."""
+    above: dict[str, RawJoint] = {}
+    below: dict[str, list[RawJoint]] = {link: [] for link in links}
+    for joint in joints.values():
+        for end in (joint.parent, joint.child):
+            if end not in links:
+                raise FileError(
+                    f"{label}, line {joint.line}: joint {joint.name!r} names the unknown link {end!r}{hint}"
+                )
+        if joint.child in above:
+            other = above[joint.child].name
+            raise FileError(f"{label}: link {joint.child!r} hangs on two joints, {other!r} and {joint.name!r}")
+        above[joint.child] = joint
+        below[joint.parent].append(joint)
+    roots = [link for link in links if link not in above]
+    if len(roots) > 1:
+        shown = ", ".join(map(repr, roots[:10]))
+        raise FileError(f"{label}: more than one root link: {shown}; one tree is expected{hint}")
+    reached, waiting = set(roots), list(roots)
+    while waiting:
+        for joint in below[waiting.pop()]:
+            reached.add(joint.child)
+            waiting.append(joint.child)
+    if len(reached) < len(links):
+        circle = next(link for link in links if link not in reached)
+        raise FileError(f"{label}: the joints run in a circle: link {circle!r} is above itself")
+    return Tree(name, label, roots[0], links, joints, below, above, notes)

@@ -1,0 +1,169 @@
+"""Pinocchio and MuJoCo as judges of whole robots: the same URDF file read by them, joint by joint by name.
+
+Mimic joints are judged by projection: the robot without them, its joints' rates G q̇, forces Gᵀτ, inertia Gᵀ H G.
+"""
+
+from __future__ import annotations
+
+import site
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+
+import armdyn
+from armdyn.files.urdf_tree import _content
+from oracles import plain, relative
+
+# The packages whose robots are judged; of pybullet_data's thousand random toys only the first.
+PACKAGES = ("cmeel.prefix/share/example-robot-data", "rtbdata", "pybullet_data")
+_METHODS = {"inertia_matrix": "denoc", "bias": "newton_euler"}  # those that serve trees
+_SINGULAR = 1e-13  # of H scaled to a diagonal of ones: a massless tip, whose acceleration no force determines
+
+
+def package_robots() -> list[Path]:
+    """Every URDF file that the installed packages bring."""
+    found: list[Path] = []
+    for folder in site.getsitepackages():
+        for package in PACKAGES:
+            found += (Path(folder) / package).rglob("*.urdf")
+    return sorted(f for f in found if "random_urdfs" not in f.parts or f.stem == "000")
+
+
+def model_of(file: Path, floating: bool) -> Any:
+    """The file as Pinocchio has it, without mimic joints and without anything to see."""
+    text = plain(ET.fromstring(_content(file)[0].lstrip()))
+    if not floating or 'type="floating"' in text:
+        return pin.buildModelFromXML(text)
+    return pin.buildModelFromXML(text, pin.JointModelFreeFlyer())
+
+
+@dataclass(frozen=True)
+class Judge:
+    """An arm and Pinocchio's model of the same file."""
+
+    arm: armdyn.Arm
+    model: Any
+
+    @cached_property
+    def projection(self) -> tuple[Any, Any]:
+        """(G, β): Pinocchio's rates are G q̇; positions of joints with one number G q + β."""
+        chain, first = self.arm.chain, 6 if self.arm.floating else 0
+        place = {i: first + c for c, i in enumerate(chain.independent)}
+        G, offset = np.zeros((self.model.nv, chain.nv)), np.zeros(self.model.nv)
+        G[:first, :first] = np.eye(first)
+        for i, joint in enumerate(chain.joints):
+            if not joint.free:
+                leader, factor, shift = chain.leader(joint) if joint.mimic else (i, 1, 0)
+                row = self.model.joints[self.model.getJointId(joint.name)].idx_v
+                G[row, place[leader]], offset[row] = float(factor), float(shift)
+        return G, offset
+
+    def configuration(self, q: Any) -> Any:
+        """Our q as Pinocchio has it; a continuous joint is a cosine and a sine there."""
+        G, offset = self.projection
+        first, six = (7, 6) if self.arm.floating else (0, 0)
+        angles, x = G[:, six:] @ q[first:] + offset, pin.neutral(self.model)
+        x[:first] = q[:first]
+        for joint in list(self.model.joints)[1:]:
+            value = angles[joint.idx_v] if joint.nv == 1 else None
+            if joint.nv == 1:
+                x[joint.idx_q : joint.idx_q + joint.nq] = [np.cos(value), np.sin(value)] if joint.nq == 2 else [value]
+        return x
+
+    def says(self, q: Any, qd: Any, qdd: Any) -> dict[str, Any]:
+        """Every quantity that is compared, by armdyn's names."""
+        model, data, (G, _) = self.model, self.model.createData(), self.projection
+        x, v, a = self.configuration(q), G @ qd, G @ qdd
+        H = pin.crba(model, data, x)
+        H = G.T @ (np.triu(H) + np.triu(H, 1).T) @ G
+        bias = G.T @ pin.nonLinearEffects(model, data, x, v)
+        tau = G.T @ pin.rnea(model, data, x, v, a)
+        said: dict[str, Any] = {
+            "inertia_matrix": H,
+            "gravity_load": G.T @ pin.computeGeneralizedGravity(model, data, x),
+            "bias": bias,
+            "inverse_dynamics": tau,
+            "natural_regressor": tau,
+        }
+        if self.arm.mass:
+            said["centroidal_momentum"] = np.array(pin.computeCentroidalMomentum(model, data, x, v))
+        if regular(H):
+            said["forward_dynamics"] = qdd
+        pin.framesForwardKinematics(model, data, x)
+        for name in self.tips:
+            frame = model.getFrameId(name, pin.BODY)
+            said[f"pose {name}"] = data.oMf[frame].homogeneous
+            J = pin.computeFrameJacobian(model, data, x, frame, pin.LOCAL_WORLD_ALIGNED)
+            said[f"jacobian {name}"] = J.reshape(6, -1) @ G
+        return said
+
+    @cached_property
+    def tips(self) -> list[str]:
+        """A frame on each of the outermost links, three at most."""
+        found = {frame.link: frame.name for frame in self.arm.frames if frame.link - 1 in self.arm.chain.tips}
+        return list(found.values())[:3]
+
+    def ours(self, q: Any, qd: Any, qdd: Any, tau: Any, backend: str = "python") -> dict[str, Any]:
+        """The same by armdyn, on the path that is asked for."""
+        arm = self.arm
+
+        def kernel(quantity: str, **options: Any) -> Any:
+            method = "auto"
+            if backend == "python":  # choosing would take longer than all the rest
+                method = _METHODS.get(quantity, armdyn.methods(quantity)[0])
+            return arm.kernel(quantity, method=method, backend=backend, **options)
+
+        weights = np.concatenate([[float(x) for x in link.natural] for link in arm.links])
+        found = {
+            "inertia_matrix": kernel("inertia_matrix")(q),
+            "gravity_load": kernel("gravity_load")(q),
+            "bias": kernel("bias")(q, qd),
+            "inverse_dynamics": kernel("inverse_dynamics")(q, qd, qdd),
+            "natural_regressor": kernel("natural_regressor")(q, qd, qdd) @ weights,
+        }
+        if arm.mass:
+            found["centroidal_momentum"] = kernel("centroidal_momentum")(q, qd)
+        if regular(found["inertia_matrix"]):
+            found["forward_dynamics"] = kernel("forward_dynamics")(q, qd, tau)
+        for name in self.tips:
+            found[f"pose {name}"] = kernel("pose", frame=name)(q)
+            found[f"jacobian {name}"] = kernel("jacobian", frame=name)(q)
+        return found
+
+    def disagreement(self, seed: int = 0, backend: str = "python") -> dict[str, float]:
+        """How far armdyn is from Pinocchio, quantity by quantity, relative to the largest number of its kind."""
+        rng = np.random.default_rng(seed)
+        q, qd, qdd = rng.uniform(-1, 1, self.arm.chain.nq), *rng.uniform(-1, 1, (2, self.arm.chain.nv))
+        if self.arm.floating:
+            q[3:7] /= np.linalg.norm(q[3:7])
+        truth = self.says(q, qd, qdd)
+        ours = self.ours(q, qd, qdd, truth["inverse_dynamics"], backend)
+        forces = ("gravity_load", "bias", "inverse_dynamics", "natural_regressor")
+        largest = max(float(np.max(np.abs(truth[name]), initial=0.0)) for name in forces)
+        out: dict[str, float] = {}
+        for name, expected in truth.items():
+            scale = max(largest, 1e-9) if name in forces else None
+            kind = name.split()[0]
+            error = relative(np.asarray(ours[name]), np.asarray(expected), scale)
+            if name == "forward_dynamics":  # by its forces: H may be badly conditioned
+                moved = truth["inertia_matrix"] @ np.stack([ours[name], expected], axis=-1)
+                error = relative(moved[:, 0], moved[:, 1], max(largest, 1e-9))
+            out[kind] = max(out.get(kind, 0.0), error)
+        return out
+
+
+def regular(H: Any) -> bool:
+    """Whether an inertia matrix can be inverted."""
+    size = np.sqrt(np.diag(H))
+    return bool((size > 0).all() and np.linalg.eigvalsh(H / np.outer(size, size))[0] > _SINGULAR)
+
+
+def judge(file: Path, floating: bool | None = None) -> Judge:
+    """A judge of the whole robot in a file, nothing snapped."""
+    arm = armdyn.load(file, snap=0, floating=floating)
+    return Judge(arm, model_of(file, arm.floating))
