@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from fractions import Fraction
 
@@ -10,8 +11,10 @@ import pytest
 from scipy import optimize
 
 import armdyn
+from armdyn.errors import InputError
 from armdyn.simulation import PDGravity, Sampled, simulate
 from armdyn.simulation.tableaus import FIXED, METHODS
+from random_trees import TreeKind, random_tree
 
 BLOCK = """
 name = "block"
@@ -338,6 +341,31 @@ def test_stribeck_friction_slips_and_sticks(tmp_path):
     assert first == pytest.approx(4.0 / (K * 0.1), abs=2e-3)  # K · 0.1 t = static friction
     adaptive = simulate(arm, [0.0], torque=PDGravity(pulled, K, 0.0), times=[0, 1.0, 2.0], method="DOP853")
     assert np.abs(adaptive.q[:, 0] - out.q[[0, 1000, 2000], 0]).max() < 1e-4
+
+
+# --- trees ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [TreeKind(joints=6, fork=0.5), TreeKind(joints=6, fork=0.4, mimic=0.4, rotors=True)])
+def test_trees_and_mimic_joints_stick_too(kind):
+    tree = random_tree(kind, random.Random(3))
+    rubs = [joint if joint.mimic else replace(joint, coulomb=Fraction(1, 2)) for joint in tree.joints]
+    robot = armdyn.Arm("tree", replace(tree, joints=tuple(rubs)))
+    out = simulate(robot, np.zeros(robot.n), duration=0.1, limits=False)
+    friction = out.tau - robot.inverse_dynamics(out.q, out.qd, out.qdd)
+    moving = out.qd != 0
+    assert moving.any()
+    assert np.abs(friction - robot.friction(out.qd))[moving].max() < 1e-12
+    assert np.all(np.abs(friction[~moving]) <= 0.5 + 1e-12)
+    exact = simulate(robot, np.zeros(robot.n), times=[0, 0.1], limits=False, method="DOP853")
+    assert np.abs(exact.q[-1] - out.q[-1]).max() < 1e-9
+    assert len(out.plot().data) == 3 * robot.n + 1
+
+
+def test_a_floating_base_is_refused():
+    robot = armdyn.Arm("loose", random_tree(TreeKind(joints=3, fork=0.5, floating=True), random.Random(3)))
+    with pytest.raises(InputError, match="floating base"):
+        simulate(robot, np.zeros(robot.n), duration=0.1)
 
 
 # --- MuJoCo --------------------------------------------------------------------------------------

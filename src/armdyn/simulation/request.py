@@ -59,7 +59,7 @@ class Request:
     def joint_beyond(self, q: np.ndarray) -> str:
         """The name of the joint that is furthest beyond its limit, or nearest to it."""
         k = int(np.argmax(np.maximum(q - self.bounds[:, 1], self.bounds[:, 0] - q)))
-        return self.arm.joints[k].name or f"joint {k + 1}"
+        return moving_joints(self.arm.chain)[k].name or f"joint {k + 1}"
 
     def per_lane(self, drive: Drive) -> Drive:
         """A drive with a batch of its own, as one axis of lanes."""
@@ -105,14 +105,20 @@ def request(
     state = np.concatenate([np.broadcast_to(x, (*whole, n)).reshape(-1, n) for x in (q, qd)], axis=1)
     moments, spans = schedule(duration, times, step, max(1, state.size))
     stops = _stops(arm, limits)
-    bounds = np.array(arm.limits, float) if limits is not False else np.tile([-np.inf, np.inf], (n, 1))
+    bounds = _limits(arm) if limits is not False else np.tile([-np.inf, np.inf], (n, 1))
     outside = np.any((state[:, :n] < bounds[:, 0]) | (state[:, :n] > bounds[:, 1]), axis=0)
     if outside.any():
-        names = ", ".join(arm.joints[i].name or f"joint {i + 1}" for i in np.flatnonzero(outside))
+        names = ", ".join(moving_joints(arm.chain)[i].name or f"joint {i + 1}" for i in np.flatnonzero(outside))
         raise InputError(f"q0 lies outside the limits of {names}; limits=False ignores them")
     if w is not None and w.ndim > 1:
         w = np.broadcast_to(w, (*whole, 6)).reshape(-1, 1, 1, 6)
     return Request(arm, state, whole, moments, spans, step, bounds, w, stops, progress or (lambda done, total: None))
+
+
+def _limits(arm: Arm) -> np.ndarray:
+    """(n, 2) limits of the joints with a coordinate of their own, infinite where there is none."""
+    ends = [(joint.limit.lower, joint.limit.upper) for joint in moving_joints(arm.chain)]
+    return np.array([(-np.inf if low is None else low, np.inf if high is None else high) for low, high in ends])
 
 
 def _stops(arm: Arm, limits: Any) -> Stops | None:
@@ -124,7 +130,7 @@ def _stops(arm: Arm, limits: Any) -> Stops | None:
         raise InputError(
             f'limits must be True or "end", "stop", a coefficient of restitution from 0 to 1, or False; got {limits!r}'
         )
-    ends = [[float(x) if math.isfinite(x) else None for x in side] for side in np.array(arm.limits, float).T]
+    ends = [[float(x) if math.isfinite(x) else None for x in side] for side in _limits(arm).T]
     if not any(x is not None for side in ends for x in side):
         return None
     return Stops(tuple(ends[0]), tuple(ends[1]), float(number))
@@ -135,7 +141,7 @@ def rest_posture(arm: Arm) -> np.ndarray:
     rest = getattr(arm, "rest", None)
     if rest is not None:
         return np.asarray(rest, float)
-    lower, upper = np.array(arm.limits, float).T
+    lower, upper = _limits(arm).T
     bounded = np.isfinite(lower) & np.isfinite(upper)
     middle = np.mean([np.where(bounded, lower, 0.0), np.where(bounded, upper, 0.0)], axis=0)
     posture: np.ndarray = np.where(
