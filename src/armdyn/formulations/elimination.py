@@ -36,7 +36,7 @@ def with_rotors(chain: Chain, H: Matrix) -> Matrix:
 def least_pivots(chain: Chain) -> list[Scalar]:
     """The least pivot of every joint that is not rounding: a share of the stretched arm's inertia.
 
-    Constants of the arm, so a check costs one addition a joint. Where the links' parameters are
+    Constants of the arm, so a check costs one addition per joint. Where the links' parameters are
     known only at run time, pivots are only held to be positive.
     """
     if not all(isinstance(x, int | float | Fraction) for link in chain.links for x in link.natural):

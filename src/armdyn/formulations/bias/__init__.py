@@ -1,4 +1,4 @@
-"""The bias vector C q̇ + g: one file a published formulation; METHODS lists them all."""
+"""The bias vector C q̇ + g: one file per published formulation; METHODS lists them all."""
 
 from armdyn.formulations import reference
 from armdyn.formulations.bias import lin_1991
@@ -10,6 +10,6 @@ METHODS = (
     Formulation("newton_euler", newton_euler.bias, "luh_1980", "inverse dynamics without acceleration"),
     Formulation("gibbs_appell", gibbs_appell.bias, "provenzano", "∂G/∂q̈ without acceleration", serial_only=True),
     Formulation("second_moments", second_moments.bias, "", "Newton-Euler on regrouped second moments"),
-    Formulation("point_masses", point_masses.bias, "", "the same with a point mass a joint"),
+    Formulation("point_masses", point_masses.bias, "", "the same with a point mass per joint"),
     Formulation("reference", reference.bias, "", "exact derivatives of the energies", reference_only=True),
 )

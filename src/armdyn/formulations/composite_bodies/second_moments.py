@@ -13,7 +13,7 @@ Symbols: m̂, k, K: mass, first and second moment, the constant part; ell, V: th
 c = k + ell, P = K + V about the origin of frame i, in that frame. Of a revolute joint's body the
 varying part has taken over all but (m̂, k_z, K₃₃).
 
-Cost: 31M 32A a link of a general arm of revolute joints (Lin & Fang 1999, Table VII: 32M 33A).
+Cost: 31M 32A per link of a general arm of revolute joints (Lin & Fang 1999, Table VII: 32M 33A).
 """
 
 from __future__ import annotations

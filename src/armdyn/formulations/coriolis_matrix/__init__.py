@@ -1,4 +1,4 @@
-"""The Coriolis matrix: one file a published formulation; METHODS lists them all."""
+"""The Coriolis matrix: one file per published formulation; METHODS lists them all."""
 
 from armdyn.formulations.coriolis_matrix import christoffel, denoc
 from armdyn.formulations.registry import Formulation

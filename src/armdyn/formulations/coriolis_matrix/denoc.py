@@ -3,7 +3,7 @@
 Source: Saha 1999, eq. (18).
 
 Idea: column j of N is the twist of every body for unit rate of joint j alone; its rate and Ω M times
-it are a field of wrenches, carried inwards once a column. The matrix differs from the Christoffel
+it are a field of wrenches, carried inwards once per column. The matrix differs from the Christoffel
 one, but C q̇ is the same and dH/dt - 2C is skew as well: ΩM + MΩ is.
 
 Saha's bodies turn about their mass centres. About the frame's origin, the moment of a column (u, and

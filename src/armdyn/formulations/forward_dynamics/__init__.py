@@ -1,4 +1,4 @@
-"""Forward dynamics: one file a published formulation; METHODS lists them all."""
+"""Forward dynamics: one file per published formulation; METHODS lists them all."""
 
 from armdyn.formulations.forward_dynamics import articulated_body, composite, denoc
 from armdyn.formulations.registry import Formulation

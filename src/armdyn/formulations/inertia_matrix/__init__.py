@@ -1,4 +1,4 @@
-"""The inertia matrix: one file a published formulation; METHODS lists them all."""
+"""The inertia matrix: one file per published formulation; METHODS lists them all."""
 
 from armdyn.formulations import reference
 from armdyn.formulations.inertia_matrix import (

@@ -6,7 +6,7 @@ Idea: the links' twists at their mass centres are t = N_l N_d q̇, and I = N_d�
 matrix holds the extended masses M̃ᵢ of composite bodies, taken at the mass centre of link i (not of the
 composite body); i_ij = pᵢᵀ M̃ᵢ B_ij pⱼ. The paper is free of frames; here body i is seen in frame i.
 
-Symbols (paper | code): dᵢ | link's com, pᵢ | (w, v), M̃ᵢ | `Extended` (its four blocks are J, [h×], [h×]ᵀ, m),
+Symbols (paper | code): dᵢ | link's com, pᵢ | (w, v), M̃ᵢ | a `Link` about that centre (four blocks J, [h×], [h×]ᵀ, m),
 c_i+1,i | -a, pᵢᵀM̃ᵢ | (moment, force).
 
 Cost claimed: none for the inertia matrix.
@@ -15,8 +15,6 @@ A link without mass has no mass centre: its frame's origin is taken, and its fir
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from armdyn.algebra import ZERO, Scalar, Sym3, Vec3, Z
 from armdyn.algebra.spatial import parallel_axis
@@ -28,18 +26,10 @@ from armdyn.formulations.steps import Step, steps
 Twist = tuple[Vec3, Vec3]  # (w, v): angular velocity, velocity of the mass centre
 
 
-@dataclass(frozen=True, slots=True)
-class Extended:
-    """The extended mass of a body about a point: mass, first moment and inertia."""
-
-    mass: Scalar
-    h: Vec3
-    J: Sym3
-
-    def __matmul__(self, twist: Twist) -> tuple[Vec3, Vec3]:
-        """(moment, force) = M̃ (w, v)."""
-        w, v = twist
-        return self.J @ w + self.h.cross(v), self.mass * v + w.cross(self.h)
+def _momentum(body: Link, twist: Twist) -> tuple[Vec3, Vec3]:
+    """(moment, force) = M̃ (w, v), about the point at which the body is given."""
+    w, v = twist
+    return body.inertia @ w + body.moment.cross(v), body.mass * v + w.cross(body.moment)
 
 
 def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
@@ -52,7 +42,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
     stage("formulation")
     rows = []
     for i, body in enumerate(bodies):
-        moment, force = body @ twists[i]  # pᵢᵀ M̃ᵢ
+        moment, force = _momentum(body, twists[i])  # pᵢᵀ M̃ᵢ
         row: list[Scalar] = [*(0 for _ in range(i)), _power(twists[i], moment, force)]
         outer, j = i, path[i].parent
         while j >= 0:
@@ -79,21 +69,21 @@ def _between_centres(chain: Chain, path: list[Step]) -> list[Vec3]:
     ]
 
 
-def _extended_masses(chain: Chain, path: list[Step], arms: list[Vec3]) -> list[Extended]:
+def _extended_masses(chain: Chain, path: list[Step], arms: list[Vec3]) -> list[Link]:
     """M̃ᵢ of every composite body, parents before children (Saha eq. 21)."""
     bodies = [_one(link) for link in chain.links]
     for i, step in reversed(list(enumerate(path))):
         if step.parent >= 0:
             own, outer, a = bodies[step.parent], bodies[i], arms[i]
-            h = step.R @ outer.h
-            J = own.J + step.R.similarity(outer.J) + parallel_axis(a, h) + outer.mass * Sym3.steiner(a, a)
-            bodies[step.parent] = Extended(own.mass + outer.mass, own.h + h + outer.mass * a, J)
+            h = step.R @ outer.moment
+            J = own.inertia + step.R.similarity(outer.inertia) + parallel_axis(a, h) + outer.mass * Sym3.steiner(a, a)
+            bodies[step.parent] = Link(own.mass + outer.mass, own.moment + h + outer.mass * a, J)
     return bodies
 
 
-def _one(link: Link) -> Extended:
+def _one(link: Link) -> Link:
     """Mᵢ about the mass centre (Saha eq. 2)."""
-    return Extended(link.mass, ZERO if link.mass != 0 else link.moment, link.inertia_about_com)
+    return Link(link.mass, ZERO if link.mass != 0 else link.moment, link.inertia_about_com)
 
 
 def _power(twist: Twist, moment: Vec3, force: Vec3) -> Scalar:

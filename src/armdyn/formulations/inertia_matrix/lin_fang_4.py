@@ -3,14 +3,14 @@
 Source: Lin & Fang 1999, Table IV; the composite bodies of Table VII. Proposed by Fijany & Bejczy.
 
 Idea: once axes, levers and wrenches are all in frame n, carrying a wrench from joint to joint is one
-cross product. Fewer operations a pair, many more a joint: it pays for long arms only.
+cross product. Fewer operations per pair, many more per joint: it pays for long arms only.
 
 Symbols (paper | code): ⁱₙR | M (frame i into n), uᵢ⟨n⟩ | u, ⁱ⁺¹ᵢs⟨n⟩ | s, f_j,i⟨n⟩ | f, t_j,i⟨n⟩ | t.
 
 Cost claimed (Table VI, without composite bodies): (4.5n²+48.5n-108)M (4n²+24n-56)A for n revolute
 joints, (4.5n²+48.5n-114)M (4n²+24n-62)A with joint 3 prismatic.
 
-Errata: the row for uᵢ⟨n⟩ computes what is there already (the third column of ⁱₙR, 8M 4A a joint), and
+Errata: the row for uᵢ⟨n⟩ computes what is there already (the third column of ⁱₙR, 8M 4A per joint), and
 the polynomials hold a slip of 4M: executed, (4.5n²+40.5n-88)M (4n²+20n-48)A and 6M 6A less.
 """
 
@@ -45,7 +45,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
 
 
 def _to_end_effector(path: list[Step]) -> list[Mat3]:
-    """ⁱₙR of every frame, base to tip: rows times the next rotation, 24M 12A a frame."""
+    """ⁱₙR of every frame, base to tip: rows times the next rotation, 24M 12A per frame."""
     turns = [IDENTITY]
     for step in reversed(path[1:]):
         if len(turns) == 1:

@@ -1,4 +1,4 @@
-"""Inverse dynamics: one file a published formulation; METHODS lists them all."""
+"""Inverse dynamics: one file per published formulation; METHODS lists them all."""
 
 from armdyn.formulations.bias import lin_1991
 from armdyn.formulations.inverse_dynamics import (
@@ -25,7 +25,7 @@ METHODS = (
         "point_masses",
         point_masses.inverse_dynamics,
         "",
-        "the same with a point mass a joint",
+        "the same with a point mass per joint",
         derivatives=derivatives.derivatives,
     ),
     Formulation("lin_1991", lin_1991.inverse_dynamics, "lin_1991", "H q̈ + b from composite bodies", serial_only=True),

@@ -11,7 +11,7 @@ motion. Carried along, the joint's part in the point's acceleration changes by d
     ∂τ_j/∂q_i   = ∫ Δⱼx · d²(Δᵢx)/dt² dm, and for j < i the turned wrench of body i beside it.
 
 Of a pair of joints a < b, everything that concerns body b is a wrench of b, and everything that concerns the
-axis a is its unit motion and that motion's first and second rates: five scalar products a pair. They are taken
+axis a is its unit motion and that motion's first and second rates: five scalar products per pair. They are taken
 as `meeting_frame` takes them, motions going outwards and wrenches inwards to a frame m between.
 
 Of the velocities of body b's points relative to link b only three sums are needed: h = ∫ ẋ dm, L = ∫ x × ẋ dm

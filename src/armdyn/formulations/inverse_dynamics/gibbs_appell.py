@@ -9,7 +9,7 @@ F = m dv + ω̇ × h + ω × (ω × h) and N = J ω̇ + ω × J ω + h × dv, fo
 
 Symbols (paper | code): ∂ω̇_i/∂q̈_j | u, ∂r̈_i/∂q̈_j | a, r̈_Oi less gravity | dv.
 
-Cost: O(n²), 20M 18A a pair and more; here for comparison with the inertia matrix of the same paper.
+Cost: O(n²), 20M 18A per pair and more; here for comparison with the inertia matrix of the same paper.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Idea: as in `second_moments`, but what lies on the axis that two links share is 
 the programs get shorter. A point mass kept back where the common normal from the link before meets the axis
 makes k_x of the link before 0: that link saves k_x U x and two products of k × dv (5M 5A) for m dv of one
 vector (3M 3A). A second moment along the axis makes P₂₃ of the link before 0, unless the axes are at right
-angles: 3M 4A for 2M 2A. Altogether 3M 4A less a joint.
+angles: 3M 4A for 2M 2A. Altogether 3M 4A less per joint.
 
 A link's point of reference is where the common normal from the link before meets its axis, not the origin of
 its frame; a prismatic joint keeps the origin. The d of a last revolute joint is then part of no program.

@@ -6,7 +6,7 @@ Source: Atkeson, An & Hollerbach 1986, for the wrench of one link; the transport
 Idea: the wrench (f, n) that moves a link is linear in its ten parameters. Instead of carrying ten
 wrenches a link inwards, carry every joint's unit motion (u, u × s) outwards to the link: an entry is
 then the power of one parameter's wrench on one joint's unit motion. What a link's motion contributes
-(the matrix A = [ω̇×] + [ω×]², the accelerations) is worked out once a link.
+(the matrix A = [ω̇×] + [ω×]², the accelerations) is worked out once per link.
 
 Symbols: w, dw, a | ω, ω̇ and the acceleration of the frame's origin less gravity; (wi, vi) | the unit
 motion of joint i, seen in the link's frame.
@@ -25,7 +25,7 @@ Matrix = list[list[Scalar]]
 
 
 def natural_regressor(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> Matrix:
-    """Y of the 10 n natural parameters: n rows, ten columns a link in Pinocchio's order."""
+    """Y of the 10 n natural parameters: n rows, ten columns per link in Pinocchio's order."""
     Y: Matrix = [[] for _ in range(chain.n)]
     moving: list[Moving] = []
     motions: list[dict[int, Motion]] = []  # of the joints up to i, seen from link i
