@@ -82,6 +82,11 @@ def inner_joints(walk: list[Step], axis: int, load: int, passing: int, meeting: 
     return frozenset(found)
 
 
+def all_move(q: list[Scalar]) -> bool:
+    """Whether no joint is held at a literal 0, as the six of a floating base are."""
+    return not any(type(x) is int for x in q)
+
+
 def transport_costs(step: Step) -> tuple[int, int]:
     """Operations that carrying a motion outwards and a wrench inwards over this joint takes."""
 

@@ -61,7 +61,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar], m: int | None = None) -> Matri
     ]
     stage("formulation")
     walk = steps(chain, q)
-    if not chain.serial:
+    if not (chain.serial and meeting.all_move(q)):
         return meet(walk, wrenches, meeting.inner_joints(walk, 1, 1, PASSING, MEETING))
     if m is None and is_long(chain.joints):
         return gather(walk, wrenches)
@@ -71,7 +71,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar], m: int | None = None) -> Matri
 def variants(chain: Chain) -> list[dict[str, int]]:
     """The meeting frames worth trying: those that look cheapest, the cheapest first."""
     joints = slid_outwards(chain).joints
-    return [{}] if not chain.serial or is_long(joints) else [{"m": m} for m in meeting_frames(joints)]
+    return [{}] if not (chain.serial and chain.plain) or is_long(joints) else [{"m": m} for m in meeting_frames(joints)]
 
 
 def meet(walk: list[Step], wrenches: list[Wrench], inner: frozenset[int]) -> Matrix:

@@ -102,7 +102,7 @@ def derivatives(
     loads = loads_inwards(walk, bodies(chain), moving, velocities, qd)
     axes = [axis(*one) for one in zip(walk, moving, velocities, strict=True)]
     if m is None:
-        m = meeting_frame(chain.joints) if chain.serial else None
+        m = meeting_frame(chain.joints) if chain.serial and meeting.all_move(q) else None
     inner = meeting.inner_joints(walk, *COSTS) if m is None else frozenset(range(m))
     return meet(walk, axes, loads, inner)
 
