@@ -91,6 +91,16 @@ def test_a_batch_gives_what_single_configurations_give() -> None:
     np.testing.assert_array_equal(batch, [arm.inverse_dynamics(*motion) for motion in motions])
 
 
+@pytest.mark.parametrize("quantity", ["inertia_matrix", "forward_dynamics", "coriolis_matrix"])
+def test_plain_python_takes_batches_of_a_floating_robot(quantity: str) -> None:
+    chain, _ = a_tree("floating, mimic, rotors", 1)
+    arm, rng = Arm("tree", chain, snap=0.0), np.random.default_rng(0)
+    q, qd, qdd = (np.array(x) for x in zip(*(random_motion(chain, rng) for _ in range(3)), strict=True))
+    kernel = arm.kernel(quantity, backend="python")
+    inputs = [{"q": q, "qd": qd, "tau": qdd}[port] for port, _ in QUANTITIES[quantity].inputs]
+    np.testing.assert_allclose(kernel(*inputs)[2], kernel(*(x[2] for x in inputs)), rtol=1e-12, atol=1e-12)
+
+
 def test_the_inertia_matrix_does_not_depend_on_the_pose_of_a_floating_base() -> None:
     chain, (q, *_) = a_tree("floating", 2)
     arm = Arm("tree", chain, snap=0.0)
