@@ -105,7 +105,7 @@ def snapshot(arms: list[str], quick: bool) -> dict[str, Any]:
 
 def integrator(name: str, targets: dict[str, Any]) -> dict[str, Any]:
     """A Runge–Kutta loop over the arm's forward dynamics."""
-    loop = module("simulation.loop", "codegen.llvm_integrate", "backends.llvm_integrate")
+    loop = module("simulation.integrator", "codegen.llvm_integrate", "backends.llvm_integrate")
     half = Fraction(1, 2)
     scheme = loop.Scheme(((), (half,), (0, half), (0, 0, 1)), (half / 3, Fraction(1, 3), Fraction(1, 3), half / 3))
     program = armdyn.load(name).forward_dynamics.program

@@ -325,7 +325,7 @@ def test_a_pipe_in_place_of_an_entry_does_not_block(folder):
 
 def test_what_a_killed_process_left_is_removed(folder):
     cache.put(cache.key(1), b"a")
-    old, new = (folder / (cache.ASIDE + name) for name in ("old", "new"))
+    old, new = (folder / (cache.TEMPORARY + name) for name in ("old", "new"))
     for path in (old, new):
         path.write_bytes(b"half")
     os.utime(old, (1e9, 1e9))

@@ -14,6 +14,7 @@ import armdyn
 from armdyn.codegen import BACKENDS
 from armdyn.errors import InputError
 from armdyn.kernels import threads
+from armdyn.simulation import Sampled
 
 ARM = armdyn.generic_arm("RR", seed=3)
 MANY = np.zeros((9000, 2))
@@ -95,6 +96,25 @@ def test_complex_numbers_are_refused(count, backend):
     for q in (MANY + 0j, [1j, 0], np.zeros(2, complex)):
         with pytest.raises(InputError, match="expects q as real numbers, got complex128"):
             ARM.kernel("bias", backend=backend)(q, Q, threads=count)
+
+
+def test_complex_states_and_poses_are_refused():
+    """NumPy would drop the imaginary part with a warning."""
+    z, pose = np.zeros(2, complex), ARM.pose(Q)
+    calls = {
+        "q0": lambda: armdyn.simulate(ARM, z, duration=0.01),
+        "qd0": lambda: armdyn.simulate(ARM, Q, z, duration=0.01),
+        "torque": lambda: armdyn.simulate(ARM, Q, torque=z, duration=0.01),
+        "sampled torques": lambda: armdyn.simulate(ARM, Q, torque=Sampled([0.0, 1.0], [z, z]), duration=0.01),
+        "pose": lambda: ARM.inverse_kinematics(pose + 0j),
+    }
+    for what, call in calls.items():
+        with pytest.raises(InputError, match=f"{what} must be real numbers, got complex128"):
+            call()
+    with pytest.raises(InputError, match="q0 must be plain numbers, got a masked array"):
+        armdyn.simulate(ARM, np.ma.array(Q), duration=0.01)
+    with pytest.raises(InputError, match="q0 must be real numbers"):
+        ARM.inverse_kinematics(pose, z)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

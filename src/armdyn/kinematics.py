@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.errors import InputError
+from armdyn.kernels.arguments import real_array
 
 Arrays = Callable[..., Any]
 _STEPS = 120  # of one search
@@ -75,7 +76,7 @@ class Task:
 def inverse(task: Task, pose: Any, q0: Any, tolerance: float, seed: int = 0) -> InverseKinematics:
     """The configurations nearest to q0 that reach the poses (..., 4, 4), or those that miss them least."""
     wanted, n = wanted_pose(pose), len(task.lower)
-    start = np.clip(np.zeros(n), task.lower, task.upper) if q0 is None else np.asarray(q0, dtype=float)
+    start = np.clip(np.zeros(n), task.lower, task.upper) if q0 is None else real_array(q0, "q0")
     if start.shape[-1:] != (n,) or not np.isfinite(start).all():
         raise InputError(f"q0 must be {n} finite numbers, got {q0!r}")
     try:
@@ -185,7 +186,7 @@ def rotation_vector(R: Any) -> Any:
 def wanted_pose(pose: Any) -> Any:
     """Poses (..., 4, 4), checked."""
     try:
-        T = np.asarray(pose, dtype=float)
+        T = real_array(pose, "pose")
     except (TypeError, ValueError):
         raise InputError(f"pose must be an array of numbers of the shape (..., 4, 4), got {pose!r}") from None
     if T.shape[-2:] != (4, 4):

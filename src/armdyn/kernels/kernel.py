@@ -6,7 +6,6 @@ is a batch.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from functools import cached_property
@@ -23,6 +22,7 @@ from armdyn.codegen.text.numpy import compile_numpy
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import Program
+from armdyn.kernels.arguments import masked
 from armdyn.kernels.choice import auto
 from armdyn.kernels.threads import batch_of, checked, shared
 from armdyn.programs.assemble import Assembly, Options, assemble
@@ -134,8 +134,7 @@ class Kernel(Fast):
 
     def _refuse_masked(self, arrays: tuple[Any, ...]) -> None:
         """NumPy would give results the mask of one input, whatever was masked in it."""
-        masked = sys.modules.get("numpy.ma")  # without it there are none
-        if masked and any(isinstance(array, masked.MaskedArray) for array in arrays):
+        if any(map(masked, arrays)):
             raise InputError(
                 f"{self.quantity} takes plain arrays, got a masked one: a joint that is masked out has no position; "
                 "select the rows first, or use np.ma.filled"

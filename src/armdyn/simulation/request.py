@@ -11,6 +11,7 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import InputError
+from armdyn.kernels.arguments import real_array
 from armdyn.simulation.implicit_stage import Stops
 from armdyn.simulation.programs import moving_joints
 from armdyn.simulation.torque import Drive
@@ -156,10 +157,7 @@ def efforts(arm: Arm) -> tuple[float | None, ...]:
 
 
 def _vectors(values: Any, n: int, name: str) -> np.ndarray:
-    try:
-        array = np.asarray(values, float)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be numbers (..., {n}), got {values!r}") from None
+    array = real_array(values, name)
     if array.shape[-1:] != (n,):
         raise InputError(f"{name} must be (..., {n}), got shape {array.shape}")
     if not np.all(np.isfinite(array)):

@@ -19,6 +19,7 @@ from armdyn.algebra import Scalar, sign
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
 from armdyn.kernels import Kernel
+from armdyn.kernels.arguments import real_array
 
 Law = Callable[[Chain, list[Any], list[Any], list[Any]], list[Any]]
 
@@ -115,9 +116,9 @@ def _constant(torque: Any, n: int) -> Drive:
         "or a function of (t, q, qd)"
     )
     try:
-        constant = np.asarray(torque, float)
-    except (TypeError, ValueError):
-        raise InputError(f"{kinds}; got {torque!r}") from None
+        constant = real_array(torque, "torque")
+    except InputError as error:
+        raise InputError(f"{kinds}; {error}") from None
     if constant.shape[-1:] != (n,):
         raise InputError(f"{kinds}; got an array of shape {constant.shape}")
     if not np.all(np.isfinite(constant)):
@@ -126,7 +127,7 @@ def _constant(torque: Any, n: int) -> Drive:
 
 
 def _check_samples(torque: Sampled, n: int) -> None:
-    times, values = np.asarray(torque.times, float), np.asarray(torque.values, float)
+    times, values = real_array(torque.times, "sampled times"), real_array(torque.values, "sampled torques")
     if times.ndim != 1 or values.shape[-2:] != (len(times), n):
         raise InputError(
             f"sampled torques: expected times (k,) and values (..., k, {n}), got {times.shape}, {values.shape}"

@@ -2,8 +2,8 @@
 
 A key stands for everything that shaped an entry: what was asked for, the text of armdyn's own
 source, the processor, the versions of LLVM and llvmlite. An entry carries its key and a checksum;
-one that is damaged, truncated, renamed or somebody else's is not used and gets written anew. Files appear
-whole or not at all (written aside, then renamed), so processes may race. The folder is its user's
+one that is damaged, truncated, renamed or somebody else's is not used and is written again. Files appear
+whole or not at all (written to a temporary name, then renamed), so processes may race. The folder is its user's
 alone, and the entries used longest ago go when it grows beyond `LIMIT`.
 
 ARMDYN_CACHE=off keeps nothing on disk; ARMDYN_CACHE=<folder> keeps it there.
@@ -27,10 +27,8 @@ from armdyn.algebra.fingerprint import fingerprint
 
 LIMIT = 256 * 2**20  # bytes
 MAGIC = b"armdyn kernel 1\n"
-SUFFIX, ASIDE = ".kernel", ".writing-"  # ends of entries' names, beginnings of the names they are written under
-STRAY = (
-    3600.0  # seconds after which a file left by a process that was killed is removed; writing one takes milliseconds
-)
+SUFFIX, TEMPORARY = ".kernel", ".writing-"  # ends of entries' names, beginnings of the names they are written under
+STRAY = 3600.0  # seconds after which a file that a killed process left is removed; writing takes milliseconds
 # No link is followed, and a pipe in place of an entry does not block.
 OPENED = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 # Everything that decides what a kernel computes; the rest of the package may change freely.
@@ -127,13 +125,13 @@ def put(name: str | None, payload: bytes) -> None:
     if name is None or place is None:
         return
     with contextlib.suppress(OSError):
-        descriptor, aside = tempfile.mkstemp(dir=place, prefix=ASIDE)  # mode 0600
+        descriptor, temporary = tempfile.mkstemp(dir=place, prefix=TEMPORARY)  # mode 0600
         try:
             with open(descriptor, "wb") as file:
                 file.write(_head(name, payload) + payload)
-            os.replace(aside, place / (name + SUFFIX))
+            os.replace(temporary, place / (name + SUFFIX))
         except OSError:
-            os.unlink(aside)
+            os.unlink(temporary)
             raise
         _shrink(place)
 
@@ -156,7 +154,7 @@ def _entries(place: Path) -> list[tuple[float, int, Path]]:
     """When each file was last used, its size and its path."""
     found = []
     for path in place.iterdir():
-        if path.suffix == SUFFIX or path.name.startswith(ASIDE):
+        if path.suffix == SUFFIX or path.name.startswith(TEMPORARY):
             with contextlib.suppress(OSError):  # another process was faster
                 status = path.lstat()
                 found.append((status.st_mtime, status.st_size, path))
@@ -167,7 +165,7 @@ def _shrink(place: Path) -> None:
     """Remove stray files, and the entries used longest ago until a fifth of the room is free again."""
     entries = sorted(_entries(place))
     for used, _, path in entries:
-        if path.name.startswith(ASIDE) and used < time.time() - STRAY:
+        if path.name.startswith(TEMPORARY) and used < time.time() - STRAY:
             with contextlib.suppress(OSError):
                 path.unlink()
     size = sum(entry[1] for entry in entries)
