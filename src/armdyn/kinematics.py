@@ -187,8 +187,8 @@ def wanted_pose(pose: Any) -> Any:
     """Poses (..., 4, 4), checked."""
     try:
         T = real_array(pose, "pose")
-    except (TypeError, ValueError):
-        raise InputError(f"pose must be an array of numbers of the shape (..., 4, 4), got {pose!r}") from None
+    except InputError as error:
+        raise InputError(f"pose must be an array of numbers of the shape (..., 4, 4): {error}") from None
     if T.shape[-2:] != (4, 4):
         raise InputError(f"pose must have the shape (4, 4) or (..., 4, 4), got {T.shape}")
     R = T[..., :3, :3]

@@ -121,9 +121,11 @@ class Kernel(Fast):
             kernel = self._asked(choices)
             arrays = (*arrays, *_wrench(choices))
             return kernel(*arrays) if out is None and threads is None else kernel(*arrays, out=out, threads=threads)
-        self._refuse_masked((*arrays, *(out if isinstance(out, tuple) else (out,))))
-        function, count = self.compiled, checked(threads)
-        arrays = tuple([x if type(x) is np.ndarray else _plain(x) for x in arrays])
+        for x in (*arrays, out):
+            if type(x) is not np.ndarray and x is not None:
+                arrays = self._as_numpy(arrays, out)
+                break
+        function, count = self._compiled or self.compiled, checked(threads)
         try:
             if count == 1 and function.quiet:
                 return function(*arrays, out=out)
@@ -132,13 +134,14 @@ class Kernel(Fast):
         except (ValueError, TypeError) as error:
             raise self._diagnosis(arrays, out, error) from error
 
-    def _refuse_masked(self, arrays: tuple[Any, ...]) -> None:
-        """NumPy would give results the mask of one input, whatever was masked in it."""
-        if any(map(masked, arrays)):
+    def _as_numpy(self, arrays: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
+        """Other libraries' arrays as NumPy's. Masked ones are refused: results would get the mask of one input."""
+        if any(map(masked, (*arrays, *(out if isinstance(out, tuple) else (out,))))):
             raise InputError(
                 f"{self.quantity} takes plain arrays, got a masked one: a joint that is masked out has no position; "
                 "select the rows first, or use np.ma.filled"
             )
+        return tuple([x if type(x) is np.ndarray else _plain(x) for x in arrays])
 
     def _asked(self, choices: dict[str, Any]) -> Kernel:
         """The variant for the options of a call, found again quickly."""
