@@ -50,6 +50,7 @@ def test_all_commands_are_there():
         "cost",
         "tables",
         "eval",
+        "bound",
         "emit",
         "bench",
         "simulate",
@@ -154,7 +155,7 @@ def test_cache():
         (("convert", "puma560", "arm.step"), "expected a name that ends in .toml or .urdf"),
         (("convert", "missing.urdf", "arm.toml"), "missing.urdf"),
         (("simulate", "puma560", "--duration", "-1"), "duration must be a positive"),
-        (("simulate", "puma560", "--method", "Euler"), "available: RK4"),
+        (("simulate", "puma560", "--method", "Euler"), "available: auto, RK4"),
         (("emit", "puma560", "--dtype", "half"), "available: double, float"),
     ],
 )

@@ -192,6 +192,8 @@ def test_a_written_tool_is_read_back_by_name(tmp_path):
 def test_a_fixed_step_takes_no_tolerance():
     arm = armdyn.load("planar3")
     with pytest.raises(InputError, match="RK4 has a fixed step and takes no rtol or atol; adaptive: DOP853"):
+        armdyn.simulate(arm, np.zeros(3), duration=0.1, rtol=1e-6, method="RK4")
+    with pytest.raises(InputError, match="auto chooses a method with a fixed step"):
         armdyn.simulate(arm, np.zeros(3), duration=0.1, rtol=1e-6)
 
 

@@ -35,7 +35,14 @@ theta = 0.0
 link = { mass = 0.8, com = [0.2, 0, 0], inertia = [0.01, 0.02, 0.02, 0, 0, 0] }
 """
 # What stays short enough to be read and quick enough to be tested.
-LONG = ("inertia_inverse", "inertia_factors", "forward_dynamics", "regressor", "natural_regressor")
+LONG = (
+    "inertia_inverse",
+    "inertia_factors",
+    "forward_dynamics",
+    "regressor",
+    "natural_regressor",
+    "operational_space_inertia_inverse",
+)
 READ = [
     case
     for case in CASES

@@ -114,7 +114,8 @@ def _check(arm: Any, method: str, rtol: float | None, atol: float | None) -> Non
         raise InputError(f"{arm.name} has a floating base; simulate takes robots whose base is fixed (floating=False)")
     choose("integration method", method, ("auto", *METHODS))
     if method not in ADAPTIVE and not rtol is atol is None:
-        raise InputError(f"{method} has a fixed step and takes no rtol or atol; adaptive: {', '.join(ADAPTIVE)}")
+        has = "auto chooses a method with" if method == "auto" else f"{method} has"
+        raise InputError(f"{has} a fixed step and takes no rtol or atol; adaptive: {', '.join(ADAPTIVE)}")
 
 
 @dataclass(frozen=True)
