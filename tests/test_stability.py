@@ -271,6 +271,19 @@ def test_impacts_go_through_the_whole_arm():
     assert np.ptp(lossless.energy) < 1e-5
 
 
+def test_stops_never_give_energy(panda, rng):
+    """Light wrists between their stops rebound many times, several joints at once, also within one step."""
+    lower, upper = np.array(panda.limits).T
+    q = rng.uniform(0.95 * lower + 0.05 * upper, 0.05 * lower + 0.95 * upper, (8, 7))
+    speed = 2 * rng.normal(size=(8, 7))
+    out = simulate(panda, q, speed, duration=0.4, limits=0.5)
+    assert out.status == "finished"
+    assert np.all((out.q >= lower) & (out.q <= upper))
+    assert np.diff(out.energy, axis=1).max() < 1e-9
+    one = simulate(panda, q[5], speed[5], duration=0.4, limits=0.5)
+    assert np.array_equal(one.q, out.q[5])
+
+
 def test_stops_are_refused_where_they_cannot_be(drop):
     with pytest.raises(InputError, match="limits as stops need one of RK4"):
         simulate(drop(), [0.5], duration=0.1, limits="stop", method="DOP853")

@@ -254,10 +254,11 @@ class LockableLoop(Loop):
         w.label("pin")  # a joint that would leave its rest against its own friction stays for this step
         for i, truth in early:
             self.pinned[i] = truth.choose(1.0, self.pinned[i])
-            self.y[n + i] = truth.choose(0.0, self.y[n + i])
             self.free[i] = truth.choose(0.0, self.free[i])
             self.side[i] = truth.choose(0.0, self.side[i])
-        w.do("br label %settle")
+        if self.stops:
+            self.stops.bring_to_rest(early)
+        w.do(f"br label %{'part' if self.stops else 'settle'}")
         w.label("narrow")
         self._narrow(first)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from armdyn.simulation.implicit_stage import Stops
-from armdyn.simulation.lanes import Number, Slots, Truth, branch, constant
+from armdyn.simulation.lanes import Number, Slots, Truth, branch
 
 if TYPE_CHECKING:
     from armdyn.simulation.lockable_loop import LockableLoop
@@ -27,6 +27,7 @@ class Stopping:
     def __init__(self, loop: LockableLoop, stops: Stops) -> None:
         self.loop, self.w, self.stops = loop, loop.w, stops
         self.joints = [i for i in range(loop.n) if stops.has(i)]
+        self._has_idle = False
 
     def _ends(self, i: int) -> tuple[float, float]:
         lower, upper = self.stops.lower[i], self.stops.upper[i]
@@ -75,39 +76,54 @@ class Stopping:
             found = found | self._into(i)
         branch(w, (found & active).any(), "impact", "clear")
         w.label("impact")
-        first = 2 * n + loop.m
+        idle = self._idle()
+        for restitution in (self.stops.restitution,) * PASSES + (0.0,) * PASSES:
+            for i in self.joints:
+                self._strike(i, self._into(i) & active, restitution, idle)
+        for i in self.joints:  # what the passes left over is small
+            loop.y[n + i] = (self._into(i) & active).choose(0.0, loop.y[n + i])
+        loop.explicit_inputs()
+        w.do("br label %clear")
+        w.label("clear")
+
+    def bring_to_rest(self, joints: list[tuple[int, Truth]]) -> None:
+        """Stop joints whose rebound would end within the step: an impact without restitution."""
+        idle = self._idle()
+        for i, truth in joints:
+            if i in self.joints:
+                self._strike(i, truth, 0.0, idle)
+        for i, truth in joints:  # and what the strikes of others gave them since
+            self.loop.y[self.loop.n + i] = truth.choose(0.0, self.loop.y[self.loop.n + i])
+        self.loop.explicit_inputs()
+
+    def _idle(self) -> Slots:
+        """The accelerations without any force of the law, all joints free; the program's inputs are left like that."""
+        w, loop, n = self.w, self.loop, self.loop.n
         for j in range(2 * n):
             loop.at[j] = loop.y[j]
         for j in range(n):
             loop.free[j], loop.side[j] = 1.0, 0.0
             for k in (2, 3, 4):  # no torque of the law, no force, no added inertia
-                Slots(w, "in", first + k * n)[j] = 0.0
-        w.stack_array("idle", n)
-        idle, force = Slots(w, "idle"), Slots(w, "in", first + 3 * n)
+                Slots(w, "in", 2 * n + loop.m + k * n)[j] = 0.0
+        if not self._has_idle:
+            w.stack_array("idle", n)
+            self._has_idle = True
+        idle = Slots(w, "idle")
         w.do("call void @body(ptr %in, ptr %out, ptr %context)")
         for j in range(n):
             idle[j] = loop.out(0, j)
-        for _ in range(PASSES):
-            for i in self.joints:
-                force[i] = FORCE
-                w.do("call void @body(ptr %in, ptr %out, ptr %context)")
-                force[i] = 0.0
-                self._turn(i, idle, active)
-        for i in self.joints:  # what the passes left over
-            v = loop.y[n + i]
-            loop.y[n + i] = (self._into(i) & active).choose(0.0, v)
-        loop.explicit_inputs()
-        w.do("br label %clear")
-        w.label("clear")
+        return idle
 
-    def _turn(self, i: int, idle: Slots, active: Truth) -> None:
-        """The impact of joint i, if it moves into its stop."""
-        loop, n = self.loop, self.loop.n
-        into = self._into(i) & active
+    def _strike(self, i: int, where: Truth, restitution: float, idle: Slots) -> None:
+        """The impulse on joint i that turns its velocity round, less what the restitution takes."""
+        w, loop, n = self.w, self.loop, self.loop.n
+        force = Slots(w, "in", 2 * n + loop.m + 3 * n)
+        force[i] = FORCE
+        w.do("call void @body(ptr %in, ptr %out, ptr %context)")
+        force[i] = 0.0
         v = loop.y[n + i]
-        impulse = v * -(1.0 + self.stops.restitution) / (loop.out(0, i) - idle[i])
-        impulse = into.choose(impulse, constant(self.w, 0.0))
+        impulse = v * -(1.0 + restitution) / (loop.out(0, i) - idle[i])
         for j in range(n):
             changed = loop.y[n + j] + (loop.out(0, j) - idle[j]) * impulse
-            loop.y[n + j] = into.choose(changed, loop.y[n + j])
-        loop.y[n + i] = into.choose(v * -self.stops.restitution, v)
+            loop.y[n + j] = where.choose(changed, loop.y[n + j])
+        loop.y[n + i] = where.choose(v * -restitution, loop.y[n + i])
