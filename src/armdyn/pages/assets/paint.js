@@ -94,7 +94,7 @@ const Paint = (() => {
   const FRAGMENT = `#version 300 es
     precision highp float; in vec3 at; in vec3 n; uniform vec3 eye; uniform vec4 color; uniform float glow; uniform vec3 light; out vec4 result;
     void main() {
-      vec3 d = normalize(n), v = normalize(eye - at); if (dot(d, v) < 0.0) d = -d;
+      vec3 d = normalize(n), v = normalize(eye - at); if (dot(d, v) < -0.35) d = -d; // seen from inside, not merely at an edge
       float key = max(dot(d, light), 0.0), sky = 0.5 + 0.5 * d.z, rim = pow(1.0 - max(dot(d, v), 0.0), 3.0);
       float shine = pow(max(dot(d, normalize(light + v)), 0.0), 40.0);
       vec3 c = color.rgb * (0.44 + 0.24 * sky + 0.40 * key) + 0.14 * shine + 0.10 * rim + glow * color.rgb;
