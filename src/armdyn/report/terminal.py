@@ -20,7 +20,7 @@ def summary(data: dict[str, Any]) -> Group:
     head = Text()
     head.append(visible(card["name"]), style="bold cyan")
     head.append(f"   {card['n']} joints ({card['kinds']}), {card['mass_kg']:.2f} kg, ")
-    head.append(f"{len(data['parameters']['names'])} minimal parameters of {10 * card['n']}\n")
+    head.append(f"{len(data['parameters']['names'])} minimal parameters of {10 * len(card['links'])}\n")
     if card["source"]:
         head.append(visible(card["source"]) + "\n", style="dim")
     for finding in card["checks"]:
@@ -58,7 +58,7 @@ def _speed(data: dict[str, Any]) -> Table:
     out = Table(title="Speed, measured now (best of several, one thread)", box=box.SIMPLE_HEAD, title_justify="left")
     out.add_column("quantity")
     for name in ("batch [ns each]", "copying the result [ns]", "one call [ns]", "first call [ms]"):
-        out.add_column(name, justify="right")
+        out.add_column(Text(name), justify="right")
     for row in data["speed"]:
         out.add_row(
             QUANTITY[row["quantity"]],
