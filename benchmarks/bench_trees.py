@@ -36,7 +36,7 @@ ROBOTS = {
     "baxter": ("baxter_description/urdf/baxter.urdf", False),
     "talos": ("talos_data/robots/talos_reduced.urdf", True),
 }
-ROUNDS = 9
+ROUNDS = 60  # short ones: the least of many finds a moment at which nothing else runs
 
 
 def urdf(name: str) -> Path:
@@ -72,7 +72,7 @@ def measure(name: str, path: Path, floating: bool, batch: int) -> None:
     robot = armdyn.load(path, floating=True) if floating else armdyn.load(path)
     root = (pin.JointModelFreeFlyer(),) if floating else ()
     model = pin.buildModelFromUrdf(str(path), *root)
-    data, count = model.createData(), min(batch, 2048)
+    data, count = model.createData(), min(batch, 512)
     model.lowerPositionLimit[:], model.upperPositionLimit[:] = -1, 1
     x = [pin.randomConfiguration(model) for _ in range(count)]
     w = np.random.default_rng(1).uniform(-1, 1, (2, count, model.nv))
@@ -92,11 +92,11 @@ def measure(name: str, path: Path, floating: bool, batch: int) -> None:
         times = least(
             {
                 "batch": lambda kernel=kernel, inputs=inputs, out=out: kernel(*inputs, out=out),
-                "single": lambda kernel=kernel, one=one: [kernel(*one) for _ in range(1000)],
+                "single": lambda kernel=kernel, one=one: [kernel(*one) for _ in range(200)],
                 "peer": lambda peer=peer: [peer(i) for i in range(count)],
             }
         )
-        ours, single, theirs = times["batch"] / batch, times["single"] / 1000, times["peer"] / count
+        ours, single, theirs = times["batch"] / batch, times["single"] / 200, times["peer"] / count
         print(
             f"  {quantity:17s} cold {cold:5.1f} s   batch {ours * 1e6:7.3f} µs   single {single * 1e6:6.2f} µs   "
             f"Pinocchio {theirs * 1e6:6.2f} µs   ratio {theirs / ours:5.1f} and {theirs / single:4.1f}   "
