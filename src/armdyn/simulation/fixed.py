@@ -1,4 +1,4 @@
-"""Fixed-step integration with the whole loop compiled: no Python in a step, one lane a state."""
+"""Fixed-step integration with the whole loop compiled: no Python in a step, one lane per state."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Request:
-    """A checked request: `state` has one row (q, qd) a lane, `batch` is the shape the lanes came in."""
+    """A checked request: `state` has one row (q, qd) per lane, `batch` is the shape the lanes came in."""
 
     arm: Arm
     state: np.ndarray  # (count, 2n)
@@ -174,7 +174,7 @@ def positive(value: Any, name: str, unit: str = "") -> float:
 
 
 def schedule(duration: Any, times: Any, step: Any, size: int) -> tuple[np.ndarray, tuple[Span, ...]]:
-    """The times to store, and equal steps between them; `size` numbers are stored a time."""
+    """The times to store, and equal steps between them; `size` numbers are stored per time."""
     if (duration is None) == (times is None):
         raise InputError("give either duration (seconds) or times (increasing, the first is the start)")
     step = positive(step, "step", " of seconds")

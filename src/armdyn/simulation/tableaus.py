@@ -28,7 +28,7 @@ class Tableau:
 
     @property
     def stages(self) -> int:
-        """Evaluations a step."""
+        """Evaluations per step."""
         return len(self.b)
 
     def __post_init__(self) -> None:
