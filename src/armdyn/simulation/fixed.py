@@ -17,7 +17,7 @@ from armdyn.programs.assemble import Options
 from armdyn.simulation.implicit_stage import Locks, Stops
 from armdyn.simulation.integrator import Integrator
 from armdyn.simulation.loop import Scheme
-from armdyn.simulation.programs import closed_loop, has_dry_friction, lockable_loop, moving_joints
+from armdyn.simulation.programs import closed_loop, frictions, has_dry_friction, lockable_loop
 from armdyn.simulation.request import Span
 from armdyn.simulation.sticking import Modes, breakaway, holding, settle
 from armdyn.simulation.tableaus import AB4, ARK4, ARK4_IMPLICIT, EULER, RUNGE_KUTTA
@@ -78,7 +78,7 @@ def loop_of(chain: Chain, law: Law, size: int, options: Options, method: str, st
 
 def locks_of(chain: Chain, law: Law, options: Options, stops: Stops | None = None) -> Locks:
     """What a loop must know of the joints."""
-    viscous = tuple(float(joint.viscous) if options.friction else 0.0 for joint in moving_joints(chain))
+    viscous = tuple(float(friction.viscous) if options.friction else 0.0 for friction in frictions(chain))
     effort = law.effort if isinstance(law, Saturated) else (None,) * chain.n
     inner, none = law.law if isinstance(law, Saturated) else law, (0.0,) * chain.n
     stiffness, damping = getattr(inner, "stiffness", none), getattr(inner, "damping", none)
@@ -117,7 +117,11 @@ class Stepper:
         can_lock = lockable_joints(locks_of(self.chain, self.drive.law, self.options, self.stops))
         return rates_of(self.chain, self.drive.law, self.drive.size, self.options, can_lock if self.sticks else None)
 
-    @property
+    @cached_property
+    def _most(self) -> np.ndarray:
+        return breakaway(self.chain, self.options)
+
+    @cached_property
     def sticks(self) -> bool:
         """Whether a joint has dry friction or a stop."""
         return self.stops is not None or has_dry_friction(self.chain, self.options)
@@ -168,7 +172,7 @@ class Stepper:
             found: tuple[np.ndarray, ...] = self._compiled_rates(q[rows], qd[rows], u[rows], free, side)
             return found
 
-        return settle(evaluate, qd, holding(q, breakaway(self.chain, self.options), self.stops), modes)
+        return settle(evaluate, qd, holding(q, self._most, self.stops), modes)
 
     def settled(self, t: float, y: np.ndarray, modes: Modes | None = None) -> Modes:
         """The modes of one state (2n,)."""

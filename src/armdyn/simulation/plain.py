@@ -50,7 +50,7 @@ class PlainStepper:
     def _most(self) -> np.ndarray:
         return breakaway(self.arm.chain, self.options)
 
-    @property
+    @cached_property
     def sticks(self) -> bool:
         """Whether a joint has dry friction or a stop."""
         return self.stops is not None or has_dry_friction(self.arm.chain, self.options)

@@ -8,6 +8,7 @@ locked joint is the force that holds it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -23,9 +24,42 @@ def moving_joints(chain: Chain) -> tuple[Joint, ...]:
     return tuple(chain.joints[i] for i in chain.independent)
 
 
+@dataclass(frozen=True)
+class Friction:
+    """The friction along one coordinate: its joint's own, and that of mimic joints by their multipliers."""
+
+    joints: tuple[tuple[Joint, Any], ...]  # with |dq of the joint / dq of the coordinate|
+
+    @property
+    def viscous(self) -> Any:
+        """Per unit of the coordinate's speed."""
+        return sum(ratio * ratio * joint.viscous for joint, ratio in self.joints)
+
+    @property
+    def breakaway(self) -> Any:
+        """The largest dry friction at rest."""
+        return sum(ratio * joint.breakaway for joint, ratio in self.joints)
+
+    def dry(self, qd: Any) -> Any:
+        """The magnitude of dry friction while sliding."""
+        return sum(ratio * joint.dry_friction(ratio * qd) for joint, ratio in self.joints if joint.breakaway > 0)
+
+
+def frictions(chain: Chain) -> tuple[Friction, ...]:
+    """The friction along every coordinate, in q's order."""
+    along: dict[int, list[tuple[Joint, Any]]] = {i: [] for i in chain.independent}
+    for i, joint in enumerate(chain.joints):
+        ratio, k = 1, i
+        while (mimic := chain.joints[k].mimic) is not None:
+            ratio, k = ratio * mimic.multiplier, mimic.joint
+        if k in along:
+            along[k].append((joint, abs(ratio)))
+    return tuple(Friction(tuple(joints)) for joints in along.values())
+
+
 def has_dry_friction(chain: Chain, options: Options) -> bool:
     """Whether a joint can stick."""
-    return options.friction and any(joint.breakaway > 0 for joint in moving_joints(chain))
+    return options.friction and any(friction.breakaway > 0 for friction in frictions(chain))
 
 
 @lru_cache(maxsize=64)
@@ -66,10 +100,9 @@ def lockable_loop(
         b = bias(q, qd, u[size:])
         right = [c * t + e - x for c, t, e, x in zip(share, tau, extra, b, strict=True)]
         if options.friction:
-            joints = moving_joints(chain)
             right = [
-                r - joint.viscous * v - (joint.dry_friction(v) * s if joint.breakaway > 0 else 0)
-                for r, joint, v, s in zip(right, joints, qd, side, strict=True)
+                r - friction.viscous * v - (friction.dry(v) * s if friction.breakaway > 0 else 0)
+                for r, friction, v, s in zip(right, frictions(chain), qd, side, strict=True)
             ]
         locks = [f if able else 1 for f, able in zip(free, can_lock, strict=True)]
         qdd, left = solve_lockable(chain, inertia(q), right, locks, added)

@@ -18,7 +18,7 @@ from armdyn.chain import Chain
 from armdyn.programs.assemble import Options
 from armdyn.simulation.implicit_stage import Stops
 from armdyn.simulation.lockable_loop import BLOCK_PIVOTS, PIVOTS
-from armdyn.simulation.programs import moving_joints
+from armdyn.simulation.programs import frictions
 
 Evaluate = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, ...]]
 
@@ -33,7 +33,7 @@ class Modes:
 
 def breakaway(chain: Chain, options: Options) -> np.ndarray:
     """The largest dry friction at rest, per joint; 0 where there is none, or friction is left out."""
-    values = [float(joint.breakaway) if options.friction else 0.0 for joint in moving_joints(chain)]
+    values = [float(friction.breakaway) if options.friction else 0.0 for friction in frictions(chain)]
     return np.array(values)
 
 
