@@ -2,30 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import armdyn
 from armdyn.errors import InputError
+from armdyn.identification.estimate import linear
 from armdyn.identification.estimate.threads import one_thread
-from armdyn.identification.excitation.design import Design
+from armdyn.identification.excitation.design import designed
 from armdyn.identification.excitation.fourier import Basis
-from armdyn.identification.excitation.limits import Limits
+from armdyn.identification.excitation.limits import Limits, segment_distance
 
 
-def design(arm, criterion="condition", plane=None, acceleration=None, trajectories=1, duration=20.0):
-    return Design(arm, Basis(duration, 5), Limits.of(arm, acceleration, plane, 0.95), trajectories, criterion)
+def design(arm, criterion="information", plane=None, acceleration=None, trajectories=1, clearance=None):
+    limits = Limits.of(arm, acceleration, plane, 0.95, clearance)
+    return designed(arm, Basis(20.0, 5), limits, trajectories, criterion, None, np.random.default_rng(11))
 
 
-@pytest.mark.parametrize("name", ["panda", "ur10"])
-def test_half_the_condition_number_of_the_best_of_200_random_ones(name):
-    arm = armdyn.load(name)
-    found = armdyn.excite(arm, 20.0, starts=2)
-    search, rng = design(arm), np.random.default_rng(11)
+def test_a_designed_motion_tells_more_than_the_best_of_random_ones():
+    """Of all parameters, friction and rotors with them, in physical units: no joint stands still."""
+    arm = armdyn.load("panda")
+    found = armdyn.excite(arm, 20.0, starts=1)
+    search, rng = design(arm), np.random.default_rng(12)
     with one_thread():
-        chance = min(search.judged(search.random(rng)) for _ in range(200))
-    assert found.condition <= 0.5 * chance
+        chance = [search.information.deviations(*search.flat(search.random(rng), 200)) for _ in range(40)]
+        states = [x[0, :-1:10].copy() for x in (found.q, found.qd, found.qdd)]
+        own = search.information.deviations(*states)
+    best = min(chance, key=lambda deviations: np.log(deviations).sum())
+    assert np.median(best / own) > 1.5
+    assert (best / own).min() > 0.6
+    assert np.ptp(found.q[0], axis=0).min() > 0.3
+    assert found.names == search.information.names
+    np.testing.assert_allclose(found.deviations, own / np.sqrt(10), rtol=0.05)
     within(arm, found)
+    assert any("below the base" in text for text in found.warnings)
+
+
+def test_predicted_deviations_are_those_of_many_fits():
+    arm = armdyn.load("puma560")
+    search, rng = design(arm), np.random.default_rng(3)
+    states = search.flat(search.random(rng), 240)
+    information = search.information
+    Y, truth = information.model.regressor(*states), rng.normal(size=len(information.names))
+    weights = np.broadcast_to(1 / information.noise, Y.shape[:2])
+    fits = []
+    for _ in range(60):
+        tau = Y @ truth + information.noise * rng.normal(size=Y.shape[:2])
+        fits.append(linear.solve(*linear.compress(Y, tau, weights)))
+    ratio = np.std(fits, axis=0, ddof=1) / information.deviations(*states)
+    assert np.median(ratio) == pytest.approx(1, abs=0.1)
+    assert ((ratio > 0.6) & (ratio < 1.5)).all()
 
 
 def within(arm, found):
@@ -44,18 +72,21 @@ def within(arm, found):
     np.testing.assert_allclose(middle, found.qd[:, 1:-1], atol=1e-3)
 
 
-@pytest.mark.parametrize("criterion", ["condition", "determinant"])
+@pytest.mark.parametrize("criterion", ["information", "determinant"])
 def test_gradients_are_exact(criterion):
     arm = armdyn.load("panda")
-    search = design(arm, criterion, plane=((0, 0, 1), 0.3), acceleration=2.0, trajectories=2)
+    free = design(arm, criterion)
+    limits = Limits.of(arm, 2.0, ((0, 0, 1), 0.3), 0.95, 0.15)
+    search = replace(free, limits=limits, trajectories=2)
     rng = np.random.default_rng(0)
-    x = 1.5 * np.concatenate([design(arm).random(rng) for _ in range(2)])  # beyond the limits
+    x = 1.5 * np.concatenate([free.random(rng) for _ in range(2)])  # beyond the limits
+    assert limits.intrusion(search.flat(x, 100)[0]).any()
     value, gradient = search.cost(x, 10.0)
     way = rng.normal(size=x.shape)
     h = 1e-6
     numeric = (search.cost(x + h * way, 10.0)[0] - search.cost(x - h * way, 10.0)[0]) / (2 * h)
     assert np.isfinite(value)
-    assert gradient @ way == pytest.approx(numeric, rel=1e-5)
+    assert gradient @ way == pytest.approx(numeric, rel=1e-4)
 
 
 def test_a_plane_accelerations_and_several_trajectories(tmp_path):
@@ -75,9 +106,36 @@ def test_a_plane_accelerations_and_several_trajectories(tmp_path):
     assert len(rows) == 2 * 401
 
 
+def test_links_stay_apart():
+    arm = armdyn.load("panda")
+    limits = Limits.of(arm, None, None, 0.95, 0.15)
+    folded = np.array([[0, 1.7, 0, -2.9, 0, 1.0, 0]])  # the hand at the base
+    assert limits.intrusion(folded)[0] > 0
+    assert limits.intrusion(np.array([[0, 0, 0, -1.2, 0, 1.8, 0]]))[0] == 0
+    search = replace(design(arm), limits=limits)
+    q, _, _ = search.flat(search.random(np.random.default_rng(0)), 500)
+    assert not (limits.intrusion(q) > 1e-9).any()
+    with pytest.raises(InputError, match="clearance"):
+        armdyn.excite(arm, clearance=-1.0)
+
+
+def test_distance_between_segments():
+    rng = np.random.default_rng(0)
+    a, b, c, d = rng.normal(size=(4, 50, 3))
+    b[:5], d[5:10] = a[:5], c[5:10]  # points
+    d[10:15] = c[10:15] + 2 * (b - a)[10:15]  # parallel
+    s = np.linspace(0, 1, 201)
+    first = a[:, None] + s[:, None] * (b - a)[:, None]
+    second = c[:, None] + s[:, None] * (d - c)[:, None]
+    brute = np.linalg.norm(first[:, :, None] - second[:, None], axis=-1).min(axis=(1, 2))
+    own = segment_distance(a, b, c, d)
+    np.testing.assert_allclose(own, brute, atol=2e-2)
+    assert (own <= brute + 1e-12).all()
+
+
 def test_impossible_requests():
     arm = armdyn.load("puma560")
-    with pytest.raises(InputError, match="available: condition, determinant"):
+    with pytest.raises(InputError, match="available: information, determinant"):
         armdyn.excite(arm, criterion="magic")
     with pytest.raises(InputError, match="harmonics"):
         armdyn.excite(arm, harmonics=1)

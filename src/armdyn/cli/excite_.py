@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, styled
+from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, styled, vector
 
 EXAMPLE = "Example: armdyn excite panda --duration 20 -o panda_excitation.csv"
 
@@ -17,8 +17,10 @@ def command(
     duration: Annotated[float, typer.Option(help="Seconds of one period.")] = 20.0,
     trajectories: Annotated[int, typer.Option(help="How many, judged together.")] = 1,
     harmonics: Annotated[int, typer.Option(help="Harmonics of 1 / duration.")] = 5,
-    criterion: Annotated[str, typer.Option(help="condition or determinant.")] = "condition",
-    above: Annotated[float | None, typer.Option(help="Keep the tool above this height, m.")] = None,
+    criterion: Annotated[str, typer.Option(help="information or determinant.")] = "information",
+    above: Annotated[float | None, typer.Option(help="Keep joints and tool above this height, m.")] = None,
+    clearance: Annotated[float | None, typer.Option(help="Keep links apart by this, m.")] = None,
+    noise: Annotated[str, typer.Option(help="Noise of the torques, N m, one or one per joint.")] = "",
     rate: Annotated[float, typer.Option(help="Samples per second.")] = 100.0,
     seed: Annotated[int, typer.Option(help="Of the random starts.")] = 0,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="CSV: t, q1 …, qd1 …, qdd1 ….")] = None,
@@ -33,6 +35,7 @@ def command(
     with progress("designing", quiet or as_json) as update:
         found = excite(
             loaded, duration, trajectories=trajectories, harmonics=harmonics, criterion=criterion, plane=plane,
+            clearance=clearance, noise=vector(noise, "noise") if noise else None,
             rate=rate, seed=seed, progress=update,
         )  # fmt: skip
     if output is not None:
@@ -42,6 +45,9 @@ def command(
             {
                 "arm": loaded.name,
                 "condition": found.condition,
+                "names": found.names,
+                "deviations": found.deviations,
+                "warnings": found.warnings,
                 "t": found.t,
                 "q": found.q,
                 "qd": found.qd,
@@ -52,5 +58,7 @@ def command(
         out = console()
         shown = f": {duration:g} s, condition number {found.condition:.1f} (unit columns)"
         out.print(styled((loaded.name, "bold"), shown))
+        for text in found.warnings:
+            out.print(styled(("note: ", "yellow"), text))
         if output is not None:
             out.print(f"wrote {output}: {len(found.t)} rows per trajectory", markup=False)

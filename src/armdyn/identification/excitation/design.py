@@ -1,44 +1,43 @@
 """Excitation: a trajectory that tells most about an arm's parameters within what the arm may do.
 
-Criterion: the condition number of the regressor with columns scaled to unit norm (as a smooth maximum over minimum
-of the eigenvalues, or log det). Limits are penalties on a grid while searching (L-BFGS with exact gradients: one
-backward sweep of Σ G·Y through the regressor's graph); the result is then checked on a dense grid and drawn towards its
-centre until every limit holds.
+The criterion is the information of the whole model, drives and friction with it (`information.py`). Limits are
+penalties on a grid while searching (L-BFGS with exact gradients: one backward sweep of Σ G·Y through the regressor's
+graph); the result is then checked on a dense grid and made smaller about its centre until every limit holds.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.arm import Arm
-from armdyn.codegen.compile import compile_program
 from armdyn.errors import ComputationError, InputError, choose
-from armdyn.formulations.regressor import regressor
-from armdyn.graph.derive import jacobian
-from armdyn.graph.program import trace
 from armdyn.identification.estimate.linear import condition
 from armdyn.identification.estimate.threads import one_thread
 from armdyn.identification.excitation.fourier import Basis
+from armdyn.identification.excitation.information import CRITERIA, Information
 from armdyn.identification.excitation.limits import Limits
 
 Array = NDArray[np.float64]
-SHARPNESS = 3  # power of the smooth maximum over minimum of the eigenvalues
-GRID = 80  # samples per trajectory while searching
+GRID = 120  # samples per trajectory while searching
 DENSE = 2000  # samples per trajectory for the last word on limits
 ROUNDS = (1.0, 10.0, 100.0, 1000.0)  # strength of the penalties, round by round
-CRITERIA = ("condition", "determinant")
+RANDOM = 30  # random trajectories whose best variances are to be reached
+NEAR = 0.1  # m: links whose axes come nearer probably touch
+NOISE = 0.02  # of each joint's largest (or usual) torque: the noise that is assumed of it
 
 
 @dataclass(frozen=True, eq=False)
 class Excitation:
-    """One or several trajectories: t (N,), q, qd, qdd (m, N, n); `condition` of the regressor over all of them."""
+    """One or several trajectories: t (N,), q, qd, qdd (m, N, n).
+
+    `deviations` are those of `names` predicted from these samples with the noise that was assumed; `condition` is the
+    condition number of the rigid body's regressor with unit columns.
+    """
 
     arm: Arm
     t: Array
@@ -47,6 +46,9 @@ class Excitation:
     qdd: Array
     condition: float
     joints: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    deviations: Array = field(default_factory=lambda: np.zeros(0))
+    warnings: tuple[str, ...] = ()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write CSV: t, q1 ... qd1 ... qdd1 ...; several trajectories get a first column `trajectory`."""
@@ -68,9 +70,11 @@ def excite(
     *,
     trajectories: int = 1,
     harmonics: int = 5,
-    criterion: str = "condition",
+    criterion: str = "information",
+    noise: float | Sequence[float] | None = None,
     acceleration: float | Sequence[float] | None = None,
     plane: tuple[Sequence[float], float] | None = None,
+    clearance: float | None = None,
     margin: float = 0.95,
     rate: float = 100.0,
     starts: int = 3,
@@ -90,11 +94,17 @@ def excite(
     harmonics
         Harmonics of 1 / duration.
     criterion
-        ``condition`` (smallest condition number, unit columns) or ``determinant`` (largest).
+        ``information`` (D-optimal in physical units, and no parameter worse than random motions know it) or
+        ``determinant`` (D-optimal alone).
+    noise
+        Standard deviation of the torques (N m, N), one or n; 2 % of the limits of effort unless given.
     acceleration
         Largest joint accelerations, one or n.
     plane
-        (normal, distance) in the base frame: the tool stays where normal · position >= distance.
+        (normal, distance) in the base frame: the tool and the joints from the third on stay where
+        normal · position >= distance.
+    clearance
+        Metres that the axes of links which are not neighbours stay apart.
     margin
         The part of every limit that may be used.
     rate
@@ -107,14 +117,57 @@ def excite(
     choose("criterion", criterion, CRITERIA)
     if not (duration > 0 and harmonics >= 2 and trajectories >= 1 and starts >= 1 and 0 < margin <= 1 and rate > 0):
         raise InputError("duration, rate, trajectories and starts must be positive, harmonics >= 2, 0 < margin <= 1")
-    limits = Limits.of(arm, acceleration, plane, margin)
-    design = Design(arm, Basis(duration, harmonics), limits, trajectories, criterion)
+    limits = Limits.of(arm, acceleration, plane, margin, clearance)
+    rng = np.random.default_rng(seed)
     with one_thread():
-        found = _best_of(design, starts, np.random.default_rng(seed), progress)
-        judged = design.judged(found)
+        design = designed(arm, Basis(duration, harmonics), limits, trajectories, criterion, noise, rng)
+        found = _best_of(design, starts, rng, progress)
     t = np.linspace(0, duration, round(duration * rate) + 1)
     q, qd, qdd = design.states(found, t)
-    return Excitation(arm, t, q, qd, qdd, judged, tuple(j.name for j in arm.joints))
+    flat = [x.reshape(-1, arm.n) for x in (q, qd, qdd)]
+    Y = np.asarray(arm.regressor(*flat))
+    number = condition(Y.reshape(-1, Y.shape[-1]))
+    told = (design.information.names, design.information.deviations(*flat))
+    return Excitation(arm, t, q, qd, qdd, number, tuple(j.name for j in arm.joints), *told, _warnings(limits, flat[0]))
+
+
+def designed(
+    arm: Arm,
+    basis: Basis,
+    limits: Limits,
+    trajectories: int,
+    criterion: str,
+    noise: float | Sequence[float] | None,
+    rng: np.random.Generator,
+) -> Design:
+    """The search, with the noise of the torques and the variances of random motions settled."""
+    usual = Information.of(arm, np.ones(arm.n), limits.velocity, criterion)
+    design = Design(arm, basis, limits, trajectories, usual)
+    states = [design.flat(design.random(rng), 2 * GRID) for _ in range(RANDOM)]
+    if noise is None:
+        tau = [limits.torque(np.asarray(arm.regressor(*s)), s[1], s[2]) for s in states]
+        size = np.sqrt(np.mean([(t**2).mean(axis=0) for t in tau], axis=0))
+        level = NOISE * np.where(np.isfinite(arm.effort_limits), arm.effort_limits, np.maximum(size, 1e-3 * size.max()))
+    else:
+        level = np.broadcast_to(np.asarray(noise, dtype=float), (arm.n,))
+        if not (level > 0).all():
+            raise InputError(f"the noise of the torques must be positive, got {noise}")
+    known = replace(usual, noise=np.array(level))
+    reference = np.min([known.deviations(*s) ** 2 * len(s[0]) for s in states], axis=0)
+    return replace(design, information=replace(known, reference=reference))
+
+
+def _warnings(limits: Limits, q: Array) -> tuple[str, ...]:
+    """What the room about the arm should be able to bear."""
+    said = []
+    lowest = float(limits.points(q)[:, 3:, 2].min())
+    if limits.plane is None and lowest < 0:
+        said.append(f"the motion goes {-lowest:.2g} m below the base: give a floor (plane=..., --above)")
+    if limits.clearance is None:
+        near = replace(limits, clearance=NEAR, plane=None)
+        if (near.intrusion(q) > 0).any():
+            said.append(f"links come nearer than {NEAR:g} m to one another: give clearance=... (--clearance)")
+    return tuple(said)
 
 
 def _best_of(
@@ -132,20 +185,6 @@ def _best_of(
     return min(found, key=design.judged)
 
 
-@lru_cache(maxsize=8)
-def _sweep(arm: Arm) -> Any:
-    """(q, q̇, q̈, G) -> gradients of Σ G·Y in q, q̇, q̈: one backward sweep, compiled."""
-    n, p = arm.n, len(arm.minimal_parameters)
-
-    def weighed(q: Any, qd: Any, qdd: Any, G: Any) -> Any:
-        Y = regressor(arm.chain, q, qd, qdd)
-        return sum((g * y for gs, ys in zip(G, Y, strict=True) for g, y in zip(gs, ys, strict=True)), 0)
-
-    inputs = {"q": (n,), "qd": (n,), "qdd": (n,), "G": (n, p)}
-    program = trace("weighed_regressor", weighed, inputs, (("s", ()),))
-    return compile_program(jacobian(program, ["q", "qd", "qdd"]))
-
-
 @dataclass(frozen=True, eq=False)
 class Design:
     """The search: unknowns are centre and coefficients of every joint, (trajectories, n, 1 + size), in one row."""
@@ -154,7 +193,7 @@ class Design:
     basis: Basis
     limits: Limits
     trajectories: int
-    criterion: str
+    information: Information
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -179,12 +218,12 @@ class Design:
             c[..., 0] = 0.0
             q, _, _ = self.states(c.ravel(), self._grid(GRID))
             c[..., 0] = rng.uniform(low, high, self.shape[:2]) - q.mean(axis=1)
-            drawn = self.drawn_in(c.ravel())
-            if drawn is not None:
-                return drawn
+            within = self.scaled_to_limits(c.ravel())
+            if within is not None:
+                return within
         raise ComputationError("no random trajectory keeps to the limits: is the plane or an effort limit too tight?")
 
-    def drawn_in(self, x: Array) -> Array | None:
+    def scaled_to_limits(self, x: Array) -> Array | None:
         """The trajectory, smaller about its middle until every limit holds on a dense grid; None if it never does."""
         c = x.reshape(self.shape).copy()
         q, _, _ = self.states(x, self._grid(GRID))
@@ -197,29 +236,32 @@ class Design:
             return None  # not even standing there is allowed
         q, qd, qdd = self.states(c.ravel(), self._grid(DENSE))
         size = min(1.0, self.limits.room(q, qd, qdd, inside))
-        for _ in range(40):
+        for _ in range(20):
             trial = c * 1.0
             trial[..., 1:] *= size
             trial[..., 0] = inside + size * shift
-            if self.limits.hold(*self.states(trial.ravel(), self._grid(DENSE))):
+            if all(self.limits.hold(*self.states(trial.ravel(), self._grid(count))) for count in (GRID, DENSE)):
                 return trial.ravel() if size > 1e-3 else None
-            size *= 0.9
+            size *= 0.8
         return None
 
+    def flat(self, x: Array, count: int) -> list[Array]:
+        """q, q̇, q̈ of all trajectories on a grid, (N, n) each."""
+        return [s.reshape(-1, self.arm.n) for s in self.states(x, self._grid(count))]
+
     def judged(self, x: Array) -> float:
-        """The condition number with unit columns."""
-        q, qd, qdd = (s.reshape(-1, self.arm.n) for s in self.states(x, self._grid(2 * GRID)))
-        Y = np.asarray(self.arm.regressor(q, qd, qdd))
-        return condition(Y.reshape(-1, Y.shape[-1]))
+        """The criterion, without penalties."""
+        return self.information.value(*self.flat(x, 2 * GRID))
 
     def cost(self, x: Array, strength: float) -> tuple[float, Array]:
         """Criterion and penalties with their exact gradient."""
         t = self._grid(GRID)
-        q, qd, qdd = (s.reshape(-1, self.arm.n) for s in self.states(x, t))
-        Y = np.asarray(self.arm.regressor(q, qd, qdd))
-        value, G = _criterion(Y, self.criterion)
-        over, dq, dqd, dqdd, dY = self.limits.penalty(q, qd, qdd, Y)
-        slopes = _sweep(self.arm)(q, qd, qdd, G + strength * dY)
+        q, qd, qdd = self.flat(x, GRID)
+        value, Y, G = self.information.sloped(q, qd, qdd)
+        rigid = self.information.model.rigid
+        over, dq, dqd, dqdd, dY = self.limits.penalty(q, qd, qdd, Y[..., :rigid])
+        G[..., :rigid] += strength * dY
+        slopes = self.information.along(q, qd, qdd, G)
         by_state = [s + strength * d for s, d in zip(slopes, (dq, dqd, dqdd), strict=True)]
         gradient = np.zeros(self.shape)
         by_q, by_qd, by_qdd = (s.reshape(self.trajectories, len(t), -1) for s in by_state)
@@ -235,25 +277,7 @@ class Design:
         best, least = x, self.judged(x)
         for k, strength in enumerate(ROUNDS, 1):
             x = minimize(self.cost, x, args=(strength,), jac=True, method="L-BFGS-B", options={"maxiter": 150}).x
-            allowed = self.drawn_in(x)
+            allowed = self.scaled_to_limits(x)
             if allowed is not None and self.judged(allowed) < least:
                 best, least = allowed, self.judged(allowed)
             yield k / len(ROUNDS), best
-
-
-def _criterion(Y: Array, criterion: str) -> tuple[float, Array]:
-    """(criterion, its gradient in Y) on unit columns."""
-    W = Y.reshape(-1, Y.shape[-1])
-    norms = np.maximum(np.linalg.norm(W, axis=0), 1e-12)
-    U = W / norms
-    lam, V = np.linalg.eigh(U.T @ U)
-    lam = np.maximum(lam, 1e-12)
-    if criterion == "determinant":
-        value, slope = -float(np.log(lam).sum()), -1 / lam
-    else:
-        k = SHARPNESS
-        up, down = (lam / lam[-1]) ** k, (lam[0] / lam) ** k
-        value = float(np.log(lam[-1] / lam[0]) / 2 + (np.log(up.sum()) + np.log(down.sum())) / (2 * k))
-        slope = (up / up.sum() - down / down.sum()) / (2 * lam)
-    g = 2 * U @ ((V * slope) @ V.T)
-    return value, ((g - U * (U * g).sum(axis=0)) / norms).reshape(Y.shape)

@@ -1,9 +1,10 @@
-"""What a trajectory must keep to: positions, velocities, accelerations, torques, a plane the tool stays above."""
+"""What a trajectory must keep to: positions, velocities, accelerations, torques, a floor, and links that stay apart."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from armdyn.arm import Arm
 from armdyn.errors import InputError
 
 Array = NDArray[np.float64]
+STEP = 1e-6  # rad or m, of differences that tell how the room about the arm changes
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +27,7 @@ class Limits:
     acceleration: Array
     effort: Array
     plane: tuple[Array, float] | None
+    clearance: float | None  # m between the axes of links that are not neighbours
     minimal: Array  # the arm's own minimal parameters: the torque is Y times these, and the drives' part
 
     @classmethod
@@ -34,6 +37,7 @@ class Limits:
         acceleration: float | Sequence[float] | None,
         plane: tuple[Sequence[float], float] | None,
         margin: float,
+        clearance: float | None = None,
     ) -> Limits:
         """The arm's limits; joints without limits get half a turn (or metre) either way and 1 rad/s (or m/s)."""
         low, high = arm.limits[:, 0], arm.limits[:, 1]
@@ -43,26 +47,20 @@ class Limits:
         most = np.full(arm.n, np.inf) if acceleration is None else np.broadcast_to(acceleration, (arm.n,)).astype(float)
         if (most <= 0).any() or (velocity <= 0).any() or (half <= 0).any():
             raise InputError("limits of velocity and acceleration must be positive, and lower < upper")
+        if clearance is not None and not clearance > 0:
+            raise InputError(f"the clearance between links must be positive, got {clearance}")
         ground = None
         if plane is not None:
             normal = np.asarray(plane[0], dtype=float)
             if normal.shape != (3,) or not np.linalg.norm(normal) > 0:
                 raise InputError(f"the plane is (normal, distance) with a normal of three numbers, got {plane!r}")
             ground = (normal / np.linalg.norm(normal), float(plane[1]))
-        values = np.array(arm.minimal_parameters.values)
-        effort = margin * arm.effort_limits
-        return cls(
-            arm,
-            middle - margin * half,
-            middle + margin * half,
-            margin * velocity,
-            margin * most,
-            effort,
-            ground,
-            values,
-        )
+        lower, upper = middle - margin * half, middle + margin * half
+        values, effort = np.array(arm.minimal_parameters.values), margin * arm.effort_limits
+        return cls(arm, lower, upper, margin * velocity, margin * most, effort, ground, clearance, values)
 
-    def _torque(self, Y: Array, qd: Array, qdd: Array) -> Array:
+    def torque(self, Y: Array, qd: Array, qdd: Array) -> Array:
+        """Torques of the arm as it is given, friction with it; Y is the rigid body's regressor."""
         viscous = np.array([float(j.viscous) for j in self.arm.joints])
         coulomb = np.array([float(j.coulomb) for j in self.arm.joints])
         drives = self.arm.rotor_inertias * qdd + viscous * qd + coulomb * np.tanh(qd / 0.01)
@@ -89,12 +87,37 @@ class Limits:
             return False
         if np.isfinite(self.effort).any():
             Y = np.asarray(self.arm.regressor(q, qd, qdd))
-            if (np.abs(self._torque(Y, qd, qdd)) > slack * self.effort).any():
+            if (np.abs(self.torque(Y, qd, qdd)) > slack * self.effort).any():
                 return False
+        return not (self.intrusion(q) > 1e-18).any()
+
+    def points(self, q: Array) -> Array:
+        """The base's origin, those of the links' frames and the tool's, (N, n + 2, 3)."""
+        links = np.asarray(self.arm.link_poses(q))[..., :3, 3]
+        tool = np.asarray(self.arm.pose(q))[:, None, :3, 3]
+        return np.concatenate([np.zeros_like(tool), links, tool], axis=1)
+
+    def intrusion(self, q: Array) -> Array:
+        """Squares of what joints and tool are below the plane, and links nearer than the clearance: (N,)."""
+        out = np.zeros(len(q))
+        if self.plane is None and self.clearance is None:
+            return out
+        points = self.points(q)
         if self.plane is not None:
             normal, distance = self.plane
-            return bool((np.asarray(self.arm.pose(q))[:, :3, 3] @ normal >= distance - 1e-9).all())
-        return True
+            moving = points[:, 3:]  # the first two joints hardly change their heights
+            out += (np.maximum(distance - moving @ normal, 0) ** 2).sum(axis=1)
+        if self.clearance is not None:
+            for a, b in combinations(range(points.shape[1] - 1), 2):
+                if b > a + 1 and self._apart(a, b):
+                    near = segment_distance(points[:, a], points[:, a + 1], points[:, b], points[:, b + 1])
+                    out += np.maximum(self.clearance - near, 0) ** 2
+        return out
+
+    def _apart(self, a: int, b: int) -> bool:
+        """Whether two links are separated by a length: links about one point are always near."""
+        between = [self.arm.chain.floats.joints[k] for k in range(a + 1, min(b, self.arm.n))]
+        return sum(float(np.hypot(float(j.b), float(j.d))) for j in between) > 2 * float(self.clearance or 0)
 
     def penalty(self, q: Array, qd: Array, qdd: Array, Y: Array) -> tuple[float, Array, Array, Array, Array]:
         """Mean square of what is over the limits (in their units), its slopes in q, q̇, q̈, and in Y for torques."""
@@ -108,15 +131,29 @@ class Limits:
             total += float((over**2).sum()) / N
             parts.append(2 * over * np.sign(x) / np.where(np.isfinite(most), most, 1.0) / N)
         dqd, dqdd = parts
-        tau = self._torque(Y, qd, qdd)
+        tau = self.torque(Y, qd, qdd)
         over = np.maximum(np.abs(tau) / self.effort - 1, 0)
         total += float((over**2).sum()) / N
         dtau = 2 * over * np.sign(tau) / np.where(np.isfinite(self.effort), self.effort, 1.0) / N
         dqd = dqd + dtau * np.array([float(j.viscous) for j in self.arm.joints])
         dqdd = dqdd + dtau * self.arm.rotor_inertias
-        if self.plane is not None:
-            normal, distance = self.plane
-            below = np.maximum(distance - np.asarray(self.arm.pose(q))[:, :3, 3] @ normal, 0)
-            total += float((below**2).sum()) / N
-            dq = dq - 2 * below[:, None] / N * np.einsum("k,nkj->nj", normal, np.asarray(self.arm.jacobian(q))[:, :3])
+        if self.plane is not None or self.clearance is not None:
+            inside = self.intrusion(q)
+            total += float(inside.sum()) / N
+            near = np.flatnonzero(inside > 0)  # elsewhere the slope is 0
+            for j, step in enumerate(STEP * np.eye(self.arm.n) if len(near) else ()):
+                dq[near, j] += (self.intrusion(q[near] + step) - self.intrusion(q[near] - step)) / (2 * STEP) / N
         return total, dq, dqd, dqdd, dtau[..., None] * self.minimal
+
+
+def segment_distance(a: Array, b: Array, c: Array, d: Array) -> Array:
+    """Distance between the segments ab and cd, (N, 3) each (Ericson, Real-Time Collision Detection, 5.1.9)."""
+    u, v, w = b - a, d - c, a - c
+    uu, vv, uv = ((x * y).sum(-1) for x, y in ((u, u), (v, v), (u, v)))
+    uw, vw = (u * w).sum(-1), (v * w).sum(-1)
+    safe_u, safe_v = np.maximum(uu, 1e-18), np.maximum(vv, 1e-18)
+    cross = uu * vv - uv**2
+    s = np.where(cross > 1e-12 * safe_u * safe_v, np.clip((uv * vw - vv * uw) / np.maximum(cross, 1e-300), 0, 1), 0.0)
+    t = np.clip((uv * s + vw) / safe_v, 0, 1)
+    s = np.clip((uv * t - uw) / safe_u, 0, 1)
+    return np.asarray(np.linalg.norm(w + s[:, None] * u - t[:, None] * v, axis=-1))

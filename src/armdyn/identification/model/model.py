@@ -209,6 +209,11 @@ class Model:
                 load[np.r_[np.ones(rigid.shape[1], dtype=bool), others], k] = np.where(np.abs(fit) > 1e-9, fit, 0.0)
         return alone, load
 
+    @property
+    def standing_alone(self) -> list[tuple[str, int]]:
+        """(term, joint) of the extra columns that are not merged into another, in the regressor's order."""
+        return [own for own, alone in zip(self._own, self._merged[0], strict=False) if alone]
+
     @cached_property
     def natural(self) -> Array:
         """Identifiable parameters from natural ones: (p, 10 n + extras)."""

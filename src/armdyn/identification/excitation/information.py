@@ -1,0 +1,127 @@
+"""What a motion tells: the information of the whole model, in physical units, and its gradient along the motion.
+
+M = Σ Yᵀ W² Y over the samples, Y with the columns of drives and friction beside the rigid body's, W one over the noise
+of each joint's torque. Predicted standard deviations are √(M⁻¹)_kk. Both criteria are D-optimal, -log det M / 2p, and
+do not depend on units (Swevers et al. 1997; Pukelsheim 1993): `determinant` is that alone, `information` also keeps
+every parameter's deviation below the best that random motions within the same limits reach.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armdyn.arm import Arm
+from armdyn.codegen.compile import compile_program
+from armdyn.formulations.regressor import regressor
+from armdyn.graph.derive import jacobian
+from armdyn.graph.program import trace
+from armdyn.identification.model.model import Model
+
+Array = NDArray[np.float64]
+CRITERIA = ("information", "determinant")
+KEEP, AHEAD = 10.0, 0.1  # weight of deviations behind the reference, and by how much (logarithm) they should lead
+WIDTH = 0.02  # of each joint's largest velocity: where Coulomb friction turns round
+RIDGE = 1e-12  # of the mean diagonal: keeps the information invertible while a joint stands still
+
+
+@lru_cache(maxsize=8)
+def _sweep(arm: Arm) -> Any:
+    """(q, q̇, q̈, G) -> gradients of Σ G·Y in q, q̇, q̈: one backward sweep, compiled."""
+    n, p = arm.n, len(arm.minimal_parameters)
+
+    def weighted_sum(q: Any, qd: Any, qdd: Any, G: Any) -> Any:
+        Y = regressor(arm.chain, q, qd, qdd)
+        return sum((g * y for gs, ys in zip(G, Y, strict=True) for g, y in zip(gs, ys, strict=True)), 0)
+
+    inputs = {"q": (n,), "qd": (n,), "qdd": (n,), "G": (n, p)}
+    program = trace("weighed_regressor", weighted_sum, inputs, (("s", ()),))
+    return compile_program(jacobian(program, ["q", "qd", "qdd"]))
+
+
+@dataclass(frozen=True, eq=False)
+class Information:
+    """The criterion of a design: a model, the noise of each joint's torque, the variances that count as one."""
+
+    model: Model
+    noise: Array
+    criterion: str
+    reference: Array | None = None
+
+    @classmethod
+    def of(cls, arm: Arm, noise: Array, velocity: Array, criterion: str) -> Information:
+        """Of an arm with rotors, viscous and Coulomb friction and offsets at every joint."""
+        model = Model.of(arm, "coulomb").tuned(velocity[None], [WIDTH * float(v) for v in velocity])
+        return cls(model, noise, criterion)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters."""
+        return self.model.names
+
+    def matrix(self, q: Array, qd: Array, qdd: Array) -> Array:
+        """M per sample: parameters are known the better the longer the log, alike for every motion."""
+        Y = self.model.regressor(q, qd, qdd) / self.noise[:, None]
+        return self._normal(Y.reshape(-1, Y.shape[-1]), len(q))
+
+    def _normal(self, A: Array, samples: int) -> Array:
+        M = A.T @ A / samples
+        return np.asarray(M + RIDGE * np.diag(np.diag(M)))
+
+    def deviations(self, q: Array, qd: Array, qdd: Array) -> Array:
+        """Predicted standard deviations of the parameters from this many independent samples."""
+        return np.asarray(np.sqrt(np.diag(_inverse(self.matrix(q, qd, qdd))) / len(q)))
+
+    def value(self, q: Array, qd: Array, qdd: Array) -> float:
+        """The criterion, smaller is better: half a logarithm of variances."""
+        return self._judge(self.matrix(q, qd, qdd))[0]
+
+    def _judge(self, M: Array) -> tuple[float, Array]:
+        """(criterion, its gradient in M)."""
+        inverse = _inverse(M)
+        p = len(M)
+        value, slope = -float(np.linalg.slogdet(M)[1]) / (2 * p), -inverse / (2 * p)
+        if self.criterion == "information" and self.reference is not None:
+            variance = np.diag(inverse)
+            behind = np.maximum(np.log(variance / self.reference) / 2 + AHEAD, 0)
+            value += KEEP * float(behind @ behind) / p
+            slope -= (inverse * (KEEP * behind / (p * variance))) @ inverse
+        return value, slope
+
+    def sloped(self, q: Array, qd: Array, qdd: Array) -> tuple[float, Array, Array]:
+        """(criterion, the regressor, the criterion's gradient in it): (N, n, p) each."""
+        Y = self.model.regressor(q, qd, qdd)
+        A = Y / self.noise[:, None]
+        value, slope = self._judge(self._normal(A.reshape(-1, A.shape[-1]), len(q)))
+        return value, Y, 2 * A @ slope / self.noise[:, None] / len(q)
+
+    def along(self, q: Array, qd: Array, qdd: Array, G: Array) -> list[Array]:
+        """Gradients in q, q̇, q̈ of Σ G·Y with every column of the model."""
+        rigid = self.model.rigid
+        by_q, by_qd, by_qdd = _sweep(self.model.arm)(q, qd, qdd, np.ascontiguousarray(G[..., :rigid]))
+        by_qd, by_qdd = by_qd.copy(), by_qdd.copy()
+        for k, (term, j) in enumerate(self._extras, rigid):
+            g = G[:, j, k]
+            if term == "viscous":
+                by_qd[:, j] += g
+            elif term == "coulomb":
+                width = self.model.width[j]
+                by_qd[:, j] += g / width / np.cosh(np.clip(qd[:, j] / width, -300, 300)) ** 2
+            elif term == "rotor":
+                by_qdd[:, j] += g
+        return [by_q, by_qd, by_qdd]
+
+    @cached_property
+    def _extras(self) -> list[tuple[str, int]]:
+        """(term, joint) of the extra columns that stand alone."""
+        return self.model.standing_alone
+
+
+def _inverse(M: Array) -> Array:
+    """Inverse in the units of the diagonal."""
+    d = 1 / np.sqrt(np.maximum(np.diag(M), 1e-300))
+    return np.asarray(np.linalg.inv(M * np.outer(d, d)) * np.outer(d, d))
