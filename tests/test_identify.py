@@ -13,12 +13,13 @@ import armdyn
 from armdyn import Log
 from armdyn.algebra import exact
 from armdyn.errors import InputError
-from armdyn.identification.estimate import linear
 from armdyn.identification.estimate.consistent import Problem
 from armdyn.identification.estimate.statistics import autocorrelation_factors, correlation_time
 from armdyn.identification.excitation.fourier import Basis
+from armdyn.identification.log.processing import choose_processing, motions
 from armdyn.identification.model.bodies import natural_of, pseudo_inertia, reference_bodies
 from armdyn.identification.model.model import Model
+from armdyn.identification.model.rows import repeats_after, rows
 
 RATE, SECONDS = 100.0, 12.0
 
@@ -327,15 +328,28 @@ def test_drive_gains_from_a_weighed_payload(arm):
         armdyn.identify_gains(arm, currents[0], loaded=currents[1])
 
 
-def test_total_least_squares_is_right_where_ordinary_is_biased():
-    rng = np.random.default_rng(0)
-    clean = rng.normal(size=(4000, 2))
-    x = np.array([1.0, -2.0])
-    columns, known = clean + 0.5 * rng.normal(size=clean.shape), clean @ x + 0.5 * rng.normal(size=4000)
-    got, deviation = linear.total(columns, known)
-    np.testing.assert_allclose(got, x, atol=4 * deviation.max())
-    ordinary = np.linalg.lstsq(columns, known, rcond=None)[0]
-    assert np.abs(ordinary - x).max() > 5 * deviation.max()
+@pytest.mark.parametrize("known", ["mass", "all"])
+def test_gains_from_noisy_currents_and_their_uncertainty(arm, known):
+    """The mass of the payload alone is enough; deviations cover what is off."""
+    gains = np.array([20.0, 35.0, 8.0])
+    load = (4.0, (0.1, 0.0, 0.2), np.diag([0.02, 0.03, 0.02]))
+    scores = []
+    for seed in range(4):
+        logs = [log_of(arm, seed=2 * seed), log_of(arm.with_payload(*load), seed=2 * seed + 1)]
+        rng = np.random.default_rng(seed)
+        currents = []
+        for log in logs:
+            noisy = [
+                replace(p, tau=p.tau / gains + 0.02 * p.tau.std(axis=0) / gains * rng.normal(size=p.tau.shape))
+                for p in log.pieces
+            ]
+            currents.append(replace(log, drive="current", pieces=tuple(noisy)))
+        found = armdyn.identify_gains(
+            arm, currents[0], loaded=currents[1], payload=load[0] if known == "mass" else load
+        )
+        scores.append((found.values - gains) / found.deviations)
+        np.testing.assert_allclose(found.values, gains, rtol=0.15)
+    assert np.mean(np.abs(scores) < 3) > 0.8
 
 
 class TestWords:
@@ -521,6 +535,45 @@ def test_a_base_tilt_reaches_the_files_and_the_given_arm_stays(arm, tmp_path):
     for name in ("arm.urdf", "arm.toml"):
         again = armdyn.load(tmp_path / name)
         np.testing.assert_allclose(again.gravity_load(q), expected, atol=1e-5 * np.abs(expected).max())
+
+
+class TestRepeatedMotions:
+    """Folds never part a stretch of motion from its own repetition."""
+
+    def twice(self, arm, noise):
+        _, q, qd, qdd = motion(arm.n, seed=3)
+        tau = np.asarray(arm.inverse_dynamics(q, qd, qdd, friction=True))
+        rng = np.random.default_rng(5)
+        run = [np.concatenate([x, x]) for x in (q, qd, qdd, tau)]
+        run[3] = run[3] + noise * rng.normal(size=run[3].shape)
+        return Log.of(np.arange(len(run[0])) / RATE, run[0], run[3], run[1], run[2])
+
+    def test_a_period_is_found(self, arm):
+        once = np.random.default_rng(0).normal(size=(50, 4))
+        smooth = np.fft.irfft(np.fft.rfft(once, axis=0)[:12], 500, axis=0)  # 500 rows, periodic
+        assert repeats_after(np.tile(smooth, (4, 1))) == 500
+        noise = 0.002 * np.random.default_rng(1).normal(size=(1000, 4))
+        assert repeats_after(np.concatenate([smooth, smooth]) + noise) == pytest.approx(500, abs=2)
+        assert repeats_after(smooth) == 0
+        assert repeats_after(np.concatenate([smooth, smooth[::-1]])) == 0
+
+    def test_segments_go_by_the_phase(self, arm, prior):
+        log = self.twice(arm, 0.1)
+        how = choose_processing(log, 30, None, None)
+        found = rows(Model.of(arm), motions(log, how), how)
+        assert found.repeat == pytest.approx(len(found) / 2, rel=0.05)
+        segment = found.segments(5)
+        again = segment[found.repeat :]
+        assert np.mean(segment[: len(again)] == again) > 0.95
+        assert set(segment) == set(range(5))
+        single = log.part(0, 0.5)
+        assert rows(Model.of(arm), motions(single, how), how).repeat == 0
+
+    def test_the_regularization_of_two_runs_is_that_of_one(self, arm, prior):
+        log = self.twice(arm, 2.0)
+        options = {"friction": "coulomb", "width": 0}
+        one, two = (armdyn.identify(prior, part, **options) for part in (log.part(0, 0.5), log))
+        assert two.regularization >= 0.1 * one.regularization
 
 
 def sticking(arm, noise=0.0):

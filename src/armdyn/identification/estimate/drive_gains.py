@@ -1,7 +1,7 @@
-"""Drive gains from logs of currents: total least squares, because both sides of τ = K i = Y π are noisy.
+"""Drive gains from logs of currents, with the noise on the currents and a variance per joint.
 
-The scale comes from something known: a weighed payload in a second log (Gautier & Briot 2014), or, without one, the
-arm's own inertias taken as true.
+The scale comes from something known: a weighed payload in a second log (Gautier & Briot 2014), of which the mass is
+enough, or, without one, the arm's own inertias taken as true.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.identification.estimate import linear
+from armdyn.identification.estimate.payload import tool_to_last
+from armdyn.identification.estimate.statistics import autocorrelation_factors
 from armdyn.identification.estimate.threads import one_thread
 from armdyn.identification.log.log import Log
 from armdyn.identification.log.processing import Processing, choose_processing, joint_side, motions
@@ -22,6 +24,7 @@ from armdyn.identification.model.model import Model
 from armdyn.identification.model.rows import filtered, rows
 
 Array = NDArray[np.float64]
+WEAK = 0.2  # relative deviation above which a gain is not to be relied on
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +42,7 @@ def identify_gains(
     log: Log,
     *,
     loaded: Log | None = None,
-    payload: tuple[float, Any, Any] | None = None,
+    payload: float | tuple[float, Any, Any] | None = None,
     transmission: Any = None,
     zero: Any = None,
     cutoff: float | None = None,
@@ -54,61 +57,113 @@ def identify_gains(
     log
         Currents of the arm alone.
     loaded, payload
-        A second log with a body whose (mass, com, inertia) in the tool's frame are known; inertia may be None.
+        A second log with a body at the tool whose mass is known, or (mass, com, inertia) in the tool's frame; what is
+        None is found with the rest.
     transmission, zero, cutoff, parallel
         As for `identify`.
     """
     if (loaded is None) != (payload is None):
-        raise InputError("a loaded log and its payload (mass, com, inertia) go together: give both or neither")
-    warnings: tuple[str, ...] = ()
+        raise InputError("a loaded log and its payload (mass, or mass, com, inertia) go together: give both or neither")
     model = Model.of(arm, "coulomb", transmission=transmission)
     first = joint_side(log, transmission, zero)
     how = choose_processing(first, len(model.names), cutoff, parallel)
     model = model.tuned(np.concatenate([p.qd for p in motions(first, how)]), None)
+    Y, effort = _stacked(model, first, how)
+    rigid = model.natural[: model.rigid, : 10 * arm.n] @ model.prior(arm)[: 10 * arm.n]
+    own = Y[..., : model.rigid] @ rigid
     if loaded is None or payload is None:
-        known = model.natural[: model.rigid, : 10 * arm.n] @ model.prior(arm)[: 10 * arm.n]
-        Y, effort = _stacked(model, first, how)
-        scale = (Y[:, : model.rigid] @ known)[:, None]
-        unknown = Y[:, model.rigid :]  # drives and friction
-        warnings = ("the scale rests on the arm's own inertias: weigh a payload for gains you can trust",)
-    else:
-        bare, effort_a = _stacked(model, first, how)
-        second = joint_side(loaded, transmission, zero)
-        carrying, effort_b = _stacked(model, second, how)
-        unknown = np.vstack([bare, carrying])
-        effort = np.vstack([effort_a, effort_b])
-        scale = np.concatenate([np.zeros(len(bare)), _torque_of_load(arm, payload, second, how)])[:, None]
-    return Gains(*_solved(effort, unknown, scale[:, 0], arm.n), warnings)
+        said = ("the scale rests on the arm's own inertias: weigh a payload for gains you can trust",)
+        return _fitted(Y[..., model.rigid :], own, effort, _start(own, effort), said)
+    mass, com, inertia = payload if isinstance(payload, tuple) else (payload, None, None)
+    second = joint_side(loaded, transmission, zero)
+    carrying, effort_b = _stacked(model, second, how)
+    ten = _load_columns(arm, second, how)
+    known, unknown = _split(ten, float(mass), com, inertia)
+    columns = np.concatenate([
+        np.concatenate([Y, np.zeros((*Y.shape[:2], unknown.shape[-1]))], axis=2),
+        np.concatenate([carrying, unknown], axis=2),
+    ])  # fmt: skip
+    given = np.concatenate([np.zeros(Y.shape[:2]), known])
+    return _fitted(columns, given, np.concatenate([effort, effort_b]), _start(own, effort), ())
 
 
 def _stacked(model: Model, side: Log, how: Processing) -> tuple[Array, Array]:
-    """Regressor rows (N n, p) and efforts spread by joint (N n, n)."""
+    """Regressor (N, n, p) and efforts (N, n)."""
     found = rows(model, motions(side, how), how)
-    spread = found.tau[:, :, None] * np.eye(model.n)
-    return found.Y.reshape(-1, found.Y.shape[-1]), spread.reshape(-1, model.n)
+    return found.Y, found.tau
 
 
-def _torque_of_load(arm: Arm, payload: tuple[float, Any, Any], side: Log, how: Processing) -> Array:
-    carrying = arm.with_payload(*payload)
-    parts = []
-    for p in motions(side, how):
-        more = np.asarray(carrying.inverse_dynamics(p.q, p.qd, p.qdd)) - np.asarray(
-            arm.inverse_dynamics(p.q, p.qd, p.qdd)
-        )
-        parts.append(filtered(more, p, how))
-    return np.concatenate(parts).ravel()
+def _load_columns(arm: Arm, side: Log, how: Processing) -> Array:
+    """The regressor of a body at the tool: its ten natural parameters in the tool's frame, (N, n, 10)."""
+    to_last = tool_to_last(arm)
+    parts = motions(side, how)
+    return np.concatenate([
+        filtered(np.asarray(arm.natural_regressor(p.q, p.qd, p.qdd))[..., -10:] @ to_last, p, how) for p in parts
+    ])  # fmt: skip
 
 
-def _solved(effort: Array, unknown: Array, scale: Array, n: int) -> tuple[Array, Array]:
-    """Gains and deviations of effort @ gains - unknown @ x = scale, every column in units of its own norm.
+def _split(ten: Array, mass: float, com: Any, inertia: Any) -> tuple[Array, Array]:
+    """(what is known of the load's torque, the columns of what is not): of mass alone, nine are unknown."""
+    if not mass > 0:
+        raise InputError(f"the payload's mass must be positive, got {mass}")
+    if com is None:
+        return mass * ten[..., 0], ten[..., 1:]
+    c = np.asarray(com, dtype=float)
+    steiner = mass * (c @ c * np.eye(3) - np.outer(c, c))
+    about = steiner if inertia is None else np.asarray(inertia, dtype=float) + steiner
+    natural = np.array([mass, *(mass * c), *about[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]])
+    return ten @ natural, ten[..., 4:] if inertia is None else ten[..., :0]
 
-    What is exactly collinear among the unknowns (merged parameters) is left out by an orthonormal basis of them.
+
+def _start(own: Array, effort: Array) -> Array:
+    """Gains by the arm's own inertias: their sizes and signs are right, which is all a start needs."""
+    size = np.maximum((effort**2).sum(axis=0), 1e-300)
+    slope = (own * effort).sum(axis=0) / size
+    usual = np.sqrt((own**2).sum(axis=0) / size)
+    return np.asarray(np.where(np.abs(slope) > 0.05 * usual, slope, np.maximum(usual, 1e-6)))
+
+
+def _fitted(columns: Array, known: Array, effort: Array, start: Array, said: tuple[str, ...]) -> Gains:
+    """Gains g with the least Σ_j ‖i_j - (known_j + columns_j x) / g_j‖² / σ_j² over g and x.
+
+    The noise is on the efforts i. For given gains x is linear and is projected out (Golub & Pereyra 1973), from one
+    triangle per joint; the variances are those of the residuals, settled in three rounds.
     """
-    U, s, _ = np.linalg.svd(unknown / np.maximum(np.linalg.norm(unknown, axis=0), 1e-300), full_matrices=False)
-    basis = U[:, s > 1e-8 * s[0]]
-    left, known = effort - basis @ (basis.T @ effort), scale - basis @ (basis.T @ scale)
-    size, top = np.linalg.norm(left, axis=0), np.linalg.norm(known)
-    if not top > 1e-9 * np.linalg.norm(scale) or (size == 0).any():
+    from scipy.optimize import least_squares
+
+    n, p = effort.shape[1], columns.shape[-1]
+    if not np.linalg.norm(known) > 0:
         raise InputError("the known load acts on no joint that moves: the scale of the drives cannot be told")
-    x, deviation = linear.total(left / size, known / top)
-    return x * top / size, deviation[:n] * top / size
+    scale = np.maximum(np.linalg.norm(columns.reshape(-1, p), axis=0), 1e-300)
+    stacked = np.concatenate([columns / scale, known[..., None], effort[..., None]], axis=2)
+    triangles = [linear.triangle(stacked[:, j]) for j in range(n)]
+    sigma, logs, signs = np.ones(n), np.log(np.abs(start)), np.sign(start)
+
+    def system(gains: Array) -> tuple[Array, Array]:
+        A = np.concatenate([R[:, :p] / g / s for R, g, s in zip(triangles, gains, sigma, strict=True)])
+        z = np.concatenate([(R[:, p + 1] - R[:, p] / g) / s for R, g, s in zip(triangles, gains, sigma, strict=True)])
+        return A, z
+
+    def residual(logarithms: Array) -> Array:
+        A, z = system(signs * np.exp(logarithms))
+        return np.asarray(z - A @ np.linalg.lstsq(A, z, rcond=1e-10)[0])
+
+    for _ in range(3):
+        logs = least_squares(residual, logs, x_scale="jac").x
+        left = residual(logs).reshape(n, -1) * sigma[:, None]
+        sigma = np.maximum(np.sqrt((left**2).sum(axis=1) / len(effort)), 1e-6 * np.abs(effort).max(axis=0))
+    gains = signs * np.exp(logs)
+    A, z = system(gains)
+    x = np.linalg.lstsq(A, z, rcond=1e-10)[0]
+    predicted = (known + (columns / scale) @ x) / gains
+    factors = autocorrelation_factors(effort - predicted, np.zeros(len(effort), dtype=np.int64))
+    J = np.hstack([
+        np.concatenate([np.outer(R[:, : p + 1] @ np.r_[x, 1.0], np.eye(n)[j]) / g / s
+                        for j, (R, g, s) in enumerate(zip(triangles, gains, sigma, strict=True))]),
+        A,
+    ])  # fmt: skip
+    relative = np.sqrt(np.maximum(np.diag(np.linalg.pinv(J.T @ J, rcond=1e-13))[:n], 0)) * factors.max()
+    weak = [str(j + 1) for j in range(n) if relative[j] > WEAK]
+    if weak:
+        said = (*said, f"the gains of joints {', '.join(weak)} are known to no better than {100 * WEAK:.0f} %")
+    return Gains(gains, np.abs(gains) * relative, said)

@@ -1,4 +1,4 @@
-"""Least squares on the rows of the model: ordinary, weighted by joint, robust (Huber), total.
+"""Least squares on the rows of the model: ordinary, weighted by joint, robust (Huber).
 
 Rows are compressed by QR first: a log of any length becomes a triangle of p + 1 columns.
 """
@@ -114,21 +114,3 @@ def huber(Y: Array, tau: Array, kept: Kept = None, rounds: int = 30) -> Solution
         if np.linalg.norm(Y @ (values - before)) <= 1e-4 * np.linalg.norm(residual):
             break
     return Solution(solve(*compress(Y, tau, weights)), weights)
-
-
-def total(columns: Array, known: Array) -> tuple[Array, Array]:
-    """Total least squares of columns @ x ≈ known: errors on both sides alike; (x, standard deviations).
-
-    The columns are scaled to the deviation they are known with by the caller; x is the last right singular vector.
-    """
-    stacked = np.concatenate([columns, known[:, None]], axis=1)
-    R = triangle(stacked)
-    _, s, Vt = np.linalg.svd(R)
-    v = Vt[-1]
-    if abs(v[-1]) < 1e-12:
-        raise ComputationError("the scale of the drives cannot be told from this log: nothing known acts on it")
-    x = -v[:-1] / v[-1]
-    variance = s[-1] ** 2 / max(len(known) - len(x), 1)
-    information = R[:, :-1].T @ R[:, :-1] - s[-1] ** 2 * np.eye(len(x))
-    covariance = variance * (1 + x @ x) * np.linalg.pinv(information)
-    return x, np.sqrt(np.maximum(np.diag(covariance), 0.0))

@@ -76,14 +76,14 @@ def identify_payload(
             without = known.predict(p.q, p.qd, p.qdd)
         else:
             without = np.asarray(arm.inverse_dynamics(p.q, p.qd, p.qdd, friction=True))
-        last = np.asarray(arm.natural_regressor(p.q, p.qd, p.qdd))[..., -10:] @ _to_last(arm)
+        last = np.asarray(arm.natural_regressor(p.q, p.qd, p.qdd))[..., -10:] @ tool_to_last(arm)
         Y.append(filtered(last, p, how))
         tau.append(filtered(p.tau - without, p, how))
         pieces.append(np.full(len(tau[-1]), number))
     return _fitted(np.concatenate(Y), np.concatenate(tau), np.concatenate(pieces))
 
 
-def _to_last(arm: Arm) -> Array:
+def tool_to_last(arm: Arm) -> Array:
     """Ten parameters in the tool's frame -> ten in the last link's."""
     tool = arm.chain.floats.tool
     columns = [Link.from_natural(tuple(row)).moved(tool.R, tool.p).natural for row in np.eye(10)]

@@ -12,6 +12,8 @@ from armdyn.identification.log.processing import Motion, Processing
 from armdyn.identification.model.model import Model
 
 Array = NDArray[np.float64]
+SAME = 0.97  # correlation of positions and velocities with those a lag later, above which a motion repeats itself
+RUN = 0.3  # part of the log that must overlap with itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +25,7 @@ class Rows:
     t: Array
     piece: NDArray[np.int64]
     kept: NDArray[np.bool_]
+    repeat: int = 0  # rows after which the motion comes again; 0 where it does not
 
     def __len__(self) -> int:
         return len(self.t)
@@ -32,8 +35,13 @@ class Rows:
         return Rows(self.Y[chosen], self.tau[chosen], self.t[chosen], self.piece[chosen], self.kept[chosen])
 
     def segments(self, count: int) -> NDArray[np.int64]:
-        """The number of the segment each sample belongs to: `count` stretches of equal length, in order."""
-        return np.minimum(np.arange(len(self)) * count // len(self), count - 1)
+        """The number of the segment each sample belongs to: `count` stretches of equal length, in order.
+
+        Where the motion repeats itself, of its period: the same stretch of another run tells nothing new, so that a
+        segment predicted from its own repetition would make any model look good.
+        """
+        length = self.repeat or len(self)
+        return np.minimum(np.arange(len(self)) % length * count // length, count - 1)
 
 
 def filtered(x: Array, part: Motion, how: Processing) -> Array:
@@ -53,7 +61,34 @@ def rows(model: Model, parts: list[Motion], how: Processing) -> Rows:
     t = [_times(p, how) for p in parts]
     piece = [np.full(len(own), number) for number, own in enumerate(t)]
     kept = [np.abs(filtered(p.qd, p, how)) >= how.dead_zone for p in parts]
-    return Rows(*(np.concatenate(every) for every in (Y, tau, t, piece, kept)))
+    states = [np.hstack([filtered(p.q, p, how), filtered(p.qd, p, how)]) for p in parts]
+    repeat = repeats_after(np.concatenate(states))
+    joined = [np.concatenate(every) for every in (Y, tau, t)]
+    return Rows(joined[0], joined[1], joined[2], np.concatenate(piece), np.concatenate(kept), repeat)
+
+
+def repeats_after(states: Array) -> int:
+    """The rows after which a motion comes again, 0 where it does not, by correlating positions and velocities.
+
+    A lag counts if at least RUN of the motion overlaps with itself there; runs one after the other count like periods.
+    """
+    centred = states - states.mean(axis=0)
+    size = np.sqrt((centred**2).mean(axis=0))
+    S = centred[:, size > 1e-3 * size.max()] / size[size > 1e-3 * size.max()]
+    rows = len(S)
+    spectrum = np.fft.rfft(S, 2 * rows, axis=0)
+    product = np.fft.irfft((np.abs(spectrum) ** 2).sum(axis=1))[:rows]
+    energy = np.cumsum((S**2).sum(axis=1))
+    before, after = energy[::-1], energy[-1] - np.concatenate([[0.0], energy[:-1]])
+    correlation = product / np.maximum(np.sqrt(before * after), 1e-300)
+    lags = np.arange(rows)
+    gone = np.flatnonzero(correlation < 0.5)
+    possible = (lags >= (gone[0] if len(gone) else rows)) & (lags <= (1 - RUN) * rows) & (correlation > SAME)
+    if not possible.any():
+        return 0
+    first = int(np.argmax(possible))
+    near = slice(first, first + max(1, first // 10))
+    return first + int(np.argmax(np.where(possible, correlation, 0.0)[near]))
 
 
 def _times(part: Motion, how: Processing) -> Array:
