@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from armdyn.chain.samples import generic_chain
 from armdyn.graph import Graph, Node, Port, Program
-from armdyn.graph.check import ARITY, MalformedProgramError, check
+from armdyn.graph.check import MalformedProgramError, check
+from armdyn.graph.derive import jacobian
 from armdyn.graph.fold import FOLDS
-from armdyn.graph.program import evaluate, trace
+from armdyn.graph.operations import OPERATIONS
+from armdyn.graph.program import evaluate, interpret, trace
 from armdyn.graph.show import dot, text
 from armdyn.programs.program import program
 from armdyn.programs.search import traced
@@ -97,7 +99,7 @@ def test_folds(expression, kept):
 
 def test_every_operation_has_folds_and_an_exact_meaning():
     assert set(EXACT) | {"sqrt"} == set(FOLDS)
-    assert set(FOLDS) <= set(ARITY)
+    assert set(FOLDS) <= set(OPERATIONS)
 
 
 def test_a_constant_leaves_the_graph():
@@ -177,3 +179,27 @@ def test_output_is_the_same_in_every_process():
         texts.add(run.stdout)
     assert len(texts) == 1
     assert texts.pop().startswith("meeting_frame\n# inertia_matrix_meeting_frame: ")
+
+
+def test_the_table_of_operations_agrees_with_the_nodes():
+    """Arity, value and derivative of every operation: differences of its own values tell the slopes."""
+    at = {"positive": [0.7], "sqrt": [0.7]}
+    for name, operation in OPERATIONS.items():
+        if operation.partials is None:
+            continue
+        x = at.get(name, [0.7, -1.3][: operation.arity])
+        assert len(x) == operation.arity
+        made = trace(name, lambda x, name=name: x[0].graph.make(name, *x), {"x": (operation.arity,)}, [("y", ())])
+        assert evaluate(made, x) == [[pytest.approx(operation.evaluate(*x))]]
+        slopes = evaluate(jacobian(made, ["x"]), x)[0]
+        for k, slope in enumerate(slopes):
+            h = 1e-6
+            ends = [[y + sign * h if j == k else y for j, y in enumerate(x)] for sign in (1, -1)]
+            above, below = (operation.evaluate(*end) for end in ends)
+            assert slope == pytest.approx((above - below) / (2 * h), abs=1e-8)
+
+
+def test_a_program_is_walked_with_other_functions():
+    made = trace("f", lambda x: [2 * x[0] - x[1].sin()], {"x": (2,)}, [("y", (1,))])
+    words = {name: lambda *a, name=name: f"{name}({', '.join(a)})" for name in OPERATIONS}
+    assert interpret(made, words, str, ["a", "b"]) == [["sub(mul(a, 2), sin(b))"]]

@@ -50,8 +50,9 @@ def agree(chain, q, methods=METHODS):
         assert difference(run, chain, q, H) < 1e-12, key
 
 
-def test_the_methods_stand_in_their_order():
-    assert armdyn.methods("inertia_matrix") == tuple(ORDER.split())
+def test_the_methods_that_others_rely_on_stand_in_their_order():
+    named = ORDER.split()
+    assert [key for key in armdyn.methods("inertia_matrix") if key in named] == named
 
 
 @pytest.mark.parametrize("n", range(1, 13))
@@ -327,8 +328,8 @@ def caught(run, judged):
 
 @pytest.mark.parametrize("key", METHODS)
 def test_planted_sign_errors_are_caught(key, judged):
-    module = inspect.getmodule(METHODS[key])
-    missed = [k for k, mutant in mutants(module) if not caught(mutant.inertia_matrix, judged)]
+    module, name = inspect.getmodule(METHODS[key]), METHODS[key].__name__
+    missed = [k for k, mutant in mutants(module) if not caught(getattr(mutant, name), judged)]
     assert not missed
 
 

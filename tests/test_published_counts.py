@@ -204,8 +204,13 @@ def test_an_extra_product_moves_the_published_count(method):
         mutant = types.ModuleType(module.__name__)
         exec(compile(planted, "planted", "exec"), mutant.__dict__)
         with counting() as counter:
-            mutant.inertia_matrix(chain, [Tally(0.3 + 0.1 * i) for i in range(5)])
+            try:
+                getattr(mutant, METHODS[method].__name__)(chain, [Tally(0.3 + 0.1 * i) for i in range(5)])
+            except TypeError:  # a list that is repeated is no product
+                continue
         moved.append(counter.operations().mul - expected.mul)
+    if not moved:
+        pytest.skip("the file has no product of its own")
     assert max(moved) > 0
     assert min(moved) >= 0
 

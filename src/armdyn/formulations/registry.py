@@ -1,7 +1,7 @@
 """What a quantity and a formulation are; the formulations stand in each quantity's own folder.
 
 A `Quantity` carries every fact about what can be asked of an arm. Programs, kernels, the arm's attributes, C output,
-commands and documentation read it here and nowhere else (docs/adr/0010-registry-and-search.md).
+commands and documentation read it here and nowhere else (docs/adr/0011-registry-and-search.md).
 """
 
 from __future__ import annotations

@@ -6,22 +6,8 @@ import math
 from fractions import Fraction
 
 from armdyn.graph.node import Node
+from armdyn.graph.operations import LEAVES, OPERATIONS
 from armdyn.graph.program import Program
-
-ARITY = {
-    "add": 2,
-    "sub": 2,
-    "mul": 2,
-    "div": 2,
-    "neg": 1,
-    "sin": 1,
-    "cos": 1,
-    "sqrt": 1,
-    "sign": 1,
-    "positive": 1,
-    "fma": 3,
-}
-LEAVES = ("const", "input")
 
 
 class MalformedProgramError(ValueError):
@@ -57,10 +43,10 @@ def check(program: Program) -> Program:
 
 
 def _check_node(program: Program, node: Node) -> None:
-    expected = 0 if node.op in LEAVES else ARITY.get(node.op)
-    if expected is None:
-        known = ", ".join((*LEAVES, *ARITY))
+    if node.op not in (*LEAVES, *OPERATIONS):
+        known = ", ".join((*LEAVES, *OPERATIONS))
         raise MalformedProgramError(f"{program.name}: no operation is called {node.op!r}; there are {known}")
+    expected = 0 if node.op in LEAVES else OPERATIONS[node.op].arity
     if len(node.args) != expected:
         raise MalformedProgramError(f"{program.name}: {node.op} takes {expected} arguments, got {len(node.args)}")
     if any(a.serial >= node.serial for a in node.args):

@@ -6,25 +6,12 @@ fewer inputs than outputs, one sweep an output elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from armdyn.graph.node import Node
+from armdyn.graph.operations import partial_derivatives
 from armdyn.graph.program import Port, Program
-
-# op -> the partial derivatives of the operation in each of its arguments, given the node itself.
-PARTIALS: dict[str, Callable[[Node], tuple[Any, ...]]] = {
-    "add": lambda node: (1, 1),
-    "sub": lambda node: (1, -1),
-    "mul": lambda node: (node.args[1], node.args[0]),
-    "neg": lambda node: (-1,),
-    "div": lambda node: (1 / node.args[1], -(node / node.args[1])),
-    "sin": lambda node: (node.args[0].cos(),),
-    "cos": lambda node: (-node.args[0].sin(),),
-    "sqrt": lambda node: (1 / (2 * node),),
-    "sign": lambda node: (0,),  # everywhere but at 0, where there is none
-    "positive": lambda node: (0,),
-}
 
 
 def jacobian(program: Program, wrt: Sequence[str]) -> Program:
@@ -53,7 +40,7 @@ def _assemble(program: Program, ports: list[Port], slope: dict[tuple[int, int], 
 def _forward(program: Program, ports: list[Port]) -> dict[tuple[int, int], Any]:
     """(output serial, input serial) -> derivative, one sweep an input."""
     order = program.order
-    partials = {node.serial: PARTIALS[node.op](node) for node in order if node.args}
+    partials = {node.serial: partial_derivatives(node) for node in order if node.args}
     wanted = {node.serial for port in program.outputs for node in port.nodes}
     slope: dict[tuple[int, int], Any] = {}
     for x in (node for port in ports for node in port.nodes):
@@ -79,7 +66,7 @@ def _backward(program: Program, ports: list[Port]) -> dict[tuple[int, int], Any]
     for node in order:
         if any(arg.serial in reaches for arg in node.args):
             reaches.add(node.serial)
-    partials = {node.serial: PARTIALS[node.op](node) for node in order if node.args and node.serial in reaches}
+    partials = {node.serial: partial_derivatives(node) for node in order if node.args and node.serial in reaches}
     slope: dict[tuple[int, int], Any] = {}
     for y in {node.serial: node for port in program.outputs for node in port.nodes}.values():
         weight: dict[int, Any] = {y.serial: 1}
@@ -107,7 +94,7 @@ def jacobian_vector(program: Program, wrt: Sequence[str]) -> Program:
         if any(arg.serial in rate for arg in node.args):
             terms = [
                 rate[arg.serial] * partial
-                for arg, partial in zip(node.args, PARTIALS[node.op](node), strict=True)
+                for arg, partial in zip(node.args, partial_derivatives(node), strict=True)
                 if arg.serial in rate
             ]
             rate[node.serial] = sum(terms[1:], terms[0])
@@ -132,7 +119,7 @@ def vector_jacobian(program: Program, wrt: Sequence[str]) -> Program:
     for node in reversed(program.order):
         if node.serial not in weight or node.serial not in reaches or not node.args:
             continue
-        for arg, partial in zip(node.args, PARTIALS[node.op](node), strict=True):
+        for arg, partial in zip(node.args, partial_derivatives(node), strict=True):
             if arg.serial in reaches:
                 weight[arg.serial] = weight.get(arg.serial, 0) + weight[node.serial] * partial
     return _products("vector_jacobian", program, cotangents, ports, weight)

@@ -12,14 +12,15 @@ from fractions import Fraction
 from typing import Any
 
 from armdyn.graph.fold import FOLDS, FOLDS_OF_ANY
+from armdyn.graph.operations import OPERATIONS
 
 SPECIAL = ("const", "neg")  # what most folds need among the arguments
-COMMUTATIVE = frozenset({"add", "mul"})
+COMMUTATIVE = frozenset(name for name, operation in OPERATIONS.items() if operation.commutative)
 NUMBERS = (int, float, Fraction)
 
 
 class Node:
-    """One operation of a graph: `op` in const, input, add, sub, mul, neg, div, sin, cos, sqrt, sign, positive."""
+    """One node of a graph: `op` is const, input, or the name of an operation in `OPERATIONS`."""
 
     __slots__ = ("args", "graph", "op", "serial", "value")
 

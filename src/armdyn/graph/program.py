@@ -6,11 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from armdyn.algebra.operations import Operations
 from armdyn.graph.node import Graph, Node
+from armdyn.graph.operations import OPERATIONS
 from armdyn.graph.show import text
 
 
@@ -104,28 +106,27 @@ def flatten(x: Any) -> list[Any]:
     return [x]
 
 
-EVALUATE: dict[str, Callable[..., Any]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
-    "neg": lambda a: -a,
-    "sin": math.sin,
-    "cos": math.cos,
-    "sqrt": math.sqrt,
-    "sign": lambda a: math.copysign(1.0, a) if a else a,
-    "positive": lambda a: 1.0 if a > 0 else math.nan,
-}
-
-
 def evaluate(program: Program, *values: Sequence[float]) -> list[list[float]]:
     """The outputs for flat input values, one node at a time: the reference every backend is held to."""
+    return interpret(program, {name: operation.evaluate for name, operation in OPERATIONS.items()}, float, *values)
+
+
+def interpret(
+    program: Program,
+    functions: Mapping[str, Callable[..., Any]],
+    constant: Callable[[Fraction], Any],
+    *values: Sequence[Any],
+) -> list[list[Any]]:
+    """The outputs for flat inputs of any kind, given the function of each operation and what a constant becomes.
+
+    Intervals, symbols, tensors: whatever the functions work on.
+    """
     at: dict[int, Any] = {}
     for port, flat in zip(program.inputs, values, strict=True):
         at.update((node.serial, x) for node, x in zip(port.nodes, flat, strict=True))
     for node in program.order:
         if node.op == "const":
-            at[node.serial] = float(node.value)
+            at[node.serial] = constant(node.value)
         elif node.op != "input":
-            at[node.serial] = EVALUATE[node.op](*(at[a.serial] for a in node.args))
+            at[node.serial] = functions[node.op](*(at[a.serial] for a in node.args))
     return [[at[node.serial] for node in port.nodes] for port in program.outputs]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from armdyn.graph.node import Node
+from armdyn.graph.operations import LEAVES, OPERATIONS
 
 if TYPE_CHECKING:
     from armdyn.graph.program import Program
-
-SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
 
 def text(program: Program) -> str:
@@ -31,8 +30,8 @@ def dot(program: Program) -> str:
     names = _names(program)
     lines = [f'digraph "{program.name}" {{', "  rankdir=BT;"]
     for node in program.order:
-        label = names[node.serial] if node.op in ("const", "input") else SYMBOLS.get(node.op, node.op)
-        shape = "box" if node.op in ("const", "input") else "ellipse"
+        label = names[node.serial] if node.op in LEAVES else OPERATIONS[node.op].text
+        shape = "box" if node.op in LEAVES else "ellipse"
         lines.append(f'  n{node.serial} [label="{label}", shape={shape}];')
         lines.extend(f"  n{argument.serial} -> n{node.serial};" for argument in node.args)
     for port in program.outputs:
@@ -61,6 +60,5 @@ def _names(program: Program) -> dict[int, str]:
 
 def _expression(node: Node, names: dict[int, str]) -> str:
     arguments = [names[a.serial] for a in node.args]
-    if node.op in SYMBOLS:
-        return f" {SYMBOLS[node.op]} ".join(arguments)
-    return f"{node.op}({', '.join(arguments)})"
+    operation = OPERATIONS[node.op]
+    return f" {operation.text} ".join(arguments) if operation.infix else f"{operation.text}({', '.join(arguments)})"

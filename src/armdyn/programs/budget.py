@@ -12,7 +12,7 @@ class Budget:
     """The thresholds of `armdyn.programs.search` and of the derivatives' programs; those of rewriting are `rewriting`.
 
     Measured on the catalogue's arms, general arms of 2 to 8 joints and 57 random arms of 3 to 12 joints with parallel
-    and intersecting axes (docs/adr/0010-registry-and-search.md).
+    and intersecting axes (docs/adr/0011-registry-and-search.md).
     """
 
     # Joints up to which every formulation is rewritten: in programs of a few dozen operations, tallies say little.

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 
 from armdyn.chain import Chain
 from armdyn.formulations.registry import Options
+from armdyn.graph.check import check
 from armdyn.graph.program import Program
 from armdyn.programs.derivatives import derivatives
 from armdyn.programs.search import shortest
+
+DEBUG = bool(os.environ.get("ARMDYN_DEBUG"))  # every program is checked before it is handed out
 
 
 @lru_cache(maxsize=256)
 def program(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
     """The graph of this arm's quantity, by this formulation."""
     make = derivatives if options.derivatives else shortest
-    return make(chain, quantity, method, options)
+    made = make(chain, quantity, method, options)
+    return check(made) if DEBUG else made
