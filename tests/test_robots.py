@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 import armdyn
 from armdyn.cli import app
 from armdyn.errors import ComputationError, FileError, InputError
-from oracles import relative, robots
+from oracles import plain, relative, robots
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio, which this compares with, is not installed")
 from robot_judge import judge  # noqa: E402
@@ -26,6 +27,25 @@ def robot(name: str) -> Path:
 def test_whole_robots_are_those_of_pinocchio(name: str, floating: bool | None):
     found = judge(robot(name), floating).disagreement()
     assert max(found.values()) < 1e-9, found
+
+
+@pytest.mark.parametrize("name", ["panda", "a1", "talos_reduced", "baxter"])
+def test_whole_robots_are_those_of_mujoco(name: str):
+    """The second judge; mimic joints as joints of their own."""
+    mujoco = pytest.importorskip("mujoco", reason="MuJoCo, which this compares with, is not installed")
+    text = plain(ET.parse(robot(name)).getroot())
+    keep = '<mujoco><compiler fusestatic="false" discardvisual="true"/></mujoco></robot>'
+    model = mujoco.MjModel.from_xml_string(text.replace("</robot>", keep))
+    model.dof_damping[:] = model.dof_frictionloss[:] = model.dof_armature[:] = 0
+    arm, data = armdyn.load(text, snap=0), mujoco.MjData(model)
+    order = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, joint.name) for joint in arm.joints]
+    q, qd = np.random.default_rng(0).uniform(-1, 1, (2, arm.n))
+    data.qpos[order], data.qvel[order] = q, qd
+    mujoco.mj_forward(model, data)
+    H = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, H)
+    assert relative(arm.kernel("inertia_matrix", "denoc", "python")(q), H[np.ix_(order, order)]) < 1e-12
+    assert relative(arm.kernel("bias", "newton_euler", "python")(q, qd), data.qfrc_bias[order]) < 1e-12
 
 
 def test_compiled_kernels_of_a_tree_with_mimic_joints():
