@@ -29,6 +29,7 @@ from armdyn.programs.assemble import Assembly, Options, assemble
 from armdyn.programs.program import program
 
 OPTIONS = tuple(f.name for f in fields(Options))
+_ARRAY = np.ndarray  # looked up at every call
 
 
 if TYPE_CHECKING:
@@ -121,10 +122,12 @@ class Kernel(Fast):
             kernel = self._asked(choices)
             arrays = (*arrays, *_wrench(choices))
             return kernel(*arrays) if out is None and threads is None else kernel(*arrays, out=out, threads=threads)
-        for x in (*arrays, out):
-            if type(x) is not np.ndarray and x is not None:
-                arrays = self._as_numpy(arrays, out)
-                break
+        plain = out is None or type(out) is _ARRAY
+        for x in arrays:
+            if type(x) is not _ARRAY:
+                plain = False
+        if not plain:
+            arrays = self._as_numpy(arrays, out)
         function, count = self._compiled or self.compiled, checked(threads)
         try:
             if count == 1 and function.quiet:
