@@ -6,7 +6,8 @@ import pytest
 
 from armdyn.studies.conclusions import CLAIMS, verdicts
 from armdyn.studies.polynomial import Polynomial
-from armdyn.studies.tables import TABLES, entries
+from armdyn.studies.table_rows import entries
+from armdyn.studies.tables import TABLES
 
 ROWS = [(table, row) for table in TABLES.values() for row in table.rows]
 EXACT = {

@@ -1,4 +1,4 @@
-"""The command line: `armdyn COMMAND`, one file a command."""
+"""The command line: `armdyn COMMAND`, one file per command."""
 
 from __future__ import annotations
 

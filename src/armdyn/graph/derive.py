@@ -150,7 +150,7 @@ def _products(kind: str, program: Program, more: list[Port], ports: Sequence[Por
 
 
 def inline(program: Program, *arguments: Sequence[Any]) -> list[list[Any]]:
-    """The outputs of a program on other nodes or numbers: one flat list an output."""
+    """The outputs of a program on other nodes or numbers: one flat list per output."""
     at: dict[int, Any] = {}
     for port, flat in zip(program.inputs, arguments, strict=True):
         at.update((node.serial, x) for node, x in zip(port.nodes, flat, strict=True))

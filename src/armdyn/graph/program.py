@@ -69,7 +69,7 @@ def trace(
 ) -> Program:
     """Run `function` on symbols, one nested list of nodes an input, and keep what it did.
 
-    The function returns one nested list (or scalar) an output, or a tuple of them where there are several.
+    The function returns one nested list (or scalar) per output, or a tuple of them where there are several.
     """
     graph = Graph()
     ports, arguments = [], []

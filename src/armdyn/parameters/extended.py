@@ -53,7 +53,7 @@ class ExtendedParameters:
     def columns(self, qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> list[list[Scalar]]:
         """N rows with a column for every term that stands alone, to go beside the regressor's.
 
-        `qd` and `qdd` are one scalar (or array over samples) a joint.
+        `qd` and `qdd` are one scalar (or array over samples) per joint.
         """
         rows: list[list[Scalar]] = [[0] * len(self.alone) for _ in qd]
         for k, term in enumerate(self.alone):

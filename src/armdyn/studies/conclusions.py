@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from armdyn.studies.tables import TABLES, Row
+from armdyn.studies.table_rows import Row
+from armdyn.studies.tables import TABLES
 
 Expected = tuple[float | None, float | None]  # M, A; None where the claim is silent
 Price = Callable[[str, str, int, int], tuple[float, float]]  # (table, label, type, n) -> (M, A)

@@ -7,124 +7,21 @@ paper and says so. docs/errata.md explains every difference.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
-from armdyn.algebra import Operations
-from armdyn.chain.samples import generic_chain
-from armdyn.formulations.composite_bodies.minimal import composite_bodies
-from armdyn.formulations.steps import steps
-from armdyn.graph.program import trace
-from armdyn.graph.simplify import simplify
-from armdyn.programs import cost
-from armdyn.studies import lin_1991
 from armdyn.studies.polynomial import Polynomial
-
-LARGEST = 12
-Count = Callable[[str], Operations]
-Pair = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of a table; without `counted` it is quoted, not executed."""
-
-    label: str
-    kind: int  # 1 or 2
-    mul: Polynomial
-    add: Polynomial
-    counted: Count | None = None
-    compiled: Count | None = None
-    samples: dict[int, Pair] = field(default_factory=dict)  # numbers printed beside the polynomials
-    note: str = ""
-
-    @property
-    def least(self) -> int:
-        """The smallest n the polynomials hold for."""
-        return 3 if self.kind == 1 else 4
-
-    def kinds(self, n: int) -> str:
-        """The joints of the arm that is counted."""
-        return "R" * n if self.kind == 1 else "RRP" + "R" * (n - 3)
-
-    def printed(self, n: int) -> tuple[float, float]:
-        """The printed polynomials at n."""
-        return float(self.mul(n)), float(self.add(n))
-
-    def count(self, n: int) -> Operations | None:
-        """The operations of an arm with n joints, executed."""
-        return self.counted(self.kinds(n)) if self.counted else None
-
-    def compile(self, n: int) -> Operations | None:
-        """The operations of the folded and shared program."""
-        return self.compiled(self.kinds(n)) if self.compiled else None
-
-    @property
-    def executed(self) -> tuple[Polynomial, Polynomial] | None:
-        """The polynomials through every executed count from `least` to 12."""
-        if self.counted is None:
-            return None
-        found = {n: self.counted(self.kinds(n)) for n in range(self.least, LARGEST + 1)}
-        mul = Polynomial.through({n: count.mul for n, count in found.items()})
-        add = Polynomial.through({n: count.add for n, count in found.items()})
-        return (mul, add) if mul and add else None
-
-    @property
-    def difference(self) -> tuple[Polynomial, Polynomial] | None:
-        """Executed minus printed."""
-        executed = self.executed
-        return (executed[0] - self.mul, executed[1] - self.add) if executed else None
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table of a paper."""
-
-    key: str
-    title: str
-    source: str
-    rows: tuple[Row, ...]
-    compiled: str  # what the compiled column holds
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One row at one n; None where there is nothing to show."""
-
-    label: str
-    kind: int
-    n: int
-    printed: tuple[float, float]
-    sample: Pair | None  # printed beside the polynomial
-    counted: Operations | None
-    compiled: Operations | None
-
-    @property
-    def difference(self) -> tuple[float, float] | None:
-        """Executed minus printed."""
-        if self.counted is None:
-            return None
-        return self.counted.mul - self.printed[0], self.counted.add - self.printed[1]
-
-
-def entries(table: Table, joints: tuple[int, ...] = (4, 6, 8), compiled: bool = True) -> list[Entry]:
-    """Every row of a table at these numbers of joints; compiling takes about a second a row."""
-    return [
-        Entry(
-            row.label,
-            row.kind,
-            n,
-            row.printed(n),
-            row.samples.get(n),
-            row.count(n),
-            row.compile(n) if compiled else None,
-        )
-        for row in table.rows
-        for n in joints
-        if n >= row.least
-    ]
+from armdyn.studies.table_rows import (
+    Entry,
+    Row,
+    Table,
+    bodies_row,
+    compiled_counts,
+    entries,
+    formulation_row,
+    table_ii_counts,
+    whole_row,
+)
 
 
 def data(
@@ -168,80 +65,6 @@ def _plain_entry(entry: Entry) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=1024)
-def _published(kinds: str, method: str) -> cost.Published:
-    return cost.published(generic_chain(kinds), "inertia_matrix", method)
-
-
-def _stage(kinds: str, method: str, stage: str) -> Operations:
-    return _published(kinds, method).stages[stage]
-
-
-@lru_cache(maxsize=64)
-def _table_ii(kinds: str) -> Operations:
-    return lin_1991.total(len(kinds))
-
-
-@lru_cache(maxsize=256)
-def _compiled(kinds: str, quantity: str, method: str) -> Operations:
-    return cost.compiled(generic_chain(kinds), quantity, method)
-
-
-@lru_cache(maxsize=64)
-def _compiled_bodies(kinds: str) -> Operations:
-    """The composite bodies alone, as a program."""
-    chain = generic_chain(kinds)
-
-    def function(q: list[object]) -> list[object]:
-        bodies = composite_bodies(chain, steps(chain, q))
-        return [x for body in bodies for x in (*body.moment, *body.column)]
-
-    n = len(kinds)
-    return simplify(trace("composite_bodies", function, {"q": (n,)}, (("bodies", (6 * n,)),))).operations
-
-
-def _compiled_beyond_bodies(kinds: str, method: str) -> Operations:
-    return _compiled(kinds, "inertia_matrix", method) - _compiled_bodies(kinds)
-
-
-def _row(kind: int, label: str, mul: str, add: str, method: str = "", note: str = "", **samples: str) -> Row:
-    """A row about the whole inertia matrix; samples are given as n4="98 60"."""
-    counted = partial(_published, method=method) if method else None
-    compiled = partial(_compiled, quantity="inertia_matrix", method=method) if method else None
-    return Row(label, kind, Polynomial.of(mul), Polynomial.of(add), counted, compiled, _samples(samples), note)
-
-
-def _samples(texts: dict[str, str]) -> dict[int, Pair]:
-    return {int(name[1:]): (int(text.split()[0]), int(text.split()[1])) for name, text in texts.items()}
-
-
-def _alone(kind: int, form: int, mul: str, add: str, note: str = "", **samples: str) -> Row:
-    """A row of Table VI: a formulation without its composite bodies."""
-    method = f"lin_fang_{form}"
-    return Row(
-        f"Formulation {form}",
-        kind,
-        Polynomial.of(mul),
-        Polynomial.of(add),
-        partial(_stage, method=method, stage="formulation"),
-        partial(_compiled_beyond_bodies, method=method),
-        _samples(samples),
-        note,
-    )
-
-
-def _bodies(kind: int, mul: str, add: str) -> Row:
-    """A row of Table VII: the composite bodies."""
-    return Row(
-        "MLC algorithm",
-        kind,
-        Polynomial.of(mul),
-        Polynomial.of(add),
-        partial(_stage, method="lin_fang_1", stage="composite bodies"),
-        _compiled_bodies,
-    )
-
-
 _QUOTED = "quoted, not executed"
 _SIMILARITY = "the arrangement of the similarity is lost in the scan: two plane products, 36M 18A"
 _STEPS = "the paper does not print its steps: ours"
@@ -251,30 +74,30 @@ TABLE_VI = Table(
     "Five formulations when the composite bodies are on hand",
     "Lin & Fang 1999, Table VI",
     (
-        _alone(1, 1, "10n²-18n+10", "6n²-10n+4", n4="98 60", n6="262 160", n11="1022 620"),
-        _alone(1, 2, "11.5n²-27.5n+16", "8n²-18n+10", n4="90 66", n6="265 190", n11="1105 780"),
-        _alone(1, 3, "12.5n²-28.5n+16", "8n²-18n+10", n4="102 66", n6="295 190", n11="1215 780"),
-        _alone(
+        formulation_row(1, 1, "10n²-18n+10", "6n²-10n+4", n4="98 60", n6="262 160", n11="1022 620"),
+        formulation_row(1, 2, "11.5n²-27.5n+16", "8n²-18n+10", n4="90 66", n6="265 190", n11="1105 780"),
+        formulation_row(1, 3, "12.5n²-28.5n+16", "8n²-18n+10", n4="102 66", n6="295 190", n11="1215 780"),
+        formulation_row(
             1, 4, "4.5n²+48.5n-108", "4n²+24n-56", "the row for uᵢ⟨n⟩ is on hand already, 4M are a slip",
             n4="158 104", n6="345 232", n11="970 692",
         ),
-        _alone(
+        formulation_row(
             1, 5, "10n²-18n+14", "6n²-6n+2", "1016 at n = 11 is a misprint of 1026",
             n4="102 74", n6="266 182", n11="1016 662",
         ),
-        _alone(2, 1, "10n²-18n", "6n²-10n", n6="252 156", n8="496 304", n9="648 396"),
-        _alone(
+        formulation_row(2, 1, "10n²-18n", "6n²-10n", n6="252 156", n8="496 304", n9="648 396"),
+        formulation_row(
             2, 2, "11.5n²-40.5n+60", "8n²-29n+46", "its own rows add up to 3M 3A less",
             n6="231 160", n8="472 326", n9="627 433",
         ),
-        _alone(
+        formulation_row(
             2, 3, "12.5n²-43.5n+65", "8n²-29n+45", "a constant rotation saves 1M in ³₂ŝ",
             n6="254 159", n8="517 325", n9="686 432",
         ),
-        _alone(
+        formulation_row(
             2, 4, "4.5n²+48.5n-114", "4n²+24n-62", "as for type 1", n6="339 226", n8="562 386", n9="687 478"
         ),
-        _alone(
+        formulation_row(
             2, 5, "10n²-18n+4", "6n²-6n-7", "-f × s belongs to revolute joints only (eq. B8)",
             n6="256 173", n8="500 329", n9="652 425",
         ),
@@ -286,7 +109,7 @@ TABLE_VII = Table(
     "VII",
     "First moments and inertia tensors of composite bodies",
     "Lin & Fang 1999, Table VII",
-    (_bodies(1, "32n-47", "33n-57"), _bodies(2, "32n-45", "33n-59")),
+    (bodies_row(1, "32n-47", "33n-57"), bodies_row(2, "32n-45", "33n-59")),
     "the composite bodies alone",
 )
 
@@ -295,24 +118,24 @@ TABLE_VIII = Table(
     "The inertia matrix with its composite bodies",
     "Lin & Fang 1999, Table VIII",
     (
-        _row(
+        whole_row(
             1, "Formulation 1", "10n²+14n-37", "6n²+23n-53", "lin_fang_1", n4="179 135", n6="407 301", n8="715 515"
         ),
-        _row(
+        whole_row(
             1, "Formulation 2", "11.5n²+4.5n-31", "8n²+15n-47", "lin_fang_2", n4="171 141", n6="410 331", n8="741 585"
         ),
-        _row(
+        whole_row(
             1, "Kawasaki et al. I", "11n²+15n-41", "7n²+32n-66", note=f"{_QUOTED}; 194 at n = 4 is a misprint of 195",
             n4="194 174", n6="445 378", n8="783 638",
         ),
-        _row(
+        whole_row(
             1, "Kawasaki et al. II", "11n²+9n-35", "7n²+23n-57", note=_QUOTED,
             n4="177 147", n6="415 333", n8="741 575",
         ),
-        _row(
+        whole_row(
             2, "Formulation 1", "10n²+14n-45", "6n²+23n-59", "lin_fang_1", n4="171 129", n6="399 295", n8="707 509"
         ),
-        _row(
+        whole_row(
             2, "Formulation 2", "11.5n²-8.5n+15", "8n²+4n-13", "lin_fang_2", "its own rows add up to 3M 3A less",
             n4="165 131", n6="378 299", n8="683 531",
         ),
@@ -325,23 +148,23 @@ LIN_I = Table(
     "Algorithms for the inertia matrix",
     "Lin 1991, Table I",
     (
-        _row(
+        whole_row(
             1, "Walker & Orin", "11n²+53n-74", "8n²+52n-62", "walker_orin", _STEPS,
             n4="314 274", n6="640 538", n8="1054 866",
         ),
-        _row(
+        whole_row(
             1, "Renaud", "13.5n²+22.5n-68", "9n²+26n-64", "renaud", _SIMILARITY,
             n4="238 184", n6="553 416", n8="976 720",
         ),
-        _row(
+        whole_row(
             1, "Lin, earlier work", "7/6n³+33/2n²-107/3n+19", "n³+13.5n²-28.5n+14", note=_QUOTED,
             n4="215 180", n6="651 545", n8="1387 1162",
         ),
-        _row(
+        whole_row(
             1, "Fijany & Bejczy", "4.5n²+115.5n-175", "4n²+88n-134", note=_QUOTED,
             n4="359 282", n6="680 538", n8="1037 826",
         ),
-        _row(
+        whole_row(
             1, "Lin 1991", "10.5n²+38.5n-85", "6n²+39n-70", "lin_1991", _SIMILARITY,
             n4="237 182", n6="524 380", n8="895 626",
         ),
@@ -359,7 +182,7 @@ LIN_II = Table(
         Row("Balafoutis et al.", 1, Polynomial.of("93n-69"), Polynomial.of("81n-66"), note=_QUOTED,
             samples={4: (303, 258), 6: (489, 420), 8: (675, 582)}),
         Row("Lin 1991", 1, Polynomial.of("12.5n²+5.5n+3"), Polynomial.of("9n²+n"),
-            _table_ii, partial(_compiled, quantity="bias", method="lin_1991"),
+            table_ii_counts, partial(compiled_counts, quantity="bias", method="lin_1991"),
             {4: (225, 148), 6: (486, 330), 8: (847, 584)},
             "beyond the inertia matrix; docs/lin-1991-table-2.md reads the rows"),
     ),
@@ -371,9 +194,9 @@ GAH = Table(
     "Comparison of complexities",
     "Provenzano et al., Table 1",
     (
-        _row(1, "Walker & Orin", "12n²+56n-27", "7n²+67n-53", "walker_orin", _STEPS, n6="741 601"),
-        _row(1, "Angeles & Ma", "n³+17n²-21n+8", "n³+14n²-16n+5", note=_QUOTED, n6="710 629"),
-        _row(
+        whole_row(1, "Walker & Orin", "12n²+56n-27", "7n²+67n-53", "walker_orin", _STEPS, n6="741 601"),
+        whole_row(1, "Angeles & Ma", "n³+17n²-21n+8", "n³+14n²-16n+5", note=_QUOTED, n6="710 629"),
+        whole_row(
             1, "GAH", "11.5n²+19.5n-49", "8.5n²+31.5n-69", "gibbs_appell",
             "rows (17), (18) are printed as totals: 30M 32A and 13M 8A as arranged here", n6="482 426",
         ),

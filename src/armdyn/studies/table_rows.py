@@ -1,0 +1,197 @@
+"""Rows of the papers' tables: a printed polynomial, the formulation that executes it, and the counts of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+
+from armdyn.algebra import Operations
+from armdyn.chain.samples import generic_chain
+from armdyn.formulations.composite_bodies.minimal import composite_bodies
+from armdyn.formulations.steps import steps
+from armdyn.graph.program import trace
+from armdyn.graph.simplify import simplify
+from armdyn.programs import cost
+from armdyn.studies import lin_1991
+from armdyn.studies.polynomial import Polynomial
+
+LARGEST = 12
+Count = Callable[[str], Operations]
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a table; without `counted` it is quoted, not executed."""
+
+    label: str
+    kind: int  # 1 or 2
+    mul: Polynomial
+    add: Polynomial
+    counted: Count | None = None
+    compiled: Count | None = None
+    samples: dict[int, Pair] = field(default_factory=dict)  # numbers printed beside the polynomials
+    note: str = ""
+
+    @property
+    def least(self) -> int:
+        """The smallest n the polynomials hold for."""
+        return 3 if self.kind == 1 else 4
+
+    def kinds(self, n: int) -> str:
+        """The joints of the arm that is counted."""
+        return "R" * n if self.kind == 1 else "RRP" + "R" * (n - 3)
+
+    def printed(self, n: int) -> tuple[float, float]:
+        """The printed polynomials at n."""
+        return float(self.mul(n)), float(self.add(n))
+
+    def count(self, n: int) -> Operations | None:
+        """The operations of an arm with n joints, executed."""
+        return self.counted(self.kinds(n)) if self.counted else None
+
+    def compile(self, n: int) -> Operations | None:
+        """The operations of the folded and shared program."""
+        return self.compiled(self.kinds(n)) if self.compiled else None
+
+    @property
+    def executed(self) -> tuple[Polynomial, Polynomial] | None:
+        """The polynomials through every executed count from `least` to 12."""
+        if self.counted is None:
+            return None
+        found = {n: self.counted(self.kinds(n)) for n in range(self.least, LARGEST + 1)}
+        mul = Polynomial.through({n: count.mul for n, count in found.items()})
+        add = Polynomial.through({n: count.add for n, count in found.items()})
+        return (mul, add) if mul and add else None
+
+    @property
+    def difference(self) -> tuple[Polynomial, Polynomial] | None:
+        """Executed minus printed."""
+        executed = self.executed
+        return (executed[0] - self.mul, executed[1] - self.add) if executed else None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a paper."""
+
+    key: str
+    title: str
+    source: str
+    rows: tuple[Row, ...]
+    compiled: str  # what the compiled column holds
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row at one n; None where there is nothing to show."""
+
+    label: str
+    kind: int
+    n: int
+    printed: tuple[float, float]
+    sample: Pair | None  # printed beside the polynomial
+    counted: Operations | None
+    compiled: Operations | None
+
+    @property
+    def difference(self) -> tuple[float, float] | None:
+        """Executed minus printed."""
+        if self.counted is None:
+            return None
+        return self.counted.mul - self.printed[0], self.counted.add - self.printed[1]
+
+
+def entries(table: Table, joints: tuple[int, ...] = (4, 6, 8), compiled: bool = True) -> list[Entry]:
+    """Every row of a table at these numbers of joints; compiling takes about a second a row."""
+    return [
+        Entry(
+            row.label,
+            row.kind,
+            n,
+            row.printed(n),
+            row.samples.get(n),
+            row.count(n),
+            row.compile(n) if compiled else None,
+        )
+        for row in table.rows
+        for n in joints
+        if n >= row.least
+    ]
+
+
+@lru_cache(maxsize=1024)
+def _published(kinds: str, method: str) -> cost.Published:
+    return cost.published(generic_chain(kinds), "inertia_matrix", method)
+
+
+def _stage(kinds: str, method: str, stage: str) -> Operations:
+    return _published(kinds, method).stages[stage]
+
+
+@lru_cache(maxsize=64)
+def table_ii_counts(kinds: str) -> Operations:
+    """Lin 1991, Table II, by execution."""
+    return lin_1991.total(len(kinds))
+
+
+@lru_cache(maxsize=256)
+def compiled_counts(kinds: str, quantity: str, method: str) -> Operations:
+    """The operations of a general arm's program."""
+    return cost.compiled(generic_chain(kinds), quantity, method)
+
+
+@lru_cache(maxsize=64)
+def _compiled_bodies(kinds: str) -> Operations:
+    """The composite bodies alone, as a program."""
+    chain = generic_chain(kinds)
+
+    def function(q: list[object]) -> list[object]:
+        bodies = composite_bodies(chain, steps(chain, q))
+        return [x for body in bodies for x in (*body.moment, *body.column)]
+
+    n = len(kinds)
+    return simplify(trace("composite_bodies", function, {"q": (n,)}, (("bodies", (6 * n,)),))).operations
+
+
+def _compiled_beyond_bodies(kinds: str, method: str) -> Operations:
+    return compiled_counts(kinds, "inertia_matrix", method) - _compiled_bodies(kinds)
+
+
+def whole_row(kind: int, label: str, mul: str, add: str, method: str = "", note: str = "", **samples: str) -> Row:
+    """A row about the whole inertia matrix; samples are given as n4="98 60"."""
+    counted = partial(_published, method=method) if method else None
+    compiled = partial(compiled_counts, quantity="inertia_matrix", method=method) if method else None
+    return Row(label, kind, Polynomial.of(mul), Polynomial.of(add), counted, compiled, _samples(samples), note)
+
+
+def _samples(texts: dict[str, str]) -> dict[int, Pair]:
+    return {int(name[1:]): (int(text.split()[0]), int(text.split()[1])) for name, text in texts.items()}
+
+
+def formulation_row(kind: int, form: int, mul: str, add: str, note: str = "", **samples: str) -> Row:
+    """A row of Table VI: a formulation without its composite bodies."""
+    method = f"lin_fang_{form}"
+    return Row(
+        f"Formulation {form}",
+        kind,
+        Polynomial.of(mul),
+        Polynomial.of(add),
+        partial(_stage, method=method, stage="formulation"),
+        partial(_compiled_beyond_bodies, method=method),
+        _samples(samples),
+        note,
+    )
+
+
+def bodies_row(kind: int, mul: str, add: str) -> Row:
+    """A row of Table VII: the composite bodies."""
+    return Row(
+        "MLC algorithm",
+        kind,
+        Polynomial.of(mul),
+        Polynomial.of(add),
+        partial(_stage, method="lin_fang_1", stage="composite bodies"),
+        _compiled_bodies,
+    )
