@@ -13,7 +13,6 @@ import numpy as np
 
 import armdyn
 from armdyn.simulation import PDGravity, simulate
-from armdyn.simulation.request import rest_posture
 
 GAINS = ((20.0, 2.0), (100.0, 20.0), (1000.0, 100.0), (5000.0, 500.0))
 STEPS = (5e-4, 1e-3, 2e-3, 4e-3)
@@ -22,7 +21,7 @@ NEAR = 2e-3  # rad or m at the end, beside the fine step
 
 def row(arm: armdyn.Arm, kp: float, kd: float, method: str, duration: float) -> tuple[list[str], int]:
     """One word per step, and how many of them were false."""
-    start = rest_posture(arm)
+    start = arm.rest
     lower, upper = np.array(arm.limits, float).T
     target = np.clip(start + 0.1, lower + 1e-3, upper - 1e-3)
     torque = PDGravity(target, kp, kd)

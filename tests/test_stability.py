@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import armdyn
+from armdyn.chain.joint import Limit
 from armdyn.cli import app
 from armdyn.errors import InputError
 from armdyn.simulation import PD, Actuators, ComputedTorque, Controller, Drive, PDGravity, quintic, simulate
@@ -312,6 +313,13 @@ def test_simulate_runs_for_every_arm_of_the_catalogue(name):
     result = RUN.invoke(app, ["simulate", name, "--duration", "0.05", "--json"])
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["status"] == "finished"
+
+
+def test_the_start_is_the_rest_posture(panda, drop):
+    assert np.array_equal(simulate(panda, duration=0.01).q[0], panda.rest)
+    lift = drop()
+    high = replace(lift.chain.joints[0], limit=Limit(lower=0.5))
+    assert armdyn.Arm("high", replace(lift.chain, joints=(high,))).rest.tolist() == [0.5]  # no upper limit
 
 
 def test_the_command_line_speaks_its_own_language(tmp_path):

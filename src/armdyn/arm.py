@@ -94,7 +94,11 @@ class Arm(KernelAttributes):
 
         With a floating base (7 + n,), the base at the origin.
         """
-        middle = [0.0 if low <= 0 <= high or not low < high else (low + high) / 2 for low, high in self.limits]
+        finite = [[x for x in pair if np.isfinite(x)] for pair in self.limits]  # a half-open range has one end
+        middle = [
+            0.0 if low <= 0 <= high or not low < high else sum(ends) / len(ends)
+            for (low, high), ends in zip(self.limits, finite, strict=True)
+        ]
         return np.array([*([0.0] * 6 + [1.0] if self.floating else []), *middle])
 
     @property

@@ -52,10 +52,9 @@ def command(
 
     from armdyn.errors import InputError
     from armdyn.simulation import Actuators, PDGravity, simulate
-    from armdyn.simulation.request import rest_posture
 
     loaded = load(arm)
-    q0 = vector(q, "q") if q else rest_posture(loaded)
+    q0 = vector(q, "q") if q else loaded.rest
     torque: Any = vector(tau, "tau") if tau else None
     if hold:  # critically damped at 20 rad/s, by each joint's own inertia
         inertia = np.diag(loaded.inertia_matrix(q0))

@@ -19,11 +19,6 @@ from armdyn.programs.assemble import Options, assemble
 from armdyn.simulation.torque import Law, cheapest
 
 
-def moving_joints(chain: Chain) -> tuple[Joint, ...]:
-    """The joints that have a coordinate of their own, in q's order."""
-    return tuple(chain.joints[i] for i in chain.independent)
-
-
 @dataclass(frozen=True)
 class Friction:
     """The friction along one coordinate: its joint's own, and that of mimic joints by their multipliers."""

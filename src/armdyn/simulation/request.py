@@ -13,7 +13,6 @@ from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.kernels.arguments import real_array
 from armdyn.simulation.implicit_stage import Stops
-from armdyn.simulation.programs import moving_joints
 from armdyn.simulation.torque import Drive
 
 Progress = Callable[[float, float], None]
@@ -60,7 +59,7 @@ class Request:
     def joint_beyond(self, q: np.ndarray) -> str:
         """The name of the joint that is furthest beyond its limit, or nearest to it."""
         k = int(np.argmax(np.maximum(q - self.bounds[:, 1], self.bounds[:, 0] - q)))
-        return moving_joints(self.arm.chain)[k].name or f"joint {k + 1}"
+        return self.arm.joints[k].name or f"joint {k + 1}"
 
     def per_lane(self, drive: Drive) -> Drive:
         """A drive with a batch of its own, as one axis of lanes."""
@@ -106,20 +105,14 @@ def request(
     state = np.concatenate([np.broadcast_to(x, (*whole, n)).reshape(-1, n) for x in (q, qd)], axis=1)
     moments, spans = schedule(duration, times, step, max(1, state.size))
     stops = _stops(arm, limits)
-    bounds = _limits(arm) if limits is not False else np.tile([-np.inf, np.inf], (n, 1))
+    bounds = np.array(arm.limits, float) if limits is not False else np.tile([-np.inf, np.inf], (n, 1))
     outside = np.any((state[:, :n] < bounds[:, 0]) | (state[:, :n] > bounds[:, 1]), axis=0)
     if outside.any():
-        names = ", ".join(moving_joints(arm.chain)[i].name or f"joint {i + 1}" for i in np.flatnonzero(outside))
+        names = ", ".join(arm.joints[i].name or f"joint {i + 1}" for i in np.flatnonzero(outside))
         raise InputError(f"q0 lies outside the limits of {names}; limits=False ignores them")
     if w is not None and w.ndim > 1:
         w = np.broadcast_to(w, (*whole, 6)).reshape(-1, 1, 1, 6)
     return Request(arm, state, whole, moments, spans, step, bounds, w, stops, progress or (lambda done, total: None))
-
-
-def _limits(arm: Arm) -> np.ndarray:
-    """(n, 2) limits of the joints with a coordinate of their own, infinite where there is none."""
-    ends = [(joint.limit.lower, joint.limit.upper) for joint in moving_joints(arm.chain)]
-    return np.array([(-np.inf if low is None else low, np.inf if high is None else high) for low, high in ends])
 
 
 def _stops(arm: Arm, limits: Any) -> Stops | None:
@@ -131,29 +124,15 @@ def _stops(arm: Arm, limits: Any) -> Stops | None:
         raise InputError(
             f'limits must be True or "end", "stop", a coefficient of restitution from 0 to 1, or False; got {limits!r}'
         )
-    ends = [[float(x) if math.isfinite(x) else None for x in side] for side in _limits(arm).T]
+    ends = [[float(x) if math.isfinite(x) else None for x in side] for side in np.array(arm.limits, float).T]
     if not any(x is not None for side in ends for x in side):
         return None
     return Stops(tuple(ends[0]), tuple(ends[1]), float(number))
 
 
-def rest_posture(arm: Arm) -> np.ndarray:
-    """The posture that an arm starts in: its rest posture; else zero where the limits allow, mid-range otherwise."""
-    rest = getattr(arm, "rest", None)
-    if rest is not None:
-        return np.asarray(rest, float)
-    lower, upper = _limits(arm).T
-    bounded = np.isfinite(lower) & np.isfinite(upper)
-    middle = np.mean([np.where(bounded, lower, 0.0), np.where(bounded, upper, 0.0)], axis=0)
-    posture: np.ndarray = np.where(
-        (lower <= 0) & (upper >= 0), 0.0, np.where(bounded, middle, np.clip(0.0, lower, upper))
-    )
-    return posture
-
-
 def efforts(arm: Arm) -> tuple[float | None, ...]:
     """The motors' effort limits, None where there is none."""
-    return tuple(joint.limit.effort for joint in moving_joints(arm.chain))
+    return tuple(joint.limit.effort for joint in arm.joints)
 
 
 def _vectors(values: Any, n: int, name: str) -> np.ndarray:

@@ -17,7 +17,7 @@ from armdyn.simulation.choice import LONGEST, SHORTEST, chosen_method, first_ste
 from armdyn.simulation.ending import UNSTABLE, Ends, found_ends
 from armdyn.simulation.fixed import Stepper
 from armdyn.simulation.plain import PlainStepper
-from armdyn.simulation.request import Progress, Request, efforts, positive, request, rest_posture
+from armdyn.simulation.request import Progress, Request, efforts, positive, request
 from armdyn.simulation.sticking import breakaway
 from armdyn.simulation.tableaus import ADAPTIVE, ARK4, FIXED, METHODS
 from armdyn.simulation.torque import AsGiven, Drive, Saturated, drive
@@ -82,7 +82,7 @@ def simulate(
     """
     _check(arm, method, rtol, atol)
     driven = _drive(arm, torque, saturate)
-    start = rest_posture(arm) if q0 is None else q0
+    start = arm.rest if q0 is None else q0
     given = {
         "batch": driven.batch if driven else (), "duration": duration, "times": times, "limits": limits,
         "wrench": tool_wrench, "progress": progress,

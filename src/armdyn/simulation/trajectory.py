@@ -11,7 +11,6 @@ import numpy as np
 
 from armdyn.errors import InputError
 from armdyn.files.text import write_text, written_whole
-from armdyn.simulation.programs import moving_joints
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm
@@ -104,7 +103,7 @@ class Trajectory:
         from armdyn.pages.motion import animation  # what not everyone needs is imported where it is used
 
         first = (0,) * (self.q.ndim - 2)
-        names = [joint.name or f"joint {i + 1}" for i, joint in enumerate(moving_joints(self.arm.chain))]
+        names = [joint.name or f"joint {i + 1}" for i, joint in enumerate(self.arm.joints)]
         charts = (
             ("position [rad], [m]", names, self.q[first]),
             ("velocity [rad/s], [m/s]", names, self.qd[first]),
@@ -125,7 +124,7 @@ class Trajectory:
         )
         figure = make_subplots(rows=4, cols=1, shared_xaxes=True, vertical_spacing=0.04)
         for k, (label, values) in enumerate(rows, 1):
-            for i, joint in enumerate(moving_joints(self.arm.chain)):
+            for i, joint in enumerate(self.arm.joints):
                 name = joint.name or f"joint {i + 1}"
                 line = {"x": self.t, "y": values[:, i], "name": name, "legendgroup": name, "showlegend": k == 1}
                 figure.add_scatter(**line, mode="lines", line={"color": COLORS[i % len(COLORS)]}, row=k, col=1)
