@@ -5,6 +5,8 @@ from __future__ import annotations
 import pickle
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import casadi as ca
 import numpy as np
@@ -119,3 +121,10 @@ def test_a_singular_inertia_matrix_is_not_a_number():
 def test_an_unknown_option_is_named():
     with pytest.raises(armdyn.ArmdynError, match="unknown option of bias 'wind'; available: friction"):
         PANDA.bias.casadi(wind=True)
+
+
+def test_the_benchmark_runs():
+    path = Path(__file__).parents[1] / "benchmarks" / "bench_bridges.py"
+    command = [sys.executable, str(path), "--arm", "scara", "--seconds", "0.001", "--only", "casadi", "--alone"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "| forward dynamics | derivatives, instructions |" in done.stdout
