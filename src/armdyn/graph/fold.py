@@ -19,15 +19,19 @@ Rule = Callable[..., Any]
 
 
 def _is(a: Any, value: int) -> bool:
-    return bool(a.op == "const" and a.value == value)
+    # Comparing numerators is several times faster than `==` of rationals.
+    found: bool = a.op == "const" and a.value.numerator == value and a.value.denominator == 1
+    return found
 
 
 def _both(a: Any, b: Any) -> bool:
-    return bool(a.op == "const" and b.op == "const")
+    found: bool = a.op == "const" and b.op == "const"
+    return found
 
 
 def _negative(a: Any) -> bool:
-    return bool(a.op == "neg" or (a.op == "const" and a.value < 0))
+    found: bool = a.op == "neg" or (a.op == "const" and a.value.numerator < 0)
+    return found
 
 
 def _factor(a: Any) -> Any:
@@ -66,6 +70,8 @@ def _move(g: Any, a: Any, b: Any) -> Any:
 
 def _like(g: Any, a: Any, b: Any, sign: int) -> Any:
     """c₁·x ± c₂·x = (c₁ ± c₂)·x; not x + x, which one addition does as well as one multiplication."""
+    if a.op != "mul" and b.op != "mul":
+        return None
     (c, x), (d, y) = _factor(a) or (1, a), _factor(b) or (1, b)
     return g.make("mul", c + sign * d, x) if x is y and (a is not b) else None
 

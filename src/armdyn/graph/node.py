@@ -106,11 +106,13 @@ class Graph:
 
     def make(self, op: str, *operands: Any) -> Any:
         """`op` applied to nodes and numbers: folded, shared, or new."""
-        args = tuple([a if isinstance(a, Node) else self.const(a) for a in operands])
-        folds = FOLDS_OF_ANY.get(op, ())
+        args = tuple([a if a.__class__ is Node else self.const(a) for a in operands])
         if args[0].op in SPECIAL or args[-1].op in SPECIAL:
-            folds = FOLDS[op] + folds
-        for fold in folds:
+            for fold in FOLDS[op]:
+                folded = fold(self, *args)
+                if folded is not None:
+                    return folded.value if isinstance(folded, Node) and folded.op == "const" else folded
+        for fold in FOLDS_OF_ANY.get(op, ()):
             folded = fold(self, *args)
             if folded is not None:
                 return folded.value if isinstance(folded, Node) and folded.op == "const" else folded
@@ -120,7 +122,7 @@ class Graph:
 
     def raw(self, op: str, args: tuple[Node, ...]) -> Node:
         """The shared node of an operation, without folding."""
-        return self._intern(op, args, None, (op, *(a.serial for a in args)))
+        return self._intern(op, args, None, (op, *[a.serial for a in args]))
 
     def _intern(self, op: str, args: tuple[Node, ...], value: Any, key: Any) -> Node:
         node = self._table.get(key)

@@ -49,23 +49,23 @@ class Coefficients:
 
     def times(self, a: int, b: int) -> int:
         """The product."""
-        if abs(a) == 1 or abs(b) == 1:
+        if a == 1 or a == -1 or b == 1 or b == -1:
             return a * b
-        key = "*", a, b
-        if key not in self._known:
-            self._known[key] = self.number(self.value(a) * self.value(b))
-        return self._known[key]
+        found = self._known.get(("*", a, b))
+        if found is None:
+            found = self._known["*", a, b] = self.number(self.value(a) * self.value(b))
+        return found
 
     def over(self, a: int, b: int) -> int:
         """The quotient."""
-        if abs(b) == 1:
+        if b == 1 or b == -1:
             return a * b
-        if abs(a) == abs(b):
+        if a == b or a == -b:
             return 1 if a == b else -1
-        key = "/", a, b
-        if key not in self._known:
-            self._known[key] = self.number(self.value(a) / self.value(b))
-        return self._known[key]
+        found = self._known.get(("/", a, b))
+        if found is None:
+            found = self._known["/", a, b] = self.number(self.value(a) / self.value(b))
+        return found
 
     def plus(self, a: int, b: int) -> int:
         """The sum."""

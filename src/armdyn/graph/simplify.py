@@ -45,7 +45,7 @@ REWRITING = Rewriting()
 
 def simplify(program: Program) -> Program:
     """The same outputs with fewer operations, or the program itself."""
-    return further_rounds(first_round(program))
+    return second_start(further_rounds(first_round(program)))
 
 
 def first_round(program: Program) -> Program:
@@ -57,12 +57,17 @@ def further_rounds(program: Program) -> Program:
     """The rounds of `simplify` after the first."""
     if program.operations.total > REWRITING.largest:
         return program
-    program = _shortened(program, REWRITING.rounds - 1)
-    if program.operations.total <= REWRITING.second_start:
-        other = _searched(program, REWRITING.written_out)
-        if other.operations.total <= REWRITING.near * program.operations.total:
-            program = min(program, _shortened(other, REWRITING.rounds), key=_cost)
-    return program
+    return _shortened(program, REWRITING.rounds - 1)
+
+
+def second_start(program: Program) -> Program:
+    """The same once more, from short sums written out where they are used."""
+    if program.operations.total > REWRITING.second_start:
+        return program
+    other = _searched(program, REWRITING.written_out)
+    if other.operations.total > REWRITING.near * program.operations.total:
+        return program
+    return min(program, _shortened(other, REWRITING.rounds), key=_cost)
 
 
 def _shortened(program: Program, rounds: int) -> Program:
@@ -232,31 +237,38 @@ class _Search:
 
 def keys(terms: Sum, over: Callable[[int, int], int]) -> Iterator[Key]:
     """Everything this sum might have in common with itself or with another."""
-    found = Counter(factor for product, c in terms.items() for factor in factors(product, c))
+    found = Counter([factor for product, c in terms.items() for factor in factors(product, c)])
     for factor, count in found.items():
         if count > 1:
             yield "factor", factor
     for product, c in terms.items():
-        yield from (("product", *pair) for pair in pairs(product, c))
+        for pair in pairs(product, c):
+            yield "product", *pair
     items = sorted(terms.items())
     for k, (first, c) in enumerate(items):
         for second, d in items[k + 1 :]:
             yield "sum", first, second, over(d, c)
 
 
-def factors(product: Product, c: int) -> Iterator[int]:
+def factors(product: Product, c: int) -> list[int]:
     """The different factors of a term: its atoms, and the size of its coefficient."""
-    yield from dict.fromkeys(product)
-    if product and abs(c) != 1:
-        yield -abs(c)
+    atoms = list(product if len(product) < 2 else dict.fromkeys(product))
+    if product and c != 1 and c != -1:
+        atoms.append(-abs(c))
+    return atoms
 
 
-def pairs(product: Product, c: int) -> Iterator[tuple[int, int]]:
+def pairs(product: Product, c: int) -> list[tuple[int, int]]:
     """The different pairs of factors of a term."""
-    if len(product) > 1:
-        yield from dict.fromkeys((a, b) for k, a in enumerate(product) for b in product[k + 1 :])
-    if product and abs(c) != 1:
-        yield from dict.fromkeys((-abs(c), a) for a in product)
+    found: list[tuple[int, int]] = []
+    if len(product) == 2:
+        found.append((product[0], product[1]))
+    elif len(product) > 2:
+        found.extend(dict.fromkeys([(a, b) for k, a in enumerate(product) for b in product[k + 1 :]]))
+    if product and c != 1 and c != -1:
+        size = -abs(c)
+        found.extend([(size, a) for a in (product if len(product) < 2 else dict.fromkeys(product))])
+    return found
 
 
 def cost(product: Product, c: int) -> int:

@@ -25,7 +25,7 @@ from armdyn.errors import InputError
 from armdyn.formulations import QUANTITIES
 from armdyn.formulations.registry import Options, Run
 from armdyn.graph.program import Program, trace
-from armdyn.graph.simplify import first_round, further_rounds
+from armdyn.graph.simplify import first_round, further_rounds, second_start
 from armdyn.programs.assemble import assemble, reframed
 from armdyn.programs.budget import BUDGET
 from armdyn.programs.count import tally
@@ -72,7 +72,7 @@ def _cheapest(chain: Chain, quantity: str, options: Options, keys: list[str]) ->
 def shortest(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
     """The shortest program of this formulation that the search finds."""
     finished = [further_rounds(one) for one in _rewritten(chain, quantity, method, options)]
-    return min(finished, key=_total)
+    return second_start(min(finished, key=_total))
 
 
 @lru_cache(maxsize=64)
