@@ -94,7 +94,7 @@ def excite(
     harmonics
         Harmonics of 1 / duration.
     criterion
-        ``information`` (D-optimal in physical units, and no parameter worse than random motions know it) or
+        ``information`` (D-optimal, with a penalty on parameters that random motions know better) or
         ``determinant`` (D-optimal alone).
     noise
         Standard deviation of the torques (N m, N), one or n; 2 % of the limits of effort unless given.

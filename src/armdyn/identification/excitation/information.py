@@ -2,8 +2,8 @@
 
 M = Σ Yᵀ W² Y over the samples, Y with the columns of drives and friction beside the rigid body's, W one over the noise
 of each joint's torque. Predicted standard deviations are √(M⁻¹)_kk. Both criteria are D-optimal, -log det M / 2p, and
-do not depend on units (Swevers et al. 1997; Pukelsheim 1993): `determinant` is that alone, `information` also keeps
-every parameter's deviation below the best that random motions within the same limits reach.
+do not depend on units (Swevers et al. 1997; Pukelsheim 1993): `determinant` is that alone, `information` also
+penalises every parameter whose deviation exceeds the best that random motions within the same limits reach.
 """
 
 from __future__ import annotations
