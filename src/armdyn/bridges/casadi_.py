@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.bridges import ARITHMETIC, Source, required, walk
+from armdyn.bridges import ARITHMETIC, Source, required
 from armdyn.graph import Port, Program
 from armdyn.graph.derive import jacobian
+from armdyn.graph.program import interpret
 
 ca = required("casadi")
 
@@ -51,7 +52,7 @@ def _run(program: Program) -> tuple[list[Any], list[list[Any]]]:
     """Symbols for the inputs, and the entries of every output in C order."""
     symbols = [ca.SX.sym(port.name, len(port.nodes)) for port in program.inputs]
     entries = (symbol.elements() for symbol in symbols)
-    return symbols, walk(program, OPERATIONS, lambda value: ca.SX(float(value)), *entries)
+    return symbols, interpret(program, OPERATIONS, lambda value: ca.SX(float(value)), *entries)
 
 
 def _size(port: Port) -> tuple[int, int]:

@@ -12,11 +12,12 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from armdyn.bridges import ARITHMETIC, Source, required, walk
+from armdyn.bridges import ARITHMETIC, Source, required
 from armdyn.bridges.angles import Angles, parallel_joints
 from armdyn.bridges.symbols import Constants, symbolic
 from armdyn.errors import InputError, choose
 from armdyn.graph import Port, Program
+from armdyn.graph.program import interpret
 from armdyn.parameters import minimal_parameters
 from armdyn.parameters.polynomial import Polynomial, Symbol, cosine_and_sine, symbol, terms_of
 
@@ -136,7 +137,7 @@ class _Run:
             "cos": lambda x: self._function(x, 0),
             **{op: (lambda x, op=op: self._kept(op, x)) for op in ("sqrt", "sign", "positive")},
         }
-        return [[self._expression(x) for x in flat] for flat in walk(self.program, operations, Fraction, *inputs)]
+        return [[self._expression(x) for x in flat] for flat in interpret(self.program, operations, Fraction, *inputs)]
 
     def _input(self, place: int, port: Port) -> list[Polynomial]:
         if port.name == "symbols":
