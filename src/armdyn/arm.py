@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armdyn import kinematics
+from armdyn import kinematics, listing
 from armdyn.algebra.fingerprint import fingerprint
 from armdyn.chain import Chain, Joint, Link
 from armdyn.chain.checks import Finding, check
@@ -19,7 +19,8 @@ from armdyn.chain.snap import SNAP, SnapReport, compare, snapped
 from armdyn.errors import InputError, choose
 from armdyn.files import Description, Frame, arrays, toml
 from armdyn.files.cutting import Cut, Lock
-from armdyn.files.text import visible, write_text, written_whole
+from armdyn.files.text import write_files
+from armdyn.joint_arrays import JointArrays
 from armdyn.kernels import Kernel
 from armdyn.kernels.attributes import KernelAttributes
 from armdyn.kernels.kernel import tip_names
@@ -29,11 +30,9 @@ from armdyn.parameters import MinimalParameters, minimal_parameters, realise
 if TYPE_CHECKING:
     from armdyn.files.dh import StandardTable
 
-_NUMBERS = ("b", "β", "d", "θ", "mass", "centre of mass")  # of a joint and its link, as a table shows them
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Arm(KernelAttributes):
+class Arm(KernelAttributes, JointArrays):
     """A robot arm: `given` is the chain as its file has it, `chain` the snapped one that is computed with.
 
     Arms are values: nothing changes one, ``with_...`` gives another. They compare by their numbers, hash
@@ -89,19 +88,6 @@ class Arm(KernelAttributes):
         return tip_names(self.chain, {frame.name: frame.link for frame in self.frames})
 
     @property
-    def rest(self) -> Any:
-        """(n,) where every joint rests: zero, or the middle of its range where zero is outside its limits.
-
-        With a floating base (7 + n,), the base at the origin.
-        """
-        finite = [[x for x in pair if np.isfinite(x)] for pair in self.limits]  # a half-open range has one end
-        middle = [
-            0.0 if low <= 0 <= high or not low < high else sum(ends) / len(ends)
-            for (low, high), ends in zip(self.limits, finite, strict=True)
-        ]
-        return np.array([*([0.0] * 6 + [1.0] if self.floating else []), *middle])
-
-    @property
     def gravity(self) -> tuple[float, float, float]:
         """Gravity in the base frame, m/s²."""
         x, y, z = self.chain.gravity
@@ -116,28 +102,6 @@ class Arm(KernelAttributes):
     def kinds(self) -> str:
         """The kinds of the joints, base to tip: R for revolute, P for prismatic."""
         return "".join("R" if joint.revolute else "P" for joint in self.joints)
-
-    @property
-    def limits(self) -> Any:
-        """(n, 2) lower and upper joint limits; ±inf where there is none."""
-        pairs = [(joint.limit.lower, joint.limit.upper) for joint in self.joints]
-        ends = (-np.inf, np.inf)
-        return np.array([[end if x is None else x for x, end in zip(pair, ends, strict=True)] for pair in pairs])
-
-    @property
-    def velocity_limits(self) -> Any:
-        """(n,) largest joint speeds; inf where unknown."""
-        return np.array([np.inf if j.limit.velocity is None else j.limit.velocity for j in self.joints])
-
-    @property
-    def effort_limits(self) -> Any:
-        """(n,) largest joint torques or forces; inf where unknown."""
-        return np.array([np.inf if j.limit.effort is None else j.limit.effort for j in self.joints])
-
-    @property
-    def rotor_inertias(self) -> Any:
-        """(n,) rotor inertias seen at the joints."""
-        return np.array([float(joint.rotor_inertia) for joint in self.joints])
 
     @cached_property
     def fingerprint(self) -> str:
@@ -160,31 +124,10 @@ class Arm(KernelAttributes):
         return f"<Arm {self.name}: {self.n} joints {self.kinds}, {self.mass:.4g} kg>"
 
     def __rich__(self) -> Any:
-        from rich.table import Table
-        from rich.text import Text
-
-        title, source = Text(visible(repr(self)[1:-1])), Text(visible(self.source))
-        table = Table("joint", "kind", *_NUMBERS, title=title, caption=source if self.source else None)
-        for row in self._rows():
-            table.add_row(*(Text(visible(cell)) for cell in row))
-        return table
+        return listing.rich_table(repr(self)[1:-1], self.source, self.chain)
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        head = "".join(f"<th>{name}</th>" for name in ("joint", "kind", *_NUMBERS))
-        rows = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self._rows())
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        caption = escape(f"{repr(self)[1:-1]}. {self.source}")
-        return f"<table><caption>{caption}</caption><tr>{head}</tr>{body}</table>"
-
-    def _rows(self) -> list[tuple[str, ...]]:
-        rows = []
-        for joint, link in zip(self.chain.joints, self.links, strict=True):
-            numbers = (joint.b, joint.beta, joint.d, joint.theta, link.mass)
-            com = ", ".join(f"{float(x):.4g}" for x in link.com)
-            rows.append((joint.name, joint.kind, *(f"{float(x):.5g}" for x in numbers), com))
-        return rows
+        return listing.html_table(repr(self)[1:-1], self.source, self.chain)
 
     def kernel(self, quantity: str, method: str = "auto", backend: str = "llvm", **options: Any) -> Kernel:
         """A quantity by a chosen formulation on a chosen backend.
@@ -223,11 +166,7 @@ class Arm(KernelAttributes):
 
         wanted = emission.default(self.chain) if quantities is None else quantities
         texts = emission.c_files(self.name, self.chain, wanted, dtype, parameters, friction, self.source, __version__)
-        where = Path(directory)
-        where.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            write_text(where / name, text)
-        return [where / name for name in texts]
+        return write_files(directory, {name: text.encode() for name, text in texts.items()})
 
     def emit_wasm(
         self,
@@ -246,12 +185,7 @@ class Arm(KernelAttributes):
 
         wanted = emission.default(self.chain) if quantities is None else quantities
         made = wasm_emission.wasm_files(self.name, self.chain, wanted, parameters, friction, self.source, __version__)
-        where = Path(directory)
-        where.mkdir(parents=True, exist_ok=True)
-        for name, content in made.items():
-            with written_whole(where / name) as stream:
-                stream.write(content)
-        return [where / name for name in made]
+        return write_files(directory, made)
 
     def with_gravity(self, gravity: Any) -> Arm:
         """The same arm under another gravity vector (base frame, m/s²); g - a₀ for an accelerating base."""
@@ -385,10 +319,7 @@ class Arm(KernelAttributes):
                 f"the operational-space inertia needs 6 degrees of freedom, {self.name} has {self.chain.nv}"
             )
         kernel = self.operational_space_inertia_inverse
-        W = kernel(q) if frame is None else kernel(q, frame=frame)
-        singular = np.linalg.cond(W) > 1e14
-        L = np.linalg.inv(np.where(singular[..., None, None], np.eye(6), W))
-        return np.where(singular[..., None, None], np.nan, L)
+        return kinematics.inverted(kernel(q) if frame is None else kernel(q, frame=frame))
 
     def inverse_kinematics(
         self,
@@ -408,16 +339,11 @@ class Arm(KernelAttributes):
         """
         if self.floating:
             raise InputError("inverse kinematics is for a base that stands still; load this robot with floating=False")
-        reach = sum(abs(float(x)) for joint in self.chain.joints for x in (joint.b, joint.d, joint.shift))
-        size = reach + sum(abs(float(x)) for x in self.chain.tool.p) or 1.0
-        at = {"frame": frame} if frame is not None else {}
-        lower, upper = self._ends(limits).T
-        functions = self.pose.variant(**at), self.jacobian.variant(**at)
-        task = kinematics.Task(*functions, lower, upper, size, orientation)
-        return kinematics.inverse(task, pose, q0, tolerance, seed)
-
-    def _ends(self, limits: bool) -> Any:
         ends = self.limits if limits else np.tile([-np.inf, np.inf], (self.n, 1))
         if (ends[:, 0] > ends[:, 1]).any():
             raise InputError(f"the limits of {self.name} are swapped: {ends.tolist()}; try limits=False")
-        return ends
+        at = {"frame": frame} if frame is not None else {}
+        lower, upper = ends.T
+        functions = self.pose.variant(**at), self.jacobian.variant(**at)
+        task = kinematics.Task(*functions, lower, upper, kinematics.reach(self.chain), orientation)
+        return kinematics.inverse(task, pose, q0, tolerance, seed)

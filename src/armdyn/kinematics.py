@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from armdyn.chain import Chain
 from armdyn.errors import InputError
 from armdyn.kernels.arguments import real_array
 
@@ -23,6 +24,7 @@ Arrays = Callable[..., Any]
 _STEPS = 120  # of one search
 _STARTS = 48  # searches side by side, after the first one from q0 alone
 _LONGEST = 1.0  # rad or m a joint may go in one step
+SINGULAR = 1e14  # condition number from which an inverse has no digit left
 
 
 @dataclass(frozen=True)
@@ -198,3 +200,16 @@ def wanted_pose(pose: Any) -> Any:
     if off > 1e-6 or (np.linalg.det(R) < 0).any():
         raise InputError(f"the upper left of pose must be a rotation; R Rᵀ differs from the identity by {off:.1e}")
     return T
+
+
+def reach(chain: Chain) -> float:
+    """How far a robot reaches at most, in metres; 1 for one without lengths."""
+    joints = sum(abs(float(x)) for joint in chain.joints for x in (joint.b, joint.d, joint.shift))
+    return joints + sum(abs(float(x)) for x in chain.tool.p) or 1.0
+
+
+def inverted(W: Any) -> Any:
+    """The inverses of (..., 6, 6) matrices; NaN where one is singular."""
+    singular = np.linalg.cond(W) > SINGULAR
+    L = np.linalg.inv(np.where(singular[..., None, None], np.eye(6), W))
+    return np.where(singular[..., None, None], np.nan, L)

@@ -6,8 +6,8 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from html import escape
 from pathlib import Path
 from typing import IO
@@ -101,6 +101,16 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write the whole text or nothing: to a temporary name beside the target, then renamed."""
     with written_whole(path) as stream:
         stream.write(text.encode())
+
+
+def write_files(directory: str | os.PathLike[str], contents: Mapping[str, bytes]) -> list[Path]:
+    """Write files of one folder, by name, that belong together: all are complete before the first takes its place."""
+    where = Path(directory)
+    where.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        for name, content in contents.items():
+            stack.enter_context(written_whole(where / name)).write(content)
+    return [where / name for name in contents]
 
 
 def visible(text: str) -> str:

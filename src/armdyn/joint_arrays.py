@@ -1,0 +1,46 @@
+"""What an arm's joints are given to be, as arrays: limits, rotors, the rest posture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class JointArrays:
+    """Numbers of the n independent joints; a base class of `Arm`."""
+
+    @property
+    def rest(self: Any) -> Any:
+        """(n,) where every joint rests: zero, or the middle of its range where zero is outside its limits.
+
+        With a floating base (7 + n,), the base at the origin.
+        """
+        finite = [[x for x in pair if np.isfinite(x)] for pair in self.limits]  # a half-open range has one end
+        middle = [
+            0.0 if low <= 0 <= high or not low < high else sum(ends) / len(ends)
+            for (low, high), ends in zip(self.limits, finite, strict=True)
+        ]
+        return np.array([*([0.0] * 6 + [1.0] if self.floating else []), *middle])
+
+    @property
+    def limits(self: Any) -> Any:
+        """(n, 2) lower and upper joint limits; ±inf where there is none."""
+        pairs = [(joint.limit.lower, joint.limit.upper) for joint in self.joints]
+        ends = (-np.inf, np.inf)
+        return np.array([[end if x is None else x for x, end in zip(pair, ends, strict=True)] for pair in pairs])
+
+    @property
+    def velocity_limits(self: Any) -> Any:
+        """(n,) largest joint speeds; inf where unknown."""
+        return np.array([np.inf if j.limit.velocity is None else j.limit.velocity for j in self.joints])
+
+    @property
+    def effort_limits(self: Any) -> Any:
+        """(n,) largest joint torques or forces; inf where unknown."""
+        return np.array([np.inf if j.limit.effort is None else j.limit.effort for j in self.joints])
+
+    @property
+    def rotor_inertias(self: Any) -> Any:
+        """(n,) rotor inertias seen at the joints."""
+        return np.array([float(joint.rotor_inertia) for joint in self.joints])

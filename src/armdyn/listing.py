@@ -1,0 +1,41 @@
+"""An arm as a table: in a terminal (Rich) and in a notebook (HTML)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from armdyn.chain import Chain
+from armdyn.files.text import visible
+
+COLUMNS = ("joint", "kind", "b", "β", "d", "θ", "mass", "centre of mass")
+
+
+def rich_table(title: str, source: str, chain: Chain) -> Any:
+    """The table for a terminal; names are shown as they are, never as markup."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*COLUMNS, title=Text(visible(title)), caption=Text(visible(source)) if source else None)
+    for row in rows(chain):
+        table.add_row(*(Text(visible(cell)) for cell in row))
+    return table
+
+
+def html_table(title: str, source: str, chain: Chain) -> str:
+    """The table for a notebook."""
+    from html import escape
+
+    head = "".join(f"<th>{name}</th>" for name in COLUMNS)
+    lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows(chain))
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table><caption>{escape(f'{title}. {source}')}</caption><tr>{head}</tr>{body}</table>"
+
+
+def rows(chain: Chain) -> list[tuple[str, ...]]:
+    """One row per joint with its link."""
+    found = []
+    for joint, link in zip(chain.joints, chain.links, strict=True):
+        numbers = (joint.b, joint.beta, joint.d, joint.theta, link.mass)
+        com = ", ".join(f"{float(x):.4g}" for x in link.com)
+        found.append((joint.name, joint.kind, *(f"{float(x):.5g}" for x in numbers), com))
+    return found
