@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import struct
+import sys
 
 import numpy as np
 import pytest
@@ -57,7 +58,8 @@ def test_readers(tmp_path, name, content):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.dae", b"<COLLADA/>", "available: .stl, .obj"),
+        ("a.dae", b"<COLLADA/>", "Collada"),
+        ("a.ply", b"ply", "available: .stl, .obj, .dae"),
         ("a.obj", b"v 0 0 0\nf 1 2 3\n", "no triangles"),
         ("a.obj", b"v 0 0 0\nf one two three\n", "a face of numbers"),
         ("a.stl", b"solid x facet vertex 1 2 nan vertex 0 0 0 vertex 1 1 1", "finite"),
@@ -68,6 +70,40 @@ def test_bad_meshes_are_explained(tmp_path, name, content, said):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(FileError, match=said):
         read_mesh(tmp_path / name)
+
+
+COLLADA = """<?xml version="1.0"?>
+<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
+<asset><unit name="centimetre" meter="0.01"/><up_axis>Z_UP</up_axis></asset>
+<library_geometries><geometry id="g"><mesh>
+<source id="p"><float_array id="a" count="{count}">{numbers}</float_array>
+<technique_common><accessor source="#a" count="{corners}" stride="3">
+<param name="X" type="float"/><param name="Y" type="float"/><param name="Z" type="float"/></accessor>
+</technique_common></source>
+<vertices id="v"><input semantic="POSITION" source="#p"/></vertices>
+<triangles count="{faces}"><input semantic="VERTEX" source="#v" offset="0"/><p>{order}</p></triangles>
+</mesh></geometry></library_geometries>
+<library_visual_scenes><visual_scene id="s"><node><translate>10 0 0</translate><instance_geometry url="#g"/></node>
+</visual_scene></library_visual_scenes><scene><instance_visual_scene url="#s"/></scene></COLLADA>"""
+
+
+def test_collada_is_read_in_metres_with_its_scene(tmp_path):
+    pytest.importorskip("trimesh", reason="the extra `meshes` is not installed")
+    pytest.importorskip("collada", reason="the extra `meshes` is not installed")
+    corners = TETRAHEDRON.reshape(-1, 3)
+    numbers, order = " ".join(map(str, corners.ravel())), " ".join(map(str, range(len(corners))))
+    text = COLLADA.format(
+        count=corners.size, numbers=numbers, corners=len(corners), faces=len(corners) // 3, order=order
+    )
+    (tmp_path / "t.dae").write_text(text)
+    np.testing.assert_allclose(read_mesh(tmp_path / "t.dae"), (TETRAHEDRON + np.array([10, 0, 0])) * 0.01, atol=1e-9)
+
+
+def test_collada_without_the_extra_says_how_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "trimesh", None)
+    (tmp_path / "t.dae").write_text("<COLLADA/>")
+    with pytest.raises(FileError, match=r"armdyn\[meshes\]"):
+        read_mesh(tmp_path / "t.dae")
 
 
 def test_thinning_keeps_the_shape():

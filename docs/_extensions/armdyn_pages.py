@@ -10,8 +10,11 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 from docutils import nodes
@@ -255,6 +258,13 @@ def block_math(writer: Any, node: Any) -> None:
     raise nodes.SkipNode
 
 
+def live_page(app: Sphinx, failed: Exception | None) -> None:
+    """The report's page of an arm, which the documentation shows in a frame."""
+    if failed is None and app.builder.format == "html":
+        where = Path(app.outdir) / "_static" / "puma560.html"
+        subprocess.run([sys.executable, "-m", "armdyn", "report", "puma560", "-o", where, "--quiet"], check=True)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
     app.add_directive("formulations", Formulations)
@@ -262,4 +272,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("conclusions", Conclusions)
     app.add_directive("commands", Commands)
     app.add_directive("catalogue", Catalogue)
+    app.connect("build-finished", live_page)
     return {"parallel_read_safe": True, "version": armdyn.__version__}

@@ -1,12 +1,14 @@
-"""The shapes of a URDF's links for the page: STL and OBJ meshes, boxes, cylinders and spheres.
+"""The shapes of a URDF's links for the page: meshes, boxes, cylinders and spheres.
 
-Visual shapes are taken; a link whose visual mesh is of another format (Collada, say) is drawn by its collision
-shapes. Meshes are thinned by merging vertices that lie in one cell of a grid, and written as 16-bit numbers.
+Meshes are STL and OBJ, and Collada by the extra `meshes`. Visual shapes are taken; a link whose visual mesh cannot be
+read is drawn by its collision shapes. Meshes are thinned by merging vertices that lie in one cell of a grid, and
+written as 16-bit numbers.
 """
 
 from __future__ import annotations
 
 import base64
+import io
 import math
 import os
 from collections.abc import Iterator
@@ -22,33 +24,19 @@ from armdyn.errors import FileError
 from armdyn.files.text import read_bytes
 
 FACES = 6000  # triangles of a mesh that a page keeps; more make it heavy and look the same
-GRIDS = (
-    400,
-    280,
-    200,
-    140,
-    100,
-    80,
-    60,
-    50,
-    40,
-    35,
-    30,
-    25,
-    20,
-    15,
-    10,
-)  # cells along a mesh's longest side, tried in turn
-READERS = (".stl", ".obj")
+GRIDS = (400, 280, 200, 140, 100, 80, 60, 50, 40, 35, 30, 25, 20, 15, 10)  # cells along the longest side, in turn
+READERS = (".stl", ".obj", ".dae")
 
 
 def read_mesh(path: Path) -> np.ndarray:
-    """(faces, 3, 3) corners of the triangles of an STL or OBJ file."""
+    """(faces, 3, 3) corners of the triangles of an STL, OBJ or Collada file."""
     suffix, data = path.suffix.lower(), read_bytes(path)
     if suffix == ".stl":
         return _stl(path, data)
     if suffix == ".obj":
         return _obj(path, data)
+    if suffix == ".dae":
+        return _collada(path, data)
     raise FileError(f"{path.name}: a mesh in a format that is not read; available: {', '.join(READERS)}")
 
 
@@ -76,6 +64,25 @@ def _obj(path: Path, data: bytes) -> np.ndarray:
             at = [k - 1 if k > 0 else len(corners) + k for k in at]  # counted from 1, or backwards from the end
             faces += [(at[0], at[k], at[k + 1]) for k in range(1, len(at) - 1)]
     return _triangles(path, corners, np.array(faces, dtype=int).ravel())
+
+
+def _collada(path: Path, data: bytes) -> np.ndarray:
+    """The triangles of a whole Collada scene, in metres; read by trimesh, which is large and so an extra."""
+    try:
+        import collada
+        import trimesh
+    except ImportError:
+        install = 'pip install "armdyn[meshes]"'
+        raise FileError(f"{path.name}: Collada meshes need the extra `meshes`: {install}") from None
+    try:
+        scene: Any = trimesh.load(io.BytesIO(data), file_type="dae", force="scene")
+        metres = float(collada.Collada(io.BytesIO(data)).assetInfo.unitmeter or 1.0)
+        found: np.ndarray = np.array(scene.to_mesh().triangles, dtype=float) * metres
+    except Exception as error:  # whatever a foreign reader raises on a damaged file
+        raise FileError(f"{path.name}: no Collada mesh: {error}") from None
+    if not len(found) or not np.isfinite(found).all():
+        raise FileError(f"{path.name}: a Collada file without triangles of finite corners")
+    return found
 
 
 def _triangles(path: Path, corners: list[list[str]], order: np.ndarray) -> np.ndarray:

@@ -28,7 +28,7 @@ Law = Callable[[Chain, list[Any], list[Any], list[Any]], list[Any]]
 class Drive:
     """A compilable drive: the size of u, u at times (steps, stages), and the law.
 
-    `inputs` gives what broadcasts to (*batch, steps, stages, size). `held` values jump at the `knots`,
+    `inputs` gives what broadcasts to ``(*batch, steps, stages, size)``. `held` values jump at the `knots`,
     others bend there. A controller's torques are cut off at the motors' effort limits unless told otherwise.
     A law may have `stiffness` (-∂τ/∂q) and `damping` (-∂τ/∂q̇), one number per joint, which implicit methods take in.
     """
