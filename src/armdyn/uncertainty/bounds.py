@@ -17,8 +17,9 @@ import numpy as np
 from armdyn.arm import Arm
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
-from armdyn.uncertainty.branch_and_bound import LEAST_SIZE, Problem, maximum
+from armdyn.uncertainty.branch_and_bound import LEAST_SIZE, Problem, Search, maximum
 
+SIGNS = (-1.0, 1.0)  # the lower side of an entry is the upper side of its opposite
 SHARPEST = {"gravity_load": "first_moments"}  # formulations whose enclosures are sharper than the shortest one's
 
 Progress = Callable[[float, float, str], None]
@@ -88,34 +89,45 @@ def bound(
         return _hull(
             [bound(a, quantity, q=q, qd=qd, qdd=qdd, gap=gap, seconds=seconds / 2, progress=progress) for a in arms]
         )
+    if arm.floating:
+        raise InputError(f"{arm.name} has a floating base; bounds are for robots whose base is fixed (floating=False)")
     kernel = arm.kernel(quantity, method=SHARPEST.get(quantity, "auto"))
     boxes = {name: _box(arm, name, {"q": q, "qd": qd, "qdd": qdd}.get(name)) for name, _ in kernel.assembly.inputs}
     start = time.monotonic()
     problem = Problem(kernel, boxes)
-    count = math.prod(problem.shape)
-    sides = np.empty((2, count))
-    found = np.empty((2, count))
-    points = np.empty((2, count, problem.variables))
-    done = 0
-    for entry in range(count):
-        for side, sign in ((0, -1.0), (1, 1.0)):
-            k = 2 * entry + side
-            left = start + seconds * (k + 1) / (2 * count) - time.monotonic()
-            limit, value, point, boxes_done = maximum(problem, entry, sign, gap, max(left, 0.01))
-            sides[side, entry], found[side, entry], points[side, entry] = sign * limit, sign * value, point
-            done += boxes_done
-            if progress:
-                progress(k + 1, 2 * count, f"{quantity}: bound {k + 1} of {2 * count}, {done} boxes")
+    searches = _searched(problem, gap, start + seconds, progress)
     shape = problem.shape
+    limits, found = (np.array([[getattr(s, name) for s in side] for side in searches]) for name in ("limit", "value"))
+    points = np.array([[s.point for s in side] for side in searches])
     return Bound(
         quantity,
-        sides[0].reshape(shape),
-        sides[1].reshape(shape),
-        found.reshape(2, *shape),
+        -limits[0].reshape(shape),
+        limits[1].reshape(shape),
+        np.stack([-found[0], found[1]]).reshape(2, *shape),
         problem.split(points.reshape(2, *shape, problem.variables)),
-        done,
+        sum(s.boxes for side in searches for s in side),
         time.monotonic() - start,
     )
+
+
+def _searched(problem: Problem, gap: float, end: float, progress: Progress | None) -> list[list[Search]]:
+    """Both sides of every entry; what is not close after an equal share of half the time shares the rest."""
+    count = math.prod(problem.shape)
+    found: list[list[Search]] = [[], []]
+    begun = time.monotonic()
+    for k in range(2 * count):
+        share = begun + (end - begun) / 2 * (k + 1) / (2 * count) - time.monotonic()
+        found[k % 2].append(maximum(problem, k // 2, SIGNS[k % 2], gap, share))
+        if progress:
+            progress(k + 1, 2 * count, f"bound {k + 1} of {2 * count}")
+    open_sides = [(entry, side) for entry in range(count) for side in range(2) if found[side][entry].gap > gap]
+    for k, (entry, side) in enumerate(open_sides):
+        share = (end - time.monotonic()) / (len(open_sides) - k)
+        if progress:
+            progress(k, len(open_sides), f"sharpening bound {k + 1} of {len(open_sides)}")
+        again = maximum(problem, entry, SIGNS[side], gap, share)
+        found[side][entry] = found[side][entry].sharpened(again)
+    return found
 
 
 def _range(given: Any, name: str, shape: tuple[int, ...]) -> Any:

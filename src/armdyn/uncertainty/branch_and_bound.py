@@ -85,8 +85,28 @@ def _gravity_limits(kernel: Any) -> Program:
     return trace("gravity_limits", function, {"q": (chain.n,)}, [("limits", (chain.n,))])
 
 
-def maximum(problem: Problem, entry: int, sign: float, gap: float, seconds: float) -> tuple[float, float, Any, int]:
-    """(bound, best value found, where, boxes) of sign × entry."""
+@dataclass(frozen=True)
+class Search:
+    """What a search came to: a bound from above, the best value found, where it is, the boxes looked at."""
+
+    limit: float
+    value: float
+    point: Any
+    boxes: int
+
+    @property
+    def gap(self) -> float:
+        """Between bound and value, relative to the bound."""
+        return (self.limit - self.value) / max(abs(self.limit), LEAST_SIZE)
+
+    def sharpened(self, other: Search) -> Search:
+        """The better of both in each respect."""
+        better = other if other.value > self.value else self
+        return Search(min(self.limit, other.limit), better.value, better.point, self.boxes + other.boxes)
+
+
+def maximum(problem: Problem, entry: int, sign: float, gap: float, seconds: float) -> Search:
+    """The bound of sign × entry, until it is close or time is up; there is always one."""
     end = time.monotonic() + seconds
     best, point = found_by_search(problem, entry, sign)
     search = _Boxes(problem, entry, sign)
@@ -99,7 +119,7 @@ def maximum(problem: Problem, entry: int, sign: float, gap: float, seconds: floa
         finished = max(finished, float(open_boxes.above[close].max(initial=best)))
         open_boxes = open_boxes[~close]
         if not len(open_boxes) or time.monotonic() > end:
-            return max(finished, float(open_boxes.above.max(initial=best))), best, point, done
+            return Search(max(finished, float(open_boxes.above.max(initial=best))), best, point, done)
         order = np.argpartition(-open_boxes.above, min(BOXES, len(open_boxes) - 1))
         chosen, rest = open_boxes[order[:BOXES]], open_boxes[order[BOXES:]]
         parts = search.bounded(*chosen.halves(), enough)
