@@ -155,6 +155,7 @@ def odd_arms():
         yield any_chain(rng, 6)
     yield special_chain(rng, "RPPRRRR", 0.2)
     yield special_chain(random.Random(12), "P" * 6 + "R" * 6, 1.0)
+    yield special_chain(random.Random(30), "RRR" + "P" * 27, 0.9)
 
 
 def test_never_above_formulations_1_and_3_on_odd_arms():

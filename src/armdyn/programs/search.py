@@ -61,9 +61,11 @@ def _cheapest(chain: Chain, quantity: str, options: Options, keys: list[str]) ->
         keys = _ranked(keys, tallied(_first_joints(chain, BUDGET.many_joints // 2)))[: BUDGET.formulations]
     if chain.n > BUDGET.few_joints:
         keys = _ranked(keys, tallied(chain))[: BUDGET.formulations]
-        if chain.n > BUDGET.many_joints and tallied(chain)(keys[0]) > BUDGET.quick:
+        many = chain.n > BUDGET.many_joints
+        if many and tallied(chain)(keys[0]) > BUDGET.quick:
             return keys[0]
-        keys = _near(keys, lambda key: _total(_traced(chain, quantity, key, options)[0]), BUDGET.traced)
+        if not many:  # a long arm's short program may be halved by rewriting: its length as traced says little
+            keys = _near(keys, lambda key: _total(_traced(chain, quantity, key, options)[0]), BUDGET.traced)
         keys = _near(keys, lambda key: _total(_rewritten(chain, quantity, key, options)[0]))
     return _ranked(keys, lambda key: _cost(shortest(chain, quantity, key, options)))[0]
 
