@@ -75,11 +75,8 @@ class MotionRegion:
         self.corners = self._corners()
         lost = expansion.lost(self.radius[expansion.angles])
         self.lost = lost * (1 + SLACK)
-        self._accelerating = (
-            self.qdd.mean(axis=1),
-            np.ptp(self.qdd, axis=1) / 2,
-            (np.ptp(self.qd, axis=1) / (2 * parts)) ** 2,
-        )
+        squares = (np.ptp(self.qd, axis=1) / (2 * parts)) ** 2 * (1 + SLACK)
+        self._accelerating = self.qdd.mean(axis=1), np.ptp(self.qdd, axis=1) / 2, squares
         self._halvings = 0.5 ** np.arange(MOST_HALVINGS + 2)
         self.limit = expansion.limit
         self._seen: set[int] = set()
@@ -91,7 +88,7 @@ class MotionRegion:
             pair for pair, node in zip(self.expansion.pairs, nodes, strict=True) if node.op != "const" or node.value
         ]
         matters = {joint for pair in there for joint in pair}
-        cuts = [np.unique(np.linspace(*self.qd[j], self.parts + 1)) for j in range(self.n)]
+        cuts = [np.unique(np.linspace(low, high, self.parts + 1)) for low, high in self.qd]
         ends = [cuts[j].tolist() if j in matters else [self.qd[j, 0]] for j in range(self.n)]
         corners = np.array(list(product(*ends)))
         if not np.array_equal(self.qd[:, 0], -self.qd[:, 1]):
