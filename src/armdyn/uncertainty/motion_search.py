@@ -73,8 +73,9 @@ class MotionRegion:
         self.radius[expansion.angles] = np.nextafter(half, np.inf)[expansion.angles]
         self.qd, self.qdd = (expansion.ranges.get(name, np.zeros((n, 2))) for name in ("qd", "qdd"))
         self.corners = self._corners()
-        lost = expansion.lost(self.radius[expansion.angles])
-        self.lost = lost * (1 + SLACK)
+        # Accelerations are written as middle ± half of their range, which rounds their ends.
+        ends = np.abs(self.qdd).max(axis=1) * 2.0**-50 @ np.abs(expansion.series.coefficients[:, :n]).sum(axis=0)
+        self.lost = (expansion.lost(self.radius[expansion.angles]) + float(ends)) * (1 + SLACK)
         squares = (np.ptp(self.qd, axis=1) / (2 * parts)) ** 2 * (1 + SLACK)
         self._accelerating = self.qdd.mean(axis=1), np.ptp(self.qdd, axis=1) / 2, squares
         self._halvings = 0.5 ** np.arange(MOST_HALVINGS + 2)
