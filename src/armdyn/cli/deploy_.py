@@ -20,6 +20,7 @@ def command(
     dtype: Annotated[str, typer.Option(help="double or float (float64, float32).")] = "double",
     parameters: Annotated[str, typer.Option(help="runtime: given at each call; or baked.")] = "runtime",
     friction: Annotated[bool, typer.Option(help="Friction in inverse and forward dynamics.")] = True,
+    frame: Annotated[str | None, typer.Option(help="The frame that stands for the tool.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -36,6 +37,7 @@ def command(
             dtype=dtype,
             parameters=parameters,
             friction=friction,
+            frame=frame,
             progress=update,
         )
     if as_json:
