@@ -53,6 +53,20 @@ class Program:
         return tuple(seen[serial] for serial in sorted(seen))
 
     @cached_property
+    def structure(self) -> tuple[Any, ...]:
+        """What is computed, whatever the nodes' numbers: equal for programs that do the same steps."""
+        place = {node.serial: k for k, node in enumerate(self.order)}
+        nodes = tuple(
+            (
+                node.op,
+                node.value.as_integer_ratio() if node.op == "const" else node.value,
+                *[place[a.serial] for a in node.args],
+            )
+            for node in self.order
+        )
+        return nodes, tuple(place[node.serial] for port in self.outputs for node in port.nodes)
+
+    @cached_property
     def operations(self) -> Operations:
         """Operations as compiled: signs are free, a subtraction is an addition."""
         ops = Counter(node.op for node in self.order)
