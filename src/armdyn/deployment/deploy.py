@@ -8,13 +8,13 @@ from pathlib import Path
 
 from armdyn.arm import Arm
 from armdyn.codegen.text.c import Function
-from armdyn.deployment import c
+from armdyn.deployment import c, cpp
 from armdyn.deployment.request import Request, Target
 from armdyn.errors import choose
 from armdyn.files.text import write_folder
 from armdyn.kernels.emission import Progress
 
-TARGETS: dict[str, Target] = {target.name: target for target in (c.TARGET,)}
+TARGETS: dict[str, Target] = {target.name: target for target in (c.TARGET, cpp.TARGET)}
 
 
 def deploy(
@@ -28,6 +28,7 @@ def deploy(
     friction: bool = True,
     frame: str | None = None,
     functions: Mapping[str, Function] | None = None,
+    measure_stack: bool = True,
     progress: Progress | None = None,
 ) -> list[Path]:
     """Write a folder with the arm's dynamics for a controller; it builds and tests itself with ``make test``.
@@ -39,7 +40,7 @@ def deploy(
     directory
         The folder. A new one appears whole or not at all.
     target
-        "c": C99, a header and a source.
+        "c": C99, a header and a source. "cpp": one C++17 header.
     quantities
         What to write; by default what a controller asks for most.
     dtype
@@ -54,6 +55,8 @@ def deploy(
         The frame that stands for the tool; a robot with several tips has no tool of its own.
     functions
         Further programs to write beside the quantities, by name.
+    measure_stack
+        Where gcc is found, compile the code once and write into the read-me file how much stack each function takes.
     progress
         Called with (done, total, what is being done).
 
@@ -63,5 +66,5 @@ def deploy(
         The files written.
     """
     chosen = TARGETS[choose("target", target, TARGETS)]
-    request = Request(arm, quantities, dtype, parameters, friction, frame, functions or {}, progress)
+    request = Request(arm, quantities, dtype, parameters, friction, frame, functions or {}, measure_stack, progress)
     return write_folder(directory, chosen.files(request))
