@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
+from armdyn.algebra.cached import cached_property
 from armdyn.algebra.operations import Operations
 from armdyn.graph.node import Graph, Node
 from armdyn.graph.operations import OPERATIONS
