@@ -15,11 +15,12 @@ EXAMPLE = "Example: armdyn deploy ur5 --target c -o ur5_c --quantity inverse_dyn
 def command(
     arm: ArmName,
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
-    target: Annotated[str, typer.Option(help="What the folder is for: c.")] = "c",
+    target: Annotated[str, typer.Option(help="What the folder is for: c or object.")] = "c",
     quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
-    dtype: Annotated[str, typer.Option(help="double or float (float64, float32).")] = "double",
+    dtype: Annotated[str | None, typer.Option(help="double or float (float64, float32).")] = None,
     parameters: Annotated[str, typer.Option(help="runtime: given at each call; or baked.")] = "runtime",
     friction: Annotated[bool, typer.Option(help="Friction in inverse and forward dynamics.")] = True,
+    cpu: Annotated[list[str] | None, typer.Option("--cpu", help="A processor of --target object (repeatable).")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -36,6 +37,7 @@ def command(
             dtype=dtype,
             parameters=parameters,
             friction=friction,
+            cpus=cpu or (),
             progress=update,
         )
     if as_json:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from armdyn.arm import Arm
 from armdyn.codegen.text.c import Function
-from armdyn.deployment import c
+from armdyn.deployment import c, objects
 from armdyn.deployment.request import Request, Target
 from armdyn.errors import choose
 from armdyn.files.text import write_folder
 from armdyn.kernels.emission import Progress
 
-TARGETS: dict[str, Target] = {target.name: target for target in (c.TARGET,)}
+TARGETS: dict[str, Target] = {target.name: target for target in (c.TARGET, objects.TARGET)}
 
 
 def deploy(
@@ -23,10 +23,11 @@ def deploy(
     target: str = "c",
     quantities: Sequence[str] | None = None,
     *,
-    dtype: str = "double",
+    dtype: str | None = None,
     parameters: str = "runtime",
     friction: bool = True,
     functions: Mapping[str, Function] | None = None,
+    cpus: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> list[Path]:
     """Write a folder with the arm's dynamics for a controller; it builds and tests itself with ``make test``.
@@ -38,11 +39,12 @@ def deploy(
     directory
         The folder. A new one appears whole or not at all.
     target
-        "c": C99, a header and a source.
+        "c": C99, a header and a source. "object": relocatable objects for Cortex-M, AArch64 and RISC-V, with header.
     quantities
         What to write; by default what a controller asks for most.
     dtype
-        "double" or "float" ("float64" and "float32" mean the same).
+        "double" or "float" ("float64" and "float32" mean the same). By default double; for objects the widest that
+        the processor has in hardware.
     parameters
         "runtime": the minimal parameters are an argument of every call, so that a payload or a better estimate needs
         no new code. "baked": they are constants, which takes fewer operations.
@@ -50,6 +52,8 @@ def deploy(
         Whether inverse and forward dynamics have the joints' friction.
     functions
         Further programs to write beside the quantities, by name.
+    cpus
+        The processors that objects are made for; by default all of `armdyn.codegen.embedded.cpus.CPUS`.
     progress
         Called with (done, total, what is being done).
 
@@ -59,5 +63,5 @@ def deploy(
         The files written.
     """
     chosen = TARGETS[choose("target", target, TARGETS)]
-    request = Request(arm, quantities, dtype, parameters, friction, functions or {}, progress)
+    request = Request(arm, quantities, dtype, parameters, friction, functions or {}, progress, cpus)
     return write_folder(directory, chosen.files(request))

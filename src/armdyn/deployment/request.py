@@ -22,11 +22,12 @@ class Request:
 
     arm: Arm
     quantities: Sequence[str] | None = None  # None: what `emit_c` writes if nothing is named
-    dtype: str = "double"
+    dtype: str | None = None  # None: double, or what the processor has
     parameters: str = "runtime"
     friction: bool = True
     functions: Mapping[str, Function] = field(default_factory=dict)
     progress: Progress | None = None
+    cpus: Sequence[str] = ()  # the processors of the target `object`; none: all it has
 
     def package(self, language: str = "C99") -> Package:
         """The functions with their test vectors, sizes and parameters, for a target that writes text."""
@@ -38,7 +39,7 @@ class Request:
             arm.name,
             arm.chain,
             wanted,
-            self.dtype,
+            self.dtype or "double",
             self.parameters,
             self.friction,
             arm.source,

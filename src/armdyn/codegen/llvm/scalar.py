@@ -38,7 +38,7 @@ class Precision:
     @property
     def exponents(self) -> int:
         """The largest biased exponent, which stands for no finite number."""
-        return 2 ** (8 * self.size - 1 - self.significand) - 1
+        return (1 << (8 * self.size - 1 - self.significand)) - 1
 
     @property
     def bias(self) -> int:
@@ -95,21 +95,20 @@ class ScalarWriter(Writer):
         self.do(f"store {self.vector} {value}, ptr {self.at(pointer, slot * size)}, align {size}")
 
 
-def scalar_function(name: str, program: Program, precision: Precision, sine_cosine: str, table: bool) -> str:
+def scalar_function(name: str, program: Program, precision: Precision, sine_cosine: str) -> str:
     """LLVM IR of a program as the C function `name`, which calls the function `sine_cosine` for each angle.
 
-    With `table` the constants stand in a table of the function's own instead of where LLVM puts them.
+    Constants stand in a table of the function's own: left to LLVM, functions would share one that no linker can cut.
     """
     contracted = contract(program)
     w = ScalarWriter(precision)
     w.label("entry")
-    constants = {node.value: None for node in contracted.order if node.op == "const"}
+    constants = dict.fromkeys(node.value for node in contracted.order if node.op == "const")
     places = {value: place for place, value in enumerate(constants)}
-    constant: Callable[[Node], str] = (
-        (lambda node: w.load(f"@{name}_constants", places[node.value]))
-        if table
-        else lambda node: w.constant(node.value)
-    )
+
+    def constant(node: Node) -> str:
+        return w.load(f"@{name}_constants", places[node.value])
+
     inputs = {
         node.serial: Slot(f"%in{k}", place)
         for k, port in enumerate(contracted.inputs)
@@ -128,7 +127,7 @@ def scalar_function(name: str, program: Program, precision: Precision, sine_cosi
         f"@{name}_constants = internal constant [{len(places)} x {w.vector}] [{rows}], "
         f'section ".rodata.{name}", align {precision.size}\n'
     )
-    return (data if table and places else "") + function(head, w.lines)
+    return (data if places else "") + function(head, w.lines)
 
 
 def _sines(

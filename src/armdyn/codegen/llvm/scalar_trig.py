@@ -154,4 +154,4 @@ def two_over_pi(bits: int) -> int:
         return total
 
     pi = Fraction(4 * (4 * arctangent(5) - arctangent(239)), one)
-    return math.floor(2 / pi * 2**bits)
+    return math.floor(2 / pi * (1 << bits))
