@@ -21,6 +21,7 @@ def command(
     parameters: Annotated[str, typer.Option(help="runtime: given at each call; or baked.")] = "runtime",
     friction: Annotated[bool, typer.Option(help="Friction in inverse and forward dynamics.")] = True,
     cpu: Annotated[list[str] | None, typer.Option("--cpu", help="A processor of --target object (repeatable).")] = None,
+    frame: Annotated[str | None, typer.Option(help="The frame that stands for the tool.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -38,6 +39,7 @@ def command(
             parameters=parameters,
             friction=friction,
             cpus=cpu or (),
+            frame=frame,
             progress=update,
         )
     if as_json:

@@ -26,6 +26,7 @@ def deploy(
     dtype: str | None = None,
     parameters: str = "runtime",
     friction: bool = True,
+    frame: str | None = None,
     functions: Mapping[str, Function] | None = None,
     cpus: Sequence[str] = (),
     progress: Progress | None = None,
@@ -47,9 +48,12 @@ def deploy(
         the processor has in hardware.
     parameters
         "runtime": the minimal parameters are an argument of every call, so that a payload or a better estimate needs
-        no new code. "baked": they are constants, which takes fewer operations.
+        no new code; ``payload_parameters``, which computes them for a payload, is written too. "baked": they are
+        constants, which takes fewer operations.
     friction
         Whether inverse and forward dynamics have the joints' friction.
+    frame
+        The frame that stands for the tool; a robot with several tips has no tool of its own.
     functions
         Further programs to write beside the quantities, by name.
     cpus
@@ -63,5 +67,5 @@ def deploy(
         The files written.
     """
     chosen = TARGETS[choose("target", target, TARGETS)]
-    request = Request(arm, quantities, dtype, parameters, friction, functions or {}, progress, cpus)
+    request = Request(arm, quantities, dtype, parameters, friction, frame, functions or {}, progress, cpus)
     return write_folder(directory, chosen.files(request))
