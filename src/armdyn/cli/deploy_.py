@@ -15,7 +15,7 @@ EXAMPLE = "Example: armdyn deploy ur5 --target c -o ur5_c --quantity inverse_dyn
 def command(
     arm: ArmName,
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
-    target: Annotated[str, typer.Option(help="What the folder is for: c or object.")] = "c",
+    target: Annotated[str, typer.Option(help="What the folder is for: c, fmu or object.")] = "c",
     quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
     dtype: Annotated[str | None, typer.Option(help="double or float (float64, float32).")] = None,
     parameters: Annotated[str, typer.Option(help="runtime: given at each call; or baked.")] = "runtime",

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from armdyn.arm import Arm
 from armdyn.codegen.text.c import Function
-from armdyn.deployment import c, objects
+from armdyn.deployment import c, fmu, objects
 from armdyn.deployment.request import Request, Target
 from armdyn.errors import choose
 from armdyn.files.text import write_folder
 from armdyn.kernels.emission import Progress
 
-TARGETS: dict[str, Target] = {target.name: target for target in (c.TARGET, objects.TARGET)}
+TARGETS: dict[str, Target] = {target.name: target for target in (c.TARGET, fmu.TARGET, objects.TARGET)}
 
 
 def deploy(
@@ -40,7 +40,8 @@ def deploy(
     directory
         The folder. A new one appears whole or not at all.
     target
-        "c": C99, a header and a source. "object": relocatable objects for Cortex-M, AArch64 and RISC-V, with header.
+        "c": C99, a header and a source. "fmu": FMI 3.0 co-simulation and model exchange of the forward dynamics.
+        "object": relocatable objects for Cortex-M, AArch64 and RISC-V, with a header.
     quantities
         What to write; by default what a controller asks for most.
     dtype
