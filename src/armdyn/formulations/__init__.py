@@ -199,6 +199,14 @@ QUANTITIES: dict[str, Quantity] = {
             doc="Viscous and dry friction of the joints at qd",
         ),
         Quantity(
+            "joint_forces",
+            inputs=(Q, QD, ("load", ("nv",))),
+            outputs=(("tau", ("nv",)),),
+            methods=_one(energies.joint_forces, "by joint"),
+            summary="friction, springs, ripples and offsets",
+            doc="What the joints ask for beside their load: friction at qd and with load, springs, ripples, offsets",
+        ),
+        Quantity(
             "payload_parameters",
             inputs=(("mass", ()), ("com", (3,)), ("inertia", (6,))),
             outputs=(("values", ("p",)),),

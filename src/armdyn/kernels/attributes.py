@@ -62,6 +62,7 @@ class KernelAttributes:
         kinetic_energy: Kernel
         potential_energy: Kernel
         friction: Kernel
+        joint_forces: Kernel
         payload_parameters: Kernel
         pose: Kernel
         link_poses: Kernel
