@@ -49,8 +49,8 @@ class Dual:
         if isinstance(other, Dual) and other.level >= self.level:
             if other.level > self.level:
                 return other + self
-            slopes = tuple(a + b for a, b in zip(self.slopes, other.slopes, strict=True))
-            return Dual(self.value + other.value, slopes, self.level)
+            value = self.value + other.value
+            return Dual(value, tuple(a + b for a, b in zip(self.slopes, other.slopes, strict=True)), self.level)
         return Dual(self.value + other, self.slopes, self.level)
 
     __radd__ = __add__
