@@ -30,6 +30,9 @@ SIZES: dict[str, Callable[[Chain], int]] = {
 }
 
 
+PARAMETERS = ("baked", "runtime", "geometry")  # what of an arm's numbers a program has as its last input
+
+
 @dataclass(frozen=True)
 class Options:
     """What can be asked of a kernel beyond quantity and formulation; a quantity's `takes` says which of them it has.
@@ -37,7 +40,8 @@ class Options:
     `friction` adds the joints' friction; `tool_wrench` adds a last input, the wrench (force, torque)
     that the surroundings exert on the arm at the tool's origin, in base axes; `frame` is (k, placement
     on link k) and stands for the tool, k = 0 being the base; `frames` are several of them, at which as many wrenches
-    act, one after the other in one input; `parameters="runtime"` adds a last input, the minimal parameters;
+    act, one after the other in one input; `parameters="runtime"` adds a last input, the minimal parameters, and
+    `parameters="geometry"`, which every quantity takes, the constants of the geometry (`armdyn.chain.geometry`);
     `derivatives` names inputs, and the outputs are the exact partial derivatives in them, which every quantity has.
     """
 
