@@ -28,7 +28,8 @@ class JointArrays:
         """(n, 2) lower and upper joint limits; ±inf where there is none."""
         pairs = [(joint.limit.lower, joint.limit.upper) for joint in self.joints]
         ends = (-np.inf, np.inf)
-        return np.array([[end if x is None else x for x, end in zip(pair, ends, strict=True)] for pair in pairs])
+        rows = [[end if x is None else x for x, end in zip(pair, ends, strict=True)] for pair in pairs]
+        return np.array(rows).reshape(-1, 2)
 
     @property
     def velocity_limits(self: Any) -> Any:
