@@ -45,7 +45,8 @@ def main() -> None:
             arm.check()
             repr(arm)
         except ArmdynError as error:
-            assert str(error).strip(), "an error without a message"
+            if not str(error).strip():
+                raise RuntimeError("an error without a message") from error
 
     atheris.Setup([sys.argv[0], *sys.argv[2:]], one)
     atheris.Fuzz()
