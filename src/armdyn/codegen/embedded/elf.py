@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from functools import cached_property
 from typing import NamedTuple
 
+from armdyn.algebra.cached import cached_property
 from armdyn.errors import ComputationError
 
 ARM, AARCH64, RISCV = 40, 183, 243  # e_machine
