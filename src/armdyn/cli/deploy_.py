@@ -15,13 +15,14 @@ EXAMPLE = "Example: armdyn deploy ur5 --target c -o ur5_c --quantity inverse_dyn
 def command(
     arm: ArmName,
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
-    target: Annotated[str, typer.Option(help="What the folder is for: c, fmu or object.")] = "c",
+    target: Annotated[str, typer.Option(help="What the folder is for: c, cpp, fmu or object.")] = "c",
     quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
     dtype: Annotated[str | None, typer.Option(help="double or float (float64, float32).")] = None,
     parameters: Annotated[str, typer.Option(help="runtime: given at each call; or baked.")] = "runtime",
     friction: Annotated[bool, typer.Option(help="Friction in inverse and forward dynamics.")] = True,
     cpu: Annotated[list[str] | None, typer.Option("--cpu", help="A processor of --target object (repeatable).")] = None,
     frame: Annotated[str | None, typer.Option(help="The frame that stands for the tool.")] = None,
+    stack: Annotated[bool, typer.Option(help="Measure the stack of each function with gcc, if it is there.")] = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -40,6 +41,7 @@ def command(
             friction=friction,
             cpus=cpu or (),
             frame=frame,
+            measure_stack=stack,
             progress=update,
         )
     if as_json:

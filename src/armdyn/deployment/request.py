@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from armdyn.arm import Arm
 from armdyn.codegen.text.c import Function, Package
 from armdyn.errors import choose
+from armdyn.files.text import visible
 from armdyn.kernels import emission
 from armdyn.kernels.emission import Frame, Progress
 
@@ -29,6 +30,7 @@ class Request:
     friction: bool = True
     frame: str | None = None  # what stands for the tool; a robot with several tips has none of its own
     functions: Mapping[str, Function] = field(default_factory=dict)
+    measure_stack: bool = True  # where gcc is found
     progress: Progress | None = None
     cpus: Sequence[str] = ()  # the processors of the target `object`; none: all it has
 
@@ -52,13 +54,13 @@ class Request:
 
         arm = self.arm
         made = emission.package(
-            arm.name,
+            visible(arm.name),
             arm.chain,
             self.wanted,
             self.dtype or "double",
             self.parameters,
             self.friction,
-            arm.source,
+            visible(arm.source),
             __version__,
             language=language,
             frame=self.place,
