@@ -67,6 +67,15 @@ def test_the_objects_give_what_the_vectors_say(arm, cpu, dtype, folders):
     assert passed >= 20
 
 
+def test_the_object_for_a_cortex_m4_runs_on_a_cortex_m7(folders):
+    tools("cortex-m4f")
+    where = folders("panda", "float")
+    run("make", "test-cortex-m4f", where=where)
+    build = BUILDS["cortex-m7"]
+    assert "mps2-an500" in build.run
+    assert "0 failed" in run(build.emulator, *build.run.split(), "test-cortex-m4f.elf", where=where)
+
+
 def test_the_makefile_says_what_is_missing(folders):
     out = run("make", "--no-print-directory", "test-rv64", "CC_RV64=no_such_compiler", where=folders("tree", "double"))
     assert out == "rv64: not tested, missing: no_such_compiler (Debian: gcc-riscv64-unknown-elf qemu-user)\n"

@@ -14,7 +14,7 @@ from armdyn.errors import choose
 from armdyn.files.text import write_folder
 from armdyn.kernels.emission import Progress
 
-TARGETS: dict[str, Target] = {target.name: target for target in (c.TARGET, cpp.TARGET, fmu.TARGET, objects.TARGET)}
+TARGETS: dict[str, Target] = {t.name: t for t in (c.TARGET, cpp.TARGET, fmu.TARGET, objects.TARGET)}
 
 
 def deploy(
@@ -28,8 +28,8 @@ def deploy(
     friction: bool = True,
     frame: str | None = None,
     functions: Mapping[str, Function] | None = None,
-    measure_stack: bool = True,
     cpus: Sequence[str] = (),
+    measure_stack: bool = True,
     progress: Progress | None = None,
 ) -> list[Path]:
     """Write a folder with the arm's dynamics for a controller; it builds and tests itself with ``make test``.
@@ -41,8 +41,8 @@ def deploy(
     directory
         The folder. A new one appears whole or not at all.
     target
-        "c": C99, a header and a source. "cpp": one C++17 header. "fmu": FMI 3.0 co-simulation and model exchange of the
-        forward dynamics. "object": relocatable objects for Cortex-M, AArch64 and RISC-V, with a header.
+        "c": C99, a header and a source. "cpp": one C++17 header. "fmu": FMI 3.0 co-simulation and model exchange of
+        the forward dynamics. "object": relocatable objects for Cortex-M, AArch64 and RISC-V, with a header.
     quantities
         What to write; by default what a controller asks for most.
     dtype
@@ -58,10 +58,10 @@ def deploy(
         The frame that stands for the tool; a robot with several tips has no tool of its own.
     functions
         Further programs to write beside the quantities, by name.
-    measure_stack
-        Where gcc is found, compile the code once and write into the read-me file how much stack each function takes.
     cpus
         The processors that objects are made for; by default all of `armdyn.codegen.embedded.cpus.CPUS`.
+    measure_stack
+        Where gcc is found, compile the code once and write into the read-me file how much stack each function takes.
     progress
         Called with (done, total, what is being done).
 
@@ -71,7 +71,6 @@ def deploy(
         The files written.
     """
     chosen = TARGETS[choose("target", target, TARGETS)]
-    request = Request(
-        arm, quantities, dtype, parameters, friction, frame, functions or {}, measure_stack, progress, cpus
-    )
+    more = functions or {}
+    request = Request(arm, quantities, dtype, parameters, friction, frame, more, measure_stack, progress, cpus)
     return write_folder(directory, chosen.files(request))

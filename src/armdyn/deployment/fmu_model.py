@@ -20,6 +20,7 @@ from armdyn.simulation.programs import frictions
 LONGEST_STEP = 1e-3  # s, of the integrator inside co-simulation
 STEPS_PER_RATE = 2  # steps of that length per 1/λ, λ the fastest decay that friction causes: RK4 is stable beyond 0.36
 SLOWEST_SMOOTHING = 1e-3  # rad/s or m/s over which dry friction changes its sign, where the step allows it
+WITHOUT_DRY_FRICTION = 0.05  # the same where the arm has none: whoever adds some need not shorten the step at once
 CONFIGURATIONS = 64  # where the fastest decay is looked for
 
 # Base units of SI, as FMI writes them: unit -> exponents.
@@ -105,6 +106,8 @@ class Model:
     @cached_property
     def smoothing(self) -> float:
         """The speed over which dry friction changes its sign: as slow as the step allows."""
+        if self.fastest[1] == 0:
+            return WITHOUT_DRY_FRICTION
         return max(SLOWEST_SMOOTHING, _up(STEPS_PER_RATE * self.step * self.fastest[1]))
 
     @cached_property

@@ -54,7 +54,7 @@ static const double START[] = {
     0.0, /* joint1.stribeck */
     0.0, /* joint2.stribeck */
     0.0, /* joint3.stribeck */
-    0.001, /* friction.velocity */
+    0.05, /* friction.velocity */
     0.001, /* solver.step */
 };
 

@@ -90,6 +90,18 @@ void planar3_pose(const double *q, double *T);
  */
 void planar3_jacobian(const double *q, double *J);
 
+/*
+ * minimal parameters with a body at the tool, by superposition: the body's own added to the arm's
+ * Source: armdyn
+ * 9 multiplications, 12 additions, 0 divisions, 0 sines and cosines.
+ *   in  mass (one number), kg
+ *   in  com[3], m, in the tool's axes
+ *   in  inertia[6], kg m²: xx, yy, zz, xy, xz, yz about com
+ *   in  parameters[9], SI
+ *   out values[9], SI
+ */
+void planar3_payload_parameters(const double *mass, const double *com, const double *inertia, const double *parameters, double *values);
+
 #ifdef __cplusplus
 }
 #endif
