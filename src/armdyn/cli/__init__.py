@@ -25,6 +25,8 @@ COMMANDS = (
     "study",
     "excite",
     "identify",
+    "poses",
+    "calibrate",
     "report",
     "studio",
     "cache",
