@@ -172,6 +172,7 @@ QUANTITIES: dict[str, Quantity] = {
             takes=("frame", *RUNTIME),
             physics=physics.payload_parameters,
             link_frames=True,
+            own_geometry=True,
         ),
         Quantity(
             "momentum",
