@@ -8,13 +8,13 @@ from pathlib import Path
 
 from armdyn.arm import Arm
 from armdyn.codegen.text.c import Function
-from armdyn.deployment import c, cpp
+from armdyn.deployment import c, cpp, fmu, objects
 from armdyn.deployment.request import Request, Target
 from armdyn.errors import choose
 from armdyn.files.text import write_folder
 from armdyn.kernels.emission import Progress
 
-TARGETS: dict[str, Target] = {target.name: target for target in (c.TARGET, cpp.TARGET)}
+TARGETS: dict[str, Target] = {t.name: t for t in (c.TARGET, cpp.TARGET, fmu.TARGET, objects.TARGET)}
 
 
 def deploy(
@@ -23,11 +23,12 @@ def deploy(
     target: str = "c",
     quantities: Sequence[str] | None = None,
     *,
-    dtype: str = "double",
+    dtype: str | None = None,
     parameters: str = "runtime",
     friction: bool = True,
     frame: str | None = None,
     functions: Mapping[str, Function] | None = None,
+    cpus: Sequence[str] = (),
     measure_stack: bool = True,
     progress: Progress | None = None,
 ) -> list[Path]:
@@ -40,11 +41,13 @@ def deploy(
     directory
         The folder. A new one appears whole or not at all.
     target
-        "c": C99, a header and a source. "cpp": one C++17 header.
+        "c": C99, a header and a source. "cpp": one C++17 header. "fmu": FMI 3.0 co-simulation and model exchange of
+        the forward dynamics. "object": relocatable objects for Cortex-M, AArch64 and RISC-V, with a header.
     quantities
         What to write; by default what a controller asks for most.
     dtype
-        "double" or "float" ("float64" and "float32" mean the same).
+        "double" or "float" ("float64" and "float32" mean the same). By default double; for objects the widest that
+        the processor has in hardware.
     parameters
         "runtime": the minimal parameters are an argument of every call, so that a payload or a better estimate needs
         no new code; ``payload_parameters``, which computes them for a payload, is written too. "baked": they are
@@ -55,6 +58,8 @@ def deploy(
         The frame that stands for the tool; a robot with several tips has no tool of its own.
     functions
         Further programs to write beside the quantities, by name.
+    cpus
+        The processors that objects are made for; by default all of `armdyn.codegen.embedded.cpus.CPUS`.
     measure_stack
         Where gcc is found, compile the code once and write into the read-me file how much stack each function takes.
     progress
@@ -66,5 +71,6 @@ def deploy(
         The files written.
     """
     chosen = TARGETS[choose("target", target, TARGETS)]
-    request = Request(arm, quantities, dtype, parameters, friction, frame, functions or {}, measure_stack, progress)
+    more = functions or {}
+    request = Request(arm, quantities, dtype, parameters, friction, frame, more, measure_stack, progress, cpus)
     return write_folder(directory, chosen.files(request))
