@@ -58,11 +58,11 @@ class KernelAttributes:
         forward_dynamics: Kernel
         regressor: Kernel
         natural_regressor: Kernel
+        payload_parameters: Kernel
         momentum: Kernel
         kinetic_energy: Kernel
         potential_energy: Kernel
         friction: Kernel
-        payload_parameters: Kernel
         pose: Kernel
         link_poses: Kernel
         jacobian: Kernel
