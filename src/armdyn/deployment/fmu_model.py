@@ -80,7 +80,7 @@ class Model:
     def rubbing(self) -> tuple[tuple[Joint, int, float], ...]:
         """Joints that may have friction, mimic joints too: with their coordinate and |joint rate / coordinate rate|."""
         along = enumerate(frictions(self.arm.chain)) if self.friction else ()
-        return tuple((joint, k, float(ratio)) for k, one in along for joint, ratio in one.joints)
+        return tuple((joint, k, float(abs(ratio))) for k, one in along for joint, ratio, _ in one.joints)
 
     @cached_property
     def fastest(self) -> tuple[float, float]:

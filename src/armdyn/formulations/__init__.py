@@ -172,6 +172,7 @@ QUANTITIES: dict[str, Quantity] = {
             takes=("frame", *RUNTIME),
             physics=physics.payload_parameters,
             link_frames=True,
+            own_geometry=True,
         ),
         Quantity(
             "momentum",
@@ -208,6 +209,14 @@ QUANTITIES: dict[str, Quantity] = {
             methods=_one(energies.friction, "by joint"),
             summary="viscous and dry friction",
             doc="Viscous and dry friction of the joints at qd",
+        ),
+        Quantity(
+            "joint_forces",
+            inputs=(Q, QD, ("load", ("nv",))),
+            outputs=(("tau", ("nv",)),),
+            methods=_one(energies.joint_forces, "by joint"),
+            summary="friction, springs, ripples and offsets",
+            doc="What the joints ask for beside their load: friction at qd and with load, springs, ripples, offsets",
         ),
         Quantity(
             "pose",

@@ -63,6 +63,7 @@ class KernelAttributes:
         kinetic_energy: Kernel
         potential_energy: Kernel
         friction: Kernel
+        joint_forces: Kernel
         pose: Kernel
         link_poses: Kernel
         jacobian: Kernel
