@@ -57,6 +57,8 @@ def test_all_commands_are_there():
         "study",
         "excite",
         "identify",
+        "poses",
+        "calibrate",
     ]
     assert set(COMMANDS) == {*wanted, "report", "studio", "cache"}
 
