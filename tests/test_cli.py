@@ -52,6 +52,7 @@ def test_all_commands_are_there():
         "eval",
         "bound",
         "emit",
+        "deploy",
         "bench",
         "simulate",
         "study",
@@ -59,6 +60,7 @@ def test_all_commands_are_there():
         "identify",
         "poses",
         "calibrate",
+        "pipeline",
     ]
     assert set(COMMANDS) == {*wanted, "report", "studio", "cache"}
 

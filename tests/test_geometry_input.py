@@ -35,6 +35,9 @@ CHAINS = {
 }
 
 
+TAKING = [name for name, quantity in QUANTITIES.items() if not quantity.own_geometry]
+
+
 def other_geometry(chain: Chain, seed: int = 0, by: float = 0.1) -> np.ndarray:
     """The chain's own constants, each moved: nothing is parallel or at right angles any more."""
     values = np.array(geometry_values(chain))
@@ -49,7 +52,7 @@ def frame(chain: Chain, quantity: str) -> Options:
 
 def inputs_of(chain: Chain, quantity: str, seed: int = 0) -> list[np.ndarray]:
     q, qd, qdd = random_motion(chain, np.random.default_rng(seed))
-    named = {"q": q, "qd": qd, "qdd": qdd, "tau": qdd}
+    named = {"q": q, "qd": qd, "qdd": qdd, "tau": qdd, "load": qdd}
     return [named[name] for name, _ in QUANTITIES[quantity].inputs]
 
 
@@ -59,8 +62,8 @@ def plain(chain: Chain, quantity: str, method: str, options: Options, inputs: li
     return [np.array(part, float).ravel() for part in parts]
 
 
-@pytest.mark.parametrize("quantity", QUANTITIES)
-@pytest.mark.parametrize("case", CHAINS)
+@pytest.mark.parametrize("quantity", TAKING)
+@pytest.mark.parametrize("case", list(CHAINS)[1:])
 def test_every_formulation_on_another_geometry_is_that_of_an_arm_built_with_it(case: str, quantity: str) -> None:
     chain = CHAINS[case]
     options, values, inputs = frame(chain, quantity), other_geometry(chain), inputs_of(chain, quantity)
@@ -81,7 +84,7 @@ def test_every_formulation_on_another_geometry_is_that_of_an_arm_built_with_it(c
 
 
 @pytest.mark.parametrize("name", ["puma560"])
-@pytest.mark.parametrize("quantity", QUANTITIES)
+@pytest.mark.parametrize("quantity", TAKING)
 def test_at_the_arms_own_geometry_it_is_the_baked_kernel(name: str, quantity: str) -> None:
     arm = armdyn.load(name)
     inputs = inputs_of(arm.chain, quantity)
@@ -180,3 +183,8 @@ def test_every_constant_moves_the_frame_it_belongs_to() -> None:
     R, p = joint.placement(0.0)
     close([[float(x) for x in row] for row in R.matrix().rows], matrix(joint)[:3, :3], 1e-14)
     close([float(x) for x in p], matrix(joint)[:3, 3], 1e-14)
+
+
+def test_what_belongs_to_the_arms_own_geometry_says_so() -> None:
+    with pytest.raises(InputError, match="payload_parameters belongs to the arm's own geometry"):
+        _ = armdyn.load("scara").kernel("payload_parameters", parameters="geometry").program

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.chain.geometry import geometry_constants, geometry_values, with_geometry
+from armdyn.chain.limits import limits
 from armdyn.files import arrays
 
 
@@ -29,15 +30,16 @@ class JointArrays:
 
     @property
     def limits(self: Any) -> Any:
-        """(n, 2) lower and upper joint limits; ±inf where there is none."""
-        pairs = [(joint.limit.lower, joint.limit.upper) for joint in self.joints]
+        """(n, 2) lower and upper joint limits, those of mimic joints included; ±inf where there is none."""
+        pairs = [(limit.lower, limit.upper) for limit in limits(self.chain)]
         ends = (-np.inf, np.inf)
-        return np.array([[end if x is None else x for x, end in zip(pair, ends, strict=True)] for pair in pairs])
+        rows = [[end if x is None else x for x, end in zip(pair, ends, strict=True)] for pair in pairs]
+        return np.array(rows).reshape(-1, 2)
 
     @property
     def velocity_limits(self: Any) -> Any:
-        """(n,) largest joint speeds; inf where unknown."""
-        return np.array([np.inf if j.limit.velocity is None else j.limit.velocity for j in self.joints])
+        """(n,) largest joint speeds, those of mimic joints included; inf where unknown."""
+        return np.array([np.inf if limit.velocity is None else limit.velocity for limit in limits(self.chain)])
 
     @property
     def effort_limits(self: Any) -> Any:

@@ -53,16 +53,3 @@ def positive(x: Scalar) -> Scalar:
     if hasattr(x, "positive"):
         return x.positive()
     return 1 if x > 0 else math.nan
-
-
-def online(x: Scalar) -> Scalar:
-    """`x`, to be counted as a number known only at run time.
-
-    The papers treat some constants as run-time numbers (conventions C1 to C5 of the counting
-    record). This is the identity on floats and nodes; under a tally it makes a constant countable.
-    """
-    from armdyn.algebra.tally import Tally, active  # a leaf module: no cycle at import time
-
-    if active() is None or isinstance(x, Tally):
-        return x
-    return Tally(x)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from armdyn.algebra.cached import cached_property
 from armdyn.calibration.fit import Fit, on_closure
 from armdyn.calibration.measured import Array, Poses
 from armdyn.calibration.model import ToolModel

@@ -69,12 +69,17 @@ def least_pivots(chain: Chain) -> list[Scalar]:
 
 
 def reciprocal(pivot: Scalar, least: Scalar, joint: int) -> Scalar:
-    """1/pivot; NaN (or an error, where the pivot is a plain number) if it is not above `least`."""
+    """1/pivot; NaN (or an error, where the pivot is a plain number) if it is not above `least`.
+
+    A negative `joint` is one of a floating base's six.
+    """
     if isinstance(pivot, int | float | Fraction):
         if not pivot > least:
+            moved = f"joint {joint + 1}" if joint >= 0 else "the floating base"
+            remedy = f"give link {joint + 1} an inertia or the joint a rotor_inertia"
             raise ComputationError(
-                f"the inertia matrix is singular: nothing resists joint {joint + 1} (pivot {float(pivot):.3g}, "
-                f"expected above {float(least):.3g}); give link {joint + 1} an inertia or the joint a rotor_inertia"
+                f"the inertia matrix is singular: nothing resists {moved} (pivot {float(pivot):.3g}, expected above "
+                f"{float(least):.3g}); {remedy if joint >= 0 else 'give its link a mass and an inertia'}"
             )
         return 1 / pivot
     return positive(on_hand(lambda: pivot - least)) / pivot
@@ -87,7 +92,7 @@ def eliminate(chain: Chain, H: Matrix) -> tuple[Matrix, list[Scalar], list[Scala
     alpha: Matrix = [[] for _ in range(n)]
     inverse: list[Scalar] = [0] * n
     for k in reversed(range(n)):
-        inverse[k] = reciprocal(H[k][k], least[k], k)
+        inverse[k] = reciprocal(H[k][k], least[k], k - (chain.nv - chain.n))
         alpha[k] = [H[i][k] * inverse[k] for i in range(k)]  # eq. (24)
         for i in range(k):
             for j in range(i, k):

@@ -129,6 +129,8 @@ def _check(quantity: str, options: Options) -> None:
     for option, (wanted, called) in asked.items():
         if wanted and option not in takes:
             raise InputError(f"{quantity} takes no {called}; available for {', '.join(taking(option))}")
+    if options.parameters == "geometry" and QUANTITIES[quantity].own_geometry:
+        raise InputError(f"{quantity} belongs to the arm's own geometry, which is no run-time input of it")
     if options.frame and "tool_wrench" in takes and not options.tool_wrench:
         raise InputError(f"{quantity} takes a frame only with a tool_wrench, to say where it acts")
 

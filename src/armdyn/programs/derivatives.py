@@ -14,6 +14,7 @@ from typing import Any
 from armdyn.chain import Chain
 from armdyn.formulations import QUANTITIES, substitution
 from armdyn.formulations.elimination import eliminate, inverted, solve
+from armdyn.formulations.physics import gears_lose
 from armdyn.formulations.registry import Options, Run
 from armdyn.graph.derive import inline, jacobian
 from armdyn.graph.program import Program, flatten, nest, trace
@@ -29,7 +30,7 @@ def derivatives(chain: Chain, quantity: str, method: str, options: Options) -> P
     plain, wrt = replace(options, derivatives=()), options.derivatives
     derivative_ports(assemble(chain, quantity, method, plain).inputs, (), wrt)  # an error for inputs it has not
     solved = QUANTITIES[quantity].inverse_of
-    if not solved:
+    if not solved or gears_lose(chain, plain):  # the way through H and its inverse needs τ linear in q̈
         return _partials(chain, quantity, method, plain, wrt)
     others = tuple(name for name in wrt if name != "tau")
     key = auto(chain, solved, replace(plain, derivatives=(*others, "qdd")))
@@ -42,7 +43,7 @@ def _partials(chain: Chain, quantity: str, method: str, options: Options, wrt: t
     """The derivatives by the formulation's own recursion, if it has one for these inputs, or by the chain rule."""
     entry, found = QUANTITIES[quantity], []
     own = entry.formulation(method).derivatives
-    if own is not None and set(wrt) <= {name for name, _ in entry.inputs}:
+    if own is not None and not gears_lose(chain, options) and set(wrt) <= {name for name, _ in entry.inputs}:
         found.append(_by_recursion(chain, quantity, method, options, wrt, own))
     if not found or chain.n <= BUDGET.few_joints:
         found.append(_in_tangent_space(chain, jacobian(shortest(chain, quantity, method, options), wrt)))
