@@ -124,13 +124,15 @@ def test_the_same_arm_gives_the_same_bytes(tmp_path, monkeypatch):
     assert (tmp_path / "a" / "planar3.fmu").read_bytes() == (tmp_path / "b" / "planar3.fmu").read_bytes()
 
 
-def test_without_a_compiler_it_is_a_source_fmu(tmp_path):
+@pytest.mark.parametrize("found", [None, shutil.which("false")])
+def test_without_a_compiler_that_works_it_is_a_source_fmu(found, tmp_path, monkeypatch):
+    monkeypatch.setattr(fmu, "compiler", lambda: found)
     armdyn.deploy(armdyn.load("planar3"), tmp_path, "fmu")
     with zipfile.ZipFile(tmp_path / "planar3.fmu") as archive:
         names = set(archive.namelist())
     assert not [name for name in names if name.startswith("binaries")]
     assert {"modelDescription.xml", "sources/buildDescription.xml", "sources/planar3.c", "sources/fmu.c"} <= names
-    assert "It is a source FMU: no C compiler was found" in (tmp_path / "README.md").read_text()
+    assert "It is a source FMU: no C compiler was found that builds it" in (tmp_path / "README.md").read_text()
 
 
 def test_what_is_refused(tmp_path):

@@ -17,7 +17,7 @@ def command(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
     target: Annotated[str, typer.Option(help="What the folder is for: c, cpp, fmu or object.")] = "c",
     quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
-    dtype: Annotated[str | None, typer.Option(help="double or float (float64, float32).")] = None,
+    dtype: Annotated[str | None, typer.Option(help="double or float; default: double, or the processor's.")] = None,
     parameters: Annotated[str, typer.Option(help="runtime: given at each call; or baked.")] = "runtime",
     friction: Annotated[bool, typer.Option(help="Friction in inverse and forward dynamics.")] = True,
     cpu: Annotated[list[str] | None, typer.Option("--cpu", help="A processor of --target object (repeatable).")] = None,

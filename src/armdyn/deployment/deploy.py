@@ -10,7 +10,7 @@ from armdyn.arm import Arm
 from armdyn.codegen.text.c import Function
 from armdyn.deployment import c, cpp, fmu, objects
 from armdyn.deployment.request import Request, Target
-from armdyn.errors import choose
+from armdyn.errors import InputError, choose
 from armdyn.files.text import write_folder
 from armdyn.kernels.emission import Progress
 
@@ -71,6 +71,8 @@ def deploy(
         The files written.
     """
     chosen = TARGETS[choose("target", target, TARGETS)]
+    if cpus and chosen is not objects.TARGET:
+        raise InputError(f"processors are for the target object; got {', '.join(cpus)} for the target {target}")
     more = functions or {}
     request = Request(arm, quantities, dtype, parameters, friction, frame, more, measure_stack, progress, cpus)
     return write_folder(directory, chosen.files(request))

@@ -15,7 +15,7 @@ def fmu_readme(model: Model, package: Package, binaries: Sequence[str]) -> str:
     built = (
         f"It holds a library for this platform: `{binaries[0]}`. For another one, run `make fmu` there."
         if binaries
-        else "**It is a source FMU: no C compiler was found when it was written, so it holds no library.** Run "
+        else "**It is a source FMU: no C compiler was found that builds it, so it holds no library.** Run "
         "`make fmu` where there is one, or let your importer build it from `sources/` (`sources/buildDescription.xml`)."
     )
     parts = [

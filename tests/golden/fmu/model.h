@@ -9,7 +9,7 @@
 #define P 9 /* parameters at run time */
 #define PAYLOAD 1 /* whether there are variables for a payload */
 #define JOINTS 3 /* joints with variables for friction */
-#define SETTINGS 24
+#define SETTINGS 24 /* parameters that an importer may set */
 
 /* Of each joint with friction: along which degree of freedom it moves, and how fast beside it. */
 static const int ALONG[JOINTS + 1] = {0, 1, 2, 0};
@@ -60,12 +60,14 @@ static const double START[] = {
 
 static inline void parameters(const double *mass, const double *com, const double *inertia, double *values)
 {
+    (void)mass, (void)com, (void)inertia, (void)values;
     planar3_payload_parameters(mass, com, inertia, planar3_parameters, values);
 }
 
-static inline void forward_dynamics(const double *q, const double *qd, const double *tau,
-                                    const double *values, double *qdd)
+static inline void forward_dynamics(const double *q, const double *qd, const double *tau, const double *values,
+                                    double *qdd)
 {
+    (void)values;
     planar3_forward_dynamics(q, qd, tau, values, qdd);
 }
 
