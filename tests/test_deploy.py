@@ -249,6 +249,19 @@ def test_hostile_names_do_no_harm(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "cpp"]
 
 
+@pytest.mark.parametrize("target", ["c", "cpp"])
+def test_a_floating_base_says_its_sizes(target, tmp_path):
+    chain = random_tree(TreeKind(joints=3, floating=True), 1)
+    arm = armdyn.Arm("boat", chain, snap=0.0)
+    armdyn.deploy(arm, tmp_path, target, ("kinetic_energy",), measure_stack=False)
+    text = "".join(path.read_text() for path in tmp_path.glob("boat.h*"))
+    for name, size in (("N", chain.n), ("NQ", chain.n + 7), ("NV", chain.n + 6)):
+        assert f"#define BOAT_{name} {size}\n" in text or f"constexpr std::size_t {name} = {size};" in text
+    assert "m, quaternion (x, y, z, w)" in text
+    if shutil.which("make") and shutil.which("g++"):
+        assert "0 failed" in run("make", "test", f"{FLAGS[target]}", "EIGEN=", where=tmp_path)
+
+
 def test_names_that_cpp_has_taken():
     assert namespace("new") == "new_arm"
     assert namespace("gamma") == "gamma_arm"
