@@ -56,9 +56,11 @@ class KernelAttributes:
         coriolis_matrix: Kernel
         inverse_dynamics: Kernel
         forward_dynamics: Kernel
+        reference_dynamics: Kernel
         regressor: Kernel
         natural_regressor: Kernel
         momentum: Kernel
+        momentum_bias: Kernel
         kinetic_energy: Kernel
         potential_energy: Kernel
         friction: Kernel
