@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from armdyn.algebra import Scalar, sign
+from armdyn.algebra import cut_off
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
 from armdyn.kernels import Kernel
@@ -168,10 +168,3 @@ class Saturated:
         """The torques, over any scalar."""
         torques = self.law(chain, q, qd, u)
         return [t if most is None else cut_off(t, most) for t, most in zip(torques, self.effort, strict=True)]
-
-
-def cut_off(x: Scalar, most: Scalar) -> Scalar:
-    """`x` within ±most and ±most beyond, exactly: the weight of `x` is 1 inside and 0 outside."""
-    side = sign(x)
-    beyond = (1 + sign(x * side - most)) / 2
-    return (1 - beyond) * x + beyond * (side * most)
