@@ -52,6 +52,7 @@ def test_all_commands_are_there():
         "eval",
         "bound",
         "emit",
+        "deploy",
         "bench",
         "simulate",
         "study",

@@ -20,6 +20,7 @@ COMMANDS = (
     "eval",
     "bound",
     "emit",
+    "deploy",
     "bench",
     "simulate",
     "study",

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from armdyn.codegen.text.expressions import Language, write
+from armdyn.errors import choose
 from armdyn.graph import Port, Program
 
-DTYPES = ("double", "float")
+DTYPES = {"double": "double", "float": "float", "float64": "double", "float32": "float"}  # as asked for -> C's type
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Function:
     comment: str
     inputs: tuple[Any, ...]  # arrays (vectors, *shape), one per port
     outputs: tuple[Any, ...]
+    units: Mapping[str, str] = field(default_factory=dict)  # by the port's name
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,11 @@ class Package:
     constants: Mapping[str, int]  # N and the like, as macros
     parameters: Sequence[tuple[str, float]] = ()  # run-time parameters: name and present value
     dtype: str = "double"
+
+
+def c_type(dtype: str) -> str:
+    """The type of C that a dtype is: its own name, or NumPy's."""
+    return DTYPES[choose("dtype", dtype, DTYPES)]
 
 
 def identifier(name: str) -> str:
@@ -82,13 +89,14 @@ def literal(x: float, dtype: str) -> str:
     return f"{text}f"
 
 
-def _signature(name: str, quantity: str, program: Program, dtype: str) -> str:
+def signature(name: str, quantity: str, program: Program, dtype: str) -> str:
+    """How a function is declared, without the semicolon."""
     inputs = [f"const {dtype} *{port.name}" for port in program.inputs]
-    outputs = [f"{dtype} *{_out(port, program)}" for port in program.outputs]
+    outputs = [f"{dtype} *{out_name(port, program)}" for port in program.outputs]
     return f"void {name}_{quantity}({', '.join(inputs + outputs)})"
 
 
-def _out(port: Port, program: Program) -> str:
+def out_name(port: Port, program: Program) -> str:
     """The output's name, kept apart from an input's (T is a pose and an energy, tau both in and out)."""
     taken = {p.name for p in program.inputs}
     return f"{port.name}_out" if port.name in taken else port.name
@@ -98,14 +106,15 @@ def _doc(function: Function) -> str:
     program = function.program
     ops = program.operations
     ports = [(port, "in ", port.name) for port in program.inputs]
-    ports += [(port, "out", _out(port, program)) for port in program.outputs]
+    ports += [(port, "out", out_name(port, program)) for port in program.outputs]
     lines = [f" * {line}" for line in function.comment.splitlines()]
     lines.append(
         f" * {ops.mul} multiplications, {ops.add} additions, {ops.div} divisions, {ops.trig} sines and cosines."
     )
     for port, way, label in ports:
         shape = "".join(f"[{size}]" for size in port.shape) or " (one number)"
-        lines.append(f" *   {way} {label}{shape}{', row by row' if len(port.shape) > 1 else ''}")
+        unit = f", {function.units[port.name]}" if port.name in function.units else ""
+        lines.append(f" *   {way} {label}{shape}{', row by row' if len(port.shape) > 1 else ''}{unit}")
     return "/*\n" + "\n".join(lines) + "\n */"
 
 
@@ -121,7 +130,7 @@ def _header(name: str, package: Package) -> str:
             "",
         ]
     for quantity, function in package.functions.items():
-        lines += [_doc(function), _signature(name, quantity, function.program, package.dtype) + ";", ""]
+        lines += [_doc(function), signature(name, quantity, function.program, package.dtype) + ";", ""]
     lines += ["#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
     return "\n".join(lines)
 
@@ -145,11 +154,11 @@ def _source(name: str, package: Package) -> str:
 def _body(name: str, quantity: str, program: Program, dtype: str) -> list[str]:
     text = write(program, _language(dtype))
     live = {node.serial for node in program.order}
-    lines = [_signature(name, quantity, program, dtype), "{"]
+    lines = [signature(name, quantity, program, dtype), "{"]
     lines += [f"    const {dtype} {label} = {expression};" for label, expression in text.assignments]
     lines += [f"    (void){p.name};" for p in program.inputs if not any(node.serial in live for node in p.nodes)]
     for port, entries in zip(program.outputs, text.outputs, strict=True):
-        lines += [f"    {_out(port, program)}[{k}] = {entry};" for k, entry in enumerate(entries)]
+        lines += [f"    {out_name(port, program)}[{k}] = {entry};" for k, entry in enumerate(entries)]
     return [*lines, "}"]
 
 

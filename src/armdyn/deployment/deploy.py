@@ -1,0 +1,63 @@
+"""`armdyn.deploy`: the table of targets, and the folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from armdyn.arm import Arm
+from armdyn.codegen.text.c import Function
+from armdyn.deployment import c
+from armdyn.deployment.request import Request, Target
+from armdyn.errors import choose
+from armdyn.files.text import write_folder
+from armdyn.kernels.emission import Progress
+
+TARGETS: dict[str, Target] = {target.name: target for target in (c.TARGET,)}
+
+
+def deploy(
+    arm: Arm,
+    directory: str | os.PathLike[str],
+    target: str = "c",
+    quantities: Sequence[str] | None = None,
+    *,
+    dtype: str = "double",
+    parameters: str = "runtime",
+    friction: bool = True,
+    functions: Mapping[str, Function] | None = None,
+    progress: Progress | None = None,
+) -> list[Path]:
+    """Write a folder with the arm's dynamics for a controller; it builds and tests itself with ``make test``.
+
+    Parameters
+    ----------
+    arm
+        The arm.
+    directory
+        The folder. A new one appears whole or not at all.
+    target
+        "c": C99, a header and a source.
+    quantities
+        What to write; by default what a controller asks for most.
+    dtype
+        "double" or "float" ("float64" and "float32" mean the same).
+    parameters
+        "runtime": the minimal parameters are an argument of every call, so that a payload or a better estimate needs
+        no new code. "baked": they are constants, which takes fewer operations.
+    friction
+        Whether inverse and forward dynamics have the joints' friction.
+    functions
+        Further programs to write beside the quantities, by name.
+    progress
+        Called with (done, total, what is being done).
+
+    Returns
+    -------
+    list of Path
+        The files written.
+    """
+    chosen = TARGETS[choose("target", target, TARGETS)]
+    request = Request(arm, quantities, dtype, parameters, friction, functions or {}, progress)
+    return write_folder(directory, chosen.files(request))
