@@ -10,6 +10,7 @@ import typer
 from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress
 
 EXAMPLE = "Example: armdyn deploy ur5 --target c -o ur5_c --quantity inverse_dynamics --dtype float32"
+CONTROLLER = "A control law, adaptive say (repeatable; a wrong name lists them)."
 
 
 def command(
@@ -20,6 +21,7 @@ def command(
     dtype: Annotated[str, typer.Option(help="double or float (float64, float32).")] = "double",
     parameters: Annotated[str, typer.Option(help="runtime: given at each call; or baked.")] = "runtime",
     friction: Annotated[bool, typer.Option(help="Friction in inverse and forward dynamics.")] = True,
+    controller: Annotated[list[str] | None, typer.Option("--controller", help=CONTROLLER)] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -36,6 +38,7 @@ def command(
             dtype=dtype,
             parameters=parameters,
             friction=friction,
+            controllers=controller or (),
             progress=update,
         )
     if as_json:

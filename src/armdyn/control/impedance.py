@@ -5,7 +5,8 @@ Source: Khatib 1987 (operational space); Hogan 1985 (impedance).
 Idea: with τ = ID(q, q̇, a₀) + Jᵀ(Λ (ẍ_ref - J̇q̇ - J a₀) + K e + D ė) the tool obeys Λ (ẍ - ẍ_ref) = K e + D ė + f, with f
 the wrench of the surroundings and Λ = (J H⁻¹Jᵀ + ρ)⁻¹ the inertia that the tool shows. a₀ is an acceleration towards a
 posture: what of it would move the tool is taken out by Λ, so that it acts in the null space alone, and, near a
-singularity, in the directions that the tool has lost, because ρ keeps Λ finite there.
+singularity, in the directions that the tool has lost, because ρ keeps Λ finite there. D is chosen by a damping ratio
+for each direction, from its stiffness and the inertia 1 / (J H⁻¹Jᵀ)ᵢᵢ that it shows: a light wrist is damped lightly.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from armdyn.algebra import Scalar
+from armdyn.algebra import Scalar, sqrt
 from armdyn.control.dynamics import Dynamics
 from armdyn.control.feedback import less, plus, scaled, times, transposed
 from armdyn.control.law import COMMAND, Q_REF, QD, ControlLaw, Entry, Q
@@ -29,10 +30,11 @@ def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
     twist = times(J, x.qd)
     drift = plus(times(model("jacobian_rate", x.q, x.qd), x.qd), times(J, posture))
     W = model("operational_space_inertia_inverse", x.q)
-    damped = [[w + x.regularization if i == j else w for j, w in enumerate(row)] for i, row in enumerate(W)]
-    inertial = solve_symmetric(damped, less(x.acceleration_ref, drift))
+    W = [[w + x.regularization if i == j else w for j, w in enumerate(row)] for i, row in enumerate(W)]
+    inertial = solve_symmetric(W, less(x.acceleration_ref, drift))
     springs = scaled(x.stiffness, pose_error(x.pose_ref, pose))
-    wrench = plus(plus(inertial, springs), scaled(x.damping, less(x.twist_ref, twist)))
+    damping = [2 * z * sqrt(k / W[i][i]) for i, (z, k) in enumerate(zip(x.damping_ratio, x.stiffness, strict=True))]
+    wrench = plus(plus(inertial, springs), scaled(damping, less(x.twist_ref, twist)))
     tau = plus(model("inverse_dynamics", x.q, x.qd, posture), times(transposed(J), wrench))
     return {"tau": plus(tau, model.friction_forces(x.qd))}
 
@@ -60,7 +62,7 @@ LAW = ControlLaw(
     ),
     gains=(
         Entry("stiffness", (6,), "N/m and N m/rad", lambda chain: [500.0] * 3 + [50.0] * 3),
-        Entry("damping", (6,), "N s/m and N m s/rad", lambda chain: [80.0] * 3 + [5.0] * 3),
+        Entry("damping_ratio", (6,), "1: springs damped critically, with the inertia that each direction shows", 1.0),
         Entry("posture_stiffness", (), "1/s², towards q_ref in the null space", 20.0),
         Entry("posture_damping", (), "1/s", 9.0),
         Entry("regularization", (), "1/kg, keeps the tool's inertia finite near a singularity", 1e-3),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from armdyn.codegen.text.c import Package, files, identifier, signature
+from armdyn.deployment.controllers import header, header_name
 from armdyn.deployment.readme import Readme, readme
 from armdyn.deployment.request import Files, Request, Target
 
@@ -11,11 +12,13 @@ def c_folder(request: Request) -> Files:
     """The folder's files by name."""
     package = request.package()
     texts = files(package)
-    texts["README.md"] = readme(_readme(package))
+    structs = {header_name(request.arm): header(request.arm, request.controllers, package.dtype)}
+    texts |= structs if request.controllers else {}
+    texts["README.md"] = readme(_readme(package, bool(request.controllers)))
     return {name: text.encode() for name, text in texts.items()}
 
 
-def _readme(package: Package) -> Readme:
+def _readme(package: Package, controllers: bool) -> Readme:
     name = identifier(package.name)
     calls = {key: signature(name, key, f.program, package.dtype) for key, f in package.functions.items()}
     return Readme(
@@ -26,7 +29,12 @@ def _readme(package: Package) -> Readme:
             f"{name}.c": "the functions; compile it with your controller",
             f"test_{name}.c": "a program that checks them against vectors that armdyn computed",
             "Makefile": "`make test` builds and runs the test program",
-        },
+        }
+        | (
+            {f"{name}_controllers.h": "the controllers with structs for memory, gains, inputs, outputs"}
+            if controllers
+            else {}
+        ),
         signatures=calls,
         call=_call(name, package),
     )

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from armdyn.arm import Arm
 from armdyn.codegen.text.c import Function
+from armdyn.control import Controller
 from armdyn.deployment import c
+from armdyn.deployment.controllers import chosen as chosen_controllers
 from armdyn.deployment.request import Request, Target
 from armdyn.errors import choose
 from armdyn.files.text import write_folder
@@ -26,6 +28,7 @@ def deploy(
     dtype: str = "double",
     parameters: str = "runtime",
     friction: bool = True,
+    controllers: Sequence[str | Controller] = (),
     functions: Mapping[str, Function] | None = None,
     progress: Progress | None = None,
 ) -> list[Path]:
@@ -48,6 +51,9 @@ def deploy(
         no new code. "baked": they are constants, which takes fewer operations.
     friction
         Whether inverse and forward dynamics have the joints' friction.
+    controllers
+        Control laws to write beside the quantities: names of `armdyn.control.CONTROLLERS`, or what
+        `armdyn.controller` gave, whose gains are then the defaults.
     functions
         Further programs to write beside the quantities, by name.
     progress
@@ -59,5 +65,6 @@ def deploy(
         The files written.
     """
     chosen = TARGETS[choose("target", target, TARGETS)]
-    request = Request(arm, quantities, dtype, parameters, friction, functions or {}, progress)
+    laws = chosen_controllers(arm, controllers, friction)
+    request = Request(arm, quantities, dtype, parameters, friction, functions or {}, progress, laws)
     return write_folder(directory, chosen.files(request))

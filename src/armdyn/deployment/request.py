@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from armdyn.arm import Arm
 from armdyn.codegen.text.c import Function, Package
+from armdyn.control import Controller
+from armdyn.deployment.controllers import programs
 from armdyn.kernels import emission
 from armdyn.kernels.emission import Progress
 
@@ -27,6 +29,7 @@ class Request:
     friction: bool = True
     functions: Mapping[str, Function] = field(default_factory=dict)
     progress: Progress | None = None
+    controllers: tuple[Controller, ...] = ()
 
     def package(self, language: str = "C99") -> Package:
         """The functions with their test vectors, sizes and parameters, for a target that writes text."""
@@ -46,7 +49,7 @@ class Request:
             language=language,
             progress=self.progress,
         )
-        return replace(made, functions={**made.functions, **self.functions})
+        return replace(made, functions={**made.functions, **programs(self.controllers), **self.functions})
 
 
 @dataclass(frozen=True)
