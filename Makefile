@@ -10,7 +10,7 @@ EXE :=
 endif
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-bridges lint bench docs clean
+.PHONY: help demo test test-bridges lint bench campaign docs clean
 
 help:
 	@echo "make demo   install into .venv, report on a built-in arm (out/puma560.html)"
@@ -18,6 +18,7 @@ help:
 	@echo "make test-bridges   run those that need JAX and PyTorch, installing both"
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  measure speed against Pinocchio, MuJoCo, the Robotics Toolbox and a memory copy"
+	@echo "make campaign   attack it at random for MINUTES=10: robots, arrays, files, cache, forks"
 	@echo "make docs   build the documentation (docs/_build/html/index.html)"
 
 $(BIN)/python$(EXE):
@@ -64,6 +65,10 @@ lint: .venv/.dev
 
 bench: .venv/.peers
 	$(BIN)/python benchmarks/bench_kernels.py
+
+MINUTES ?= 10
+campaign: .venv/.dev
+	$(BIN)/python benchmarks/campaign.py --minutes $(MINUTES)
 
 docs: .venv/.dev
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

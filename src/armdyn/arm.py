@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from armdyn import kinematics, listing
+from armdyn.algebra.cached import cached_property
 from armdyn.algebra.fingerprint import fingerprint
 from armdyn.chain import Chain, Joint, Link
 from armdyn.chain.checks import Finding, check

@@ -60,16 +60,3 @@ def cut_off(x: Scalar, most: Scalar) -> Scalar:
     side = sign(x)
     beyond = (1 + sign(x * side - most)) / 2
     return (1 - beyond) * x + beyond * (side * most)
-
-
-def online(x: Scalar) -> Scalar:
-    """`x`, to be counted as a number known only at run time.
-
-    The papers treat some constants as run-time numbers (conventions C1 to C5 of the counting
-    record). This is the identity on floats and nodes; under a tally it makes a constant countable.
-    """
-    from armdyn.algebra.tally import Tally, active  # a leaf module: no cycle at import time
-
-    if active() is None or isinstance(x, Tally):
-        return x
-    return Tally(x)

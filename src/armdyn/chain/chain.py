@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from armdyn.algebra import Scalar, Vec3
+from armdyn.algebra.cached import cached_property
 from armdyn.chain.joint import Joint
 from armdyn.chain.link import Link
 from armdyn.chain.placement import Placement

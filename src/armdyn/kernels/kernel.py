@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from armdyn.algebra.cached import cached_property
 from armdyn.chain import Chain, Placement
 from armdyn.codegen import BACKENDS
 from armdyn.codegen.compile import load_or_compile

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from armdyn.algebra import Angle, Scalar, Vec3, exact
+from armdyn.algebra.cached import cached_property
 from armdyn.chain import Chain, Link
 from armdyn.chain.joint import Mimic
 from armdyn.chain.link import MASSLESS

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from armdyn.algebra.cached import cached_property
 from armdyn.chain import Chain
 from armdyn.codegen.compile import load_or_compile
 from armdyn.errors import InputError

@@ -12,8 +12,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
+from armdyn.algebra.cached import cached_property
 from armdyn.codegen.llvm.ir import Slot, Writer, function
 from armdyn.codegen.llvm.trig import TRIG, fused
 from armdyn.codegen.target import Target
