@@ -58,6 +58,7 @@ def test_all_commands_are_there():
         "study",
         "excite",
         "identify",
+        "pipeline",
     ]
     assert set(COMMANDS) == {*wanted, "report", "studio", "cache"}
 

@@ -44,6 +44,29 @@ int main(void)
 }}
 """
 
+CLASS = """
+#include "{arm}_controllers.hpp"
+#include <cstdio>
+
+int main()
+{{
+    {arm}::controllers::{law} control;
+    {arm}::controllers::{law}::in in;
+    bool first = true;
+    for (int k = 0; k < {periods}; ++k) {{
+        double *entry = reinterpret_cast<double *>(&in);
+        for (std::size_t i = 0; i < sizeof(in) / sizeof(double); ++i) if (std::scanf("%lf", entry + i) != 1) return 1;
+        if (first) control.begin(in);
+        first = false;
+        const auto out = control.update(in, 0.001);
+        const double *given = reinterpret_cast<const double *>(&out);
+        for (std::size_t i = 0; i < sizeof(out) / sizeof(double); ++i) std::printf("%.17g ", given[i]);
+        std::printf("\\n");
+    }}
+    return 0;
+}}
+"""
+
 
 def run(*command, where, given=None):
     done = subprocess.run(list(map(str, command)), cwd=where, capture_output=True, text=True, input=given)
@@ -63,7 +86,15 @@ def signals(control):
 @needs_gcc
 @pytest.mark.parametrize("dtype", ["double", "float"])
 def test_every_controller_meets_its_vectors(tmp_path, dtype):
-    armdyn.deploy(armdyn.load("planar3"), tmp_path / "c", "c", ["gravity_load"], dtype=dtype, controllers=CONTROLLERS)
+    armdyn.deploy(
+        armdyn.load("planar3"),
+        tmp_path / "c",
+        "c",
+        ["gravity_load"],
+        dtype=dtype,
+        controllers=CONTROLLERS,
+        measure_stack=False,
+    )
     flags = "-std=c99 -O0 -Wall -Wextra -Wpedantic -Werror"
     assert "0 failed" in run("make", "test", f"CFLAGS={flags}", where=tmp_path / "c")
 
@@ -76,11 +107,27 @@ def test_many_periods_in_a_loop_agree_with_python(tmp_path, law, compiler):
         pytest.skip(f"no {compiler} on this machine")
     arm = armdyn.load("planar3")
     control = armdyn.controller(arm, law)
-    armdyn.deploy(arm, tmp_path, "c", ["gravity_load"], controllers=[control])
+    armdyn.deploy(arm, tmp_path, "c", ["gravity_load"], controllers=[control], measure_stack=False)
     suffix, standard = ("c", "-std=c99") if compiler == "gcc" else ("cc", "-std=c++17")
     (tmp_path / f"loop.{suffix}").write_text(LOOP.format(arm="planar3", law=law, periods=PERIODS))
     run("gcc", "-std=c99", *FLAGS, "-c", "planar3.c", where=tmp_path)
     run(compiler, standard, *FLAGS, f"loop.{suffix}", "planar3.o", "-o", "loop", "-lm", where=tmp_path)
+    agrees(control, tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler on this machine")
+@pytest.mark.parametrize("law", ["adaptive", "payload_estimator"])
+def test_the_class_in_cpp_agrees_with_python(tmp_path, law):
+    arm = armdyn.load("planar3")
+    control = armdyn.controller(arm, law, friction=True)
+    armdyn.deploy(arm, tmp_path, "cpp", ["gravity_load"], controllers=[control], measure_stack=False)
+    (tmp_path / "loop.cc").write_text(CLASS.format(arm="planar3", law=law, periods=PERIODS))
+    run("g++", "-std=c++17", *FLAGS, "loop.cc", "-o", "loop", where=tmp_path)
+    agrees(control, tmp_path)
+
+
+def agrees(control, tmp_path):
+    """The program `loop` gives what Python gives, period by period."""
     columns, table = signals(control)
     text = run("./loop", where=tmp_path, given="\n".join(" ".join(map(repr, row)) for row in table.tolist()))
     found = np.array([[float(x) for x in line.split()] for line in text.splitlines()])

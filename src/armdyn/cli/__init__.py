@@ -26,6 +26,7 @@ COMMANDS = (
     "study",
     "excite",
     "identify",
+    "pipeline",
     "report",
     "studio",
     "cache",

@@ -16,12 +16,14 @@ CONTROLLER = "A control law, adaptive say (repeatable; a wrong name lists them).
 def command(
     arm: ArmName,
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
-    target: Annotated[str, typer.Option(help="What the folder is for: c.")] = "c",
+    target: Annotated[str, typer.Option(help="What the folder is for: c or cpp.")] = "c",
     quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
     dtype: Annotated[str, typer.Option(help="double or float (float64, float32).")] = "double",
     parameters: Annotated[str, typer.Option(help="runtime: given at each call; or baked.")] = "runtime",
     friction: Annotated[bool, typer.Option(help="Friction in inverse and forward dynamics.")] = True,
     controller: Annotated[list[str] | None, typer.Option("--controller", help=CONTROLLER)] = None,
+    frame: Annotated[str | None, typer.Option(help="The frame that stands for the tool.")] = None,
+    stack: Annotated[bool, typer.Option(help="Measure the stack of each function with gcc, if it is there.")] = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -39,6 +41,8 @@ def command(
             parameters=parameters,
             friction=friction,
             controllers=controller or (),
+            frame=frame,
+            measure_stack=stack,
             progress=update,
         )
     if as_json:

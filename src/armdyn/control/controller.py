@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.algebra import Operations
+from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.codegen.compile import load_or_compile
 from armdyn.control.law import ControlLaw, Entry, sized

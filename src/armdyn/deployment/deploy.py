@@ -9,14 +9,14 @@ from pathlib import Path
 from armdyn.arm import Arm
 from armdyn.codegen.text.c import Function
 from armdyn.control import Controller
-from armdyn.deployment import c
+from armdyn.deployment import c, cpp
 from armdyn.deployment.controllers import chosen as chosen_controllers
 from armdyn.deployment.request import Request, Target
 from armdyn.errors import choose
 from armdyn.files.text import write_folder
 from armdyn.kernels.emission import Progress
 
-TARGETS: dict[str, Target] = {target.name: target for target in (c.TARGET,)}
+TARGETS: dict[str, Target] = {target.name: target for target in (c.TARGET, cpp.TARGET)}
 
 
 def deploy(
@@ -29,7 +29,9 @@ def deploy(
     parameters: str = "runtime",
     friction: bool = True,
     controllers: Sequence[str | Controller] = (),
+    frame: str | None = None,
     functions: Mapping[str, Function] | None = None,
+    measure_stack: bool = True,
     progress: Progress | None = None,
 ) -> list[Path]:
     """Write a folder with the arm's dynamics for a controller; it builds and tests itself with ``make test``.
@@ -41,21 +43,26 @@ def deploy(
     directory
         The folder. A new one appears whole or not at all.
     target
-        "c": C99, a header and a source.
+        "c": C99, a header and a source. "cpp": one C++17 header.
     quantities
         What to write; by default what a controller asks for most.
     dtype
         "double" or "float" ("float64" and "float32" mean the same).
     parameters
         "runtime": the minimal parameters are an argument of every call, so that a payload or a better estimate needs
-        no new code. "baked": they are constants, which takes fewer operations.
+        no new code; ``payload_parameters``, which computes them for a payload, is written too. "baked": they are
+        constants, which takes fewer operations.
     friction
         Whether inverse and forward dynamics have the joints' friction.
     controllers
         Control laws to write beside the quantities: names of `armdyn.control.CONTROLLERS`, or what
         `armdyn.controller` gave, whose gains are then the defaults.
+    frame
+        The frame that stands for the tool; a robot with several tips has no tool of its own.
     functions
         Further programs to write beside the quantities, by name.
+    measure_stack
+        Where gcc is found, compile the code once and write into the read-me file how much stack each function takes.
     progress
         Called with (done, total, what is being done).
 
@@ -66,5 +73,7 @@ def deploy(
     """
     chosen = TARGETS[choose("target", target, TARGETS)]
     laws = chosen_controllers(arm, controllers, friction)
-    request = Request(arm, quantities, dtype, parameters, friction, functions or {}, progress, laws)
+    request = Request(
+        arm, quantities, dtype, parameters, friction, frame, functions or {}, measure_stack, progress, laws
+    )
     return write_folder(directory, chosen.files(request))

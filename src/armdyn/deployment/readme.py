@@ -9,6 +9,11 @@ from armdyn.codegen.text.c import Function, Package, out_name
 from armdyn.files.text import visible
 from armdyn.graph import Port
 
+HELD = (
+    "With a body at the tool, here of 1 kg with its centre 0.1 m out, pass `{mine}` as the parameters from then on; "
+    "starting from `{mine}`, a negative mass and inertia take it off again:"
+)
+
 
 @dataclass(frozen=True)
 class Readme:

@@ -118,3 +118,10 @@ def pose(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: An
 def operational_space_inertia_inverse(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
     """At the frame that stands for the tool."""
     return run(chain, *inputs, jacobian(poses.jacobian, chain, inputs, options, wrench))
+
+
+def payload_parameters(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """With the body at the frame that stands for the tool."""
+    if options.frame is None:
+        up_to_frame(chain, options)  # an error where there is no tool
+    return run(chain, *inputs, frame=options.frame)

@@ -110,6 +110,11 @@ class Quantity:
         """Whether it is read at the tool, or at a frame that stands for it."""
         return "frame" in self.takes and "tool_wrench" not in self.takes
 
+    @property
+    def of_motion(self) -> bool:
+        """Whether it depends on how the arm stands or moves; what does not is the same in any coordinates."""
+        return any(name in (Q[0], QD[0]) for name, _ in self.inputs)
+
     def formulation(self, key: str, chain: Chain | None = None) -> Formulation:
         """The formulation of this key; an error that lists the others if there is none, or none for this chain."""
         methods = {m.key: m for m in self.methods}

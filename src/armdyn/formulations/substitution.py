@@ -34,7 +34,7 @@ def complete(
     entry: Quantity, physics: Physics, run: Run, robot: Chain, inputs: list[Any], options: Options, wrench: Any
 ) -> Any:
     """The quantity with all physics, whatever the robot's joints are."""
-    if robot.plain:
+    if robot.plain or not entry.of_motion:
         return physics(run, robot, inputs, options, wrench)
     coordinates = Coordinates.of(robot)
     given = dict(zip((name for name, _ in entry.inputs), inputs, strict=True))

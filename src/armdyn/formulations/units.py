@@ -23,6 +23,9 @@ _UNITS = {
     "kinetic_energy.T": "J",
     "V": "J",
     "U": "1",
+    "mass": "kg",
+    "com": "m, in the tool's axes",
+    "inertia": "kg m²: xx, yy, zz, xy, xz, yz about com",
 }
 
 

@@ -64,6 +64,7 @@ class KernelAttributes:
         kinetic_energy: Kernel
         potential_energy: Kernel
         friction: Kernel
+        payload_parameters: Kernel
         pose: Kernel
         link_poses: Kernel
         jacobian: Kernel

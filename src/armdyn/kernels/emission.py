@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.chain import Chain
+from armdyn.chain import Chain, Placement
 from armdyn.codegen.text.c import Function, Package, c_type, files, identifier
 from armdyn.codegen.text.numpy import compile_numpy
 from armdyn.errors import InputError, choose
@@ -21,12 +21,14 @@ from armdyn.programs.program import program
 DEFAULT = tuple(name for name, quantity in QUANTITIES.items() if quantity.in_c)
 AVAILABLE = (*QUANTITIES, *DERIVATIVES)
 VECTORS = 5
+Frame = tuple[int, Placement]  # the link that carries it, from 1, and where it stands on that; 0 is the base
 Progress = Callable[[float, float, str], None]  # done, total, what is being done
 
 
-def default(chain: Chain) -> tuple[str, ...]:
-    """What is written where nobody says: what belongs to a tool only where there is one."""
-    return DEFAULT if len(chain.tips) == 1 else tuple(name for name in DEFAULT if not QUANTITIES[name].at_tool)
+def default(chain: Chain, frame: Frame | None = None) -> tuple[str, ...]:
+    """What is written where nobody says; what belongs to a tool only where there is one, or a frame for it."""
+    placed = frame is not None or len(chain.tips) == 1
+    return DEFAULT if placed else tuple(name for name in DEFAULT if not QUANTITIES[name].at_tool)
 
 
 def c_files(
@@ -53,11 +55,12 @@ def package(
     source: str = "",
     version: str = "",
     language: str = "C99",
+    frame: Frame | None = None,
     progress: Progress | None = None,
 ) -> Package:
     """What the files of one arm say, in whatever language: its functions with test vectors, sizes and parameters."""
     dtype = c_type(dtype)
-    asked = requests(quantities, parameters, friction)
+    asked = requests(quantities, parameters, friction, frame)
     minimal = minimal_parameters(chain) if parameters == "runtime" else None
     values = np.array([float(v) for v in minimal.values]) if minimal is not None else None
     functions = {}
@@ -73,7 +76,9 @@ def package(
     return Package(name, _safe("\n".join(comment)), functions, constants, pairs, dtype)
 
 
-def requests(quantities: Sequence[str], parameters: str, friction: bool) -> dict[str, tuple[str, Options]]:
+def requests(
+    quantities: Sequence[str], parameters: str, friction: bool, frame: Frame | None = None
+) -> dict[str, tuple[str, Options]]:
     """What is to be written, by name: the quantity, and the options as far as it takes them."""
     quantities = (quantities,) if isinstance(quantities, str) else quantities
     choose("parameters", parameters, ("baked", "runtime"))
@@ -84,6 +89,7 @@ def requests(quantities: Sequence[str], parameters: str, friction: bool) -> dict
         plain, wrt = DERIVATIVES.get(choose("quantity", key, AVAILABLE), (key, ()))
         takes = QUANTITIES[plain].takes
         options = Options(
+            frame=frame if QUANTITIES[plain].at_tool else None,
             friction=friction and "friction" in takes,
             parameters="runtime" if parameters == "runtime" and "parameters" in takes else "baked",
             derivatives=wrt,
