@@ -27,9 +27,8 @@ def header(arm: Arm, controllers: Sequence[Controller], dtype: str) -> str:
     lines = [
         "/*",
         f" * Controllers of {name}: classes around the functions of {name}.hpp. Set the gains, call begin() once",
-        "",
     ]
-    lines[-1] = " * and update() every control period. Nothing allocates or throws.\n */"
+    lines += [" * and update() every control period. Nothing allocates or throws.", " */"]
     lines += [f"#ifndef {guard}", f"#define {guard}", "", f'#include "{name}.hpp"', "", f"namespace {name} {{"]
     lines += ["namespace controllers {", ""]
     for one in controllers:

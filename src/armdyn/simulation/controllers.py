@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.chain import Chain
+from armdyn.control.feedback import pd, plus
 from armdyn.errors import InputError
 from armdyn.kernels import Kernel
 from armdyn.programs.assemble import assemble
@@ -92,7 +93,7 @@ class PDLaw:
     def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
         """The torques, over any scalar."""
         n = chain.n
-        return [self.kp[i] * (u[i] - q[i]) + self.kd[i] * (u[n + i] - qd[i]) for i in range(n)]
+        return pd(self.kp, self.kd, (u[:n], q), (u[n:], qd))
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,8 @@ class PDGravityLaw(PDLaw):
 
     def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
         """The torques, over any scalar."""
-        n = chain.n
         g = assemble(chain, "gravity_load", cheapest(chain, "gravity_load")).function(q)
-        return [g[i] + self.kp[i] * (u[i] - q[i]) + self.kd[i] * (u[n + i] - qd[i]) for i in range(n)]
+        return plus(g, super().__call__(chain, q, qd, u))
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ class ComputedTorqueLaw:
         """The torques, over any scalar."""
         n = chain.n
         inverse = assemble(chain, "inverse_dynamics", cheapest(chain, "inverse_dynamics")).function
-        errors = [self.kd[i] * (u[n + i] - qd[i]) + self.kp[i] * (u[i] - q[i]) for i in range(n)]
-        forces: list[Any] = inverse(q, qd, [u[2 * n + i] + e for i, e in enumerate(errors)])
+        feedback = pd(self.kp, self.kd, (u[:n], q), (u[n : 2 * n], qd))
+        forces: list[Any] = inverse(q, qd, plus(u[2 * n :], feedback))
         return forces
 
 
