@@ -63,7 +63,7 @@ def plain(chain: Chain, quantity: str, method: str, options: Options, inputs: li
 
 
 @pytest.mark.parametrize("quantity", TAKING)
-@pytest.mark.parametrize("case", CHAINS)
+@pytest.mark.parametrize("case", list(CHAINS)[1:])
 def test_every_formulation_on_another_geometry_is_that_of_an_arm_built_with_it(case: str, quantity: str) -> None:
     chain = CHAINS[case]
     options, values, inputs = frame(chain, quantity), other_geometry(chain), inputs_of(chain, quantity)
