@@ -58,6 +58,8 @@ def test_all_commands_are_there():
         "study",
         "excite",
         "identify",
+        "poses",
+        "calibrate",
         "pipeline",
     ]
     assert set(COMMANDS) == {*wanted, "report", "studio", "cache"}

@@ -23,6 +23,7 @@ from armdyn.errors import FileError, InputError
 from armdyn.files import Frame
 from armdyn.files.arrays import placement
 from armdyn.files.text import write_folder
+from pages import ROOT, blocks
 from random_trees import TreeKind, random_tree
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -141,8 +142,8 @@ def test_the_folder_builds_as_it_is(target, tmp_path):
 def test_the_read_me_file_is_true(target, tmp_path):
     """What it says to call compiles."""
     armdyn.deploy(armdyn.load("planar3"), tmp_path / "x", target, ("inverse_dynamics",), measure_stack=False)
-    blocks = re.findall(rf"```{target}\n(.*?)```", (tmp_path / "x" / "README.md").read_text(), re.DOTALL)
-    examples = [block for block in blocks if "#include" in block]
+    found = re.findall(rf"```{target}\n(.*?)```", (tmp_path / "x" / "README.md").read_text(), re.DOTALL)
+    examples = [block for block in found if "#include" in block]
     assert len(examples) == (2 if target == "c" else 3)
     for block in examples:
         if "EIGEN" in block and not EIGEN.is_dir():
@@ -162,6 +163,18 @@ def test_the_read_me_file_is_true(target, tmp_path):
             f"example.{target}",
             where=tmp_path / "x",
         )
+
+
+@needs_compilers
+@pytest.mark.parametrize(("target", "compiler"), [("c", "gcc -std=c99"), ("cpp", f"g++ -std=c++17 -isystem{EIGEN}")])
+def test_the_controllers_of_the_tutorial_compile(target, compiler, tmp_path):
+    if target == "cpp" and not EIGEN.is_dir():
+        pytest.skip("no Eigen on this machine")
+    (code,) = blocks(ROOT / "docs" / "tutorials" / "deploy.md", target)
+    wanted = ("inverse_dynamics", "gravity_load")
+    armdyn.deploy(armdyn.load("panda"), tmp_path, target, wanted, measure_stack=False)
+    (tmp_path / f"loop.{target}").write_text(code)
+    run(*compiler.split(), "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"loop.{target}", where=tmp_path)
 
 
 @needs_compilers

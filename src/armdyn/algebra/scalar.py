@@ -24,6 +24,11 @@ def exact(x: Any) -> Fraction:
     return Fraction(repr(float(x)))
 
 
+def is_number(x: Scalar) -> bool:
+    """Whether `x` is known beforehand: neither an input of a program nor a run-time number."""
+    return isinstance(x, int | float | Fraction)
+
+
 def cos(x: Scalar) -> Scalar:
     """Cosine of a scalar of any type; exact at the literal 0."""
     if type(x) is int and x == 0:

@@ -27,6 +27,8 @@ COMMANDS = (
     "excite",
     "identify",
     "pipeline",
+    "poses",
+    "calibrate",
     "report",
     "studio",
     "cache",

@@ -143,4 +143,4 @@ def _say_where(found: Any, out: Any) -> None:
         out.print(said, highlight=False, markup=False)
     if found.left_behind:
         names = ", ".join(found.left_behind)
-        out.print(f"Only parameters.json has {names}: no arm file has a place for them.", highlight=False, markup=False)
+        out.print(f"Only parameters.json has {names}: no arm has a place for them.", highlight=False, markup=False)

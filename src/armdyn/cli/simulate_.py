@@ -61,8 +61,9 @@ def command(
     q0 = vector(q, "q") if q else loaded.rest
     torque: Any = vector(tau, "tau") if tau else None
     if hold:  # critically damped at 20 rad/s, by each joint's own inertia
-        inertia = np.diag(loaded.inertia_matrix(q0))
-        torque = PDGravity(q0, 400.0 * inertia, 40.0 * inertia)
+        first, base = loaded.chain.nq - loaded.n, loaded.chain.nv - loaded.n  # nothing holds a floating base
+        inertia = np.diag(loaded.inertia_matrix(q0))[base:]
+        torque = PDGravity(np.asarray(q0, float)[first:], 400.0 * inertia, 40.0 * inertia)
     if controller:
         torque = _digital(loaded, controller, torque, q0, to, duration, friction)
     elif to:

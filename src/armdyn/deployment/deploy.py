@@ -9,14 +9,14 @@ from pathlib import Path
 from armdyn.arm import Arm
 from armdyn.codegen.text.c import Function
 from armdyn.control import Controller
-from armdyn.deployment import c, cpp
+from armdyn.deployment import c, cpp, fmu, objects
 from armdyn.deployment.controllers import chosen as chosen_controllers
 from armdyn.deployment.request import Request, Target
-from armdyn.errors import choose
+from armdyn.errors import InputError, choose
 from armdyn.files.text import write_folder
 from armdyn.kernels.emission import Progress
 
-TARGETS: dict[str, Target] = {target.name: target for target in (c.TARGET, cpp.TARGET)}
+TARGETS: dict[str, Target] = {t.name: t for t in (c.TARGET, cpp.TARGET, fmu.TARGET, objects.TARGET)}
 
 
 def deploy(
@@ -25,12 +25,13 @@ def deploy(
     target: str = "c",
     quantities: Sequence[str] | None = None,
     *,
-    dtype: str = "double",
+    dtype: str | None = None,
     parameters: str = "runtime",
     friction: bool = True,
     controllers: Sequence[str | Controller] = (),
     frame: str | None = None,
     functions: Mapping[str, Function] | None = None,
+    cpus: Sequence[str] = (),
     measure_stack: bool = True,
     progress: Progress | None = None,
 ) -> list[Path]:
@@ -43,11 +44,13 @@ def deploy(
     directory
         The folder. A new one appears whole or not at all.
     target
-        "c": C99, a header and a source. "cpp": one C++17 header.
+        "c": C99, a header and a source. "cpp": one C++17 header. "fmu": FMI 3.0 co-simulation and model exchange of
+        the forward dynamics. "object": relocatable objects for Cortex-M, AArch64 and RISC-V, with a header.
     quantities
         What to write; by default what a controller asks for most.
     dtype
-        "double" or "float" ("float64" and "float32" mean the same).
+        "double" or "float" ("float64" and "float32" mean the same). By default double; for objects the widest that
+        the processor has in hardware.
     parameters
         "runtime": the minimal parameters are an argument of every call, so that a payload or a better estimate needs
         no new code; ``payload_parameters``, which computes them for a payload, is written too. "baked": they are
@@ -61,6 +64,8 @@ def deploy(
         The frame that stands for the tool; a robot with several tips has no tool of its own.
     functions
         Further programs to write beside the quantities, by name.
+    cpus
+        The processors that objects are made for; by default all of `armdyn.codegen.embedded.cpus.CPUS`.
     measure_stack
         Where gcc is found, compile the code once and write into the read-me file how much stack each function takes.
     progress
@@ -72,8 +77,8 @@ def deploy(
         The files written.
     """
     chosen = TARGETS[choose("target", target, TARGETS)]
-    laws = chosen_controllers(arm, controllers, friction)
-    request = Request(
-        arm, quantities, dtype, parameters, friction, frame, functions or {}, measure_stack, progress, laws
-    )
+    if cpus and chosen is not objects.TARGET:
+        raise InputError(f"processors are for the target object; got {', '.join(cpus)} for the target {target}")
+    more, laws = functions or {}, chosen_controllers(arm, controllers, friction)
+    request = Request(arm, quantities, dtype, parameters, friction, frame, more, measure_stack, progress, cpus, laws)
     return write_folder(directory, chosen.files(request))

@@ -27,13 +27,14 @@ class Request:
 
     arm: Arm
     quantities: Sequence[str] | None = None  # None: what `emit_c` writes if nothing is named
-    dtype: str = "double"
+    dtype: str | None = None  # None: double, or what the processor has
     parameters: str = "runtime"
     friction: bool = True
     frame: str | None = None  # what stands for the tool; a robot with several tips has none of its own
     functions: Mapping[str, Function] = field(default_factory=dict)
     measure_stack: bool = True  # where gcc is found
     progress: Progress | None = None
+    cpus: Sequence[str] = ()  # the processors of the target `object`; none: all it has
     controllers: tuple[Controller, ...] = ()
 
     @property
@@ -59,7 +60,7 @@ class Request:
             visible(arm.name),
             arm.chain,
             self.wanted,
-            self.dtype,
+            self.dtype or "double",
             self.parameters,
             self.friction,
             visible(arm.source),

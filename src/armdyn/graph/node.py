@@ -39,12 +39,16 @@ class Node:
         return f"Node(#{self.serial} {self.op} {' '.join('#' + str(a.serial) for a in self.args)})"
 
     def __add__(self, other: Any) -> Any:
+        if other.__class__ is not Node and not isinstance(other, NUMBERS):
+            return NotImplemented  # a dual number knows how to add itself
         return self.graph.make("add", self, other)
 
     def __radd__(self, other: Any) -> Any:
         return self.graph.make("add", other, self)
 
     def __sub__(self, other: Any) -> Any:
+        if other.__class__ is not Node and not isinstance(other, NUMBERS):
+            return NotImplemented  # a dual number knows what to do
         return self.graph.make("sub", self, other)
 
     def __rsub__(self, other: Any) -> Any:
@@ -59,6 +63,8 @@ class Node:
         return self.graph.make("mul", other, self)
 
     def __truediv__(self, other: Any) -> Any:
+        if other.__class__ is not Node and not isinstance(other, NUMBERS):
+            return NotImplemented  # a dual number knows what to do
         return self.graph.make("div", self, other)
 
     def __rtruediv__(self, other: Any) -> Any:

@@ -59,12 +59,13 @@ class KernelAttributes:
         reference_dynamics: Kernel
         regressor: Kernel
         natural_regressor: Kernel
+        payload_parameters: Kernel
         momentum: Kernel
         momentum_bias: Kernel
         kinetic_energy: Kernel
         potential_energy: Kernel
         friction: Kernel
-        payload_parameters: Kernel
+        joint_forces: Kernel
         pose: Kernel
         link_poses: Kernel
         jacobian: Kernel

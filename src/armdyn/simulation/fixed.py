@@ -20,6 +20,7 @@ from armdyn.simulation.integrator import Integrator
 from armdyn.simulation.loop import Scheme
 from armdyn.simulation.programs import closed_loop, frictions, has_dry_friction, lockable_loop
 from armdyn.simulation.request import Span
+from armdyn.simulation.state import Layout, forces_of
 from armdyn.simulation.sticking import Modes, breakaway, holding, settle
 from armdyn.simulation.tableaus import AB4, ARK4, ARK4_IMPLICIT, EULER, RUNGE_KUTTA
 from armdyn.simulation.torque import Drive, Law, Saturated, source_of
@@ -80,9 +81,9 @@ def loop_of(chain: Chain, law: Law, size: int, options: Options, method: str, st
 def locks_of(chain: Chain, law: Law, options: Options, stops: Stops | None = None) -> Locks:
     """What a loop must know of the joints."""
     viscous = tuple(float(friction.viscous) if options.friction else 0.0 for friction in frictions(chain))
-    effort = law.effort if isinstance(law, Saturated) else (None,) * chain.n
-    inner, none = law.law if isinstance(law, Saturated) else law, (0.0,) * chain.n
-    stiffness, damping = getattr(inner, "stiffness", none), getattr(inner, "damping", none)
+    effort = law.effort if isinstance(law, Saturated) else (None,) * chain.nv
+    inner, none = law.law if isinstance(law, Saturated) else law, (0.0,) * chain.nv
+    stiffness, damping = (tuple(forces_of(chain, getattr(inner, name, none))) for name in ("stiffness", "damping"))
     return Locks(tuple(breakaway(chain, options).tolist()), stiffness, damping, viscous, effort, stops)
 
 
@@ -112,6 +113,11 @@ class Stepper:
     def single_step(self) -> str:
         """The method, or one of its order that needs no past."""
         return "RK4" if self.method == "AB4" else self.method
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where positions and velocities lie in a state."""
+        return Layout.of(self.chain)
 
     @cached_property
     def _compiled_rates(self) -> Compiled:
@@ -155,16 +161,15 @@ class Stepper:
         return u if u.shape[-1] else np.zeros(1)
 
     def rates(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(acceleration, torque) of states (count, times, 2n) at times (times,)."""
-        n = self.chain.n
+        """(acceleration, torque) of states (count, times, size) at times (times,)."""
         u = self.inputs(t[:, None])  # a stage axis, as the loop has
         u = u[..., 0, :] if u.ndim > 1 else u
-        q, qd = state[..., :n], state[..., n:]
+        q, qd = self.layout.split(state)
         if not self.sticks:
             qdd, tau = self._compiled_rates(q, qd, u)
             return qdd, tau
         (qdd, _, tau), _ = self._settled(*_rows(q, qd, u))
-        return qdd.reshape(q.shape), tau.reshape(q.shape)
+        return qdd.reshape(qd.shape), tau.reshape(qd.shape)
 
     def _settled(
         self, q: np.ndarray, qd: np.ndarray, u: np.ndarray, modes: Modes | None = None
@@ -173,29 +178,27 @@ class Stepper:
             found: tuple[np.ndarray, ...] = self._compiled_rates(q[rows], qd[rows], u[rows], free, side)
             return found
 
-        return settle(evaluate, qd, holding(q, self._most, self.stops), modes)
+        return settle(evaluate, qd, holding(self.layout.beside(q), self._most, self.stops), modes)
 
     def settled(self, t: float, y: np.ndarray, modes: Modes | None = None) -> Modes:
-        """The modes of one state (2n,)."""
-        n = self.chain.n
-        return self._settled(*_rows(y[None, :n], y[None, n:], self._input(t)), modes)[1]
+        """The modes of one state (size,)."""
+        return self._settled(*_rows(*self.layout.split(y[None]), self._input(t)), modes)[1]
 
     def forces(self, t: float, y: np.ndarray, modes: Modes) -> tuple[np.ndarray, np.ndarray]:
-        """(acceleration, force left) of one state (2n,) in given modes."""
-        n = self.chain.n
-        found = self._compiled_rates(*_rows(y[None, :n], y[None, n:], self._input(t)), modes.free, modes.side)
+        """(acceleration, force left) of one state (size,) in given modes."""
+        found = self._compiled_rates(*_rows(*self.layout.split(y[None]), self._input(t)), modes.free, modes.side)
         return np.asarray(found[0][0]), np.asarray(found[1][0])
 
     def around(
         self, t: float, y: np.ndarray, states: np.ndarray, released: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Accelerations of `states` (k, 2n) in the modes of y (or with no joint held); what moves; the torques of y."""
-        n, u = self.chain.n, self._input(t)
-        every = _rows(np.vstack([y[None, :n], states[:, :n]]), np.vstack([y[None, n:], states[:, n:]]), u)
+        """Accelerations of `states` (k, size) in the modes of y, or with no joint held; what moves; torques of y."""
+        n, u = self.chain.nv, self._input(t)
+        every = _rows(*self.layout.split(np.vstack([y[None], states])), u)
         if not self.sticks:
             qdd, tau = self._compiled_rates(*every)
             return qdd[1:], np.ones(n), tau[0]
-        modes = Modes(np.ones((1, n)), np.sign(y[None, n:])) if released else self.settled(t, y)
+        modes = Modes(np.ones((1, n)), np.sign(every[1][:1])) if released else self.settled(t, y)
         shape = (len(every[0]), n)
         qdd, _, tau = self._compiled_rates(
             *every, np.broadcast_to(modes.free, shape), np.broadcast_to(modes.side, shape)
@@ -203,7 +206,7 @@ class Stepper:
         return qdd[1:], modes.free[0], tau[0]
 
     def inertia(self, q: np.ndarray) -> np.ndarray:
-        """H of postures (..., n)."""
+        """H of postures (..., nq)."""
         return np.asarray(self._inertia(q))
 
     @cached_property
@@ -223,7 +226,7 @@ class Stepper:
     reported = rates
 
     def run(self, state: np.ndarray, span: Span, method: str | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Stored states (count, rows, 2n) and whether all was well until then (count, rows), chunk by chunk."""
+        """Stored states (count, rows, size) and whether all was well until then (count, rows), chunk by chunk."""
         method = method or self.taken
         loop = loop_of(self.chain, self.drive.law, self.drive.size, self.options, method, self.stops)
         past, total = len(loop.scheme.past), span.rows * span.every
@@ -256,9 +259,9 @@ class Stepper:
         return loop.run(state, steps, span.h, self.inputs(span.t + span.h * numbers), history, every)
 
     def _slope(self, t: float, state: np.ndarray) -> np.ndarray:
-        """The derivative of states (count, 2n) at one time."""
+        """The derivative of states (count, size) at one time."""
         qdd, _ = self.rates(np.array([t]), state[:, None])
-        return np.concatenate([state[:, self.chain.n :], qdd[:, 0]], axis=1)
+        return self.layout.slope(state, qdd[:, 0])
 
     def _thinned(self, stored: np.ndarray, every: int) -> tuple[np.ndarray, np.ndarray]:
         """Each `every`-th state, and whether all states up to it were inside."""
