@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 import armdyn
+from armdyn.algebra import exact
+from armdyn.chain.joint_forces import NO_FORCES
 from armdyn.chain.samples import generic_chain
 from armdyn.cli import app
 from armdyn.codegen.text.numpy import compile_numpy
@@ -144,6 +147,22 @@ def test_a_payload_is_what_an_arm_with_it_has_more(name, rng):
     np.testing.assert_allclose(a, b, atol=1e-9)
     floats = armdyn.controller(arm, "gravity_compensation", payload=natural[:4])
     np.testing.assert_allclose(floats.step(q=q, qd=qd, dt=1e-3)[0]["tau"], loaded.gravity_load(q), atol=1e-10)
+
+
+def test_every_force_at_the_joints_is_known_with_friction(rng):
+    arm = armdyn.load("planar3")
+    forces = replace(NO_FORCES, offset=exact(0.7), stiffness=exact(1.5), load_friction=exact(0.1))
+    joints = tuple(replace(j, viscous=exact(0.4), coulomb=exact(0.3), forces=forces) for j in arm.given.joints)
+    arm = replace(arm, given=replace(arm.given, joints=joints))
+    q, qd, qdd = rng.normal(size=(3, 3))
+    still = np.zeros(3)
+    holds = armdyn.controller(arm, "gravity_compensation", friction=True)
+    expected = arm.inverse_dynamics(q, still, still, friction=True)
+    assert np.abs(expected - arm.gravity_load(q)).min() > 0.1
+    np.testing.assert_allclose(holds.step(q=q, qd=still, dt=1e-3)[0]["tau"], expected, atol=1e-12)
+    follows = armdyn.controller(arm, "computed_torque", friction=True)
+    out, _ = follows.step(follows.start(q=q, qd=qd), dt=1e-3, q=q, qd=qd, q_ref=q, qd_ref=qd, qdd_ref=qdd)
+    np.testing.assert_allclose(out["tau"], arm.inverse_dynamics(q, qd, qdd, friction=True), atol=1e-12)
 
 
 def test_square_root_filter_is_least_squares(rng):
