@@ -114,6 +114,19 @@ def test_wrong_poses_are_set_aside_and_listed(robust: str) -> None:
     assert "set aside as outliers: poses 4, 21, 42" in str(found)
 
 
+def test_the_corrected_arm_is_one_that_a_file_holds(tmp_path: Path) -> None:
+    """Named frames follow: the tool's own is the corrected tool, those of the base stand with it."""
+    arm, rng = armdyn.load("ur5"), np.random.default_rng(1)
+    true = with_errors(arm, rng).with_base([1.0, 0.0, 0.2], [0.0, 0.1, 0.7])
+    q = configurations(arm, rng, 30)
+    found = calibrate(arm, (q, true.pose(q)), held_out=0)
+    assert np.abs(found.arm.pose(q, frame="tool0") - true.pose(q)).max() < 1e-9
+    found.save(tmp_path / "arm.toml")
+    again = armdyn.load(tmp_path / "arm.toml")
+    assert np.abs(again.pose(q) - true.pose(q)).max() < 1e-9
+    assert max(map(len, (tmp_path / "arm.toml").read_text().splitlines())) < 250
+
+
 def test_a_device_that_stands_anywhere_with_a_target_turned_anyhow() -> None:
     arm, rng = armdyn.load("scara"), np.random.default_rng(4)
     true = (

@@ -78,10 +78,10 @@ def calibrate(
         kept = identifiable(near.chain, wanted, measured.rotation is not None)
     free = tuple(model.constants.index(constant) for constant in kept)
     with one_thread():
-        say(1, 4, "before")
-        before = fit(model, measured, model.today, tuple(k for k in free if model.constants[k].joint is None), robust)
-        say(2, 4, "fitting")
+        say(1, 4, "fitting")
         found = fit(model, measured, model.today, free, robust)
+        say(2, 4, "base and tool alone, to compare with")
+        before = fit(model, measured, model.today, tuple(k for k in free if model.constants[k].joint is None), robust)
         say(3, 4, "held-out poses")
         validation = _validated(model, measured, free, robust, held_out, seed)
     say(4, 4, "done")
