@@ -48,6 +48,10 @@ class Locks:
     viscous: tuple[float, ...]
     effort: tuple[float | None, ...]  # None: no limit
     stops: Stops | None = None
+    # Where dry friction differs from lane to lane (breakaway then only says which joints have it): where Coulomb
+    # friction begins among the constants, and what static friction has above it.
+    coulomb_at: int | None = None
+    excess: tuple[float, ...] = ()
 
     def can_lock(self, i: int) -> bool:
         """Whether a joint can be at rest for a reason: dry friction or a stop."""
