@@ -15,7 +15,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 help:
 	@echo "make demo   install into .venv, report on a built-in arm (out/puma560.html)"
 	@echo "make test   run the tests"
-	@echo "make test-bridges   run those that need JAX and PyTorch, installing both"
+	@echo "make test-bridges   run those that need JAX, PyTorch or Dask, installing them"
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  measure speed against Pinocchio, MuJoCo, the Robotics Toolbox and a memory copy"
 	@echo "make docs   build the documentation (docs/_build/html/index.html)"
@@ -42,8 +42,8 @@ $(BIN)/python$(EXE):
 TORCH := torch==2.13.0
 
 .venv/.bridges: .venv/.dev
-	@echo "installing JAX and PyTorch into .venv (a few minutes, once)"
-	$(PIP) -e ".[jax,torch]" "$(TORCH)"
+	@echo "installing JAX, PyTorch and Dask into .venv (a few minutes, once)"
+	$(PIP) -e ".[jax,torch,scale]" "$(TORCH)"
 	@touch $@
 
 demo: .venv/.core

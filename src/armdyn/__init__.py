@@ -44,6 +44,7 @@ __all__ = [
     "rank_report",
     "set_threads",
     "simulate",
+    "sweep",
 ]
 
 
@@ -68,6 +69,7 @@ _LAZY = {
     "Normal": "armdyn.uncertainty",
     "Uncertain": "armdyn.uncertainty",
     "Uniform": "armdyn.uncertainty",
+    "sweep": "armdyn.sweeps",
     "bound": "armdyn.uncertainty",
     "simulate": "armdyn.simulation",
     "Trajectory": "armdyn.simulation",

@@ -23,6 +23,7 @@ COMMANDS = (
     "bench",
     "simulate",
     "study",
+    "sweep",
     "excite",
     "identify",
     "report",

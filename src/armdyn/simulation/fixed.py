@@ -107,10 +107,10 @@ def locks_of(
     if varying is None or not varying.friction:
         return Locks(tuple(breakaway(chain, options).tolist()), stiffness, damping, viscous, effort, stops)
     sizes = varying.sizes(chain)
-    coulomb_at = sizes["inertial"] + sizes["gravity"] + sizes["viscous"]
+    friction_at = sizes["inertial"] + sizes["gravity"] if options.friction else None
     dry = tuple(float(able and options.friction) for able in varying.dry)
     excess = tuple(float(joint.breakaway - joint.coulomb) for joint in chain.joints)
-    return Locks(dry, stiffness, damping, viscous, effort, stops, coulomb_at, excess)
+    return Locks(dry, stiffness, damping, viscous, effort, stops, friction_at, excess)
 
 
 @lru_cache(maxsize=64)
@@ -261,7 +261,10 @@ class Stepper:
         """Stiffness, damping, viscous friction and effort limit, per joint."""
         locks = locks_of(self.chain, self.drive.law, self.options)
         effort = np.array([np.inf if most is None else most for most in locks.effort])
-        return np.array(locks.stiffness), np.array(locks.damping), np.array(locks.viscous), effort
+        viscous = np.array(locks.viscous)
+        if self.plants is not None and self.plants.viscous is not None and self.options.friction:
+            viscous = self.plants.viscous.max(axis=0)
+        return np.array(locks.stiffness), np.array(locks.damping), viscous, effort
 
     def _input(self, t: float) -> np.ndarray:
         u = self.inputs(np.array([[t]]))

@@ -48,9 +48,9 @@ class Locks:
     viscous: tuple[float, ...]
     effort: tuple[float | None, ...]  # None: no limit
     stops: Stops | None = None
-    # Where dry friction differs from lane to lane (breakaway then only says which joints have it): where Coulomb
-    # friction begins among the constants, and what static friction has above it.
-    coulomb_at: int | None = None
+    # Where friction differs from lane to lane (breakaway then only says which joints have dry friction): where viscous
+    # friction, and Coulomb friction after it, begin among the constants; what static friction has above Coulomb's.
+    friction_at: int | None = None
     excess: tuple[float, ...] = ()
 
     def can_lock(self, i: int) -> bool:
@@ -80,7 +80,7 @@ class ImplicitStage:
         for i in range(n):
             position, velocity = (Number(self.w, loop.combined(j, weights)) for j in (i, n + i))
             behind, slower = loop.at[i] - position - part * velocity, loop.at[n + i] - velocity
-            stiffness, damping, viscous = loop.locks.stiffness[i], loop.locks.damping[i], loop.locks.viscous[i]
+            stiffness, damping, viscous = loop.locks.stiffness[i], loop.locks.damping[i], loop.viscous(i)
             self.linear[i] = behind * stiffness + slower * damping
             self.inertia[i] = part * damping + part * part * stiffness
             self.friction.append((slower * viscous, part * viscous))

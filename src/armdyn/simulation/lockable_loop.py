@@ -114,10 +114,15 @@ class LockableLoop(Loop):
 
     def _breakaway(self, i: int) -> Number | float:
         """The largest dry friction at rest: the same in every lane, or from a lane's constants."""
-        at = self.locks.coulomb_at
+        at = self.locks.friction_at
         if at is None or not self.locks.breakaway[i] > 0:
             return self.locks.breakaway[i]
-        return Slots(self.w, "in", self.first_constant)[at + i] + self.locks.excess[i]
+        return Slots(self.w, "in", self.first_constant + at)[self.n + i] + self.locks.excess[i]
+
+    def viscous(self, i: int) -> Number | float:
+        """Viscous friction, likewise."""
+        at = self.locks.friction_at
+        return self.locks.viscous[i] if at is None else Slots(self.w, "in", self.first_constant + at)[i]
 
     def _pivot(self) -> None:
         """Evaluate the first stage; lock and release joints at rest until every one of them agrees with its force."""

@@ -103,7 +103,7 @@ def simulate(
         if method in ADAPTIVE:
             return _adaptive(asked, setting.stepper(asked, method), setting.solver(asked, method, rtol, atol))
         if method == "auto":
-            method = "RK4" if setting.explicit_only else chosen_method(setting.stepper(asked, "RK4"), asked)
+            method = chosen_method(setting.stepper(asked, "RK4"), asked)
         if step != "auto":
             return _fixed(asked, setting.stepper(asked, method))
         h = first_step(setting.stepper(asked, method), asked)
@@ -132,9 +132,8 @@ def _check_plants(plants: Plants, arm: Arm, driven: Drive | None, method: str, a
         raise InputError(f"the plants are those of {plants.arm.name} as it was, not of this {arm.name}")
     if driven is None or actuators is not None:
         raise InputError("plants= need a controller, torques or nobody at the joints; no Python function, no actuators")
-    if method in ADAPTIVE or (method == ARK4.name and plants.varying.friction):
-        some = [name for name in FIXED if name != ARK4.name or not plants.varying.friction]
-        raise InputError(f"{method} cannot step arms that differ in this; available: auto, {', '.join(some)}")
+    if method in ADAPTIVE:
+        raise InputError(f"{method} steps one arm; for plants= there are auto, {', '.join(FIXED)}")
 
 
 def _batch(driven: Drive | None, plants: Plants | None) -> tuple[int, ...]:
@@ -158,11 +157,6 @@ class _Setting:
     saturate: bool | None
     actuators: Actuators | None
     plants: Plants | None = None
-
-    @property
-    def explicit_only(self) -> bool:
-        """Whether viscous friction differs from lane to lane, which implicit stages do not know."""
-        return self.plants is not None and self.plants.varying.friction
 
     def at_true_positions(self, asked: Request) -> Request:
         """The request with the lanes where they are, not where their encoders tell."""

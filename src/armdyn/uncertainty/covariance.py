@@ -1,9 +1,10 @@
 """Links, rotors and friction with a covariance: what an identification leaves unknown, as possible bodies.
 
-The covariance Σ is of identifiable parameters, of which there are fewer than natural ones. With J the derivative of
-the identifiable parameters in the bodies' log-Cholesky coordinates and in the extras (relative to their values), the
-coordinates J⁺ Σ^½ ξ of a standard normal ξ give parameters with covariance Σ to first order; what the log could not
-tell is left where it was.
+The covariance Σ is of identifiable parameters, of which there are fewer than natural ones. A sample aims at parameters
+π + Σ^½ ξ with ξ standard normal. With J the derivative of the identifiable parameters in the bodies' log-Cholesky
+coordinates and in the extras (relative to their values), J⁺ Σ^½ ξ are coordinates that meet them to first order and
+leave what the log could not tell where it was; Newton's method with the same J⁺ takes away the rest. Where no possible
+body has the parameters, the sample is the nearest one found on the way.
 """
 
 from __future__ import annotations
@@ -20,65 +21,100 @@ from armdyn.uncertainty import bodies
 from armdyn.uncertainty.distributions import exponential
 
 Array = NDArray[np.float64]
+ROUNDS = 8  # of Newton's method with a fixed derivative
 DRIVES = {"Ia": "rotors", "fv": "viscous", "fc": "coulomb"}  # extras of an estimate that an arm has a place for
 
 
 @dataclass(frozen=True, eq=False)
 class Correlated:
-    """Factors (n, 4, 4) of the links' pseudo-inertias, extras by kind (n,), and what a standard normal does to them."""
+    """Factors (n, 4, 4) of the links' pseudo-inertias and extras (e,), and how identifiable parameters depend on them.
+
+    `K` (p, 10 n + e) gives the parameters, `root` (p, p) is Σ^½, `back` (10 n + e, p) is J⁺; `places` says which extras
+    an arm has a place for: kind, joint and number among the extras.
+    """
 
     factors: Array
-    extras: dict[str, Array]
-    gain: Array  # (size, 10 n + extras)
+    extras: Array
+    K: Array
+    root: Array
+    back: Array
+    places: tuple[tuple[str, int, int], ...]
 
     @property
     def size(self) -> int:
         """How many independent standard normal numbers there are."""
-        return len(self.gain)
+        return len(self.root)
 
     @classmethod
     def of(cls, arm: Arm, given: Any) -> Correlated:
         """From an `Estimate`, or a covariance (p, p) of the arm's minimal parameters."""
+        names: tuple[str, ...] = ()
         if hasattr(given, "uncertainty") and hasattr(given, "model"):
             if given.model.arm.chain.joints != arm.chain.joints and given.arm.n != arm.n:
                 raise InputError(f"the estimate is of {given.given.name}, not of {arm.name}")
             natural, K, covariance = given.natural, given.model.natural, given.uncertainty.covariance
-            names, numbers = given.model.extra_names, np.array([given.extras[k] for k in given.model.extra_names])
+            names = tuple(given.model.extra_names)
+            extras = np.array([float(given.extras[name]) for name in names])
         else:
             natural = np.array([[float(x) for x in link.natural] for link in arm.links])
-            K, covariance = np.asarray(arm.minimal_parameters.array), _square(given, arm)
-            names, numbers = (), np.zeros(0)
+            K, covariance, extras = np.asarray(arm.minimal_parameters.array), _square(given, arm), np.zeros(0)
+        kinds = {f"{symbol}{k + 1}": (kind, k) for symbol, kind in DRIVES.items() for k in range(arm.n)}
+        places = tuple((*kinds[name], j) for j, name in enumerate(names) if name in kinds)
         factors = np.array([bodies.factor(P, f"link {k}") for k, P in enumerate(bodies.pseudo_inertia(natural), 1)])
         slopes = [bodies.natural_of(bodies.slopes(L)).T for L in factors]  # (10, 10) each: natural by coordinate
-        size = 10 * len(factors)
-        scale = np.where(numbers != 0, np.abs(numbers), 1.0)
-        J = np.hstack([*(K[:, 10 * i : 10 * i + 10] @ S for i, S in enumerate(slopes)), K[:, size:] * scale])
+        links = [K[:, 10 * i : 10 * i + 10] @ S for i, S in enumerate(slopes)]
+        J = np.hstack([*links, K[:, 10 * len(factors) :] * _scale(extras)])
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        gain = (np.linalg.pinv(J) @ root).T
-        kinds = {f"{symbol}{k + 1}": (kind, k) for symbol, kind in DRIVES.items() for k in range(arm.n)}
-        keep: list[tuple[str, int, int]] = []
-        extras: dict[str, Array] = {}
-        for j, name in enumerate(names):
-            if name in kinds:
-                kind, k = kinds[name]
-                extras.setdefault(kind, np.zeros(arm.n))[k] = max(numbers[j], 0.0)
-                keep.append((kind, k, j))
-        ordered = [size + j for kind in extras for _, j in sorted((k, j) for own, k, j in keep if own == kind)]
-        if len(ordered) != arm.n * len(extras):
-            raise InputError("the estimate has rotors or friction of some joints only; identify with those of all")
-        return cls(factors, extras, np.ascontiguousarray(gain[:, [*range(size), *ordered]]))
+        return cls(factors, extras, np.ascontiguousarray(K), root, np.linalg.pinv(J), places)
 
     def drawn(self, standard: Array) -> tuple[Array, dict[str, Array]]:
         """Natural parameters (k, n, 10) and extras (k, n) by kind, for standard normal numbers (k, size)."""
-        n, moved = len(self.factors), bodies.product(standard, self.gain)
-        P = [bodies.varied(L, moved[:, 10 * i : 10 * i + 10]) for i, L in enumerate(self.factors)]
-        natural = bodies.natural_of(np.stack(P, axis=1))
-        parts = moved[:, 10 * n :].reshape(len(standard), len(self.extras), n)
-        return natural, {
-            kind: np.where(value > 0, value * exponential(parts[:, e]), np.maximum(parts[:, e], 0.0))
-            for e, (kind, value) in enumerate(self.extras.items())
-        }
+        target = bodies.product(standard, self.root.T)
+        theta = bodies.product(target, self.back.T)
+        left = target - self._moved(theta)
+        for _ in range(ROUNDS):
+            trial = theta + bodies.product(left, self.back.T)
+            missing = target - self._moved(trial)
+            better = (self._length(missing) < self._length(left))[:, None]
+            theta, left = np.where(better, trial, theta), np.where(better, missing, left)
+        natural, extras = self._bodies(theta)
+        found: dict[str, Array] = {}
+        for kind, k, j in self.places:
+            rows = found.setdefault(kind, np.zeros((len(standard), len(self.factors))))
+            rows[:, k] = np.maximum(extras[:, j], 0.0)
+        return natural, found
+
+    def _bodies(self, theta: Array) -> tuple[Array, Array]:
+        n = len(self.factors)
+        P = [bodies.varied(L, theta[:, 10 * i : 10 * i + 10]) for i, L in enumerate(self.factors)]
+        moved = theta[:, 10 * n :]
+        kept = np.array(
+            [self.extras[j] > 0 and any(j == at for _, _, at in self.places) for j in range(moved.shape[1])]
+        )
+        grown = self.extras * exponential(moved)  # what cannot be negative stays positive
+        linear = self.extras + _scale(self.extras) * moved
+        return bodies.natural_of(np.stack(P, axis=1)), np.where(kept, grown, linear) if moved.size else moved
+
+    def _moved(self, theta: Array) -> Array:
+        """How far the identifiable parameters are from the estimate's."""
+        natural, extras = self._bodies(theta)
+        known, _ = self._bodies(np.zeros((1, theta.shape[1])))
+        links = (natural - known).reshape(len(theta), -1)
+        return bodies.product(np.hstack([links, extras - self.extras]), self.K.T)
+
+    def _length(self, left: Array) -> Array:
+        """The size of what is missing, in units of the parameters' deviations."""
+        deviations = np.sqrt(np.maximum((self.root**2).sum(axis=1), 1e-300))
+        total = np.zeros(len(left))
+        for k, d in enumerate(deviations):
+            total = total + (left[:, k] / d) * (left[:, k] / d)
+        return total
+
+
+def _scale(extras: Array) -> Array:
+    """Extras are measured by their own size."""
+    return np.where(extras != 0, np.abs(extras), 1.0)
 
 
 def _square(given: Any, arm: Arm) -> Array:

@@ -133,8 +133,12 @@ class Samples:
             result = result + self._friction(rows["qd"], lanes)
         return Outcome(self, np.asarray(result))
 
+    def friction(self, qd: Array) -> Array:
+        """Viscous and dry friction at velocities (k, n), a row of them per sample."""
+        return self._friction(np.asarray(qd, dtype=float), (self.count, -1))
+
     def _friction(self, qd: Array, lanes: tuple[int, ...]) -> Array:
-        """Viscous and dry friction of joints that move at `qd`."""
+        """The same for velocities (1 or k, ..., n)."""
         plants, arm = self.plants, self.uncertain.arm
         plain = np.asarray(arm.friction(np.broadcast_to(qd, (self.count, *qd.shape[1:]))))
         if plants.viscous is None or plants.coulomb is None:

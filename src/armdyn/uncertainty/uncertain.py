@@ -236,6 +236,13 @@ class Uncertain:
             natural[:, -1] = natural[:, -1] + bodies.point_masses(drawn["payload_mass"][:, 0], at)
         return natural, extras
 
+    def __describe__(self) -> Any:
+        """What tells this from others (`armdyn.sweeps`): an estimate by what is made of it."""
+        made = self._correlated
+        correlated = None if made is None else (made.factors, made.extras, made.K, made.root, made.back)
+        specs = {what: specs for what, _, _, specs in self._specs()}
+        return self.arm, specs, correlated, self.seed, self.points
+
     def __repr__(self) -> str:
         given = [f.name for f in fields(self)[1:-2] if getattr(self, f.name) is not None]
         return f"<Uncertain {self.arm.name}: {len(self.variables)} variables ({', '.join(given) or 'none'})>"
