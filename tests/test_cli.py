@@ -52,12 +52,14 @@ def test_all_commands_are_there():
         "eval",
         "bound",
         "emit",
+        "deploy",
         "bench",
         "simulate",
         "study",
         "sweep",
         "excite",
         "identify",
+        "pipeline",
     ]
     assert set(COMMANDS) == {*wanted, "report", "studio", "cache"}
 

@@ -57,8 +57,9 @@ def command(
     q0 = vector(q, "q") if q else loaded.rest
     torque: Any = vector(tau, "tau") if tau else None
     if hold:  # critically damped at 20 rad/s, by each joint's own inertia
-        inertia = np.diag(loaded.inertia_matrix(q0))
-        torque = PDGravity(q0, 400.0 * inertia, 40.0 * inertia)
+        first, base = loaded.chain.nq - loaded.n, loaded.chain.nv - loaded.n  # nothing holds a floating base
+        inertia = np.diag(loaded.inertia_matrix(q0))[base:]
+        torque = PDGravity(np.asarray(q0, float)[first:], 400.0 * inertia, 40.0 * inertia)
     ideal = control_period is None and torque_rate is None and encoder is None and not delay
     actuators = None if ideal else Actuators(control_period, delay, torque_rate, encoder)
     try:

@@ -185,3 +185,12 @@ def tangent_map(q: list[Scalar]) -> Matrix:
     R = rotation(q[3:7])
     half = [[w, -z, y], [z, w, -x], [-y, x, w], [-x, -y, -z]]
     return [[*row, 0, 0, 0] for row in R.rows] + [[0, 0, 0, *(entry / 2 for entry in row)] for row in half]
+
+
+def pose_rate(pose: list[Scalar], twist: list[Scalar]) -> list[Scalar]:
+    """The seven rates of a floating base's pose, of its velocity in its own axes."""
+    x, y, z, w = pose[3:7]
+    wx, wy, wz = (rate / 2 for rate in twist[3:6])
+    linear = rotation(pose[3:7]) @ Vec3(*twist[:3])
+    turn = [w * wx - z * wy + y * wz, z * wx + w * wy - x * wz, x * wy - y * wx + w * wz, -(x * wx + y * wy + z * wz)]
+    return [*linear, *turn]

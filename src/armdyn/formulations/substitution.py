@@ -33,7 +33,7 @@ def complete(
     entry: Quantity, physics: Physics, run: Run, robot: Chain, inputs: list[Any], options: Options, wrench: Any
 ) -> Any:
     """The quantity with all physics, whatever the robot's joints are."""
-    if robot.plain:
+    if robot.plain or not entry.of_motion:
         return physics(run, robot, inputs, options, wrench)
     coordinates = Coordinates.of(robot)
     given = dict(zip((name for name, _ in entry.inputs), inputs, strict=True))
@@ -67,6 +67,7 @@ def substituted(coordinates: Coordinates, given: dict[str, Any]) -> tuple[Chain,
         "qd": coordinates.rates,
         "qdd": lambda a: coordinates.accelerations(a, given["qd"]),
         "tau": coordinates.lifted,
+        "load": coordinates.lifted,
     }
     plain = [change[name](value) for name, value in given.items()]
     return (coordinates.placed(given["q"]) if "q" in given else coordinates.tree), plain

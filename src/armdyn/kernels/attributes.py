@@ -58,10 +58,12 @@ class KernelAttributes:
         forward_dynamics: Kernel
         regressor: Kernel
         natural_regressor: Kernel
+        payload_parameters: Kernel
         momentum: Kernel
         kinetic_energy: Kernel
         potential_energy: Kernel
         friction: Kernel
+        joint_forces: Kernel
         pose: Kernel
         link_poses: Kernel
         jacobian: Kernel

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from armdyn.algebra.cached import cached_property
 from armdyn.chain import Chain
 from armdyn.codegen.compile import load_or_compile
 from armdyn.errors import InputError
 from armdyn.graph.program import trace
 from armdyn.simulation.fixed import Stepper, loop_of
 from armdyn.simulation.request import Span, positive
-from armdyn.simulation.torque import AsGiven, Drive, source_of
+from armdyn.simulation.state import force_rows, forces_of
+from armdyn.simulation.torque import AsGiven, Drive, asked_torque, source_of
 
 Torque = Callable[..., Any]
 
@@ -63,11 +64,13 @@ def _numbers(value: Any, n: int, name: str) -> np.ndarray | None:
 
 def law_function(chain: Chain, drive: Drive) -> Torque:
     """A compiled drive as a function of (t, q, qd)."""
-    n, size = chain.n, max(drive.size, 1)
+    size = max(drive.size, 1)
+
+    def law(q: Any, qd: Any, u: Any) -> Any:
+        return forces_of(chain, drive.law(chain, q, qd, u[: drive.size]))
 
     def make() -> Any:
-        shapes = {"q": (n,), "qd": (n,), "u": (size,)}
-        return trace("law", lambda q, qd, u: drive.law(chain, q, qd, u[: drive.size]), shapes, [("tau", (n,))])
+        return trace("law", law, {"q": (chain.nq,), "qd": (chain.nv,), "u": (size,)}, [("tau", (chain.nv,))])
 
     kernel = load_or_compile(("law", chain, drive.law, source_of(drive.law), drive.size), make)
     assert kernel is not None
@@ -109,7 +112,7 @@ class HeldStepper:
         return self.taken
 
     def inertia(self, q: np.ndarray) -> np.ndarray:
-        """H of postures (..., n)."""
+        """H of postures (..., nq)."""
         return self.idle.inertia(q)
 
     def gains(self) -> tuple[np.ndarray, ...]:
@@ -119,7 +122,7 @@ class HeldStepper:
     @cached_property
     def most(self) -> np.ndarray:
         """The motors' limits."""
-        return np.array([np.inf if x is None else x for x in self.effort or (None,) * self.idle.chain.n])
+        return np.array([np.inf if x is None else x for x in self.effort or (None,) * self.idle.chain.nv])
 
     def some(self, lanes: np.ndarray) -> Stepper:
         """Some lanes under the torques that were applied."""
@@ -142,14 +145,14 @@ class HeldStepper:
         return self._replayed().rates(t, state)
 
     def run(self, state: np.ndarray, span: Span, method: str | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Stored states (count, 1, 2n) and whether all was well until then, one row at a time."""
+        """Stored states (count, 1, size) and whether all was well until then, one row at a time."""
         ticks, late, rate, encoder = self.actuators.checked(self.idle.chain.n, span.h)
         controller = _Asked(self, rate, encoder, ticks * span.h)
         loop = loop_of(
-            self.idle.chain, AsGiven(), self.idle.chain.n, self.idle.options, method or self.taken, self.idle.stops
+            self.idle.chain, AsGiven(), self.idle.chain.nv, self.idle.options, method or self.taken, self.idle.stops
         )
         waiting: list[tuple[int, np.ndarray]] = []
-        acting = np.zeros((len(state), self.idle.chain.n))
+        acting = np.zeros((len(state), self.idle.chain.nv))
         good = np.ones(len(state), dtype=bool)
         for k in range(span.rows * span.every):
             t = span.t + k * span.h
@@ -183,21 +186,18 @@ class _Asked:
     last: np.ndarray | None = None  # the torques of the last time
 
     def command(self, t: float, state: np.ndarray) -> np.ndarray:
-        """The torques (count, n) for states (count, 2n)."""
-        n = self.stepper.idle.chain.n
-        q, qd = state[:, :n], state[:, n:]
-        if self.encoder is not None:
-            q = np.round(q / self.encoder) * self.encoder
-            qd = np.zeros_like(q) if self.seen is None else (q - self.seen) / self.period
-            self.seen = q
-        shape = (*self.stepper.batch, n)
-        tau = np.asarray(self.stepper.torque(t, q.reshape(shape), qd.reshape(shape)), float)
-        if tau.shape[-1:] != (n,):
-            raise InputError(f"the torque function gave shape {tau.shape}, expected (..., {n})")
-        most = self.stepper.most
-        tau = np.clip(np.broadcast_to(tau, shape).reshape(-1, n), -most, most)
+        """The torques (count, nv) for states (count, size)."""
+        chain, most = self.stepper.idle.chain, self.stepper.most
+        q, qd = (np.array(x) for x in self.stepper.idle.layout.split(state))
+        if self.encoder is not None:  # of the joints; the pose of a floating base is seen as it is
+            joints, speeds = (x[:, x.shape[1] - chain.n :] for x in (q, qd))
+            joints[:] = np.round(joints / self.encoder) * self.encoder
+            speeds[:] = 0.0 if self.seen is None else (joints - self.seen) / self.period
+            self.seen = joints
+        tau = np.clip(asked_torque(chain, self.stepper.torque, t, q, qd, self.stepper.batch), -most, most)
         if self.rate is not None and self.last is not None:
-            change = self.rate * self.period
+            change = force_rows(chain, self.rate * self.period)
+            change[: chain.nv - chain.n] = np.inf
             tau = np.clip(tau, self.last - change, self.last + change)
         self.last = np.asarray(tau)
         return self.last

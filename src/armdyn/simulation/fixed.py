@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from armdyn.algebra.cached import cached_property
 from armdyn.chain import Chain
 from armdyn.codegen.compile import Compiled, load_or_compile
 from armdyn.graph.program import Program
@@ -20,6 +21,7 @@ from armdyn.simulation.loop import Scheme
 from armdyn.simulation.plants import Plants, Varying
 from armdyn.simulation.programs import closed_loop, frictions, has_dry_friction, lockable_loop
 from armdyn.simulation.request import Span
+from armdyn.simulation.state import Layout, forces_of
 from armdyn.simulation.sticking import Modes, breakaway, holding, settle
 from armdyn.simulation.tableaus import AB4, ARK4, ARK4_IMPLICIT, EULER, RUNGE_KUTTA
 from armdyn.simulation.torque import Drive, Law, Saturated, source_of
@@ -101,15 +103,15 @@ def locks_of(
 ) -> Locks:
     """What a loop must know of the joints."""
     viscous = tuple(float(friction.viscous) if options.friction else 0.0 for friction in frictions(chain))
-    effort = law.effort if isinstance(law, Saturated) else (None,) * chain.n
-    inner, none = law.law if isinstance(law, Saturated) else law, (0.0,) * chain.n
-    stiffness, damping = getattr(inner, "stiffness", none), getattr(inner, "damping", none)
+    effort = law.effort if isinstance(law, Saturated) else (None,) * chain.nv
+    inner, none = law.law if isinstance(law, Saturated) else law, (0.0,) * chain.nv
+    stiffness, damping = (tuple(forces_of(chain, getattr(inner, name, none))) for name in ("stiffness", "damping"))
     if varying is None or not varying.friction:
         return Locks(tuple(breakaway(chain, options).tolist()), stiffness, damping, viscous, effort, stops)
     sizes = varying.sizes(chain)
     friction_at = sizes["inertial"] + sizes["gravity"] if options.friction else None
     dry = tuple(float(able and options.friction) for able in varying.dry)
-    excess = tuple(float(joint.breakaway - joint.coulomb) for joint in chain.joints)
+    excess = tuple(float(f.breakaway - joint.coulomb) for f, joint in zip(frictions(chain), chain.joints, strict=True))
     return Locks(dry, stiffness, damping, viscous, effort, stops, friction_at, excess)
 
 
@@ -144,6 +146,11 @@ class Stepper:
     @property
     def _varying(self) -> Varying | None:
         return None if self.plants is None else self.plants.varying
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where positions and velocities lie in a state."""
+        return Layout.of(self.chain)
 
     @cached_property
     def _program(self) -> Compiled:
@@ -199,16 +206,15 @@ class Stepper:
         return u if u.shape[-1] else np.zeros(1)
 
     def rates(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(acceleration, torque) of states (count, times, 2n) at times (times,)."""
-        n = self.chain.n
+        """(acceleration, torque) of states (count, times, size) at times (times,)."""
         u = self.inputs(t[:, None])  # a stage axis, as the loop has
         u = u[..., 0, :] if u.ndim > 1 else u
-        q, qd = state[..., :n], state[..., n:]
+        q, qd = self.layout.split(state)
         if not self.sticks:
             qdd, tau = self._compiled_rates(q, qd, u)
             return qdd, tau
         (qdd, _, tau), _ = self._settled(*_rows(q, qd, u), lanes=np.repeat(np.arange(len(q)), q.shape[1]))
-        return qdd.reshape(q.shape), tau.reshape(q.shape)
+        return qdd.reshape(qd.shape), tau.reshape(qd.shape)
 
     def _settled(
         self, q: np.ndarray, qd: np.ndarray, u: np.ndarray, modes: Modes | None = None, lanes: Any = None
@@ -221,29 +227,27 @@ class Stepper:
             return found
 
         most = self._most if self._most.ndim == 1 else self._most[lanes]
-        return settle(evaluate, qd, holding(q, most, self.stops), modes)
+        return settle(evaluate, qd, holding(self.layout.beside(q), most, self.stops), modes)
 
     def settled(self, t: float, y: np.ndarray, modes: Modes | None = None) -> Modes:
-        """The modes of one state (2n,)."""
-        n = self.chain.n
-        return self._settled(*_rows(y[None, :n], y[None, n:], self._input(t)), modes)[1]
+        """The modes of one state (size,)."""
+        return self._settled(*_rows(*self.layout.split(y[None]), self._input(t)), modes)[1]
 
     def forces(self, t: float, y: np.ndarray, modes: Modes) -> tuple[np.ndarray, np.ndarray]:
-        """(acceleration, force left) of one state (2n,) in given modes."""
-        n = self.chain.n
-        found = self._compiled_rates(*_rows(y[None, :n], y[None, n:], self._input(t)), modes.free, modes.side)
+        """(acceleration, force left) of one state (size,) in given modes."""
+        found = self._compiled_rates(*_rows(*self.layout.split(y[None]), self._input(t)), modes.free, modes.side)
         return np.asarray(found[0][0]), np.asarray(found[1][0])
 
     def around(
         self, t: float, y: np.ndarray, states: np.ndarray, released: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Accelerations of `states` (k, 2n) in the modes of y (or with no joint held); what moves; the torques of y."""
-        n, u = self.chain.n, self._input(t)
-        every = _rows(np.vstack([y[None, :n], states[:, :n]]), np.vstack([y[None, n:], states[:, n:]]), u)
+        """Accelerations of `states` (k, size) in the modes of y, or with no joint held; what moves; torques of y."""
+        n, u = self.chain.nv, self._input(t)
+        every = _rows(*self.layout.split(np.vstack([y[None], states])), u)
         if not self.sticks:
             qdd, tau = self._compiled_rates(*every)
             return qdd[1:], np.ones(n), tau[0]
-        modes = Modes(np.ones((1, n)), np.sign(y[None, n:])) if released else self.settled(t, y)
+        modes = Modes(np.ones((1, n)), np.sign(every[1][:1])) if released else self.settled(t, y)
         shape = (len(every[0]), n)
         qdd, _, tau = self._compiled_rates(
             *every, np.broadcast_to(modes.free, shape), np.broadcast_to(modes.side, shape)
@@ -251,7 +255,7 @@ class Stepper:
         return qdd[1:], modes.free[0], tau[0]
 
     def inertia(self, q: np.ndarray) -> np.ndarray:
-        """H of postures (..., n)."""
+        """H of postures (..., nq)."""
         if self.plants is None:
             return np.asarray(_inertia_matrix(self.chain)(q))
         kernel = _inertia_matrix(self.chain).variant(parameters="runtime")
@@ -273,7 +277,7 @@ class Stepper:
     reported = rates
 
     def run(self, state: np.ndarray, span: Span, method: str | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Stored states (count, rows, 2n) and whether all was well until then (count, rows), chunk by chunk."""
+        """Stored states (count, rows, size) and whether all was well until then (count, rows), chunk by chunk."""
         method = method or self.taken
         loop = self._loop(method)
         past, total = len(loop.scheme.past), span.rows * span.every
@@ -309,9 +313,9 @@ class Stepper:
         return loop_of(self.chain, self.drive.law, self.drive.size, self.options, method, self.stops, self._varying)
 
     def _slope(self, t: float, state: np.ndarray) -> np.ndarray:
-        """The derivative of states (count, 2n) at one time."""
+        """The derivative of states (count, size) at one time."""
         qdd, _ = self.rates(np.array([t]), state[:, None])
-        return np.concatenate([state[:, self.chain.n :], qdd[:, 0]], axis=1)
+        return self.layout.slope(state, qdd[:, 0])
 
     def _thinned(self, stored: np.ndarray, every: int) -> tuple[np.ndarray, np.ndarray]:
         """Each `every`-th state, and whether all states up to it were inside."""

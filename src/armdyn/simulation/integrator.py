@@ -22,18 +22,20 @@ from armdyn.graph.program import Program
 from armdyn.simulation.implicit_stage import Locks
 from armdyn.simulation.lockable_loop import LockableLoop
 from armdyn.simulation.loop import ARGUMENTS, Loop, Scheme
+from armdyn.simulation.state import Layout
 
 
 def object_code(program: Program, scheme: Scheme, target: Target, locks: Locks | None = None) -> bytes:
-    """The loop as relocatable object code, behind a line that says how many joints and inputs it has."""
-    n, width = (program.inputs[k].shape[0] for k in (0, 2))
+    """The loop as relocatable object code, behind a line with the numbers of coordinates, velocities and inputs."""
+    nq, nv, width = (program.inputs[k].shape[0] for k in range(3))
+    layout = Layout(nq, nv)
     body = straight_line(program, target)
     if locks is None:
-        loop = Loop(body, scheme, n, width, target.fma)
+        loop = Loop(body, scheme, layout, width, target.fma)
     else:
-        loop = LockableLoop(body, scheme, n, width, target.fma, locks)
+        loop = LockableLoop(body, scheme, layout, width, target.fma, locks)
     code = jit.object_code(module(target, [body.text(), loop.text()]), target)
-    return json.dumps([n, width]).encode() + b"\n" + code
+    return json.dumps([nq, nv, width]).encode() + b"\n" + code
 
 
 class Integrator:
@@ -57,7 +59,8 @@ class Integrator:
             self.target,
         )
         head, _, code = stored.partition(b"\n")
-        self.n, self.inputs = json.loads(head)
+        nq, nv, self.inputs = json.loads(head)
+        self.layout = Layout(nq, nv)
         self._code = jit.load(code, ("integrate",), self.target)  # owns the machine code
         self._call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("integrate"))
 
@@ -73,8 +76,8 @@ class Integrator:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(stored states, last state, history) after `steps` steps.
 
-        `state` is (count, 2n); `inputs` broadcasts to (count, steps, stages, m); `history` is (count, past, 2n);
-        `constants` is (count, size) for a program whose plant varies.
+        `state` is (count, size); `inputs` broadcasts to (count, steps, stages, m); `history` is (count, past, size);
+        `constants` is (count, k) for a program whose plant varies.
         """
         constants = np.zeros((len(state), 0)) if constants is None else constants
         given, stages = len(state), len(self.scheme.b)
@@ -86,7 +89,7 @@ class Integrator:
         if self.inputs > 1 and u.strides[3] != 8:
             u = np.ascontiguousarray(u)
         state, history, constants = (np.ascontiguousarray(x, float) for x in (state, history, constants))
-        stored = np.empty((len(state), steps // every, 2 * self.n))
+        stored = np.empty((len(state), steps // every, self.layout.size))
         last, later = state.copy(), history.copy()
         if given and steps:
             self._fill(steps, every, h, u, constants, state, history, stored, last, later)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from armdyn.algebra import Vec3
+from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import Chain, Link
 from armdyn.codegen.compile import Compiled, load_or_compile
@@ -72,8 +73,11 @@ class Plant:
         else:
             real = realise(chain, inertial)
         if varying.rotors:
-            pairs = zip(chain.joints, parts["rotors"], strict=True)
+            pairs = zip(real.joints, parts["rotors"], strict=True)
             real = replace(real, joints=tuple(replace(joint, rotor_inertia=x) for joint, x in pairs))
+        if varying.friction:  # dry friction is the loop's own matter; without any, a joint's is 0
+            pairs = zip(real.joints, parts["viscous"], strict=True)
+            real = replace(real, joints=tuple(replace(joint, viscous=b) for joint, b in pairs))
         return cls(real, parts["viscous"], parts["coulomb"], parts["offsets"])
 
     def measured(self, q: list[Any]) -> list[Any]:
@@ -135,7 +139,7 @@ class Plants:
     @cached_property
     def varying(self) -> Varying:
         """Which numbers a program must take."""
-        joints = [float(joint.breakaway) > 0 for joint in self.arm.joints]
+        joints = [joint.breakaway > 0 or joint.forces.load_friction > 0 for joint in self.arm.joints]
         friction = self.viscous is not None and self.coulomb is not None
         dry = np.logical_or(joints, (self.coulomb > 0).any(axis=0)) if self.coulomb is not None else ()
         there = [x is not None for x in (self.gravity, self.offsets, self.rotors)]
@@ -168,7 +172,10 @@ class Plants:
         """The largest dry friction at rest, (k, n); None where friction does not vary."""
         if self.coulomb is None:
             return None
-        excess = [float(joint.breakaway - joint.coulomb) for joint in self.arm.joints]
+        from armdyn.simulation.programs import frictions  # which is made with this module
+
+        pairs = zip(frictions(self.arm.chain), self.arm.joints, strict=True)
+        excess = [float(friction.breakaway - joint.coulomb) for friction, joint in pairs]
         return np.where(np.array(self.varying.dry), self.coulomb + np.array(excess), 0.0)
 
     def quantity(self, name: str, *arrays: Any, options: Options = Options()) -> Any:

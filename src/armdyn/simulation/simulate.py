@@ -45,16 +45,18 @@ def simulate(
     plants: Plants | None = None,
     progress: Progress | None = None,
 ) -> Trajectory:
-    """Simulate an arm from (q0, qd0).
+    """Simulate an arm, or a robot with a floating base, from (q0, qd0).
 
     Parameters
     ----------
     arm : Arm
         The arm; its friction acts unless ``friction=False``, its limits end the run unless `limits` says otherwise.
     q0, qd0 : array_like
-        Initial positions and velocities, (n,) or a batch (..., n); the rest posture and zero if left out.
+        Initial positions and velocities, (n,) or a batch (..., n); the rest posture and zero if left out. Those of a
+        floating base come first: position and quaternion, then velocities in its own axes, as everywhere.
     torque : None, array, Sampled, PD, PDGravity, ComputedTorque, Feedforward, Controller or function
         Who drives the joints; an array may be a batch (..., n). A function gets (t, q, qd) and gives (..., n).
+        With a floating base (..., 6 + n) is force and moment on it first, (..., n) are the joints' and none on it.
     duration, times : float, array_like
         Either how long (stored every `step`), or the increasing times to store, the first being the start.
     method : str
@@ -118,8 +120,6 @@ def simulate(
 def _check(arm: Any, method: str, rtol: float | None, atol: float | None) -> None:
     if not isinstance(arm, Arm):
         raise InputError(f"simulate takes an Arm, got {arm!r}; armdyn.load(...) gives one")
-    if arm.chain.floating:
-        raise InputError(f"{arm.name} has a floating base; simulate takes robots whose base is fixed (floating=False)")
     choose("integration method", method, ("auto", *METHODS))
     if method not in ADAPTIVE and not rtol is atol is None:
         has = "auto chooses a method with" if method == "auto" else f"{method} has"
@@ -172,7 +172,7 @@ class _Setting:
         beside = (self.options, asked.wrench, method)
         effort = efforts(arm) if self.saturate else None  # of a function; a compiled law cuts off by itself
         if self.actuators is not None:
-            idle = Drive(arm.n, lambda t: np.zeros((*t.shape, arm.n)), AsGiven())
+            idle = Drive(arm.chain.nv, lambda t: np.zeros((*t.shape, arm.chain.nv)), AsGiven())
             function = self.torque if self.driven is None else law_function(arm.chain, self.driven)
             held = Stepper(arm.chain, idle, *beside, inside, asked.stops)
             return HeldStepper(held, function, self.actuators, effort, asked.batch)
@@ -246,13 +246,13 @@ def _finish(asked: Request, stepper: Any, states: np.ndarray, good: np.ndarray, 
 
 def _trajectory(asked: Request, stepper: Any, times: np.ndarray, states: np.ndarray, ends: Ends) -> Trajectory:
     """Work out what follows from the states."""
-    arm, n = asked.arm, asked.arm.n
+    arm = asked.arm
     qdd, tau = stepper.reported(times, states)
-    q, qd = states[..., :n], states[..., n:]
+    q, qd = asked.layout.split(states)
     plants = getattr(stepper, "plants", None)
     energy = plants.energy(q, qd) if plants else np.asarray(arm.kinetic_energy(q, qd)) + arm.potential_energy(q)
     dead = ~np.all(np.isfinite(states), axis=-1)
-    qdd, tau = np.array(np.broadcast_to(qdd, q.shape)), np.array(np.broadcast_to(tau, q.shape))
+    qdd, tau = np.array(np.broadcast_to(qdd, qd.shape)), np.array(np.broadcast_to(tau, qd.shape))
     qdd[dead] = tau[dead] = np.nan
 
     def shaped(x: np.ndarray) -> np.ndarray:
@@ -281,30 +281,33 @@ def _words(statuses: np.ndarray, messages: list[str], times: np.ndarray) -> tupl
 
 def _adaptive(asked: Request, stepper: Any, solver: adaptive.Solver) -> Trajectory:
     """One lane after the other; Ctrl-C ends them all."""
-    n, count = asked.arm.n, len(asked.state)
-    states = np.full((count, len(asked.times), 2 * n), np.nan)
+    count, size = asked.state.shape
+    states = np.full((count, len(asked.times), size), np.nan)
     states[:, 0] = asked.state
-    ends = Ends.of(count, 2 * n, "interrupted", float(asked.times[-1]))
+    ends = Ends.of(count, size, "interrupted", float(asked.times[-1]))
     reached = asked.times
 
     def watch(y: np.ndarray) -> float:
-        return float(np.min(np.minimum(y[:n] - asked.bounds[:, 0], asked.bounds[:, 1] - y[:n])))
+        q = asked.joints(y)
+        return float(np.min(np.minimum(q - asked.bounds[:, 0], asked.bounds[:, 1] - q)))
 
     for lane, y0 in enumerate(asked.state):
         one = stepper.some(np.array([lane]))
 
         def right(t: float, y: np.ndarray, one: Any = one) -> np.ndarray:
+            y = asked.layout.normalised(y)
             qdd, _ = one.rates(np.array([t]), y[None, None])
-            return np.concatenate([y[n:], np.asarray(qdd)[0, 0]])
+            return asked.layout.slope(y, np.asarray(qdd)[0, 0])
 
         def tick(t: float, lane: int = lane) -> None:
             asked.progress(lane + (t - asked.times[0]) / np.ptp(asked.times), count)
 
-        motion = adaptive.Motion(one, breakaway(asked.arm.chain, one.options)) if one.sticks else right
+        motion: Any = adaptive.Motion(one, breakaway(asked.arm.chain, one.options)) if one.sticks else right
         t, y, status, message = solver.run(motion, y0, asked.times, watch if asked.limited else None, tick)
         if status == "limit":
-            message = f"{asked.joint_beyond(y[-1, :n])} met its limit at t = {t[-1]:.9g} s"
+            message = f"{asked.joint_beyond(y[-1])} met its limit at t = {t[-1]:.9g} s"
         ends.statuses[lane], ends.messages[lane], ends.times[lane] = status, message, t[-1]
+        y = asked.layout.normalised(y)  # the solver's own quaternions are off by its tolerance
         if count == 1:
             states, reached = y[None], t
         else:

@@ -9,6 +9,7 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import InputError, choose
+from armdyn.formulations.registry import Options
 from armdyn.sweeps.capability import postures
 from armdyn.uncertainty import Samples
 from armdyn.uncertainty.points import unit_points
@@ -48,8 +49,8 @@ class DataSet:
         if isinstance(samples, Samples):
             plants = samples.plants
             true = q if plants.offsets is None else q + plants.offsets
-            tau = plants.quantity("inverse_dynamics", true, qd, qdd)
-            tau = tau + samples.friction(qd) if self.friction else tau
+            tau = plants.quantity("inverse_dynamics", true, qd, qdd, options=Options(friction=self.friction))
+            tau = tau + samples.more_friction(qd) if self.friction else tau
         else:
             tau = arm.inverse_dynamics(q, qd, qdd, friction=True) if self.friction else arm.inverse_dynamics(q, qd, qdd)
         columns: dict[str, Any] = {"q": q, "qd": qd, "qdd": qdd, "tau": np.asarray(tau)}

@@ -12,12 +12,12 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from armdyn.algebra.cached import cached_property
 from armdyn.errors import FileError, InputError
 from armdyn.files.text import written_whole
 from armdyn.sweeps.labels import Variable, Variables, needed

@@ -6,11 +6,12 @@ import io
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.files import toml

@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.algebra import exact
+from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import Link
 from armdyn.errors import InputError, choose
@@ -120,32 +120,29 @@ class Samples:
         lanes = (self.count, *(1,) * rank, -1)
         if plants.offsets is not None and "q" in rows:
             rows["q"] = rows["q"] + plants.offsets.reshape(lanes)
-        if quantity == "friction":
-            return Outcome(self, self._friction(rows["qd"], lanes))
+        more = self._more_friction(rows["qd"], lanes) if friction or quantity == "friction" else 0.0
         if friction and quantity == "forward_dynamics":
-            rows["tau"] = rows["tau"] - self._friction(rows["qd"], lanes)
+            rows["tau"] = rows["tau"] - more
         wrench = [] if tool_wrench is None else [np.asarray(tool_wrench, dtype=float)]
-        options = Options(tool_wrench=tool_wrench is not None)
+        options = Options(friction=friction, tool_wrench=tool_wrench is not None)
         result = plants.quantity(quantity, *rows.values(), *wrench, options=options)
         if isinstance(result, tuple):
             raise InputError(f"{quantity} gives several arrays; samples have outcomes of quantities with one")
-        if friction and quantity == "inverse_dynamics":
-            result = result + self._friction(rows["qd"], lanes)
-        return Outcome(self, np.asarray(result))
+        out = np.asarray(result if quantity == "forward_dynamics" else result + more)
+        return Outcome(self, np.ascontiguousarray(np.broadcast_to(out, (self.count, *out.shape[1:]))))
 
-    def friction(self, qd: Array) -> Array:
-        """Viscous and dry friction at velocities (k, n), a row of them per sample."""
-        return self._friction(np.asarray(qd, dtype=float), (self.count, -1))
+    def more_friction(self, qd: Array) -> Array:
+        """Friction at velocities (k, n), a row of them per sample, beyond what the arm as it is given has."""
+        return self._more_friction(np.asarray(qd, dtype=float), (self.count, -1))
 
-    def _friction(self, qd: Array, lanes: tuple[int, ...]) -> Array:
+    def _more_friction(self, qd: Array, lanes: tuple[int, ...]) -> Array:
         """The same for velocities (1 or k, ..., n)."""
-        plants, arm = self.plants, self.uncertain.arm
-        plain = np.asarray(arm.friction(np.broadcast_to(qd, (self.count, *qd.shape[1:]))))
+        plants, joints = self.plants, self.uncertain.arm.joints
         if plants.viscous is None or plants.coulomb is None:
-            return plain
-        own = [np.array([float(getattr(j, name)) for j in arm.joints]) for name in ("viscous", "coulomb")]
-        more = [x.reshape(lanes) - y for x, y in zip((plants.viscous, plants.coulomb), own, strict=True)]
-        return np.asarray(plain + more[0] * qd + more[1] * np.sign(qd))
+            return np.zeros_like(qd)
+        own = [np.array([float(getattr(j, name)) for j in joints]) for name in ("viscous", "coulomb")]
+        viscous, coulomb = (x.reshape(lanes) - y for x, y in zip((plants.viscous, plants.coulomb), own, strict=True))
+        return np.asarray(viscous * qd + coulomb * np.sign(qd))
 
     def simulate(self, q0: Any = None, qd0: Any = None, **options: Any) -> Trajectory:
         """`armdyn.simulate` of every sample, one lane each; the controller knows the arm as it is given.

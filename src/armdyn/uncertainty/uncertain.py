@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.simulation.plants import Plants
