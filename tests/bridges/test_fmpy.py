@@ -12,6 +12,7 @@ import armdyn
 from armdyn.arm import Arm
 from armdyn.deployment import fmu_vectors
 from armdyn.deployment.fmu_model import Model
+from armdyn.simulation.programs import frictions
 from random_trees import TreeKind, random_tree
 
 fmpy = pytest.importorskip("fmpy", reason="FMPy is not installed")
@@ -124,7 +125,7 @@ class _Judge:
 
     def __init__(self, arm, smoothing, step):
         self.n, self.smoothing, self.step = arm.n, smoothing, step
-        self.rubbing = tuple((joint, k, 1.0) for k, joint in enumerate(arm.joints))
+        self.along = frictions(arm.chain)
 
 
 def test_a_payload_is_taken_up_while_the_simulation_runs(tmp_path):

@@ -14,24 +14,31 @@ from dataclasses import replace
 from importlib.resources import files as resources
 from pathlib import Path
 from string import Template
+from typing import Any
 
-from armdyn.codegen.text.c import Package, c_type, files, identifier
+import numpy as np
+
+from armdyn.codegen.text.c import Function, Package, c_type, files, identifier
+from armdyn.codegen.text.numpy import compile_numpy
 from armdyn.deployment.fmu_description import SOURCES, build_description, model_description, token
 from armdyn.deployment.fmu_model import Model
 from armdyn.deployment.fmu_readme import fmu_readme
 from armdyn.deployment.fmu_vectors import vectors
 from armdyn.deployment.request import PAYLOAD, Files, Request, Target
 from armdyn.errors import InputError
+from armdyn.graph.program import trace
 
 HEADERS = ("fmu.h", "fmi3PlatformTypes.h", "fmi3FunctionTypes.h", "fmi3Functions.h")
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
+FORCES = "joint_forces"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of every file in the archive, so that the same arm gives the same bytes
 
 
 def fmu_folder(request: Request) -> Files:
     """The folder's files by name."""
     model = _model(request)
-    package = replace(request, quantities=("forward_dynamics",), friction=False).package()
+    beside = {FORCES: _joint_forces(model)} if model.pushed else {}
+    package = replace(request, quantities=("forward_dynamics",), friction=False, functions=beside).package()
     name = identifier(package.name)
     sources = _sources(model, package, name)
     if request.progress:
@@ -62,6 +69,18 @@ def _model(request: Request) -> Model:
     if request.frame is not None and request.parameters != "runtime":
         raise InputError("the frame is where the FMU's payload is held, which needs parameters='runtime'")
     return Model(arm, PAYLOAD in request.wanted, request.friction, request.frame)
+
+
+def _joint_forces(model: Model) -> Function:
+    """Springs, offsets, ripples and asymmetric friction as a program: what the motors must give for them."""
+
+    def function(q: list[Any], qd: list[Any]) -> list[Any]:
+        return [along.forces(x, v) for along, x, v in zip(model.along, q, qd, strict=True)]
+
+    made = trace(FORCES, function, {"q": (model.n,), "qd": (model.n,)}, [("tau", (model.n,))])
+    inputs = tuple(np.full((1, model.n), x) for x in (0.5, -0.25))
+    outputs = (np.asarray(compile_numpy(made)(*inputs)),)
+    return Function(made, "springs, offsets, ripples and the asymmetry of viscous friction", inputs, outputs)
 
 
 def _resource(file: str) -> str:
@@ -100,8 +119,11 @@ def _header(model: Model, package: Package, name: str) -> str:
         settings=sum(v.causality == "parameter" for v in model.variables),
         along=", ".join([*(str(k) for _, k, _ in model.rubbing), "0"]),
         ratios=", ".join([*(repr(ratio) for _, _, ratio in model.rubbing), "0.0"]),
+        exponents=", ".join([*(str(joint.forces.stribeck_exponent) for joint, _, _ in model.rubbing), "0"]),
+        losses=", ".join(repr(float(along.own.load_friction)) for along in model.along),
         starts="\n".join(f"    {float(v.start or 0.0)!r}, /* {v.name} */" for v in model.variables),
         parameters=compute,
+        forces=f"{name}_{FORCES}(q, qd, forces);" if model.pushed else "for (int k = 0; k < N; ++k) forces[k] = 0.0;",
         forward=f"{name}_forward_dynamics(q, qd, tau, {'values, ' if runtime else ''}qdd);",
     )
 
