@@ -11,7 +11,6 @@ from __future__ import annotations
 import site
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 import pinocchio as pin
 
 import armdyn
+from armdyn.algebra.cached import cached_property
 from armdyn.files.urdf_tree import _content
 from armdyn.formulations import substitution
 from armdyn.formulations.elimination import eliminate, solve

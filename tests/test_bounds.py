@@ -14,8 +14,8 @@ import armdyn
 from armdyn.algebra import interval
 from armdyn.algebra.interval import Interval
 from armdyn.errors import InputError
-from armdyn.uncertainty import branch_and_bound
-from armdyn.uncertainty.boxes import Enclosure
+from armdyn.kernels.enclosure import Enclosure
+from armdyn.uncertainty.interval_search import Problem
 
 TURN = np.tile([-np.pi, np.pi], (6, 1))
 
@@ -138,9 +138,7 @@ def test_a_wrong_box_is_refused():
 
 
 def test_angles_are_cut_to_half_turns():
-    problem = branch_and_bound.Problem(
-        armdyn.load("planar3").kernel("gravity_load"), {"q": np.tile([-7.0, 7.0], (3, 1))}
-    )
+    problem = Problem(armdyn.load("planar3").kernel("gravity_load"), {"q": np.tile([-7.0, 7.0], (3, 1))})
     low, high = problem.boxes(np.array([True, True, False]))
     assert (high - low)[:, :2].max() <= np.pi
     assert len(low) == 25

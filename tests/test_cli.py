@@ -52,11 +52,15 @@ def test_all_commands_are_there():
         "eval",
         "bound",
         "emit",
+        "deploy",
         "bench",
         "simulate",
         "study",
         "excite",
         "identify",
+        "poses",
+        "calibrate",
+        "pipeline",
     ]
     assert set(COMMANDS) == {*wanted, "report", "studio", "cache"}
 

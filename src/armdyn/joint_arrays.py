@@ -1,12 +1,15 @@
-"""What an arm's joints are given to be, as arrays: limits, rotors, the rest posture."""
+"""What an arm's joints are given to be, as arrays: limits, rotors, the rest posture, geometry."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from armdyn.chain.geometry import geometry_constants, geometry_values, with_geometry
 from armdyn.chain.limits import limits
+from armdyn.files import arrays
 
 
 class JointArrays:
@@ -47,3 +50,22 @@ class JointArrays:
     def rotor_inertias(self: Any) -> Any:
         """(n,) rotor inertias seen at the joints."""
         return np.array([float(joint.rotor_inertia) for joint in self.joints])
+
+    @property
+    def geometry_names(self: Any) -> tuple[str, ...]:
+        """The names of the geometry's entries: base_x … base_yaw, b_1, beta_1, (gamma_1,) d_1, theta_1, …, tool_yaw."""
+        return tuple(constant.name for constant in geometry_constants(self.chain))
+
+    @property
+    def geometry(self: Any) -> Any:
+        """The geometry constants as they are, in metres and radians: what `parameters="geometry"` kernels take last.
+
+        Joint i adds (shift_i, turn_i,) b_i, beta_i, (gamma_i,) d_i, theta_i: those in brackets at forks and where its
+        axis is nearly parallel to the one before. The angles of base and tool are turns from where they stand: 0.
+        """
+        return np.array(geometry_values(self.chain))
+
+    def with_geometry(self: Any, values: Any) -> Any:
+        """The same arm with other geometry constants, in the order of `geometry_names`; nothing of them is snapped."""
+        numbers = arrays.numbers(values, "geometry constants")
+        return replace(self, given=with_geometry(self.chain, numbers), snap=0.0)

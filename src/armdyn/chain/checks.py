@@ -119,6 +119,8 @@ def _of_joint(joint: Joint, before: Joint | None) -> Iterator[tuple[str, str]]:
         value = getattr(joint, name)
         if value < 0:
             yield name, f"negative {name.replace('_', ' ')} {float(value):g}"
+    if joint.forces.load_friction < 0:
+        yield "load_friction", f"negative friction with the load {float(joint.forces.load_friction):g}"
     if 0 < joint.static < joint.coulomb:
         yield "static", f"static friction {float(joint.static):g} below Coulomb friction {float(joint.coulomb):g}"
     for name in ("b", "d"):

@@ -16,7 +16,7 @@ def command(
     arm: ArmName,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The folder to write into; c or wasm.")] = None,
     quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
-    dtype: Annotated[str, typer.Option(help="double or float.")] = "double",
+    dtype: Annotated[str, typer.Option(help="double or float (float64, float32).")] = "double",
     parameters: Annotated[str, typer.Option(help="baked, or runtime: given at each call.")] = "baked",
     friction: Annotated[bool, typer.Option("--friction", help="Friction in inverse and forward dynamics.")] = False,
     wasm: Annotated[bool, typer.Option("--wasm", help="WebAssembly, an ES module and TypeScript types.")] = False,
@@ -26,7 +26,7 @@ def command(
     """Write the arm's dynamics as C99: header, source, a test program with vectors, a Makefile; or as WebAssembly."""
     from armdyn.errors import InputError
 
-    if wasm and dtype != "double":
+    if wasm and dtype not in ("double", "float64"):
         raise InputError(f"WebAssembly is written in double; got --dtype {dtype}")
     loaded, where = load(arm), output or Path("wasm" if wasm else "c")
     if wasm:

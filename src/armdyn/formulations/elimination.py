@@ -16,6 +16,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from armdyn.algebra import Scalar, on_hand, positive
+from armdyn.algebra.scalar import is_number
 from armdyn.chain import Chain
 from armdyn.errors import ComputationError
 from armdyn.formulations.coordinates import Coordinates
@@ -36,10 +37,10 @@ def with_rotors(chain: Chain, H: Matrix) -> Matrix:
 def least_pivots(chain: Chain) -> list[Scalar]:
     """The least pivot of every joint that is not rounding: a share of the stretched arm's inertia.
 
-    Constants of the arm, so a check costs one addition per joint. Where the links' parameters are
-    known only at run time, pivots are only held to be positive.
+    Constants of the arm, so a check costs one addition per joint. Where the links' parameters
+    or the geometry are known only at run time, pivots are only held to be positive.
     """
-    if not all(isinstance(x, int | float | Fraction) for link in chain.links for x in link.natural):
+    if not (chain.known_geometry and all(is_number(x) for link in chain.links for x in link.natural)):
         return [0] * chain.nv
     if not chain.plain:
         coordinates = Coordinates.of(chain)

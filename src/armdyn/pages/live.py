@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.algebra import Sym3, Vec3
+from armdyn.algebra import Vec3
 from armdyn.arm import Arm
-from armdyn.chain import Chain, Link
+from armdyn.chain import Chain
 from armdyn.chain.limits import limits
 from armdyn.formulations import QUANTITIES
+from armdyn.formulations.payload import held
 from armdyn.formulations.registry import Options
 from armdyn.graph.program import Program, trace
 from armdyn.kernels.choice import auto
@@ -217,7 +218,6 @@ def _state(chain: Chain, sizes: dict[str, tuple[int, ...]]) -> Program:
 def _loaded(chain: Chain, gravity: Any, payload: Any) -> Chain:
     """The chain under gravity, and with a point mass at the tool (mass, position in the tool's frame), as inputs."""
     mass, *position = payload
-    body = Link.from_com(mass, Vec3(*position), Sym3(0, 0, 0, 0, 0, 0)).moved(chain.tool.R, chain.tool.p)
     tip = tool_link(chain)
-    links = (*chain.links[:tip], chain.links[tip] + body, *chain.links[tip + 1 :])
+    links = (*chain.links[:tip], chain.links[tip] + held(chain.tool, mass, position), *chain.links[tip + 1 :])
     return replace(chain, gravity=Vec3(*gravity), links=links)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.programs.assemble import Options
 from armdyn.simulation.fixed import Inside, lockable_joints, locks_of, loop_of, rates_of

@@ -9,48 +9,79 @@ locked joint is the force that holds it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from armdyn.chain import Chain, Joint
+from armdyn.algebra import sign
+from armdyn.chain import Chain, Joint, JointForces
+from armdyn.chain.joint_forces import NO_FORCES
 from armdyn.formulations.elimination import least_pivots, reciprocal
 from armdyn.graph.program import Program, trace
 from armdyn.programs.assemble import Options, assemble
 from armdyn.simulation.state import forces_of
 from armdyn.simulation.torque import Law, cheapest
 
+NEARLY_NONE = Fraction(1, 10**12)  # N m or N: dry friction of a joint that has none without a load
+
 
 @dataclass(frozen=True)
 class Friction:
     """The friction along one coordinate: its joint's own, and that of mimic joints by their multipliers."""
 
-    joints: tuple[tuple[Joint, Any], ...]  # with |dq of the joint / dq of the coordinate|
+    joints: tuple[tuple[Joint, Any, Any], ...]  # with α and β of its position, α q + β
 
     @property
     def viscous(self) -> Any:
         """Per unit of the coordinate's speed."""
-        return sum(ratio * ratio * joint.viscous for joint, ratio in self.joints)
+        return sum(ratio * ratio * joint.viscous for joint, ratio, _ in self.joints)
 
     @property
     def breakaway(self) -> Any:
-        """The largest dry friction at rest."""
-        return sum(ratio * joint.breakaway for joint, ratio in self.joints)
+        """The largest dry friction at rest, that of a load left out; tiny where there is none but that."""
+        dry = sum(abs(ratio) * joint.breakaway for joint, ratio, _ in self.joints)
+        return NEARLY_NONE if dry == 0 and self.own.load_friction > 0 else dry
+
+    @property
+    def dries(self) -> bool:
+        """Whether there is dry friction besides that of a load."""
+        return any(joint.breakaway > 0 for joint, _, _ in self.joints)
 
     def dry(self, qd: Any) -> Any:
         """The magnitude of dry friction while sliding."""
-        return sum(ratio * joint.dry_friction(ratio * qd) for joint, ratio in self.joints if joint.breakaway > 0)
+        parts = ((joint, abs(ratio)) for joint, ratio, _ in self.joints if joint.breakaway > 0)
+        return sum(ratio * joint.dry_friction(ratio * qd) for joint, ratio in parts)
+
+    @property
+    def own(self) -> JointForces:
+        """What acts at the coordinate's own joint; a joint that leads others has no friction with the load."""
+        return next((joint.forces for joint, _, _ in self.joints if joint.mimic is None), NO_FORCES)
+
+    def forces(self, q: Any, qd: Any) -> Any:
+        """Springs, offsets, ripples and the asymmetry of viscous friction."""
+        total = 0
+        for joint, ratio, shift in self.joints:
+            more = joint.forces
+            if more != NO_FORCES:
+                total = total + ratio * (more.at(ratio * q + shift) + more.asymmetry * (abs(ratio) * (qd * sign(qd))))
+        return total
+
+    def bounded(self, left: Any, force: Any) -> Any:
+        """`left`, what holds a joint, as it compares with `breakaway` where friction grows with the load."""
+        if self.own.load_friction == 0:
+            return left
+        load = force - left
+        return left / (1 + self.own.load_friction / self.breakaway * (load * sign(load)))
 
 
 def frictions(chain: Chain) -> tuple[Friction, ...]:
     """The friction along every velocity, in their order; a floating base has none."""
     base = (Friction(()),) * (chain.nv - chain.n)
-    along: dict[int, list[tuple[Joint, Any]]] = {i: [] for i in chain.independent}
+    along: dict[int, list[tuple[Joint, Any, Any]]] = {i: [] for i in chain.independent}
     for i, joint in enumerate(chain.joints):
-        ratio, k = 1, i
-        while (mimic := chain.joints[k].mimic) is not None:
-            ratio, k = ratio * mimic.multiplier, mimic.joint
+        k, ratio, shift = (i, 1, 0) if joint.mimic is None else chain.leader(joint)
         if k in along:
-            along[k].append((joint, abs(ratio)))
+            along[k].append((joint, ratio, shift))
     return (*base, *(Friction(tuple(joints)) for joints in along.values()))
 
 
@@ -95,15 +126,20 @@ def lockable_loop(
         tau = forces_of(chain, law(chain, q, qd, u[:size]))
         share, extra, added = stage or ([1] * n, [0] * n, [0] * n)
         b = bias(q, qd, u[size:])
-        right = [c * t + e - x for c, t, e, x in zip(share, tau, extra, b, strict=True)]
-        if options.friction:
-            right = [
-                r - friction.viscous * v - (friction.dry(v) * s if friction.breakaway > 0 else 0)
-                for r, friction, v, s in zip(right, frictions(chain), qd, side, strict=True)
-            ]
+        pushed = [c * t + e for c, t, e in zip(share, tau, extra, strict=True)]
         locks = [f if able else 1 for f, able in zip(free, can_lock, strict=True)]
+        if not options.friction:
+            right = [t - x for t, x in zip(pushed, b, strict=True)]
+            return *solve_lockable(chain, inertia(q), right, locks, added), tau
+        along = frictions(chain)
+        beside = q[chain.nq - chain.nv :]  # a joint's coordinate beside its velocity
+        pushed = [t - f.forces(x, v) - f.viscous * v for t, f, x, v in zip(pushed, along, beside, qd, strict=True)]
+        sliding = [t - f.dry(v) * s if f.dries else t for t, f, v, s in zip(pushed, along, qd, side, strict=True)]
+        passed = [f.own.efficiency(t, s) for f, t, s in zip(along, sliding, side, strict=True)]
+        right = [part * t - x for part, t, x in zip(passed, sliding, b, strict=True)]
+        added = [part * x for part, x in zip(passed, added, strict=True)]
         qdd, left = solve_lockable(chain, inertia(q), right, locks, added)
-        return qdd, left, tau
+        return qdd, [f.bounded(x, t) for f, x, t in zip(along, left, pushed, strict=True)], tau
 
     names = ("q", "qd", "u", "free", "side", *(("share", "extra", "added") if staged else ()))
     inputs = {name: ({"q": chain.nq, "u": width}.get(name, n),) for name in names}

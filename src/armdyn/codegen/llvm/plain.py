@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cached_property
 
+from armdyn.algebra.cached import cached_property
 from armdyn.codegen import tuning
 from armdyn.codegen.llvm.blocks import gathered, groups, scattered, transpose, transpose_registers
 from armdyn.codegen.llvm.ir import Writer, double

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 from warnings import warn
 
@@ -13,20 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.algebra import exact
+from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
-from armdyn.chain import Link
+from armdyn.chain import JointForces, Link, Ripple
 from armdyn.identification.estimate.estimators import Fit
 from armdyn.identification.estimate.statistics import Uncertainty, r_squared, relative_error
 from armdyn.identification.log.log import Log
 from armdyn.identification.log.processing import Motion, Processing, joint_side, motions
 from armdyn.identification.model.bodies import pseudo_inertia
-from armdyn.identification.model.model import Model
+from armdyn.identification.model.model import RIPPLES, STRIBECK_EXPONENT, Model
 from armdyn.identification.model.preflight import Reading, changed
 from armdyn.identification.model.rows import Rows, rows
 
 Array = NDArray[np.float64]
-DRIVES = {"rotor_inertia": "Ia", "viscous": "fv", "coulomb": "fc"}  # what an arm file has, and its symbol
-HALF = float(np.sqrt(np.log(2)))  # of its speed: where a Gaussian curve has fallen to one half
+# What a joint has, and its forces have, with the symbol of the parameter.
+DRIVES = {"rotor_inertia": "Ia", "viscous": "fv", "coulomb": "fc", "static": "fs"}
+FORCES = {"offset": "off", "stiffness": "k", "asymmetry": "fva", "load_friction": "fl"}
+SYMBOLS = (*DRIVES.values(), *FORCES.values(), *(f"{wave}{k}q" for k in RIPPLES for wave in ("sin", "cos")))
 BLOCK = 4096  # rows of a regressor held at a time
 RENAMED = {"pull": "regularization", "lean": "base_tilt", "how": "processing"}  # until the next version but one
 
@@ -168,10 +170,14 @@ class Estimate:
 
     @property
     def left_behind(self) -> dict[str, float]:
-        """What was found and has no place in an arm file or URDF: parameters by name, for `predict` alone."""
-        files = (*DRIVES.values(), "fs")
-        kept = {f"{symbol}{k}" for symbol in files for k in range(1, self.model.n + 1)}
-        return {name: value for name, value in self.extras.items() if value and (name not in kept or value < 0)}
+        """What was found and has no place in an arm: parameters by name, for `predict` alone.
+
+        These are what a motor adds that turns several joints, and friction that least squares found to be negative.
+        """
+        symbols = ("Ia", "fv", "fc", "fs", "fl")
+        kept = {f"{symbol}{k}": symbol in symbols for symbol in SYMBOLS for k in range(1, self.model.n + 1)}
+        found = {name: value for name, value in self.extras.items() if value}
+        return {name: value for name, value in found.items() if name not in kept or (kept[name] and value < 0)}
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the HTML report."""
@@ -189,9 +195,8 @@ class Estimate:
         shown, where = (self.training, "fitted") if self.validation is None else (self.validation, "not fitted")
         fits = ", ".join(f"{r:.4f}" for r in shown.r_squared)
         return (
-            f"{repr(self)[1:-1]}\n  {self.processing}\n"
-            f"  {len(self.training.t)} rows per joint of {self.training.source or 'the log'}\n"
-            f"  R² by joint, on the log that was {where}: {fits}"
+            f"{repr(self)[1:-1]}\n  R² by joint, on the log that was {where}: {fits}\n  {self.processing}\n"
+            f"  {len(self.training.t)} rows per joint of {self.training.source or 'the log'}"
         )
 
     def __repr__(self) -> str:
@@ -223,23 +228,30 @@ def predict(model: Model, values: Array, q: Array, qd: Array, qdd: Array) -> Arr
 
 
 def identified_arm(model: Model, natural: Array, extras: Mapping[str, float]) -> Arm:
-    """The same geometry with links of these natural parameters, (n, 10), and these rotors and frictions.
-
-    Where Stribeck friction was found, static friction is Coulomb's with it; the joint's curve, 1 / (1 + (q̇ / v)²),
-    falls to one half at the speed where the model's, exp(-(q̇ / v)²), does.
-    """
+    """The same geometry with links of these natural parameters, (n, 10), and these rotors, frictions and forces."""
     arm = model.arm
     links = tuple(Link.from_natural(tuple(exact(float(x)) for x in row)) for row in natural)
     joints = []
     for k, joint in enumerate(arm.given.joints, 1):
         found = {name: extras[f"{symbol}{k}"] for name, symbol in DRIVES.items() if f"{symbol}{k}" in extras}
-        more = extras.get(f"fs{k}", 0.0)
-        if more > 0:
-            found |= {"static": found.get("coulomb", 0.0) + more, "stribeck": HALF * float(model.stribeck[k - 1])}
-        numbers: dict[str, Any] = {name: exact(value) for name, value in found.items()}
-        joints.append(replace(joint, **numbers))
+        found |= {"stribeck": float(model.stribeck[k - 1]) if "static" in found else 0.0}
+        numbers: dict[str, Any] = {name: exact(max(value, 0.0)) for name, value in found.items()}
+        joints.append(replace(joint, **numbers, forces=identified_forces(extras, k)))
     given = replace(arm.given, links=links, joints=tuple(joints))
     return replace(arm, given=given, source=f"{arm.source}; links and drives identified from a log".lstrip("; "))
+
+
+def identified_forces(extras: Mapping[str, float], k: int) -> JointForces:
+    """What acts at joint k (from 1) beside its friction over the speed."""
+    numbers: dict[str, Any] = {name: exact(extras.get(f"{symbol}{k}", 0.0)) for name, symbol in FORCES.items()}
+    numbers["load_friction"] = max(numbers["load_friction"], exact(0.0))
+    ripples = (
+        Ripple(turns, *(exact(extras[f"{wave}{turns}q{k}"]) for wave in ("sin", "cos")))
+        for turns in RIPPLES
+        if f"sin{turns}q{k}" in extras
+    )
+    exponent = STRIBECK_EXPONENT if f"fs{k}" in extras else 2
+    return JointForces(ripples=tuple(ripples), stribeck_exponent=exponent, **numbers)
 
 
 def upright(arm: Arm, gravity: Any) -> Arm:

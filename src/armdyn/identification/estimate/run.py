@@ -130,6 +130,10 @@ def identify(
         found = rows(model, parts, how)
     setting = Setting(model, prior or arm, folds, regularization, parts, how)
     fit = ALL[estimator](found, setting)
+    if "load" in model.terms:  # once more with the loads of these very links: those of a first fit are nearly so
+        setting = replace(setting, model=model.loaded(fit.natural), regularization=fit.regularization)
+        model, found, curve = setting.model, rows(setting.model, parts, how), fit.curve
+        fit = replace(ALL[estimator](found, setting), curve=curve)
     R, _ = linear.compress(found.Y, found.tau, fit.weights)
     estimate = Estimate(
         given=arm,

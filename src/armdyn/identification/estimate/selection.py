@@ -66,7 +66,7 @@ def select(model: Model, prior: Arm, parts: list[Motion], how: Processing, found
     weights = linear.weighted(found.Y, found.tau, found.kept).weights
     problem = Problem.of(model, prior)
     R, z = linear.compress(found.Y, found.tau, weights)
-    model = replace(model, load=problem.solve(R @ model.natural, z, FIRST_REGULARIZATION)[: 10 * model.n])
+    model = model.loaded(problem.solve(R @ model.natural, z, FIRST_REGULARIZATION))
     every = list(candidates(model, parts, how))
     trials = Trials(model, problem, found, weights, every, folds)
     chosen: list[Candidate] = []

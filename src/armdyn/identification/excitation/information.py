@@ -9,12 +9,13 @@ penalises every parameter whose deviation exceeds the best that random motions w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.codegen.compile import compile_program
 from armdyn.formulations.regressor import regressor
