@@ -114,6 +114,19 @@ def test_wrong_poses_are_set_aside_and_listed(robust: str) -> None:
     assert "set aside as outliers: poses 4, 21, 42" in str(found)
 
 
+def test_a_fifth_of_the_poses_are_no_outliers() -> None:
+    """Backlash: a joint that was approached from the other side. Without those poses the rest would fit too well."""
+    arm, rng = armdyn.load("scara"), np.random.default_rng(2)
+    true, q = with_errors(arm, rng), configurations(arm, rng, 60)
+    late = q + np.where(np.arange(60) < 12, 3e-3, 0.0)[:, None] * [1, 0, 0, 0]
+    poses = measured(true, late, rng, "point")
+    found = calibrate(arm, Poses(q, poses.position))
+    assert found.outliers == ()
+    assert found.fit.misfits > 6
+    assert any("too many for outliers" in note for note in found.notes)
+    assert len(calibrate(arm, Poses(q, poses.position), robust="tukey", held_out=0).outliers) > 6
+
+
 def test_the_corrected_arm_is_one_that_a_file_holds(tmp_path: Path) -> None:
     """Named frames follow: the tool's own is the corrected tool, those of the base stand with it."""
     arm, rng = armdyn.load("ur5"), np.random.default_rng(1)
