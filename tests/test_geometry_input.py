@@ -51,9 +51,11 @@ def frame(chain: Chain, quantity: str) -> Options:
 
 
 def inputs_of(chain: Chain, quantity: str, seed: int = 0) -> list[np.ndarray]:
-    q, qd, qdd = random_motion(chain, np.random.default_rng(seed))
-    named = {"q": q, "qd": qd, "qdd": qdd, "tau": qdd, "load": qdd}
-    return [named[name] for name, _ in QUANTITIES[quantity].inputs]
+    rng = np.random.default_rng(seed)
+    q, qd, qdd = random_motion(chain, rng)
+    named = {"q": q, "qd": qd, "qdd": qdd}
+    shapes = QUANTITIES[quantity].input_shapes(chain)
+    return [named[name] if name in named else rng.uniform(-2, 2, shape) for name, shape in shapes]
 
 
 def plain(chain: Chain, quantity: str, method: str, options: Options, inputs: list[np.ndarray]) -> list[np.ndarray]:

@@ -2,6 +2,7 @@
 
 from armdyn.simulation.actuators import Actuators
 from armdyn.simulation.controllers import PD, ComputedTorque, Feedforward, PDGravity
+from armdyn.simulation.digital import Digital
 from armdyn.simulation.references import Reference, fourier, quintic, straight_line, trapezoidal
 from armdyn.simulation.simulate import simulate
 from armdyn.simulation.torque import Controller, Drive, Sampled
@@ -12,6 +13,7 @@ __all__ = [
     "Actuators",
     "ComputedTorque",
     "Controller",
+    "Digital",
     "Drive",
     "Feedforward",
     "PDGravity",
