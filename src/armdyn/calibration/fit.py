@@ -31,6 +31,7 @@ ITERATIONS = 100
 FEW, MANY = 3, 0.15  # poses, or the share of them, that may be outliers; more are something that geometry does not tell
 FALSE = 0.02  # the chance that a good pose is set aside among all of them
 LEAST = 1e-9  # metres, radians: the noise of made-up data without any; no device comes near it
+CLOSED = 1e-9  # metres from a plane or a distance: on it
 DEPENDENT = 1e-7  # a unit column of which less is left beside the columns before it is not told by these poses
 
 
@@ -155,8 +156,12 @@ def told(
 
     With a closure the configurations are first moved onto it: what the loop cannot tell shows there only.
     """
-    q = poses.q if closure is None else on_closure(model, poses.q, geometry, closure)
-    here = Poses(q, poses.position, poses.rotation, poses.plane, poses.distance)
+    here = poses
+    if closure is not None:
+        here = replace(poses, q=on_closure(model, poses.q, geometry, closure))
+        apart = np.abs(closure.residual(model.pose(here.q, geometry)[:, :3, 3])[0][:, 0])
+        here = here.chosen(apart <= max(CLOSED, float(np.median(apart))))  # what is out of reach tells nothing here
+        closure = closure.of(here)
     J = model.residual(here, geometry, closure, list(free))[1]
     A = J.reshape(-1, J.shape[2])
     n = len(free)
