@@ -617,3 +617,14 @@ def test_the_benchmark_runs():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert all(value > 0 for value in module.main(quick=True).values())
+
+
+def test_a_sign_is_not_taken_for_stribeck_friction(arm, prior):
+    """With the default width of the smooth sign; too wide a one leaves what Stribeck friction would explain."""
+    log = log_of(arm, noise=0.02, seconds=12.0)
+    found = armdyn.identify(prior, log)
+    assert "stribeck" not in found.model.terms
+    top = np.abs(log.pieces[0].qd).max(axis=0)
+    assert (found.model.width < 0.006 * top).all()
+    kept = armdyn.identify(prior, log, width=0.02 * top)
+    assert found.error < 0.9 * kept.error

@@ -23,10 +23,13 @@ __all__ = [
     "Estimate",
     "Excitation",
     "Log",
+    "Normal",
     "OnlineEstimator",
     "Plan",
     "Poses",
     "Trajectory",
+    "Uncertain",
+    "Uniform",
     "bound",
     "calibrate",
     "calibration_poses",
@@ -50,6 +53,7 @@ __all__ = [
     "rank_report",
     "set_threads",
     "simulate",
+    "sweep",
 ]
 
 
@@ -72,6 +76,10 @@ _LAZY = {
     "citation": "armdyn.references",
     "controller": "armdyn.control",
     "Bound": "armdyn.uncertainty",
+    "Normal": "armdyn.uncertainty",
+    "Uncertain": "armdyn.uncertainty",
+    "Uniform": "armdyn.uncertainty",
+    "sweep": "armdyn.sweeps",
     "bound": "armdyn.uncertainty",
     "deploy": "armdyn.deployment",
     "pipeline": "armdyn.deployment.pipeline",

@@ -68,7 +68,8 @@ def package(
         if progress:
             progress(k, len(asked), key.replace("_", " "))
         functions[key] = _function(chain, plain, options, values)
-    constants = {"N": chain.n} | ({"P": len(minimal)} if minimal is not None else {})
+    constants = {"N": chain.n} | ({"NQ": chain.nq, "NV": chain.nv} if chain.floating else {})
+    constants |= {"P": len(minimal)} if minimal is not None else {}
     comment = [f"{name}: dynamics in straight-line {language}, written by armdyn {version}."]
     comment += [f"Arm: {' '.join(source.split())}"] if source else []
     comment += ["SI units; the arrays of a call must not overlap; no allocation, no dependency but libm."]

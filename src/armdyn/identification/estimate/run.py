@@ -21,6 +21,7 @@ from armdyn.identification.estimate.statistics import relative_error, uncertaint
 from armdyn.identification.estimate.stribeck import with_bumps
 from armdyn.identification.estimate.threads import one_thread
 from armdyn.identification.estimate.tilt import find_tilt, tilted
+from armdyn.identification.estimate.width import with_widths
 from armdyn.identification.log.log import Log
 from armdyn.identification.log.processing import Motion, Processing, choose_processing, joint_side, motions
 from armdyn.identification.model.model import FRICTION, Model
@@ -89,7 +90,8 @@ def identify(
         Cut-offs (Hz) of the positions' filter and of the filter both sides of the model go through (False: none);
         from the motion's bandwidth unless given.
     width
-        Velocity over which Coulomb friction turns round, one or n; 2 % of each joint's largest unless given; 0: sign.
+        Velocity over which Coulomb friction turns round, one or n; 0: sign. Unless given it is 2 % of each joint's
+        largest, and with ``auto`` as much less as explains the log better.
     dead_zone
         Velocity below which a joint's torque is left out of the fit: at rest, friction is anything up to stiction.
         Errors are still those of every row.
@@ -125,7 +127,9 @@ def identify(
         raise InputError(f"{folds} folds need as many samples; {len(found)} are left after filtering and thinning")
     if not found.kept.any():
         raise InputError(f"no joint ever moves faster than the dead zone of {dead_zone:g}")
-    model, base_tilt, steps = settled(start, prior or arm, parts, how, found, folds, friction == "auto", tilt)
+    model, base_tilt, steps = settled(
+        start, prior or arm, parts, how, found, folds, friction == "auto", tilt, width is None
+    )
     if model is not start:
         found = rows(model, parts, how)
     setting = Setting(model, prior or arm, folds, regularization, parts, how)
@@ -162,11 +166,22 @@ def identify(
 
 
 def settled(
-    model: Model, prior: Arm, parts: list[Motion], how: Processing, found: Rows, folds: int, auto: bool, tilt: bool
+    model: Model,
+    prior: Arm,
+    parts: list[Motion],
+    how: Processing,
+    found: Rows,
+    folds: int,
+    auto: bool,
+    tilt: bool,
+    sharpen: bool,
 ) -> tuple[Model, tuple[float, float], dict[str, float]]:
     """The model to fit, as asked for or as the log bears it out; the base tilt; the steps of the selection."""
     steps: dict[str, float] = {}
     if auto:
+        if sharpen:
+            model = with_widths(model, parts, how, found)
+            found = rows(model, parts, how)
         chosen = select(model, prior, parts, how, found, folds)
         model, tilt, steps = chosen.model, tilt or chosen.tilted, chosen.steps
     angles = (0.0, 0.0)
