@@ -85,7 +85,7 @@ def test_every_formulation_on_another_geometry_is_that_of_an_arm_built_with_it(c
             close(found, wanted)
 
 
-@pytest.mark.parametrize("name", ["puma560"])
+@pytest.mark.parametrize("name", ["stanford"])
 @pytest.mark.parametrize("quantity", TAKING)
 def test_at_the_arms_own_geometry_it_is_the_baked_kernel(name: str, quantity: str) -> None:
     arm = armdyn.load(name)

@@ -167,6 +167,11 @@ class Calibration:
         if self.fit.undetermined:
             names = ", ".join(self.constants[k].name for k in self.fit.undetermined)
             found.append(f"not told by these measurements, left as they were: {names}")
+        if self.fit.misfits:
+            found.append(
+                f"{self.fit.misfits} of {len(self.poses)} poses do not fit the others: too many for outliers, all were "
+                "kept; look for backlash, bending or a target that slipped"
+            )
         weak = [c.name for c in self.corrections if c.deviation > (5e-3 if c.is_length else 2e-2)]
         if weak:
             found.append(

@@ -53,7 +53,8 @@ def calibrate(
         beta, gamma, turn, shift. What the poses cannot tell apart is settled by this order. Closed by a plane or a ball
         bar, the base stays where it is.
     robust
-        How poses that do not fit are treated: "huber", "tukey", or "none", which keeps all of them.
+        How poses that do not fit are treated: "huber" sets them aside unless they are more than 15 %, "tukey"
+        however many they are, "none" keeps all of them.
     held_out
         The share of the poses that is predicted by a fit without them; 0 for none. The result is fitted to all.
     seed
