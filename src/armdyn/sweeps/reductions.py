@@ -6,8 +6,9 @@ variables. A NaN is a sample without a value: left out, and counted in `missing`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -203,23 +204,25 @@ class Quantiles:
         shape = tuple(int(x) for x in part["shape"])
         entries = int(np.prod(shape, dtype=int))
         found = np.full((len(self.probabilities), entries), np.nan)
-        for k in range(entries):
-            column = self._column(part, k)
-            if len(column[0]):
-                found[:, k] = _order_statistics(*column, self.probabilities)
+        for k, (values, counts) in enumerate(_by_entry(part, entries)):
+            if len(values):
+                found[:, k] = _order_statistics(values, counts, self.probabilities)
         return {
             f"{name}_quantile": Variable(("quantile", *dims), found.reshape(-1, *shape)),
             "quantile": Variable(("quantile",), np.array(self.probabilities)),
         }
 
-    @staticmethod
-    def _column(part: Part, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Values and counts of one entry."""
-        if "values" in part:
-            column = part["values"].reshape(len(part["values"]), -1)[:, k]
-            return column[~np.isnan(column)], np.ones(int((~np.isnan(column)).sum()), dtype=np.int64)
-        rows = part["entry"] == k
-        return middles(part["bucket"][rows]), part["count"][rows]
+
+def _by_entry(part: Part, entries: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Values and counts of one entry after the other."""
+    if "values" in part:
+        for column in part["values"].reshape(len(part["values"]), -1).T:
+            there = column[~np.isnan(column)]
+            yield there, np.ones(len(there), dtype=np.int64)
+        return
+    ends = np.searchsorted(part["entry"], np.arange(entries + 1))  # sorted by entry
+    for first, stop in pairwise(ends):
+        yield middles(part["bucket"][first:stop]), part["count"][first:stop]
 
 
 def _counted(entry: np.ndarray, bucket: np.ndarray, count: np.ndarray | None) -> Part:

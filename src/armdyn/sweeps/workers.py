@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
@@ -15,6 +16,7 @@ from armdyn.sweeps.study import Study, unpacked
 
 Result = tuple[Variables | None, dict[str, np.ndarray] | None]
 AHEAD = 2  # chunks per thread of a cluster that wait for it: enough that none is idle
+ASKED = 1.0  # seconds after which the cluster is asked again how many threads it has
 FAILURES = 2  # times a chunk is tried again after an error that may pass (a store that did not answer)
 
 
@@ -73,27 +75,38 @@ def on_cluster(
     carried = client.scatter(content, broadcast=True, hash=False)
     running: dict[Any, int] = {}
     flow = distributed.as_completed(loop=client.loop)
+    threads = _Threads(client, say)
 
-    def start(count: int) -> None:
-        for _, index in zip(range(count), order, strict=False):
+    def start() -> None:
+        for _, index in zip(range(threads.room(len(running))), order, strict=False):
             future = client.submit(compute_packed, carried, store, index, pure=False, retries=FAILURES)
             running[future] = index
             flow.add(future)
 
     try:
-        start(_room(client, 0))
+        start()
         for future in flow:
             index = running.pop(future)
             error = future.exception()
             result = error if error is not None else future.result()
             future.release()
-            start(_room(client, len(running)))
-            say(f"{len(client.scheduler_info(n_workers=-1)['workers'])} workers")
+            start()
             yield index, result
     finally:
         client.cancel(list(running))
 
 
-def _room(client: Any, running: int) -> int:
-    """How many chunks more the cluster takes now."""
-    return max(AHEAD * int(sum(client.nthreads().values())) - running, 1 - running, 0)
+class _Threads:
+    """How many threads the cluster has: asked once in a while, for the question costs as much as a task."""
+
+    def __init__(self, client: Any, say: Callable[[str], None]) -> None:
+        self.client, self.say = client, say
+        self.asked, self.count = -ASKED, 0
+
+    def room(self, running: int) -> int:
+        """How many chunks more the cluster takes now."""
+        if time.monotonic() - self.asked >= ASKED:
+            threads = self.client.nthreads()
+            self.asked, self.count = time.monotonic(), int(sum(threads.values()))
+            self.say(f"{len(threads)} workers")
+        return max(AHEAD * self.count - running, 1 - running, 0)
