@@ -1,7 +1,8 @@
-"""What if: guaranteed bounds over ranges of configurations, and distributions over an arm's numbers."""
+"""What if: proven bounds over ranges and of rounding errors, and distributions over an arm's numbers."""
 
 from armdyn.uncertainty.bounds import Bound, bound
 from armdyn.uncertainty.distributions import Normal, Uniform
+from armdyn.uncertainty.rounding_error import RoundingError, rounding_error
 from armdyn.uncertainty.samples import Samples
 from armdyn.uncertainty.statistics import Outcome, Probability, SobolIndices, Worst, probability
 from armdyn.uncertainty.uncertain import Uncertain, Variable
@@ -11,6 +12,7 @@ __all__ = [
     "Normal",
     "Outcome",
     "Probability",
+    "RoundingError",
     "Samples",
     "SobolIndices",
     "Uncertain",
@@ -19,4 +21,5 @@ __all__ = [
     "Worst",
     "bound",
     "probability",
+    "rounding_error",
 ]
