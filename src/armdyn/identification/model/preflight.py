@@ -66,7 +66,7 @@ class Reading:
     def _piece(self, p: Piece, shift: int) -> Piece:
         qd, qdd = (None if x is None else self.states(x) for x in (p.qd, p.qdd))
         own, other = aligned(len(p), shift)
-        return replace(Piece(p.t, self.states(p.q), p.tau, qd, qdd)[own], tau=self.torques(p.tau)[other])
+        return replace(Piece(p.t, self.states(p.q), p.tau, qd, qdd, p.log)[own], tau=self.torques(p.tau)[other])
 
 
 @dataclass(frozen=True, eq=False)
