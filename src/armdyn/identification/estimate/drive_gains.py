@@ -60,7 +60,7 @@ def identify_gains(
     how = choose_processing(first, len(model.names), cutoff, parallel)
     model = model.tuned(np.concatenate([p.qd for p in motions(first, how)]), None)
     Y, effort = _stacked(model, first, how)
-    rigid = model.natural[: model.rigid, : 10 * arm.n] @ model.prior(arm)[: 10 * arm.n]
+    rigid = model.natural[: model.rigid, : model.links] @ model.prior(arm)[: model.links]
     own = Y[..., : model.rigid] @ rigid
     if loaded is None or payload is None:
         said = ("the scale rests on the arm's own inertias: weigh a payload for gains you can trust",)

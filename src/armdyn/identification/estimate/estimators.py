@@ -64,7 +64,7 @@ def nearest(setting: Setting, values: Array) -> Array:
     model = setting.model
     prior = model.prior(setting.prior)
     T = np.eye(len(prior))
-    T[: 10 * model.n, : 10 * model.n] = Problem.of(model, setting.prior).coordinates
+    T[: model.links, : model.links] = Problem.of(model, setting.prior).coordinates
     K = model.natural
     return np.asarray(prior + T @ np.linalg.pinv(K @ T) @ (values - K @ prior))
 

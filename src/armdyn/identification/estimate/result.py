@@ -28,6 +28,7 @@ from armdyn.identification.model.rows import Rows, rows
 Array = NDArray[np.float64]
 # What a joint has, and its forces have, with the symbol of the parameter.
 DRIVES = {"rotor_inertia": "Ia", "viscous": "fv", "coulomb": "fc", "static": "fs"}
+DRIVEN = {"rotor_inertia": "rotor", "viscous": "viscous", "coulomb": "coulomb", "static": "coulomb"}  # with its term
 FORCES = {"offset": "off", "stiffness": "k", "asymmetry": "fva", "load_friction": "fl"}
 SYMBOLS = (*DRIVES.values(), *FORCES.values(), *(f"{wave}{k}q" for k in RIPPLES for wave in ("sin", "cos")))
 BLOCK = 4096  # rows of a regressor held at a time
@@ -134,12 +135,12 @@ class Estimate:
     @cached_property
     def natural(self) -> Array:
         """Ten natural parameters per link, (n, 10), with the identified ones among them."""
-        return self.fit.natural[: 10 * self.model.n].reshape(-1, 10)
+        return self.fit.natural[: self.model.links].reshape(-1, 10)
 
     @cached_property
     def extras(self) -> dict[str, float]:
         """Rotor inertias, friction, offsets: every extra parameter by name."""
-        return dict(zip(self.model.extra_names, map(float, self.fit.natural[10 * self.model.n :]), strict=True))
+        return dict(zip(self.model.extra_names, map(float, self.fit.natural[self.model.links :]), strict=True))
 
     @property
     def smallest_eigenvalues(self) -> Array:
@@ -241,7 +242,13 @@ def identified_arm(model: Model, natural: Array, extras: Mapping[str, float]) ->
     arm = model.arm
     links = tuple(Link.from_natural(tuple(exact(float(x)) for x in row)) for row in natural)
     joints = []
-    for k, joint in enumerate(arm.given.joints, 1):
+    number = {i: k for k, i in enumerate(arm.given.independent, 1)}
+    for i, joint in enumerate(arm.given.joints):
+        if i not in number:  # what a mimic joint adds was found at the joint that it follows
+            none: dict[str, Any] = {name: exact(0.0) for name, term in DRIVEN.items() if term in model.terms}
+            joints.append(replace(joint, **none))
+            continue
+        k = number[i]
         found = {name: extras[f"{symbol}{k}"] for name, symbol in DRIVES.items() if f"{symbol}{k}" in extras}
         found |= {"stribeck": float(model.stribeck[k - 1]) if "static" in found else 0.0}
         numbers: dict[str, Any] = {name: exact(max(value, 0.0)) for name, value in found.items()}

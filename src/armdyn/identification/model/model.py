@@ -1,6 +1,6 @@
 """The model τ = Y(q, q̇, q̈) π: rigid body on the arm's minimal parameters, drives and friction beside it.
 
-Every term is linear in its parameter. The natural parameters of the model are the 10 n of the links, then one of
+Every term is linear in its parameter. The natural parameters of the model are the ten of each link, then one of
 each extra term and joint; `natural` maps them to the identifiable ones, so that π = natural @ (links, extras).
 A rotor's inertia or an offset that acts exactly like a rigid-body parameter is merged into it.
 """
@@ -97,7 +97,9 @@ class Model:
         wanted |= {"offset": offset, "spring": spring}
         terms = {term: tuple(range(arm.n)) for term, there in wanted.items() if there}
         coupling = None if transmission is None else coupled_rows(transmission, arm.n)
-        return cls(arm, terms, np.zeros(arm.n), np.ones(arm.n), np.zeros(10 * arm.n), np.zeros(arm.n), coupling)
+        return cls(
+            arm, terms, np.zeros(arm.n), np.ones(arm.n), np.zeros(10 * arm.chain.bodies), np.zeros(arm.n), coupling
+        )
 
     def adding(self, term: str, joint: int) -> Model:
         """The model with one term more at one joint (from 0)."""
@@ -113,6 +115,11 @@ class Model:
     def n(self) -> int:
         """The number of joints."""
         return self.arm.n
+
+    @property
+    def links(self) -> int:
+        """The number of natural parameters of the links, ten per body; a tree with mimic joints has more than n."""
+        return 10 * self.arm.chain.bodies
 
     @cached_property
     def extra_names(self) -> tuple[str, ...]:
@@ -190,8 +197,8 @@ class Model:
         rotors = np.zeros(self.n)
         for k, (term, j) in enumerate(self._own):
             if term == "rotor":
-                rotors[j] = natural[10 * self.n + k]
-        return replace(self, load=natural[: 10 * self.n], load_rotors=rotors)
+                rotors[j] = natural[self.links + k]
+        return replace(self, load=natural[: self.links], load_rotors=rotors)
 
     def _drive(self, term: str, k: int, qd: Array, qdd: Array) -> Array:
         """What a motor that turns several joints adds: its inertia and friction between them."""
