@@ -36,7 +36,7 @@ ALL = {**ESTIMATORS, "instrumental": instrumental}
 @one_thread()
 def identify(
     arm: Arm,
-    log: Log,
+    log: Log | Sequence[Log],
     *,
     estimator: str = "consistent",
     friction: str = "auto",
@@ -56,6 +56,7 @@ def identify(
     folds: int = 5,
     validate: Log | None = None,
     fix: bool = False,
+    friction_per_log: bool = False,
     pull: float | None = None,
 ) -> Estimate:
     """Identify an arm's inertial parameters, rotors and friction from a log.
@@ -65,7 +66,7 @@ def identify(
     arm
         Its geometry, and, as the prior, its inertias.
     log
-        What the robot recorded.
+        What the robot recorded; or several logs, which are fitted together.
     estimator
         ``consistent`` (physically consistent links, regularized towards the prior), ``ordinary``, ``weighted`` (per
         joint), ``huber`` (robust), ``instrumental`` (IDIM-IV).
@@ -102,6 +103,10 @@ def identify(
     fix
         Whether to read the logs as the check against the arm proposes: other signs, order, unit or delay of the
         torques, other order, direction or unit of the joints. What was changed stands in `notes`.
+    friction_per_log
+        Whether viscous and Coulomb friction and offsets are each log's own (a drive warms up), with inertias and all
+        else shared. ``fc2_3`` is by what the third log differs from the first; `arm` is that of the last log,
+        `arm_of_log(1)` that of the first.
     pull
         The former name of `regularization`.
     """
@@ -110,9 +115,12 @@ def identify(
         regularization = pull
     choose("estimator", estimator, ALL)
     choose("friction", friction, ("auto", *FRICTION))
-    side = checked(arm, log, transmission, zero, gains, folds, fix)
+    logs = [log] if isinstance(log, Log) else list(log)
+    side = Log.joined([checked(arm, one, transmission, zero, gains, folds, fix) for one in logs])
     drives = {"rotor": rotor, "offset": offset, "transmission": transmission}
     start = Model.of(arm, "coulomb" if friction == "auto" else friction, spring=spring, **drives)
+    start = replace(start, logs=len(logs) if friction_per_log else 1)
+    side = side if friction_per_log else replace(side, pieces=tuple(replace(p, log=0) for p in side.pieces))
     how = choose_processing(side, len(start.names), cutoff, parallel, dead_zone)
     parts = motions(side, how)
     doubts = preflight(prior or arm, parts)
