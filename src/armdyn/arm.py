@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from armdyn import kinematics, listing, ranges
+from armdyn.algebra.cached import cached_property
 from armdyn.algebra.fingerprint import fingerprint
 from armdyn.chain import Chain, Joint, Link
 from armdyn.chain.checks import Finding, check
@@ -132,8 +132,9 @@ class Arm(KernelAttributes, JointArrays):
     def kernel(self, quantity: str, method: str = "auto", backend: str = "llvm", **options: Any) -> Kernel:
         """A quantity by a chosen formulation on a chosen backend.
 
-        Options: `friction`, `tool_wrench`, `frame`, `parameters` ("baked" or "runtime": the minimal
-        parameters are a last input), `derivatives` (names of inputs: the exact partial derivatives in them).
+        Options: `friction`, `tool_wrench`, `frame`, `parameters` ("baked"; "runtime": the minimal
+        parameters are a last input; "geometry": the geometry constants are, see `geometry`), `derivatives`
+        (names of inputs: the exact partial derivatives in them).
         """
         frames = {frame.name: (frame.link, frame.placement) for frame in self.frames}
         plain = Kernel(self.chain, quantity, method, backend, frames=frames)

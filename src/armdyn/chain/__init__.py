@@ -2,7 +2,8 @@
 
 from armdyn.chain.chain import Chain
 from armdyn.chain.joint import Joint, Limit, Mimic
+from armdyn.chain.joint_forces import JointForces, Ripple
 from armdyn.chain.link import Link
 from armdyn.chain.placement import Placement
 
-__all__ = ["Chain", "Joint", "Limit", "Link", "Mimic", "Placement"]
+__all__ = ["Chain", "Joint", "JointForces", "Limit", "Link", "Mimic", "Placement", "Ripple"]

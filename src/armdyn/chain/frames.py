@@ -88,6 +88,7 @@ def _joint(body: Body, to: Placed) -> Joint:
         coulomb=body.coulomb,
         static=body.static,
         stribeck=body.stribeck,
+        forces=body.forces,
         turn=to.turn,
         shift=to.shift,
         mimic=body.mimic,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from armdyn.algebra import Angle, JointRotation, Mat3, Scalar, Vec3, X, Z
+from armdyn.algebra import Angle, JointRotation, Mat3, Scalar, Vec3, X, Z, sign
 from armdyn.algebra.angle import ZERO_ANGLE
 from armdyn.algebra.rotation import turn_about_z
+from armdyn.chain.joint_forces import NO_FORCES, JointForces
 
 Kind = Literal["revolute", "prismatic", "free"]
 KINDS: tuple[Kind, ...] = ("revolute", "prismatic", "free")
@@ -42,8 +43,9 @@ class Joint:
 
     A free joint is a floating base: six degrees of freedom, no constants. Only the first joint can be free.
 
-    Friction: `viscous` per unit of speed; dry friction that falls from `static` (the breakaway force or torque;
-    below `coulomb` it counts as `coulomb`) to `coulomb` around the speed `stribeck`.
+    Friction: `viscous` per unit of speed; dry friction that goes from `static` (the breakaway force or torque; 0 counts
+    as `coulomb`) to `coulomb` around the speed `stribeck`. `forces` are all others: offset, spring, ripple, asymmetry
+    of the viscous friction, friction with the load.
     """
 
     kind: Kind
@@ -62,6 +64,7 @@ class Joint:
     mimic: Mimic | None = None
     static: Scalar = 0
     stribeck: Scalar = 0
+    forces: JointForces = NO_FORCES
 
     def __repr__(self) -> str:
         if self.free:
@@ -106,18 +109,27 @@ class Joint:
     @property
     def breakaway(self) -> Scalar:
         """The largest dry friction of the joint at rest; a joint without dry friction has 0."""
-        return max(self.static, self.coulomb)
+        return self.static if self.static > 0 and self.stribeck > 0 else max(self.static, self.coulomb)
 
     def dry_friction(self, qd: Scalar) -> Scalar:
         """The magnitude of dry friction while sliding at `qd`: the Stribeck curve of Hess and Soom 1990.
 
-        coulomb + (static - coulomb) / (1 + (qd / stribeck)²); with `stribeck` 0 the joint has `coulomb` friction
-        as soon as it moves.
+        coulomb + (static - coulomb) / (1 + (qd / stribeck)²), or with another even exponent (`forces`); with
+        `stribeck` 0 the joint has `coulomb` friction as soon as it moves.
         """
         if self.stribeck == 0 or self.breakaway == self.coulomb:
             return self.coulomb
         ratio = qd / self.stribeck
-        return self.coulomb + (self.breakaway - self.coulomb) / (1 + ratio * ratio)
+        square = power = ratio * ratio
+        for _ in range(self.forces.stribeck_exponent // 2 - 1):
+            power = power * square
+        return self.coulomb + (self.breakaway - self.coulomb) / (1 + power)
+
+    def friction(self, qd: Scalar) -> Scalar:
+        """Viscous and dry friction at a speed; 0 at rest, where dry friction is any value up to `breakaway`."""
+        side = sign(qd)
+        force = self.viscous * qd + self.dry_friction(qd) * side
+        return force + self.forces.asymmetry * (qd * side) if self.forces.asymmetry != 0 else force
 
     @property
     def tilt(self) -> Mat3:

@@ -13,6 +13,7 @@ from armdyn.algebra.angle import ZERO_ANGLE
 from armdyn.chain.axes import NEARLY, PARALLEL, Seat, Step, across, across_from, angle, normal
 from armdyn.chain.exactly import at, dot, inverse, length, rotate, short
 from armdyn.chain.joint import Kind, Limit, Mimic
+from armdyn.chain.joint_forces import NO_FORCES, JointForces
 from armdyn.chain.link import MASSLESS, Link
 from armdyn.chain.placement import Placement
 
@@ -39,6 +40,7 @@ class Body:
     coulomb: Scalar = 0
     static: Scalar = 0
     stribeck: Scalar = 0
+    forces: JointForces = NO_FORCES
     parent: int | None = None
     mimic: Mimic | None = None
 

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from armdyn.chain.joint import KINDS, Joint
+from armdyn.chain.joint_forces import JointForces
 from armdyn.errors import InputError, choose
 
 if TYPE_CHECKING:
@@ -22,23 +23,50 @@ def must_be_computable(chain: Chain) -> None:
         )
     for i, (joint, link) in enumerate(zip(chain.joints, chain.links, strict=True), 1):
         choose(f"kind of joint {joint.name or i}", joint.kind, KINDS)
-        friction = (joint.viscous, joint.coulomb, joint.static, joint.stribeck)
+        friction = (joint.viscous, joint.coulomb, joint.static, joint.stribeck, *_numbers(joint.forces))
         lengths = (joint.b, joint.d, joint.shift, joint.rotor_inertia, *friction)
         angles = (joint.beta.radians, joint.gamma.radians, joint.theta.radians, joint.turn.radians)
         _must_be_finite(f"joint {joint.name or i}", (*lengths, *angles))
         _must_be_finite(f"link {i}", link.natural)
+        exponent = joint.forces.stribeck_exponent
+        if not isinstance(exponent, int) or exponent < 2 or exponent % 2:
+            raise InputError(
+                f"joint {joint.name or i}: stribeck_exponent must be an even whole number, got {exponent!r}"
+            )
     _must_be_finite("gravity", tuple(chain.gravity))
     _parents_come_first(chain)
     _free_joint_comes_first(chain)
     for i, joint in enumerate(chain.joints):
         if joint.mimic is not None:
             _follows_a_joint(chain.joints, i)
+    if any(joint.forces.load_friction != 0 for joint in chain.joints):
+        _load_friction_stands_alone(chain)
 
 
 def _must_be_finite(where: str, numbers: tuple[Any, ...]) -> None:
     for x in numbers:
         if isinstance(x, float) and not math.isfinite(x):
             raise InputError(f"{where}: every number must be finite, got {x!r}")
+
+
+def _numbers(forces: JointForces) -> tuple[Any, ...]:
+    ripples = (x for ripple in forces.ripples for x in (ripple.sine, ripple.cosine))
+    return forces.offset, forces.stiffness, forces.asymmetry, forces.load_friction, *ripples
+
+
+def _load_friction_stands_alone(chain: Chain) -> None:
+    """A gear's losses need the load of its own joint: not known where joints follow one another."""
+    led = {chain.leader(joint)[0] for joint in chain.joints if joint.mimic is not None}
+    for i, joint in enumerate(chain.joints):
+        share = joint.forces.load_friction
+        if share != 0 and (joint.mimic is not None or i in led):
+            raise InputError(
+                f"joint {_name(chain.joints, i)} has load_friction {float(share):g} and moves together with another "
+                "joint (mimic); expected 0 there, because the load of such a joint is not its own"
+            )
+        if not -1 < share < 1:
+            name = _name(chain.joints, i)
+            raise InputError(f"joint {name}: load_friction must be a part of the load, below 1, got {float(share):g}")
 
 
 def _name(joints: tuple[Joint, ...], i: int) -> str:
@@ -65,8 +93,8 @@ def _free_joint_comes_first(chain: Chain) -> None:
         angles = (joint.beta, joint.gamma, joint.theta, joint.turn)
         if any(x != 0 for x in (joint.b, joint.d, joint.shift)) or any(a.radians != 0 for a in angles):
             raise InputError("a free joint has no constants: its frame is the floating base's own")
-        if joint.rotor_inertia != 0 or joint.viscous != 0 or joint.breakaway != 0:
-            raise InputError("a free joint has neither rotor inertia nor friction")
+        if joint.rotor_inertia != 0 or joint.viscous != 0 or joint.breakaway != 0 or any(_numbers(joint.forces)):
+            raise InputError("a free joint has neither rotor inertia nor friction, nor other forces")
     if chain.joints[0].free and any(parent < 0 for parent in chain.parents[1:]):
         loose = next(i for i, parent in enumerate(chain.parents) if i > 0 and parent < 0)
         raise InputError(

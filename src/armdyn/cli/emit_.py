@@ -17,7 +17,7 @@ def command(
     arm: ArmName,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The folder to write into; c or wasm.")] = None,
     quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
-    dtype: Annotated[str, typer.Option(help="double or float.")] = "double",
+    dtype: Annotated[str, typer.Option(help="double or float (float64, float32).")] = "double",
     parameters: Annotated[str, typer.Option(help="baked, or runtime: given at each call.")] = "baked",
     friction: Annotated[bool, typer.Option("--friction", help="Friction in inverse and forward dynamics.")] = False,
     error_bound: Annotated[bool, typer.Option("--error-bound", help="Bound rounding errors in the header.")] = False,
@@ -30,7 +30,7 @@ def command(
     from armdyn.errors import InputError
     from armdyn.ranges import ACCELERATION
 
-    if wasm and dtype != "double":
+    if wasm and dtype not in ("double", "float64"):
         raise InputError(f"WebAssembly is written in double; got --dtype {dtype}")
     if wasm and error_bound:
         raise InputError("error bounds are written into C headers; got --wasm and --error-bound")

@@ -11,7 +11,10 @@ Every decimal becomes the rational number it stands for and is written back as t
 - ``parent`` of a joint: the joint whose link it stands on, by name or number (0 is the base), where that is not the
   joint before; ``turn`` and ``shift`` about and along the parent's z axis, for all joints of a fork but one;
   ``mimic = { joint, multiplier, offset }``, by the name or number of the joint that is followed; ``kind = "free"`` of
-  the first joint, which then has a name and a link alone: the base floats.
+  the first joint, which then has a name and a link alone: the base floats;
+- ``static`` and ``stribeck`` (with ``stribeck_exponent``) friction of a joint, and what acts at it beside friction
+  (`JointForces`): ``offset``, ``stiffness``, ``asymmetry``, ``load_friction`` and ``ripple``, an array of tables
+  ``{ per_turn, sine, cosine }``.
 
 With ``convention = "standard"`` a joint has ``a`` and ``alpha`` in place of ``b`` and ``beta``, and the
 data of link i is given in the standard frame i (far end of the link, on the next joint's axis).
@@ -28,7 +31,7 @@ from typing import Any, cast
 
 from armdyn.algebra import Angle, Sym3, Vec3
 from armdyn.algebra.angle import ZERO_ANGLE
-from armdyn.chain import Chain, Joint, Limit, Link, Mimic, Placement
+from armdyn.chain import Chain, Joint, JointForces, Limit, Link, Mimic, Placement, Ripple
 from armdyn.chain.joint import Kind
 from armdyn.errors import FileError
 from armdyn.files.description import Description, Frame
@@ -40,8 +43,9 @@ from armdyn.files.text import read_bytes, write_text
 _TOP = ("name", "convention", "source", "gravity", "base", "tool", "joint", "frame")
 _GEOMETRY = {"modified": ("b", "beta"), "standard": ("a", "alpha")}
 _FRICTION = ("viscous", "coulomb", "static", "stribeck")
+_FORCES = ("offset", "stiffness", "asymmetry", "load_friction")
 _TREE = ("parent", "turn", "shift", "mimic")
-_JOINT = ("gamma", "d", "theta", "limit", "rotor_inertia", *_FRICTION, "link")
+_JOINT = ("gamma", "d", "theta", "limit", "rotor_inertia", *_FRICTION, *_FORCES, "ripple", "stribeck_exponent", "link")
 _LIMIT = ("lower", "upper", "velocity", "effort")
 _LINK = ("mass", "com", "inertia", "moment", "inertia_at_origin")
 LARGEST_FILE = 2**20  # bytes, so that a refusal takes no more than a second; a robot of 60 joints takes 60 kB
@@ -140,7 +144,28 @@ def _joint(table: Table, convention: str, names: list[Any]) -> Joint:
         turn=angle("turn") if table.has("turn") else ZERO_ANGLE,
         shift=table.number("shift", Fraction(0)),
         mimic=_mimic(table.table("mimic"), names) if table.has("mimic") else None,
+        forces=_forces(table),
     )
+
+
+def _forces(table: Table) -> JointForces:
+    numbers: dict[str, Any] = {key: table.number(key, Fraction(0)) for key in _FORCES}
+    rows = table.content.get("ripple", [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        table.fail(f"ripple must be an array of tables {{ per_turn, sine, cosine }}, got {rows!r}")
+    exponent = table.content.get("stribeck_exponent", 2)
+    if not isinstance(exponent, int) or exponent < 2 or exponent % 2:
+        table.fail(f"stribeck_exponent must be an even whole number, got {exponent!r}")
+    ripples = tuple(_ripple(Table(f"{table.where}: ripple", row)) for row in rows)
+    return JointForces(ripples=ripples, stribeck_exponent=exponent, **numbers)
+
+
+def _ripple(table: Table) -> Ripple:
+    table.only(("per_turn", "sine", "cosine"))
+    per_turn = table.require("per_turn")
+    if not isinstance(per_turn, int) or isinstance(per_turn, bool) or per_turn < 1:
+        table.fail(f"per_turn must be a whole number from 1, got {per_turn!r}")
+    return Ripple(per_turn, table.number("sine", Fraction(0)), table.number("cosine", Fraction(0)))
 
 
 def _limit(table: Table) -> Limit:
@@ -235,7 +260,18 @@ def _joint_lines(chain: Chain, i: int) -> list[str]:
     for key in ("rotor_inertia", *_FRICTION):
         if getattr(joint, key) != 0:
             lines.append(f"{key} = {number_text(getattr(joint, key))}")
-    return lines
+    return [*lines, *_forces_lines(joint.forces)]
+
+
+def _forces_lines(forces: JointForces) -> list[str]:
+    lines = [f"{key} = {number_text(getattr(forces, key))}" for key in _FORCES if getattr(forces, key) != 0]
+    if forces.stribeck_exponent != 2:
+        lines.append(f"stribeck_exponent = {forces.stribeck_exponent}")
+    rows = [
+        f"{{ per_turn = {r.per_turn}, sine = {number_text(r.sine)}, cosine = {number_text(r.cosine)} }}"
+        for r in forces.ripples
+    ]
+    return [*lines, *([f"ripple = [{', '.join(rows)}]"] if rows else [])]
 
 
 def _call(chain: Chain, i: int) -> str:

@@ -217,6 +217,9 @@ class _Walk:
             rotor_inertia=joint.armature,
             viscous=joint.damping,
             coulomb=joint.friction,
+            static=joint.static,
+            stribeck=joint.stribeck,
+            forces=joint.forces,
             parent=self.parents[joint.name],
             mimic=follows,
         )

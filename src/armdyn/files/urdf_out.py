@@ -1,8 +1,9 @@
 """URDF out: a file that other programs load and that gives the same dynamics.
 
 Link i's frame is the arm's own frame i, every joint turns about or slides along its z axis. The tool and
-the named frames are massless links on fixed joints. A URDF has no place for gravity and rotor
-inertias: its readers take gravity as (0, 0, -9.81), and rotors have to be given to them apart. Numbers are
+the named frames are massless links on fixed joints. A URDF has no place for gravity, rotor inertias and what acts at
+a joint beside viscous and Coulomb friction: its readers take gravity as (0, 0, -9.81), the rest stands in an element
+<armdyn> of the joint, which this package reads back and others pass by. Numbers are
 written as they are: MuJoCo refuses links that no body can have (see `Arm.check`), Pinocchio takes them.
 """
 
@@ -15,6 +16,7 @@ from armdyn.chain import Joint, Link, Placement
 from armdyn.files.description import Description
 from armdyn.files.numbers import to_rpy
 from armdyn.files.text import quoted, write_text
+from armdyn.files.urdf_xml import EXPONENT, FORCES
 
 _UNLIMITED = 1e9  # URDF insists on a number
 
@@ -83,9 +85,22 @@ def _joint_lines(
         '    <axis xyz="0 0 1"/>',
         f"    <limit {limits}/>",
         *([dynamics] if joint.viscous != 0 or joint.coulomb != 0 else []),
+        *_own_lines(joint),
         *([_mimic_line(joint, leader)] if leader is not None else []),
         "  </joint>",
     ]
+
+
+def _own_lines(joint: Joint) -> list[str]:
+    """What no URDF knows of a joint, in an element of our own."""
+    own = {key: getattr(joint, key) for key in FORCES if hasattr(joint, key)}
+    own |= {key: getattr(joint.forces, key) for key in FORCES if hasattr(joint.forces, key)}
+    words = [f'{key}="{_float(own[key])}"' for key in FORCES if key in own and own[key] != 0]
+    ripples = " ".join(f"{r.per_turn} {_float(r.sine)} {_float(r.cosine)}" for r in joint.forces.ripples)
+    if joint.forces.stribeck_exponent != 2:
+        words.append(f'{EXPONENT}="{joint.forces.stribeck_exponent}"')
+    words += [f'ripple="{ripples}"'] if ripples else []
+    return [f"    <armdyn {' '.join(words)}/>"] if words else []
 
 
 def _mimic_line(joint: Joint, leader: str) -> str:

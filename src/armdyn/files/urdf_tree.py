@@ -8,8 +8,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from armdyn.chain.joint_forces import NO_FORCES, JointForces, Ripple
 from armdyn.errors import FileError
-from armdyn.files.urdf_xml import INERTIA, Element, Notes, Reader, content, is_text, parse
+from armdyn.files.urdf_xml import EXPONENT, INERTIA, Element, Notes, Reader, content, is_text, parse
 
 MOST_LINKS = 2000  # the largest robot in the wild has some 200; the limit keeps a refusal within a second
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
@@ -57,7 +58,10 @@ class RawJoint:
     friction: Fraction
     mimic: RawMimic | None
     line: int
-    armature: Fraction = Fraction(0)  # no URDF has it; MJCF does
+    armature: Fraction = Fraction(0)  # MJCF has it; in a URDF it stands in <armdyn>, as do the following
+    static: Fraction = Fraction(0)
+    stribeck: Fraction = Fraction(0)
+    forces: JointForces = NO_FORCES
 
     @property
     def moving(self) -> bool:
@@ -154,6 +158,7 @@ def _joint(label: str, element: Element) -> RawJoint:
     if kind != "fixed" and not any(axis):
         raise FileError(f"{at} has the axis 0 0 0, which is no direction")
     limit = element.child("limit")
+    own = element.child("armdyn")
     bounds = {k: read.one(limit, k) for k in ("lower", "upper", "velocity", "effort")} if limit else {}
     return RawJoint(
         name,
@@ -168,7 +173,27 @@ def _joint(label: str, element: Element) -> RawJoint:
         friction=read.one(dynamics, "friction"),
         mimic=_mimic(label, read, element.child("mimic")),
         line=element.line,
+        armature=read.one(own, "rotor_inertia"),
+        static=read.one(own, "static"),
+        stribeck=read.one(own, "stribeck"),
+        forces=_forces(read, own),
     )
+
+
+def _forces(read: Reader, own: Element | None) -> JointForces:
+    if own is None:
+        return NO_FORCES
+    numbers: dict[str, Any] = {key: read.one(own, key) for key in ("offset", "stiffness", "asymmetry", "load_friction")}
+    words = own.attributes.get("ripple", "").split()
+    if len(words) % 3 or not all(per_turn.isdecimal() and int(per_turn) for per_turn in words[::3]):
+        raise FileError(f"{read.at(own)} ripple expects triples (per turn, sine, cosine), got {' '.join(words)[:60]!r}")
+    row = read.numbers(own, "ripple", (Fraction(0),) * len(words)) if words else ()
+    triples = zip(row[::3], row[1::3], row[2::3], strict=True)
+    ripples = tuple(Ripple(int(k), sine, cosine) for k, sine, cosine in triples)
+    exponent = read.one(own, EXPONENT, Fraction(2))
+    if exponent.denominator > 1 or exponent < 2 or exponent % 2:
+        raise FileError(f"{read.at(own)} {EXPONENT} must be an even whole number, got {own.attributes[EXPONENT]!r}")
+    return JointForces(ripples=ripples, stribeck_exponent=int(exponent), **numbers)
 
 
 def _end(at: str, label: str, element: Element, tag: str) -> str:

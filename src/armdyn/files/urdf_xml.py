@@ -27,10 +27,13 @@ DEEPEST = 64
 _KEPT = {
     "link": ("inertial",),
     "inertial": ("origin", "mass", "inertia"),
-    "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic"),
+    "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "armdyn"),
     "robot": ("link", "joint"),
 }
 INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+# What a joint of ours has and no other reader looks for: in an element <armdyn> of the joint, which they pass by.
+FORCES = ("rotor_inertia", "static", "stribeck", "offset", "stiffness", "asymmetry", "load_friction", "ripple")
+EXPONENT = "stribeck_exponent"
 _KNOWN = {
     "origin": ("xyz", "rpy"),
     "mass": ("value",),
@@ -41,6 +44,7 @@ _KNOWN = {
     "limit": ("lower", "upper", "velocity", "effort"),
     "dynamics": ("damping", "friction"),
     "mimic": ("joint", "multiplier", "offset"),
+    "armdyn": (*FORCES, EXPONENT),
 }
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _LONGEST_EXACT = 40  # characters: what is longer is read as a float

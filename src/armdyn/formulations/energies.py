@@ -111,4 +111,12 @@ def tool_forces(chain: Chain, q: list[Scalar], wrench: list[Scalar]) -> list[Sca
 
 def friction(chain: Chain, qd: list[Scalar]) -> list[Scalar]:
     """Viscous and dry friction, viscous q̇ + dry(q̇) sign(q̇); 0 at rest, where dry friction is any value up to static."""
-    return [joint.viscous * v + joint.dry_friction(v) * sign(v) for joint, v in zip(chain.joints, qd, strict=True)]
+    return [joint.friction(v) for joint, v in zip(chain.joints, qd, strict=True)]
+
+
+def joint_forces(chain: Chain, q: list[Scalar], qd: list[Scalar], load: list[Scalar]) -> list[Scalar]:
+    """What acts at the joints and is not the rigid body's: friction, also with the load, offset, spring, ripple."""
+    return [
+        joint.forces.at(x) + joint.friction(v) + joint.forces.lost(carried, sign(v))
+        for joint, x, v, carried in zip(chain.joints, q, qd, load, strict=True)
+    ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from armdyn.algebra import sign
 from armdyn.chain import Chain
 from armdyn.errors import InputError
 from armdyn.formulations import energies
@@ -19,11 +20,9 @@ from armdyn.formulations.kinematics.poses import homogeneous
 from armdyn.formulations.registry import Options, Run
 
 
-def forces(chain: Chain, q: list[Any], qd: list[Any], options: Options, wrench: Any) -> list[Any]:
-    """What friction and the wrench ask of the motors."""
+def resisted(chain: Chain, q: list[Any], options: Options, wrench: Any) -> list[Any]:
+    """What the wrench asks of the motors."""
     asked: list[Any] = [0] * chain.n
-    if options.friction:
-        asked = list(energies.friction(chain, qd))
     if wrench is None:
         return asked
     for m, frame in enumerate(options.frames or (options.frame,)):
@@ -54,25 +53,43 @@ def up_to_frame(chain: Chain, options: Options) -> tuple[Chain | None, tuple[int
 
 
 def inverse_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """With the rotors' inertia forces, friction and the wrench."""
+    """With the rotors' inertia forces, the wrench, friction and the other forces at the joints."""
     q, qd, qdd = inputs
-    added = forces(chain, q, qd, options, wrench)
-    return [
+    added = resisted(chain, q, options, wrench)
+    load = [
         t + joint.rotor_inertia * a + f
         for t, joint, a, f in zip(run(chain, q, qd, qdd), chain.joints, qdd, added, strict=True)
     ]
+    if not options.friction:
+        return load
+    return [x + f for x, f in zip(load, energies.joint_forces(chain, q, qd, load), strict=True)]
 
 
 def forward_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """With friction and the wrench taken from the joint forces."""
+    """With friction, the other forces at the joints and the wrench taken from the motors' forces."""
     q, qd, tau = inputs
-    added = forces(chain, q, qd, options, wrench)
+    if options.friction:
+        states = zip(tau, chain.joints, q, qd, strict=True)
+        pushed = [t - joint.forces.at(x) - joint.friction(v) for t, joint, x, v in states]
+        tau = [joint.forces.efficiency(t, sign(v)) * t for t, joint, v in zip(pushed, chain.joints, qd, strict=True)]
+    added = resisted(chain, q, options, wrench)
     return run(chain, q, qd, [t - f for t, f in zip(tau, added, strict=True)])
+
+
+def gears_lose(chain: Chain, options: Options) -> bool:
+    """Whether friction depends on the load: the joint forces are then not those of the rigid body with others added."""
+    return options.friction and any(joint.forces.load_friction != 0 for joint in chain.joints)
 
 
 def inertia_matrix(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
     """With the rotor inertias on the diagonal."""
     return with_rotors(chain, run(chain, *inputs))
+
+
+def reference_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """With the rotors' inertia forces."""
+    qdd = inputs[-1]
+    return [t + joint.rotor_inertia * a for t, joint, a in zip(run(chain, *inputs), chain.joints, qdd, strict=True)]
 
 
 def momentum(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
@@ -112,3 +129,10 @@ def pose(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: An
 def operational_space_inertia_inverse(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
     """At the frame that stands for the tool."""
     return run(chain, *inputs, jacobian(poses.jacobian, chain, inputs, options, wrench))
+
+
+def payload_parameters(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """With the body at the frame that stands for the tool."""
+    if options.frame is None:
+        up_to_frame(chain, options)  # an error where there is no tool
+    return run(chain, *inputs, frame=options.frame)

@@ -1,11 +1,13 @@
 """From a robot's log to parameters: logs, signals, estimators, excitation."""
 
-from armdyn.identification.estimate.drive_gains import Gains, identify_gains
+from armdyn.identification.estimate.drive_gains import identify_gains
+from armdyn.identification.estimate.gains import Gains
 from armdyn.identification.estimate.payload import Payload, identify_payload
 from armdyn.identification.estimate.result import Comparison, Estimate
 from armdyn.identification.estimate.run import identify
 from armdyn.identification.excitation.design import Excitation, excite
 from armdyn.identification.log.log import Log
+from armdyn.identification.online.estimator import OnlineEstimator
 
 __all__ = [
     "Comparison",
@@ -13,6 +15,7 @@ __all__ = [
     "Excitation",
     "Gains",
     "Log",
+    "OnlineEstimator",
     "Payload",
     "excite",
     "identify",

@@ -14,12 +14,12 @@ from typing import Any
 from armdyn.chain import Chain
 from armdyn.formulations import QUANTITIES, substitution
 from armdyn.formulations.elimination import eliminate, inverted, solve
+from armdyn.formulations.physics import gears_lose
 from armdyn.formulations.registry import Options, Run
 from armdyn.graph.derive import inline, jacobian
 from armdyn.graph.program import Program, flatten, nest, trace
 from armdyn.graph.simplify import simplify
-from armdyn.parameters import realise
-from armdyn.programs.assemble import assemble
+from armdyn.programs.assemble import assemble, at_run_time
 from armdyn.programs.budget import BUDGET
 from armdyn.programs.duals import derivative_ports, tangent_columns, tangent_shapes
 from armdyn.programs.search import auto, shortest
@@ -30,7 +30,7 @@ def derivatives(chain: Chain, quantity: str, method: str, options: Options) -> P
     plain, wrt = replace(options, derivatives=()), options.derivatives
     derivative_ports(assemble(chain, quantity, method, plain).inputs, (), wrt)  # an error for inputs it has not
     solved = QUANTITIES[quantity].inverse_of
-    if not solved:
+    if not solved or gears_lose(chain, plain):  # the way through H and its inverse needs τ linear in q̈
         return _partials(chain, quantity, method, plain, wrt)
     others = tuple(name for name in wrt if name != "tau")
     key = auto(chain, solved, replace(plain, derivatives=(*others, "qdd")))
@@ -43,7 +43,7 @@ def _partials(chain: Chain, quantity: str, method: str, options: Options, wrt: t
     """The derivatives by the formulation's own recursion, if it has one for these inputs, or by the chain rule."""
     entry, found = QUANTITIES[quantity], []
     own = entry.formulation(method).derivatives
-    if own is not None and set(wrt) <= {name for name, _ in entry.inputs}:
+    if own is not None and not gears_lose(chain, options) and set(wrt) <= {name for name, _ in entry.inputs}:
         found.append(_by_recursion(chain, quantity, method, options, wrt, own))
     if not found or chain.n <= BUDGET.few_joints:
         found.append(_in_tangent_space(chain, jacobian(shortest(chain, quantity, method, options), wrt)))
@@ -113,7 +113,8 @@ def _forward_dynamics(chain: Chain, inverse: Program, rates: Program, wrt: Seque
             return inline(program, *(known[port.name] for port in program.inputs))
 
         (bias,), H = put_in(inverse, [0] * n), nest(put_in(rates, [0] * n)[-1], (n, n))
-        arm = realise(chain, given["parameters"]) if "parameters" in given else chain
+        last = next((name for name in ("parameters", "geometry") if name in given), "")
+        arm = at_run_time(chain, last, given[last]) if last else chain
         alpha, reciprocals, _ = eliminate(arm, H)
         qdd = solve(alpha, reciprocals, [t - b for t, b in zip(given["tau"], bias, strict=True)])
         W = inverted(alpha, reciprocals)

@@ -50,4 +50,10 @@ def _joint(joint: Any, k: int) -> dict[str, Any]:
         "coulomb": float(joint.coulomb),
         "static": float(joint.static),
         "stribeck": float(joint.stribeck),
+        "stribeck_exponent": joint.forces.stribeck_exponent,
+        "offset": float(joint.forces.offset),
+        "stiffness": float(joint.forces.stiffness),
+        "asymmetry": float(joint.forces.asymmetry),
+        "load_friction": float(joint.forces.load_friction),
+        "ripples": [[r.per_turn, float(r.sine), float(r.cosine)] for r in joint.forces.ripples],
     }

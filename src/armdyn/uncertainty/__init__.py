@@ -1,6 +1,25 @@
-"""What if: guaranteed bounds over ranges of configurations, and of rounding errors."""
+"""What if: proven bounds over ranges and of rounding errors, and distributions over an arm's numbers."""
 
 from armdyn.uncertainty.bounds import Bound, bound
+from armdyn.uncertainty.distributions import Normal, Uniform
 from armdyn.uncertainty.rounding_error import RoundingError, rounding_error
+from armdyn.uncertainty.samples import Samples
+from armdyn.uncertainty.statistics import Outcome, Probability, SobolIndices, Worst, probability
+from armdyn.uncertainty.uncertain import Uncertain, Variable
 
-__all__ = ["Bound", "RoundingError", "bound", "rounding_error"]
+__all__ = [
+    "Bound",
+    "Normal",
+    "Outcome",
+    "Probability",
+    "RoundingError",
+    "Samples",
+    "SobolIndices",
+    "Uncertain",
+    "Uniform",
+    "Variable",
+    "Worst",
+    "bound",
+    "probability",
+    "rounding_error",
+]

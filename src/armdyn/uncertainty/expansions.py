@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import partial
 from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
 
 from armdyn.algebra import scalar
+from armdyn.algebra.cached import cached_property
 from armdyn.algebra.interval import Interval, size
 from armdyn.algebra.rounding import FORMATS, Rounded
 from armdyn.codegen.compile import load_or_compile

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import ComputationError
 from armdyn.identification.model.bodies import PAIRS, natural_of, pseudo_inertia, reference_bodies
@@ -54,7 +54,7 @@ class Problem:
     @classmethod
     def of(cls, model: Model, prior: Arm) -> Problem:
         """The problem of a model, measured by a prior arm's bodies."""
-        bodies, _ = reference_bodies(model.prior(prior)[: 10 * model.n])
+        bodies, _ = reference_bodies(model.prior(prior)[: model.links])
         return cls(bodies, model.extra_positive)
 
     @cached_property

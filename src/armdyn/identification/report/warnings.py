@@ -50,12 +50,21 @@ def warnings_of(estimate: Estimate, parts: list[Motion]) -> list[str]:
 
 
 def _bumps(estimate: Estimate) -> list[str]:
-    """Stribeck's bump adds friction at rest; a negative one is a shape that fits, not that effect."""
-    pairs = zip(estimate.names, estimate.values, estimate.deviations, strict=True)
-    dips = [name for name, value, deviation in pairs if name.startswith("fs") and value < -2 * deviation]
+    """Static friction exceeds Coulomb's; where it is less, it is a shape that fits, not that effect."""
+    at = dict(zip(estimate.names, range(len(estimate.names)), strict=True))
+    values, spread = estimate.values, estimate.deviations
+    dips = [
+        name
+        for name, k in at.items()
+        if name.startswith("fs") and (j := at.get(f"fc{name[2:]}")) is not None
+        if values[k] - values[j] < -2 * np.hypot(spread[k], spread[j])
+    ]
     if not dips:
         return []
-    return [f"friction falls towards standstill ({', '.join(dips)} < 0): read these as a fitted shape, not as stiction"]
+    said = "static friction below Coulomb's"
+    return [
+        f"friction falls towards standstill ({', '.join(dips)}: {said}): read these as a fitted shape, not as stiction"
+    ]
 
 
 def _motion(estimate: Estimate, parts: list[Motion]) -> list[str]:

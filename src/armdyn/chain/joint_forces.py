@@ -1,0 +1,57 @@
+"""What acts at a joint beside friction over its speed: offset, spring, ripple, asymmetry, friction with the load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from armdyn.algebra import Scalar, cos, sign, sin
+
+
+@dataclass(frozen=True, slots=True)
+class Ripple:
+    """A force that goes round with the joint: sine × sin(k q) + cosine × cos(k q), `per_turn` = k."""
+
+    per_turn: int
+    sine: Scalar = 0
+    cosine: Scalar = 0
+
+    def at(self, q: Scalar) -> Scalar:
+        """The force at a position."""
+        return self.sine * sin(self.per_turn * q) + self.cosine * cos(self.per_turn * q)
+
+
+@dataclass(frozen=True, slots=True)
+class JointForces:
+    """What the motor of a joint must give beside friction over its speed.
+
+    `offset` is constant (N m or N), `stiffness` a spring at rest at q = 0 (a cable), `ripples` go round with the joint;
+    `asymmetry` is half of viscous friction forwards less backwards, and `load_friction` the part of the load (what the
+    joint must give without any of these forces) that a gear loses: friction of load_friction × |load|, below 1.
+    `stribeck_exponent` (even) is that of the speed in the Stribeck curve: 2 is Hess and Soom's, with 4 the change from
+    static to Coulomb friction is more abrupt.
+    """
+
+    offset: Scalar = 0
+    stiffness: Scalar = 0
+    ripples: tuple[Ripple, ...] = ()
+    asymmetry: Scalar = 0
+    load_friction: Scalar = 0
+    stribeck_exponent: int = 2
+
+    def at(self, q: Scalar) -> Scalar:
+        """What depends on the position alone."""
+        force = self.offset + self.stiffness * q
+        for ripple in self.ripples:
+            force = force + ripple.at(q)
+        return force
+
+    def lost(self, load: Scalar, side: Scalar) -> Scalar:
+        """The friction of a load; `side` is the sign of the speed."""
+        return self.load_friction * (load * sign(load)) * side
+
+    def efficiency(self, force: Scalar, side: Scalar) -> Scalar:
+        """The load that a force moves over that force: `efficiency × force` is the inverse of load + lost(load)."""
+        return 1 if self.load_friction == 0 else 1 / (1 + self.load_friction * side * sign(force))
+
+
+NO_FORCES = JointForces()
