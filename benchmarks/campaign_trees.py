@@ -36,7 +36,7 @@ from tree_judge import differences, pinocchio_says, random_motion
 TOLERANCE = 1e-10
 SMALL = 8  # bodies, up to which everything is computed
 SLOW = ("regressor", "reference", "christoffel")  # quantities and formulations
-PIECE = 50  # trees between two records
+PIECE = 10  # trees between two records
 COMPILED = ("inertia_matrix", "bias", "gravity_load", "inverse_dynamics", "forward_dynamics", "link_poses", "momentum")
 
 
@@ -127,7 +127,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--joints", type=int, default=40, help="joints at most")
     parser.add_argument("--all", action="store_true", help="every formulation of every quantity")
-    parser.add_argument("--record", type=Path, help="a file to go on from, written every 50 trees")
+    parser.add_argument("--record", type=Path, help="a file to go on from, written every 10 trees")
     asked = parser.parse_args()
     record = Record.at(asked.record)
     try:

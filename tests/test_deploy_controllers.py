@@ -163,7 +163,7 @@ def test_what_cannot_be_deployed(tmp_path):
 
 
 def test_targets_without_controllers_say_so(tmp_path):
-    with pytest.raises(InputError, match="controllers are for the targets c and cpp; got the target fmu"):
+    with pytest.raises(InputError, match="controllers are for the targets c, cpp and object; got adaptive"):
         armdyn.deploy(armdyn.load("planar3"), tmp_path / "x", "fmu", controllers=["adaptive"])
     assert not (tmp_path / "x").exists()
 
