@@ -59,6 +59,8 @@ def test_all_commands_are_there():
         "sweep",
         "excite",
         "identify",
+        "poses",
+        "calibrate",
         "pipeline",
     ]
     assert set(COMMANDS) == {*wanted, "report", "studio", "cache"}

@@ -9,6 +9,7 @@ import subprocess
 import xml.etree.ElementTree as ElementTree
 import zipfile
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 
 import armdyn
 from armdyn.arm import Arm
+from armdyn.chain import JointForces, Ripple
 from armdyn.cli import app
 from armdyn.deployment import fmu
 from armdyn.deployment.fmu_model import Model
@@ -47,9 +49,19 @@ def curved() -> Arm:
     return Arm("curved", replace(arm.given, joints=tuple(given)))
 
 
+def everything() -> Arm:
+    """All that an identified arm may know of its joints."""
+    arm, ripple = armdyn.load("scara"), Ripple(3, Fraction(1, 5), Fraction(-1, 8))
+    forces = JointForces(Fraction(1, 3), Fraction(2), (ripple,), Fraction(1, 32), Fraction(1, 9), stribeck_exponent=4)
+    given = [
+        replace(j, viscous=0.5, coulomb=1, static=Fraction(1, 2), stribeck=0.1, forces=forces) for j in arm.given.joints
+    ]
+    return Arm("everything", replace(arm.given, joints=tuple(given)))
+
+
 @needs_gcc
 @pytest.mark.parametrize("parameters", ["runtime", "baked"])
-@pytest.mark.parametrize("make", [lambda: armdyn.load("stanford"), tree, curved])
+@pytest.mark.parametrize("make", [lambda: armdyn.load("stanford"), tree, curved, everything])
 def test_the_sources_agree_with_the_kernels(make, parameters, tmp_path):
     armdyn.deploy(make(), tmp_path, "fmu", parameters=parameters, friction=parameters == "runtime")
     done = subprocess.run(["make", "test", "CC=gcc", f"CFLAGS={STRICT}"], cwd=tmp_path, capture_output=True, text=True)
@@ -124,13 +136,15 @@ def test_the_same_arm_gives_the_same_bytes(tmp_path, monkeypatch):
     assert (tmp_path / "a" / "planar3.fmu").read_bytes() == (tmp_path / "b" / "planar3.fmu").read_bytes()
 
 
-def test_without_a_compiler_it_is_a_source_fmu(tmp_path):
+@pytest.mark.parametrize("found", [None, shutil.which("false")])
+def test_without_a_compiler_that_works_it_is_a_source_fmu(found, tmp_path, monkeypatch):
+    monkeypatch.setattr(fmu, "compiler", lambda: found)
     armdyn.deploy(armdyn.load("planar3"), tmp_path, "fmu")
     with zipfile.ZipFile(tmp_path / "planar3.fmu") as archive:
         names = set(archive.namelist())
     assert not [name for name in names if name.startswith("binaries")]
     assert {"modelDescription.xml", "sources/buildDescription.xml", "sources/planar3.c", "sources/fmu.c"} <= names
-    assert "It is a source FMU: no C compiler was found" in (tmp_path / "README.md").read_text()
+    assert "It is a source FMU: no C compiler was found that builds it" in (tmp_path / "README.md").read_text()
 
 
 def test_what_is_refused(tmp_path):

@@ -51,9 +51,11 @@ def frame(chain: Chain, quantity: str) -> Options:
 
 
 def inputs_of(chain: Chain, quantity: str, seed: int = 0) -> list[np.ndarray]:
-    q, qd, qdd = random_motion(chain, np.random.default_rng(seed))
-    named = {"q": q, "qd": qd, "qdd": qdd, "tau": qdd, "load": qdd}
-    return [named[name] for name, _ in QUANTITIES[quantity].inputs]
+    rng = np.random.default_rng(seed)
+    q, qd, qdd = random_motion(chain, rng)
+    named = {"q": q, "qd": qd, "qdd": qdd}
+    shapes = QUANTITIES[quantity].input_shapes(chain)
+    return [named[name] if name in named else rng.uniform(-2, 2, shape) for name, shape in shapes]
 
 
 def plain(chain: Chain, quantity: str, method: str, options: Options, inputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -63,7 +65,7 @@ def plain(chain: Chain, quantity: str, method: str, options: Options, inputs: li
 
 
 @pytest.mark.parametrize("quantity", TAKING)
-@pytest.mark.parametrize("case", CHAINS)
+@pytest.mark.parametrize("case", list(CHAINS)[1:])
 def test_every_formulation_on_another_geometry_is_that_of_an_arm_built_with_it(case: str, quantity: str) -> None:
     chain = CHAINS[case]
     options, values, inputs = frame(chain, quantity), other_geometry(chain), inputs_of(chain, quantity)

@@ -141,6 +141,20 @@ def test_every_operation_and_angles_of_sines():
     assert np.abs(on_host(program, "float")(x)[0] - truth).max() < 1e-4
 
 
+@needs_fma
+@pytest.mark.parametrize("name", ["panda", "stanford"])
+def test_the_same_bits_as_the_kernels(name):
+    """The same program with the same fused multiply-adds and the same sine; single precision is near."""
+    arm = armdyn.load(name)
+    package = armdyn.deployment.Request(arm, ("forward_dynamics",), parameters="baked", friction=False).package()
+    q, qd, tau = RNG.uniform(-3, 3, (3, 200, arm.n)).astype(np.float32).astype(float)
+    truth = arm.forward_dynamics(q, qd, tau)
+    program = package.functions["forward_dynamics"].program
+    assert (on_host(program, "double")(q, qd, tau)[0] == truth).all()
+    error = np.abs(on_host(program, "float")(q, qd, tau)[0] - truth).max(axis=1) / np.abs(truth).max(axis=1)
+    assert error.max() < 1e-4
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     where = tmp_path_factory.mktemp("objects") / "planar3"
@@ -198,6 +212,8 @@ def test_what_is_refused(tmp_path):
         armdyn.deploy(arm, tmp_path / "x", "object", cpus=["z80"])
     with pytest.raises(InputError, match=r"cortex-m4f has no double precision in hardware, only float; .* cortex-m7"):
         armdyn.deploy(arm, tmp_path / "x", "object", dtype="float64")
+    with pytest.raises(InputError, match="processors are for the target object; got rv64 for the target c"):
+        armdyn.deploy(arm, tmp_path / "x", "c", cpus=["rv64"])
     assert not (tmp_path / "x").exists()
 
 

@@ -12,6 +12,7 @@ import armdyn
 from armdyn.arm import Arm
 from armdyn.deployment import fmu_vectors
 from armdyn.deployment.fmu_model import Model
+from armdyn.simulation.programs import frictions
 from random_trees import TreeKind, random_tree
 
 fmpy = pytest.importorskip("fmpy", reason="FMPy is not installed")
@@ -124,7 +125,42 @@ class _Judge:
 
     def __init__(self, arm, smoothing, step):
         self.n, self.smoothing, self.step = arm.n, smoothing, step
-        self.rubbing = tuple((joint, k, 1.0) for k, joint in enumerate(arm.joints))
+        self.along = frictions(arm.chain)
+
+
+def test_a_payload_is_taken_up_while_the_simulation_runs(tmp_path):
+    """Two instances side by side; one of them takes up a body after half of the time, the other stays as it is."""
+    from fmpy.fmi3 import FMU3Slave
+
+    arm = without_dry_friction(armdyn.load("ur5"))
+    model = deployed(arm, tmp_path)
+    description = fmpy.read_model_description(str(tmp_path / "ur5.fmu"))
+    where = fmpy.extract(str(tmp_path / "ur5.fmu"), str(tmp_path / "extracted"))
+    at = {v.name: v.valueReference for v in description.modelVariables}
+    states = [at[f"{name}.{key}"] for key in ("q", "qd") for name in model.names]
+    q, qd, start = beginning(model, np.random.default_rng(2))
+    ends = []
+    for mass in (0.0, 2.0):
+        one = FMU3Slave(
+            guid=description.guid,
+            unzipDirectory=where,
+            modelIdentifier="ur5",
+            instanceName=f"with {mass} kg",
+        )
+        one.instantiate()
+        one.setFloat64([at[name] for name in start], list(start.values()))
+        one.enterInitializationMode()
+        one.exitInitializationMode()
+        one.doStep(0.0, 0.1)
+        one.setFloat64([at["payload.mass"], at["payload.com.z"]], [mass, 0.1])
+        one.doStep(0.1, 0.1)
+        ends.append(np.array(one.getFloat64(states)).reshape(2, arm.n))
+        one.terminate()
+        one.freeInstance()
+    half = fmu_vectors.motion(model, arm, q, qd, np.zeros(arm.n), 0.1, 1)
+    for end, held in zip(ends, (arm, arm.with_payload(2.0, (0, 0, 0.1))), strict=True):
+        assert np.abs(end - fmu_vectors.motion(model, held, *half, np.zeros(arm.n), 0.1, 1)).max() < 1e-9
+    assert np.abs(ends[0] - ends[1]).max() > 1e-3
 
 
 def test_a_sticking_joint_creeps_slowly(tmp_path):

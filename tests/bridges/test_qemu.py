@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from functools import cache
 
+import numpy as np
 import pytest
 
 import armdyn
@@ -14,6 +15,7 @@ from armdyn.arm import Arm
 from armdyn.codegen.embedded.cpus import CPUS
 from armdyn.codegen.embedded.elf import Elf
 from armdyn.codegen.embedded.objects import compile_object
+from armdyn.codegen.target import host
 from armdyn.codegen.text.c import files
 from armdyn.deployment.build import BUILDS
 from armdyn.deployment.request import Request
@@ -117,16 +119,33 @@ int main(void)
 """
 
 
-def measured(tmp_path, cpu: str, dtype: str, function: str, angle: str):
-    """The footprint as stated, the depth of the stack as found, and the instructions executed, all for the Panda."""
+# Calls with inputs and expected outputs as bits; the harness's printf knows no numbers with a point.
+SAME = """
+#include "panda.h"
+#include "stdio.h"
+typedef union {{ unsigned long long bits; double number; }} Number;
+{tables}
+int main(void)
+{{
+    int k, i, different = 0;
+    for (k = 0; k < {rows}; ++k) {{
+        double in[{ports}][7];
+        Number out[7];
+        for (i = 0; i < 7; ++i) {{ {copies} }}
+        panda_{function}({arguments}, panda_parameters, &out[0].number);
+        for (i = 0; i < 7; ++i) different += out[i].bits != expected[7 * k + i].bits;
+    }}
+    printf("%d\\n", different);
+    return 0;
+}}
+"""
+
+
+def linked(tmp_path, cpu: str, dtype: str, text: str):
+    """The object of the Panda with a main program of ours, as `program`."""
     build, package = BUILDS[cpu], dataclasses.replace(_package(), dtype=dtype)
     programs = {key: one.program for key, one in package.functions.items()}
     made = compile_object("panda", programs, [value for _, value in package.parameters], CPUS[cpu], dtype)
-    program = programs[function]
-    inputs = ["panda_parameters" if port.name == "parameters" else "in" for port in program.inputs]
-    text = MEASURE.format(
-        name="panda", dtype=dtype, function=function, angle=angle, arguments=", ".join([*inputs, "out"])
-    )
     (tmp_path / "main.c").write_text(text)
     (tmp_path / "panda.h").write_text(files(package)["panda.h"])
     (tmp_path / "panda.o").write_bytes(made.code)
@@ -135,6 +154,44 @@ def measured(tmp_path, cpu: str, dtype: str, function: str, angle: str):
     sources = [f"{harness}/printf.c", harness + "/" + build.sources.split("/")[1]]
     command = [build.compiler, "-O1", "-ffreestanding", "-nostdlib", "-static", *flags, f"-I{harness}", "-I."]
     run(*command, "-o", "program", "main.c", "panda.o", *sources, where=tmp_path)
+    return made
+
+
+@pytest.mark.skipif(not host().fma, reason="this machine's kernels have no fused multiply-add")
+@pytest.mark.parametrize("cpu", [cpu for cpu, dtype in CASES if dtype == "double"])
+@pytest.mark.parametrize("function", ["gravity_load", "forward_dynamics"])
+def test_the_same_bits_as_the_kernels(cpu, function, tmp_path):
+    """The same program with the same fused multiply-adds and the same sine: nothing is left to a compiler."""
+    tools(cpu)
+    rows, ports = 40, len(_package().functions[function].program.inputs) - 1
+    inputs = np.random.default_rng(8).uniform(-3, 3, (ports, rows, 7))
+    options = {"friction": True} if function == "forward_dynamics" else {}
+    kernel = armdyn.load("panda").kernel(function, parameters="runtime", **options)
+    expected = kernel(*inputs, [value for _, value in _package().parameters])
+    tables = [*((f"in{k}", x) for k, x in enumerate(inputs)), ("expected", expected)]
+    text = SAME.format(
+        tables="\n".join(
+            f"static const Number {name}[] = {{{', '.join(f'{{{bits}ULL}}' for bits in x.view(np.uint64).ravel())}}};"
+            for name, x in tables
+        ),
+        rows=rows,
+        ports=ports,
+        copies=" ".join(f"in[{k}][i] = in{k}[7 * k + i].number;" for k in range(ports)),
+        function=function,
+        arguments=", ".join(f"in[{k}]" for k in range(ports)),
+    )
+    linked(tmp_path, cpu, "double", text)
+    build = BUILDS[cpu]
+    assert run(build.emulator, *build.run.split(), "./program", where=tmp_path) == "0\n"
+
+
+def measured(tmp_path, cpu: str, dtype: str, function: str, angle: str):
+    """The footprint as stated, the depth of the stack as found, and the instructions executed, all for the Panda."""
+    build, program = BUILDS[cpu], _package().functions[function].program
+    inputs = ["panda_parameters" if port.name == "parameters" else "in" for port in program.inputs]
+    arguments = ", ".join([*inputs, "out"])
+    text = MEASURE.format(name="panda", dtype=dtype, function=function, angle=angle, arguments=arguments)
+    made = linked(tmp_path, cpu, dtype, text)
     elf = Elf((tmp_path / "program").read_bytes())
     names = [f"panda_{function}", "panda_sine_cosine", "panda_sine_cosine_reduction"]
     ranges = ",".join(f"{elf.functions[n].value & ~1:#x}+{elf.functions[n].size:#x}" for n in names)

@@ -53,3 +53,15 @@ def positive(x: Scalar) -> Scalar:
     if hasattr(x, "positive"):
         return x.positive()
     return 1 if x > 0 else math.nan
+
+
+def sqrt(x: Scalar) -> Scalar:
+    """Square root."""
+    return x.sqrt() if hasattr(x, "sqrt") else math.sqrt(x)
+
+
+def cut_off(x: Scalar, most: Scalar) -> Scalar:
+    """`x` within ±most and ±most beyond, exactly: the weight of `x` is 1 inside and 0 outside."""
+    side = sign(x)
+    beyond = (1 + sign(x * side - most)) / 2
+    return (1 - beyond) * x + beyond * (side * most)

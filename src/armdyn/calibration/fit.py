@@ -1,9 +1,10 @@
 """The robust fit: Gauss-Newton steps on weighted residuals, noise estimated axis by axis, outliers set aside.
 
 Every pose has a distance, the length of its residual in units of the noise of each axis. While the fit converges, poses
-beyond the 95 % quantile of that distance count less (Huber, or Tukey's biweight). Then poses beyond the 99.9 % quantile
-are set aside as outliers, and the rest is fitted by weighted least squares, whose covariance holds without further
-assumptions: (Jᵀ W J)⁻¹, W from the noise, each axis's variance divided by what of its rows the fit leaves free.
+beyond the 95 % quantile of that distance count less (Huber, or Tukey's biweight). Then poses so far out that one fit in
+fifty would have one of them by chance are set aside as outliers, and the rest is fitted by weighted least squares,
+whose covariance holds without further assumptions: (Jᵀ W J)⁻¹, W from the noise, each axis's variance divided by what
+of its rows the fit leaves free, and widened for that estimate (Student's t).
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from armdyn.errors import ComputationError, InputError, choose
 
 ROBUST = ("huber", "tukey", "none")
 CLOSE = 1e-6  # of the deviations: a step below it is the last one
-ROUNDS = 6  # of noise and weights before outliers are set aside
+ROUNDS = 8  # of noise and weights, before and after outliers are set aside
 ITERATIONS = 100
+FALSE = 0.02  # the chance that a good pose is set aside among all of them
+LEAST = 1e-9  # metres, radians: the noise of made-up data without any; no device comes near it
 DEPENDENT = 1e-7  # a unit column of which less is left beside the columns before it is not told by these poses
 
 
@@ -54,20 +57,22 @@ def fit(model: ToolModel, poses: Poses, start: Array, free: tuple[int, ...], rob
     weigh = _WEIGHTS[robust]
     for _ in range(ROUNDS):
         state, _ = _converged(state, _robust_noise(state.residual, state.unknowns), weigh)
-    inside = np.ones(len(poses), bool)
-    for _ in range(10):
-        state, settled = _converged(state, _noise_by_leverage(state, inside), _only(inside))
-        noise = _noise_by_leverage(state, inside)
-        before = inside
+    noise = _robust_noise(state.residual, state.unknowns)
+    inside = np.ones(len(poses), bool) if robust == "none" else _inside(state.residual / noise)
+    for _ in range(ROUNDS):  # the covariance below holds where the weights of the fit are those of its noise
+        state, settled = _converged(state, noise, _only(inside))
+        before, noise = (inside, noise), _noise_by_leverage(state, inside)
         inside = _inside(state.residual / noise) if robust != "none" else inside
-        if (inside == before).all():
+        if (inside == before[0]).all() and np.allclose(noise, before[1], rtol=0.01):
             break
     if not settled:
         raise ComputationError(
             f"the fit did not settle in {ITERATIONS} steps; check the units, the order of the joints and the tool"
         )
     A = _whitened(state, noise, inside)
-    covariance = np.asarray(np.linalg.inv(A.T @ A)[: len(free), : len(free)], float)
+    freedom = max(3.0, float((1 - _leverage(A, len(noise))).sum(axis=0).min()))
+    student = freedom / (freedom - 2)  # the variance of Student's t: the noise is an estimate, too
+    covariance = np.asarray(student * np.linalg.inv(A.T @ A)[: len(free), : len(free)], float)
     unit = A / np.linalg.norm(A, axis=0)
     return Fit(
         state.geometry, free, undetermined, state.closure, noise, state.residual, inside, covariance,
@@ -191,17 +196,20 @@ def _noise_by_leverage(state: _State, inside: Any) -> Array:
     r = state.residual[inside]
     noise = _not_zero(np.sqrt((r**2).mean(axis=0)))
     for _ in range(20):
-        Q = np.linalg.qr(_whitened(state, noise, inside))[0]
-        leverage = (Q**2).sum(axis=1).reshape(r.shape)
-        before = noise
+        leverage, before = _leverage(_whitened(state, noise, inside), len(noise)), noise
         noise = _not_zero(np.sqrt((r**2).sum(axis=0) / np.maximum((1 - leverage).sum(axis=0), 1e-3)))
         if np.allclose(noise, before, rtol=1e-4):
             break
     return noise
 
 
+def _leverage(A: Array, m: int) -> Array:
+    """(k, m): what of each measured number the fit follows, whatever it is."""
+    return np.asarray((np.linalg.qr(A)[0] ** 2).sum(axis=1).reshape(-1, m))
+
+
 def _not_zero(noise: Array) -> Array:
-    return np.asarray(np.maximum(noise, 1e-12))
+    return np.asarray(np.maximum(noise, LEAST))
 
 
 def _whitened(state: _State, noise: Array, inside: Any) -> Array:
@@ -216,7 +224,7 @@ def _quantile(share: float, m: int) -> float:
 
 
 def _inside(whitened: Array) -> Any:
-    return np.linalg.norm(whitened, axis=1) <= _quantile(0.999, whitened.shape[1])
+    return np.linalg.norm(whitened, axis=1) <= _quantile(1 - FALSE / len(whitened), whitened.shape[1])
 
 
 def _huber(distance: Array, m: int) -> Array:

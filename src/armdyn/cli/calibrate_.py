@@ -52,23 +52,27 @@ def command(
 
 
 def _write(found: Any, arm: str, folder: Path) -> list[Path]:
-    """Everything into the folder, each file whole or not at all."""
+    """Everything into the folder: the files are complete before the first takes its place."""
     import json
+    from tempfile import TemporaryDirectory
 
     from armdyn.cli.common import plain
-    from armdyn.files.text import write_text
+    from armdyn.files.text import write_files
 
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / name for name in ("arm.toml", "arm.urdf", "corrections.json", "report.html")]
-    found.save(paths[0])
-    if arm.lower().endswith(".urdf"):  # the user's own file, with other joint origins
-        cut = {"base": STATE.cut.get("base"), "tip": STATE.cut.get("tip"), "lock": locks(STATE.cut.get("lock") or [])}
-        found.update_urdf(arm, paths[1], **cut)
-    else:
-        found.to_urdf(paths[1])
-    write_text(paths[2], json.dumps(plain(found.as_dict()), indent=2, ensure_ascii=False) + "\n")
-    found.report(paths[3])
-    return paths
+    with TemporaryDirectory() as apart:
+        names = "arm.toml", "arm.urdf", "corrections.json", "report.html"
+        file, urdf, corrections, report = (Path(apart) / name for name in names)
+        found.save(file)
+        if arm.lower().endswith(".urdf"):  # the user's own file, with other joint origins
+            cut = STATE.cut
+            lock = locks(cut.get("lock") or [])
+            found.update_urdf(arm, urdf, base=cut.get("base"), tip=cut.get("tip"), lock=lock)
+        else:
+            found.to_urdf(urdf)
+        data = json.dumps(plain(found.as_dict()), indent=2, ensure_ascii=False)
+        corrections.write_text(data + "\n", encoding="utf-8")
+        found.report(report)
+        return write_files(folder, {name: (Path(apart) / name).read_bytes() for name in names})
 
 
 def _show(found: Any, written: list[Path]) -> None:

@@ -10,6 +10,7 @@ import typer
 from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress
 
 EXAMPLE = "Example: armdyn deploy ur5 --target c -o ur5_c --quantity inverse_dynamics --dtype float32"
+CONTROLLER = "A control law, adaptive say (repeatable; a wrong name lists them)."
 
 
 def command(
@@ -17,10 +18,11 @@ def command(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
     target: Annotated[str, typer.Option(help="What the folder is for: c, cpp, fmu or object.")] = "c",
     quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
-    dtype: Annotated[str | None, typer.Option(help="double or float (float64, float32).")] = None,
+    dtype: Annotated[str | None, typer.Option(help="double or float; default: double, or the processor's.")] = None,
     parameters: Annotated[str, typer.Option(help="runtime: given at each call; or baked.")] = "runtime",
     friction: Annotated[bool, typer.Option(help="Friction in inverse and forward dynamics.")] = True,
     cpu: Annotated[list[str] | None, typer.Option("--cpu", help="A processor of --target object (repeatable).")] = None,
+    controller: Annotated[list[str] | None, typer.Option("--controller", help=CONTROLLER)] = None,
     frame: Annotated[str | None, typer.Option(help="The frame that stands for the tool.")] = None,
     stack: Annotated[bool, typer.Option(help="Measure the stack of each function with gcc, if it is there.")] = True,
     as_json: AsJson = False,
@@ -40,6 +42,7 @@ def command(
             parameters=parameters,
             friction=friction,
             cpus=cpu or (),
+            controllers=controller or (),
             frame=frame,
             measure_stack=stack,
             progress=update,

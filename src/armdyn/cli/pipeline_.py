@@ -76,10 +76,12 @@ def command(
 
 
 def _show(done: Any) -> None:
+    from armdyn.deployment.pipeline import left_behind
+
     out = console()
     rows = [[check.name, "passed" if check.passed else "failed", check.words] for check in done.verdict.checks]
     out.print(table("Does the model carry over?", ["check", "", "what was found"], rows, left=3))
-    for text in done.estimate.warnings:
+    for text in (*done.estimate.warnings, *left_behind(done.estimate)):
         out.print(styled(("note:", "yellow"), f" {text}"))
     for path in done.files:
         out.print(f"wrote {path}", markup=False, highlight=False)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from armdyn.codegen.text.c import Package, files, identifier, literal, out_name, signature
+from armdyn.deployment.controllers import header, header_name
 from armdyn.deployment.readme import HELD, Readme, readme
 from armdyn.deployment.request import PAYLOAD, Files, Request, Target
 from armdyn.deployment.stack import Stack, measured
+
+STRUCTS = "the controllers with structs for memory, gains, inputs, outputs"
 
 
 def c_folder(request: Request) -> Files:
@@ -13,13 +16,15 @@ def c_folder(request: Request) -> Files:
     package = request.package()
     texts = files(package)
     name = identifier(package.name)
+    if request.controllers:
+        texts[header_name(request.arm)] = header(request.arm, request.controllers, package.dtype)
     symbols = {key: f"{name}_{key}" for key in package.functions}
     stack = measured("gcc", texts, f"{name}.c", symbols) if request.measure_stack else None
-    texts["README.md"] = readme(_readme(package, stack))
+    texts["README.md"] = readme(_readme(package, stack, bool(request.controllers)))
     return {name: text.encode() for name, text in texts.items()}
 
 
-def _readme(package: Package, stack: Stack | None) -> Readme:
+def _readme(package: Package, stack: Stack | None, controllers: bool) -> Readme:
     name = identifier(package.name)
     calls = {key: signature(name, key, f.program, package.dtype) for key, f in package.functions.items()}
     return Readme(
@@ -30,7 +35,8 @@ def _readme(package: Package, stack: Stack | None) -> Readme:
             f"{name}.c": "the functions; compile it with your controller",
             f"test_{name}.c": "a program that checks them against vectors that armdyn computed",
             "Makefile": "`make test` builds and runs the test program",
-        },
+        }
+        | ({f"{name}_controllers.h": STRUCTS} if controllers else {}),
         signatures=calls,
         call=_call(name, package),
         more=stack.section if stack else "",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from armdyn.codegen.text.c import Package, literal
 from armdyn.codegen.text.cpp import eigen_macro, files, namespace, signature, with_eigen
+from armdyn.deployment.controllers_cpp import header, header_name
 from armdyn.deployment.readme import HELD, Readme, readme
 from armdyn.deployment.request import PAYLOAD, Files, Request, Target
 from armdyn.deployment.stack import Stack, measured
@@ -22,8 +23,10 @@ def cpp_folder(request: Request) -> Files:
     package = request.package("C++17")
     texts = files(package)
     name = namespace(package.name)
+    if request.controllers:
+        texts[header_name(request.arm)] = header(request.arm, request.controllers, package.dtype)
     stack = _stack(name, texts, package) if request.measure_stack else None
-    texts["README.md"] = readme(_readme(package, stack))
+    texts["README.md"] = readme(_readme(package, stack, bool(request.controllers)))
     return {name: text.encode() for name, text in texts.items()}
 
 
@@ -35,7 +38,7 @@ def _stack(name: str, texts: Mapping[str, str], package: Package) -> Stack | Non
     return measured("g++", {**texts, "every.cpp": every}, "every.cpp", symbols)
 
 
-def _readme(package: Package, stack: Stack | None) -> Readme:
+def _readme(package: Package, stack: Stack | None, controllers: bool) -> Readme:
     name = namespace(package.name)
     return Readme(
         package=package,
@@ -44,7 +47,8 @@ def _readme(package: Package, stack: Stack | None) -> Readme:
             f"{name}.hpp": "all of it: include it in your controller",
             f"test_{name}.cpp": "a program that checks the functions against vectors that armdyn computed",
             "Makefile": "`make test` builds and runs the test program, with Eigen where it is found",
-        },
+        }
+        | ({f"{name}_controllers.hpp": "the controllers as classes with gains and memory"} if controllers else {}),
         signatures={key: signature(key, function.program) for key, function in package.functions.items()},
         call=_call(name, package),
         more=stack.section if stack else "",

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from armdyn.arm import Arm
 from armdyn.codegen.text.c import Function
+from armdyn.control import Controller
 from armdyn.deployment import c, cpp, fmu, objects
+from armdyn.deployment.controllers import chosen as chosen_controllers
 from armdyn.deployment.request import Request, Target
-from armdyn.errors import choose
+from armdyn.errors import InputError, choose
 from armdyn.files.text import write_folder
 from armdyn.kernels.emission import Progress
 
@@ -26,6 +28,7 @@ def deploy(
     dtype: str | None = None,
     parameters: str = "runtime",
     friction: bool = True,
+    controllers: Sequence[str | Controller] = (),
     frame: str | None = None,
     functions: Mapping[str, Function] | None = None,
     cpus: Sequence[str] = (),
@@ -54,6 +57,9 @@ def deploy(
         constants, which takes fewer operations.
     friction
         Whether inverse and forward dynamics have the joints' friction.
+    controllers
+        Control laws to write beside the quantities: names of `armdyn.control.CONTROLLERS`, or what
+        `armdyn.controller` gave, whose gains are then the defaults.
     frame
         The frame that stands for the tool; a robot with several tips has no tool of its own.
     functions
@@ -71,6 +77,10 @@ def deploy(
         The files written.
     """
     chosen = TARGETS[choose("target", target, TARGETS)]
-    more = functions or {}
-    request = Request(arm, quantities, dtype, parameters, friction, frame, more, measure_stack, progress, cpus)
+    if cpus and chosen is not objects.TARGET:
+        raise InputError(f"processors are for the target object; got {', '.join(cpus)} for the target {target}")
+    if controllers and chosen not in (c.TARGET, cpp.TARGET):
+        raise InputError(f"controllers are for the targets c and cpp; got the target {target}")
+    more, laws = functions or {}, chosen_controllers(arm, controllers, friction)
+    request = Request(arm, quantities, dtype, parameters, friction, frame, more, measure_stack, progress, cpus, laws)
     return write_folder(directory, chosen.files(request))

@@ -14,8 +14,9 @@ import numpy as np
 from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import Joint
+from armdyn.chain.joint_forces import NO_FORCES
 from armdyn.codegen.text.c import identifier
-from armdyn.simulation.programs import frictions
+from armdyn.simulation.programs import Friction, frictions
 
 LONGEST_STEP = 1e-3  # s, of the integrator inside co-simulation
 STEPS_PER_RATE = 2  # steps of that length per 1/λ, λ the fastest decay that friction causes: RK4 is stable beyond 0.36
@@ -77,31 +78,47 @@ class Model:
         return _unique(joint.name or f"joint{k + 1}" for k, joint in enumerate(self.arm.joints))
 
     @cached_property
+    def along(self) -> tuple[Friction, ...]:
+        """What acts along every degree of freedom beside the motors: friction and the other forces at the joints."""
+        return frictions(self.arm.chain) if self.friction else (Friction(()),) * self.n
+
+    @property
+    def pushed(self) -> bool:
+        """Whether there are forces at the joints beside friction over the speed and with the load."""
+        return any(joint.forces != NO_FORCES for one in self.along for joint, _, _ in one.joints)
+
+    @cached_property
     def rubbing(self) -> tuple[tuple[Joint, int, float], ...]:
         """Joints that may have friction, mimic joints too: with their coordinate and |joint rate / coordinate rate|."""
-        along = enumerate(frictions(self.arm.chain)) if self.friction else ()
-        return tuple((joint, k, float(abs(ratio))) for k, one in along for joint, ratio, _ in one.joints)
+        return tuple((joint, k, abs(float(a))) for k, one in enumerate(self.along) for joint, a, _ in one.joints)
 
     @cached_property
     def fastest(self) -> tuple[float, float]:
-        """The fastest decay of velocities, 1/s, that viscous friction causes, and dry friction per unit of speed.
+        """How fast velocities change by viscous friction and springs, 1/s, and by dry friction per unit of speed.
 
-        λ is the largest eigenvalue of H⁻¹ diag(b), over random configurations within the joints' limits.
+        λ is the largest eigenvalue of H⁻¹ diag(b), over random configurations within the joints' limits; a spring of
+        stiffness k swings with the square root of that of H⁻¹ diag(k). Friction with the load is that of gravity.
         """
         rng = np.random.default_rng(0)
         lower, upper = np.clip(self.arm.limits, -math.pi, math.pi).T
         q = rng.uniform(lower, upper, (CONFIGURATIONS, self.n))
-        inverse = np.asarray(self.arm.inertia_inverse(q))
-        along = frictions(self.arm.chain)
-        damping = (np.array([float(f.viscous) for f in along]), np.array([float(f.breakaway) for f in along]))
-        viscous, dry = (float(np.abs(np.linalg.eigvals(inverse * b)).max()) if b.any() else 0.0 for b in damping)
-        return viscous, dry
+        inverse, load = np.asarray(self.arm.inertia_inverse(q)), np.abs(self.arm.gravity_load(q)).max(axis=0)
+
+        def largest(damping: list[float]) -> float:
+            found = np.linalg.eigvals(inverse * np.array(damping)) if any(damping) else np.zeros(1)
+            return float(np.abs(found).max())
+
+        viscous = largest([float(f.viscous + abs(f.own.asymmetry)) for f in self.along])
+        spring = largest([abs(float(f.own.stiffness)) for f in self.along])
+        lost = [float(f.own.load_friction) * x for f, x in zip(self.along, load, strict=True)]
+        dry = [float(f.breakaway) if f.dries else 0.0 for f in self.along]
+        return max(viscous, math.sqrt(spring)), largest([a + b for a, b in zip(dry, lost, strict=True)])
 
     @cached_property
     def step(self) -> float:
         """The longest step of the integrator inside, s."""
-        viscous = self.fastest[0] if self.friction else 0.0
-        return LONGEST_STEP if viscous * LONGEST_STEP * STEPS_PER_RATE <= 1 else _down(1 / (STEPS_PER_RATE * viscous))
+        rate = self.fastest[0]
+        return LONGEST_STEP if rate * LONGEST_STEP * STEPS_PER_RATE <= 1 else _down(1 / (STEPS_PER_RATE * rate))
 
     @cached_property
     def smoothing(self) -> float:
@@ -159,7 +176,7 @@ PAYLOAD = (
 FRICTION = {
     "viscous": "viscous friction",
     "coulomb": "dry friction while sliding",
-    "static": "dry friction at rest, where it is more",
+    "static": "dry friction at rest, where it differs and `stribeck` is not 0",
     "stribeck": "speed around which dry friction falls from the one to the other",
 }
 

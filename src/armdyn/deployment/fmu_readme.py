@@ -15,7 +15,7 @@ def fmu_readme(model: Model, package: Package, binaries: Sequence[str]) -> str:
     built = (
         f"It holds a library for this platform: `{binaries[0]}`. For another one, run `make fmu` there."
         if binaries
-        else "**It is a source FMU: no C compiler was found when it was written, so it holds no library.** Run "
+        else "**It is a source FMU: no C compiler was found that builds it, so it holds no library.** Run "
         "`make fmu` where there is one, or let your importer build it from `sources/` (`sources/buildDescription.xml`)."
     )
     parts = [
@@ -62,7 +62,7 @@ def _variables(model: Model) -> str:
 
 
 def _notes(model: Model) -> str:
-    viscous, dry = model.fastest if model.friction else (0.0, 0.0)
+    viscous, dry = model.fastest
     notes = [
         "**Integration** (co-simulation): the classical Runge–Kutta method of fourth order. A communication step is "
         f"cut into the fewest equal parts of at most `solver.step` ({model.step:g} s) each; inputs are constant in it.",
@@ -74,11 +74,13 @@ def _notes(model: Model) -> str:
         notes.insert(
             1,
             "**Friction**: `viscous`·q̇ + (`coulomb` + (`static` − `coulomb`) / (1 + (q̇/`stribeck`)²)) · "
-            "tanh(q̇/`friction.velocity`); without `stribeck` the dry part is `coulomb`. The sign changes smoothly, so "
-            f"a joint creeps where armdyn's simulator lets it stick. With friction as given, velocities decay by at "
-            f"most {viscous + dry / model.smoothing:.3g} per second (in random configurations), and {model.step:g} s "
-            "is short enough for that; with more friction, or a smaller `friction.velocity`, shorten `solver.step`.",
+            "tanh(q̇/`friction.velocity`); without `static` or `stribeck` the dry part is `coulomb`. The sign changes "
+            "smoothly, so a joint creeps where armdyn's simulator lets it stick. As given, velocities decay by at most "
+            f"{viscous + dry / model.smoothing:.3g} per second (in random configurations), and {model.step:g} s is "
+            "short enough for that; with more friction, or a smaller `friction.velocity`, shorten `solver.step`.",
         )
+    if model.pushed:
+        notes.append("**Springs, offsets, ripples, friction with the load**: as the arm has them, not parameters.")
     if model.payload:
         where = f"the frame {line(model.frame)}" if model.frame else "the tool"
         notes.append(f"**Payload**: a body held at {where}; inertia about its centre of mass, in the same axes.")

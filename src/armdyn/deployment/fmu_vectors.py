@@ -42,19 +42,25 @@ def vectors(model: Model) -> str:
     return "\n".join([*lines, ""])
 
 
-def friction(model: Model, qd: Any) -> Any:
-    """The FMU's friction: viscous, and the simulator's dry friction with a sign that changes smoothly."""
-    out = np.zeros(model.n)
-    for joint, k, ratio in model.rubbing:
-        rate = ratio * qd[k]
-        dry = float(joint.dry_friction(rate)) * np.tanh(rate / model.smoothing)
-        out[k] += ratio * (float(joint.viscous) * rate + dry)
-    return out
+def moving(model: Model, q: Any, qd: Any, tau: Any) -> Any:
+    """What friction and the other forces at the joints leave of the motors' forces.
+
+    The simulator's laws, with a sign of dry friction that changes smoothly.
+    """
+    left = np.array(tau, dtype=float)
+    for k, along in enumerate(model.along):
+        left[k] -= float(along.forces(float(q[k]), float(qd[k])))
+        for joint, ratio, _ in along.joints:
+            rate = abs(float(ratio)) * float(qd[k])
+            dry = float(joint.dry_friction(rate)) * np.tanh(rate / model.smoothing)
+            left[k] -= abs(float(ratio)) * (float(joint.viscous) * rate + dry)
+        left[k] *= float(along.own.efficiency(float(left[k]), float(np.tanh(qd[k] / model.smoothing))))
+    return left
 
 
 def accelerations(model: Model, arm: Arm, q: Any, qd: Any, tau: Any) -> Any:
     """By the kernel of the arm, its parameters baked in."""
-    return arm.forward_dynamics(q, qd, tau - friction(model, qd))
+    return arm.forward_dynamics(q, qd, moving(model, q, qd, tau))
 
 
 def motion(model: Model, arm: Arm, q: Any, qd: Any, tau: Any, step: float, steps: int) -> Any:

@@ -111,6 +111,7 @@ def pipeline(
             say(4)
             request = Request(estimate.arm, quantities, dtype, parameters, friction=True)
             contents |= {f"{target}/{name}": content for name, content in TARGETS[target].files(request).items()}
+    contents["README.md"] = _readme(estimate, found, deployed, contents).encode()
     settings = {
         "held_out": held_out if validate is None else None,
         "targets": list(targets),
@@ -120,11 +121,19 @@ def pipeline(
         "reading": dict(reading or {}),
         "identify": options,
     }
-    about: dict[str, Any] = {
-        "armdyn pipeline": 1,
-        "versions": manifest.versions(),
+    about = _about(estimate, found, deployed, contents) | {
         "inputs": _inputs(log, validate, urdf, arm),
         "settings": settings,
+    }
+    contents["manifest.json"] = manifest.text(_finite(about)).encode()
+    return PipelineResult(estimate, found, tuple(write_folder(where, contents)), about)
+
+
+def _about(estimate: Estimate, found: Verdict, deployed: bool, contents: Mapping[str, bytes]) -> dict[str, Any]:
+    """What the manifest says of the result."""
+    return {
+        "armdyn pipeline": 1,
+        "versions": manifest.versions(),
         "figures": found.figures,
         "verdict": _said(found, deployed),
         "warnings": [*estimate.warnings],
@@ -132,10 +141,6 @@ def pipeline(
         "left_behind": estimate.left_behind,
         "outputs": {name: manifest.sha256(content) for name, content in contents.items()},
     }
-    contents["README.md"] = _readme(estimate, found, deployed, contents).encode()
-    about["outputs"]["README.md"] = manifest.sha256(contents["README.md"])
-    contents["manifest.json"] = manifest.text(_finite(about)).encode()
-    return PipelineResult(estimate, found, tuple(write_folder(where, contents)), about)
 
 
 def _steps(progress: Progress | None) -> Any:
@@ -193,9 +198,16 @@ def _readme(estimate: Estimate, found: Verdict, deployed: bool, contents: Mappin
     name, log = line(estimate.given.name), line(estimate.training.source)
     parts = [f"# {name}: identified from {log}", "", verdict_line, "", "| check | | what was found |", "|---|---|---|"]
     parts += [*checks, "", "## Files", "", "| file | what it is |", "|---|---|", *files, ""]
-    if estimate.warnings:
-        parts += ["## Before you trust it", "", *(f"- {line(text)}" for text in estimate.warnings), ""]
+    doubts = [*estimate.warnings, *left_behind(estimate)]
+    if doubts:
+        parts += ["## Before you trust it", "", *(f"- {line(text)}" for text in doubts), ""]
     return "\n".join(parts)
+
+
+def left_behind(estimate: Estimate) -> list[str]:
+    """What was found and has no place in an arm, and so none in its code, in words."""
+    names = ", ".join(estimate.left_behind)
+    return [f"found, but not in the code, for an arm has no place for it: {names}"] if names else []
 
 
 def _inputs(

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from armdyn.arm import Arm
 from armdyn.codegen.text.c import Function, Package
+from armdyn.control import Controller
+from armdyn.deployment.controllers import programs
 from armdyn.errors import choose
 from armdyn.files.text import visible
 from armdyn.kernels import emission
@@ -33,6 +35,7 @@ class Request:
     measure_stack: bool = True  # where gcc is found
     progress: Progress | None = None
     cpus: Sequence[str] = ()  # the processors of the target `object`; none: all it has
+    controllers: tuple[Controller, ...] = ()
 
     @property
     def place(self) -> Frame | None:
@@ -66,7 +69,7 @@ class Request:
             frame=self.place,
             progress=self.progress,
         )
-        return replace(made, functions={**made.functions, **self.functions})
+        return replace(made, functions={**made.functions, **programs(self.controllers), **self.functions})
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,8 @@ def write_folder(directory: str | os.PathLike[str], contents: Mapping[str, bytes
         where.parent.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
             (staging / name).parent.mkdir(parents=True, exist_ok=True)
-            (staging / name).write_bytes(content)
+            with written_whole(staging / name) as stream:
+                stream.write(content)
         if where.is_dir():
             where.rmdir()  # it is empty
         os.replace(staging, where)

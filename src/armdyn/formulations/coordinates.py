@@ -80,11 +80,13 @@ class Coordinates:
         """G v: the rates of the tree's joints."""
         return [a * v[c] for c, a, _ in self.follows]
 
-    def accelerations(self, a: list[Scalar], v: list[Scalar]) -> list[Scalar]:
-        """The accelerations of the tree's joints."""
+    def accelerations(self, a: list[Scalar], v: list[Scalar], x: list[Scalar] | None = None) -> list[Scalar]:
+        """The accelerations of the tree's joints; of a motion x other than v, in axes that turn with v, S(v) x less."""
         found = self.rates(a)
         if self.robot.floating:
-            for k, s in enumerate(base_rate(v)):
+            for k, row in enumerate(base_rate_matrix(v) if x is not None else ()):
+                found[k] = found[k] - sum((s * x_i for s, x_i in zip(row, x or (), strict=False)), 0)
+            for k, s in enumerate(base_rate(v) if x is None else ()):
                 found[k] = found[k] - s
         return found
 

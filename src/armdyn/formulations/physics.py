@@ -86,6 +86,12 @@ def inertia_matrix(run: Run, chain: Chain, inputs: list[Any], options: Options, 
     return with_rotors(chain, run(chain, *inputs))
 
 
+def reference_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """With the rotors' inertia forces."""
+    qdd = inputs[-1]
+    return [t + joint.rotor_inertia * a for t, joint, a in zip(run(chain, *inputs), chain.joints, qdd, strict=True)]
+
+
 def momentum(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
     """With the rotors' momenta."""
     _, qd = inputs

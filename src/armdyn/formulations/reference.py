@@ -76,3 +76,22 @@ def bias(chain: Chain, q: list[Scalar], qd: list[Scalar], *, qdd: list[Scalar] |
         return b
     H = inertia_matrix(chain, q)
     return [sum((h * a for h, a in zip(row, qdd, strict=True)), b_i) for row, b_i in zip(H, b, strict=True)]
+
+
+def reference_dynamics(
+    chain: Chain, q: list[Scalar], qd: list[Scalar], qd_ref: list[Scalar], qdd_ref: list[Scalar]
+) -> list[Scalar]:
+    """H q̈ᵣ + C q̇ᵣ + g, from exact derivatives of the energies."""
+    H, C, g = inertia_matrix(chain, q), christoffel(chain, q, qd), gravity_load(chain, q)
+    forces = []
+    for h, c, load in zip(H, C, g, strict=True):
+        inertial = sum((x * a for x, a in zip(h, qdd_ref, strict=True)), load)
+        forces.append(sum((x * v for x, v in zip(c, qd_ref, strict=True)), inertial))
+    return forces
+
+
+def momentum_bias(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
+    """∂T/∂q - ∂V/∂q."""
+    at = Dual.variables(q)
+    slopes = Dual.gradient(kinetic_energy(chain, list(at), qd), at)
+    return [slope - load for slope, load in zip(slopes, gravity_load(chain, q), strict=True)]

@@ -131,18 +131,21 @@ class Quantity:
 
     def input_shapes(self, chain: Chain) -> Shapes:
         """The inputs with the numbers of this chain in their shapes."""
-        return _shapes(self.inputs, chain)
+        return shapes(self.inputs, chain)
 
     def output_shapes(self, chain: Chain) -> Shapes:
         """The outputs with the numbers of this chain in their shapes."""
-        return _shapes(self.outputs, chain)
+        return shapes(self.outputs, chain)
 
 
-def _shapes(ports: Ports, chain: Chain) -> Shapes:
+def shapes(ports: Ports, chain: Chain) -> Shapes:
+    """Ports with the numbers of this chain in their shapes."""
     return tuple((name, tuple(SIZES[s](chain) if isinstance(s, str) else s for s in shape)) for name, shape in ports)
 
 
 Q = ("q", ("nq",))
 QD = ("qd", ("nv",))
 QDD = ("qdd", ("nv",))
+QD_REF = ("qd_ref", ("nv",))
+QDD_REF = ("qdd_ref", ("nv",))
 TAU = ("tau", ("nv",))

@@ -1,8 +1,8 @@
-"""Motors and sensors as they are: a controller that is asked at its own rate, sees counts and acts late.
+"""Motors and sensors as they are: a controller that is asked at its own rate, sees counts and noise and acts late.
 
 The controller is asked every `period`; it gets the joints' positions in whole counts of the encoder and velocities as
-differences of these; its torques are cut off at the motors' limits, change at no more than `rate` and act after
-`delay`, held until the next. Between two changes of the torque the compiled loop takes its steps.
+differences of these, or both with noise; its torques are cut off at the motors' limits, change at no more than `rate`
+and act after `delay`, held until the next. Between two changes of the torque the compiled loop takes its steps.
 """
 
 from __future__ import annotations
@@ -31,19 +31,31 @@ class Actuators:
     """Motors and sensors: control period and delay in seconds, the torques' largest rate per second, encoder steps.
 
     What is left out is ideal; without a period the controller is asked at every integration step. `rate` and
-    `encoder` (rad or m per count) are one number or one per joint.
+    `encoder` (rad or m per count) are one number or one per joint, and so are the standard deviations of the noise on
+    positions, velocities and measured torques. With an encoder, velocities are differences of its counts and have
+    no noise of their own. The same `seed` gives the same noise.
     """
 
     period: float | None = None
     delay: float = 0.0
     rate: Any = None
     encoder: Any = None
+    position_noise: Any = None
+    velocity_noise: Any = None
+    torque_noise: Any = None
+    seed: int = 0
 
     def checked(self, n: int, h: float) -> tuple[int, int, np.ndarray | None, np.ndarray | None]:
         """(steps per period, steps of delay, rate, encoder), checked against the step."""
         ticks = 1 if self.period is None else _steps(positive(self.period, "period", " of seconds"), h, "period")
         late = 0 if self.delay == 0 else _steps(positive(self.delay, "delay", " of seconds"), h, "delay")
         return ticks, late, _numbers(self.rate, n, "rate"), _numbers(self.encoder, n, "encoder")
+
+    def noises(self, n: int) -> tuple[np.ndarray, ...]:
+        """Standard deviations of positions, velocities and torques, 0 where there is no noise."""
+        names = ("position_noise", "velocity_noise", "torque_noise")
+        found = (_numbers(getattr(self, name), n, name) for name in names)
+        return tuple(np.zeros(n) if one is None else one for one in found)
 
 
 def _steps(seconds: float, h: float, name: str) -> int:
@@ -92,6 +104,7 @@ class HeldStepper:
     actuators: Actuators
     effort: tuple[float | None, ...] | None
     batch: tuple[int, ...]
+    digital: bool = False  # the controller is told the torques that acted and its period, too
     applied: list[tuple[float, np.ndarray]] = field(default_factory=list)  # from when on, and the torques (count, n)
 
     silent = False
@@ -147,20 +160,25 @@ class HeldStepper:
     def run(self, state: np.ndarray, span: Span, method: str | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Stored states (count, 1, size) and whether all was well until then, one row at a time."""
         ticks, late, rate, encoder = self.actuators.checked(self.idle.chain.n, span.h)
-        controller = _Asked(self, rate, encoder, ticks * span.h)
+        rng = np.random.default_rng([self.actuators.seed, len(self.applied)])
+        controller = _Asked(self, rate, encoder, ticks * span.h, self.actuators.noises(self.idle.chain.n), rng)
         loop = loop_of(
             self.idle.chain, AsGiven(), self.idle.chain.nv, self.idle.options, method or self.taken, self.idle.stops
         )
         waiting: list[tuple[int, np.ndarray]] = []
         acting = np.zeros((len(state), self.idle.chain.nv))
         good = np.ones(len(state), dtype=bool)
+        acted = [self.applied[-1][1]] if self.applied else []  # the torques of the last period, step by step
         for k in range(span.rows * span.every):
             t = span.t + k * span.h
             if k % ticks == 0:  # the first command acts at once: the controller was there before the start
-                waiting.append((k + late if k else 0, controller.command(t, state)))
+                measured = np.mean(acted, axis=0) if acted else None
+                waiting.append((k + late if k else 0, controller.command(t, state, measured)))
+                acted = []
             while waiting and waiting[0][0] <= k:
                 acting = waiting.pop(0)[1]
                 self.applied.append((t, acting))
+            acted.append(acting)
             u = acting if self.idle.wrench is None else self._with_wrench(acting)
             history = np.zeros((len(state), 0, state.shape[1]))
             state = loop.run(state, 1, span.h, u[:, None, None], history)[1]
@@ -182,19 +200,31 @@ class _Asked:
     rate: np.ndarray | None
     encoder: np.ndarray | None
     period: float
+    noises: tuple[np.ndarray, ...]
+    rng: np.random.Generator
     seen: np.ndarray | None = None  # the positions of the last time
     last: np.ndarray | None = None  # the torques of the last time
 
-    def command(self, t: float, state: np.ndarray) -> np.ndarray:
-        """The torques (count, nv) for states (count, size)."""
-        chain, most = self.stepper.idle.chain, self.stepper.most
-        q, qd = (np.array(x) for x in self.stepper.idle.layout.split(state))
-        if self.encoder is not None:  # of the joints; the pose of a floating base is seen as it is
-            joints, speeds = (x[:, x.shape[1] - chain.n :] for x in (q, qd))
+    def noisy(self, value: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+        """A measured value."""
+        return value + deviation * self.rng.standard_normal(value.shape) if deviation.any() else value
+
+    def command(self, t: float, state: np.ndarray, acted: np.ndarray | None) -> np.ndarray:
+        """The torques (count, nv) for states (count, size); `acted` are those of the last period, None at the start."""
+        stepper = self.stepper
+        chain, most = stepper.idle.chain, stepper.most
+        q, qd = (np.array(x) for x in stepper.idle.layout.split(state))
+        joints, speeds = (x[:, x.shape[1] - chain.n :] for x in (q, qd))  # the pose of a floating base is seen as it is
+        joints[:], speeds[:] = self.noisy(joints, self.noises[0]), self.noisy(speeds, self.noises[1])
+        if self.encoder is not None:
             joints[:] = np.round(joints / self.encoder) * self.encoder
             speeds[:] = 0.0 if self.seen is None else (joints - self.seen) / self.period
             self.seen = joints
-        tau = np.clip(asked_torque(chain, self.stepper.torque, t, q, qd, self.stepper.batch), -most, most)
+        more: tuple[Any, ...] = ()
+        if stepper.digital:
+            felt = None if acted is None else self.noisy(acted, force_rows(chain, self.noises[2]))
+            more = (None if felt is None else felt.reshape(*stepper.batch, chain.nv), self.period)
+        tau = np.clip(asked_torque(chain, stepper.torque, t, q, qd, stepper.batch, more), -most, most)
         if self.rate is not None and self.last is not None:
             change = force_rows(chain, self.rate * self.period)
             change[: chain.nv - chain.n] = np.inf

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.chain import Chain
+from armdyn.control.feedback import pd, plus
 from armdyn.errors import InputError
 from armdyn.formulations.elimination import eliminate, solve
 from armdyn.kernels import Kernel
@@ -101,7 +102,7 @@ class PDLaw:
     def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
         """The torques, over any scalar."""
         n, q, qd = chain.n, joints_of(chain, q), joints_of(chain, qd)
-        return [self.kp[i] * (u[i] - q[i]) + self.kd[i] * (u[n + i] - qd[i]) for i in range(n)]
+        return pd(self.kp, self.kd, (u[:n], q), (u[n:], qd))
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,7 @@ class PDGravityLaw(PDLaw):
     def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
         """The torques, over any scalar."""
         g = assemble(chain, "gravity_load", cheapest(chain, "gravity_load")).function(q)
-        towards = super().__call__(chain, q, qd, u)
-        return [load + force for load, force in zip(joints_of(chain, g), towards, strict=True)]
+        return plus(joints_of(chain, g), super().__call__(chain, q, qd, u))
 
 
 @dataclass(frozen=True)
@@ -125,13 +125,11 @@ class ComputedTorqueLaw:
     def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
         """The torques, over any scalar."""
         n, angles, speeds = chain.n, joints_of(chain, q), joints_of(chain, qd)
-        errors = [self.kd[i] * (u[n + i] - speeds[i]) + self.kp[i] * (u[i] - angles[i]) for i in range(n)]
-        wanted = [u[2 * n + i] + e for i, e in enumerate(errors)]
+        wanted = plus(u[2 * n :], pd(self.kp, self.kd, (u[:n], angles), (u[n : 2 * n], speeds)))
         if chain.floating:
             return _on_a_free_base(chain, q, qd, wanted)
-        forces: list[Any] = assemble(chain, "inverse_dynamics", cheapest(chain, "inverse_dynamics")).function(
-            q, qd, wanted
-        )
+        inverse = assemble(chain, "inverse_dynamics", cheapest(chain, "inverse_dynamics")).function
+        forces: list[Any] = inverse(q, qd, wanted)
         return forces
 
 

@@ -14,6 +14,7 @@ from armdyn.programs.assemble import Options
 from armdyn.simulation import adaptive
 from armdyn.simulation.actuators import Actuators, HeldStepper, law_function
 from armdyn.simulation.choice import LONGEST, SHORTEST, chosen_method, first_step
+from armdyn.simulation.digital import Digital, Running
 from armdyn.simulation.ending import UNSTABLE, Ends, found_ends
 from armdyn.simulation.fixed import Stepper
 from armdyn.simulation.plain import PlainStepper
@@ -54,9 +55,10 @@ def simulate(
     q0, qd0 : array_like
         Initial positions and velocities, (n,) or a batch (..., n); the rest posture and zero if left out. Those of a
         floating base come first: position and quaternion, then velocities in its own axes, as everywhere.
-    torque : None, array, Sampled, PD, PDGravity, ComputedTorque, Feedforward, Controller or function
+    torque : None, array, Sampled, PD, PDGravity, ComputedTorque, Feedforward, Controller, Digital or function
         Who drives the joints; an array may be a batch (..., n). A function gets (t, q, qd) and gives (..., n).
         With a floating base (..., 6 + n) is force and moment on it first, (..., n) are the joints' and none on it.
+        `Digital` is a control law with a memory, asked once per control period.
     duration, times : float, array_like
         Either how long (stored every `step`), or the increasing times to store, the first being the start.
     method : str
@@ -89,6 +91,9 @@ def simulate(
     """
     _check(arm, method, rtol, atol)
     driven = _drive(arm, torque, saturate)
+    if isinstance(torque, Digital):
+        actuators = actuators or Actuators()
+        saturate = saturate is not False
     start = arm.rest if q0 is None else q0
     if plants is not None:
         _check_plants(plants, arm, driven, method, actuators)
@@ -174,8 +179,10 @@ class _Setting:
         if self.actuators is not None:
             idle = Drive(arm.chain.nv, lambda t: np.zeros((*t.shape, arm.chain.nv)), AsGiven())
             function = self.torque if self.driven is None else law_function(arm.chain, self.driven)
+            digital = isinstance(self.torque, Digital)
+            function = self.torque.running(arm) if digital else function
             held = Stepper(arm.chain, idle, *beside, inside, asked.stops)
-            return HeldStepper(held, function, self.actuators, effort, asked.batch)
+            return HeldStepper(held, function, self.actuators, effort, asked.batch, digital)
         if self.driven is not None:
             return Stepper(arm.chain, asked.per_lane(self.driven), *beside, inside, asked.stops, self.plants)
         if method == ARK4.name:
@@ -197,7 +204,7 @@ class _Setting:
 
 def _drive(arm: Arm, torque: Any, saturate: bool | None) -> Drive | None:
     """The compilable drive, with its torques cut off at the motors' limits where that is asked for."""
-    driven = drive(arm.chain, torque)
+    driven = None if isinstance(torque, Digital) else drive(arm.chain, torque)
     limited = any(effort is not None for effort in efforts(arm))
     if driven and limited and (driven.controller if saturate is None else saturate):
         return replace(driven, law=Saturated(driven.law, efforts(arm)))
@@ -263,7 +270,14 @@ def _trajectory(asked: Request, stepper: Any, times: np.ndarray, states: np.ndar
     return Trajectory(
         arm, times, shaped(q), shaped(qd), shaped(qdd), shaped(tau), shaped(energy),
         overall, message, stepper.taken, ends.statuses.reshape(asked.batch), ends.times.reshape(asked.batch), messages,
+        _signals(stepper),
     )  # fmt: skip
+
+
+def _signals(stepper: Any) -> Any:
+    """What a digital controller recorded."""
+    running = getattr(stepper, "torque", None)
+    return running.signals() if isinstance(running, Running) else {}
 
 
 def _words(statuses: np.ndarray, messages: list[str], times: np.ndarray) -> tuple[str, str]:

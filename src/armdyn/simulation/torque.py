@@ -10,13 +10,13 @@ that what was compiled for it can be found again by its name. A controller is an
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from armdyn.algebra import Scalar, sign
+from armdyn.algebra import cut_off
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
 from armdyn.kernels import Kernel
@@ -131,10 +131,19 @@ def _constant(torque: Any, chain: Chain) -> Drive:
 
 
 def asked_torque(
-    chain: Chain, torque: Callable[..., Any], t: float, q: Any, qd: Any, batch: tuple[int, ...]
+    chain: Chain,
+    torque: Callable[..., Any],
+    t: float,
+    q: Any,
+    qd: Any,
+    batch: tuple[int, ...],
+    more: Sequence[Any] = (),
 ) -> np.ndarray:
-    """The forces (count, nv) that a function of (t, q, qd) gives for rows of q and qd, which it sees in their batch."""
-    tau = np.asarray(torque(t, q.reshape(*batch, chain.nq), qd.reshape(*batch, chain.nv)), float)
+    """The forces (count, nv) that a function of (t, q, qd) gives for rows of q and qd, which it sees in their batch.
+
+    `more` are further arguments of the function.
+    """
+    tau = np.asarray(torque(t, q.reshape(*batch, chain.nq), qd.reshape(*batch, chain.nv), *more), float)
     if tau.shape[-1:] not in ((chain.n,), (chain.nv,)):
         raise InputError(f"the torque function gave shape {tau.shape}, expected (..., {force_sizes(chain)})")
     return np.broadcast_to(force_rows(chain, tau), (*batch, chain.nv)).reshape(-1, chain.nv)
@@ -183,10 +192,3 @@ class Saturated:
         """The torques, over any scalar."""
         torques = forces_of(chain, self.law(chain, q, qd, u))
         return [t if most is None else cut_off(t, most) for t, most in zip(torques, self.effort, strict=True)]
-
-
-def cut_off(x: Scalar, most: Scalar) -> Scalar:
-    """`x` within ±most and ±most beyond, exactly: the weight of `x` is 1 inside and 0 outside."""
-    side = sign(x)
-    beyond = (1 + sign(x * side - most)) / 2
-    return (1 - beyond) * x + beyond * (side * most)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ class Trajectory:
     `status` is "finished", "unstable step" (too long for the method: not what the arm would do), or what ended the
     simulation early: "limit", "diverged", "stalled" (adaptive steps that shrink without end) or "interrupted";
     `message` says it in words. In a batch, `statuses`, `ends` and `messages` have one entry per lane, and rows after
-    a lane's end are NaN.
+    a lane's end are NaN. `signals` are what a `Digital` controller and its observers recorded, by law and name.
     """
 
     arm: Arm
@@ -47,6 +48,7 @@ class Trajectory:
     statuses: np.ndarray
     ends: np.ndarray  # when each lane ended, s
     messages: np.ndarray  # in words, per lane; empty where there is nothing to say
+    signals: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         batch = f", batch {self.q.shape[:-2]}" if self.q.ndim > 2 else ""

@@ -4,16 +4,20 @@
 
 #include "planar3.h"
 
-#define TOKEN "{f934e42c8f6fea1aa2aded6a735b4203}"
+#define TOKEN "{bdfe460240c17033d2c86e5b12428472}"
 #define N 3 /* degrees of freedom */
 #define P 9 /* parameters at run time */
 #define PAYLOAD 1 /* whether there are variables for a payload */
 #define JOINTS 3 /* joints with variables for friction */
-#define SETTINGS 24
+#define SETTINGS 24 /* parameters that an importer may set */
 
-/* Of each joint with friction: along which degree of freedom it moves, and how fast beside it. */
+/* Of each joint with friction: along which degree of freedom it moves, how fast beside it, and the exponent of the
+ * speed in its Stribeck curve. */
 static const int ALONG[JOINTS + 1] = {0, 1, 2, 0};
 static const double RATIO[JOINTS + 1] = {1.0, 1.0, 1.0, 0.0};
+static const int EXPONENT[JOINTS + 1] = {2, 2, 2, 0};
+/* Of each degree of freedom: the part of the load that its gear loses. */
+static const double LOSS[N] = {0.0, 0.0, 0.0};
 
 static const double START[] = {
     0.0, /* time */
@@ -60,12 +64,21 @@ static const double START[] = {
 
 static inline void parameters(const double *mass, const double *com, const double *inertia, double *values)
 {
+    (void)mass, (void)com, (void)inertia, (void)values;
     planar3_payload_parameters(mass, com, inertia, planar3_parameters, values);
 }
 
-static inline void forward_dynamics(const double *q, const double *qd, const double *tau,
-                                    const double *values, double *qdd)
+/* Springs, offsets, ripples: what the motors must give for them. */
+static inline void joint_forces(const double *q, const double *qd, double *forces)
 {
+    (void)q, (void)qd;
+    for (int k = 0; k < N; ++k) forces[k] = 0.0;
+}
+
+static inline void forward_dynamics(const double *q, const double *qd, const double *tau, const double *values,
+                                    double *qdd)
+{
+    (void)values;
     planar3_forward_dynamics(q, qd, tau, values, qdd);
 }
 

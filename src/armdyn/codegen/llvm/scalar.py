@@ -6,7 +6,7 @@ not overlap. A module of such functions needs no symbol from outside on a proces
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -149,10 +149,10 @@ def _sines(
 
 def _straight_line(w: ScalarWriter, emit: Emitter, program: Program, constant: Callable[[Node], str]) -> None:
     """Everything else, in the program's order; a result is stored as soon as it is there."""
-    wanted: Mapping[int, list[Slot]] = {}
+    wanted: dict[int, list[Slot]] = {}
     for k, port in enumerate(program.outputs):
         for place, node in enumerate(port.nodes):
-            wanted = {**wanted, node.serial: [*wanted.get(node.serial, []), Slot(f"%out{k}", place)]}
+            wanted.setdefault(node.serial, []).append(Slot(f"%out{k}", place))
     for node in program.order:
         slots = wanted.get(node.serial, [])
         if node.op == "const":

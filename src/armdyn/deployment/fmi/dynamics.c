@@ -11,19 +11,36 @@ void start(State *state)
     state->mode = INSTANTIATED;
 }
 
-/* What friction leaves of the torques: viscous friction, and a Stribeck curve whose sign changes smoothly. */
-static void after_friction(const double *values, const double *qd, double *tau)
+/* Dry friction while moving: from static to Coulomb friction along a Stribeck curve, where there is one. */
+static double dry_friction(const double *values, int j, double rate)
 {
-    int j;
+    const double coulomb = values[COULOMB + j], at_rest = values[STATIC + j], stribeck = values[STRIBECK + j];
+    double part, power = 1.0;
+    int k;
+    if (!(at_rest > 0.0 && stribeck > 0.0)) return coulomb;
+    part = rate / stribeck;
+    for (k = 0; k < EXPONENT[j]; k += 2) power *= part * part;
+    return coulomb + (at_rest - coulomb) / (1.0 + power);
+}
+
+/* What the other forces at the joints leave of the motors': springs and the like, friction whose sign changes
+ * smoothly, and what a gear loses of its load. */
+static void after_joint_forces(const double *values, const double *q, const double *qd, double *tau)
+{
+    double forces[N];
+    int j, k;
+    joint_forces(q, qd, forces);
+    for (k = 0; k < N; ++k) tau[k] -= forces[k];
     for (j = 0; j < JOINTS; ++j) {
         const double rate = RATIO[j] * qd[ALONG[j]];
-        double dry = values[COULOMB + j];
-        if (values[STATIC + j] > dry && values[STRIBECK + j] > 0.0) {
-            const double part = rate / values[STRIBECK + j];
-            dry += (values[STATIC + j] - dry) / (1.0 + part * part);
-        }
-        tau[ALONG[j]] -= RATIO[j] * (values[VISCOUS + j] * rate + dry * tanh(rate / values[SMOOTH]));
+        const double dry = dry_friction(values, j, rate) * tanh(rate / values[SMOOTH]);
+        tau[ALONG[j]] -= RATIO[j] * (values[VISCOUS + j] * rate + dry);
     }
+    for (k = 0; k < N; ++k)
+        if (LOSS[k] > 0.0) {
+            const double side = tanh(qd[k] / values[SMOOTH]);
+            tau[k] /= 1.0 + LOSS[k] * (tau[k] < 0.0 ? -side : side);
+        }
 }
 
 static void accelerations(State *state, const double *q, const double *qd, double *qdd)
@@ -34,7 +51,7 @@ static void accelerations(State *state, const double *q, const double *qd, doubl
         parameters(state->values + MASS, state->values + COM, state->values + INERTIA, state->parameters);
         state->parameters_known = true;
     }
-    after_friction(state->values, qd, tau);
+    after_joint_forces(state->values, q, qd, tau);
     forward_dynamics(q, qd, tau, state->parameters, qdd);
 }
 

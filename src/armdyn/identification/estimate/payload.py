@@ -93,10 +93,7 @@ def tool_to_last(arm: Arm) -> Array:
 def _fitted(Y: Array, tau: Array, pieces: NDArray[np.int64]) -> Payload:
     solution = linear.weighted(Y, tau)
     R, z = linear.compress(Y, tau, solution.weights)
-    guess = solution.values
-    mass = max(float(guess[0]), 1e-3 * float(np.abs(guess).max()), 1e-6)
-    reference = np.diag([mass * 0.01] * 3 + [mass])[None]  # a ball of 10 cm, only to measure by
-    natural = Problem(reference, np.zeros(0, dtype=bool)).solve(R, z, REGULARIZATION)
+    natural = _possible(R, z, solution.values)
     residual = tau - Y @ natural
     factors = autocorrelation_factors(residual, pieces)
     normal, noise = np.zeros((10, 10)), np.zeros((10, 10))
@@ -106,6 +103,23 @@ def _fitted(Y: Array, tau: Array, pieces: NDArray[np.int64]) -> Payload:
         noise += factors[j] ** 2 * float(np.mean((residual[:, j] * solution.weights[:, j]) ** 2)) * rows.T @ rows
     inverse = np.linalg.pinv(normal, rcond=1e-12)
     deviations = np.sqrt(np.maximum(np.diag(inverse @ noise @ inverse), 0))
+    return _described(natural, deviations, relative_error(tau, Y @ natural))
+
+
+def fitted_body(R: Array, z: Array, deviations: Array) -> Payload:
+    """The body with ‖R x - z‖ least, from whitened and compressed rows; `error` is what they leave of z."""
+    natural = _possible(R, z, linear.solve(R, z))
+    return _described(natural, deviations, relative_error(z, R @ natural))
+
+
+def _possible(R: Array, z: Array, guess: Array) -> Array:
+    """Ten parameters of a body that is possible."""
+    mass = max(float(guess[0]), 1e-3 * float(np.abs(guess).max()), 1e-6)
+    reference = np.diag([mass * 0.01] * 3 + [mass])[None]  # a ball of 10 cm, only to measure by
+    return Problem(reference, np.zeros(0, dtype=bool)).solve(R, z, REGULARIZATION)
+
+
+def _described(natural: Array, deviations: Array, error: float) -> Payload:
     body = Link.from_natural(tuple(natural))
     xx, xy, yy, xz, yz, zz = (float(x) for x in body.inertia_about_com.entries)
     inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -113,4 +127,4 @@ def _fitted(Y: Array, tau: Array, pieces: NDArray[np.int64]) -> Payload:
             if d > 0.3 * max(abs(v), 0.01 * natural[0])]  # fmt: skip
     said = (f"{', '.join(weak)} of the load: known to no better than 30 %",) if weak else ()
     com = np.array([float(x) for x in body.com])
-    return Payload(float(natural[0]), com, inertia, natural, deviations, relative_error(tau, Y @ natural), said)
+    return Payload(float(natural[0]), com, inertia, natural, deviations, error, said)
