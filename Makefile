@@ -10,14 +10,15 @@ EXE :=
 endif
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-bridges lint bench docs clean
+.PHONY: help demo test test-bridges lint bench campaign docs clean
 
 help:
 	@echo "make demo   install into .venv, report on a built-in arm (out/puma560.html)"
 	@echo "make test   run the tests"
-	@echo "make test-bridges   run those that need JAX and PyTorch, installing both"
+	@echo "make test-bridges   run those that need JAX, PyTorch, FMPy, Dask or QEMU, installing all but the last"
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  measure speed against Pinocchio, MuJoCo, the Robotics Toolbox and a memory copy"
+	@echo "make campaign   attack it at random for MINUTES=10: robots, arrays, files, cache, forks"
 	@echo "make docs   build the documentation (docs/_build/html/index.html)"
 
 $(BIN)/python$(EXE):
@@ -42,8 +43,8 @@ $(BIN)/python$(EXE):
 TORCH := torch==2.13.0
 
 .venv/.bridges: .venv/.dev
-	@echo "installing JAX and PyTorch into .venv (a few minutes, once)"
-	$(PIP) -e ".[jax,torch]" "$(TORCH)"
+	@echo "installing JAX, PyTorch, FMPy and Dask into .venv (a few minutes, once)"
+	$(PIP) -e ".[jax,torch,fmi,scale]" "$(TORCH)"
 	@touch $@
 
 demo: .venv/.core
@@ -64,6 +65,10 @@ lint: .venv/.dev
 
 bench: .venv/.peers
 	$(BIN)/python benchmarks/bench_kernels.py
+
+MINUTES ?= 10
+campaign: .venv/.dev
+	$(BIN)/python benchmarks/campaign.py --minutes $(MINUTES)
 
 docs: .venv/.dev
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

@@ -5,8 +5,10 @@
     python benchmarks/bench_trees.py --counts              # operations beside those of the chains from base to tips
 
 Kernels get a batch and write into arrays made beforehand; Pinocchio is called in a Python loop over the same number of
-random configurations. Times are the least of several rounds, taken in turn, per configuration, on one thread. The first
-column is a cold compile (nothing in any cache), the last the operations of the program.
+random configurations. Times are the least of several rounds, taken in turn, per configuration, on one thread, and the
+thread's own: what it waits for others is not counted. "floor" is what filling the results with a number takes, "copy"
+what copying them from another array takes. The first columns are a cold compile (nothing in any cache) and the same
+kernel from the cache, the last the operations of the program.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ ROBOTS = {
     "baxter": ("baxter_description/urdf/baxter.urdf", False),
     "talos": ("talos_data/robots/talos_reduced.urdf", True),
 }
-ROUNDS = 60  # short ones: the least of many finds a moment at which nothing else runs
+ROUNDS = 25  # the least of many finds a moment at which nothing else disturbs the caches
 
 
 def urdf(name: str) -> Path:
@@ -52,9 +54,9 @@ def least(functions: dict[str, Callable[[], Any]]) -> dict[str, float]:
     best = dict.fromkeys(functions, float("inf"))
     for _ in range(ROUNDS):
         for name, function in functions.items():
-            start = time.perf_counter()
+            start = time.thread_time()
             function()
-            best[name] = min(best[name], time.perf_counter() - start)
+            best[name] = min(best[name], time.thread_time() - start)
     return best
 
 
@@ -81,28 +83,53 @@ def measure(name: str, path: Path, floating: bool, batch: int) -> None:
         "inertia_matrix": ((q,), lambda i: pin.crba(model, data, x[i])),
         "inverse_dynamics": ((q, v, a), lambda i: pin.rnea(model, data, x[i], w[0, i], w[1, i])),
         "forward_dynamics": ((q, v, a), lambda i: pin.aba(model, data, x[i], w[0, i], w[1, i])),
+        "inverse_dynamics_derivatives": (
+            (q, v, a),
+            lambda i: pin.computeRNEADerivatives(model, data, x[i], w[0, i], w[1, i]),
+        ),
+        "forward_dynamics_derivatives": (
+            (q, v, a),
+            lambda i: pin.computeABADerivatives(model, data, x[i], w[0, i], w[1, i]),
+        ),
     }
     print(f"{name}: {robot.n} joints, {robot.chain.bodies} bodies, {robot.chain.nv} velocities; Pinocchio: {model.nv}")
     for quantity, (inputs, peer) in peers.items():
-        kernel = getattr(robot, quantity)
-        start = time.perf_counter()
+        kernel = kernel_of(robot, quantity)
+        start = time.process_time()
         out = kernel(*inputs)
-        cold = time.perf_counter() - start
-        one = [array[0] for array in inputs]
+        cold = time.process_time() - start
+        start = time.process_time()
+        kernel_of(replace(robot), quantity)(*(array[0] for array in inputs))
+        warm = time.process_time() - start
+        one, results = [array[0] for array in inputs], out if isinstance(out, tuple) else (out,)
+        others = [np.ones_like(result) for result in results]
         times = least(
             {
                 "batch": lambda kernel=kernel, inputs=inputs, out=out: kernel(*inputs, out=out),
                 "single": lambda kernel=kernel, one=one: [kernel(*one) for _ in range(200)],
                 "peer": lambda peer=peer: [peer(i) for i in range(count)],
+                "floor": lambda results=results: [result.fill(1.0) for result in results],
+                "copy": lambda results=results, others=others: list(map(np.copyto, results, others)),
             }
         )
         ours, single, theirs = times["batch"] / batch, times["single"] / 200, times["peer"] / count
+        floor, copy = times["floor"] / batch, times["copy"] / batch
         print(
-            f"  {quantity:17s} cold {cold:5.1f} s   batch {ours * 1e6:7.3f} µs   single {single * 1e6:6.2f} µs   "
+            f"  {quantity:28s} cold {cold:5.1f} s, cached {warm * 1e3:4.0f} ms   batch {ours * 1e6:7.3f} µs "
+            f"(floor {floor * 1e6:.3f}, copy {copy * 1e6:.3f})   single {single * 1e6:6.2f} µs   "
             f"Pinocchio {theirs * 1e6:6.2f} µs   ratio {theirs / ours:5.1f} and {theirs / single:4.1f}   "
             f"{kernel.method}: {kernel.program.operations}",
             flush=True,
         )
+
+
+def kernel_of(robot: Any, quantity: str) -> Any:
+    """A quantity, or the derivatives of one in q, q̇ and the last input."""
+    name = quantity.removesuffix("_derivatives")
+    if name == quantity:
+        return robot.kernel(quantity)
+    last = "tau" if name == "forward_dynamics" else "qdd"
+    return robot.kernel(name, derivatives=("q", "qd", last))
 
 
 def chains(chain: Chain) -> list[Chain]:

@@ -7,6 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import armdyn
+
+# The catalogue's arms with one tip.
+SERIAL = tuple(name for name in armdyn.catalogue() if armdyn.load(name).chain.serial)
+
 
 def close(got, expected, relative, scale=None):
     """The largest difference is below `relative` times the largest entry (or `scale`)."""

@@ -68,7 +68,7 @@ def motion(n: int, seed: int = 0) -> np.ndarray:
 def at(chain: Chain, quantity: str, method: str, *inputs: np.ndarray, options: Options = Options()) -> np.ndarray:
     """A quantity of one configuration in plain floats, extra physics included."""
     function = assemble(chain.floats, quantity, method, options).function
-    result = function(*(list(map(float, x)) for x in inputs))
+    result = function(*(np.asarray(x, dtype=float).tolist() for x in inputs))
     if isinstance(result, tuple):
         return tuple(np.array(part, dtype=float) for part in result)  # type: ignore[return-value]
     return np.array(result, dtype=float)

@@ -1,5 +1,8 @@
 """Pinocchio and MuJoCo as judges of whole robots: the same URDF file read by them, joint by joint by name.
 
+Derivatives of forward dynamics are Pinocchio's own where there are no mimic joints; those of a projection follow from
+the projected derivatives of inverse dynamics, -(Gᵀ H G)⁻¹ Gᵀ (∂τ/∂x) G.
+
 Mimic joints are judged by projection: the robot without them, its joints' rates G q̇, forces Gᵀτ, inertia Gᵀ H G.
 """
 
@@ -8,7 +11,6 @@ from __future__ import annotations
 import site
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,11 @@ import numpy as np
 import pinocchio as pin
 
 import armdyn
+from armdyn.algebra.cached import cached_property
 from armdyn.files.urdf_tree import _content
+from armdyn.formulations import substitution
+from armdyn.formulations.elimination import eliminate, solve
+from armdyn.formulations.inverse_dynamics.derivatives import derivatives
 from oracles import plain, relative
 
 # The packages whose robots are judged; of pybullet_data's thousand random toys only the first.
@@ -92,8 +98,18 @@ class Judge:
         }
         if self.arm.mass:
             said["centroidal_momentum"] = np.array(pin.computeCentroidalMomentum(model, data, x, v))
+        pin.computeRNEADerivatives(model, data, x, v, a)
+        slopes = {"q": G.T @ data.dtau_dq @ G, "qd": G.T @ data.dtau_dv @ G}
+        said |= {f"inverse_dynamics_derivatives {name}": slope for name, slope in slopes.items()}
         if regular(H):
             said["forward_dynamics"] = qdd
+            if G.shape[0] == G.shape[1]:
+                pin.computeABADerivatives(model, data, x, v, pin.rnea(model, data, x, v, a))
+                back = G.T  # a permutation of the joints
+                slopes = {"q": -back @ data.ddq_dq @ G, "qd": -back @ data.ddq_dv @ G}
+            else:
+                slopes = {name: np.linalg.solve(H, slope) for name, slope in slopes.items()}
+            said |= {f"forward_dynamics_derivatives {name}": -slope for name, slope in slopes.items()}
         pin.framesForwardKinematics(model, data, x)
         for name in self.tips:
             frame = model.getFrameId(name, pin.BODY)
@@ -130,10 +146,29 @@ class Judge:
             found["centroidal_momentum"] = kernel("centroidal_momentum")(q, qd)
         if regular(found["inertia_matrix"]):
             found["forward_dynamics"] = kernel("forward_dynamics")(q, qd, tau)
+        found |= self._derivatives(q, qd, qdd, tau, backend)
         for name in self.tips:
             found[f"pose {name}"] = kernel("pose", frame=name)(q)
             found[f"jacobian {name}"] = kernel("jacobian", frame=name)(q)
         return found
+
+    def _derivatives(self, q: Any, qd: Any, qdd: Any, tau: Any, backend: str) -> dict[str, Any]:
+        """Derivatives of inverse and forward dynamics in q and q̇, columns in the tangent space of a floating base."""
+        names = ("q", "qd")
+        if backend == "llvm":
+            inverse = self.arm.kernel("inverse_dynamics", derivatives=names)(q, qd, qdd)
+            forward = self.arm.kernel("forward_dynamics", derivatives=names)(q, qd, tau)
+        else:  # the same recursion and elimination on floats
+            chain = self.arm.chain.floats
+            *inverse, _ = substitution.derivatives(derivatives, chain, [list(map(float, x)) for x in (q, qd, qdd)])
+            H = self.arm.kernel("inertia_matrix", method="denoc", backend="python")(q)
+            forward = ()
+            if regular(H):
+                alpha, reciprocals, _ = eliminate(chain, H.tolist())
+                columns = (np.array(slope, float).T.tolist() for slope in inverse)
+                forward = [-np.array([solve(alpha, reciprocals, one) for one in each]).T for each in columns]
+        found = {f"inverse_dynamics_derivatives {x}": np.array(y, float) for x, y in zip(names, inverse, strict=True)}
+        return found | {f"forward_dynamics_derivatives {x}": np.array(y) for x, y in zip(names, forward, strict=False)}
 
     def disagreement(self, seed: int = 0, backend: str = "python") -> dict[str, float]:
         """How far armdyn is from Pinocchio, quantity by quantity, relative to the largest number of its kind."""
@@ -148,11 +183,14 @@ class Judge:
         out: dict[str, float] = {}
         for name, expected in truth.items():
             scale = max(largest, 1e-9) if name in forces else None
+            if name.startswith("inverse_dynamics_derivatives"):
+                scale = max(largest, 1e-9, float(np.max(np.abs(expected), initial=0.0)))
             kind = name.split()[0]
             error = relative(np.asarray(ours[name]), np.asarray(expected), scale)
-            if name == "forward_dynamics":  # by its forces: H may be badly conditioned
-                moved = truth["inertia_matrix"] @ np.stack([ours[name], expected], axis=-1)
-                error = relative(moved[:, 0], moved[:, 1], max(largest, 1e-9))
+            if kind.startswith("forward_dynamics"):  # by its forces: H may be badly conditioned
+                slope = truth[name.replace("forward", "inverse")]
+                size = max(largest, 1e-9, float(np.max(np.abs(slope), initial=0.0)))
+                error = relative(*(truth["inertia_matrix"] @ x for x in (ours[name], expected)), size)
             out[kind] = max(out.get(kind, 0.0), error)
         return out
 
@@ -167,3 +205,32 @@ def judge(file: Path, floating: bool | None = None) -> Judge:
     """A judge of the whole robot in a file, nothing snapped."""
     arm = armdyn.load(file, snap=0, floating=floating)
     return Judge(arm, model_of(file, arm.floating))
+
+
+def mujoco_says(file: Path, seed: int = 0) -> dict[str, float]:
+    """How far inertia matrix and bias are from MuJoCo's, the base standing; an error of MuJoCo's where it refuses."""
+    import mujoco
+
+    text = plain(ET.fromstring(_content(file)[0].lstrip()))
+    keep = '<mujoco><compiler fusestatic="false" discardvisual="true"/></mujoco></robot>'
+    model = mujoco.MjModel.from_xml_string(text.replace("</robot>", keep))
+    model.dof_damping[:] = model.dof_frictionloss[:] = model.dof_armature[:] = 0
+    judged, data = judge(file, False), mujoco.MjData(model)
+    arm, chain, (G, offset) = judged.arm, judged.arm.chain, judged.projection
+    joints = [joint.name for joint in chain.joints]
+    order = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in joints]
+    rows = [judged.model.joints[judged.model.getJointId(name)].idx_v for name in joints]
+    G, offset = G[rows], offset[rows]
+    q, qd = np.random.default_rng(seed).uniform(-1, 1, (2, arm.n))
+    data.qpos[order], data.qvel[order] = G @ q + offset, G @ qd
+    mujoco.mj_forward(model, data)
+    H = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, H)
+    expected = {"inertia_matrix": G.T @ H[np.ix_(order, order)] @ G, "bias": G.T @ data.qfrc_bias[order]}
+    ours = {"inertia_matrix": (q,), "bias": (q, qd)}
+    forces = max(np.abs(x).max() for x in expected.values())  # a bias of nothing but rounding has no size of its own
+    scale = {"inertia_matrix": None, "bias": float(forces)}
+    return {
+        name: relative(arm.kernel(name, method=_METHODS[name], backend="python")(*given), expected[name], scale[name])
+        for name, given in ours.items()
+    }

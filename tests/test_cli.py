@@ -52,11 +52,16 @@ def test_all_commands_are_there():
         "eval",
         "bound",
         "emit",
+        "deploy",
         "bench",
         "simulate",
         "study",
+        "sweep",
         "excite",
         "identify",
+        "poses",
+        "calibrate",
+        "pipeline",
     ]
     assert set(COMMANDS) == {*wanted, "report", "studio", "cache"}
 

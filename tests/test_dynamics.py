@@ -21,11 +21,11 @@ from armdyn.programs.assemble import Options
 from armdyn.programs.cost import compiled, without_rotors
 from armdyn.programs.search import auto, traced
 from armdyn.studies import lin_1991 as table_2
+from comparing import SERIAL
 from dynamics_cases import CASES, TILTED, at, close, motion, mujoco_model, pinocchio, with_drives
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio, which this compares with, is not installed")
 
-CATALOGUE = armdyn.catalogue()
 DYNAMIC = ("inertia_matrix", "inertia_inverse", "inertia_rate", "bias", "gravity_load", "coriolis_matrix")
 DYNAMIC += ("inverse_dynamics", "forward_dynamics", "momentum", "kinetic_energy", "potential_energy")
 ROUTES = [(quantity, method) for quantity in DYNAMIC for method in armdyn.methods(quantity)]
@@ -112,7 +112,7 @@ def test_mujoco_agrees(name):
     close(at(chain, "forward_dynamics", "denoc", q, qd, tau, options=options), qdd, 1e-10)
 
 
-@pytest.mark.parametrize("name", CATALOGUE)
+@pytest.mark.parametrize("name", SERIAL)
 def test_catalogue_arms_as_compiled(name):
     """The machine code of the default formulations, in batches, against Pinocchio one configuration at a time."""
     arm = armdyn.load(name)

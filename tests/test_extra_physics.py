@@ -159,7 +159,8 @@ def test_minimal_parameters_as_inputs(quantity, method):
     chain = with_drives(replace(generic_chain("RRPR", 3), gravity=TILTED))
     q, qd, qdd = motion(chain.n, 5)
     third = qdd + 1.0 if quantity == "forward_dynamics" else qdd
-    inputs = [q, qd, third][: len(QUANTITIES[quantity].inputs)]
+    given = {"q": q, "qd": qd, "mass": 1.5, "com": q[:3], "inertia": np.array([*q[:3], *qd[:3]])}
+    inputs = [given.get(port, third) for port, _ in QUANTITIES[quantity].inputs]
     values = np.array(minimal_parameters(chain).values, dtype=float)
     runtime = Options(parameters="runtime")
     found = at(chain, quantity, method, *inputs, values, options=runtime)

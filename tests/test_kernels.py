@@ -331,6 +331,31 @@ def test_every_operation_on_every_kind_of_processor(target: str) -> None:
 
 
 @pytest.mark.parametrize("limit", ["PREFETCHED_FROM", "NON_TEMPORAL_FROM"])
+@pytest.mark.parametrize("size", [64, 289, 530])
+def test_large_results_with_constants_have_the_same_bits(
+    size: int, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of one and of several parts, of odd and even length, some squares of which are constants."""
+
+    def sparse(x: list[object]) -> list[object]:
+        return [k // 40 if k // 20 % 2 else x[0] * (k + 2) + x[1] for k in range(size)]  # type: ignore[operator]
+
+    program = trace("sparse", sparse, {"x": (2,)}, [("y", (size,))])
+    x = np.random.default_rng(0).uniform(-3, 3, (203, 2))
+    expected = np.array([sparse(list(row)) for row in x])
+    monkeypatch.setattr(tuning, limit, 64)
+    ufunc = compile_program(program).ufunc
+    for shift in (0, 1, 2, 4):  # on pairs of numbers, beside them, on cache lines or not
+        room = np.full(203 * size + 8, np.nan)
+        out = room[shift : shift + 203 * size].reshape(203, size)
+        ufunc(x, out=out)
+        np.testing.assert_allclose(out, expected, rtol=1e-14)
+        np.testing.assert_array_equal(out, np.stack([ufunc(row) for row in x]))
+        assert np.isnan(room[:shift]).all()
+        assert np.isnan(room[shift + 203 * size :]).all()
+
+
+@pytest.mark.parametrize("limit", ["PREFETCHED_FROM", "NON_TEMPORAL_FROM"])
 @pytest.mark.parametrize("shift", [0, 1, 2, 3])
 @pytest.mark.parametrize(("inputs", "size"), [(2, 4), (2, 6), (2, 7), (4, 4), (5, 7)])
 def test_a_large_result_has_the_same_bits(

@@ -10,6 +10,7 @@ import pytest
 import armdyn
 from armdyn.algebra import Mat3, Vec3
 from armdyn.chain import Link
+from comparing import SERIAL
 from oracles import Cut, Mujoco, Pinocchio, cuts, disagreement, plain, robots, slowly
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio, which this compares with, is not installed")
@@ -142,7 +143,7 @@ def dynamic(link: Link) -> np.ndarray:
     return numbers
 
 
-@pytest.mark.parametrize("name", armdyn.catalogue())
+@pytest.mark.parametrize("name", SERIAL)
 def test_catalogue(name: str):
     arm = armdyn.load(name)
     q, qd, qdd = state(arm.n, seed=6)

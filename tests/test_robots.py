@@ -201,6 +201,33 @@ def test_mimics_of_mimics_and_of_joints_that_stand_still():
     assert "mimic one which is not in the file" in free.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("own", "mimic", "other", "expected"),
+    [
+        (("0", "1"), "2 0", ("-1", "1"), (0.0, 0.5)),
+        (("-1", "1"), "-2 0.5", ("-0.5", "1"), (-0.25, 0.5)),  # -2 q + 0.5 within (-0.5, 1)
+        (("-1", "1"), "0 0.3", ("0.1", "0.2"), (-1.0, 1.0)),  # a follower that does not move narrows nothing
+        (("0", "0.04"), "-1 0", ("0", "0.04"), (0.0, 0.04)),  # nothing would be left: a slip, and said so
+    ],
+)
+def test_limits_of_a_follower_narrow_its_leaders(own, mimic, other, expected):
+    def limit(ends: tuple[str, str], speed: float) -> str:
+        return f'<limit lower="{ends[0]}" upper="{ends[1]}" velocity="{speed}" effort="1"/>'
+
+    multiplier, offset = mimic.split()
+    follows = f'<mimic joint="wrist" multiplier="{multiplier}" offset="{offset}"/>'
+    text = two(limit=limit(other, 1.0), mimic=follows)
+    at = text.index('<child link="hand"/>')
+    arm = armdyn.load(text[:at] + limit(own, 3.0) + text[at:])
+    k = [joint.name for joint in arm.joints].index("wrist")
+    np.testing.assert_allclose(arm.limits[k], expected, atol=1e-15)
+    assert arm.velocity_limits[k] == (1.0 / abs(float(multiplier)) if float(multiplier) else 3.0)
+    low, high = arm.limits[k]
+    assert low <= arm.rest[k] <= high
+    odd = [str(finding) for finding in arm.check() if "mimics" in str(finding)]
+    assert bool(odd) == (expected == (0.0, 0.04))
+
+
 def test_floating_joints_of_a_file():
     floating = (
         '<link name="world"/><joint name="fly" type="floating"><parent link="world"/><child link="root"/>'

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import random
 import re
+import threading
 from dataclasses import replace
 
 import pytest
@@ -14,11 +16,13 @@ from armdyn.chain.samples import generic_chain
 from armdyn.codegen.runtime import cache
 from armdyn.errors import InputError
 from armdyn.formulations import DERIVATIVES, QUANTITIES
+from armdyn.formulations.registry import Options
 from armdyn.kernels import choice
 from armdyn.kernels.attributes import KernelAttributes
+from armdyn.programs import collector, search
 from armdyn.programs import program as programs
-from armdyn.programs import search
 from armdyn.programs.assemble import assemble
+from armdyn.programs.collector import paused_collector
 from armdyn.programs.cost import compiled
 from armdyn.programs.search import auto
 from random_chains import special_chain
@@ -124,3 +128,46 @@ def test_a_formulation_for_serial_chains_alone_is_refused_for_a_tree(monkeypatch
     assert auto(chain, "coriolis_matrix") == second.key
     with pytest.raises(InputError, match=rf"{first.key} is for serial chains.*available: {second.key}"):
         assemble(chain, "coriolis_matrix", first.key)
+
+
+def test_the_collector_pauses_while_a_program_is_made():
+    """Also when it fails, when several threads are inside, and in a forked child."""
+    assert gc.isenabled()
+
+    @paused_collector()
+    def fails():
+        assert not gc.isenabled()
+        raise ZeroDivisionError
+
+    with paused_collector():
+        with pytest.raises(ZeroDivisionError):
+            fails()
+        assert not gc.isenabled()
+        other = paused_collector()
+        thread = threading.Thread(target=other.__enter__)
+        thread.start()
+        thread.join()
+    assert not gc.isenabled()  # the thread is still inside
+    collector._after_fork()  # what a child does: that thread does not exist there
+    assert gc.isenabled()
+    other.__exit__(None, None, None)
+    assert gc.isenabled()
+
+
+def test_a_collector_that_was_off_stays_off():
+    gc.disable()
+    try:
+        with paused_collector():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_variants_with_the_same_steps_are_rewritten_once():
+    chain = armdyn.load("panda").chain
+    programs = search._traced(chain, "inertia_matrix", "meeting_frame", Options())
+    distinct = search._distinct((*programs, *programs))
+    assert len(distinct) <= len(programs)
+    assert {p.structure for p in distinct} == {p.structure for p in programs}
+    assert distinct[0] is programs[0]

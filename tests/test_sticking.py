@@ -10,7 +10,6 @@ import pytest
 from scipy import optimize
 
 import armdyn
-from armdyn.errors import InputError
 from armdyn.simulation import PDGravity, Sampled, simulate
 from armdyn.simulation.tableaus import FIXED, METHODS
 from random_trees import TreeKind, random_tree
@@ -360,12 +359,6 @@ def test_trees_and_mimic_joints_stick_too(kind):
     exact = simulate(robot, np.zeros(robot.n), times=[0, 0.1], limits=False, method="DOP853")
     assert np.abs(exact.q[-1] - out.q[-1]).max() < 1e-9
     assert len(out.plot().data) == 3 * robot.n + 1
-
-
-def test_a_floating_base_is_refused():
-    robot = armdyn.Arm("loose", random_tree(TreeKind(joints=3, fork=0.5, floating=True), 3))
-    with pytest.raises(InputError, match="floating base"):
-        simulate(robot, np.zeros(robot.n), duration=0.1)
 
 
 # --- MuJoCo --------------------------------------------------------------------------------------

@@ -64,12 +64,12 @@ def values_of(expression, k, arrays, parameters=None):
     """The numbers of expressions at one configuration."""
     named = {symbol.name: value for symbol, value in (parameters or {}).items()}
     for (name, _), array in zip(k.assembly.inputs, arrays, strict=True):
-        names = [f"{NAMES.get(name, name)}{i + 1}" for i in range(len(array))]
+        names = [f"{NAMES.get(name, name)}{i + 1}" for i in range(np.size(array))]
         if name == "parameters":
             from armdyn.parameters import minimal_parameters
 
             names = list(minimal_parameters(k.chain).names)
-        named.update(zip(names, array, strict=True))
+        named.update(zip(names, np.ravel(array), strict=True))
     symbols = sorted(expression.free_symbols, key=lambda s: s.name)
     shape = getattr(expression, "shape", ())
     flat = list(sp.flatten(expression)) if shape else [expression]

@@ -26,8 +26,8 @@ pytestmark = needs_node
 def states_of(arm, kernel, rng):
     """Random states within the joints' limits, one array per input of the kernel."""
     low, high = np.clip(arm.limits, -np.pi, np.pi).T
-    made = {"q": lambda n: rng.uniform(low, high, (STATES, n))}
-    return [made.get(name, lambda n: rng.normal(size=(STATES, n)))(shape[0]) for name, shape in kernel.assembly.inputs]
+    made = {"q": lambda shape: rng.uniform(low, high, (STATES, *shape))}
+    return [made.get(name, lambda s: rng.normal(size=(STATES, *s)))(shape) for name, shape in kernel.assembly.inputs]
 
 
 def furthest(value, truth):

@@ -50,3 +50,27 @@ def test_what_a_killed_process_left_is_removed(tmp_path):
     write_text(path, "whole")
     assert sorted(tmp_path.iterdir()) == sorted([path, new, other])
     assert text.STRAY >= 60
+
+
+def test_an_identification_writes_all_its_files_or_none(tmp_path, monkeypatch):
+    """The files of one estimate belong together: when the last cannot be made, the old ones stay."""
+    from armdyn.cli import identify_
+
+    class Found:
+        def save(self, path):
+            path.write_text("new arm")
+
+        def to_urdf(self, path):
+            path.write_text("new urdf")
+
+        def report(self, path):
+            raise OSError("no page")
+
+    monkeypatch.setattr(identify_, "_data", lambda found: {})
+    (tmp_path / "arm.toml").write_text("old arm")
+    with pytest.raises(OSError, match="no page"):
+        identify_._write(Found(), tmp_path)
+    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("arm.toml", "old arm")]
+    monkeypatch.setattr(Found, "report", lambda self, path: path.write_text("page"))
+    written = identify_._write(Found(), tmp_path)
+    assert [p.read_text() for p in written] == ["new arm", "new urdf", "{}\n", "page"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -97,8 +98,16 @@ def frame_of_last_link(chain: Chain) -> Any:
     return Options(frame=(chain.bodies, Placement()))
 
 
-def differences(chain: Chain, motion: Any, judge: dict[str, Any] | None = None) -> dict[str, float]:
-    """How far every formulation of every quantity is from Pinocchio, relative, uncompiled."""
+Choice = Callable[[str, list[Any]], list[Any]]
+
+
+def differences(
+    chain: Chain,
+    motion: Any,
+    judge: dict[str, Any] | None = None,
+    choice: Choice = lambda quantity, formulations: formulations,
+) -> dict[str, float]:
+    """How far formulations of every quantity are from Pinocchio, relative, uncompiled; all, or those of a choice."""
     q, qd, qdd = motion
     said = pinocchio_says(chain, q, qd, qdd) if judge is None else judge
     given = {name: [float(x) for x in value] for name, value in zip(("q", "qd", "qdd"), motion, strict=True)}
@@ -109,10 +118,10 @@ def differences(chain: Chain, motion: Any, judge: dict[str, Any] | None = None) 
         options = (
             frame_of_last_link(chain) if "frame" in entry.takes and "tool_wrench" not in entry.takes else Options()
         )
-        for method in entry.methods:
-            wanted = _wanted(name, chain, said, qd)
-            if wanted is None or not method.serves(chain):
-                continue
+        wanted = _wanted(name, chain, said, qd)
+        if wanted is None:
+            continue
+        for method in choice(name, [method for method in entry.methods if method.serves(chain)]):
             result = assemble(plain, name, method.key, options).function(*(given[port] for port, _ in entry.inputs))
             found[f"{name} {method.key}"] = _relative(_comparable(name, result, chain, qd), wanted)
     matrices = substitution.derivatives(derivatives, plain, [given["q"], given["qd"], given["qdd"]])

@@ -1,10 +1,15 @@
-"""What an arm's joints are given to be, as arrays: limits, rotors, the rest posture."""
+"""What an arm's joints are given to be, as arrays: limits, rotors, the rest posture, geometry."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+
+from armdyn.chain.geometry import geometry_constants, geometry_values, with_geometry
+from armdyn.chain.limits import limits
+from armdyn.files import arrays
 
 
 class JointArrays:
@@ -25,15 +30,16 @@ class JointArrays:
 
     @property
     def limits(self: Any) -> Any:
-        """(n, 2) lower and upper joint limits; ±inf where there is none."""
-        pairs = [(joint.limit.lower, joint.limit.upper) for joint in self.joints]
+        """(n, 2) lower and upper joint limits, those of mimic joints included; ±inf where there is none."""
+        pairs = [(limit.lower, limit.upper) for limit in limits(self.chain)]
         ends = (-np.inf, np.inf)
-        return np.array([[end if x is None else x for x, end in zip(pair, ends, strict=True)] for pair in pairs])
+        rows = [[end if x is None else x for x, end in zip(pair, ends, strict=True)] for pair in pairs]
+        return np.array(rows).reshape(-1, 2)
 
     @property
     def velocity_limits(self: Any) -> Any:
-        """(n,) largest joint speeds; inf where unknown."""
-        return np.array([np.inf if j.limit.velocity is None else j.limit.velocity for j in self.joints])
+        """(n,) largest joint speeds, those of mimic joints included; inf where unknown."""
+        return np.array([np.inf if limit.velocity is None else limit.velocity for limit in limits(self.chain)])
 
     @property
     def effort_limits(self: Any) -> Any:
@@ -44,3 +50,24 @@ class JointArrays:
     def rotor_inertias(self: Any) -> Any:
         """(n,) rotor inertias seen at the joints."""
         return np.array([float(joint.rotor_inertia) for joint in self.joints])
+
+    @property
+    def geometry_names(self: Any) -> tuple[str, ...]:
+        """The names of the geometry's entries: base_x … base_yaw, b_1, beta_1, (gamma_1,) d_1, theta_1, …, tool_yaw."""
+        return tuple(constant.name for constant in geometry_constants(self.chain))
+
+    @property
+    def geometry(self: Any) -> Any:
+        """The geometry constants as they are, in metres and radians: what `parameters="geometry"` kernels take last.
+
+        Joint i adds (shift_i, turn_i,) b_i, beta_i, (gamma_i,) d_i, theta_i: those in brackets at forks and where its
+        axis is nearly parallel to the one before. The angles of base and tool are turns from where they stand: 0.
+        """
+        return np.array(geometry_values(self.chain))
+
+    def with_geometry(self: Any, values: Any) -> Any:
+        """The same arm with other geometry constants, in the order of `geometry_names`; nothing of them is snapped."""
+        numbers = arrays.numbers(values, "geometry constants")
+        chain = with_geometry(self.chain, numbers)
+        base, tool = arrays.tidy(chain.base, self.chain.base), arrays.tidy(chain.tool, self.chain.tool)
+        return replace(self, given=replace(chain, base=base, tool=tool), snap=0.0)

@@ -20,9 +20,9 @@ extern const double planar3_parameters[9];
  * joint-space inertia matrix, by lin_fang_1: wrenches carried inwards, frame by frame
  * Source: lin_fang_1999
  * 12 multiplications, 13 additions, 0 divisions, 4 sines and cosines.
- *   in  q[3]
- *   in  parameters[9]
- *   out H[3][3], row by row
+ *   in  q[3], rad
+ *   in  parameters[9], SI
+ *   out H[3][3], row by row, SI
  */
 void planar3_inertia_matrix(const double *q, const double *parameters, double *H);
 
@@ -30,9 +30,9 @@ void planar3_inertia_matrix(const double *q, const double *parameters, double *H
  * gravity load, by recursive: forces carried inwards
  * Source: armdyn
  * 16 multiplications, 9 additions, 0 divisions, 6 sines and cosines.
- *   in  q[3]
- *   in  parameters[9]
- *   out g[3]
+ *   in  q[3], rad
+ *   in  parameters[9], SI
+ *   out g[3], N m
  */
 void planar3_gravity_load(const double *q, const double *parameters, double *g);
 

@@ -5,8 +5,8 @@ from armdyn.algebra.dual import Dual
 from armdyn.algebra.mat3 import IDENTITY, Mat3, Sym3
 from armdyn.algebra.operations import Operations
 from armdyn.algebra.rotation import JointRotation
-from armdyn.algebra.scalar import Scalar, cos, exact, online, positive, sign, sin
-from armdyn.algebra.tally import Tally, counting, on_hand
+from armdyn.algebra.scalar import Scalar, cos, cut_off, exact, positive, sign, sin, sqrt
+from armdyn.algebra.tally import Tally, counting, on_hand, online
 from armdyn.algebra.vec3 import ZERO, Vec3, X, Y, Z
 
 __all__ = [
@@ -26,10 +26,12 @@ __all__ = [
     "Z",
     "cos",
     "counting",
+    "cut_off",
     "exact",
     "on_hand",
     "online",
     "positive",
     "sign",
     "sin",
+    "sqrt",
 ]

@@ -24,6 +24,11 @@ def exact(x: Any) -> Fraction:
     return Fraction(repr(float(x)))
 
 
+def is_number(x: Scalar) -> bool:
+    """Whether `x` is known beforehand: neither an input of a program nor a run-time number."""
+    return isinstance(x, int | float | Fraction)
+
+
 def cos(x: Scalar) -> Scalar:
     """Cosine of a scalar of any type; exact at the literal 0."""
     if type(x) is int and x == 0:
@@ -50,14 +55,13 @@ def positive(x: Scalar) -> Scalar:
     return 1 if x > 0 else math.nan
 
 
-def online(x: Scalar) -> Scalar:
-    """`x`, to be counted as a number known only at run time.
+def sqrt(x: Scalar) -> Scalar:
+    """Square root."""
+    return x.sqrt() if hasattr(x, "sqrt") else math.sqrt(x)
 
-    The papers treat some constants as run-time numbers (conventions C1 to C5 of the counting
-    record). This is the identity on floats and nodes; under a tally it makes a constant countable.
-    """
-    from armdyn.algebra.tally import Tally, active  # a leaf module: no cycle at import time
 
-    if active() is None or isinstance(x, Tally):
-        return x
-    return Tally(x)
+def cut_off(x: Scalar, most: Scalar) -> Scalar:
+    """`x` within ±most and ±most beyond, exactly: the weight of `x` is 1 inside and 0 outside."""
+    side = sign(x)
+    beyond = (1 + sign(x * side - most)) / 2
+    return (1 - beyond) * x + beyond * (side * most)

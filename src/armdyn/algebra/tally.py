@@ -22,19 +22,17 @@ class Counter:
 
     def __init__(self) -> None:
         self.stages: dict[str, dict[str, int]] = {}
-        self._now = ""
         self._free = 0
+        self.stage("")
 
     def add(self, kind: str) -> None:
         """Count one operation of this kind in the present stage."""
         if not self._free:
-            row = self.stages.setdefault(self._now, {"mul": 0, "add": 0, "div": 0, "trig": 0})
-            row[kind] += 1
+            self._row[kind] += 1
 
     def stage(self, name: str) -> None:
         """Count what follows under `name`."""
-        self._now = name
-        self.stages.setdefault(name, {"mul": 0, "add": 0, "div": 0, "trig": 0})
+        self._row = self.stages.setdefault(name, {"mul": 0, "add": 0, "div": 0, "trig": 0})
 
     def operations(self, stage: str | None = None) -> Operations:
         """The count of one stage, or of all."""
@@ -124,7 +122,10 @@ class Tally:
         if isinstance(other, Tally):
             _count("mul")
             return Tally(self.value * other.value)
-        if not isinstance(other, int | float | Fraction):
+        if other.__class__ is Fraction:
+            numerator, denominator = other.as_integer_ratio()
+            other = numerator / denominator if denominator != 1 else numerator  # floats multiply faster
+        elif not isinstance(other, int | float):
             return NotImplemented  # a vector knows how to multiply itself
         if other == 0:
             return 0
@@ -166,3 +167,12 @@ class Tally:
     def positive(self) -> float:
         """1 where positive, NaN elsewhere; free."""
         return 1 if self.value > 0 else math.nan
+
+
+def online(x: Any) -> Any:
+    """`x`, to be counted as a number known only at run time.
+
+    The papers treat some constants as run-time numbers (conventions C1 to C5 of the counting
+    record). This is the identity on floats and nodes; under a tally it makes a constant countable.
+    """
+    return x if active() is None or isinstance(x, Tally) else Tally(x)

@@ -6,8 +6,7 @@ derivatives of any order are programs, compiled when they are first wanted and k
 
 from __future__ import annotations
 
-from functools import cached_property
-
+from armdyn.algebra.cached import cached_property
 from armdyn.algebra.fingerprint import fingerprint
 from armdyn.bridges import Source
 from armdyn.codegen.compile import Compiled, Shapes, load_or_compile

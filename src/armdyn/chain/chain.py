@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from armdyn.algebra import Scalar, Vec3
+from armdyn.algebra.cached import cached_property
+from armdyn.algebra.scalar import is_number
 from armdyn.chain.joint import Joint
 from armdyn.chain.link import Link
 from armdyn.chain.placement import Placement
@@ -99,6 +101,13 @@ class Chain:
     def tips(self) -> tuple[int, ...]:
         """The links that carry no joint."""
         return tuple(i for i, outer in enumerate(self.children) if not outer)
+
+    @cached_property
+    def known_geometry(self) -> bool:
+        """Whether the joints' constants are numbers: none of them is an input of a program."""
+        angles = (a for j in self.joints for a in (j.beta, j.gamma, j.theta, j.turn))
+        lengths = (x for j in self.joints for x in (j.b, j.d, j.shift))
+        return all(map(is_number, (*lengths, *(a.cos for a in angles))))
 
     def path(self, link: int) -> tuple[int, ...]:
         """The joints from the base to a link, that link's own joint last; none to the base, -1."""

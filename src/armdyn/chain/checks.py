@@ -15,6 +15,7 @@ from armdyn.algebra import Sym3
 from armdyn.chain.chain import Chain
 from armdyn.chain.frames import NEARLY, PARALLEL
 from armdyn.chain.joint import Joint
+from armdyn.chain.limits import contradicted
 from armdyn.chain.link import Link
 from armdyn.chain.snap import SnapReport
 
@@ -48,6 +49,10 @@ def check(chain: Chain, snapped: SnapReport = SnapReport()) -> list[Finding]:
     for i, (joint, parent) in enumerate(zip(chain.joints, chain.parents, strict=True), 1):
         before = chain.joints[parent] if parent >= 0 and not chain.joints[parent].free else None
         found += [Finding(f"joint {joint.name or i}", what, text) for what, text in _of_joint(joint, before)]
+    for k in contradicted(chain):
+        joint, leader = chain.joints[k], chain.joints[chain.leader(chain.joints[k])[0]]
+        text = f"its limits leave nothing of the range of {leader.name or 'the joint'} that it mimics; they are ignored"
+        found.append(Finding(f"joint {joint.name or k + 1}", "limits", text))
     return found + [Finding(s.where, "few digits", _few_digits(s.what, s.given, s.taken)) for s in snapped.doubtful]
 
 

@@ -8,10 +8,10 @@ pose of its tool, depends on the choice, but every d that becomes 0 shortens a p
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from functools import lru_cache
 
 from armdyn.algebra import IDENTITY, Scalar, Z
+from armdyn.algebra.scalar import is_number
 from armdyn.chain.chain import Chain
 from armdyn.chain.joint import Joint
 from armdyn.chain.link import Link
@@ -83,10 +83,10 @@ def slid_outwards(chain: Chain) -> Chain:
     """The same arm with the d's of neighbouring parallel axes gathered in the outermost joint.
 
     What is carried from the tip inwards then meets the lengths while it is still short. Links that are
-    not given by numbers, and chains that slide between parallel axes, are left alone.
+    not given by numbers, geometry that is not, and chains that slide between parallel axes, are left alone.
     """
-    known = all(isinstance(x, int | float | Fraction) for link in chain.links for x in link.natural)
-    if not known:
+    known = all(is_number(x) for link in chain.links for x in link.natural)
+    if not (known and chain.known_geometry):
         return chain
     # A floating base stands where its pose says, which is no constant; sliding leaves it alone.
     return replace(_slid_outwards(replace(chain, base=Placement())), base=chain.base)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +19,9 @@ def command(
     qd: Annotated[str, typer.Option(help="Joint velocities.")] = "",
     qdd: Annotated[str, typer.Option(help="Joint accelerations.")] = "",
     tau: Annotated[str, typer.Option(help="Joint forces, N m or N.")] = "",
+    mass: Annotated[str, typer.Option(help="Of payload_parameters: kg.")] = "",
+    com: Annotated[str, typer.Option(help="Of payload_parameters: the centre of mass in the tool's axes, m.")] = "",
+    inertia: Annotated[str, typer.Option(help="Of payload_parameters: xx,yy,zz,xy,xz,yz about com, kg m².")] = "",
     method: Annotated[str, typer.Option(help="The formulation; see `armdyn cost ARM`.")] = "auto",
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -28,12 +31,12 @@ def command(
     loaded = load(arm)
     kernel = loaded.kernel(quantity, method=method)
     ports = [port.name for port in kernel.program.inputs]
-    given = {"q": q, "qd": qd, "qdd": qdd, "tau": tau}
+    given = {"q": q, "qd": qd, "qdd": qdd, "tau": tau, "mass": mass, "com": com, "inertia": inertia}
     unused = [f"--{name}" for name, text in given.items() if text and name not in ports]
     if unused:
         raise InputError(f"{quantity} takes {', '.join(ports)}, not {', '.join(unused)}")
     inputs = [
-        vector(given[port.name], port.name) if given.get(port.name) else np.zeros(port.shape)
+        _numbers(given[port.name], port.name, port.shape) if given.get(port.name) else np.zeros(port.shape)
         for port in kernel.program.inputs
     ]
     result = kernel(*inputs)
@@ -48,3 +51,9 @@ def command(
         for name, value in named.items():
             out.print(f"{name} =", highlight=False)
             out.print(str(value), highlight=False, markup=False)
+
+
+def _numbers(text: str, name: str, shape: tuple[int, ...]) -> Any:
+    """An array of this shape, or what was given where it does not fit: the kernel says what it expected."""
+    values = vector(text, name)
+    return values[0] if not shape and len(values) == 1 else values

@@ -73,19 +73,21 @@ def command(
 
 
 def _write(found: Any, folder: Path) -> list[Path]:
-    """Everything into the folder, each file whole or not at all."""
+    """Everything into the folder: the files are complete before the first takes its place."""
     import json
+    from tempfile import TemporaryDirectory
 
     from armdyn.cli.common import plain
-    from armdyn.files.text import write_text
+    from armdyn.files.text import write_files
 
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / name for name in ("arm.toml", "arm.urdf", "parameters.json", "report.html")]
-    found.save(paths[0])
-    found.to_urdf(paths[1])
-    write_text(paths[2], json.dumps(plain(_data(found)), indent=2, ensure_ascii=False) + "\n")
-    found.report(paths[3])
-    return paths
+    with TemporaryDirectory() as apart:
+        names = "arm.toml", "arm.urdf", "parameters.json", "report.html"
+        arm, urdf, parameters, report = (Path(apart) / name for name in names)
+        found.save(arm)
+        found.to_urdf(urdf)
+        parameters.write_text(json.dumps(plain(_data(found)), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        found.report(report)
+        return write_files(folder, {name: (Path(apart) / name).read_bytes() for name in names})
 
 
 def _data(found: Any) -> dict[str, Any]:

@@ -14,15 +14,21 @@ LARGEST_OPTIMISED = 100_000  # nodes
 PREFETCHED_FROM = 10 * 2**20  # bytes of all results
 NON_TEMPORAL_FROM = 24 * 2**20
 PREFETCH_DISTANCE = 2  # blocks from the one that is computed to the one whose cache lines are prefetched
-LARGEST_STAGED_BLOCK = 2**16  # bytes of one block's results that are staged on the stack for non-temporal stores
+# Talos's inertia matrix (38 × 38, 92 kB per block of 8) takes 0.65 µs staged, 0.75 µs by ordinary stores, and 0.59 µs
+# where it is copied in parts of 16 kB, which stay in the first cache and drain while the next part is transposed.
+LARGEST_STAGED_BLOCK = 2**18  # bytes of one block's results that are staged on the stack for non-temporal stores
 
 # Code from rows to rows (catalogue; with AVX-512 on an AMD Zen 4, see docs/adr/0010). Longer programs and those with
 # more results gain 5 % inside the cache and lose beyond it.
 LONGEST_ROWS_TO_ROWS = 1600  # nodes
 MOST_RESULTS_SCHEDULED = 64  # distinct results; with more, the order as traced spills least
+# With AVX-512: Baxter's inertia matrix (289 numbers, 59 distinct) takes 10 % less time by columns beyond the cache,
+# where it is staged in parts, and 3 % more inside it.
+MOST_NUMBERS_BY_ROWS = 200  # of all results, per configuration
 
-# Compile time: LLVM's grows faster than a function's length (regressors of 7 to 30 joints).
-SQUARES_PER_FUNCTION = 64  # transposed in one function
+# Compile time: LLVM's grows faster than a function's length (regressors of 7 to 30 joints). Also the part of a staged
+# block that is copied at once: with 64 squares Talos's inertia matrix takes 5 % longer, with 16 as long.
+SQUARES_PER_FUNCTION = 32  # transposed in one function
 UNROLLED_COPY = 100  # numbers of a single call's result that are copied without a loop
 
 # List scheduling (catalogue). Longer code is bound by instruction fetch, and spills cost more than waiting.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 import time
 from collections.abc import Iterator, Mapping
@@ -111,6 +112,34 @@ def write_files(directory: str | os.PathLike[str], contents: Mapping[str, bytes]
         for name, content in contents.items():
             stack.enter_context(written_whole(where / name)).write(content)
     return [where / name for name in contents]
+
+
+def write_folder(directory: str | os.PathLike[str], contents: Mapping[str, bytes]) -> list[Path]:
+    """Write a folder of files, by their names in it (``lib/arm.o``): a new folder appears whole or not at all.
+
+    In a folder that has files already, those that belong together take their places once all are complete.
+    """
+    where = Path(os.path.realpath(directory))
+    if where.is_dir() and any(where.iterdir()):
+        for name in contents:
+            (where / name).parent.mkdir(parents=True, exist_ok=True)
+        write_files(where, contents)
+        return [Path(directory) / name for name in contents]
+    staging = where.with_name(f".{where.name}.{os.urandom(8).hex()}.tmp")
+    try:
+        where.parent.mkdir(parents=True, exist_ok=True)
+        for name, content in contents.items():
+            (staging / name).parent.mkdir(parents=True, exist_ok=True)
+            with written_whole(staging / name) as stream:
+                stream.write(content)
+        if where.is_dir():
+            where.rmdir()  # it is empty
+        os.replace(staging, where)
+    except OSError as error:
+        raise FileError(f"{where}: cannot be written ({error.strerror})") from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return [Path(directory) / name for name in contents]
 
 
 def visible(text: str) -> str:

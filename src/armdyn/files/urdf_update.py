@@ -36,17 +36,29 @@ def update(
     """Write `original` to `out` with the arm's inertias; the names of the links that were changed."""
     before = urdf.robot(read_tree(original), cut, snap)
     _same_geometry(before, arm, str(original))
+    changed = _changed_links(before, arm, os.fspath(original), cut.base)
+    texts = {name: inertial_lines(link) or [_MASSLESS] for name, link in changed.items()}
+    return rewritten(original, out, "link", "inertial", texts)
+
+
+def rewritten(
+    original: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    owner: str,
+    part: str,
+    texts: dict[str, list[str]],
+) -> list[str]:
+    """Write `original` to `out` with other lines for the <part>s of the <owner>s named in `texts`; those names."""
     content = read_bytes(original)
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise FileError(f"{original}: only UTF-8 files can be updated in place: {error}") from error
-    changed = _changed_links(before, arm, os.fspath(original), cut.base)
-    places = _Places(without_late_declaration(content)[0]).find()
-    for name in sorted(changed, key=lambda name: places[name].start, reverse=True):  # from the end: offsets stay good
-        content = places[name].filled(content, changed[name])
+    places = _Places(without_late_declaration(content)[0], owner, part).find()
+    for name in sorted(texts, key=lambda name: places[name].start, reverse=True):  # from the end: offsets stay good
+        content = places[name].filled(content, texts[name])
     write_text(out, content.decode("utf-8"))
-    return sorted(changed)
+    return sorted(texts)
 
 
 def _same_geometry(before: Description, arm: Description, where: str) -> None:
@@ -90,29 +102,29 @@ def _own_body(link: RawLink) -> Link:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a link's <inertial> stands, or where one can be put: bytes start to end are replaced."""
+    """Where a link's <inertial> (or a joint's <origin>) stands or can be put: bytes start to end are replaced."""
 
     start: int
     end: int
     before: bytes = b""
     after: bytes = b""
 
-    def filled(self, content: bytes, link: Link) -> bytes:
-        """The file with this link's <inertial>, indented as its line is."""
+    def filled(self, content: bytes, lines: list[str]) -> bytes:
+        """The file with these lines in the place, indented as its line is."""
         line = content[content.rfind(b"\n", 0, self.start) + 1 : self.start]
         indent = line[: len(line) - len(line.lstrip())].decode()
         newline = "\r\n" if b"\r\n" in content else "\n"
-        lines = inertial_lines(link) or [_MASSLESS]
         shift = len(lines[0]) - len(lines[0].lstrip())
         text = (newline + indent).join(line[shift:] for line in lines).encode()
         return content[: self.start] + self.before + text + self.after + content[self.end :]
 
 
 class _Places:
-    """Finds the links of a URDF and their <inertial>s by byte."""
+    """Finds the links of a URDF and their <inertial>s by byte, or its joints and their <origin>s."""
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content: bytes, owner: str, part: str) -> None:
         self.content = content
+        self.owner, self.part = owner, part
         self.found: dict[str, _Place] = {}
         self.path: list[str] = []
         self.link = ""
@@ -129,17 +141,18 @@ class _Places:
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         self.path.append(tag)
         at = self.parser.CurrentByteIndex
-        if len(self.path) == 2 and tag == "link":
+        if len(self.path) == 2 and tag == self.owner:
             self.link, end = attributes["name"], self._tag_end(at)
             empty = self.content[end - 2 : end] == b"/>"
-            self.found[self.link] = _Place(end - 2, end, b">", b"</link>") if empty else _Place(end, end)
-        elif self.path[1:] == ["link", "inertial"] and self.link not in self.started:
+            self.found[self.link] = _Place(end - 2, end, b">", f"</{tag}>".encode()) if empty else _Place(end, end)
+        elif self.path[1:] == [self.owner, self.part] and self.link not in self.started:
             self.started.add(self.link)  # the first one counts
-            self.found[self.link] = _Place(at, at)
-            self.inside = True
+            end = self._tag_end(at)
+            self.inside = self.content[end - 2 : end] != b"/>"  # an empty element ends where it starts
+            self.found[self.link] = _Place(at, at if self.inside else end)
 
     def _end(self, tag: str) -> None:
-        if self.path[1:] == ["link", "inertial"] and self.inside:
+        if self.path[1:] == [self.owner, self.part] and self.inside:
             self.inside = False
             at, start = self.parser.CurrentByteIndex, self.found[self.link].start
             self.found[self.link] = _Place(start, self._tag_end(max(at, start)))

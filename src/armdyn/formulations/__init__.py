@@ -17,13 +17,16 @@ from armdyn.formulations import (
     inertia_inverse,
     inertia_matrix,
     inverse_dynamics,
+    momentum_bias,
+    payload,
     physics,
     reference,
+    reference_dynamics,
     regressor,
 )
 from armdyn.formulations.coriolis_matrix import christoffel
 from armdyn.formulations.kinematics import poses
-from armdyn.formulations.registry import QD, QDD, TAU, Formulation, Options, Q, Quantity
+from armdyn.formulations.registry import QD, QD_REF, QDD, QDD_REF, TAU, Formulation, Options, Q, Quantity
 
 Methods = tuple[Formulation, ...]
 
@@ -45,6 +48,25 @@ GRAVITY = (
 )
 KINETIC = _recursive(energies.kinetic_energy, reference.kinetic_energy, "velocities carried outwards")
 POTENTIAL = _recursive(energies.potential_energy, reference.potential_energy, "first moments carried inwards")
+REFERENCE_DYNAMICS = (
+    Formulation(
+        "second_moments",
+        reference_dynamics.reference_dynamics,
+        "slotine_li_1987",
+        "recursive, both motions at once, on regrouped second moments",
+    ),
+    Formulation("reference", reference.reference_dynamics, "", "derivatives of the energies", reference_only=True),
+)
+MOMENTUM_BIAS = (
+    Formulation(
+        "recursive",
+        momentum_bias.momentum_bias,
+        "de_luca_2003",
+        "velocities outwards, momenta inwards",
+        made_of=("gravity_load",),
+    ),
+    Formulation("reference", reference.momentum_bias, "", "derivatives of the energies", reference_only=True),
+)
 RUNTIME = ("parameters",)  # what the minimal parameters determine may have them as an input
 FORCES = ("friction", "tool_wrench", "frame", *RUNTIME)
 
@@ -144,6 +166,16 @@ QUANTITIES: dict[str, Quantity] = {
             in_c=True,
         ),
         Quantity(
+            "reference_dynamics",
+            inputs=(Q, QD, QD_REF, QDD_REF),
+            outputs=(("tau", ("nv",)),),
+            methods=REFERENCE_DYNAMICS,
+            summary="forces H q̈ᵣ + C q̇ᵣ + g of passivity-based control",
+            doc="Joint forces H(q) qdd_ref + C(q, qd) qd_ref + g(q) of Slotine and Li's control law",
+            takes=RUNTIME,
+            physics=physics.reference_dynamics,
+        ),
+        Quantity(
             "regressor",
             inputs=(Q, QD, QDD),
             outputs=(("Y", ("nv", "p")),),
@@ -162,6 +194,18 @@ QUANTITIES: dict[str, Quantity] = {
             link_frames=True,
         ),
         Quantity(
+            "payload_parameters",
+            inputs=(("mass", ()), ("com", (3,)), ("inertia", (6,))),
+            outputs=(("values", ("p",)),),
+            methods=payload.METHODS,
+            summary="minimal parameters with a body at the tool",
+            doc="Minimal parameters of the arm holding a body (mass, com, inertia about it: xx, yy, zz, xy, xz, yz)",
+            takes=("frame", *RUNTIME),
+            physics=physics.payload_parameters,
+            link_frames=True,
+            own_geometry=True,
+        ),
+        Quantity(
             "momentum",
             inputs=(Q, QD),
             outputs=(("p", ("nv",)),),
@@ -170,6 +214,15 @@ QUANTITIES: dict[str, Quantity] = {
             doc="Joint momenta H(q) qd",
             takes=RUNTIME,
             physics=physics.momentum,
+        ),
+        Quantity(
+            "momentum_bias",
+            inputs=(Q, QD),
+            outputs=(("beta", ("nv",)),),
+            methods=MOMENTUM_BIAS,
+            summary="Cᵀq̇ - g, what changes the momenta without motors",
+            doc="Cᵀ(q, qd) qd - g(q): with the joint forces added, the rate of the joint momenta",
+            takes=RUNTIME,
         ),
         Quantity(
             "kinetic_energy",

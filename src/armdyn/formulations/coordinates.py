@@ -80,11 +80,13 @@ class Coordinates:
         """G v: the rates of the tree's joints."""
         return [a * v[c] for c, a, _ in self.follows]
 
-    def accelerations(self, a: list[Scalar], v: list[Scalar]) -> list[Scalar]:
-        """The accelerations of the tree's joints."""
+    def accelerations(self, a: list[Scalar], v: list[Scalar], x: list[Scalar] | None = None) -> list[Scalar]:
+        """The accelerations of the tree's joints; of a motion x other than v, in axes that turn with v, S(v) x less."""
         found = self.rates(a)
         if self.robot.floating:
-            for k, s in enumerate(base_rate(v)):
+            for k, row in enumerate(base_rate_matrix(v) if x is not None else ()):
+                found[k] = found[k] - sum((s * x_i for s, x_i in zip(row, x or (), strict=False)), 0)
+            for k, s in enumerate(base_rate(v) if x is None else ()):
                 found[k] = found[k] - s
         return found
 
@@ -185,3 +187,12 @@ def tangent_map(q: list[Scalar]) -> Matrix:
     R = rotation(q[3:7])
     half = [[w, -z, y], [z, w, -x], [-y, x, w], [-x, -y, -z]]
     return [[*row, 0, 0, 0] for row in R.rows] + [[0, 0, 0, *(entry / 2 for entry in row)] for row in half]
+
+
+def pose_rate(pose: list[Scalar], twist: list[Scalar]) -> list[Scalar]:
+    """The seven rates of a floating base's pose, of its velocity in its own axes."""
+    x, y, z, w = pose[3:7]
+    wx, wy, wz = (rate / 2 for rate in twist[3:6])
+    linear = rotation(pose[3:7]) @ Vec3(*twist[:3])
+    turn = [w * wx - z * wy + y * wz, z * wx + w * wy - x * wz, x * wy - y * wx + w * wz, -(x * wx + y * wy + z * wz)]
+    return [*linear, *turn]

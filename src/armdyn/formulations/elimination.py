@@ -16,6 +16,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from armdyn.algebra import Scalar, on_hand, positive
+from armdyn.algebra.scalar import is_number
 from armdyn.chain import Chain
 from armdyn.errors import ComputationError
 from armdyn.formulations.coordinates import Coordinates
@@ -36,10 +37,10 @@ def with_rotors(chain: Chain, H: Matrix) -> Matrix:
 def least_pivots(chain: Chain) -> list[Scalar]:
     """The least pivot of every joint that is not rounding: a share of the stretched arm's inertia.
 
-    Constants of the arm, so a check costs one addition per joint. Where the links' parameters are
-    known only at run time, pivots are only held to be positive.
+    Constants of the arm, so a check costs one addition per joint. Where the links' parameters
+    or the geometry are known only at run time, pivots are only held to be positive.
     """
-    if not all(isinstance(x, int | float | Fraction) for link in chain.links for x in link.natural):
+    if not (chain.known_geometry and all(is_number(x) for link in chain.links for x in link.natural)):
         return [0] * chain.nv
     if not chain.plain:
         coordinates = Coordinates.of(chain)
@@ -68,12 +69,17 @@ def least_pivots(chain: Chain) -> list[Scalar]:
 
 
 def reciprocal(pivot: Scalar, least: Scalar, joint: int) -> Scalar:
-    """1/pivot; NaN (or an error, where the pivot is a plain number) if it is not above `least`."""
+    """1/pivot; NaN (or an error, where the pivot is a plain number) if it is not above `least`.
+
+    A negative `joint` is one of a floating base's six.
+    """
     if isinstance(pivot, int | float | Fraction):
         if not pivot > least:
+            moved = f"joint {joint + 1}" if joint >= 0 else "the floating base"
+            remedy = f"give link {joint + 1} an inertia or the joint a rotor_inertia"
             raise ComputationError(
-                f"the inertia matrix is singular: nothing resists joint {joint + 1} (pivot {float(pivot):.3g}, "
-                f"expected above {float(least):.3g}); give link {joint + 1} an inertia or the joint a rotor_inertia"
+                f"the inertia matrix is singular: nothing resists {moved} (pivot {float(pivot):.3g}, expected above "
+                f"{float(least):.3g}); {remedy if joint >= 0 else 'give its link a mass and an inertia'}"
             )
         return 1 / pivot
     return positive(on_hand(lambda: pivot - least)) / pivot
@@ -86,7 +92,7 @@ def eliminate(chain: Chain, H: Matrix) -> tuple[Matrix, list[Scalar], list[Scala
     alpha: Matrix = [[] for _ in range(n)]
     inverse: list[Scalar] = [0] * n
     for k in reversed(range(n)):
-        inverse[k] = reciprocal(H[k][k], least[k], k)
+        inverse[k] = reciprocal(H[k][k], least[k], k - (chain.nv - chain.n))
         alpha[k] = [H[i][k] * inverse[k] for i in range(k)]  # eq. (24)
         for i in range(k):
             for j in range(i, k):

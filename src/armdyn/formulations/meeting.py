@@ -13,12 +13,16 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TypeVar
 
-from armdyn.algebra import Scalar, Tally, Vec3, counting
+from armdyn.algebra import Angle, Scalar, Tally, Vec3, counting
+from armdyn.algebra.scalar import is_number
 from armdyn.algebra.spatial import Motion, Wrench
+from armdyn.chain import Joint
 from armdyn.formulations.steps import Step
 
 Axis = TypeVar("Axis")
 Load = TypeVar("Load")
+
+_SOME = Fraction(7, 10)  # a constant with nothing special about it
 
 
 def pairs(
@@ -82,6 +86,20 @@ def inner_joints(walk: list[Step], axis: int, load: int, passing: int, meeting: 
     return frozenset(found)
 
 
+def countable(joint: Joint) -> Joint:
+    """The joint with a number, nothing special about it, for every constant that is known only at run time."""
+
+    def number(x: Scalar) -> Scalar:
+        return x if is_number(x) else _SOME
+
+    def angle(a: Angle) -> Angle:
+        return a if is_number(a.cos) else Angle(0.7, _SOME, _SOME)
+
+    b, d, shift = map(number, (joint.b, joint.d, joint.shift))
+    beta, gamma, theta, turn = map(angle, (joint.beta, joint.gamma, joint.theta, joint.turn))
+    return replace(joint, b=b, beta=beta, gamma=gamma, d=d, theta=theta, turn=turn, shift=shift)
+
+
 def all_move(q: list[Scalar]) -> bool:
     """Whether no joint is held at a literal 0, as the six of a floating base are."""
     return not any(type(x) is int for x in q)
@@ -95,6 +113,9 @@ def transport_costs(step: Step) -> tuple[int, int]:
 
     x = Tally(0.7)
     full = Vec3(x, x, x)
+    joint = countable(step.joint)
+    R = replace(step.R, beta=joint.beta, gamma=joint.gamma, turn=joint.turn)
+    step = replace(step, R=R, b=joint.b, shift=joint.shift)
     step = replace(step, R=replace(step.R, c=number(step.R.c), s=number(step.R.s)), d=number(step.d))
     with counting() as outward:
         step.motion_outward(Motion(full, full))

@@ -86,6 +86,12 @@ def inertia_matrix(run: Run, chain: Chain, inputs: list[Any], options: Options, 
     return with_rotors(chain, run(chain, *inputs))
 
 
+def reference_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """With the rotors' inertia forces."""
+    qdd = inputs[-1]
+    return [t + joint.rotor_inertia * a for t, joint, a in zip(run(chain, *inputs), chain.joints, qdd, strict=True)]
+
+
 def momentum(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
     """With the rotors' momenta."""
     _, qd = inputs
@@ -123,3 +129,10 @@ def pose(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: An
 def operational_space_inertia_inverse(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
     """At the frame that stands for the tool."""
     return run(chain, *inputs, jacobian(poses.jacobian, chain, inputs, options, wrench))
+
+
+def payload_parameters(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """With the body at the frame that stands for the tool."""
+    if options.frame is None:
+        up_to_frame(chain, options)  # an error where there is no tool
+    return run(chain, *inputs, frame=options.frame)

@@ -7,11 +7,8 @@ numbers, never by finite differences.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from fractions import Fraction
-
-from armdyn.algebra import Dual, Mat3, Scalar, Vec3
-from armdyn.chain import Chain, Placement
+from armdyn.algebra import Dual, Scalar, Vec3
+from armdyn.chain import Chain
 from armdyn.formulations.kinematics.poses import frames
 
 Matrix = list[list[Scalar]]
@@ -57,27 +54,17 @@ def potential_energy(chain: Chain, q: list[Scalar]) -> Scalar:
     return total
 
 
-def _with_dual_base(chain: Chain) -> Chain:
-    """The chain with dual numbers for a floating base's pose, which must not meet others as a graph's nodes."""
-    R, p = chain.base.R, chain.base.p
-    if all(isinstance(x, int | float | Fraction) for row in (*R.rows, p) for x in row):
-        return chain
-    none = (0,) * chain.n
-    lifted = [Vec3(*(Dual(x, none) for x in row)) for row in (*R.rows, p)]
-    return replace(chain, base=Placement(Mat3(*lifted[:3]), lifted[3]))
-
-
 def gravity_load(chain: Chain, q: list[Scalar]) -> list[Scalar]:
     """∂V/∂q."""
-    V = potential_energy(_with_dual_base(chain), list(Dual.variables(q)))
-    return list(V.slopes) if isinstance(V, Dual) else [0] * chain.n
+    at = Dual.variables(q)
+    return list(Dual.gradient(potential_energy(chain, list(at)), at))
 
 
 def christoffel(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Matrix:
     """C with C_ij = Σ_k ½(∂H_ij/∂q_k + ∂H_ik/∂q_j - ∂H_jk/∂q_i) q̇_k."""
     n = range(chain.n)
-    H = inertia_matrix(_with_dual_base(chain), list(Dual.variables(q)))
-    dH = [[h.slopes if isinstance(h, Dual) else (0,) * chain.n for h in row] for row in H]
+    at = Dual.variables(q)
+    dH = [[Dual.gradient(h, at) for h in row] for row in inertia_matrix(chain, list(at))]
     return [[sum((dH[i][j][k] + dH[i][k][j] - dH[j][k][i]) * qd[k] for k in n) / 2 for j in n] for i in n]
 
 
@@ -89,3 +76,22 @@ def bias(chain: Chain, q: list[Scalar], qd: list[Scalar], *, qdd: list[Scalar] |
         return b
     H = inertia_matrix(chain, q)
     return [sum((h * a for h, a in zip(row, qdd, strict=True)), b_i) for row, b_i in zip(H, b, strict=True)]
+
+
+def reference_dynamics(
+    chain: Chain, q: list[Scalar], qd: list[Scalar], qd_ref: list[Scalar], qdd_ref: list[Scalar]
+) -> list[Scalar]:
+    """H q̈ᵣ + C q̇ᵣ + g, from exact derivatives of the energies."""
+    H, C, g = inertia_matrix(chain, q), christoffel(chain, q, qd), gravity_load(chain, q)
+    forces = []
+    for h, c, load in zip(H, C, g, strict=True):
+        inertial = sum((x * a for x, a in zip(h, qdd_ref, strict=True)), load)
+        forces.append(sum((x * v for x, v in zip(c, qd_ref, strict=True)), inertial))
+    return forces
+
+
+def momentum_bias(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
+    """∂T/∂q - ∂V/∂q."""
+    at = Dual.variables(q)
+    slopes = Dual.gradient(kinetic_energy(chain, list(at), qd), at)
+    return [slope - load for slope, load in zip(slopes, gravity_load(chain, q), strict=True)]

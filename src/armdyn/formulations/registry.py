@@ -30,6 +30,9 @@ SIZES: dict[str, Callable[[Chain], int]] = {
 }
 
 
+PARAMETERS = ("baked", "runtime", "geometry")  # what of an arm's numbers a program has as its last input
+
+
 @dataclass(frozen=True)
 class Options:
     """What can be asked of a kernel beyond quantity and formulation; a quantity's `takes` says which of them it has.
@@ -37,7 +40,8 @@ class Options:
     `friction` adds the joints' friction; `tool_wrench` adds a last input, the wrench (force, torque)
     that the surroundings exert on the arm at the tool's origin, in base axes; `frame` is (k, placement
     on link k) and stands for the tool, k = 0 being the base; `frames` are several of them, at which as many wrenches
-    act, one after the other in one input; `parameters="runtime"` adds a last input, the minimal parameters;
+    act, one after the other in one input; `parameters="runtime"` adds a last input, the minimal parameters, and
+    `parameters="geometry"` the constants of the geometry (`armdyn.chain.geometry`), where `own_geometry` is not said;
     `derivatives` names inputs, and the outputs are the exact partial derivatives in them, which every quantity has.
     """
 
@@ -101,6 +105,7 @@ class Quantity:
     # Rotor inertia, friction and wrench, added outside the recursion (docs/adr/0003-extra-physics.md).
     physics: Physics = nothing_added
     link_frames: bool = False  # of the links and frames as given: no frame slid along its axis, no rotor merged
+    own_geometry: bool = False  # its outputs belong to the structure of the arm's geometry, which is no run-time input
     derivative_kernel: bool = False  # the arm has an attribute for its derivatives in all inputs
     inverse_of: str = ""  # the quantity that it solves for its last input: its derivatives follow from that one's
     in_c: bool = False  # among what `emit_c` writes if nothing is named
@@ -109,6 +114,11 @@ class Quantity:
     def at_tool(self) -> bool:
         """Whether it is read at the tool, or at a frame that stands for it."""
         return "frame" in self.takes and "tool_wrench" not in self.takes
+
+    @property
+    def of_motion(self) -> bool:
+        """Whether it depends on how the arm stands or moves; what does not is the same in any coordinates."""
+        return any(name in (Q[0], QD[0]) for name, _ in self.inputs)
 
     def formulation(self, key: str, chain: Chain | None = None) -> Formulation:
         """The formulation of this key; an error that lists the others if there is none, or none for this chain."""
@@ -121,18 +131,21 @@ class Quantity:
 
     def input_shapes(self, chain: Chain) -> Shapes:
         """The inputs with the numbers of this chain in their shapes."""
-        return _shapes(self.inputs, chain)
+        return shapes(self.inputs, chain)
 
     def output_shapes(self, chain: Chain) -> Shapes:
         """The outputs with the numbers of this chain in their shapes."""
-        return _shapes(self.outputs, chain)
+        return shapes(self.outputs, chain)
 
 
-def _shapes(ports: Ports, chain: Chain) -> Shapes:
+def shapes(ports: Ports, chain: Chain) -> Shapes:
+    """Ports with the numbers of this chain in their shapes."""
     return tuple((name, tuple(SIZES[s](chain) if isinstance(s, str) else s for s in shape)) for name, shape in ports)
 
 
 Q = ("q", ("nq",))
 QD = ("qd", ("nv",))
 QDD = ("qdd", ("nv",))
+QD_REF = ("qd_ref", ("nv",))
+QDD_REF = ("qdd_ref", ("nv",))
 TAU = ("tau", ("nv",))

@@ -20,6 +20,7 @@ from armdyn.formulations.coordinates import (
     base_rate_slopes,
     times_base,
 )
+from armdyn.formulations.energies import momentum
 from armdyn.formulations.inertia_matrix import meeting_frame
 from armdyn.formulations.kinematics import poses
 from armdyn.formulations.physics import jacobian as jacobian_at_frame
@@ -33,7 +34,7 @@ def complete(
     entry: Quantity, physics: Physics, run: Run, robot: Chain, inputs: list[Any], options: Options, wrench: Any
 ) -> Any:
     """The quantity with all physics, whatever the robot's joints are."""
-    if robot.plain:
+    if robot.plain or not entry.of_motion:
         return physics(run, robot, inputs, options, wrench)
     coordinates = Coordinates.of(robot)
     given = dict(zip((name for name, _ in entry.inputs), inputs, strict=True))
@@ -67,6 +68,8 @@ def substituted(coordinates: Coordinates, given: dict[str, Any]) -> tuple[Chain,
         "qd": coordinates.rates,
         "qdd": lambda a: coordinates.accelerations(a, given["qd"]),
         "tau": coordinates.lifted,
+        "qd_ref": coordinates.rates,
+        "qdd_ref": lambda a: coordinates.accelerations(a, given["qd"], given["qd_ref"]),
         "load": coordinates.lifted,
     }
     plain = [change[name](value) for name, value in given.items()]
@@ -135,9 +138,17 @@ def _jacobian_rate(result: Any, tree: Chain, plain: list[Any], qd: list[Any], op
     return _less(result, times_base(J, base_rate_matrix(qd)))
 
 
+def _momentum_bias(result: Any, tree: Chain, plain: list[Any], qd: list[Any], options: Options) -> Any:
+    """Cᵀq̇ - g with C - H S for C: less Sᵀ p."""
+    p, S = momentum(tree, *plain), base_rate_matrix(qd)
+    turned = [sum((row[j] * p_i for row, p_i in zip(S, p, strict=False)), 0) for j in range(len(S))]
+    return [x - s for x, s in zip(result, turned, strict=False)] + result[len(S) :]
+
+
 CORRECTIONS: dict[str, Callable[..., Any]] = {
     "forward_dynamics": _accelerations,
     "coriolis_matrix": _coriolis,
     "inertia_rate": _inertia_rate,
     "jacobian_rate": _jacobian_rate,
+    "momentum_bias": _momentum_bias,
 }

@@ -1,6 +1,7 @@
-"""The folding rules: one a line, tried in order when an operation is made.
+"""The folding rules: one per line, tried in order when an operation is made.
 
-Most need a constant or a sign among the arguments (`FOLDS`); `FOLDS_OF_ANY` are tried on all.
+In front of each rule stand the operations of which one must be among the arguments for it to apply ("" if any will
+do), so that `rules` tries only what can apply.
 
 A rule takes the graph and the arguments (nodes; constants are const nodes) and returns a node, a
 number, or None where it does not apply. Signs are pulled outwards (and are free), so that a sum
@@ -19,8 +20,7 @@ Rule = Callable[..., Any]
 
 
 def _is(a: Any, value: int) -> bool:
-    # Comparing numerators is several times faster than `==` of rationals.
-    found: bool = a.op == "const" and a.value.numerator == value and a.value.denominator == 1
+    found: bool = a.op == "const" and a.value == value
     return found
 
 
@@ -105,68 +105,69 @@ def _minus(g: Any, a: Any) -> Any:
     return a.args[0] if a.op == "neg" else g.const(-a.value)
 
 
-FOLDS: dict[str, tuple[Rule, ...]] = {
+FOLDS: dict[str, tuple[tuple[str, Rule], ...]] = {
     "add": (
-        lambda g, a, b: a.value + b.value if _both(a, b) else None,  # constants: exact, off-line
-        lambda g, a, b: b if _is(a, 0) else None,  # 0 + b = b
-        lambda g, a, b: a if _is(b, 0) else None,  # a + 0 = a
-        lambda g, a, b: -(_minus(g, a) + _minus(g, b)) if _negative(a) and _negative(b) else None,  # -a + -b = -(a + b)
-        lambda g, a, b: g.make("sub", a, _minus(g, b)) if _negative(b) else None,  # a + -b = a - b
-        lambda g, a, b: g.make("sub", b, _minus(g, a)) if _negative(a) else None,  # -a + b = b - a
-        _move,  # (x + c₁) + c₂ = x + (c₁ + c₂)
+        ("const", lambda g, a, b: a.value + b.value if _both(a, b) else None),  # constants: exact, off-line
+        ("const", lambda g, a, b: b if _is(a, 0) else None),  # 0 + b = b
+        ("const", lambda g, a, b: a if _is(b, 0) else None),  # a + 0 = a
+        # -a + -b = -(a + b)
+        ("const neg", lambda g, a, b: -(_minus(g, a) + _minus(g, b)) if _negative(a) and _negative(b) else None),
+        ("const neg", lambda g, a, b: g.make("sub", a, _minus(g, b)) if _negative(b) else None),  # a + -b = a - b
+        ("const neg", lambda g, a, b: g.make("sub", b, _minus(g, a)) if _negative(a) else None),  # -a + b = b - a
+        ("const", _move),  # (x + c₁) + c₂ = x + (c₁ + c₂)
+        ("sub", _whole),  # (x - b) + b = x
+        ("mul", lambda g, a, b: _like(g, a, b, 1)),  # c₁·x + c₂·x = (c₁ + c₂)·x
     ),
     "sub": (
-        lambda g, a, b: a.value - b.value if _both(a, b) else None,  # constants: exact, off-line
-        lambda g, a, b: a if _is(b, 0) else None,  # a - 0 = a
-        lambda g, a, b: -b if _is(a, 0) else None,  # 0 - b = -b
-        lambda g, a, b: g.make("add", a, _minus(g, b)) if _negative(b) else None,  # a - -b = a + b
-        lambda g, a, b: -(g.make("add", _minus(g, a), b)) if _negative(a) else None,  # -a - b = -(a + b)
-        lambda g, a, b: _move(g, a, g.const(-b.value)) if b.op == "const" else None,  # (x + c₁) - c₂ = x + (c₁ - c₂)
+        ("const", lambda g, a, b: a.value - b.value if _both(a, b) else None),  # constants: exact, off-line
+        ("const", lambda g, a, b: a if _is(b, 0) else None),  # a - 0 = a
+        ("const", lambda g, a, b: -b if _is(a, 0) else None),  # 0 - b = -b
+        ("const neg", lambda g, a, b: g.make("add", a, _minus(g, b)) if _negative(b) else None),  # a - -b = a + b
+        ("const neg", lambda g, a, b: -(g.make("add", _minus(g, a), b)) if _negative(a) else None),  # -a - b = -(a + b)
+        # (x + c₁) - c₂ = x + (c₁ - c₂)
+        ("const", lambda g, a, b: _move(g, a, g.const(-b.value)) if b.op == "const" else None),
+        ("", lambda g, a, b: Fraction(0) if a is b else None),  # a - a = 0
+        ("add sub", _rest),  # (b + y) - b = y, a - (a - y) = y
+        ("mul", lambda g, a, b: _like(g, a, b, -1)),  # c₁·x - c₂·x = (c₁ - c₂)·x
+        ("", lambda g, a, b: -g.raw("sub", (b, a)) if a.serial > b.serial else None),  # one order of the pair
     ),
     "mul": (
-        lambda g, a, b: a.value * b.value if _both(a, b) else None,  # constants: exact, off-line
-        lambda g, a, b: Fraction(0) if _is(a, 0) or _is(b, 0) else None,  # 0·b = 0
-        lambda g, a, b: b if _is(a, 1) else None,  # 1·b = b
-        lambda g, a, b: a if _is(b, 1) else None,  # a·1 = a
-        lambda g, a, b: -(g.make("mul", _minus(g, a), b)) if _negative(a) else None,  # (-a)·b = -(a·b)
-        lambda g, a, b: -(g.make("mul", a, _minus(g, b))) if _negative(b) else None,  # a·(-b) = -(a·b)
-        _scale,  # c₁·(c₂·x) = (c₁c₂)·x
+        ("const", lambda g, a, b: a.value * b.value if _both(a, b) else None),  # constants: exact, off-line
+        ("const", lambda g, a, b: Fraction(0) if _is(a, 0) or _is(b, 0) else None),  # 0·b = 0
+        ("const", lambda g, a, b: b if _is(a, 1) else None),  # 1·b = b
+        ("const", lambda g, a, b: a if _is(b, 1) else None),  # a·1 = a
+        ("const neg", lambda g, a, b: -(g.make("mul", _minus(g, a), b)) if _negative(a) else None),  # (-a)·b = -(a·b)
+        ("const neg", lambda g, a, b: -(g.make("mul", a, _minus(g, b))) if _negative(b) else None),  # a·(-b) = -(a·b)
+        ("const", _scale),  # c₁·(c₂·x) = (c₁c₂)·x
     ),
     "div": (
-        lambda g, a, b: Fraction(0) if _is(a, 0) else None,  # 0/b = 0
-        lambda g, a, b: g.make("mul", a, 1 / b.value) if b.op == "const" and b.value else None,  # a/c = (1/c)·a
-        lambda g, a, b: -(g.make("div", _minus(g, a), b)) if _negative(a) else None,  # (-a)/b = -(a/b)
-        lambda g, a, b: -(g.make("div", a, _minus(g, b))) if _negative(b) else None,  # a/(-b) = -(a/b)
+        ("const", lambda g, a, b: Fraction(0) if _is(a, 0) else None),  # 0/b = 0
+        # a/c = (1/c)·a
+        ("const", lambda g, a, b: g.make("mul", a, 1 / b.value) if b.op == "const" and b.value else None),
+        ("const neg", lambda g, a, b: -(g.make("div", _minus(g, a), b)) if _negative(a) else None),  # (-a)/b = -(a/b)
+        ("const neg", lambda g, a, b: -(g.make("div", a, _minus(g, b))) if _negative(b) else None),  # a/(-b) = -(a/b)
     ),
     "neg": (
-        lambda g, a: -a.value if a.op == "const" else None,  # constants
-        lambda g, a: a.args[0] if a.op == "neg" else None,  # --a = a
+        ("const", lambda g, a: -a.value),  # constants
+        ("neg", lambda g, a: a.args[0]),  # --a = a
     ),
     "sin": (
-        lambda g, a: Fraction(math.sin(a.value)) if a.op == "const" else None,  # constants
-        lambda g, a: -(a.args[0].sin()) if a.op == "neg" else None,  # sin(-a) = -sin a
+        ("const", lambda g, a: Fraction(math.sin(a.value))),  # constants
+        ("neg", lambda g, a: -(a.args[0].sin())),  # sin(-a) = -sin a
     ),
     "cos": (
-        lambda g, a: Fraction(math.cos(a.value)) if a.op == "const" else None,  # constants
-        lambda g, a: a.args[0].cos() if a.op == "neg" else None,  # cos(-a) = cos a
+        ("const", lambda g, a: Fraction(math.cos(a.value))),  # constants
+        ("neg", lambda g, a: a.args[0].cos()),  # cos(-a) = cos a
     ),
-    "sqrt": (lambda g, a: Fraction(math.sqrt(a.value)) if a.op == "const" else None,),  # constants
+    "sqrt": (("const", lambda g, a: Fraction(math.sqrt(a.value))),),  # constants
     "sign": (
-        lambda g, a: Fraction((a.value > 0) - (a.value < 0)) if a.op == "const" else None,  # constants
-        lambda g, a: -(a.args[0].sign()) if a.op == "neg" else None,  # odd
+        ("const", lambda g, a: Fraction((a.value > 0) - (a.value < 0))),  # constants
+        ("neg", lambda g, a: -(a.args[0].sign())),  # odd
     ),
-    "positive": (lambda g, a: Fraction(1) if a.op == "const" and a.value > 0 else None,),  # constants
+    "positive": (("const", lambda g, a: Fraction(1) if a.value > 0 else None),),  # constants
 }
 
-FOLDS_OF_ANY: dict[str, tuple[Rule, ...]] = {
-    "add": (
-        _whole,  # (x - b) + b = x
-        lambda g, a, b: _like(g, a, b, 1),  # c₁·x + c₂·x = (c₁ + c₂)·x
-    ),
-    "sub": (
-        lambda g, a, b: Fraction(0) if a is b else None,  # a - a = 0
-        _rest,  # (b + y) - b = y, a - (a - y) = y
-        lambda g, a, b: _like(g, a, b, -1),  # c₁·x - c₂·x = (c₁ - c₂)·x
-        lambda g, a, b: -g.raw("sub", (b, a)) if a.serial > b.serial else None,  # one order of the pair
-    ),
-}
+
+def rules(op: str, *kinds: str) -> tuple[Rule, ...]:
+    """The rules that can apply to an operation on arguments of these kinds, in order."""
+    return tuple(rule for needs, rule in FOLDS[op] if not needs or set(needs.split()) & set(kinds))

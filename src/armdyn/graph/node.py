@@ -11,12 +11,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from armdyn.graph.fold import FOLDS, FOLDS_OF_ANY
+from armdyn.graph.fold import Rule, rules
 from armdyn.graph.operations import OPERATIONS
 
-SPECIAL = ("const", "neg")  # what most folds need among the arguments
 COMMUTATIVE = frozenset(name for name, operation in OPERATIONS.items() if operation.commutative)
 NUMBERS = (int, float, Fraction)
+_APPLICABLE: dict[tuple[str, ...], tuple[Rule, ...]] = {}  # by operation and the operations of its arguments
 
 
 class Node:
@@ -39,19 +39,23 @@ class Node:
         return f"Node(#{self.serial} {self.op} {' '.join('#' + str(a.serial) for a in self.args)})"
 
     def __add__(self, other: Any) -> Any:
+        if other.__class__ is not Node and not isinstance(other, NUMBERS):
+            return NotImplemented  # a dual number knows how to add itself
         return self.graph.make("add", self, other)
 
     def __radd__(self, other: Any) -> Any:
         return self.graph.make("add", other, self)
 
     def __sub__(self, other: Any) -> Any:
+        if other.__class__ is not Node and not isinstance(other, NUMBERS):
+            return NotImplemented  # a dual number knows what to do
         return self.graph.make("sub", self, other)
 
     def __rsub__(self, other: Any) -> Any:
         return self.graph.make("sub", other, self)
 
     def __mul__(self, other: Any) -> Any:
-        if not isinstance(other, (Node, *NUMBERS)):
+        if other.__class__ is not Node and not isinstance(other, NUMBERS):
             return NotImplemented  # a vector knows how to multiply itself
         return self.graph.make("mul", self, other)
 
@@ -59,6 +63,8 @@ class Node:
         return self.graph.make("mul", other, self)
 
     def __truediv__(self, other: Any) -> Any:
+        if other.__class__ is not Node and not isinstance(other, NUMBERS):
+            return NotImplemented  # a dual number knows what to do
         return self.graph.make("div", self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
@@ -101,27 +107,36 @@ class Graph:
 
     def const(self, value: Any) -> Node:
         """A constant as a node (needed only as an argument or an output)."""
-        value = value if isinstance(value, Fraction) else Fraction(value)
-        return self._intern("const", (), value, ("const", value.numerator, value.denominator))
+        value = value if value.__class__ is Fraction else Fraction(value)
+        return self._intern("const", (), value, value.as_integer_ratio())
 
     def make(self, op: str, *operands: Any) -> Any:
         """`op` applied to nodes and numbers: folded, shared, or new."""
-        args = tuple([a if a.__class__ is Node else self.const(a) for a in operands])
-        if args[0].op in SPECIAL or args[-1].op in SPECIAL:
-            for fold in FOLDS[op]:
-                folded = fold(self, *args)
-                if folded is not None:
-                    return folded.value if isinstance(folded, Node) and folded.op == "const" else folded
-        for fold in FOLDS_OF_ANY.get(op, ()):
+        args: tuple[Node, ...]
+        kinds: tuple[str, ...]
+        if len(operands) == 2:  # written out: most of tracing and rewriting is spent here
+            a, b = operands
+            a = a if a.__class__ is Node else self.const(a)
+            b = b if b.__class__ is Node else self.const(b)
+            args, kinds = (a, b), (op, a.op, b.op)
+        else:
+            args = tuple([a if a.__class__ is Node else self.const(a) for a in operands])
+            kinds = (op, *[a.op for a in args])
+        applicable = _APPLICABLE.get(kinds)
+        if applicable is None:
+            applicable = _APPLICABLE[kinds] = rules(*kinds)
+        for fold in applicable:
             folded = fold(self, *args)
             if folded is not None:
-                return folded.value if isinstance(folded, Node) and folded.op == "const" else folded
+                return folded.value if folded.__class__ is Node and folded.op == "const" else folded
         if op in COMMUTATIVE and args[0].serial > args[1].serial:
             args = args[::-1]
         return self.raw(op, args)
 
     def raw(self, op: str, args: tuple[Node, ...]) -> Node:
         """The shared node of an operation, without folding."""
+        if len(args) == 2:
+            return self._intern(op, args, None, (op, args[0].serial, args[1].serial))
         return self._intern(op, args, None, (op, *[a.serial for a in args]))
 
     def _intern(self, op: str, args: tuple[Node, ...], value: Any, key: Any) -> Node:

@@ -21,7 +21,7 @@ from armdyn.graph.program import Port, Program
 
 Product = tuple[int, ...]
 Sum = dict[Product, int]
-Reading = tuple[tuple[Product, int], ...]
+Canonical = tuple[tuple[Product, int], ...]
 
 
 class Coefficients:
@@ -35,13 +35,14 @@ class Coefficients:
 
     def number(self, value: Fraction) -> int:
         """The number of a value."""
-        key = abs(value.numerator), value.denominator
+        numerator, denominator = value.as_integer_ratio()
+        key = abs(numerator), denominator
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self.sizes)
             self.sizes.append(abs(value))
             self.decades.append(math.log10(key[0]) - math.log10(key[1]))
-        return found if value.numerator > 0 else -found
+        return found if numerator > 0 else -found
 
     def value(self, c: int) -> Fraction:
         """The value of a number."""
@@ -69,42 +70,49 @@ class Coefficients:
 
     def plus(self, a: int, b: int) -> int:
         """The sum."""
-        return self.number(self.value(a) + self.value(b)) if a and b else a + b
+        if not a or not b:
+            return a + b
+        if a == -b:
+            return 0
+        found = self._known.get(("+", a, b))
+        if found is None:
+            found = self._known["+", a, b] = self.number(self.value(a) + self.value(b))
+        return found
 
 
 @dataclass
 class Polynomials:
     """Atoms in the order they were met, the sums some of them stand for, and the sums that are asked for."""
 
-    heads: list[Node | None] = field(default_factory=list)  # the input or function of an atom; None for a named sum
+    leaves: list[Node | None] = field(default_factory=list)  # the input or function of an atom; None for a named sum
     arguments: list[tuple[Sum, ...]] = field(default_factory=list)  # what a function atom is taken of
     sums: dict[int, Sum] = field(default_factory=dict)
     roots: list[Sum] = field(default_factory=list)
     coefficients: Coefficients = field(default_factory=Coefficients)
-    _named: dict[Reading, int] = field(default_factory=dict)
+    _named: dict[Canonical, int] = field(default_factory=dict)
 
-    def atom(self, head: Node | None, *arguments: Sum) -> int:
+    def atom(self, leaf: Node | None, *arguments: Sum) -> int:
         """A new atom."""
-        self.heads.append(head)
+        self.leaves.append(leaf)
         self.arguments.append(arguments)
-        return len(self.heads) - 1
+        return len(self.leaves) - 1
 
     def name(self, terms: Sum) -> tuple[int, int]:
-        """The atom that stands for a sum, and the sign to read it with."""
-        reading, sign = _reading(terms)
-        if reading not in self._named:
-            self._named[reading] = self.atom(None)
-            self.sums[self._named[reading]] = dict(reading)
-        return self._named[reading], sign
+        """The atom that stands for a sum, and the sign it is taken with."""
+        canonical, sign = _canonical(terms)
+        if canonical not in self._named:
+            self._named[canonical] = self.atom(None)
+            self.sums[self._named[canonical]] = dict(canonical)
+        return self._named[canonical], sign
 
-    def forget(self, atom: int) -> None:
-        """Before the sum of an atom is rewritten: what it reads now must not lead to it any more.
+    def unregister(self, atom: int) -> None:
+        """Before the sum of an atom is rewritten: its present canonical form must not lead to it any more.
 
-        A sum found under an old reading could be rewritten to need itself.
+        A sum found under an outdated canonical form could be rewritten to need itself.
         """
-        reading, _ = _reading(self.sums[atom])
-        if self._named.get(reading) == atom:
-            del self._named[reading]
+        canonical, _ = _canonical(self.sums[atom])
+        if self._named.get(canonical) == atom:
+            del self._named[canonical]
 
     def as_product(self, terms: Sum) -> tuple[Product, int]:
         """A sum as one product with its coefficient, named if it has several terms."""
@@ -125,16 +133,16 @@ class Polynomials:
             terms[product] = c
 
 
-def _reading(terms: Sum) -> tuple[Reading, int]:
+def _canonical(terms: Sum) -> tuple[Canonical, int]:
     items = sorted(terms.items())
     sign = 1 if items[0][1] > 0 else -1
     return tuple((product, sign * c) for product, c in items), sign
 
 
-def take_apart(program: Program, spread: int = 0) -> Polynomials:
+def to_polynomials(program: Program, expand_up_to: int = 0) -> Polynomials:
     """The sums of products of a program.
 
-    A sum that is used several times is named, unless it has at most `spread` terms and is only added
+    A sum that is used several times is named, unless it has at most `expand_up_to` terms and is only added
     to others or multiplied by constants: such a sum is written out, in the hope of like terms.
     """
     order = program.order
@@ -145,8 +153,8 @@ def take_apart(program: Program, spread: int = 0) -> Polynomials:
     sums: dict[int, Sum] = {}
     for node in order:
         terms = _terms(parts, node, [sums[a.serial] for a in node.args])
-        written_out = len(terms) <= spread and node.serial not in factors
-        if uses[node.serial] > 1 and _composed(terms) and not written_out:
+        expanded = len(terms) <= expand_up_to and node.serial not in factors
+        if uses[node.serial] > 1 and _needs_operations(terms) and not expanded:
             atom, sign = parts.name(terms)
             terms = {(atom,): sign}
         sums[node.serial] = terms
@@ -154,7 +162,7 @@ def take_apart(program: Program, spread: int = 0) -> Polynomials:
     return parts
 
 
-def _composed(terms: Sum) -> bool:
+def _needs_operations(terms: Sum) -> bool:
     """Whether it takes more than a constant factor to make this."""
     return len(terms) > 1 or any(len(product) > 1 for product in terms)
 
@@ -191,7 +199,7 @@ def _terms(parts: Polynomials, node: Node, arguments: list[Sum]) -> Sum:
     return {(parts.atom(node, *arguments),): 1}
 
 
-def put_together(parts: Polynomials, program: Program) -> Program:
+def from_polynomials(parts: Polynomials, program: Program) -> Program:
     """A program with the inputs and outputs of `program` that computes the sums as they stand now."""
     graph = Graph()
     inputs = tuple(
@@ -231,12 +239,12 @@ class _Builder:
         return list(dict.fromkeys(a for terms in sums for product in terms for a in product))
 
     def _make(self, atom: int) -> Node | Fraction:
-        head = self.parts.heads[atom]
-        if head is None:
+        leaf = self.parts.leaves[atom]
+        if leaf is None:
             return self.sum(self.parts.sums[atom])
-        if head.op == "input":
-            return self.graph.input(str(head.value))
-        made: Node | Fraction = self.graph.make(head.op, *(self.sum(a) for a in self.parts.arguments[atom]))
+        if leaf.op == "input":
+            return self.graph.input(str(leaf.value))
+        made: Node | Fraction = self.graph.make(leaf.op, *(self.sum(a) for a in self.parts.arguments[atom]))
         return made
 
     def sum(self, terms: Sum) -> Node | Fraction:

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
+from armdyn.algebra.cached import cached_property
 from armdyn.algebra.operations import Operations
 from armdyn.graph.node import Graph, Node
 from armdyn.graph.operations import OPERATIONS
@@ -51,6 +51,20 @@ class Program:
                 seen[node.serial] = node
                 stack.extend(node.args)
         return tuple(seen[serial] for serial in sorted(seen))
+
+    @cached_property
+    def structure(self) -> tuple[Any, ...]:
+        """What is computed, whatever the nodes' numbers: equal for programs that do the same steps."""
+        place = {node.serial: k for k, node in enumerate(self.order)}
+        nodes = tuple(
+            (
+                node.op,
+                node.value.as_integer_ratio() if node.op == "const" else node.value,
+                *[place[a.serial] for a in node.args],
+            )
+            for node in self.order
+        )
+        return nodes, tuple(place[node.serial] for port in self.outputs for node in port.nodes)
 
     @cached_property
     def operations(self) -> Operations:

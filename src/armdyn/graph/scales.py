@@ -21,8 +21,8 @@ DECADES = 9  # no sum is made larger or smaller by more
 def rescale(parts: Polynomials) -> None:
     """Rescale named sums, one by one and then in groups with a common factor, while that saves products."""
     scales = _Scales(parts)
-    scales.one_by_one()
-    scales.in_groups()
+    scales.rescale_single_sums()
+    scales.rescale_groups()
 
 
 class _Scales:
@@ -42,25 +42,37 @@ class _Scales:
                         self.uses.setdefault(atom, []).append((terms, product))
         once = (a for a in parts.sums if all(product.count(a) == 1 for _, product in self.uses.get(a, [])))
         self.atoms = [a for a in once if a in self.uses]
+        self.rescalable = frozenset(self.atoms)
+        self.owner = {id(terms): atom for atom, terms in parts.sums.items()}
 
-    def one_by_one(self) -> None:
-        """Rescale every sum that gains by itself."""
-        changed = True
-        while changed:
-            changed = False
+    def rescale_single_sums(self) -> None:
+        """Rescale every sum that gains by itself; a sum is looked at again when a coefficient it depends on changed."""
+        waiting = set(self.atoms)
+        while waiting:
             for atom in self.atoms:
-                best = max(self.factors(atom), key=lambda f: self.inside(atom, f) + self.outside(atom, f), default=1)
-                if self.inside(atom, best) + self.outside(atom, best) > 0:
-                    self.apply(atom, best)
-                    changed = True
+                if atom in waiting:
+                    waiting.remove(atom)
+                    gains = {f: self.inside(atom, f) + self.outside(atom, f) for f in self.factors(atom)}
+                    best = max(gains, key=gains.__getitem__, default=1)
+                    if gains.get(best, 0) > 0:
+                        self.apply(atom, best)
+                        waiting.update(self.touched(atom))
+
+    def touched(self, atom: int) -> set[int]:
+        """The sums whose gain depends on a coefficient that rescaling this one has changed."""
+        found = {atom}.union(*self.parts.sums[atom])
+        for user, product in self.uses[atom]:
+            found.update(product)
+            found.add(self.owner.get(id(user), atom))
+        return found.intersection(self.rescalable)
 
     def factors(self, atom: int) -> Iterator[int]:
         """The factors that would make some coefficient one."""
         found = [abs(c) for product, c in self.parts.sums[atom].items() if product]
         found += [self.over(1, abs(terms[product])) for terms, product in self.uses[atom]]
-        yield from (f for f in dict.fromkeys(found) if f != 1 and self.is_moderate(atom, f))
+        yield from (f for f in dict.fromkeys(found) if f != 1 and self.within_range(atom, f))
 
-    def is_moderate(self, atom: int, factor: int) -> bool:
+    def within_range(self, atom: int, factor: int) -> bool:
         """Whether the sum stays far from overflow and underflow, however many joints hand scales on."""
         return abs(self.scale.get(atom, 0.0) + self.parts.coefficients.decades[factor]) <= DECADES
 
@@ -86,7 +98,7 @@ class _Scales:
             terms[product] = self.over(c, factor)
         self.scale[atom] = self.scale.get(atom, 0.0) + self.parts.coefficients.decades[factor]
 
-    def in_groups(self) -> None:
+    def rescale_groups(self) -> None:
         """Rescale sums by a common factor that goes to the numbers they are multiplied by."""
         groups: dict[int, list[int]] = {}
         for atom in self.atoms:
@@ -94,12 +106,12 @@ class _Scales:
                 if self.inside(atom, factor) > 0:
                     groups.setdefault(factor, []).append(atom)
         for factor, atoms in groups.items():
-            able = [a for a in atoms if self.inside(a, factor) > 0 and self.is_moderate(a, factor)]
-            members = {atom: self.partners(atom) for atom in able}
-            for atom in self._worthwhile(factor, {a: w for a, w in members.items() if w}):
-                self._give_away(atom, factor)
+            able = [a for a in atoms if self.inside(a, factor) > 0 and self.within_range(a, factor)]
+            members = {atom: self.cofactors(atom) for atom in able}
+            for atom in self._profitable(factor, {a: w for a, w in members.items() if w}):
+                self._move_factor(atom, factor)
 
-    def partners(self, atom: int) -> set[int]:
+    def cofactors(self, atom: int) -> set[int]:
         """The other factor of every product with coefficient one this sum is in; none if it is used bare."""
         found = set()
         for terms, product in self.uses[atom]:
@@ -110,18 +122,18 @@ class _Scales:
                 found.add(others[0])
         return found
 
-    def _worthwhile(self, factor: int, members: dict[int, set[int]]) -> list[int]:
+    def _profitable(self, factor: int, members: dict[int, set[int]]) -> list[int]:
         """Those of the sums that together save more products than there are numbers to be multiplied."""
         while members:
-            counts = Counter(w for partners in members.values() for w in partners)
+            counts = Counter(w for cofactors in members.values() for w in cofactors)
             new = [w for w in counts if (factor, w) not in self.multiples]
             if sum(self.inside(atom, factor) for atom in members) > len(new):
                 break
-            # Whoever brings most partners of its own leaves.
+            # The sum that brings the most cofactors of its own is dropped.
             del members[max(members, key=lambda atom: sum(counts[w] == 1 for w in members[atom]))]
         return list(members)
 
-    def _give_away(self, atom: int, factor: int) -> None:
+    def _move_factor(self, atom: int, factor: int) -> None:
         """Compute the sum without the factor; products with coefficient one take factor·w for w."""
         for terms, product in list(self.uses[atom]):
             if abs(terms[product]) == 1:

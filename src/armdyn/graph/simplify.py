@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from armdyn.graph.polynomials import Polynomials, Product, Sum, put_together, take_apart
+from armdyn.graph.polynomials import Polynomials, Product, Sum, from_polynomials, to_polynomials
 from armdyn.graph.program import Program
 from armdyn.graph.scales import rescale
 
@@ -34,7 +34,7 @@ class Rewriting:
     """How long to look for savings; measured on the catalogue's arms and general arms of 2 to 8 joints."""
 
     rounds: int = 3  # a fourth round has gained nothing
-    written_out: int = 3  # terms; sums up to this long are written out where they are used, for a second start
+    expanded_terms: int = 3  # sums of up to this many terms are expanded where they are used, for a second start
     second_start: int = 700  # operations; up to here the second start is tried
     near: float = 1.02  # ratio after a first round beyond which a program does not catch up with the best
     largest: int = 8000  # operations; above, the search takes seconds and gains less than one operation in a hundred
@@ -64,7 +64,7 @@ def second_start(program: Program) -> Program:
     """The same once more, from short sums written out where they are used."""
     if program.operations.total > REWRITING.second_start:
         return program
-    other = _searched(program, REWRITING.written_out)
+    other = _searched(program, REWRITING.expanded_terms)
     if other.operations.total > REWRITING.near * program.operations.total:
         return program
     return min(program, _shortened(other, REWRITING.rounds), key=_cost)
@@ -79,11 +79,11 @@ def _shortened(program: Program, rounds: int) -> Program:
     return program
 
 
-def _searched(program: Program, spread: int = 0) -> Program:
-    parts = take_apart(program, spread)
+def _searched(program: Program, expand_up_to: int = 0) -> Program:
+    parts = to_polynomials(program, expand_up_to)
     _Search(parts).run()
     rescale(parts)
-    return put_together(parts, program)
+    return from_polynomials(parts, program)
 
 
 def _cost(program: Program) -> tuple[int, int]:
@@ -98,8 +98,8 @@ class _Search:
         self.over = parts.coefficients.over
         self.sums: list[Sum] = []
         self.atoms: list[int | None] = []  # which atom a sum stands for
-        self.where: dict[Key, dict[int, None]] = {}
-        self.born: dict[Key, int] = {}
+        self.users_of: dict[Key, dict[int, None]] = {}
+        self.first_seen: dict[Key, int] = {}
         self.heap: list[tuple[int, int, Key]] = []
         for atom, terms in list(parts.sums.items()):
             self.enter(terms, atom)
@@ -112,49 +112,49 @@ class _Search:
     def run(self) -> None:
         """Make the largest saving until there is none."""
         while self.heap:
-            promised, _, key = heapq.heappop(self.heap)
+            expected, _, key = heapq.heappop(self.heap)
             gain = self.saving(key)
             if gain <= 0:
                 continue
-            if gain < -promised:
-                heapq.heappush(self.heap, (-gain, self.born[key], key))
+            if gain < -expected:
+                heapq.heappush(self.heap, (-gain, self.first_seen[key], key))
                 continue
-            for at in self.make(key):
-                self.index(at)
+            for at, terms in self.make(key):
+                self.index(at, terms)
 
     def enter(self, terms: Sum, atom: int | None) -> None:
         """Keep an index of a sum from now on."""
         self.sums.append(terms)
         self.atoms.append(atom)
-        self.index(len(self.sums) - 1)
+        self.index(len(self.sums) - 1, terms)
 
-    def index(self, at: int) -> None:
-        """Note what a sum may have in common with itself or others."""
-        for key in keys(self.sums[at], self.over):
-            places = self.where.setdefault(key, {})
-            places[at] = None
-            if len(places) > 1 or key[0] == "factor":
-                gain = self.saving(key) if key[0] != "product" else len(places)
+    def index(self, at: int, new: Iterable[Product]) -> None:
+        """Note what the new terms of a sum may have in common with itself or others."""
+        for key in keys(self.sums[at], new, self.over):
+            users = self.users_of.setdefault(key, {})
+            users[at] = None
+            if len(users) > 1 or key[0] == "factor":
+                gain = self.saving(key) if key[0] != "product" else len(users)
                 if gain > 0:
-                    heapq.heappush(self.heap, (-gain, self.born.setdefault(key, len(self.born)), key))
+                    heapq.heappush(self.heap, (-gain, self.first_seen.setdefault(key, len(self.first_seen)), key))
 
     def saving(self, key: Key) -> int:
         """Operations saved by making this key one thing, as things stand."""
         kind, first, *rest = key
-        places = self.where[key]
-        for at in [at for at in places if not self.holds(self.sums[at], key)]:
-            del places[at]
+        users = self.users_of[key]
+        for at in [at for at in users if not self.holds(self.sums[at], key)]:
+            del users[at]
         if kind == "factor":
-            return max((count_factor(self.sums[at], first) for at in places), default=1) - 1
+            return max((count_factor(self.sums[at], first) for at in users), default=1) - 1
         if kind == "product":
-            return sum(count_pair(self.sums[at], first, rest[0]) for at in places) - 1
-        if len(places) < 2:
+            return sum(count_pair(self.sums[at], first, rest[0]) for at in users) - 1
+        if len(users) < 2:
             return 0
         second = rest[0]
-        spent = [cost(p, self.sums[at][p]) for at in places for p in (first, second)]
-        pair = self.sums[next(iter(places))]
-        multiples = sum(abs(self.sums[at][first]) != abs(pair[first]) for at in places)
-        return sum(spent) + len(places) - 1 - cost(first, pair[first]) - cost(second, pair[second]) - multiples
+        spent = [cost(p, self.sums[at][p]) for at in users for p in (first, second)]
+        pair = self.sums[next(iter(users))]
+        multiples = sum(abs(self.sums[at][first]) != abs(pair[first]) for at in users)
+        return sum(spent) + len(users) - 1 - cost(first, pair[first]) - cost(second, pair[second]) - multiples
 
     def holds(self, terms: Sum, key: Key) -> bool:
         """Whether the sum still has what the key says."""
@@ -165,21 +165,18 @@ class _Search:
         _, first, second, ratio = key
         return first in terms and second in terms and self.over(terms[second], terms[first]) == ratio
 
-    def make(self, key: Key) -> list[int]:
-        """Make the saving; returns the sums that have changed."""
-        places = list(self.where[key])
+    def make(self, key: Key) -> list[tuple[int, list[Product]]]:
+        """Make the saving; returns the sums that have changed, each with its new terms."""
+        users = list(self.users_of[key])
         if key[0] == "factor":
-            at = max(places, key=lambda at: count_factor(self.sums[at], key[1]))
-            self._factor(at, key[1])
-            return [at]
+            at = max(users, key=lambda at: count_factor(self.sums[at], key[1]))
+            return [(at, self._factor(at, key[1]))]
         if key[0] == "product":
-            self._product(places, key[1], key[2])
-        else:
-            self._sum(places, key[1], key[2])
-        return places
+            return self._product(users, key[1], key[2])
+        return self._sum(users, key[1], key[2])
 
     def _name(self, terms: Sum) -> tuple[int, int]:
-        known = len(self.parts.heads)
+        known = len(self.parts.leaves)
         atom, sign = self.parts.name(terms)
         if atom >= known:
             self.enter(self.parts.sums[atom], atom)
@@ -189,10 +186,10 @@ class _Search:
         """A sum, to be changed."""
         atom = self.atoms[at]
         if atom is not None:
-            self.parts.forget(atom)
+            self.parts.unregister(atom)
         return self.sums[at]
 
-    def _factor(self, at: int, factor: int) -> None:
+    def _factor(self, at: int, factor: int) -> list[Product]:
         terms = self._rewrite(at)
         inside: Sum = {}
         for product, c in list(terms.items()):
@@ -203,17 +200,18 @@ class _Search:
                 else:
                     inside[product] = 1 if c > 0 else -1
         atom, sign = self._name(inside)
-        if factor >= 0:
-            self.parts.add(terms, tuple(sorted((factor, atom))), sign)
-        else:
-            self.parts.add(terms, (atom,), -sign * factor)
+        new = tuple(sorted((factor, atom))) if factor >= 0 else (atom,)
+        self.parts.add(terms, new, sign if factor >= 0 else -sign * factor)
+        return [new]
 
-    def _product(self, places: list[int], a: int, b: int) -> None:
+    def _product(self, users: list[int], a: int, b: int) -> list[tuple[int, list[Product]]]:
         atom, _ = self._name({tuple(sorted((a, b))): 1} if a >= 0 else {(b,): -a})
-        for at in places:
+        changed = []
+        for at in users:
             if self.atoms[at] == atom:
                 continue
             terms = self._rewrite(at)
+            new = []
             for product, c in list(terms.items()):
                 if has_pair(product, c, a, b):
                     del terms[product]
@@ -222,32 +220,42 @@ class _Search:
                         rest = without(rest, a)
                     else:
                         c = 1 if c > 0 else -1
-                    self.parts.add(terms, tuple(sorted((*rest, atom))), c)
+                    new.append(tuple(sorted((*rest, atom))))
+                    self.parts.add(terms, new[-1], c)
+            changed.append((at, new))
+        return changed
 
-    def _sum(self, places: list[int], first: Product, second: Product) -> None:
-        pair = {first: self.sums[places[0]][first], second: self.sums[places[0]][second]}
+    def _sum(self, users: list[int], first: Product, second: Product) -> list[tuple[int, list[Product]]]:
+        pair = {first: self.sums[users[0]][first], second: self.sums[users[0]][second]}
         atom, sign = self._name(pair)
-        for at in places:
+        changed: list[tuple[int, list[Product]]] = []
+        for at in users:
             if self.atoms[at] != atom:
                 terms = self._rewrite(at)
                 factor = sign * self.over(terms.pop(first), pair[first])
                 del terms[second]
                 self.parts.add(terms, (atom,), factor)
+                changed.append((at, [(atom,)]))
+        return changed
 
 
-def keys(terms: Sum, over: Callable[[int, int], int]) -> Iterator[Key]:
-    """Everything this sum might have in common with itself or with another."""
-    found = Counter([factor for product, c in terms.items() for factor in factors(product, c)])
+def keys(terms: Sum, new: Iterable[Product], over: Callable[[int, int], int]) -> Iterator[Key]:
+    """Everything the new terms of this sum might have in common with itself or with another."""
+    fresh = {product: terms[product] for product in new if product in terms}
+    found = Counter([factor for product, c in fresh.items() for factor in factors(product, c)])
     for factor, count in found.items():
-        if count > 1:
+        if count > 1 or (len(fresh) < len(terms) and count_factor(terms, factor) > 1):
             yield "factor", factor
-    for product, c in terms.items():
+    for product, c in fresh.items():
         for pair in pairs(product, c):
             yield "product", *pair
     items = sorted(terms.items())
-    for k, (first, c) in enumerate(items):
-        for second, d in items[k + 1 :]:
-            yield "sum", first, second, over(d, c)
+    for one, c in sorted(fresh.items()):
+        for other, d in items:
+            if one < other:
+                yield "sum", one, other, over(d, c)
+            elif other not in fresh:
+                yield "sum", other, one, over(c, d)
 
 
 def factors(product: Product, c: int) -> list[int]:

@@ -7,6 +7,7 @@ from armdyn.identification.estimate.result import Comparison, Estimate
 from armdyn.identification.estimate.run import identify
 from armdyn.identification.excitation.design import Excitation, excite
 from armdyn.identification.log.log import Log
+from armdyn.identification.online.estimator import OnlineEstimator
 
 __all__ = [
     "Comparison",
@@ -14,6 +15,7 @@ __all__ = [
     "Excitation",
     "Gains",
     "Log",
+    "OnlineEstimator",
     "Payload",
     "excite",
     "identify",

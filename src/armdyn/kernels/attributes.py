@@ -56,9 +56,12 @@ class KernelAttributes:
         coriolis_matrix: Kernel
         inverse_dynamics: Kernel
         forward_dynamics: Kernel
+        reference_dynamics: Kernel
         regressor: Kernel
         natural_regressor: Kernel
+        payload_parameters: Kernel
         momentum: Kernel
+        momentum_bias: Kernel
         kinetic_energy: Kernel
         potential_energy: Kernel
         friction: Kernel

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from armdyn.algebra.cached import cached_property
 from armdyn.chain import Chain, Placement
 from armdyn.codegen import BACKENDS
 from armdyn.codegen.compile import load_or_compile
@@ -91,7 +91,7 @@ class Kernel(Fast):
         made: Any = None
         if self.backend == "llvm":
             asked = (self.chain, self.quantity, self.method, self.options)
-            made = load_or_compile(asked, lambda: self.program, uniform=("parameters",))
+            made = load_or_compile(asked, lambda: self.program, uniform=("parameters", "geometry"))
         if made is not None:
             vectorcall.attach(self, made.addresses["entry"], made.code)
             return made
@@ -203,7 +203,7 @@ class Kernel(Fast):
         """The same as SymPy expressions to read; with ``parameters="symbols"`` the arm's own numbers have names."""
         from armdyn.bridges import sympy_
 
-        if parameters == "runtime":
+        if parameters in ("runtime", "geometry"):
             return sympy_.expressions(self.variant(parameters=parameters, **choices))
         return sympy_.expressions(self.variant(**choices), parameters)
 

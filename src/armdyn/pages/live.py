@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.algebra import Sym3, Vec3
+from armdyn.algebra import Vec3
 from armdyn.arm import Arm
-from armdyn.chain import Chain, Link
+from armdyn.chain import Chain
+from armdyn.chain.limits import limits
 from armdyn.formulations import QUANTITIES
+from armdyn.formulations.payload import held
 from armdyn.formulations.registry import Options
 from armdyn.graph.program import Program, trace
 from armdyn.kernels.choice import auto
@@ -43,9 +45,9 @@ STATE = {
 def ranges(arm: Arm) -> np.ndarray:
     """(n, 2): the limits of each joint, ±180° or ±0.5 m where it has none."""
     rows = []
-    for joint in _joints(arm.chain):
+    for joint, limit in zip(_joints(arm.chain), limits(arm.chain), strict=True):
         default, widest = (np.pi, LARGEST_TURN) if joint.revolute else (LARGEST_SLIDE, np.inf)
-        lower, upper = joint.limit.lower, joint.limit.upper
+        lower, upper = limit.lower, limit.upper
         if lower is None or upper is None or not lower < upper:
             lower, upper = -default, default
         rows.append((max(lower, -widest), min(upper, widest)))
@@ -70,7 +72,6 @@ def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     chain, joints = arm.chain, _joints(arm.chain)
     low, high = ranges(arm).T
     names = [joint.name or f"joint {k}" for k, joint in enumerate(joints, 1)]
-    limits = [joint.limit for joint in joints]
     lift = 7 if chain.floating else 0
     made = programs(chain)
     base = ["x", "y", "z", "rotation x", "rotation y", "rotation z"] if chain.floating else []
@@ -86,7 +87,7 @@ def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
         "coordinateKinds": [*(["prismatic"] * 3 + ["revolute"] * 3 if base else []), *(j.kind for j in joints)],
         "lower": low,
         "upper": high,
-        "effort": [*([None] * len(base)), *(limit.effort for limit in limits)],
+        "effort": [*([None] * len(base)), *(joint.limit.effort for joint in joints)],
         "viscous": [float(joint.viscous) for joint in joints],
         "home": [*([0.0] * 6 + [1.0] if chain.floating else []), *home(arm).tolist()],
         "gravity": list(arm.gravity),
@@ -217,7 +218,6 @@ def _state(chain: Chain, sizes: dict[str, tuple[int, ...]]) -> Program:
 def _loaded(chain: Chain, gravity: Any, payload: Any) -> Chain:
     """The chain under gravity, and with a point mass at the tool (mass, position in the tool's frame), as inputs."""
     mass, *position = payload
-    body = Link.from_com(mass, Vec3(*position), Sym3(0, 0, 0, 0, 0, 0)).moved(chain.tool.R, chain.tool.p)
     tip = tool_link(chain)
-    links = (*chain.links[:tip], chain.links[tip] + body, *chain.links[tip + 1 :])
+    links = (*chain.links[:tip], chain.links[tip] + held(chain.tool, mass, position), *chain.links[tip + 1 :])
     return replace(chain, gravity=Vec3(*gravity), links=links)

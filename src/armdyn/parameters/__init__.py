@@ -15,6 +15,7 @@ from armdyn.parameters.minimal import (
     gravity_parameters,
     inertia_matrix_parameters,
     minimal_parameters,
+    realisation_on,
     union,
 )
 from armdyn.parameters.natural import realise
@@ -34,6 +35,7 @@ __all__ = [
     "inertia_matrix_parameters",
     "minimal_combinations",
     "minimal_parameters",
+    "realisation_on",
     "realise",
     "regrouped_parameters",
     "union",

@@ -89,6 +89,11 @@ def exact_combinations(row: Callable[[int, int], list[int]], p: int) -> Combinat
     return Combinations(kept, tuple(tuple(matrix[k]) for k in kept))
 
 
+def independent_columns(row: Callable[[int, int], list[int]], p: int) -> tuple[int, ...]:
+    """The columns that are kept, without the multiples of the others."""
+    return tuple(sorted(_reduced(row, p, PRIMES[0])))
+
+
 def _multiples(
     row: Callable[[int, int], list[int]], parts: list[int], column: int, pivots: dict[int, list[int]]
 ) -> list[Fraction]:

@@ -64,7 +64,7 @@ class Residue:
     __array_ufunc__ = None
 
     def __add__(self, other: Any) -> Residue:
-        return Residue((self.value + _residue(other, self.prime)) % self.prime, self.prime)
+        return Residue((self.value + residue(other, self.prime)) % self.prime, self.prime)
 
     __radd__ = __add__
 
@@ -72,15 +72,15 @@ class Residue:
         return Residue(-self.value % self.prime, self.prime)
 
     def __sub__(self, other: Any) -> Residue:
-        return Residue((self.value - _residue(other, self.prime)) % self.prime, self.prime)
+        return Residue((self.value - residue(other, self.prime)) % self.prime, self.prime)
 
     def __rsub__(self, other: Any) -> Residue:
-        return Residue((_residue(other, self.prime) - self.value) % self.prime, self.prime)
+        return Residue((residue(other, self.prime) - self.value) % self.prime, self.prime)
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, Vec3 | Mat3):
             return NotImplemented
-        return Residue(self.value * _residue(other, self.prime) % self.prime, self.prime)
+        return Residue(self.value * residue(other, self.prime) % self.prime, self.prime)
 
     __rmul__ = __mul__
 
@@ -162,12 +162,12 @@ class Samples:
     def _draw(self, k: int, prime: int) -> Sample:
         rng = random.Random(f"armdyn {k}")
         if prime not in self._modular:
-            self._modular[prime] = _modular(self.chain, prime)
+            self._modular[prime] = modular(self.chain, prime)
         chain = self._modular[prime]
         q, qd, other = ([Residue(rng.randrange(prime), prime) for _ in chain.joints] for _ in range(3))
         twist = [Residue(rng.randrange(prime), prime) for _ in range(6)] if chain.floating else []
-        phases = [_phase(joint, prime) for joint in self.chain.joints]
-        here, there = _configuration(chain, q, phases), _configuration(chain, other, phases)
+        phases = [phase(joint, prime) for joint in self.chain.joints]
+        here, there = configuration(chain, q, phases), configuration(chain, other, phases)
         rates = [twist if joint.free else _following(chain, joint, qd, i) for i, joint in enumerate(chain.joints)]
         own = chain.independent
         return Sample(
@@ -200,7 +200,7 @@ class Columns:
         """The row in these parameters, modulo a prime."""
         columns = self._modular.get(prime)
         if columns is None:
-            columns = [[(k, _residue(f, prime)) for k, f in column] for column in self._columns]
+            columns = [[(k, residue(f, prime)) for k, f in column] for column in self._columns]
             self._modular[prime] = columns
         return [sum(row[k] * f for k, f in column) % prime for column in columns]
 
@@ -209,13 +209,13 @@ def _less(a: list[Any], b: list[Any]) -> list[Any]:
     return [x - y for x, y in zip(a, b, strict=True)]
 
 
-def _phase(joint: Joint, prime: int) -> Turn:
+def phase(joint: Joint, prime: int) -> Turn:
     """The angle at which a revolute joint stands at θ = 0 of the joint it follows; 0 for any other."""
     c, s = (joint.theta.cos, joint.theta.sin) if joint.mimic is not None and joint.revolute else (1, 0)
-    return Turn(Residue(_residue(c, prime), prime), Residue(_residue(s, prime), prime))
+    return Turn(Residue(residue(c, prime), prime), Residue(residue(s, prime), prime))
 
 
-def _configuration(chain: Chain, q: list[Residue], phases: list[Turn]) -> list[Any]:
+def configuration(chain: Chain, q: list[Residue], phases: list[Turn]) -> list[Any]:
     """Joint positions from one random residue t per joint.
 
     A prismatic joint stands at t. A revolute one stands at m times the angle with tan(angle/2) = t, where m makes the
@@ -267,21 +267,22 @@ def _turn(t: Residue, times: int) -> Turn:
     return found
 
 
-def _residue(x: Any, prime: int) -> int:
+def residue(x: Any, prime: int) -> int:
+    """The number modulo a prime."""
     if isinstance(x, Residue):
         return x.value
     return int(x) % prime if x.denominator == 1 else int(x.numerator * pow(x.denominator, -1, prime) % prime)
 
 
 def _numbers(row: list[Any], prime: int) -> list[int]:
-    return [_residue(x, prime) for x in row]
+    return [residue(x, prime) for x in row]
 
 
-def _modular(chain: Chain, prime: int) -> Chain:
+def modular(chain: Chain, prime: int) -> Chain:
     """The same chain with residues for what is neither 0 nor ±1."""
 
     def number(x: Any) -> Any:
-        return x if x in (0, 1, -1) else Residue(_residue(x, prime), prime)
+        return x if x in (0, 1, -1) else Residue(residue(x, prime), prime)
 
     def angle(a: Angle) -> Angle:
         return Angle(a.radians, number(a.cos), number(a.sin))

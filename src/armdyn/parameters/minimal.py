@@ -13,13 +13,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from armdyn.algebra import Angle, Scalar, Vec3, exact
+from armdyn.algebra.cached import cached_property
 from armdyn.chain import Chain, Link
 from armdyn.chain.joint import Mimic
 from armdyn.chain.link import MASSLESS
+from armdyn.errors import InputError
 from armdyn.parameters.constants import inertia_constants
 from armdyn.parameters.elements import Element, theorem_4, theorem_5
 from armdyn.parameters.elimination import exact_combinations, solved_for
@@ -27,7 +29,7 @@ from armdyn.parameters.energy import Columns, Samples
 from armdyn.parameters.expression import Expression, element_polynomials, row_of, symbolic_chain
 from armdyn.parameters.polynomial import Polynomial, symbol, terms_of
 from armdyn.parameters.realisation import realised
-from armdyn.parameters.structure import Structure, is_nonzero, structure
+from armdyn.parameters.structure import Structure, first_axis, is_nonzero, structure
 
 Combination = tuple[tuple[Element, Fraction], ...]  # the element that gives the name first, with factor 1
 
@@ -231,6 +233,25 @@ def _realisation(geometry: Chain, combinations: tuple[Combination, ...]) -> tupl
             row[column[monomial[0]]] = Fraction(c)
         rows.append(tuple(row))
     return tuple(rows)
+
+
+def realisation_on(chain: Chain, parameters: MinimalParameters) -> list[list[Scalar]]:
+    """`realisation` on another geometry, whose constants may be inputs of a program: entries of any scalar type."""
+    if any(len(combination) > 1 for combination in parameters.combinations):
+        raise InputError(
+            f"these minimal parameters ({parameters.kind}) have multiples that hold for one geometry only; with the "
+            "geometry as an input, natural_regressor is available"
+        )
+    elements = [combination[0][0] for combination in parameters.combinations]
+    at = chain_structure(parameters.chain)
+    paths = (tuple(chain.joints[k] for k in chain.path(i)) for i in range(chain.bodies))
+    seen = (None if u is None else first_axis(path) for u, path in zip(at.axis, paths, strict=True))
+    at = replace(at, axis=tuple(seen))
+    columns = []
+    for element in elements:
+        links = realised(chain, at, {one: int(one == element) for one in elements})
+        columns.append([x for link in links for x in link.natural])
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def chain_structure(chain: Chain) -> Structure:

@@ -13,13 +13,15 @@ from types import MappingProxyType
 from typing import Any
 
 from armdyn.chain import Chain
+from armdyn.chain.geometry import geometry_constants, with_geometry
 from armdyn.chain.slide import canonical
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES, taking
-from armdyn.formulations.registry import Options, Physics, Run, Shapes
+from armdyn.formulations.registry import PARAMETERS, Options, Physics, Run, Shapes
+from armdyn.formulations.regressor.natural import combined, natural_regressor
 from armdyn.formulations.substitution import complete
 from armdyn.graph.program import flatten
-from armdyn.parameters import minimal_parameters, realise
+from armdyn.parameters import minimal_parameters, realisation_on, realise
 from armdyn.programs.duals import by_duals, derivative_ports, tangent_columns, tangent_shapes
 
 NO_PARTS: Mapping[str, Run] = MappingProxyType({})
@@ -53,16 +55,19 @@ def assemble(
     run = partial(entry.formulation(method, chain).run, **parts)
     _check(quantity, options)
     arm = reframed(chain, quantity, options)
-    runtime = options.parameters == "runtime"
     inputs = entry.input_shapes(chain)
     if options.tool_wrench:
         inputs = (*inputs, ("wrench", (6 * max(1, len(options.frames)),)))
-    if runtime:
+    if options.parameters == "runtime":
         inputs = (*inputs, ("parameters", (len(minimal_parameters(chain)),)))
+    if options.parameters == "geometry":
+        inputs = (*inputs, ("geometry", (len(geometry_constants(chain)),)))
+        if quantity == "regressor":
+            whole = _regressor(chain)
 
     def function(*arguments: Any) -> Any:
         given = list(arguments)
-        real = realise(arm, given.pop()) if runtime else arm
+        real = arm if options.parameters == "baked" else at_run_time(arm, inputs[-1][0], given.pop())
         wrench = given.pop() if options.tool_wrench else None
         if whole is not None:
             return whole(run, real, given, options, wrench)
@@ -70,6 +75,22 @@ def assemble(
 
     assembly = Assembly(function, inputs, entry.output_shapes(chain))
     return _differentiated(chain, assembly, options.derivatives) if options.derivatives else assembly
+
+
+def at_run_time(chain: Chain, port: str, values: Any) -> Chain:
+    """The chain with the numbers of its last input, the minimal parameters or the geometry."""
+    return realise(chain, values) if port == "parameters" else with_geometry(chain, values)
+
+
+def _regressor(chain: Chain) -> Physics:
+    """The regressor of a geometry that is an input: its columns are the minimal parameters of the arm as it is."""
+    parameters, natural = minimal_parameters(chain), QUANTITIES["natural_regressor"]
+
+    def whole(run: Run, arm: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+        Y = complete(natural, natural.physics, natural_regressor, arm, inputs, options, wrench)
+        return combined(Y, realisation_on(arm, parameters))
+
+    return whole
 
 
 def _differentiated(chain: Chain, plain: Assembly, wrt: tuple[str, ...]) -> Assembly:
@@ -98,7 +119,7 @@ def reframed(chain: Chain, quantity: str, options: Options) -> Chain:
 def _check(quantity: str, options: Options) -> None:
     """An error for an option that means nothing for this quantity."""
     takes = QUANTITIES[quantity].takes
-    runtime = choose("parameters", options.parameters, ("baked", "runtime")) == "runtime"
+    runtime = choose("parameters", options.parameters, PARAMETERS) == "runtime"
     asked = {
         "friction": (options.friction, "friction"),
         "tool_wrench": (options.tool_wrench, "tool_wrench"),
@@ -108,6 +129,8 @@ def _check(quantity: str, options: Options) -> None:
     for option, (wanted, called) in asked.items():
         if wanted and option not in takes:
             raise InputError(f"{quantity} takes no {called}; available for {', '.join(taking(option))}")
+    if options.parameters == "geometry" and QUANTITIES[quantity].own_geometry:
+        raise InputError(f"{quantity} belongs to the arm's own geometry, which is no run-time input of it")
     if options.frame and "tool_wrench" in takes and not options.tool_wrench:
         raise InputError(f"{quantity} takes a frame only with a tool_wrench, to say where it acts")
 

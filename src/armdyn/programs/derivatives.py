@@ -19,8 +19,7 @@ from armdyn.formulations.registry import Options, Run
 from armdyn.graph.derive import inline, jacobian
 from armdyn.graph.program import Program, flatten, nest, trace
 from armdyn.graph.simplify import simplify
-from armdyn.parameters import realise
-from armdyn.programs.assemble import assemble
+from armdyn.programs.assemble import assemble, at_run_time
 from armdyn.programs.budget import BUDGET
 from armdyn.programs.duals import derivative_ports, tangent_columns, tangent_shapes
 from armdyn.programs.search import auto, shortest
@@ -114,7 +113,8 @@ def _forward_dynamics(chain: Chain, inverse: Program, rates: Program, wrt: Seque
             return inline(program, *(known[port.name] for port in program.inputs))
 
         (bias,), H = put_in(inverse, [0] * n), nest(put_in(rates, [0] * n)[-1], (n, n))
-        arm = realise(chain, given["parameters"]) if "parameters" in given else chain
+        last = next((name for name in ("parameters", "geometry") if name in given), "")
+        arm = at_run_time(chain, last, given[last]) if last else chain
         alpha, reciprocals, _ = eliminate(arm, H)
         qdd = solve(alpha, reciprocals, [t - b for t, b in zip(given["tau"], bias, strict=True)])
         W = inverted(alpha, reciprocals)

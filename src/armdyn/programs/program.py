@@ -9,6 +9,7 @@ from armdyn.chain import Chain
 from armdyn.formulations.registry import Options
 from armdyn.graph.check import check
 from armdyn.graph.program import Program
+from armdyn.programs.collector import paused_collector
 from armdyn.programs.derivatives import derivatives
 from armdyn.programs.search import shortest
 
@@ -16,6 +17,7 @@ DEBUG = bool(os.environ.get("ARMDYN_DEBUG"))  # every program is checked before 
 
 
 @lru_cache(maxsize=256)
+@paused_collector()
 def program(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
     """The graph of this arm's quantity, by this formulation."""
     make = derivatives if options.derivatives else shortest

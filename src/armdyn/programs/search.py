@@ -28,12 +28,14 @@ from armdyn.graph.program import Program, trace
 from armdyn.graph.simplify import first_round, further_rounds, second_start
 from armdyn.programs.assemble import assemble, reframed
 from armdyn.programs.budget import BUDGET
+from armdyn.programs.collector import paused_collector
 from armdyn.programs.count import tally
 
 Candidate = TypeVar("Candidate")
 
 
 @lru_cache(maxsize=1024)
+@paused_collector()
 def auto(chain: Chain, quantity: str, options: Options = Options()) -> str:
     """The key of the formulation with the fewest compiled operations."""
     methods = [m for m in QUANTITIES[quantity].methods if m.serves(chain)]
@@ -80,8 +82,8 @@ def shortest(chain: Chain, quantity: str, method: str, options: Options = Option
 @lru_cache(maxsize=64)
 def _rewritten(chain: Chain, quantity: str, method: str, options: Options) -> tuple[Program, ...]:
     """The programs of the variants that come near the shortest, after one round of rewriting, the shortest first."""
-    near = _near(_traced(chain, quantity, method, options), _total, BUDGET.traced)
-    return tuple(_near([first_round(one) for one in near], _total))
+    near = _near(_distinct(_traced(chain, quantity, method, options)), _total, BUDGET.traced)
+    return tuple(_near(_distinct([first_round(one) for one in near]), _total))
 
 
 @lru_cache(maxsize=64)
@@ -130,6 +132,11 @@ def _near(
         for one, total in zip(ranked, counts, strict=True)
         if total <= (if_short if total <= BUDGET.short else BUDGET.rewriting.near) * counts[0] + BUDGET.slack
     ]
+
+
+def _distinct(programs: Iterable[Program]) -> list[Program]:
+    """The programs without repetition: variants often come to the same steps."""
+    return list({program.structure: program for program in reversed(list(programs))}.values())[::-1]
 
 
 def _cost(program: Program) -> tuple[int, int]:

@@ -2,6 +2,8 @@
 
 from armdyn.simulation.actuators import Actuators
 from armdyn.simulation.controllers import PD, ComputedTorque, Feedforward, PDGravity
+from armdyn.simulation.digital import Digital
+from armdyn.simulation.plants import Plants
 from armdyn.simulation.references import Reference, fourier, quintic, straight_line, trapezoidal
 from armdyn.simulation.simulate import simulate
 from armdyn.simulation.torque import Controller, Drive, Sampled
@@ -12,9 +14,11 @@ __all__ = [
     "Actuators",
     "ComputedTorque",
     "Controller",
+    "Digital",
     "Drive",
     "Feedforward",
     "PDGravity",
+    "Plants",
     "Reference",
     "Sampled",
     "Trajectory",

@@ -1,26 +1,28 @@
-"""Motors and sensors as they are: a controller that is asked at its own rate, sees counts and acts late.
+"""Motors and sensors as they are: a controller that is asked at its own rate, sees counts and noise and acts late.
 
 The controller is asked every `period`; it gets the joints' positions in whole counts of the encoder and velocities as
-differences of these; its torques are cut off at the motors' limits, change at no more than `rate` and act after
-`delay`, held until the next. Between two changes of the torque the compiled loop takes its steps.
+differences of these, or both with noise; its torques are cut off at the motors' limits, change at no more than `rate`
+and act after `delay`, held until the next. Between two changes of the torque the compiled loop takes its steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from armdyn.algebra.cached import cached_property
 from armdyn.chain import Chain
 from armdyn.codegen.compile import load_or_compile
 from armdyn.errors import InputError
 from armdyn.graph.program import trace
 from armdyn.simulation.fixed import Stepper, loop_of
 from armdyn.simulation.request import Span, positive
-from armdyn.simulation.torque import AsGiven, Drive, source_of
+from armdyn.simulation.state import force_rows, forces_of
+from armdyn.simulation.torque import AsGiven, Drive, asked_torque, source_of
 
 Torque = Callable[..., Any]
 
@@ -30,19 +32,31 @@ class Actuators:
     """Motors and sensors: control period and delay in seconds, the torques' largest rate per second, encoder steps.
 
     What is left out is ideal; without a period the controller is asked at every integration step. `rate` and
-    `encoder` (rad or m per count) are one number or one per joint.
+    `encoder` (rad or m per count) are one number or one per joint, and so are the standard deviations of the noise on
+    positions, velocities and measured torques. With an encoder, velocities are differences of its counts and have
+    no noise of their own. The same `seed` gives the same noise.
     """
 
     period: float | None = None
     delay: float = 0.0
     rate: Any = None
     encoder: Any = None
+    position_noise: Any = None
+    velocity_noise: Any = None
+    torque_noise: Any = None
+    seed: int = 0
 
     def checked(self, n: int, h: float) -> tuple[int, int, np.ndarray | None, np.ndarray | None]:
         """(steps per period, steps of delay, rate, encoder), checked against the step."""
         ticks = 1 if self.period is None else _steps(positive(self.period, "period", " of seconds"), h, "period")
         late = 0 if self.delay == 0 else _steps(positive(self.delay, "delay", " of seconds"), h, "delay")
         return ticks, late, _numbers(self.rate, n, "rate"), _numbers(self.encoder, n, "encoder")
+
+    def noises(self, n: int) -> tuple[np.ndarray, ...]:
+        """Standard deviations of positions, velocities and torques, 0 where there is no noise."""
+        names = ("position_noise", "velocity_noise", "torque_noise")
+        found = (_numbers(getattr(self, name), n, name) for name in names)
+        return tuple(np.zeros(n) if one is None else one for one in found)
 
 
 def _steps(seconds: float, h: float, name: str) -> int:
@@ -63,11 +77,13 @@ def _numbers(value: Any, n: int, name: str) -> np.ndarray | None:
 
 def law_function(chain: Chain, drive: Drive) -> Torque:
     """A compiled drive as a function of (t, q, qd)."""
-    n, size = chain.n, max(drive.size, 1)
+    size = max(drive.size, 1)
+
+    def law(q: Any, qd: Any, u: Any) -> Any:
+        return forces_of(chain, drive.law(chain, q, qd, u[: drive.size]))
 
     def make() -> Any:
-        shapes = {"q": (n,), "qd": (n,), "u": (size,)}
-        return trace("law", lambda q, qd, u: drive.law(chain, q, qd, u[: drive.size]), shapes, [("tau", (n,))])
+        return trace("law", law, {"q": (chain.nq,), "qd": (chain.nv,), "u": (size,)}, [("tau", (chain.nv,))])
 
     kernel = load_or_compile(("law", chain, drive.law, source_of(drive.law), drive.size), make)
     assert kernel is not None
@@ -89,6 +105,7 @@ class HeldStepper:
     actuators: Actuators
     effort: tuple[float | None, ...] | None
     batch: tuple[int, ...]
+    digital: bool = False  # the controller is told the torques that acted and its period, too
     applied: list[tuple[float, np.ndarray]] = field(default_factory=list)  # from when on, and the torques (count, n)
 
     silent = False
@@ -109,7 +126,7 @@ class HeldStepper:
         return self.taken
 
     def inertia(self, q: np.ndarray) -> np.ndarray:
-        """H of postures (..., n)."""
+        """H of postures (..., nq)."""
         return self.idle.inertia(q)
 
     def gains(self) -> tuple[np.ndarray, ...]:
@@ -119,7 +136,7 @@ class HeldStepper:
     @cached_property
     def most(self) -> np.ndarray:
         """The motors' limits."""
-        return np.array([np.inf if x is None else x for x in self.effort or (None,) * self.idle.chain.n])
+        return np.array([np.inf if x is None else x for x in self.effort or (None,) * self.idle.chain.nv])
 
     def some(self, lanes: np.ndarray) -> Stepper:
         """Some lanes under the torques that were applied."""
@@ -142,22 +159,27 @@ class HeldStepper:
         return self._replayed().rates(t, state)
 
     def run(self, state: np.ndarray, span: Span, method: str | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Stored states (count, 1, 2n) and whether all was well until then, one row at a time."""
+        """Stored states (count, 1, size) and whether all was well until then, one row at a time."""
         ticks, late, rate, encoder = self.actuators.checked(self.idle.chain.n, span.h)
-        controller = _Asked(self, rate, encoder, ticks * span.h)
+        rng = np.random.default_rng([self.actuators.seed, len(self.applied)])
+        controller = _Asked(self, rate, encoder, ticks * span.h, self.actuators.noises(self.idle.chain.n), rng)
         loop = loop_of(
-            self.idle.chain, AsGiven(), self.idle.chain.n, self.idle.options, method or self.taken, self.idle.stops
+            self.idle.chain, AsGiven(), self.idle.chain.nv, self.idle.options, method or self.taken, self.idle.stops
         )
         waiting: list[tuple[int, np.ndarray]] = []
-        acting = np.zeros((len(state), self.idle.chain.n))
+        acting = np.zeros((len(state), self.idle.chain.nv))
         good = np.ones(len(state), dtype=bool)
+        acted = [self.applied[-1][1]] if self.applied else []  # the torques of the last period, step by step
         for k in range(span.rows * span.every):
             t = span.t + k * span.h
             if k % ticks == 0:  # the first command acts at once: the controller was there before the start
-                waiting.append((k + late if k else 0, controller.command(t, state)))
+                measured = np.mean(acted, axis=0) if acted else None
+                waiting.append((k + late if k else 0, controller.command(t, state, measured)))
+                acted = []
             while waiting and waiting[0][0] <= k:
                 acting = waiting.pop(0)[1]
                 self.applied.append((t, acting))
+            acted.append(acting)
             u = acting if self.idle.wrench is None else self._with_wrench(acting)
             history = np.zeros((len(state), 0, state.shape[1]))
             state = loop.run(state, 1, span.h, u[:, None, None], history)[1]
@@ -179,25 +201,33 @@ class _Asked:
     rate: np.ndarray | None
     encoder: np.ndarray | None
     period: float
+    noises: tuple[np.ndarray, ...]
+    rng: np.random.Generator
     seen: np.ndarray | None = None  # the positions of the last time
     last: np.ndarray | None = None  # the torques of the last time
 
-    def command(self, t: float, state: np.ndarray) -> np.ndarray:
-        """The torques (count, n) for states (count, 2n)."""
-        n = self.stepper.idle.chain.n
-        q, qd = state[:, :n], state[:, n:]
+    def noisy(self, value: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+        """A measured value."""
+        return value + deviation * self.rng.standard_normal(value.shape) if deviation.any() else value
+
+    def command(self, t: float, state: np.ndarray, acted: np.ndarray | None) -> np.ndarray:
+        """The torques (count, nv) for states (count, size); `acted` are those of the last period, None at the start."""
+        chain, most = self.stepper.idle.chain, self.stepper.most
+        q, qd = (np.array(x) for x in self.stepper.idle.layout.split(state))
+        joints, speeds = (x[:, x.shape[1] - chain.n :] for x in (q, qd))  # a floating base is seen as it is
+        joints[:], speeds[:] = self.noisy(joints, self.noises[0]), self.noisy(speeds, self.noises[1])
         if self.encoder is not None:
-            q = np.round(q / self.encoder) * self.encoder
-            qd = np.zeros_like(q) if self.seen is None else (q - self.seen) / self.period
-            self.seen = q
-        shape = (*self.stepper.batch, n)
-        tau = np.asarray(self.stepper.torque(t, q.reshape(shape), qd.reshape(shape)), float)
-        if tau.shape[-1:] != (n,):
-            raise InputError(f"the torque function gave shape {tau.shape}, expected (..., {n})")
-        most = self.stepper.most
-        tau = np.clip(np.broadcast_to(tau, shape).reshape(-1, n), -most, most)
+            joints[:] = np.round(joints / self.encoder) * self.encoder
+            speeds[:] = 0.0 if self.seen is None else (joints - self.seen) / self.period
+            self.seen = joints
+        function, batch = self.stepper.torque, self.stepper.batch
+        if self.stepper.digital:
+            own = None if acted is None else self.noisy(acted[:, -chain.n :], self.noises[2]).reshape(*batch, chain.n)
+            function = partial(function, tau=own, dt=self.period)
+        tau = np.clip(asked_torque(chain, function, t, q, qd, batch), -most, most)
         if self.rate is not None and self.last is not None:
-            change = self.rate * self.period
+            change = force_rows(chain, self.rate * self.period)
+            change[: chain.nv - chain.n] = np.inf
             tau = np.clip(tau, self.last - change, self.last + change)
         self.last = np.asarray(tau)
         return self.last

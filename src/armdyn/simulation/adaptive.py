@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from armdyn.errors import ArmdynError
+from armdyn.simulation.state import Layout
 from armdyn.simulation.sticking import Modes
 
 Right = Callable[[float, np.ndarray], np.ndarray]
@@ -35,6 +36,11 @@ class Forces(Protocol):
     @property
     def sticks(self) -> bool:
         """Whether a joint has dry friction."""
+        ...
+
+    @property
+    def layout(self) -> Layout:
+        """Where positions and velocities lie in a state."""
         ...
 
     def settled(self, t: float, y: np.ndarray, modes: Modes | None = None) -> Modes:
@@ -58,12 +64,17 @@ class Motion:
     def settle(self, t: float, y: np.ndarray, modes: Modes | None = None) -> None:
         """Find the modes of a state."""
         self.modes = self.one.settled(t, y, modes)
-        self.began = y[len(y) // 2 :].copy()
+        self.began = self.speeds(y).copy()
+
+    def speeds(self, y: np.ndarray) -> np.ndarray:
+        """The velocities of a state."""
+        return self.one.layout.split(y)[1]
 
     def right(self, t: float, y: np.ndarray) -> np.ndarray:
         """The derivative of the state."""
         assert self.modes is not None
-        return np.concatenate([y[len(y) // 2 :], self.one.forces(t, y, self.modes)[0]])
+        y = self.one.layout.normalised(y)
+        return self.one.layout.slope(y, self.one.forces(t, y, self.modes)[0])
 
     def distances(self, t: float, y: np.ndarray) -> np.ndarray:
         """Per joint what is left until its mode ends: the speed of sliding ones, the margin of sticking ones."""
@@ -71,7 +82,7 @@ class Motion:
         free, side = self.modes.free[0], self.modes.side[0]
         _, left = self.one.forces(t, y, self.modes)
         margin = self.most * (1 + EXCESS) - np.abs(left)
-        found: np.ndarray = np.where(free == 0, margin, np.where(side != 0, side * y[len(y) // 2 :], np.inf))
+        found: np.ndarray = np.where(free == 0, margin, np.where(side != 0, side * self.speeds(y), np.inf))
         return found
 
     def distance(self, t: float, y: np.ndarray) -> float:
@@ -81,7 +92,6 @@ class Motion:
     def end(self, t: float, y: np.ndarray, stuck: bool) -> np.ndarray:
         """The state after an event there, with the modes that follow; `stuck`: no time has passed since the last."""
         assert self.modes is not None
-        n = len(y) // 2
         joint = int(np.argmin(self.distances(t, y)))
         free, side = self.modes.free.copy(), self.modes.side.copy()
         y = y.copy()
@@ -89,7 +99,7 @@ class Motion:
             free[0, joint], side[0, joint] = 1.0, np.sign(self.one.forces(t, y, self.modes)[1][joint])
             self.settle(t, y, Modes(free, side))
             return y
-        y[n + joint] = 0.0
+        self.speeds(y)[joint] = 0.0
         free[0, joint] = side[0, joint] = 0.0
         self.settle(t, y, Modes(free, side))
         if stuck:  # it cannot leave: keep it until another event
@@ -100,9 +110,8 @@ class Motion:
         """A state on the way, where sticking joints have velocity 0."""
         if self.modes is None:
             return y
-        n = len(y) // 2
         y = np.array(y)
-        y[n:][self.modes.free[0] == 0] = 0.0
+        self.speeds(y)[self.modes.free[0] == 0] = 0.0
         return y
 
 

@@ -17,7 +17,7 @@ RESERVE = 2.0  # how much stiffer an arm may become on its way than it was when 
 
 def chosen_method(stepper: Any, asked: Request) -> str:
     """RK4, or ARK4 where controller gains or viscous friction are too stiff for RK4 with this step."""
-    postures = asked.state[:, : asked.arm.n]
+    postures = asked.layout.split(asked.state)[0]
     if stepper.silent or not len(postures) or not stability.may_be_stiff(stepper, postures, RESERVE * asked.step):
         return "RK4"
     stiff = any(stability.growth(scheme("RK4"), linear, RESERVE * asked.step) for linear in _starts(stepper, asked))

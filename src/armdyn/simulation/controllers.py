@@ -1,7 +1,8 @@
 """Controllers that are compiled into the loop: PD, PD with gravity load, computed torque, feedforward.
 
 A controller has a method `drive(chain)`. Its law is written over scalars, with what it needs of the time as u: so it
-becomes part of the compiled step, and its stiffness and damping are known to implicit methods.
+becomes part of the compiled step, and its stiffness and damping are known to implicit methods. Targets, references and
+gains are those of the n joints; nothing drives a floating base.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from typing import Any
 import numpy as np
 
 from armdyn.chain import Chain
+from armdyn.control.feedback import pd, plus
 from armdyn.errors import InputError
+from armdyn.formulations.elimination import eliminate, solve
 from armdyn.kernels import Kernel
 from armdyn.programs.assemble import assemble
 from armdyn.simulation.references import Reference
+from armdyn.simulation.state import joints_of
 from armdyn.simulation.torque import AsGiven, Drive, cheapest
 
 
@@ -47,7 +51,10 @@ class PDGravity:
 
 @dataclass(frozen=True, eq=False)
 class ComputedTorque:
-    """τ = inverse dynamics of q̈_ref + kd (q̇_ref - q̇) + kp (q_ref - q): exact tracking of a reference."""
+    """τ = inverse dynamics of q̈_ref + kd (q̇_ref - q̇) + kp (q_ref - q): exact tracking of a reference.
+
+    On a floating base the joints track theirs, while the base moves as their forces make it.
+    """
 
     reference: Reference
     kp: Any = 100.0
@@ -62,14 +69,17 @@ class ComputedTorque:
 
 @dataclass(frozen=True, eq=False)
 class Feedforward:
-    """τ(t) = inverse dynamics of a reference at time t: open loop, nothing is measured."""
+    """τ(t) = inverse dynamics of a reference at time t: open loop, nothing is measured.
+
+    The reference of a floating base begins with its pose (7) and velocity (6), and force and moment act on it too.
+    """
 
     reference: Reference
 
     def drive(self, chain: Chain) -> Drive:
         """The drive of this controller for an arm."""
         reference, forces = self.reference, Kernel(chain, "inverse_dynamics")
-        return Drive(chain.n, lambda t: np.asarray(forces(*reference(t))), AsGiven(), controller=True)
+        return Drive(chain.nv, lambda t: np.asarray(forces(*reference(t))), AsGiven(), controller=True)
 
 
 @dataclass(frozen=True)
@@ -92,7 +102,7 @@ class PDLaw:
     def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
         """The torques, over any scalar."""
         n = chain.n
-        return [self.kp[i] * (u[i] - q[i]) + self.kd[i] * (u[n + i] - qd[i]) for i in range(n)]
+        return pd(self.kp, self.kd, (u[:n], joints_of(chain, q)), (u[n:], joints_of(chain, qd)))
 
 
 @dataclass(frozen=True)
@@ -101,9 +111,8 @@ class PDGravityLaw(PDLaw):
 
     def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
         """The torques, over any scalar."""
-        n = chain.n
         g = assemble(chain, "gravity_load", cheapest(chain, "gravity_load")).function(q)
-        return [g[i] + self.kp[i] * (u[i] - q[i]) + self.kd[i] * (u[n + i] - qd[i]) for i in range(n)]
+        return plus(joints_of(chain, g), super().__call__(chain, q, qd, u))
 
 
 @dataclass(frozen=True)
@@ -115,11 +124,34 @@ class ComputedTorqueLaw:
 
     def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
         """The torques, over any scalar."""
-        n = chain.n
-        inverse = assemble(chain, "inverse_dynamics", cheapest(chain, "inverse_dynamics")).function
-        errors = [self.kd[i] * (u[n + i] - qd[i]) + self.kp[i] * (u[i] - q[i]) for i in range(n)]
-        forces: list[Any] = inverse(q, qd, [u[2 * n + i] + e for i, e in enumerate(errors)])
+        n, angles, speeds = chain.n, joints_of(chain, q), joints_of(chain, qd)
+        wanted = plus(u[2 * n :], pd(self.kp, self.kd, (u[:n], angles), (u[n : 2 * n], speeds)))
+        if chain.floating:
+            return _on_a_free_base(chain, q, qd, wanted)
+        forces: list[Any] = assemble(chain, "inverse_dynamics", cheapest(chain, "inverse_dynamics")).function(
+            q, qd, wanted
+        )
         return forces
+
+
+def _on_a_free_base(chain: Chain, q: list[Any], qd: list[Any], qdd: list[Any]) -> list[Any]:
+    """The joints' forces that give them these accelerations while nothing holds the base.
+
+    The base's rows of H q̈ + b = 0 give its acceleration, the joints' rows then their forces.
+    """
+    H = assemble(chain, "inertia_matrix", cheapest(chain, "inertia_matrix")).function(q)
+    b = assemble(chain, "bias", cheapest(chain, "bias")).function(q, qd)
+    six = chain.nv - chain.n
+
+    def pushed(row: list[Any], bias: Any) -> Any:
+        return sum((h * a for h, a in zip(row[six:], qdd, strict=True)), bias)
+
+    alpha, inverse, _ = eliminate(chain, [row[:six] for row in H[:six]])
+    base = solve(alpha, inverse, [-pushed(row, x) for row, x in zip(H[:six], b[:six], strict=True)])
+    return [
+        sum((h * a for h, a in zip(row[:six], base, strict=True)), pushed(row, x))
+        for row, x in zip(H[six:], b[six:], strict=True)
+    ]
 
 
 def _gains(value: Any, n: int, name: str) -> tuple[float, ...]:

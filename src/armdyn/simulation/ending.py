@@ -10,6 +10,7 @@ import numpy as np
 from armdyn.simulation import stability
 from armdyn.simulation.fixed import scheme
 from armdyn.simulation.request import Request, Span, steps_in
+from armdyn.simulation.state import Layout
 
 HALVINGS = 60  # of a step, until the moment of an event is known to the last bit
 UNSTABLE = "unstable step"
@@ -23,7 +24,7 @@ class Ends:
     statuses: np.ndarray
     messages: list[str]
     times: np.ndarray
-    states: np.ndarray  # (lanes, 2n), NaN where there is none beyond the last row
+    states: np.ndarray  # (lanes, size), NaN where there is none beyond the last row
 
     @classmethod
     def of(cls, count: int, size: int, status: str, time: float) -> Ends:
@@ -83,7 +84,7 @@ def locate(asked: Request, some: Any, start: np.ndarray, row: int) -> tuple[list
         moments[group], found[group], beyond[group] = find(
             asked, some.some(group), within[group, k], beyond[group], t0 + k * h, h
         )
-    return moments.tolist(), found, [asked.joint_beyond(y[: asked.arm.n]) for y in beyond]
+    return moments.tolist(), found, [asked.joint_beyond(y) for y in beyond]
 
 
 def _bisected(
@@ -111,21 +112,22 @@ def _interpolated(
     asked: Request, some: Any, start: np.ndarray, beyond: np.ndarray, t: float, h: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same for many lanes, by the cubic through positions and velocities at both ends: an error of order h⁴."""
-    n = asked.arm.n
+    layout = asked.layout
     low, high = np.zeros(len(start)), np.ones(len(start))
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        inside = asked.inside(_cubic(start, beyond, middle, h, n))
+        inside = asked.inside(_cubic(layout, start, beyond, middle, h))
         low, high = np.where(inside, middle, low), np.where(inside, high, middle)
-    return t + low * h, _cubic(start, beyond, low, h, n), _cubic(start, beyond, high, h, n)
+    return t + low * h, _cubic(layout, start, beyond, low, h), _cubic(layout, start, beyond, high, h)
 
 
-def _cubic(a: np.ndarray, b: np.ndarray, x: np.ndarray, h: float, n: int) -> np.ndarray:
+def _cubic(layout: Layout, a: np.ndarray, b: np.ndarray, x: np.ndarray, h: float) -> np.ndarray:
     """States on Hermite's cubic from a (x = 0) to b (x = 1)."""
     x = x[:, None]
-    q = a[:, :n] * (1 + 2 * x) * (1 - x) ** 2 + b[:, :n] * x**2 * (3 - 2 * x)
-    q = q + h * (a[:, n:] * x * (1 - x) ** 2 - b[:, n:] * x**2 * (1 - x))
-    return np.hstack([q, a[:, n:] + x * (b[:, n:] - a[:, n:])])
+    (qa, va), (qb, vb) = layout.split(a), layout.split(b)
+    q = qa * (1 + 2 * x) * (1 - x) ** 2 + qb * x**2 * (3 - 2 * x)
+    q = q + h * (layout.rate(qa, va) * x * (1 - x) ** 2 - layout.rate(qb, vb) * x**2 * (1 - x))
+    return layout.normalised(np.hstack([q, va + x * (vb - va)]))
 
 
 def _unstable(

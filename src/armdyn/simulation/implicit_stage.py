@@ -48,6 +48,10 @@ class Locks:
     viscous: tuple[float, ...]
     effort: tuple[float | None, ...]  # None: no limit
     stops: Stops | None = None
+    # Where friction differs from lane to lane (breakaway then only says which joints have dry friction): where viscous
+    # friction, and Coulomb friction after it, begin among the constants; what static friction has above Coulomb's.
+    friction_at: int | None = None
+    excess: tuple[float, ...] = ()
 
     def can_lock(self, i: int) -> bool:
         """Whether a joint can be at rest for a reason: dry friction or a stop."""
@@ -59,7 +63,7 @@ class ImplicitStage:
 
     def __init__(self, loop: LockableLoop, stage: int, length: Number) -> None:
         self.loop, self.w, n = loop, loop.w, loop.n
-        first = 2 * n + loop.m + 2 * n
+        first = loop.size + loop.m + 2 * n
         self.share, self.extra, self.added = (Slots(self.w, "in", first + k * n) for k in range(3))
         # Per joint: the motor's mode (0, or the side it is saturated on), and its linear terms.
         self.mode, self.linear, self.inertia = (Slots(self.w, "stiff", k * n) for k in range(3))
@@ -72,11 +76,12 @@ class ImplicitStage:
             self._terms(list(enumerate(row[:-1])))
 
     def _terms(self, weights: list[tuple[int, Fraction]]) -> None:
-        loop, n, part = self.loop, self.loop.n, self.part
-        for i in range(n):
-            position, velocity = (Number(self.w, loop.combined(j, weights)) for j in (i, n + i))
-            behind, slower = loop.at[i] - position - part * velocity, loop.at[n + i] - velocity
-            stiffness, damping, viscous = loop.locks.stiffness[i], loop.locks.damping[i], loop.locks.viscous[i]
+        loop, part = self.loop, self.part
+        for i in range(loop.n):
+            p, v = loop.position(i), loop.velocity(i)
+            position, velocity = (Number(self.w, loop.combined(j, weights)) for j in (p, v))
+            behind, slower = loop.at[p] - position - part * velocity, loop.at[v] - velocity
+            stiffness, damping, viscous = loop.locks.stiffness[i], loop.locks.damping[i], loop.viscous(i)
             self.linear[i] = behind * stiffness + slower * damping
             self.inertia[i] = part * damping + part * part * stiffness
             self.friction.append((slower * viscous, part * viscous))
@@ -85,7 +90,7 @@ class ImplicitStage:
     def velocity(self, i: int, acceleration: Number) -> Number:
         """The velocity at the stage, which moves the position."""
         if not self.gamma:
-            return self.loop.at[self.loop.n + i]
+            return self.loop.at[self.loop.velocity(i)]
         return self.velocities[i] + self.part * acceleration
 
     def call(self) -> None:

@@ -33,8 +33,13 @@ class Number:
     def __sub__(self, other: Number | float) -> Number:
         return self._binary("fsub", other)
 
+    def __rsub__(self, other: float) -> Number:
+        return constant(self.w, other) - self
+
     def __mul__(self, other: Number | float) -> Number:
         return self._binary("fmul", other)
+
+    __rmul__ = __mul__
 
     def __truediv__(self, other: Number | float) -> Number:
         return self._binary("fdiv", other)
@@ -53,6 +58,11 @@ class Number:
 
     def __ge__(self, other: Number | float) -> Truth:
         return self._compare("oge", other)
+
+    def sqrt(self) -> Number:
+        """The square root."""
+        kind = f"v{self.w.lanes}f64"
+        return Number(self.w, self.w.let(f"call {self.w.vector} @llvm.sqrt.{kind}({self.w.vector} {self.name})"))
 
     def equals(self, other: Number | float) -> Truth:
         """Where both are the same number."""

@@ -22,6 +22,7 @@ from armdyn.codegen.llvm.straight_line import StraightLine
 from armdyn.simulation.implicit_stage import ImplicitStage, Locks
 from armdyn.simulation.lanes import Counter, Number, Slots, Truth, branch, constant
 from armdyn.simulation.loop import Loop, Scheme
+from armdyn.simulation.state import Layout
 from armdyn.simulation.stops import Stopping
 
 BLOCK_PIVOTS = 3  # all violated joints at once; least index alone afterwards
@@ -35,9 +36,11 @@ HUGE = 1e300
 class LockableLoop(Loop):
     """Writes the function `integrate` for a `lockable_loop` program."""
 
-    def __init__(self, body: StraightLine, scheme: Scheme, n: int, inputs: int, fma: bool, locks: Locks) -> None:
-        super().__init__(body, scheme, n, inputs, fma)
-        w, first = self.w, 2 * n + inputs
+    def __init__(
+        self, body: StraightLine, scheme: Scheme, layout: Layout, inputs: int, fma: bool, locks: Locks
+    ) -> None:
+        super().__init__(body, scheme, layout, inputs, fma)
+        w, n, first = self.w, self.n, self.size + inputs
         self.locks = locks
         self.lockable = [i for i in range(n) if locks.can_lock(i)]
         self.stops = Stopping(self, locks.stops) if locks.stops else None
@@ -53,7 +56,7 @@ class LockableLoop(Loop):
     def _take(self) -> None:
         """One step, in as many parts as there are events in it."""
         w, n = self.w, self.n
-        for name, slots in (("y1", 2 * n), ("pinned", n), ("lane", len(_LANE)), ("stiff", 3 * n)):
+        for name, slots in (("y1", self.size), ("pinned", n), ("lane", len(_LANE)), ("stiff", 3 * n)):
             w.stack_array(name, slots)
         counters = [Counter(w, name) for name in ("pivots", "parts", "trials")]
         self.pivots, self.parts, self.trials = counters
@@ -89,7 +92,7 @@ class LockableLoop(Loop):
         """The law's torques as they are, nothing added: what explicit stages take."""
         for k, value in enumerate((1.0, 0.0, 0.0)):
             for i in range(self.n):
-                Slots(self.w, "in", 2 * self.n + self.m + (2 + k) * self.n)[i] = value
+                Slots(self.w, "in", self.size + self.m + (2 + k) * self.n)[i] = value
 
     def _get(self, name: str) -> Number:
         return self.lane[_LANE.index(name)]
@@ -100,17 +103,29 @@ class LockableLoop(Loop):
     def _modes_of_state(self) -> None:
         """Joints that move slide to their side; joints with dry friction at rest are locked, to begin with."""
         for i in self.lockable:
-            v = self.y[self.n + i]
+            v = self.y[self.velocity(i)]
             self.side[i] = (v > 0.0).choose(1.0, (v < 0.0).choose(-1.0, 0.0))
             self.free[i] = self._held(i).choose(0.0, 1.0)
 
     def _held(self, i: int) -> Truth:
         """Whether a joint is at rest and has dry friction or stands at a stop."""
-        rest = self.y[self.n + i].equals(0.0)
+        rest = self.y[self.velocity(i)].equals(0.0)
         if self.locks.breakaway[i] > 0 or not self.stops:
             return rest
         at_lower, at_upper = self.stops.at(i)
         return rest & (at_lower | at_upper)
+
+    def _breakaway(self, i: int) -> Number | float:
+        """The largest dry friction at rest: the same in every lane, or from a lane's constants."""
+        at = self.locks.friction_at
+        if at is None or not self.locks.breakaway[i] > 0:
+            return self.locks.breakaway[i]
+        return Slots(self.w, "in", self.first_constant + at)[self.n + i] + self.locks.excess[i]
+
+    def viscous(self, i: int) -> Number | float:
+        """Viscous friction, likewise."""
+        at = self.locks.friction_at
+        return self.locks.viscous[i] if at is None else Slots(self.w, "in", self.first_constant + at)[i]
 
     def _pivot(self) -> None:
         """Evaluate the first stage; lock and release joints at rest until every one of them agrees with its force."""
@@ -122,7 +137,7 @@ class LockableLoop(Loop):
         for i in self.lockable:
             free, side, left = self.free[i], self.side[i], self.out(1, i)
             may = self._held(i) & ~self.pinned.truth(i)
-            f = self.locks.breakaway[i]
+            f = self._breakaway(i)
             up, down = left > f, left < -f
             if self.stops:
                 at_lower, at_upper = self.stops.at(i)
@@ -152,7 +167,7 @@ class LockableLoop(Loop):
 
     def _evaluate(self, stage: int) -> None:
         """k_stage with the modes in force, at the lane's own time."""
-        w, n, size = self.w, self.n, 2 * self.n
+        w, size = self.w, self.size
         length = self._get("length")
         self.h = length.name
         weights = list(enumerate(self.scheme.a[stage]))
@@ -164,14 +179,18 @@ class LockableLoop(Loop):
             implicit.call()
         else:
             w.do("call void @body(ptr %in, ptr %out, ptr %context)")
-        for i in range(n):
+        velocities = []
+        for i in range(self.n):
             a = self.out(0, i)
-            self.k[stage * size + n + i] = a
-            self.k[stage * size + i] = implicit.velocity(i, a) if implicit else self.at[n + i]
+            self.k[stage * size + self.velocity(i)] = a
+            velocities.append(implicit.velocity(i, a) if implicit else self.at[self.velocity(i)])
+            if i >= self.base:
+                self.k[stage * size + self.position(i)] = velocities[i]
+        self._pose_slope(stage, velocities[: self.base])
 
     def _inputs_at(self, stage: int) -> None:
         """U at the stage; where a lane is inside a step that was cut, interpolated between the step's stages."""
-        w, size = self.w, 2 * self.n
+        w, size = self.w, self.size
         name = w.let("add i64 0, 0")[1:]  # a fresh suffix for this stage's blocks
         rest = self._get("used") + Number(w, w.let(f"fsub {w.vector} {self.whole_step}, {self.h}"))
         self._gather("%in", self._input_rows(stage), self.m, first=size)
@@ -210,10 +229,10 @@ class LockableLoop(Loop):
 
     def _begin_search(self) -> None:
         """The bracket of an event: nothing has happened at 0."""
-        w, n = self.w, self.n
+        w = self.w
         least = constant(w, HUGE)
         for i in self.lockable:
-            v = self.y[n + i]
+            v = self.y[self.velocity(i)]
             if self.locks.breakaway[i] > 0:
                 least = v.equals(0.0).choose(least, least.least(v * self.side[i]))
             if self.stops:
@@ -226,7 +245,7 @@ class LockableLoop(Loop):
 
     def _trial(self) -> None:
         """Step to y1; narrow the bracket where something happens on the way, until the first moment is met."""
-        w, n = self.w, self.n
+        w = self.w
         w.label("trial")
         for stage in range(1, len(self.scheme.a)):
             self._evaluate(stage)
@@ -236,8 +255,8 @@ class LockableLoop(Loop):
             return
         least, early = constant(w, HUGE), []
         for i in self.lockable:
-            began = self.y[n + i].equals(0.0)
-            toward = self.y1[n + i] * self.side[i]
+            began = self.y[self.velocity(i)].equals(0.0)
+            toward = self.y1[self.velocity(i)] * self.side[i]
             returns = began & (toward < 0.0)
             if self.locks.breakaway[i] > 0:
                 least = began.choose(least, least.least(toward))
@@ -294,18 +313,23 @@ class LockableLoop(Loop):
 
     def _combine(self) -> None:
         """y1 of the stages."""
-        n = self.n
         if self.scheme.velocity_first:
-            for j in range(n):
-                self.y1[n + j] = Number(self.w, self.combined(n + j, [(0, Fraction(1))]))
-                self.y1[j] = Number(self.w, self.h).times_plus(self.fma, self.y1[n + j], self.y[j])
+            h = Number(self.w, self.h)
+            for i in range(self.n):
+                p, v = self.position(i), self.velocity(i)
+                self.y1[v] = Number(self.w, self.combined(v, [(0, Fraction(1))]))
+                if i >= self.base:
+                    self.y1[p] = h.times_plus(self.fma, self.y1[v], self.y[p])
+            twist = [self.y1[self.velocity(i)] for i in range(self.base)]
+            for j, rate in enumerate(self.pose_rate(self.y, twist)):
+                self.y1[j] = h.times_plus(self.fma, rate, self.y[j])
             return
-        for j in range(2 * n):
+        for j in range(self.size):
             self.y1[j] = Number(self.w, self.combined(j, list(enumerate(self.scheme.b))))
 
     def _accept(self) -> None:
         """Take y1 where the lane is not done; a joint that came to rest has velocity 0."""
-        w, n = self.w, self.n
+        w = self.w
         w.label("accept")
         rest, length = self._get("rest"), self._get("length")
         active = rest > 0.0
@@ -313,13 +337,13 @@ class LockableLoop(Loop):
             hit, level, now = self._get("hit") > 0.0, self._get("level"), self._get("now")
             margin = (now > level).choose(now, level)
             for i in self.lockable:
-                v, ends = self.y1[n + i], self.free[i].equals(0.0)
+                v, ends = self.y1[self.velocity(i)], self.free[i].equals(0.0)
                 if self.locks.breakaway[i] > 0:
-                    ends = ends | (hit & ~self.y[n + i].equals(0.0) & (v * self.side[i] <= margin))
-                self.y1[n + i] = ends.choose(0.0, v)
+                    ends = ends | (hit & ~self.y[self.velocity(i)].equals(0.0) & (v * self.side[i] <= margin))
+                self.y1[self.velocity(i)] = ends.choose(0.0, v)
                 if self.stops:
                     self.stops.meet(i, hit, margin)
-        for j in range(2 * n):
+        for j in range(self.size):
             self.y[j] = active.choose(self.y1[j], self.y[j])
         self._set("used", active.choose(self._get("used") + length, self._get("used")))
         rest = rest - length
@@ -328,6 +352,7 @@ class LockableLoop(Loop):
         further = self.parts.next_is_below(SUBSTEPS)
         branch(w, w.let(f"and i1 {further}, {(rest > 0.0).any()}"), "part", "whole")
         w.label("whole")
+        self.normalise()
 
 
 def _lagrange(x: Number, k: int, nodes: dict[int, Fraction]) -> Number:

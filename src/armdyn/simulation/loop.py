@@ -1,7 +1,9 @@
 """A fixed-step integrator as LLVM assembly: the whole loop over steps, one lane per initial state.
 
 The program gives accelerations: ports q, qd and u in (u: whatever a controller needs of the time,
-sampled at the stages), the acceleration out. The state is y = (q, qd) with y' = (qd, acceleration).
+sampled at the stages), the acceleration out. The state is y = (q, qd) with y' = (qd, acceleration); the pose of a
+floating base moves with its velocity as `formulations.coordinates.pose_rate` says, and its quaternion gets length 1
+at the end of every step.
 `integrate(arguments)` takes one array of 64-bit words, named in `ARGUMENTS`. `integrator` compiles it;
 `lockable_loop` is the loop of arms with dry friction and of implicit methods.
 """
@@ -15,25 +17,29 @@ from fractions import Fraction
 from armdyn.codegen.llvm.ir import Writer, function
 from armdyn.codegen.llvm.straight_line import StraightLine
 from armdyn.codegen.llvm.trig import fused
+from armdyn.formulations.coordinates import pose_rate
+from armdyn.simulation.lanes import Number, Slots
+from armdyn.simulation.state import POSE, QUATERNION, TWIST, Layout
 
 ARGUMENTS = (
     "count",  # states
     "steps",
     "every",  # store each so many steps
-    "state",  # count × 2n
-    "history",  # count × past × 2n: earlier derivatives, newest first
+    "state",  # count × size, the numbers of a state
+    "history",  # count × past × size: earlier derivatives, newest first
     "inputs",  # u at lane, step and stage, with the byte strides that follow
     "input_lane",
     "input_step",
     "input_stage",
-    "stored",  # count × rows × 2n, out
+    "stored",  # count × rows × size, out
     "stored_lane",
     "state_out",
     "history_out",
     "step_size",  # h, the bits of a double
+    "constants",  # count × as many as the program's port `constants` has: the same at every step
     "context",
 )
-POINTERS = frozenset({"state", "history", "inputs", "stored", "state_out", "history_out", "context"})
+POINTERS = frozenset({"state", "history", "inputs", "stored", "state_out", "history_out", "constants", "context"})
 
 
 @dataclass(frozen=True)
@@ -60,18 +66,22 @@ class Scheme:
 class Loop:
     """Writes the function `integrate`."""
 
-    def __init__(self, body: StraightLine, scheme: Scheme, n: int, inputs: int, fma: bool) -> None:
-        self.body, self.scheme, self.n, self.m, self.fma = body, scheme, n, inputs, fma
+    def __init__(self, body: StraightLine, scheme: Scheme, layout: Layout, inputs: int, fma: bool) -> None:
+        self.body, self.scheme, self.layout, self.m, self.fma = body, scheme, layout, inputs, fma
+        self.n, self.size = layout.nv, layout.size
         self.w = Writer(body.lanes)
         self.outputs = [[body.slots[node.serial] for node in port.nodes] for port in body.contracted.outputs]
         self.h = ""  # the step, in every lane
+        *_, last = body.contracted.inputs
+        self.numbers = sum(len(port.nodes) for port in body.contracted.inputs)
+        self.constants = len(last.nodes) if last.name == "constants" else 0
+        self.first_constant = self.numbers - self.constants
 
     def text(self) -> str:
         """LLVM assembly of `integrate`, which calls the program's `body`."""
-        w, size, past = self.w, 2 * self.n, len(self.scheme.past)
+        w, size, past = self.w, self.size, len(self.scheme.past)
         w.label("entry")
-        numbers = sum(len(port.nodes) for port in self.body.contracted.inputs)
-        for name, slots in (("y", size), ("in", numbers), ("out", len(self.body.slots))):
+        for name, slots in (("y", size), ("in", self.numbers), ("out", len(self.body.slots))):
             w.stack_array(name, slots)
         w.stack_array("k", size * len(self.scheme.b))
         w.stack_array("past", size * past)
@@ -86,6 +96,8 @@ class Loop:
         w.do("%at = call i64 @llvm.umin.i64(i64 %i, i64 %final)")
         self._gather("%y", self._rows("%state", 8 * size), size)
         self._gather("%past", self._rows("%history", 8 * size * past), size * past)
+        if self.constants:
+            self._gather("%in", self._rows("%constants", 8 * self.constants), self.constants, self.first_constant)
         w.do("br label %step")
         self._step()
         w.label("finish")
@@ -101,7 +113,7 @@ class Loop:
 
     def _step(self) -> None:
         """One step; afterwards store it if it is wanted."""
-        w, size = self.w, 2 * self.n
+        w, size = self.w, self.size
         w.label("step")
         w.do("%s = phi i64 [0, %block], [%t, %stepped]")
         w.do("%due = phi i64 [%every, %block], [%wait, %stepped]")
@@ -130,14 +142,51 @@ class Loop:
 
     def _stage(self, stage: int, coefficients: Sequence[Fraction]) -> None:
         """k_stage = f(y + h Σ a k)."""
-        w, n, size = self.w, self.n, 2 * self.n
+        w, size = self.w, self.size
         for j in range(size):
             w.store(self.combined(j, list(enumerate(coefficients))), "%in", j)
         self._gather("%in", self._input_rows(stage), self.m, first=size)
         w.do("call void @body(ptr %in, ptr %out, ptr %context)")
-        for j in range(n):
-            w.store(w.load("%in", n + j), "%k", stage * size + j)
-            w.store(w.load("%out", self.outputs[0][j]), "%k", stage * size + n + j)
+        at = Slots(w, "in")
+        self._pose_slope(stage, [at[self.velocity(i)] for i in range(self.base)])
+        for i in range(self.n):
+            if i >= self.base:
+                w.store(w.load("%in", self.velocity(i)), "%k", stage * size + self.position(i))
+            w.store(w.load("%out", self.outputs[0][i]), "%k", stage * size + self.velocity(i))
+
+    @property
+    def base(self) -> int:
+        """How many of the velocities are those of a floating base."""
+        return TWIST if self.layout.floating else 0
+
+    def position(self, i: int) -> int:
+        """Where the position beside velocity i lies in a state (`Layout.beside`)."""
+        return i + self.layout.shift
+
+    def velocity(self, i: int) -> int:
+        """Where velocity i lies in a state."""
+        return self.layout.nq + i
+
+    def _pose_slope(self, stage: int, twist: list[Number]) -> None:
+        """The slope of a floating base's pose where the program was evaluated, with this velocity."""
+        k = Slots(self.w, "k", stage * self.size)
+        for j, rate in enumerate(self.pose_rate(Slots(self.w, "in"), twist)):
+            k[j] = rate
+
+    def pose_rate(self, state: Slots, twist: list[Number]) -> list[Number]:
+        """The rates of a floating base's pose with a velocity; none without a floating base."""
+        rates: list[Number] = pose_rate([state[j] for j in range(POSE)], twist) if twist else []
+        return rates
+
+    def normalise(self) -> None:
+        """Give the quaternion of a floating base in y length 1."""
+        if not self.layout.floating:
+            return
+        y = Slots(self.w, "y")
+        parts = [y[j] for j in range(POSE)][QUATERNION]
+        length = (parts[0] * parts[0] + parts[1] * parts[1] + parts[2] * parts[2] + parts[3] * parts[3]).sqrt()
+        for j, part in enumerate(parts):
+            y[QUATERNION.start + j] = part / length
 
     def _input_rows(self, stage: int) -> list[str]:
         """Where the inputs of this step and stage lie, lane by lane."""
@@ -147,7 +196,7 @@ class Loop:
 
     def combined(self, j: int, weights: list[tuple[int, Fraction]]) -> str:
         """Entry j of y + h Σ weight · k."""
-        w, size = self.w, 2 * self.n
+        w, size = self.w, self.size
         total = ""
         for stage, weight in weights:
             if weight:
@@ -158,12 +207,17 @@ class Loop:
 
     def _advance(self) -> None:
         """y⁺, and the past moved on by one."""
-        w, n, size, past = self.w, self.n, 2 * self.n, self.scheme.past
+        w, size, past = self.w, self.size, self.scheme.past
         if self.scheme.velocity_first:
-            for j in range(n):
-                v = self.combined(n + j, [(0, Fraction(1))])
-                w.store(v, "%y", n + j)
-                w.store(fused(w, self.fma, self.h, v, w.load("%y", j)), "%y", j)
+            for i in range(self.n):
+                v = self.combined(self.velocity(i), [(0, Fraction(1))])
+                w.store(v, "%y", self.velocity(i))
+                if i >= self.base:
+                    w.store(fused(w, self.fma, self.h, v, w.load("%y", self.position(i))), "%y", self.position(i))
+            y = Slots(w, "y")
+            for j, rate in enumerate(self.pose_rate(y, [y[self.velocity(i)] for i in range(self.base)])):
+                y[j] = Number(w, self.h).times_plus(self.fma, rate, y[j])
+            self.normalise()
             return
         for j in range(size):
             new = self.combined(j, list(enumerate(self.scheme.b)))
@@ -171,6 +225,7 @@ class Loop:
                 scaled = w.let(f"fmul {w.vector} {w.constant(weight)}, {w.load('%past', k * size + j)}")
                 new = fused(w, self.fma, self.h, scaled, new)
             w.store(new, "%y", j)
+        self.normalise()
         for k in reversed(range(len(past))):
             for j in range(size):
                 old = w.load("%k", j) if k == 0 else w.load("%past", (k - 1) * size + j)

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
-from armdyn.errors import InputError
 from armdyn.programs.assemble import Options
 from armdyn.simulation.fixed import Inside, lockable_joints, locks_of, loop_of, rates_of
 from armdyn.simulation.implicit_stage import Stops
 from armdyn.simulation.programs import has_dry_friction
 from armdyn.simulation.request import Span
+from armdyn.simulation.state import Layout
 from armdyn.simulation.sticking import Modes, breakaway, holding, settle
 from armdyn.simulation.tableaus import AB4, EULER, RUNGE_KUTTA
-from armdyn.simulation.torque import AsGiven
+from armdyn.simulation.torque import AsGiven, asked_torque
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,11 @@ class PlainStepper:
     # What the function said at the rows: it may have a memory, and is not asked twice.
     said: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
+    @cached_property
+    def layout(self) -> Layout:
+        """Where positions and velocities lie in a state."""
+        return Layout.of(self.arm.chain)
+
     @property
     def single_step(self) -> str:
         """The method, or one of its order that needs no past."""
@@ -58,7 +63,7 @@ class PlainStepper:
     @cached_property
     def _rates(self) -> Any:
         can_lock = lockable_joints(locks_of(self.arm.chain, AsGiven(), self.options, self.stops))
-        return rates_of(self.arm.chain, AsGiven(), self.arm.n, self.options, can_lock if self.sticks else None)
+        return rates_of(self.arm.chain, AsGiven(), self.arm.chain.nv, self.options, can_lock if self.sticks else None)
 
     @property
     def taken(self) -> str:
@@ -74,7 +79,7 @@ class PlainStepper:
         return replace(self, batch=batch, wrench=wrench, said=[])
 
     def rates(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(acceleration, torque) of states (count, times, 2n) at times (times,)."""
+        """(acceleration, torque) of states (count, times, size) at times (times,)."""
         pairs = [self._rate(float(moment), state[:, k]) for k, moment in enumerate(t)]
         return np.stack([a for a, _ in pairs], axis=1), np.stack([tau for _, tau in pairs], axis=1)
 
@@ -85,17 +90,12 @@ class PlainStepper:
             try:
                 pairs.append(self._rate(float(t[k]), state[:, k]))
             except KeyboardInterrupt:  # the second Ctrl-C, or a function that ends a simulation by one
-                pairs.append((np.full_like(state[:, k, : self.arm.n], np.nan),) * 2)
+                pairs.append((np.full_like(self.layout.split(state[:, k])[1], np.nan),) * 2)
         return np.stack([a for a, _ in pairs], axis=1), np.stack([tau for _, tau in pairs], axis=1)
 
     def _torque(self, t: float, y: np.ndarray) -> np.ndarray:
-        """What the function says for states (count, 2n), with the wrench beside it."""
-        n = self.arm.n
-        shape = (*self.batch, n)
-        tau = np.asarray(self.torque(t, y[:, :n].reshape(shape), y[:, n:].reshape(shape)), float)
-        if tau.shape[-1:] != (n,):
-            raise InputError(f"the torque function gave shape {tau.shape}, expected (..., {n})")
-        tau = np.broadcast_to(tau, shape).reshape(-1, n)
+        """What the function says for states (count, size), with the wrench beside it."""
+        tau = asked_torque(self.arm.chain, self.torque, t, *self.layout.split(y), self.batch)
         if self.effort is not None:
             most = np.array([np.inf if effort is None else effort for effort in self.effort])
             tau = np.clip(tau, -most, most)
@@ -105,12 +105,11 @@ class PlainStepper:
 
     def _rate(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         qdd, u, _ = self._began(t, y)
-        return qdd, u[:, : self.arm.n]
+        return qdd, u[:, : self.arm.chain.nv]
 
     def _began(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, Modes | None]:
-        """(acceleration, torque and wrench, modes) of states (count, 2n)."""
-        n, u = self.arm.n, self._torque(t, y)
-        q, qd = y[:, :n], y[:, n:]
+        """(acceleration, torque and wrench, modes) of states (count, size)."""
+        u, (q, qd) = self._torque(t, y), self.layout.split(y)
         if not self.sticks:
             return np.asarray(self._rates(q, qd, u)[0]), u, None
         (qdd, _, _), modes = self._settled(q, qd, u, None)
@@ -123,45 +122,44 @@ class PlainStepper:
             found: tuple[np.ndarray, ...] = self._rates(q[rows], qd[rows], u[rows], free, side)
             return found
 
-        return settle(evaluate, qd, holding(q, self._most, self.stops), modes)
+        return settle(evaluate, qd, holding(self.layout.beside(q), self._most, self.stops), modes)
 
     def settled(self, t: float, y: np.ndarray, modes: Modes | None = None) -> Modes:
-        """The modes of one state (2n,)."""
-        n = self.arm.n
-        return self._settled(y[None, :n], y[None, n:], self._torque(t, y[None]), modes)[1]
+        """The modes of one state (size,)."""
+        return self._settled(*self.layout.split(y[None]), self._torque(t, y[None]), modes)[1]
 
     def around(
         self, t: float, y: np.ndarray, states: np.ndarray, released: bool
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Accelerations of `states` (k, 2n) in the modes of y (or with no joint held); what moves; the torques of y."""
-        n = self.arm.n
-        every = np.vstack([y[None], states])
+        """Accelerations of `states` (k, size) in the modes of y, or with no joint held; what moves; torques of y."""
+        n, every = self.arm.chain.nv, np.vstack([y[None], states])
         u = np.vstack([self._torque(t, row[None]) for row in every])
+        q, qd = self.layout.split(every)
         if not self.sticks:
-            return np.asarray(self._rates(every[:, :n], every[:, n:], u)[0])[1:], np.ones(n), u[0, :n]
-        modes = Modes(np.ones((1, n)), np.sign(y[None, n:]))
+            return np.asarray(self._rates(q, qd, u)[0])[1:], np.ones(n), u[0, :n]
+        modes = Modes(np.ones((1, n)), np.sign(qd[:1]))
         if not released:
-            modes = self._settled(every[:1, :n], every[:1, n:], u[:1], None)[1]
+            modes = self._settled(q[:1], qd[:1], u[:1], None)[1]
         free, side = (np.broadcast_to(x, (len(every), n)) for x in (modes.free, modes.side))
-        return np.asarray(self._rates(every[:, :n], every[:, n:], u, free, side)[0])[1:], modes.free[0], u[0, :n]
+        return np.asarray(self._rates(q, qd, u, free, side)[0])[1:], modes.free[0], u[0, :n]
 
     def inertia(self, q: np.ndarray) -> np.ndarray:
-        """H of postures (..., n)."""
+        """H of postures (..., nq)."""
         return np.asarray(self.arm.inertia_matrix(q))
 
     def gains(self) -> tuple[np.ndarray, ...]:
         """Stiffness, damping, viscous friction and effort limit, per joint: nothing is known of a function."""
         locks = locks_of(self.arm.chain, AsGiven(), self.options)
-        return np.array(locks.stiffness), np.array(locks.damping), np.array(locks.viscous), np.full(self.arm.n, np.inf)
+        none = np.full(self.arm.chain.nv, np.inf)
+        return np.array(locks.stiffness), np.array(locks.damping), np.array(locks.viscous), none
 
     def forces(self, t: float, y: np.ndarray, modes: Modes) -> tuple[np.ndarray, np.ndarray]:
-        """(acceleration, force left) of one state (2n,) in given modes."""
-        n = self.arm.n
-        found = self._rates(y[None, :n], y[None, n:], self._torque(t, y[None]), modes.free, modes.side)
+        """(acceleration, force left) of one state (size,) in given modes."""
+        found = self._rates(*self.layout.split(y[None]), self._torque(t, y[None]), modes.free, modes.side)
         return np.asarray(found[0][0]), np.asarray(found[1][0])
 
     def run(self, state: np.ndarray, span: Span, method: str | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Stored states (count, 1, 2n) and whether all was well until then (count, 1), one row at a time."""
+        """Stored states (count, 1, size) and whether all was well until then (count, 1), one row at a time."""
         name = method or self.taken
         past: list[np.ndarray] = []
         for row in range(span.rows):
@@ -170,8 +168,8 @@ class PlainStepper:
                 t = span.t + (row * span.every + k) * span.h
                 qdd, u, modes = self._began(t, state)
                 if k == 0:
-                    self.said.append((qdd, u[:, : self.arm.n]))
-                state = self._step(name, t, span.h, state, (qdd, u, modes), past)
+                    self.said.append((qdd, u[:, : self.arm.chain.nv]))
+                state = self.layout.normalised(self._step(name, t, span.h, state, (qdd, u, modes), past))
                 good &= self.inside(state) if self.inside else np.all(np.isfinite(state), axis=1)
             yield state[:, None].copy(), good[:, None]
 
@@ -184,12 +182,12 @@ class PlainStepper:
         began: tuple[np.ndarray, np.ndarray, Modes | None],
         past: list[np.ndarray],
     ) -> np.ndarray:
-        n = self.arm.n
         qdd, u, modes = began
-        first = np.concatenate([y[:, n:], qdd], axis=1)
+        first = self.layout.slope(y, qdd)
         if method == EULER.name:
-            v = y[:, n:] + h * first[:, n:]
-            return self._at_rest(method, h, y, np.concatenate([y[:, :n] + h * v, v], axis=1), [u], modes)
+            q, qd = self.layout.split(y)
+            v = qd + h * qdd
+            return self._at_rest(method, h, y, np.hstack([q + h * self.layout.rate(q, v), v]), [u], modes)
         if method == "AB4":
             past.insert(0, first)
             if len(past) >= len(AB4):
@@ -202,7 +200,7 @@ class PlainStepper:
             moved = y + h * sum(float(a) * k for a, k in zip(row, slopes, strict=True))
             torques.append(self._torque(t + float(c) * h, moved))
             given = (torques[-1],) if modes is None else (torques[-1], modes.free, modes.side)
-            slopes.append(np.concatenate([moved[:, n:], self._rates(moved[:, :n], moved[:, n:], *given)[0]], axis=1))
+            slopes.append(self.layout.slope(moved, self._rates(*self.layout.split(moved), *given)[0]))
         total: np.ndarray = y + h * sum(float(b) * k for b, k in zip(tableau.b, slopes, strict=True))
         return self._at_rest(method, h, y, total, torques, modes)
 
@@ -212,13 +210,13 @@ class PlainStepper:
         """The step again, where a joint came to rest within it."""
         if modes is None:
             return after
-        n = self.arm.n
-        turned = (modes.side * after[:, n:] < 0) & ((self._most > 0) | (y[:, n:] == 0))
+        q, qd = self.layout.split(after)
+        turned = (modes.side * qd < 0) & ((self._most > 0) | (self.layout.split(y)[1] == 0))
         if self.stops is not None:
-            turned = turned | holding(after[:, :n], 0 * self._most, self.stops).able & (modes.free > 0)
+            turned = turned | holding(self.layout.beside(q), 0 * self._most, self.stops).able & (modes.free > 0)
         lanes = np.flatnonzero(np.any(turned, axis=1))
         if len(lanes):
-            loop = loop_of(self.arm.chain, AsGiven(), n, self.options, method, self.stops)
+            loop = loop_of(self.arm.chain, AsGiven(), self.arm.chain.nv, self.options, method, self.stops)
             u = np.stack(torques, axis=1)[lanes, None]
-            after[lanes] = loop.run(y[lanes], 1, h, u, np.zeros((len(lanes), 0, 2 * n)))[1]
+            after[lanes] = loop.run(y[lanes], 1, h, u, np.zeros((len(lanes), 0, self.layout.size)))[1]
         return after

@@ -13,9 +13,11 @@ from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.kernels.arguments import real_array
 from armdyn.simulation.implicit_stage import Stops
+from armdyn.simulation.state import QUATERNION, Layout
 from armdyn.simulation.torque import Drive
 
 Progress = Callable[[float, float], None]
+ROUNDED = 1e-4  # what a quaternion's length may be off by: four digits, as people write them
 LARGEST = 2**31  # numbers stored; a wrong step fills the memory otherwise
 
 
@@ -34,7 +36,7 @@ class Request:
     """A checked request: `state` has one row (q, qd) per lane, `batch` is the shape the lanes came in."""
 
     arm: Arm
-    state: np.ndarray  # (count, 2n)
+    state: np.ndarray  # (count, size)
     batch: tuple[int, ...]
     times: np.ndarray
     spans: tuple[Span, ...]
@@ -50,14 +52,25 @@ class Request:
         return self.stops is None and bool(np.isfinite(self.bounds).any())
 
     def inside(self, state: np.ndarray) -> np.ndarray:
-        """Whether states (..., 2n) are finite and within the limits."""
-        q = state[..., : self.arm.n]
+        """Whether states (..., size) are finite and within the limits."""
+        q = self.joints(state)
         within = np.all((q >= self.bounds[:, 0]) & (q <= self.bounds[:, 1]), axis=-1)
         inside: np.ndarray = np.all(np.isfinite(state), axis=-1) & within
         return inside
 
-    def joint_beyond(self, q: np.ndarray) -> str:
-        """The name of the joint that is furthest beyond its limit, or nearest to it."""
+    @property
+    def layout(self) -> Layout:
+        """Where positions and velocities lie in a state."""
+        return Layout.of(self.arm.chain)
+
+    def joints(self, state: np.ndarray) -> np.ndarray:
+        """The joints' positions (..., n) of states."""
+        nq = self.layout.nq
+        return state[..., nq - self.arm.n : nq]
+
+    def joint_beyond(self, state: np.ndarray) -> str:
+        """The name of the joint that is furthest beyond its limit in a state, or nearest to it."""
+        q = self.joints(state)
         k = int(np.argmax(np.maximum(q - self.bounds[:, 1], self.bounds[:, 0] - q)))
         return self.arm.joints[k].name or f"joint {k + 1}"
 
@@ -88,8 +101,8 @@ def request(
     progress: Progress | None,
 ) -> Request:
     """Check and complete what was asked; `batch` is what the torques come in."""
-    n = arm.n
-    q, qd = _vectors(q0, n, "q0"), _vectors(np.zeros(n) if qd0 is None else qd0, n, "qd0")
+    nq, nv = arm.chain.nq, arm.chain.nv
+    q, qd = _positions(arm, q0), _vectors(np.zeros(nv) if qd0 is None else qd0, nv, "qd0")
     w = None if wrench is None else _vectors(wrench, 6, "tool_wrench (force, torque)")
     shapes = {
         "q0": q.shape[:-1],
@@ -102,11 +115,13 @@ def request(
     except ValueError:
         said = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
         raise InputError(f"the batches do not go together: {said}") from None
-    state = np.concatenate([np.broadcast_to(x, (*whole, n)).reshape(-1, n) for x in (q, qd)], axis=1)
+    parts = [np.broadcast_to(x, (*whole, size)).reshape(-1, size) for x, size in ((q, nq), (qd, nv))]
+    state = np.concatenate(parts, axis=1)
     moments, spans = schedule(duration, times, step, max(1, state.size))
     stops = _stops(arm, limits)
-    bounds = np.array(arm.limits, float) if limits is not False else np.tile([-np.inf, np.inf], (n, 1))
-    outside = np.any((state[:, :n] < bounds[:, 0]) | (state[:, :n] > bounds[:, 1]), axis=0)
+    bounds = np.array(arm.limits, float) if limits is not False else np.tile([-np.inf, np.inf], (arm.n, 1))
+    joints = state[:, nq - arm.n : nq]
+    outside = np.any((joints < bounds[:, 0]) | (joints > bounds[:, 1]), axis=0)
     if outside.any():
         names = ", ".join(arm.joints[i].name or f"joint {i + 1}" for i in np.flatnonzero(outside))
         raise InputError(f"q0 lies outside the limits of {names}; limits=False ignores them")
@@ -124,15 +139,31 @@ def _stops(arm: Arm, limits: Any) -> Stops | None:
         raise InputError(
             f'limits must be True or "end", "stop", a coefficient of restitution from 0 to 1, or False; got {limits!r}'
         )
-    ends = [[float(x) if math.isfinite(x) else None for x in side] for side in np.array(arm.limits, float).T]
+    base = [None] * (arm.chain.nv - arm.n)
+    ends = [[*base, *(float(x) if math.isfinite(x) else None for x in side)] for side in np.array(arm.limits, float).T]
     if not any(x is not None for side in ends for x in side):
         return None
     return Stops(tuple(ends[0]), tuple(ends[1]), float(number))
 
 
 def efforts(arm: Arm) -> tuple[float | None, ...]:
-    """The motors' effort limits, None where there is none."""
-    return tuple(joint.limit.effort for joint in arm.joints)
+    """The motors' effort limits along every velocity, None where there is none: a floating base has no motors."""
+    return (*(None,) * (arm.chain.nv - arm.n), *(joint.limit.effort for joint in arm.joints))
+
+
+def _positions(arm: Arm, values: Any) -> np.ndarray:
+    """Initial coordinates, checked; a quaternion that has length 1 but for rounding gets it exactly."""
+    if not arm.floating:
+        return _vectors(values, arm.n, "q0")
+    q = _vectors(values, arm.chain.nq, "q0 of a floating base (x, y, z, quaternion x, y, z, w, joints)")
+    lengths = np.linalg.norm(q[..., QUATERNION], axis=-1)
+    if np.any(np.abs(lengths - 1) > ROUNDED):
+        worst = float(np.ravel(lengths)[np.argmax(np.abs(lengths - 1))])
+        raise InputError(
+            "q0 of a floating base is (x, y, z, quaternion x, y, z, w, joints) with a quaternion of length 1; "
+            f"got one of length {worst:.6g}"
+        )
+    return Layout.of(arm.chain).normalised(q)
 
 
 def _vectors(values: Any, n: int, name: str) -> np.ndarray:

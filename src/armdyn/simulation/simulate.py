@@ -14,9 +14,11 @@ from armdyn.programs.assemble import Options
 from armdyn.simulation import adaptive
 from armdyn.simulation.actuators import Actuators, HeldStepper, law_function
 from armdyn.simulation.choice import LONGEST, SHORTEST, chosen_method, first_step
+from armdyn.simulation.digital import Digital, Running
 from armdyn.simulation.ending import UNSTABLE, Ends, found_ends
 from armdyn.simulation.fixed import Stepper
 from armdyn.simulation.plain import PlainStepper
+from armdyn.simulation.plants import Plants
 from armdyn.simulation.request import Progress, Request, efforts, positive, request
 from armdyn.simulation.sticking import breakaway
 from armdyn.simulation.tableaus import ADAPTIVE, ARK4, FIXED, METHODS
@@ -41,18 +43,22 @@ def simulate(
     limits: bool | float | Literal["end", "stop"] = True,
     saturate: bool | None = None,
     actuators: Actuators | None = None,
+    plants: Plants | None = None,
     progress: Progress | None = None,
 ) -> Trajectory:
-    """Simulate an arm from (q0, qd0).
+    """Simulate an arm, or a robot with a floating base, from (q0, qd0).
 
     Parameters
     ----------
     arm : Arm
         The arm; its friction acts unless ``friction=False``, its limits end the run unless `limits` says otherwise.
     q0, qd0 : array_like
-        Initial positions and velocities, (n,) or a batch (..., n); the rest posture and zero if left out.
-    torque : None, array, Sampled, PD, PDGravity, ComputedTorque, Feedforward, Controller or function
+        Initial positions and velocities, (n,) or a batch (..., n); the rest posture and zero if left out. Those of a
+        floating base come first: position and quaternion, then velocities in its own axes, as everywhere.
+    torque : None, array, Sampled, PD, PDGravity, ComputedTorque, Feedforward, Controller, Digital or function
         Who drives the joints; an array may be a batch (..., n). A function gets (t, q, qd) and gives (..., n).
+        With a floating base (..., 6 + n) is force and moment on it first, (..., n) are the joints' and none on it.
+        `Digital` is a control law with a memory, asked once per control period.
     duration, times : float, array_like
         Either how long (stored every `step`), or the increasing times to store, the first being the start.
     method : str
@@ -72,6 +78,9 @@ def simulate(
         Cut the torques off at the motors' effort limits; by default for controllers, not for given torques.
     actuators : Actuators, optional
         The controller's own rate, delay, the motors' largest torque rate, the encoders' steps.
+    plants : Plants, optional
+        Arms that move in place of `arm`, which is what the controller knows: one lane each, on the batch's last axis
+        (`armdyn.Uncertain` samples them). Positions are the true ones; `q0` is what the encoders tell.
     progress : function, optional
         Called with (done, total) now and then.
 
@@ -82,15 +91,21 @@ def simulate(
     """
     _check(arm, method, rtol, atol)
     driven = _drive(arm, torque, saturate)
+    if isinstance(torque, Digital):
+        actuators = actuators or Actuators()
+        saturate = saturate is not False
     start = arm.rest if q0 is None else q0
+    if plants is not None:
+        _check_plants(plants, arm, driven, method, actuators)
     given = {
-        "batch": driven.batch if driven else (), "duration": duration, "times": times, "limits": limits,
+        "batch": _batch(driven, plants), "duration": duration, "times": times, "limits": limits,
         "wrench": tool_wrench, "progress": progress,
     }  # fmt: skip
     asked = request(arm, start, qd0, step=LONGEST if step == "auto" else step, **given)
-    setting = _Setting(
-        torque, driven, Options(friction=friction, tool_wrench=asked.wrench is not None), saturate, actuators
-    )
+    options = Options(friction=friction, tool_wrench=asked.wrench is not None)
+    varied = None if plants is None else plants.lanes(asked.batch)
+    setting = _Setting(torque, driven, options, saturate, actuators, varied)
+    asked = setting.at_true_positions(asked)
     with np.errstate(all="ignore"):
         if method in ADAPTIVE:
             return _adaptive(asked, setting.stepper(asked, method), setting.solver(asked, method, rtol, atol))
@@ -100,7 +115,7 @@ def simulate(
             return _fixed(asked, setting.stepper(asked, method))
         h = first_step(setting.stepper(asked, method), asked)
         while True:
-            asked = request(arm, start, qd0, step=h, **given)
+            asked = setting.at_true_positions(request(arm, start, qd0, step=h, **given))
             out = _fixed(asked, setting.stepper(asked, method))
             if out.status != UNSTABLE or h < SHORTEST:
                 return out
@@ -110,12 +125,31 @@ def simulate(
 def _check(arm: Any, method: str, rtol: float | None, atol: float | None) -> None:
     if not isinstance(arm, Arm):
         raise InputError(f"simulate takes an Arm, got {arm!r}; armdyn.load(...) gives one")
-    if arm.chain.floating:
-        raise InputError(f"{arm.name} has a floating base; simulate takes robots whose base is fixed (floating=False)")
     choose("integration method", method, ("auto", *METHODS))
     if method not in ADAPTIVE and not rtol is atol is None:
         has = "auto chooses a method with" if method == "auto" else f"{method} has"
         raise InputError(f"{has} a fixed step and takes no rtol or atol; adaptive: {', '.join(ADAPTIVE)}")
+
+
+def _check_plants(plants: Plants, arm: Arm, driven: Drive | None, method: str, actuators: Any) -> None:
+    """An error for what is not there for arms that differ from lane to lane."""
+    if plants.arm.chain != arm.chain:
+        raise InputError(f"the plants are those of {plants.arm.name} as it was, not of this {arm.name}")
+    if driven is None or actuators is not None:
+        raise InputError("plants= need a controller, torques or nobody at the joints; no Python function, no actuators")
+    if method in ADAPTIVE:
+        raise InputError(f"{method} steps one arm; for plants= there are auto, {', '.join(FIXED)}")
+
+
+def _batch(driven: Drive | None, plants: Plants | None) -> tuple[int, ...]:
+    """The batch that torques and plants make."""
+    own = driven.batch if driven else ()
+    if plants is None:
+        return own
+    try:
+        return np.broadcast_shapes(own, (len(plants),))
+    except ValueError:
+        raise InputError(f"{len(plants)} plants and torques with a batch {own} do not go together") from None
 
 
 @dataclass(frozen=True)
@@ -127,6 +161,15 @@ class _Setting:
     options: Options
     saturate: bool | None
     actuators: Actuators | None
+    plants: Plants | None = None
+
+    def at_true_positions(self, asked: Request) -> Request:
+        """The request with the lanes where they are, not where their encoders tell."""
+        if self.plants is None or self.plants.offsets is None:
+            return asked
+        state = asked.state.copy()
+        state[:, : asked.arm.n] += self.plants.offsets
+        return replace(asked, state=state)
 
     def stepper(self, asked: Request, method: str) -> Any:
         """The arm, to be stepped by a method."""
@@ -134,12 +177,14 @@ class _Setting:
         beside = (self.options, asked.wrench, method)
         effort = efforts(arm) if self.saturate else None  # of a function; a compiled law cuts off by itself
         if self.actuators is not None:
-            idle = Drive(arm.n, lambda t: np.zeros((*t.shape, arm.n)), AsGiven())
+            idle = Drive(arm.chain.nv, lambda t: np.zeros((*t.shape, arm.chain.nv)), AsGiven())
             function = self.torque if self.driven is None else law_function(arm.chain, self.driven)
+            digital = isinstance(self.torque, Digital)
+            function = self.torque.running(arm) if digital else function
             held = Stepper(arm.chain, idle, *beside, inside, asked.stops)
-            return HeldStepper(held, function, self.actuators, effort, asked.batch)
+            return HeldStepper(held, function, self.actuators, effort, asked.batch, digital)
         if self.driven is not None:
-            return Stepper(arm.chain, asked.per_lane(self.driven), *beside, inside, asked.stops)
+            return Stepper(arm.chain, asked.per_lane(self.driven), *beside, inside, asked.stops, self.plants)
         if method == ARK4.name:
             raise InputError("ARK4 needs a controller whose gains it knows; with a function take RK4, LSODA or Radau")
         return PlainStepper(arm, self.torque, *beside, asked.batch, inside, effort, asked.stops)
@@ -159,7 +204,7 @@ class _Setting:
 
 def _drive(arm: Arm, torque: Any, saturate: bool | None) -> Drive | None:
     """The compilable drive, with its torques cut off at the motors' limits where that is asked for."""
-    driven = drive(arm.chain, torque)
+    driven = None if isinstance(torque, Digital) else drive(arm.chain, torque)
     limited = any(effort is not None for effort in efforts(arm))
     if driven and limited and (driven.controller if saturate is None else saturate):
         return replace(driven, law=Saturated(driven.law, efforts(arm)))
@@ -208,12 +253,13 @@ def _finish(asked: Request, stepper: Any, states: np.ndarray, good: np.ndarray, 
 
 def _trajectory(asked: Request, stepper: Any, times: np.ndarray, states: np.ndarray, ends: Ends) -> Trajectory:
     """Work out what follows from the states."""
-    arm, n = asked.arm, asked.arm.n
+    arm = asked.arm
     qdd, tau = stepper.reported(times, states)
-    q, qd = states[..., :n], states[..., n:]
-    energy = np.asarray(arm.kinetic_energy(q, qd)) + np.asarray(arm.potential_energy(q))
+    q, qd = asked.layout.split(states)
+    plants = getattr(stepper, "plants", None)
+    energy = plants.energy(q, qd) if plants else np.asarray(arm.kinetic_energy(q, qd)) + arm.potential_energy(q)
     dead = ~np.all(np.isfinite(states), axis=-1)
-    qdd, tau = np.array(np.broadcast_to(qdd, q.shape)), np.array(np.broadcast_to(tau, q.shape))
+    qdd, tau = np.array(np.broadcast_to(qdd, qd.shape)), np.array(np.broadcast_to(tau, qd.shape))
     qdd[dead] = tau[dead] = np.nan
 
     def shaped(x: np.ndarray) -> np.ndarray:
@@ -224,7 +270,14 @@ def _trajectory(asked: Request, stepper: Any, times: np.ndarray, states: np.ndar
     return Trajectory(
         arm, times, shaped(q), shaped(qd), shaped(qdd), shaped(tau), shaped(energy),
         overall, message, stepper.taken, ends.statuses.reshape(asked.batch), ends.times.reshape(asked.batch), messages,
+        _signals(stepper),
     )  # fmt: skip
+
+
+def _signals(stepper: Any) -> Any:
+    """What a digital controller recorded."""
+    running = getattr(stepper, "torque", None)
+    return running.signals() if isinstance(running, Running) else {}
 
 
 def _words(statuses: np.ndarray, messages: list[str], times: np.ndarray) -> tuple[str, str]:
@@ -242,30 +295,33 @@ def _words(statuses: np.ndarray, messages: list[str], times: np.ndarray) -> tupl
 
 def _adaptive(asked: Request, stepper: Any, solver: adaptive.Solver) -> Trajectory:
     """One lane after the other; Ctrl-C ends them all."""
-    n, count = asked.arm.n, len(asked.state)
-    states = np.full((count, len(asked.times), 2 * n), np.nan)
+    count, size = asked.state.shape
+    states = np.full((count, len(asked.times), size), np.nan)
     states[:, 0] = asked.state
-    ends = Ends.of(count, 2 * n, "interrupted", float(asked.times[-1]))
+    ends = Ends.of(count, size, "interrupted", float(asked.times[-1]))
     reached = asked.times
 
     def watch(y: np.ndarray) -> float:
-        return float(np.min(np.minimum(y[:n] - asked.bounds[:, 0], asked.bounds[:, 1] - y[:n])))
+        q = asked.joints(y)
+        return float(np.min(np.minimum(q - asked.bounds[:, 0], asked.bounds[:, 1] - q)))
 
     for lane, y0 in enumerate(asked.state):
         one = stepper.some(np.array([lane]))
 
         def right(t: float, y: np.ndarray, one: Any = one) -> np.ndarray:
+            y = asked.layout.normalised(y)
             qdd, _ = one.rates(np.array([t]), y[None, None])
-            return np.concatenate([y[n:], np.asarray(qdd)[0, 0]])
+            return asked.layout.slope(y, np.asarray(qdd)[0, 0])
 
         def tick(t: float, lane: int = lane) -> None:
             asked.progress(lane + (t - asked.times[0]) / np.ptp(asked.times), count)
 
-        motion = adaptive.Motion(one, breakaway(asked.arm.chain, one.options)) if one.sticks else right
+        motion: Any = adaptive.Motion(one, breakaway(asked.arm.chain, one.options)) if one.sticks else right
         t, y, status, message = solver.run(motion, y0, asked.times, watch if asked.limited else None, tick)
         if status == "limit":
-            message = f"{asked.joint_beyond(y[-1, :n])} met its limit at t = {t[-1]:.9g} s"
+            message = f"{asked.joint_beyond(y[-1])} met its limit at t = {t[-1]:.9g} s"
         ends.statuses[lane], ends.messages[lane], ends.times[lane] = status, message, t[-1]
+        y = asked.layout.normalised(y)  # the solver's own quaternions are off by its tolerance
         if count == 1:
             states, reached = y[None], t
         else:

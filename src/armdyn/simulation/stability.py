@@ -40,20 +40,22 @@ class Linear:
 
 
 def linearised(stepper: Any, t: float, y: np.ndarray, released: bool = False) -> Linear | None:
-    """The motion about a state (2n,), or as if no joint stuck; None where it is not finite."""
-    n = len(y) // 2
-    shift = DEVIATION * np.maximum(1.0, np.abs(y))
-    around = np.concatenate([y + np.diag(shift), y - np.diag(shift)])
+    """The motion about a state (size,), or as if no joint stuck; None where it is not finite."""
+    layout, n = stepper.layout, stepper.layout.nv
+    q, qd = layout.split(y)
+    shift = DEVIATION * np.maximum(1.0, np.abs(np.concatenate([layout.beside(q), qd])))
+    around = np.concatenate([layout.moved(y, np.diag(shift)), layout.moved(y, -np.diag(shift))])
     qdd, free, tau = stepper.around(t, y, around, released)
     if not np.all(np.isfinite(qdd)):
         return None
     slopes = ((qdd[: 2 * n] - qdd[2 * n :]) / (2 * shift[:, None])).T  # (n, 2n)
     moving = np.flatnonzero(free)
     count = len(moving)
-    inverse = np.linalg.inv(np.asarray(stepper.inertia(y[:n]))[np.ix_(moving, moving)])
+    inverse = np.linalg.inv(np.asarray(stepper.inertia(q))[np.ix_(moving, moving)])
     stiffness, damping, viscous, effort = (np.asarray(x)[moving] for x in stepper.gains())
     J, stiff = np.zeros((2, 2 * count, 2 * count))
     J[:count, count:] = stiff[:count, count:] = np.eye(count)
+    J[:count, :count] = layout.kinematics(qd)[np.ix_(moving, moving)]
     J[count:, :count] = slopes[np.ix_(moving, moving)]
     J[count:, count:] = slopes[np.ix_(moving, moving + n)]
     cut = np.abs(tau[moving]) >= effort
@@ -65,7 +67,7 @@ def linearised(stepper: Any, t: float, y: np.ndarray, released: bool = False) ->
 
 
 def may_be_stiff(stepper: Any, q: np.ndarray, h: float) -> bool:
-    """Whether gains and viscous friction at postures (rows, n) come near the stability limit of any method.
+    """Whether gains and viscous friction at postures (rows, nq) come near the stability limit of any method.
 
     A bound that costs one evaluation of H per row: without it a short run would take ten times as long.
     """
@@ -151,7 +153,7 @@ def judge(stepper: Any, scheme: Scheme, h: float, times: np.ndarray, states: np.
     last = len(times) - 1
     evenly = np.linspace(0, last, min(SAMPLES, last + 1)).astype(int)
     rows = np.unique(np.maximum(0, last - np.array([0, 1, 2, 4, 8, 16, 32, 64]))) if early else np.unique(evenly)
-    if not early and not may_be_stiff(stepper, states[rows, : states.shape[1] // 2], h):
+    if not early and not may_be_stiff(stepper, stepper.layout.split(states[rows])[0], h):
         return None
     found = [(row, linearised(stepper, float(times[row]), states[row])) for row in rows.tolist()]
     known = [(row, linear) for row, linear in found if linear is not None]

@@ -36,41 +36,42 @@ class Stopping:
     def at(self, i: int) -> tuple[Truth, Truth]:
         """Whether the joint is at its lower stop, and at its upper one."""
         lower, upper = self._ends(i)
-        q = self.loop.y[i]
+        q = self.loop.y[self.loop.position(i)]
         return q <= lower, q >= upper
 
     def least(self, i: int, y: Slots, least: Number) -> Number:
         """The least of `least` and what is left to the stops, but for one where the step began."""
         lower, upper = self._ends(i)
         at_lower, at_upper = self.at(i)
-        least = at_lower.choose(least, least.least(y[i] - lower))
-        return at_upper.choose(least, least.least(-(y[i] - upper)))
+        q = y[self.loop.position(i)]
+        least = at_lower.choose(least, least.least(q - lower))
+        return at_upper.choose(least, least.least(-(q - upper)))
 
     def returns(self, i: int, y: Slots) -> Truth:
         """Whether a joint that began at a stop would end behind it."""
         lower, upper = self._ends(i)
         at_lower, at_upper = self.at(i)
-        moves = self.loop.free[i] > 0.0
-        return moves & ((at_lower & (y[i] < lower)) | (at_upper & (y[i] > upper)))
+        moves, q = self.loop.free[i] > 0.0, y[self.loop.position(i)]
+        return moves & ((at_lower & (q < lower)) | (at_upper & (q > upper)))
 
     def meet(self, i: int, hit: Truth, margin: Number) -> None:
         """Put a joint of y1 that met its stop onto it."""
         lower, upper = self._ends(i)
         at_lower, at_upper = self.at(i)
-        q = self.loop.y1[i]
+        q = self.loop.y1[self.loop.position(i)]
         low = hit & ~at_lower & ((q - lower) <= margin)
         high = hit & ~at_upper & (-(q - upper) <= margin)
-        self.loop.y1[i] = low.choose(lower, high.choose(upper, q))
+        self.loop.y1[self.loop.position(i)] = low.choose(lower, high.choose(upper, q))
 
     def _into(self, i: int) -> Truth:
         """Whether a joint at its stop moves into it."""
         at_lower, at_upper = self.at(i)
-        v = self.loop.y[self.loop.n + i]
+        v = self.loop.y[self.loop.velocity(i)]
         return (at_lower & (v < 0.0)) | (at_upper & (v > 0.0))
 
     def impacts(self, active: Truth) -> None:
         """Turn the speeds of joints that move into their stops."""
-        w, loop, n = self.w, self.loop, self.loop.n
+        w, loop = self.w, self.loop
         found = self._into(self.joints[0])
         for i in self.joints[1:]:
             found = found | self._into(i)
@@ -81,7 +82,7 @@ class Stopping:
             for i in self.joints:
                 self._strike(i, self._into(i) & active, restitution, idle)
         for i in self.joints:  # what the passes left over is small
-            loop.y[n + i] = (self._into(i) & active).choose(0.0, loop.y[n + i])
+            loop.y[loop.velocity(i)] = (self._into(i) & active).choose(0.0, loop.y[loop.velocity(i)])
         loop.explicit_inputs()
         w.do("br label %clear")
         w.label("clear")
@@ -93,18 +94,19 @@ class Stopping:
             if i in self.joints:
                 self._strike(i, truth, 0.0, idle)
         for i, truth in joints:  # and what the strikes of others gave them since
-            self.loop.y[self.loop.n + i] = truth.choose(0.0, self.loop.y[self.loop.n + i])
+            v = self.loop.velocity(i)
+            self.loop.y[v] = truth.choose(0.0, self.loop.y[v])
         self.loop.explicit_inputs()
 
     def _idle(self) -> Slots:
         """The accelerations without any force of the law, all joints free; the program's inputs are left like that."""
         w, loop, n = self.w, self.loop, self.loop.n
-        for j in range(2 * n):
+        for j in range(loop.size):
             loop.at[j] = loop.y[j]
         for j in range(n):
             loop.free[j], loop.side[j] = 1.0, 0.0
             for k in (2, 3, 4):  # no torque of the law, no force, no added inertia
-                Slots(w, "in", 2 * n + loop.m + k * n)[j] = 0.0
+                Slots(w, "in", loop.size + loop.m + k * n)[j] = 0.0
         if not self._has_idle:
             w.stack_array("idle", n)
             self._has_idle = True
@@ -117,13 +119,13 @@ class Stopping:
     def _strike(self, i: int, where: Truth, restitution: float, idle: Slots) -> None:
         """The impulse on joint i that turns its velocity round, less what the restitution takes."""
         w, loop, n = self.w, self.loop, self.loop.n
-        force = Slots(w, "in", 2 * n + loop.m + 3 * n)
+        force = Slots(w, "in", loop.size + loop.m + 3 * n)
         force[i] = FORCE
         w.do("call void @body(ptr %in, ptr %out, ptr %context)")
         force[i] = 0.0
-        v = loop.y[n + i]
+        v = loop.y[loop.velocity(i)]
         impulse = v * -(1.0 + restitution) / (loop.out(0, i) - idle[i])
         for j in range(n):
-            changed = loop.y[n + j] + (loop.out(0, j) - idle[j]) * impulse
-            loop.y[n + j] = where.choose(changed, loop.y[n + j])
-        loop.y[n + i] = where.choose(v * -restitution, loop.y[n + i])
+            before = loop.y[loop.velocity(j)]
+            loop.y[loop.velocity(j)] = where.choose(before + (loop.out(0, j) - idle[j]) * impulse, before)
+        loop.y[loop.velocity(i)] = where.choose(v * -restitution, loop.y[loop.velocity(i)])

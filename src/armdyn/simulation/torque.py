@@ -1,7 +1,8 @@
 """Who drives the joints: nobody, constants, samples, a Python function, or a controller.
 
 A drive that can be compiled has a law, written over scalars like every other algorithm:
-``law(chain, q, qd, u) -> tau``, where u is what the drive needs to know of the time. A law is frozen data, so
+``law(chain, q, qd, u) -> tau``, where u is what the drive needs to know of the time; q and qd begin with the pose and
+velocity of a floating base, and tau may be that of the joints alone. A law is frozen data, so
 that what was compiled for it can be found again by its name. A controller is anything with a method
 ``drive(chain) -> Drive``; `controllers` has those that come with armdyn.
 """
@@ -15,11 +16,12 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from armdyn.algebra import Scalar, sign
+from armdyn.algebra import cut_off
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
 from armdyn.kernels import Kernel
 from armdyn.kernels.arguments import real_array
+from armdyn.simulation.state import force_rows, force_sizes, forces_of
 
 Law = Callable[[Chain, list[Any], list[Any], list[Any]], list[Any]]
 
@@ -75,9 +77,10 @@ class Sampled:
 
     def drive(self, chain: Chain) -> Drive:
         """Torques as functions of time."""
-        _check_samples(self, chain.n)
+        _check_samples(self, chain)
         knots = tuple(np.asarray(self.times, float).tolist())
-        return Drive(chain.n, self.at, AsGiven(), np.shape(self.values)[:-2], self.between == "held", knots)
+        batch = np.shape(self.values)[:-2]
+        return Drive(chain.nv, lambda t: force_rows(chain, self.at(t)), AsGiven(), batch, self.between == "held", knots)
 
 
 def cheapest(chain: Chain, quantity: str) -> str:
@@ -93,7 +96,7 @@ def drive(chain: Chain, torque: Any) -> Drive | None:
         return Drive(0, lambda t: np.zeros((*t.shape, 0)), Nobody())
     if callable(torque):
         return None
-    return _constant(torque, chain.n)
+    return _constant(torque, chain)
 
 
 def source_of(law: Law) -> bytes:
@@ -110,27 +113,39 @@ def source_of(law: Law) -> bytes:
         return repr((code.co_code, code.co_consts, code.co_names)).encode()
 
 
-def _constant(torque: Any, n: int) -> Drive:
+def _constant(torque: Any, chain: Chain) -> Drive:
     kinds = (
-        f"torque must be None, {n} numbers, Sampled, PD, PDGravity, ComputedTorque, Feedforward, another controller "
-        "or a function of (t, q, qd)"
+        f"torque must be None, {force_sizes(chain)} numbers, Sampled, PD, PDGravity, ComputedTorque, "
+        "Feedforward, another controller or a function of (t, q, qd)"
     )
     try:
         constant = real_array(torque, "torque")
     except InputError as error:
         raise InputError(f"{kinds}; {error}") from None
-    if constant.shape[-1:] != (n,):
+    if constant.shape[-1:] not in ((chain.n,), (chain.nv,)):
         raise InputError(f"{kinds}; got an array of shape {constant.shape}")
     if not np.all(np.isfinite(constant)):
         raise InputError("torque contains NaN or infinity")
-    return Drive(n, lambda t: constant[..., None, None, :], AsGiven(), constant.shape[:-1])
+    rows = force_rows(chain, constant)
+    return Drive(chain.nv, lambda t: rows[..., None, None, :], AsGiven(), constant.shape[:-1])
 
 
-def _check_samples(torque: Sampled, n: int) -> None:
+def asked_torque(
+    chain: Chain, torque: Callable[..., Any], t: float, q: Any, qd: Any, batch: tuple[int, ...]
+) -> np.ndarray:
+    """The forces (count, nv) that a function of (t, q, qd) gives for rows of q and qd, which it sees in their batch."""
+    tau = np.asarray(torque(t, q.reshape(*batch, chain.nq), qd.reshape(*batch, chain.nv)), float)
+    if tau.shape[-1:] not in ((chain.n,), (chain.nv,)):
+        raise InputError(f"the torque function gave shape {tau.shape}, expected (..., {force_sizes(chain)})")
+    return np.broadcast_to(force_rows(chain, tau), (*batch, chain.nv)).reshape(-1, chain.nv)
+
+
+def _check_samples(torque: Sampled, chain: Chain) -> None:
     times, values = real_array(torque.times, "sampled times"), real_array(torque.values, "sampled torques")
-    if times.ndim != 1 or values.shape[-2:] != (len(times), n):
+    if times.ndim != 1 or values.shape[-2:] not in ((len(times), chain.n), (len(times), chain.nv)):
         raise InputError(
-            f"sampled torques: expected times (k,) and values (..., k, {n}), got {times.shape}, {values.shape}"
+            f"sampled torques: expected times (k,) and values (..., k, {force_sizes(chain)}), "
+            f"got {times.shape}, {values.shape}"
         )
     if not np.all(np.isfinite(values)):
         raise InputError("sampled torques: the values contain NaN or infinity")
@@ -145,7 +160,7 @@ class Nobody:
 
     def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
         """No torque at all."""
-        return [0] * chain.n
+        return [0] * chain.nv
 
 
 @dataclass(frozen=True)
@@ -166,12 +181,5 @@ class Saturated:
 
     def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
         """The torques, over any scalar."""
-        torques = self.law(chain, q, qd, u)
+        torques = forces_of(chain, self.law(chain, q, qd, u))
         return [t if most is None else cut_off(t, most) for t, most in zip(torques, self.effort, strict=True)]
-
-
-def cut_off(x: Scalar, most: Scalar) -> Scalar:
-    """`x` within ±most and ±most beyond, exactly: the weight of `x` is 1 inside and 0 outside."""
-    side = sign(x)
-    beyond = (1 + sign(x * side - most)) / 2
-    return (1 - beyond) * x + beyond * (side * most)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from armdyn.errors import InputError
 from armdyn.files.text import write_text, written_whole
+from armdyn.formulations.coordinates import rotation
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm
@@ -24,10 +26,13 @@ FORMATS = (".csv", ".npz", ".parquet", ".html")
 class Trajectory:
     """States over time; the last two axes of q, qd, qdd and tau are time and joint, those before are a batch.
 
+    Of a robot with a floating base q begins with its position and quaternion (x, y, z, w), and qd, qdd and tau with
+    what belongs to its six velocities; `base_pose` has its pose as matrices.
+
     `status` is "finished", "unstable step" (too long for the method: not what the arm would do), or what ended the
     simulation early: "limit", "diverged", "stalled" (adaptive steps that shrink without end) or "interrupted";
     `message` says it in words. In a batch, `statuses`, `ends` and `messages` have one entry per lane, and rows after
-    a lane's end are NaN.
+    a lane's end are NaN. `signals` are what a `Digital` controller and its observers recorded, by law and name.
     """
 
     arm: Arm
@@ -43,6 +48,7 @@ class Trajectory:
     statuses: np.ndarray
     ends: np.ndarray  # when each lane ended, s
     messages: np.ndarray  # in words, per lane; empty where there is nothing to say
+    signals: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         batch = f", batch {self.q.shape[:-2]}" if self.q.ndim > 2 else ""
@@ -51,6 +57,32 @@ class Trajectory:
 
     def __len__(self) -> int:
         return len(self.t)
+
+    @property
+    def base_pose(self) -> np.ndarray:
+        """(..., times, 4, 4): where a floating base is; where the base stands, if it does not float."""
+        chain = self.arm.chain
+        stands = np.eye(4)
+        stands[:3, :3], stands[:3, 3] = (
+            [[float(x) for x in row] for row in chain.base.R.rows],
+            list(map(float, chain.base.p)),
+        )
+        poses = np.broadcast_to(np.eye(4), (*self.q.shape[:-1], 4, 4)).copy()
+        if chain.floating:
+            rows = rotation(list(np.moveaxis(self.q[..., 3:7], -1, 0))).rows
+            poses[..., :3, :3] = np.stack([np.stack(list(row), axis=-1) for row in rows], axis=-2)
+            poses[..., :3, 3] = self.q[..., :3]
+        found: np.ndarray = stands @ poses
+        return found
+
+    @property
+    def _base_names(self) -> tuple[list[str], list[str]]:
+        """What a floating base's coordinates and velocities are called."""
+        if not self.arm.floating:
+            return [], []
+        turns = [f"base rotation {axis}" for axis in "xyz"]
+        places = [f"base {axis}" for axis in "xyz"]
+        return [*places, *(f"base quaternion {axis}" for axis in "xyzw")], places + turns
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write CSV, NPZ, Parquet or an HTML page that plays, by the name's suffix; whole or not at all."""
@@ -85,10 +117,15 @@ class Trajectory:
         """Column names and rows; a batch gets a first column `lane`."""
         n, count = self.arm.n, len(self.t)
         quantities = ("q", "qd", "qdd", "tau")
-        names = ["t", *(f"{name}{i + 1}" for name in quantities for i in range(n)), "energy"]
+        base: dict[str, list[str]] = {name: [] for name in quantities}
+        if self.arm.floating:
+            base = {"q": [f"base_{k}" for k in ("x", "y", "z", "qx", "qy", "qz", "qw")]}
+            base |= {name: [f"base_{name}_{k}" for k in ("x", "y", "z", "rx", "ry", "rz")] for name in quantities[1:]}
+        columns = [[*base[name], *(f"{name}{i + 1}" for i in range(n))] for name in quantities]
+        names = ["t", *(name for names in columns for name in names), "energy"]
         lanes = int(np.prod(self.q.shape[:-2], dtype=int))
         parts = [np.tile(self.t, lanes)[:, None]]
-        parts += [getattr(self, name).reshape(lanes * count, n) for name in quantities]
+        parts += [getattr(self, name).reshape(lanes * count, -1) for name in quantities]
         parts.append(self.energy.reshape(lanes * count, 1))
         if self.q.ndim > 2:
             names.insert(0, "lane")
@@ -103,31 +140,33 @@ class Trajectory:
         from armdyn.pages.motion import animation  # what not everyone needs is imported where it is used
 
         first = (0,) * (self.q.ndim - 2)
-        names = [joint.name or f"joint {i + 1}" for i, joint in enumerate(self.arm.joints)]
-        charts = (
-            ("position [rad], [m]", names, self.q[first]),
-            ("velocity [rad/s], [m/s]", names, self.qd[first]),
-            ("torque [N m], force [N]", names, self.tau[first]),
-            ("energy [J]", ["energy"], self.energy[first][:, None]),
-        )
+        charts = (*self._curves(), ("energy [J]", ["energy"], self.energy[first][:, None]))
         return animation(self.arm, self.t, self.q[first], self.tau[first], charts, self.arm.name, self.message)
+
+    def _curves(self) -> tuple[tuple[str, list[str], np.ndarray], ...]:
+        """What is drawn over time: label, names, values (times, names) of the first lane."""
+        first = (0,) * (self.q.ndim - 2)
+        names = [joint.name or f"joint {i + 1}" for i, joint in enumerate(self.arm.joints)]
+        positions, velocities = ([*base, *names] for base in self._base_names)
+        return (
+            ("position [rad], [m]", positions, self.q[first]),
+            ("velocity [rad/s], [m/s]", velocities, self.qd[first]),
+            ("torque [N m], force [N]", velocities, self.tau[first]),
+        )
 
     def plot(self) -> Any:
         """A plotly figure of positions, velocities, forces and energy over time (one lane of a batch: the first)."""
         from plotly.subplots import make_subplots
 
         first = (0,) * (self.q.ndim - 2)
-        rows = (
-            ("position [rad], [m]", self.q[first]),
-            ("velocity [rad/s], [m/s]", self.qd[first]),
-            ("torque [N m], force [N]", self.tau[first]),
-        )
         figure = make_subplots(rows=4, cols=1, shared_xaxes=True, vertical_spacing=0.04)
-        for k, (label, values) in enumerate(rows, 1):
-            for i, joint in enumerate(self.arm.joints):
-                name = joint.name or f"joint {i + 1}"
-                line = {"x": self.t, "y": values[:, i], "name": name, "legendgroup": name, "showlegend": k == 1}
-                figure.add_scatter(**line, mode="lines", line={"color": COLORS[i % len(COLORS)]}, row=k, col=1)
+        colors: dict[str, str] = {}
+        for k, (label, names, values) in enumerate(self._curves(), 1):
+            for i, name in enumerate(names):
+                new = name not in colors
+                color = colors.setdefault(name, COLORS[len(colors) % len(COLORS)])
+                line = {"x": self.t, "y": values[:, i], "name": name, "legendgroup": name, "showlegend": new}
+                figure.add_scatter(**line, mode="lines", line={"color": color}, row=k, col=1)
             figure.update_yaxes(title_text=label, row=k, col=1)
         figure.add_scatter(x=self.t, y=self.energy[first], name="energy", mode="lines", row=4, col=1)
         figure.update_yaxes(title_text="energy [J]", row=4, col=1)

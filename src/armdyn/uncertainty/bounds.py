@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,17 @@ import numpy as np
 from armdyn.arm import Arm
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
-from armdyn.uncertainty.branch_and_bound import LEAST_SIZE, Problem, Search, maximum
+from armdyn.ranges import of_input, pair
+from armdyn.uncertainty.branch_and_bound import LEAST_SIZE, Region, Search, Side, found_by_search, polished
+from armdyn.uncertainty.expansions import Expansion, expandable
+from armdyn.uncertainty.interval_search import IntervalRegion, Problem
+from armdyn.uncertainty.motion_search import MotionRegion, Remainders
 
 SIGNS = (-1.0, 1.0)  # the lower side of an entry is the upper side of its opposite
 SHARPEST = {"gravity_load": "first_moments"}  # formulations whose enclosures are sharper than the shortest one's
 
 Progress = Callable[[float, float, str], None]
+Polish = Callable[[Any], tuple[float, Any]]
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,7 @@ def bound(
     """
     choose("quantity", quantity, QUANTITIES)
     if payload is not None:
-        ends = _range(payload, "payload", (2,))
+        ends = pair(payload, "payload", (2,))
         arms = [arm.with_payload(float(mass)) for mass in ends]
         return _hull(
             [bound(a, quantity, q=q, qd=qd, qdd=qdd, gap=gap, seconds=seconds / 2, progress=progress) for a in arms]
@@ -92,7 +98,7 @@ def bound(
     if arm.floating:
         raise InputError(f"{arm.name} has a floating base; bounds are for robots whose base is fixed (floating=False)")
     kernel = arm.kernel(quantity, method=SHARPEST.get(quantity, "auto"))
-    boxes = {name: _box(arm, name, {"q": q, "qd": qd, "qdd": qdd}.get(name)) for name, _ in kernel.assembly.inputs}
+    boxes = {name: of_input(arm, name, {"q": q, "qd": qd, "qdd": qdd}.get(name)) for name, _ in kernel.assembly.inputs}
     start = time.monotonic()
     problem = Problem(kernel, boxes)
     searches = _searched(problem, gap, start + seconds, progress)
@@ -113,52 +119,42 @@ def bound(
 def _searched(problem: Problem, gap: float, end: float, progress: Progress | None) -> list[list[Search]]:
     """Both sides of every entry; what is not close after an equal share of half the time shares the rest."""
     count = math.prod(problem.shape)
-    found: list[list[Search]] = [[], []]
     begun = time.monotonic()
-    for k in range(2 * count):
-        share = begun + (end - begun) / 2 * (k + 1) / (2 * count) - time.monotonic()
-        found[k % 2].append(maximum(problem, k // 2, SIGNS[k % 2], gap, share))
+    found: dict[tuple[int, int], Search] = {}
+    open_sides: dict[tuple[int, int], tuple[Side, Polish]] = {}
+
+    def run(at: tuple[int, int], side: Side, polish: Polish, share: float) -> None:
+        found[at] = side.run(share, polish)
+        if found[at].gap > gap:
+            side.wait()
+            open_sides[at] = (side, polish)
+
+    for entry in range(count):
+        regions = _regions(problem, entry)
+        for k, (sign, region) in enumerate(zip(SIGNS, regions, strict=True)):
+            share = begun + (end - begun) / 2 * (2 * entry + k + 1) / (2 * count)
+            polish = partial(polished, problem, entry, sign)
+            run((entry, k), Side(region, found_by_search(problem, entry, sign), gap), polish, share)
+            if progress:
+                progress(2 * entry + k + 1, 2 * count, f"bound {2 * entry + k + 1} of {2 * count}")
+    for k, (at, one) in enumerate(list(open_sides.items())):
+        left = len(open_sides)
         if progress:
-            progress(k + 1, 2 * count, f"bound {k + 1} of {2 * count}")
-    open_sides = [(entry, side) for entry in range(count) for side in range(2) if found[side][entry].gap > gap]
-    for k, (entry, side) in enumerate(open_sides):
-        share = (end - time.monotonic()) / (len(open_sides) - k)
-        if progress:
-            progress(k, len(open_sides), f"sharpening bound {k + 1} of {len(open_sides)}")
-        again = maximum(problem, entry, SIGNS[side], gap, share)
-        found[side][entry] = found[side][entry].sharpened(again)
-    return found
+            progress(k, k + left, f"sharpening bound {k + 1} of {k + left}")
+        now = time.monotonic()
+        run(at, *one, now + (end - now) / left)
+        open_sides.pop(at, None)
+    return [[found[entry, k] for entry in range(count)] for k in range(2)]
 
 
-def _range(given: Any, name: str, shape: tuple[int, ...]) -> Any:
-    """The given numbers as an array of lower and upper ends."""
-    try:
-        array = np.array(given, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be numbers of shape {shape} (lower, upper), got {given!r}") from error
-    if array.shape != shape or not np.isfinite(array).all() or (array[..., 0] > array[..., 1]).any():
-        raise InputError(f"{name} must be finite, of shape {shape}, lower before upper; got {array.tolist()}")
-    return array
-
-
-def _box(arm: Arm, name: str, given: Any) -> Any:
-    """The ranges of one input: as given, or as the arm's limits say."""
-    if given is not None:
-        return _range(given, name, (arm.n, 2))
-    speeds = arm.velocity_limits
-    default = {"q": arm.limits, "qd": np.stack([-speeds, speeds], axis=1), "qdd": np.zeros((arm.n, 2))}.get(name)
-    if default is None:
-        raise InputError(f"bound has no range for the input {name}; q, qd and qdd have")
-    if not np.isfinite(default).all():
-        unlimited = [
-            j.name or str(k + 1)
-            for k, (j, row) in enumerate(zip(arm.joints, default, strict=True))
-            if not np.isfinite(row).all()
-        ]
-        raise InputError(
-            f"{arm.name} has no limit of {name} for {', '.join(unlimited)}; give {name}= as an (n, 2) array"
-        )
-    return default
+def _regions(problem: Problem, entry: int) -> list[Region]:
+    """What is searched for the least and the largest value of an entry."""
+    if expandable(problem.kernel):
+        expansion = Expansion(problem.kernel, entry, problem.ranges)
+        if expansion.suits:
+            remainders = Remainders(expansion)
+            return [MotionRegion(expansion, sign, remainders) for sign in SIGNS]
+    return [IntervalRegion(problem, entry, sign) for sign in SIGNS]
 
 
 def _hull(bounds: list[Bound]) -> Bound:

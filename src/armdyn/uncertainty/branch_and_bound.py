@@ -1,93 +1,69 @@
-"""Branch and bound: the largest value of one entry of a quantity over a box, from above and from below.
+"""Branch and bound: the largest value of a function over a region, from above and from below.
 
-A box is bounded by the value at one point plus what the gradient's enclosure allows from there (the mean-value form, at
-the point that makes it sharpest: Baumann 1988), and by the enclosure of the value itself. Where the gradient has one
-sign in a variable, the variable moves to its better end. A box whose bound is no better than a value that was found is
-done; the others are cut in two.
+The region is covered by pieces with a bound each. A piece whose bound is no better than a value that was found is
+done; of the others, the ones with the largest bounds are cut. Whenever the search stops, the largest bound left is one
+of the whole region.
 """
 
 from __future__ import annotations
 
-import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import partial
-from itertools import pairwise, product
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from armdyn.formulations import energies
-from armdyn.graph.program import Program, trace
-from armdyn.uncertainty.boxes import Enclosure
-
-LINEAR = ("qdd",)  # inputs in which every quantity that takes them is affine
-BOXES = 4096  # per round: large enough for NumPy, small enough for the cache
+BATCH = 4096  # pieces: large enough for NumPy, small enough for the cache
+MOST_OPEN = 6_000_000  # pieces, half a gigabyte; from here on those that are nearly done come first
+MOST_KEPT = 1_000_000  # pieces of a side that waits; with more it starts again, with the bound that it had
 SAMPLES = 20_000  # random points tried first
 STARTS = 6  # of them improved by a local search
 LEAST_SIZE = 0.1  # a gap is relative to the bound's size, but at least to this (N m for torques)
+ENOUGH = 0.9  # of the gap: it is relative to the bound, which is larger than the value it is compared with
 
 
-class Problem:
-    """A kernel with its ranges: values at points, and enclosures of one entry and its gradient over boxes."""
+@dataclass(frozen=True)
+class Pieces:
+    """Pieces of a region, one row of every array each.
 
-    def __init__(self, kernel: Any, boxes: dict[str, Any]) -> None:
-        self.kernel = kernel
-        self.names = list(boxes)
-        self.low, self.high = (np.concatenate([box[:, k] for box in boxes.values()]) for k in (0, 1))
-        self.sizes = [len(box) for box in boxes.values()]
-        self.variables = sum(self.sizes)
-        self.shape = kernel.assembly.outputs[0][1]
-        self.linear = np.concatenate([np.full(len(box), name in LINEAR) for name, box in boxes.items()])
-        self.slopes = kernel.variant(derivatives=tuple(self.names))
-        self._enclosures: dict[int, tuple[Enclosure, Enclosure, Enclosure | None]] = {}
-        self.limits = _gravity_limits(kernel) if kernel.quantity == "gravity_load" and kernel.chain.plain else None
+    `above` bounds the function on them; `along` says how to cut them, and is negative where that would not help.
+    """
 
-    def split(self, points: Any) -> dict[str, Any]:
-        """Variables by input."""
-        ends = np.cumsum(self.sizes)[:-1]
-        return dict(zip(self.names, np.split(points, ends, axis=-1), strict=True))
+    above: Any
+    along: Any
 
-    def values(self, points: Any, entry: int) -> Any:
-        """The entry at points (k, variables)."""
-        result = self.kernel(*self.split(points).values())
-        return result.reshape(len(points), -1)[:, entry]
+    def __len__(self) -> int:
+        return len(self.above)
 
-    def gradient(self, point: Any, entry: int) -> Any:
-        """The entry's gradient at one point."""
-        found = self.slopes(*self.split(point).values())
-        parts = found if isinstance(found, tuple) else (found,)
-        return np.concatenate([part.reshape(-1, size)[entry] for part, size in zip(parts, self.sizes, strict=True)])
+    def __getitem__(self, which: Any) -> Self:
+        return replace(self, **{f.name: getattr(self, f.name)[which] for f in fields(self)})
 
-    def enclosures(self, entry: int) -> tuple[Enclosure, Enclosure, Enclosure | None]:
-        """The entry, its gradient and, where one is known, a further bound of its square, as functions of boxes."""
-        if entry not in self._enclosures:
-            slopes = [(k, entry * size + i) for k, size in enumerate(self.sizes) for i in range(size)]
-            limit = None if self.limits is None else Enclosure(self.limits, [(0, entry)])
-            made = Enclosure(self.kernel.program, [(0, entry)]), Enclosure(self.slopes.program, slopes), limit
-            self._enclosures = {entry: made}  # both sides of an entry follow one another
-        return self._enclosures[entry]
-
-    def boxes(self, used: Any) -> tuple[Any, Any]:
-        """The ranges as boxes (boxes, variables), angles cut to half turns, which an enclosure can take."""
-        pieces = []
-        for k, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
-            count = max(1, math.ceil((high - low) / math.pi)) if used[k] and k < self.sizes[0] else 1
-            pieces.append(list(pairwise(np.linspace(low, high, count + 1))))
-        ends = np.array(list(product(*pieces)))
-        return ends[..., 0], ends[..., 1]
+    def and_also(self, other: Self) -> Self:
+        """These pieces and others."""
+        both = {f.name: np.concatenate([getattr(one, f.name) for one in (self, other)]) for f in fields(self)}
+        return replace(self, **both)
 
 
-def _gravity_limits(kernel: Any) -> Program:
-    """The squares of what gravity could ask of each joint, whichever way it points."""
-    chain = kernel.chain
-    function = partial(energies.squared_gravity_limits, chain)
-    return trace("gravity_limits", function, {"q": (chain.n,)}, [("limits", (chain.n,))])
+class Region(Protocol):
+    """What is searched."""
+
+    def start(self) -> Pieces:
+        """The first pieces."""
+
+    def cut(self, pieces: Any, enough: float) -> Pieces:
+        """The parts of pieces, with bounds no worse than theirs; a bound up to `enough` will do."""
+
+    def best(self, pieces: Any) -> tuple[float, Any]:
+        """The largest value among a point of each piece, and where it is."""
+
+    def refined(self) -> Region | None:
+        """The region with sharper bounds that cost more, where there are such."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """What a search came to: a bound from above, the best value found, where it is, the boxes looked at."""
+    """What a search came to: nothing exceeds `limit`, and `point` has the `value`."""
 
     limit: float
     value: float
@@ -99,124 +75,89 @@ class Search:
         """Between bound and value, relative to the bound."""
         return (self.limit - self.value) / max(abs(self.limit), LEAST_SIZE)
 
-    def sharpened(self, other: Search) -> Search:
-        """The better of both in each respect."""
-        better = other if other.value > self.value else self
-        return Search(min(self.limit, other.limit), better.value, better.point, self.boxes + other.boxes)
+
+class Side:
+    """The search for the largest value of one function; it goes on where it stopped."""
+
+    def __init__(self, region: Region, found: tuple[float, Any], gap: float) -> None:
+        self.region = region
+        self.value, self.point = found
+        self.gap = gap
+        self.finished = self.value  # the largest bound among the pieces that are done
+        self.proven = np.inf  # before it started again
+        self.open = region.start()
+        self.boxes = len(self.open)
+
+    @property
+    def enough(self) -> float:
+        """A piece with a bound up to here is done."""
+        return self.value + ENOUGH * self.gap * max(abs(self.value), LEAST_SIZE)
+
+    @property
+    def search(self) -> Search:
+        """What it has come to."""
+        limit = max(self.finished, float(self.open.above.max(initial=-np.inf)))
+        return Search(min(limit, self.proven), self.value, self.point, self.boxes)
+
+    def wait(self) -> None:
+        """Hold little memory until it goes on."""
+        if len(self.open) > MOST_KEPT:
+            self.proven, self.finished, self.open = self.search.limit, self.value, self.region.start()
+
+    def run(self, end: float, polish: Callable[[Any], tuple[float, Any]]) -> Search:
+        """Search until the gap is closed or the clock shows `end`; `polish` improves a point."""
+        while True:
+            done = (self.open.above <= self.enough) | (self.open.along < 0)
+            if done.any():
+                self.finished = max(self.finished, float(self.open.above[done].max()))
+                self.open = self.open[~done]
+            if time.monotonic() > end or not (len(self.open) or self._refine()):
+                return self.search
+            self._round(polish)
+
+    def _refine(self) -> bool:
+        """Start again with sharper bounds, if those at hand did not close the gap and there are any."""
+        region = self.region.refined() if self.finished > self.enough else None
+        if region is None:
+            return False
+        self.proven, self.region, self.open = self.search.limit, region, region.start()
+        self.finished = self.value
+        return True
+
+    def _round(self, polish: Callable[[Any], tuple[float, Any]]) -> None:
+        count = min(len(self.open), max(BATCH, len(self.open) // 4))  # all are copied once a round
+        order = np.argpartition(-self.open.above if len(self.open) < MOST_OPEN else self.open.above, count - 1)
+        chosen, rest = self.open[order[:count]], self.open[order[count:]]
+        parts = self.region.cut(chosen, self.enough)
+        self.boxes += len(parts)
+        value, point = self.region.best(parts)
+        if value > self.value:
+            self.value, self.point = max((value, point), polish(point), key=lambda one: one[0])
+        self.open = parts.and_also(rest)
 
 
-def maximum(problem: Problem, entry: int, sign: float, gap: float, seconds: float) -> Search:
-    """The bound of sign × entry, until it is close or time is up; there is always one."""
-    end = time.monotonic() + seconds
-    best, point = found_by_search(problem, entry, sign)
-    search = _Boxes(problem, entry, sign)
-    enough = best + 0.9 * gap * max(abs(best), LEAST_SIZE)  # a gap is relative to the bound, not to the best value
-    open_boxes = search.bounded(*problem.boxes(search.value.used), enough)
-    done, finished = len(open_boxes), best
-    while True:
-        enough = best + 0.9 * gap * max(abs(best), LEAST_SIZE)
-        close = open_boxes.above <= enough
-        finished = max(finished, float(open_boxes.above[close].max(initial=best)))
-        open_boxes = open_boxes[~close]
-        if not len(open_boxes) or time.monotonic() > end:
-            return Search(max(finished, float(open_boxes.above.max(initial=best))), best, point, done)
-        order = np.argpartition(-open_boxes.above, min(BOXES, len(open_boxes) - 1))
-        chosen, rest = open_boxes[order[:BOXES]], open_boxes[order[BOXES:]]
-        parts = search.bounded(*chosen.halves(), enough)
-        parts = replace(parts, above=np.minimum(parts.above, np.tile(chosen.above, 2)))  # no worse than the whole
-        done += len(parts)
-        values = sign * problem.values((parts.low + parts.high) / 2, entry)
-        k = int(np.argmax(values))
-        if values[k] > best:
-            best, point = float(values[k]), (parts.low[k] + parts.high[k]) / 2
-        open_boxes = parts.and_also(rest)
-
-
-@dataclass(frozen=True)
-class _Open:
-    """Boxes that are not done: their ends (boxes, variables), a bound for each, the variable to cut next."""
-
-    low: Any
-    high: Any
-    above: Any
-    along: Any
-
-    def __len__(self) -> int:
-        return len(self.above)
-
-    def __getitem__(self, which: Any) -> _Open:
-        return _Open(self.low[which], self.high[which], self.above[which], self.along[which])
-
-    def and_also(self, other: _Open) -> _Open:
-        """These boxes and others."""
-        return _Open(*(np.concatenate([getattr(o, f.name) for o in (self, other)]) for f in fields(self)))
-
-    def halves(self) -> tuple[Any, Any]:
-        """The ends of every box's two halves."""
-        row = np.arange(len(self))
-        middle = (self.low[row, self.along] + self.high[row, self.along]) / 2
-        left, right = self.high.copy(), self.low.copy()
-        left[row, self.along] = right[row, self.along] = middle
-        return np.concatenate([self.low, right]), np.concatenate([left, self.high])
-
-
-class _Boxes:
-    """Bounds of sign × entry over many boxes."""
-
-    def __init__(self, problem: Problem, entry: int, sign: float) -> None:
-        self.value, self.gradient, self.limit = problem.enclosures(entry)
-        self.sign = sign
-        self.uncut = problem.linear | ~self.value.used
-
-    def bounded(self, low: Any, high: Any, enough: float) -> _Open:
-        """The boxes, moved to their better ends where the entry is monotone; their bounds; where to cut them."""
-        down, up = self._signed(*self.gradient(low, high))
-        low, high = np.where(down >= 0, high, low), np.where(up <= 0, low, high)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            centre = (up * high - down * low) / (up - down)  # Baumann's point for the largest value
-        centre = np.clip(np.where(up > down, centre, low), low, high)
-        at = self._signed(*self.value(centre, centre))[1][:, 0]
-        reach = np.maximum(np.maximum(up * (high - centre), down * (low - centre)), 0)
-        mean_value = at + reach.sum(axis=1) * (1 + 1e-12)
-        above = np.minimum(mean_value + np.abs(mean_value) * 1e-15, self._signed(*self.value(low, high))[1][:, 0])
-        smear = np.maximum(np.abs(down), np.abs(up)) * (high - low)
-        smear[:, self.uncut] = 0
-        if self.limit is not None:
-            least, most = (np.sqrt(np.maximum(end[:, 0], 0)) * (1 + 1e-15) for end in self.limit(low, high))
-            # Where the limit decides and may yet fall below what was found, cut what the limit depends on.
-            decides = (most < above) & (least <= enough) & self.limit.used.any()
-            smear = np.where(decides[:, None], (high - low) * self.limit.used, smear)
-            above = np.minimum(above, most)
-        return _Open(low, high, above, np.argmax(smear, axis=1))
-
-    def _signed(self, low: Any, high: Any) -> tuple[Any, Any]:
-        """The ends of sign × entry."""
-        return (low, high) if self.sign > 0 else (-high, -low)
-
-
-def found_by_search(problem: Problem, entry: int, sign: float) -> tuple[float, Any]:
+def found_by_search(problem: Any, entry: int, sign: float) -> tuple[float, Any]:
     """A large value of sign × entry and where it is: random points, the best improved by a local search."""
-    from scipy.optimize import minimize
-
     rng = np.random.default_rng(0)
     points = rng.uniform(problem.low, problem.high, (SAMPLES, problem.variables))
-    points[: SAMPLES // 2, problem.linear] = np.where(
-        rng.random((SAMPLES // 2, int(problem.linear.sum()))) < 0.5,
-        problem.low[problem.linear],
-        problem.high[problem.linear],
-    )
+    corners = rng.random((SAMPLES // 2, problem.variables)) < 0.5
+    at_corner = np.where(corners, problem.low, problem.high)
+    points[: SAMPLES // 2, problem.rates] = at_corner[:, problem.rates]
     values = sign * problem.values(points, entry)
     order = np.argsort(-values)[:STARTS]
-    best, where = float(values[order[0]]), points[order[0]]
-    limits = list(zip(problem.low, problem.high, strict=True))
+    found = [(float(values[order[0]]), points[order[0]])]
+    found += [polished(problem, entry, sign, start) for start in points[order]]
+    return max(found, key=lambda one: one[0])
+
+
+def polished(problem: Any, entry: int, sign: float, start: Any) -> tuple[float, Any]:
+    """A local maximum of sign × entry near a point."""
+    from scipy.optimize import minimize
 
     def below(x: Any) -> tuple[float, Any]:
         return -sign * float(problem.values(x[None], entry)[0]), -sign * problem.gradient(x, entry)
 
-    for start in points[order]:
-        result: Any = minimize(below, start, jac=True, method="L-BFGS-B", bounds=limits)
-        reached = np.clip(result.x, problem.low, problem.high)
-        value = sign * float(problem.values(reached[None], entry)[0])
-        if value > best:
-            best, where = value, reached
-    return best, where
+    limits = list(zip(problem.low, problem.high, strict=True))
+    result: Any = minimize(below, start, jac=True, method="L-BFGS-B", bounds=limits)
+    reached = np.clip(result.x, problem.low, problem.high)
+    return sign * float(problem.values(reached[None], entry)[0]), reached

@@ -4,6 +4,10 @@ A block is one vector of configurations. Rows whose numbers lie side by side in 
 written as vectors and transposed with shuffles; rows with other strides are copied number by number. So is
 the last block of a batch that is no multiple of the vector: its spare lanes repeat the last
 configuration, and there is no second program for the tail.
+
+Where all results of a square are the same for every configuration (the zeros between a tree's branches: half of a
+humanoid's inertia matrix), nothing is transposed: they are stored as they are, into a block that is staged on the stack
+only once.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from armdyn.codegen import tuning
-from armdyn.codegen.llvm.ir import Writer, function
+from armdyn.codegen.llvm.ir import Writer, double, function
 from armdyn.graph.program import Port
 
 CORE_DIMENSIONS = 3  # the most axes a quantity has beside the batch's
@@ -28,6 +32,7 @@ class Operand:
     slots: tuple[int, ...]
     first_stride: int
     written: bool
+    constants: tuple[float | None, ...] = ()  # of results: the number that it always is, None where it varies
 
     @property
     def size(self) -> int:
@@ -43,7 +48,8 @@ def operands(inputs: Sequence[Port], outputs: Sequence[Port], slots: dict[int, i
         written = index >= len(inputs)
         size = len(port.nodes)
         places = tuple(slots[node.serial] for node in port.nodes) if written else tuple(range(slot, slot + size))
-        result.append(Operand(index, port.shape, places, stride, written))
+        constants = tuple(float(node.value) if node.op == "const" else None for node in port.nodes) if written else ()
+        result.append(Operand(index, port.shape, places, stride, written, constants))
         slot += size
         stride += len(port.shape)
     return result
@@ -97,15 +103,17 @@ def groups(size: int, lanes: int) -> list[int]:
 
 
 def rows_function(lanes: int, operand: Operand) -> str:
-    """`rows<index>(columns, first, between)`: contiguous rows into the slots of `columns`, or back.
+    """`rows<index>(columns, first, between, constants)`: contiguous rows into the slots of `columns`, or back.
+
+    Constant squares are stored where `constants` asks for it.
 
     A separate function, so that LLVM knows nothing of the columns and does not widen the half
     loads: a load that spans two recent stores waits for both to reach the cache. A long row is split
     into several functions, since LLVM's time grows faster than a function's length.
     """
-    squares = groups(operand.size, lanes)
-    write, steps = (_square, squares) if squares else (_single, list(range(operand.size)))
-    arguments = "ptr noalias %columns, ptr noalias %first, i64 %between"
+    write = _square if operand.size >= lanes else _single
+    steps = groups(operand.size, lanes) if write is _square else list(range(operand.size))
+    arguments = "ptr noalias %columns, ptr noalias %first, i64 %between, i1 %constants"
     parts, calls = [], Writer(lanes)
     calls.label("entry")
     for number, begin in enumerate(range(0, len(steps), tuning.SQUARES_PER_FUNCTION)):
@@ -114,14 +122,44 @@ def rows_function(lanes: int, operand: Operand) -> str:
         rows = ["%first"]
         for _ in range(lanes - 1):
             rows.append(w.at(rows[-1], "%between"))
+        _constants(w, operand, steps[begin : begin + tuning.SQUARES_PER_FUNCTION], rows)
         for start in steps[begin : begin + tuning.SQUARES_PER_FUNCTION]:
-            write(w, operand, start, rows)
+            if not _is_constant(operand, start, lanes):
+                write(w, operand, start, rows)
         w.do("ret void")
         name = f"@rows{operand.index}_{number}"
         parts.append(function(f"internal void {name}({arguments}) noinline", w.lines))
         calls.do(f"call void {name}({arguments})")
     calls.do("ret void")
     return "".join(parts) + function(f"internal void @rows{operand.index}({arguments}) noinline", calls.lines)
+
+
+def parts(operand: Operand, lanes: int) -> list[int]:
+    """Where in a row each of the functions that write it ends: every number before is there once it has returned."""
+    steps = groups(operand.size, lanes)
+    ends = [steps[k] for k in range(tuning.SQUARES_PER_FUNCTION, len(steps), tuning.SQUARES_PER_FUNCTION)]
+    return [*ends, operand.size]
+
+
+def _is_constant(operand: Operand, start: int, lanes: int) -> bool:
+    """Whether all numbers of a square are the same for every configuration."""
+    numbers = operand.constants[start : start + lanes]
+    return operand.written and len(numbers) == lanes and None not in numbers
+
+
+def _constants(w: Writer, operand: Operand, starts: list[int], rows: list[str]) -> None:
+    """The squares that are constant, if they are asked for."""
+    constant = [start for start in starts if _is_constant(operand, start, w.lanes)]
+    if not constant:
+        return
+    w.do("br i1 %constants, label %fixed, label %varying")
+    w.label("fixed")
+    for start in constant:
+        numbers = ", ".join(f"double {double(c or 0.0)}" for c in operand.constants[start : start + w.lanes])
+        for row in rows:
+            w.do(f"store {w.vector} <{numbers}>, ptr {w.at(row, 8 * start)}, align 8")
+    w.do("br label %varying")
+    w.label("varying")
 
 
 def _square(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
@@ -195,6 +233,39 @@ def strided_copies(lanes: int) -> str:
         head = f"internal void @{name}(ptr %row, ptr %lane, ptr %slots, {names}) noinline"
         texts.append(function(head, w.lines))
     return "".join(texts)
+
+
+def lane_copy(lanes: int) -> str:
+    """`lane(row, lane, slots, count)`: a row of numbers side by side, from the slots of one lane, four at a time."""
+    w = Writer(lanes)
+    w.label("entry")
+    w.do("br label %test")
+    w.label("test")
+    w.do("%i = phi i64 [0, %entry], [%next, %four]")
+    w.do("%next = add i64 %i, 4")
+    w.do(f"br i1 {w.let('icmp ule i64 %next, %count')}, label %four, label %rest")
+    w.label("four")
+    for k in range(4):
+        _lane_number(w, w.let(f"add i64 %i, {k}") if k else "%i")
+    w.do("br label %test")
+    w.label("rest")
+    w.do("%j = phi i64 [%i, %test], [%after, %one]")
+    w.do(f"br i1 {w.let('icmp ult i64 %j, %count')}, label %one, label %out")
+    w.label("one")
+    _lane_number(w, "%j")
+    w.do("%after = add i64 %j, 1")
+    w.do("br label %rest")
+    w.label("out")
+    w.do("ret void")
+    head = "internal void @lane(ptr noalias %row, ptr noalias %lane, ptr noalias %slots, i64 %count) noinline"
+    return function(head, w.lines)
+
+
+def _lane_number(w: Writer, k: str) -> None:
+    slot = w.let(f"load i32, ptr {w.let(f'getelementptr i32, ptr %slots, i64 {k}')}")
+    place = w.let(f"mul i64 {w.let(f'zext i32 {slot} to i64')}, {8 * w.lanes}")
+    x = w.let(f"load double, ptr {w.at('%lane', place)}, align 8")
+    w.do(f"store double {x}, ptr {w.let(f'getelementptr double, ptr %row, i64 {k}')}, align 8")
 
 
 def non_temporal_copy(lanes: int) -> str:

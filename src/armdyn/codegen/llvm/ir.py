@@ -33,6 +33,9 @@ class Writer:
     def __init__(self, lanes: int, prefix: str = "t") -> None:
         self.lanes = lanes
         self.vector = f"<{lanes} x double>"
+        self.bits = f"<{lanes} x i64>"  # the same bits as integers
+        self.mask = f"<{lanes} x i1>"  # what a comparison gives
+        self.suffix = f"v{lanes}f64"  # of the intrinsics that take it
         self.lanes_mask = f"<{lanes} x i32>"
         self.lines: list[str] = []
         self.tables: list[str] = []
@@ -57,6 +60,10 @@ class Writer:
     def constant(self, value: float | Fraction) -> str:
         """A number in every lane."""
         return splat("double", double(value), self.lanes)
+
+    def integer(self, value: int) -> str:
+        """An integer in every lane."""
+        return splat("i64", value, self.lanes)
 
     def broadcast(self, number: str) -> str:
         """A number that is known when the code runs, in every lane."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from armdyn.codegen import tuning
-from armdyn.codegen.llvm.blocks import CORE_DIMENSIONS, Operand
-from armdyn.codegen.llvm.ir import Writer, function, prefetch
+from armdyn.codegen.llvm.blocks import CORE_DIMENSIONS, Operand, parts
+from armdyn.codegen.llvm.ir import CACHE_LINE, Writer, function, prefetch
 from armdyn.codegen.llvm.straight_line import RowsToRows
 
 PAGE = 4096  # bytes; a vector stored across its end takes as long as twenty others, and what waits for it longer
@@ -175,6 +175,34 @@ def _non_temporal_copy(w: Writer, a: Operand, to: str) -> None:
     w.do(f"call void @non_temporal_copy(ptr {to}, ptr %staged{a.index}, i64 {8 * w.lanes * a.size})")
 
 
+def _stage_by_parts(w: Writer, a: Operand, array: str, first: str) -> None:
+    """Transpose and copy part by part, so that stores drain while the next part is transposed.
+
+    Copies begin and end at cache lines, but for the block's own ends: a part of a row ends with its last whole line,
+    and a row with the line that the next one begins in, whose numbers are there since the first part.
+    """
+    size, ends = 8 * a.size, parts(a, w.lanes)
+    begins = w.let("icmp eq i64 %i, 0")  # constants are staged with the first block
+
+    def line(row: int, offset: int, up: bool) -> str:
+        """The cache line at an offset of a row of the block."""
+        raised = w.at(first, row * size + offset + (CACHE_LINE - 1 if up else 0))
+        return w.let(f"call ptr @llvm.ptrmask.p0.i64(ptr {raised}, i64 -{CACHE_LINE})")
+
+    rows = [first, *(line(row, 0, up=True) for row in range(1, w.lanes)), w.at(first, w.lanes * size)]
+    starts = rows[:-1]
+    for number, end in enumerate(ends):
+        w.do(f"call void @rows{a.index}_{number}(ptr {array}, ptr %staged{a.index}, i64 {size}, i1 {begins})")
+        last = number + 1 == len(ends)
+        stops = rows[1:] if last else [line(row, 8 * end, up=False) for row in range(w.lanes)]
+        for start, stop in zip(starts, stops, strict=True) if len(ends) > 1 else [(first, rows[-1])]:
+            at, until, begin = (w.let(f"ptrtoint ptr {pointer} to i64") for pointer in (start, stop, first))
+            staged = w.at(f"%staged{a.index}", w.let(f"sub i64 {at}, {begin}"))
+            size_ = w.let(f"sub i64 {until}, {at}")
+            w.do(f"call void @non_temporal_copy(ptr {start}, ptr {staged}, i64 {size_})")
+        starts = stops
+
+
 def _prefetch_results(w: Writer, a: Operand) -> None:
     """Prefetch the cache lines that the block's results will go to, before the arithmetic."""
     first = w.at(f"%base{a.index}", w.let(f"mul i64 %i, %step{a.index}"))
@@ -195,11 +223,10 @@ def _move(w: Writer, a: Operand, stage: bool = False) -> None:
     if stage:
         w.do(f"br i1 %non_temporal{a.index}, label %stage{a.index}, label %direct{a.index}")
         w.label(f"stage{a.index}")
-        w.do(f"call void @rows{a.index}(ptr {array}, ptr %staged{a.index}, i64 {8 * a.size})")
-        _non_temporal_copy(w, a, first)
+        _stage_by_parts(w, a, array, first)
         w.do(f"br label %moved{a.index}")
         w.label(f"direct{a.index}")
-    w.do(f"call void @rows{a.index}(ptr {array}, ptr {first}, i64 %step{a.index})")
+    w.do(f"call void @rows{a.index}(ptr {array}, ptr {first}, i64 %step{a.index}, i1 true)")
     w.do(f"br label %moved{a.index}")
     w.label(f"numbers{a.index}")
     sizes = [*a.shape, *[1] * (CORE_DIMENSIONS - len(a.shape))]

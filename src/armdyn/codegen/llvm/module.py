@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 
 from armdyn.codegen.llvm.blocks import (
     CORE_DIMENSIONS,
+    lane_copy,
     non_temporal_copy,
     operands,
     rows_function,
@@ -37,6 +38,7 @@ def kernel_module(program: Program, target: Target, uniform: Collection[str] = (
             rows.text if rows else "",
             strided_copies(target.lanes),
             *(rows_function(target.lanes, array) for array in arrays),
+            lane_copy(target.lanes),
             non_temporal_copy(target.lanes),
             inner_loop(target.lanes, arrays, numbers, len(code.slots), target.x86, rows),
             shape_tables(arrays),
@@ -56,6 +58,7 @@ def module(target: Target, parts: Iterable[str]) -> str:
             f"declare {v} @llvm.fma.v{lanes}f64({v}, {v}, {v})",
             f"declare {v} @llvm.sqrt.v{lanes}f64({v})",
             "declare i64 @llvm.umin.i64(i64, i64)",
+            "declare ptr @llvm.ptrmask.p0.i64(ptr, i64)",
             f"declare {bits} @llvm.umax.v{2 * lanes}i32({bits}, {bits})",
             "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
             *flags,

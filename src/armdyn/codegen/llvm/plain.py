@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cached_property
 
+from armdyn.algebra.cached import cached_property
 from armdyn.codegen import tuning
 from armdyn.codegen.llvm.blocks import gathered, groups, scattered, transpose, transpose_registers
 from armdyn.codegen.llvm.ir import Writer, double
@@ -48,7 +48,9 @@ class PlainCode(StraightLine):
     def rows_to_rows(self) -> RowsToRows | None:
         """Rows to rows with AVX-512, where the code stays short."""
         short = len(self.contracted.order) <= tuning.LONGEST_ROWS_TO_ROWS
-        few = len(self.slots) <= tuning.MOST_RESULTS_SCHEDULED and len(self.trig_layers) <= 1
+        numbers = sum(len(port.nodes) for port in self.contracted.outputs)
+        few = len(self.slots) <= tuning.MOST_RESULTS_SCHEDULED and numbers <= tuning.MOST_NUMBERS_BY_ROWS
+        few = few and len(self.trig_layers) <= 1
         return self._rows_to_rows() if short and few and self.target.x86 and self.lanes == 8 else None
 
     def _rows_to_rows(self) -> RowsToRows | None:
@@ -79,7 +81,10 @@ class _RowsBlock:
             elif node.op in EMIT:
                 self.names[node.serial] = EMIT[node.op](self.w, self.code.target.fma, *map(self.value, node.args))
             for array, start, nodes in due.get(position, ()):
-                self._store(array, start, [self.value(one) for one in nodes])
+                if len(nodes) > 1 and all(one.op == "const" for one in nodes):
+                    self._store_constants(array, start, nodes)
+                else:
+                    self._store(array, start, [self.value(one) for one in nodes])
         self.w.constant_table("constants_rows", [double(value) for value in self.code.constants])
 
     def _groups_due(self) -> dict[int, list[tuple[int, int, tuple[Node, ...]]]]:
@@ -122,6 +127,12 @@ class _RowsBlock:
             return
         for row, place in zip(transpose_registers(w, columns), places, strict=True):
             w.do(f"store {w.vector} {row}, ptr {place}, align 8")
+
+    def _store_constants(self, array: int, start: int, nodes: tuple[Node, ...]) -> None:
+        """A group of results that are the same in every row: there is nothing to transpose."""
+        w, numbers = self.w, ", ".join(f"double {double(node.value)}" for node in nodes)
+        for place in self._places(f"%out{array}", start, len(self.program.outputs[array].nodes)):
+            w.do(f"store {w.vector} <{numbers}>, ptr {place}, align 8")
 
     def _places(self, array: str, entry: int, width: int) -> list[str]:
         """The addresses of an entry in the row of each lane."""

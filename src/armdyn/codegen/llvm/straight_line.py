@@ -12,8 +12,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
+from armdyn.algebra.cached import cached_property
 from armdyn.codegen.llvm.ir import Slot, Writer, function
 from armdyn.codegen.llvm.trig import TRIG, fused
 from armdyn.codegen.target import Target
@@ -117,17 +117,17 @@ def ancestors(node: Node) -> list[Node]:
 
 def _sign(w: Writer, x: str) -> str:
     """-1 or 1 where x is not zero; zero and NaN stay what they are."""
-    v, lanes = w.vector, w.lanes
+    v = w.vector
     up = w.let(f"fcmp ogt {v} {x}, zeroinitializer")
     down = w.let(f"fcmp olt {v} {x}, zeroinitializer")
-    value = w.let(f"select <{lanes} x i1> {up}, {v} {w.constant(1)}, {v} {x}")
-    return w.let(f"select <{lanes} x i1> {down}, {v} {w.constant(-1)}, {v} {value}")
+    value = w.let(f"select {w.mask} {up}, {v} {w.constant(1)}, {v} {x}")
+    return w.let(f"select {w.mask} {down}, {v} {w.constant(-1)}, {v} {value}")
 
 
 def _positive(w: Writer, x: str) -> str:
     """1 where x is positive, NaN elsewhere."""
     up = w.let(f"fcmp ogt {w.vector} {x}, zeroinitializer")
-    return w.let(f"select <{w.lanes} x i1> {up}, {w.vector} {w.constant(1)}, {w.vector} {w.constant(math.nan)}")
+    return w.let(f"select {w.mask} {up}, {w.vector} {w.constant(1)}, {w.vector} {w.constant(math.nan)}")
 
 
 # One entry per operation: (writer, whether the processor fuses multiply–adds, arguments) -> name of the result.
@@ -138,7 +138,7 @@ EMIT: dict[str, Callable[..., str]] = {
     "div": lambda w, fma, a, b: w.let(f"fdiv {w.vector} {a}, {b}"),
     "neg": lambda w, fma, a: w.let(f"fneg {w.vector} {a}"),
     "fma": fused,
-    "sqrt": lambda w, fma, a: w.let(f"call {w.vector} @llvm.sqrt.v{w.lanes}f64({w.vector} {a})"),
+    "sqrt": lambda w, fma, a: w.let(f"call {w.vector} @llvm.sqrt.{w.suffix}({w.vector} {a})"),
     "sign": lambda w, fma, a: _sign(w, a),
     "positive": lambda w, fma, a: _positive(w, a),
 }

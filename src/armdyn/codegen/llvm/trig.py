@@ -14,6 +14,8 @@ is not finite, the lane alone asks the C library. The sign of a zero is not kept
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from armdyn.codegen.llvm.ir import Writer, double, function, splat
 
 TRIG = ("sin", "cos")
@@ -58,11 +60,26 @@ COSINE = tuple(
 )
 
 
+@dataclass(frozen=True)
+class Tables:
+    """What the sine and cosine of one precision are made with."""
+
+    rounder: float
+    half_pi: tuple[float, ...]
+    sine: tuple[float, ...]
+    cosine: tuple[float, ...]
+    sign_bit: int
+
+
+DOUBLE = Tables(ROUNDER, HALF_PI_FMA, SINE, COSINE, 63)
+DOUBLE_PLAIN = Tables(ROUNDER, HALF_PI_PLAIN, SINE, COSINE, 63)
+
+
 def fused(w: Writer, fma: bool, a: str, b: str, c: str) -> str:
     """a·b + c: rounded once where the processor can, otherwise twice, never a choice of the compiler."""
     v = w.vector
     if fma:
-        return w.let(f"call {v} @llvm.fma.v{w.lanes}f64({v} {a}, {v} {b}, {v} {c})")
+        return w.let(f"call {v} @llvm.fma.{w.suffix}({v} {a}, {v} {b}, {v} {c})")
     return w.let(f"fadd {v} {w.let(f'fmul {v} {a}, {b}')}, {c}")
 
 
@@ -76,27 +93,39 @@ def _polynomial(w: Writer, fma: bool, coefficients: tuple[float, ...], z: str) -
 
 def sine_cosine(w: Writer, fma: bool, x: str) -> tuple[str, str]:
     """Sine and cosine of the vector `x`, right where |x| <= `LIMIT`."""
-    v, bits = w.vector, f"<{w.lanes} x i64>"
-    shifted = fused(w, fma, x, w.constant(TWO_OVER_PI), w.constant(ROUNDER))
-    k = w.let(f"fsub {v} {shifted}, {w.constant(ROUNDER)}")
-    quadrant = w.let(f"bitcast {v} {shifted} to {bits}")
-    r = x
-    for part in HALF_PI_FMA if fma else HALF_PI_PLAIN:
-        r = fused(w, fma, k, w.constant(-part), r)
-    z = w.let(f"fmul {v} {r}, {r}")
-    sine = fused(w, fma, w.let(f"fmul {v} {z}, {r}"), _polynomial(w, fma, SINE, z), r)
-    cosine = _polynomial(w, fma, COSINE, z)
+    tables = DOUBLE if fma else DOUBLE_PLAIN
+    return turned(w, fma, *reduced(w, fma, x, tables), tables)
 
-    odd = w.let(f"shl {bits} {quadrant}, {splat('i64', 63, w.lanes)}")
+
+def reduced(w: Writer, fma: bool, x: str, tables: Tables) -> tuple[str, str]:
+    """What is left of `x` within ±π/4, and an integer whose last two bits are the number of quarter turns taken off."""
+    v = w.vector
+    shifted = fused(w, fma, x, w.constant(TWO_OVER_PI), w.constant(tables.rounder))
+    k = w.let(f"fsub {v} {shifted}, {w.constant(tables.rounder)}")
+    quadrant = w.let(f"bitcast {v} {shifted} to {w.bits}")
+    r = x
+    for part in tables.half_pi:
+        r = fused(w, fma, k, w.constant(-part), r)
+    return r, quadrant
+
+
+def turned(w: Writer, fma: bool, r: str, quadrant: str, tables: Tables) -> tuple[str, str]:
+    """Sine and cosine of `r`, |r| <= π/4, after some quarter turns."""
+    v, bits = w.vector, w.bits
+    z = w.let(f"fmul {v} {r}, {r}")
+    sine = fused(w, fma, w.let(f"fmul {v} {z}, {r}"), _polynomial(w, fma, tables.sine, z), r)
+    cosine = _polynomial(w, fma, tables.cosine, z)
+
+    odd = w.let(f"shl {bits} {quadrant}, {w.integer(tables.sign_bit)}")
     swap = w.let(f"icmp slt {bits} {odd}, zeroinitializer")
     results = []
     for one, other, ahead in ((sine, cosine, 0), (cosine, sine, 1)):
-        value = w.let(f"select <{w.lanes} x i1> {swap}, {v} {other}, {v} {one}")
-        turn = w.let(f"add {bits} {quadrant}, {splat('i64', ahead, w.lanes)}") if ahead else quadrant
-        second = w.let(f"and {bits} {turn}, {splat('i64', 2, w.lanes)}")
-        sign = w.let(f"shl {bits} {second}, {splat('i64', 62, w.lanes)}")
-        turned = w.let(f"xor {bits} {w.let(f'bitcast {v} {value} to {bits}')}, {sign}")
-        results.append(w.let(f"bitcast {bits} {turned} to {v}"))
+        value = w.let(f"select {w.mask} {swap}, {v} {other}, {v} {one}")
+        turn = w.let(f"add {bits} {quadrant}, {w.integer(ahead)}") if ahead else quadrant
+        second = w.let(f"and {bits} {turn}, {w.integer(2)}")
+        sign = w.let(f"shl {bits} {second}, {w.integer(tables.sign_bit - 1)}")
+        changed = w.let(f"xor {bits} {w.let(f'bitcast {v} {value} to {bits}')}, {sign}")
+        results.append(w.let(f"bitcast {bits} {changed} to {v}"))
     return results[0], results[1]
 
 

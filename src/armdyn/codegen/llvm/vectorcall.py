@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from armdyn.codegen import tuning
-from armdyn.codegen.llvm.blocks import CORE_DIMENSIONS, Operand
+from armdyn.codegen.llvm.blocks import Operand
 from armdyn.codegen.llvm.ir import Writer, function
 
 # What machine code reaches through the context, in the order of its table.
@@ -142,8 +142,7 @@ def _result(w: Writer, a: Operand, give_up: str) -> str:
     _or_else(w, array, f"made{a.index}", give_up)
     data = w.let(f"load ptr, ptr {w.at(array, ARRAY['data'])}")
     if a.size > tuning.UNROLLED_COPY:
-        axes = f"i64 {a.size}, i64 8" + ", i64 1, i64 0" * (CORE_DIMENSIONS - 1)
-        w.do(f"call void @scatter(ptr {data}, ptr %out, ptr @slots{a.index}, {axes})")
+        w.do(f"call void @lane(ptr {data}, ptr %out, ptr @slots{a.index}, i64 {a.size})")
         return array
     for k, slot in enumerate(a.slots):
         x = w.let(f"load double, ptr {w.at('%out', 8 * w.lanes * slot)}, align 8")

@@ -32,7 +32,8 @@ STRAY = 3600.0  # seconds after which a file that a killed process left is remov
 # No link is followed, and a pipe in place of an entry does not block.
 OPENED = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 # Everything that decides what a kernel computes; the rest of the package may change freely.
-SHAPING = ("algebra", "chain", "parameters", "formulations", "graph", "programs", "codegen", "kernels", "simulation")
+SHAPING = ("algebra", "chain", "parameters", "formulations", "graph", "programs", "codegen", "kernels", "control",
+           "simulation")  # fmt: skip
 _MARGIN = 10.0  # seconds: importing armdyn takes less
 _IMPORTED = time.time() - _MARGIN
 

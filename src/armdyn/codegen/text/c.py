@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from armdyn.codegen.text.expressions import Language, write
+from armdyn.errors import choose
 from armdyn.graph import Port, Program
 
-DTYPES = ("double", "float")
+DTYPES = {"double": "double", "float": "float", "float64": "double", "float32": "float"}  # as asked for -> C's type
+TOLERANCES = {"double": 1e-10, "float": 1e-3}  # of a result's largest entry, in the test programs
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Function:
     comment: str
     inputs: tuple[Any, ...]  # arrays (vectors, *shape), one per port
     outputs: tuple[Any, ...]
+    units: Mapping[str, str] = field(default_factory=dict)  # by the port's name
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,11 @@ class Package:
     constants: Mapping[str, int]  # N and the like, as macros
     parameters: Sequence[tuple[str, float]] = ()  # run-time parameters: name and present value
     dtype: str = "double"
+
+
+def c_type(dtype: str) -> str:
+    """The type of C that a dtype is: its own name, or NumPy's."""
+    return DTYPES[choose("dtype", dtype, DTYPES)]
 
 
 def identifier(name: str) -> str:
@@ -82,36 +90,39 @@ def literal(x: float, dtype: str) -> str:
     return f"{text}f"
 
 
-def _signature(name: str, quantity: str, program: Program, dtype: str) -> str:
+def signature(name: str, quantity: str, program: Program, dtype: str) -> str:
+    """How a function is declared, without the semicolon."""
     inputs = [f"const {dtype} *{port.name}" for port in program.inputs]
-    outputs = [f"{dtype} *{_out(port, program)}" for port in program.outputs]
+    outputs = [f"{dtype} *{out_name(port, program)}" for port in program.outputs]
     return f"void {name}_{quantity}({', '.join(inputs + outputs)})"
 
 
-def _out(port: Port, program: Program) -> str:
+def out_name(port: Port, program: Program) -> str:
     """The output's name, kept apart from an input's (T is a pose and an energy, tau both in and out)."""
     taken = {p.name for p in program.inputs}
     return f"{port.name}_out" if port.name in taken else port.name
 
 
-def _doc(function: Function) -> str:
+def doc(function: Function) -> str:
+    """The comment of a function: what it computes, what it costs, what it takes and gives."""
     program = function.program
     ops = program.operations
     ports = [(port, "in ", port.name) for port in program.inputs]
-    ports += [(port, "out", _out(port, program)) for port in program.outputs]
+    ports += [(port, "out", out_name(port, program)) for port in program.outputs]
     lines = [f" * {line}" for line in function.comment.splitlines()]
     lines.append(
         f" * {ops.mul} multiplications, {ops.add} additions, {ops.div} divisions, {ops.trig} sines and cosines."
     )
     for port, way, label in ports:
         shape = "".join(f"[{size}]" for size in port.shape) or " (one number)"
-        lines.append(f" *   {way} {label}{shape}{', row by row' if len(port.shape) > 1 else ''}")
+        unit = f", {function.units[port.name]}" if port.name in function.units else ""
+        lines.append(f" *   {way} {label}{shape}{', row by row' if len(port.shape) > 1 else ''}{unit}")
     return "/*\n" + "\n".join(lines) + "\n */"
 
 
 def _header(name: str, package: Package) -> str:
     guard = f"{name.upper()}_H"
-    lines = [_banner(package.comment), f"#ifndef {guard}", f"#define {guard}", ""]
+    lines = [banner(package.comment), f"#ifndef {guard}", f"#define {guard}", ""]
     lines += [f"#define {name.upper()}_{key} {value}" for key, value in package.constants.items()]
     lines += ["", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     if package.parameters:
@@ -121,18 +132,19 @@ def _header(name: str, package: Package) -> str:
             "",
         ]
     for quantity, function in package.functions.items():
-        lines += [_doc(function), _signature(name, quantity, function.program, package.dtype) + ";", ""]
+        lines += [doc(function), signature(name, quantity, function.program, package.dtype) + ";", ""]
     lines += ["#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]
     return "\n".join(lines)
 
 
-def _banner(comment: str) -> str:
+def banner(comment: str) -> str:
+    """A comment that opens a file."""
     body = "\n".join(f" * {line}".rstrip() for line in comment.splitlines())
     return f"/*\n{body}\n */"
 
 
 def _source(name: str, package: Package) -> str:
-    lines = [_banner(package.comment), f'#include "{name}.h"', "", "#include <math.h>", ""]
+    lines = [banner(package.comment), f'#include "{name}.h"', "", "#include <math.h>", ""]
     if package.parameters:
         lines.append(f"const {package.dtype} {name}_parameters[{len(package.parameters)}] = {{")
         lines += [f"    {literal(value, package.dtype)}, /* {label} */" for label, value in package.parameters]
@@ -143,17 +155,22 @@ def _source(name: str, package: Package) -> str:
 
 
 def _body(name: str, quantity: str, program: Program, dtype: str) -> list[str]:
+    return [signature(name, quantity, program, dtype), "{", *statements(program, dtype), "}"]
+
+
+def statements(program: Program, dtype: str) -> list[str]:
+    """The statements of a function: its temporaries, then its outputs."""
     text = write(program, _language(dtype))
     live = {node.serial for node in program.order}
-    lines = [_signature(name, quantity, program, dtype), "{"]
-    lines += [f"    const {dtype} {label} = {expression};" for label, expression in text.assignments]
+    lines = [f"    const {dtype} {label} = {expression};" for label, expression in text.assignments]
     lines += [f"    (void){p.name};" for p in program.inputs if not any(node.serial in live for node in p.nodes)]
     for port, entries in zip(program.outputs, text.outputs, strict=True):
-        lines += [f"    {_out(port, program)}[{k}] = {entry};" for k, entry in enumerate(entries)]
-    return [*lines, "}"]
+        lines += [f"    {out_name(port, program)}[{k}] = {entry};" for k, entry in enumerate(entries)]
+    return lines
 
 
-def _array(label: str, values: Any, dtype: str) -> list[str]:
+def array(label: str, values: Any, dtype: str) -> list[str]:
+    """Numbers as a constant array, whatever their shape."""
     flat = [literal(float(x), dtype) for x in np.asarray(values, dtype=float).ravel()]
     rows = [", ".join(flat[k : k + 6]) for k in range(0, len(flat), 6)]
     return [f"static const {dtype} {label}[] = {{", *(f"    {row}," for row in rows), "};"]
@@ -161,11 +178,11 @@ def _array(label: str, values: Any, dtype: str) -> list[str]:
 
 def _test(name: str, package: Package) -> str:
     dtype = package.dtype
-    tolerance = literal(1e-10 if dtype == "double" else 1e-3, dtype)
+    tolerance = literal(TOLERANCES[dtype], dtype)
     fabs = "fabs" if dtype == "double" else "fabsf"
     one = literal(1.0, dtype)
     lines = [
-        _banner(f"Checks {name}.c against vectors evaluated when it was written.\nBuild and run: make test"),
+        banner(f"Checks {name}.c against vectors evaluated when it was written.\nBuild and run: make test"),
         f'#include "{name}.h"',
         "",
         "#include <math.h>",
@@ -184,19 +201,20 @@ def _test(name: str, package: Package) -> str:
     ]
     calls: list[str] = []
     for quantity, function in package.functions.items():
-        lines += _vectors(quantity, function, dtype)
+        lines += vectors(quantity, function, dtype)
         calls += _calls(name, quantity, function, dtype)
     lines += ["", "int main(void)", "{", "    int k, failed = 0, passed = 0;", *calls]
     lines += ['    printf("%d passed, %d failed\\n", passed, failed);', "    return failed != 0;", "}", ""]
     return "\n".join(lines)
 
 
-def _vectors(quantity: str, function: Function, dtype: str) -> list[str]:
+def vectors(quantity: str, function: Function, dtype: str) -> list[str]:
+    """The test vectors of a function as constant arrays."""
     lines = []
     for port, values in zip(function.program.inputs, function.inputs, strict=True):
-        lines += _array(f"{quantity}_{port.name}", values, dtype)
+        lines += array(f"{quantity}_{port.name}", values, dtype)
     for port, values in zip(function.program.outputs, function.outputs, strict=True):
-        lines += _array(f"{quantity}_expected_{port.name}", values, dtype)
+        lines += array(f"{quantity}_expected_{port.name}", values, dtype)
     return lines
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from armdyn.algebra import ZERO, JointRotation, Scalar, Sym3, Vec3, X, Z
 from armdyn.algebra.rotation import similarity_about_z, turn_about_z
+from armdyn.algebra.scalar import is_number
 from armdyn.algebra.spatial import NO_MOMENTS, Body, Wrench
 from armdyn.chain import Chain, Joint
 from armdyn.formulations.steps import collect
@@ -158,9 +159,11 @@ def _turning(joint: Joint, d: Scalar, constant: Moments, varying: Moments, u: Ve
 
 
 def _felt(c: Vec3, u: Vec3) -> Vec3:
-    """A first moment with one entry for which c × z has the same part along u."""
+    """A first moment for which c × z has the same part along u, with one entry where u is known beforehand."""
     if u.x == 0 and u.y == 0:
         return ZERO
+    if not (is_number(u.x) and is_number(u.y)):
+        return Vec3(c.x, c.y, 0)
     return Vec3(0, c.y - u.y / u.x * c.x, 0) if abs(u.x) >= abs(u.y) else Vec3(c.x - u.x / u.y * c.y, 0, 0)
 
 

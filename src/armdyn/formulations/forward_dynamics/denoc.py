@@ -20,7 +20,7 @@ from armdyn.formulations.elimination import Matrix, inverted, upper
 from armdyn.formulations.forward_dynamics.articulated import Pivot, articulated_bodies
 from armdyn.formulations.inverse_dynamics import second_moments
 from armdyn.formulations.inverse_dynamics.newton_euler_mlc import accounts
-from armdyn.formulations.inverse_dynamics.recursion import wrenches
+from armdyn.formulations.inverse_dynamics.recursion import motions, wrenches
 from armdyn.formulations.steps import Step, collect, steps
 
 
@@ -34,7 +34,7 @@ def forward_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], tau: list[
     """The accelerations of joint forces, rotors included."""
     walk, pivots = factors(chain, q)
     still: list[Scalar] = [0] * chain.n
-    moving = wrenches(chain, walk, qd, still, second_moments.bodies(chain), second_moments.moment)
+    moving = wrenches(motions(chain, walk, qd, still), second_moments.bodies(chain), second_moments.moment)
     brought: dict[int, Wrench] = {}
     phi: list[Scalar] = [0] * chain.n
     for i in reversed(range(chain.n)):  # U φ̂ = τ - b

@@ -63,9 +63,10 @@ def inertia_matrix(chain: Chain, q: list[Scalar], m: int | None = None) -> Matri
     walk = steps(chain, q)
     if not (chain.serial and meeting.all_move(q)):
         return meet(walk, wrenches, meeting.inner_joints(walk, 1, 1, PASSING, MEETING))
-    if m is None and is_long(chain.joints):
+    joints = chain.joints if chain.known_geometry else tuple(map(meeting.countable, chain.joints))
+    if m is None and is_long(joints):
         return gather(walk, wrenches)
-    return meet(walk, wrenches, frozenset(range(meeting_frame(chain.joints) if m is None else m)))
+    return meet(walk, wrenches, frozenset(range(meeting_frame(joints) if m is None else m)))
 
 
 def variants(chain: Chain) -> list[dict[str, int]]:

@@ -102,7 +102,8 @@ def derivatives(
     loads = loads_inwards(walk, bodies(chain), moving, velocities, qd)
     axes = [axis(*one) for one in zip(walk, moving, velocities, strict=True)]
     if m is None:
-        m = meeting_frame(chain.joints) if chain.serial and meeting.all_move(q) else None
+        serial = chain.serial and meeting.all_move(q)
+        m = meeting_frame(tuple(map(meeting.countable, chain.joints))) if serial else None
     inner = meeting.inner_joints(walk, *COSTS) if m is None else frozenset(range(m))
     return meet(walk, axes, loads, inner)
 

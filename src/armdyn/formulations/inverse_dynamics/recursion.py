@@ -63,7 +63,11 @@ def recursion(
 ) -> list[Scalar]:
     """The joint forces of a motion; `moment(body, w, dw, U)` is ∫ x × U x dm."""
     walk = steps(chain, q)
-    own = wrenches(chain, walk, qd, qdd, bodies, moment)
+    return inward(walk, wrenches(motions(chain, walk, qd, qdd), bodies, moment))
+
+
+def inward(walk: list[Step], own: Sequence[Wrench]) -> list[Scalar]:
+    """The joint forces under the wrenches that the links ask for, tips to base."""
     tau: list[Scalar] = []
     brought: dict[int, Wrench] = {}
     for i, step in reversed(list(enumerate(walk))):
@@ -74,16 +78,11 @@ def recursion(
 
 
 def wrenches(
-    chain: Chain,
-    walk: list[Step],
-    qd: list[Scalar],
-    qdd: list[Scalar],
-    bodies: Sequence[B],
-    moment: Callable[[B, Vec3, Vec3, Mat3], Vec3],
+    moving: Sequence[Moving], bodies: Sequence[B], moment: Callable[[B, Vec3, Vec3, Mat3], Vec3]
 ) -> list[Wrench]:
     """The wrench that every link's own motion asks for, parents before children."""
     found: list[Wrench] = []
-    for link, body in zip(motions(chain, walk, qd, qdd), bodies, strict=True):
+    for link, body in zip(moving, bodies, strict=True):
         F = body.mass * link.dv + link.U @ body.moment
         found.append(Wrench(F, moment(body, link.w, link.dw, link.U) + body.moment.cross(link.dv)))
     return found

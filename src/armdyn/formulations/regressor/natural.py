@@ -14,6 +14,8 @@ motion of joint i, seen in the link's frame.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from armdyn.algebra import Scalar, Vec3, X, Z
 from armdyn.algebra.spatial import Motion, unit_motion
 from armdyn.chain import Chain
@@ -57,8 +59,13 @@ def regressor(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]
 
 def in_minimal_parameters(chain: Chain, Y: Matrix) -> Matrix:
     """The regressor of the minimal parameters from that of the natural ones."""
-    realisation = minimal_parameters(chain).realisation
-    columns = [[(k, row[j]) for k, row in enumerate(realisation) if row[j]] for j in range(len(realisation[0]))]
+    return combined(Y, minimal_parameters(chain).realisation)
+
+
+def combined(Y: Matrix, realisation: Sequence[Sequence[Scalar]]) -> Matrix:
+    """Y times the matrix that gives the natural parameters, most of it 0."""
+    width = len(realisation[0])
+    columns = [[(k, row[j]) for k, row in enumerate(realisation) if row[j] != 0] for j in range(width)]
     return [[sum((f * row[k] for k, f in column), 0) for column in columns] for row in Y]
 
 

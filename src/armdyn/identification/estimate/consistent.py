@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import ComputationError
 from armdyn.identification.model.bodies import PAIRS, natural_of, pseudo_inertia, reference_bodies

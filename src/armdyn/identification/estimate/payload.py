@@ -109,10 +109,7 @@ def _fitted(Y: Array, tau: Array, pieces: NDArray[np.int64], by_gain: Array) -> 
     """The load; `by_gain` (N, n) is what the torques move by one standard deviation of each joint's gain."""
     solution = linear.weighted(Y, tau)
     R, z = linear.compress(Y, tau, solution.weights)
-    guess = solution.values
-    mass = max(float(guess[0]), 1e-3 * float(np.abs(guess).max()), 1e-6)
-    reference = np.diag([mass * 0.01] * 3 + [mass])[None]  # a ball of 10 cm, only to measure by
-    natural = Problem(reference, np.zeros(0, dtype=bool)).solve(R, z, REGULARIZATION)
+    natural = _possible(R, z, solution.values)
     residual = tau - Y @ natural
     factors = autocorrelation_factors(residual, pieces)
     normal, noise = np.zeros((10, 10)), np.zeros((10, 10))
@@ -126,6 +123,23 @@ def _fitted(Y: Array, tau: Array, pieces: NDArray[np.int64], by_gain: Array) -> 
         pull = inverse @ ((Y[:, j] * solution.weights[:, j, None] ** 2).T @ by_gain[:, j])
         covariance += np.outer(pull, pull)
     deviations = np.sqrt(np.maximum(np.diag(covariance), 0))
+    return _described(natural, deviations, relative_error(tau, Y @ natural))
+
+
+def fitted_body(R: Array, z: Array, deviations: Array) -> Payload:
+    """The body with ‖R x - z‖ least, from whitened and compressed rows; `error` is what they leave of z."""
+    natural = _possible(R, z, linear.solve(R, z))
+    return _described(natural, deviations, relative_error(z, R @ natural))
+
+
+def _possible(R: Array, z: Array, guess: Array) -> Array:
+    """Ten parameters of a body that is possible."""
+    mass = max(float(guess[0]), 1e-3 * float(np.abs(guess).max()), 1e-6)
+    reference = np.diag([mass * 0.01] * 3 + [mass])[None]  # a ball of 10 cm, only to measure by
+    return Problem(reference, np.zeros(0, dtype=bool)).solve(R, z, REGULARIZATION)
+
+
+def _described(natural: Array, deviations: Array, error: float) -> Payload:
     body = Link.from_natural(tuple(natural))
     xx, xy, yy, xz, yz, zz = (float(x) for x in body.inertia_about_com.entries)
     inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -133,4 +147,4 @@ def _fitted(Y: Array, tau: Array, pieces: NDArray[np.int64], by_gain: Array) -> 
             if d > 0.3 * max(abs(v), 0.01 * natural[0])]  # fmt: skip
     said = (f"{', '.join(weak)} of the load: known to no better than 30 %",) if weak else ()
     com = np.array([float(x) for x in body.com])
-    return Payload(float(natural[0]), com, inertia, natural, deviations, relative_error(tau, Y @ natural), said)
+    return Payload(float(natural[0]), com, inertia, natural, deviations, error, said)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 from warnings import warn
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.algebra import exact
+from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import JointForces, Link, Ripple
 from armdyn.errors import InputError

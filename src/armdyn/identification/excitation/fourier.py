@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from armdyn.algebra.cached import cached_property
 
 Array = NDArray[np.float64]
 

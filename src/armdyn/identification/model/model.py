@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose

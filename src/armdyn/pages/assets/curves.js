@@ -51,7 +51,7 @@ const Curves = (() => {
   function start(charts) {
     for (const canvas of document.querySelectorAll("canvas[data-chart]")) {
       const chart = charts[canvas.dataset.chart], draw = chart.curves ? lines(canvas, chart) : dots(canvas, chart);
-      if (!chart.curves) canvas.after(Chart.legend(["identified, ± 2 σ", "prior"], ["var(--series-1)", "var(--series-2)"]));
+      if (!chart.curves) canvas.after(Chart.legend(chart.legend ?? ["identified, ± 2 σ", "prior"], ["var(--series-1)", "var(--series-2)"]));
       Page.onTheme(draw); new ResizeObserver(draw).observe(canvas); draw();
     }
   }

@@ -27,10 +27,18 @@
     return draw;
   });
 
+  // Between two samples a floating base's quaternion is shorter than 1.
+  function posture(t) {
+    const q = sample(motion.q, t);
+    if (!robot.first) return q;
+    const length = Math.hypot(...q.slice(3, 7));
+    return q.map((x, k) => (k >= 3 && k < 7 ? x / length : x));
+  }
+
   function show(t) {
     now.t = Math.max(motion.t[0], Math.min(end, t));
-    arrays.q.set(sample(motion.q, now.t)); arm.state();
-    bars(sample(motion.tau, now.t)); charts.forEach((draw) => draw()); viewer.redraw();
+    arrays.q.set(posture(now.t)); arm.state();
+    bars(sample(motion.tau, now.t).slice(-robot.n)); charts.forEach((draw) => draw()); viewer.redraw();
     $("scrub").value = now.t; $("clock").textContent = `${now.t.toFixed(2)} s`;
   }
   let before = null;

@@ -80,8 +80,8 @@ const Robot = (() => {
     if (foot[2] - floor > 0.03 * size) stand.push(rod(up(ground, 0.02 * size), foot, 0.075 * size, { color: color("link") }, housing));
     robot.bodies.forEach((body, i) => {
       const points = path(robot, state.poses, i), T = poseOf(robot, state.poses, i), r = radius(i);
+      if (body.kind === "free") return; // nothing joins a floating base to the ground
       capsule(points, body.kind === "prismatic" ? 0.8 * r : r, look(body.parent), skeleton, picks, body.parent);
-      if (body.kind === "free") return;
       const z = axis(T, 2), half = scale(z, 1.25 * r), here = points[3];
       if (body.kind === "prismatic") skeleton.push(block(T, [0, 0, 0], [2.6 * r, 2.6 * r, 2.2 * r], { color: color("prismatic") }));
       else skeleton.push(rod(sub(here, half), add(here, half), 1.32 * r, { color: color("revolute") }, housing),

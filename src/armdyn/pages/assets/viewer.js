@@ -39,6 +39,7 @@ const Viewer = (() => {
     const scene = Robot.measure(robot, state.poses, state.tool), painter = Paint.painter(canvas);
     const show = { links: null, masses: false, frames: false, ellipsoid: "none", payload: 0, payloadAt: [0, 0, 0] };
     const middle = [scene.foot[0], scene.foot[1], scene.floor + 0.5 * scene.height];
+    const began = Array.from(Geometry.origin(state.poses.subarray(0, 16)));
     const home = { yaw: 0.75, pitch: 0.28, distance: 2.0 * scene.size, center: middle };
     const view = { ...home };
     let picks = [], current = null, held = null, wanted = false;
@@ -46,7 +47,8 @@ const Viewer = (() => {
     function draw() {
       wanted = false;
       const width = canvas.clientWidth || 1, height = canvas.clientHeight || 1;
-      current = camera(view, width, height);
+      const flown = robot.stands ? [0, 0, 0] : sub(Geometry.origin(state.poses.subarray(0, 16)), began); // with a floating base
+      current = camera({ ...view, center: add(view.center, flown) }, width, height);
       const made = Robot.solids(robot, state, scene, show);
       picks = made.picks;
       painter.draw(made.solids, current, { z: scene.floor, cell: 0.25 * scene.size, color: Page.rgb(Page.color("grid")),

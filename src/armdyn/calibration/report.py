@@ -1,0 +1,118 @@
+"""The report of a calibration: one HTML file that needs nothing else, in plain words."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from armdyn.files.text import write_text
+from armdyn.pages.writer import BASE, document, escape, facts, navigation, section, table
+
+if TYPE_CHECKING:
+    from armdyn.calibration.result import Calibration
+
+SCRIPTS = (*BASE, "charts.js", "curves.js", "plots.js")
+
+
+def write(found: Calibration, path: str | os.PathLike[str]) -> None:
+    """Write the report, whole or not at all."""
+    write_text(path, page(found))
+
+
+def page(found: Calibration) -> str:
+    """The report as text."""
+    charts: list[dict[str, Any]] = []
+    sections = [
+        ("summary", "In short", _summary(found)),
+        ("corrections", "Corrections", _corrections(found, charts)),
+        ("residuals", "Residuals by pose", _residuals(found, charts)),
+        ("noise", "Noise of the measurement", _noise(found)),
+    ]
+    title = f"{found.given.name}: calibrated from {found.poses.source or f'{len(found.poses)} poses'}"
+    body = (
+        f'<main><header><h1>{escape(title)}</h1><button id="theme" type="button">Light / dark</button></header>'
+        + navigation((key, name) for key, name, _ in sections)
+        + "".join(section(*one) for one in sections)
+        + "</main>"
+    )
+    return document(title, body, {"charts": charts}, SCRIPTS)
+
+
+def correction_rows(found: Calibration) -> list[list[str]]:
+    """Name, value before, correction, deviation, unit and combination of every constant, in mm and mrad."""
+    return [
+        [
+            c.name,
+            f"{1e3 * c.before:.4f}",
+            f"{1e3 * c.correction:+.4f}",
+            f"{1e3 * c.deviation:.4f}",
+            c.unit,
+            found.combinations[c.name],
+        ]
+        for c in found.corrections
+    ]
+
+
+COLUMNS = ["constant", "before", "correction", "± σ", "unit", "what was told"]
+
+
+def _summary(found: Calibration) -> str:
+    first, *others = found.summary()
+    said = [line for line in others if line not in found.notes]
+    boxes = [(str(len(found.poses)), f"{found.poses.kind} measurements"), (str(len(found.corrections)), "constants")]
+    boxes += [(str(len(found.outliers)), "outliers set aside"), (f"{found.fit.condition:.3g}", "condition number")]
+    warned = "".join(f'<div class="warn">{escape(note)}</div>' for note in found.notes)
+    return facts(boxes) + f"<p>{escape(first)}.</p>" + "".join(f"<p>{escape(line)}.</p>" for line in said) + warned
+
+
+def _corrections(found: Calibration, charts: list[dict[str, Any]]) -> str:
+    parts = []
+    for length, unit in ((True, "mm"), (False, "mrad")):
+        shown = [c for c in found.corrections if c.is_length is length]
+        if shown:
+            chart = {
+                "y": f"correction [{unit}]",
+                "names": [c.name for c in shown],
+                "values": [_short(1e3 * c.correction) for c in shown],
+                "deviations": [_short(2e3 * c.deviation) for c in shown],
+                "prior": [0.0 for _ in shown],
+                "legend": ["corrected by, ± 2 σ", "as it was"],
+            }
+            parts.append(_chart(charts, chart, f"corrections in {unit} with twice their deviation"))
+    text = (
+        "<p>Constants that move the tool alike share one correction: the last column says which. "
+        "Corrections above twice their deviation stand out.</p>"
+    )
+    marks = [c.significant for c in found.corrections]
+    return "".join(parts) + text + table("", COLUMNS, correction_rows(found), marks)
+
+
+def _residuals(found: Calibration, charts: list[dict[str, Any]]) -> str:
+    parts = []
+    for what, unit, scale, part in found.parts():
+        curves = [
+            {"name": name, "y": [_short(scale * float(x)) for x in np.linalg.norm(fit.residual[:, part], axis=1)]}
+            for name, fit in (("base and tool alone fitted", found.before), ("calibrated", found.fit))
+        ]
+        numbers = list(range(1, len(found.poses) + 1))
+        chart = {"x": numbers, "unit": "pose", "y": f"{what} [{unit}]", "curves": curves}
+        parts.append(f"<div>{_chart(charts, chart, f'{what} residual by pose')}</div>")
+    return f'<div class="columns">{"".join(parts)}</div><p>Poses are numbered from 1, as the rows of the table.</p>'
+
+
+def _noise(found: Calibration) -> str:
+    units = {True: "mm", False: "mrad"}
+    rows = [[axis, f"{1e3 * x:.4g}", units["about" not in axis]] for axis, x in found.noise.items()]
+    return "<p>Estimated from the residuals, axis by axis.</p>" + table("", ["axis", "σ", "unit"], rows)
+
+
+def _chart(charts: list[dict[str, Any]], chart: dict[str, Any], label: str) -> str:
+    charts.append(chart)
+    return f'<canvas class="chart" data-chart="{len(charts) - 1}" role="img" aria-label="{escape(label)}"></canvas>'
+
+
+def _short(x: float) -> float:
+    """Six digits: what a picture can show."""
+    return float(f"{x:.6g}")

@@ -1,0 +1,287 @@
+"""Calibration: corrected constants with their deviations, and everything that is made of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from armdyn.algebra.cached import cached_property
+from armdyn.calibration.fit import Fit, on_closure
+from armdyn.calibration.measured import Array, Poses
+from armdyn.calibration.model import ToolModel
+from armdyn.chain import Chain, Placement
+from armdyn.chain.geometry import GeometryConstant, geometry_constants, with_geometry
+from armdyn.files import Frame, arrays
+
+if TYPE_CHECKING:
+    from armdyn.arm import Arm
+    from armdyn.files.cutting import Lock
+
+AXES = ("x", "y", "z", "about x", "about y", "about z")
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """Poses that were predicted by a fit without them: which, and (k, m) predicted less measured."""
+
+    rows: tuple[int, ...]
+    residual: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """One constant: its name, what it was, by how much it is corrected, and the standard deviation of that."""
+
+    name: str
+    before: float
+    correction: float
+    deviation: float
+    is_length: bool
+
+    @property
+    def unit(self) -> str:
+        """The unit in which people read it: mm or mrad."""
+        return "mm" if self.is_length else "mrad"
+
+    @property
+    def significant(self) -> bool:
+        """Whether the correction is larger than twice its deviation."""
+        return abs(self.correction) > 2 * self.deviation
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Calibration:
+    """What `calibrate` found: `arm` is the corrected arm, `corrections` lists every constant that was fitted."""
+
+    given: Arm
+    start: Arm  # the chain that was fitted, base and tool near where they were measured
+    path: tuple[int, ...]  # its joints among the given arm's
+    frame: str | None
+    poses: Poses
+    constants: tuple[GeometryConstant, ...]
+    wanted: tuple[GeometryConstant, ...]
+    before: Fit  # base, tool and closure alone
+    fit: Fit
+    validation: Validation | None
+
+    def __repr__(self) -> str:
+        return f"<Calibration of {self.given.name}: {len(self.fit.free)} constants from {self.poses!r}>"
+
+    def __str__(self) -> str:
+        return "\n".join(self.summary())
+
+    def summary(self) -> Iterator[str]:
+        """The result in a few lines."""
+        yield f"{self.given.name}: {len(self.fit.free)} constants from {len(self.poses)} {self.poses.kind} measurements"
+        for what, unit, scale, part in self.parts():
+            inside = self.fit.inliers
+            old, new = (_sizes(one.residual[inside][:, part]) for one in (self.before, self.fit))
+            line = f"{what}: {scale * old[0]:.3g} -> {scale * new[0]:.3g} {unit} rms, "
+            line += f"{scale * old[1]:.3g} -> {scale * new[1]:.3g} {unit} at most"
+            if self.validation is not None:
+                line += f"; {scale * _sizes(self.validation.residual[:, part])[0]:.3g} {unit} rms on held-out poses"
+            yield line
+        if self.outliers:
+            yield f"set aside as outliers: poses {', '.join(str(k + 1) for k in self.outliers)}"
+        yield from self.notes
+
+    def parts(self) -> Iterator[tuple[str, str, float, slice]]:
+        """What residuals are made of: words, unit, factor to it, columns."""
+        named = {"plane": "distance from the plane", "ball bar": "distance"}
+        yield named.get(self.poses.kind, "position"), "mm", 1e3, slice(0, 3)
+        if self.poses.kind == "pose":
+            yield "orientation", "mrad", 1e3, slice(3, 6)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The constants that were fitted."""
+        return tuple(self.constants[k].name for k in self.fit.free)
+
+    @cached_property
+    def corrections(self) -> tuple[Correction, ...]:
+        """Every constant that was fitted, in metres and radians."""
+        today, deviations = self.start.geometry, np.sqrt(np.diag(self.fit.covariance))
+        return tuple(
+            Correction(c.name, float(today[k]), float(self.fit.geometry[k] - today[k]), float(s), c.is_length)
+            for k, s in zip(self.fit.free, deviations, strict=True)
+            for c in (self.constants[k],)
+        )
+
+    @property
+    def covariance(self) -> Array:
+        """(p, p) of the corrections, in the order of `names`."""
+        return self.fit.covariance
+
+    @property
+    def noise(self) -> dict[str, float]:
+        """The standard deviation of the measurement, axis by axis: metres, and radians about the tool's axes."""
+        axes = AXES if self.poses.kind in ("pose", "point") else (self.poses.kind,)
+        return {axis: float(x) for axis, x in zip(axes, self.fit.noise, strict=False)}
+
+    @property
+    def outliers(self) -> tuple[int, ...]:
+        """The poses (counted from 0) that were set aside."""
+        return tuple(int(k) for k in np.flatnonzero(~self.fit.inliers))
+
+    @cached_property
+    def combinations(self) -> dict[str, str]:
+        """What of the constants the measurements tell: by each fitted constant, with all that moves the tool alike.
+
+        The correction of ``d_2 + d_3`` is written into d_2; d_3 stays as it was.
+        """
+        others = [self.constants.index(c) for c in self.wanted if self.constants.index(c) not in self.fit.free]
+        if not others:
+            return {name: name for name in self.names}
+        model = ToolModel(self.start)
+        q = np.random.default_rng(0).uniform(-2, 2, (8 * len(self.constants), self.start.n))
+        own, them = self._columns(model, q, list(self.fit.free)), self._columns(model, q, others)
+        multiples = np.linalg.lstsq(own, them, rcond=None)[0]
+        found = {}
+        for name, row in zip(self.names, multiples, strict=False):
+            terms = [f" {'+' if x > 0 else '-'} {_times(abs(x))}{self.constants[k].name}"
+                     for x, k in zip(row, others, strict=True) if abs(x) > 1e-6]  # fmt: skip
+            found[name] = name + "".join(terms)
+        return found
+
+    def _columns(self, model: ToolModel, q: Array, which: list[int]) -> Array:
+        """The slopes of some constants at configurations like those measured; with a closure's own unknowns last."""
+        closure, geometry = self.fit.closure, model.today
+        if closure is not None:
+            rows = np.resize(np.arange(len(self.poses)), len(q))
+            poses = self.poses.chosen(rows)
+            closure = closure.of(poses)
+            poses = replace(poses, q=on_closure(model, poses.q, geometry, closure))
+            J = model.residual(poses, geometry, closure, which)[1]
+            return np.asarray(J.reshape(-1, J.shape[2]))
+        J = model.slopes(q, geometry, model.pose(q, geometry))[:, : 6 if self.poses.kind == "pose" else 3, which]
+        return np.asarray(J.reshape(-1, J.shape[2]))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader should know before using the numbers."""
+        found = []
+        if self.fit.undetermined:
+            names = ", ".join(self.constants[k].name for k in self.fit.undetermined)
+            found.append(f"not told by these measurements, left as they were: {names}")
+        if self.fit.misfits:
+            found.append(
+                f"{self.fit.misfits} of {len(self.poses)} poses do not fit the others: too many for outliers, all were "
+                "kept; look for backlash, bending or a target that slipped"
+            )
+        weak = [c.name for c in self.corrections if c.deviation > (5e-3 if c.is_length else 2e-2)]
+        if weak:
+            found.append(
+                f"weakly told (more than 5 mm or 20 mrad uncertain): {', '.join(weak)}; measure more varied poses"
+            )
+        if self.start.chain.base != self._part.chain.base or self.start.chain.tool != self._part.chain.tool:
+            found.append(
+                "base or tool stood far from where they were measured; they are corrected from where they were put"
+            )
+        return tuple(found)
+
+    @cached_property
+    def _part(self) -> Arm:
+        from armdyn.calibration.run import serial_part
+
+        return serial_part(self.given, self.frame)[0]
+
+    @cached_property
+    def arm(self) -> Arm:
+        """The arm with corrected geometry: every joint, base and tool (or the measured frame)."""
+        corrected: Arm = self.start.with_geometry(self.fit.geometry)
+        frames = tuple(self._frame(f, corrected.chain) for f in self.given.frames)
+        if self.frame is None:
+            return replace(corrected, frames=frames)
+        chain = self.given.chain
+        values = dict(zip(geometry_constants(chain), self.given.geometry, strict=True))
+        for constant, value in zip(self.constants, self.fit.geometry, strict=True):
+            if constant.joint is not None:
+                values[GeometryConstant(constant.kind, self.path[constant.joint])] = float(value)
+        whole = replace(with_geometry(chain, list(values.values())), base=corrected.chain.base)
+        return replace(self.given, given=whole, snap=0.0, frames=frames)
+
+    def _frame(self, frame: Frame, corrected: Chain) -> Frame:
+        """A named frame of the corrected arm: those of the base stand with it, the tool's own is the tool."""
+        part = self._part.chain
+        if frame.link == 0 and corrected.base != part.base:
+            moved = corrected.base @ part.base.inverse @ frame.placement
+            return replace(frame, placement=arrays.tidy(moved, frame.placement))
+        own = frame.name == self.frame if self.frame is not None else frame.link == part.bodies
+        return replace(frame, placement=corrected.tool) if own and _alike(frame.placement, part.tool) else frame
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the corrected arm as an arm file (.toml)."""
+        self.arm.save(path)
+
+    def to_urdf(self, path: str | os.PathLike[str]) -> None:
+        """Write the corrected arm as a URDF of its own; `update_urdf` keeps the user's file instead."""
+        self.arm.to_urdf(path)
+
+    def update_urdf(
+        self,
+        original: str | os.PathLike[str],
+        out: str | os.PathLike[str],
+        *,
+        base: str | None = None,
+        tip: str | None = None,
+        lock: Lock = None,
+        move_base: bool = False,
+    ) -> list[str]:
+        """Write the URDF the arm was read from with corrected joint origins, every other byte as it was.
+
+        `base`, `tip` and `lock` are those it was read with. The base's placement belongs to the measuring device and is
+        left out unless `move_base` is given; the tool's goes to the fixed joint of its own link, if there is one. Gives
+        the names of the joints that were changed.
+        """
+        from armdyn.files.cutting import Cut
+        from armdyn.files.urdf_geometry import update_geometry
+
+        cut = Cut(base, tip, lock, None)
+        return update_geometry(original, out, self.given.chain, self.arm.chain, cut, self.given.snap, move_base)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write an HTML page with corrections, residuals and plots."""
+        from armdyn.calibration.report import write
+
+        write(self, path)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything in plain numbers and text, SI units."""
+        return {
+            "arm": self.given.name,
+            "kind": self.poses.kind,
+            "poses": len(self.poses),
+            "corrections": [
+                {"name": c.name, "before": c.before, "correction": c.correction, "deviation": c.deviation,
+                 "unit": "m" if c.is_length else "rad", "combination": self.combinations[c.name]}
+                for c in self.corrections
+            ],
+            "covariance": self.covariance,
+            "noise": self.noise,
+            "outliers": self.outliers,
+            "condition": self.fit.condition,
+            "residual_before": self.before.residual,
+            "residual_after": self.fit.residual,
+            "held_out": self.validation and {"poses": self.validation.rows, "residual": self.validation.residual},
+            "notes": self.notes,
+        }  # fmt: skip
+
+
+def _sizes(residual: Array) -> tuple[float, float]:
+    """Root mean square and largest length of the rows."""
+    length = np.linalg.norm(residual, axis=1)
+    return float(np.sqrt((length**2).mean())), float(length.max())
+
+
+def _times(x: float) -> str:
+    return "" if abs(x - 1) < 1e-6 else f"{x:.4g} "
+
+
+def _alike(a: Placement, b: Placement) -> bool:
+    """Whether two placements are one, up to what was snapped."""
+    off = [x - y for p, q in zip((*a.R.rows, a.p), (*b.R.rows, b.p), strict=True) for x, y in zip(p, q, strict=True)]
+    return max(abs(float(x)) for x in off) < 1e-4

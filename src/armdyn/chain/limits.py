@@ -1,0 +1,58 @@
+"""What a robot's independent joints may do: within their own limits and within those of the joints that follow them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from armdyn.chain.chain import Chain
+from armdyn.chain.joint import Limit
+
+Range = tuple[float | None, float | None]
+
+
+def limits(chain: Chain) -> tuple[Limit, ...]:
+    """The limits of the independent joints in q's order, narrowed by those of the joints that mimic them.
+
+    A follower at α q + β within its own range keeps q within ((lower - β)/α, (upper - β)/α), and its speed keeps that
+    of its leader. Where nothing is left between them, the follower's range is a slip of the file: it is passed over,
+    and `check` says so. Efforts are those of the leaders' motors.
+    """
+    found = {i: chain.joints[i].limit for i in chain.independent}
+    for k, joint in enumerate(chain.joints):
+        if joint.mimic is None:
+            continue
+        i, multiplier, _ = chain.leader(joint)
+        narrowed = _both((found[i].lower, found[i].upper), follower_range(chain, k))
+        if narrowed is not None:
+            found[i] = replace(found[i], lower=narrowed[0], upper=narrowed[1])
+        if joint.limit.velocity is not None and multiplier:
+            speed = joint.limit.velocity / abs(float(multiplier))
+            own = found[i].velocity
+            found[i] = replace(found[i], velocity=speed if own is None else min(own, speed))
+    return tuple(found.values())
+
+
+def follower_range(chain: Chain, k: int) -> Range:
+    """What the range of mimic joint k leaves to its leader."""
+    joint = chain.joints[k]
+    _, multiplier, offset = chain.leader(joint)
+    if not multiplier:
+        return None, None
+    alpha, beta = float(multiplier), float(offset)
+    ends = [None if end is None else (end - beta) / alpha for end in (joint.limit.lower, joint.limit.upper)]
+    return (ends[0], ends[1]) if alpha > 0 else (ends[1], ends[0])
+
+
+def contradicted(chain: Chain) -> list[int]:
+    """The mimic joints whose range leaves nothing of their leader's."""
+    leaders = {k: chain.leader(joint)[0] for k, joint in enumerate(chain.joints) if joint.mimic is not None}
+    own = {i: chain.joints[i].limit for i in leaders.values()}
+    return [k for k, i in leaders.items() if _both((own[i].lower, own[i].upper), follower_range(chain, k)) is None]
+
+
+def _both(a: Range, b: Range) -> Range | None:
+    """The range within two; None where it has no inside."""
+    low = max((x for x in (a[0], b[0]) if x is not None), default=None)
+    high = min((x for x in (a[1], b[1]) if x is not None), default=None)
+    narrows = b != (None, None)
+    return None if narrows and low is not None and high is not None and not low < high else (low, high)

@@ -1,0 +1,1 @@
+"""Relocatable objects for processors of controllers, made by LLVM without a cross compiler."""

@@ -1,0 +1,121 @@
+"""What an ELF object says of itself: sections, symbols, and how many instructions a function has."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from armdyn.algebra.cached import cached_property
+from armdyn.errors import ComputationError
+
+ARM, AARCH64, RISCV = 40, 183, 243  # e_machine
+SYMBOLS, NOBITS = 2, 8  # types of sections
+WRITABLE, ALLOCATED = 1, 2  # flags of sections
+FUNCTION, GLOBAL = 2, 1  # type and binding of symbols
+
+
+class Section(NamedTuple):
+    """A section: its name, type, flags, where its bytes are, and the section its header links to."""
+
+    name: str
+    kind: int
+    flags: int
+    offset: int
+    size: int
+    link: int
+
+
+class Symbol(NamedTuple):
+    """A symbol: its name, value, size, type and binding, and the number of its section (0: undefined)."""
+
+    name: str
+    value: int
+    size: int
+    kind: int
+    binding: int
+    section: int
+
+
+class Elf:
+    """A little-endian ELF object of 32 or 64 bits."""
+
+    def __init__(self, code: bytes) -> None:
+        if code[:4] != b"\x7fELF" or code[4] not in (1, 2) or code[5] != 1:
+            raise ComputationError("no little-endian ELF object")
+        self.code = code
+        self.wide = code[4] == 2
+        self.machine: int = struct.unpack_from("<H", code, 18)[0]
+
+    @cached_property
+    def sections(self) -> tuple[Section, ...]:
+        """Every section, in the order of the headers."""
+        start = struct.unpack_from("<Q", self.code, 40)[0] if self.wide else struct.unpack_from("<I", self.code, 32)[0]
+        size, count, names = struct.unpack_from("<HHH", self.code, 58 if self.wide else 46)
+        form = "<IIQQQQI" if self.wide else "<IIIIIII"
+        heads = [struct.unpack_from(form, self.code, start + size * k) for k in range(count)]
+        at = heads[names][4]
+        return tuple(
+            Section(self._text(at + name), kind, flags, offset, length, link)
+            for name, kind, flags, _, offset, length, link in heads
+        )
+
+    @cached_property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """Every symbol."""
+        found = []
+        for table in (section for section in self.sections if section.kind == SYMBOLS):
+            names = self.sections[table.link].offset
+            step = 24 if self.wide else 16
+            for at in range(table.offset, table.offset + table.size, step):
+                if self.wide:
+                    name, info, _, section, value, size = struct.unpack_from("<IBBHQQ", self.code, at)
+                else:
+                    name, value, size, info, _, section = struct.unpack_from("<IIIBBH", self.code, at)
+                found.append(Symbol(self._text(names + name), value, size, info & 15, info >> 4, section))
+        return tuple(found)
+
+    @cached_property
+    def functions(self) -> dict[str, Symbol]:
+        """The functions, by name."""
+        return {symbol.name: symbol for symbol in self.symbols if symbol.kind == FUNCTION}
+
+    @property
+    def undefined(self) -> tuple[str, ...]:
+        """Symbols that something else must define."""
+        return tuple(s.name for s in self.symbols if s.section == 0 and s.binding == GLOBAL)
+
+    def allocated(self, *names: str) -> int:
+        """Bytes of the sections of these names, or of all, that the processor needs in memory and never writes."""
+        wanted = [s for s in self.sections if s.flags & ALLOCATED and not s.flags & WRITABLE and s.kind != NOBITS]
+        return sum(section.size for section in wanted if not names or section.name in names)
+
+    def _text(self, at: int) -> str:
+        return self.code[at : self.code.index(b"\0", at)].decode()
+
+
+def instructions(elf: Elf, function: str) -> int:
+    """How many instructions a function has; constants between them, which mapping symbols mark, are none."""
+    symbol = elf.functions[function]
+    first = symbol.value & ~1 if elf.machine == ARM else symbol.value  # the last bit says Thumb
+    marks = sorted(
+        (other.value, other.name[1] != "d")
+        for other in elf.symbols
+        if other.section == symbol.section and other.name[:2] in ("$t", "$x", "$d")
+    )
+    content = elf.sections[symbol.section].offset
+    at, count = first, 0
+    while at < first + symbol.size:
+        code = next((is_code for value, is_code in reversed(marks) if value <= at), True)
+        if not code:
+            at = next((value for value, is_code in marks if is_code and value > at), first + symbol.size)
+            continue
+        at += _length(elf.machine, struct.unpack_from("<H", elf.code, content + at)[0])
+        count += 1
+    return count
+
+
+def _length(machine: int, half: int) -> int:
+    """Bytes of the instruction that begins with these sixteen bits."""
+    if machine == ARM:  # Thumb-2
+        return 4 if half >> 11 in (0b11101, 0b11110, 0b11111) else 2
+    return 4 if machine == AARCH64 or half & 3 == 3 else 2

@@ -1,0 +1,121 @@
+"""Programs -> one relocatable object for a processor, with what it takes of memory and time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from armdyn.codegen import tuning
+from armdyn.codegen.embedded.cpus import Cpu, machine
+from armdyn.codegen.embedded.elf import Elf, instructions
+from armdyn.codegen.llvm.scalar import PRECISIONS, Precision, ScalarWriter, intrinsics, scalar_function
+from armdyn.codegen.llvm.scalar_trig import scalar_trig
+from armdyn.codegen.target import LLVM_LOCK, binding
+from armdyn.errors import ComputationError
+from armdyn.graph.program import Program
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What one function takes.
+
+    `flash` is code with its constants, without what several functions share; `stack` the worst case of the function
+    and everything it calls; `instructions` counts every instruction of the function once and the sine's and cosine's
+    once per angle: the code has no loop, so a call executes at most as many (`large` with every angle beyond
+    `trig.LIMIT`).
+    """
+
+    flash: int
+    stack: int
+    instructions: int
+    large: int
+
+
+@dataclass(frozen=True)
+class Object:
+    """A relocatable object, and what its functions take; `shared` is the flash of sine, cosine and parameters."""
+
+    cpu: Cpu
+    dtype: str
+    code: bytes
+    functions: Mapping[str, Footprint]
+    shared: int
+
+
+def compile_object(
+    prefix: str, programs: Mapping[str, Program], parameters: Sequence[float], cpu: Cpu, dtype: str
+) -> Object:
+    """The programs as functions ``prefix_name`` of one object, which refers to no symbol outside itself."""
+    precision = PRECISIONS[dtype]
+    level = 2 if max(len(program.order) for program in programs.values()) <= tuning.LARGEST_OPTIMISED else 0
+    text = _module(prefix, programs, parameters, cpu, precision)
+    with LLVM_LOCK:
+        target = machine(cpu, level)
+        with binding().parse_assembly(text.format(attributes="nounwind")) as module:
+            code = bytes(target.emit_object(module))
+        with binding().parse_assembly(text.format(attributes="nounwind uwtable")) as module:
+            frames = frame_sizes(target.emit_assembly(module))
+    elf = Elf(code)
+    if elf.undefined:
+        raise ComputationError(f"the object for {cpu.name} needs {', '.join(elf.undefined)} from outside; report this")
+    return _measured(prefix, programs, cpu, dtype, code, elf, frames)
+
+
+def _module(
+    prefix: str, programs: Mapping[str, Program], parameters: Sequence[float], cpu: Cpu, precision: Precision
+) -> str:
+    trig = f"{prefix}_sine_cosine"
+    parts = [f'target triple = "{cpu.triple}"\n']
+    if parameters:
+        w = ScalarWriter(precision)
+        rows = ", ".join(f"{precision.kind} {w.constant(value)}" for value in parameters)
+        parts.append(
+            f"@{prefix}_parameters = constant [{len(parameters)} x {precision.kind}] [{rows}], "
+            f'section ".rodata.{prefix}_parameters", align {precision.size}\n'
+        )
+    if any(program.operations.trig for program in programs.values()):
+        parts.append(scalar_trig(trig, precision))
+    parts += [scalar_function(f"{prefix}_{name}", program, precision, trig) for name, program in programs.items()]
+    text = "\n".join([*parts, intrinsics(precision)])
+    return text.replace("{", "{{").replace("}", "}}") + "attributes #0 = {{ {attributes} }}\n"
+
+
+def _measured(
+    prefix: str, programs: Mapping[str, Program], cpu: Cpu, dtype: str, code: bytes, elf: Elf, frames: Mapping[str, int]
+) -> Object:
+    trig = f"{prefix}_sine_cosine"
+    counts = {symbol: instructions(elf, symbol) for symbol in elf.functions}
+    sine = counts.get(trig, 0)
+    far = sine + counts.get(f"{trig}_reduction", 0)
+    below = frames.get(trig, 0) + frames.get(f"{trig}_reduction", 0)
+    found = {}
+    for name, program in programs.items():
+        symbol = f"{prefix}_{name}"
+        angles = {node.args[0].serial for node in program.order if node.op in ("sin", "cos")}
+        found[name] = Footprint(
+            flash=elf.allocated(f".text.{symbol}", f".rodata.{symbol}", f".ARM.exidx.text.{symbol}"),
+            stack=frames[symbol] + (below if angles else 0),
+            instructions=counts[symbol] + len(angles) * sine,
+            large=counts[symbol] + len(angles) * far,
+        )
+    return Object(cpu, dtype, code, found, elf.allocated() - sum(one.flash for one in found.values()))
+
+
+_FUNCTION = re.compile(r"^(\w+):", re.MULTILINE)
+
+
+def frame_sizes(assembly: str) -> dict[str, int]:
+    """Bytes of stack per function, from LLVM's directives for unwinding, which describe every push and allocation."""
+    starts = list(_FUNCTION.finditer(assembly))
+    ends = [found.start() for found in starts[1:]] + [len(assembly)]
+    return {found[1]: _frame(assembly[found.end() : end]) for found, end in zip(starts, ends, strict=True)}
+
+
+def _frame(body: str) -> int:
+    """DWARF's offset of the caller's frame where it is largest, or the sum of Arm's `.save`, `.vsave` and `.pad`."""
+    offsets = [int(n) for n in re.findall(r"\.cfi_def_cfa_offset (\d+)", body)]
+    saved: list[int] = [4 * registers.count(",") + 4 for registers in re.findall(r"\.save\s+\{(.*)\}", body)]
+    saved += [8 * registers.count(",") + 8 for registers in re.findall(r"\.vsave\s+\{(.*)\}", body)]
+    saved += [int(n) for n in re.findall(r"\.pad\s+#(\d+)", body)]
+    return max(offsets, default=0) + sum(saved)

@@ -1,0 +1,27 @@
+"""Control laws: one file per law, and this table; `controller` makes one for an arm."""
+
+from armdyn.control import (
+    adaptive,
+    computed_torque,
+    gravity_compensation,
+    impedance,
+    momentum_observer,
+    payload_estimator,
+)
+from armdyn.control.controller import Controller, controller
+from armdyn.control.law import ControlLaw, Entry
+
+CONTROLLERS: dict[str, ControlLaw] = {
+    law.name: law
+    for law in (
+        gravity_compensation.LAW,
+        computed_torque.LAW,
+        impedance.LAW,
+        adaptive.LAW,
+        momentum_observer.LAW,
+        payload_estimator.LAW,
+        payload_estimator.WHOLE,
+    )
+}
+
+__all__ = ["CONTROLLERS", "ControlLaw", "Controller", "Entry", "controller"]

@@ -1,0 +1,93 @@
+"""Adaptive control of Slotine and Li: tracking with inertial parameters and friction that are learned on the way.
+
+Source: Slotine & Li 1987.
+
+Idea: with v = q̇_ref + λ e and s = v - q̇, the law τ = Y π̂ + K s with Y π = H v̇ + C v + g and dπ̂/dt = Γ Yᵀs makes the
+tracking error vanish whatever the parameters are, because dH/dt - 2C is skew. Y is never formed: Y π̂ is the reference
+dynamics with run-time parameters, and Yᵀs the gradient of s·(Y π) in π, one backward sweep through that very program.
+Friction is learned beside: viscous and Coulomb coefficients at the reference's velocity. `leak` draws the estimates
+back to the arm's own parameters, so that noise cannot carry them away.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from armdyn.chain import Chain
+from armdyn.control.dynamics import Dynamics
+from armdyn.control.feedback import less, plus, scaled, smooth_sign
+from armdyn.control.law import COMMAND, Q_REF, QD, QD_REF, QDD_REF, ControlLaw, Entry, Q
+
+GENTLE = 0.1  # of the largest parameter: the least size by which a parameter's gain is measured
+POWER = 1.0  # 1/(W s): by how much of its size a parameter grows per watt of torque error times s
+
+
+def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
+    """The torques and the next estimates."""
+    v = plus(x.qd_ref, scaled(x.rate, less(x.q_ref, x.q)))
+    motion = (x.q, x.qd, v, plus(x.qdd_ref, scaled(x.rate, less(x.qd_ref, x.qd))))
+    s = less(v, x.qd)
+    signs = [smooth_sign(v_i, x.sign_width) for v_i in v]
+    rigid = model("reference_dynamics", *motion, parameters=x.parameters)
+    friction = plus(scaled(x.viscous, v), scaled(x.coulomb, signs))
+    gradient = model.by_parameters("reference_dynamics", *motion, along=s)
+
+    def learned(estimates: Any, gains: Any, slopes: Any, own: Any) -> list[Any]:
+        rows = zip(estimates, gains, slopes, own, strict=True)
+        return [p + x.dt * (gain * slope - x.leak * (p - p0)) for p, gain, slope, p0 in rows]
+
+    joints = model.chain.joints if not model.chain.has_mimics else ()
+    viscous, coulomb = friction_of(joints, len(s), model.friction)
+    return {
+        "tau": plus(plus(rigid, friction), scaled(x.damping, s)),
+        "parameters": learned(x.parameters, x.adaptation, gradient, model.parameters),
+        "viscous": learned(x.viscous, x.friction_adaptation, scaled(v, s), viscous),
+        "coulomb": learned(x.coulomb, x.friction_adaptation, scaled(signs, s), coulomb),
+    }
+
+
+def start(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
+    """The arm's own parameters, and its friction where it is to be taken as known."""
+    joints = model.chain.joints if not model.chain.has_mimics else ()
+    viscous, coulomb = friction_of(joints, model.chain.nv, model.friction)
+    return {"parameters": list(model.parameters), "viscous": viscous, "coulomb": coulomb}
+
+
+def friction_of(joints: Any, n: int, known: bool) -> tuple[list[Any], list[Any]]:
+    """Viscous and Coulomb coefficients to start from."""
+    if not known or not joints:
+        return [0] * n, [0] * n
+    return [joint.viscous for joint in joints], [joint.coulomb for joint in joints]
+
+
+def adaptation(chain: Chain) -> list[float]:
+    """Gains in proportion to the square of each parameter's size, so that all of them learn at a like pace."""
+    values = [abs(float(p)) for p in Dynamics(chain).parameters]
+    least = GENTLE * max(values, default=0.0)
+    return [POWER * max(value, least) ** 2 for value in values]
+
+
+LAW = ControlLaw(
+    "adaptive",
+    "tracking with inertial parameters and friction learned on the way",
+    "slotine_li_1987",
+    measured=(Q, QD),
+    reference=(Q_REF, QD_REF, QDD_REF),
+    gains=(
+        Entry("rate", ("nv",), "1/s, at which errors decay on the sliding surface", 8.0),
+        Entry("damping", ("nv",), "N m s/rad or N s/m", 8.0),
+        Entry("adaptation", ("p",), "gains of the minimal parameters, squares of their units per joule", adaptation),
+        Entry("friction_adaptation", ("nv",), "gain of the friction coefficients; 0: not learned", 0.0),
+        Entry("sign_width", (), "rad/s or m/s within which Coulomb friction changes its sign", 0.02),
+        Entry("leak", (), "1/s, back to the arm's own parameters", 0.0),
+    ),
+    outputs=(COMMAND,),
+    memory=(
+        Entry("parameters", ("p",), "estimates of the minimal parameters"),
+        Entry("viscous", ("nv",), "estimates of viscous friction"),
+        Entry("coulomb", ("nv",), "estimates of Coulomb friction"),
+    ),
+    step=step,
+    start=start,
+)

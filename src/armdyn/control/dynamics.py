@@ -1,0 +1,95 @@
+"""The arm's quantities over scalars, as control laws call them: each by the shortest program that is known for the arm.
+
+On a graph's nodes a program is put in node by node, so that what two quantities have in common is shared; on numbers it
+is evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
+
+from armdyn.algebra import Scalar
+from armdyn.chain import Chain, Link
+from armdyn.chain.link import MASSLESS
+from armdyn.formulations import QUANTITIES
+from armdyn.formulations.registry import Options, Run
+from armdyn.formulations.substitution import complete
+from armdyn.graph import Node, Program
+from armdyn.graph.derive import inline, vector_jacobian
+from armdyn.graph.program import evaluate, flatten, nest
+from armdyn.kernels.choice import auto
+from armdyn.parameters import minimal_parameters
+from armdyn.programs.program import program
+
+
+@dataclass(frozen=True)
+class Dynamics:
+    """An arm's quantities; with `friction` the forces at the joints are known and compensated for."""
+
+    chain: Chain
+    friction: bool = False
+
+    def __call__(self, quantity: str, *inputs: Any, parameters: Sequence[Scalar] | None = None) -> Any:
+        """A quantity of the arm, with its own or with given minimal parameters: nested lists, one per output."""
+        runtime = parameters is not None
+        made = _program(self.chain, quantity, runtime)
+        return _put_in(made, *inputs, *((parameters,) if runtime else ()))
+
+    def by_parameters(self, quantity: str, *inputs: Any, along: Sequence[Scalar]) -> list[Scalar]:
+        """Yᵀ s: the gradient of s·τ in the minimal parameters, by one backward sweep, without the regressor Y."""
+        made = _transposed(self.chain, quantity)
+        none = [0] * len(self.parameters)
+        found: list[Scalar] = _put_in(made, *inputs, none, along)
+        return found
+
+    def of_payload(self, quantity: str, payload: Sequence[Scalar], *inputs: Any) -> list[Scalar]:
+        """What a body at the tool adds to a quantity that is linear in the bodies.
+
+        `payload` are its natural parameters about the tool's origin, in the tool's axes: ten, or the first four.
+        """
+        tool = self.chain.tool
+        body = Link.from_natural((*payload, *([0] * (10 - len(payload))))).moved(tool.R, tool.p)
+        bare = tuple(replace(joint, rotor_inertia=0, viscous=0, coulomb=0, static=0) for joint in self.chain.joints)
+        alone = replace(self.chain, joints=bare, links=(*(MASSLESS,) * (self.chain.bodies - 1), body))
+        entry, key = QUANTITIES[quantity], auto(self.chain, quantity, Options(parameters="runtime"))
+        parts = {part: _formulation(self.chain, part) for part in entry.formulation(key).made_of}
+        run = partial(entry.formulation(key).run, **parts)
+        found: list[Scalar] = complete(entry, entry.physics, run, alone, list(inputs), Options(), None)
+        return found
+
+    def joint_forces(self, q: Sequence[Scalar], qd: Sequence[Scalar], load: Sequence[Scalar]) -> list[Scalar]:
+        """Friction, springs, ripples and offsets of the joints under a load, where they are known; otherwise 0."""
+        found: list[Scalar] = self("joint_forces", q, qd, load) if self.friction else [0] * self.chain.nv
+        return found
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        """The arm's minimal parameters as its file has them."""
+        return tuple(minimal_parameters(self.chain).values)
+
+
+def _formulation(chain: Chain, quantity: str) -> Run:
+    key = auto(chain, quantity, Options(parameters="runtime"))
+    return QUANTITIES[quantity].formulation(key).run
+
+
+@lru_cache(maxsize=256)
+def _program(chain: Chain, quantity: str, runtime: bool) -> Program:
+    options = Options(parameters="runtime") if runtime else Options()
+    return program(chain, quantity, auto(chain, quantity, options), options)
+
+
+@lru_cache(maxsize=64)
+def _transposed(chain: Chain, quantity: str) -> Program:
+    return vector_jacobian(_program(chain, quantity, True), ("parameters",))
+
+
+def _put_in(made: Program, *inputs: Any) -> Any:
+    flat = [flatten(x) for x in inputs]
+    on_nodes = any(isinstance(x, Node) for one in flat for x in one)
+    results = inline(made, *flat) if on_nodes else evaluate(made, *([float(x) for x in one] for one in flat))
+    shaped = tuple(nest(list(one), port.shape) for one, port in zip(results, made.outputs, strict=True))
+    return shaped[0] if len(shaped) == 1 else shaped

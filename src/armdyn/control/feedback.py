@@ -1,0 +1,54 @@
+"""What several control laws have in common: errors of the joints, products of small matrices, a smooth sign."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from armdyn.algebra import Scalar, sqrt
+
+Vector = Sequence[Scalar]
+
+
+def less(a: Vector, b: Vector) -> list[Scalar]:
+    """The difference a - b."""
+    return [x - y for x, y in zip(a, b, strict=True)]
+
+
+def plus(a: Vector, b: Vector) -> list[Scalar]:
+    """The sum a + b."""
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def scaled(factors: Vector, a: Vector) -> list[Scalar]:
+    """Every entry by a factor of its own."""
+    return [k * x for k, x in zip(factors, a, strict=True)]
+
+
+def dot(a: Vector, b: Vector) -> Scalar:
+    """The scalar product."""
+    return sum((x * y for x, y in zip(a, b, strict=True)), 0)
+
+
+def times(matrix: Sequence[Vector], a: Vector) -> list[Scalar]:
+    """A matrix times a vector."""
+    return [dot(row, a) for row in matrix]
+
+
+def transposed(matrix: Sequence[Vector]) -> list[list[Scalar]]:
+    """Columns as rows."""
+    return [list(column) for column in zip(*matrix, strict=True)]
+
+
+def pd(kp: Vector, kd: Vector, position: tuple[Vector, Vector], velocity: tuple[Vector, Vector]) -> list[Scalar]:
+    """Kp (q_ref - q) + kd (q̇_ref - q̇), from pairs (reference, measured)."""
+    return plus(scaled(kd, less(*velocity)), scaled(kp, less(*position)))
+
+
+def smooth_sign(v: Scalar, width: Scalar) -> Scalar:
+    """The sign of v, linear within about ±width: v / √(v² + width²)."""
+    return v / sqrt(v * v + width * width)
+
+
+def low_pass(before: Scalar, now: Scalar, gain: Scalar) -> Scalar:
+    """A first-order low-pass filter's next value, implicit in time and so stable for any gain = bandwidth · dt."""
+    return (before + gain * now) * (1 / (1 + gain))  # the quotient is shared by all signals of one gain

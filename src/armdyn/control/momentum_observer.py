@@ -1,0 +1,67 @@
+"""Generalised-momentum observer: the torques of the surroundings, from positions, velocities and motor torques alone.
+
+Source: De Luca & Mattone 2003; De Luca, Albu-Schäffer, Haddadin & Hirzinger 2006 (collisions).
+
+Idea: p = H q̇ obeys ṗ = τ - friction + Cᵀq̇ - g + τ_ext. With f the low-pass filtered τ - friction + Cᵀq̇ - g + K p, the
+residual r = K p - f obeys ṙ = K (τ_ext - r): it is τ_ext through a first-order filter of bandwidth K, joint by joint.
+No acceleration and no inverse of H is needed. The filter is implicit in time, stable whatever K dt is.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from armdyn.algebra import Scalar, sign
+from armdyn.chain import Chain
+from armdyn.control.dynamics import Dynamics
+from armdyn.control.feedback import less, low_pass, plus, scaled
+from armdyn.control.law import QD, TAU, ControlLaw, Entry, Q
+
+SHARE = 0.02  # of a motor's effort limit: a threshold to begin with
+
+
+def momentum_filter(model: Dynamics, x: SimpleNamespace, filtered: Any) -> tuple[list[Scalar], list[Scalar]]:
+    """(the filter's next value f, the residual K p - f), the bandwidth of each joint being `x.bandwidth`."""
+    momentum = scaled(x.bandwidth, model("momentum", x.q, x.qd))
+    driven = plus(less(x.tau, model.joint_forces(x.q, x.qd, x.tau)), model("momentum_bias", x.q, x.qd))
+    rows = zip(filtered, plus(driven, momentum), x.bandwidth, strict=True)
+    after = [low_pass(before, now, x.dt * k) for before, now, k in rows]
+    return after, less(momentum, after)
+
+
+def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
+    """The residual, and which joints feel more than their threshold."""
+    filtered, residual = momentum_filter(model, x, x.filtered)
+    contact = [(1 + sign(r * sign(r) - most)) / 2 for r, most in zip(residual, x.threshold, strict=True)]
+    return {"residual": residual, "contact": contact, "filtered": filtered}
+
+
+def start(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
+    """No residual at first."""
+    return {"filtered": scaled(x.bandwidth, model("momentum", x.q, x.qd))}
+
+
+def threshold(chain: Chain) -> list[float]:
+    """A share of the motors' limits, and 1 N m or N where there is none."""
+    limits = [chain.joints[i].limit.effort for i in chain.independent]
+    return [1.0 if effort is None else SHARE * float(effort) for effort in limits]
+
+
+LAW = ControlLaw(
+    "momentum_observer",
+    "torques of the surroundings from the momenta, for collisions",
+    "de_luca_2003",
+    measured=(Q, QD, TAU),
+    gains=(
+        Entry("bandwidth", ("nv",), "1/s", 50.0),
+        Entry("threshold", ("nv",), "torque beyond which a joint is in contact", threshold),
+    ),
+    outputs=(
+        Entry("residual", ("nv",), "estimated torques of the surroundings"),
+        Entry("contact", ("nv",), "1 where the residual is beyond the threshold, otherwise 0"),
+    ),
+    memory=(Entry("filtered", ("nv",), "the filter's state"),),
+    step=step,
+    start=start,
+)

@@ -1,0 +1,161 @@
+"""Recursive payload estimator: what the tool carries, within seconds of any motion, without accelerations.
+
+Source: the observer's residual (`momentum_observer`); Bierman 1977 (square-root information filter); the stabilised
+forgetting is Kulhavý's.
+
+Idea: the torque that a payload asks for is linear in its parameters x (mass and first moments, or all ten), and so are
+its momentum and momentum bias. Filtered like the arm's own, they give rows y = W x: y is minus the momentum observer's
+residual, W the residual of a payload of unit parameters. A square-root information filter takes in a row per joint
+and step. What is forgotten is replaced by the prior, so that the information never vanishes while the arm stands still.
+When the rows' innovations grow beyond what noise and the estimate's own uncertainty explain, the payload has changed:
+the filter starts anew from its prior.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from armdyn.algebra import Scalar, sign, sqrt
+from armdyn.chain import Chain
+from armdyn.control.dynamics import Dynamics
+from armdyn.control.feedback import dot, less, low_pass, plus, scaled, transposed
+from armdyn.control.law import QD, TAU, ControlLaw, Entry, Q
+from armdyn.control.momentum_observer import momentum_filter, threshold
+from armdyn.control.square_root import Matrix, absorbed, packed, solved, solved_transposed, triangle_size, unpacked
+from armdyn.control.square_root import variances as variances_of
+
+LIGHT = 1e-3  # kg: a mass whose centre is hardly known; keeps the quotient finite
+PRIOR = (10.0, 1.0, 1.0, 1.0, *([0.1] * 6))  # kg, kg m, kg m²: deviations of a payload that nobody knows
+
+
+def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
+    """The estimate after one more row per joint."""
+    size = len(x.prior)
+    filtered, residual = momentum_filter(model, x, x.filtered)
+    columns, W = unit_rows(model, x, transposed(x.columns))
+    y = [-r for r in residual]
+    R, z = unpacked(x.triangle, size), list(x.right)
+    surprise = low_pass(x.surprise, innovation(R, z, W, y, x.deviation), x.dt * x.bandwidth[-1])
+    changed = (1 + sign(surprise - x.change)) / 2
+    R, z = anew(R, z, x.prior, changed)
+    R, z = forgotten(R, z, x)
+    for row, value, k, sigma in zip(W, y, x.bandwidth, x.deviation, strict=True):
+        weight = sqrt(k * x.dt / 2) / sigma  # neighbouring rows of a filtered signal tell the same: counted as one
+        R, z = absorbed(R, z, [weight * entry for entry in row], weight * value)
+    estimate = solved(R, z)
+    mass = estimate[0]
+    return {
+        "payload": estimate,
+        "com": [mass * h / (mass * mass + LIGHT * LIGHT) for h in estimate[1:4]],
+        "deviations": [sqrt(v) for v in variances_of(R)],
+        "changed": changed,
+        "filtered": filtered,
+        "columns": columns,
+        "triangle": packed(R),
+        "right": z,
+        "surprise": (1 - changed) * surprise + changed,
+    }
+
+
+def unit_rows(model: Dynamics, x: SimpleNamespace, columns: Any) -> tuple[Matrix, Matrix]:
+    """(the filters' next values, W), one column per parameter: what a payload of unit parameters does, filtered."""
+    after, found = [], []
+    for k, before in enumerate(columns):
+        unit = [int(i == k) for i in range(len(columns))]
+        momentum = scaled(x.bandwidth, model.of_payload("momentum", unit, x.q, x.qd))
+        driven = plus(model.of_payload("momentum_bias", unit, x.q, x.qd), momentum)
+        after.append([low_pass(b, d, x.dt * w) for b, d, w in zip(before, driven, x.bandwidth, strict=True)])
+        found.append(less(momentum, after[-1]))
+    return transposed(after), transposed(found)
+
+
+def innovation(R: Matrix, z: Any, W: Matrix, y: Any, deviation: Any) -> Scalar:
+    """The mean over joints of the squared innovation by its variance: 1 where nothing but noise is new."""
+    estimate = solved(R, z)
+    total: Scalar = 0
+    for row, value, sigma in zip(W, y, deviation, strict=True):
+        error = value - dot(row, estimate)
+        across = solved_transposed(R, row)
+        total = total + error * error / (sigma * sigma + dot(across, across))
+    return total / len(W)
+
+
+def anew(R: Matrix, z: Any, prior: Any, changed: Scalar) -> tuple[Matrix, list[Scalar]]:
+    """R and z, or those of the prior where `changed` is 1."""
+    kept = 1 - changed
+    fresh = [[kept * entry if j >= i else 0 for j, entry in enumerate(row)] for i, row in enumerate(R)]
+    for i, sigma in enumerate(prior):
+        fresh[i][i] = fresh[i][i] + changed / sigma
+    return fresh, [kept * entry for entry in z]
+
+
+def forgotten(R: Matrix, z: Any, x: SimpleNamespace) -> tuple[Matrix, list[Scalar]]:
+    """Λ → Λ/(1 + r) + prior r/(1 + r), with r the share forgotten in a step."""
+    rate = x.forgetting * x.dt
+    share = 1 / (1 + rate)
+    keep, back = sqrt(share), sqrt(rate * share)
+    R = [[keep * entry if j >= i else 0 for j, entry in enumerate(row)] for i, row in enumerate(R)]
+    z = [keep * entry for entry in z]
+    for i, sigma in enumerate(x.prior):
+        R, z = absorbed(R, z, [back / sigma if j == i else 0 for j in range(len(z))], 0)
+    return R, z
+
+
+def start(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
+    """The prior, and filters at rest."""
+    size = len(x.prior)
+    units = [[int(i == k) for i in range(size)] for k in range(size)]
+    columns = [scaled(x.bandwidth, model.of_payload("momentum", unit, x.q, x.qd)) for unit in units]
+    R: Matrix = [[1 / x.prior[i] if i == j else 0 for j in range(size)] for i in range(size)]
+    return {
+        "filtered": scaled(x.bandwidth, model("momentum", x.q, x.qd)),
+        "columns": transposed(columns),
+        "triangle": packed(R),
+        "right": [0] * size,
+        "surprise": 1,
+    }
+
+
+def deviation(chain: Chain) -> list[float]:
+    """The observer's threshold as three standard deviations."""
+    return [most / 3 for most in threshold(chain)]
+
+
+def law(name: str, summary: str, size: int) -> ControlLaw:
+    """The estimator of the first `size` natural parameters."""
+    unit = "kg, kg m" if size == 4 else "kg, kg m, kg m²"
+    return ControlLaw(
+        name,
+        summary,
+        "bierman_1977",
+        measured=(Q, QD, TAU),
+        gains=(
+            Entry("bandwidth", ("nv",), "1/s, of the filters", 20.0),
+            Entry("deviation", ("nv",), "standard deviation of the residual without a payload", deviation),
+            Entry("prior", (size,), f"standard deviations of the payload's parameters beforehand, {unit}",
+                  lambda chain: list(PRIOR[:size])),
+            Entry("forgetting", (), "1/s; 0: nothing is forgotten", 0.0),
+            Entry("change", (), "mean squared innovation by its variance beyond which the payload has changed", 10.0),
+        ),
+        outputs=(
+            Entry("payload", (size,), f"natural parameters about the tool's origin, in its axes: {unit}"),
+            Entry("com", (3,), "centre of mass in the tool's frame, m"),
+            Entry("deviations", (size,), "standard deviations of the parameters"),
+            Entry("changed", (), "1 where the payload was found to have changed, otherwise 0"),
+        ),
+        memory=(
+            Entry("filtered", ("nv",), "the residual's filter"),
+            Entry("columns", ("nv", size), "the filters of unit payloads"),
+            Entry("triangle", (triangle_size(size),), "the square root of the information, row by row"),
+            Entry("right", (size,), "its right-hand side"),
+            Entry("surprise", (), "filtered squared innovation by its variance"),
+        ),
+        step=step,
+        start=start,
+        at_tool=True,
+    )  # fmt: skip
+
+
+LAW = law("payload_estimator", "mass and centre of mass of a payload, recursively", 4)
+WHOLE = law("payload_inertia_estimator", "all ten parameters of a payload, recursively", 10)

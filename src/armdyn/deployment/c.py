@@ -1,0 +1,69 @@
+"""The target `c`: C99 without allocation, with a test program, a Makefile and a read-me file."""
+
+from __future__ import annotations
+
+from armdyn.codegen.text.c import Package, files, identifier, literal, out_name, signature
+from armdyn.deployment.controllers import header, header_name
+from armdyn.deployment.readme import HELD, Readme, readme
+from armdyn.deployment.request import PAYLOAD, Files, Request, Target
+from armdyn.deployment.stack import Stack, measured
+
+STRUCTS = "the controllers with structs for memory, gains, inputs, outputs"
+
+
+def c_folder(request: Request) -> Files:
+    """The folder's files by name."""
+    package = request.package()
+    texts = files(package)
+    name = identifier(package.name)
+    if request.controllers:
+        texts[header_name(request.arm)] = header(request.arm, request.controllers, package.dtype)
+    symbols = {key: f"{name}_{key}" for key in package.functions}
+    stack = measured("gcc", texts, f"{name}.c", symbols) if request.measure_stack else None
+    texts["README.md"] = readme(_readme(package, stack, bool(request.controllers)))
+    return {name: text.encode() for name, text in texts.items()}
+
+
+def _readme(package: Package, stack: Stack | None, controllers: bool) -> Readme:
+    name = identifier(package.name)
+    calls = {key: signature(name, key, f.program, package.dtype) for key, f in package.functions.items()}
+    return Readme(
+        package=package,
+        language="C99",
+        files={
+            f"{name}.h": "the functions, each with what it takes and what it costs",
+            f"{name}.c": "the functions; compile it with your controller",
+            f"test_{name}.c": "a program that checks them against vectors that armdyn computed",
+            "Makefile": "`make test` builds and runs the test program",
+        }
+        | ({f"{name}_controllers.h": STRUCTS} if controllers else {}),
+        signatures=calls,
+        call=_call(name, package),
+        more=stack.section if stack else "",
+    )
+
+
+def _call(name: str, package: Package) -> str:
+    """A few lines that call the first function, and how a payload is told where that is at run time."""
+    key, function = next(iter(package.functions.items()))
+    program, dtype = function.program, package.dtype
+    arrays = [port for port in program.inputs if port.name != "parameters"]
+    given = [f"{name}_parameters" if port.name == "parameters" else port.name for port in program.inputs]
+    outs = [out_name(port, program) for port in program.outputs]
+    lines = [f'#include "{name}.h"', ""]
+    lines += [f"{dtype} {port.name}[{len(port.nodes)}] = {{0}};" for port in arrays]
+    lines += [f"{dtype} {out}[{len(port.nodes)}];" for out, port in zip(outs, program.outputs, strict=True)]
+    lines += [f"{name}_{key}({', '.join([*given, *outs])});"]
+    parts = ["```c", *lines, "```"]
+    if PAYLOAD in package.functions and package.parameters:
+        none, com, kilogram = (literal(x, dtype) for x in (0.0, 0.1, 1.0))
+        held = [
+            f"{dtype} mass = {kilogram}, com[3] = {{{none}, {none}, {com}}}, inertia[6] = {{0}};",
+            f"{dtype} mine[{name.upper()}_P];",
+            f"{name}_{PAYLOAD}(&mass, com, inertia, {name}_parameters, mine);",
+        ]
+        parts += ["", HELD.format(mine="mine"), "", "```c", f'#include "{name}.h"', "", *held, "```"]
+    return "\n".join(parts)
+
+
+TARGET = Target("c", "C99: header, source, test program, Makefile", c_folder)

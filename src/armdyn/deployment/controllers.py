@@ -1,0 +1,118 @@
+"""Controllers in a deployed folder: their programs as functions, and a header of structs around them.
+
+A function of many arrays is what the code generator writes and tests; a struct for the memory, one for the gains and
+one each for what is read and given is what a control loop wants. The header is C99 and C++; nothing in it allocates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from armdyn.arm import Arm
+from armdyn.codegen.text.c import Function, identifier, literal, out_name
+from armdyn.control import Controller, Entry, controller
+from armdyn.control.emission import functions
+from armdyn.control.law import DT, NEXT, sized
+from armdyn.control.program import start_program, step_program
+from armdyn.errors import InputError
+from armdyn.graph import Program
+
+
+def chosen(arm: Arm, asked: Sequence[str | Controller], friction: bool) -> tuple[Controller, ...]:
+    """Controllers from names, or as they are: their gains are then the defaults that are written."""
+    found = [controller(arm, one, friction=friction) if isinstance(one, str) else one for one in asked]
+    for one in found:
+        if not isinstance(one, Controller):
+            raise InputError(f"a controller is a name or what armdyn.controller(...) gives, got {one!r}")
+        if one.arm != arm:
+            raise InputError(f"{one!r} is for another arm than {arm.name}, which is to be deployed")
+    return tuple({one.law.name: one for one in found}.values())
+
+
+def programs(controllers: Sequence[Controller]) -> dict[str, Function]:
+    """Every function of the controllers, by name, with its test vectors."""
+    return {name: function for one in controllers for name, function in functions(one).items()}
+
+
+def header_name(arm: Arm) -> str:
+    """What the header of structs is called."""
+    return f"{identifier(arm.name)}_controllers.h"
+
+
+def header(arm: Arm, controllers: Sequence[Controller], dtype: str) -> str:
+    """The header of structs."""
+    name = identifier(arm.name)
+    guard = f"{name.upper()}_CONTROLLERS_H"
+    lines = [
+        "/*",
+        f" * Controllers of {name}: structs around the functions of {name}.h. For each controller NAME:",
+        " *",
+    ]
+    lines += [f" *   {name}_NAME_gains gains; {name}_NAME_defaults(&gains);"]
+    lines += [f" *   {name}_NAME_memory memory; {name}_NAME_begin(&memory, &gains, &in);    once"]
+    lines += [f" *   {name}_NAME_update(&memory, &gains, &in, dt, &out);    every control period", " */"]
+    lines += [f"#ifndef {guard}", f"#define {guard}", "", f'#include "{name}.h"', ""]
+    for one in controllers:
+        lines += _structs(name, one, dtype) + _functions(name, one, dtype)
+    return "\n".join([*lines, f"#endif /* {guard} */", ""])
+
+
+def _structs(name: str, one: Controller, dtype: str) -> list[str]:
+    law, lines = one.law, [f"/* {one.law.name}: {one.law.summary}. {one.operations} per step. */"]
+    parts = {"memory": law.memory, "gains": law.gains, "in": (*law.measured, *law.reference), "out": law.outputs}
+    for part, entries in parts.items():
+        if entries:
+            fields = [
+                _field(entry, shape, dtype)
+                for entry, (_, shape) in zip(entries, sized(entries, one.arm.chain), strict=True)
+            ]
+            lines += ["typedef struct {", *fields, f"}} {name}_{law.name}_{part};", ""]
+    return lines
+
+
+def _field(entry: Entry, shape: tuple[int, ...], dtype: str) -> str:
+    size = int(np.prod(shape))
+    rows = f", {shape[0]} rows of {shape[1]}" if len(shape) > 1 else ""
+    return f"    {dtype} {entry.name}{f'[{size}]' if shape else ''}; /* {entry.words}{rows} */"
+
+
+def _functions(name: str, one: Controller, dtype: str) -> list[str]:
+    law, full = one.law, f"{name}_{one.law.name}"
+    chain, friction = one.arm.chain, one.friction
+    lines = [f"static inline void {full}_defaults({full}_gains *gains)", "{"]
+    lines += [
+        f"    static const {full}_gains values = {{",
+        *(f"        {_initializer(x, dtype)}," for x in one.gains.values()),
+    ]
+    lines += ["    };", "    *gains = values;"]
+    lines += ["}", ""]
+    memory = f"{full}_memory *memory, " if law.memory else ""
+    if law.memory:
+        lines += [f"static inline void {full}_begin({memory}const {full}_gains *gains, const {full}_in *in)", "{"]
+        lines += [f"    {_call(full + '_start', start_program(law, chain, friction), one, 'memory->')}", "}", ""]
+    lines += [f"static inline void {full}_update({memory}const {full}_gains *gains, const {full}_in *in, {dtype} dt,"]
+    lines += [f"    {full}_out *out)", "{", *([f"    {full}_memory next;"] if law.memory else [])]
+    lines += [f"    {_call(full, step_program(law, chain, friction), one, 'next.')}"]
+    return [*lines, *(["    *memory = next;"] if law.memory else []), "}", ""]
+
+
+def _initializer(value: object, dtype: str) -> str:
+    array = np.asarray(value, float)
+    numbers = ", ".join(literal(float(x), dtype) for x in array.ravel())
+    return f"{{{numbers}}}" if array.ndim else numbers
+
+
+def _call(function: str, program: Program, one: Controller, memory: str) -> str:
+    """The call of a function with its arrays in the structs; the next memory goes to `memory`."""
+    law = one.law
+    place = {e.name: f"in->{e.name}" for e in (*law.measured, *law.reference)}
+    place |= {e.name: f"gains->{e.name}" for e in law.gains} | {e.name: f"memory->{e.name}" for e in law.memory}
+    place[DT.name] = DT.name
+    given = {e.name: f"out->{e.name}" for e in law.outputs}
+    given |= {e.name + suffix: f"{memory}{e.name}" for e in law.memory for suffix in ("", NEXT)}
+    inputs = [("" if port.shape else "&") + place[port.name] for port in program.inputs]
+    outputs = [("" if port.shape else "&") + given[port.name] for port in program.outputs]
+    assert len({out_name(port, program) for port in program.outputs}) == len(outputs)
+    return f"{function}({', '.join([*inputs, *outputs])});"

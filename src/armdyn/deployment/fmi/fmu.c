@@ -1,0 +1,190 @@
+/* Instances of the model, their modes and their variables. */
+#include "fmu.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+fmi3Status refuse(fmi3Instance given, const char *message)
+{
+    const Instance *instance = (const Instance *)given;
+    if (instance != NULL && instance->log != NULL)
+        instance->log(instance->environment, fmi3Error, "logStatusError", message);
+    return fmi3Error;
+}
+
+bool in_mode(Instance *instance, int modes, const char *function)
+{
+    char message[160];
+    if (instance != NULL && (instance->state.mode & modes) != 0) return true;
+    snprintf(message, sizeof message, "%s may not be called in this mode", function);
+    refuse(instance, message);
+    return false;
+}
+
+static Instance *instantiate(fmi3String token, fmi3InstanceEnvironment environment, fmi3LogMessageCallback log)
+{
+    Instance *instance = (Instance *)calloc(1, sizeof(Instance));
+    if (instance == NULL) return NULL;
+    instance->environment = environment;
+    instance->log = log;
+    if (token == NULL || strcmp(token, TOKEN) != 0) {
+        refuse(instance, "the instantiation token is not that of this model's description");
+        free(instance);
+        return NULL;
+    }
+    start(&instance->state);
+    return instance;
+}
+
+const char *fmi3GetVersion(void) { return "3.0"; }
+
+fmi3Status fmi3SetDebugLogging(fmi3Instance instance, fmi3Boolean on, size_t n, const fmi3String categories[])
+{
+    size_t k;
+    (void)on; /* errors are always reported, and there is nothing else to report */
+    for (k = 0; k < n; ++k)
+        if (strcmp(categories[k], "logStatusError") != 0)
+            return refuse(instance, "unknown category of messages; available: logStatusError");
+    return fmi3OK;
+}
+
+fmi3Instance fmi3InstantiateModelExchange(fmi3String name, fmi3String token, fmi3String resources, fmi3Boolean visible,
+                                          fmi3Boolean logging, fmi3InstanceEnvironment environment,
+                                          fmi3LogMessageCallback log)
+{
+    Instance *instance = instantiate(token, environment, log);
+    (void)name, (void)resources, (void)visible, (void)logging;
+    if (instance != NULL) instance->model_exchange = true;
+    return instance;
+}
+
+fmi3Instance fmi3InstantiateCoSimulation(fmi3String name, fmi3String token, fmi3String resources, fmi3Boolean visible,
+                                         fmi3Boolean logging, fmi3Boolean events, fmi3Boolean early_return,
+                                         const fmi3ValueReference intermediate[], size_t n_intermediate,
+                                         fmi3InstanceEnvironment environment, fmi3LogMessageCallback log,
+                                         fmi3IntermediateUpdateCallback update)
+{
+    Instance *instance = instantiate(token, environment, log);
+    (void)name, (void)resources, (void)visible, (void)logging, (void)early_return;
+    (void)intermediate, (void)n_intermediate, (void)update;
+    if (instance != NULL && events) {
+        refuse(instance, "this model has no event mode in co-simulation");
+        free(instance);
+        return NULL;
+    }
+    return instance;
+}
+
+void fmi3FreeInstance(fmi3Instance instance) { free(instance); }
+
+fmi3Status fmi3EnterInitializationMode(fmi3Instance instance, fmi3Boolean tolerance_defined, fmi3Float64 tolerance,
+                                       fmi3Float64 start_time, fmi3Boolean stop_time_defined, fmi3Float64 stop_time)
+{
+    Instance *one = (Instance *)instance;
+    (void)tolerance_defined, (void)tolerance, (void)stop_time_defined, (void)stop_time;
+    if (!in_mode(one, INSTANTIATED, "fmi3EnterInitializationMode")) return fmi3Error;
+    one->state.values[TIME] = start_time;
+    one->state.mode = INITIALIZATION;
+    return fmi3OK;
+}
+
+fmi3Status fmi3ExitInitializationMode(fmi3Instance instance)
+{
+    Instance *one = (Instance *)instance;
+    if (!in_mode(one, INITIALIZATION, "fmi3ExitInitializationMode")) return fmi3Error;
+    one->state.mode = one->model_exchange ? EVENT : STEPPING;
+    return fmi3OK;
+}
+
+fmi3Status fmi3EnterEventMode(fmi3Instance instance)
+{
+    Instance *one = (Instance *)instance;
+    if (!in_mode(one, CONTINUOUS, "fmi3EnterEventMode")) return fmi3Error;
+    one->state.mode = EVENT;
+    return fmi3OK;
+}
+
+fmi3Status fmi3Terminate(fmi3Instance instance)
+{
+    Instance *one = (Instance *)instance;
+    if (!in_mode(one, EVENT | CONTINUOUS | STEPPING, "fmi3Terminate")) return fmi3Error;
+    one->state.mode = TERMINATED;
+    return fmi3OK;
+}
+
+fmi3Status fmi3Reset(fmi3Instance instance)
+{
+    if (instance == NULL) return fmi3Error;
+    start(&((Instance *)instance)->state);
+    return fmi3OK;
+}
+
+fmi3Status fmi3UpdateDiscreteStates(fmi3Instance instance, fmi3Boolean *again, fmi3Boolean *terminate,
+                                    fmi3Boolean *nominals, fmi3Boolean *states, fmi3Boolean *next, fmi3Float64 *time)
+{
+    if (!in_mode((Instance *)instance, EVENT, "fmi3UpdateDiscreteStates")) return fmi3Error;
+    *again = *terminate = *nominals = *states = *next = fmi3False;
+    *time = 0.0;
+    return fmi3OK;
+}
+
+fmi3Status fmi3EvaluateDiscreteStates(fmi3Instance instance)
+{
+    return in_mode((Instance *)instance, INITIALIZATION | EVENT, "fmi3EvaluateDiscreteStates") ? fmi3OK : fmi3Error;
+}
+
+fmi3Status fmi3GetFloat64(fmi3Instance instance, const fmi3ValueReference references[], size_t n, fmi3Float64 values[],
+                          size_t n_values)
+{
+    Instance *one = (Instance *)instance;
+    size_t k;
+    if (one == NULL || n != n_values) return refuse(one, "every variable has one value");
+    for (k = 0; k < n; ++k) {
+        if (references[k] >= VARIABLES) return refuse(one, "no variable has this value reference");
+        if (references[k] >= DQ && references[k] < MASS) derivatives(&one->state);
+        values[k] = one->state.values[references[k]];
+    }
+    return fmi3OK;
+}
+
+/* The modes in which a variable may be set. */
+static int settable(const Instance *instance, fmi3ValueReference reference)
+{
+    const int before = INSTANTIATED | INITIALIZATION;
+    if (reference >= TAU && reference < Q) return before | EVENT | CONTINUOUS | STEPPING;
+    if (reference >= Q && reference < DQ) return instance->model_exchange ? before | CONTINUOUS : before;
+    if (reference >= MASS && reference < VARIABLES) return before | EVENT | STEPPING;
+    return 0;
+}
+
+static bool possible(fmi3ValueReference reference, double value)
+{
+    if (!isfinite(value)) return false;
+    if (reference == STEP || (JOINTS > 0 && reference == SMOOTH)) return value > 0.0;
+    if (PAYLOAD && reference == MASS) return value >= 0.0;
+    if (reference >= VISCOUS && reference < SMOOTH) return value >= 0.0;
+    return true;
+}
+
+fmi3Status fmi3SetFloat64(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
+                          const fmi3Float64 values[], size_t n_values)
+{
+    Instance *one = (Instance *)instance;
+    size_t k;
+    if (one == NULL || n != n_values) return refuse(one, "every variable has one value");
+    for (k = 0; k < n; ++k) {
+        if (references[k] >= VARIABLES) return refuse(one, "no variable has this value reference");
+        if ((settable(one, references[k]) & one->state.mode) == 0)
+            return refuse(one, "this variable may not be set, or not in this mode");
+        if (!possible(references[k], values[k]))
+            return refuse(one, "a value must be finite; mass and friction not negative; step and smoothing positive");
+    }
+    for (k = 0; k < n; ++k) {
+        one->state.values[references[k]] = values[k];
+        if (references[k] >= MASS && references[k] < VISCOUS) one->state.parameters_known = false;
+    }
+    if (n > 0) one->state.derivatives_known = false;
+    return fmi3OK;
+}

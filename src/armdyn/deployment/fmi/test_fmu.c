@@ -1,0 +1,160 @@
+/*
+ * Checks the model against vectors that armdyn computed with other programs: accelerations in model exchange, the end
+ * of a motion in co-simulation, and that a saved state goes on exactly as the model did.
+ * Build and run: make test
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fmi3Functions.h"
+#include "model.h"
+#include "vectors.h"
+
+static int failed = 0, passed = 0;
+
+static void check(int good, const char *what)
+{
+    if (good) {
+        ++passed;
+    } else {
+        ++failed;
+        printf("%s: not as expected\n", what);
+    }
+}
+
+static int close_to(const double *got, const double *expected, int n, double tolerance)
+{
+    double scale = 1.0;
+    int k;
+    for (k = 0; k < n; ++k) scale = fmax(scale, fabs(expected[k]));
+    for (k = 0; k < n; ++k)
+        if (!(fabs(got[k] - expected[k]) <= tolerance * scale)) return 0;
+    return 1;
+}
+
+static void print_message(fmi3InstanceEnvironment environment, fmi3Status status, fmi3String category,
+                          fmi3String message)
+{
+    (void)environment, (void)category;
+    printf("status %d: %s\n", (int)status, message);
+}
+
+static int messages = 0;
+
+static void count_message(fmi3InstanceEnvironment environment, fmi3Status status, fmi3String category,
+                          fmi3String message)
+{
+    (void)environment, (void)status, (void)category, (void)message;
+    ++messages;
+}
+
+/* The variables from `first` on, as many as there are values. */
+static int set(fmi3Instance instance, unsigned first, const double *values, unsigned n)
+{
+    fmi3ValueReference references[SETTINGS + 3 * N + 1];
+    unsigned k;
+    for (k = 0; k < n; ++k) references[k] = first + k;
+    return fmi3SetFloat64(instance, references, n, values, n) == fmi3OK;
+}
+
+static int get(fmi3Instance instance, unsigned first, double *values, unsigned n)
+{
+    fmi3ValueReference references[SETTINGS + 3 * N + 1];
+    unsigned k;
+    for (k = 0; k < n; ++k) references[k] = first + k;
+    return fmi3GetFloat64(instance, references, n, values, n) == fmi3OK;
+}
+
+static void model_exchange(void)
+{
+    fmi3Boolean flags[5];
+    double got[2 * N], next;
+    size_t states = 0;
+    int k;
+    fmi3Instance one = fmi3InstantiateModelExchange("one", TOKEN, "", fmi3False, fmi3False, NULL, print_message);
+    check(one != NULL, "instance for model exchange");
+    if (one == NULL) return;
+    check(set(one, 1 + 5 * N, VECTOR_SETTINGS, SETTINGS), "parameters");
+    check(fmi3EnterInitializationMode(one, fmi3False, 0.0, 0.0, fmi3False, 0.0) == fmi3OK, "initialization");
+    check(fmi3ExitInitializationMode(one) == fmi3OK, "end of initialization");
+    check(fmi3UpdateDiscreteStates(one, flags, flags + 1, flags + 2, flags + 3, flags + 4, &next) == fmi3OK, "events");
+    check(fmi3EnterContinuousTimeMode(one) == fmi3OK, "continuous time");
+    check(fmi3GetNumberOfContinuousStates(one, &states) == fmi3OK && states == 2 * N, "number of states");
+    for (k = 0; k < VECTORS; ++k) {
+        check(set(one, 1, VECTOR_TAU + k * N, N), "torques");
+        check(fmi3SetContinuousStates(one, VECTOR_STATES + 2 * k * N, 2 * N) == fmi3OK, "states");
+        check(fmi3GetContinuousStateDerivatives(one, got, 2 * N) == fmi3OK, "derivatives");
+        check(close_to(got, VECTOR_STATES + 2 * k * N + N, N, 0.0), "derivatives of q");
+        check(close_to(got + N, VECTOR_QDD + k * N, N, 1e-9), "accelerations");
+        check(get(one, 1 + 4 * N, got, N) && close_to(got, VECTOR_QDD + k * N, N, 1e-9), "accelerations as outputs");
+    }
+    fmi3Terminate(one);
+    fmi3FreeInstance(one);
+}
+
+static int steps(fmi3Instance one, int from, int to)
+{
+    fmi3Boolean flags[3];
+    double last;
+    int k;
+    for (k = from; k < to; ++k)
+        if (fmi3DoStep(one, k * MOTION_STEP, MOTION_STEP, fmi3False, flags, flags + 1, flags + 2, &last) != fmi3OK)
+            return 0;
+    return fabs(last - to * MOTION_STEP) < 1e-12;
+}
+
+static void co_simulation(void)
+{
+    fmi3FMUState saved = NULL, read = NULL;
+    fmi3Byte bytes[65536];
+    double got[2 * N], again[2 * N];
+    size_t size = 0;
+    fmi3Instance one = fmi3InstantiateCoSimulation("one", TOKEN, "", fmi3False, fmi3False, fmi3False, fmi3False, NULL, 0,
+                                                   NULL, print_message, NULL);
+    check(one != NULL, "instance for co-simulation");
+    if (one == NULL) return;
+    check(set(one, 1 + 5 * N, VECTOR_SETTINGS, SETTINGS), "parameters");
+    check(set(one, 1 + N, VECTOR_STATES, 2 * N), "initial state");
+    check(fmi3EnterInitializationMode(one, fmi3False, 0.0, 0.0, fmi3False, 0.0) == fmi3OK, "initialization");
+    check(fmi3ExitInitializationMode(one) == fmi3OK, "end of initialization");
+    check(set(one, 1, VECTOR_TAU, N), "torques");
+    check(steps(one, 0, MOTION_STEPS / 2), "half of the motion");
+    check(fmi3GetFMUState(one, &saved) == fmi3OK, "state to keep");
+    check(fmi3SerializedFMUStateSize(one, saved, &size) == fmi3OK && size <= sizeof bytes, "its size");
+    check(fmi3SerializeFMUState(one, saved, bytes, size) == fmi3OK, "state as bytes");
+    check(fmi3DeserializeFMUState(one, bytes, size, &read) == fmi3OK, "state from bytes");
+    check(steps(one, MOTION_STEPS / 2, MOTION_STEPS), "the other half");
+    check(get(one, 1 + N, got, 2 * N) && close_to(got, MOTION_END, 2 * N, 1e-8), "the end of the motion");
+    check(fmi3SetFMUState(one, read) == fmi3OK, "state again");
+    check(steps(one, MOTION_STEPS / 2, MOTION_STEPS), "the other half again");
+    check(get(one, 1 + N, again, 2 * N) && memcmp(got, again, sizeof got) == 0, "the same end, to the bit");
+    fmi3FreeFMUState(one, &saved);
+    fmi3FreeFMUState(one, &read);
+    fmi3Terminate(one);
+    fmi3FreeInstance(one);
+}
+
+static void refusals(void)
+{
+    const double zero[N + 1] = {0.0};
+    fmi3Instance one;
+    check(fmi3InstantiateModelExchange("x", "other", "", fmi3False, fmi3False, NULL, count_message) == NULL, "token");
+    one = fmi3InstantiateCoSimulation("x", TOKEN, "", fmi3False, fmi3False, fmi3False, fmi3False, NULL, 0, NULL,
+                                      count_message, NULL);
+    check(one != NULL && !set(one, 1 + 4 * N, zero, N), "an output cannot be set");
+    check(!set(one, 5 * N + SETTINGS, zero, 1), "a step of zero");
+    check(!set(one, 5 * N + SETTINGS + 1, zero, 1), "no such variable");
+    check(fmi3ExitInitializationMode(one) == fmi3Error, "wrong mode");
+    check(messages == 5, "a message for each");
+    fmi3FreeInstance(one);
+}
+
+int main(void)
+{
+    model_exchange();
+    co_simulation();
+    refusals();
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}

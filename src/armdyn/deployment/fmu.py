@@ -1,0 +1,189 @@
+"""The target `fmu`: FMI 3.0 co-simulation and model exchange of the arm's forward dynamics in one file."""
+
+from __future__ import annotations
+
+import io
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.resources import files as resources
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from armdyn.codegen.text.c import Function, Package, c_type, files, identifier
+from armdyn.codegen.text.numpy import compile_numpy
+from armdyn.deployment.fmu_description import SOURCES, build_description, model_description, token
+from armdyn.deployment.fmu_model import Model
+from armdyn.deployment.fmu_readme import fmu_readme
+from armdyn.deployment.fmu_vectors import vectors
+from armdyn.deployment.request import PAYLOAD, Files, Request, Target
+from armdyn.errors import InputError
+from armdyn.graph.program import trace
+
+HEADERS = ("fmu.h", "fmi3PlatformTypes.h", "fmi3FunctionTypes.h", "fmi3Functions.h")
+FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
+FORCES = "joint_forces"
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of every file in the archive, so that the same arm gives the same bytes
+
+
+def fmu_folder(request: Request) -> Files:
+    """The folder's files by name."""
+    model = _model(request)
+    beside = {FORCES: _joint_forces(model)} if model.pushed else {}
+    package = replace(request, quantities=("forward_dynamics",), friction=False, functions=beside).package()
+    name = identifier(package.name)
+    sources = _sources(model, package, name)
+    if request.progress:
+        request.progress(0, 1, "compiling")
+    binary = _binary(name, sources)
+    inside = {"modelDescription.xml": _description(model, package, name)}
+    inside |= {f"sources/{file}": text.encode() for file, text in sources.items()} | binary
+    texts = {f"sources/{file}": text for file, text in sources.items()}
+    texts["modelDescription.xml"] = inside["modelDescription.xml"].decode()
+    texts["test_fmu.c"] = _resource("test_fmu.c")
+    texts["vectors.h"] = vectors(model)
+    texts["Makefile"] = _makefile(name)
+    texts["README.md"] = fmu_readme(model, package, list(binary))
+    return {f"{name}.fmu": _archive(inside)} | {file: text.encode() for file, text in texts.items()}
+
+
+def _model(request: Request) -> Model:
+    """What the FMU is of; what it cannot be of is refused."""
+    arm = request.arm
+    if request.quantities is not None:
+        raise InputError("an FMU is of the forward dynamics; quantities are for the other targets")
+    if request.dtype is not None and c_type(request.dtype) != "double":
+        raise InputError(f"an FMU computes in double precision; got dtype {request.dtype}")
+    if request.functions:
+        raise InputError("an FMU is of the forward dynamics; further functions are for the other targets")
+    if arm.floating:
+        raise InputError(f"{arm.name} has a floating base; an FMU takes robots whose base is fixed")
+    if request.frame is not None and request.parameters != "runtime":
+        raise InputError("the frame is where the FMU's payload is held, which needs parameters='runtime'")
+    return Model(arm, PAYLOAD in request.wanted, request.friction, request.frame)
+
+
+def _joint_forces(model: Model) -> Function:
+    """Springs, offsets, ripples and asymmetric friction as a program: what the motors must give for them."""
+
+    def function(q: list[Any], qd: list[Any]) -> list[Any]:
+        return [along.forces(x, v) for along, x, v in zip(model.along, q, qd, strict=True)]
+
+    made = trace(FORCES, function, {"q": (model.n,), "qd": (model.n,)}, [("tau", (model.n,))])
+    inputs = tuple(np.full((1, model.n), x) for x in (0.5, -0.25))
+    outputs = (np.asarray(compile_numpy(made)(*inputs)),)
+    return Function(made, "springs, offsets, ripples and the asymmetry of viscous friction", inputs, outputs)
+
+
+def _resource(file: str) -> str:
+    return (resources("armdyn.deployment") / "fmi" / file).read_text(encoding="utf-8")
+
+
+def _description(model: Model, package: Package, name: str) -> bytes:
+    from armdyn import __version__
+
+    return model_description(model, package.name, name, __version__).encode()
+
+
+def _sources(model: Model, package: Package, name: str) -> dict[str, str]:
+    written = files(package)
+    texts = {file: written[file] for file in (f"{name}.h", f"{name}.c")}
+    texts["model.h"] = _header(model, package, name)
+    texts |= {file: _resource(file) for file in (*HEADERS, *SOURCES)}
+    texts["buildDescription.xml"] = build_description(name)
+    return texts
+
+
+def _header(model: Model, package: Package, name: str) -> str:
+    """``model.h``: what the general sources must know of this arm."""
+    runtime = bool(package.parameters)
+    if model.payload:
+        compute = f"{name}_payload_parameters(mass, com, inertia, {name}_parameters, values);"
+    else:
+        compute = f"for (int k = 0; k < P; ++k) values[k] = {name}_parameters[k];" if runtime else ""
+    return Template(_resource("model.h.template")).substitute(
+        name=name,
+        token=token(model, name),
+        n=model.n,
+        p=len(package.parameters),
+        payload=int(model.payload),
+        joints=len(model.rubbing),
+        settings=sum(v.causality == "parameter" for v in model.variables),
+        along=", ".join([*(str(k) for _, k, _ in model.rubbing), "0"]),
+        ratios=", ".join([*(repr(ratio) for _, _, ratio in model.rubbing), "0.0"]),
+        exponents=", ".join([*(str(joint.forces.stribeck_exponent) for joint, _, _ in model.rubbing), "0"]),
+        losses=", ".join(repr(float(along.own.load_friction)) for along in model.along),
+        starts="\n".join(f"    {float(v.start or 0.0)!r}, /* {v.name} */" for v in model.variables),
+        parameters=compute,
+        forces=f"{name}_{FORCES}(q, qd, forces);" if model.pushed else "for (int k = 0; k < N; ++k) forces[k] = 0.0;",
+        forward=f"{name}_forward_dynamics(q, qd, tau, {'values, ' if runtime else ''}qdd);",
+    )
+
+
+def platform_tuple() -> str:
+    """FMI's name for this machine, such as x86_64-linux."""
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+    return f"{machine}-{platform.system().lower()}"
+
+
+def compiler() -> str | None:
+    """The C compiler of this machine, if there is one that makes a shared library by the flags of gcc."""
+    if os.name == "nt":
+        return None
+    return next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
+
+
+def _binary(name: str, sources: Mapping[str, str]) -> dict[str, bytes]:
+    """The shared library for this machine, by its path in the archive; nothing where no C compiler builds it."""
+    command = compiler()
+    if command is None:
+        return {}
+    suffix = "dylib" if platform.system() == "Darwin" else "so"
+    with tempfile.TemporaryDirectory() as folder:
+        for file, text in sources.items():
+            Path(folder, file).write_text(text, encoding="utf-8")
+        line = [command, *FLAGS, "-o", f"{name}.{suffix}", f"{name}.c", *SOURCES, "-lm"]
+        done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode != 0:  # a compiler without the C library's headers, say: the sources are as good elsewhere
+            return {}
+        return {f"binaries/{platform_tuple()}/{name}.{suffix}": Path(folder, f"{name}.{suffix}").read_bytes()}
+
+
+def _archive(contents: Mapping[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file, content in contents.items():
+            info = zipfile.ZipInfo(file, EPOCH)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, content)
+    return out.getvalue()
+
+
+def _makefile(name: str) -> str:
+    objects = " ".join(f"sources/{file}" for file in (f"{name}.c", *SOURCES))
+    return (
+        "CFLAGS ?= -std=c99 -O2 -Wall -Wextra -Wpedantic\n"
+        f"SOURCES := {objects}\n\n"
+        "test: test_fmu\n\t./test_fmu\n\n"
+        "test_fmu: test_fmu.c vectors.h $(SOURCES)\n"
+        "\t$(CC) $(CFLAGS) -Isources -I. -o $@ test_fmu.c $(SOURCES) -lm\n\n"
+        "# The library for this machine, put into the FMU beside what it holds.\n"
+        f"PLATFORM ?= {platform_tuple()}\n"
+        "fmu: $(SOURCES)\n"
+        "\tmkdir -p binaries/$(PLATFORM)\n"
+        f"\t$(CC) {' '.join(FLAGS)} -Isources -o binaries/$(PLATFORM)/{name}.so $(SOURCES) -lm\n"
+        f"\tzip -q {name}.fmu binaries/$(PLATFORM)/{name}.so\n\n"
+        "clean:\n\trm -rf test_fmu binaries\n\n.PHONY: test fmu clean\n"
+    )
+
+
+TARGET = Target("fmu", "FMI 3.0 co-simulation and model exchange of the forward dynamics", fmu_folder)

@@ -1,0 +1,205 @@
+"""The variables of an arm's FMU: names, units, start values, in the order of their value references.
+
+The order is that of the enumeration in ``fmi/fmu.h``; a test holds both together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from armdyn.algebra.cached import cached_property
+from armdyn.arm import Arm
+from armdyn.chain import Joint
+from armdyn.chain.joint_forces import NO_FORCES
+from armdyn.codegen.text.c import identifier
+from armdyn.simulation.programs import Friction, frictions
+
+LONGEST_STEP = 1e-3  # s, of the integrator inside co-simulation
+STEPS_PER_RATE = 2  # steps of that length per 1/λ, λ the fastest decay that friction causes: RK4 is stable beyond 0.36
+SLOWEST_SMOOTHING = 1e-3  # rad/s or m/s over which dry friction changes its sign, where the step allows it
+WITHOUT_DRY_FRICTION = 0.05  # the same where the arm has none: whoever adds some need not shorten the step at once
+CONFIGURATIONS = 64  # where the fastest decay is looked for
+
+# Base units of SI, as FMI writes them: unit -> exponents.
+UNITS: dict[str, dict[str, int]] = {
+    "s": {"s": 1},
+    "kg": {"kg": 1},
+    "m": {"m": 1},
+    "rad": {"rad": 1},
+    "m/s": {"m": 1, "s": -1},
+    "rad/s": {"rad": 1, "s": -1},
+    "m/s2": {"m": 1, "s": -2},
+    "rad/s2": {"rad": 1, "s": -2},
+    "N": {"kg": 1, "m": 1, "s": -2},
+    "N.m": {"kg": 1, "m": 2, "s": -2},
+    "N.s/m": {"kg": 1, "s": -1},
+    "N.m.s/rad": {"kg": 1, "m": 2, "s": -1, "rad": -1},
+    "kg.m2": {"kg": 1, "m": 2},
+}
+
+
+Row = tuple[str, str, str, str, float | None, int | None]  # the fields of a variable after its reference
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of the model description; `derivative_of` is the value reference of the state it is the rate of."""
+
+    reference: int
+    name: str
+    causality: str
+    description: str
+    unit: str = ""
+    start: float | None = None
+    derivative_of: int | None = None
+
+
+@dataclass(frozen=True)
+class Model:
+    """An arm as an FMU has it."""
+
+    arm: Arm
+    payload: bool
+    friction: bool
+    frame: str | None = None  # where the payload is held; None: the tool
+
+    @property
+    def n(self) -> int:
+        """Degrees of freedom."""
+        return self.arm.n
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """One name per degree of freedom."""
+        return _unique(joint.name or f"joint{k + 1}" for k, joint in enumerate(self.arm.joints))
+
+    @cached_property
+    def along(self) -> tuple[Friction, ...]:
+        """What acts along every degree of freedom beside the motors: friction and the other forces at the joints."""
+        return frictions(self.arm.chain) if self.friction else (Friction(()),) * self.n
+
+    @property
+    def pushed(self) -> bool:
+        """Whether there are forces at the joints beside friction over the speed and with the load."""
+        return any(joint.forces != NO_FORCES for one in self.along for joint, _, _ in one.joints)
+
+    @cached_property
+    def rubbing(self) -> tuple[tuple[Joint, int, float], ...]:
+        """Joints that may have friction, mimic joints too: with their coordinate and |joint rate / coordinate rate|."""
+        return tuple((joint, k, abs(float(a))) for k, one in enumerate(self.along) for joint, a, _ in one.joints)
+
+    @cached_property
+    def fastest(self) -> tuple[float, float]:
+        """How fast velocities change by viscous friction and springs, 1/s, and by dry friction per unit of speed.
+
+        λ is the largest eigenvalue of H⁻¹ diag(b), over random configurations within the joints' limits; a spring of
+        stiffness k swings with the square root of that of H⁻¹ diag(k). Friction with the load is that of gravity.
+        """
+        rng = np.random.default_rng(0)
+        lower, upper = np.clip(self.arm.limits, -math.pi, math.pi).T
+        q = rng.uniform(lower, upper, (CONFIGURATIONS, self.n))
+        inverse, load = np.asarray(self.arm.inertia_inverse(q)), np.abs(self.arm.gravity_load(q)).max(axis=0)
+
+        def largest(damping: list[float]) -> float:
+            found = np.linalg.eigvals(inverse * np.array(damping)) if any(damping) else np.zeros(1)
+            return float(np.abs(found).max())
+
+        viscous = largest([float(f.viscous + abs(f.own.asymmetry)) for f in self.along])
+        spring = largest([abs(float(f.own.stiffness)) for f in self.along])
+        lost = [float(f.own.load_friction) * x for f, x in zip(self.along, load, strict=True)]
+        dry = [float(f.breakaway) if f.dries else 0.0 for f in self.along]
+        return max(viscous, math.sqrt(spring)), largest([a + b for a, b in zip(dry, lost, strict=True)])
+
+    @cached_property
+    def step(self) -> float:
+        """The longest step of the integrator inside, s."""
+        rate = self.fastest[0]
+        return LONGEST_STEP if rate * LONGEST_STEP * STEPS_PER_RATE <= 1 else _down(1 / (STEPS_PER_RATE * rate))
+
+    @cached_property
+    def smoothing(self) -> float:
+        """The speed over which dry friction changes its sign: as slow as the step allows."""
+        if self.fastest[1] == 0:
+            return WITHOUT_DRY_FRICTION
+        return max(SLOWEST_SMOOTHING, _up(STEPS_PER_RATE * self.step * self.fastest[1]))
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """Every variable, in the order of the value references."""
+        n, joints, rest = self.n, list(zip(self.names, self.arm.joints, strict=True)), self.arm.rest
+        of = [_units(joint) for joint in self.arm.joints]
+        rows: list[Row] = [("time", "independent", "time", "s", None, None)]
+        rows += [(f"{a}.tau", "input", "force or torque of the motor", of[k]["force"], 0, None)
+                 for k, (a, _) in enumerate(joints)]  # fmt: skip
+        rows += [(f"{a}.q", "output", "position", of[k]["q"], float(rest[k]), None) for k, (a, _) in enumerate(joints)]
+        rows += [(f"{a}.qd", "output", "velocity", of[k]["qd"], 0, None) for k, (a, _) in enumerate(joints)]
+        rows += [(f"der({a}.q)", "local", "rate of the position", of[k]["qd"], None, 1 + n + k)
+                 for k, (a, _) in enumerate(joints)]  # fmt: skip
+        rows += [(f"{a}.qdd", "output", "acceleration", of[k]["qdd"], None, 1 + 2 * n + k)
+                 for k, (a, _) in enumerate(joints)]  # fmt: skip
+        rows += [(name, "parameter", text, unit, 0, None) for name, text, unit in (PAYLOAD if self.payload else ())]
+        rows += self._friction_rows()
+        rows += [("solver.step", "parameter", "longest step of the integrator inside", "s", self.step, None)]
+        return tuple(Variable(k, *row) for k, row in enumerate(rows))
+
+    def _friction_rows(self) -> list[Row]:
+        names = _unique(joint.name or f"joint{k + 1}" for k, (joint, _, _) in enumerate(self.rubbing))
+        rows: list[Row] = [
+            (f"{name}.{word}", "parameter", text, _units(joint)[word], float(getattr(joint, word)), None)
+            for word, text in FRICTION.items()
+            for name, (joint, _, _) in zip(names, self.rubbing, strict=True)
+        ]
+        text = "speed over which dry friction changes its sign (rad/s, or m/s where a joint slides)"
+        return [*rows, ("friction.velocity", "parameter", text, "", self.smoothing, None)] if rows else []
+
+
+def _units(joint: Joint) -> dict[str, str]:
+    """The units of a joint's variables."""
+    if joint.revolute:
+        rates, force, viscous = ("rad", "rad/s", "rad/s2"), "N.m", "N.m.s/rad"
+    else:
+        rates, force, viscous = ("m", "m/s", "m/s2"), "N", "N.s/m"
+    forces = dict.fromkeys(("force", "coulomb", "static"), force)
+    return {**dict(zip(("q", "qd", "qdd"), rates, strict=True)), **forces, "viscous": viscous, "stribeck": rates[1]}
+
+
+PAYLOAD = (
+    ("payload.mass", "mass of the body that the tool holds", "kg"),
+    *((f"payload.com.{axis}", "its centre of mass in the tool's frame", "m") for axis in "xyz"),
+    *((f"payload.inertia.{axes}", "its inertia about the centre of mass", "kg.m2")
+      for axes in ("xx", "yy", "zz", "xy", "xz", "yz")),
+)  # fmt: skip
+FRICTION = {
+    "viscous": "viscous friction",
+    "coulomb": "dry friction while sliding",
+    "static": "dry friction at rest, where it differs and `stribeck` is not 0",
+    "stribeck": "speed around which dry friction falls from the one to the other",
+}
+
+
+def _unique(names: Iterable[str]) -> tuple[str, ...]:
+    """Identifiers that differ, made from names."""
+    found: list[str] = []
+    for name in map(identifier, names):
+        made, k = name, 2
+        while made in found:
+            made, k = f"{name}_{k}", k + 1
+        found.append(made)
+    return tuple(found)
+
+
+def _up(x: float) -> float:
+    """The next number of two decimal digits."""
+    if x <= 0:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(x)) - 1)
+    return float(f"{math.ceil(x / unit) * unit:.2g}")
+
+
+def _down(x: float) -> float:
+    unit = 10.0 ** (math.floor(math.log10(x)) - 1)
+    return float(f"{math.floor(x / unit) * unit:.2g}")

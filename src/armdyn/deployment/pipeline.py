@@ -1,0 +1,235 @@
+"""`armdyn.pipeline`: from a log to code for a controller, in one call, with a manifest of what was done."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from armdyn.arm import Arm
+from armdyn.deployment import manifest
+from armdyn.deployment.deploy import TARGETS
+from armdyn.deployment.readme import line
+from armdyn.deployment.request import Request
+from armdyn.deployment.verdict import Verdict, verdict
+from armdyn.errors import InputError, choose
+from armdyn.files.text import write_folder
+from armdyn.identification.estimate.result import Estimate
+from armdyn.identification.estimate.run import identify
+from armdyn.identification.log.log import Log
+from armdyn.kernels.emission import Progress
+
+STEPS = ("reading the log", "identifying", "validating", "writing the arm", "writing code")
+
+
+@dataclass(frozen=True)
+class PipelineResult:
+    """What a pipeline found and wrote."""
+
+    estimate: Estimate
+    verdict: Verdict
+    files: tuple[Path, ...]
+    manifest: Mapping[str, Any]
+
+    @property
+    def deployed(self) -> bool:
+        """Whether code for a controller was written."""
+        return bool(self.manifest["verdict"]["deployed"])
+
+
+def pipeline(
+    log: str | os.PathLike[str],
+    arm: Arm,
+    directory: str | os.PathLike[str],
+    *,
+    urdf: str | os.PathLike[str] | None = None,
+    cut: Mapping[str, Any] | None = None,
+    validate: str | os.PathLike[str] | None = None,
+    held_out: float = 0.3,
+    targets: Sequence[str] = ("c", "cpp"),
+    quantities: Sequence[str] | None = None,
+    dtype: str = "double",
+    parameters: str = "runtime",
+    force: bool = False,
+    reading: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> PipelineResult:
+    """Identify an arm from a log, validate it on what was not fitted, and write arm, URDF, report and code.
+
+    Code is written where the model carries over to what was held out (`verdict` says by which limits), or by force.
+    Arm, URDF, report and manifest are written in any case.
+
+    Parameters
+    ----------
+    log
+        The log's file.
+    arm
+        The arm as it is known: its geometry, and its inertias as the prior.
+    directory
+        The folder to write, new or empty; it appears whole or not at all.
+    urdf, cut
+        The URDF that the arm was read from, and the `base`, `tip`, `lock` and `floating` it was read with: a copy with
+        the identified inertias, every other byte as it was, is written as ``robot.urdf``.
+    validate
+        Another log to predict. Without one the last part of the log is held out and not fitted.
+    held_out
+        How much of the log that is.
+    targets, quantities, dtype, parameters
+        What code is written, as `deploy` takes them.
+    force
+        Write code even if the model does not carry over; the manifest says so.
+    reading
+        How the logs are read, as `Log.read` takes it.
+    progress
+        Called with (done, total, what is being done).
+    options
+        What `identify` takes.
+    """
+    where = Path(directory)
+    if where.exists() and (not where.is_dir() or any(where.iterdir())):
+        raise InputError(f"{where} is not an empty folder; code of another model could stay behind: give a new one")
+    for target in targets:
+        choose("target", target, TARGETS)
+    say = _steps(progress)
+    say(0)
+    read = {"joints": [joint.name for joint in arm.joints], **(reading or {})}
+    fitted, other = _logs(log, validate, held_out, read)
+    say(1)
+    estimate = identify(arm, fitted, validate=other, **options)
+    say(2)
+    found = verdict(estimate, other)
+    say(3)
+    contents = _arm_files(estimate, urdf, cut or {})
+    deployed = found.carries_over or force
+    if deployed:
+        for target in targets:
+            say(4)
+            request = Request(estimate.arm, quantities, dtype, parameters, friction=True)
+            contents |= {f"{target}/{name}": content for name, content in TARGETS[target].files(request).items()}
+    contents["README.md"] = _readme(estimate, found, deployed, contents).encode()
+    settings = {
+        "held_out": held_out if validate is None else None,
+        "targets": list(targets),
+        "quantities": None if quantities is None else list(quantities),
+        "dtype": dtype,
+        "parameters": parameters,
+        "reading": dict(reading or {}),
+        "identify": options,
+    }
+    about = _about(estimate, found, deployed, contents) | {
+        "inputs": _inputs(log, validate, urdf, arm),
+        "settings": settings,
+    }
+    contents["manifest.json"] = manifest.text(_finite(about)).encode()
+    return PipelineResult(estimate, found, tuple(write_folder(where, contents)), about)
+
+
+def _about(estimate: Estimate, found: Verdict, deployed: bool, contents: Mapping[str, bytes]) -> dict[str, Any]:
+    """What the manifest says of the result."""
+    return {
+        "armdyn pipeline": 1,
+        "versions": manifest.versions(),
+        "figures": found.figures,
+        "verdict": _said(found, deployed),
+        "warnings": [*estimate.warnings],
+        "notes": [*estimate.notes],
+        "left_behind": estimate.left_behind,
+        "outputs": {name: manifest.sha256(content) for name, content in contents.items()},
+    }
+
+
+def _steps(progress: Progress | None) -> Any:
+    def say(k: int) -> None:
+        if progress:
+            progress(k, len(STEPS), STEPS[k])
+
+    return say
+
+
+def _logs(
+    log: str | os.PathLike[str], validate: str | os.PathLike[str] | None, held_out: float, reading: Mapping[str, Any]
+) -> tuple[Log, Log]:
+    """What is fitted and what is not."""
+    data = Log.read(log, **reading)
+    if validate is not None:
+        plain = {key: value for key, value in reading.items() if key != "effort"}
+        return data, Log.read(validate, **plain)
+    if not 0 < held_out < 1:
+        raise InputError(f"held_out is the part of the log that is not fitted, between 0 and 1; got {held_out}")
+    return data.part(0, 1 - held_out), data.part(1 - held_out, 1)
+
+
+def _arm_files(estimate: Estimate, urdf: str | os.PathLike[str] | None, cut: Mapping[str, Any]) -> dict[str, bytes]:
+    """The identified arm and the report, by file name."""
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        estimate.save(here / "arm.toml")
+        estimate.to_urdf(here / "arm.urdf")
+        estimate.report(here / "report.html")
+        if urdf is not None:
+            estimate.arm.update_urdf(urdf, here / "robot.urdf", **cut)
+        return {path.name: path.read_bytes() for path in sorted(here.iterdir())}
+
+
+WHAT = {
+    "arm.toml": "the identified arm, all that was found of it: `armdyn.load` reads it",
+    "arm.urdf": "the same as a URDF",
+    "robot.urdf": "the URDF the arm came from with the identified masses and inertias, every other byte as it was",
+    "report.html": "the validation report: torques measured and predicted, parameters, what to know before trusting it",
+    "manifest.json": "hashes of inputs and outputs, versions, settings, figures of merit, the verdict",
+}
+
+
+def _readme(estimate: Estimate, found: Verdict, deployed: bool, contents: Mapping[str, bytes]) -> str:
+    """What was found, in short, and what is in the folder."""
+    verdict_line = "The model carries over to what was held out." if found.carries_over else (
+        "**The model does not carry over to what was held out.** "
+        + ("Code was written by force." if deployed else "No code was written.")
+    )  # fmt: skip
+    checks = [f"| {c.name} | {'passed' if c.passed else '**failed**'} | {c.words} |" for c in found.checks]
+    folders = sorted({name.split("/")[0] for name in contents if "/" in name})
+    files = [f"| `{name}` | {what} |" for name, what in WHAT.items() if name in contents or name == "manifest.json"]
+    files += [f"| `{name}/` | {TARGETS[name].summary}; see its own read-me file |" for name in folders]
+    name, log = line(estimate.given.name), line(estimate.training.source)
+    parts = [f"# {name}: identified from {log}", "", verdict_line, "", "| check | | what was found |", "|---|---|---|"]
+    parts += [*checks, "", "## Files", "", "| file | what it is |", "|---|---|", *files, ""]
+    doubts = [*estimate.warnings, *left_behind(estimate)]
+    if doubts:
+        parts += ["## Before you trust it", "", *(f"- {line(text)}" for text in doubts), ""]
+    return "\n".join(parts)
+
+
+def left_behind(estimate: Estimate) -> list[str]:
+    """What was found and has no place in an arm, and so none in its code, in words."""
+    names = ", ".join(estimate.left_behind)
+    return [f"found, but not in the code, for an arm has no place for it: {names}"] if names else []
+
+
+def _inputs(
+    log: str | os.PathLike[str], validate: str | os.PathLike[str] | None, urdf: str | os.PathLike[str] | None, arm: Arm
+) -> dict[str, Any]:
+    files = {"log": log, "validate": validate, "urdf": urdf}
+    found: dict[str, Any] = {key: manifest.of_path(path) for key, path in files.items() if path is not None}
+    return found | {"arm": {"name": arm.name, "fingerprint": arm.fingerprint}}
+
+
+def _said(found: Verdict, deployed: bool) -> dict[str, Any]:
+    checks = [
+        {"name": c.name, "value": c.value, "limit": c.limit, "passed": c.passed, "words": c.words} for c in found.checks
+    ]
+    forced = deployed and not found.carries_over
+    return {"carries_over": found.carries_over, "deployed": deployed, "forced": forced, "checks": checks}
+
+
+def _finite(x: Any) -> Any:
+    """The same with null for what is not a finite number: JSON has no other way to write it."""
+    if isinstance(x, Mapping):
+        return {str(key): _finite(value) for key, value in x.items()}
+    if isinstance(x, list | tuple):
+        return [_finite(value) for value in x]
+    return None if isinstance(x, float) and not math.isfinite(x) else x

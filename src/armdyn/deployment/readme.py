@@ -1,0 +1,99 @@
+"""The read-me file of a deployed folder: what is in it, functions with shapes, units and costs, how to call them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from armdyn.codegen.text.c import Function, Package, out_name
+from armdyn.files.text import visible
+from armdyn.graph import Port
+
+HELD = (
+    "With a body at the tool, here of 1 kg with its centre 0.1 m out, pass `{mine}` as the parameters from then on; "
+    "starting from `{mine}`, a negative mass and inertia take it off again:"
+)
+
+
+@dataclass(frozen=True)
+class Readme:
+    """What a target says of its folder."""
+
+    package: Package
+    language: str
+    files: Mapping[str, str]  # name -> what it is
+    signatures: Mapping[str, str]  # function -> how it is declared
+    call: str  # an example, as Markdown
+    more: str = ""  # further sections, as Markdown
+
+
+def readme(about: Readme) -> str:
+    """The file's text."""
+    package = about.package
+    title = f"# {line(package.name)}: dynamics in {about.language}"
+    intro = [line(text) for text in package.comment.splitlines()[1:]]
+    parts = [
+        title,
+        "\n".join([line(package.comment.splitlines()[0]), *intro]),
+        _files(about.files),
+        "## Build and test\n\n```console\n$ make test\n```",
+        _functions(about),
+        f"## Call\n\n{about.call}",
+        *([_parameters(package)] if package.parameters else []),
+        *([about.more] if about.more else []),
+    ]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def line(text: str) -> str:
+    """Text from a robot's file on one line of Markdown, with nothing in it that Markdown or a terminal would act on."""
+    shown = visible(" ".join(text.split()))
+    for mark in "\\`*_[]<>|":
+        shown = shown.replace(mark, f"\\{mark}")
+    return shown
+
+
+def _files(files: Mapping[str, str]) -> str:
+    rows = [f"| `{name}` | {what} |" for name, what in files.items()]
+    return "\n".join(["## Files", "", "| file | what it is |", "|---|---|", *rows])
+
+
+def _functions(about: Readme) -> str:
+    heads = [
+        "## Functions",
+        "",
+        "Every function is straight-line code: no loop, no allocation, no recursion. Matrices are stored row by row. "
+        "M: multiplications, A: additions, D: divisions and square roots, T: sines and cosines.",
+        "",
+        "| function | in | out | operations |",
+        "|---|---|---|---|",
+    ]
+    rows = [_row(key, function) for key, function in about.package.functions.items()]
+    fence = "cpp" if "++" in about.language else "c"
+    declared = [f"```{fence}", *(f"{text};" for text in about.signatures.values()), "```"]
+    notes = [
+        f"- `{key}`: {line(function.comment.splitlines()[0])}" for key, function in about.package.functions.items()
+    ]
+    return "\n".join([*heads, *rows, "", *declared, "", *notes])
+
+
+def _row(key: str, function: Function) -> str:
+    program, ops = function.program, function.program.operations
+    ins = ", ".join(_port(port, port.name, function) for port in program.inputs)
+    outs = ", ".join(_port(port, out_name(port, program), function) for port in program.outputs)
+    return f"| `{key}` | {ins} | {outs} | {ops.mul}M {ops.add}A {ops.div}D {ops.trig}T |"
+
+
+def _port(port: Port, label: str, function: Function) -> str:
+    shape = "×".join(map(str, port.shape)) or "1"
+    unit = function.units.get(port.name, "")
+    return f"`{label}` {shape}{f' [{unit}]' if unit else ''}"
+
+
+def _parameters(package: Package) -> str:
+    rows = [f"| {k} | `{name}` | {value:.9g} |" for k, (name, value) in enumerate(package.parameters)]
+    text = (
+        "The minimal parameters of the arm as its file has them, in SI units, in the order of the array `parameters`. "
+        "Pass your own where you know better."
+    )
+    return "\n".join(["## Parameters", "", text, "", "| index | name | value |", "|---|---|---|", *rows])

@@ -1,0 +1,81 @@
+"""What is to be deployed: an arm, which of its quantities and how; every target takes this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from armdyn.arm import Arm
+from armdyn.codegen.text.c import Function, Package
+from armdyn.control import Controller
+from armdyn.deployment.controllers import programs
+from armdyn.errors import choose
+from armdyn.files.text import visible
+from armdyn.kernels import emission
+from armdyn.kernels.emission import Frame, Progress
+
+PAYLOAD = "payload_parameters"
+Files = Mapping[str, bytes]  # by their names in the folder
+
+
+@dataclass(frozen=True)
+class Request:
+    """An arm and what a target is to write of it.
+
+    `functions` are further programs (a controller, say) that stand beside the quantities, each with its test vectors.
+    """
+
+    arm: Arm
+    quantities: Sequence[str] | None = None  # None: what `emit_c` writes if nothing is named
+    dtype: str | None = None  # None: double, or what the processor has
+    parameters: str = "runtime"
+    friction: bool = True
+    frame: str | None = None  # what stands for the tool; a robot with several tips has none of its own
+    functions: Mapping[str, Function] = field(default_factory=dict)
+    measure_stack: bool = True  # where gcc is found
+    progress: Progress | None = None
+    cpus: Sequence[str] = ()  # the processors of the target `object`; none: all it has
+    controllers: tuple[Controller, ...] = ()
+
+    @property
+    def place(self) -> Frame | None:
+        """The frame that stands for the tool, if one is named."""
+        named = {frame.name: (frame.link, frame.placement) for frame in self.arm.frames}
+        return None if self.frame is None else named[choose("frame", self.frame, named)]
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The quantities; where parameters are given at run time, what computes those of a payload is one of them."""
+        chain = self.arm.chain
+        named = emission.default(chain, self.place) if self.quantities is None else tuple(self.quantities)
+        has_tool = len(chain.tips) == 1 or self.frame is not None
+        return (*named, *([PAYLOAD] if self.parameters == "runtime" and has_tool and PAYLOAD not in named else []))
+
+    def package(self, language: str = "C99") -> Package:
+        """The functions with their test vectors, sizes and parameters, for a target that writes text."""
+        from armdyn import __version__
+
+        arm = self.arm
+        made = emission.package(
+            visible(arm.name),
+            arm.chain,
+            self.wanted,
+            self.dtype or "double",
+            self.parameters,
+            self.friction,
+            visible(arm.source),
+            __version__,
+            language=language,
+            frame=self.place,
+            progress=self.progress,
+        )
+        return replace(made, functions={**made.functions, **programs(self.controllers), **self.functions})
+
+
+@dataclass(frozen=True)
+class Target:
+    """A kind of folder: what it is, and the function that makes its files."""
+
+    name: str
+    summary: str
+    files: Callable[[Request], Files]

@@ -1,0 +1,76 @@
+"""How much stack each function takes, as gcc says when it compiles them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+FLAGS = {"gcc": ("-std=c99", "-O2"), "g++": ("-std=c++17", "-O2")}
+PATIENCE = 120.0  # seconds; a robot so large that gcc takes longer gets no figures
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Bytes of each function's frame, and who says so."""
+
+    compiler: str
+    machine: str
+    flags: tuple[str, ...]
+    frames: Mapping[str, int]
+
+    @property
+    def section(self) -> str:
+        """A section of the read-me file."""
+        text = (
+            f"The frame of each function as {self.compiler} for {self.machine} compiled it when this folder was "
+            f"written, by `{' '.join(self.flags)} -fstack-usage`. The functions call nothing but the mathematical "
+            "library, whose frames come on top; other compilers, flags and machines give other numbers."
+        )
+        rows = [f"| `{name}` | {size} |" for name, size in self.frames.items()]
+        return "\n".join(["## Stack", "", text, "", "| function | bytes |", "|---|---|", *rows])
+
+
+def measured(compiler: str, texts: Mapping[str, str], source: str, symbols: Mapping[str, str]) -> Stack | None:
+    """The frames of functions of a source, each with the name the compiler knows it by.
+
+    None where there is no such compiler, or it does not manage in time.
+    """
+    flags = FLAGS[compiler]
+    if shutil.which(compiler) is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in texts.items():
+            (Path(folder) / name).write_text(text, encoding="utf-8")
+        if _run([compiler, *flags, "-fstack-usage", "-c", source, "-o", "arm.o"], folder) is None:
+            return None
+        usage = (Path(folder) / "arm.su").read_text(encoding="utf-8")
+        version, machine = (_run([compiler, flag], folder) for flag in ("-dumpfullversion", "-dumpmachine"))
+    frames = parsed(usage, symbols)
+    return Stack(f"{compiler} {(version or '').strip()}", (machine or "").strip(), flags, frames) if frames else None
+
+
+def parsed(usage: str, symbols: Mapping[str, str]) -> dict[str, int]:
+    """The bytes of each function from a .su file: lines of place:name, bytes and kind, parted by tabs.
+
+    Where a function stands several times (a part that gcc took out of it has its name and a suffix) they are added.
+    """
+    found: dict[str, int] = {}
+    for line in usage.splitlines():
+        place, *rest = line.split("\t")
+        for function, symbol in symbols.items():
+            if rest and re.search(rf"(?:^|[\s:*&]){re.escape(symbol)}(?:\.\w+)*(?:\(|$)", place):
+                found[function] = found.get(function, 0) + int(rest[0])
+    return {function: found[function] for function in symbols if function in found}
+
+
+def _run(command: list[str], folder: str) -> str | None:
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None

@@ -1,0 +1,116 @@
+"""Corrected frames in an existing URDF: the <origin>s of its joints are rewritten, every other byte stays.
+
+A link of the file stands where it stood in the arm's link frame, so that a joint whose constants changed gets the
+origin (parent link ← arm's frame) · (arm's joint at 0) · (arm's frame ← child link). The change is applied to the
+numbers of the file itself: what was not corrected keeps every digit.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from armdyn.algebra import Mat3, Vec3
+from armdyn.chain import Chain, Joint, Placement
+from armdyn.errors import InputError
+from armdyn.files import urdf
+from armdyn.files.cutting import Cut
+from armdyn.files.description import Description
+from armdyn.files.numbers import from_rpy, to_rpy
+from armdyn.files.urdf_tree import RawJoint, read_tree
+from armdyn.files.urdf_update import rewritten
+
+UNCHANGED = 1e-13  # metres and radians: what rounding leaves of no change
+SAME = 1e-3  # metres and radians: an arm whose joints stand further away from the file's is another one
+
+
+def update_geometry(
+    original: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    given: Chain,
+    corrected: Chain,
+    cut: Cut,
+    snap: float,
+    base: bool = False,
+) -> list[str]:
+    """Write `original` to `out` with the corrected joints; the names of the joints that were changed.
+
+    `given` is the arm as it was read from the file, `corrected` the same with other geometry. With `base` the base's
+    placement, which belongs to the measuring device, moves the first joint.
+    """
+    tree = read_tree(original)
+    before = urdf.robot(tree, cut, snap)
+    if [joint.name for joint in before.chain.joints] != [joint.name for joint in given.joints]:
+        names = [", ".join(j.name for j in joints) for joints in (before.chain.joints, given.joints)]
+        raise InputError(
+            f"{original} is another arm: it has the joints {names[0]}, this arm {names[1]}; give the base, tip and "
+            "lock with which this arm was read"
+        )
+    frames = {frame.name: _matrix(frame.placement) for frame in before.frames}
+    lines = {}
+    for i, joint in enumerate(given.joints):
+        raw = tree.joints.get(joint.name)
+        if raw is None:
+            continue
+        stands = (_standing(chain, i, base and chain is corrected, given) for chain in (given, corrected))
+        old, new = (np.linalg.inv(frames[raw.parent]) @ at @ frames[raw.child] for at in stands)
+        _must_be_the_same(original, raw, old)
+        if np.abs(new - old).max() > UNCHANGED:
+            lines[joint.name] = [_origin(_raw(raw) @ np.linalg.inv(old) @ new)]
+    lines |= _tool(tree.joints.values(), before, frames, given, corrected)
+    return rewritten(original, out, "joint", "origin", lines)
+
+
+def _standing(chain: Chain, i: int, moved_base: bool, given: Chain) -> Any:
+    """Joint i at 0 in its parent's frame, or in the base."""
+    here = _joint(chain.joints[i])
+    if chain.parents[i] >= 0:
+        return here
+    return _matrix((chain if moved_base else given).base) @ here
+
+
+def _tool(joints: Any, before: Description, frames: dict[str, Any], given: Chain, corrected: Chain) -> dict[str, Any]:
+    """The fixed joint that carries the tool's own link, if there is one and the tool was corrected."""
+    old, new = _matrix(given.tool), _matrix(corrected.tool)
+    if np.abs(new - old).max() <= UNCHANGED or len(given.tips) != 1:
+        return {}
+    last = {frame.name for frame in before.frames if frame.link == given.bodies}
+    parents = {joint.parent for joint in joints}
+    for joint in joints:
+        tip = joint.kind == "fixed" and joint.child in last and joint.parent in last and joint.child not in parents
+        if tip and np.abs(frames[joint.child] - old).max() <= 1e-9:
+            return {joint.name: [_origin(_raw(joint) @ np.linalg.inv(old) @ new)]}
+    return {}
+
+
+def _must_be_the_same(original: str | os.PathLike[str], raw: RawJoint, computed: Any) -> None:
+    off = float(np.abs(_raw(raw) - computed).max())
+    if off > SAME:
+        raise InputError(
+            f"{original}: joint {raw.name!r} stands {off:.3g} (m, or in its axes) away from where this arm has it: "
+            "expected the file that the arm was read from, with the same base, tip and lock"
+        )
+
+
+def _raw(joint: RawJoint) -> Any:
+    return _matrix(Placement(from_rpy(*map(float, joint.rpy)), Vec3(*joint.xyz)))
+
+
+def _joint(joint: Joint) -> Any:
+    R, p = joint.placement(0.0)
+    return _matrix(Placement(R.matrix(), p))
+
+
+def _matrix(at: Placement) -> Any:
+    M = np.eye(4)
+    M[:3, :3] = [[float(x) for x in row] for row in at.R.rows]
+    M[:3, 3] = [float(x) for x in at.p]
+    return M
+
+
+def _origin(M: Any) -> str:
+    rpy = to_rpy(Mat3(*(Vec3(*map(float, row)) for row in M[:3, :3])))
+    xyz, angles = (" ".join(repr(float(x) + 0.0) for x in values) for values in (M[:3, 3], rpy))
+    return f'<origin xyz="{xyz}" rpy="{angles}"/>'

@@ -1,0 +1,68 @@
+"""Reference dynamics: the joint forces H(q) q̈ᵣ + C(q, q̇) q̇ᵣ + g(q) of passivity-based and adaptive control.
+
+Source: Slotine & Li 1987 (the law); Niemeyer & Slotine 1991 (that it can be recursive); this recursion is ours.
+
+Idea: the Christoffel symbols are symmetric, so that C(q, x) y is the polar form of the quadratic C(q, x) x. In the
+recursion of `inverse_dynamics.second_moments`, every product of two velocities is therefore replaced by half the sum of
+both ways to take one factor from the arm's motion and one from the reference's: U = [ẇ×] + ½([w×][x×] + [x×][w×]). Two
+angular velocities are carried outwards, everything else is as it was, and dH/dt - 2C is skew by construction.
+
+Symbols: w, x | the angular velocity of a link in the arm's motion, and in the reference's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from armdyn.algebra import ZERO, Mat3, Scalar, Vec3
+from armdyn.chain import Chain
+from armdyn.formulations.inverse_dynamics.recursion import Moving, at_rest, inward, wrenches
+from armdyn.formulations.inverse_dynamics.second_moments import bodies, moment
+from armdyn.formulations.steps import Step, steps
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair(Moving):
+    """How a link moves in both motions at once; `x` is the reference's angular velocity."""
+
+    x: Vec3
+
+
+def reference_dynamics(
+    chain: Chain, q: list[Scalar], qd: list[Scalar], qd_ref: list[Scalar], qdd_ref: list[Scalar]
+) -> list[Scalar]:
+    """H q̈ᵣ + C(q, q̇) q̇ᵣ + g, C by Christoffel symbols, without rotors."""
+    walk = steps(chain, q)
+    base = at_rest(chain)
+    moving: list[_Pair] = []
+    for step, rates in zip(walk, zip(qd, qd_ref, qdd_ref, strict=True), strict=True):
+        before = moving[step.parent] if step.parent >= 0 else _Pair(base.w, base.dw, base.U, base.dv, ZERO)
+        moving.append(_outward(step, before, *rates))
+    return inward(walk, wrenches(moving, bodies(chain), moment))
+
+
+def _outward(step: Step, before: _Pair, rate: Scalar, rate_ref: Scalar, acceleration: Scalar) -> _Pair:
+    """How link i moves, from how its parent does and what joint i does."""
+    R, U = step.R, before.U
+    lever = U @ step.fork if step.forked else step.b * Vec3(U.r1.x, U.r2.x, U.r3.x)
+    dv = R.T @ (before.dv + lever)
+    w, x, dw = R.T @ before.w, R.T @ before.x, R.T @ before.dw
+    across = Vec3(w.y * rate_ref + x.y * rate, -(w.x * rate_ref + x.x * rate), 0)  # w × z q̇ᵣ + x × z q̇
+    if step.revolute:
+        dw = Vec3(dw.x + across.x / 2, dw.y + across.y / 2, dw.z + acceleration)
+        w, x = Vec3(w.x, w.y, w.z + rate), Vec3(x.x, x.y, x.z + rate_ref)
+    else:
+        dv = Vec3(dv.x + across.x, dv.y + across.y, dv.z + acceleration)
+    U = _polar_matrix(w, x, dw)
+    return _Pair(w, dw, U, dv + step.d * Vec3(U.r1.z, U.r2.z, U.r3.z), x)
+
+
+def _polar_matrix(w: Vec3, x: Vec3, dw: Vec3) -> Mat3:
+    """[ẇ×] + ½([w×][x×] + [x×][w×])."""
+    xx, yy, zz = w.x * x.x, w.y * x.y, w.z * x.z
+    xy, xz, yz = (w.x * x.y + w.y * x.x) / 2, (w.x * x.z + w.z * x.x) / 2, (w.y * x.z + w.z * x.y) / 2
+    return Mat3(
+        Vec3(-(yy + zz), xy - dw.z, xz + dw.y),
+        Vec3(xy + dw.z, -(xx + zz), yz - dw.x),
+        Vec3(xz - dw.y, yz + dw.x, -(xx + yy)),
+    )

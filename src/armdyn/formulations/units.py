@@ -1,0 +1,43 @@
+"""The units of what goes into a quantity and comes out of it, as text for headers and read-me files."""
+
+from __future__ import annotations
+
+from armdyn.chain import Chain
+
+_FORCE = "{force}"
+# By the name of the port; a name that means different things is given with its quantity in front.
+_UNITS = {
+    "q": "{q}",
+    "qd": "{q}/s",
+    "qdd": "{q}/s²",
+    "tau": _FORCE,
+    "b": _FORCE,
+    "g": _FORCE,
+    "wrench": "N and N m",
+    "parameters": "SI",
+    "J": "SI",
+    "dJ": "SI",
+    "c": "m",
+    "pose.T": "rotation, and m",
+    "link_poses.T": "rotation, and m",
+    "kinetic_energy.T": "J",
+    "V": "J",
+    "U": "1",
+    "mass": "kg",
+    "com": "m, in the tool's axes",
+    "inertia": "kg m²: xx, yy, zz, xy, xz, yz about com",
+}
+
+
+def units(chain: Chain, quantity: str, port: str) -> str:
+    """The unit of an input or output of a quantity; "SI" where its entries have several."""
+    kinds = {chain.joints[i].revolute for i in chain.independent}
+    mixed = len(kinds) > 1
+    revolute = True in kinds
+    q = "rad or m" if mixed else "rad" if revolute else "m"
+    if chain.floating and port == "q":
+        q = f"m, quaternion (x, y, z, w), {q}"
+    force = "N m or N" if mixed or chain.floating else "N m" if revolute else "N"
+    rate = f"({q})" if " " in q else q
+    text = _UNITS.get(f"{quantity}.{port}", _UNITS.get(port, "SI"))
+    return text.format(q=q if text == "{q}" else rate, force=force)

@@ -1,0 +1,4 @@
+// A page with charts and no arm.
+"use strict";
+Page.startTheme(Page.$("theme"));
+Curves.start(JSON.parse(Page.$("data").textContent).charts);

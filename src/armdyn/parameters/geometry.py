@@ -1,0 +1,136 @@
+"""Which geometry constants measured tool poses can tell, by exact elimination: nothing is compared with a tolerance.
+
+Idea: a small change of a constant moves the tool by a screw that is fixed in one of the arm's frames: b and d slide
+along x and z, β, γ and θ turn about x, y and z (Mooring, Roth & Driels 1991). The columns of all constants at random
+configurations, modulo a prime, are reduced as those of the inertia parameters are (`elimination`): the constants whose
+columns are independent over all configurations are kept, and every other one moves the tool as a fixed combination of
+kept ones does. Base and tool come first among those to be kept, then θ, d, b, β, γ in the order given.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+
+from armdyn.algebra import ZERO, JointRotation, Mat3, Scalar, Vec3, X, Y, Z
+from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.chain import Chain, Joint
+from armdyn.chain.geometry import GeometryConstant, geometry_constants
+from armdyn.parameters.elimination import independent_columns
+from armdyn.parameters.energy import Residue, configuration, modular, orthogonal, phase, residue
+
+Column = tuple[Vec3, Vec3]  # what the tool's origin moves by, and what the tool turns by, in base axes
+_AXES = (X, Y, Z)
+
+
+@lru_cache(maxsize=64)
+def identifiable(
+    chain: Chain, constants: tuple[GeometryConstant, ...], orientation: bool = True
+) -> tuple[GeometryConstant, ...]:
+    """Those constants, of a serial chain, that poses (or positions alone) of the tool determine.
+
+    Where only combinations of them are determined, the first of each are kept.
+    """
+    samples = _Samples(chain)
+    order = {constant: k for k, constant in enumerate(geometry_constants(chain))}
+    places = [order[constant] for constant in constants]
+
+    def row(k: int, prime: int) -> list[int]:
+        found = samples.at(k, prime, orientation)
+        return [found[place] for place in places]
+
+    return tuple(constants[k] for k in independent_columns(row, len(places)))
+
+
+def screws(
+    chain: Chain, constants: Sequence[GeometryConstant], q: Sequence[Scalar], base: Mat3, tool: Mat3
+) -> list[Column]:
+    """How every geometry constant moves the tool at q; of any scalar type. `constants` are all of the chain's.
+
+    `base` and `tool` are the rotations of the chain's base and tool.
+    """
+    found: list[tuple[Vec3, Vec3 | None]] = []  # a direction, and a point of the axis where it is a turn
+    at = chain.base.p
+    found += [(axis, None) for axis in _AXES] + [(base @ axis, at) for axis in _AXES]
+    R = base
+    listed = {(constant.joint, constant.kind) for constant in constants}
+    for i, (joint, q_i) in enumerate(zip(chain.joints, q, strict=True)):
+        moved, R, at = _joint(joint, q_i, R, at)
+        found += [screw for kind, screw in moved.items() if (i, kind) in listed]
+    end = R @ chain.tool.p + at
+    found += [(R @ axis, None) for axis in _AXES] + [(R @ (tool @ axis), end) for axis in _AXES]
+    return [(u, ZERO) if point is None else (u.cross(end - point), u) for u, point in found]
+
+
+def _joint(joint: Joint, q: Scalar, R: Mat3, at: Vec3) -> tuple[dict[str, tuple[Vec3, Vec3 | None]], Mat3, Vec3]:
+    """The screws of a joint's constants by name, and the frame beyond it."""
+    z = R @ Z
+    found: dict[str, tuple[Vec3, Vec3 | None]] = {"shift": (z, None), "turn": (z, at)}
+    R = R @ JointRotation(ZERO_ANGLE, ZERO_ANGLE, joint.turn.cos, joint.turn.sin).matrix()
+    x, at = R @ X, at + z * joint.shift
+    found |= {"b": (x, None), "beta": (x, at)}
+    R, at = R @ JointRotation(joint.beta, ZERO_ANGLE, 1, 0).matrix(), at + x * joint.b
+    found["gamma"] = (R @ Y, at)
+    R = R @ JointRotation(ZERO_ANGLE, joint.gamma, 1, 0).matrix()
+    z = R @ Z
+    found |= {"d": (z, None), "theta": (z, at)}
+    turned = joint.rotation(q)
+    spin = JointRotation(ZERO_ANGLE, ZERO_ANGLE, turned.c, turned.s).matrix()
+    return found, R @ spin, at + z * joint.extension(q)
+
+
+class _Samples:
+    """Columns at random configurations modulo a prime; the k-th sample is the same in every run."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.given = chain
+        self.chain = orthogonal(chain)
+
+    def at(self, k: int, prime: int, orientation: bool) -> list[int]:
+        """One row: a random combination of the tool's displacements along, and turns about, the base's axes."""
+        rng = random.Random(f"armdyn geometry {k}")
+        bare = modular(self.chain, prime)
+        q = [Residue(rng.randrange(prime), prime) for _ in bare.joints]
+        here = configuration(bare, q, [phase(joint, prime) for joint in self.chain.joints])
+        base, tool = _modular_rotation(self.given.base.R, prime), _modular_rotation(self.given.tool.R, prime)
+        placed = _with_ends(bare, self.given, prime)
+        columns = screws(placed, geometry_constants(self.given), here, base, tool)
+        pull = Vec3(*(Residue(rng.randrange(prime), prime) for _ in _AXES))
+        spin = Vec3(*(Residue(rng.randrange(prime) if orientation else 0, prime) for _ in _AXES))
+        return [residue(pull.dot(linear) + spin.dot(angular), prime) for linear, angular in columns]
+
+
+def _with_ends(bare: Chain, given: Chain, prime: int) -> Chain:
+    def point(p: Vec3) -> Vec3:
+        return Vec3(*(Residue(residue(Fraction(x), prime), prime) for x in p))
+
+    base, tool = replace(given.base, p=point(given.base.p)), replace(given.tool, p=point(given.tool.p))
+    return replace(bare, base=base, tool=tool)
+
+
+def _modular_rotation(R: Mat3, prime: int) -> Mat3:
+    exact = rational_rotation(R)
+    return Mat3(*(Vec3(*(Residue(residue(x, prime), prime) for x in row)) for row in exact.rows))
+
+
+def rational_rotation(R: Mat3) -> Mat3:
+    """The rotation with exactly orthogonal rational entries: that of the quaternion, its largest entry made 1."""
+    (a, b, c), (d, e, f), (g, h, i) = ([float(x) for x in row] for row in R.rows)
+    candidates = (
+        (1 + a + e + i, h - f, c - g, d - b),
+        (h - f, 1 + a - e - i, b + d, c + g),
+        (c - g, b + d, 1 - a + e - i, f + h),
+        (d - b, c + g, f + h, 1 - a - e + i),
+    )
+    best = max(candidates, key=lambda row: max(map(abs, row)))
+    largest = max(best, key=abs)
+    w, x, y, z = (Fraction(v / largest) for v in best)
+    n = w * w + x * x + y * y + z * z
+    return Mat3(
+        Vec3(w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)) * (1 / n),
+        Vec3(2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x)) * (1 / n),
+        Vec3(2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z) * (1 / n),
+    )

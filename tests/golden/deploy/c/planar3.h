@@ -1,0 +1,55 @@
+/*
+ * planar3: dynamics in straight-line C99, written by armdyn 0.1.0.
+ * Arm: Saha, IJRR 1999, section 6 (structure); the numbers are made up: uniform rods
+ * SI units; the arrays of a call must not overlap; no allocation, no dependency but libm.
+ */
+#ifndef PLANAR3_H
+#define PLANAR3_H
+
+#define PLANAR3_N 3
+#define PLANAR3_P 9
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The minimal parameters of the arm as its file has them: pass these, or your own, as `parameters`. */
+extern const float planar3_parameters[9];
+
+/*
+ * joint-space inertia matrix, by lin_fang_1: wrenches carried inwards, frame by frame
+ * Source: lin_fang_1999
+ * 12 multiplications, 13 additions, 0 divisions, 4 sines and cosines.
+ *   in  q[3], rad
+ *   in  parameters[9], SI
+ *   out H[3][3], row by row, SI
+ */
+void planar3_inertia_matrix(const float *q, const float *parameters, float *H);
+
+/*
+ * gravity load, by recursive: forces carried inwards
+ * Source: armdyn
+ * 16 multiplications, 9 additions, 0 divisions, 6 sines and cosines.
+ *   in  q[3], rad
+ *   in  parameters[9], SI
+ *   out g[3], N m
+ */
+void planar3_gravity_load(const float *q, const float *parameters, float *g);
+
+/*
+ * minimal parameters with a body at the tool, by superposition: the body's own added to the arm's
+ * Source: armdyn
+ * 9 multiplications, 12 additions, 0 divisions, 0 sines and cosines.
+ *   in  mass (one number), kg
+ *   in  com[3], m, in the tool's axes
+ *   in  inertia[6], kg m²: xx, yy, zz, xy, xz, yz about com
+ *   in  parameters[9], SI
+ *   out values[9], SI
+ */
+void planar3_payload_parameters(const float *mass, const float *com, const float *inertia, const float *parameters, float *values);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PLANAR3_H */

@@ -1,0 +1,85 @@
+/* This arm: its size, the start values of its variables, and its dynamics. */
+#ifndef MODEL_H
+#define MODEL_H
+
+#include "planar3.h"
+
+#define TOKEN "{bdfe460240c17033d2c86e5b12428472}"
+#define N 3 /* degrees of freedom */
+#define P 9 /* parameters at run time */
+#define PAYLOAD 1 /* whether there are variables for a payload */
+#define JOINTS 3 /* joints with variables for friction */
+#define SETTINGS 24 /* parameters that an importer may set */
+
+/* Of each joint with friction: along which degree of freedom it moves, how fast beside it, and the exponent of the
+ * speed in its Stribeck curve. */
+static const int ALONG[JOINTS + 1] = {0, 1, 2, 0};
+static const double RATIO[JOINTS + 1] = {1.0, 1.0, 1.0, 0.0};
+static const int EXPONENT[JOINTS + 1] = {2, 2, 2, 0};
+/* Of each degree of freedom: the part of the load that its gear loses. */
+static const double LOSS[N] = {0.0, 0.0, 0.0};
+
+static const double START[] = {
+    0.0, /* time */
+    0.0, /* joint1.tau */
+    0.0, /* joint2.tau */
+    0.0, /* joint3.tau */
+    0.0, /* joint1.q */
+    0.0, /* joint2.q */
+    0.0, /* joint3.q */
+    0.0, /* joint1.qd */
+    0.0, /* joint2.qd */
+    0.0, /* joint3.qd */
+    0.0, /* der(joint1.q) */
+    0.0, /* der(joint2.q) */
+    0.0, /* der(joint3.q) */
+    0.0, /* joint1.qdd */
+    0.0, /* joint2.qdd */
+    0.0, /* joint3.qdd */
+    0.0, /* payload.mass */
+    0.0, /* payload.com.x */
+    0.0, /* payload.com.y */
+    0.0, /* payload.com.z */
+    0.0, /* payload.inertia.xx */
+    0.0, /* payload.inertia.yy */
+    0.0, /* payload.inertia.zz */
+    0.0, /* payload.inertia.xy */
+    0.0, /* payload.inertia.xz */
+    0.0, /* payload.inertia.yz */
+    0.0, /* joint1.viscous */
+    0.0, /* joint2.viscous */
+    0.0, /* joint3.viscous */
+    0.0, /* joint1.coulomb */
+    0.0, /* joint2.coulomb */
+    0.0, /* joint3.coulomb */
+    0.0, /* joint1.static */
+    0.0, /* joint2.static */
+    0.0, /* joint3.static */
+    0.0, /* joint1.stribeck */
+    0.0, /* joint2.stribeck */
+    0.0, /* joint3.stribeck */
+    0.05, /* friction.velocity */
+    0.001, /* solver.step */
+};
+
+static inline void parameters(const double *mass, const double *com, const double *inertia, double *values)
+{
+    (void)mass, (void)com, (void)inertia, (void)values;
+    planar3_payload_parameters(mass, com, inertia, planar3_parameters, values);
+}
+
+/* Springs, offsets, ripples: what the motors must give for them. */
+static inline void joint_forces(const double *q, const double *qd, double *forces)
+{
+    (void)q, (void)qd;
+    for (int k = 0; k < N; ++k) forces[k] = 0.0;
+}
+
+static inline void forward_dynamics(const double *q, const double *qd, const double *tau, const double *values,
+                                    double *qdd)
+{
+    (void)values;
+    planar3_forward_dynamics(q, qd, tau, values, qdd);
+}
+
+#endif

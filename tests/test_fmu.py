@@ -1,0 +1,188 @@
+"""FMUs: the sources agree with the kernels and are clean under sanitizers; FMPy runs them in tests/bridges."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import xml.etree.ElementTree as ElementTree
+import zipfile
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import armdyn
+from armdyn.arm import Arm
+from armdyn.chain import JointForces, Ripple
+from armdyn.cli import app
+from armdyn.deployment import fmu
+from armdyn.deployment.fmu_model import Model
+from armdyn.errors import InputError
+from random_trees import TreeKind, random_tree
+
+GOLDEN = Path(__file__).parent / "golden" / "fmu"
+STRICT = "-std=c99 -Wall -Wextra -Wpedantic -Wconversion -Werror -fsanitize=address,undefined"
+needs_gcc = pytest.mark.skipif(
+    shutil.which("gcc") is None or shutil.which("make") is None, reason="no C compiler or no make on this machine"
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_library(monkeypatch):
+    """A library in the archive takes time to compile; the one test that is about it undoes this."""
+    monkeypatch.setattr(fmu, "compiler", lambda: None)
+
+
+def tree() -> Arm:
+    return Arm("tree", random_tree(TreeKind(joints=5, fork=0.6, mimic=0.5), seed=3))
+
+
+def curved() -> Arm:
+    """Dry friction with a Stribeck curve."""
+    arm = armdyn.load("scara")
+    given = [replace(j, viscous=0.5, coulomb=1, static=1.5, stribeck=0.1) for j in arm.given.joints]
+    return Arm("curved", replace(arm.given, joints=tuple(given)))
+
+
+def everything() -> Arm:
+    """All that an identified arm may know of its joints."""
+    arm, ripple = armdyn.load("scara"), Ripple(3, Fraction(1, 5), Fraction(-1, 8))
+    forces = JointForces(Fraction(1, 3), Fraction(2), (ripple,), Fraction(1, 32), Fraction(1, 9), stribeck_exponent=4)
+    given = [
+        replace(j, viscous=0.5, coulomb=1, static=Fraction(1, 2), stribeck=0.1, forces=forces) for j in arm.given.joints
+    ]
+    return Arm("everything", replace(arm.given, joints=tuple(given)))
+
+
+@needs_gcc
+@pytest.mark.parametrize("parameters", ["runtime", "baked"])
+@pytest.mark.parametrize("make", [lambda: armdyn.load("stanford"), tree, curved, everything])
+def test_the_sources_agree_with_the_kernels(make, parameters, tmp_path):
+    armdyn.deploy(make(), tmp_path, "fmu", parameters=parameters, friction=parameters == "runtime")
+    done = subprocess.run(["make", "test", "CC=gcc", f"CFLAGS={STRICT}"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " 0 failed" in done.stdout
+
+
+def test_a_wrong_acceleration_fails(tmp_path):
+    if shutil.which("cc") is None or shutil.which("make") is None:
+        pytest.skip("no C compiler or no make on this machine")
+    armdyn.deploy(armdyn.load("planar3"), tmp_path, "fmu")
+    text = (tmp_path / "vectors.h").read_text()
+    (tmp_path / "vectors.h").write_text(text.replace("VECTOR_QDD[] = {\n    ", "VECTOR_QDD[] = {\n    9"))
+    done = subprocess.run(["make", "test"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "accelerations: not as expected" in done.stdout
+
+
+def described(model, where) -> ElementTree.Element:
+    name = model.arm.name
+    with zipfile.ZipFile(where / f"{name}.fmu") as archive:
+        assert archive.testzip() is None
+        return ElementTree.parse(io.BytesIO(archive.read("modelDescription.xml"))).getroot()
+
+
+def test_variables_have_names_units_and_starts(tmp_path):
+    arm = armdyn.load("stanford")
+    armdyn.deploy(arm, tmp_path, "fmu")
+    model = Model(arm, payload=True, friction=True)
+    variables = {v.get("name"): v.attrib for v in described(model, tmp_path).findall("ModelVariables/Float64")}
+    slides = [joint.name for joint in arm.joints if joint.prismatic]
+    turns = [joint.name for joint in arm.joints if joint.revolute]
+    assert slides
+    assert {variables[f"{name}.tau"]["unit"] for name in slides} == {"N"}
+    assert {variables[f"{name}.tau"]["unit"] for name in turns} == {"N.m"}
+    assert {variables[f"{name}.viscous"]["unit"] for name in slides} == {"N.s/m"}
+    assert variables["payload.inertia.xy"]["unit"] == "kg.m2"
+    assert [float(variables[f"{name}.q"]["start"]) for name in model.names] == arm.rest.tolist()
+
+
+def test_names_of_any_kind_become_identifiers():
+    arm = armdyn.load("planar3")
+    names = ("Gelenk/1 <\"&'>", "Gelenk/1 <\"&'>", "")
+    given = [replace(joint, name=name) for joint, name in zip(arm.given.joints, names, strict=True)]
+    odd = Arm("odd <arm> & \u202e more", replace(arm.given, joints=tuple(given)))
+    model = Model(odd, payload=True, friction=True)
+    assert model.names == ("Gelenk_1______", "Gelenk_1_______2", "joint3")
+    text = fmu.model_description(model, odd.name, "odd", "1")
+    root = ElementTree.fromstring(text.encode())
+    assert root.get("modelName") == "odd <arm> & \\u202e more"
+
+
+def test_step_and_smoothing_are_short_enough_for_the_friction():
+    """RK4 decays with steps below 2.78 / rate; a tenfold friction asks for more than the longest step."""
+    arm = armdyn.load("puma560")
+    joints = [replace(joint, viscous=5000 * joint.viscous + 50) for joint in arm.given.joints]
+    for one in (arm, Arm("slow", replace(arm.given, joints=tuple(joints)))):
+        model = Model(one, payload=True, friction=True)
+        viscous, dry = model.fastest
+        assert model.step * (viscous + dry / model.smoothing) < 2.78 / 2
+    assert model.step < 1e-3
+    assert Model(arm, payload=True, friction=True).step == 1e-3
+
+
+def test_the_same_arm_gives_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.undo()  # with a library, where there is a compiler
+    for folder in ("a", "b"):
+        armdyn.deploy(armdyn.load("planar3"), tmp_path / folder, "fmu")
+    with zipfile.ZipFile(tmp_path / "a" / "planar3.fmu") as archive:
+        libraries = [name for name in archive.namelist() if name.startswith("binaries")]
+    assert len(libraries) == (fmu.compiler() is not None)
+    assert (tmp_path / "a" / "planar3.fmu").read_bytes() == (tmp_path / "b" / "planar3.fmu").read_bytes()
+
+
+@pytest.mark.parametrize("found", [None, shutil.which("false")])
+def test_without_a_compiler_that_works_it_is_a_source_fmu(found, tmp_path, monkeypatch):
+    monkeypatch.setattr(fmu, "compiler", lambda: found)
+    armdyn.deploy(armdyn.load("planar3"), tmp_path, "fmu")
+    with zipfile.ZipFile(tmp_path / "planar3.fmu") as archive:
+        names = set(archive.namelist())
+    assert not [name for name in names if name.startswith("binaries")]
+    assert {"modelDescription.xml", "sources/buildDescription.xml", "sources/planar3.c", "sources/fmu.c"} <= names
+    assert "It is a source FMU: no C compiler was found that builds it" in (tmp_path / "README.md").read_text()
+
+
+def test_what_is_refused(tmp_path):
+    arm = armdyn.load("planar3")
+    cases = {
+        "an FMU is of the forward dynamics": {"quantities": ["bias"]},
+        "an FMU computes in double precision; got dtype float32": {"dtype": "float32"},
+        "the frame is where the FMU's payload is held": {"frame": "tool", "parameters": "baked"},
+    }
+    for message, options in cases.items():
+        with pytest.raises(InputError, match=message):
+            armdyn.deploy(arm, tmp_path / "x", "fmu", **options)
+    floating = Arm("free", random_tree(TreeKind(joints=3, fork=0.5, floating=True), seed=1))
+    with pytest.raises(InputError, match="free has a floating base"):
+        armdyn.deploy(floating, tmp_path / "x", "fmu")
+    assert not (tmp_path / "x").exists()
+
+
+def test_the_command(tmp_path):
+    done = CliRunner().invoke(app, ["deploy", "planar3", "--target", "fmu", "-o", str(tmp_path / "f"), "--quiet"])
+    assert done.exit_code == 0, done.output
+    assert "tanh" in (tmp_path / "f" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("file", ["modelDescription.xml", "model.h"])
+def test_golden_files(file, tmp_path):
+    """One small arm, to the letter; ARMDYN_UPDATE_GOLDEN=1 writes it anew."""
+    armdyn.deploy(armdyn.load("planar3"), tmp_path, "fmu")
+    found = next(tmp_path.rglob(file)).read_text()
+    if os.environ.get("ARMDYN_UPDATE_GOLDEN"):
+        GOLDEN.mkdir(parents=True, exist_ok=True)
+        (GOLDEN / file).write_text(found)
+    assert found == (GOLDEN / file).read_text(), f"{file} changed; ARMDYN_UPDATE_GOLDEN=1 accepts it"
+
+
+def test_vectors_are_finite():
+    from armdyn.deployment import fmu_vectors
+
+    text = fmu_vectors.vectors(Model(curved(), payload=True, friction=True))
+    assert "nan" not in text
+    assert np.isfinite(float(text.split("VECTOR_QDD[] = {")[1].split(",")[0]))
