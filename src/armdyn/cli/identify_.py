@@ -39,6 +39,10 @@ def command(
     regularization: Annotated[
         float | None, typer.Option(help="Weight of the prior arm; unless given, by cross-validation.")
     ] = None,
+    also: Annotated[list[Path] | None, typer.Option(help="A further log to fit together with LOG; repeatable.")] = None,
+    friction_per_log: Annotated[
+        bool, typer.Option("--friction-per-log", help="Friction is each log's own, inertias are shared.")
+    ] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A folder for arm, parameters, report.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -51,13 +55,13 @@ def command(
         update(0, 3, "reading the log")
         reading: dict[str, Any] = {"joints": [j.name for j in loaded.joints], "rate": rate, "degrees": degrees}
         reading |= {"columns": columns} if columns else {}
-        data = Log.read(log, effort=effort, **reading)
+        data = [Log.read(log, effort=effort, **reading), *(Log.read(more, **reading) for more in also or ())]
         other = Log.read(validate, **reading) if validate else None
         update(1, 3, "fitting")
         found = identify(
             loaded, data, estimator=estimator, friction=friction, rotor=rotor, offset=offset, spring=spring, tilt=tilt,
             transmission=vector(ratios, "ratios") if ratios else None, cutoff=cutoff, dead_zone=dead_zone,
-            regularization=regularization, validate=other,
+            regularization=regularization, validate=other, friction_per_log=friction_per_log,
             gains=vector(gains, "gains") if gains else None, fix=fix, parallel=False if parallel == 0 else parallel,
         )  # fmt: skip
         update(2, 3, "writing")
