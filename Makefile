@@ -15,7 +15,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 help:
 	@echo "make demo   install into .venv, report on a built-in arm (out/puma560.html)"
 	@echo "make test   run the tests"
-	@echo "make test-bridges   run those that need JAX, PyTorch, FMPy or QEMU, installing the first three"
+	@echo "make test-bridges   run those that need JAX, PyTorch, FMPy, Dask or QEMU, installing all but the last"
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  measure speed against Pinocchio, MuJoCo, the Robotics Toolbox and a memory copy"
 	@echo "make campaign   attack it at random for MINUTES=10: robots, arrays, files, cache, forks"
@@ -43,8 +43,8 @@ $(BIN)/python$(EXE):
 TORCH := torch==2.13.0
 
 .venv/.bridges: .venv/.dev
-	@echo "installing JAX, PyTorch and FMPy into .venv (a few minutes, once)"
-	$(PIP) -e ".[jax,torch,fmi]" "$(TORCH)"
+	@echo "installing JAX, PyTorch, FMPy and Dask into .venv (a few minutes, once)"
+	$(PIP) -e ".[jax,torch,fmi,scale]" "$(TORCH)"
 	@touch $@
 
 demo: .venv/.core

@@ -49,7 +49,7 @@ CASES = (
     Case("kinova_gen3", spring=1, ripple=1),
     Case("scara"),
     Case("stanford", noise=0.1),
-    Case("ur10", tilt=(0.03, -0.01)),
+    Case("ur10", base_tilt=(0.03, -0.01)),
     Case("planar3", seconds=5),
     Case("xarm7", amplitude=0.3, seconds=5, noise=0.2, test_amplitude=0.9),
     Case("puma560", off=1.0),
@@ -74,6 +74,11 @@ def moved_off(arm: Arm, rng: np.random.Generator, amount: float) -> Arm:
 
 def simulated(case: Case, seed: int) -> tuple[Arm, Log, Log]:
     """The arm as its file says, a log to fit and one without noise to predict."""
+    return simulated_with_truth(case, seed)[:3]
+
+
+def simulated_with_truth(case: Case, seed: int) -> tuple[Arm, Log, Log, Arm, dict[str, float]]:
+    """The same, with the arm that was simulated and its plain drives by the names of their parameters."""
     rng = np.random.default_rng(seed)
     arm = armdyn.load(case.arm)
     true, n = moved_off(arm, rng, case.off), arm.n
@@ -105,7 +110,9 @@ def simulated(case: Case, seed: int) -> tuple[Arm, Log, Log]:
         q = q + case.position_noise * rng.normal(size=q.shape)
         return Log.of(t, q, tau + noise * size * (white + 0.3 * drift), qd)
 
-    return arm, log(*first, case.noise), log(*motion(15.0, case.test_amplitude), 0.0)
+    symbols = {"Ia": ia, "fv": fv, "fc": fc, "off": offset}
+    drives = {f"{symbol}{j + 1}": float(x[j]) for symbol, x in symbols.items() for j in range(n)}
+    return arm, log(*first, case.noise), log(*motion(15.0, case.test_amplitude), 0.0), true, drives
 
 
 def main(seeds: tuple[int, ...] = (300, 400)) -> list[float]:

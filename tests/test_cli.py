@@ -56,6 +56,7 @@ def test_all_commands_are_there():
         "bench",
         "simulate",
         "study",
+        "sweep",
         "excite",
         "identify",
         "poses",

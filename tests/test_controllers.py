@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import armdyn
+from armdyn.algebra import exact
+from armdyn.chain.joint_forces import NO_FORCES
 from armdyn.chain.samples import generic_chain
+from armdyn.cli import app
 from armdyn.codegen.text.numpy import compile_numpy
 from armdyn.control import CONTROLLERS
 from armdyn.control.dynamics import Dynamics
 from armdyn.control.emission import functions
+from armdyn.control.feedback import times, transposed
 from armdyn.control.law import NEXT
-from armdyn.control.program import step_program
 from armdyn.control.square_root import absorbed, packed, solve_symmetric, solved, unpacked, variances
 from armdyn.errors import InputError
-from armdyn.graph.program import flatten, nest
+from armdyn.graph.program import flatten, nest, trace
 from armdyn.simulation import Actuators, Digital, PDGravity, fourier, simulate
 from random_trees import TreeKind, random_tree
 
@@ -141,6 +147,22 @@ def test_a_payload_is_what_an_arm_with_it_has_more(name, rng):
     np.testing.assert_allclose(a, b, atol=1e-9)
     floats = armdyn.controller(arm, "gravity_compensation", payload=natural[:4])
     np.testing.assert_allclose(floats.step(q=q, qd=qd, dt=1e-3)[0]["tau"], loaded.gravity_load(q), atol=1e-10)
+
+
+def test_every_force_at_the_joints_is_known_with_friction(rng):
+    arm = armdyn.load("planar3")
+    forces = replace(NO_FORCES, offset=exact(0.7), stiffness=exact(1.5), load_friction=exact(0.1))
+    joints = tuple(replace(j, viscous=exact(0.4), coulomb=exact(0.3), forces=forces) for j in arm.given.joints)
+    arm = replace(arm, given=replace(arm.given, joints=joints))
+    q, qd, qdd = rng.normal(size=(3, 3))
+    still = np.zeros(3)
+    holds = armdyn.controller(arm, "gravity_compensation", friction=True)
+    expected = arm.inverse_dynamics(q, still, still, friction=True)
+    assert np.abs(expected - arm.gravity_load(q)).min() > 0.1
+    np.testing.assert_allclose(holds.step(q=q, qd=still, dt=1e-3)[0]["tau"], expected, atol=1e-12)
+    follows = armdyn.controller(arm, "computed_torque", friction=True)
+    out, _ = follows.step(follows.start(q=q, qd=qd), dt=1e-3, q=q, qd=qd, q_ref=q, qd_ref=qd, qdd_ref=qdd)
+    np.testing.assert_allclose(out["tau"], arm.inverse_dynamics(q, qd, qdd, friction=True), atol=1e-12)
 
 
 def test_square_root_filter_is_least_squares(rng):
@@ -372,11 +394,58 @@ def test_errors_say_what_is_available(ur5):
         armdyn.controller(armdyn.Arm("floats", floating, snap=0.0), "adaptive")
 
 
-def test_costs_do_not_grow_with_the_regressor():
-    """The adaptive law is two sweeps; forming the regressor alone would cost more than all of it."""
+def test_two_sweeps_cost_less_than_the_regressor_and_two_products():
     chain = generic_chain("RRRRRR")
-    law = step_program(CONTROLLERS["adaptive"], chain).operations
-    regressor = armdyn.cost(chain, "regressor").compiled
-    p = len(Dynamics(chain).parameters)
-    products = 2 * 6 * p  # Y π and Yᵀ s
-    assert law.mul + law.add < regressor.mul + regressor.add + 2 * products
+    model, p = Dynamics(chain), len(Dynamics(chain).parameters)
+
+    def swept(q, qd, v, a, parameters, s):
+        motion = (q, qd, v, a)
+        torques = model("reference_dynamics", *motion, parameters=parameters)
+        return torques, model.by_parameters("reference_dynamics", *motion, along=s)
+
+    def formed(q, qd, v, a, parameters, s):
+        Y = model("regressor", q, qd, a)  # of one motion; that of two would cost more
+        return times(Y, parameters), times(transposed(Y), s)
+
+    inputs = {"q": (6,), "qd": (6,), "v": (6,), "a": (6,), "parameters": (p,), "s": (6,)}
+    outputs = [("tau", (6,)), ("gradient", (p,))]
+    few, many = (trace("both", way, inputs, outputs).operations.total for way in (swept, formed))
+    assert few < 0.75 * many
+
+
+# From the shell.
+
+
+def call(*words):
+    done = CliRunner().invoke(app, list(words))
+    return done.output if done.exit_code == 0 else f"exit {done.exit_code}: {done.exception or done.output}"
+
+
+def test_simulate_with_control_laws():
+    shown = json.loads(
+        call("simulate", "planar3", "--q", "0,0.1,0.2", "--to", "0.3,0.4,0.1", "--controller", "computed_torque",
+             "--controller", "momentum_observer", "--duration", "1", "--noise", "0,1e-3,0.01", "--json")
+    )  # fmt: skip
+    np.testing.assert_allclose(shown["q"][-1], [0.3, 0.4, 0.1], atol=2e-3)
+    assert np.shape(shown["signals"]["momentum_observer"]["residual"]) == (999, 3)
+    assert "momentum_observer residual = [" in call(
+        "simulate", "planar3", "--hold", "--controller", "momentum_observer", "--duration", "0.05"
+    )
+    for words, said in (
+        (("--controller", "pid"), "unknown controller 'pid'; available: gravity_compensation"),
+        (("--to", "0,0,0"), "--to needs a --controller"),
+        (
+            ("--controller", "adaptive", "--controller", "impedance"),
+            "one of these drives the joints: adaptive, impedance",
+        ),
+        (("--controller", "adaptive", "--hold"), "one of these drives the joints: adaptive, --hold or --tau"),
+        (("--controller", "adaptive", "--noise", "1,2"), "--noise takes three numbers"),
+    ):
+        assert said in call("simulate", "planar3", "--duration", "0.1", *words)
+
+
+def test_costs_of_control_laws():
+    rows = json.loads(call("cost", "planar3", "--controller", "all", "--json"))["costs"]
+    assert [row["quantity"] for row in rows] == list(CONTROLLERS)
+    planar = armdyn.load("planar3")
+    assert rows[3]["compiled"]["total"] == armdyn.controller(planar, "adaptive").operations.total

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 import armdyn
+from armdyn.algebra import exact
+from armdyn.chain.joint_forces import JointForces, Ripple
 from armdyn.cli import app
 from armdyn.codegen.text.cpp import namespace
 from armdyn.deployment import TARGETS
@@ -39,6 +42,7 @@ QUANTITIES = {
     "panda": ("inverse_dynamics",),
     "stanford": ("inverse_dynamics", "forward_dynamics"),
     "hand": ("inverse_dynamics", "forward_dynamics"),
+    "learned": ("inverse_dynamics", "forward_dynamics"),
 }
 
 needs_compilers = pytest.mark.skipif(
@@ -62,10 +66,20 @@ def mimicking():
     )
 
 
+def learned():
+    """An arm that knows all that `identify` finds: static friction, offsets, springs, ripples, lossy gears, a tilt."""
+    arm = armdyn.load("planar3").with_gravity((0.3, -9.7, 0.2))
+    forces = JointForces(*map(exact, (0.4, 0.3)), (Ripple(2, exact(0.1), exact(0.2)),), exact(0.05), exact(0.1), 4)
+    drives = {"viscous": exact(0.5), "coulomb": exact(0.6), "static": exact(0.9), "stribeck": exact(0.1)}
+    joints = tuple(replace(joint, forces=forces, **drives) for joint in arm.given.joints)
+    return replace(arm, name="learned", given=replace(arm.given, joints=joints))
+
+
 ARMS = {
     "panda": (lambda: armdyn.load("panda"), {}),
     "stanford": (lambda: armdyn.load("stanford"), {}),
     "hand": (mimicking, {"frame": "palm"}),
+    "learned": (learned, {}),
 }
 
 
@@ -233,6 +247,19 @@ def test_hostile_names_do_no_harm(tmp_path):
             assert "\x1b" not in text
             assert "<b>" not in re.sub(r"\\<b\\>", "", text) or path.name != "README.md"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "cpp"]
+
+
+@pytest.mark.parametrize("target", ["c", "cpp"])
+def test_a_floating_base_says_its_sizes(target, tmp_path):
+    chain = random_tree(TreeKind(joints=3, floating=True), 1)
+    arm = armdyn.Arm("boat", chain, snap=0.0)
+    armdyn.deploy(arm, tmp_path, target, ("kinetic_energy",), measure_stack=False)
+    text = "".join(path.read_text() for path in tmp_path.glob("boat.h*"))
+    for name, size in (("N", chain.n), ("NQ", chain.n + 7), ("NV", chain.n + 6)):
+        assert f"#define BOAT_{name} {size}\n" in text or f"constexpr std::size_t {name} = {size};" in text
+    assert "m, quaternion (x, y, z, w)" in text
+    if shutil.which("make") and shutil.which("g++"):
+        assert "0 failed" in run("make", "test", f"{FLAGS[target]}", "EIGEN=", where=tmp_path)
 
 
 def test_names_that_cpp_has_taken():

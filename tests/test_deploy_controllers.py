@@ -13,6 +13,7 @@ import armdyn
 from armdyn.cli import app
 from armdyn.control import CONTROLLERS
 from armdyn.errors import InputError
+from pages import ROOT, blocks
 
 needs_gcc = pytest.mark.skipif(
     shutil.which("gcc") is None or shutil.which("make") is None, reason="no C compiler or no make on this machine"
@@ -159,3 +160,26 @@ def test_what_cannot_be_deployed(tmp_path):
     with pytest.raises(InputError, match=r"is a name or what armdyn.controller\(\.\.\.\) gives, got 3"):
         armdyn.deploy(arm, tmp_path / "x", controllers=[3])
     assert not (tmp_path / "x").exists()
+
+
+def test_targets_without_controllers_say_so(tmp_path):
+    with pytest.raises(InputError, match="controllers are for the targets c, cpp and object; got adaptive"):
+        armdyn.deploy(armdyn.load("planar3"), tmp_path / "x", "fmu", controllers=["adaptive"])
+    assert not (tmp_path / "x").exists()
+
+
+@needs_gcc
+def test_the_loop_of_the_tutorial_compiles(tmp_path):
+    armdyn.deploy(armdyn.load("ur5"), tmp_path, "c", ["gravity_load"], controllers=["adaptive"], measure_stack=False)
+    (loop,) = blocks(ROOT / "docs" / "tutorials" / "controllers.md", "c")
+    (tmp_path / "loop.c").write_text(loop)
+    run("gcc", "-std=c99", *FLAGS, "-fsyntax-only", "loop.c", where=tmp_path)
+
+
+def test_the_table_of_costs_is_that_of_the_programs():
+    head, *lines = (ROOT / "docs" / "controllers-cost.txt").read_text().splitlines()
+    assert [line.split()[0] for line in lines] == list(CONTROLLERS)
+    assert head.split()[0] == "scara"
+    for line in lines:
+        o = armdyn.controller(armdyn.load("scara"), line.split()[0]).operations
+        assert line.split()[1:5] == [f"{o.mul}M", f"{o.add}A", f"{o.div}D", f"{o.trig}T"]

@@ -143,3 +143,19 @@ def test_impossible_requests():
         armdyn.excite(arm, plane=((0, 0), 1.0))
     with pytest.raises(armdyn.ArmdynError, match="no random trajectory"):
         armdyn.excite(arm, plane=((0, 0, 1), 5.0))
+
+
+def test_what_is_known_already_need_not_be_shown():
+    arm = armdyn.load("planar3")
+    plain = armdyn.excite(arm, 6.0, harmonics=3, starts=1)
+    known = np.full(len(plain.names), np.inf)
+    known[0] = 0.01 * plain.deviations[0]
+    told = armdyn.excite(arm, 6.0, harmonics=3, starts=1, prior=known)
+    assert told.deviations[0] < 1.01 * known[0]
+    with pytest.raises(InputError, match="positive standard deviation"):
+        armdyn.excite(arm, 6.0, harmonics=3, starts=1, prior=[1.0])
+
+
+def test_a_missing_floor_is_said():
+    found = armdyn.excite(armdyn.load("scara"), 6.0, harmonics=2, starts=1)
+    assert any("no floor was given" in text for text in found.warnings)

@@ -85,7 +85,7 @@ def test_every_formulation_on_another_geometry_is_that_of_an_arm_built_with_it(c
             close(found, wanted)
 
 
-@pytest.mark.parametrize("name", ["puma560"])
+@pytest.mark.parametrize("name", ["stanford"])
 @pytest.mark.parametrize("quantity", TAKING)
 def test_at_the_arms_own_geometry_it_is_the_baked_kernel(name: str, quantity: str) -> None:
     arm = armdyn.load(name)
@@ -190,3 +190,14 @@ def test_every_constant_moves_the_frame_it_belongs_to() -> None:
 def test_what_belongs_to_the_arms_own_geometry_says_so() -> None:
     with pytest.raises(InputError, match="payload_parameters belongs to the arm's own geometry"):
         _ = armdyn.load("scara").kernel("payload_parameters", parameters="geometry").program
+
+
+def test_constants_that_are_differentiated_in_do_not_mix_with_the_joints() -> None:
+    """The plain reference differentiates in q an arm whose constants are dual numbers: two levels."""
+    arm = armdyn.generic_arm("R", 2)
+    q, values = np.array([0.4]), other_geometry(arm.chain, 3)
+    options = Options(parameters="geometry", derivatives=("geometry",))
+    found = assemble(arm.chain, "gravity_load", "definition", options).function([0.4], list(map(float, values)))
+    kernel = arm.kernel("gravity_load", parameters="geometry", backend="numpy")
+    step = 1e-6 * np.eye(len(values))
+    close(np.array(found, float)[0], ((kernel(q, values + step) - kernel(q, values - step)) / 2e-6)[:, 0], 1e-8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import armdyn
 from armdyn import Log
 from armdyn.algebra import exact
 from armdyn.errors import InputError
+from armdyn.identification import Gains
 from armdyn.identification.estimate.consistent import Problem
 from armdyn.identification.estimate.statistics import autocorrelation_factors, correlation_time
 from armdyn.identification.excitation.fourier import Basis
@@ -326,6 +328,21 @@ def test_drive_gains_from_a_weighed_payload(arm):
         armdyn.identify_gains(arm, currents[0], loaded=currents[1])
 
 
+def test_what_is_not_known_of_the_gains_is_not_known_of_the_load(arm):
+    """Gains that are 4 % off, and are known to 4 %: the load's mass is off by as much, and its deviation says so."""
+    gains, load = np.array([20.0, 35.0, 8.0]), 3.0
+    log = log_of(arm.with_payload(load, (0.05, 0.02, 0.1), np.eye(3) * 0.01), noise=0.02)
+    currents = replace(log, drive="current", pieces=tuple(replace(p, tau=p.tau / gains) for p in log.pieces))
+    off = Gains(1.04 * gains, 0.04 * gains)
+    found = armdyn.identify_payload(arm, currents, gains=off)
+    blind = armdyn.identify_payload(arm, currents, gains=off.values)
+    assert found.mass == pytest.approx(blind.mass)
+    assert abs(found.mass - load) > 3 * blind.mass_deviation
+    assert abs(found.mass - load) < 2 * found.mass_deviation
+    right = armdyn.identify_payload(arm, currents, gains=Gains(gains, 0 * gains))
+    assert right.mass == pytest.approx(load, rel=0.01)
+
+
 @pytest.mark.parametrize("known", ["mass", "all"])
 def test_gains_from_noisy_currents_and_their_uncertainty(arm, known):
     """The mass of the payload alone is enough; deviations cover what is off."""
@@ -617,3 +634,44 @@ def test_the_benchmark_runs():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert all(value > 0 for value in module.main(quick=True).values())
+
+
+def test_a_sign_is_not_taken_for_stribeck_friction(arm, prior):
+    """With the default width of the smooth sign; too wide a one leaves what Stribeck friction would explain."""
+    log = log_of(arm, noise=0.02, seconds=12.0)
+    found = armdyn.identify(prior, log)
+    assert "stribeck" not in found.model.terms
+    top = np.abs(log.pieces[0].qd).max(axis=0)
+    assert (found.model.width < 0.006 * top).all()
+    kept = armdyn.identify(prior, log, width=0.02 * top)
+    assert found.error < 0.9 * kept.error
+
+
+class TestSeveralLogs:
+    """Logs fitted together, with inertias shared and friction of their own."""
+
+    def warm(self, arm, factor, seed):
+        joints = tuple(replace(j, viscous=j.viscous * factor, coulomb=j.coulomb * factor) for j in arm.given.joints)
+        return log_of(replace(arm, given=replace(arm.given, joints=joints)), noise=0.05, seed=seed)
+
+    def test_friction_of_each_log_is_found(self, arm, prior):
+        logs = [self.warm(arm, Fraction(2), 1), self.warm(arm, Fraction(1), 2)]
+        options = {"friction": "coulomb", "width": 0, "folds": 2}
+        found = armdyn.identify(prior, logs, friction_per_log=True, validate=self.warm(arm, Fraction(1), 3), **options)
+        for number, factor in ((1, 2.0), (2, 1.0)):
+            own = found.arm_of_log(number)
+            for got, true in zip(own.joints, arm.joints, strict=True):
+                assert float(got.coulomb) == pytest.approx(factor * float(true.coulomb), rel=0.05, abs=0.02)
+        assert found.arm.joints == found.arm_of_log(2).joints
+        together = armdyn.identify(prior, logs, validate=self.warm(arm, Fraction(1), 3), **options)
+        assert found.validation.error < 0.5 * together.validation.error
+        assert not found.left_behind
+        assert {"fc1_2", "fv1_2", "off1_2"} <= set(found.names)
+        with pytest.raises(InputError, match="for 2 logs, got number 3"):
+            found.arm_of_log(3)
+
+    def test_logs_that_are_not_alike_are_refused(self, arm):
+        t, q, qd, _ = motion(arm.n)
+        other = Log.of(2 * t, q, qd)
+        with pytest.raises(InputError, match="must be alike"):
+            armdyn.identify(arm, [log_of(arm), other])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import armdyn
 from armdyn import Log
+from armdyn.chain import Link
 from armdyn.identification.log.processing import choose_processing, motions
 from armdyn.identification.model.preflight import Reading, preflight
 
@@ -77,3 +79,33 @@ def test_identify_says_it_and_mends_it_on_request(arm, log):
     degrees = Reading.of(6, "", "", factor=np.rad2deg(ONES)).apply(log)
     mended = armdyn.identify(arm, degrees, fix=True, **options)
     np.testing.assert_allclose(mended.values, right.values, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("late", [0.05, -0.05])
+def test_a_delay_is_told_by_a_fit_where_the_arm_as_given_is_far_off(late):
+    """Links three times as heavy as the file's: what the arm predicts is wrong at any delay."""
+    arm = armdyn.load("planar3").with_gravity((0.0, -9.81, 0.0))
+    heavy = tuple(Link.from_natural(tuple(3 * x for x in link.natural)) for link in arm.given.links)
+    true = replace(arm, given=replace(arm.given, links=heavy))
+    t = np.arange(0, 20, 0.005)
+    w = np.array([1.1, 2.3, 3.1])
+
+    def states(t):
+        a = np.outer(t, w)
+        return (
+            np.sin(a) + 0.3 * np.cos(2 * a),
+            w * (np.cos(a) - 0.6 * np.sin(2 * a)),
+            -(w**2) * (np.sin(a) + 1.2 * np.cos(2 * a)),
+        )
+
+    tau = np.asarray(true.inverse_dynamics(*states(t - late)))
+    log = Log.of(t, states(t)[0], tau + 0.01 * np.random.default_rng(0).normal(size=tau.shape))
+    said = [
+        text
+        for text in armdyn.identify(arm, log, friction="coulomb", folds=2).warnings
+        if "the torques are about" in text
+    ]
+    assert len(said) == 1
+    assert ("late" if late > 0 else "early") in said[0]
+    fixed = armdyn.identify(arm, log, friction="coulomb", folds=2, fix=True)
+    assert fixed.changes[0].late == pytest.approx(late, rel=0.25)

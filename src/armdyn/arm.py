@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armdyn import kinematics, listing
+from armdyn import kinematics, listing, ranges
 from armdyn.algebra.cached import cached_property
 from armdyn.algebra.fingerprint import fingerprint
 from armdyn.chain import Chain, Joint, Link
@@ -156,17 +156,22 @@ class Arm(KernelAttributes, JointArrays):
         dtype: str = "double",
         parameters: str = "baked",
         friction: bool = False,
+        error_bound: bool | Mapping[str, Any] = False,
     ) -> list[Path]:
         """Write C99 for a controller: header, source, test program, Makefile; the files written.
 
         Any quantity can be written, `inverse_dynamics_derivatives` and `forward_dynamics_derivatives` too. `dtype` is
-        "double" or "float"; with ``parameters="runtime"`` the minimal parameters are an argument.
+        "double" or "float"; with ``parameters="runtime"`` the minimal parameters are an argument. With `error_bound`
+        the header says how far results are off at most, within ranges as those of `armdyn.rounding_error`.
         """
         from armdyn import __version__
         from armdyn.kernels import emission
 
         wanted = emission.default(self.chain) if quantities is None else quantities
-        texts = emission.c_files(self.name, self.chain, wanted, dtype, parameters, friction, self.source, __version__)
+        given = error_bound if isinstance(error_bound, Mapping) else {}
+        boxes = None if error_bound is False else ranges.for_rounding(self, given)
+        about = self.source, __version__
+        texts = emission.c_files(self.name, self.chain, wanted, dtype, parameters, friction, *about, boxes)
         return write_files(directory, {name: text.encode() for name, text in texts.items()})
 
     def emit_wasm(

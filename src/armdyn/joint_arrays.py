@@ -68,4 +68,6 @@ class JointArrays:
     def with_geometry(self: Any, values: Any) -> Any:
         """The same arm with other geometry constants, in the order of `geometry_names`; nothing of them is snapped."""
         numbers = arrays.numbers(values, "geometry constants")
-        return replace(self, given=with_geometry(self.chain, numbers), snap=0.0)
+        chain = with_geometry(self.chain, numbers)
+        base, tool = arrays.tidy(chain.base, self.chain.base), arrays.tidy(chain.tool, self.chain.tool)
+        return replace(self, given=replace(chain, base=base, tool=tool), snap=0.0)

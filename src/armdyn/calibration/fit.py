@@ -5,12 +5,16 @@ beyond the 95 % quantile of that distance count less (Huber, or Tukey's biweight
 fifty would have one of them by chance are set aside as outliers, and the rest is fitted by weighted least squares,
 whose covariance holds without further assumptions: (Jᵀ W J)⁻¹, W from the noise, each axis's variance divided by what
 of its rows the fit leaves free, and widened for that estimate (Student's t).
+
+Where more than 15 % of the poses would be set aside, "huber" sets none aside: a backlash or an arm that bends makes
+whole groups of poses fit badly, and without them the rest would be fitted at their expense. "tukey" takes the group
+that fits for the truth, however small.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,8 +28,10 @@ ROBUST = ("huber", "tukey", "none")
 CLOSE = 1e-6  # of the deviations: a step below it is the last one
 ROUNDS = 8  # of noise and weights, before and after outliers are set aside
 ITERATIONS = 100
+FEW, MANY = 3, 0.15  # poses, or the share of them, that may be outliers; more are something that geometry does not tell
 FALSE = 0.02  # the chance that a good pose is set aside among all of them
 LEAST = 1e-9  # metres, radians: the noise of made-up data without any; no device comes near it
+CLOSED = 1e-9  # metres from a plane or a distance: on it
 DEPENDENT = 1e-7  # a unit column of which less is left beside the columns before it is not told by these poses
 
 
@@ -42,11 +48,19 @@ class Fit:
     inliers: Any  # (k,) booleans
     covariance: Array  # of the free constants, those of the closure taken into account
     condition: float
+    misfits: int = 0  # poses that do not fit the others, too many to be set aside
 
 
 def fit(model: ToolModel, poses: Poses, start: Array, free: tuple[int, ...], robust: str = "huber") -> Fit:
     """The geometry nearest to the measurements, from `start`, with the constants `free` to be fitted."""
-    choose("robust estimator", robust, ROBUST)
+    found = _fit(model, poses, start, free, choose("robust estimator", robust, ROBUST))
+    out = int((~found.inliers).sum())
+    if robust != "huber" or out <= max(FEW, MANY * len(poses)):
+        return found
+    return replace(_fit(model, poses, start, free, "none"), misfits=out)
+
+
+def _fit(model: ToolModel, poses: Poses, start: Array, free: tuple[int, ...], robust: str) -> Fit:
     closure = closure_of(poses, model.pose(poses.q, start)[:, :3, 3])
     free, undetermined = told(model, poses, start, closure, free)
     _enough(poses, len(free) + (closure.unknowns if closure else 0))
@@ -142,8 +156,12 @@ def told(
 
     With a closure the configurations are first moved onto it: what the loop cannot tell shows there only.
     """
-    q = poses.q if closure is None else on_closure(model, poses.q, geometry, closure)
-    here = Poses(q, poses.position, poses.rotation, poses.plane, poses.distance)
+    here = poses
+    if closure is not None:
+        here = replace(poses, q=on_closure(model, poses.q, geometry, closure))
+        apart = np.abs(closure.residual(model.pose(here.q, geometry)[:, :3, 3])[0][:, 0])
+        here = here.chosen(apart <= max(CLOSED, float(np.median(apart))))  # what is out of reach tells nothing here
+        closure = closure.of(here)
     J = model.residual(here, geometry, closure, list(free))[1]
     A = J.reshape(-1, J.shape[2])
     n = len(free)

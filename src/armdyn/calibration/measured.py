@@ -104,7 +104,7 @@ class Poses:
         That is x, y, z; with qx, qy, qz, qw for a whole pose; or `plane`; or `distance`. Metres and radians unless said
         otherwise.
         """
-        table, _ = read_table(path)
+        table = {name if name in joints else name.lower(): column for name, column in read_table(path)[0].items()}
         n = len(joints) if n is None else n
         angles = np.column_stack([_column(table, (f"q{k + 1}", *joints[k : k + 1]), str(path)) for k in range(n)])
         found = cls._from_table(table, np.radians(angles) if degrees else angles, str(path))

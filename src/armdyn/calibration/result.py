@@ -13,7 +13,9 @@ from armdyn.algebra.cached import cached_property
 from armdyn.calibration.fit import Fit, on_closure
 from armdyn.calibration.measured import Array, Poses
 from armdyn.calibration.model import ToolModel
+from armdyn.chain import Chain, Placement
 from armdyn.chain.geometry import GeometryConstant, geometry_constants, with_geometry
+from armdyn.files import Frame, arrays
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm
@@ -165,6 +167,11 @@ class Calibration:
         if self.fit.undetermined:
             names = ", ".join(self.constants[k].name for k in self.fit.undetermined)
             found.append(f"not told by these measurements, left as they were: {names}")
+        if self.fit.misfits:
+            found.append(
+                f"{self.fit.misfits} of {len(self.poses)} poses do not fit the others: too many for outliers, all were "
+                "kept; look for backlash, bending or a target that slipped"
+            )
         weak = [c.name for c in self.corrections if c.deviation > (5e-3 if c.is_length else 2e-2)]
         if weak:
             found.append(
@@ -186,18 +193,25 @@ class Calibration:
     def arm(self) -> Arm:
         """The arm with corrected geometry: every joint, base and tool (or the measured frame)."""
         corrected: Arm = self.start.with_geometry(self.fit.geometry)
+        frames = tuple(self._frame(f, corrected.chain) for f in self.given.frames)
         if self.frame is None:
-            return replace(corrected, frames=self.given.frames, source=self.given.source)
+            return replace(corrected, frames=frames)
         chain = self.given.chain
         values = dict(zip(geometry_constants(chain), self.given.geometry, strict=True))
         for constant, value in zip(self.constants, self.fit.geometry, strict=True):
             if constant.joint is not None:
                 values[GeometryConstant(constant.kind, self.path[constant.joint])] = float(value)
         whole = replace(with_geometry(chain, list(values.values())), base=corrected.chain.base)
-        frames = tuple(
-            replace(f, placement=corrected.chain.tool) if f.name == self.frame else f for f in self.given.frames
-        )
         return replace(self.given, given=whole, snap=0.0, frames=frames)
+
+    def _frame(self, frame: Frame, corrected: Chain) -> Frame:
+        """A named frame of the corrected arm: those of the base stand with it, the tool's own is the tool."""
+        part = self._part.chain
+        if frame.link == 0 and corrected.base != part.base:
+            moved = corrected.base @ part.base.inverse @ frame.placement
+            return replace(frame, placement=arrays.tidy(moved, frame.placement))
+        own = frame.name == self.frame if self.frame is not None else frame.link == part.bodies
+        return replace(frame, placement=corrected.tool) if own and _alike(frame.placement, part.tool) else frame
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the corrected arm as an arm file (.toml)."""
@@ -265,3 +279,9 @@ def _sizes(residual: Array) -> tuple[float, float]:
 
 def _times(x: float) -> str:
     return "" if abs(x - 1) < 1e-6 else f"{x:.4g} "
+
+
+def _alike(a: Placement, b: Placement) -> bool:
+    """Whether two placements are one, up to what was snapped."""
+    off = [x - y for p, q in zip((*a.R.rows, a.p), (*b.R.rows, b.p), strict=True) for x, y in zip(p, q, strict=True)]
+    return max(abs(float(x)) for x in off) < 1e-4

@@ -53,7 +53,8 @@ def calibrate(
         beta, gamma, turn, shift. What the poses cannot tell apart is settled by this order. Closed by a plane or a ball
         bar, the base stays where it is.
     robust
-        How poses that do not fit are treated: "huber", "tukey", or "none", which keeps all of them.
+        How poses that do not fit are treated: "huber" sets them aside unless they are more than 15 %, "tukey"
+        however many they are, "none" keeps all of them.
     held_out
         The share of the poses that is predicted by a fit without them; 0 for none. The result is fitted to all.
     seed
@@ -78,10 +79,10 @@ def calibrate(
         kept = identifiable(near.chain, wanted, measured.rotation is not None)
     free = tuple(model.constants.index(constant) for constant in kept)
     with one_thread():
-        say(1, 4, "before")
-        before = fit(model, measured, model.today, tuple(k for k in free if model.constants[k].joint is None), robust)
-        say(2, 4, "fitting")
+        say(1, 4, "fitting")
         found = fit(model, measured, model.today, free, robust)
+        say(2, 4, "base and tool alone, to compare with")
+        before = fit(model, measured, model.today, tuple(k for k in free if model.constants[k].joint is None), robust)
         say(3, 4, "held-out poses")
         validation = _validated(model, measured, free, robust, held_out, seed)
     say(4, 4, "done")

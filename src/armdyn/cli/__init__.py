@@ -24,6 +24,7 @@ COMMANDS = (
     "bench",
     "simulate",
     "study",
+    "sweep",
     "excite",
     "identify",
     "pipeline",

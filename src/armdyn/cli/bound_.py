@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, table
-from armdyn.errors import InputError
+from armdyn.cli.ranges import Range, pair, range_options
 
 EXAMPLE = "Example: armdyn bound panda gravity_load --payload 0,3"
 
@@ -15,10 +15,6 @@ Wanted = Annotated[str, typer.Argument(help="The quantity, gravity_load say; any
 Gap = Annotated[float, typer.Option("--gap", help="Stop when bound and worst point found are this close, in percent.")]
 Seconds = Annotated[float, typer.Option("--seconds", help="Stop after this time; bounds are valid whenever it ends.")]
 Payload = Annotated[str | None, typer.Option("--payload", help="Range of a point mass at the tool: LOW,HIGH [kg].")]
-Range = Annotated[
-    list[str] | None,
-    typer.Option("--range", help="A range instead of a joint's limits: INPUT:JOINT=LOW,HIGH, qd:2=-1,1 say."),
-]
 
 
 def command(
@@ -35,8 +31,8 @@ def command(
     import armdyn
 
     loaded = load(arm)
-    mass = None if payload is None else _pair(payload, "--payload")
-    boxes = _boxes(loaded, ranges or [])
+    mass = None if payload is None else pair(payload, "--payload")
+    boxes = range_options(loaded, ranges or [])
     with progress(f"bounding {quantity}", quiet or as_json) as update:
         found = armdyn.bound(loaded, quantity, **boxes, payload=mass, gap=gap / 100, seconds=seconds, progress=update)
     if as_json:
@@ -53,32 +49,6 @@ def command(
     out = console()
     out.print(shown)
     out.print(f"{found.boxes} boxes in {found.seconds:.1f} s")
-
-
-def _pair(text: str, option: str) -> tuple[float, float]:
-    try:
-        low, high = (float(x) for x in text.split(","))
-    except ValueError:
-        raise InputError(f"{option} takes two numbers LOW,HIGH; got {text!r}") from None
-    return low, high
-
-
-def _boxes(loaded: Any, ranges: list[str]) -> dict[str, Any]:
-    """The limits, with the ranges that were given in their place."""
-    import numpy as np
-
-    speeds = loaded.velocity_limits
-    boxes = {"q": loaded.limits, "qd": np.stack([-speeds, speeds], axis=1), "qdd": np.zeros((loaded.n, 2))}
-    changed = set()
-    for text in ranges:
-        name, colon, rest = text.partition(":")
-        joint, equals, ends = rest.partition("=")
-        if not colon or not equals or name not in boxes or not joint.isdigit() or not 1 <= int(joint) <= loaded.n:
-            expected = f"INPUT:JOINT=LOW,HIGH with INPUT one of {', '.join(boxes)}, JOINT 1 to {loaded.n}"
-            raise InputError(f"--range takes {expected}; got {text!r}")
-        boxes[name][int(joint) - 1] = _pair(ends, "--range")
-        changed.add(name)
-    return {name: boxes[name] for name in changed}
 
 
 def _rows(loaded: Any, found: Any) -> list[tuple[str, ...]]:

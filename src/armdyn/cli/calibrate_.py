@@ -25,7 +25,9 @@ def command(
     parameters: Annotated[
         str, typer.Option(help="What may be corrected: all, or base,tool,theta,d,b,beta,gamma,turn,shift,theta_2 …")
     ] = "all",
-    robust: Annotated[str, typer.Option(help="Poses that do not fit: huber, tukey, or none (keep all).")] = "huber",
+    robust: Annotated[
+        str, typer.Option(help="Poses that do not fit: huber (at most 15 %), tukey, none (keep all).")
+    ] = "huber",
     held_out: Annotated[float, typer.Option(help="The share of the poses predicted by a fit without them.")] = 0.2,
     degrees: Annotated[bool, typer.Option("--degrees", help="The joints' angles are in degrees.")] = False,
     millimetres: Annotated[bool, typer.Option("--millimetres", help="Positions and distances are in mm.")] = False,

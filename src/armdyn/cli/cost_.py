@@ -13,13 +13,16 @@ EXAMPLE = "Example: armdyn cost panda --quantity inertia_matrix"
 DEFAULT = ["inertia_matrix", "bias", "inverse_dynamics", "forward_dynamics", *DERIVATIVES]
 
 Wanted = Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable); six by default.")]
+Laws = Annotated[list[str] | None, typer.Option("--controller", help="A control law (repeatable), or all.")]
 
 
-def command(arm: ArmName, quantity: Wanted = None, as_json: AsJson = False, quiet: Quiet = False) -> None:
+def command(
+    arm: ArmName, quantity: Wanted = None, controller: Laws = None, as_json: AsJson = False, quiet: Quiet = False
+) -> None:
     """Count the operations of every formulation, as executed literally and as compiled; the winner is marked."""
     loaded = load(arm)
-    rows = []
-    wanted = quantity or DEFAULT
+    rows = [_law(loaded, name) for name in _laws(controller)]
+    wanted = quantity or ([] if controller else DEFAULT)
     with progress("counting operations", quiet or as_json) as update:
         for k, name in enumerate(wanted):
             update(k, len(wanted), f"counting {name}")
@@ -64,6 +67,20 @@ def _quantity(loaded: Any, quantity: str) -> list[dict[str, Any]]:
     for row in rows:
         row["best"] = row["compiled"]["total"] == least
     return rows
+
+
+def _laws(asked: list[str] | None) -> list[str]:
+    from armdyn.control import CONTROLLERS
+
+    return list(CONTROLLERS) if asked == ["all"] else asked or []
+
+
+def _law(loaded: Any, name: str) -> dict[str, Any]:
+    """One step of a control law."""
+    from armdyn.control import controller
+
+    compiled = _operations(controller(loaded, name).operations)
+    return {"quantity": name, "method": "control law", "published": None, "compiled": compiled, "best": True}
 
 
 def _derivatives(loaded: Any, quantity: str) -> dict[str, Any]:

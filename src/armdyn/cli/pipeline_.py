@@ -19,7 +19,9 @@ def command(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write, new or empty.")],
     validate: Annotated[Path | None, typer.Option(help="A log to predict, never fitted.")] = None,
     held_out: Annotated[float, typer.Option(help="Without one: the part of the log that is not fitted.")] = 0.3,
-    target: Annotated[list[str] | None, typer.Option(help="c, cpp (repeatable); both unless given.")] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(help="c, cpp, fmu, object (repeatable); c and cpp unless given.")
+    ] = None,
     quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
     dtype: Annotated[str, typer.Option(help="double or float (float64, float32).")] = "double",
     parameters: Annotated[str, typer.Option(help="runtime: given at each call; or baked.")] = "runtime",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: armdyn simulate puma560 --q 0,0.5,0,0,0,0 --duration 2 -o fall.csv"
 METHODS = "auto (RK4, or ARK4 for stiff gains), RK4, RK5, AB4, ARK4, semi_implicit_euler, DOP853, RK45, LSODA, Radau."
+LAW = "A control law, or an observer beside it (repeatable); a wrong name lists them."
 # What messages say in Python, as this command spells it.
 SPELLING = {
     "limits=False": "--no-limits",
@@ -21,7 +22,7 @@ SPELLING = {
     "give times= to store fewer, or a longer step": "give a longer --step",
     "q0": "--q",
     "qd0": "--qd",
-    "actuators= need": "--control-period, --delay, --torque-rate and --encoder need",
+    "actuators= need": "--control-period, --delay, --torque-rate, --encoder, --noise and --controller need",
 }
 
 
@@ -31,6 +32,8 @@ def command(
     qd: Annotated[str, typer.Option(help="Initial velocities; zeros by default.")] = "",
     tau: Annotated[str, typer.Option(help="Constant joint forces, N m or N; none by default.")] = "",
     hold: Annotated[bool, typer.Option("--hold", help="Hold the posture: PD control with the gravity load.")] = False,
+    controller: Annotated[list[str] | None, typer.Option("--controller", help=LAW)] = None,
+    to: Annotated[str, typer.Option(help="Where a control law moves the joints; it holds them by default.")] = "",
     duration: Annotated[float, typer.Option(help="Seconds.")] = 1.0,
     step: Annotated[str, typer.Option(help="Seconds, or auto; of fixed-step methods, and between rows.")] = "0.001",
     method: Annotated[str, typer.Option(help=METHODS)] = "auto",
@@ -42,12 +45,13 @@ def command(
     delay: Annotated[float, typer.Option(help="Seconds until the controller's torques act.")] = 0.0,
     torque_rate: Annotated[float | None, typer.Option(help="Largest rate of the torques, N m/s or N/s.")] = None,
     encoder: Annotated[float | None, typer.Option(help="Step of the encoders, rad or m.")] = None,
+    noise: Annotated[str, typer.Option(help="Deviations of measured positions, velocities and torques.")] = "",
     output: Annotated[Path | None, typer.Option("-o", "--output", help=".csv, .npz, .parquet, or .html.")] = None,
     animate: Annotated[Path | None, typer.Option(help="Write an HTML page on which the arm moves.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
-    """Simulate an arm from a state, left alone, under constant forces, or holding its posture."""
+    """Simulate an arm from a state, left alone, under constant forces, holding its posture, or with control laws."""
     import numpy as np
 
     from armdyn.errors import InputError
@@ -60,8 +64,12 @@ def command(
         first, base = loaded.chain.nq - loaded.n, loaded.chain.nv - loaded.n  # nothing holds a floating base
         inertia = np.diag(loaded.inertia_matrix(q0))[base:]
         torque = PDGravity(np.asarray(q0, float)[first:], 400.0 * inertia, 40.0 * inertia)
-    ideal = control_period is None and torque_rate is None and encoder is None and not delay
-    actuators = None if ideal else Actuators(control_period, delay, torque_rate, encoder)
+    if controller:
+        torque = _digital(loaded, controller, torque, q0, to, duration, friction)
+    elif to:
+        raise InputError("--to needs a --controller that moves the joints")
+    ideal = control_period is None and torque_rate is None and encoder is None and not delay and not noise
+    actuators = None if ideal else Actuators(control_period, delay, torque_rate, encoder, **_noise(noise))
     try:
         with progress("simulating", quiet or as_json) as update:
             result = simulate(
@@ -75,11 +83,38 @@ def command(
     if as_json:
         names = ("t", "q", "qd", "qdd", "tau", "energy")
         state = {"status": result.status, "message": spelled(result.message), "method": result.method}
-        print_json(state | {name: getattr(result, name) for name in names})
+        print_json(state | {name: getattr(result, name) for name in names} | {"signals": result.signals})
     elif not quiet:
         _print(result, [path for path in (output, animate) if path is not None])
     if result.status in ("diverged", "stalled", "unstable step"):
         raise typer.Exit(4)
+
+
+def _digital(loaded: Any, names: list[str], torque: Any, q0: Any, to: str, duration: float, friction: bool) -> Any:
+    """The control laws in the loop: one of them drives, or what else was asked for; the others watch."""
+    from armdyn.control import controller
+    from armdyn.errors import InputError
+    from armdyn.simulation import Digital, quintic
+
+    laws = [controller(loaded, name, friction=friction) for name in dict.fromkeys(names)]
+    drives = [law for law in laws if not law.law.observes]
+    if len(drives) > 1 or (drives and torque is not None):
+        others = [] if torque is None else ["--hold or --tau"]
+        raise InputError(f"one of these drives the joints: {', '.join([*(law.law.name for law in drives), *others])}")
+    motion = quintic(q0, vector(to, "to"), 0.8 * duration) if to else q0
+    return Digital(drives[0] if drives else torque, motion, [law for law in laws if law.law.observes])
+
+
+def _noise(text: str) -> dict[str, Any]:
+    from armdyn.errors import InputError
+
+    if not text:
+        return {}
+    values = vector(text, "noise")
+    if len(values) != 3:
+        raise InputError(f"--noise takes three numbers, of positions, velocities and torques; got {text!r}")
+    names = ("position_noise", "velocity_noise", "torque_noise")
+    return {name: float(x) or None for name, x in zip(names, values, strict=True)}
 
 
 def spelled(message: str) -> str:
@@ -116,6 +151,8 @@ def _write(result: Trajectory, output: Path | None, animate: Path | None) -> Non
 def _print(result: Trajectory, written: list[Path]) -> None:
     import numpy as np
 
+    from armdyn.control import CONTROLLERS
+
     out = console()
     head = f"{result.arm.name} by {result.method}: {result.status}; {spelled(result.message)}"
     out.print(head, highlight=False, markup=False)
@@ -123,5 +160,9 @@ def _print(result: Trajectory, written: list[Path]) -> None:
     out.print(f"qd = {np.array2string(result.qd[-1], precision=6)}", highlight=False, markup=False)
     drift = float(np.max(np.abs(result.energy - result.energy[0])))
     out.print(f"energy {result.energy[-1]:.6g} J, largest change {drift:.3g} J", highlight=False)
+    for name, signals in result.signals.items():
+        for entry in CONTROLLERS[name].outputs:
+            shown = np.array2string(signals[entry.name][-1], precision=4)
+            out.print(f"{name} {entry.name} = {shown}", highlight=False, markup=False)
     for path in written:
         out.print(f"wrote {path}", markup=False)

@@ -19,7 +19,7 @@ def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
     feedback = plus(pd(x.kp, x.kd, (x.q_ref, x.q), (x.qd_ref, x.qd)), scaled(x.ki, integral))
     motion = (x.q, x.qd, plus(x.qdd_ref, feedback))
     tau = plus(model("inverse_dynamics", *motion), model.of_payload("inverse_dynamics", x.payload, *motion))
-    return {"tau": plus(tau, model.friction_forces(x.qd_ref)), "integral": integral}
+    return {"tau": plus(tau, model.joint_forces(x.q, x.qd_ref, tau)), "integral": integral}
 
 
 LAW = ControlLaw(

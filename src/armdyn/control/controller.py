@@ -118,7 +118,8 @@ def controller(arm: Arm, name: str, *, friction: bool = False, **gains: Any) -> 
         A law of `armdyn.control.CONTROLLERS`: gravity_compensation, computed_torque, impedance, adaptive,
         momentum_observer, payload_estimator, payload_inertia_estimator.
     friction : bool
-        The joints' friction is known: compensated for by controllers, allowed for by observers.
+        Friction, springs, ripples and offsets of the joints are known: compensated for by controllers, allowed for by
+        observers.
     **gains : array_like
         Gains by name, one number for all entries or one each; the law's defaults otherwise.
 

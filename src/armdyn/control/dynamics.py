@@ -27,7 +27,7 @@ from armdyn.programs.program import program
 
 @dataclass(frozen=True)
 class Dynamics:
-    """An arm's quantities; with `friction` the joints' friction is known and compensated for."""
+    """An arm's quantities; with `friction` the forces at the joints are known and compensated for."""
 
     chain: Chain
     friction: bool = False
@@ -60,9 +60,9 @@ class Dynamics:
         found: list[Scalar] = complete(entry, entry.physics, run, alone, list(inputs), Options(), None)
         return found
 
-    def friction_forces(self, qd: Sequence[Scalar]) -> list[Scalar]:
-        """The joints' friction where it is known, otherwise 0."""
-        found: list[Scalar] = self("friction", qd) if self.friction else [0] * self.chain.nv
+    def joint_forces(self, q: Sequence[Scalar], qd: Sequence[Scalar], load: Sequence[Scalar]) -> list[Scalar]:
+        """Friction, springs, ripples and offsets of the joints under a load, where they are known; otherwise 0."""
+        found: list[Scalar] = self("joint_forces", q, qd, load) if self.friction else [0] * self.chain.nv
         return found
 
     @property

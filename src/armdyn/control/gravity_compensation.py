@@ -5,15 +5,17 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from armdyn.algebra import Scalar
 from armdyn.control.dynamics import Dynamics
+from armdyn.control.feedback import less, plus, scaled
 from armdyn.control.law import COMMAND, QD, ControlLaw, Entry, Q
 
 
 def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
-    """τ = g(q) + g_payload(q) - damping q̇."""
-    held = model.of_payload("gravity_load", x.payload, x.q)
-    rows = zip(model("gravity_load", x.q), held, x.damping, x.qd, strict=True)
-    return {"tau": [g + p - d * v for g, p, d, v in rows]}
+    """τ = g(q) + g_payload(q) - damping q̇, with the springs and offsets of the joints where they are known."""
+    load = plus(model("gravity_load", x.q), model.of_payload("gravity_load", x.payload, x.q))
+    still: list[Scalar] = [0] * len(load)
+    return {"tau": less(plus(load, model.joint_forces(x.q, still, load)), scaled(x.damping, x.qd))}
 
 
 LAW = ControlLaw(

@@ -36,7 +36,7 @@ def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
     damping = [2 * z * sqrt(k / W[i][i]) for i, (z, k) in enumerate(zip(x.damping_ratio, x.stiffness, strict=True))]
     wrench = plus(plus(inertial, springs), scaled(damping, less(x.twist_ref, twist)))
     tau = plus(model("inverse_dynamics", x.q, x.qd, posture), times(transposed(J), wrench))
-    return {"tau": plus(tau, model.friction_forces(x.qd))}
+    return {"tau": plus(tau, model.joint_forces(x.q, x.qd, tau))}
 
 
 def pose_error(wanted: Matrix, pose: Matrix) -> list[Scalar]:

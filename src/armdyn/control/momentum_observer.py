@@ -24,7 +24,7 @@ SHARE = 0.02  # of a motor's effort limit: a threshold to begin with
 def momentum_filter(model: Dynamics, x: SimpleNamespace, filtered: Any) -> tuple[list[Scalar], list[Scalar]]:
     """(the filter's next value f, the residual K p - f), the bandwidth of each joint being `x.bandwidth`."""
     momentum = scaled(x.bandwidth, model("momentum", x.q, x.qd))
-    driven = plus(less(x.tau, model.friction_forces(x.qd)), model("momentum_bias", x.q, x.qd))
+    driven = plus(less(x.tau, model.joint_forces(x.q, x.qd, x.tau)), model("momentum_bias", x.q, x.qd))
     rows = zip(filtered, plus(driven, momentum), x.bandwidth, strict=True)
     after = [low_pass(before, now, x.dt * k) for before, now, k in rows]
     return after, less(momentum, after)

@@ -79,8 +79,9 @@ def deploy(
     chosen = TARGETS[choose("target", target, TARGETS)]
     if cpus and chosen is not objects.TARGET:
         raise InputError(f"processors are for the target object; got {', '.join(cpus)} for the target {target}")
-    if controllers and chosen not in (c.TARGET, cpp.TARGET):
-        raise InputError(f"controllers are for the targets c and cpp; got the target {target}")
     more, laws = functions or {}, chosen_controllers(arm, controllers, friction)
+    if laws and chosen is fmu.TARGET:
+        names = ", ".join(law.law.name for law in laws)
+        raise InputError(f"controllers are for the targets c, cpp and object; got {names} for the target {target}")
     request = Request(arm, quantities, dtype, parameters, friction, frame, more, measure_stack, progress, cpus, laws)
     return write_folder(directory, chosen.files(request))

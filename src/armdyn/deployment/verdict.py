@@ -93,6 +93,9 @@ def checks(figures: dict[str, Any]) -> Iterator[Check]:
         words = f"{what}: predicted to {_percent(error)}, fitted to {_percent(fit)}, allowed {_percent(carried)}"
         yield Check(name, error, carried, words)
     deployed, prior = figures["deployed_raw_error"], figures["prior_raw_error"]
+    raw = figures["held_out_raw_error"]
+    words = f"sample by sample the code is off by {_percent(deployed)}, the fitted model by {_percent(raw)}"
+    yield Check("code", deployed, WORSE * max(raw, FLOOR), words)
     words = f"the code's own prediction is off by {_percent(deployed)}, that of the arm as given by {_percent(prior)}"
     yield Check("prior", deployed, max(prior, FLOOR), words)
     worst = int(np.argmax(np.nan_to_num(figures["held_out_joint_errors"], nan=np.inf)))

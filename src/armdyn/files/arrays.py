@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.algebra import Sym3, Vec3, exact
+from armdyn.algebra import Angle, Sym3, Vec3, exact
 from armdyn.chain import Link, Placement
 from armdyn.chain.checks import link_faults
 from armdyn.errors import InputError
-from armdyn.files.numbers import from_rpy
+from armdyn.files.numbers import from_rpy, to_rpy
 
 _ROUNDING = 1e-12  # R J Rᵀ is as symmetric as its products were rounded
 
@@ -81,3 +81,14 @@ def placement(xyz: Any, rpy: Any) -> Placement:
     """A placement from an origin and roll, pitch, yaw."""
     roll, pitch, yaw = (float(v) for v in _array(rpy, "rpy", (3,)))
     return Placement(from_rpy(roll, pitch, yaw), vector(xyz, "xyz"))
+
+
+def tidy(place: Placement, before: Placement) -> Placement:
+    """The placement in numbers of usual length: decimals, and a rotation of three angles unless it is as `before`.
+
+    The angles are rounded to 13 digits, so that an arm file can write them down.
+    """
+    R, p = place.R, Vec3(*(exact(float(x)) for x in place.p))
+    if R != before.R:
+        R = from_rpy(*(angle if Angle.of(angle).is_right else round(angle, 13) for angle in to_rpy(R)))
+    return Placement(R, p)

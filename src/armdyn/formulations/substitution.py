@@ -68,9 +68,9 @@ def substituted(coordinates: Coordinates, given: dict[str, Any]) -> tuple[Chain,
         "qd": coordinates.rates,
         "qdd": lambda a: coordinates.accelerations(a, given["qd"]),
         "tau": coordinates.lifted,
-        "load": coordinates.lifted,
         "qd_ref": coordinates.rates,
         "qdd_ref": lambda a: coordinates.accelerations(a, given["qd"], given["qd_ref"]),
+        "load": coordinates.lifted,
     }
     plain = [change[name](value) for name, value in given.items()]
     return (coordinates.placed(given["q"]) if "q" in given else coordinates.tree), plain

@@ -1,6 +1,7 @@
 """From a robot's log to parameters: logs, signals, estimators, excitation."""
 
-from armdyn.identification.estimate.drive_gains import Gains, identify_gains
+from armdyn.identification.estimate.drive_gains import identify_gains
+from armdyn.identification.estimate.gains import Gains
 from armdyn.identification.estimate.payload import Payload, identify_payload
 from armdyn.identification.estimate.result import Comparison, Estimate
 from armdyn.identification.estimate.run import identify

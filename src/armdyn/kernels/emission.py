@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.formulations.registry import Options
 from armdyn.formulations.units import units
 from armdyn.kernels.choice import auto
+from armdyn.kernels.rounding import Analysis, assumptions, largest_errors, must_be_bounded, precision
 from armdyn.parameters import minimal_parameters
 from armdyn.programs.program import program
 
@@ -23,6 +26,8 @@ AVAILABLE = (*QUANTITIES, *DERIVATIVES)
 VECTORS = 5
 Frame = tuple[int, Placement]  # the link that carries it, from 1, and where it stands on that; 0 is the base
 Progress = Callable[[float, float, str], None]  # done, total, what is being done
+TRIG_ULPS = 2.0  # assumed of the library's sine and cosine
+ERROR_BOXES = 4096  # into which the ranges are cut
 
 
 def default(chain: Chain, frame: Frame | None = None) -> tuple[str, ...]:
@@ -40,9 +45,13 @@ def c_files(
     friction: bool = False,
     source: str = "",
     version: str = "",
+    ranges: Mapping[str, Any] | None = None,
 ) -> dict[str, str]:
-    """File name -> text: header, source, test program with vectors, Makefile."""
-    return files(package(name, chain, quantities, dtype, parameters, friction, source, version))
+    """File name -> text: header, source, test program with vectors, Makefile.
+
+    With `ranges` (n, 2) by input, the header says how far every result is off at most.
+    """
+    return files(package(name, chain, quantities, dtype, parameters, friction, source, version, ranges=ranges))
 
 
 def package(
@@ -57,6 +66,7 @@ def package(
     language: str = "C99",
     frame: Frame | None = None,
     progress: Progress | None = None,
+    ranges: Mapping[str, Any] | None = None,
 ) -> Package:
     """What the files of one arm say, in whatever language: its functions with test vectors, sizes and parameters."""
     dtype = c_type(dtype)
@@ -68,9 +78,14 @@ def package(
         if progress:
             progress(k, len(asked), key.replace("_", " "))
         functions[key] = _function(chain, plain, options, values)
-    constants = {"N": chain.n} | ({"P": len(minimal)} if minimal is not None else {})
+    constants = {"N": chain.n} | ({"NQ": chain.nq, "NV": chain.nv} if chain.floating else {})
+    constants |= {"P": len(minimal)} if minimal is not None else {}
     comment = [f"{name}: dynamics in straight-line {language}, written by armdyn {version}."]
     comment += [f"Arm: {' '.join(source.split())}"] if source else []
+    if ranges is not None:
+        functions = {key: _with_errors(one, dtype, ranges) for key, one in functions.items()}
+        comment += ["Rounding errors are bounded for inputs within the ranges that stand with them, provided that"]
+        comment += [f"- {line};" for line in assumptions(dtype, TRIG_ULPS)]
     comment += ["SI units; the arrays of a call must not overlap; no allocation, no dependency but libm."]
     pairs = list(zip(minimal.names, map(float, minimal.values), strict=True)) if minimal is not None else []
     return Package(name, _safe("\n".join(comment)), functions, constants, pairs, dtype)
@@ -119,6 +134,46 @@ def _function(chain: Chain, quantity: str, options: Options, parameters: Any) ->
     ports = [port.name for port in (*made.inputs, *made.outputs)]
     shown = {} if options.derivatives else {port: units(chain, quantity, port) for port in ports}
     return Function(made, _safe(comment), inputs, tuple(np.asarray(x) for x in outputs), shown)
+
+
+def _with_errors(function: Function, dtype: str, ranges: Mapping[str, Any]) -> Function:
+    """The function with bounds of its rounding errors in the comment, or with the reason why there are none."""
+    program = function.program
+    lines = []
+    try:
+        must_be_bounded(program)
+        inputs = [(port.name, _range_of(port, ranges)) for port in program.inputs]
+        analysis = Analysis(program, precision(dtype, TRIG_ULPS), np.concatenate([box for _, box in inputs]))
+        found = largest_errors(analysis, len(inputs[0][1]), ERROR_BOXES)
+        for port, errors in zip(
+            program.outputs, np.split(found, np.cumsum([len(p.nodes) for p in program.outputs])[:-1]), strict=True
+        ):
+            lines.append(f"Rounding error of {port.name} at most, entry by entry:")
+            lines += _wrapped([_upwards(x) for x in errors])
+        for name, box in inputs:
+            lines.append(f"for {name} within")
+            lines += _wrapped([f"{low:g}..{high:g}" for low, high in box])
+    except InputError as error:
+        lines = [f"Rounding error: no bound. {error}"]
+    return replace(function, comment="\n".join([function.comment, *lines]))
+
+
+def _range_of(port: Any, ranges: Mapping[str, Any]) -> Any:
+    if port.name not in ranges:
+        raise InputError(f"The input {port.name} has no range; {', '.join(ranges)} have")
+    return ranges[port.name]
+
+
+def _upwards(x: float) -> str:
+    """Three digits, rounded up."""
+    if x == 0:
+        return "0"
+    digits = 2 - math.floor(math.log10(x))
+    return f"{math.ceil(x * 10.0**digits * (1 + 1e-12)) / 10.0**digits * (1 + 1e-12):.3g}" if digits < 300 else "1e-297"
+
+
+def _wrapped(words: list[str]) -> list[str]:
+    return [f"  {'  '.join(words[k : k + 6])}" for k in range(0, len(words), 6)]
 
 
 def _vectors(chain: Chain, made: Any, parameters: Any) -> tuple[Any, ...]:

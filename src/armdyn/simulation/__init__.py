@@ -3,6 +3,7 @@
 from armdyn.simulation.actuators import Actuators
 from armdyn.simulation.controllers import PD, ComputedTorque, Feedforward, PDGravity
 from armdyn.simulation.digital import Digital
+from armdyn.simulation.plants import Plants
 from armdyn.simulation.references import Reference, fourier, quintic, straight_line, trapezoidal
 from armdyn.simulation.simulate import simulate
 from armdyn.simulation.torque import Controller, Drive, Sampled
@@ -17,6 +18,7 @@ __all__ = [
     "Drive",
     "Feedforward",
     "PDGravity",
+    "Plants",
     "Reference",
     "Sampled",
     "Trajectory",

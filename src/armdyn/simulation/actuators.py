@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -211,20 +212,19 @@ class _Asked:
 
     def command(self, t: float, state: np.ndarray, acted: np.ndarray | None) -> np.ndarray:
         """The torques (count, nv) for states (count, size); `acted` are those of the last period, None at the start."""
-        stepper = self.stepper
-        chain, most = stepper.idle.chain, stepper.most
-        q, qd = (np.array(x) for x in stepper.idle.layout.split(state))
-        joints, speeds = (x[:, x.shape[1] - chain.n :] for x in (q, qd))  # the pose of a floating base is seen as it is
+        chain, most = self.stepper.idle.chain, self.stepper.most
+        q, qd = (np.array(x) for x in self.stepper.idle.layout.split(state))
+        joints, speeds = (x[:, x.shape[1] - chain.n :] for x in (q, qd))  # a floating base is seen as it is
         joints[:], speeds[:] = self.noisy(joints, self.noises[0]), self.noisy(speeds, self.noises[1])
         if self.encoder is not None:
             joints[:] = np.round(joints / self.encoder) * self.encoder
             speeds[:] = 0.0 if self.seen is None else (joints - self.seen) / self.period
             self.seen = joints
-        more: tuple[Any, ...] = ()
-        if stepper.digital:
-            felt = None if acted is None else self.noisy(acted, force_rows(chain, self.noises[2]))
-            more = (None if felt is None else felt.reshape(*stepper.batch, chain.nv), self.period)
-        tau = np.clip(asked_torque(chain, stepper.torque, t, q, qd, stepper.batch, more), -most, most)
+        function, batch = self.stepper.torque, self.stepper.batch
+        if self.stepper.digital:
+            own = None if acted is None else self.noisy(acted[:, -chain.n :], self.noises[2]).reshape(*batch, chain.n)
+            function = partial(function, tau=own, dt=self.period)
+        tau = np.clip(asked_torque(chain, function, t, q, qd, batch), -most, most)
         if self.rate is not None and self.last is not None:
             change = force_rows(chain, self.rate * self.period)
             change[: chain.nv - chain.n] = np.inf

@@ -101,8 +101,8 @@ class PDLaw:
 
     def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
         """The torques, over any scalar."""
-        n, q, qd = chain.n, joints_of(chain, q), joints_of(chain, qd)
-        return pd(self.kp, self.kd, (u[:n], q), (u[n:], qd))
+        n = chain.n
+        return pd(self.kp, self.kd, (u[:n], joints_of(chain, q)), (u[n:], joints_of(chain, qd)))
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,9 @@ class ComputedTorqueLaw:
         wanted = plus(u[2 * n :], pd(self.kp, self.kd, (u[:n], angles), (u[n : 2 * n], speeds)))
         if chain.floating:
             return _on_a_free_base(chain, q, qd, wanted)
-        inverse = assemble(chain, "inverse_dynamics", cheapest(chain, "inverse_dynamics")).function
-        forces: list[Any] = inverse(q, qd, wanted)
+        forces: list[Any] = assemble(chain, "inverse_dynamics", cheapest(chain, "inverse_dynamics")).function(
+            q, qd, wanted
+        )
         return forces
 
 

@@ -18,6 +18,7 @@ from armdyn.programs.assemble import Options
 from armdyn.simulation.implicit_stage import Locks, Stops
 from armdyn.simulation.integrator import Integrator
 from armdyn.simulation.loop import Scheme
+from armdyn.simulation.plants import Plants, Varying
 from armdyn.simulation.programs import closed_loop, frictions, has_dry_friction, lockable_loop
 from armdyn.simulation.request import Span
 from armdyn.simulation.state import Layout, forces_of
@@ -50,41 +51,68 @@ def _stage_times(method: str, held: bool) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def rates_of(chain: Chain, law: Law, size: int, options: Options, can_lock: tuple[bool, ...] | None) -> Compiled:
+def rates_of(
+    chain: Chain,
+    law: Law,
+    size: int,
+    options: Options,
+    can_lock: tuple[bool, ...] | None,
+    varying: Varying | None = None,
+) -> Compiled:
     """The accelerations and torques of states, compiled; with `can_lock` in modes that are given with them."""
 
     def make() -> Program:
         if can_lock:
-            return lockable_loop(chain, law, size, options, False, can_lock)
-        return closed_loop(chain, law, size, options, True)
+            return lockable_loop(chain, law, size, options, False, can_lock, varying)
+        return closed_loop(chain, law, size, options, True, varying)
 
-    found = load_or_compile(("closed loop", chain, law, source_of(law), size, options, can_lock), make)
+    found = load_or_compile(("closed loop", chain, law, source_of(law), size, options, can_lock, varying), make)
     assert found is not None  # an arm without joints is refused before
     return found
 
 
 @lru_cache(maxsize=64)
-def loop_of(chain: Chain, law: Law, size: int, options: Options, method: str, stops: Stops | None = None) -> Integrator:
+def loop_of(
+    chain: Chain,
+    law: Law,
+    size: int,
+    options: Options,
+    method: str,
+    stops: Stops | None = None,
+    varying: Varying | None = None,
+) -> Integrator:
     """The method's loop over steps, compiled."""
     implicit = method == ARK4.name
-    locks = locks_of(chain, law, options, stops)
+    locks = locks_of(chain, law, options, stops, varying)
     if implicit and isinstance(law, Saturated):
         law = law.law  # the stages find the saturated motors themselves
-    if not implicit and not stops and not has_dry_friction(chain, options):
-        asked: tuple[Any, ...] = ("closed loop", chain, law, source_of(law), size, options)
-        return Integrator(asked, lambda: closed_loop(chain, law, size, options, False), scheme(method))
+    if not implicit and not stops and not has_dry_friction(chain, options, varying):
+        asked: tuple[Any, ...] = ("closed loop", chain, law, source_of(law), size, options, varying)
+        return Integrator(asked, lambda: closed_loop(chain, law, size, options, False, varying), scheme(method))
     staged, can_lock = implicit or stops is not None, lockable_joints(locks)
-    asked = ("lockable loop", chain, law, source_of(law), size, options, staged, can_lock)
-    return Integrator(asked, lambda: lockable_loop(chain, law, size, options, staged, can_lock), scheme(method), locks)
+    asked = ("lockable loop", chain, law, source_of(law), size, options, staged, can_lock, varying)
+
+    def make() -> Program:
+        return lockable_loop(chain, law, size, options, staged, can_lock, varying)
+
+    return Integrator(asked, make, scheme(method), locks)
 
 
-def locks_of(chain: Chain, law: Law, options: Options, stops: Stops | None = None) -> Locks:
+def locks_of(
+    chain: Chain, law: Law, options: Options, stops: Stops | None = None, varying: Varying | None = None
+) -> Locks:
     """What a loop must know of the joints."""
     viscous = tuple(float(friction.viscous) if options.friction else 0.0 for friction in frictions(chain))
     effort = law.effort if isinstance(law, Saturated) else (None,) * chain.nv
     inner, none = law.law if isinstance(law, Saturated) else law, (0.0,) * chain.nv
     stiffness, damping = (tuple(forces_of(chain, getattr(inner, name, none))) for name in ("stiffness", "damping"))
-    return Locks(tuple(breakaway(chain, options).tolist()), stiffness, damping, viscous, effort, stops)
+    if varying is None or not varying.friction:
+        return Locks(tuple(breakaway(chain, options).tolist()), stiffness, damping, viscous, effort, stops)
+    sizes = varying.sizes(chain)
+    friction_at = sizes["inertial"] + sizes["gravity"] if options.friction else None
+    dry = tuple(float(able and options.friction) for able in varying.dry)
+    excess = tuple(float(f.breakaway - joint.coulomb) for f, joint in zip(frictions(chain), chain.joints, strict=True))
+    return Locks(dry, stiffness, damping, viscous, effort, stops, friction_at, excess)
 
 
 @lru_cache(maxsize=64)
@@ -108,11 +136,16 @@ class Stepper:
     method: str
     inside: Inside | None = None  # of states, where there are limits to watch at every step
     stops: Stops | None = None
+    plants: Plants | None = None  # one per lane, where they are not all the chain
 
     @property
     def single_step(self) -> str:
         """The method, or one of its order that needs no past."""
         return "RK4" if self.method == "AB4" else self.method
+
+    @property
+    def _varying(self) -> Varying | None:
+        return None if self.plants is None else self.plants.varying
 
     @cached_property
     def layout(self) -> Layout:
@@ -120,18 +153,29 @@ class Stepper:
         return Layout.of(self.chain)
 
     @cached_property
-    def _compiled_rates(self) -> Compiled:
-        can_lock = lockable_joints(locks_of(self.chain, self.drive.law, self.options, self.stops))
-        return rates_of(self.chain, self.drive.law, self.drive.size, self.options, can_lock if self.sticks else None)
+    def _program(self) -> Compiled:
+        locks = locks_of(self.chain, self.drive.law, self.options, self.stops, self._varying)
+        can_lock = lockable_joints(locks) if self.sticks else None
+        return rates_of(self.chain, self.drive.law, self.drive.size, self.options, can_lock, self._varying)
+
+    def _compiled_rates(self, *given: np.ndarray, lanes: np.ndarray | None = None) -> Any:
+        """The program's value; `lanes` are the plants of the rows, where there is one row per state and time."""
+        if self.plants is None:
+            return self._program(*given)
+        constants = self.plants.constants
+        if lanes is None:  # rows (count, times, ...), or all of one lane
+            return self._program(*given, constants[:, None] if given[0].ndim == 3 else constants)
+        return self._program(*given, constants[lanes])
 
     @cached_property
     def _most(self) -> np.ndarray:
-        return breakaway(self.chain, self.options)
+        varied = None if self.plants is None or not self.options.friction else self.plants.breakaway
+        return breakaway(self.chain, self.options) if varied is None else varied
 
     @cached_property
     def sticks(self) -> bool:
         """Whether a joint has dry friction or a stop."""
-        return self.stops is not None or has_dry_friction(self.chain, self.options)
+        return self.stops is not None or has_dry_friction(self.chain, self.options, self._varying)
 
     @property
     def taken(self) -> str:
@@ -149,7 +193,8 @@ class Stepper:
 
         wrench = self.wrench if self.wrench is None or self.wrench.ndim == 1 else self.wrench[lanes]
         drive = replace(self.drive, inputs=inputs) if self.drive.batch else self.drive
-        return replace(self, drive=drive, wrench=wrench)
+        plants = None if self.plants is None else self.plants.some(lanes)
+        return replace(self, drive=drive, wrench=wrench, plants=plants)
 
     def inputs(self, t: np.ndarray) -> np.ndarray:
         """What drive and wrench say at times t: (..., width)."""
@@ -168,17 +213,21 @@ class Stepper:
         if not self.sticks:
             qdd, tau = self._compiled_rates(q, qd, u)
             return qdd, tau
-        (qdd, _, tau), _ = self._settled(*_rows(q, qd, u))
+        (qdd, _, tau), _ = self._settled(*_rows(q, qd, u), lanes=np.repeat(np.arange(len(q)), q.shape[1]))
         return qdd.reshape(qd.shape), tau.reshape(qd.shape)
 
     def _settled(
-        self, q: np.ndarray, qd: np.ndarray, u: np.ndarray, modes: Modes | None = None
+        self, q: np.ndarray, qd: np.ndarray, u: np.ndarray, modes: Modes | None = None, lanes: Any = None
     ) -> tuple[tuple[np.ndarray, ...], Modes]:
+        lanes = np.zeros(len(q), dtype=int) if lanes is None else lanes
+
         def evaluate(rows: np.ndarray, free: np.ndarray, side: np.ndarray) -> tuple[np.ndarray, ...]:
-            found: tuple[np.ndarray, ...] = self._compiled_rates(q[rows], qd[rows], u[rows], free, side)
+            state = q[rows], qd[rows], u[rows]
+            found: tuple[np.ndarray, ...] = self._compiled_rates(*state, free, side, lanes=lanes[rows])
             return found
 
-        return settle(evaluate, qd, holding(self.layout.beside(q), self._most, self.stops), modes)
+        most = self._most if self._most.ndim == 1 else self._most[lanes]
+        return settle(evaluate, qd, holding(self.layout.beside(q), most, self.stops), modes)
 
     def settled(self, t: float, y: np.ndarray, modes: Modes | None = None) -> Modes:
         """The modes of one state (size,)."""
@@ -207,17 +256,19 @@ class Stepper:
 
     def inertia(self, q: np.ndarray) -> np.ndarray:
         """H of postures (..., nq)."""
-        return np.asarray(self._inertia(q))
-
-    @cached_property
-    def _inertia(self) -> Kernel:
-        return _inertia_matrix(self.chain)
+        if self.plants is None:
+            return np.asarray(_inertia_matrix(self.chain)(q))
+        kernel = _inertia_matrix(self.chain).variant(parameters="runtime")
+        return np.asarray(kernel(q, self.plants.parameters[0] if q.ndim == 1 else self.plants.parameters))
 
     def gains(self) -> tuple[np.ndarray, ...]:
         """Stiffness, damping, viscous friction and effort limit, per joint."""
         locks = locks_of(self.chain, self.drive.law, self.options)
         effort = np.array([np.inf if most is None else most for most in locks.effort])
-        return np.array(locks.stiffness), np.array(locks.damping), np.array(locks.viscous), effort
+        viscous = np.array(locks.viscous)
+        if self.plants is not None and self.plants.viscous is not None and self.options.friction:
+            viscous = self.plants.viscous.max(axis=0)
+        return np.array(locks.stiffness), np.array(locks.damping), viscous, effort
 
     def _input(self, t: float) -> np.ndarray:
         u = self.inputs(np.array([[t]]))
@@ -228,7 +279,7 @@ class Stepper:
     def run(self, state: np.ndarray, span: Span, method: str | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Stored states (count, rows, size) and whether all was well until then (count, rows), chunk by chunk."""
         method = method or self.taken
-        loop = loop_of(self.chain, self.drive.law, self.drive.size, self.options, method, self.stops)
+        loop = self._loop(method)
         past, total = len(loop.scheme.past), span.rows * span.every
         history = np.zeros((len(state), past, state.shape[1]))
         done, good = 0, np.ones(len(state), dtype=bool)
@@ -253,10 +304,13 @@ class Stepper:
         self, method: str, state: np.ndarray, span: Span, done: int, steps: int, history: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(states stored, last state, history) after so many steps; every step is stored where limits are watched."""
-        loop = loop_of(self.chain, self.drive.law, self.drive.size, self.options, method, self.stops)
+        loop, constants = self._loop(method), None if self.plants is None else self.plants.constants
         numbers = done + np.arange(steps)[:, None] + _stage_times(method, self.drive.held)
         every = 1 if self.inside else span.every if steps % span.every == 0 else steps
-        return loop.run(state, steps, span.h, self.inputs(span.t + span.h * numbers), history, every)
+        return loop.run(state, steps, span.h, self.inputs(span.t + span.h * numbers), history, every, constants)
+
+    def _loop(self, method: str) -> Integrator:
+        return loop_of(self.chain, self.drive.law, self.drive.size, self.options, method, self.stops, self._varying)
 
     def _slope(self, t: float, state: np.ndarray) -> np.ndarray:
         """The derivative of states (count, size) at one time."""

@@ -48,6 +48,10 @@ class Locks:
     viscous: tuple[float, ...]
     effort: tuple[float | None, ...]  # None: no limit
     stops: Stops | None = None
+    # Where friction differs from lane to lane (breakaway then only says which joints have dry friction): where viscous
+    # friction, and Coulomb friction after it, begin among the constants; what static friction has above Coulomb's.
+    friction_at: int | None = None
+    excess: tuple[float, ...] = ()
 
     def can_lock(self, i: int) -> bool:
         """Whether a joint can be at rest for a reason: dry friction or a stop."""
@@ -77,7 +81,7 @@ class ImplicitStage:
             p, v = loop.position(i), loop.velocity(i)
             position, velocity = (Number(self.w, loop.combined(j, weights)) for j in (p, v))
             behind, slower = loop.at[p] - position - part * velocity, loop.at[v] - velocity
-            stiffness, damping, viscous = loop.locks.stiffness[i], loop.locks.damping[i], loop.locks.viscous[i]
+            stiffness, damping, viscous = loop.locks.stiffness[i], loop.locks.damping[i], loop.viscous(i)
             self.linear[i] = behind * stiffness + slower * damping
             self.inertia[i] = part * damping + part * part * stiffness
             self.friction.append((slower * viscous, part * viscous))

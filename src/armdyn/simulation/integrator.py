@@ -65,36 +65,46 @@ class Integrator:
         self._call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("integrate"))
 
     def run(
-        self, state: np.ndarray, steps: int, h: float, inputs: np.ndarray, history: np.ndarray, every: int = 1
+        self,
+        state: np.ndarray,
+        steps: int,
+        h: float,
+        inputs: np.ndarray,
+        history: np.ndarray,
+        every: int = 1,
+        constants: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(stored states, last state, history) after `steps` steps.
 
-        `state` is (count, size); `inputs` broadcasts to (count, steps, stages, m); `history` is (count, past, size).
+        `state` is (count, size); `inputs` broadcasts to (count, steps, stages, m); `history` is (count, past, size);
+        `constants` is (count, k) for a program whose plant varies.
         """
+        constants = np.zeros((len(state), 0)) if constants is None else constants
         given, stages = len(state), len(self.scheme.b)
         u = np.broadcast_to(np.asarray(inputs, float), (given, steps, stages, self.inputs))
         if given < self.target.lanes:
             filled = np.resize(np.arange(given), self.target.lanes if given else 0)
             u = np.broadcast_to(u[:1], (len(filled), *u.shape[1:])) if u.strides[0] == 0 else u[filled]
-            state, history = state[filled], history[filled]
+            state, history, constants = state[filled], history[filled], constants[filled]
         if self.inputs > 1 and u.strides[3] != 8:
             u = np.ascontiguousarray(u)
-        state, history = np.ascontiguousarray(state, float), np.ascontiguousarray(history, float)
+        state, history, constants = (np.ascontiguousarray(x, float) for x in (state, history, constants))
         stored = np.empty((len(state), steps // every, self.layout.size))
         last, later = state.copy(), history.copy()
         if given and steps:
-            self._fill(steps, every, h, u, state, history, stored, last, later)
+            self._fill(steps, every, h, u, constants, state, history, stored, last, later)
         return stored[:given], last[:given], later[:given]
 
     def _fill(self, steps: int, every: int, h: float, u: np.ndarray, *arrays: np.ndarray) -> None:
-        """Hand everything over: `arrays` are state and history, then what is written, all contiguous."""
-        state, history, stored, last, later = arrays
+        """Hand everything over: `arrays` are constants, state and history, then what is written, all contiguous."""
+        constants, state, history, stored, last, later = arrays
         values: dict[str, Any] = {
             "count": len(state), "steps": steps, "every": every,
             "state": state.ctypes.data, "history": history.ctypes.data,
             "inputs": u.ctypes.data, "input_lane": u.strides[0], "input_step": u.strides[1],
             "input_stage": u.strides[2], "stored": stored.ctypes.data, "stored_lane": stored.strides[0],
             "state_out": last.ctypes.data, "history_out": later.ctypes.data,
+            "constants": constants.ctypes.data,
             "step_size": int(np.float64(h).view(np.int64)), "context": ctypes.addressof(context()),
         }  # fmt: skip
         words = np.array([values[name] for name in ARGUMENTS], dtype=np.int64)

@@ -115,6 +115,18 @@ class LockableLoop(Loop):
         at_lower, at_upper = self.stops.at(i)
         return rest & (at_lower | at_upper)
 
+    def _breakaway(self, i: int) -> Number | float:
+        """The largest dry friction at rest: the same in every lane, or from a lane's constants."""
+        at = self.locks.friction_at
+        if at is None or not self.locks.breakaway[i] > 0:
+            return self.locks.breakaway[i]
+        return Slots(self.w, "in", self.first_constant + at)[self.n + i] + self.locks.excess[i]
+
+    def viscous(self, i: int) -> Number | float:
+        """Viscous friction, likewise."""
+        at = self.locks.friction_at
+        return self.locks.viscous[i] if at is None else Slots(self.w, "in", self.first_constant + at)[i]
+
     def _pivot(self) -> None:
         """Evaluate the first stage; lock and release joints at rest until every one of them agrees with its force."""
         w = self.w
@@ -125,7 +137,7 @@ class LockableLoop(Loop):
         for i in self.lockable:
             free, side, left = self.free[i], self.side[i], self.out(1, i)
             may = self._held(i) & ~self.pinned.truth(i)
-            f = self.locks.breakaway[i]
+            f = self._breakaway(i)
             up, down = left > f, left < -f
             if self.stops:
                 at_lower, at_upper = self.stops.at(i)

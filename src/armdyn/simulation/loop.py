@@ -36,9 +36,10 @@ ARGUMENTS = (
     "state_out",
     "history_out",
     "step_size",  # h, the bits of a double
+    "constants",  # count × as many as the program's port `constants` has: the same at every step
     "context",
 )
-POINTERS = frozenset({"state", "history", "inputs", "stored", "state_out", "history_out", "context"})
+POINTERS = frozenset({"state", "history", "inputs", "stored", "state_out", "history_out", "constants", "context"})
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,16 @@ class Loop:
         self.w = Writer(body.lanes)
         self.outputs = [[body.slots[node.serial] for node in port.nodes] for port in body.contracted.outputs]
         self.h = ""  # the step, in every lane
+        *_, last = body.contracted.inputs
+        self.numbers = sum(len(port.nodes) for port in body.contracted.inputs)
+        self.constants = len(last.nodes) if last.name == "constants" else 0
+        self.first_constant = self.numbers - self.constants
 
     def text(self) -> str:
         """LLVM assembly of `integrate`, which calls the program's `body`."""
         w, size, past = self.w, self.size, len(self.scheme.past)
         w.label("entry")
-        numbers = sum(len(port.nodes) for port in self.body.contracted.inputs)
-        for name, slots in (("y", size), ("in", numbers), ("out", len(self.body.slots))):
+        for name, slots in (("y", size), ("in", self.numbers), ("out", len(self.body.slots))):
             w.stack_array(name, slots)
         w.stack_array("k", size * len(self.scheme.b))
         w.stack_array("past", size * past)
@@ -92,6 +96,8 @@ class Loop:
         w.do("%at = call i64 @llvm.umin.i64(i64 %i, i64 %final)")
         self._gather("%y", self._rows("%state", 8 * size), size)
         self._gather("%past", self._rows("%history", 8 * size * past), size * past)
+        if self.constants:
+            self._gather("%in", self._rows("%constants", 8 * self.constants), self.constants, self.first_constant)
         w.do("br label %step")
         self._step()
         w.label("finish")

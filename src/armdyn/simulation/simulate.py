@@ -18,6 +18,7 @@ from armdyn.simulation.digital import Digital, Running
 from armdyn.simulation.ending import UNSTABLE, Ends, found_ends
 from armdyn.simulation.fixed import Stepper
 from armdyn.simulation.plain import PlainStepper
+from armdyn.simulation.plants import Plants
 from armdyn.simulation.request import Progress, Request, efforts, positive, request
 from armdyn.simulation.sticking import breakaway
 from armdyn.simulation.tableaus import ADAPTIVE, ARK4, FIXED, METHODS
@@ -42,6 +43,7 @@ def simulate(
     limits: bool | float | Literal["end", "stop"] = True,
     saturate: bool | None = None,
     actuators: Actuators | None = None,
+    plants: Plants | None = None,
     progress: Progress | None = None,
 ) -> Trajectory:
     """Simulate an arm, or a robot with a floating base, from (q0, qd0).
@@ -76,6 +78,9 @@ def simulate(
         Cut the torques off at the motors' effort limits; by default for controllers, not for given torques.
     actuators : Actuators, optional
         The controller's own rate, delay, the motors' largest torque rate, the encoders' steps.
+    plants : Plants, optional
+        Arms that move in place of `arm`, which is what the controller knows: one lane each, on the batch's last axis
+        (`armdyn.Uncertain` samples them). Positions are the true ones; `q0` is what the encoders tell.
     progress : function, optional
         Called with (done, total) now and then.
 
@@ -90,14 +95,17 @@ def simulate(
         actuators = actuators or Actuators()
         saturate = saturate is not False
     start = arm.rest if q0 is None else q0
+    if plants is not None:
+        _check_plants(plants, arm, driven, method, actuators)
     given = {
-        "batch": driven.batch if driven else (), "duration": duration, "times": times, "limits": limits,
+        "batch": _batch(driven, plants), "duration": duration, "times": times, "limits": limits,
         "wrench": tool_wrench, "progress": progress,
     }  # fmt: skip
     asked = request(arm, start, qd0, step=LONGEST if step == "auto" else step, **given)
-    setting = _Setting(
-        torque, driven, Options(friction=friction, tool_wrench=asked.wrench is not None), saturate, actuators
-    )
+    options = Options(friction=friction, tool_wrench=asked.wrench is not None)
+    varied = None if plants is None else plants.lanes(asked.batch)
+    setting = _Setting(torque, driven, options, saturate, actuators, varied)
+    asked = setting.at_true_positions(asked)
     with np.errstate(all="ignore"):
         if method in ADAPTIVE:
             return _adaptive(asked, setting.stepper(asked, method), setting.solver(asked, method, rtol, atol))
@@ -107,7 +115,7 @@ def simulate(
             return _fixed(asked, setting.stepper(asked, method))
         h = first_step(setting.stepper(asked, method), asked)
         while True:
-            asked = request(arm, start, qd0, step=h, **given)
+            asked = setting.at_true_positions(request(arm, start, qd0, step=h, **given))
             out = _fixed(asked, setting.stepper(asked, method))
             if out.status != UNSTABLE or h < SHORTEST:
                 return out
@@ -123,6 +131,27 @@ def _check(arm: Any, method: str, rtol: float | None, atol: float | None) -> Non
         raise InputError(f"{has} a fixed step and takes no rtol or atol; adaptive: {', '.join(ADAPTIVE)}")
 
 
+def _check_plants(plants: Plants, arm: Arm, driven: Drive | None, method: str, actuators: Any) -> None:
+    """An error for what is not there for arms that differ from lane to lane."""
+    if plants.arm.chain != arm.chain:
+        raise InputError(f"the plants are those of {plants.arm.name} as it was, not of this {arm.name}")
+    if driven is None or actuators is not None:
+        raise InputError("plants= need a controller, torques or nobody at the joints; no Python function, no actuators")
+    if method in ADAPTIVE:
+        raise InputError(f"{method} steps one arm; for plants= there are auto, {', '.join(FIXED)}")
+
+
+def _batch(driven: Drive | None, plants: Plants | None) -> tuple[int, ...]:
+    """The batch that torques and plants make."""
+    own = driven.batch if driven else ()
+    if plants is None:
+        return own
+    try:
+        return np.broadcast_shapes(own, (len(plants),))
+    except ValueError:
+        raise InputError(f"{len(plants)} plants and torques with a batch {own} do not go together") from None
+
+
 @dataclass(frozen=True)
 class _Setting:
     """What drives the arm and what acts on it, ready to be stepped by any method."""
@@ -132,6 +161,15 @@ class _Setting:
     options: Options
     saturate: bool | None
     actuators: Actuators | None
+    plants: Plants | None = None
+
+    def at_true_positions(self, asked: Request) -> Request:
+        """The request with the lanes where they are, not where their encoders tell."""
+        if self.plants is None or self.plants.offsets is None:
+            return asked
+        state = asked.state.copy()
+        state[:, : asked.arm.n] += self.plants.offsets
+        return replace(asked, state=state)
 
     def stepper(self, asked: Request, method: str) -> Any:
         """The arm, to be stepped by a method."""
@@ -146,7 +184,7 @@ class _Setting:
             held = Stepper(arm.chain, idle, *beside, inside, asked.stops)
             return HeldStepper(held, function, self.actuators, effort, asked.batch, digital)
         if self.driven is not None:
-            return Stepper(arm.chain, asked.per_lane(self.driven), *beside, inside, asked.stops)
+            return Stepper(arm.chain, asked.per_lane(self.driven), *beside, inside, asked.stops, self.plants)
         if method == ARK4.name:
             raise InputError("ARK4 needs a controller whose gains it knows; with a function take RK4, LSODA or Radau")
         return PlainStepper(arm, self.torque, *beside, asked.batch, inside, effort, asked.stops)
@@ -218,7 +256,8 @@ def _trajectory(asked: Request, stepper: Any, times: np.ndarray, states: np.ndar
     arm = asked.arm
     qdd, tau = stepper.reported(times, states)
     q, qd = asked.layout.split(states)
-    energy = np.asarray(arm.kinetic_energy(q, qd)) + np.asarray(arm.potential_energy(q))
+    plants = getattr(stepper, "plants", None)
+    energy = plants.energy(q, qd) if plants else np.asarray(arm.kinetic_energy(q, qd)) + arm.potential_energy(q)
     dead = ~np.all(np.isfinite(states), axis=-1)
     qdd, tau = np.array(np.broadcast_to(qdd, qd.shape)), np.array(np.broadcast_to(tau, qd.shape))
     qdd[dead] = tau[dead] = np.nan

@@ -10,7 +10,7 @@ that what was compiled for it can be found again by its name. A controller is an
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -131,19 +131,10 @@ def _constant(torque: Any, chain: Chain) -> Drive:
 
 
 def asked_torque(
-    chain: Chain,
-    torque: Callable[..., Any],
-    t: float,
-    q: Any,
-    qd: Any,
-    batch: tuple[int, ...],
-    more: Sequence[Any] = (),
+    chain: Chain, torque: Callable[..., Any], t: float, q: Any, qd: Any, batch: tuple[int, ...]
 ) -> np.ndarray:
-    """The forces (count, nv) that a function of (t, q, qd) gives for rows of q and qd, which it sees in their batch.
-
-    `more` are further arguments of the function.
-    """
-    tau = np.asarray(torque(t, q.reshape(*batch, chain.nq), qd.reshape(*batch, chain.nv), *more), float)
+    """The forces (count, nv) that a function of (t, q, qd) gives for rows of q and qd, which it sees in their batch."""
+    tau = np.asarray(torque(t, q.reshape(*batch, chain.nq), qd.reshape(*batch, chain.nv)), float)
     if tau.shape[-1:] not in ((chain.n,), (chain.nv,)):
         raise InputError(f"the torque function gave shape {tau.shape}, expected (..., {force_sizes(chain)})")
     return np.broadcast_to(force_rows(chain, tau), (*batch, chain.nv)).reshape(-1, chain.nv)

@@ -1,5 +1,25 @@
-"""What if: guaranteed bounds over ranges of configurations."""
+"""What if: proven bounds over ranges and of rounding errors, and distributions over an arm's numbers."""
 
 from armdyn.uncertainty.bounds import Bound, bound
+from armdyn.uncertainty.distributions import Normal, Uniform
+from armdyn.uncertainty.rounding_error import RoundingError, rounding_error
+from armdyn.uncertainty.samples import Samples
+from armdyn.uncertainty.statistics import Outcome, Probability, SobolIndices, Worst, probability
+from armdyn.uncertainty.uncertain import Uncertain, Variable
 
-__all__ = ["Bound", "bound"]
+__all__ = [
+    "Bound",
+    "Normal",
+    "Outcome",
+    "Probability",
+    "RoundingError",
+    "Samples",
+    "SobolIndices",
+    "Uncertain",
+    "Uniform",
+    "Variable",
+    "Worst",
+    "bound",
+    "probability",
+    "rounding_error",
+]

@@ -18,6 +18,7 @@ import numpy as np
 from armdyn.arm import Arm
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
+from armdyn.ranges import of_input, pair
 from armdyn.uncertainty.branch_and_bound import LEAST_SIZE, Region, Search, Side, found_by_search, polished
 from armdyn.uncertainty.expansions import Expansion, expandable
 from armdyn.uncertainty.interval_search import IntervalRegion, Problem
@@ -89,7 +90,7 @@ def bound(
     """
     choose("quantity", quantity, QUANTITIES)
     if payload is not None:
-        ends = _range(payload, "payload", (2,))
+        ends = pair(payload, "payload", (2,))
         arms = [arm.with_payload(float(mass)) for mass in ends]
         return _hull(
             [bound(a, quantity, q=q, qd=qd, qdd=qdd, gap=gap, seconds=seconds / 2, progress=progress) for a in arms]
@@ -97,7 +98,7 @@ def bound(
     if arm.floating:
         raise InputError(f"{arm.name} has a floating base; bounds are for robots whose base is fixed (floating=False)")
     kernel = arm.kernel(quantity, method=SHARPEST.get(quantity, "auto"))
-    boxes = {name: _box(arm, name, {"q": q, "qd": qd, "qdd": qdd}.get(name)) for name, _ in kernel.assembly.inputs}
+    boxes = {name: of_input(arm, name, {"q": q, "qd": qd, "qdd": qdd}.get(name)) for name, _ in kernel.assembly.inputs}
     start = time.monotonic()
     problem = Problem(kernel, boxes)
     searches = _searched(problem, gap, start + seconds, progress)
@@ -124,9 +125,9 @@ def _searched(problem: Problem, gap: float, end: float, progress: Progress | Non
 
     def run(at: tuple[int, int], side: Side, polish: Polish, share: float) -> None:
         found[at] = side.run(share, polish)
-        open_sides[at] = (side, polish)
-        if found[at].gap <= gap:
-            del open_sides[at]
+        if found[at].gap > gap:
+            side.wait()
+            open_sides[at] = (side, polish)
 
     for entry in range(count):
         regions = _regions(problem, entry)
@@ -154,37 +155,6 @@ def _regions(problem: Problem, entry: int) -> list[Region]:
             remainders = Remainders(expansion)
             return [MotionRegion(expansion, sign, remainders) for sign in SIGNS]
     return [IntervalRegion(problem, entry, sign) for sign in SIGNS]
-
-
-def _range(given: Any, name: str, shape: tuple[int, ...]) -> Any:
-    """The given numbers as an array of lower and upper ends."""
-    try:
-        array = np.array(given, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{name} must be numbers of shape {shape} (lower, upper), got {given!r}") from error
-    if array.shape != shape or not np.isfinite(array).all() or (array[..., 0] > array[..., 1]).any():
-        raise InputError(f"{name} must be finite, of shape {shape}, lower before upper; got {array.tolist()}")
-    return array
-
-
-def _box(arm: Arm, name: str, given: Any) -> Any:
-    """The ranges of one input: as given, or as the arm's limits say."""
-    if given is not None:
-        return _range(given, name, (arm.n, 2))
-    speeds = arm.velocity_limits
-    default = {"q": arm.limits, "qd": np.stack([-speeds, speeds], axis=1), "qdd": np.zeros((arm.n, 2))}.get(name)
-    if default is None:
-        raise InputError(f"bound has no range for the input {name}; q, qd and qdd have")
-    if not np.isfinite(default).all():
-        unlimited = [
-            j.name or str(k + 1)
-            for k, (j, row) in enumerate(zip(arm.joints, default, strict=True))
-            if not np.isfinite(row).all()
-        ]
-        raise InputError(
-            f"{arm.name} has no limit of {name} for {', '.join(unlimited)}; give {name}= as an (n, 2) array"
-        )
-    return default
 
 
 def _hull(bounds: list[Bound]) -> Bound:

@@ -15,7 +15,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 BATCH = 4096  # pieces: large enough for NumPy, small enough for the cache
-MOST_OPEN = 2_000_000  # pieces; from here on those that are nearly done come first
+MOST_OPEN = 6_000_000  # pieces, half a gigabyte; from here on those that are nearly done come first
+MOST_KEPT = 1_000_000  # pieces of a side that waits; with more it starts again, with the bound that it had
 SAMPLES = 20_000  # random points tried first
 STARTS = 6  # of them improved by a local search
 LEAST_SIZE = 0.1  # a gap is relative to the bound's size, but at least to this (N m for torques)
@@ -24,9 +25,13 @@ ENOUGH = 0.9  # of the gap: it is relative to the bound, which is larger than th
 
 @dataclass(frozen=True)
 class Pieces:
-    """Pieces of a region, one row of every array each; `above` bounds the function on them."""
+    """Pieces of a region, one row of every array each.
+
+    `above` bounds the function on them; `along` says how to cut them, and is negative where that would not help.
+    """
 
     above: Any
+    along: Any
 
     def __len__(self) -> int:
         return len(self.above)
@@ -41,7 +46,7 @@ class Pieces:
 
 
 class Region(Protocol):
-    """What is searched: `boxes` counts how many pieces were bounded."""
+    """What is searched."""
 
     def start(self) -> Pieces:
         """The first pieces."""
@@ -51,6 +56,9 @@ class Region(Protocol):
 
     def best(self, pieces: Any) -> tuple[float, Any]:
         """The largest value among a point of each piece, and where it is."""
+
+    def refined(self) -> Region | None:
+        """The region with sharper bounds that cost more, where there are such."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +84,7 @@ class Side:
         self.value, self.point = found
         self.gap = gap
         self.finished = self.value  # the largest bound among the pieces that are done
+        self.proven = np.inf  # before it started again
         self.open = region.start()
         self.boxes = len(self.open)
 
@@ -87,20 +96,33 @@ class Side:
     @property
     def search(self) -> Search:
         """What it has come to."""
-        return Search(
-            max(self.finished, float(self.open.above.max(initial=-np.inf))), self.value, self.point, self.boxes
-        )
+        limit = max(self.finished, float(self.open.above.max(initial=-np.inf)))
+        return Search(min(limit, self.proven), self.value, self.point, self.boxes)
+
+    def wait(self) -> None:
+        """Hold little memory until it goes on."""
+        if len(self.open) > MOST_KEPT:
+            self.proven, self.finished, self.open = self.search.limit, self.value, self.region.start()
 
     def run(self, end: float, polish: Callable[[Any], tuple[float, Any]]) -> Search:
         """Search until the gap is closed or the clock shows `end`; `polish` improves a point."""
         while True:
-            done = self.open.above <= self.enough
+            done = (self.open.above <= self.enough) | (self.open.along < 0)
             if done.any():
                 self.finished = max(self.finished, float(self.open.above[done].max()))
                 self.open = self.open[~done]
-            if not len(self.open) or time.monotonic() > end:
+            if time.monotonic() > end or not (len(self.open) or self._refine()):
                 return self.search
             self._round(polish)
+
+    def _refine(self) -> bool:
+        """Start again with sharper bounds, if those at hand did not close the gap and there are any."""
+        region = self.region.refined() if self.finished > self.enough else None
+        if region is None:
+            return False
+        self.proven, self.region, self.open = self.search.limit, region, region.start()
+        self.finished = self.value
+        return True
 
     def _round(self, polish: Callable[[Any], tuple[float, Any]]) -> None:
         count = min(len(self.open), max(BATCH, len(self.open) // 4))  # all are copied once a round

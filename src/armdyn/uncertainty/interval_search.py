@@ -75,11 +75,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Boxes(Pieces):
-    """Boxes by their ends (boxes, variables), and the variable to cut next."""
+    """Boxes by their ends (boxes, variables), to be cut along a variable."""
 
     low: Any
     high: Any
-    along: Any
 
     def halves(self) -> tuple[Any, Any]:
         """The ends of every box's two halves."""
@@ -114,6 +113,9 @@ class IntervalRegion:
         k = int(np.argmax(values))
         return float(values[k]), centres[k]
 
+    def refined(self) -> None:
+        """There are no sharper bounds."""
+
     def _bounded(self, low: Any, high: Any) -> Boxes:
         """The boxes, moved to their better ends where the entry is monotone; their bounds; where to cut them."""
         down, up = self._signed(*self.gradient(low, high))
@@ -127,7 +129,7 @@ class IntervalRegion:
         above = np.minimum(mean_value + np.abs(mean_value) * 1e-15, self._signed(*self.value(low, high))[1][:, 0])
         smear = np.maximum(np.abs(down), np.abs(up)) * (high - low)
         smear[:, self.uncut] = 0
-        return Boxes(above, low, high, np.argmax(smear, axis=1))
+        return Boxes(above, np.argmax(smear, axis=1), low, high)
 
     def _signed(self, low: Any, high: Any) -> tuple[Any, Any]:
         """The ends of sign × entry."""

@@ -23,20 +23,20 @@ from armdyn.uncertainty.branch_and_bound import BATCH, Pieces
 from armdyn.uncertainty.expansions import ORDER, Expansion
 from armdyn.uncertainty.modes import SLACK, monomials
 
-MOST_HALVINGS = 15  # to 1e-4 rad: the rounding of centres stays far below SLACK times this
+MOST_HALVINGS = 10  # to 0.003 rad: the rounding of centres stays far below SLACK times this
+MOST_CORNERS = 5000  # of the velocities' boxes
 
 
 @dataclass(frozen=True)
 class Corners(Pieces):
     """Boxes of angles with a corner each: the centre and how often every side was halved (pieces, n).
 
-    Then which angle to cut, and the value at the centre.
+    They are cut along an angle. `value` is that at the centre.
     """
 
     centre: Any
     level: Any
     corner: Any
-    along: Any
     value: Any
 
 
@@ -63,8 +63,9 @@ class Remainders:
 class MotionRegion:
     """Bounds of sign × entry over boxes of angles, for all motions."""
 
-    def __init__(self, expansion: Expansion, sign: float, remainders: Remainders) -> None:
-        self.expansion, self.sign, self.remainders = expansion, sign, remainders
+    def __init__(self, expansion: Expansion, sign: float, remainders: Remainders, parts: int = 1) -> None:
+        """Velocities' ranges are cut into `parts`, whose corners are all looked at."""
+        self.expansion, self.sign, self.remainders, self.parts = expansion, sign, remainders, parts
         self.n = n = expansion.n
         q = expansion.ranges["q"]
         self.middle, self.radius = (q[:, 0] + q[:, 1]) / 2, np.zeros(n)
@@ -74,7 +75,8 @@ class MotionRegion:
         self.corners = self._corners()
         lost = expansion.lost(self.radius[expansion.angles])
         self.lost = lost * (1 + SLACK)
-        self._accelerating = self.qdd.mean(axis=1), np.ptp(self.qdd, axis=1) / 2, (np.ptp(self.qd, axis=1) / 2) ** 2
+        squares = (np.ptp(self.qd, axis=1) / (2 * parts)) ** 2 * (1 + SLACK)
+        self._accelerating = self.qdd.mean(axis=1), np.ptp(self.qdd, axis=1) / 2, squares
         self._halvings = 0.5 ** np.arange(MOST_HALVINGS + 2)
         self.limit = expansion.limit
         self._seen: set[int] = set()
@@ -86,7 +88,8 @@ class MotionRegion:
             pair for pair, node in zip(self.expansion.pairs, nodes, strict=True) if node.op != "const" or node.value
         ]
         matters = {joint for pair in there for joint in pair}
-        ends = [sorted(set(self.qd[j].tolist())) if j in matters else [self.qd[j, 0]] for j in range(self.n)]
+        cuts = [np.unique(np.linspace(low, high, self.parts + 1)) for low, high in self.qd]
+        ends = [cuts[j].tolist() if j in matters else [self.qd[j, 0]] for j in range(self.n)]
         corners = np.array(list(product(*ends)))
         if not np.array_equal(self.qd[:, 0], -self.qd[:, 1]):
             return corners
@@ -124,6 +127,13 @@ class MotionRegion:
         motion = {"q": one.centre, "qd": self.corners[one.corner], "qdd": self._accelerations(key[:, 0])}
         return float(value[0, 0]), np.concatenate([motion[name][0] for name in self.expansion.names])
 
+    def refined(self) -> MotionRegion | None:
+        """The same with the velocities' ranges cut in two: chords of squares with a minus are closer to them."""
+        parts = 2 * self.parts
+        if not np.ptp(self.qd).any() or (parts + 1) ** int((np.ptp(self.qd, axis=1) > 0).sum()) > MOST_CORNERS:
+            return None
+        return MotionRegion(self.expansion, self.sign, self.remainders, parts)
+
     def _accelerations(self, keys: Any) -> Any:
         """(motions, n) the accelerations that the bound's program says it took."""
         signs = keys.astype(int)[:, None] // 3 ** np.arange(self.n) % 3 - 1
@@ -155,7 +165,8 @@ class MotionRegion:
             above, each = self._limited(self.limit, centre, level, above, each, enough)
         each[level[:, self.expansion.angles] >= MOST_HALVINGS] = -1
         along = self.expansion.angles[np.argmax(each, axis=1)].astype(np.int8)
-        return Corners(above, centre, level, corner, along, value[:, 0].astype(np.float32))
+        along[each.max(axis=1) < 0] = -1
+        return Corners(above, along, centre, level, corner, value[:, 0].astype(np.float32))
 
     def _limited(
         self, limit: Enclosure, centre: Any, level: Any, above: Any, each: Any, enough: float

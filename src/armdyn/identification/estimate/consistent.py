@@ -54,7 +54,7 @@ class Problem:
     @classmethod
     def of(cls, model: Model, prior: Arm) -> Problem:
         """The problem of a model, measured by a prior arm's bodies."""
-        bodies, _ = reference_bodies(model.prior(prior)[: 10 * model.n])
+        bodies, _ = reference_bodies(model.prior(prior)[: model.links])
         return cls(bodies, model.extra_positive)
 
     @cached_property

@@ -6,7 +6,6 @@ enough, or, without one, the arm's own inertias taken as true.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.identification.estimate import linear
+from armdyn.identification.estimate.gains import Gains
 from armdyn.identification.estimate.payload import tool_to_last
 from armdyn.identification.estimate.statistics import autocorrelation_factors
 from armdyn.identification.estimate.threads import one_thread
@@ -25,15 +25,6 @@ from armdyn.identification.model.rows import filtered, rows
 
 Array = NDArray[np.float64]
 WEAK = 0.2  # relative deviation above which a gain is not to be relied on
-
-
-@dataclass(frozen=True, eq=False)
-class Gains:
-    """Torque over logged effort of every joint, with standard deviations."""
-
-    values: Array
-    deviations: Array
-    warnings: tuple[str, ...] = ()
 
 
 @one_thread()
@@ -69,7 +60,7 @@ def identify_gains(
     how = choose_processing(first, len(model.names), cutoff, parallel)
     model = model.tuned(np.concatenate([p.qd for p in motions(first, how)]), None)
     Y, effort = _stacked(model, first, how)
-    rigid = model.natural[: model.rigid, : 10 * arm.n] @ model.prior(arm)[: 10 * arm.n]
+    rigid = model.natural[: model.rigid, : model.links] @ model.prior(arm)[: model.links]
     own = Y[..., : model.rigid] @ rigid
     if loaded is None or payload is None:
         said = ("the scale rests on the arm's own inertias: weigh a payload for gains you can trust",)

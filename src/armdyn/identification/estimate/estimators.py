@@ -64,7 +64,7 @@ def nearest(setting: Setting, values: Array) -> Array:
     model = setting.model
     prior = model.prior(setting.prior)
     T = np.eye(len(prior))
-    T[: 10 * model.n, : 10 * model.n] = Problem.of(model, setting.prior).coordinates
+    T[: model.links, : model.links] = Problem.of(model, setting.prior).coordinates
     K = model.natural
     return np.asarray(prior + T @ np.linalg.pinv(K @ T) @ (values - K @ prior))
 
@@ -91,7 +91,7 @@ def consistent(rows: Rows, setting: Setting) -> Fit:
 def choose_regularization(
     triangles: list[tuple[Array, Array]], problem: Problem, K: Array
 ) -> tuple[float, Array, Array]:
-    """The regularization weight by leaving one segment out: the strongest within one standard error of the best.
+    """The regularization weight by leaving one segment out: a mean of those that predict about as well.
 
     `triangles` are the compressed segments. Errors are compared segment by segment and by their logarithms: a segment
     that is hard to predict does not decide alone. Returns the weight, and for each of REGULARIZATIONS the left-out
@@ -107,8 +107,15 @@ def choose_regularization(
     best = int(np.argmin(score.mean(axis=1)))
     apart = score - score[best]
     mean, spread = apart.mean(axis=1), apart.std(axis=1, ddof=1) / np.sqrt(len(triangles))
-    good = np.flatnonzero(mean <= spread)
-    return float(REGULARIZATIONS[max(good.max(), best)]), np.exp(mean), spread
+    # From the best one on: below it the curve is flat, where the log alone decides. A stronger one counts by how likely
+    # it is to be the best: by its lag in half standard errors; and none is
+    # taken that is weaker than the strongest within one standard error, the simplest model that predicts as well.
+    apart = np.maximum(mean, 0.0) / np.maximum(spread, 1e-300)
+    likely = np.where(np.arange(len(mean)) >= best, np.exp(-2 * apart**2), 0.0)
+    likely[best] = 1.0
+    averaged = 10 ** (likely @ np.log10(REGULARIZATIONS) / likely.sum())
+    strongest = REGULARIZATIONS[max(int(np.flatnonzero(mean <= spread).max()), best)]
+    return float(max(averaged, strongest)), np.exp(mean), spread
 
 
 ESTIMATORS: dict[str, Estimator] = {

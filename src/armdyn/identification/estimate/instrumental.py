@@ -93,12 +93,12 @@ class _Follower:
     def __init__(self, setting: Setting, natural: Array, omega: float) -> None:
         self.arm, self.omega = setting.model.arm, omega
         n = self.arm.n
-        self.links = natural[: 10 * n]
+        self.links = natural[: setting.model.links]
         self.still = np.zeros((n + 2, n))
         self.units = np.vstack([np.zeros((2, n)), np.eye(n)])
         rotors = [f"Ia{k + 1}" for k in range(n)]
         names = list(setting.model.extra_names)
-        extras = natural[10 * n :]
+        extras = natural[setting.model.links :]
         self.rotors = np.array([extras[names.index(r)] if r in names else 0.0 for r in rotors])
 
     def acceleration(self, q: Array, qd: Array, q_ref: Array, qd_ref: Array) -> Array:

@@ -12,6 +12,7 @@ from armdyn.arm import Arm
 from armdyn.chain import Link
 from armdyn.identification.estimate import linear
 from armdyn.identification.estimate.consistent import Problem
+from armdyn.identification.estimate.gains import Gains
 from armdyn.identification.estimate.result import Estimate
 from armdyn.identification.estimate.run import checked
 from armdyn.identification.estimate.statistics import autocorrelation_factors, relative_error
@@ -62,7 +63,12 @@ def identify_payload(
     cutoff: float | None = None,
     parallel: float | bool | None = None,
 ) -> Payload:
-    """Identify what an arm carries: `known` is the arm without it, or better the estimate from a log without it."""
+    """Identify what an arm carries: `known` is the arm without it, or better the estimate from a log without it.
+
+    `gains` (of `identify_gains`, with their deviations, or numbers) are for a log of currents; of an estimate, those it
+    was identified with count unless others are given. What is not known of the gains is part of the load's deviations.
+    """
+    unsure = _unsure(gains if gains is not None else known.gains if isinstance(known, Estimate) else None)
     arm = known.model.arm if isinstance(known, Estimate) else known
     if isinstance(known, Estimate):
         side = changed(joint_side(log, known.transmission, known.zero, known.gains), known.changes)
@@ -70,7 +76,7 @@ def identify_payload(
     else:
         side = checked(arm, log, transmission, zero, gains, 2)
         how = choose_processing(side, 10 * arm.n, cutoff, parallel)
-    Y, tau, pieces = [], [], []
+    Y, tau, logged, pieces = [], [], [], []
     for number, p in enumerate(motions(side, how)):
         if isinstance(known, Estimate):
             without = known.predict(p.q, p.qd, p.qdd)
@@ -79,8 +85,17 @@ def identify_payload(
         last = np.asarray(arm.natural_regressor(p.q, p.qd, p.qdd))[..., -10:] @ tool_to_last(arm)
         Y.append(filtered(last, p, how))
         tau.append(filtered(p.tau - without, p, how))
+        logged.append(filtered(p.tau, p, how))
         pieces.append(np.full(len(tau[-1]), number))
-    return _fitted(np.concatenate(Y), np.concatenate(tau), np.concatenate(pieces))
+    # A gain that is off by a share scales the torque of its joint, the arm's own with it: an estimate that was found
+    # with the same gains is off by the same share, so that only the load's part is left.
+    moved = np.concatenate(tau if isinstance(known, Estimate) else logged)
+    return _fitted(np.concatenate(Y), np.concatenate(tau), np.concatenate(pieces), moved * unsure)
+
+
+def _unsure(gains: Any) -> Any:
+    """The relative standard deviations of gains, 0 where none are told."""
+    return np.abs(gains.deviations / gains.values) if isinstance(gains, Gains) else 0.0
 
 
 def tool_to_last(arm: Arm) -> Array:
@@ -90,7 +105,8 @@ def tool_to_last(arm: Arm) -> Array:
     return np.array([[float(x) for x in column] for column in columns]).T
 
 
-def _fitted(Y: Array, tau: Array, pieces: NDArray[np.int64]) -> Payload:
+def _fitted(Y: Array, tau: Array, pieces: NDArray[np.int64], by_gain: Array) -> Payload:
+    """The load; `by_gain` (N, n) is what the torques move by one standard deviation of each joint's gain."""
     solution = linear.weighted(Y, tau)
     R, z = linear.compress(Y, tau, solution.weights)
     natural = _possible(R, z, solution.values)
@@ -102,7 +118,11 @@ def _fitted(Y: Array, tau: Array, pieces: NDArray[np.int64]) -> Payload:
         normal += rows.T @ rows
         noise += factors[j] ** 2 * float(np.mean((residual[:, j] * solution.weights[:, j]) ** 2)) * rows.T @ rows
     inverse = np.linalg.pinv(normal, rcond=1e-12)
-    deviations = np.sqrt(np.maximum(np.diag(inverse @ noise @ inverse), 0))
+    covariance = inverse @ noise @ inverse
+    for j in range(tau.shape[1]):  # a gain's error is one error for the whole log: more samples do not make it smaller
+        pull = inverse @ ((Y[:, j] * solution.weights[:, j, None] ** 2).T @ by_gain[:, j])
+        covariance += np.outer(pull, pull)
+    deviations = np.sqrt(np.maximum(np.diag(covariance), 0))
     return _described(natural, deviations, relative_error(tau, Y @ natural))
 
 

@@ -15,6 +15,7 @@ from armdyn.algebra import exact
 from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import JointForces, Link, Ripple
+from armdyn.errors import InputError
 from armdyn.identification.estimate.estimators import Fit
 from armdyn.identification.estimate.statistics import Uncertainty, r_squared, relative_error
 from armdyn.identification.log.log import Log
@@ -27,6 +28,7 @@ from armdyn.identification.model.rows import Rows, rows
 Array = NDArray[np.float64]
 # What a joint has, and its forces have, with the symbol of the parameter.
 DRIVES = {"rotor_inertia": "Ia", "viscous": "fv", "coulomb": "fc", "static": "fs"}
+DRIVEN = {"rotor_inertia": "rotor", "viscous": "viscous", "coulomb": "coulomb", "static": "coulomb"}  # with its term
 FORCES = {"offset": "off", "stiffness": "k", "asymmetry": "fva", "load_friction": "fl"}
 SYMBOLS = (*DRIVES.values(), *FORCES.values(), *(f"{wave}{k}q" for k in RIPPLES for wave in ("sin", "cos")))
 BLOCK = 4096  # rows of a regressor held at a time
@@ -133,12 +135,12 @@ class Estimate:
     @cached_property
     def natural(self) -> Array:
         """Ten natural parameters per link, (n, 10), with the identified ones among them."""
-        return self.fit.natural[: 10 * self.model.n].reshape(-1, 10)
+        return self.fit.natural[: self.model.links].reshape(-1, 10)
 
     @cached_property
     def extras(self) -> dict[str, float]:
         """Rotor inertias, friction, offsets: every extra parameter by name."""
-        return dict(zip(self.model.extra_names, map(float, self.fit.natural[10 * self.model.n :]), strict=True))
+        return dict(zip(self.model.extra_names, map(float, self.fit.natural[self.model.links :]), strict=True))
 
     @property
     def smallest_eigenvalues(self) -> Array:
@@ -147,18 +149,26 @@ class Estimate:
 
     @cached_property
     def arm(self) -> Arm:
-        """The arm with the identified links, rotors and friction."""
-        return identified_arm(self.model, self.natural, self.extras)
+        """The arm with the identified links, rotors, friction and other forces; of several logs, the last one's."""
+        return self.arm_of_log(self.model.logs)
+
+    def arm_of_log(self, number: int) -> Arm:
+        """The arm as it was in one of several logs (from 1), where each has its own friction."""
+        if not 1 <= number <= self.model.logs:
+            raise InputError(f"friction was identified for {self.model.logs} logs, got number {number}")
+        own = {name: x + self.extras.get(f"{name}_{number}", 0.0) for name, x in self.extras.items()}
+        return identified_arm(self.model, self.natural, own)
 
     def predict(self, q: Any, qd: Any, qdd: Any) -> Array:
-        """Joint torques of the identified model, friction and offsets included: (N, n)."""
-        states = [np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, qd, qdd)]
-        return predict(self.model, self.values, *states)
+        """Joint torques of the identified model, friction and offsets (of the last log) included: (N, n)."""
+        q, qd, qdd = (np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, qd, qdd))
+        return predict(self.model, self.values, q, qd, qdd, self.model.logs - 1)
 
     def validate(self, log: Log) -> Comparison:
         """Predict a log that was not trained on."""
         side = changed(joint_side(log, self.transmission, self.zero, self.gains), self.changes)
-        return compare(self.model, self.values, side, self.processing)
+        last = replace(side, pieces=tuple(replace(piece, log=self.model.logs - 1) for piece in side.pieces))
+        return compare(self.model, self.values, last, self.processing)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the identified arm as an arm file (.toml)."""
@@ -176,7 +186,7 @@ class Estimate:
         """
         symbols = ("Ia", "fv", "fc", "fs", "fl")
         kept = {f"{symbol}{k}": symbol in symbols for symbol in SYMBOLS for k in range(1, self.model.n + 1)}
-        found = {name: value for name, value in self.extras.items() if value}
+        found = {name: value for name, value in self.extras.items() if value and "_" not in name}
         return {name: value for name, value in found.items() if name not in kept or (kept[name] and value < 0)}
 
     def report(self, path: str | os.PathLike[str]) -> None:
@@ -214,17 +224,17 @@ def compare(
     parts = parts or motions(log, how)
     found = own or rows(model, parts, how)
     every = parts if how.early(log.rate) == 1 else motions(log, how, decimate=False)
-    predicted = np.concatenate([predict(model, values, p.q, p.qd, p.qdd) for p in every])
+    predicted = np.concatenate([predict(model, values, p.q, p.qd, p.qdd, p.log) for p in every])
     raw = relative_error(np.concatenate([p.tau for p in every]), predicted)
     t, q = (np.concatenate([getattr(p, name) for p in parts]) for name in ("t", "q"))
     along = np.stack([np.interp(found.t, t, column) for column in q.T], axis=1)
     return Comparison(log.source, found.t, found.tau, found.Y @ values, raw, along)
 
 
-def predict(model: Model, values: Array, q: Array, qd: Array, qdd: Array) -> Array:
+def predict(model: Model, values: Array, q: Array, qd: Array, qdd: Array, log: int = 0) -> Array:
     """Torques of the model, a block of rows at a time: the regressor of a long log would not fit into memory."""
     blocks = [slice(k, k + BLOCK) for k in range(0, len(q), BLOCK)]
-    return np.concatenate([model.regressor(q[b], qd[b], qdd[b]) @ values for b in blocks])
+    return np.concatenate([model.regressor(q[b], qd[b], qdd[b], log) @ values for b in blocks])
 
 
 def identified_arm(model: Model, natural: Array, extras: Mapping[str, float]) -> Arm:
@@ -232,7 +242,13 @@ def identified_arm(model: Model, natural: Array, extras: Mapping[str, float]) ->
     arm = model.arm
     links = tuple(Link.from_natural(tuple(exact(float(x)) for x in row)) for row in natural)
     joints = []
-    for k, joint in enumerate(arm.given.joints, 1):
+    number = {i: k for k, i in enumerate(arm.given.independent, 1)}
+    for i, joint in enumerate(arm.given.joints):
+        if i not in number:  # what a mimic joint adds was found at the joint that it follows
+            none: dict[str, Any] = {name: exact(0.0) for name, term in DRIVEN.items() if term in model.terms}
+            joints.append(replace(joint, **none))
+            continue
+        k = number[i]
         found = {name: extras[f"{symbol}{k}"] for name, symbol in DRIVES.items() if f"{symbol}{k}" in extras}
         found |= {"stribeck": float(model.stribeck[k - 1]) if "static" in found else 0.0}
         numbers: dict[str, Any] = {name: exact(max(value, 0.0)) for name, value in found.items()}

@@ -21,6 +21,7 @@ from armdyn.identification.estimate.statistics import relative_error, uncertaint
 from armdyn.identification.estimate.stribeck import with_bumps
 from armdyn.identification.estimate.threads import one_thread
 from armdyn.identification.estimate.tilt import find_tilt, tilted
+from armdyn.identification.estimate.width import with_widths
 from armdyn.identification.log.log import Log
 from armdyn.identification.log.processing import Motion, Processing, choose_processing, joint_side, motions
 from armdyn.identification.model.model import FRICTION, Model
@@ -35,7 +36,7 @@ ALL = {**ESTIMATORS, "instrumental": instrumental}
 @one_thread()
 def identify(
     arm: Arm,
-    log: Log,
+    log: Log | Sequence[Log],
     *,
     estimator: str = "consistent",
     friction: str = "auto",
@@ -55,6 +56,7 @@ def identify(
     folds: int = 5,
     validate: Log | None = None,
     fix: bool = False,
+    friction_per_log: bool = False,
     pull: float | None = None,
 ) -> Estimate:
     """Identify an arm's inertial parameters, rotors and friction from a log.
@@ -64,7 +66,7 @@ def identify(
     arm
         Its geometry, and, as the prior, its inertias.
     log
-        What the robot recorded.
+        What the robot recorded; or several logs, which are fitted together.
     estimator
         ``consistent`` (physically consistent links, regularized towards the prior), ``ordinary``, ``weighted`` (per
         joint), ``huber`` (robust), ``instrumental`` (IDIM-IV).
@@ -89,7 +91,8 @@ def identify(
         Cut-offs (Hz) of the positions' filter and of the filter both sides of the model go through (False: none);
         from the motion's bandwidth unless given.
     width
-        Velocity over which Coulomb friction turns round, one or n; 2 % of each joint's largest unless given; 0: sign.
+        Velocity over which Coulomb friction turns round, one or n; 0: sign. Unless given it is 2 % of each joint's
+        largest, and with ``auto`` as much less as explains the log better.
     dead_zone
         Velocity below which a joint's torque is left out of the fit: at rest, friction is anything up to stiction.
         Errors are still those of every row.
@@ -100,6 +103,10 @@ def identify(
     fix
         Whether to read the logs as the check against the arm proposes: other signs, order, unit or delay of the
         torques, other order, direction or unit of the joints. What was changed stands in `notes`.
+    friction_per_log
+        Whether viscous and Coulomb friction and offsets are each log's own (a drive warms up), with inertias and all
+        else shared. ``fc2_3`` is by what the third log differs from the first; `arm` is that of the last log,
+        `arm_of_log(1)` that of the first.
     pull
         The former name of `regularization`.
     """
@@ -108,9 +115,12 @@ def identify(
         regularization = pull
     choose("estimator", estimator, ALL)
     choose("friction", friction, ("auto", *FRICTION))
-    side = checked(arm, log, transmission, zero, gains, folds, fix)
+    logs = [log] if isinstance(log, Log) else list(log)
+    side = Log.joined([checked(arm, one, transmission, zero, gains, folds, fix) for one in logs])
     drives = {"rotor": rotor, "offset": offset, "transmission": transmission}
     start = Model.of(arm, "coulomb" if friction == "auto" else friction, spring=spring, **drives)
+    start = replace(start, logs=len(logs) if friction_per_log else 1)
+    side = side if friction_per_log else replace(side, pieces=tuple(replace(p, log=0) for p in side.pieces))
     how = choose_processing(side, len(start.names), cutoff, parallel, dead_zone)
     parts = motions(side, how)
     doubts = preflight(prior or arm, parts)
@@ -125,7 +135,9 @@ def identify(
         raise InputError(f"{folds} folds need as many samples; {len(found)} are left after filtering and thinning")
     if not found.kept.any():
         raise InputError(f"no joint ever moves faster than the dead zone of {dead_zone:g}")
-    model, base_tilt, steps = settled(start, prior or arm, parts, how, found, folds, friction == "auto", tilt)
+    model, base_tilt, steps = settled(
+        start, prior or arm, parts, how, found, folds, friction == "auto", tilt, width is None
+    )
     if model is not start:
         found = rows(model, parts, how)
     setting = Setting(model, prior or arm, folds, regularization, parts, how)
@@ -162,11 +174,22 @@ def identify(
 
 
 def settled(
-    model: Model, prior: Arm, parts: list[Motion], how: Processing, found: Rows, folds: int, auto: bool, tilt: bool
+    model: Model,
+    prior: Arm,
+    parts: list[Motion],
+    how: Processing,
+    found: Rows,
+    folds: int,
+    auto: bool,
+    tilt: bool,
+    sharpen: bool,
 ) -> tuple[Model, tuple[float, float], dict[str, float]]:
     """The model to fit, as asked for or as the log bears it out; the base tilt; the steps of the selection."""
     steps: dict[str, float] = {}
     if auto:
+        if sharpen:
+            model = with_widths(model, parts, how, found)
+            found = rows(model, parts, how)
         chosen = select(model, prior, parts, how, found, folds)
         model, tilt, steps = chosen.model, tilt or chosen.tilted, chosen.steps
     angles = (0.0, 0.0)

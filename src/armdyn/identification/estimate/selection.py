@@ -97,10 +97,14 @@ def candidates(model: Model, parts: list[Motion], how: Processing) -> Iterator[C
         own = bare.added_to(replace(model, terms={}, coupling=None))
         return replace(bare, columns=np.concatenate([filtered(own.extras(p.q, p.qd, p.qdd), p, how) for p in parts]))
 
+    chain = model.arm.chain
+    followed = {chain.leader(joint)[0] for joint in chain.joints if joint.mimic is not None}
+    leads = [i in followed for i in chain.independent]  # the load of joints that move together is not one joint's
     for j in np.flatnonzero(top > 0):
         if "coulomb" in model.terms:
             yield from (made("Stribeck friction", ("stribeck",), int(j), float(part * top[j])) for part in BUMPS)
-            yield made("friction with the load", ("load",), int(j))
+            if not leads[j]:
+                yield made("friction with the load", ("load",), int(j))
         if "spring" not in model.terms:
             yield made("spring", ("spring",), int(j))
         for k in RIPPLES:  # a ripple can be told from a slope where the joint covers it whole
@@ -117,7 +121,7 @@ class Trials:
     def __init__(
         self, model: Model, problem: Problem, found: Rows, weights: Array, every: list[Candidate], folds: int
     ) -> None:
-        links, extras = 10 * model.n, len(model.extra_names)
+        links, extras = model.links, len(model.extra_names)
         T = np.eye(links + extras)
         T[:links, :links] = problem.coordinates
         base = found.Y @ (model.natural @ T)
@@ -125,8 +129,8 @@ class Trials:
         self.at = {c: np.arange(end - c.columns.shape[-1], end) for c, end in zip(every, ends, strict=True)}
         self.base = np.arange(base.shape[-1])
         diagonal = np.array([r == c for r, c in PAIRS])
-        self.links = np.tile(np.where(diagonal, 1.0, np.sqrt(2)), model.n)  # ½ ‖X - 1‖² counts both triangles
-        target = np.concatenate([np.tile(diagonal, model.n), np.zeros(extras)])
+        self.links = np.tile(np.where(diagonal, 1.0, np.sqrt(2)), model.links // 10)  # ½ ‖X - 1‖² counts both triangles
+        target = np.concatenate([np.tile(diagonal, model.links // 10), np.zeros(extras)])
         columns = [base, *(c.columns for c in every), (found.tau - base @ target)[..., None], found.tau[..., None]]
         self.rows = np.concatenate(columns, axis=2) * weights[..., None]
         self.piece, self.samples = found.piece, found.kept.sum(axis=0)

@@ -48,9 +48,9 @@ def find_tilt(model: Model, prior: Arm, parts: list[Motion], how: Processing, we
     arm = model.arm
     if not np.linalg.norm(arm.gravity) > 0:
         return 0.0, 0.0
-    links = 10 * model.n
+    links = model.links
     upright, *sides = sideways(arm, parts, how)
-    extra = np.concatenate([filtered(model.extras(p.q, p.qd, p.qdd), p, how) for p in parts])
+    extra = np.concatenate([filtered(model.extras(p.q, p.qd, p.qdd, p.log), p, how) for p in parts])
     tau = np.concatenate([filtered(p.tau, p, how) for p in parts])
     every = np.concatenate([upright, *sides, extra, tau[..., None]], axis=2) * weights[..., None]
     R = linear.triangle(every.reshape(-1, every.shape[-1]))

@@ -25,8 +25,10 @@ from armdyn.identification.excitation.limits import Limits
 Array = NDArray[np.float64]
 GRID = 120  # samples per trajectory while searching
 DENSE = 2000  # samples per trajectory for the last word on limits
-ROUNDS = (1.0, 10.0, 100.0, 1000.0)  # strength of the penalties, round by round
-RANDOM = 30  # random trajectories whose best variances are to be reached
+ROUNDS = (10.0, 1000.0, 1e4)  # strength of the penalties, round by round
+STEPS = 300  # of L-BFGS in one round
+RANDOM, BEST = 200, 1  # random trajectories; how many of the best are the reference (with 10 the median gains less)
+SHAKEN, HOPS = 0.1, 2  # part of its size by which the best trajectory is shaken and searched again, how often
 NEAR = 0.1  # m: links whose axes come nearer probably touch
 NOISE = 0.02  # of each joint's largest (or usual) torque: the noise that is assumed of it
 
@@ -77,8 +79,9 @@ def excite(
     clearance: float | None = None,
     margin: float = 0.95,
     rate: float = 100.0,
-    starts: int = 3,
+    starts: int = 6,
     seed: int = 0,
+    prior: Sequence[float] | None = None,
     progress: Callable[[float, float], None] | None = None,
 ) -> Excitation:
     """Design a periodic trajectory (or several) to identify an arm with.
@@ -94,8 +97,8 @@ def excite(
     harmonics
         Harmonics of 1 / duration.
     criterion
-        ``information`` (D-optimal, with a penalty on parameters that random motions know better) or
-        ``determinant`` (D-optimal alone).
+        ``information`` (the mean logarithm of the parameters' deviations, with a penalty on parameters that the best
+        of 200 random motions would know as well) or ``determinant`` (D-optimal alone).
     noise
         Standard deviation of the torques (N m, N), one or n; 2 % of the limits of effort unless given.
     acceleration
@@ -110,7 +113,10 @@ def excite(
     rate
         Samples per second of the result.
     starts, seed
-        Searches from different random trajectories.
+        Searches from the best random trajectories.
+    prior
+        Standard deviations of the parameters (`Excitation.names`) as they are known already, inf where they are not:
+        what is known need not be shown again.
     progress
         Called with (done, total).
     """
@@ -121,6 +127,9 @@ def excite(
     rng = np.random.default_rng(seed)
     with one_thread():
         design = designed(arm, Basis(duration, harmonics), limits, trajectories, criterion, noise, rng)
+        if prior is not None:
+            samples = round(duration * rate) * trajectories
+            design = replace(design, information=design.information.knowing(prior, samples))
         found = _best_of(design, starts, rng, progress)
     t = np.linspace(0, duration, round(duration * rate) + 1)
     q, qd, qdd = design.states(found, t)
@@ -153,16 +162,18 @@ def designed(
         if not (level > 0).all():
             raise InputError(f"the noise of the torques must be positive, got {noise}")
     known = replace(usual, noise=np.array(level))
-    reference = np.min([known.deviations(*s) ** 2 * len(s[0]) for s in states], axis=0)
-    return replace(design, information=replace(known, reference=reference))
+    variances = np.array([known.deviations(*s) ** 2 * len(s[0]) for s in states])
+    order = np.argsort((variances / variances.min(axis=0)).sum(axis=1))
+    return replace(design, information=replace(known, reference=variances[order[:BEST]].min(axis=0)))
 
 
 def _warnings(limits: Limits, q: Array) -> tuple[str, ...]:
     """What the room about the arm should be able to bear."""
     said = []
-    lowest = float(limits.points(q)[:, 3:, 2].min())
-    if limits.plane is None and lowest < 0:
-        said.append(f"the motion goes {-lowest:.2g} m below the base: give a floor (plane=..., --above)")
+    if limits.plane is None:
+        lowest = float(limits.points(q)[:, 3:, 2].min())
+        where = f"goes {-lowest:.2g} m below the base" if lowest < 0 else f"stays {lowest:.2g} m above the base"
+        said.append(f"no floor was given, and the motion {where}: plane=... (--above) keeps it above one")
     if limits.clearance is None:
         near = replace(limits, clearance=NEAR, plane=None)
         if (near.intrusion(q) > 0).any():
@@ -173,16 +184,17 @@ def _warnings(limits: Limits, q: Array) -> tuple[str, ...]:
 def _best_of(
     design: Design, starts: int, rng: np.random.Generator, progress: Callable[[float, float], None] | None
 ) -> Array:
-    """The best of several searches, each from the best of ten random trajectories."""
-    found = []
-    for k in range(starts):
-        best = min((design.random(rng) for _ in range(10)), key=design.judged)
-        for done, better in design.searched(best):
-            best = better
+    """The best of several searches from the best random trajectories, and of searches about it."""
+    first = sorted((design.random(rng) for _ in range(RANDOM)), key=design.judged)[:starts]
+    total = starts + (HOPS if starts > 1 else 0)
+    best = first[0]
+    for k in range(total):
+        x = first[k] if k < starts else best * (1 + SHAKEN * rng.normal(size=best.shape))
+        for done, better in design.searched(x):
             if progress:
-                progress(k + done, starts)
-        found.append(best)
-    return min(found, key=design.judged)
+                progress(k + done, total)
+            best = best if better is None else min(best, better, key=design.judged)
+    return best
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,13 +248,13 @@ class Design:
             return None  # not even standing there is allowed
         q, qd, qdd = self.states(c.ravel(), self._grid(DENSE))
         size = min(1.0, self.limits.room(q, qd, qdd, inside))
-        for _ in range(20):
+        for _ in range(250):
             trial = c * 1.0
             trial[..., 1:] *= size
             trial[..., 0] = inside + size * shift
             if all(self.limits.hold(*self.states(trial.ravel(), self._grid(count))) for count in (GRID, DENSE)):
                 return trial.ravel() if size > 1e-3 else None
-            size *= 0.8
+            size *= 0.97
         return None
 
     def flat(self, x: Array, count: int) -> list[Array]:
@@ -270,14 +282,10 @@ class Design:
         gradient[..., 0] = by_q.sum(axis=1)
         return value + strength * over, gradient.ravel()
 
-    def searched(self, x: Array) -> Iterator[tuple[float, Array]]:
-        """(part done, best trajectory within the limits so far), round by round of ever harder limits."""
+    def searched(self, x: Array) -> Iterator[tuple[float, Array | None]]:
+        """(part done, trajectory within the limits), round by round of ever harder limits; None before the last."""
         from scipy.optimize import minimize
 
-        best, least = x, self.judged(x)
         for k, strength in enumerate(ROUNDS, 1):
-            x = minimize(self.cost, x, args=(strength,), jac=True, method="L-BFGS-B", options={"maxiter": 150}).x
-            allowed = self.scaled_to_limits(x)
-            if allowed is not None and self.judged(allowed) < least:
-                best, least = allowed, self.judged(allowed)
-            yield k / len(ROUNDS), best
+            x = minimize(self.cost, x, args=(strength,), jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
+            yield k / len(ROUNDS), self.scaled_to_limits(x) if k == len(ROUNDS) else None

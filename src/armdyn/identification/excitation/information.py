@@ -1,14 +1,17 @@
 """What a motion tells: the information of the whole model, in physical units, and its gradient along the motion.
 
 M = Σ Yᵀ W² Y over the samples, Y with the columns of drives and friction beside the rigid body's, W one over the noise
-of each joint's torque. Predicted standard deviations are √(M⁻¹)_kk. Both criteria are D-optimal, -log det M / 2p, and
-do not depend on units (Swevers et al. 1997; Pukelsheim 1993): `determinant` is that alone, `information` also
-penalises every parameter whose deviation exceeds the best that random motions within the same limits reach.
+of each joint's torque; what is known before the experiment adds its own information. Predicted standard deviations are
+√(M⁻¹)_kk. No criterion depends on units (Swevers et al. 1997; Pukelsheim 1993): `determinant` is D-optimal,
+-log det M / 2p; `information` is the mean logarithm of the deviations over those of a reference, what the best of many
+random motions within the same limits reach, and penalises every parameter that does not lead on it. A determinant alone
+buys the parameters that are cheap and lets others fall behind.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +21,7 @@ from numpy.typing import NDArray
 from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.codegen.compile import compile_program
+from armdyn.errors import InputError
 from armdyn.formulations.regressor import regressor
 from armdyn.graph.derive import jacobian
 from armdyn.graph.program import trace
@@ -25,7 +29,7 @@ from armdyn.identification.model.model import Model
 
 Array = NDArray[np.float64]
 CRITERIA = ("information", "determinant")
-KEEP, AHEAD = 10.0, 0.1  # weight of deviations behind the reference, and by how much (logarithm) they should lead
+KEEP, AHEAD = 300.0, 0.05  # weight of deviations behind the reference, and by how much (logarithm) they should lead
 WIDTH = 0.02  # of each joint's largest velocity: where Coulomb friction turns round
 RIDGE = 1e-12  # of the mean diagonal: keeps the information invertible while a joint stands still
 
@@ -52,6 +56,7 @@ class Information:
     noise: Array
     criterion: str
     reference: Array | None = None
+    known: Array | None = None  # what is known of each parameter already, in information per sample of this log
 
     @classmethod
     def of(cls, arm: Arm, noise: Array, velocity: Array, criterion: str) -> Information:
@@ -64,6 +69,16 @@ class Information:
         """The parameters."""
         return self.model.names
 
+    def knowing(self, deviations: Sequence[float], samples: int) -> Information:
+        """With standard deviations that the parameters have before a log of this many samples."""
+        known = np.asarray(deviations, dtype=float)
+        if known.shape != (len(self.names),) or not (known > 0).all():
+            raise InputError(
+                f"the prior is a positive standard deviation (inf: unknown) of each of {len(self.names)} parameters "
+                f"({', '.join(self.names[:3])}, …), got shape {known.shape}"
+            )
+        return replace(self, known=1 / known**2 / samples)
+
     def matrix(self, q: Array, qd: Array, qdd: Array) -> Array:
         """M per sample: parameters are known the better the longer the log, alike for every motion."""
         Y = self.model.regressor(q, qd, qdd) / self.noise[:, None]
@@ -71,6 +86,7 @@ class Information:
 
     def _normal(self, A: Array, samples: int) -> Array:
         M = A.T @ A / samples
+        M = M if self.known is None else M + np.diag(self.known)
         return np.asarray(M + RIDGE * np.diag(np.diag(M)))
 
     def deviations(self, q: Array, qd: Array, qdd: Array) -> Array:
@@ -85,13 +101,13 @@ class Information:
         """(criterion, its gradient in M)."""
         inverse = _inverse(M)
         p = len(M)
-        value, slope = -float(np.linalg.slogdet(M)[1]) / (2 * p), -inverse / (2 * p)
-        if self.criterion == "information" and self.reference is not None:
-            variance = np.diag(inverse)
-            behind = np.maximum(np.log(variance / self.reference) / 2 + AHEAD, 0)
-            value += KEEP * float(behind @ behind) / p
-            slope -= (inverse * (KEEP * behind / (p * variance))) @ inverse
-        return value, slope
+        if self.criterion == "determinant" or self.reference is None:
+            return -float(np.linalg.slogdet(M)[1]) / (2 * p), -inverse / (2 * p)
+        variance = np.diag(inverse)
+        over = np.log(variance / self.reference) / 2
+        behind = np.maximum(over + AHEAD, 0)
+        weight = (1 + 2 * KEEP * behind) / (2 * p * variance)
+        return float(over.mean() + KEEP * (behind @ behind) / p), -(inverse * weight) @ inverse
 
     def sloped(self, q: Array, qd: Array, qdd: Array) -> tuple[float, Array, Array]:
         """(criterion, the regressor, the criterion's gradient in it): (N, n, p) each."""

@@ -29,6 +29,7 @@ class Piece:
     tau: Array
     qd: Array | None = None
     qdd: Array | None = None
+    log: int = 0  # which one of several logs it is of
 
     def __len__(self) -> int:
         return len(self.t)
@@ -36,7 +37,7 @@ class Piece:
     def __getitem__(self, rows: slice) -> Piece:
         qd = None if self.qd is None else self.qd[rows]
         qdd = None if self.qdd is None else self.qdd[rows]
-        return Piece(self.t[rows], self.q[rows], self.tau[rows], qd, qdd)
+        return Piece(self.t[rows], self.q[rows], self.tau[rows], qd, qdd, self.log)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +117,7 @@ class Log:
             raise InputError(f"{len(stamps)} stamps for {shape[0]} samples")
         cleaned = clean(stamps, signals, rate)
         return cls(
-            pieces=tuple(Piece(**piece) for piece in cleaned.pieces),
+            pieces=tuple(Piece(p["t"], p["q"], p["tau"], p.get("qd"), p.get("qdd")) for p in cleaned.pieces),
             period=cleaned.period,
             joints=tuple(f"joint{k + 1}" for k in range(shape[1])),
             notes=tuple(cleaned.notes),
@@ -149,6 +150,20 @@ class Log:
             f"<Log {self.source or 'of arrays'}: {self.n} joints, {len(self)} samples at {self.rate:.4g} Hz,"
             f" {self.duration:.4g} s, {signals}{pieces}{said}>"
         )
+
+    @classmethod
+    def joined(cls, logs: Sequence[Log]) -> Log:
+        """Several logs of one arm as one, each piece with the number of its log (from 0)."""
+        if not logs:
+            raise InputError("no log to identify from")
+        first = logs[0]
+        for other in logs[1:]:
+            if other.n != first.n or other.drive != first.drive or abs(other.period / first.period - 1) > 0.01:
+                raise InputError(f"logs that are used together must be alike: {first!r} and {other!r} are not")
+        pieces = tuple(replace(piece, log=k) for k, log in enumerate(logs) for piece in log.pieces)
+        said = [tuple(text for log in logs for text in getattr(log, name)) for name in ("notes", "doubts")]
+        source = " and ".join(log.source for log in logs if log.source)
+        return replace(first, pieces=pieces, notes=said[0], doubts=said[1], source=source)
 
     def part(self, start: float, stop: float) -> Log:
         """The stretch between two fractions of the log: `log.part(0, 0.7)` is the first 70 %."""

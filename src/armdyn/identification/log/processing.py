@@ -68,6 +68,7 @@ class Motion:
     qd: Array
     qdd: Array
     tau: Array
+    log: int = 0  # which one of several logs it is of
 
 
 def choose_processing(
@@ -160,7 +161,7 @@ def motions(log: Log, how: Processing, decimate: bool = True) -> list[Motion]:
 
 def _motion(piece: Piece, period: float, how: Processing, decimate: bool = True) -> Motion:
     if how.logged_acceleration and piece.qd is not None and piece.qdd is not None:
-        return Motion(period, piece.t, piece.q, piece.qd, piece.qdd, piece.tau)
+        return Motion(period, piece.t, piece.q, piece.qd, piece.qdd, piece.tau, piece.log)
     rate, cut = 1 / period, how.positions
     q = lowpass(piece.q, rate, cut)
     qd = lowpass(piece.qd, rate, cut) if how.logged_velocity and piece.qd is not None else derivative(q, period)
@@ -168,7 +169,7 @@ def _motion(piece: Piece, period: float, how: Processing, decimate: bool = True)
     early = how.early(rate) if decimate else 1
     tau = lowpass(piece.tau, rate, cut) if early > 1 else piece.tau
     every = slice(None, None, early)
-    return Motion(early * period, piece.t[every], q[every], qd[every], qdd[every], tau[every])
+    return Motion(early * period, piece.t[every], q[every], qd[every], qdd[every], tau[every], piece.log)
 
 
 def matrix_of(transmission: Any, n: int) -> Array:
@@ -194,7 +195,7 @@ def joint_side(log: Log, transmission: Any, zero: Any, gains: Any = None) -> Log
     def turned(p: Piece) -> Piece:
         qd = None if p.qd is None else p.qd @ back
         qdd = None if p.qdd is None else p.qdd @ back
-        return Piece(p.t, p.q @ back + shift, (p.tau * gain) @ K, qd, qdd)
+        return Piece(p.t, p.q @ back + shift, (p.tau * gain) @ K, qd, qdd, p.log)
 
     pieces = tuple(turned(p) for p in log.pieces)
     drive = log.drive if gains is None else "torque"

@@ -1,6 +1,6 @@
 """The model τ = Y(q, q̇, q̈) π: rigid body on the arm's minimal parameters, drives and friction beside it.
 
-Every term is linear in its parameter. The natural parameters of the model are the 10 n of the links, then one of
+Every term is linear in its parameter. The natural parameters of the model are the ten of each link, then one of
 each extra term and joint; `natural` maps them to the identifiable ones, so that π = natural @ (links, extras).
 A rotor's inertia or an offset that acts exactly like a rigid-body parameter is merged into it.
 """
@@ -61,6 +61,7 @@ TERMS: dict[str, Term] = {
     **{f"{f}{k}": Term(f"{f}{k}q", f"ripple of the torque, {k} per turn") for k in RIPPLES for f in ("sin", "cos")},
 }
 COUPLED = ("rotor", "viscous", "coulomb")
+DRIFTING = ("viscous", "coulomb", "offset")  # what may differ from log to log: friction falls as a drive warms up
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +80,7 @@ class Model:
     load: Array
     load_rotors: Array
     coupling: Array | None = None  # rows of the transmission with more than one joint, scaled to 1 on the diagonal
+    logs: int = 1  # with several, each further one has its own friction: that of the first and what it differs by
 
     @classmethod
     def of(
@@ -96,7 +98,9 @@ class Model:
         wanted |= {"offset": offset, "spring": spring}
         terms = {term: tuple(range(arm.n)) for term, there in wanted.items() if there}
         coupling = None if transmission is None else coupled_rows(transmission, arm.n)
-        return cls(arm, terms, np.zeros(arm.n), np.ones(arm.n), np.zeros(10 * arm.n), np.zeros(arm.n), coupling)
+        return cls(
+            arm, terms, np.zeros(arm.n), np.ones(arm.n), np.zeros(10 * arm.chain.bodies), np.zeros(arm.n), coupling
+        )
 
     def adding(self, term: str, joint: int) -> Model:
         """The model with one term more at one joint (from 0)."""
@@ -113,12 +117,18 @@ class Model:
         """The number of joints."""
         return self.arm.n
 
+    @property
+    def links(self) -> int:
+        """The number of natural parameters of the links, ten per body; a tree with mimic joints has more than n."""
+        return 10 * self.arm.chain.bodies
+
     @cached_property
     def extra_names(self) -> tuple[str, ...]:
         """The parameters of the extra terms, merged or not."""
         own = [f"{TERMS[term].symbol}{j + 1}" for term, j in self._own]
         drives = [f"{TERMS[term].symbol}m{k + 1}" for term in COUPLED for k in self._drives if term in self.terms]
-        return (*own, *drives)
+        drifts = [f"{TERMS[term].symbol}{j + 1}_{log + 1}" for term, j, log in self._drifts]
+        return (*own, *drives, *drifts)
 
     @property
     def extra_positive(self) -> NDArray[np.bool_]:
@@ -132,13 +142,19 @@ class Model:
         return [(term, j) for term, joints in self.terms.items() for j in joints]
 
     @property
+    def _drifts(self) -> list[tuple[str, int, int]]:
+        """(term, joint, log) of what differs from the first log (0)."""
+        terms = [term for term in DRIFTING if term in self.terms]
+        return [(term, j, log) for log in range(1, self.logs) for term in terms for j in self.terms[term]]
+
+    @property
     def _drives(self) -> list[int]:
         if self.coupling is None:
             return []
         return [k for k in range(self.n) if np.count_nonzero(self.coupling[k]) > 1]
 
-    def extras(self, q: Array, qd: Array, qdd: Array) -> Array:
-        """The columns of the extra terms, merged or not: (N, n, extras)."""
+    def extras(self, q: Array, qd: Array, qdd: Array, log: int = 0) -> Array:
+        """The columns of the extra terms, merged or not, along a motion of one of the logs: (N, n, extras)."""
         out = np.zeros((*q.shape, len(self.extra_names)))
         columns = {term: self._columns(term, q, qd, qdd) for term in self.terms}
         static = self.terms.get("stribeck", ())
@@ -151,6 +167,9 @@ class Model:
             for k in self._drives if term in self.terms else ():
                 out[:, :, at] = self._drive(term, k, qd, qdd)
                 at += 1
+        for k, (term, j, own) in enumerate(self._drifts, at):
+            if own == log:
+                out[:, j, k] = out[:, j, self._own.index((term, j))]
         return out
 
     def _columns(self, term: str, q: Array, qd: Array, qdd: Array) -> Array:
@@ -179,8 +198,8 @@ class Model:
         rotors = np.zeros(self.n)
         for k, (term, j) in enumerate(self._own):
             if term == "rotor":
-                rotors[j] = natural[10 * self.n + k]
-        return replace(self, load=natural[: 10 * self.n], load_rotors=rotors)
+                rotors[j] = natural[self.links + k]
+        return replace(self, load=natural[: self.links], load_rotors=rotors)
 
     def _drive(self, term: str, k: int, qd: Array, qdd: Array) -> Array:
         """What a motor that turns several joints adds: its inertia and friction between them."""
@@ -256,10 +275,10 @@ class Model:
         """How many of the parameters are the rigid body's."""
         return len(self.arm.minimal_parameters.names)
 
-    def regressor(self, q: Array, qd: Array, qdd: Array) -> Array:
-        """Y: (N, n, p), columns as in `names`."""
+    def regressor(self, q: Array, qd: Array, qdd: Array, log: int = 0) -> Array:
+        """Y of a motion of one of the logs: (N, n, p), columns as in `names`."""
         Y = np.asarray(self.arm.regressor(q, qd, qdd))
-        return np.concatenate([Y, self.extras(q, qd, qdd)[:, :, self._merged[0]]], axis=2)
+        return np.concatenate([Y, self.extras(q, qd, qdd, log)[:, :, self._merged[0]]], axis=2)
 
     def prior(self, arm: Arm) -> Array:
         """The natural parameters of an arm and its drives: (10 n + extras,)."""

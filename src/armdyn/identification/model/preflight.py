@@ -24,6 +24,7 @@ BETTER = 0.6  # error over that as logged, below which another reading is propos
 SLIGHTLY = 0.85  # the same for units and delays, which friction and offsets partly explain away
 GOOD = 0.7  # error above which no reading explains the log
 ROUNDS = 3  # readings that may be needed together
+FITTED, CLEARLY = 300, 0.8  # samples of a fit that tells a delay; what it must leave at most, over that as logged
 LATE = 0.01  # seconds between signals worth mentioning
 REORDERED = 1.3  # an order must be this much better than a sign: it has more freedom to fit
 UNITS = {1e3: "N mm", 100.0: "N cm", 9.80665: "kgf m", 1e-3: "kN m"}
@@ -66,7 +67,7 @@ class Reading:
     def _piece(self, p: Piece, shift: int) -> Piece:
         qd, qdd = (None if x is None else self.states(x) for x in (p.qd, p.qdd))
         own, other = aligned(len(p), shift)
-        return replace(Piece(p.t, self.states(p.q), p.tau, qd, qdd)[own], tau=self.torques(p.tau)[other])
+        return replace(Piece(p.t, self.states(p.q), p.tau, qd, qdd, p.log)[own], tau=self.torques(p.tau)[other])
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +77,14 @@ class Finding:
     reading: Reading
     before: float
     after: float
+    fitted: bool = False  # errors of a fit to the log, whatever the arm's inertias
 
     def __str__(self) -> str:
+        if self.fitted:
+            return (
+                f"{self.reading.words}: a fit then leaves {100 * self.after:.1f} % of the torques, as logged "
+                f"{100 * self.before:.1f} %. {self.reading.remedy}, or let fix=True (--fix) do it"
+            )
         return (
             f"{self.reading.words}: the arm as given then predicts the torques to {100 * self.after:.0f} %, as logged"
             f" to {100 * self.before:.0f} %. {self.reading.remedy}, or let fix=True (--fix) do it"
@@ -148,7 +155,38 @@ def preflight(arm: Arm, parts: list[Motion]) -> list[Finding]:
         after, reading = min(tried, key=lambda trial: trial[0] * trial[1].penalty)
         found.append(Finding(reading, now, after))
         view, now = view.read(reading), after
+    if not any(finding.reading.late for finding in found):
+        found += _delayed(view)
     return found
+
+
+def _delayed(view: View) -> list[Finding]:
+    """A delay that a fit of the whole model tells, where the arm as given is too far off to tell it."""
+    delays = list(_delays(view, view.tau.shape[1]))
+    if not delays:
+        return []
+    errors = [_fitted_error(view.read(reading)) for reading in delays]
+    before, best = _fitted_error(view), int(np.argmin(errors))
+    if errors[best] <= CLEARLY * before:
+        return [Finding(delays[best], before, errors[best], fitted=True)]
+    return []
+
+
+def _fitted_error(view: View) -> float:
+    """What least squares of rigid body, rotors, friction and offsets leave of the torques, each joint counted alike."""
+    step = max(1, len(view.q) // FITTED)
+    q, qd, qdd, tau = (x[::step] for x in (view.q, view.qd, view.qdd, view.tau))
+    size = np.maximum(np.linalg.norm(tau, axis=0), 1e-300)
+    rows, n = tau.shape
+    own = np.zeros((rows, n, 4 * n))
+    for j in range(n):
+        own[:, j, 4 * j : 4 * j + 4] = np.column_stack([qdd[:, j], qd[:, j], np.sign(qd[:, j]), np.ones(rows)])
+    A = np.concatenate([np.asarray(view.arm.regressor(q, qd, qdd)), own], axis=2) / size[:, None]
+    A, z = A.reshape(rows * n, -1), (tau / size).ravel()
+    scale = np.maximum(np.linalg.norm(A, axis=0), 1e-300)
+    normal, moment = (A / scale).T @ (A / scale), (A / scale).T @ z
+    fit = np.linalg.solve(normal + 1e-9 * np.eye(len(normal)), moment)
+    return float(np.linalg.norm(z - (A / scale) @ fit) / np.sqrt(n))
 
 
 def changed(log: Log, readings: Sequence[Reading]) -> Log:

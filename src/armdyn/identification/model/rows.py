@@ -56,7 +56,7 @@ def filtered(x: Array, part: Motion, how: Processing) -> Array:
 
 def rows(model: Model, parts: list[Motion], how: Processing) -> Rows:
     """The rows of the model over all pieces; columns and torques go through the same filter."""
-    Y = [filtered(model.regressor(p.q, p.qd, p.qdd), p, how) for p in parts]
+    Y = [filtered(model.regressor(p.q, p.qd, p.qdd, p.log), p, how) for p in parts]
     tau = [filtered(p.tau, p, how) for p in parts]
     t = [_times(p, how) for p in parts]
     piece = [np.full(len(own), number) for number, own in enumerate(t)]

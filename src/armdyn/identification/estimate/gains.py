@@ -1,0 +1,23 @@
+"""Gains: torque over logged effort of every joint, as found by `identify_gains` and taken by everything else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Gains:
+    """Torque over logged effort of every joint, with standard deviations."""
+
+    values: Array
+    deviations: Array
+    warnings: tuple[str, ...] = ()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.values, dtype=dtype)

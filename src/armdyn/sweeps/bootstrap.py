@@ -1,0 +1,82 @@
+"""Bootstrap of an identification: how far its parameters scatter when the log's stretches are drawn anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armdyn.arm import Arm
+from armdyn.errors import InputError
+from armdyn.identification import Estimate, Log
+from armdyn.identification.estimate.estimators import ESTIMATORS, Setting
+from armdyn.identification.estimate.statistics import correlation_time
+from armdyn.identification.log.processing import joint_side, motions
+from armdyn.identification.model.model import Model
+from armdyn.identification.model.preflight import changed
+from armdyn.identification.model.rows import Rows, rows
+from armdyn.uncertainty.points import unit_points
+
+Array = NDArray[np.float64]
+LONGEST = 0.1  # of the log: a block is no longer, or all draws would be alike
+
+
+@dataclass(frozen=True, eq=False)
+class Bootstrap:
+    """Sample i is the fit to blocks of `block` rows drawn with replacement, the seed's i-th draw.
+
+    Blocks keep neighbours together, whose residuals agree (moving-block bootstrap, Künsch 1989). The weight of the
+    prior stays what the estimate found. Gives `values` by parameter, and the relative torque error of each fit.
+    """
+
+    model: Model
+    prior: Arm
+    estimator: str
+    regularization: float | None
+    Y: Array
+    tau: Array
+    kept: NDArray[np.bool_]
+    block: int
+    seed: int = 0
+
+    @classmethod
+    def of(cls, estimate: Estimate, log: Log, block: int | None = None, seed: int = 0) -> Bootstrap:
+        """The bootstrap of an estimate, from the log that it was identified from."""
+        if estimate.estimator not in ESTIMATORS:
+            raise InputError(f"{estimate.estimator} has no bootstrap; available: {', '.join(ESTIMATORS)}")
+        side = changed(joint_side(log, estimate.transmission, estimate.zero, estimate.gains), estimate.changes)
+        found = rows(estimate.model, motions(side, estimate.processing), estimate.processing)
+        if found.Y.shape[-1] != len(estimate.names):
+            raise InputError("the log is not the one that the estimate was identified from")
+        residual = found.tau - found.Y @ estimate.values
+        longest = max(1, int(LONGEST * len(found)))
+        usual = int(np.ceil(2 * max(correlation_time(residual[:, j]) for j in range(residual.shape[1]))))
+        chosen = min(usual, longest) if block is None else block
+        if not 1 <= chosen <= len(found):
+            raise InputError(f"block must be from 1 to the {len(found)} rows of the log, got {block!r}")
+        fixed = (estimate.model, estimate.prior, estimate.estimator, estimate.regularization)
+        return cls(*fixed, found.Y, found.tau, found.kept, chosen, seed)
+
+    def __call__(self, arm: Arm, samples: range) -> dict[str, Any]:
+        """The fits of some draws."""
+        fits = [self._fit(index) for index in samples]
+        return {
+            "values": (("sample", "parameter"), np.array([values for values, _ in fits])),
+            "error": ("sample", np.array([error for _, error in fits])),
+            "parameter": ("parameter", np.array(self.model.names)),
+        }
+
+    def _fit(self, index: int) -> tuple[Array, float]:
+        count = len(self.Y)
+        blocks = -(-count // self.block)
+        start = np.floor(unit_points("random", self.seed, index, 1, blocks)[0] * count).astype(int)
+        chosen = ((start[:, None] + np.arange(self.block)) % count).ravel()[:count]
+        chosen = np.sort(chosen)  # segments of the cross-validation and of the residuals stay in order of time
+        t = np.arange(count, dtype=float)
+        drawn = Rows(self.Y[chosen], self.tau[chosen], t, np.zeros(count, dtype=np.int64), self.kept[chosen])
+        setting = Setting(self.model, self.prior, regularization=self.regularization)
+        values = ESTIMATORS[self.estimator](drawn, setting).values
+        left = self.tau - self.Y @ values
+        return values, float(np.sqrt((left**2).sum() / (self.tau**2).sum()))

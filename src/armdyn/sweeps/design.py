@@ -1,0 +1,111 @@
+"""A design sweep: link lengths and masses, with one compilation per geometry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from armdyn.algebra import exact
+from armdyn.arm import Arm
+from armdyn.chain import Link
+from armdyn.errors import InputError
+from armdyn.sweeps.capability import postures
+from armdyn.uncertainty import bodies
+
+
+def designs(lengths: Sequence[Sequence[float]], masses: Sequence[Sequence[float]]) -> np.ndarray:
+    """Every combination of factors, (k, 2 n): those on the n links' lengths, then those on their masses.
+
+    `lengths` has the factors to try for each link, `masses` likewise; the geometry changes slowest, so that a chunk has
+    few of them.
+    """
+    if len(lengths) != len(masses):
+        raise InputError(f"expected factors for as many lengths as masses, got {len(lengths)} and {len(masses)}")
+    rows = [(*a, *b) for a in product(*lengths) for b in product(*masses)]
+    found = np.array(rows, dtype=float)
+    if not (found > 0).all():
+        raise InputError("factors on lengths and masses are positive")
+    return found
+
+
+@dataclass(frozen=True)
+class Design:
+    """Rows of `designs`: each an arm whose links are so much longer and heavier.
+
+    A link of factor ℓ has the next joint, its centre and its matter ℓ times as far away, and a mass that grows with ℓ
+    as a tube's does, beside its own factor. Over `count` postures and motions with accelerations up to `acceleration`:
+    the reach of the tool, the arm's mass, and of each joint the largest gravity load and the largest torque with
+    `payload` kg at the tool.
+    """
+
+    count: int = 512
+    acceleration: float = 5.0
+    payload: float = 0.0
+    seed: int = 0
+
+    def __call__(self, arm: Arm, samples: np.ndarray) -> dict[str, Any]:
+        """The study of some designs."""
+        rows, n = np.asarray(samples, dtype=float), arm.n
+        if rows.ndim != 2 or rows.shape[1] != 2 * n or not arm.chain.plain or not arm.chain.serial:
+            raise InputError(f"expected designs (k, {2 * n}) of a serial arm with {n} joints, got shape {rows.shape}")
+        found = {name: np.zeros((len(rows), n)) for name in ("gravity_load", "torque")}
+        reach, mass = np.zeros(len(rows)), np.zeros(len(rows))
+        for geometry in np.unique(rows[:, :n], axis=0):
+            own = np.flatnonzero((rows[:, :n] == geometry).all(axis=1))
+            built = stretched(arm, tuple(geometry.tolist()))
+            reach[own] = self._reach(built)
+            natural = self._natural(built, rows[own, n:])
+            mass[own] = natural[:, :, 0].sum(axis=1) - self.payload
+            for name, values in self._torques(built, natural).items():
+                found[name][own] = values
+        per_joint = {name: (("sample", "joint"), x) for name, x in found.items()}
+        factors = {"length": rows[:, :n], "mass_factor": rows[:, n:]}
+        return {"reach": ("sample", reach), "mass": ("sample", mass), **per_joint} | {
+            name: (("sample", "joint"), x) for name, x in factors.items()
+        }
+
+    def _motions(self, arm: Arm) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        q, other = postures(arm, self.seed, 0, self.count), postures(arm, self.seed + 1, 0, self.count)
+        span = np.maximum(np.clip(arm.limits, -np.pi, np.pi)[:, 1], 1e-9)
+        return q, np.zeros_like(q), self.acceleration * np.clip(other / span, -1, 1)
+
+    def _reach(self, arm: Arm) -> float:
+        at = np.asarray(arm.pose(self._motions(arm)[0]))[:, :3, 3]
+        return float(np.sqrt((at**2).sum(axis=1)).max())
+
+    def _natural(self, arm: Arm, factors: np.ndarray) -> np.ndarray:
+        """Natural parameters (k, n, 10), the payload on the last link."""
+        own = np.array([[float(x) for x in link.natural] for link in arm.links])
+        natural = own * factors[:, :, None]
+        tool = np.array([[float(x) for x in arm.chain.floats.tool.p]])
+        natural[:, -1] += bodies.point_masses(np.array([self.payload]), tool)
+        return np.asarray(natural)
+
+    def _torques(self, arm: Arm, natural: np.ndarray) -> dict[str, np.ndarray]:
+        """The largest magnitudes over the motions, (k, n): parameters at run time, nothing is compiled per mass."""
+        matrix = np.asarray(arm.minimal_parameters.array).T.copy()
+        parameters = bodies.product(natural.reshape(len(natural), -1), matrix)[:, None]
+        q, qd, qdd = self._motions(arm)
+        g = arm.kernel("gravity_load", parameters="runtime")(q, parameters)
+        tau = arm.kernel("inverse_dynamics", parameters="runtime")(q, qd, qdd, parameters)
+        return {"gravity_load": np.abs(g).max(axis=1), "torque": np.abs(tau).max(axis=1)}
+
+
+@lru_cache(maxsize=32)
+def stretched(arm: Arm, factors: tuple[float, ...]) -> Arm:
+    """The arm with its links so many times as long: one object, and one compilation, per geometry."""
+    exactly = [exact(x) for x in factors]
+    joints, links = list(arm.given.joints), list(arm.given.links)
+    for i, x in enumerate(exactly):
+        m, h, S = links[i].mass * x, links[i].moment * (x * x), links[i].inertia * (x * x * x)
+        links[i] = Link(m, h, S)
+        if i + 1 < len(joints):
+            joints[i + 1] = replace(joints[i + 1], b=joints[i + 1].b * x, d=joints[i + 1].d * x)
+    tool = replace(arm.given.tool, p=arm.given.tool.p * exactly[-1])
+    given = replace(arm.given, joints=tuple(joints), links=tuple(links), tool=tool)
+    return replace(arm, name=f"{arm.name} stretched", given=given, frames=())

@@ -1,0 +1,184 @@
+"""sweep: run a study in chunks, on local threads or a Dask cluster, and give labelled arrays."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from armdyn.arm import Arm
+from armdyn.errors import ArmdynError, ComputationError, InputError
+from armdyn.sweeps.labels import Variable, Variables, dataset
+from armdyn.sweeps.reductions import Part
+from armdyn.sweeps.stores import Store, store_at
+from armdyn.sweeps.study import Compute, Study, packed
+from armdyn.sweeps.workers import on_cluster, on_threads
+
+Progress = Callable[[float, float, str], None]
+CHUNK = 1024
+
+
+def sweep(
+    arm: Arm,
+    compute: Compute,
+    samples: Any,
+    reduce: Any = None,
+    out: Any = None,
+    client: Any = None,
+    *,
+    chunk: int = CHUNK,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Any:
+    """Compute something for many samples, in chunks; what an interrupted sweep has stored is not computed again.
+
+    Parameters
+    ----------
+    arm
+        The arm; it travels to workers as its file.
+    compute
+        ``compute(arm, samples[a:b])`` gives a dict of arrays by name, ``(b - a, ...)`` each, or ``(axes, array)`` with
+        the names of the axes, the first being "sample"; what has no "sample" among its axes is a coordinate ("time").
+        A function, or a frozen dataclass with ``__call__``, as those of `armdyn.sweeps` are.
+    samples
+        ``Uncertain.sample(count)``, an array (count, ...), or a number: compute then gets a range of whole numbers.
+    reduce
+        Reductions that workers make of their chunks: ``[Quantiles((0.05, 0.95)), Extremes()]`` for every variable, or
+        a dict of them by variable. Only what they make is kept.
+    out
+        Where results are kept: a folder, or an address for fsspec; a table if the name ends in ``.parquet``, else Zarr.
+        Another study's is refused; several clients may work on one. None: in memory.
+    client
+        A ``distributed.Client``; None: threads of this process. The results are the same to the last bit.
+    chunk
+        Samples per chunk: one task, one Zarr chunk or Parquet file; what is lost at most when something is killed.
+    threads
+        Without a client: how many; by default as many as there are processors.
+    progress
+        Called with (chunks done, chunks, text).
+
+    Returns
+    -------
+    xarray.Dataset
+        With axes sample, time, joint, …, or those of the reductions; opened from the store where there is one (a
+        ``pyarrow.dataset.Dataset`` for Parquet).
+    """
+    count = samples if isinstance(samples, int | np.integer) and not isinstance(samples, bool) else None
+    study = Study(arm, compute, samples if count is None else range(int(count)), chunk, reduce)
+    store = None if out is None else store_at(out)
+    layout = study.layout()
+    if store is not None:
+        _prepared(study, store, layout)
+    run = _Run(study, store, progress)
+    if client is None:
+        run.take(on_threads(study, store, run.order(), _threads(threads)))
+    else:
+        run.take(on_cluster(client, packed(study), store, run.order(), run.say))
+    return run.result(layout)
+
+
+def _threads(threads: int | None) -> int:
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise InputError(f"threads must be a whole number from 1 on, got {threads!r}")
+    return threads
+
+
+def _prepared(study: Study, store: Store, layout: Variables) -> None:
+    """The place, this study's, with room for its variables."""
+    if study.reduce is None:
+        store.open(study.attributes)
+        sampled = {name: v for name, v in study.whole(layout).items() if v.sampled}
+        store.create(sampled, study.coordinates(layout), study.attributes, study.chunk)
+        return
+    if store.where.rstrip("/").endswith(".parquet"):
+        raise InputError("what is reduced are labelled arrays, not a table; give out= a name without .parquet")
+    store.open(study.attributes)
+
+
+class _Run:
+    """The chunks of one call: which are there, what came back."""
+
+    def __init__(self, study: Study, store: Store | None, progress: Progress | None) -> None:
+        self.study, self.store = study, store
+        self.progress = progress or (lambda done, total, text: None)
+        self.done = store.done() if store is not None else set()
+        self.begun = bool(self.done)
+        self.text = ""
+        self.kept: dict[int, Any] = {}
+
+    def say(self, text: str) -> None:
+        """What stands beside the count from now on."""
+        self.text = f", {text}"
+
+    def order(self) -> Iterator[int]:
+        """The chunks that are still to be computed; from a place of its own where another client may be at work."""
+        chunks = self.study.chunks
+        start = random.SystemRandom().randrange(chunks) if self.begun else 0
+        for k in range(chunks):
+            index = (start + k) % chunks
+            if index not in self.done and not (self.store is not None and self.store.has(index)):
+                yield index
+
+    def take(self, results: Iterator[tuple[int, Any]]) -> None:
+        """Everything that comes back; the first error ends it."""
+        total = self.study.chunks
+        self._tell()
+        for index, result in results:
+            if isinstance(result, BaseException):
+                raise self._failure(index, result) from result
+            self.done.add(index)
+            variables, parts = result
+            if self.store is None:
+                self.kept[index] = parts if variables is None else variables
+            self._tell()
+        if self.store is not None:
+            self.done = self.store.done()
+        missing = total - len(self.done)
+        if missing:
+            raise ComputationError(f"{missing} of {total} chunks are missing after all were computed; run it again")
+
+    def _tell(self) -> None:
+        done, total = len(self.done), self.study.chunks
+        self.progress(done, total, f"chunk {done} of {total}{self.text}")
+
+    def _failure(self, index: int, error: BaseException) -> Exception:
+        first, stop = self.study.bounds(index)
+        kept = f"; {len(self.done)} of {self.study.chunks} chunks are in {self.store.where}" if self.store else ""
+        said = f"chunk {index} (samples {first} to {stop - 1}) failed: {type(error).__name__}: {error}{kept}"
+        again = ", run it again to go on" if self.store else ""
+        return (type(error) if isinstance(error, ArmdynError) else ComputationError)(said + again)
+
+    def result(self, layout: Variables) -> Any:
+        """The labelled arrays of all chunks."""
+        study = self.study
+        if study.reduce is not None:
+            return self._reduced(layout)
+        if self.store is not None:
+            return self.store.read()
+        pieces = [self.kept[k] for k in range(study.chunks)]
+        whole = {
+            name: Variable(v.dims, np.concatenate([piece[name].values for piece in pieces]))
+            for name, v in layout.items()
+            if v.sampled
+        }
+        return dataset(whole, study.coordinates(layout), study.attributes)
+
+    def _reduced(self, layout: Variables) -> Any:
+        study, total = self.study, None
+        for k in range(study.chunks):  # in their order: sums of floats depend on it
+            part: Part = self.kept[k] if self.store is None else self.store.parts(k)
+            total = study.merged(total, part)
+        assert total is not None
+        found = study.finished(total, layout)
+        coords = study.coordinates(layout) | {name: v for name, v in found.items() if v.dims == (name,)}
+        variables = {name: v for name, v in found.items() if name not in coords}
+        axes = {dim for v in variables.values() for dim in v.dims}
+        coords = {name: v for name, v in coords.items() if set(v.dims) <= axes}
+        if self.store is not None:
+            self.store.create(variables, coords, study.attributes, study.chunk)
+        return dataset(variables, coords, study.attributes)

@@ -1,0 +1,81 @@
+"""What a study's function gives, with names for its axes: sample, time, joint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from armdyn.arm import Arm
+from armdyn.errors import InputError
+
+SAMPLE = "sample"
+Variables = dict[str, "Variable"]
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """Values with the names of their axes."""
+
+    dims: tuple[str, ...]
+    values: np.ndarray
+    constant: bool = False  # known beforehand, like the samples' own numbers
+
+    @property
+    def sampled(self) -> bool:
+        """Whether there is one value per sample; others are coordinates."""
+        return self.dims[:1] == (SAMPLE,) and not self.constant
+
+
+def labelled(results: Any, count: int, arm: Arm) -> Variables:
+    """The variables of a chunk, checked: the first axis of each runs over the samples, or has no sample in it."""
+    if not isinstance(results, Mapping) or not results:
+        raise InputError(f"a study's function gives a dict of arrays by name, got {type(results).__name__}")
+    return {str(name): _variable(str(name), x, count, arm) for name, x in results.items()}
+
+
+def _variable(name: str, given: Any, count: int, arm: Arm) -> Variable:
+    dims, values = given if isinstance(given, tuple) and len(given) == 2 else (None, given)
+    array = np.asarray(values)
+    if array.dtype == object:
+        raise InputError(f"{name}: expected an array of numbers, got objects")
+    if dims is None:
+        dims = [SAMPLE, *(f"{name}_{k}" for k in range(1, array.ndim))]
+        if array.ndim > 1 and array.shape[-1] == arm.n:
+            dims[-1] = "joint"
+    dims = (dims,) if isinstance(dims, str) else tuple(dims)
+    if len(dims) != array.ndim or (dims[:1] == (SAMPLE,) and array.shape[0] != count) or SAMPLE in dims[1:]:
+        raise InputError(
+            f"{name}: expected ({count}, ...) values, one per sample, and a name for each axis; got shape "
+            f"{array.shape} with axes {dims}"
+        )
+    return Variable(dims, array)
+
+
+def coordinates(arm: Arm) -> Variables:
+    """The joints' names."""
+    names = [joint.name or f"joint {k}" for k, joint in enumerate(arm.joints, 1)]
+    return {"joint": Variable(("joint",), np.array(names, dtype=np.str_))}
+
+
+def dataset(variables: Variables, coords: Variables, attributes: Mapping[str, Any]) -> Any:
+    """An xarray Dataset; a coordinate is kept where a variable has its axis."""
+    xarray = needed("xarray")
+    used = {dim for v in variables.values() for dim in v.dims}
+    return xarray.Dataset(
+        {name: (v.dims, v.values) for name, v in variables.items()},
+        coords={name: (v.dims, v.values) for name, v in coords.items() if set(v.dims) <= used},
+        attrs=dict(attributes),
+    )
+
+
+def needed(module: str) -> Any:
+    """A module of the extra `scale`, or an error that says how to get it."""
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise InputError(f"this needs {module}, which the extra brings: pip install armdyn[scale]") from error

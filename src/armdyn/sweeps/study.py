@@ -1,0 +1,186 @@
+"""Study: samples × what to compute × how to reduce, in chunks; it travels as bytes, its arms as their files."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from armdyn.algebra.cached import cached_property
+from armdyn.arm import Arm
+from armdyn.errors import InputError
+from armdyn.files import toml
+from armdyn.sweeps.description import described, digest
+from armdyn.sweeps.labels import Variable, Variables, coordinates, labelled
+from armdyn.sweeps.reductions import Part, Reduction
+
+LISTED = 10**6  # samples up to which their numbers are a coordinate
+Compute = Callable[[Arm, Any], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What is computed: ``compute(arm, samples[a:b])`` for each chunk, and what is made of its variables."""
+
+    arm: Arm
+    compute: Compute
+    samples: Any
+    chunk: int
+    reduce: Any = None  # reductions for every variable, or by variable
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.arm, Arm):
+            raise InputError(f"sweep takes an Arm, got {self.arm!r}; armdyn.load(...) gives one")
+        if not callable(self.compute):
+            raise InputError(f"compute must be a function of (arm, samples), got {self.compute!r}")
+        if not hasattr(self.samples, "__len__") or not hasattr(self.samples, "__getitem__"):
+            raise InputError(
+                f"samples must be a number, an array, or what Uncertain.sample gives; got {type(self.samples).__name__}"
+            )
+        if isinstance(self.chunk, bool) or not isinstance(self.chunk, int) or self.chunk < 1:
+            raise InputError(f"chunk must be a number of samples from 1 on, got {self.chunk!r}")
+        if len(self.samples) == 0:
+            raise InputError("a study needs at least one sample")
+
+    @property
+    def total(self) -> int:
+        """The number of samples."""
+        return len(self.samples)
+
+    @property
+    def chunks(self) -> int:
+        """The number of chunks."""
+        return -(-self.total // self.chunk)
+
+    def bounds(self, index: int) -> tuple[int, int]:
+        """The samples of a chunk."""
+        return index * self.chunk, min((index + 1) * self.chunk, self.total)
+
+    @cached_property
+    def attributes(self) -> dict[str, Any]:
+        """What results carry with them; the fingerprint is equal for studies that compute the same numbers."""
+        from armdyn import __version__
+
+        plain = {
+            "arm": self.arm.name,
+            "arm_fingerprint": self.arm.fingerprint,
+            "armdyn": __version__,
+            "compute": getattr(self.compute, "__qualname__", type(self.compute).__qualname__),
+            "samples": self.total,
+            "chunk": self.chunk,
+            "seed": self.seed,
+        }
+        own = [self.arm, self.compute, self.samples, self.chunk, self.reduce, __version__]
+        return plain | {"reduce": "" if self.reduce is None else described(self.reduce), "fingerprint": digest(own)}
+
+    @property
+    def seed(self) -> int:
+        """The seed of the samples or of what is computed; -1 where there is none."""
+        uncertain = getattr(self.samples, "uncertain", None)
+        return int(getattr(uncertain or self.compute, "seed", -1))
+
+    def reductions(self, name: str) -> Sequence[Reduction]:
+        """Those of a variable."""
+        chosen = self.reduce.get(name, ()) if isinstance(self.reduce, Mapping) else self.reduce
+        return tuple(chosen or ())
+
+    def run(self, first: int, stop: int) -> Variables:
+        """The variables of samples `first` to `stop`."""
+        return labelled(self.compute(self.arm, self.samples[first:stop]), stop - first, self.arm)
+
+    def parts(self, variables: Variables, first: int) -> dict[str, np.ndarray]:
+        """What the reductions make of a chunk, flat: by number of the reduction, variable and part."""
+        flat: dict[str, np.ndarray] = {}
+        for name, v in variables.items():
+            for k, reduction in enumerate(self.reductions(name) if v.sampled else ()):
+                made = reduction.partial(np.asarray(v.values, dtype=float), first, self.total)
+                flat |= {f"{k}|{name}|{part}": x for part, x in made.items()}
+        return flat
+
+    def merged(self, a: Part | None, b: Part) -> Part:
+        """Two flat partial results as one."""
+        if a is None:
+            return b
+        out: Part = {}
+        for name in dict.fromkeys(key.split("|")[1] for key in b):
+            for k, reduction in enumerate(self.reductions(name)):
+                mine, theirs = (_nested(part, k, name) for part in (a, b))
+                out |= {f"{k}|{name}|{part}": x for part, x in reduction.merged(mine, theirs).items()}
+        return out
+
+    def finished(self, part: Part, layout: Variables) -> Variables:
+        """The reduced variables; `layout` has the variables' axes."""
+        out: Variables = {}
+        for name, v in layout.items():
+            for k, reduction in enumerate(self.reductions(name) if v.sampled else ()):
+                out |= reduction.finished(_nested(part, k, name), name, v.dims[1:])
+        return out
+
+    def layout(self) -> Variables:
+        """The variables of one sample: their names, axes and kinds; kernels are compiled on the way."""
+        found = self.run(0, 1)
+        if self.reduce is not None and not any(self.reductions(name) for name, v in found.items() if v.sampled):
+            asked = list(self.reduce) if isinstance(self.reduce, Mapping) else []
+            raise InputError(
+                f"nothing is reduced: there are {', '.join(found)}; asked for {', '.join(asked) or 'none'}"
+            )
+        return found
+
+    def whole(self, layout: Variables) -> Variables:
+        """The variables at the study's size, without memory of their own, and the coordinates as they are."""
+        return {
+            name: Variable(v.dims, np.broadcast_to(v.values[:1], (self.total, *v.values.shape[1:]))) if v.sampled else v
+            for name, v in layout.items()
+        }
+
+    def coordinates(self, layout: Variables) -> Variables:
+        """Joints, the samples' numbers, and what has no sample among its axes."""
+        axes = {dim for v in layout.values() for dim in v.dims}
+        own = {name: v for name, v in coordinates(self.arm).items() if name in axes}
+        if self.total <= LISTED:
+            own["sample"] = Variable(("sample",), np.arange(self.total), constant=True)
+        return own | {name: v for name, v in layout.items() if not v.sampled}
+
+
+def _nested(part: Part, k: int, name: str) -> Part:
+    start = f"{k}|{name}|"
+    return {key[len(start) :]: x for key, x in part.items() if key.startswith(start)}
+
+
+def packed(study: Study) -> bytes:
+    """The study as bytes; every arm in it as the text of its file."""
+    try:
+        import cloudpickle  # comes with Dask; functions of a script travel with their code
+
+        base: Any = cloudpickle.Pickler
+    except ImportError:
+        base = pickle.Pickler
+
+    class Pickler(base):  # type: ignore[misc]
+        def reducer_override(self, x: Any) -> Any:
+            if isinstance(x, Arm):
+                return arm_from_text, (toml.text(x.description), x.name, x.snap)
+            return super().reducer_override(x) if hasattr(super(), "reducer_override") else NotImplemented
+
+    stream = io.BytesIO()
+    Pickler(stream, protocol=pickle.HIGHEST_PROTOCOL).dump(study)
+    return stream.getvalue()
+
+
+@lru_cache(maxsize=8)
+def unpacked(content: bytes) -> Study:
+    """The study of its bytes: once per process, so that kernels are compiled once."""
+    study: Study = pickle.loads(content)
+    return study
+
+
+@lru_cache(maxsize=64)
+def arm_from_text(text: str, name: str, snap: float) -> Arm:
+    """The arm of a file's text: one object per process."""
+    found = toml.parse(text.encode(), f"the arm {name} of a study", name)
+    return Arm(found.name, found.chain, snap, found.source, found.frames, found.snapped, found.notes)

@@ -1,0 +1,112 @@
+"""Who computes the chunks: threads of this process, or the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import numpy as np
+
+from armdyn.identification.estimate.threads import one_thread
+from armdyn.sweeps.labels import Variables, needed
+from armdyn.sweeps.stores import Store
+from armdyn.sweeps.study import Study, unpacked
+
+Result = tuple[Variables | None, dict[str, np.ndarray] | None]
+AHEAD = 2  # chunks per thread of a cluster that wait for it: enough that none is idle
+ASKED = 1.0  # seconds after which the cluster is asked again how many threads it has
+FAILURES = 2  # times a chunk is tried again after an error that may pass (a store that did not answer)
+
+
+def compute_chunk(study: Study, store: Store | None, index: int) -> Result:
+    """One chunk: computed, reduced, stored and marked; what is not stored is given back."""
+    if store is not None and store.has(index):  # another client was faster
+        return None, None
+    first, stop = study.bounds(index)
+    variables = study.run(first, stop)
+    if study.reduce is not None:
+        parts = study.parts(variables, first)
+        if store is None:
+            return None, parts
+        store.mark(index, parts)
+        return None, None
+    if store is None:
+        return variables, None
+    store.put(index, first, variables)
+    store.mark(index, {})
+    return None, None
+
+
+def compute_packed(content: bytes, store: Store | None, index: int) -> Result:
+    """The same for a worker of a cluster, on one thread."""
+    with one_thread():
+        return compute_chunk(unpacked(content), store, index)
+
+
+def on_threads(study: Study, store: Store | None, order: Iterator[int], threads: int) -> Iterator[tuple[int, Any]]:
+    """(index, result or error) of every chunk, as they come."""
+    running: dict[Future[Result], int] = {}
+    with one_thread(), ThreadPoolExecutor(threads, thread_name_prefix="armdyn-sweep") as pool:
+        try:
+            for index in order:
+                running[pool.submit(compute_chunk, study, store, index)] = index
+                if len(running) >= threads + 1:
+                    yield from _finished(running)
+            while running:
+                yield from _finished(running)
+        finally:
+            for future in running:
+                future.cancel()
+
+
+def _finished(running: dict[Future[Result], int]) -> Iterator[tuple[int, Any]]:
+    done, _ = wait(running, return_when=FIRST_COMPLETED)
+    for future in done:
+        yield running.pop(future), future.exception() or future.result()
+
+
+def on_cluster(
+    client: Any, content: bytes, store: Store | None, order: Iterator[int], say: Callable[[str], None]
+) -> Iterator[tuple[int, Any]]:
+    """The same on a Dask cluster: a few chunks per thread ahead, so that two clients share the work."""
+    distributed = needed("distributed")
+    carried = client.scatter(content, broadcast=True, hash=False)
+    running: dict[Any, int] = {}
+    flow = distributed.as_completed(loop=client.loop)
+    threads = _Threads(client, say)
+
+    def start() -> None:
+        for _, index in zip(range(threads.room(len(running))), order, strict=False):
+            future = client.submit(compute_packed, carried, store, index, pure=False, retries=FAILURES)
+            running[future] = index
+            flow.add(future)
+
+    try:
+        start()
+        for future in flow:
+            index = running.pop(future)
+            error = future.exception()
+            result = error if error is not None else future.result()
+            future.release()
+            start()
+            yield index, result
+    finally:
+        client.cancel(list(running))
+
+
+class _Threads:
+    """How many threads the cluster has: asked once in a while, for the question costs as much as a task."""
+
+    def __init__(self, client: Any, say: Callable[[str], None]) -> None:
+        self.client, self.say = client, say
+        self.asked, self.count = -ASKED, 0
+
+    def room(self, running: int) -> int:
+        """How many chunks more the cluster takes now."""
+        if time.monotonic() - self.asked >= ASKED:
+            threads = self.client.nthreads()
+            self.asked, self.count = time.monotonic(), int(sum(threads.values()))
+            self.say(f"{len(threads)} workers")
+        return max(AHEAD * self.count - running, 1 - running, 0)

@@ -1,0 +1,129 @@
+"""Bodies that vary and stay possible: second moments, shifts and log-Cholesky coordinates of many bodies at once.
+
+A body's ten natural parameters are its pseudo-inertia P = [[S, h], [hᵀ, m]], S = ∫ x xᵀ dm, positive definite for a
+body with positive density (Wensing, Kim & Slotine 2018). With P₀ = L₀ L₀ᵀ of the body as it is known, P = (L₀ T)(L₀ T)ᵀ
+for a lower triangular T with positive diagonal is every such body; the log-Cholesky coordinates (Rucker & Wensing 2022)
+of P measured from P₀ are the entries of T below the diagonal and the logarithms of those on it.
+
+Products are sums in a fixed order, not a library's: their bits depend neither on the number of bodies nor on the
+machine.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armdyn.errors import InputError
+from armdyn.uncertainty.distributions import exponential
+
+Array = NDArray[np.float64]
+PAIRS4 = [(r, c) for r in range(4) for c in range(r + 1)]
+PAIRS3 = [(r, c) for r in range(3) for c in range(r + 1)]
+FLAT = 1e-12  # of the trace: a pivot below counts as 0 (a point mass, a rod)
+
+
+def product(x: Array, matrix: Array) -> Array:
+    """`x` (k, a) times `matrix` (a, b), summed in the order of a, zeros left out."""
+    out = np.zeros((len(x), matrix.shape[1]))
+    for j, row in enumerate(matrix):
+        there = np.flatnonzero(row)
+        out[:, there] += x[:, j, None] * row[there]
+    return out
+
+
+def second_moments(inertia: Array) -> Array:
+    """(..., 6) inertia in the order xx, xy, yy, xz, yz, zz -> S (..., 3, 3) = ½ tr(I) 1 - I."""
+    xx, xy, yy, xz, yz, zz = np.moveaxis(inertia, -1, 0)
+    half = (xx + yy + zz) / 2
+    rows = [[half - xx, -xy, -xz], [-xy, half - yy, -yz], [-xz, -yz, half - zz]]
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def inertia_of(S: Array) -> Array:
+    """The inverse of `second_moments`."""
+    trace = S[..., 0, 0] + S[..., 1, 1] + S[..., 2, 2]
+    parts = [trace - S[..., 0, 0], -S[..., 0, 1], trace - S[..., 1, 1], -S[..., 0, 2], -S[..., 1, 2]]
+    return np.stack([*parts, trace - S[..., 2, 2]], axis=-1)
+
+
+def pseudo_inertia(natural: Array) -> Array:
+    """(..., 10) -> (..., 4, 4)."""
+    P = np.zeros((*natural.shape[:-1], 4, 4))
+    P[..., :3, :3] = second_moments(natural[..., 4:])
+    P[..., :3, 3] = P[..., 3, :3] = natural[..., 1:4]
+    P[..., 3, 3] = natural[..., 0]
+    return P
+
+
+def natural_of(P: Array) -> Array:
+    """(..., 4, 4) -> (..., 10): the inverse of `pseudo_inertia`."""
+    return np.concatenate([P[..., 3, 3, None], P[..., :3, 3], inertia_of(P[..., :3, :3])], axis=-1)
+
+
+def factor(A: Array, what: str) -> Array:
+    """L with L Lᵀ = A for a symmetric positive semidefinite matrix; an error that says what is none."""
+    size, least = len(A), FLAT * float(np.trace(A))
+    L = np.zeros((size, size))
+    for j in range(size):
+        pivot = float(A[j, j]) - sum(float(x) ** 2 for x in L[j, :j])
+        if pivot < -least or (
+            pivot <= least and any(abs(_below(A, L, i, j)) > 1e3 * least for i in range(j + 1, size))
+        ):
+            raise InputError(f"{what} is no possible body as it is given (see Arm.check); leave it as it is known")
+        if pivot > least:
+            L[j, j] = np.sqrt(pivot)
+            for i in range(j + 1, size):
+                L[i, j] = _below(A, L, i, j) / L[j, j]
+    return L
+
+
+def _below(A: Array, L: Array, i: int, j: int) -> float:
+    return float(A[i, j]) - sum(float(a) * float(b) for a, b in zip(L[i, :j], L[j, :j], strict=True))
+
+
+def varied(L: Array, theta: Array) -> Array:
+    """(L T)(L T)ᵀ, (k, s, s), for coordinates (k, s (s + 1) / 2) in the order of the lower triangle, row by row."""
+    size = len(L)
+    pairs = PAIRS3 if size == 3 else PAIRS4
+    T = np.zeros((len(theta), size, size))
+    for k, (r, c) in enumerate(pairs):
+        T[:, r, c] = exponential(theta[:, k]) if r == c else theta[:, k]
+    A = np.zeros_like(T)
+    for r in range(size):
+        for c in range(size):
+            for j in range(c, r + 1):
+                A[:, r, c] += L[r, j] * T[:, j, c]
+    out = np.zeros_like(T)
+    for r in range(size):
+        for c in range(r + 1):
+            for j in range(c + 1):
+                out[:, r, c] += A[:, r, j] * A[:, c, j]
+            out[:, c, r] = out[:, r, c]
+    return out
+
+
+def slopes(L: Array) -> Array:
+    """The derivative of `varied` at 0, one matrix per coordinate: (coordinates, s, s)."""
+    size = len(L)
+    out = []
+    for r, c in PAIRS3 if size == 3 else PAIRS4:
+        E = np.zeros((size, size))
+        E[r, c] = 1.0
+        out.append(L @ (E + E.T) @ L.T)
+    return np.array(out)
+
+
+def shifted(natural: Array, shift: Array) -> Array:
+    """Bodies (k, 10) moved by (k, 3) without turning."""
+    m, h = natural[:, 0], natural[:, 1:4]
+    S = second_moments(natural[:, 4:])
+    cross = h[:, :, None] * shift[:, None, :]
+    S = S + (cross + np.swapaxes(cross, 1, 2)) + m[:, None, None] * (shift[:, :, None] * shift[:, None, :])
+    return np.concatenate([natural[:, :1], h + m[:, None] * shift, inertia_of(S)], axis=1)
+
+
+def point_masses(mass: Array, at: Array) -> Array:
+    """Natural parameters (k, 10) of point masses (k,) at (k, 3)."""
+    S = mass[:, None, None] * (at[:, :, None] * at[:, None, :])
+    return np.concatenate([mass[:, None], mass[:, None] * at, inertia_of(S)], axis=1)

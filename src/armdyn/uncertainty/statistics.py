@@ -1,0 +1,155 @@
+"""What many samples say: quantiles, probabilities with their intervals, the worst sample, shares of the variance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armdyn.errors import InputError
+
+if TYPE_CHECKING:
+    from armdyn.uncertainty.samples import Samples
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Probability:
+    """How often something happened, and the interval that holds its probability with the given confidence.
+
+    The interval is Clopper and Pearson's (1934): exact, so never too narrow, however rare the event.
+    """
+
+    count: Any
+    samples: int
+    confidence: float
+    value: Any
+    lower: Any
+    upper: Any
+
+    def __repr__(self) -> str:
+        if np.ndim(self.value):
+            return f"<Probability of {np.shape(self.value)} events in {self.samples} samples: {self.value}>"
+        return (
+            f"<Probability {self.value:.4g}, {self.lower:.4g} to {self.upper:.4g} with {100 * self.confidence:g} % "
+            f"confidence: {self.count} of {self.samples} samples>"
+        )
+
+
+def probability(count: Any, samples: int, confidence: float = 0.95) -> Probability:
+    """The probability of an event that happened `count` times in so many independent samples."""
+    from scipy.stats import beta
+
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must lie between 0 and 1, got {confidence!r}")
+    if samples < 1:
+        raise InputError("a probability needs at least one sample")
+    k, tail = np.asarray(count), (1 - confidence) / 2
+    with np.errstate(all="ignore"):
+        lower = np.where(k == 0, 0.0, beta.ppf(tail, k, samples - k + 1))
+        upper = np.where(k == samples, 1.0, beta.ppf(1 - tail, k + 1, samples - k))
+    numbers = [k, k / samples, lower, upper]
+    events, value, low, high = numbers if k.ndim else [np.asarray(x).item() for x in numbers]
+    return Probability(events, samples, confidence, value, low, high)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came out for each sample: `values` (k, ...); NaN where a sample gave none (a simulation that broke off)."""
+
+    samples: Samples
+    values: Array
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
+
+    @property
+    def mean(self) -> Any:
+        """The mean over the samples."""
+        return self.values.mean(axis=0)
+
+    @property
+    def sd(self) -> Any:
+        """The standard deviation over the samples."""
+        return self.values.std(axis=0, ddof=1)
+
+    @property
+    def covariance(self) -> Any:
+        """The covariance of values (k, n): (n, n)."""
+        return np.cov(self.values, rowvar=False)
+
+    def quantiles(self, probabilities: Any) -> Any:
+        """Quantiles over the samples, the first axis running over `probabilities`."""
+        return np.quantile(self.values, probabilities, axis=0)
+
+    def exceeds(self, bound: Any, confidence: float = 0.95) -> Probability:
+        """The probability that the magnitude is larger than `bound`; a NaN counts as larger."""
+        over = ~(np.abs(self.values) <= np.asarray(bound, dtype=float))
+        return probability(over.sum(axis=0), len(self.values), confidence)
+
+    def worst(self) -> Worst:
+        """The sample with the largest magnitude of all; a NaN is larger than any number."""
+        size = np.where(np.isnan(self.values), math.inf, np.abs(self.values)).reshape(len(self.values), -1)
+        row, entry = np.unravel_index(int(np.argmax(size)), size.shape)
+        at = tuple(int(x) for x in np.unravel_index(int(entry), self.values.shape[1:]))
+        return Worst(self.samples, int(row), at, float(self.values[(row, *at)]))
+
+    def __repr__(self) -> str:
+        return f"<Outcome {self.values.shape[1:]} of {len(self.values)} samples of {self.samples.uncertain.arm.name}>"
+
+
+@dataclass(frozen=True, eq=False)
+class Worst:
+    """The worst sample found: its row among the samples, the entry and the value there."""
+
+    samples: Samples
+    row: int
+    entry: tuple[int, ...]
+    value: float
+
+    @property
+    def index(self) -> int:
+        """The number by which `Uncertain.sample(1, first=index)` gives this sample again."""
+        return self.samples.first + self.row
+
+    @property
+    def inputs(self) -> dict[str, float]:
+        """Its uncertain numbers by name."""
+        variables = self.samples.uncertain.variables
+        values = self.samples[self.row : self.row + 1].values[0]
+        return {v.name: float(x) for v, x in zip(variables, values, strict=True)}
+
+    @property
+    def arm(self) -> Any:
+        """The arm of this sample."""
+        return self.samples.arm(self.row)
+
+    def __repr__(self) -> str:
+        return f"<Worst: {self.value:.6g} at entry {self.entry} of sample {self.index}>"
+
+
+@dataclass(frozen=True, eq=False)
+class SobolIndices:
+    """Shares of the variance by variable: alone (`first`) and with all others (`total`), (d, ...) each.
+
+    `first_interval` and `total_interval` are (2, d, ...): 95 % bootstrap intervals.
+    """
+
+    names: tuple[str, ...]
+    first: Array
+    total: Array
+    first_interval: Array
+    total_interval: Array
+
+    def __rich__(self) -> Any:
+        from rich.table import Table
+
+        table = Table("variable", "alone", "with others", title="shares of the variance")
+        for k in np.argsort(-self.total.reshape(len(self.names), -1).max(axis=1)):
+            first, total = (np.array2string(np.asarray(x[k]), precision=3) for x in (self.first, self.total))
+            table.add_row(self.names[k], first, total)
+        return table
