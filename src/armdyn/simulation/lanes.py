@@ -149,6 +149,15 @@ def constant(w: Writer, value: float | Fraction) -> Number:
     return Number(w, w.constant(value))
 
 
+def lagrange(x: Number, k: int, nodes: dict[int, Fraction]) -> Number:
+    """The k-th Lagrange polynomial of the nodes at x."""
+    value = constant(x.w, 1.0)
+    for other, c in nodes.items():
+        if other != k:
+            value = value * ((x - float(c)) * float(1 / (nodes[k] - c)))
+    return value
+
+
 def branch(w: Writer, condition: str, yes: str, no: str) -> None:
     """Go to one of two blocks."""
     w.do(f"br i1 {condition}, label %{yes}, label %{no}")

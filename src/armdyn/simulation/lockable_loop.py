@@ -20,7 +20,7 @@ from fractions import Fraction
 
 from armdyn.codegen.llvm.straight_line import StraightLine
 from armdyn.simulation.implicit_stage import ImplicitStage, Locks
-from armdyn.simulation.lanes import Counter, Number, Slots, Truth, branch, constant
+from armdyn.simulation.lanes import Counter, Number, Slots, Truth, branch, constant, lagrange
 from armdyn.simulation.loop import Loop, Scheme
 from armdyn.simulation.state import Layout
 from armdyn.simulation.stops import Stopping
@@ -200,7 +200,7 @@ class LockableLoop(Loop):
         moment = self._get("used") + Number(w, self.h) * float(self.scheme.nodes[stage])
         fraction = moment / Number(w, self.whole_step)
         whole = ~(rest > 0.0)
-        basis = {k: _lagrange(fraction, k, nodes) for k in nodes}
+        basis = {k: lagrange(fraction, k, nodes) for k in nodes}
         rows = {k: self._input_rows(k) for k in nodes}
         for j in range(self.m):
             values = {k: self._loaded(rows[k], j) for k in nodes}
@@ -353,15 +353,6 @@ class LockableLoop(Loop):
         branch(w, w.let(f"and i1 {further}, {(rest > 0.0).any()}"), "part", "whole")
         w.label("whole")
         self.normalise()
-
-
-def _lagrange(x: Number, k: int, nodes: dict[int, Fraction]) -> Number:
-    """The k-th Lagrange polynomial of the nodes at x."""
-    value = constant(x.w, 1.0)
-    for other, c in nodes.items():
-        if other != k:
-            value = value * ((x - float(c)) * float(1 / (nodes[k] - c)))
-    return value
 
 
 _LANE = (
