@@ -1,4 +1,4 @@
-"""Programs over boxes: enclosures and rounding errors of chosen outputs, compiled, for thousands of boxes at once."""
+"""Programs over boxes: enclosures of chosen outputs, compiled, for thousands of boxes at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from armdyn.algebra import scalar
 from armdyn.algebra.interval import Interval
-from armdyn.algebra.rounding import Precision, Rounded
 from armdyn.codegen.compile import compile_program
 from armdyn.errors import InputError
 from armdyn.graph.program import Port, Program, interpret, trace
@@ -83,23 +82,3 @@ class Enclosure(OverBoxes):
 
     def _result(self, x: Any) -> tuple[Any, ...]:
         return (x if isinstance(x, Interval) else Interval(x)).ends
-
-
-class RoundingErrors(OverBoxes):
-    """All outputs of a program: how far they are off at most, computed in a format, over boxes."""
-
-    kind = "rounding_error"
-    results = ("error",)
-
-    def __init__(self, program: Program, precision: Precision) -> None:
-        self.precision = precision
-        super().__init__(program)
-
-    def _input(self, box: Interval) -> Any:
-        return Rounded(box, 0, self.precision)
-
-    def _constant(self, x: Fraction) -> Any:
-        return Rounded.constant(x, self.precision)
-
-    def _result(self, x: Any) -> tuple[Any, ...]:
-        return (x.bound,)
