@@ -48,25 +48,6 @@ GRAVITY = (
 )
 KINETIC = _recursive(energies.kinetic_energy, reference.kinetic_energy, "velocities carried outwards")
 POTENTIAL = _recursive(energies.potential_energy, reference.potential_energy, "first moments carried inwards")
-REFERENCE_DYNAMICS = (
-    Formulation(
-        "second_moments",
-        reference_dynamics.reference_dynamics,
-        "slotine_li_1987",
-        "recursive, both motions at once, on regrouped second moments",
-    ),
-    Formulation("reference", reference.reference_dynamics, "", "derivatives of the energies", reference_only=True),
-)
-MOMENTUM_BIAS = (
-    Formulation(
-        "recursive",
-        momentum_bias.momentum_bias,
-        "de_luca_2003",
-        "velocities outwards, momenta inwards",
-        made_of=("gravity_load",),
-    ),
-    Formulation("reference", reference.momentum_bias, "", "derivatives of the energies", reference_only=True),
-)
 RUNTIME = ("parameters",)  # what the minimal parameters determine may have them as an input
 FORCES = ("friction", "tool_wrench", "frame", *RUNTIME)
 
@@ -169,7 +150,7 @@ QUANTITIES: dict[str, Quantity] = {
             "reference_dynamics",
             inputs=(Q, QD, QD_REF, QDD_REF),
             outputs=(("tau", ("nv",)),),
-            methods=REFERENCE_DYNAMICS,
+            methods=reference_dynamics.METHODS,
             summary="forces H q̈ᵣ + C q̇ᵣ + g of passivity-based control",
             doc="Joint forces H(q) qdd_ref + C(q, qd) qd_ref + g(q) of Slotine and Li's control law",
             takes=RUNTIME,
@@ -219,7 +200,7 @@ QUANTITIES: dict[str, Quantity] = {
             "momentum_bias",
             inputs=(Q, QD),
             outputs=(("beta", ("nv",)),),
-            methods=MOMENTUM_BIAS,
+            methods=momentum_bias.METHODS,
             summary="Cᵀq̇ - g, what changes the momenta without motors",
             doc="Cᵀ(q, qd) qd - g(q): with the joint forces added, the rate of the joint momenta",
             takes=RUNTIME,
@@ -337,15 +318,7 @@ QUANTITIES: dict[str, Quantity] = {
             "operational_space_inertia_inverse",
             inputs=(Q,),
             outputs=(("W", (6, 6)),),
-            methods=(
-                Formulation(
-                    "composite",
-                    centroidal.operational_space_inertia_inverse,
-                    "",
-                    "H, then J H⁻¹ Jᵀ",
-                    made_of=("inertia_matrix",),
-                ),
-            ),
+            methods=centroidal.OPERATIONAL,
             summary="acceleration of the tool per wrench, J H⁻¹ Jᵀ",
             doc="Operational-space inertia inverted: the acceleration of the tool, or of a frame=, per wrench on it",
             takes=("frame",),

@@ -19,6 +19,7 @@ from armdyn.formulations.energies import first_moment
 from armdyn.formulations.forward_dynamics.composite import CHEAP, InertiaMatrix
 from armdyn.formulations.kinematics.poses import frames
 from armdyn.formulations.kinematics.poses import jacobian as tool_jacobian
+from armdyn.formulations.registry import Formulation
 from armdyn.formulations.steps import collect, steps
 
 
@@ -102,3 +103,8 @@ def _past_upper(alpha: Matrix, right: list[Scalar]) -> list[Scalar]:
         for i in range(k):
             y[i] = y[i] - alpha[k][i] * y[k]
     return y
+
+
+OPERATIONAL = (
+    Formulation("composite", operational_space_inertia_inverse, "", "H, then J H⁻¹ Jᵀ", made_of=("inertia_matrix",)),
+)

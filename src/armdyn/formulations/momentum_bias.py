@@ -15,9 +15,10 @@ from __future__ import annotations
 from armdyn.algebra import Scalar
 from armdyn.algebra.spatial import NO_MOTION, NO_WRENCH, Motion, Wrench
 from armdyn.chain import Chain
+from armdyn.formulations import reference
 from armdyn.formulations.energies import gravity_load as gravity
 from armdyn.formulations.inverse_dynamics.newton_euler_mlc import accounts
-from armdyn.formulations.registry import Run
+from armdyn.formulations.registry import Formulation, Run
 from armdyn.formulations.steps import collect, steps
 
 
@@ -40,3 +41,15 @@ def momentum_bias(chain: Chain, q: list[Scalar], qd: list[Scalar], *, gravity_lo
         slopes.append(w.y * h.n.x - w.x * h.n.y + v.y * h.f.x - v.x * h.f.y if step.revolute else slides)
         collect(brought, step.parent, step.wrench_inward(h))
     return [slope - load for slope, load in zip(reversed(slopes), gravity_load(chain, q), strict=True)]
+
+
+METHODS = (
+    Formulation(
+        "recursive",
+        momentum_bias,
+        "de_luca_2003",
+        "velocities outwards, momenta inwards",
+        made_of=("gravity_load",),
+    ),
+    Formulation("reference", reference.momentum_bias, "", "derivatives of the energies", reference_only=True),
+)

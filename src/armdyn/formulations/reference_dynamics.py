@@ -16,8 +16,10 @@ from dataclasses import dataclass
 
 from armdyn.algebra import ZERO, Mat3, Scalar, Vec3
 from armdyn.chain import Chain
+from armdyn.formulations import reference
 from armdyn.formulations.inverse_dynamics.recursion import Moving, at_rest, inward, wrenches
 from armdyn.formulations.inverse_dynamics.second_moments import bodies, moment
+from armdyn.formulations.registry import Formulation
 from armdyn.formulations.steps import Step, steps
 
 
@@ -66,3 +68,14 @@ def _polar_matrix(w: Vec3, x: Vec3, dw: Vec3) -> Mat3:
         Vec3(xy + dw.z, -(xx + zz), yz - dw.x),
         Vec3(xz - dw.y, yz + dw.x, -(xx + yy)),
     )
+
+
+METHODS = (
+    Formulation(
+        "second_moments",
+        reference_dynamics,
+        "slotine_li_1987",
+        "recursive, both motions at once, on regrouped second moments",
+    ),
+    Formulation("reference", reference.reference_dynamics, "", "derivatives of the energies", reference_only=True),
+)
