@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 
@@ -43,9 +44,10 @@ def decimal_text(x: Scalar) -> str | None:
     None where no finite decimal equals it.
     """
     value = exact(x)
-    short = repr(float(value))
-    if Fraction(short) == value:
-        return short
+    with suppress(OverflowError):  # a number beyond the floats has no short form
+        short = repr(float(value))
+        if Fraction(short) == value:
+            return short
     twos = fives = 0
     rest = value.denominator
     while rest % 2 == 0:
