@@ -281,5 +281,5 @@ def test_a_kernel_says_which_inputs_are_uniform(monkeypatch):
     seen = []
     monkeypatch.setattr("armdyn.kernels.kernel.load_or_compile", lambda asked, make, uniform: seen.append(uniform))
     armdyn.generic_arm("RR").kernel("bias", parameters="runtime")._compile()
-    assert seen == [RUNTIME]
+    assert seen == [(*RUNTIME, "geometry")]
     assert straight_line(armdyn.generic_arm("RR").kernel("bias", parameters="runtime").program, TARGET).uniform == ()
