@@ -38,8 +38,17 @@ class Slow:
             self.ended += 1
 
 
+@pytest.fixture
+def interrupts():
+    """Ctrl-C raises KeyboardInterrupt, also where the tests run in the background and a shell has switched it off."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent another way there")
 @pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.usefixtures("interrupts")
 def test_after_an_interrupt_no_part_writes_any_more(times):
     function, out = Slow(), np.zeros((20_000, 2))
 
