@@ -18,7 +18,7 @@ from armdyn.ranges import ACCELERATION, of_input
 
 @dataclass(frozen=True)
 class RoundingError:
-    """Bounds of |computed - exact| of every entry of a quantity, valid within `ranges` (n, 2) under `assumptions`."""
+    """How far every entry of a quantity is off at most, valid within `ranges` (n, 2) under `assumptions`."""
 
     quantity: str
     dtype: str
