@@ -371,3 +371,8 @@ def test_a_wrong_study_file_says_what_is_wrong(tmp_path, change, says):
     (tmp_path / "study.toml").write_text(STUDY.replace(*change))
     with pytest.raises(FileError, match=says):
         read_study(tmp_path / "study.toml")
+
+
+def test_a_missing_study_file_is_named(tmp_path):
+    with pytest.raises(FileError, match=r"nothing\.toml: cannot be read \(No such file or directory\)"):
+        read_study(tmp_path / "nothing.toml")

@@ -11,6 +11,7 @@ from typing import Any
 
 from armdyn.arm import Arm
 from armdyn.errors import FileError, InputError, choose
+from armdyn.files.text import read_bytes
 from armdyn.loading import load
 from armdyn.sweeps.bootstrap import Bootstrap
 from armdyn.sweeps.capability import Capability
@@ -44,7 +45,7 @@ def read_study(path: str | os.PathLike[str]) -> StudyFile:
     """Read a study file; paths in it are from its own folder."""
     where = Path(path)
     try:
-        table = tomllib.loads(where.read_text(encoding="utf-8"))
+        table = tomllib.loads(read_bytes(where).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FileError(f"{where}: {error}") from None
     try:
