@@ -70,9 +70,9 @@ def rates(client: Any, repeats: int, scale: int) -> list[tuple[str, list[float]]
     long = Robustness(START, END, duration=0.5, settle=0.0, trajectories=True)
     reduce = [Quantiles(), Moments()]
     studies = (
-        ("torques of 10 postures, reduced", torques, 4096 * scale, {"reduce": reduce, "chunk": 512}, ""),
-        ("motion of 0.5 s, reduced", motion, 128 * scale, {"reduce": reduce, "chunk": 16}, ""),
-        ("motion of 0.5 s, to Zarr", long, 128 * scale, {"chunk": 16}, "motion.zarr"),
+        ("torques of 10 postures, reduced", torques, 32768 * scale, {"reduce": reduce, "chunk": 4096}, ""),
+        ("motion of 0.5 s, reduced", motion, 1024 * scale, {"reduce": reduce, "chunk": 128}, ""),
+        ("motion of 0.5 s, to Zarr", long, 1024 * scale, {"chunk": 128}, "motion.zarr"),
     )
     rows = []
     for name, compute, count, options, place in studies:
