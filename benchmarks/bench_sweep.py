@@ -96,7 +96,7 @@ def main(quick: bool = False) -> None:
     import distributed
 
     repeats, scale, chunks = (1, 1, 20) if quick else (REPEATS, 2, 60)
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         print(f"armdyn {armdyn.__version__}, Python {platform.python_version()}, dask {distributed.__version__}")
         print(f"best of {repeats}; samples per second\n")
