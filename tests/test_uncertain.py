@@ -66,7 +66,7 @@ def test_elementary_functions_agree_with_the_library():
     np.testing.assert_allclose(exponential(x), np.exp(x), rtol=1e-15)
 
 
-def test_quantiles_of_a_normal_distribution_cut_off_at_zero():
+def test_quantiles_of_a_normal_distribution_truncated_at_zero():
     u = np.linspace(0.001, 0.999, 999)[:, None]
     found = Quantiles([(Normal(1.0, 0.8), 0.0)])(u)[:, 0]
     np.testing.assert_allclose(found, stats.truncnorm.ppf(u[:, 0], -1 / 0.8, np.inf, 1.0, 0.8), rtol=1e-12)

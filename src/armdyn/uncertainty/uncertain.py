@@ -70,8 +70,8 @@ class Uncertain:
     points
         "random", or "sobol" for quasi-random points, whose averages converge faster.
 
-    Samples are possible bodies wherever the arm's links are: masses and friction are cut off at 0, and inertias vary in
-    log-Cholesky coordinates of the pseudo-inertia.
+    Samples are possible bodies wherever the arm's links are: masses and friction are truncated at 0, and inertias vary
+    in log-Cholesky coordinates of the pseudo-inertia.
     """
 
     arm: Arm
