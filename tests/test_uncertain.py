@@ -113,6 +113,17 @@ def test_natural_parameters_are_those_of_the_bodies_asked_for():
     assert found.mass == pytest.approx(expected.mass + 0.5 * float(links[1].mass))
 
 
+def test_parameters_are_those_of_the_arm_that_holds_the_sample():
+    """By the registry's program of a payload, and natural parameters beside it that belong to the same body."""
+    load = Uncertain(arm(), payload_mass=Uniform(0, 3), payload_com=Normal(0, 0.1), link_masses=Normal(1, 0.1))
+    samples = load.sample(5)
+    of_natural = samples.natural.reshape(5, -1) @ np.asarray(arm().minimal_parameters.array).T
+    np.testing.assert_allclose(samples.parameters, of_natural, rtol=0, atol=1e-14)
+    alone = replace(load, link_masses=None).sample(5)
+    for (mass, *com), found in zip(alone.values, alone.parameters, strict=True):
+        np.testing.assert_allclose(found, arm().with_payload(mass, com).minimal_parameters.values, rtol=0, atol=1e-14)
+
+
 @pytest.mark.parametrize(
     "name", ["inverse_dynamics", "forward_dynamics", "inertia_matrix", "potential_energy", "pose", "friction"]
 )
