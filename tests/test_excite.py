@@ -13,7 +13,8 @@ from armdyn.identification.estimate import linear
 from armdyn.identification.estimate.threads import one_thread
 from armdyn.identification.excitation.design import designed
 from armdyn.identification.excitation.fourier import Basis
-from armdyn.identification.excitation.limits import Limits, segment_distance
+from armdyn.identification.excitation.limits import Limits
+from armdyn.identification.excitation.skeleton import Skeleton, segment_distance
 
 
 def design(arm, criterion="information", plane=None, acceleration=None, trajectories=1, clearance=None):
@@ -159,3 +160,17 @@ def test_what_is_known_already_need_not_be_shown():
 def test_a_missing_floor_is_said():
     found = armdyn.excite(armdyn.load("scara"), 6.0, harmonics=2, starts=1)
     assert any("no floor was given" in text for text in found.warnings)
+
+
+def test_the_skeleton_of_a_tree_ends_at_every_tip():
+    arm = armdyn.load("panda_hand")
+    skeleton = Skeleton(arm)
+    assert skeleton.parents == [-1, 0, 1, 2, 3, 4, 5, 6, 7, 7, 8, 9]
+    q = arm.rest + 0.1
+    points = skeleton.points(q[None])[0]
+    for k, tip in enumerate(arm.tips):
+        np.testing.assert_allclose(points[10 + k], arm.pose(q, frame=tip)[:3, 3])
+    assert skeleton.moving == list(range(3, 12))
+    upper_arm, forearm = 0.316, 0.0825
+    assert skeleton.separations[2, 3] == skeleton.separations[8, 9] == 0  # neighbours, and the two fingers
+    assert skeleton.separations[2, 5] == pytest.approx(upper_arm + forearm)

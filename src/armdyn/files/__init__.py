@@ -77,5 +77,6 @@ def _exists(path: Path) -> bool:
 def _nothing_to_cut(name: str, cut: Cut) -> None:
     if cut != Cut():
         raise InputError(
-            f"{name}: base, tip, lock and floating are for the tree of a URDF or MJCF file; an arm file is one robot"
+            f"{name}: base, tip, lock and floating are for the tree of a URDF or MJCF file; an arm file is one robot. "
+            f"Write it as URDF first: armdyn convert {name} robot.urdf, or armdyn.load({name!r}).to_urdf('robot.urdf')"
         )

@@ -171,7 +171,7 @@ def _warnings(limits: Limits, q: Array) -> tuple[str, ...]:
     """What the room about the arm should be able to bear."""
     said = []
     if limits.plane is None:
-        lowest = float(limits.points(q)[:, 3:, 2].min())
+        lowest = float(limits.skeleton.points(q)[:, limits.skeleton.moving, 2].min())
         where = f"goes {-lowest:.2g} m below the base" if lowest < 0 else f"stays {lowest:.2g} m above the base"
         said.append(f"no floor was given, and the motion {where}: plane=... (--above) keeps it above one")
     if limits.clearance is None:
@@ -224,9 +224,10 @@ class Design:
     def random(self, rng: np.random.Generator) -> Array:
         """A random trajectory as large as the limits allow."""
         low, high = self.limits.lower, self.limits.upper
+        size = np.minimum(1.0, (high - low) / 2)[:, None]  # radians or metres: a finger's range is short
         for _ in range(200):
             c = np.empty(self.shape)
-            c[..., 1:] = rng.normal(size=(*self.shape[:2], self.basis.size))
+            c[..., 1:] = size * rng.normal(size=(*self.shape[:2], self.basis.size))
             c[..., 0] = 0.0
             q, _, _ = self.states(c.ravel(), self._grid(GRID))
             c[..., 0] = rng.uniform(low, high, self.shape[:2]) - q.mean(axis=1)

@@ -22,7 +22,10 @@ from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.codegen.compile import compile_program
 from armdyn.errors import InputError
+from armdyn.formulations import QUANTITIES
+from armdyn.formulations.registry import Options, nothing_added
 from armdyn.formulations.regressor import regressor
+from armdyn.formulations.substitution import complete
 from armdyn.graph.derive import jacobian
 from armdyn.graph.program import trace
 from armdyn.identification.model.model import Model
@@ -40,7 +43,7 @@ def _sweep(arm: Arm) -> Any:
     n, p = arm.n, len(arm.minimal_parameters)
 
     def weighted_sum(q: Any, qd: Any, qdd: Any, G: Any) -> Any:
-        Y = regressor(arm.chain, q, qd, qdd)
+        Y = complete(QUANTITIES["regressor"], nothing_added, regressor, arm.chain, [q, qd, qdd], Options(), None)
         return sum((g * y for gs, ys in zip(G, Y, strict=True) for g, y in zip(gs, ys, strict=True)), 0)
 
     inputs = {"q": (n,), "qd": (n,), "qdd": (n,), "G": (n, p)}
