@@ -18,6 +18,7 @@ LAW = "A control law, or an observer beside it (repeatable); a wrong name lists 
 # What messages say in Python, as this command spells it.
 SPELLING = {
     "limits=False": "--no-limits",
+    "limits=0.0": "--restitution 0",
     'method="ARK4"': "--method ARK4",
     "give times= to store fewer, or a longer step": "give a longer --step",
     "q0": "--q",
