@@ -93,6 +93,20 @@ def test_eval():
     )
 
 
+def test_eval_of_a_tree(tmp_path):
+    robot, q = armdyn.load("panda_hand"), [0.1, -0.5, 0.3, -1.0, 0.2, 1.0, 0.4, 0.03]
+    given = ("--q", ",".join(map(str, q)), "--json")
+    pose = json.loads(call("eval", "panda_hand", "pose", "--frame", "panda_leftfinger", *given))["T"]
+    np.testing.assert_allclose(pose, robot.pose(q, frame="panda_leftfinger"), atol=1e-15)
+    moving = ("--qd", ",".join(["1"] * 8), "--friction")
+    tau = json.loads(call("eval", "panda_hand", "inverse_dynamics", *given, *moving))["tau"]
+    expected = robot.inverse_dynamics(q, np.ones(8), np.zeros(8), friction=True)
+    np.testing.assert_allclose(tau, expected, atol=1e-13)
+    call("convert", "panda_hand", tmp_path / "hand.urdf")
+    load = json.loads(call("eval", tmp_path / "hand.urdf", "gravity_load", "--floating", "--json"))["g"]
+    assert load[2] == pytest.approx(9.81 * robot.mass)  # an upright base carries it all
+
+
 def test_convert(tmp_path):
     call("convert", "puma560", tmp_path / "arm.toml")
     assert armdyn.load(tmp_path / "arm.toml").chain == armdyn.load("puma560").chain
