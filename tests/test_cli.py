@@ -202,3 +202,9 @@ def test_debug_shows_the_traceback():
 def test_version_and_wrong_usage():
     assert shell("--version").stdout.strip() == f"armdyn {armdyn.__version__}"
     assert shell("show").returncode == 2
+
+
+def test_simulate_says_which_drives_are_saturated():
+    run = ("simulate", "panda", "--duration", "0.02", "--tau")
+    assert "at their largest torque for a time: panda_joint1\n" in call(*run, "87,0,0,0,0,0,0")
+    assert "largest torque" not in call(*run, "80,0,0,0,0,0,0")
