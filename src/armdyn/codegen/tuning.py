@@ -29,6 +29,12 @@ MOST_NUMBERS_BY_ROWS = 200  # of all results, per configuration
 # Compile time: LLVM's grows faster than a function's length (regressors of 7 to 30 joints). Also the part of a staged
 # block that is copied at once: with 64 squares Talos's inertia matrix takes 5 % longer, with 16 as long.
 SQUARES_PER_FUNCTION = 32  # transposed in one function
+# Plain LLVM IR in one function up to the first number of nodes, beyond it in functions of the second. Inverse dynamics'
+# derivatives of Talos (19 800 nodes) as one function compile in 3.0 s and take 8.9 µs per block of 8, in parts of 300
+# 1.1 s and 6.4 µs, in parts of 1000 1.4 s and 7.7 µs.
+LONGEST_FUNCTION = 2000
+NODES_PER_FUNCTION = 300
+UNROLLED_PREFETCH = 256  # cache lines of one block of results that are prefetched without a loop
 UNROLLED_COPY = 100  # numbers of a single call's result that are copied without a loop
 
 # List scheduling (catalogue). Longer code is bound by instruction fetch, and spills cost more than waiting.

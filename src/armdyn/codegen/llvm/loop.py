@@ -208,7 +208,11 @@ def _prefetch_results(w: Writer, a: Operand) -> None:
     first = w.at(f"%base{a.index}", w.let(f"mul i64 %i, %step{a.index}"))
     w.do(f"br i1 %prefetched{a.index}, label %prefetch{a.index}, label %fetching{a.index}")
     w.label(f"prefetch{a.index}")
-    prefetch(w, first, 8 * w.lanes * a.size)
+    size = 8 * w.lanes * a.size
+    if size <= tuning.UNROLLED_PREFETCH * CACHE_LINE:
+        prefetch(w, first, size)
+    else:
+        w.do(f"call void @prefetch_lines(ptr {first}, i64 {size})")
     w.do(f"br label %fetching{a.index}")
     w.label(f"fetching{a.index}")
 

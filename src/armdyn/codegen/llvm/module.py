@@ -13,6 +13,7 @@ from armdyn.codegen.llvm.blocks import (
     slot_tables,
     strided_copies,
 )
+from armdyn.codegen.llvm.ir import prefetch_lines
 from armdyn.codegen.llvm.loop import inner_loop
 from armdyn.codegen.llvm.vectorcall import entry, shape_tables
 from armdyn.codegen.straight_line import straight_line
@@ -40,6 +41,7 @@ def kernel_module(program: Program, target: Target, uniform: Collection[str] = (
             *(rows_function(target.lanes, array) for array in arrays),
             lane_copy(target.lanes),
             non_temporal_copy(target.lanes),
+            prefetch_lines(target.lanes),
             inner_loop(target.lanes, arrays, numbers, len(code.slots), target.x86, rows),
             shape_tables(arrays),
             entry(target.lanes, arrays, numbers, len(code.slots)),
