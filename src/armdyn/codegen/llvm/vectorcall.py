@@ -1,7 +1,7 @@
 """One configuration per call, straight from Python: the vectorcall function of a `Kernel`.
 
 It recognises NumPy arrays that are plain (float64, native, contiguous, of exactly the right shape),
-puts their numbers into every lane, runs `body` and returns new arrays. Anything else, keywords
+puts their numbers into every lane, runs the program and returns new arrays. Anything else, keywords
 included, goes on to the kernel's own `__call__`. Array fields are read at the offsets that
 `runtime.vectorcall` has checked; functions of Python and NumPy are reached through the context.
 """
@@ -37,8 +37,8 @@ OFFSET_FLAG = 1 << 63  # PY_VECTORCALL_ARGUMENTS_OFFSET
 DOUBLE = 12  # NPY_DOUBLE
 
 
-def entry(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: int) -> str:
-    """`entry(self, args, nargsf, kwnames)`: CPython's vectorcall."""
+def entry(lanes: int, body: str, arrays: Sequence[Operand], in_slots: int, out_slots: int) -> str:
+    """`entry(self, args, nargsf, kwnames)`: CPython's vectorcall, by way of the function `body` of so many lanes."""
     inputs = [a for a in arrays if not a.written]
     w = Writer(lanes)
     w.label("entry")
@@ -54,7 +54,7 @@ def entry(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: int) 
         _check(w, a)
     for a in inputs:
         _load(w, a)
-    w.do("call void @body(ptr %in, ptr %out, ptr %context)")
+    w.do(f"call void @{body}(ptr %in, ptr %out, ptr %context)")
     _results(w, [a for a in arrays if a.written])
     w.label("general")
     _general(w)
