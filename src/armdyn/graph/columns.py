@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from armdyn.graph.derive import inline
+from armdyn.graph.node import Node
 from armdyn.graph.program import Port, Program, evaluate, trace
 
 
@@ -41,24 +42,29 @@ class ColumnProgram:
         """What all columns have in common."""
         return self.head.outputs[0]
 
+    @property
+    def varying(self) -> list[Node]:
+        """The shared numbers that a column's program reads: those that are not constant, or all if every one is."""
+        return [node for node in self.shared.nodes if node.op != "const"] or list(self.shared.nodes)
+
     def specialised(self, zeros: Sequence[bool]) -> Program:
         """The program of a column with zeros in some rows: of what is shared and of the right-hand side, what varies.
 
-        Numbers of `shared` that are constant are constants in it.
+        Numbers of `shared` that are constant are constants in it, unless all are.
         """
         rows = len(zeros)
-        varying = [node.op != "const" for node in self.shared.nodes]
+        varying = {node.serial: k for k, node in enumerate(self.varying)}
 
         def function(shared: list[Any], right: list[Any]) -> list[Any]:
-            some, others = iter(shared), iter(right)
-            all_shared = [next(some) if v else n.value for v, n in zip(varying, self.shared.nodes, strict=True)]
+            others = iter(right)
+            all_shared = [shared[varying[n.serial]] if n.serial in varying else n.value for n in self.shared.nodes]
             return inline(self.column, all_shared, [0 if zero else next(others) for zero in zeros])[0]
 
-        inputs = {"shared": (sum(varying),), "right": (rows - sum(zeros),)}
+        inputs = {"shared": (len(self.varying),), "right": (rows - sum(zeros),)}
         return trace(f"{self.name}_column", function, inputs, [("column", (rows,))])
 
 
-def zero(nodes: Sequence[Any]) -> bool:
+def zero(nodes: Sequence[Node]) -> bool:
     """Whether all nodes are the constant 0."""
     return all(node.op == "const" and node.value == 0 for node in nodes)
 

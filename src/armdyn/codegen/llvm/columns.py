@@ -46,7 +46,7 @@ class Columns:
 
     def _work(self) -> Port:
         """The numbers of the work, in whole vectors."""
-        shared = [node for node in self.program.shared.nodes if node.op != "const"]
+        shared = self.program.varying
         nodes = shared + shared[-1:] * (-len(shared) % self.target.lanes)
         self.first_right = len(nodes)
         for vector in (v for v in self.vectors if not v.constant):
@@ -92,7 +92,7 @@ class Columns:
                 continue  # loaded where it is used
             value = emit.value(node)
             for row in places.get(node.serial, ()):
-                w.do(f"store {w.vector} {value}, ptr {w.at('%to', 8 * row * width)}, align 8")
+                _store(w, value, w.at("%to", 8 * row * width), width)
         w.do("ret void")
         head = f"internal void {name}(ptr noalias %shared, ptr noalias %right, ptr noalias %to) noinline"
         return function(head, w.lines)
@@ -113,13 +113,24 @@ class _ColumnEmitter(Emitter):
         return self.w.broadcast(self.w.let(f"load double, ptr {place}, align 8"))
 
 
+def _store(w: Writer, value: str, place: str, width: int) -> None:
+    """A vector of columns of one row, which has so many."""
+    kind = w.vector
+    if width < w.lanes:
+        kind, picks = f"<{width} x double>", ", ".join(f"i32 {k}" for k in range(width))
+        value = w.let(f"shufflevector {w.vector} {value}, {w.vector} poison, <{width} x i32> <{picks}>")
+    w.do(f"store {kind} {value}, ptr {place}, align 8")
+
+
 def _vectors(result: int, port: Port, lanes: int) -> list[Vector]:
-    """The columns of a result in vectors; the last one overlaps the one before if it must."""
+    """The columns of a result in vectors: the last one overlaps the one before if it must, fewer are filled up."""
     rows, width = port.shape
+    spare = (port.nodes[0].graph.const(0),) * max(0, lanes - width)
     found = []
-    for start in groups(width, lanes):
-        parts = {row: port.nodes[row * width + start : row * width + start + lanes] for row in range(rows)}
-        found.append(Vector(result, start, {row: nodes for row, nodes in parts.items() if not zero(nodes)}))
+    for start in groups(width, min(lanes, width)):
+        first = range(start, start + rows * width, width)
+        parts = [port.nodes[k : k + min(lanes, width)] + spare for k in first]
+        found.append(Vector(result, start, {row: nodes for row, nodes in enumerate(parts) if not zero(nodes)}))
     return found
 
 

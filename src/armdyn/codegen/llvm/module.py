@@ -16,7 +16,7 @@ from armdyn.codegen.llvm.blocks import (
     strided_copies,
 )
 from armdyn.codegen.llvm.columns import Columns
-from armdyn.codegen.llvm.columns_loop import columns_loop
+from armdyn.codegen.llvm.columns_loop import columns_loop, stream
 from armdyn.codegen.llvm.ir import prefetch_lines
 from armdyn.codegen.llvm.loop import inner_loop
 from armdyn.codegen.llvm.vectorcall import entry, shape_tables
@@ -80,6 +80,7 @@ def _by_columns(program: ColumnProgram, target: Target, uniform: Collection[str]
         *(rows_function(target.lanes, array) for array in (*arrays, work) if array is work or not array.written),
         strided_copies(1, ("collect", "spread")),
         lane_copy(called.lanes),
+        stream(target.lanes),
         columns_loop(target.lanes, arrays, work, numbers, len(code.slots), target.x86),
         shape_tables(arrays),
         entry(called.lanes, called.name, arrays, numbers, len(code.slots), work),
