@@ -60,6 +60,12 @@ def least(functions: dict[str, Callable[[], Any]]) -> dict[str, float]:
     return best
 
 
+def each(call: Callable[[int], Any], count: int) -> None:
+    """Single calls, one result at a time: memory for hundreds of them would cost more than to fill it."""
+    for k in range(count):
+        call(k)
+
+
 def motions(robot: Any, batch: int) -> tuple[Any, Any, Any]:
     """Random q, q̇ and q̈ or τ; quaternions have length 1."""
     rng = np.random.default_rng(0)
@@ -106,8 +112,8 @@ def measure(name: str, path: Path, floating: bool, batch: int) -> None:
         times = least(
             {
                 "batch": lambda kernel=kernel, inputs=inputs, out=out: kernel(*inputs, out=out),
-                "single": lambda kernel=kernel, one=one: [kernel(*one) for _ in range(200)],
-                "peer": lambda peer=peer: [peer(i) for i in range(count)],
+                "single": lambda kernel=kernel, one=one: each(lambda _: kernel(*one), 200),
+                "peer": lambda peer=peer: each(peer, count),
                 "floor": lambda results=results: [result.fill(1.0) for result in results],
                 "copy": lambda results=results, others=others: list(map(np.copyto, results, others)),
             }
