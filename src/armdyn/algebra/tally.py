@@ -122,8 +122,8 @@ class Tally:
         if isinstance(other, Tally):
             _count("mul")
             return Tally(self.value * other.value)
-        if other.__class__ is Fraction:
-            numerator, denominator = other.as_integer_ratio()
+        if isinstance(other, Fraction):
+            numerator, denominator = other.numerator, other.denominator
             other = numerator / denominator if denominator != 1 else numerator  # floats multiply faster
         elif not isinstance(other, int | float):
             return NotImplemented  # a vector knows how to multiply itself

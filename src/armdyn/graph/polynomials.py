@@ -16,6 +16,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from armdyn.algebra.rational import Rational
 from armdyn.graph.node import Graph, Node
 from armdyn.graph.program import Port, Program
 
@@ -28,14 +29,14 @@ class Coefficients:
     """Exact rationals by number."""
 
     def __init__(self) -> None:
-        self.sizes = [Fraction(0), Fraction(1)]
+        self.sizes: list[Fraction] = [Rational(0), Rational(1)]
         self.decades = [-math.inf, 0.0]  # the logarithms of the sizes, to judge them by
         self._numbers = {(0, 1): 0, (1, 1): 1}
         self._known: dict[tuple[str, int, int], int] = {}
 
     def number(self, value: Fraction) -> int:
         """The number of a value."""
-        numerator, denominator = value.as_integer_ratio()
+        numerator, denominator = value.numerator, value.denominator
         key = abs(numerator), denominator
         found = self._numbers.get(key)
         if found is None:
@@ -256,7 +257,7 @@ class _Builder:
                 total = made if c > 0 else -made
                 continue
             total = total + made if c > 0 else total - made
-        return Fraction(0) if total is None else total
+        return Rational(0) if total is None else total
 
     def _term(self, product: Product, c: int) -> Node | Fraction:
         if not product:
