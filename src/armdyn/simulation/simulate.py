@@ -203,7 +203,7 @@ class _Setting:
 
 
 def _drive(arm: Arm, torque: Any, saturate: bool | None) -> Drive | None:
-    """The compilable drive, with its torques cut off at the motors' limits where that is asked for."""
+    """The compilable drive, with its torques clamped to the motors' limits where that is asked for."""
     driven = None if isinstance(torque, Digital) else drive(arm.chain, torque)
     limited = any(effort is not None for effort in efforts(arm))
     if driven and limited and (driven.controller if saturate is None else saturate):
