@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import gcd
 from typing import Any
 
-_NUMBERS = (int, Fraction, float, complex)
+_NUMBERS = (int, float, complex)  # whether something is a `Fraction` would take longer to find out
 _new = object.__new__
 
 
