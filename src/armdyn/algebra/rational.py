@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import gcd
 from typing import Any
 
-_NUMBERS = (int, Fraction, float, complex)
+_NUMBERS = (int, float, complex)  # whether something is a `Fraction` would take longer to find out
 _new = object.__new__
 
 
@@ -58,7 +58,7 @@ class Rational(Fraction):
         if isinstance(other, int | Fraction) and other:
             n, d = other.numerator, other.denominator
             return _product(self, d, n) if n > 0 else _product(self, -d, -n)
-        return Fraction.__truediv__(self, other) if isinstance(other, _NUMBERS) else NotImplemented
+        return Fraction.__truediv__(self, other)  # by zero, or something else
 
     def __rtruediv__(self, other: Any) -> Any:
         return Rational(other) / self if isinstance(other, int | Fraction) else Fraction.__rtruediv__(self, other)

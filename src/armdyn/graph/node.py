@@ -16,7 +16,11 @@ from armdyn.graph.fold import Rule, kind_of_constant, rules
 from armdyn.graph.operations import OPERATIONS
 
 COMMUTATIVE = frozenset(name for name, operation in OPERATIONS.items() if operation.commutative)
-NUMBERS = (int, float, Fraction)
+NUMBERS = frozenset((int, float, Fraction, Rational))
+
+
+def _is_number(x: Any) -> bool:
+    return x.__class__ in NUMBERS or isinstance(x, int | float | Fraction)
 
 
 class _Applicable(dict[tuple[str, ...], tuple[Rule, ...]]):
@@ -50,7 +54,7 @@ class Node:
         return f"Node(#{self.serial} {self.op} {' '.join('#' + str(a.serial) for a in self.args)})"
 
     def __add__(self, other: Any) -> Any:
-        if other.__class__ is not Node and not isinstance(other, NUMBERS):
+        if other.__class__ is not Node and not _is_number(other):
             return NotImplemented  # a dual number knows how to add itself
         return self.graph.binary("add", self, other)
 
@@ -58,7 +62,7 @@ class Node:
         return self.graph.binary("add", other, self)
 
     def __sub__(self, other: Any) -> Any:
-        if other.__class__ is not Node and not isinstance(other, NUMBERS):
+        if other.__class__ is not Node and not _is_number(other):
             return NotImplemented  # a dual number knows what to do
         return self.graph.binary("sub", self, other)
 
@@ -66,7 +70,7 @@ class Node:
         return self.graph.binary("sub", other, self)
 
     def __mul__(self, other: Any) -> Any:
-        if other.__class__ is not Node and not isinstance(other, NUMBERS):
+        if other.__class__ is not Node and not _is_number(other):
             return NotImplemented  # a vector knows how to multiply itself
         return self.graph.binary("mul", self, other)
 
@@ -74,7 +78,7 @@ class Node:
         return self.graph.binary("mul", other, self)
 
     def __truediv__(self, other: Any) -> Any:
-        if other.__class__ is not Node and not isinstance(other, NUMBERS):
+        if other.__class__ is not Node and not _is_number(other):
             return NotImplemented  # a dual number knows what to do
         return self.graph.binary("div", self, other)
 

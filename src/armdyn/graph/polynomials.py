@@ -168,6 +168,10 @@ def _needs_operations(terms: Sum) -> bool:
     return len(terms) > 1 or any(len(product) > 1 for product in terms)
 
 
+def _constant(terms: Sum) -> bool:
+    return not terms or (len(terms) == 1 and () in terms)
+
+
 def _factors(order: tuple[Node, ...]) -> set[int]:
     """The nodes that other numbers than constants are multiplied by, or functions taken of; signs looked through."""
     found: set[int] = set()
@@ -191,9 +195,9 @@ def _terms(parts: Polynomials, node: Node, arguments: list[Sum]) -> Sum:
         return result
     if node.op == "mul":
         a, b = arguments
-        if set(a) <= {()}:
+        if _constant(a):
             return parts.scaled(b, a.get((), 0))
-        if set(b) <= {()}:
+        if _constant(b):
             return parts.scaled(a, b.get((), 0))
         (x, c), (y, d) = parts.as_product(a), parts.as_product(b)
         return {tuple(sorted(x + y)): parts.coefficients.times(c, d)}
@@ -223,6 +227,8 @@ class _Builder:
 
     def atom(self, wanted: int) -> Node | Fraction:
         """The node of an atom, after the nodes it needs; without recursion, for sums nest deeply."""
+        if wanted in self.made:
+            return self.made[wanted]
         stack = [wanted]
         while stack:
             atom = stack[-1]
