@@ -3,6 +3,7 @@
     python benchmarks/bench_trees.py                       # Panda, Baxter, Talos of the package example-robot-data
     python benchmarks/bench_trees.py --batch 4096 --only talos
     python benchmarks/bench_trees.py --counts              # operations beside those of the chains from base to tips
+    python benchmarks/bench_trees.py --compile --only talos  # how long every quantity takes to compile and to load
 
 Kernels get a batch and write into arrays made beforehand; Pinocchio is called in a Python loop over the same number of
 random configurations. Times are the least of several rounds, taken in turn, per configuration, on one thread, and the
@@ -15,6 +16,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -30,6 +33,7 @@ import pinocchio as pin
 
 import armdyn
 from armdyn.chain import Chain
+from armdyn.formulations import QUANTITIES
 from armdyn.programs.program import program
 from armdyn.programs.search import auto
 
@@ -161,14 +165,50 @@ def count(name: str, path: Path, floating: bool) -> None:
         )
 
 
+def compile_times(name: str) -> None:
+    """Print the processor time of every quantity's first call: compiled, and in another process from the cache."""
+    names = [*QUANTITIES, *(f"{q}_derivatives" for q, entry in QUANTITIES.items() if entry.derivative_kernel)]
+    with tempfile.TemporaryDirectory() as folder:
+        for quantity in names:
+            command = [sys.executable, __file__, "--only", name, "--first-call", quantity]
+            environment = os.environ | {"ARMDYN_CACHE": folder}
+            runs = [subprocess.run(command, env=environment, capture_output=True, text=True) for _ in range(2)]
+            if any(run.returncode for run in runs):
+                print(f"  {quantity:36s} {runs[0].stderr.strip().splitlines()[-1]}", flush=True)
+                continue
+            cold, cached = (float(run.stdout) for run in runs)
+            print(f"  {quantity:36s} cold {cold:5.1f} s, cached {cached * 1e3:4.0f} ms", flush=True)
+
+
+def first_call(robot: Any, quantity: str) -> None:
+    """Print the processor time of a quantity's first call, after that of another one, which loads LLVM."""
+    entry = QUANTITIES[quantity.removesuffix("_derivatives")]
+    robot.kernel("potential_energy")(motions(robot, 1)[0])
+    kernel = robot.kernel(quantity, frame=robot.frames[-1].name) if entry.at_tool else kernel_of(robot, quantity)
+    shapes = entry.input_shapes(robot.chain)
+    inputs = [np.linspace(-1, 1, np.prod(shape, dtype=int)).reshape(shape) for _, shape in shapes]
+    start = time.process_time()
+    kernel(*inputs)
+    print(time.process_time() - start)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch", type=int, default=16_384)
     parser.add_argument("--only", choices=ROBOTS, action="append")
     parser.add_argument("--counts", action="store_true", help="count operations instead of measuring time")
+    parser.add_argument("--compile", action="store_true", help="measure how long every quantity takes to compile")
+    parser.add_argument("--first-call", metavar="QUANTITY", help="measure the first call of one quantity")
     asked = parser.parse_args()
     for name in asked.only or ROBOTS:
         path, floating = ROBOTS[name]
+        if asked.compile:
+            compile_times(name)
+            continue
+        if asked.first_call:
+            robot = armdyn.load(urdf(path), floating=True) if floating else armdyn.load(urdf(path))
+            first_call(robot, asked.first_call)
+            continue
         if asked.counts:
             count(name, urdf(path), floating)
             continue
