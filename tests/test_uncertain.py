@@ -113,6 +113,15 @@ def test_natural_parameters_are_those_of_the_bodies_asked_for():
     assert found.mass == pytest.approx(expected.mass + 0.5 * float(links[1].mass))
 
 
+def test_numbers_that_are_impossible_are_refused_like_distributions():
+    with pytest.raises(InputError, match="payload_mass is -1, which is impossible: at least 0"):
+        Uncertain(arm(), payload_mass=-1.0)
+    with pytest.raises(InputError, match=r"link_masses .* is -2, which is impossible: at least 0"):
+        Uncertain(arm(), link_masses=[1.0, -2.0, 1.0])
+    with pytest.raises(InputError, match=r"payload_mass: expected .* a number, got nan"):
+        Uncertain(arm(), payload_mass=float("nan"))
+
+
 def test_parameters_are_those_of_the_arm_that_holds_the_sample():
     """By the registry's program of a payload, and natural parameters beside it that belong to the same body."""
     load = Uncertain(arm(), payload_mass=Uniform(0, 3), payload_com=Normal(0, 0.1), link_masses=Normal(1, 0.1))

@@ -33,7 +33,7 @@ LAW = ControlLaw(
         Entry("kd", ("nv",), "1/s", 20.0),
         Entry("ki", ("nv",), "1/s³", 0.0),
         Entry("integral_limit", ("nv",), "largest integral of the error, rad s or m s", 1.0),
-        Entry("payload", (10,), "natural parameters of the payload about the tool's origin, in its axes", 0.0),
+        Entry("payload", (10,), "natural parameters of the payload about the tool's origin, in its axes", 0.0, True),
     ),
     outputs=(COMMAND,),
     memory=(Entry("integral", ("nv",), "integral of the errors"),),

@@ -83,7 +83,11 @@ def _notes(model: Model) -> str:
         notes.append("**Springs, offsets, ripples, friction with the load**: as the arm has them, not parameters.")
     if model.payload:
         where = f"the frame {line(model.frame)}" if model.frame else "the tool"
-        notes.append(f"**Payload**: a body held at {where}; inertia about its centre of mass, in the same axes.")
+        notes.append(
+            f"**Payload**: a body held at {where}; inertia about its centre of mass, in the same axes. An inertia "
+            "without mass, or one that no body has, is refused with a message where initialization or event mode ends "
+            "or the next step begins."
+        )
     notes.append(
         "**Licence**: `fmi3PlatformTypes.h`, `fmi3FunctionTypes.h` and `fmi3Functions.h` are the Modelica "
         "Association's, under the two-clause BSD licence that stands in them."

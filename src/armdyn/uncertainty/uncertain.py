@@ -108,6 +108,10 @@ class Uncertain:
             raise InputError("payload_com= needs payload_mass=")
         if self.payload_mass is not None and len(chain.tips) > 1:
             raise InputError(f"a payload needs one tool; {self.arm.name} has several tips")
+        for what, least, names, specs in self._specs():
+            for name, spec in zip(names, specs, strict=True):
+                if isinstance(spec, float) and spec < least:
+                    raise InputError(f"{f'{what} {name}'.strip()} is {spec:g}, which is impossible: at least {least:g}")
         self._draw(np.full((1, len(self.variables)), 0.5))  # what is impossible is said at once
 
     @property
