@@ -62,10 +62,12 @@ class Limits:
 
     def torque(self, Y: Array, qd: Array, qdd: Array) -> Array:
         """Torques of the arm as it is given, friction with it; Y is the rigid body's regressor."""
+        return np.asarray(Y @ self.minimal + self.arm.rotor_inertias * qdd + self._friction(qd))
+
+    def _friction(self, qd: Array) -> Array:
         viscous = np.array([float(j.viscous) for j in self.arm.joints])
         coulomb = np.array([float(j.coulomb) for j in self.arm.joints])
-        drives = self.arm.rotor_inertias * qdd + viscous * qd + coulomb * np.tanh(qd / 0.01)
-        return np.asarray(Y @ self.minimal + drives)
+        return np.asarray(viscous * qd + coulomb * np.tanh(qd / 0.01))
 
     def room(self, q: Array, qd: Array, qdd: Array, middle: Array) -> float:
         """By what the motion about `middle` may grow before a position, velocity or acceleration limit is met."""
@@ -87,8 +89,8 @@ class Limits:
         if (np.abs(qdd) > slack * self.acceleration).any():
             return False
         if np.isfinite(self.effort).any():
-            Y = np.asarray(self.arm.regressor(q, qd, qdd))
-            if (np.abs(self.torque(Y, qd, qdd)) > slack * self.effort).any():
+            tau = np.asarray(self.arm.inverse_dynamics(q, qd, qdd)) + self._friction(qd)
+            if (np.abs(tau) > slack * self.effort).any():
                 return False
         return not (self.intrusion(q) > 1e-18).any()
 
