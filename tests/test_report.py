@@ -144,7 +144,7 @@ def test_a_slider_changes_the_inertia_matrix_to_the_kernels_value(opened):
 
 SIMULATE = """
 const { world, arm } = armdyn, [mass, gravity, friction] = arguments;
-world.reset(); arm.arrays.gravity.set(gravity); arm.arrays.payload.set([mass, 0, 0, 0.1]); world.friction = friction;
+world.reset(); arm.arrays.gravity.set(gravity); arm.hold(mass, [0, 0, 0.1]); world.friction = friction;
 world.control("free");
 for (let k = 0; k < 30; k++) world.steps(20);
 const { q, qd } = arm.arrays;
@@ -169,7 +169,7 @@ def test_controllers(opened):
     browser, _, _ = opened  # noqa: F811
     held, reached, slowed = browser.run("""
     const { world, arm } = armdyn, far = (a, b) => Math.max(...a.map((x, k) => Math.abs(x - b[k])));
-    arm.arrays.gravity.set(arm.robot.gravity); arm.arrays.payload.set([1.5, 0, 0, 0.1]); world.friction = false;
+    arm.arrays.gravity.set(arm.robot.gravity); arm.hold(1.5, [0, 0, 0.1]); world.friction = false;
     world.reset(); world.control("hold"); world.steps(500); const held = far(Array.from(arm.arrays.q), world.start);
     world.control("pd"); world.target = world.start.map((x) => x + 0.2); world.steps(3000);
     const reached = far(Array.from(arm.arrays.q), world.target);

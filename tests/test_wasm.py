@@ -17,6 +17,7 @@ from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import evaluate, trace
 from armdyn.kernels.wasm_emission import wasm_module
 from node import needs_node, node, run_modules
+from possible import possible
 
 STATES = 1000
 TOLERANCE = 1e-13  # of the result's largest entry
@@ -27,7 +28,8 @@ def states_of(arm, kernel, rng):
     """Random states within the joints' limits, one array per input of the kernel."""
     low, high = np.clip(arm.limits, -np.pi, np.pi).T
     made = {"q": lambda shape: rng.uniform(low, high, (STATES, *shape))}
-    return [made.get(name, lambda s: rng.normal(size=(STATES, *s)))(shape) for name, shape in kernel.assembly.inputs]
+    random = {name: made.get(name, lambda s: rng.normal(size=(STATES, *s)))(s) for name, s in kernel.assembly.inputs}
+    return [possible(name, x) for name, x in random.items()]
 
 
 def furthest(value, truth):

@@ -26,15 +26,20 @@ const Live = (() => {
     const arrays = {};
     for (const name of Object.keys(at)) arrays[name] = new Float64Array(memory.buffer, at[name], sizes[name]);
     const addresses = (ports) => ports.map(([name]) => at[name]);
-    const { state, acceleration } = robot.functions;
-    const where = addresses([...state.inputs, ...state.outputs]);
-    const arm = { arrays, n: robot.n, robot, state: () => instance.exports.state(...where) };
-    if (acceleration) {
-      const inputs = addresses(acceleration.inputs);
+    const call = (name) => {
+      const { inputs, outputs } = robot.functions[name], where = addresses([...inputs, ...outputs]);
+      return () => instance.exports[name](...where);
+    };
+    const arm = { arrays, n: robot.n, robot, state: call("state") }, parameters = call("payload_parameters");
+    // A point mass at the tool: from it the parameters of the arm that holds it, which the other programs take.
+    arm.hold = (mass, com) => { arrays.mass[0] = mass; arrays.com.set(com); parameters(); };
+    if (robot.functions.acceleration) {
+      const inputs = addresses(robot.functions.acceleration.inputs);
       arm.advance = (step, count) => instance.exports.advance(...inputs, step, count);
     }
     arrays.q.set(robot.home);
     arrays.gravity.set(robot.gravity);
+    arm.hold(0, [0, 0, 0]);
     arm.state();
     return arm;
   }
