@@ -8,8 +8,10 @@
 Kernels get a batch and write into arrays made beforehand; Pinocchio is called in a Python loop over the same number of
 random configurations. Times are the least of several rounds, taken in turn, per configuration, on one thread, and the
 thread's own: what it waits for others is not counted. "floor" is what filling the results with a number takes, "copy"
-what copying them from another array takes. The first columns are a cold compile (nothing in any cache) and the same
-kernel from the cache, the last the operations of the program.
+what copying them from another array takes. Pinocchio's two times are with all results kept, as those of a batch are,
+and with each dropped at once, as those of single calls are: memory for hundreds of large results costs as much as to
+fill it. The first columns are a cold compile (nothing in any cache) and the same kernel from the cache, the last the
+operations of the program.
 """
 
 from __future__ import annotations
@@ -117,17 +119,19 @@ def measure(name: str, path: Path, floating: bool, batch: int) -> None:
             {
                 "batch": lambda kernel=kernel, inputs=inputs, out=out: kernel(*inputs, out=out),
                 "single": lambda kernel=kernel, one=one: each(lambda _: kernel(*one), 200),
-                "peer": lambda peer=peer: each(peer, count),
+                "peer": lambda peer=peer: [peer(i) for i in range(count)],
+                "peer_single": lambda peer=peer: each(peer, count),
                 "floor": lambda results=results: [result.fill(1.0) for result in results],
                 "copy": lambda results=results, others=others: list(map(np.copyto, results, others)),
             }
         )
         ours, single, theirs = times["batch"] / batch, times["single"] / 200, times["peer"] / count
-        floor, copy = times["floor"] / batch, times["copy"] / batch
+        floor, copy, alone = times["floor"] / batch, times["copy"] / batch, times["peer_single"] / count
         print(
             f"  {quantity:28s} cold {cold:5.1f} s, cached {warm * 1e3:4.0f} ms   batch {ours * 1e6:7.3f} µs "
             f"(floor {floor * 1e6:.3f}, copy {copy * 1e6:.3f})   single {single * 1e6:6.2f} µs   "
-            f"Pinocchio {theirs * 1e6:6.2f} µs   ratio {theirs / ours:5.1f} and {theirs / single:4.1f}   "
+            f"Pinocchio {theirs * 1e6:6.2f} and {alone * 1e6:6.2f} µs   ratio {theirs / ours:5.1f} and "
+            f"{alone / single:4.1f}   "
             f"{kernel.method}: {kernel.program.operations}",
             flush=True,
         )
