@@ -15,7 +15,7 @@ from armdyn.simulation import adaptive
 from armdyn.simulation.actuators import Actuators, HeldStepper, law_function
 from armdyn.simulation.choice import LONGEST, SHORTEST, chosen_method, first_step
 from armdyn.simulation.digital import Digital, Running
-from armdyn.simulation.ending import UNSTABLE, Ends, found_ends
+from armdyn.simulation.ending import UNSTABLE, Ends, found_ends, met_limit
 from armdyn.simulation.fixed import Stepper
 from armdyn.simulation.plain import PlainStepper
 from armdyn.simulation.plants import Plants
@@ -319,7 +319,7 @@ def _adaptive(asked: Request, stepper: Any, solver: adaptive.Solver) -> Trajecto
         motion: Any = adaptive.Motion(one, breakaway(asked.arm.chain, one.options)) if one.sticks else right
         t, y, status, message = solver.run(motion, y0, asked.times, watch if asked.limited else None, tick)
         if status == "limit":
-            message = f"{asked.joint_beyond(y[-1])} met its limit at t = {t[-1]:.9g} s"
+            message = met_limit(asked.joint_beyond(y[-1]), t[-1])
         ends.statuses[lane], ends.messages[lane], ends.times[lane] = status, message, t[-1]
         y = asked.layout.normalised(y)  # the solver's own quaternions are off by its tolerance
         if count == 1:
