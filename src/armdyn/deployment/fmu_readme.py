@@ -77,8 +77,8 @@ def _notes(model: Model) -> str:
             "**Friction**: `viscous`·q̇ + (`coulomb` + (`static` − `coulomb`) / (1 + (q̇/`stribeck`)²)) · "
             "tanh(q̇/`friction.velocity`); without `static` or `stribeck` the dry part is `coulomb`. The sign changes "
             "smoothly: **no joint ever sticks**, it creeps where armdyn's simulator holds it. As given, "
-            f"velocities decay by at most {viscous + dry / model.smoothing:.3g} per second (in random configurations), and {model.step:g} s is "
-            "short enough for that; with more friction, or a smaller `friction.velocity`, shorten `solver.step`.",
+            f"velocities decay by at most {viscous + dry / model.smoothing:.3g} per second (in random configurations), "
+            f"and {model.step:g} s is short enough for that; with more friction, or a smaller `friction.velocity`, shorten `solver.step`.",
         )
     if model.pushed:
         notes.append("**Springs, offsets, ripples, friction with the load**: as the arm has them, not parameters.")
