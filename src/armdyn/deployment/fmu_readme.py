@@ -78,7 +78,8 @@ def _notes(model: Model) -> str:
             "tanh(q̇/`friction.velocity`); without `static` or `stribeck` the dry part is `coulomb`. The sign changes "
             "smoothly: **no joint ever sticks**, it creeps where armdyn's simulator holds it. As given, "
             f"velocities decay by at most {viscous + dry / model.smoothing:.3g} per second (in random configurations), "
-            f"and {model.step:g} s is short enough for that; with more friction, or a smaller `friction.velocity`, shorten `solver.step`.",
+            f"and {model.step:g} s is short enough for that; with more friction, or a smaller "
+            "`friction.velocity`, shorten `solver.step`.",
         )
     if model.pushed:
         notes.append("**Springs, offsets, ripples, friction with the load**: as the arm has them, not parameters.")
