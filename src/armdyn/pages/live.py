@@ -50,7 +50,6 @@ def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     low, high = ranges(arm).T
     names = [joint.name or f"joint {k}" for k, joint in enumerate(joints, 1)]
     lift = 7 if chain.floating else 0
-    turnable = under_any_gravity(chain)
     made = programs(chain)
     base = ["x", "y", "z", "rotation x", "rotation y", "rotation z"] if chain.floating else []
     return {
@@ -69,7 +68,7 @@ def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
         "viscous": [float(joint.viscous) for joint in joints],
         "home": [*([0.0] * 6 + [1.0] if chain.floating else []), *home(arm).tolist()],
         "gravity": list(arm.gravity),
-        "tilts": turnable is not None,
+        "tilts": under_any_gravity(chain) is not None,
         "masses": [float(link.mass) for link in chain.links],
         "centres": [[float(x) for x in link.com] for link in chain.links],
         "bodies": _bodies(chain),

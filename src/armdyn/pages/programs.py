@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial, reduce
+from functools import lru_cache, partial
+from random import Random
 from typing import Any
 
 from armdyn.algebra import Vec3, X, Y, Z
-from armdyn.chain import Chain
+from armdyn.chain import Chain, Link
 from armdyn.formulations import QUANTITIES
 from armdyn.formulations.registry import Options
 from armdyn.formulations.substitution import complete
 from armdyn.graph.program import Program, trace
 from armdyn.kernels.choice import auto
-from armdyn.parameters import minimal_parameters, realise, union
+from armdyn.parameters import minimal_parameters, realise
 from armdyn.programs.assemble import assemble
 from armdyn.programs.program import program
 
@@ -45,16 +46,30 @@ def tool_link(chain: Chain) -> int:
     return max(chain.tips, key=lambda tip: (len(chain.path(tip)), tip))
 
 
+@lru_cache(maxsize=16)
 def under_any_gravity(chain: Chain) -> Chain | None:
     """The chain under a gravity whose minimal parameters determine its forces under every other one too.
 
     Any gravity that is along no axis has them all, but where mimic joints carry masses in several directions at once
-    different gravities may feel different combinations of them: None.
+    different gravities may feel different combinations of them: None. It is tried on random bodies, of which those with
+    the same parameters are taken away: no gravity must feel what is left.
     """
     turned = replace(chain, gravity=OBLIQUE)
-    if chain.has_mimics:
-        needed = reduce(union, (minimal_parameters(replace(chain, gravity=axis)) for axis in (X, Y, Z)))
-        if len(needed) > len(minimal_parameters(turned)):
+    if chain.floating:  # which feels every mass and first moment
+        return turned
+    random, floats = Random(1), turned.floats
+    full = tuple(Link.from_natural(tuple(random.uniform(-1, 1) for _ in range(10))) for _ in chain.links)
+    same = realise(floats, minimal_parameters(floats.with_links(full)).exact_values).links
+    pairs = (zip(a.natural, b.natural, strict=True) for a, b in zip(full, same, strict=True))
+    unfelt = tuple(Link.from_natural(tuple(x - y for x, y in pair)) for pair in pairs)
+    for axis in (X, Y, Z):
+        q = [random.uniform(-1, 1) for _ in range(chain.n)]
+        loads = [
+            _of_parameters(replace(floats, links=links, gravity=axis), chain, "gravity_load", [q])
+            for links in (unfelt, full)
+        ]
+        left, most = (max(map(abs, load)) for load in loads)
+        if left > 1e-9 * most:
             return None
     return turned
 
