@@ -79,7 +79,7 @@ class Compiled:
 
 def object_code(program: Program, target: Target, uniform: Collection[str] = ()) -> bytes:
     """The program as relocatable object code; not optimised where that would take tens of seconds."""
-    level = 2 if len(program.order) <= tuning.LARGEST_OPTIMISED else 0
+    level = tuning.OPTIMISATION if len(program.order) <= tuning.LARGEST_OPTIMISED else 0
     return jit.object_code(kernel_module(program, target, uniform), target, level)
 
 

@@ -7,6 +7,9 @@ that fit into the cache unless it says otherwise, on an AMD EPYC with AVX2 (4 la
 # Optimisation. 40 000 nodes take 7 s to compile and 1 s without optimisation, and the time grows faster than the length
 # (general arms of 20 to 60 joints).
 LARGEST_OPTIMISED = 100_000  # nodes
+# The code generator's level for kernels. The next one takes a tenth longer to compile, and its code as long to run (7
+# programs of the UR5, Puma, Panda and iiwa with AVX-512, by rows and strided: 0.98 to 1.01).
+OPTIMISATION = 1
 
 # Large results (inertia matrices of the Panda and the Puma, batches of 10³ to 10⁷). From the first size on, the cache
 # lines that results go to are prefetched: up to twice as fast, below it up to a tenth slower. From the second on,

@@ -232,9 +232,7 @@ def _move(w: Writer, a: Operand, stage: bool = False) -> None:
     sizes = [*a.shape, *[1] * (CORE_DIMENSIONS - len(a.shape))]
     strides = [*(f"%core{a.index}_{axis}" for axis in range(len(a.shape))), *["0"] * CORE_DIMENSIONS]
     axes = ", ".join(f"i64 {n}, i64 {s}" for n, s in zip(sizes, strides, strict=False))
-    for lane in range(w.lanes):
-        number = w.let(f"call i64 @llvm.umin.i64(i64 {lane}, i64 %last)")
-        row = w.at(first, w.let(f"mul i64 {number}, %step{a.index}"))
-        w.do(f"call void @{name}(ptr {row}, ptr {w.at(array, 8 * lane)}, ptr @slots{a.index}, {axes})")
+    rows = f"ptr {first}, i64 %step{a.index}, i64 %last"
+    w.do(f"call void @{name}({rows}, ptr {array}, ptr @slots{a.index}, {axes})")
     w.do(f"br label %moved{a.index}")
     w.label(f"moved{a.index}")
