@@ -1,10 +1,11 @@
 """Processor time of the first call of a kernel, nothing kept from before; of one source tree or of several in turns.
 
-    python benchmarks/first_call.py [old/src new/src] [--repeats 5] [--stages]
+    python benchmarks/first_call.py [old/src new/src] [--repeats 5] [--stages] [--avx2]
 
 Every first call is made in a process of its own, forked after `import armdyn`, with ARMDYN_CACHE=off: it chooses the
 formulation, makes the program, compiles and loads it and computes one row, and pays for importing LLVM. The best of
-the repeats counts. `--stages` says where the time goes in the tree that comes first.
+the repeats counts. `--stages` says where the time goes in the tree that comes first; `--avx2` compiles as a processor
+without AVX-512 would.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import time
 from collections.abc import Callable
 from functools import reduce
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +106,10 @@ def work(run: Callable[[str, str], None], only: str) -> None:
     import armdyn
 
     assert armdyn.catalogue()
+    if os.environ.get("FIRST_CALL_AVX2"):
+        compiler = import_module("armdyn.codegen.compile" if find_spec("armdyn.codegen") else "armdyn.backends.llvm")
+        host, target = compiler.host, compiler.Target
+        compiler.host = lambda: target(host().triple, "haswell", "+avx,+avx2,+fma", 4, True)
     for name in ARMS:
         for quantity in QUANTITIES:
             if only in f"{name} {quantity}":
@@ -156,9 +162,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--stages", action="store_true", help="where the time goes in the first tree")
+    parser.add_argument("--avx2", action="store_true", help="compile for AVX2")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--stage-worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.avx2:
+        os.environ["FIRST_CALL_AVX2"] = "1"
     if given.worker or given.stage_worker:
         work(first_call if given.worker else stages, given.only)
     elif given.stages:

@@ -26,11 +26,6 @@ class Counter:
         self._free = 0
         self.stage("")
 
-    def add(self, kind: str) -> None:
-        """Count one operation of this kind in the present stage."""
-        if not self._free:
-            self._row[kind] += 1
-
     def stage(self, name: str) -> None:
         """Count what follows under `name`."""
         self._row = self.stages.setdefault(name, {"mul": 0, "add": 0, "div": 0, "trig": 0})
@@ -81,8 +76,8 @@ def on_hand(compute: Callable[[], Any]) -> Any:
 
 def _count(kind: str) -> None:
     counter = _ACTIVE.get()
-    if counter is not None:
-        counter.add(kind)
+    if counter is not None and not counter._free:
+        counter._row[kind] += 1
 
 
 class Tally:
@@ -91,7 +86,7 @@ class Tally:
     __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
-        self.value: Any = value.value if isinstance(value, Tally) else value
+        self.value: Any = value.value if value.__class__ is Tally else value
 
     def __repr__(self) -> str:
         return f"Tally({float(self.value)!r})"
@@ -100,7 +95,7 @@ class Tally:
         return float(self.value)
 
     def __add__(self, other: Any) -> Any:
-        if isinstance(other, Tally):
+        if other.__class__ is Tally:
             _count("add")
             return Tally(self.value + other.value)
         if other == 0:
@@ -120,7 +115,7 @@ class Tally:
         return (-self) + other
 
     def __mul__(self, other: Any) -> Any:
-        if isinstance(other, Tally):
+        if other.__class__ is Tally:
             _count("mul")
             return Tally(self.value * other.value)
         if other.__class__ is Rational or other.__class__ is Fraction:

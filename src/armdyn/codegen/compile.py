@@ -79,9 +79,9 @@ class Compiled:
 
 
 def object_code(program: Program | ColumnProgram, target: Target, uniform: Collection[str] = ()) -> bytes:
-    """The program as relocatable object code; optimised less where that would take long."""
+    """The program as relocatable object code; not optimised where that would take tens of seconds."""
     nodes = len((program.head if isinstance(program, ColumnProgram) else program).order)
-    level = 2 if nodes <= tuning.LONGEST_FUNCTION else 1 if nodes <= tuning.LARGEST_OPTIMISED else 0
+    level = tuning.OPTIMISATION if nodes <= tuning.LARGEST_OPTIMISED else 0
     return jit.object_code(kernel_module(program, target, uniform), target, level)
 
 

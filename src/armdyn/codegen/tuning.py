@@ -4,9 +4,10 @@
 that fit into the cache unless it says otherwise, on an AMD EPYC with AVX2 (4 lanes).
 """
 
-# Optimisation: LLVM's level 2 up to `LONGEST_FUNCTION` nodes, level 1 up to the number here, level 0 beyond. Level 1
-# takes a third less time than level 2 and makes the same of long programs in parts (Talos). 111 000 nodes, without code
-# of their own for single calls, take 8.4 s at level 2 and 2.0 s at level 0.
+# Optimisation. LLVM's level 2 takes a tenth longer than level 1, a third longer for long programs in parts (Talos), and
+# its code takes as long to run (7 programs of the UR5, Puma, Panda and iiwa with AVX-512, by rows and strided: 0.98 to
+# 1.01). Beyond the number of nodes here it is level 0: 111 000 nodes take 8.4 s at level 2 and 2.0 s at level 0.
+OPTIMISATION = 1
 LARGEST_OPTIMISED = 100_000  # nodes
 
 # Large results (inertia matrices of the Panda and the Puma, batches of 10³ to 10⁷). From the first size on, the cache

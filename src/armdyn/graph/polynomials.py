@@ -30,7 +30,6 @@ class Coefficients:
 
     def __init__(self) -> None:
         self.sizes: list[Fraction] = [Rational(0), Rational(1)]
-        self.decades = [-math.inf, 0.0]  # the logarithms of the sizes, to judge them by
         self._numbers = {(0, 1): 0, (1, 1): 1}
         self._known: dict[tuple[str, int, int], int] = {}
 
@@ -42,8 +41,12 @@ class Coefficients:
         if found is None:
             found = self._numbers[key] = len(self.sizes)
             self.sizes.append(abs(value))
-            self.decades.append(math.log10(key[0]) - math.log10(key[1]))
         return found if numerator > 0 else -found
+
+    def decades(self, c: int) -> float:
+        """The logarithm of a size."""
+        numerator, denominator = self.sizes[c].as_integer_ratio()
+        return math.log10(numerator) - math.log10(denominator)
 
     def value(self, c: int) -> Fraction:
         """The value of a number."""
@@ -124,6 +127,8 @@ class Polynomials:
 
     def scaled(self, terms: Sum, factor: int) -> Sum:
         """The terms times a factor."""
+        if factor == -1:
+            return {product: -c for product, c in terms.items()}
         times = self.coefficients.times
         return {product: times(factor, c) for product, c in terms.items()} if factor else {}
 
@@ -189,9 +194,12 @@ def _terms(parts: Polynomials, node: Node, arguments: list[Sum]) -> Sum:
     if node.op == "neg":
         return parts.scaled(arguments[0], -1)
     if node.op in ("add", "sub"):
-        result = dict(arguments[0])
-        for product, c in arguments[1].items():
-            parts.add(result, product, c if node.op == "add" else -c)
+        result, other = dict(arguments[0]), arguments[1]
+        for product, c in (other if node.op == "add" else parts.scaled(other, -1)).items():
+            if product in result:
+                parts.add(result, product, c)
+            else:
+                result[product] = c
         return result
     if node.op == "mul":
         a, b = arguments
@@ -215,6 +223,11 @@ def from_polynomials(parts: Polynomials, program: Program) -> Program:
     flat = iter([node if isinstance(node, Node) else graph.const(node) for node in nodes])
     outputs = tuple(Port(p.name, p.shape, tuple(next(flat) for _ in p.nodes)) for p in program.outputs)
     return Program(program.name, inputs, outputs)
+
+
+def _place(term: tuple[Product, int]) -> tuple[bool, bool]:
+    """Where a term stands in its sum: positive ones first, constants behind the others."""
+    return term[1] < 0, term[0] == ()
 
 
 class _Builder:
@@ -257,7 +270,7 @@ class _Builder:
     def sum(self, terms: Sum) -> Node | Fraction:
         """The node of a sum: positive terms first, so that signs stay free."""
         total: Node | Fraction | None = None
-        for product, c in sorted(terms.items(), key=lambda term: (term[1] < 0, term[0] == ())):
+        for product, c in sorted(terms.items(), key=_place) if len(terms) > 1 else terms.items():
             made = self._term(product, abs(c))
             if total is None:
                 total = made if c > 0 else -made

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any
 
 from armdyn.algebra.cached import cached_property
@@ -43,14 +44,14 @@ class Program:
     @cached_property
     def order(self) -> tuple[Node, ...]:
         """Every node the outputs need, arguments before their users."""
-        seen: dict[int, Node] = {}
-        stack = [node for port in self.outputs for node in port.nodes]
+        seen = {node for port in self.outputs for node in port.nodes}
+        stack = list(seen)
         while stack:
-            node = stack.pop()
-            if node.serial not in seen:
-                seen[node.serial] = node
-                stack.extend(node.args)
-        return tuple(seen[serial] for serial in sorted(seen))
+            for argument in stack.pop().args:
+                if argument not in seen:
+                    seen.add(argument)
+                    stack.append(argument)
+        return tuple(sorted(seen, key=attrgetter("serial")))
 
     @cached_property
     def structure(self) -> tuple[Any, ...]:

@@ -31,6 +31,7 @@ class _Scales:
         self.over = parts.coefficients.over
         self.uses: dict[int, list[Use]] = {}
         self.multiples: dict[tuple[int, int], int] = {}  # (factor, w): the atom of factor·w
+        self.factors: dict[int, dict[int, int]] = {}  # of each sum, as they were when it was last looked at
         self.scale: dict[int, float] = {}  # by how many decades each sum has been divided so far
         seen: set[int] = set()
         for terms in (*parts.sums.values(), *(a for args in parts.arguments for a in args), *parts.roots):
@@ -51,7 +52,7 @@ class _Scales:
             for atom in self.atoms:
                 if atom in waiting:
                     waiting.remove(atom)
-                    gains = self.gains(atom)
+                    gains = self.factors[atom] = self.gains(atom)
                     best = max(gains, key=gains.__getitem__, default=1)
                     if gains.get(best, 0) > 0:
                         self.apply(atom, best)
@@ -86,7 +87,7 @@ class _Scales:
 
     def within_range(self, atom: int, factor: int) -> bool:
         """Whether the sum stays far from overflow and underflow, however many joints hand scales on."""
-        return abs(self.scale.get(atom, 0.0) + self.parts.coefficients.decades[factor]) <= DECADES
+        return abs(self.scale.get(atom, 0.0) + self.parts.coefficients.decades(factor)) <= DECADES
 
     def inside(self, atom: int, factor: int) -> int:
         """Products saved in the sum itself if it is computed without the factor."""
@@ -103,13 +104,13 @@ class _Scales:
         terms = self.parts.sums[atom]
         for product, c in terms.items():
             terms[product] = self.over(c, factor)
-        self.scale[atom] = self.scale.get(atom, 0.0) + self.parts.coefficients.decades[factor]
+        self.scale[atom] = self.scale.get(atom, 0.0) + self.parts.coefficients.decades(factor)
 
     def rescale_groups(self) -> None:
         """Rescale sums by a common factor that goes to the numbers they are multiplied by."""
         groups: dict[int, list[int]] = {}
         for atom in self.atoms:
-            for factor in self.gains(atom):
+            for factor in self.factors[atom]:
                 if self.inside(atom, factor) > 0:
                     groups.setdefault(factor, []).append(atom)
         for factor, atoms in groups.items():

@@ -16,7 +16,6 @@ coefficients. Values are kept to rounding. The result is taken only if it is sho
 from __future__ import annotations
 
 import heapq
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -98,9 +97,10 @@ class _Search:
         self.over = parts.coefficients.over
         self.sums: list[Sum] = []
         self.atoms: list[int | None] = []  # which atom a sum stands for
+        self.first_user: dict[Key, int] = {}  # most keys have no other
         self.users_of: dict[Key, dict[int, None]] = {}
-        self.only_in: dict[Product, int] = {}  # the first sum with this term
-        self.shared: set[Product] = set()  # terms that have been in several sums
+        self.first_sum: dict[Any, int] = {}  # the first sum with this term, or with this pair of terms
+        self.shared: set[Any] = set()  # terms, and pairs of terms, that have been in several sums
         self.first_seen: dict[Key, int] = {}
         self.heap: list[tuple[int, int, Key]] = []
         for atom, terms in list(parts.sums.items()):
@@ -135,35 +135,53 @@ class _Search:
         terms = self.sums[at]
         fresh = {product: terms[product] for product in new if product in terms}
         for factor in repeated_factors(terms, fresh) if len(terms) > 1 else ():
-            self._note("factor", factor, at=at)
+            self._note(("factor", factor), at)
         for product, c in fresh.items():
-            for pair in pairs(product, c):
-                self._note("product", *pair, at=at)
+            for a, b in pairs(product, c):
+                self._note(("product", a, b), at)
         if len(terms) > 1:
             self._index_sums(at, fresh)
 
     def _index_sums(self, at: int, fresh: Sum) -> None:
         """Note the pairs of terms with a new one among them; only terms that are in several sums have any in common."""
         for product in fresh:
-            if product not in self.shared and self.only_in.setdefault(product, at) != at:
+            if product not in self.shared and self.first_sum.setdefault(product, at) != at:
                 self.shared.add(product)
-                self._note_pairs(self.only_in[product], {product})
+                self._note_pairs(self.first_sum[product], {product})
         self._note_pairs(at, fresh)
 
     def _note_pairs(self, at: int, fresh: Collection[Product]) -> None:
-        terms, over = self.sums[at], self.over
-        items = sorted([(product, c) for product, c in terms.items() if product in self.shared])
-        for one, c in items:
+        products = sorted([product for product in self.sums[at] if product in self.shared])
+        for one in products:
             if one in fresh:
-                for other, d in items:
+                for other in products:
                     if one < other:
-                        self._note("sum", one, other, over(d, c), at=at)
+                        self._note_pair((one, other), at)
                     elif other not in fresh:
-                        self._note("sum", other, one, over(c, d), at=at)
+                        self._note_pair((other, one), at)
 
-    def _note(self, *key: Any, at: int) -> None:
+    def _note_pair(self, pair: tuple[Product, Product], at: int) -> None:
+        """Note a pair of terms once a second sum has it: only then does the ratio of its coefficients matter."""
+        one, other = pair
+        if pair not in self.shared:
+            first = self.first_sum.setdefault(pair, at)
+            if first == at:
+                return
+            self.shared.add(pair)
+            terms = self.sums[first]
+            if one in terms and other in terms:
+                self._note(("sum", one, other, self.over(terms[other], terms[one])), first)
+        terms = self.sums[at]
+        self._note(("sum", one, other, self.over(terms[other], terms[one])), at)
+
+    def _note(self, key: Key, at: int) -> None:
         """Note that a sum has what this key says."""
-        users = self.users_of.setdefault(key, {})
+        users = self.users_of.get(key)
+        if users is None:
+            first = self.first_user.setdefault(key, at)
+            if first == at and key[0] != "factor":
+                return
+            users = self.users_of[key] = {first: None}
         users[at] = None
         if len(users) > 1 or key[0] == "factor":
             gain = self.saving(key) if key[0] != "product" else len(users)
@@ -273,9 +291,9 @@ class _Search:
 
 def repeated_factors(terms: Sum, fresh: Sum) -> Iterator[int]:
     """The factors of the fresh terms of a sum that several of its terms have."""
-    found = Counter([factor for product, c in fresh.items() for factor in factors(product, c)])
-    for factor, count in found.items():
-        if count > 1 or (len(fresh) < len(terms) and count_factor(terms, factor) > 1):
+    found = [factor for product, c in fresh.items() for factor in factors(product, c)]
+    for factor in dict.fromkeys(found):
+        if found.count(factor) > 1 or (len(fresh) < len(terms) and count_factor(terms, factor) > 1):
             yield factor
 
 
@@ -319,12 +337,16 @@ def has_pair(product: Product, c: int, a: int, b: int) -> bool:
 
 def count_factor(terms: Sum, factor: int) -> int:
     """How many terms have the factor."""
-    return sum([has_factor(product, c, factor) for product, c in terms.items()])
+    if factor >= 0:
+        return sum([factor in product for product in terms])
+    return sum([c == factor or c == -factor for product, c in terms.items() if product])
 
 
 def count_pair(terms: Sum, a: int, b: int) -> int:
     """How many terms have both factors."""
-    return sum([has_pair(product, c, a, b) for product, c in terms.items()])
+    if 0 <= a != b:
+        return sum([a in product and b in product for product in terms])
+    return sum([has_pair(product, c, a, b) for product, c in terms.items() if b in product])
 
 
 def without(product: Product, atom: int) -> Product:

@@ -28,6 +28,7 @@ from armdyn.kernels.choice import auto
 from armdyn.kernels.payloads import refuse_impossible
 from armdyn.kernels.threads import batch_of, checked, shared
 from armdyn.programs.assemble import Assembly, Options, assemble
+from armdyn.programs.collector import paused_collector
 from armdyn.programs.program import compiled_program, program
 
 OPTIONS = tuple(f.name for f in fields(Options))
@@ -92,7 +93,8 @@ class Kernel(Fast):
     def compiled(self) -> Any:
         """What the backend made: a function of arrays."""
         if self._compiled is None:
-            self._compiled = self._compile()
+            with paused_collector():
+                self._compiled = self._compile()
         return self._compiled
 
     def _compile(self) -> Any:

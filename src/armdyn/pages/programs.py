@@ -75,15 +75,16 @@ def under_any_gravity(chain: Chain) -> Chain | None:
 
 
 def programs(chain: Chain) -> dict[str, Program]:
-    """`payload_parameters`, `state` and, unless the base floats, `acceleration`."""
+    """`payload_parameters`, `state` and `acceleration`."""
     known = under_any_gravity(chain) or (chain if any(chain.gravity) else replace(chain, gravity=Z))
     sizes: Sizes = {"gravity": (3,), "parameters": (len(minimal_parameters(known)),)}
-    found = {"payload_parameters": _payload_parameters(known), "state": _state(chain, known, sizes)}
-    if chain.nq == chain.nv:
-        methods = [m.key for m in QUANTITIES["forward_dynamics"].methods if m.serves(chain)]
-        made = (_acceleration(chain, known, method, sizes) for method in methods)
-        found["acceleration"] = min(made, key=lambda one: one.operations.total)
-    return found
+    methods = [m.key for m in QUANTITIES["forward_dynamics"].methods if m.serves(chain)]
+    made = (_acceleration(chain, known, method, sizes) for method in methods)
+    return {
+        "payload_parameters": _payload_parameters(known),
+        "state": _state(chain, known, sizes),
+        "acceleration": min(made, key=lambda one: one.operations.total),
+    }
 
 
 def _at_tool(chain: Chain) -> Options:
@@ -140,18 +141,21 @@ def _state(chain: Chain, known: Chain, sizes: Sizes) -> Program:
 
 
 def _acceleration(chain: Chain, known: Chain, method: str, sizes: Sizes) -> Program:
-    """Forward dynamics under gravity compensation, a spring to the target, damping and viscous friction."""
-    vector = dict.fromkeys(("q", "qd", "tau", "target", "kp", "kd", "viscous"), (chain.n,))
+    """Forward dynamics under gravity compensation, a spring to the target, damping and viscous friction.
+
+    All of these act at the joints; on a floating base acts what `tau` says alone.
+    """
+    n, nv, first, base = chain.n, chain.nv, chain.nq - chain.n, chain.nv - chain.n
+    state: Sizes = {"q": (chain.nq,), "qd": (nv,), "tau": (nv,)}
+    vector = dict.fromkeys(("target", "kp", "kd", "viscous"), (n,))
 
     def function(
         q: Any, qd: Any, tau: Any, target: Any, kp: Any, kd: Any, viscous: Any, hold: Any, gravity: Any, parameters: Any
     ) -> Any:
         real = _real(known, gravity, parameters)
         weight = _of_parameters(real, chain, "gravity_load", [q])
-        force = [
-            t + hold[0] * g + p * (goal - x) - (d + b) * v
-            for t, g, p, goal, x, d, b, v in zip(tau, weight, kp, target, q, kd, viscous, qd, strict=True)
-        ]
-        return _of_parameters(real, chain, "forward_dynamics", [q, qd, force], method)
+        at_joints = zip(tau[base:], weight[base:], kp, target, q[first:], kd, viscous, qd[base:], strict=True)
+        force = [t + hold[0] * g + p * (goal - x) - (d + b) * v for t, g, p, goal, x, d, b, v in at_joints]
+        return _of_parameters(real, chain, "forward_dynamics", [q, qd, [*tau[:base], *force]], method)
 
-    return trace("acceleration", function, {**vector, "hold": (1,), **sizes}, [("qdd", (chain.n,))])
+    return trace("acceleration", function, {**state, **vector, "hold": (1,), **sizes}, [("qdd", (nv,))])

@@ -53,7 +53,7 @@ class _Schedule:
     def __init__(self, instructions: list[Instruction]) -> None:
         self.arguments, self.users = _dependencies(instructions)
         self.latency = [one.latency for one in instructions]
-        self.critical = _critical_paths(self.latency, self.users)
+        self.advance = [tuning.CRITICAL_PATH_WEIGHT * path for path in _critical_paths(self.latency, self.users)]
         self.missing = [len(arguments) for arguments in self.arguments]
         self.unused = [len(users) for users in self.users]
         self.operands_at = [0.0] * len(instructions)  # the cycle in which the last argument is there
@@ -73,13 +73,15 @@ class _Schedule:
         most = 3 * (pressure + tuning.LOCALITY_WINDOW * tuning.LOCALITY_WEIGHT)  # three arguments take off no more
         least, best = math.inf, -1
         recent = tuning.LOCALITY_WINDOW - self.issued
+        operands_at, port_free, ports, advance = self.operands_at, self.port_free, self.ports, self.advance
         for k in self.ready:
-            cost = max(self.operands_at[k], self.port_free[self.ports[k]])
-            cost -= tuning.CRITICAL_PATH_WEIGHT * self.critical[k]
+            start, free = operands_at[k], port_free[ports[k]]
+            cost = (start if start > free else free) - advance[k]
             if cost - most >= least:
                 continue
             for argument in self.arguments[k]:
-                cost -= tuning.LOCALITY_WEIGHT * max(0, recent + self.issued_at[argument])
+                if recent + self.issued_at[argument] > 0:
+                    cost -= tuning.LOCALITY_WEIGHT * (recent + self.issued_at[argument])
             cost += pressure * self._further_live(k)
             if cost < least:
                 least, best = cost, k
@@ -87,7 +89,11 @@ class _Schedule:
 
     def _further_live(self, k: int) -> int:
         """How many more values are live after an instruction than before."""
-        return (1 if self.users[k] else 0) - sum(self.unused[argument] == 1 for argument in self.arguments[k])
+        further = 1 if self.users[k] else 0
+        for argument in self.arguments[k]:
+            if self.unused[argument] == 1:
+                further -= 1
+        return further
 
     def issue(self, k: int) -> int:
         """Put an instruction next."""

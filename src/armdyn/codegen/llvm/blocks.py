@@ -209,15 +209,24 @@ def scattered(w: Writer, value: str, places: list[str]) -> None:
 
 
 def strided_copies(lanes: int, names: tuple[str, str] = ("gather", "scatter")) -> str:
-    """`gather` and `scatter`: one configuration of any strides, number by number, from or into one lane."""
+    """`gather` and `scatter`: the rows of a block, of any strides, number by number, into or from its lanes.
+
+    Lanes beyond the `last` row repeat it. What is written here and not in `loop` is compiled once, not once per lane.
+    """
     axes = ", ".join(f"i64 %n{d}, i64 %s{d}" for d in range(CORE_DIMENSIONS))
     texts = []
     for name, written in zip(names, (False, True), strict=True):
         w = Writer(lanes)
         w.label("entry")
+        w.do("br label %lanes")
+        w.label("lanes")
+        w.do("%l = phi i64 [0, %entry], [%after, %each]")
+        number = w.let("call i64 @llvm.umin.i64(i64 %l, i64 %last)")
+        row = w.at("%first", w.let(f"mul i64 {number}, %step"))
+        lane = w.at("%block", w.let("mul i64 %l, 8"))
         w.do("br label %d0")
         for d in range(CORE_DIMENSIONS):
-            before = "entry" if d == 0 else f"d{d - 1}"
+            before = "lanes" if d == 0 else f"d{d - 1}"
             w.label(f"d{d}")
             w.do(f"%i{d} = phi i64 [0, %{before}], [%j{d}, %e{d}]")
             if d + 1 < CORE_DIMENSIONS:
@@ -228,18 +237,22 @@ def strided_copies(lanes: int, names: tuple[str, str] = ("gather", "scatter")) -
             offset = w.let(f"add i64 {offset}, {w.let(f'mul i64 %i{d}, %s{d}')}")
         slot = w.let(f"load i32, ptr {w.let(f'getelementptr i32, ptr %slots, i64 {flat}')}")
         place = w.let(f"mul i64 {w.let(f'zext i32 {slot} to i64')}, {8 * lanes}")
-        ends = [w.at("%row", offset), w.at("%lane", place)]
+        ends = [w.at(row, offset), w.at(lane, place)]
         source, sink = ends[::-1] if written else ends
         w.do(f"store double {w.let(f'load double, ptr {source}, align 8')}, ptr {sink}, align 8")
         w.do(f"br label %e{CORE_DIMENSIONS - 1}")
         for d in reversed(range(CORE_DIMENSIONS)):
             w.label(f"e{d}")
             w.do(f"%j{d} = add i64 %i{d}, 1")
-            after = "out" if d == 0 else f"e{d - 1}"
+            after = "each" if d == 0 else f"e{d - 1}"
             w.do(f"br i1 {w.let(f'icmp slt i64 %j{d}, %n{d}')}, label %d{d}, label %{after}")
+        w.label("each")
+        w.do("%after = add i64 %l, 1")
+        w.do(f"br i1 {w.let(f'icmp ult i64 %after, {lanes}')}, label %lanes, label %out")
         w.label("out")
         w.do("ret void")
-        head = f"internal void @{name}(ptr %row, ptr %lane, ptr %slots, {axes}) noinline"
+        rows = "ptr %first, i64 %step, i64 %last"
+        head = f"internal void @{name}({rows}, ptr %block, ptr %slots, {axes}) noinline"
         texts.append(function(head, w.lines))
     return "".join(texts)
 

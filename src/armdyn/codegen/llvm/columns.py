@@ -7,7 +7,6 @@ results of one configuration from it, in C order. It is the same for batches and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from armdyn.codegen.contract import contract
@@ -19,7 +18,10 @@ from armdyn.graph.columns import ColumnProgram, zero
 from armdyn.graph.node import Node
 from armdyn.graph.program import Port, Program
 
-Rights = dict[int, Sequence[Node]]  # right-hand sides of a vector of columns: the rows that are not zero
+# Columns whose zeros are told together, on every processor: which rows are left out decides how sums are rounded.
+GROUP = 8
+
+Rights = dict[int, tuple[Node, ...]]  # right-hand sides of a vector of columns: the rows that are not zero
 
 
 @dataclass(frozen=True)
@@ -125,12 +127,15 @@ def _store(w: Writer, value: str, place: str, width: int) -> None:
 def _vectors(result: int, port: Port, lanes: int) -> list[Vector]:
     """The columns of a result in vectors: the last one overlaps the one before if it must, fewer are filled up."""
     rows, width = port.shape
-    spare = (port.nodes[0].graph.const(0),) * max(0, lanes - width)
+    group, lanes_used = min(GROUP, width), min(lanes, width)
+    spare = (port.nodes[0].graph.const(0),) * (lanes - lanes_used)
     found = []
-    for start in groups(width, min(lanes, width)):
-        first = range(start, start + rows * width, width)
-        parts = [port.nodes[k : k + min(lanes, width)] + spare for k in first]
-        found.append(Vector(result, start, {row: nodes for row, nodes in enumerate(parts) if not zero(nodes)}))
+    for first in groups(width, group):
+        begins = [(row, row * width + first) for row in range(rows)]
+        varying = [(row, k) for row, k in begins if not zero(port.nodes[k : k + group])]
+        for start in groups(group, lanes_used):
+            rights = {row: port.nodes[k + start : k + start + lanes_used] + spare for row, k in varying}
+            found.append(Vector(result, first + start, rights))
     return found
 
 

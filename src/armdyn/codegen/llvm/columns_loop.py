@@ -92,7 +92,8 @@ def _configuration(w: Writer, results: Sequence[Operand], work: Operand) -> None
     for a in results:
         w.do(f"br i1 %contiguous{a.index}, label %in_order{a.index}, label %copy{a.index}")
         w.label(f"copy{a.index}")
-        w.do(f"call void @spread(ptr {places[a.index]}, ptr %staged{a.index}, ptr @slots{a.index}, {axes(a)})")
+        row = f"ptr {places[a.index]}, i64 0, i64 0"
+        w.do(f"call void @spread({row}, ptr %staged{a.index}, ptr @slots{a.index}, {axes(a)})")
         w.do(f"br label %written{a.index}")
         w.label(f"in_order{a.index}")
         w.do(f"br i1 %streamed{a.index}, label %stream{a.index}, label %written{a.index}")

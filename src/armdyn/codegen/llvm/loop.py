@@ -233,10 +233,8 @@ def move(w: Writer, a: Operand, stage: bool = False) -> None:
     w.do(f"call void @rows{a.index}(ptr {array}, ptr {first}, i64 %step{a.index}, i1 true)")
     w.do(f"br label %moved{a.index}")
     w.label(f"numbers{a.index}")
-    for lane in range(w.lanes):
-        number = w.let(f"call i64 @llvm.umin.i64(i64 {lane}, i64 %last)")
-        row = w.at(first, w.let(f"mul i64 {number}, %step{a.index}"))
-        w.do(f"call void @{name}(ptr {row}, ptr {w.at(array, 8 * lane)}, ptr @slots{a.index}, {axes(a)})")
+    rows = f"ptr {first}, i64 %step{a.index}, i64 %last"
+    w.do(f"call void @{name}({rows}, ptr {array}, ptr @slots{a.index}, {axes(a)})")
     w.do(f"br label %moved{a.index}")
     w.label(f"moved{a.index}")
 
