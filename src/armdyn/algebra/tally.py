@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from armdyn.algebra.operations import Operations
+from armdyn.algebra.rational import Rational
 
 
 class Counter:
@@ -122,7 +123,7 @@ class Tally:
         if isinstance(other, Tally):
             _count("mul")
             return Tally(self.value * other.value)
-        if other.__class__ is Fraction:
+        if other.__class__ is Rational or other.__class__ is Fraction:
             numerator, denominator = other.as_integer_ratio()
             other = numerator / denominator if denominator != 1 else numerator  # floats multiply faster
         elif not isinstance(other, int | float):

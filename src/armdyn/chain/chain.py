@@ -10,6 +10,7 @@ from typing import Any
 
 from armdyn.algebra import Scalar, Vec3
 from armdyn.algebra.cached import cached_property
+from armdyn.algebra.rational import Rational
 from armdyn.algebra.scalar import is_number
 from armdyn.chain.joint import Joint
 from armdyn.chain.link import Link
@@ -37,6 +38,18 @@ class Chain:
         if not self.parents:
             object.__setattr__(self, "parents", tuple(range(-1, len(self.joints) - 1)))
         must_be_computable(self)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Kept, for programs are looked up by their chain, and rationals are slow to hash."""
+        return hash(tuple(getattr(self, f.name) for f in fields(self)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: hashes of names differ from process to process."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __repr__(self) -> str:
         kinds = "".join(joint.kind[0].upper() for joint in self.joints)
@@ -141,6 +154,11 @@ class Chain:
         """The same chain with floats for exact constants: what the plain Python path computes with."""
         return _floats(self)
 
+    @property
+    def rationals(self) -> Chain:
+        """The same chain with constants that calculate quickly: what programs are made with."""
+        return _rationals(self)
+
 
 def _convert(x: Any, number: Callable[[Any], Any]) -> Any:
     if isinstance(x, Fraction):
@@ -155,4 +173,10 @@ def _convert(x: Any, number: Callable[[Any], Any]) -> Any:
 @lru_cache(maxsize=64)
 def _floats(chain: Chain) -> Chain:
     converted: Chain = _convert(chain, float)
+    return converted
+
+
+@lru_cache(maxsize=64)
+def _rationals(chain: Chain) -> Chain:
+    converted: Chain = _convert(chain, Rational)
     return converted

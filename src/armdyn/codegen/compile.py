@@ -121,7 +121,7 @@ def load_or_compile(
         name = jit.key(asked, target)
         made = _LOADED.get(name) if name else None
         if made is None:
-            made = _unpacked(jit.stored(asked, lambda: _packed(make(), target, uniform), target), target)
+            made = _unpacked(jit.stored(name, lambda: _packed(make(), target, uniform)), target)
             if name and made:
                 _LOADED[name] = made
         return made

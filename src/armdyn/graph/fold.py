@@ -1,7 +1,8 @@
 """The folding rules: one per line, tried in order when an operation is made.
 
-In front of each rule stand the operations of which one must be among the arguments for it to apply ("" if any will
-do), so that `rules` tries only what can apply.
+In front of each rule stand the kinds of arguments it applies to, so that `rules` tries only what can apply: the kind of
+a node is its operation, that of a constant "zero", "one", "positive" or "negative"; "const" is any of these four, and
+"_" is anything.
 
 A rule takes the graph and the arguments (nodes; constants are const nodes) and returns a node, a
 number, or None where it does not apply. Signs are pulled outwards (and are free), so that a sum
@@ -13,25 +14,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
+from armdyn.algebra.rational import Rational
+
 Rule = Callable[..., Any]
+ZERO = Rational(0)
+CONSTANTS = ("zero", "one", "positive", "negative")
 
 
-def _is(a: Any, value: int) -> bool:
-    found: bool = a.op == "const" and a.value == value
-    return found
-
-
-def _both(a: Any, b: Any) -> bool:
-    found: bool = a.op == "const" and b.op == "const"
-    return found
-
-
-def _negative(a: Any) -> bool:
-    found: bool = a.op == "neg" or (a.op == "const" and a.value.numerator < 0)
-    return found
+def kind_of_constant(value: Rational) -> str:
+    """The kind of a constant: "positive" is any positive number but one."""
+    if value.numerator <= 0:
+        return "negative" if value.numerator else "zero"
+    return "one" if value.numerator == value.denominator else "positive"
 
 
 def _factor(a: Any) -> Any:
@@ -52,28 +48,22 @@ def _term(a: Any) -> Any:
     return (y, x.value) if x.op == "const" and a.op == "add" else None
 
 
-def _scale(g: Any, a: Any, b: Any) -> Any:
+def _scale(g: Any, c: Any, b: Any) -> Any:
     """c₁·(c₂·x) = (c₁c₂)·x: the outer product never costs more, the inner one may die."""
-    if a.op != "const":
-        a, b = b, a
-    inner = _factor(b) if a.op == "const" else None
-    return g.make("mul", a.value * inner[0], inner[1]) if inner else None
+    inner = _factor(b)
+    return g.binary("mul", c.value * inner[0], inner[1]) if inner else None
 
 
-def _move(g: Any, a: Any, b: Any) -> Any:
+def _move(g: Any, a: Any, c: Any) -> Any:
     """(x + c₁) + c₂ = x + (c₁ + c₂)."""
-    if a.op == "const":
-        a, b = b, a
-    inner = _term(a) if b.op == "const" else None
-    return g.make("add", inner[0], inner[1] + b.value) if inner else None
+    inner = _term(a)
+    return g.binary("add", inner[0], inner[1] + c) if inner else None
 
 
 def _like(g: Any, a: Any, b: Any, sign: int) -> Any:
     """c₁·x ± c₂·x = (c₁ ± c₂)·x; not x + x, which one addition does as well as one multiplication."""
-    if a.op != "mul" and b.op != "mul":
-        return None
     (c, x), (d, y) = _factor(a) or (1, a), _factor(b) or (1, b)
-    return g.make("mul", c + sign * d, x) if x is y and (a is not b) else None
+    return g.binary("mul", c + sign * d, x) if x is y and (a is not b) else None
 
 
 def _rest(g: Any, a: Any, b: Any) -> Any:
@@ -107,67 +97,71 @@ def _minus(g: Any, a: Any) -> Any:
 
 FOLDS: dict[str, tuple[tuple[str, Rule], ...]] = {
     "add": (
-        ("const", lambda g, a, b: a.value + b.value if _both(a, b) else None),  # constants: exact, off-line
-        ("const", lambda g, a, b: b if _is(a, 0) else None),  # 0 + b = b
-        ("const", lambda g, a, b: a if _is(b, 0) else None),  # a + 0 = a
-        # -a + -b = -(a + b)
-        ("const neg", lambda g, a, b: -(_minus(g, a) + _minus(g, b)) if _negative(a) and _negative(b) else None),
-        ("const neg", lambda g, a, b: g.make("sub", a, _minus(g, b)) if _negative(b) else None),  # a + -b = a - b
-        ("const neg", lambda g, a, b: g.make("sub", b, _minus(g, a)) if _negative(a) else None),  # -a + b = b - a
-        ("const", _move),  # (x + c₁) + c₂ = x + (c₁ + c₂)
-        ("sub", _whole),  # (x - b) + b = x
-        ("mul", lambda g, a, b: _like(g, a, b, 1)),  # c₁·x + c₂·x = (c₁ + c₂)·x
+        ("const const", lambda g, a, b: a.value + b.value),  # exact, off-line
+        ("zero _", lambda g, a, b: b),  # 0 + b = b
+        ("_ zero", lambda g, a, b: a),  # a + 0 = a
+        ("negative|neg negative|neg", lambda g, a, b: -(_minus(g, a) + _minus(g, b))),  # -a + -b = -(a + b)
+        ("_ negative|neg", lambda g, a, b: g.binary("sub", a, _minus(g, b))),  # a + -b = a - b
+        ("negative|neg _", lambda g, a, b: g.binary("sub", b, _minus(g, a))),  # -a + b = b - a
+        ("add|sub const", lambda g, a, b: _move(g, a, b.value)),  # (x + c₁) + c₂ = x + (c₁ + c₂)
+        ("const add|sub", lambda g, a, b: _move(g, b, a.value)),  # c₂ + (x + c₁) = x + (c₁ + c₂)
+        ("sub _, _ sub", _whole),  # (x - b) + b = x
+        ("mul _, _ mul", lambda g, a, b: _like(g, a, b, 1)),  # c₁·x + c₂·x = (c₁ + c₂)·x
     ),
     "sub": (
-        ("const", lambda g, a, b: a.value - b.value if _both(a, b) else None),  # constants: exact, off-line
-        ("const", lambda g, a, b: a if _is(b, 0) else None),  # a - 0 = a
-        ("const", lambda g, a, b: -b if _is(a, 0) else None),  # 0 - b = -b
-        ("const neg", lambda g, a, b: g.make("add", a, _minus(g, b)) if _negative(b) else None),  # a - -b = a + b
-        ("const neg", lambda g, a, b: -(g.make("add", _minus(g, a), b)) if _negative(a) else None),  # -a - b = -(a + b)
-        # (x + c₁) - c₂ = x + (c₁ - c₂)
-        ("const", lambda g, a, b: _move(g, a, g.const(-b.value)) if b.op == "const" else None),
-        ("", lambda g, a, b: Fraction(0) if a is b else None),  # a - a = 0
-        ("add sub", _rest),  # (b + y) - b = y, a - (a - y) = y
-        ("mul", lambda g, a, b: _like(g, a, b, -1)),  # c₁·x - c₂·x = (c₁ - c₂)·x
-        ("", lambda g, a, b: -g.raw("sub", (b, a)) if a.serial > b.serial else None),  # one order of the pair
+        ("const const", lambda g, a, b: a.value - b.value),  # exact, off-line
+        ("_ zero", lambda g, a, b: a),  # a - 0 = a
+        ("zero _", lambda g, a, b: -b),  # 0 - b = -b
+        ("_ negative|neg", lambda g, a, b: g.binary("add", a, _minus(g, b))),  # a - -b = a + b
+        ("negative|neg _", lambda g, a, b: -(g.binary("add", _minus(g, a), b))),  # -a - b = -(a + b)
+        ("add|sub const", lambda g, a, b: _move(g, a, -b.value)),  # (x + c₁) - c₂ = x + (c₁ - c₂)
+        ("_ _", lambda g, a, b: ZERO if a is b else None),  # a - a = 0
+        ("add|sub _, _ add|sub", _rest),  # (b + y) - b = y, a - (a - y) = y
+        ("mul _, _ mul", lambda g, a, b: _like(g, a, b, -1)),  # c₁·x - c₂·x = (c₁ - c₂)·x
+        ("_ _", lambda g, a, b: -g.raw("sub", (b, a)) if a.serial > b.serial else None),  # one order of the pair
     ),
     "mul": (
-        ("const", lambda g, a, b: a.value * b.value if _both(a, b) else None),  # constants: exact, off-line
-        ("const", lambda g, a, b: Fraction(0) if _is(a, 0) or _is(b, 0) else None),  # 0·b = 0
-        ("const", lambda g, a, b: b if _is(a, 1) else None),  # 1·b = b
-        ("const", lambda g, a, b: a if _is(b, 1) else None),  # a·1 = a
-        ("const neg", lambda g, a, b: -(g.make("mul", _minus(g, a), b)) if _negative(a) else None),  # (-a)·b = -(a·b)
-        ("const neg", lambda g, a, b: -(g.make("mul", a, _minus(g, b))) if _negative(b) else None),  # a·(-b) = -(a·b)
-        ("const", _scale),  # c₁·(c₂·x) = (c₁c₂)·x
+        ("const const", lambda g, a, b: a.value * b.value),  # exact, off-line
+        ("zero _, _ zero", lambda g, a, b: ZERO),  # 0·b = 0
+        ("one _", lambda g, a, b: b),  # 1·b = b
+        ("_ one", lambda g, a, b: a),  # a·1 = a
+        ("negative|neg _", lambda g, a, b: -(g.binary("mul", _minus(g, a), b))),  # (-a)·b = -(a·b)
+        ("_ negative|neg", lambda g, a, b: -(g.binary("mul", a, _minus(g, b)))),  # a·(-b) = -(a·b)
+        ("const mul", _scale),  # c₁·(c₂·x) = (c₁c₂)·x
+        ("mul const", lambda g, a, b: _scale(g, b, a)),  # (c₂·x)·c₁ = (c₁c₂)·x
     ),
     "div": (
-        ("const", lambda g, a, b: Fraction(0) if _is(a, 0) else None),  # 0/b = 0
-        # a/c = (1/c)·a
-        ("const", lambda g, a, b: g.make("mul", a, 1 / b.value) if b.op == "const" and b.value else None),
-        ("const neg", lambda g, a, b: -(g.make("div", _minus(g, a), b)) if _negative(a) else None),  # (-a)/b = -(a/b)
-        ("const neg", lambda g, a, b: -(g.make("div", a, _minus(g, b))) if _negative(b) else None),  # a/(-b) = -(a/b)
+        ("zero _", lambda g, a, b: ZERO),  # 0/b = 0
+        ("_ one|positive|negative", lambda g, a, b: g.binary("mul", a, 1 / b.value)),  # a/c = (1/c)·a
+        ("negative|neg _", lambda g, a, b: -(g.binary("div", _minus(g, a), b))),  # (-a)/b = -(a/b)
+        ("_ neg", lambda g, a, b: -(g.binary("div", a, _minus(g, b)))),  # a/(-b) = -(a/b)
     ),
     "neg": (
-        ("const", lambda g, a: -a.value),  # constants
+        ("const", lambda g, a: -a.value),
         ("neg", lambda g, a: a.args[0]),  # --a = a
     ),
     "sin": (
-        ("const", lambda g, a: Fraction(math.sin(a.value))),  # constants
+        ("const", lambda g, a: Rational(math.sin(a.value))),
         ("neg", lambda g, a: -(a.args[0].sin())),  # sin(-a) = -sin a
     ),
     "cos": (
-        ("const", lambda g, a: Fraction(math.cos(a.value))),  # constants
+        ("const", lambda g, a: Rational(math.cos(a.value))),
         ("neg", lambda g, a: a.args[0].cos()),  # cos(-a) = cos a
     ),
-    "sqrt": (("const", lambda g, a: Fraction(math.sqrt(a.value))),),  # constants
+    "sqrt": (("const", lambda g, a: Rational(math.sqrt(a.value))),),
     "sign": (
-        ("const", lambda g, a: Fraction((a.value > 0) - (a.value < 0))),  # constants
+        ("const", lambda g, a: Rational((a.value > 0) - (a.value < 0))),
         ("neg", lambda g, a: -(a.args[0].sign())),  # odd
     ),
-    "positive": (("const", lambda g, a: Fraction(1) if a.value > 0 else None),),  # constants
+    "positive": (("one|positive", lambda g, a: Rational(1)),),
 }
 
 
 def rules(op: str, *kinds: str) -> tuple[Rule, ...]:
-    """The rules that can apply to an operation on arguments of these kinds, in order."""
-    return tuple(rule for needs, rule in FOLDS[op] if not needs or set(needs.split()) & set(kinds))
+    """The rules that apply to an operation on arguments of these kinds, in order."""
+    return tuple(rule for patterns, rule in FOLDS[op] if any(_fits(one, kinds) for one in patterns.split(", ")))
+
+
+def _fits(pattern: str, kinds: tuple[str, ...]) -> bool:
+    wanted = [{*words.split("|"), *(CONSTANTS if words == "const" else ())} for words in pattern.split()]
+    return all("_" in words or kind in words for words, kind in zip(wanted, kinds, strict=True))

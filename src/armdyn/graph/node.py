@@ -11,22 +11,37 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from armdyn.graph.fold import Rule, rules
+from armdyn.algebra.rational import Rational
+from armdyn.graph.fold import Rule, kind_of_constant, rules
 from armdyn.graph.operations import OPERATIONS
 
 COMMUTATIVE = frozenset(name for name, operation in OPERATIONS.items() if operation.commutative)
-NUMBERS = (int, float, Fraction)
-_APPLICABLE: dict[tuple[str, ...], tuple[Rule, ...]] = {}  # by operation and the operations of its arguments
+NUMBERS = frozenset((int, float, Fraction, Rational))
+
+
+def _is_number(x: Any) -> bool:
+    return x.__class__ in NUMBERS or isinstance(x, int | float | Fraction)
+
+
+class _Applicable(dict[tuple[str, ...], tuple[Rule, ...]]):
+    """The rules that apply, by operation and the kinds of its arguments."""
+
+    def __missing__(self, kinds: tuple[str, ...]) -> tuple[Rule, ...]:
+        found = self[kinds] = rules(*kinds)
+        return found
+
+
+_APPLICABLE = _Applicable()
 
 
 class Node:
     """One node of a graph: `op` is const, input, or the name of an operation in `OPERATIONS`."""
 
-    __slots__ = ("args", "graph", "op", "serial", "value")
+    __slots__ = ("args", "graph", "kind", "op", "serial", "value")
 
     def __init__(self, graph: Graph, op: str, args: tuple[Node, ...], value: Any, serial: int) -> None:
         self.graph = graph
-        self.op = op
+        self.op = self.kind = op  # the kind of a const is set by its graph; folding rules go by it
         self.args = args
         self.value = value  # the Fraction of a const, the name of an input, else None
         self.serial = serial
@@ -39,59 +54,59 @@ class Node:
         return f"Node(#{self.serial} {self.op} {' '.join('#' + str(a.serial) for a in self.args)})"
 
     def __add__(self, other: Any) -> Any:
-        if other.__class__ is not Node and not isinstance(other, NUMBERS):
+        if other.__class__ is not Node and not _is_number(other):
             return NotImplemented  # a dual number knows how to add itself
-        return self.graph.make("add", self, other)
+        return self.graph.binary("add", self, other)
 
     def __radd__(self, other: Any) -> Any:
-        return self.graph.make("add", other, self)
+        return self.graph.binary("add", other, self)
 
     def __sub__(self, other: Any) -> Any:
-        if other.__class__ is not Node and not isinstance(other, NUMBERS):
+        if other.__class__ is not Node and not _is_number(other):
             return NotImplemented  # a dual number knows what to do
-        return self.graph.make("sub", self, other)
+        return self.graph.binary("sub", self, other)
 
     def __rsub__(self, other: Any) -> Any:
-        return self.graph.make("sub", other, self)
+        return self.graph.binary("sub", other, self)
 
     def __mul__(self, other: Any) -> Any:
-        if other.__class__ is not Node and not isinstance(other, NUMBERS):
+        if other.__class__ is not Node and not _is_number(other):
             return NotImplemented  # a vector knows how to multiply itself
-        return self.graph.make("mul", self, other)
+        return self.graph.binary("mul", self, other)
 
     def __rmul__(self, other: Any) -> Any:
-        return self.graph.make("mul", other, self)
+        return self.graph.binary("mul", other, self)
 
     def __truediv__(self, other: Any) -> Any:
-        if other.__class__ is not Node and not isinstance(other, NUMBERS):
+        if other.__class__ is not Node and not _is_number(other):
             return NotImplemented  # a dual number knows what to do
-        return self.graph.make("div", self, other)
+        return self.graph.binary("div", self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return self.graph.make("div", other, self)
+        return self.graph.binary("div", other, self)
 
     def __neg__(self) -> Any:
-        return self.graph.make("neg", self)
+        return self.graph.unary("neg", self)
 
     def sin(self) -> Any:
         """Sine."""
-        return self.graph.make("sin", self)
+        return self.graph.unary("sin", self)
 
     def cos(self) -> Any:
         """Cosine."""
-        return self.graph.make("cos", self)
+        return self.graph.unary("cos", self)
 
     def sqrt(self) -> Any:
         """Square root."""
-        return self.graph.make("sqrt", self)
+        return self.graph.unary("sqrt", self)
 
     def sign(self) -> Any:
         """-1, 0 or 1."""
-        return self.graph.make("sign", self)
+        return self.graph.unary("sign", self)
 
     def positive(self) -> Any:
         """1 where this is positive, NaN elsewhere."""
-        return self.graph.make("positive", self)
+        return self.graph.unary("positive", self)
 
 
 class Graph:
@@ -103,46 +118,54 @@ class Graph:
 
     def input(self, name: str) -> Node:
         """The run-time number called `name`."""
-        return self._intern("input", (), name, ("input", name))
+        return self._table.get(("input", name)) or self._new("input", (), name, ("input", name))
 
     def const(self, value: Any) -> Node:
         """A constant as a node (needed only as an argument or an output)."""
-        value = value if value.__class__ is Fraction else Fraction(value)
-        return self._intern("const", (), value, value.as_integer_ratio())
+        value = value if value.__class__ is Rational else Rational(value)
+        key = value.as_integer_ratio()
+        node = self._table.get(key)
+        if node is None:
+            node = self._new("const", (), value, key)
+            node.kind = kind_of_constant(value)
+        return node
 
     def make(self, op: str, *operands: Any) -> Any:
         """`op` applied to nodes and numbers: folded, shared, or new."""
-        args: tuple[Node, ...]
-        kinds: tuple[str, ...]
-        if len(operands) == 2:  # written out: most of tracing and rewriting is spent here
-            a, b = operands
-            a = a if a.__class__ is Node else self.const(a)
-            b = b if b.__class__ is Node else self.const(b)
-            args, kinds = (a, b), (op, a.op, b.op)
-        else:
-            args = tuple([a if a.__class__ is Node else self.const(a) for a in operands])
-            kinds = (op, *[a.op for a in args])
-        applicable = _APPLICABLE.get(kinds)
-        if applicable is None:
-            applicable = _APPLICABLE[kinds] = rules(*kinds)
-        for fold in applicable:
-            folded = fold(self, *args)
+        return (self.unary if len(operands) == 1 else self.binary)(op, *operands)
+
+    def unary(self, op: str, a: Any) -> Any:
+        """A function of one argument."""
+        if a.__class__ is not Node:
+            a = self.const(a)
+        for fold in _APPLICABLE[op, a.kind]:
+            folded = fold(self, a)
             if folded is not None:
                 return folded.value if folded.__class__ is Node and folded.op == "const" else folded
-        if op in COMMUTATIVE and args[0].serial > args[1].serial:
-            args = args[::-1]
-        return self.raw(op, args)
+        key = op, a.serial
+        return self._table.get(key) or self._new(op, (a,), None, key)
+
+    def binary(self, op: str, a: Any, b: Any) -> Any:
+        """An operation on two arguments; most of tracing and rewriting is spent here."""
+        if a.__class__ is not Node:
+            a = self.const(a)
+        if b.__class__ is not Node:
+            b = self.const(b)
+        for fold in _APPLICABLE[op, a.kind, b.kind]:
+            folded = fold(self, a, b)
+            if folded is not None:
+                return folded.value if folded.__class__ is Node and folded.op == "const" else folded
+        if a.serial > b.serial and op in COMMUTATIVE:
+            a, b = b, a
+        key = op, a.serial, b.serial
+        return self._table.get(key) or self._new(op, (a, b), None, key)
 
     def raw(self, op: str, args: tuple[Node, ...]) -> Node:
         """The shared node of an operation, without folding."""
-        if len(args) == 2:
-            return self._intern(op, args, None, (op, args[0].serial, args[1].serial))
-        return self._intern(op, args, None, (op, *[a.serial for a in args]))
+        key = (op, *[a.serial for a in args])
+        return self._table.get(key) or self._new(op, args, None, key)
 
-    def _intern(self, op: str, args: tuple[Node, ...], value: Any, key: Any) -> Node:
-        node = self._table.get(key)
-        if node is None:
-            node = Node(self, op, args, value, len(self.nodes))
-            self.nodes.append(node)
-            self._table[key] = node
+    def _new(self, op: str, args: tuple[Node, ...], value: Any, key: Any) -> Node:
+        node = self._table[key] = Node(self, op, args, value, len(self.nodes))
+        self.nodes.append(node)
         return node

@@ -16,6 +16,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from armdyn.algebra.rational import Rational
 from armdyn.graph.node import Graph, Node
 from armdyn.graph.program import Port, Program
 
@@ -28,14 +29,14 @@ class Coefficients:
     """Exact rationals by number."""
 
     def __init__(self) -> None:
-        self.sizes = [Fraction(0), Fraction(1)]
+        self.sizes: list[Fraction] = [Rational(0), Rational(1)]
         self.decades = [-math.inf, 0.0]  # the logarithms of the sizes, to judge them by
         self._numbers = {(0, 1): 0, (1, 1): 1}
         self._known: dict[tuple[str, int, int], int] = {}
 
     def number(self, value: Fraction) -> int:
         """The number of a value."""
-        numerator, denominator = value.as_integer_ratio()
+        numerator, denominator = value.numerator, value.denominator
         key = abs(numerator), denominator
         found = self._numbers.get(key)
         if found is None:
@@ -167,6 +168,10 @@ def _needs_operations(terms: Sum) -> bool:
     return len(terms) > 1 or any(len(product) > 1 for product in terms)
 
 
+def _constant(terms: Sum) -> bool:
+    return not terms or (len(terms) == 1 and () in terms)
+
+
 def _factors(order: tuple[Node, ...]) -> set[int]:
     """The nodes that other numbers than constants are multiplied by, or functions taken of; signs looked through."""
     found: set[int] = set()
@@ -190,9 +195,9 @@ def _terms(parts: Polynomials, node: Node, arguments: list[Sum]) -> Sum:
         return result
     if node.op == "mul":
         a, b = arguments
-        if set(a) <= {()}:
+        if _constant(a):
             return parts.scaled(b, a.get((), 0))
-        if set(b) <= {()}:
+        if _constant(b):
             return parts.scaled(a, b.get((), 0))
         (x, c), (y, d) = parts.as_product(a), parts.as_product(b)
         return {tuple(sorted(x + y)): parts.coefficients.times(c, d)}
@@ -222,6 +227,8 @@ class _Builder:
 
     def atom(self, wanted: int) -> Node | Fraction:
         """The node of an atom, after the nodes it needs; without recursion, for sums nest deeply."""
+        if wanted in self.made:
+            return self.made[wanted]
         stack = [wanted]
         while stack:
             atom = stack[-1]
@@ -256,7 +263,7 @@ class _Builder:
                 total = made if c > 0 else -made
                 continue
             total = total + made if c > 0 else total - made
-        return Fraction(0) if total is None else total
+        return Rational(0) if total is None else total
 
     def _term(self, product: Product, c: int) -> Node | Fraction:
         if not product:

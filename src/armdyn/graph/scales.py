@@ -9,7 +9,6 @@ sums with the same factor: a constant turn of many vectors that a joint turns ne
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 from armdyn.graph.polynomials import Polynomials, Product, Sum
 
@@ -52,7 +51,7 @@ class _Scales:
             for atom in self.atoms:
                 if atom in waiting:
                     waiting.remove(atom)
-                    gains = {f: self.inside(atom, f) + self.outside(atom, f) for f in self.factors(atom)}
+                    gains = self.gains(atom)
                     best = max(gains, key=gains.__getitem__, default=1)
                     if gains.get(best, 0) > 0:
                         self.apply(atom, best)
@@ -66,11 +65,24 @@ class _Scales:
             found.add(self.owner.get(id(user), atom))
         return found.intersection(self.rescalable)
 
-    def factors(self, atom: int) -> Iterator[int]:
-        """The factors that would make some coefficient one."""
-        found = [abs(c) for product, c in self.parts.sums[atom].items() if product]
-        found += [self.over(1, abs(terms[product])) for terms, product in self.uses[atom]]
-        yield from (f for f in dict.fromkeys(found) if f != 1 and self.within_range(atom, f))
+    def gains(self, atom: int) -> dict[int, int]:
+        """The factors that would make some coefficient one, with the products they save in the sum and its uses."""
+        own = self.sizes(atom)
+        used = [abs(terms[product]) for terms, product in self.uses[atom]]
+        made_one = {size: (size, self.over(1, size)) for size in own if size != 1}  # by each factor, inside and outside
+        for size in used:
+            if size != 1:
+                made_one[self.over(1, size)] = self.over(1, size), size
+        least = own.count(1) + used.count(1) if made_one else 0
+        return {
+            factor: own.count(inside) + used.count(outside) - least
+            for factor, (inside, outside) in made_one.items()
+            if self.within_range(atom, factor)
+        }
+
+    def sizes(self, atom: int) -> list[int]:
+        """The sizes of the coefficients in the sum itself."""
+        return [abs(c) for product, c in self.parts.sums[atom].items() if product]
 
     def within_range(self, atom: int, factor: int) -> bool:
         """Whether the sum stays far from overflow and underflow, however many joints hand scales on."""
@@ -78,13 +90,8 @@ class _Scales:
 
     def inside(self, atom: int, factor: int) -> int:
         """Products saved in the sum itself if it is computed without the factor."""
-        terms = self.parts.sums[atom]
-        return sum([(abs(c) != 1) - (abs(c) != factor) for product, c in terms.items() if product])
-
-    def outside(self, atom: int, factor: int) -> int:
-        """Products saved where the sum is used."""
-        uses = [abs(terms[product]) for terms, product in self.uses[atom]]
-        return sum([(c != 1) - (abs(self.times(c, factor)) != 1) for c in uses])
+        sizes = self.sizes(atom)
+        return sizes.count(factor) - sizes.count(1)
 
     def apply(self, atom: int, factor: int) -> None:
         """Compute the sum without the factor, and take it back where it is used."""
@@ -102,7 +109,7 @@ class _Scales:
         """Rescale sums by a common factor that goes to the numbers they are multiplied by."""
         groups: dict[int, list[int]] = {}
         for atom in self.atoms:
-            for factor in self.factors(atom):
+            for factor in self.gains(atom):
                 if self.inside(atom, factor) > 0:
                     groups.setdefault(factor, []).append(atom)
         for factor, atoms in groups.items():

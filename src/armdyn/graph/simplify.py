@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,6 +99,8 @@ class _Search:
         self.sums: list[Sum] = []
         self.atoms: list[int | None] = []  # which atom a sum stands for
         self.users_of: dict[Key, dict[int, None]] = {}
+        self.only_in: dict[Product, int] = {}  # the first sum with this term
+        self.shared: set[Product] = set()  # terms that have been in several sums
         self.first_seen: dict[Key, int] = {}
         self.heap: list[tuple[int, int, Key]] = []
         for atom, terms in list(parts.sums.items()):
@@ -130,13 +132,43 @@ class _Search:
 
     def index(self, at: int, new: Iterable[Product]) -> None:
         """Note what the new terms of a sum may have in common with itself or others."""
-        for key in keys(self.sums[at], new, self.over):
-            users = self.users_of.setdefault(key, {})
-            users[at] = None
-            if len(users) > 1 or key[0] == "factor":
-                gain = self.saving(key) if key[0] != "product" else len(users)
-                if gain > 0:
-                    heapq.heappush(self.heap, (-gain, self.first_seen.setdefault(key, len(self.first_seen)), key))
+        terms = self.sums[at]
+        fresh = {product: terms[product] for product in new if product in terms}
+        for factor in repeated_factors(terms, fresh) if len(terms) > 1 else ():
+            self._note("factor", factor, at=at)
+        for product, c in fresh.items():
+            for pair in pairs(product, c):
+                self._note("product", *pair, at=at)
+        if len(terms) > 1:
+            self._index_sums(at, fresh)
+
+    def _index_sums(self, at: int, fresh: Sum) -> None:
+        """Note the pairs of terms with a new one among them; only terms that are in several sums have any in common."""
+        for product in fresh:
+            if product not in self.shared and self.only_in.setdefault(product, at) != at:
+                self.shared.add(product)
+                self._note_pairs(self.only_in[product], {product})
+        self._note_pairs(at, fresh)
+
+    def _note_pairs(self, at: int, fresh: Collection[Product]) -> None:
+        terms, over = self.sums[at], self.over
+        items = sorted([(product, c) for product, c in terms.items() if product in self.shared])
+        for one, c in items:
+            if one in fresh:
+                for other, d in items:
+                    if one < other:
+                        self._note("sum", one, other, over(d, c), at=at)
+                    elif other not in fresh:
+                        self._note("sum", other, one, over(c, d), at=at)
+
+    def _note(self, *key: Any, at: int) -> None:
+        """Note that a sum has what this key says."""
+        users = self.users_of.setdefault(key, {})
+        users[at] = None
+        if len(users) > 1 or key[0] == "factor":
+            gain = self.saving(key) if key[0] != "product" else len(users)
+            if gain > 0:
+                heapq.heappush(self.heap, (-gain, self.first_seen.setdefault(key, len(self.first_seen)), key))
 
     def saving(self, key: Key) -> int:
         """Operations saved by making this key one thing, as things stand."""
@@ -239,23 +271,12 @@ class _Search:
         return changed
 
 
-def keys(terms: Sum, new: Iterable[Product], over: Callable[[int, int], int]) -> Iterator[Key]:
-    """Everything the new terms of this sum might have in common with itself or with another."""
-    fresh = {product: terms[product] for product in new if product in terms}
+def repeated_factors(terms: Sum, fresh: Sum) -> Iterator[int]:
+    """The factors of the fresh terms of a sum that several of its terms have."""
     found = Counter([factor for product, c in fresh.items() for factor in factors(product, c)])
     for factor, count in found.items():
         if count > 1 or (len(fresh) < len(terms) and count_factor(terms, factor) > 1):
-            yield "factor", factor
-    for product, c in fresh.items():
-        for pair in pairs(product, c):
-            yield "product", *pair
-    items = sorted(terms.items())
-    for one, c in sorted(fresh.items()):
-        for other, d in items:
-            if one < other:
-                yield "sum", one, other, over(d, c)
-            elif other not in fresh:
-                yield "sum", other, one, over(c, d)
+            yield factor
 
 
 def factors(product: Product, c: int) -> list[int]:

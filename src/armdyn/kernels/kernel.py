@@ -25,6 +25,7 @@ from armdyn.graph.columns import ColumnProgram
 from armdyn.graph.program import Program
 from armdyn.kernels.arguments import masked
 from armdyn.kernels.choice import auto
+from armdyn.kernels.payloads import refuse_impossible
 from armdyn.kernels.threads import batch_of, checked, shared
 from armdyn.programs.assemble import Assembly, Options, assemble
 from armdyn.programs.program import compiled_program, program
@@ -57,6 +58,7 @@ class Kernel(Fast):
         self.quantity = choose("quantity", quantity, QUANTITIES)
         methods = ["auto", *(m.key for m in QUANTITIES[quantity].methods)]
         self._asked_method = choose(f"method of {quantity}", method, methods)
+        self._of_body = QUANTITIES[quantity].of_body
         self.backend = choose("backend", backend, BACKENDS)
         self.options = options
         self.frames = dict(frames or {})  # what a `frame` may be called
@@ -98,6 +100,8 @@ class Kernel(Fast):
         if self.backend == "llvm":
             asked = (self.chain, self.quantity, self.method, self.options)
             made = load_or_compile(asked, lambda: self.compiled_program, uniform=("parameters", "geometry"))
+        if made is not None and self._of_body:
+            return made  # every call is checked first
         if made is not None:
             vectorcall.attach(self, made.addresses["entry"], made.code)
             return made
@@ -134,6 +138,8 @@ class Kernel(Fast):
                 plain = False
         if not plain:
             arrays = self._as_numpy(arrays, out)
+        if self._of_body:
+            refuse_impossible(*arrays)
         function, count = self._compiled or self.compiled, checked(threads)
         try:
             if count == 1 and function.quiet:

@@ -113,7 +113,7 @@ def _differentiated(chain: Chain, plain: Assembly, wrt: tuple[str, ...]) -> Asse
 def reframed(chain: Chain, quantity: str, options: Options) -> Chain:
     """The arm with its frames where programs are shortest, unless they are asked for as given."""
     as_given = QUANTITIES[quantity].link_frames or options.frame or options.frames or options.parameters != "baked"
-    return chain if as_given else canonical(chain)
+    return (chain if as_given else canonical(chain)).rationals
 
 
 def _check(quantity: str, options: Options) -> None:

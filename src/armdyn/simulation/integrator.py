@@ -53,11 +53,8 @@ class Integrator:
         target: Target | None = None,
     ) -> None:
         self.scheme, self.target = scheme, target or host()
-        stored = jit.stored(
-            ("integrate", asked, scheme, locks),
-            lambda: object_code(make(), scheme, self.target, locks),
-            self.target,
-        )
+        name = jit.key(("integrate", asked, scheme, locks), self.target)
+        stored = jit.stored(name, lambda: object_code(make(), scheme, self.target, locks))
         head, _, code = stored.partition(b"\n")
         nq, nv, self.inputs = json.loads(head)
         self.layout = Layout(nq, nv)

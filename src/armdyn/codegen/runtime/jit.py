@@ -123,9 +123,8 @@ def key(asked: object, target: Target) -> str | None:
     return cache.key(asked, target, binding().llvm_version_info, str(llvmlite.__version__))
 
 
-def stored(asked: object, make: Callable[[], bytes], target: Target) -> bytes:
-    """What `make` gives, from the disk if it was made before."""
-    name = key(asked, target)
+def stored(name: str | None, make: Callable[[], bytes]) -> bytes:
+    """What `make` gives, from the disk if it was made before under this `key`."""
     found = cache.get(name)
     if found is None:
         found = make()
