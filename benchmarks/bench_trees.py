@@ -185,9 +185,9 @@ def compile_times(name: str) -> None:
 
 
 def first_call(robot: Any, quantity: str) -> None:
-    """Print the processor time of a quantity's first call, after that of another one, which loads LLVM."""
+    """Print the processor time of a quantity's first call, after that of another robot, which loads LLVM."""
     entry = QUANTITIES[quantity.removesuffix("_derivatives")]
-    robot.kernel("potential_energy")(motions(robot, 1)[0])
+    armdyn.generic_arm("R").gravity_load([0.0])
     kernel = robot.kernel(quantity, frame=robot.frames[-1].name) if entry.at_tool else kernel_of(robot, quantity)
     shapes = entry.input_shapes(robot.chain)
     inputs = [np.linspace(-1, 1, np.prod(shape, dtype=int)).reshape(shape) for _, shape in shapes]

@@ -13,8 +13,11 @@ import pytest
 from jax.test_util import check_grads
 
 import armdyn
+from armdyn.arm import Arm
 from armdyn.errors import InputError
+from armdyn.graph.columns import ColumnProgram
 from bridge_contract import CASES, along, arrays, close, gradients, kernel, results
+from random_trees import TreeKind, random_tree
 
 jax.config.update("jax_enable_x64", True)
 PANDA = armdyn.load("panda")
@@ -38,6 +41,14 @@ def test_values_and_derivatives(arm, quantity, options):
     rng = np.random.default_rng(1)
     weights = [rng.uniform(-1, 1, np.shape(x)) for x in results(value)]
     close(pull(tuple(weights) if len(weights) > 1 else weights[0]), gradients(k, values, weights), 1e-10)
+
+
+def test_derivatives_by_columns_are_the_same_machine_code():
+    robot = Arm("large", random_tree(TreeKind(17, fork=0.1, prismatic=0.0, floating=True), 11))
+    k = robot.kernel("forward_dynamics", derivatives=("q", "qd", "tau"))
+    assert isinstance(k.compiled_program, ColumnProgram)
+    batch = arrays(k, 5)
+    close(k.jax()(*batch), k(*batch), 0.0)
 
 
 @pytest.mark.parametrize("arm", [PANDA, SCARA], ids=lambda arm: arm.name)
