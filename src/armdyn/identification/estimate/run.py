@@ -117,6 +117,8 @@ def identify(
     choose("friction", friction, ("auto", *FRICTION))
     logs = [log] if isinstance(log, Log) else list(log)
     side = Log.joined([checked(arm, one, transmission, zero, gains, folds, fix) for one in logs])
+    if not np.ptp(side.array("tau"), axis=0).any():
+        raise InputError("no torque ever changes in this log: there is nothing to identify from")
     drives = {"rotor": rotor, "offset": offset, "transmission": transmission}
     start = Model.of(arm, "coulomb" if friction == "auto" else friction, spring=spring, **drives)
     start = replace(start, logs=len(logs) if friction_per_log else 1)
