@@ -158,7 +158,23 @@ class TestConsistent:
         np.testing.assert_allclose(found.natural[:, 0], masses, rtol=1e-3)
         share = dict(zip(found.names, found.uncertainty.share, strict=True))
         assert share["kx_2"] < 0.01  # the links rest on the prior,
-        assert share["fv2"] > 0.9  # friction, of which it knows nothing, on the log
+        assert share["fv2"] > 0.9  # friction, which is weakly held, on the log
+
+    def test_friction_is_weakly_held_to_the_prior(self, arm, prior):
+        """A joint that the log says nothing of keeps the prior's friction; a wrong one yields to a log that tells."""
+        joints = tuple(replace(j, viscous=exact(3.0), coulomb=exact(1e-6)) for j in prior.given.joints)
+        rough = replace(prior, given=replace(prior.given, joints=joints))
+        t, q, tau = (log_of(arm, noise=0.05).array(name) for name in ("t", "q", "tau"))
+        told = armdyn.identify(rough, Log.of(t, q, tau), friction="coulomb")
+        right = armdyn.identify(prior, Log.of(t, q, tau), friction="coulomb")
+        last = q.shape[1]
+        for name in ("fv1", "fc1", f"fv{last}", f"fc{last}"):
+            at = told.names.index(name)
+            assert abs(told.values[at] - right.values[at]) < 0.5 * told.deviations[at] + 1e-3
+        q[:, -1], tau[:, -1] = 0.2, 0.0
+        still = armdyn.identify(rough, Log.of(t, q, tau), friction="coulomb")
+        assert still.extras[f"fv{last}"] == pytest.approx(3.0)
+        assert still.deviations[still.names.index(f"fv{last}")] == pytest.approx(3.0, rel=0.01)
 
     def test_the_solution_is_stationary(self):
         """Against the gradient of ½‖A x - z‖² + λ Σ (tr P₀⁻¹P - log det P), written out here."""
@@ -476,6 +492,20 @@ def test_slow_noise_is_not_taken_for_a_spring(arm, prior):
         drifting = replace(p, tau=p.tau + 2 * drift / drift.std(axis=0))
         found = armdyn.identify(prior, replace(log, pieces=(drifting,)), width=0)
         assert len(found.steps) == 1
+
+
+def test_logged_accelerations_must_predict_better(arm, prior):
+    """Exact ones are taken; where the velocities beside them are late, they are not. The output says which."""
+    t, q, qd, qdd = motion(arm.n)
+    log = log_of(arm, noise=0.05)
+    tau = log.array("tau")
+    exact_ones = armdyn.identify(prior, Log.of(t, q, tau, qd, qdd), friction="coulomb", width=0)
+    assert exact_ones.processing.logged_acceleration
+    assert any(note.startswith("the logged accelerations are taken") for note in exact_ones.notes)
+    late = np.roll(qd, 3, axis=0)  # velocities of another clock: accelerations alone do not show it
+    late_ones = armdyn.identify(prior, Log.of(t, q, tau, late, qdd), friction="coulomb", width=0)
+    assert not late_ones.processing.logged_acceleration
+    assert any(note.startswith("the logged accelerations are not taken") for note in late_ones.notes)
 
 
 def test_a_log_without_velocities_is_predicted_by_a_fit_that_had_accelerations(arm, prior):

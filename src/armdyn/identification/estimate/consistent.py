@@ -23,8 +23,10 @@ from armdyn.arm import Arm
 from armdyn.errors import ComputationError
 from armdyn.identification.model.bodies import PAIRS, natural_of, pseudo_inertia, reference_bodies
 from armdyn.identification.model.model import Model
+from armdyn.identification.model.rows import Rows
 
 Array = NDArray[np.float64]
+UNSURE = 0.1  # of a joint's torque: by what the prior's friction may well be off, however small it is
 LEAST = 1e-6  # regularization that stands for none: the body stays inside the cone
 FIRST, FACTOR = 1e4, 10.0  # the path begins at this weight, from the prior, and falls by this factor
 MOST_STEPS = 100  # of Newton's for one weight
@@ -46,16 +48,45 @@ UNITS = _units()
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Links measured by reference bodies (n, 4, 4); `positive` tells which extras cannot be negative."""
+    """Links measured by reference bodies (n, 4, 4); `positive` tells which extras cannot be negative.
+
+    `extras` are the prior's rotors and friction, 0 where it has none, and `deviations` how far off those may well be:
+    inf where they are not held at all.
+    """
 
     reference: Array
     positive: NDArray[np.bool_]
+    extras: Array | None = None
+    deviations: Array | None = None
 
     @classmethod
-    def of(cls, model: Model, prior: Arm) -> Problem:
-        """The problem of a model, measured by a prior arm's bodies."""
-        bodies, _ = reference_bodies(model.prior(prior)[: model.links])
-        return cls(bodies, model.extra_positive)
+    def of(cls, model: Model, prior: Arm, rows: Rows | None = None) -> Problem:
+        """The problem of a model, measured by a prior arm's bodies; its friction is weakly held where rows are given.
+
+        A rotor or friction of the prior may well be off by as much as it is, and by what makes a tenth of the joint's
+        torque: files often have a small number there because some number had to be.
+        """
+        natural = model.prior(prior)
+        bodies, _ = reference_bodies(natural[: model.links])
+        extras = natural[model.links :]
+        if rows is None or not extras.any():
+            return cls(bodies, model.extra_positive, extras)
+        energy = ((rows.Y @ model.natural[:, model.links :]) ** 2).sum(axis=0)
+        torque = np.linalg.norm(rows.tau, axis=0)[energy.argmax(axis=0)]
+        size = np.sqrt(energy.max(axis=0))
+        little = np.where(size > 0, UNSURE * torque / np.where(size > 0, size, 1.0), 0.0)
+        deviations = np.where(extras != 0, np.maximum(np.abs(extras), little), np.inf)
+        return cls(bodies, model.extra_positive, extras, deviations)
+
+    @property
+    def precision(self) -> Array:
+        """One over the square of the extras' deviations."""
+        return np.zeros(len(self.positive)) if self.deviations is None else 1 / self.deviations**2
+
+    @property
+    def held(self) -> Array:
+        """The prior's extras, 0 where none are given."""
+        return np.zeros(len(self.positive)) if self.extras is None else self.extras
 
     @cached_property
     def coordinates(self) -> Array:
@@ -80,10 +111,10 @@ class Problem:
         scale = np.where(scale > 0, 1 / np.where(scale > 0, scale, 1), 1.0)
         B[:, links:] *= scale
         T[:, links:] *= scale
-        newton = _Newton(B, z, self.positive)
+        newton = _Newton(B, z, self.positive, self.held / scale, self.precision * scale**2)
         wanted = {max(float(w), LEAST) for w in regularizations}
         between = FIRST / FACTOR ** np.arange(np.ceil(np.log10(FIRST / min(wanted))))
-        xi = np.concatenate([np.tile([float(r == c) for r, c in PAIRS], len(self.reference)), np.zeros(extras)])
+        xi = np.concatenate([np.tile([float(r == c) for r, c in PAIRS], len(self.reference)), self.held / scale])
         found = {}
         for weight in sorted({*wanted, *(float(w) for w in between)}, reverse=True):
             xi = newton.settled(xi, weight, ENOUGH if weight in wanted else 1e-3)
@@ -110,14 +141,17 @@ class Problem:
         return np.asarray(np.einsum("nk,kij->nij", np.linalg.solve(self.coordinates, own).reshape(-1, 10), UNITS))
 
     def cost(self, A: Array, z: Array, regularization: float, natural: Array) -> float:
-        """½‖A x - z‖² + λ Σ (tr X - log det X)."""
+        """½‖A x - z‖² + λ Σ (tr X - log det X), and half the square of what extras are off the prior's."""
         X = self.bodies(natural)
         divergence = np.trace(X, axis1=1, axis2=2) - np.linalg.slogdet(X)[1]
-        return float(np.sum((A @ natural - z) ** 2) / 2 + regularization * divergence.sum())
+        off = natural[10 * len(self.reference) :] - self.held
+        friction = np.sum(off**2 * self.precision) / 2
+        return float(np.sum((A @ natural - z) ** 2) / 2 + regularization * divergence.sum() + friction)
 
     def information(self, natural: Array, regularization: float) -> Array:
-        """Second derivative of the regularization at a solution, in natural parameters; 0 for the extras."""
-        out = np.zeros((len(natural),) * 2)
+        """Second derivative of the regularization at a solution, in natural parameters."""
+        links = 10 * len(self.reference)
+        out = np.diag(np.concatenate([np.zeros(links), self.precision]))
         turned = np.linalg.inv(self.bodies(natural))[:, None] @ UNITS
         for i, own in enumerate(np.einsum("naij,nbji->nab", turned, turned)):
             block = slice(10 * i, 10 * i + 10)
@@ -130,15 +164,17 @@ class _Newton:
     """Newton's method for ½‖B ξ - z‖² + λ Σ (tr X - log det X) with the positive extras at least 0.
 
     The extras' columns have unit norm; they are also held, weakly, to contribute no more than the torque is large:
-    what a log cannot tell stays near 0 instead of growing without bound.
+    what a log cannot tell stays near the prior's (0 where it has none) instead of growing without bound.
     """
 
-    def __init__(self, B: Array, z: Array, positive: NDArray[np.bool_]) -> None:
+    def __init__(self, B: Array, z: Array, positive: NDArray[np.bool_], extras: Array, precision: Array) -> None:
         self.B, self.z = B, z
         self.normal, self.moment = B.T @ B, B.T @ z
         self.links = B.shape[1] - len(positive)
         self.least = np.concatenate([np.full(self.links, -np.inf), np.where(positive, 0.0, -np.inf)])
         self.weak = np.concatenate([np.zeros(self.links), np.full(len(positive), 1 / max(float(z @ z), 1e-300))])
+        self.prior = np.concatenate([np.zeros(self.links), extras])
+        self.held = np.concatenate([np.zeros(self.links), precision])
 
     def bodies(self, xi: Array) -> Array:
         """X of every link."""
@@ -151,15 +187,17 @@ class _Newton:
         if not (np.linalg.eigvalsh(X)[:, 0] > np.maximum(edge, 0.0)).all():
             return float("inf")
         divergence = np.trace(X, axis1=1, axis2=2).sum() - np.linalg.slogdet(X)[1].sum()
-        return float(np.sum((self.B @ xi - self.z) ** 2) / 2 + weight * (self.weak @ xi**2 / 2 + divergence))
+        extras = (weight * self.weak + self.held) @ (xi - self.prior) ** 2 / 2
+        return float(np.sum((self.B @ xi - self.z) ** 2) / 2 + extras + weight * divergence)
 
     def step(self, xi: Array, weight: float) -> Array:
         """Newton's step over the extras that are free; one at its bound is, where the cost falls inwards."""
         inverse = np.linalg.inv(self.bodies(xi))
         turned = inverse[:, None] @ UNITS
-        gradient = self.B.T @ (self.B @ xi - self.z) + weight * self.weak * xi
+        held = weight * self.weak + self.held
+        gradient = self.B.T @ (self.B @ xi - self.z) + held * (xi - self.prior)
         gradient[: self.links] += weight * np.einsum("kij,nji->nk", UNITS, np.eye(4) - inverse).ravel()
-        hessian = self.normal + np.diag(weight * self.weak)
+        hessian = self.normal + np.diag(held)
         for i, own in enumerate(np.einsum("naij,nbji->nab", turned, turned)):
             hessian[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] += weight * own
         free = np.flatnonzero((xi > self.least) | (gradient < 0))

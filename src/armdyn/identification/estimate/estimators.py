@@ -73,7 +73,7 @@ def consistent(rows: Rows, setting: Setting) -> Fit:
     """Every link physically consistent, regularized towards the prior as strongly as left-out segments advise."""
     model = setting.model
     weights = linear.weighted(rows.Y, rows.tau, rows.kept).weights
-    problem = Problem.of(model, setting.prior)
+    problem = Problem.of(model, setting.prior, rows)
     K = model.natural
     regularization, curve = setting.regularization, None
     if regularization is None:

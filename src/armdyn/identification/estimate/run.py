@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from armdyn.arm import Arm
 from armdyn.errors import InputError, choose
 from armdyn.identification.estimate import linear
+from armdyn.identification.estimate.accelerations import judged
 from armdyn.identification.estimate.estimators import ESTIMATORS, Fit, Setting
 from armdyn.identification.estimate.instrumental import instrumental
 from armdyn.identification.estimate.result import Estimate, compare
@@ -117,6 +118,8 @@ def identify(
     choose("friction", friction, ("auto", *FRICTION))
     logs = [log] if isinstance(log, Log) else list(log)
     side = Log.joined([checked(arm, one, transmission, zero, gains, folds, fix) for one in logs])
+    if not np.ptp(side.array("tau"), axis=0).any():
+        raise InputError("no torque ever changes in this log: there is nothing to identify from")
     drives = {"rotor": rotor, "offset": offset, "transmission": transmission}
     start = Model.of(arm, "coulomb" if friction == "auto" else friction, spring=spring, **drives)
     start = replace(start, logs=len(logs) if friction_per_log else 1)
@@ -129,6 +132,8 @@ def identify(
         side = changed(side, changes)
         how = choose_processing(side, len(start.names), cutoff, parallel, dead_zone)
         parts = motions(side, how)
+    how, said_of_states = judged(how, start, side, folds, width)
+    parts = motions(side, how) if said_of_states else parts
     start = start.tuned(np.concatenate([p.qd for p in parts]), width)
     found = rows(start, parts, how)
     if folds > len(found):
@@ -161,7 +166,7 @@ def identify(
         transmission=transmission,
         zero=zero,
         gains=gains,
-        notes=side.notes,
+        notes=(*side.notes, *said_of_states),
         changes=changes,
         base_tilt=base_tilt,
         steps=steps,

@@ -64,7 +64,7 @@ class Selection:
 def select(model: Model, prior: Arm, parts: list[Motion], how: Processing, found: Rows, folds: int) -> Selection:
     """Add the candidate that predicts left-out segments best, as long as one is worth it."""
     weights = linear.weighted(found.Y, found.tau, found.kept).weights
-    problem = Problem.of(model, prior)
+    problem = Problem.of(model, prior, found)
     R, z = linear.compress(found.Y, found.tau, weights)
     model = model.loaded(problem.solve(R @ model.natural, z, FIRST_REGULARIZATION))
     every = list(candidates(model, parts, how))
@@ -130,7 +130,7 @@ class Trials:
         self.base = np.arange(base.shape[-1])
         diagonal = np.array([r == c for r, c in PAIRS])
         self.links = np.tile(np.where(diagonal, 1.0, np.sqrt(2)), model.links // 10)  # ½ ‖X - 1‖² counts both triangles
-        target = np.concatenate([np.tile(diagonal, model.links // 10), np.zeros(extras)])
+        target = np.concatenate([np.tile(diagonal, model.links // 10), problem.held])
         columns = [base, *(c.columns for c in every), (found.tau - base @ target)[..., None], found.tau[..., None]]
         self.rows = np.concatenate(columns, axis=2) * weights[..., None]
         self.piece, self.samples = found.piece, found.kept.sum(axis=0)

@@ -43,7 +43,7 @@ def with_bumps(model: Model, parts: list[Motion], how: Processing) -> Model:
         column[:, j] = _column(trial, parts, how, j) * weights[:, j]
         return np.asarray(column.ravel() - Q @ (Q.T @ column.ravel()))
 
-    found = np.clip(model.stribeck, SLOWEST * top, FASTEST * top)
+    found = np.where(top > 0, np.clip(model.stribeck, SLOWEST * top, FASTEST * top), model.stribeck)
     columns = {j: freed(j, found[j]) for j in joints}
     for j in joints * SWEEPS:
         others = np.linalg.qr(np.reshape([c for k, c in columns.items() if k != j], (-1, len(flat))).T)[0]

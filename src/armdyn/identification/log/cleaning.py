@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.errors import InputError
+from armdyn.identification.log.faults import held, without_spikes
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -48,6 +49,11 @@ def clean(t: Array | None, signals: dict[str, Array], rate: float | None) -> Cle
         notes.append(f"{np.count_nonzero(~keep)} rows repeat the stamp and the values before them: dropped")
         number = number - np.cumsum(~keep)
     t, number, signals = t[keep], number[keep], {k: v[keep] for k, v in signals.items()}
+    signals = without_spikes(signals, notes)
+    stuck = held(signals["q"])
+    if stuck.any():
+        notes.append(f"{np.count_nonzero(stuck)} rows repeat the positions while the arm moves on: dropped as a gap")
+        t, number, signals = t[~stuck], number[~stuck], {k: v[~stuck] for k, v in signals.items()}
     if len(t) < SHORTEST:
         raise InputError(f"the log has {len(t)} usable rows, expected at least {SHORTEST}")
     t = _usable(_in_seconds(t, notes), signals, notes)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.errors import InputError
+from armdyn.identification.log.faults import resolution
 
 Array = NDArray[np.float64]
 ORDER = 4
@@ -73,6 +74,11 @@ class Spectrum:
         frequency = np.arange(len(power)) * rate / len(q)
         signal = _stands_out(power)
         floor = 0.0 if signal.all() else float(np.median(power[~signal])) / np.log(2)  # mean of exponential power
+        step = resolution(q)
+        if step:
+            level = _stairs(q, step, window)
+            signal &= np.arange(len(power)) < _reaches(power, FLOOR * level)
+            floor = max(floor, level)
         return cls(frequency, power, floor, signal)
 
     def energy(self, order: int) -> Array:
@@ -90,6 +96,25 @@ class Spectrum:
         total = self.energy(1)
         bin_ = int(np.argmax(total >= share * total[-1])) if total[-1] > 0 else 0
         return float(max(bin_, 1) * self.frequency[1])
+
+
+def _stairs(q: Array, step: float, window: Array) -> float:
+    """The power of what rounding to a coarse step adds: step²/12, spread up to the rate at which steps are passed."""
+    passed = float(np.abs(np.diff(q)).mean()) / step  # per sample
+    return float((window**2).sum()) * step**2 / 12 / min(1.0, 2 * passed)
+
+
+def _reaches(power: Array, level: float) -> int:
+    """The first bin of the first band above the peak that is below a level.
+
+    At a steady speed stairs have lines far above their mean, at the rate at which steps are passed: no bin counts after
+    the motion's own have come to an end.
+    """
+    first = max(int(np.argmax(power[1:])) + 1, 2)
+    for low, high in pairwise(np.unique(np.geomspace(first, len(power), BANDS).astype(int))):
+        if power[low:high].mean() < level:
+            return int(low)
+    return len(power)
 
 
 def _stands_out(power: Array) -> NDArray[np.bool_]:

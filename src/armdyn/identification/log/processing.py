@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.errors import InputError
+from armdyn.identification.log.faults import clipped
 from armdyn.identification.log.filters import Spectrum, derivative, lowpass
 from armdyn.identification.log.log import Log, Piece
 
@@ -69,6 +70,7 @@ class Motion:
     qdd: Array
     tau: Array
     log: int = 0  # which one of several logs it is of
+    clipped: NDArray[np.bool_] | None = None  # (N, n): torques at the end of their range, where there are any
 
 
 def choose_processing(
@@ -156,7 +158,31 @@ def _less_noise(piece: Piece, log: Log, how: Processing) -> bool:
 def motions(log: Log, how: Processing, decimate: bool = True) -> list[Motion]:
     """Filtered and differentiated pieces; a log slower than the cut-offs is filtered below half its own rate."""
     cut = min(how.positions, 0.45 * log.rate)
-    return [_motion(piece, log.period, replace(how, positions=cut), decimate) for piece in log.pieces]
+    found = [_motion(piece, log.period, replace(how, positions=cut), decimate) for piece in log.pieces]
+    ends = clipped(log.array("tau"))
+    if not ends.any():
+        return found
+    out = []
+    for part, piece, own in zip(
+        found, log.pieces, np.split(ends, np.cumsum([len(p) for p in log.pieces])[:-1]), strict=True
+    ):
+        early = round(part.period / log.period)
+        out.append(replace(part, clipped=_near(own, early)[: len(piece) : early]))
+    return out
+
+
+def _near(clipped: NDArray[np.bool_], reach: int) -> NDArray[np.bool_]:
+    """Which samples have one within `reach` of them, so that none is lost between those that are kept."""
+    out = clipped.copy()
+    for k in range(1, reach):
+        out[k:] |= clipped[:-k]
+        out[:-k] |= clipped[k:]
+    return out
+
+
+def _still(q: Array) -> NDArray[np.bool_]:
+    """Joints that never move: what filters leave of them is rounding, and its sign would pass for friction's."""
+    return np.asarray(np.ptp(q, axis=0) <= 1e-12 * np.maximum(np.abs(q).max(axis=0), 1.0))
 
 
 def _motion(piece: Piece, period: float, how: Processing, decimate: bool = True) -> Motion:
@@ -166,6 +192,9 @@ def _motion(piece: Piece, period: float, how: Processing, decimate: bool = True)
     q = lowpass(piece.q, rate, cut)
     qd = lowpass(piece.qd, rate, cut) if how.logged_velocity and piece.qd is not None else derivative(q, period)
     qdd = derivative(qd, period)
+    still = _still(piece.q)
+    if still.any():
+        q, qd, qdd = np.where(still, piece.q[0], q), np.where(still, 0.0, qd), np.where(still, 0.0, qdd)
     early = how.early(rate) if decimate else 1
     tau = lowpass(piece.tau, rate, cut) if early > 1 else piece.tau
     every = slice(None, None, early)

@@ -176,7 +176,8 @@ def _fitted_error(view: View) -> float:
     """What least squares of rigid body, rotors, friction and offsets leave of the torques, each joint counted alike."""
     step = max(1, len(view.q) // FITTED)
     q, qd, qdd, tau = (x[::step] for x in (view.q, view.qd, view.qdd, view.tau))
-    size = np.maximum(np.linalg.norm(tau, axis=0), 1e-300)
+    size = np.linalg.norm(tau, axis=0)
+    size = np.maximum(size, max(1e-6 * float(size.max()), 1e-300))  # a dead channel stays as small as it is
     rows, n = tau.shape
     own = np.zeros((rows, n, 4 * n))
     for j in range(n):

@@ -13,6 +13,7 @@ from armdyn.identification.model.model import Model
 
 Array = NDArray[np.float64]
 SAME = 0.97  # correlation of positions and velocities with those a lag later, above which a motion repeats itself
+TOUCHED = 0.02  # of a filtered row: what torques at the end of their range may have part in it
 RUN = 0.3  # part of the log that must overlap with itself
 
 
@@ -60,11 +61,19 @@ def rows(model: Model, parts: list[Motion], how: Processing) -> Rows:
     tau = [filtered(p.tau, p, how) for p in parts]
     t = [_times(p, how) for p in parts]
     piece = [np.full(len(own), number) for number, own in enumerate(t)]
-    kept = [np.abs(filtered(p.qd, p, how)) >= how.dead_zone for p in parts]
+    kept = [_kept(p, how) for p in parts]
     states = [np.hstack([filtered(p.q, p, how), filtered(p.qd, p, how)]) for p in parts]
     repeat = repeats_after(np.concatenate(states))
     joined = [np.concatenate(every) for every in (Y, tau, t)]
     return Rows(joined[0], joined[1], joined[2], np.concatenate(piece), np.concatenate(kept), repeat)
+
+
+def _kept(part: Motion, how: Processing) -> NDArray[np.bool_]:
+    """Which rows count: not those below the dead zone, nor those with torques at the end of their range in them."""
+    moving = np.abs(filtered(part.qd, part, how)) >= how.dead_zone
+    if part.clipped is None:
+        return np.asarray(moving)
+    return np.asarray(moving & (np.abs(filtered(part.clipped.astype(float), part, how)) < TOUCHED))
 
 
 def repeats_after(states: Array) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armdyn.arm import Arm
+from armdyn.identification.log.faults import clipped
 from armdyn.identification.log.log import Log
 from armdyn.identification.log.processing import Motion
 from armdyn.identification.model.bodies import pseudo_inertia
@@ -19,6 +20,8 @@ STILL = 0.05  # rad or m: a joint that stays within this hardly moves
 REST, RESTING = 0.01, 0.05  # of a joint's largest velocity: at rest; share of the log above which it is said
 ABSURD, FAR = 5.0, 1.0  # a mass this many times off the prior's; a link as large as this many lengths of the arm
 MOSTLY = 0.5  # noise over motion in the filters' pass band, above which the rows are mostly noise
+SLOW = 15.0  # Hz: no drive is logged so slowly
+EXPLAINED, WRONG = 0.5, 0.2  # R² of a joint below which, and relative torque error above which, something is said
 UNSURE = 0.5  # relative deviation above which a parameter's size is not known
 UNEVEN = 200.0  # condition number (unit columns) above which a motion excites some parameters hardly at all
 
@@ -32,6 +35,21 @@ def log_warnings(arm: Arm, log: Log) -> list[str]:
         off = max(0.0 if low is None else low - q[:, k].min(), 0.0 if high is None else q[:, k].max() - high)
         if off > STILL:
             said.append(f"joint {k + 1} goes {off:.3g} beyond its limits in the log: other order, zero or unit?")
+    if log.rate < SLOW:
+        said.append(
+            f"the stamps say {log.rate:.3g} samples per second over {log.duration:.4g} s: are they in milliseconds?"
+            f" Give the rate (rate={1e3 * log.rate:.4g}) if so"
+        )
+    tau = log.array("tau")
+    dead = [str(j + 1) for j in np.flatnonzero(np.ptp(tau, axis=0) == 0)]
+    if dead:
+        said.append(f"the torque of joint {', '.join(dead)} never changes in the log: left out of the fit")
+    ends = clipped(tau).mean(axis=0)
+    said += [
+        f"the torque of joint {j + 1} stands at the end of its range in {100 * ends[j]:.0f} % of the samples:"
+        " a limit of the drive or of the logger? Those rows are left out of the fit"
+        for j in np.flatnonzero((ends > 0) & (ends < 1))
+    ]
     return said
 
 
@@ -44,6 +62,7 @@ def warnings_of(estimate: Estimate, parts: list[Motion]) -> list[str]:
         _inconsistent(estimate),
         _implausible(estimate),
         _overfitted(estimate),
+        _unexplained(estimate, parts),
         _bumps(estimate),
     )
     return [text for said in doubts for text in said]
@@ -170,6 +189,24 @@ def _noise(estimate: Estimate) -> list[str]:
         f"below the cut-off the noise of the positions has {noise:.2g} times the energy of the accelerations:"
         " give a lower cutoff=..., or log velocities"
     ]
+
+
+def _unexplained(estimate: Estimate, parts: list[Motion]) -> list[str]:
+    """Joints whose torque the model does not explain, and a log that is predicted far worse than the fitted one."""
+    shown, where = (estimate.training, "that was fitted") if estimate.validation is None else (
+        estimate.validation, "that was not fitted")  # fmt: skip
+    said = []
+    poor = [f"{j + 1} ({r:.2f})" for j, r in enumerate(shown.r_squared) if r < EXPLAINED]
+    if poor:
+        said.append(f"little of the torque of joint {', '.join(poor)} is explained (R²) in the log {where}")
+    if shown.error > max(2 * estimate.error, WRONG):
+        said.append(
+            f"the log that was not fitted is predicted to {100 * shown.error:.1f} %, the fitted one to"
+            f" {100 * estimate.error:.1f} %: is it of the same arm, in the same units, with motions of the same kind?"
+        )
+    elif estimate.error > WRONG and all(part.clipped is None for part in parts):
+        said.append(f"{100 * estimate.error:.0f} % of the torques are not explained by any arm of this geometry")
+    return said
 
 
 def _overfitted(estimate: Estimate) -> list[str]:

@@ -1,0 +1,109 @@
+"""Faults of loggers: spikes, held positions, clipped and dead torques, coarse positions; found, mended or said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import armdyn
+from armdyn import Log
+from armdyn.errors import InputError
+from armdyn.identification.log.faults import clipped, held, resolution
+from armdyn.identification.log.filters import Spectrum
+
+RATE = 200.0
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return armdyn.load("planar3")
+
+
+def recorded(arm, seconds=12.0, seed=0):
+    """t, q, tau of a noisy motion with friction, a pause nowhere in it."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(0, seconds, 1 / RATE)
+    q, qd, qdd = np.zeros((3, len(t), arm.n))
+    for k in range(1, 6):
+        w, a, b = 2 * np.pi * 0.13 * k, *rng.normal(size=(2, arm.n)) / k
+        s, c = np.sin(w * t)[:, None], np.cos(w * t)[:, None]
+        q, qd, qdd = q + a * s + b * c, qd + w * (a * c - b * s), qdd - w**2 * (a * s + b * c)
+    tau = np.asarray(arm.inverse_dynamics(q, qd, qdd)) + 0.4 * qd + 0.8 * np.sign(qd)
+    return t, q + 1e-5 * rng.normal(size=q.shape), tau + 0.02 * rng.normal(size=q.shape)
+
+
+def test_spikes_are_replaced_and_said(arm):
+    t, q, tau = recorded(arm)
+    bad_q, bad_tau = q.copy(), tau.copy()
+    bad_q[300, 1] += 0.5
+    bad_tau[[100, 700, 701], [0, 2, 2]] = 1e4
+    clean, mended = Log.of(t, q, tau), Log.of(t, bad_q, bad_tau)
+    assert clean.notes == ()
+    assert [note.split(" are far")[0] for note in mended.notes] == [
+        "1 values of the positions",
+        "3 values of the torques",
+    ]
+    assert "row 301, joint 2" in mended.notes[0]
+    np.testing.assert_allclose(mended.array("q"), q, atol=0.01)
+    assert np.abs(mended.array("tau")[[100, 700]] - tau[[100, 700]]).max() < 2
+    untouched = np.delete(np.arange(len(t)), [100, 300, 700, 701])
+    np.testing.assert_array_equal(mended.array("tau")[untouched], tau[untouched])
+
+
+def test_held_positions_are_a_gap(arm):
+    t, q, tau = recorded(arm)
+    stuck = q.copy()
+    stuck[800:860] = q[800]
+    log = Log.of(t, stuck, tau)
+    assert any(note.startswith("59 rows repeat the positions") for note in log.notes)
+    assert len(log.pieces) == 2
+    resting = np.concatenate([q, np.repeat(q[-1:], 100, axis=0)])  # at rest, and no jump afterwards
+    assert not held(resting).any()
+
+
+def test_clipped_rows_are_left_out(arm):
+    t, q, tau = recorded(arm)
+    most = 0.6 * np.abs(tau[:, 0]).max()
+    cut = tau.copy()
+    cut[:, 0] = np.clip(tau[:, 0], -most, most)
+    assert not clipped(tau).any()
+    np.testing.assert_array_equal(clipped(cut)[:, 0], np.abs(tau[:, 0]) >= most)
+    options = {"friction": "coulomb", "validate": Log.of(*recorded(arm, seed=1))}
+    whole = armdyn.identify(arm, Log.of(t, q, tau), **options)
+    left = armdyn.identify(arm, Log.of(t, q, cut), **options)
+    assert any("joint 1 stands at the end of its range" in text for text in left.warnings)
+    assert left.validation.error < 1.5 * whole.validation.error
+    assert not any("range" in text for text in whole.warnings)
+
+
+def test_a_dead_channel_and_a_still_joint_are_said(arm):
+    t, q, tau = recorded(arm)
+    q[:, 2], tau[:, 2] = 0.3, 0.0
+    found = armdyn.identify(arm, Log.of(t, q, tau), friction="coulomb")
+    assert any("joint 3 never changes" in text for text in found.warnings)
+    assert any("joint 3 hardly moves" in text for text in found.warnings)
+    assert found.extras["fc3"] == pytest.approx(0, abs=1e-6)
+    with pytest.raises(InputError, match="no torque ever changes"):
+        armdyn.identify(arm, Log.of(t, q, 0 * tau))
+
+
+def test_coarse_positions_do_not_widen_the_band():
+    """At a steady speed rounded positions have strong lines at the rate at which steps are passed."""
+    t = np.arange(0, 20, 1 / RATE)
+    q = np.abs((0.25 * t) % 2 - 1)  # to and fro
+    coarse = np.round(q, 2)
+    assert resolution(coarse) == pytest.approx(0.01)
+    assert resolution(q) == 0
+    assert Spectrum.of(coarse, RATE).bandwidth() < 3
+    assert Spectrum.of(coarse, RATE).bandwidth() < 2 * Spectrum.of(q, RATE).bandwidth()
+
+
+def test_a_log_that_is_wrong_is_said_to_be(arm):
+    t, q, tau = recorded(arm)
+    slow = Log.of(t * 40, q, tau)  # 5 Hz: stamps in another unit, or a log of nothing
+    found = armdyn.identify(arm, slow, friction="coulomb", validate=Log.of(t, q, -2 * tau))
+    said = " ".join(found.warnings)
+    assert "5 samples per second" in said
+    assert "milliseconds" in said
+    assert "the log that was not fitted is predicted to" in said
+    assert "of joint 1 (" in said
