@@ -14,6 +14,7 @@ from armdyn.formulations import QUANTITIES
 from armdyn.graph.derive import jacobian
 from armdyn.graph.program import evaluate
 from armdyn.kernels import Kernel
+from possible import possible
 from random_trees import TreeKind, random_tree
 
 TOLERANCE = 1e-12  # of a result's largest entry
@@ -71,7 +72,7 @@ def arrays(kernel: Kernel, *batch: int, seed: int = 0) -> list[np.ndarray]:
             values = np.array([float(v) for v in _parameters(kernel)])
             found.append(values * rng.uniform(0.999, 1.001, (*batch, *shape)))
         else:
-            found.append(rng.uniform(-1.5, 1.5, (*batch, *shape)))
+            found.append(possible(name, rng.uniform(-1.5, 1.5, (*batch, *shape))))
     return found
 
 

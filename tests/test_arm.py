@@ -178,3 +178,19 @@ def test_plot_shows_the_frames():
     origins = arm.link_poses(q)[:, :3, 3]
     assert np.allclose(np.array([markers.x, markers.y, markers.z]).T, origins)
     assert len(arm.plot(np.stack([q, 0 * q])).data) > len(figure.data)
+
+
+@pytest.mark.parametrize(
+    ("got", "meant"),
+    [("gravity", "gravity_load"), ("Forward-Dynamic", "forward_dynamics"), ("coriolis", "coriolis_matrix"), ("", "")],
+)
+def test_an_unknown_name_is_answered_with_the_likeliest(got, meant):
+    with pytest.raises(InputError) as error:
+        armdyn.load("scara").kernel(got)
+    assert ("did you mean" in str(error.value)) == bool(meant)
+    assert str(error.value).endswith(f"; did you mean {meant!r}?" if meant else "operational_space_inertia_inverse")
+
+
+def test_an_unknown_arm_is_answered_with_the_likeliest():
+    with pytest.raises(armdyn.ArmdynError, match=r"; did you mean 'panda'\?"):
+        armdyn.load("Pandaa")

@@ -93,6 +93,20 @@ def test_eval():
     )
 
 
+def test_eval_of_a_tree(tmp_path):
+    robot, q = armdyn.load("panda_hand"), [0.1, -0.5, 0.3, -1.0, 0.2, 1.0, 0.4, 0.03]
+    given = ("--q", ",".join(map(str, q)), "--json")
+    pose = json.loads(call("eval", "panda_hand", "pose", "--frame", "panda_leftfinger", *given))["T"]
+    np.testing.assert_allclose(pose, robot.pose(q, frame="panda_leftfinger"), atol=1e-15)
+    moving = ("--qd", ",".join(["1"] * 8), "--friction")
+    tau = json.loads(call("eval", "panda_hand", "inverse_dynamics", *given, *moving))["tau"]
+    expected = robot.inverse_dynamics(q, np.ones(8), np.zeros(8), friction=True)
+    np.testing.assert_allclose(tau, expected, atol=1e-13)
+    call("convert", "panda_hand", tmp_path / "hand.urdf")
+    load = json.loads(call("eval", tmp_path / "hand.urdf", "gravity_load", "--floating", "--json"))["g"]
+    assert load[2] == pytest.approx(9.81 * robot.mass)  # an upright base carries it all
+
+
 def test_convert(tmp_path):
     call("convert", "puma560", tmp_path / "arm.toml")
     assert armdyn.load(tmp_path / "arm.toml").chain == armdyn.load("puma560").chain
@@ -105,6 +119,13 @@ def test_parameters():
     assert len(data["names"]) == data["rank"]["rank"] == 36
     assert "b₂" in call("parameters", "planar3", "--symbolic")
     assert "m_{" in call("parameters", "planar3", "--latex")
+
+
+def test_cost_of_a_tree():
+    shown = call("cost", "panda_hand", "--quantity", "forward_dynamics", "--quantity", "inertia_matrix")
+    assert "composite" in shown
+    assert "forward_dynamics by denoc, articulated_body needs a coordinate for every joint" in shown
+    assert "is for serial chains, this robot branches" in shown
 
 
 def test_cost():
@@ -181,3 +202,9 @@ def test_debug_shows_the_traceback():
 def test_version_and_wrong_usage():
     assert shell("--version").stdout.strip() == f"armdyn {armdyn.__version__}"
     assert shell("show").returncode == 2
+
+
+def test_simulate_says_which_drives_are_saturated():
+    run = ("simulate", "panda", "--duration", "0.02", "--tau")
+    assert "at their largest torque for a time: panda_joint1\n" in call(*run, "87,0,0,0,0,0,0")
+    assert "largest torque" not in call(*run, "80,0,0,0,0,0,0")

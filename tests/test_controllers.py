@@ -390,8 +390,20 @@ def test_errors_say_what_is_available(ur5):
     with pytest.raises(InputError, match="the reference lacks q_ref, qd_ref, qdd_ref"):
         simulate(ur5, POSTURE, torque=Digital(control, lambda t: {}), duration=0.1)
     floating = random_tree(TreeKind(joints=3, floating=True), 1)
-    with pytest.raises(InputError, match="is for a base that stands still"):
-        armdyn.controller(armdyn.Arm("floats", floating, snap=0.0), "adaptive")
+    for name in CONTROLLERS:
+        with pytest.raises(InputError, match=r"stands still, .* contacts.* Load the robot with floating=False"):
+            armdyn.controller(armdyn.Arm("floats", floating, snap=0.0), name)
+
+
+@pytest.mark.parametrize("name", ["computed_torque", "gravity_compensation"])
+def test_a_payload_without_a_possible_mass_is_refused(ur5, name):
+    rest = [0.0] * (9 if name == "computed_torque" else 3)
+    with pytest.raises(InputError, match=f"{name}: this payload is not possible: negative mass -1 kg"):
+        armdyn.controller(ur5, name, payload=[-1.0, *rest])
+    with pytest.raises(InputError, match="a first moment or an inertia without mass"):
+        armdyn.controller(ur5, name, payload=[0.0, *rest[1:], 0.2])
+    with pytest.raises(InputError, match=r"expects payload .* finite"):
+        armdyn.controller(ur5, name, payload=[np.nan, *rest])
 
 
 def test_two_sweeps_cost_less_than_the_regressor_and_two_products():

@@ -11,31 +11,35 @@ import armdyn
 from armdyn.errors import InputError
 from armdyn.identification.estimate import linear
 from armdyn.identification.estimate.threads import one_thread
-from armdyn.identification.excitation.design import designed
+from armdyn.identification.excitation.design import best_of_chance, designed
 from armdyn.identification.excitation.fourier import Basis
-from armdyn.identification.excitation.limits import Limits, segment_distance
+from armdyn.identification.excitation.limits import Limits
+from armdyn.identification.excitation.skeleton import Skeleton, segment_distance
 
 
-def design(arm, criterion="information", plane=None, acceleration=None, trajectories=1, clearance=None):
+def design(arm, criterion="information", plane=None, acceleration=None, trajectories=1, clearance=None, harmonics=5):
     limits = Limits.of(arm, acceleration, plane, 0.95, clearance)
-    return designed(arm, Basis(20.0, 5), limits, trajectories, criterion, None, np.random.default_rng(11))
+    return designed(arm, Basis(20.0, harmonics), limits, trajectories, criterion, None, np.random.default_rng(11))
 
 
 def test_a_designed_motion_tells_more_than_the_best_of_random_ones():
     """Of all parameters, friction and rotors with them, in physical units: no joint stands still."""
-    arm = armdyn.load("panda")
+    arm = armdyn.load("ur5")
     found = armdyn.excite(arm, 20.0, starts=1)
-    search, rng = design(arm), np.random.default_rng(12)
+    search, rng = design(arm, harmonics=20), np.random.default_rng(12)
     with one_thread():
-        chance = [search.information.deviations(*search.flat(search.random(rng), 200)) for _ in range(40)]
-        states = [x[0, :-1:10].copy() for x in (found.q, found.qd, found.qdd)]
+        _, best, _ = best_of_chance(search, 100, rng)  # other ones than the design knows
+        states = [x[0, :-1].copy() for x in (found.q, found.qd, found.qdd)]
         own = search.information.deviations(*states)
-    best = min(chance, key=lambda deviations: np.log(deviations).sum())
-    assert np.median(best / own) > 1.5
-    assert (best / own).min() > 0.6
+    best *= np.sqrt(search.fine / len(states[0]))
+    assert np.median(best / own) > 1.7  # with one start; benchmarks/bench_excite.py has three
+    assert (best / own).min() > 0.95
+    assert np.median(found.gain) > 1.7
+    assert found.gain.min() > 0.95
+    assert f"median {np.median(found.gain):.2f} times smaller" in str(found)
     assert np.ptp(found.q[0], axis=0).min() > 0.3
     assert found.names == search.information.names
-    np.testing.assert_allclose(found.deviations, own / np.sqrt(10), rtol=0.05)
+    np.testing.assert_allclose(found.deviations, own, rtol=0.01)
     within(arm, found)
     assert any("below the base" in text for text in found.warnings)
 
@@ -68,8 +72,8 @@ def within(arm, found):
         np.testing.assert_allclose(rest, 0, atol=1e-9)
     np.testing.assert_allclose(found.q[:, 0], found.q[:, -1], atol=1e-9)
     step = found.t[1] - found.t[0]
-    middle = (found.q[:, 2:] - found.q[:, :-2]) / (2 * step)
-    np.testing.assert_allclose(middle, found.qd[:, 1:-1], atol=1e-3)
+    near, far = found.q[:, 3:-1] - found.q[:, 1:-3], found.q[:, 4:] - found.q[:, :-4]
+    np.testing.assert_allclose((8 * near - far) / (12 * step), found.qd[:, 2:-2], atol=1e-4)
 
 
 @pytest.mark.parametrize("criterion", ["information", "determinant"])
@@ -119,6 +123,13 @@ def test_links_stay_apart():
         armdyn.excite(arm, clearance=-1.0)
 
 
+def test_a_motion_of_fewer_harmonics_is_one_of_more():
+    few, many, rng = Basis(7.0, 3), Basis(7.0, 6), np.random.default_rng(0)
+    t, c = np.linspace(0, 7, 50), rng.normal(size=few.size)
+    for slow, own in zip(few.at(t), many.at(t), strict=True):
+        np.testing.assert_allclose(own @ (many.lower(3) @ c), slow @ c, atol=1e-12)
+
+
 def test_distance_between_segments():
     rng = np.random.default_rng(0)
     a, b, c, d = rng.normal(size=(4, 50, 3))
@@ -159,3 +170,17 @@ def test_what_is_known_already_need_not_be_shown():
 def test_a_missing_floor_is_said():
     found = armdyn.excite(armdyn.load("scara"), 6.0, harmonics=2, starts=1)
     assert any("no floor was given" in text for text in found.warnings)
+
+
+def test_the_skeleton_of_a_tree_ends_at_every_tip():
+    arm = armdyn.load("panda_hand")
+    skeleton = Skeleton(arm)
+    assert skeleton.parents == [-1, 0, 1, 2, 3, 4, 5, 6, 7, 7, 8, 9]
+    q = arm.rest + 0.1
+    points = skeleton.points(q[None])[0]
+    for k, tip in enumerate(arm.tips):
+        np.testing.assert_allclose(points[10 + k], arm.pose(q, frame=tip)[:3, 3])
+    assert skeleton.moving == list(range(3, 12))
+    upper_arm, forearm = 0.316, 0.0825
+    assert skeleton.separations[2, 3] == skeleton.separations[8, 9] == 0  # neighbours, and the two fingers
+    assert skeleton.separations[2, 5] == pytest.approx(upper_arm + forearm)

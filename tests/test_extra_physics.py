@@ -18,6 +18,7 @@ from armdyn.formulations import QUANTITIES, taking
 from armdyn.parameters import minimal_parameters
 from armdyn.programs.assemble import Options
 from dynamics_cases import CASES, TILTED, TOOL, array, at, close, motion, pinocchio, with_drives
+from possible import possible
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio, which this compares with, is not installed")
 
@@ -188,7 +189,7 @@ def test_every_backend_takes_parameters_at_run_time(quantity):
     arm = armdyn.generic_arm("RPR")
     rng = np.random.default_rng(2)
     kernels = [arm.kernel(quantity, backend=backend, parameters="runtime") for backend in BACKENDS]
-    x = [rng.normal(size=(4, *shape)) for _, shape in kernels[0].assembly.inputs[:-1]]
+    x = [possible(name, rng.normal(size=(4, *shape))) for name, shape in kernels[0].assembly.inputs[:-1]]
     x.append(np.array([float(v) for v in arm.minimal_parameters.values]) * np.array([[1.0], [1.1], [1.3], [0.9]]))
     first, *others = (kernel(*x) for kernel in kernels)
     for other in others:

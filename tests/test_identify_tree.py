@@ -100,3 +100,22 @@ def test_the_arm_is_the_estimate(found, tmp_path):
 def _saved(estimate, folder):
     estimate.save(folder / "robot.toml")
     return armdyn.load(folder / "robot.toml")
+
+
+def test_it_is_excited_within_its_limits_and_above_the_floor():
+    robot = armdyn.load(urdf())
+    found = armdyn.excite(robot, 6.0, starts=1, harmonics=2, rate=50, plane=((0, 0, 1), 0.25))
+    q, qd, qdd = (x[0] for x in (found.q, found.qd, found.qdd))
+    assert (np.abs(q) <= 3).all()
+    assert (np.abs(qd) <= 3).all()
+    assert (np.abs(np.asarray(robot.inverse_dynamics(q, qd, qdd, friction=True))) <= 90).all()
+    for tip in robot.tips[1:]:
+        assert (np.asarray(robot.pose(q, frame=tip))[:, 2, 3] >= 0.25 - 1e-6).all()
+    assert (np.ptp(q, axis=0) > 0.1).all()
+
+
+def test_a_floating_base_is_refused_with_the_remedy():
+    floating, (t, q, qd, qdd) = armdyn.load(urdf(), floating=True), motion(4, 0)
+    for ask in (armdyn.excite, lambda arm: armdyn.identify(arm, Log.of(t, q, q, qd, qdd))):
+        with pytest.raises(armdyn.ArmdynError, match="floating=False"):
+            ask(floating)

@@ -12,9 +12,11 @@ from armdyn.algebra.angle import ZERO_ANGLE
 from armdyn.arm import Arm
 from armdyn.chain import Joint
 from armdyn.chain.joint import Mimic
+from armdyn.files import Frame
 from armdyn.formulations import QUANTITIES
 from armdyn.kernels.wasm_emission import wasm_module
-from armdyn.pages.live import STATE, programs, robot, tool_link
+from armdyn.pages.live import robot
+from armdyn.pages.programs import STATE, programs, tool_link, under_any_gravity
 from node import needs_node, run_modules
 
 BRANCHES = (-1, 0, 1, 0, 3, 4)
@@ -47,18 +49,58 @@ def test_the_page_computes_what_the_kernels_do(kind, tmp_path):
     q, qd = rng.normal(size=(STATES, chain.nq)), rng.normal(size=(STATES, chain.nv))
     if chain.floating:
         q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
-    gravity, payload = np.tile([1.0, -2.0, -9.0], (STATES, 1)), np.zeros((STATES, 4))
+    body, frame = (1.3, np.array([0.1, -0.2, 0.3])), (tool_link(chain) + 1, chain.tool)
+    made, module = programs(chain), wasm_module(programs(chain))
+    given = [np.array([[1.3]]), body[1][None], np.zeros((1, 6))]
+    (parameters,) = run_modules(module, {"payload_parameters": (given, [made["state"].inputs[3].shape])}, tmp_path)[
+        "payload_parameters"
+    ]
+    gravity = np.tile([1.0, -2.0, -9.0], (STATES, 1))
     shapes = [QUANTITIES[quantity].output_shapes(chain)[0][1] for quantity in STATE.values()]
-    made = programs(chain)
-    got = run_modules(wasm_module(made), {"state": ([q, qd, gravity, payload], shapes)}, tmp_path)["state"]
-    turned = arm.with_gravity((1, -2, -9))
+    inputs = [q, qd, gravity, *(np.tile(x, (STATES, 1)) for x in (parameters, *given[:2]))]
+    got = run_modules(module, {"state": (inputs, shapes)}, tmp_path)["state"]
+    holding = replace(arm, frames=(Frame("tool", *frame),)).with_payload(*body, frame="tool")
+    turned = holding.with_gravity((1, -2, -9))
     given = {"q": q, "qd": qd}
-    frame = (tool_link(chain) + 1, chain.tool) if len(chain.tips) > 1 else None
     for (key, quantity), value in zip(STATE.items(), got, strict=True):
-        options = {"frame": frame} if key in ("tool", "J") and frame else {}
+        options = {"frame": frame} if key in ("tool", "J") and len(chain.tips) > 1 else {}
         truth = turned.kernel(quantity, **options)(*(given[name] for name, _ in QUANTITIES[quantity].inputs))
         assert np.abs(value - truth).max() < 1e-13 * max(np.abs(truth).max(), 1), key
-    assert ("acceleration" in made) == (kind != "floating")
+    tau, nothing = rng.normal(size=(STATES, chain.nv)), np.zeros((STATES, chain.n))
+    inputs = [q, qd, tau, *[nothing] * 4, nothing[:, :1], gravity, np.tile(parameters, (STATES, 1))]
+    (qdd,) = run_modules(module, {"acceleration": (inputs, [(chain.nv,)])}, tmp_path)["acceleration"]
+    truth = turned.forward_dynamics(q, qd, tau)
+    assert np.abs(qdd - truth).max() < 1e-11 * np.abs(truth).max()
+
+
+SLIDES = """<robot name="slides"><link name="base"/>{links}</robot>"""
+SLIDE = """<link name="{name}"><inertial><mass value="{mass}"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>
+</inertial></link><joint name="to_{name}" type="prismatic"><parent link="base"/><child link="{name}"/>
+<axis xyz="{axis}"/><limit lower="-1" upper="1" effort="1" velocity="1"/>{mimic}</joint>"""
+
+
+def slides():
+    """Three masses that one joint moves in three directions: each gravity feels another combination of them."""
+    mimic = '<mimic joint="to_a" multiplier="{}"/>'
+    rows = [("a", 1, "1 0 0", ""), ("b", 2, "0 1 0", mimic.format(2)), ("c", 3, "0 0 1", mimic.format(-1))]
+    links = [SLIDE.format(name=name, mass=mass, axis=axis, mimic=follows) for name, mass, axis, follows in rows]
+    return armdyn.load(SLIDES.format(links="".join(links)))
+
+
+@needs_node
+def test_where_parameters_depend_on_gravitys_direction_it_is_not_turned(tmp_path):
+    arm = slides()
+    assert under_any_gravity(arm.chain) is None
+    assert under_any_gravity(mimic().chain) is not None
+    assert not robot(arm)["tilts"]
+    made = programs(arm.chain)
+    shapes = [QUANTITIES[quantity].output_shapes(arm.chain)[0][1] for quantity in STATE.values()]
+    parameters = np.array(arm.minimal_parameters.values)
+    inputs = [np.array([x]) for x in ([0.3], [0.5], 2 * np.array(arm.gravity), parameters, [0.0], np.zeros(3))]
+    got = run_modules(wasm_module(made), {"state": (inputs, shapes)}, tmp_path)["state"]
+    load = arm.with_gravity(2 * np.array(arm.gravity)).gravity_load(np.array([0.3]))
+    assert got[list(STATE).index("g")][0] == pytest.approx(load, rel=1e-14)
 
 
 @pytest.mark.parametrize("kind", ROBOTS)

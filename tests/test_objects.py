@@ -1,6 +1,6 @@
 """Objects for controllers' processors: their sine and cosine, what they need from outside, and what is refused.
 
-They are executed under QEMU in tests/bridges/test_objects.py; here the same functions run on the host.
+They are executed under QEMU in tests/bridges/test_qemu.py; here the same functions run on the host.
 """
 
 from __future__ import annotations

@@ -58,13 +58,14 @@ def test_broadcasting_and_dynamics(rng):
     """One call for many payloads; the run-time kernels then move the arm that holds each."""
     arm = armdyn.load("ur5")
     masses, (_, com, inertia) = np.array([0.0, 0.5, 2.0]), BODY
-    values = arm.payload_parameters(masses, com, inertia)
+    inertias = masses[:, None] * inertia
+    values = arm.payload_parameters(masses, com, inertias)
     assert values.shape == (3, len(arm.minimal_parameters))
     np.testing.assert_allclose(arm.payload_parameters(0.0, com, np.zeros(6)), arm.minimal_parameters.values, rtol=1e-15)
     q, qd, qdd = rng.normal(size=(3, 6))
     forces = arm.kernel("inverse_dynamics", parameters="runtime")(q, qd, qdd, values)
-    for mass, tau in zip(masses[1:], forces[1:], strict=True):
-        truth = arm.with_payload(mass, com, inertia).inverse_dynamics(q, qd, qdd)
+    for mass, J, tau in zip(masses, inertias, forces, strict=True):
+        truth = arm.with_payload(mass, com, J).inverse_dynamics(q, qd, qdd)
         np.testing.assert_allclose(tau, truth, rtol=1e-12, atol=1e-12)
 
 
@@ -73,6 +74,53 @@ def test_what_hangs_on_the_base_changes_nothing():
     on_base = replace(panda, frames=(Frame("foot", 0, placement((0, 0, 0), (0, 0, 0))),))
     values = on_base.payload_parameters(*BODY, frame="foot")
     np.testing.assert_allclose(values, panda.minimal_parameters.values, rtol=1e-15, atol=1e-300)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "numpy", "python"])
+@pytest.mark.parametrize("parameters", ["baked", "runtime"])
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ((-1.0, np.zeros(3), np.zeros(6)), "negative mass -1 kg"),
+        ((np.nan, np.zeros(3), np.zeros(6)), "mass nan, com .* must be finite"),
+        ((1.0, [0, np.inf, 0], np.zeros(6)), "must be finite"),
+        ((1.0, np.zeros(3), [1, 1, 3, 0, 0, 0]), "no body has the principal moments 1, 1, 3"),
+        ((1.0, np.zeros(3), [1, 1, 1, 0, 2, 0]), "inertia about the centre of mass is not definite"),
+        ((0.0, np.zeros(3), np.ones(6)), "zero mass, but an inertia"),
+    ],
+)
+def test_impossible_bodies_are_refused(backend, parameters, body, reason):
+    arm = armdyn.load("planar3")
+    kernel = arm.kernel("payload_parameters", backend=backend, parameters=parameters)
+    present = [arm.minimal_parameters.values] if parameters == "runtime" else []
+    with pytest.raises(InputError, match=f"this payload is not possible: .*{reason}[^()]*$"):
+        kernel(*body, *present)
+    before = np.full((3, len(arm.minimal_parameters)), 7.0)
+    rows = [np.array([good, good, bad]) for good, bad in zip((1.0, [0, 0, 0.1], [1, 1, 1, 0, 0, 0]), body, strict=True)]
+    with pytest.raises(InputError, match=rf"{reason}.* \(row 2 of the batch\)"):
+        kernel(*rows, *present, out=before)
+    assert (before == 7.0).all(), "nothing is written"
+
+
+def test_bodies_at_the_edge_are_possible():
+    """A rod, a point, nothing at all; and every random body, turned as it may be."""
+    arm, rng = armdyn.load("planar3"), np.random.default_rng(3)
+    for body in ((1.0, [0, 0, 1], [0, 1, 1, 0, 0, 0]), (2.0, [1, 0, 0], np.zeros(6)), (0.0, [1, 0, 0], np.zeros(6))):
+        arm.payload_parameters(*body)
+    points = rng.normal(size=(1000, 2, 3))  # of two points each: the triangle inequality is an equality
+    centred = points - points.mean(axis=1, keepdims=True)
+    S = np.einsum("kpi,kpj->kij", centred, centred)
+    J = np.trace(S, axis1=1, axis2=2)[:, None, None] * np.eye(3) - S
+    inertia = J[:, [0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+    assert np.isfinite(arm.payload_parameters(np.full(1000, 2.0), points.mean(axis=1), inertia)).all()
+
+
+def test_shapes_that_do_not_fit_are_still_told():
+    arm = armdyn.load("planar3")
+    with pytest.raises(InputError, match=r"expects com of shape \(\.\.\., 3\), got \(2,\)"):
+        arm.payload_parameters(1.0, [0, 0], np.zeros(6))
+    with pytest.raises(InputError, match="the batches do not broadcast together"):
+        arm.payload_parameters(np.ones(2), np.zeros((3, 3)), np.zeros(6))
 
 
 def test_a_robot_with_several_tips_needs_a_frame():

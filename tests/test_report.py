@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import armdyn
+from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.chain import Joint
 from armdyn.formulations import QUANTITIES
 from armdyn.pages.live import home
 from armdyn.references import bibliography, citation
@@ -144,7 +147,7 @@ def test_a_slider_changes_the_inertia_matrix_to_the_kernels_value(opened):
 
 SIMULATE = """
 const { world, arm } = armdyn, [mass, gravity, friction] = arguments;
-world.reset(); arm.arrays.gravity.set(gravity); arm.arrays.payload.set([mass, 0, 0, 0.1]); world.friction = friction;
+world.reset(); arm.arrays.gravity.set(gravity); arm.hold(mass, [0, 0, 0.1]); world.friction = friction;
 world.control("free");
 for (let k = 0; k < 30; k++) world.steps(20);
 const { q, qd } = arm.arrays;
@@ -165,11 +168,38 @@ def test_the_simulation_ends_where_simulate_does(opened, mass, gravity):
 
 
 @needs_browser
+def test_a_floating_base_falls_drifts_and_is_pulled(opened, tmp_path, monkeypatch):
+    browser, _, _ = opened  # noqa: F811
+    chain = armdyn.generic_arm("RRRPRR", seed=3).given
+    free = Joint("free", 0, ZERO_ANGLE, 0, ZERO_ANGLE, name="base")
+    arm = armdyn.Arm("floats", replace(chain, joints=(free, *chain.joints[1:]), parents=(-1, 0, 1, 0, 3, 4)))
+    monkeypatch.setattr("armdyn.report.graphs.LARGEST", 10)  # as for a robot whose programs are not drawn
+    path = tmp_path / "floats.html"
+    path.write_text(page(collect(arm), citation()), encoding="utf-8")
+    browser.open(path.as_uri())
+    got = browser.run(SIMULATE, 0.0, [0, 0, -9.81], False)
+    truth = armdyn.simulate(arm, got["start"], duration=0.6, method="RK4", step=1e-3, friction=False, limits=False)
+    np.testing.assert_allclose(got["q"], truth.q[-1], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(got["qd"], truth.qd[-1], rtol=0, atol=1e-8)
+    reached, columns = browser.run("""
+    const { world, arm } = armdyn, { robot, arrays } = arm;
+    arrays.gravity.fill(0); world.reset(); world.control("pd");
+    world.target = world.start.map((x, k) => (k < robot.first ? x : x + 0.1)); world.steps(3000);
+    const off = Array.from(arrays.q).map((x, k) => (k < robot.first ? 0 : Math.abs(x - world.target[k])));
+    world.reset();
+    return [Math.max(...off), Robot.baseColumns(robot, arrays, [0.1, 0.2, 0.3])];""")
+    assert reached < 1e-3
+    np.testing.assert_allclose(columns, [*np.eye(3), *np.cross(np.eye(3), [0.1, 0.2, 0.3])], atol=1e-15)
+    assert browser.errors() == []
+    browser.open(opened[2].as_uri())
+
+
+@needs_browser
 def test_controllers(opened):
     browser, _, _ = opened  # noqa: F811
     held, reached, slowed = browser.run("""
     const { world, arm } = armdyn, far = (a, b) => Math.max(...a.map((x, k) => Math.abs(x - b[k])));
-    arm.arrays.gravity.set(arm.robot.gravity); arm.arrays.payload.set([1.5, 0, 0, 0.1]); world.friction = false;
+    arm.arrays.gravity.set(arm.robot.gravity); arm.hold(1.5, [0, 0, 0.1]); world.friction = false;
     world.reset(); world.control("hold"); world.steps(500); const held = far(Array.from(arm.arrays.q), world.start);
     world.control("pd"); world.target = world.start.map((x) => x + 0.2); world.steps(3000);
     const reached = far(Array.from(arm.arrays.q), world.target);

@@ -223,7 +223,7 @@ def test_a_controller_of_ones_own_plugs_in(drop):
     assert np.abs(out.q[:, 0] - expected).max() < 1e-10
 
 
-def test_computed_torque_is_cut_off_too(panda):
+def test_computed_torque_is_clamped_too(panda):
     motion = quintic(Q0, Q0 + np.array([2, 0.5, 0, 0, 0, 0, 0]), 0.2)
     out = simulate(panda, Q0, torque=ComputedTorque(motion), duration=0.2, limits=False)
     assert np.all(np.abs(out.tau) <= [joint.limit.effort for joint in panda.joints])

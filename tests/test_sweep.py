@@ -296,7 +296,28 @@ def test_a_design_is_the_arm_it_describes():
     q = armdyn.sweeps.postures(arm(), 0, 0, 64)
     load = np.abs(heavy.kernel("gravity_load", "recursive", backend="python")(q)).max(axis=0)
     np.testing.assert_allclose(found.gravity_load.values[3], load, rtol=1e-9)
+    still, qdd = np.zeros_like(q), armdyn.sweeps.postures(arm(), 1, 0, 64)
+    qdd = 5.0 * np.clip(qdd / np.clip(arm().limits, -np.pi, np.pi)[:, 1], -1, 1)
+    torque = np.abs(heavy.kernel("inverse_dynamics", "newton_euler", backend="python")(q, still, qdd)).max(axis=0)
+    np.testing.assert_allclose(found.torque.values[3], torque, rtol=1e-9)
+    reach = np.linalg.norm(np.asarray(heavy.kernel("pose", backend="python")(q))[:, :3, 3], axis=1).max()
+    assert float(found.reach[3]) == pytest.approx(reach, rel=1e-12)
     assert float(found.mass[3]) == pytest.approx(heavy.mass - 1.0)
+
+
+def test_all_geometries_of_a_design_share_their_programs(monkeypatch):
+    compiled, compile_one = [], armdyn.codegen.compile.load_or_compile
+    monkeypatch.setattr(
+        "armdyn.simulation.plants.load_or_compile", lambda *a, **k: compiled.append(1) or compile_one(*a, **k)
+    )
+    armdyn.simulation.plants.plant_program.cache_clear()
+    Design(count=8)(arm(), designs([[1.0, 1.2, 1.4], [1.0, 1.1]], [[1.0], [1.0]]))
+    assert len(compiled) == 2, "one program of the gravity load and one of the torques"
+
+
+def test_a_design_with_an_impossible_payload_is_refused():
+    with pytest.raises(InputError, match="negative mass -1 kg"):
+        Design(payload=-1.0)
 
 
 def test_a_bootstrap_scatters_as_the_estimate_says():

@@ -66,7 +66,7 @@ def test_elementary_functions_agree_with_the_library():
     np.testing.assert_allclose(exponential(x), np.exp(x), rtol=1e-15)
 
 
-def test_quantiles_of_a_normal_distribution_cut_off_at_zero():
+def test_quantiles_of_a_normal_distribution_truncated_at_zero():
     u = np.linspace(0.001, 0.999, 999)[:, None]
     found = Quantiles([(Normal(1.0, 0.8), 0.0)])(u)[:, 0]
     np.testing.assert_allclose(found, stats.truncnorm.ppf(u[:, 0], -1 / 0.8, np.inf, 1.0, 0.8), rtol=1e-12)
@@ -111,6 +111,26 @@ def test_natural_parameters_are_those_of_the_bodies_asked_for():
     about = [float(x) for x in alone.links[2].inertia_about_com.entries]
     assert about == pytest.approx([float(x) for x in links[2].inertia_about_com.entries], abs=1e-12)
     assert found.mass == pytest.approx(expected.mass + 0.5 * float(links[1].mass))
+
+
+def test_numbers_that_are_impossible_are_refused_like_distributions():
+    with pytest.raises(InputError, match="payload_mass is -1, which is impossible: at least 0"):
+        Uncertain(arm(), payload_mass=-1.0)
+    with pytest.raises(InputError, match=r"link_masses .* is -2, which is impossible: at least 0"):
+        Uncertain(arm(), link_masses=[1.0, -2.0, 1.0])
+    with pytest.raises(InputError, match=r"payload_mass: expected .* a number, got nan"):
+        Uncertain(arm(), payload_mass=float("nan"))
+
+
+def test_parameters_are_those_of_the_arm_that_holds_the_sample():
+    """By the registry's program of a payload, and natural parameters beside it that belong to the same body."""
+    load = Uncertain(arm(), payload_mass=Uniform(0, 3), payload_com=Normal(0, 0.1), link_masses=Normal(1, 0.1))
+    samples = load.sample(5)
+    of_natural = samples.natural.reshape(5, -1) @ np.asarray(arm().minimal_parameters.array).T
+    np.testing.assert_allclose(samples.parameters, of_natural, rtol=0, atol=1e-14)
+    alone = replace(load, link_masses=None).sample(5)
+    for (mass, *com), found in zip(alone.values, alone.parameters, strict=True):
+        np.testing.assert_allclose(found, arm().with_payload(mass, com).minimal_parameters.values, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import evaluate, trace
 from armdyn.kernels.wasm_emission import wasm_module
 from node import needs_node, node, run_modules
+from possible import possible
+from random_trees import TreeKind, random_tree
 
 STATES = 1000
 TOLERANCE = 1e-13  # of the result's largest entry
@@ -27,7 +29,8 @@ def states_of(arm, kernel, rng):
     """Random states within the joints' limits, one array per input of the kernel."""
     low, high = np.clip(arm.limits, -np.pi, np.pi).T
     made = {"q": lambda shape: rng.uniform(low, high, (STATES, *shape))}
-    return [made.get(name, lambda s: rng.normal(size=(STATES, *s)))(shape) for name, shape in kernel.assembly.inputs]
+    random = {name: made.get(name, lambda s: rng.normal(size=(STATES, *s)))(s) for name, s in kernel.assembly.inputs}
+    return [possible(name, x) for name, x in random.items()]
 
 
 def furthest(value, truth):
@@ -109,6 +112,23 @@ def test_one_call_advances_many_steps_as_simulate_does(tmp_path):
     assert found["message"] == "forward_dynamics: q has 6 numbers, got 5"
     truth = armdyn.simulate(arm, q, qd, torque=tau, duration=0.7, method="RK4", step=1e-3, friction=False, limits=False)
     np.testing.assert_allclose(found["end"], [*truth.q[-1], *truth.qd[-1]], rtol=1e-10, atol=1e-11)
+
+
+def test_a_floating_base_is_stepped_as_simulate_does(tmp_path):
+    arm = armdyn.Arm("floats", random_tree(TreeKind(joints=5, floating=True), 2), snap=0.0)
+    arm.emit_wasm(tmp_path, ["forward_dynamics"])
+    rng = np.random.default_rng(0)
+    q, qd, tau = arm.rest + 0.3, rng.normal(size=arm.chain.nv), rng.normal(size=arm.chain.nv)
+    q[3:7] /= np.linalg.norm(q[3:7])
+    script = f"""
+    import {{ load }} from "./floats.mjs";
+    const arm = await load(), [q, qd, tau] = {json.dumps([q.tolist(), qd.tolist(), tau.tolist()])};
+    const end = arm.advance(q, qd, tau, 1e-3, 300);
+    console.log(JSON.stringify([...end.q, ...end.qd]));"""
+    found = json.loads(node(script, tmp_path, "run.mjs"))
+    truth = armdyn.simulate(arm, q, qd, torque=tau, duration=0.3, method="RK4", step=1e-3, friction=False, limits=False)
+    np.testing.assert_allclose(found, [*truth.q[-1], *truth.qd[-1]], rtol=1e-9, atol=1e-10)
+    assert np.linalg.norm(found[3:7]) == pytest.approx(1, abs=1e-15)
 
 
 def test_a_module_is_small_and_the_same_every_time():

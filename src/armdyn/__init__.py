@@ -64,9 +64,10 @@ def generic_arm(kinds: str, seed: int = 0) -> Arm:
     return Arm(f"generic_{kinds}_{seed}", generic_chain(kinds, seed), snap=0.0, source="random geometry")
 
 
-def methods(quantity: str) -> tuple[str, ...]:
-    """The formulations of a quantity, in order."""
-    return tuple(m.key for m in QUANTITIES[choose("quantity", quantity, QUANTITIES)].methods)
+def methods(quantity: str, arm: Arm | None = None) -> tuple[str, ...]:
+    """The formulations of a quantity, in order; with an arm, those that serve it."""
+    found = QUANTITIES[choose("quantity", quantity, QUANTITIES)].methods
+    return tuple(m.key for m in found if arm is None or m.serves(arm.chain))
 
 
 # What takes time to import comes when it is first asked for.

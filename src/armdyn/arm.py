@@ -13,7 +13,7 @@ import numpy as np
 from armdyn import kinematics, listing, ranges
 from armdyn.algebra.cached import cached_property
 from armdyn.algebra.fingerprint import fingerprint
-from armdyn.chain import Chain, Joint, Link
+from armdyn.chain import Chain, Link
 from armdyn.chain.checks import Finding, check
 from armdyn.chain.snap import SNAP, SnapReport, compare, snapped
 from armdyn.errors import InputError, choose
@@ -63,11 +63,6 @@ class Arm(KernelAttributes, JointArrays):
         return self.chain.n
 
     @property
-    def joints(self) -> tuple[Joint, ...]:
-        """The n independent joints in q's order: depth-first, base to tips."""
-        return tuple(self.chain.joints[i] for i in self.chain.independent)
-
-    @property
     def links(self) -> tuple[Link, ...]:
         """The links of all N ≥ n bodies, base to tips; a mimic joint and a floating base have theirs."""
         return self.chain.links
@@ -97,11 +92,6 @@ class Arm(KernelAttributes, JointArrays):
     def mass(self) -> float:
         """The mass of all links, kg."""
         return float(sum(link.mass for link in self.links))
-
-    @property
-    def kinds(self) -> str:
-        """The kinds of the joints, base to tip: R for revolute, P for prismatic."""
-        return "".join("R" if joint.revolute else "P" for joint in self.joints)
 
     @cached_property
     def fingerprint(self) -> str:

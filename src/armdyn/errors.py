@@ -22,8 +22,20 @@ class ComputationError(ArmdynError, ArithmeticError):
 
 
 def choose(what: str, got: object, available: Iterable[str]) -> str:
-    """The name `got` if it is one of `available`; otherwise an error that lists them."""
+    """The name `got` if it is one of `available`; otherwise an error that lists them, and names the likeliest."""
     names = list(available)
     if isinstance(got, str) and got in names:
         return got
-    raise InputError(f"unknown {what} {got!r}; available: {', '.join(names) or 'none'}")
+    raise InputError(f"unknown {what} {got!r}; available: {', '.join(names) or 'none'}{did_you_mean(got, names)}")
+
+
+def did_you_mean(got: object, names: list[str]) -> str:
+    """A question after the name that `got` begins, or is a misspelling of; "" if there is none."""
+    from difflib import get_close_matches  # what only an error needs is imported where it is used
+
+    if not isinstance(got, str) or not got:
+        return ""
+    asked = got.lower().replace("-", "_").replace(" ", "_")
+    begun = [name for name in names if name.lower().startswith(asked)]
+    near = begun or get_close_matches(asked, names, n=1, cutoff=0.75)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,4 +1,4 @@
-"""What an arm's joints are given to be, as arrays: limits, rotors, the rest posture, geometry."""
+"""What an arm's joints are given to be: kinds, and as arrays limits, rotors, the rest posture, geometry."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from armdyn.chain import Joint
 from armdyn.chain.geometry import geometry_constants, geometry_values, with_geometry
 from armdyn.chain.limits import limits
 from armdyn.files import arrays
@@ -14,6 +15,16 @@ from armdyn.files import arrays
 
 class JointArrays:
     """Numbers of the n independent joints; a base class of `Arm`."""
+
+    @property
+    def joints(self: Any) -> tuple[Joint, ...]:
+        """The n independent joints in q's order: depth-first, base to tips."""
+        return tuple(self.chain.joints[i] for i in self.chain.independent)
+
+    @property
+    def kinds(self: Any) -> str:
+        """The kinds of the joints, base to tip: R for revolute, P for prismatic."""
+        return "".join("R" if joint.revolute else "P" for joint in self.joints)
 
     @property
     def rest(self: Any) -> Any:

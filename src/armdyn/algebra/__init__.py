@@ -5,7 +5,7 @@ from armdyn.algebra.dual import Dual
 from armdyn.algebra.mat3 import IDENTITY, Mat3, Sym3
 from armdyn.algebra.operations import Operations
 from armdyn.algebra.rotation import JointRotation
-from armdyn.algebra.scalar import Scalar, cos, cut_off, exact, positive, sign, sin, sqrt
+from armdyn.algebra.scalar import Scalar, clamp, cos, exact, positive, sign, sin, sqrt
 from armdyn.algebra.tally import Tally, counting, on_hand, online
 from armdyn.algebra.vec3 import ZERO, Vec3, X, Y, Z
 
@@ -24,9 +24,9 @@ __all__ = [
     "X",
     "Y",
     "Z",
+    "clamp",
     "cos",
     "counting",
-    "cut_off",
     "exact",
     "on_hand",
     "online",

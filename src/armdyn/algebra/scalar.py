@@ -60,8 +60,8 @@ def sqrt(x: Scalar) -> Scalar:
     return x.sqrt() if hasattr(x, "sqrt") else math.sqrt(x)
 
 
-def cut_off(x: Scalar, most: Scalar) -> Scalar:
-    """`x` within ±most and ±most beyond, exactly: the weight of `x` is 1 inside and 0 outside."""
+def clamp(x: Scalar, most: Scalar) -> Scalar:
+    """`x` clamped to ±most, exactly: the weight of `x` is 1 inside and 0 outside."""
     side = sign(x)
     beyond = (1 + sign(x * side - most)) / 2
     return (1 - beyond) * x + beyond * (side * most)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from armdyn.errors import ArmdynError
 from armdyn.graph import Program
+from armdyn.graph.columns import ColumnProgram
 from armdyn.graph.operations import OPERATIONS
 
 # What every library's symbols do as numbers do; a bridge adds the functions.
@@ -36,6 +37,10 @@ class Source(Protocol):
     @property
     def program(self) -> Program:
         """The graph of the quantity."""
+
+    @property
+    def compiled_program(self) -> Program | ColumnProgram:
+        """What its machine code is made from."""
 
     def variant(self, **choices: Any) -> Any:
         """The kernel with other options."""

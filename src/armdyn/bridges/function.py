@@ -45,7 +45,7 @@ class Function:
         """Machine code, from the disk if it is there."""
         k = self.kernel
         asked = (k.chain, k.quantity, k.method, k.options, *self.path)
-        made = load_or_compile(asked, lambda: self.program)
+        made = load_or_compile(asked, lambda: self.program if self.path else k.compiled_program)
         if made is None:
             raise InputError(f"{k.quantity} of this arm has an empty input or output; only NumPy's kernel computes it")
         return made

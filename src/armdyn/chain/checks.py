@@ -19,7 +19,7 @@ from armdyn.chain.limits import contradicted
 from armdyn.chain.link import Link
 from armdyn.chain.snap import SnapReport
 
-_ROUNDING = 1e-9  # of the largest principal moment: less is not worth a word
+ROUNDING = 1e-9  # of the largest principal moment: less is not worth a word
 _HEAVY = 1e5  # kg, kg m²: the heaviest robot arm moves a few tonnes
 _LONG = 100.0  # metres: the longest robot arm, on a space station, has 17
 _FAR = 1.0  # metres: a centre of mass nearer than this is never called far
@@ -71,6 +71,11 @@ def link_faults(link: Link) -> Iterator[tuple[str, str]]:
     yield from _of_inertia(principal_moments(link.inertia_about_com))
 
 
+def impossibility(body: Link) -> str:
+    """Why nobody can hold such a body, "" if somebody can: a body of nothing may be held."""
+    return "; ".join(text for what, text in link_faults(body) if what != "no inertia")
+
+
 def _of_link(link: Link, reach: float) -> Iterator[tuple[str, str]]:
     yield from link_faults(link)
     if not any(link.natural):
@@ -88,7 +93,7 @@ def _of_link(link: Link, reach: float) -> Iterator[tuple[str, str]]:
 def _of_inertia(moments: tuple[float, float, float]) -> Iterator[tuple[str, str]]:
     """Definiteness, and if that holds the triangle inequality."""
     small, middle, large = moments
-    slack = _ROUNDING * max(abs(small), abs(large))
+    slack = ROUNDING * max(abs(small), abs(large))
     shown = ", ".join(f"{m:.4g}" for m in moments)
     if small < -slack:
         yield (

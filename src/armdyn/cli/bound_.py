@@ -16,6 +16,8 @@ Gap = Annotated[float, typer.Option("--gap", help="Stop when bound and worst poi
 Seconds = Annotated[float, typer.Option("--seconds", help="Stop after this time; bounds are valid whenever it ends.")]
 Payload = Annotated[str | None, typer.Option("--payload", help="Range of a point mass at the tool: LOW,HIGH [kg].")]
 
+SMALLEST = 1e-200  # what outward rounding adds to an entry that is always 0 is not shown
+
 
 def command(
     arm: ArmName,
@@ -59,8 +61,12 @@ def _rows(loaded: Any, found: Any) -> list[tuple[str, ...]]:
         name = loaded.joints[at[0]].name if len(at) == 1 else ", ".join(str(k + 1) for k in at)
         where = ", ".join(f"{x:.3f}" for x in found.witness["q"][1][at])
         numbers = (found.lower[at], found.found[0][at], found.upper[at], found.found[1][at], 100 * found.gap[at])
-        rows.append((name or str(at[0] + 1), *(f"{float(x):.4g}" for x in numbers), where))
+        rows.append((name or str(at[0] + 1), *(_number(float(x)) for x in numbers), where))
     return rows
+
+
+def _number(x: float) -> str:
+    return f"{x:.4g}" if abs(x) > SMALLEST else "0"
 
 
 def _as_dict(loaded: Any, found: Any) -> dict[str, Any]:

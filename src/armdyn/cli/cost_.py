@@ -43,14 +43,16 @@ def command(
         cells += [str(row["compiled"]["total"]), str(row["compiled"]["trig"])]
         shown.add_row(*cells, style="bold green" if row["best"] else "")
     out.print(shown)
+    for name in wanted:
+        for why, methods in _refused(loaded, name).items():
+            out.print(f"{name} by {', '.join(methods)} {why}", soft_wrap=True)
 
 
 def _quantity(loaded: Any, quantity: str) -> list[dict[str, Any]]:
     import armdyn
 
     rows: list[dict[str, Any]] = []
-    methods = armdyn.methods(quantity)
-    for method in methods:
+    for method in armdyn.methods(quantity, loaded):
         if method == "reference" and quantity != "inertia_matrix":
             continue  # exact derivatives of the energies, there to compare others with
         found = armdyn.cost(loaded, quantity, method=method)
@@ -67,6 +69,17 @@ def _quantity(loaded: Any, quantity: str) -> list[dict[str, Any]]:
     for row in rows:
         row["best"] = row["compiled"]["total"] == least
     return rows
+
+
+def _refused(loaded: Any, quantity: str) -> dict[str, list[str]]:
+    """The formulations that cannot be run on this robot, by the reason."""
+    from armdyn.formulations import QUANTITIES
+
+    found: dict[str, list[str]] = {}
+    for method in QUANTITIES[quantity].methods if quantity in QUANTITIES else ():
+        if why := method.refusal(loaded.chain):
+            found.setdefault(why, []).append(method.key)
+    return found
 
 
 def _laws(asked: list[str] | None) -> list[str]:

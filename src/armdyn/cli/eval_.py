@@ -22,21 +22,27 @@ def command(
     mass: Annotated[str, typer.Option(help="Of payload_parameters: kg.")] = "",
     com: Annotated[str, typer.Option(help="Of payload_parameters: the centre of mass in the tool's axes, m.")] = "",
     inertia: Annotated[str, typer.Option(help="Of payload_parameters: xx,yy,zz,xy,xz,yz about com, kg m².")] = "",
+    frame: Annotated[str, typer.Option(help="The link that poses, Jacobians, payloads are of; else the tool.")] = "",
+    friction: Annotated[bool, typer.Option("--friction", help="With the joints' friction, where it acts.")] = False,
     method: Annotated[str, typer.Option(help="The formulation; see `armdyn cost ARM`.")] = "auto",
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Evaluate a quantity at one configuration; what is not given is zero."""
+    """Evaluate a quantity at one configuration; what is not given is zero, a floating base stands upright."""
     import numpy as np
 
     loaded = load(arm)
-    kernel = loaded.kernel(quantity, method=method)
+    options: dict[str, Any] = ({"frame": frame} if frame else {}) | ({"friction": True} if friction else {})
+    kernel = loaded.kernel(quantity, method=method, **options)
     ports = [port.name for port in kernel.program.inputs]
     given = {"q": q, "qd": qd, "qdd": qdd, "tau": tau, "mass": mass, "com": com, "inertia": inertia}
     unused = [f"--{name}" for name, text in given.items() if text and name not in ports]
     if unused:
         raise InputError(f"{quantity} takes {', '.join(ports)}, not {', '.join(unused)}")
+    still = {"q": np.eye(1, loaded.chain.nq, 6)[0]} if loaded.floating else {}  # a quaternion of length 1
     inputs = [
-        _numbers(given[port.name], port.name, port.shape) if given.get(port.name) else np.zeros(port.shape)
+        _numbers(given[port.name], port.name, port.shape)
+        if given.get(port.name)
+        else still.get(port.name, np.zeros(port.shape))
         for port in kernel.program.inputs
     ]
     result = kernel(*inputs)

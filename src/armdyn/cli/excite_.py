@@ -16,10 +16,11 @@ def command(
     arm: ArmName,
     duration: Annotated[float, typer.Option(help="Seconds of one period.")] = 20.0,
     trajectories: Annotated[int, typer.Option(help="How many, judged together.")] = 1,
-    harmonics: Annotated[int, typer.Option(help="Harmonics of 1 / duration.")] = 5,
+    harmonics: Annotated[int | None, typer.Option(help="Harmonics of 1 / duration; up to 1 Hz unless given.")] = None,
     criterion: Annotated[str, typer.Option(help="information or determinant.")] = "information",
     above: Annotated[float | None, typer.Option(help="Keep joints and tool above this height, m.")] = None,
     clearance: Annotated[float | None, typer.Option(help="Keep links apart by this, m.")] = None,
+    acceleration: Annotated[str, typer.Option(help="Largest accelerations, rad/s², one or one per joint.")] = "",
     noise: Annotated[str, typer.Option(help="Noise of the torques, N m, one or one per joint.")] = "",
     rate: Annotated[float, typer.Option(help="Samples per second.")] = 100.0,
     seed: Annotated[int, typer.Option(help="Of the random starts.")] = 0,
@@ -35,7 +36,8 @@ def command(
     with progress("designing", quiet or as_json) as update:
         found = excite(
             loaded, duration, trajectories=trajectories, harmonics=harmonics, criterion=criterion, plane=plane,
-            clearance=clearance, noise=vector(noise, "noise") if noise else None,
+            clearance=clearance, acceleration=vector(acceleration, "acceleration") if acceleration else None,
+            noise=vector(noise, "noise") if noise else None,
             rate=rate, seed=seed, progress=update,
         )  # fmt: skip
     if output is not None:
@@ -47,6 +49,7 @@ def command(
                 "condition": found.condition,
                 "names": found.names,
                 "deviations": found.deviations,
+                "random_deviations": found.random_deviations,
                 "warnings": found.warnings,
                 "t": found.t,
                 "q": found.q,
@@ -56,8 +59,7 @@ def command(
         )
     elif not quiet:
         out = console()
-        shown = f": {duration:g} s, condition number {found.condition:.1f} (unit columns)"
-        out.print(styled((loaded.name, "bold"), shown))
+        out.print(str(found), markup=False)
         for text in found.warnings:
             out.print(styled(("note: ", "yellow"), text))
         if output is not None:

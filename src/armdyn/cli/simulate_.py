@@ -18,6 +18,7 @@ LAW = "A control law, or an observer beside it (repeatable); a wrong name lists 
 # What messages say in Python, as this command spells it.
 SPELLING = {
     "limits=False": "--no-limits",
+    "limits=0.0": "--restitution 0",
     'method="ARK4"': "--method ARK4",
     "give times= to store fewer, or a longer step": "give a longer --step",
     "q0": "--q",
@@ -160,6 +161,10 @@ def _print(result: Trajectory, written: list[Path]) -> None:
     out.print(f"qd = {np.array2string(result.qd[-1], precision=6)}", highlight=False, markup=False)
     drift = float(np.max(np.abs(result.energy - result.energy[0])))
     out.print(f"energy {result.energy[-1]:.6g} J, largest change {drift:.3g} J", highlight=False)
+    saturated = (np.abs(result.tau[..., -result.arm.n :]) >= (1 - 1e-9) * result.arm.effort_limits).any(axis=0)
+    if saturated.any():
+        names = ", ".join(joint.name for joint, full in zip(result.arm.joints, saturated, strict=True) if full)
+        out.print(f"at their largest torque for a time: {names}", highlight=False, markup=False)
     for name, signals in result.signals.items():
         for entry in CONTROLLERS[name].outputs:
             shown = np.array2string(signals[entry.name][-1], precision=4)

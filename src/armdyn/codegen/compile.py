@@ -19,6 +19,7 @@ from armdyn.codegen.llvm.module import kernel_module
 from armdyn.codegen.runtime import jit
 from armdyn.codegen.runtime.gufunc import context, gufunc
 from armdyn.codegen.target import LLVM_LOCK, Target, host
+from armdyn.graph.columns import ColumnProgram
 from armdyn.graph.program import Program
 
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
@@ -77,9 +78,10 @@ class Compiled:
         return self.ufunc(*arrays) if out is None else self.ufunc(*arrays, out=out)
 
 
-def object_code(program: Program, target: Target, uniform: Collection[str] = ()) -> bytes:
+def object_code(program: Program | ColumnProgram, target: Target, uniform: Collection[str] = ()) -> bytes:
     """The program as relocatable object code; not optimised where that would take tens of seconds."""
-    level = tuning.OPTIMISATION if len(program.order) <= tuning.LARGEST_OPTIMISED else 0
+    nodes = len((program.head if isinstance(program, ColumnProgram) else program).order)
+    level = tuning.OPTIMISATION if nodes <= tuning.LARGEST_OPTIMISED else 0
     return jit.object_code(kernel_module(program, target, uniform), target, level)
 
 
@@ -90,19 +92,23 @@ def load(name: str, inputs: Shapes, outputs: Shapes, code: bytes, target: Target
     return Compiled(name, inputs, outputs, ufunc, loaded, target.x86)
 
 
-def compile_program(program: Program, target: Target | None = None, uniform: Collection[str] = ()) -> Compiled:
+def compile_program(
+    program: Program | ColumnProgram, target: Target | None = None, uniform: Collection[str] = ()
+) -> Compiled:
     """The program as machine code for `target`, which is this machine unless a test says otherwise."""
     target = target or host()
     return load(program.name, *shapes(program), object_code(program, target, uniform), target)
 
 
-def shapes(program: Program) -> tuple[Shapes, Shapes]:
+def shapes(program: Program | ColumnProgram) -> tuple[Shapes, Shapes]:
     """Names and shapes of a program's inputs and outputs."""
     inputs = tuple((port.name, port.shape) for port in program.inputs)
     return inputs, tuple((port.name, port.shape) for port in program.outputs)
 
 
-def load_or_compile(asked: object, make: Callable[[], Program], uniform: Collection[str] = ()) -> Compiled | None:
+def load_or_compile(
+    asked: object, make: Callable[[], Program | ColumnProgram], uniform: Collection[str] = ()
+) -> Compiled | None:
     """Machine code for what is `asked`: from this process, from the disk, or compiled from `make()`.
 
     `asked` must print everything that shapes the program beyond armdyn's own source; `uniform` names inputs that are
@@ -121,7 +127,7 @@ def load_or_compile(asked: object, make: Callable[[], Program], uniform: Collect
         return made
 
 
-def _packed(program: Program, target: Target, uniform: Collection[str]) -> bytes:
+def _packed(program: Program | ColumnProgram, target: Target, uniform: Collection[str]) -> bytes:
     """A line of names and shapes, then the object code."""
     ins, outs = shapes(program)
     empty = any(0 in shape for _, shape in (*ins, *outs))

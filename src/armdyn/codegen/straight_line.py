@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
+from armdyn.codegen import tuning
 from armdyn.codegen.avx2.code import Avx2Code
 from armdyn.codegen.contract import contract
+from armdyn.codegen.llvm.narrow import NarrowCode
 from armdyn.codegen.llvm.plain import PlainCode
 from armdyn.codegen.llvm.straight_line import StraightLine, trig_layers
 from armdyn.codegen.target import Target
@@ -22,3 +25,11 @@ def straight_line(program: Program, target: Target, uniform: Collection[str] = (
     shared = tuple(index for index, port in enumerate(program.inputs) if port.name in uniform)
     write = Avx2Code if target.avx2 and len(trig_layers(contracted)) <= 1 else PlainCode
     return write(contracted, target, shared)
+
+
+def single_call(code: StraightLine) -> StraightLine | None:
+    """The same program one lane wide, where single calls are faster with it than with one value in every lane."""
+    long = len(code.contracted.order) > tuning.LONGEST_WIDE_SINGLE
+    if not (long and isinstance(code, PlainCode) and code.target.lanes == 8):
+        return None
+    return NarrowCode(code.contracted, replace(code.target, lanes=1), wide=code.lanes)

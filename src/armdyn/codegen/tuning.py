@@ -4,12 +4,11 @@
 that fit into the cache unless it says otherwise, on an AMD EPYC with AVX2 (4 lanes).
 """
 
-# Optimisation. 40 000 nodes take 7 s to compile and 1 s without optimisation, and the time grows faster than the length
-# (general arms of 20 to 60 joints).
-LARGEST_OPTIMISED = 100_000  # nodes
-# The code generator's level for kernels. The next one takes a tenth longer to compile, and its code as long to run (7
-# programs of the UR5, Puma, Panda and iiwa with AVX-512, by rows and strided: 0.98 to 1.01).
+# Optimisation. LLVM's level 2 takes a tenth longer than level 1, a third longer for long programs in parts (Talos), and
+# its code takes as long to run (7 programs of the UR5, Puma, Panda and iiwa with AVX-512, by rows and strided: 0.98 to
+# 1.01). Beyond the number of nodes here it is level 0: 111 000 nodes take 8.4 s at level 2 and 2.0 s at level 0.
 OPTIMISATION = 1
+LARGEST_OPTIMISED = 100_000  # nodes
 
 # Large results (inertia matrices of the Panda and the Puma, batches of 10³ to 10⁷). From the first size on, the cache
 # lines that results go to are prefetched: up to twice as fast, below it up to a tenth slower. From the second on,
@@ -32,6 +31,13 @@ MOST_NUMBERS_BY_ROWS = 200  # of all results, per configuration
 # Compile time: LLVM's grows faster than a function's length (regressors of 7 to 30 joints). Also the part of a staged
 # block that is copied at once: with 64 squares Talos's inertia matrix takes 5 % longer, with 16 as long.
 SQUARES_PER_FUNCTION = 32  # transposed in one function
+# Plain LLVM IR is one function up to the first number of nodes, beyond it functions of the second. Talos, times per
+# configuration: inverse dynamics' derivatives (19 800 nodes) compile in 3.0 s and take 1.11 µs as one function, 1.1 s
+# and 0.80 µs in parts of 300, 1.4 s and 0.96 µs in parts of 1000; forward dynamics (6000) gains 5 %, inverse dynamics
+# (2900) loses a third.
+LONGEST_FUNCTION = 5000
+NODES_PER_FUNCTION = 300
+UNROLLED_PREFETCH = 256  # cache lines of one block of results that are prefetched without a loop
 UNROLLED_COPY = 100  # numbers of a single call's result that are copied without a loop
 
 # List scheduling (catalogue). Longer code is bound by instruction fetch, and spills cost more than waiting.
@@ -46,5 +52,10 @@ NEAR_USE = 4  # instructions within which a second use of a memory operand is wo
 RELOAD_ADVANTAGE = (
     5  # a value that memory holds may be needed so many times sooner than one that must be stored to spill
 )
+
+# Single calls. Beyond this number of nodes they have a program of one lane, beside that of 8 lanes for batches. With
+# one lane Talos's inertia matrix takes 0.55 µs instead of 1.1, inverse dynamics' derivatives 3.4 µs instead of 6.4, for
+# as much compiling again. With 4 lanes (AVX2) they would gain a fifth.
+LONGEST_WIDE_SINGLE = 2000
 
 ANGLES_INTERLEAVED = 2  # whose sines are computed side by side; three need more registers than there are

@@ -13,43 +13,67 @@ from armdyn.codegen.wasm import F64, I32, SINE_COSINE, Function
 from armdyn.graph.program import Program, trace
 
 STAGE, FINISH = "_stage", "_finish"
-# What lies in the scratch memory, in units of n numbers: positions and velocities of stages 2 to 4, four accelerations.
-STAGES, ACCELERATIONS = 6, 4
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Programs of coordinates whose rates are not the velocities, a quaternion among them."""
+
+    rates: Program  # of q and qd
+    normalised: Program  # of q alone; what it gives may overwrite q
 
 
 def can_be_stepped(program: Program) -> bool:
-    """Whether a program gives the accelerations of positions `q` and velocities `qd`, one per joint."""
+    """Whether a program gives the accelerations of coordinates `q` and velocities `qd`."""
     names = [port.name for port in program.inputs]
-    shapes = {port.shape for port in (*program.inputs[:2], *program.outputs)}
-    return names[:2] == ["q", "qd"] and [port.name for port in program.outputs] == ["qdd"] and len(shapes) == 1
+    return names[:2] == ["q", "qd"] and [(p.name, p.shape) for p in program.outputs] == [
+        ("qdd", program.inputs[1].shape)
+    ]
 
 
 @dataclass(frozen=True)
 class Stepper:
-    """What a module needs beside `program` to step it: two programs, one function, scratch memory.
+    """What a module needs beside `program` to step it: two or four programs, one function, scratch memory.
 
     `advance(q, qd, ..., step, count)` takes the addresses of the program's inputs, the step in seconds and
-    how many steps. `index` is the program's place among the module's programs, `first` that of the two here.
+    how many steps. `index` is the program's place among the module's programs, `first` that of those here.
     """
 
     program: Program
     index: int
     first: int
+    coordinates: Coordinates | None = None  # None: the velocities are their rates
 
     @property
-    def n(self) -> int:
-        """The number of joints."""
-        return len(self.program.inputs[0].nodes)
+    def sizes(self) -> tuple[int, int]:
+        """The numbers of coordinates and of velocities."""
+        q, qd, *_ = self.program.inputs
+        return len(q.nodes), len(qd.nodes)
+
+    @property
+    def room(self) -> tuple[list[int], list[int], list[int], list[int]]:
+        """Scratch addresses: coordinates and velocities of stages 2 to 4, four accelerations, four rates."""
+        nq, nv = self.sizes
+        at, places = 0, []
+        for count, size in ((3, nq), (3, nv), (4, nv), (4 if self.coordinates else 0, nq)):
+            places.append([at + 8 * size * k for k in range(count)])
+            at += 8 * size * count
+        positions, velocities, accelerations, rates = places
+        return positions, velocities, accelerations, rates
 
     @property
     def scratch(self) -> int:
         """Bytes: the stages, and twice the step's length."""
-        return 8 * ((STAGES + ACCELERATIONS) * self.n + 2)
+        nq, nv = self.sizes
+        return 8 * ((7 if self.coordinates else 3) * nq + 7 * nv + 2)
 
     @property
     def programs(self) -> dict[str, Program]:
-        """The arithmetic of a stage and of the end of a step."""
-        return {STAGE: _stage(self.n), FINISH: _finish(self.n)}
+        """The arithmetic of a stage, of the end of a step, and of the coordinates."""
+        made = {STAGE: _stage(*self.sizes), FINISH: _finish(*self.sizes, own_rates=self.coordinates is not None)}
+        if self.coordinates:
+            made |= {"_rates": self.coordinates.rates, "_normalised": self.coordinates.normalised}
+        return made
 
     @property
     def advance(self) -> Function:
@@ -77,20 +101,25 @@ class Stepper:
 
     def _step(self, f: Function, half: int, whole: int) -> None:
         """One step: four accelerations, three stages between them, the weighted sum."""
-        room = [8 * self.n * k for k in range(STAGES + ACCELERATIONS)]
-        positions, velocities, accelerations = room[0:3], room[3:6], room[6:]
+        positions, velocities, accelerations, rates = self.room
         here: list[tuple[str, int]] = [("local.get", 0), ("local.get", 1)]
         others = [("local.get", k) for k in range(2, len(self.program.inputs))]
         at = here
-        for k, length in enumerate((half, half, whole)):
+        for k in range(4):
             self._call(f, self.index, [*at, *others, ("i32.const", accelerations[k])])
+            if self.coordinates:
+                self._call(f, self.first + 2, [*at, ("i32.const", rates[k])])
+            if k == 3:
+                break
             stage = [("i32.const", positions[k]), ("i32.const", velocities[k])]
-            rates = [at[1], ("i32.const", accelerations[k]), ("i32.const", length)]
-            self._call(f, self.first, [*here, *rates, *stage])
+            rate = ("i32.const", rates[k]) if self.coordinates else at[1]
+            length = ("i32.const", whole if k == 2 else half)
+            self._call(f, self.first, [*here, rate, ("i32.const", accelerations[k]), length, *stage])
             at = stage
-        self._call(f, self.index, [*at, *others, ("i32.const", accelerations[3])])
-        sums = [("i32.const", x) for x in (*velocities, *accelerations, whole)]
+        sums = [("i32.const", x) for x in (*(rates or velocities), *accelerations, whole)]
         self._call(f, self.first + 1, [*here, *sums, *here])
+        if self.coordinates:
+            self._call(f, self.first + 3, [here[0], here[0]])
 
     @staticmethod
     def _call(f: Function, program: int, addresses: list[tuple[str, int]]) -> None:
@@ -99,36 +128,48 @@ class Stepper:
         f.do("call", SINE_COSINE + 1 + program)
 
 
-def _stage(n: int) -> Program:
-    """A stage: q + h v and qd + h a."""
+def _stage(nq: int, nv: int) -> Program:
+    """A stage: q + h r and qd + h a."""
 
-    def function(q: Any, qd: Any, v: Any, a: Any, h: Any) -> Any:
-        return [x + h[0] * r for x, r in zip(q, v, strict=True)], [x + h[0] * r for x, r in zip(qd, a, strict=True)]
+    def function(q: Any, qd: Any, r: Any, a: Any, h: Any) -> Any:
+        return [x + h[0] * v for x, v in zip(q, r, strict=True)], [x + h[0] * v for x, v in zip(qd, a, strict=True)]
 
-    inputs = {**dict.fromkeys(("q", "qd", "v", "a"), (n,)), "h": (1,)}
-    return trace(STAGE, function, inputs, [("q1", (n,)), ("qd1", (n,))])
+    inputs = {"q": (nq,), "qd": (nv,), "r": (nq,), "a": (nv,), "h": (1,)}
+    return trace(STAGE, function, inputs, [("q1", (nq,)), ("qd1", (nv,))])
 
 
-def _finish(n: int) -> Program:
-    """The end of the step. Entry k of the results needs entry k of the inputs alone: they may be the same arrays."""
+def _finish(nq: int, nv: int, own_rates: bool) -> Program:
+    """The end of the step; the first rates are qd unless there are rates of their own.
 
-    def function(q: Any, qd: Any, v2: Any, v3: Any, v4: Any, a1: Any, a2: Any, a3: Any, a4: Any, h: Any) -> Any:
+    Entry k of the results needs entry k of the inputs alone: they may be the same arrays.
+    """
+
+    def function(q: Any, qd: Any, *slopes: Any) -> Any:
+        rates, (*accelerations, h) = slopes[:-5], slopes[-5:]
         sixth = h[0] / 6
         ends = []
-        for start, rates in ((q, (qd, v2, v3, v4)), (qd, (a1, a2, a3, a4))):
-            slopes = [r1 + 2 * (r2 + r3) + r4 for r1, r2, r3, r4 in zip(*rates, strict=True)]
-            ends.append([x + sixth * slope for x, slope in zip(start, slopes, strict=True)])
+        for start, four in ((q, rates if own_rates else (qd, *rates)), (qd, accelerations)):
+            sums = [r1 + 2 * (r2 + r3) + r4 for r1, r2, r3, r4 in zip(*four, strict=True)]
+            ends.append([x + sixth * slope for x, slope in zip(start, sums, strict=True)])
         return tuple(ends)
 
-    names = ("q", "qd", "v2", "v3", "v4", "a1", "a2", "a3", "a4")
-    inputs = {**dict.fromkeys(names, (n,)), "h": (1,)}
-    return trace(FINISH, function, inputs, [("q1", (n,)), ("qd1", (n,))])
+    rates = [f"r{k}" for k in range(1 if own_rates else 2, 5)]
+    inputs = {
+        "q": (nq,),
+        "qd": (nv,),
+        **dict.fromkeys(rates, (nq,)),
+        **{f"a{k}": (nv,) for k in range(1, 5)},
+        "h": (1,),
+    }
+    return trace(FINISH, function, inputs, [("q1", (nq,)), ("qd1", (nv,))])
 
 
-def with_steps(programs: dict[str, Program], key: str) -> tuple[dict[str, Program], dict[str, Function], int]:
+def with_steps(
+    programs: dict[str, Program], key: str, coordinates: Coordinates | None = None
+) -> tuple[dict[str, Program], dict[str, Function], int]:
     """The arguments of `wasm.module` for these programs and `advance`, which steps the one called `key`."""
-    stepper = Stepper(programs[key], list(programs).index(key), len(programs))
+    stepper = Stepper(programs[key], list(programs).index(key), len(programs), coordinates)
     return {**programs, **stepper.programs}, {"advance": stepper.advance}, stepper.scratch
 
 
-__all__ = ["Stepper", "can_be_stepped", "with_steps"]
+__all__ = ["Coordinates", "Stepper", "can_be_stepped", "with_steps"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from armdyn.algebra import cut_off
+from armdyn.algebra import clamp
 from armdyn.control.dynamics import Dynamics
 from armdyn.control.feedback import less, pd, plus, scaled
 from armdyn.control.law import COMMAND, Q_REF, QD, QD_REF, QDD_REF, ControlLaw, Entry, Q
@@ -15,7 +15,7 @@ def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
     """τ = inverse dynamics of q̈_ref + kd ė + kp e + ki ∫e; friction at the reference's velocity where it is known."""
     error = less(x.q_ref, x.q)
     grown = [i + x.dt * e for i, e in zip(x.integral, error, strict=True)]
-    integral = [cut_off(i, most) for i, most in zip(grown, x.integral_limit, strict=True)]
+    integral = [clamp(i, most) for i, most in zip(grown, x.integral_limit, strict=True)]
     feedback = plus(pd(x.kp, x.kd, (x.q_ref, x.q), (x.qd_ref, x.qd)), scaled(x.ki, integral))
     motion = (x.q, x.qd, plus(x.qdd_ref, feedback))
     tau = plus(model("inverse_dynamics", *motion), model.of_payload("inverse_dynamics", x.payload, *motion))
@@ -33,7 +33,7 @@ LAW = ControlLaw(
         Entry("kd", ("nv",), "1/s", 20.0),
         Entry("ki", ("nv",), "1/s³", 0.0),
         Entry("integral_limit", ("nv",), "largest integral of the error, rad s or m s", 1.0),
-        Entry("payload", (10,), "natural parameters of the payload about the tool's origin, in its axes", 0.0),
+        Entry("payload", (10,), "natural parameters of the payload about the tool's origin, in its axes", 0.0, True),
     ),
     outputs=(COMMAND,),
     memory=(Entry("integral", ("nv",), "integral of the errors"),),

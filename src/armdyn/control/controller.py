@@ -149,7 +149,11 @@ def _gain(arm: Arm, law: ControlLaw, entry: Entry, shape: tuple[int, ...], given
     if value.shape not in ((), shape) or not np.all(np.isfinite(value)):
         expected = f"one finite number or {_words(shape)}" if shape else "one finite number"
         raise InputError(f"{law.name} expects {entry.name} ({entry.words}) as {expected}, got {given!r}")
-    return np.array(np.broadcast_to(value, shape))
+    found = np.array(np.broadcast_to(value, shape))
+    if entry.of_body and (found[0] < 0 or (found[0] == 0 and found.any())):
+        reason = f"negative mass {found[0]:g} kg" if found[0] < 0 else "a first moment or an inertia without mass"
+        raise InputError(f"{law.name}: this {entry.name} is not possible: {reason}; got {given!r}")
+    return found
 
 
 def _several(found: Any) -> tuple[Array, ...]:

@@ -24,7 +24,7 @@ LAW = ControlLaw(
     "",
     measured=(Q, QD),
     gains=(
-        Entry("payload", (4,), "mass and first moments (kg, kg m) of the payload, at the tool in its axes", 0.0),
+        Entry("payload", (4,), "mass and first moments (kg, kg m) of the payload, at the tool in its axes", 0.0, True),
         Entry("damping", ("nv",), "N m s/rad or N s/m", 0.0),
     ),
     outputs=(COMMAND,),

@@ -20,18 +20,27 @@ from armdyn.formulations.registry import Shapes, Size, shapes
 Step = Callable[[Dynamics, SimpleNamespace], Mapping[str, Any]]
 NEXT = "_next"  # what the memory is called that a step gives
 
+FLOATS = (
+    "is for a base that stands still, this robot's floats: no motor moves the base, so what the joints' torques do to "
+    "it depends on contacts, which the law does not know. Load the robot with floating=False to control its joints "
+    "while something holds the base; otherwise put contact forces and the floating robot's inverse_dynamics, "
+    "gravity_load or momentum together in a controller of your own"
+)
+
 
 @dataclass(frozen=True)
 class Entry:
     """One array of a control law: its name, its shape in the sizes of the registry, what it says.
 
-    Gains have a default: a number for all entries, or a function of the chain.
+    Gains have a default: a number for all entries, or a function of the chain. `of_body`: natural parameters of a body
+    whose mass must be possible; its inertia may be left out, for an estimate often knows no more.
     """
 
     name: str
     shape: tuple[Size, ...]
     words: str
     default: float | Callable[[Chain], Any] | None = None
+    of_body: bool = False
 
 
 Q = Entry("q", ("nq",), "measured positions")
@@ -78,7 +87,7 @@ class ControlLaw:
     def refusal(self, chain: Chain) -> str:
         """Why it is not for this robot, "" if it is."""
         if chain.floating:
-            return "is for a base that stands still, this robot's floats"
+            return FLOATS
         if self.at_tool and len(chain.tips) != 1:
             return f"needs one tool, this robot has {len(chain.tips)} tips"
         return ""

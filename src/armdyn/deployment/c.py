@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from armdyn.codegen.text.c import Package, files, identifier, literal, out_name, signature
-from armdyn.deployment.controllers import header, header_name
+from armdyn.deployment.controllers import STRUCTS, header, header_name
 from armdyn.deployment.readme import HELD, Readme, readme
 from armdyn.deployment.request import PAYLOAD, Files, Request, Target
 from armdyn.deployment.stack import Stack, measured
-
-STRUCTS = "the controllers with structs for memory, gains, inputs, outputs"
 
 
 def c_folder(request: Request) -> Files:

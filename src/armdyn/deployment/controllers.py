@@ -19,6 +19,8 @@ from armdyn.control.program import start_program, step_program
 from armdyn.errors import InputError
 from armdyn.graph import Program
 
+STRUCTS = "the controllers with structs for memory, gains, inputs, outputs"  # what the header is, in a read-me file
+
 
 def chosen(arm: Arm, asked: Sequence[str | Controller], friction: bool) -> tuple[Controller, ...]:
     """Controllers from names, or as they are: their gains are then the defaults that are written."""

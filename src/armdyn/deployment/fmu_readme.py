@@ -67,7 +67,8 @@ def _notes(model: Model) -> str:
         "**Integration** (co-simulation): the classical Runge–Kutta method of fourth order. A communication step is "
         f"cut into the fewest equal parts of at most `solver.step` ({model.step:g} s) each; inputs are constant in it.",
         "**Model exchange**: the states are the positions, then the velocities. There are no events.",
-        "**Limits**: joints go on beyond their limits, motors beyond theirs; the importer has what stops them.",
+        "**Limits**: there are no stops. Joints go on beyond their limits, motors beyond theirs; the importer has what "
+        "stops them.",
         "**State**: it can be read, set and serialized, also between the steps of co-simulation.",
     ]
     if model.rubbing:
@@ -75,15 +76,20 @@ def _notes(model: Model) -> str:
             1,
             "**Friction**: `viscous`·q̇ + (`coulomb` + (`static` − `coulomb`) / (1 + (q̇/`stribeck`)²)) · "
             "tanh(q̇/`friction.velocity`); without `static` or `stribeck` the dry part is `coulomb`. The sign changes "
-            "smoothly, so a joint creeps where armdyn's simulator lets it stick. As given, velocities decay by at most "
-            f"{viscous + dry / model.smoothing:.3g} per second (in random configurations), and {model.step:g} s is "
-            "short enough for that; with more friction, or a smaller `friction.velocity`, shorten `solver.step`.",
+            "smoothly: **no joint ever sticks**, it creeps where armdyn's simulator holds it. As given, "
+            f"velocities decay by at most {viscous + dry / model.smoothing:.3g} per second (in random configurations), "
+            f"and {model.step:g} s is short enough for that; with more friction, or a smaller "
+            "`friction.velocity`, shorten `solver.step`.",
         )
     if model.pushed:
         notes.append("**Springs, offsets, ripples, friction with the load**: as the arm has them, not parameters.")
     if model.payload:
         where = f"the frame {line(model.frame)}" if model.frame else "the tool"
-        notes.append(f"**Payload**: a body held at {where}; inertia about its centre of mass, in the same axes.")
+        notes.append(
+            f"**Payload**: a body held at {where}; inertia about its centre of mass, in the same axes. An inertia "
+            "without mass, or one that no body has, is refused with a message where initialization or event mode ends "
+            "or the next step begins."
+        )
     notes.append(
         "**Licence**: `fmi3PlatformTypes.h`, `fmi3FunctionTypes.h` and `fmi3Functions.h` are the Modelica "
         "Association's, under the two-clause BSD licence that stands in them."

@@ -11,6 +11,7 @@ from armdyn.codegen.embedded.objects import Object, compile_object
 from armdyn.codegen.llvm.trig import LIMIT
 from armdyn.codegen.text.c import Package, c_type, files, identifier, signature
 from armdyn.deployment.build import BUILDS, makefile
+from armdyn.deployment.controllers import STRUCTS, header, header_name
 from armdyn.deployment.readme import Readme, readme
 from armdyn.deployment.request import Files, Request, Target
 from armdyn.errors import InputError, choose
@@ -29,10 +30,13 @@ def object_folder(request: Request) -> Files:
         headed = replace(package, dtype=dtype, comment=_comment(package, dtype))
         written = files(headed)
         texts |= {f"{dtype}/{file}": written[file] for file in (f"{name}.h", f"test_{name}.c")}
+        if request.controllers:
+            texts[f"{dtype}/{header_name(request.arm)}"] = header(request.arm, request.controllers, dtype)
     texts |= {f"harness/{file}": _harness(file) for file in HARNESS}
     texts["Makefile"] = makefile(name, [(one.cpu.name, one.dtype) for one in made])
     texts["ABI.md"] = _abi(name, made)
-    texts["README.md"] = readme(_readme(replace(package, comment=_comment(package, "")), made))
+    about = replace(package, comment=_comment(package, ""))
+    texts["README.md"] = readme(_readme(about, made, bool(request.controllers)))
     objects = {f"{one.dtype}/{name}_{one.cpu.name}.o": one.code for one in made}
     return {file: text.encode() for file, text in texts.items()} | objects
 
@@ -72,7 +76,7 @@ def _comment(package: Package, dtype: str) -> str:
     return "\n".join([head, *rest[:-1], end, *which])
 
 
-def _readme(package: Package, made: Sequence[Object]) -> Readme:
+def _readme(package: Package, made: Sequence[Object], controllers: bool) -> Readme:
     name = identifier(package.name)
     dtypes = list(dict.fromkeys(one.dtype for one in made))
     kinds = " and ".join(dtypes)
@@ -82,6 +86,7 @@ def _readme(package: Package, made: Sequence[Object]) -> Readme:
     }
     named |= {f"{dtype}/{name}.h": f"the functions of the objects beside it, in {dtype}" for dtype in dtypes}
     named |= {f"{dtype}/test_{name}.c": "a program that checks them against vectors of armdyn" for dtype in dtypes}
+    named |= {f"{dtype}/{name}_controllers.h": STRUCTS for dtype in dtypes if controllers}
     named |= {
         "ABI.md": "what a linker and a caller must know: calling convention, float ABI, alignment, symbols",
         "harness/": "what the test programs run on without a C library; not needed by your controller",

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from armdyn.chain.snap import SNAP
-from armdyn.errors import FileError, InputError
+from armdyn.errors import FileError, InputError, did_you_mean
 from armdyn.files import toml
 from armdyn.files.cutting import Cut
 from armdyn.files.description import Description, Frame
@@ -48,7 +48,8 @@ def read(
         return toml.parse(read_bytes(_CATALOGUE / f"{name}.toml"), f"catalogue arm {name}", name)
     if not _exists(path):
         shown = repr(name) if len(name) <= 200 else f"{name[:80]!r}… ({len(name)} characters)"
-        raise FileError(f"no arm {shown}: no such file, and the catalogue has {', '.join(catalogue())}")
+        near = did_you_mean(name, list(catalogue()))
+        raise FileError(f"no arm {shown}: no such file, and the catalogue has {', '.join(catalogue())}{near}")
     if suffix == ".toml":
         _nothing_to_cut(name, cut)
         return toml.read(path)
@@ -77,5 +78,6 @@ def _exists(path: Path) -> bool:
 def _nothing_to_cut(name: str, cut: Cut) -> None:
     if cut != Cut():
         raise InputError(
-            f"{name}: base, tip, lock and floating are for the tree of a URDF or MJCF file; an arm file is one robot"
+            f"{name}: base, tip, lock and floating are for the tree of a URDF or MJCF file; an arm file is one robot. "
+            f"Write it as URDF first: armdyn convert {name} robot.urdf, or armdyn.load({name!r}).to_urdf('robot.urdf')"
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from armdyn.algebra import Angle, Sym3, Vec3, exact
 from armdyn.chain import Link, Placement
-from armdyn.chain.checks import link_faults
+from armdyn.chain.checks import impossibility
 from armdyn.errors import InputError
 from armdyn.files.numbers import from_rpy, to_rpy
 
@@ -62,9 +62,8 @@ def inertia(value: Any) -> Sym3:
 def payload(mass: Any, com: Any, inertia_about_com: Any) -> Link:
     """A body somebody holds: an error where no body has this mass and inertia."""
     body = Link.from_com(number(mass, "mass"), vector(com, "com"), inertia(inertia_about_com))
-    complaints = [text for what, text in link_faults(body) if what != "no inertia"]
-    if complaints:
-        raise InputError(f"this payload is not possible: {'; '.join(complaints)}")
+    if reason := impossibility(body):
+        raise InputError(f"this payload is not possible: {reason}")
     return body
 
 

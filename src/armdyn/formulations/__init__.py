@@ -185,6 +185,7 @@ QUANTITIES: dict[str, Quantity] = {
             physics=physics.payload_parameters,
             link_frames=True,
             own_geometry=True,
+            of_body=True,
         ),
         Quantity(
             "momentum",

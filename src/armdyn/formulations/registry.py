@@ -106,6 +106,9 @@ class Quantity:
     physics: Physics = nothing_added
     link_frames: bool = False  # of the links and frames as given: no frame slid along its axis, no rotor merged
     own_geometry: bool = False  # its outputs belong to the structure of the arm's geometry, which is no run-time input
+    of_body: bool = (
+        False  # its first inputs are a body's mass, com and inertia about it: kernels refuse impossible ones
+    )
     derivative_kernel: bool = False  # the arm has an attribute for its derivatives in all inputs
     inverse_of: str = ""  # the quantity that it solves for its last input: its derivatives follow from that one's
     in_c: bool = False  # among what `emit_c` writes if nothing is named

@@ -5,7 +5,7 @@ from armdyn.identification.estimate.gains import Gains
 from armdyn.identification.estimate.payload import Payload, identify_payload
 from armdyn.identification.estimate.result import Comparison, Estimate
 from armdyn.identification.estimate.run import identify
-from armdyn.identification.excitation.design import Excitation, excite
+from armdyn.identification.excitation import Excitation, excite
 from armdyn.identification.log.log import Log
 from armdyn.identification.online.estimator import OnlineEstimator
 

@@ -28,6 +28,10 @@ Frame = tuple[int, Placement]  # the link that carries it, from 1, and where it 
 Progress = Callable[[float, float, str], None]  # done, total, what is being done
 TRIG_ULPS = 2.0  # assumed of the library's sine and cosine
 ERROR_BOXES = 4096  # into which the ranges are cut
+UNCHECKED = (
+    "\nThe body is not checked: see to it that one can be like this (a mass that is not negative, an inertia that"
+    "\na body has, no NaN), or is the negative of one, which takes it off. arm.payload_parameters in Python does check."
+)
 
 
 def default(chain: Chain, frame: Frame | None = None) -> tuple[str, ...]:
@@ -126,6 +130,7 @@ def _function(chain: Chain, quantity: str, options: Options, parameters: Any) ->
     comment = f"{entry.summary}{', with friction' if options.friction else ''}, by {method}: {formulation.summary}"
     if options.derivatives:
         comment = f"partial derivatives of the {entry.summary} in {', '.join(options.derivatives)}"
+    comment += UNCHECKED if entry.of_body else ""
     comment += f"\nSource: {'armdyn' if options.derivatives else formulation.source or 'armdyn'}"
     inputs = _vectors(chain, made, parameters)
     with np.errstate(all="ignore"):

@@ -21,13 +21,15 @@ from armdyn.codegen.runtime.columns import ArrayFunction, over_columns
 from armdyn.codegen.text.numpy import compile_numpy
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
+from armdyn.graph.columns import ColumnProgram
 from armdyn.graph.program import Program
 from armdyn.kernels.arguments import masked
 from armdyn.kernels.choice import auto
+from armdyn.kernels.payloads import refuse_impossible
 from armdyn.kernels.threads import batch_of, checked, shared
 from armdyn.programs.assemble import Assembly, Options, assemble
 from armdyn.programs.collector import paused_collector
-from armdyn.programs.program import program
+from armdyn.programs.program import compiled_program, program
 
 OPTIONS = tuple(f.name for f in fields(Options))
 _ARRAY = np.ndarray  # looked up at every call
@@ -57,6 +59,7 @@ class Kernel(Fast):
         self.quantity = choose("quantity", quantity, QUANTITIES)
         methods = ["auto", *(m.key for m in QUANTITIES[quantity].methods)]
         self._asked_method = choose(f"method of {quantity}", method, methods)
+        self._of_body = QUANTITIES[quantity].of_body
         self.backend = choose("backend", backend, BACKENDS)
         self.options = options
         self.frames = dict(frames or {})  # what a `frame` may be called
@@ -82,6 +85,11 @@ class Kernel(Fast):
         return program(self.chain, self.quantity, self.method, self.options)
 
     @property
+    def compiled_program(self) -> Program | ColumnProgram:
+        """What machine code is made from: the same, by columns where it would be very long written out."""
+        return compiled_program(self.chain, self.quantity, self.method, self.options)
+
+    @property
     def compiled(self) -> Any:
         """What the backend made: a function of arrays."""
         if self._compiled is None:
@@ -93,7 +101,9 @@ class Kernel(Fast):
         made: Any = None
         if self.backend == "llvm":
             asked = (self.chain, self.quantity, self.method, self.options)
-            made = load_or_compile(asked, lambda: self.program, uniform=("parameters", "geometry"))
+            made = load_or_compile(asked, lambda: self.compiled_program, uniform=("parameters", "geometry"))
+        if made is not None and self._of_body:
+            return made  # every call is checked first
         if made is not None:
             vectorcall.attach(self, made.addresses["entry"], made.code)
             return made
@@ -130,6 +140,8 @@ class Kernel(Fast):
                 plain = False
         if not plain:
             arrays = self._as_numpy(arrays, out)
+        if self._of_body:
+            refuse_impossible(*arrays)
         function, count = self._compiled or self.compiled, checked(threads)
         try:
             if count == 1 and function.quiet:

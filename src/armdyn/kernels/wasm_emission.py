@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from armdyn.algebra import sqrt
 from armdyn.chain import Chain
 from armdyn.codegen import wasm
 from armdyn.codegen.javascript import Package, es_module, types
 from armdyn.codegen.text.c import identifier
-from armdyn.codegen.wasm_rk4 import can_be_stepped, with_steps
+from armdyn.codegen.wasm_rk4 import Coordinates, can_be_stepped, with_steps
 from armdyn.formulations import QUANTITIES
-from armdyn.graph.program import Program
+from armdyn.formulations.coordinates import pose_rate
+from armdyn.graph.program import Program, trace
 from armdyn.kernels.choice import auto
 from armdyn.kernels.emission import DEFAULT, requests
 from armdyn.parameters import minimal_parameters
@@ -20,7 +23,9 @@ from armdyn.programs.program import program
 def wasm_module(programs: dict[str, Program]) -> bytes:
     """A module of these programs; with `advance` where one of them gives accelerations."""
     stepped = _stepped(programs)
-    return wasm.module(*with_steps(programs, stepped)) if stepped is not None else wasm.module(programs)
+    if stepped is None:
+        return wasm.module(programs)
+    return wasm.module(*with_steps(programs, stepped, _coordinates(programs[stepped])))
 
 
 def wasm_files(
@@ -55,3 +60,23 @@ def wasm_files(
 def _stepped(programs: dict[str, Program]) -> str | None:
     """The first program that can be stepped, if any."""
     return next((key for key, program in programs.items() if can_be_stepped(program)), None)
+
+
+def _coordinates(stepped: Program) -> Coordinates | None:
+    """What a floating base needs to be stepped: its pose has seven rates, and a quaternion of length 1."""
+    nq, nv = (len(port.nodes) for port in stepped.inputs[:2])
+    if nq == nv:
+        return None
+
+    def rates(q: Any, qd: Any) -> Any:
+        return [*pose_rate(q[:7], qd[:6]), *qd[6:]]
+
+    def normalised(q: Any) -> Any:
+        x, y, z, w = q[3:7]
+        length = sqrt(x * x + y * y + z * z + w * w)
+        return [*q[:3], x / length, y / length, z / length, w / length, *q[7:]]
+
+    return Coordinates(
+        trace("rates", rates, {"q": (nq,), "qd": (nv,)}, [("r", (nq,))]),
+        trace("normalised", normalised, {"q": (nq,)}, [("q1", (nq,))]),
+    )

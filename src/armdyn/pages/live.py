@@ -1,45 +1,22 @@
-"""What a page needs to draw an arm and to compute with it: shapes, limits, and a WebAssembly module.
-
-The module has the arm's own programs with gravity and a payload at the tool as further inputs, so that both can
-be changed while the arm moves: `state` (inertia matrix, gravity load, energies, momenta, poses, Jacobian) and
-`acceleration`, forward dynamics under a controller, which `advance` integrates.
-"""
+"""What a page needs to draw an arm and to compute with it: shapes, limits, and a WebAssembly module of `programs`."""
 
 from __future__ import annotations
 
 import base64
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from armdyn.algebra import Vec3
 from armdyn.arm import Arm
 from armdyn.chain import Chain
 from armdyn.chain.limits import limits
-from armdyn.formulations import QUANTITIES
-from armdyn.formulations.payload import held
-from armdyn.formulations.registry import Options
-from armdyn.graph.program import Program, trace
-from armdyn.kernels.choice import auto
 from armdyn.kernels.wasm_emission import wasm_module
-from armdyn.programs.assemble import assemble
+from armdyn.pages.programs import programs, tool_link, under_any_gravity
 
 LARGEST_TURN = 2 * np.pi  # a joint without limits, or with wider ones, is shown within one turn either way
 LARGEST_SLIDE = 0.5  # metres, likewise
-# Output of `state` -> quantity; inputs are the quantity's own.
-STATE = {
-    "H": "inertia_matrix",
-    "g": "gravity_load",
-    "T": "kinetic_energy",
-    "V": "potential_energy",
-    "p": "momentum",
-    "poses": "link_poses",
-    "tool": "pose",
-    "J": "jacobian",
-}
 
 
 def ranges(arm: Arm) -> np.ndarray:
@@ -73,6 +50,7 @@ def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     low, high = ranges(arm).T
     names = [joint.name or f"joint {k}" for k, joint in enumerate(joints, 1)]
     lift = 7 if chain.floating else 0
+    turnable = under_any_gravity(chain)
     made = programs(chain)
     base = ["x", "y", "z", "rotation x", "rotation y", "rotation z"] if chain.floating else []
     return {
@@ -91,6 +69,7 @@ def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
         "viscous": [float(joint.viscous) for joint in joints],
         "home": [*([0.0] * 6 + [1.0] if chain.floating else []), *home(arm).tolist()],
         "gravity": list(arm.gravity),
+        "tilts": turnable is not None,
         "masses": [float(link.mass) for link in chain.links],
         "centres": [[float(x) for x in link.com] for link in chain.links],
         "bodies": _bodies(chain),
@@ -108,11 +87,6 @@ def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
         },
         "module": base64.b64encode(wasm_module(made)).decode(),
     }
-
-
-def tool_link(chain: Chain) -> int:
-    """The link that carries the tool; of a tree with several tips the one furthest from the base in joints."""
-    return max(chain.tips, key=lambda tip: (len(chain.path(tip)), tip))
 
 
 def _bodies(chain: Chain) -> list[dict[str, Any]]:
@@ -152,72 +126,3 @@ def _reach(chain: Chain, high: np.ndarray) -> float:
     furthest = max(sum(map(length, chain.path(tip))) for tip in chain.tips)
     tool = sum(float(x) ** 2 for x in chain.tool.p) ** 0.5
     return 0.8 * furthest + tool or 1.0
-
-
-def programs(chain: Chain) -> dict[str, Program]:
-    """`state` and, unless the base floats, `acceleration`, with gravity and payload as inputs."""
-    n = chain.n
-    sizes: dict[str, tuple[int, ...]] = {"gravity": (3,), "payload": (4,)}
-    found = {"state": _state(chain, sizes)}
-    if chain.nq != chain.nv:
-        return found
-    vector = dict.fromkeys(("q", "qd", "tau", "target", "kp", "kd", "viscous"), (n,))
-    methods = [m.key for m in QUANTITIES["forward_dynamics"].methods if m.serves(chain)]
-
-    def acceleration(method: str) -> Program:
-        def function(
-            q: Any,
-            qd: Any,
-            tau: Any,
-            target: Any,
-            kp: Any,
-            kd: Any,
-            viscous: Any,
-            hold: Any,
-            gravity: Any,
-            payload: Any,
-        ) -> Any:
-            loaded = _loaded(chain, gravity, payload)
-            weight = assemble(loaded, "gravity_load", auto(chain, "gravity_load")).function(q)
-            force = [
-                t + hold[0] * g + p * (goal - x) - (d + b) * v
-                for t, g, p, goal, x, d, b, v in zip(tau, weight, kp, target, q, kd, viscous, qd, strict=True)
-            ]
-            return assemble(loaded, "forward_dynamics", method, parts=_parts(chain, method)).function(q, qd, force)
-
-        return trace("acceleration", function, {**vector, "hold": (1,), **sizes}, [("qdd", (n,))])
-
-    found["acceleration"] = min(map(acceleration, methods), key=lambda program: program.operations.total)
-    return found
-
-
-def _parts(chain: Chain, method: str) -> dict[str, Any]:
-    """The shortest formulations of what forward dynamics is made of, where it is."""
-    made_of = QUANTITIES["forward_dynamics"].formulation(method, chain).made_of
-    return {part: QUANTITIES[part].formulation(auto(chain, part), chain).run for part in made_of}
-
-
-def _state(chain: Chain, sizes: dict[str, tuple[int, ...]]) -> Program:
-    """Everything that the page shows of a state, in one program that shares its sines."""
-    at = Options(frame=(tool_link(chain) + 1, chain.tool)) if len(chain.tips) > 1 else Options()
-    options = {key: at if key in ("tool", "J") else Options() for key in STATE}
-
-    def function(q: Any, qd: Any, gravity: Any, payload: Any) -> Any:
-        loaded, given = _loaded(chain, gravity, payload), {"q": q, "qd": qd}
-        results = []
-        for key, quantity in STATE.items():
-            inputs = [given[name] for name, _ in QUANTITIES[quantity].inputs]
-            method = auto(chain, quantity)
-            results.append(assemble(loaded, quantity, method, options[key]).function(*inputs))
-        return tuple(results)
-
-    shapes = [(key, QUANTITIES[quantity].output_shapes(chain)[0][1]) for key, quantity in STATE.items()]
-    return trace("state", function, {"q": (chain.nq,), "qd": (chain.nv,), **sizes}, shapes)
-
-
-def _loaded(chain: Chain, gravity: Any, payload: Any) -> Chain:
-    """The chain under gravity, and with a point mass at the tool (mass, position in the tool's frame), as inputs."""
-    mass, *position = payload
-    tip = tool_link(chain)
-    links = (*chain.links[:tip], chain.links[tip] + held(chain.tool, mass, position), *chain.links[tip + 1 :])
-    return replace(chain, gravity=Vec3(*gravity), links=links)

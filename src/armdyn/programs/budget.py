@@ -32,6 +32,10 @@ class Budget:
     # Operations up to which tracing and rewriting all candidates takes less than a second. Above, the tallies decide
     # for an arm of many joints, and derivatives are not rewritten, which would gain below one per cent.
     quick: int = 1500
+    # Operations of the derivatives' solutions, column by column, above which they are not written out: Talos's (n = 38)
+    # are 89 000 of 109 000 and take 3 s to trace and 7 s to compile; those of Baxter (n = 17) 5000
+    # (docs/adr/0026-long-programs.md).
+    written_out: int = 40_000
     rewriting: Rewriting = REWRITING
 
 

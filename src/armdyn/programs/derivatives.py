@@ -7,15 +7,15 @@ quantity for its last input (forward dynamics) takes the short way: with τ = ID
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from armdyn.chain import Chain
 from armdyn.formulations import QUANTITIES, substitution
-from armdyn.formulations.elimination import eliminate, inverted, solve
+from armdyn.formulations.elimination import Matrix, eliminate, inverted, solve
 from armdyn.formulations.physics import gears_lose
 from armdyn.formulations.registry import Options, Run
+from armdyn.graph.columns import ColumnProgram
 from armdyn.graph.derive import inline, jacobian
 from armdyn.graph.program import Program, flatten, nest, trace
 from armdyn.graph.simplify import simplify
@@ -24,19 +24,39 @@ from armdyn.programs.budget import BUDGET
 from armdyn.programs.duals import derivative_ports, tangent_columns, tangent_shapes
 from armdyn.programs.search import auto, shortest
 
+FORWARD = "forward_dynamics"
+
 
 def derivatives(chain: Chain, quantity: str, method: str, options: Options) -> Program:
     """The program of the partial derivatives in the inputs that the options name."""
     plain, wrt = replace(options, derivatives=()), options.derivatives
     derivative_ports(assemble(chain, quantity, method, plain).inputs, (), wrt)  # an error for inputs it has not
+    solved = _solved(chain, quantity, plain, wrt)
+    return solved.straight_line() if solved else _partials(chain, quantity, method, plain, wrt)
+
+
+def derivatives_by_columns(chain: Chain, quantity: str, options: Options) -> ColumnProgram | None:
+    """The program of the partial derivatives by columns, where written out for all of them it would be very long."""
+    solved = _solved(chain, quantity, replace(options, derivatives=()), options.derivatives)
+    if solved is None:
+        return None
+    columns = sum(shape[1] for _, shape in solved.outputs)
+    if 2 * chain.nv**2 * columns <= BUDGET.written_out:  # the most that solving for them can take
+        return None
+    made = solved.by_columns()
+    one = made.specialised([False] * chain.nv).operations.total
+    return made if one * columns > BUDGET.written_out else None
+
+
+def _solved(chain: Chain, quantity: str, options: Options, wrt: tuple[str, ...]) -> _Solved | None:
+    """What derivatives by way of the quantity that this one solves are made of, if it is one that solves another."""
     solved = QUANTITIES[quantity].inverse_of
-    if not solved or gears_lose(chain, plain):  # the way through H and its inverse needs τ linear in q̈
-        return _partials(chain, quantity, method, plain, wrt)
+    if not solved or gears_lose(chain, options):  # the way through H and its inverse needs τ linear in q̈
+        return None
     others = tuple(name for name in wrt if name != "tau")
-    key = auto(chain, solved, replace(plain, derivatives=(*others, "qdd")))
-    rates = _partials(chain, solved, key, plain, (*others, "qdd"))
-    inverse = shortest(chain, solved, auto(chain, solved, plain), plain)
-    return _forward_dynamics(chain, inverse, rates, wrt)
+    key = auto(chain, solved, replace(options, derivatives=(*others, "qdd")))
+    rates = _partials(chain, solved, key, options, (*others, "qdd"))
+    return _Solved(chain, shortest(chain, solved, auto(chain, solved, options), options), rates, wrt)
 
 
 def _partials(chain: Chain, quantity: str, method: str, options: Options, wrt: tuple[str, ...]) -> Program:
@@ -100,39 +120,83 @@ def _in_tangent_space(chain: Chain, partials: Program) -> Program:
     return trace(partials.name, function, {port.name: port.shape for port in partials.inputs}, outputs)
 
 
-def _forward_dynamics(chain: Chain, inverse: Program, rates: Program, wrt: Sequence[str]) -> Program:
-    """Derivatives of forward dynamics from inverse dynamics and its derivatives, H last among them."""
-    inputs = {"tau" if port.name == "qdd" else port.name: port.shape for port in inverse.inputs}
-    n = chain.nv
+@dataclass(frozen=True)
+class _Solved:
+    """What derivatives of forward dynamics are made of: inverse dynamics, and its derivatives, H the last of them."""
 
-    def function(*arguments: Any) -> Any:
-        given = dict(zip(inputs, arguments, strict=True))
+    chain: Chain
+    inverse: Program
+    rates: Program
+    wrt: tuple[str, ...]
+
+    @property
+    def inputs(self) -> dict[str, tuple[int, ...]]:
+        return {"tau" if port.name == "qdd" else port.name: port.shape for port in self.inverse.inputs}
+
+    @property
+    def outputs(self) -> list[tuple[str, tuple[int, ...]]]:
+        shapes = dict(tangent_shapes(self.chain, tuple(self.inputs.items())))
+        return [(f"dqdd_d{name}", (self.chain.nv, *shapes[name])) for name in self.wrt]
+
+    def factored(self, *arguments: Any) -> tuple[Matrix, list[Any], dict[str, Matrix]]:
+        """(α, 1/D) of H = U D Uᵀ and the derivatives of inverse dynamics by name, at the motion that τ causes."""
+        n, given = self.chain.nv, dict(zip(self.inputs, arguments, strict=True))
 
         def put_in(program: Program, qdd: list[Any]) -> list[list[Any]]:
             known = {**given, "qdd": qdd}
             return inline(program, *(known[port.name] for port in program.inputs))
 
-        (bias,), H = put_in(inverse, [0] * n), nest(put_in(rates, [0] * n)[-1], (n, n))
+        (bias,), H = put_in(self.inverse, [0] * n), nest(put_in(self.rates, [0] * n)[-1], (n, n))
         last = next((name for name in ("parameters", "geometry") if name in given), "")
-        arm = at_run_time(chain, last, given[last]) if last else chain
+        arm = at_run_time(self.chain, last, given[last]) if last else self.chain
         alpha, reciprocals, _ = eliminate(arm, H)
         qdd = solve(alpha, reciprocals, [t - b for t, b in zip(given["tau"], bias, strict=True)])
-        W = inverted(alpha, reciprocals)
+        slopes = zip(self.rates.outputs, put_in(self.rates, qdd)[:-1], strict=False)
+        return alpha, reciprocals, {p.name.removeprefix("dtau_d"): nest(flat, p.shape) for p, flat in slopes}
 
-        def solved(columns: list[Any]) -> list[list[Any]]:
-            """-H⁻¹ times these columns: by elimination where a tree's zeros shorten that, otherwise with H⁻¹."""
-            if not (chain.serial and chain.plain):
-                found = (solve(alpha, reciprocals, [-x for x in column]) for column in columns)
-                return [list(row) for row in zip(*found, strict=True)]
-            return [[-sum((w * x for w, x in zip(row, one, strict=True)), 0) for one in columns] for row in W]
+    def straight_line(self) -> Program:
+        """All of it written out."""
 
-        partials: dict[str, Any] = {"tau": W}
-        for port, values in zip(rates.outputs, put_in(rates, qdd)[:-1], strict=False):
-            columns = list(zip(*nest(values, port.shape), strict=True))
-            partials[port.name.removeprefix("dtau_d")] = solved(columns)
-        result = tuple(partials[name] for name in wrt)
-        return result[0] if len(wrt) == 1 else result
+        def function(*arguments: Any) -> Any:
+            alpha, reciprocals, slopes = self.factored(*arguments)
+            W = inverted(alpha, reciprocals)
 
-    shapes = dict(tangent_shapes(chain, tuple(inputs.items())))
-    outputs = [(f"dqdd_d{name}", (n, *shapes[name])) for name in wrt]
-    return trace("forward_dynamics_derivatives", function, inputs, outputs)
+            def solved(columns: list[Any]) -> list[list[Any]]:
+                """-H⁻¹ times these columns: by elimination where a tree's zeros shorten that, otherwise with H⁻¹."""
+                if not (self.chain.serial and self.chain.plain):
+                    found = (solve(alpha, reciprocals, [-x for x in column]) for column in columns)
+                    return [list(row) for row in zip(*found, strict=True)]
+                return [[-sum((w * x for w, x in zip(row, one, strict=True)), 0) for one in columns] for row in W]
+
+            partials = {"tau": W}
+            for name, matrix in slopes.items():
+                partials[name] = solved(list(zip(*matrix, strict=True)))
+            result = tuple(partials[name] for name in self.wrt)
+            return result[0] if len(self.wrt) == 1 else result
+
+        return trace(f"{FORWARD}_derivatives", function, self.inputs, self.outputs)
+
+    def by_columns(self) -> ColumnProgram:
+        """The factors and the right-hand sides as one program, the solution of one column as another.
+
+        Signs are those of the reciprocals: shared are α and -1/D, and the right-hand sides of H⁻¹ are those of -1.
+        """
+        n = self.chain.nv
+        pairs = n * (n - 1) // 2
+        minus_one = [[-1 if i == j else 0 for j in range(n)] for i in range(n)]
+
+        def head(*arguments: Any) -> Any:
+            alpha, reciprocals, slopes = self.factored(*arguments)
+            rights = {**slopes, "tau": minus_one}
+            return flatten(alpha) + [-x for x in reciprocals], *(rights[name] for name in self.wrt)
+
+        def column(shared: list[Any], right: list[Any]) -> list[Any]:
+            alpha = [shared[k * (k - 1) // 2 : k * (k + 1) // 2] for k in range(n)]
+            return solve(alpha, shared[pairs:], right)
+
+        name, shared = f"{FORWARD}_derivatives", (pairs + n,)
+        return ColumnProgram(
+            name,
+            trace(name, head, self.inputs, [("shared", shared), *self.outputs]),
+            trace(f"{name}_column", column, {"shared": shared, "right": (n,)}, [("column", (n,))]),
+        )

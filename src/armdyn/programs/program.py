@@ -8,12 +8,26 @@ from functools import lru_cache
 from armdyn.chain import Chain
 from armdyn.formulations.registry import Options
 from armdyn.graph.check import check
+from armdyn.graph.columns import ColumnProgram
 from armdyn.graph.program import Program
 from armdyn.programs.collector import paused_collector
-from armdyn.programs.derivatives import derivatives
+from armdyn.programs.derivatives import derivatives, derivatives_by_columns
 from armdyn.programs.search import shortest
 
 DEBUG = bool(os.environ.get("ARMDYN_DEBUG"))  # every program is checked before it is handed out
+
+
+@lru_cache(maxsize=64)
+@paused_collector()
+def compiled_program(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program | ColumnProgram:
+    """What machine code is made from: the same as `program`, by columns where it would be very long written out."""
+    by_columns = derivatives_by_columns(chain, quantity, options) if options.derivatives else None
+    if by_columns is None:
+        return program(chain, quantity, method, options)
+    if DEBUG:
+        check(by_columns.head)
+        check(by_columns.column)
+    return by_columns
 
 
 @lru_cache(maxsize=256)

@@ -160,10 +160,10 @@ def speed(arm: Arm) -> list[dict[str, Any]]:
 
 def fall(arm: Arm, duration: float = 2.0) -> dict[str, Any]:
     """The arm let go, without friction: how well the energy stays, and the same in words."""
-    if arm.chain.floating:
-        return {"text": "Physics of a floating base is not part of this page.", "energy_error": None}
+    start = arm.rest
+    start[arm.chain.nq - arm.n :] = home(arm)
     result = armdyn.simulate(
-        arm, home(arm), np.zeros(arm.n), duration=duration, method="RK5", step=1e-3, friction=False, limits=False
+        arm, start, np.zeros(arm.chain.nv), duration=duration, method="RK5", step=1e-3, friction=False, limits=False
     )
     energy = np.asarray(result.energy)
     error = float(np.max(np.abs(energy - energy[0]))) if result.status == "finished" else None

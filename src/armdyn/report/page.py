@@ -77,7 +77,7 @@ STAGE = """
     <div class="overlay" id="looks"></div>
   </div>
   <div class="panel">
-    <div class="needs-physics">
+    <div>
       <h3>Physics</h3>
       <div class="row">
         <button class="main" id="play" type="button">Play</button>
@@ -91,13 +91,13 @@ STAGE = """
     <h3>Joints</h3>
     <p class="muted small">Drag a link, the gripper or a slider; drag beside the arm to turn the view.</p>
     <div id="sliders"></div>
-    <details class="needs-physics"><summary>Payload, gravity, friction</summary><div id="conditions"></div></details>
+    <details><summary>Payload, gravity, friction</summary><div id="conditions"></div></details>
   </div>
 </section>
 """
 
 NUMBERS = """
-<div class="columns needs-physics" id="traces"></div>
+<div class="columns" id="traces"></div>
 <div class="live-facts" id="live-facts"></div>
 <div class="columns">
   <div><h3>Inertia matrix H(q) [kg m², kg m, kg]</h3><div id="heat"></div></div>

@@ -1,7 +1,7 @@
 """Motors and sensors as they are: a controller that is asked at its own rate, sees counts and noise and acts late.
 
 The controller is asked every `period`; it gets the joints' positions in whole counts of the encoder and velocities as
-differences of these, or both with noise; its torques are cut off at the motors' limits, change at no more than `rate`
+differences of these, or both with noise; its torques are clamped to the motors' limits, change at no more than `rate`
 and act after `delay`, held until the next. Between two changes of the torque the compiled loop takes its steps.
 """
 

@@ -63,7 +63,13 @@ def _at_limits(
         moments, found, joints = locate(asked, one, states[group, row - 1], row)
         for lane, t, state, joint in zip(group.tolist(), moments, found, joints, strict=True):
             ends.statuses[lane], ends.times[lane], ends.states[lane] = "limit", t, state
-            ends.messages[lane] = f"{joint} met its limit at t = {t:.9g} s"
+            ends.messages[lane] = met_limit(joint, t)
+
+
+def met_limit(joint: str, t: float) -> str:
+    """What a run that ended at a limit says, with what else could be asked for."""
+    rest = "which ends the run; limits=0.0 makes every limit a stop, limits=False ignores them"
+    return f"{joint} met its limit at t = {t:.9g} s, {rest}"
 
 
 def locate(asked: Request, some: Any, start: np.ndarray, row: int) -> tuple[list[float], np.ndarray, list[str]]:

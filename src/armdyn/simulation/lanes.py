@@ -140,6 +140,21 @@ class Slots:
         return self[slot] > 0.0
 
 
+@dataclass(frozen=True)
+class NamedSlots:
+    """An array of vectors on the stack whose slots have names."""
+
+    w: Writer
+    array: str
+    names: tuple[str, ...]
+
+    def __getitem__(self, name: str) -> Number:
+        return Slots(self.w, self.array)[self.names.index(name)]
+
+    def __setitem__(self, name: str, value: Number | float) -> None:
+        Slots(self.w, self.array)[self.names.index(name)] = value
+
+
 def constant(w: Writer, value: float | Fraction) -> Number:
     """A number in every lane."""
     return Number(w, w.constant(value))

@@ -19,8 +19,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from armdyn.codegen.llvm.straight_line import StraightLine
+from armdyn.simulation.event_search import HUGE, LANE, EventSearch
 from armdyn.simulation.implicit_stage import ImplicitStage, Locks
-from armdyn.simulation.lanes import Counter, Number, Slots, Truth, branch, constant, lagrange
+from armdyn.simulation.lanes import Counter, NamedSlots, Number, Slots, Truth, branch, constant, lagrange
 from armdyn.simulation.loop import Loop, Scheme
 from armdyn.simulation.state import Layout
 from armdyn.simulation.stops import Stopping
@@ -28,9 +29,6 @@ from armdyn.simulation.stops import Stopping
 BLOCK_PIVOTS = 3  # all violated joints at once; least index alone afterwards
 PIVOTS = 60  # most evaluations to find the modes
 SUBSTEPS = 24  # most parts of one step; the last part is not cut any more
-SEARCH = 30  # most trials to find the moment of an event; 5 to 8 are usual
-CLOSE = 1e-13  # of the velocity at stake: what is left when a joint counts as having come to rest
-HUGE = 1e300
 
 
 class LockableLoop(Loop):
@@ -46,7 +44,7 @@ class LockableLoop(Loop):
         self.stops = Stopping(self, locks.stops) if locks.stops else None
         self.free, self.side = Slots(w, "in", first), Slots(w, "in", first + n)
         self.y, self.y1, self.k = Slots(w, "y"), Slots(w, "y1"), Slots(w, "k")
-        self.pinned, self.lane = Slots(w, "pinned"), Slots(w, "lane")
+        self.pinned, self.lane = Slots(w, "pinned"), NamedSlots(w, "lane", LANE)
         self.at = Slots(w, "in")  # the state that the program is evaluated at
 
     def out(self, port: int, i: int) -> Number:
@@ -56,13 +54,13 @@ class LockableLoop(Loop):
     def _take(self) -> None:
         """One step, in as many parts as there are events in it."""
         w, n = self.w, self.n
-        for name, slots in (("y1", self.size), ("pinned", n), ("lane", len(_LANE)), ("stiff", 3 * n)):
+        for name, slots in (("y1", self.size), ("pinned", n), ("lane", len(LANE)), ("stiff", 3 * n)):
             w.stack_array(name, slots)
-        counters = [Counter(w, name) for name in ("pivots", "parts", "trials")]
-        self.pivots, self.parts, self.trials = counters
+        self.pivots, self.parts = Counter(w, "pivots"), Counter(w, "parts")
+        self.search = EventSearch(w, self.lane)
         self.whole_step = self.h
-        self._set("rest", Number(w, self.h))
-        self._set("used", 0.0)
+        self.lane["rest"] = Number(w, self.h)
+        self.lane["used"] = 0.0
         for i in self.lockable:
             self.pinned[i] = 0.0
         if self.scheme.implicit:
@@ -74,9 +72,9 @@ class LockableLoop(Loop):
         w.do("br label %part")
         w.label("part")
         if self.stops:
-            self.stops.impacts(self._get("rest") > 0.0)
+            self.stops.impacts(self.lane["rest"] > 0.0)
         self._modes_of_state()
-        self._set("length", self._get("rest"))
+        self.lane["length"] = self.lane["rest"]
         w.do("br label %settle")
         w.label("settle")
         self.pivots.reset()
@@ -93,12 +91,6 @@ class LockableLoop(Loop):
         for k, value in enumerate((1.0, 0.0, 0.0)):
             for i in range(self.n):
                 Slots(self.w, "in", self.size + self.m + (2 + k) * self.n)[i] = value
-
-    def _get(self, name: str) -> Number:
-        return self.lane[_LANE.index(name)]
-
-    def _set(self, name: str, value: Number | float) -> None:
-        self.lane[_LANE.index(name)] = value
 
     def _modes_of_state(self) -> None:
         """Joints that move slide to their side; joints with dry friction at rest are locked, to begin with."""
@@ -168,7 +160,7 @@ class LockableLoop(Loop):
     def _evaluate(self, stage: int) -> None:
         """k_stage with the modes in force, at the lane's own time."""
         w, size = self.w, self.size
-        length = self._get("length")
+        length = self.lane["length"]
         self.h = length.name
         weights = list(enumerate(self.scheme.a[stage]))
         for j in range(size):
@@ -192,12 +184,12 @@ class LockableLoop(Loop):
         """U at the stage; where a lane is inside a step that was cut, interpolated between the step's stages."""
         w, size = self.w, self.size
         name = w.let("add i64 0, 0")[1:]  # a fresh suffix for this stage's blocks
-        rest = self._get("used") + Number(w, w.let(f"fsub {w.vector} {self.whole_step}, {self.h}"))
+        rest = self.lane["used"] + Number(w, w.let(f"fsub {w.vector} {self.whole_step}, {self.h}"))
         self._gather("%in", self._input_rows(stage), self.m, first=size)
         branch(w, (rest > 0.0).any(), f"between{name}", f"given{name}")
         w.label(f"between{name}")
         nodes = self._nodes()
-        moment = self._get("used") + Number(w, self.h) * float(self.scheme.nodes[stage])
+        moment = self.lane["used"] + Number(w, self.h) * float(self.scheme.nodes[stage])
         fraction = moment / Number(w, self.whole_step)
         whole = ~(rest > 0.0)
         basis = {k: lagrange(fraction, k, nodes) for k in nodes}
@@ -237,11 +229,7 @@ class LockableLoop(Loop):
                 least = v.equals(0.0).choose(least, least.least(v * self.side[i]))
             if self.stops:
                 least = self.stops.least(i, self.y, least)
-        for name, value in (("low", 0.0), ("at_low", least), ("high", self._get("rest")), ("at_high", 0.0)):
-            self._set(name, value)
-        for name in ("last", "hit", "level"):
-            self._set(name, 0.0)
-        self.trials.reset()
+        self.search.begin(least)
 
     def _trial(self) -> None:
         """Step to y1; narrow the bracket where something happens on the way, until the first moment is met."""
@@ -264,11 +252,11 @@ class LockableLoop(Loop):
                 least = self.stops.least(i, self.y1, least)
                 returns = returns | self.stops.returns(i, self.y1)
             early.append((i, returns))
-        self._set("now", least)
+        self.lane["now"] = least
         turned = early[0][1]
         for _, truth in early[1:]:
             turned = turned | truth
-        first = self.trials.is_below(1)
+        first = self.search.is_first_trial()
         branch(w, w.let(f"and i1 {first}, {turned.any()}"), "pin", "narrow")
         w.label("pin")  # a joint that would leave its rest against its own friction stays for this step
         for i, truth in early:
@@ -279,36 +267,10 @@ class LockableLoop(Loop):
             self.stops.bring_to_rest(early)
         w.do(f"br label %{'part' if self.stops else 'settle'}")
         w.label("narrow")
-        self._narrow(first)
-
-    def _narrow(self, first: str) -> None:
-        w = self.w
-        now, length = self._get("now"), self._get("length")
-        happens = now < 0.0
-        size = (-now).least(constant(w, HUGE))
-        size = (size < self._get("at_low")).choose(self._get("at_low"), size) * CLOSE
-        beginning = happens.and_bit(first)
-        self._set("hit", beginning.choose(1.0, self._get("hit")))
-        self._set("level", beginning.choose(size, self._get("level")))
-        hit, level = self._get("hit") > 0.0, self._get("level")
-        low, high = self._get("low"), self._get("high")
-        near = (now <= level) & (now >= -level)
-        narrow = (high - low) <= high * 1e-15
-        open_ = hit & ~(near | narrow)
-        last_part = self.parts.is_below(SUBSTEPS - 1)
-        more = w.let(f"and i1 {open_.any()}, {w.let(f'and i1 {last_part}, {self.trials.next_is_below(SEARCH)}')}")
+        more = self.search.judge(first, self.parts.is_below(SUBSTEPS - 1))
         branch(w, more, "aim", "accept")
         w.label("aim")
-        up, down = open_ & happens, open_ & ~happens
-        last = self._get("last")
-        at_low = down.choose(now, (up & (last < 0.0)).choose(self._get("at_low") * 0.5, self._get("at_low")))
-        at_high = up.choose(now, (down & (last > 0.0)).choose(self._get("at_high") * 0.5, self._get("at_high")))
-        low, high = down.choose(length, low), up.choose(length, high)
-        for name, value in (("low", low), ("high", high), ("at_low", at_low), ("at_high", at_high)):
-            self._set(name, value)
-        self._set("last", up.choose(-1.0, down.choose(1.0, last)))
-        aimed = high - at_high * (high - low) / (at_high - at_low)
-        self._set("length", open_.choose(aimed, length))
+        self.search.aim()
         w.do("br label %trial")
 
     def _combine(self) -> None:
@@ -331,10 +293,10 @@ class LockableLoop(Loop):
         """Take y1 where the lane is not done; a joint that came to rest has velocity 0."""
         w = self.w
         w.label("accept")
-        rest, length = self._get("rest"), self._get("length")
+        rest, length = self.lane["rest"], self.lane["length"]
         active = rest > 0.0
         if self.lockable:
-            hit, level, now = self._get("hit") > 0.0, self._get("level"), self._get("now")
+            hit, level, now = self.lane["hit"] > 0.0, self.lane["level"], self.lane["now"]
             margin = (now > level).choose(now, level)
             for i in self.lockable:
                 v, ends = self.y1[self.velocity(i)], self.free[i].equals(0.0)
@@ -345,18 +307,11 @@ class LockableLoop(Loop):
                     self.stops.meet(i, hit, margin)
         for j in range(self.size):
             self.y[j] = active.choose(self.y1[j], self.y[j])
-        self._set("used", active.choose(self._get("used") + length, self._get("used")))
+        self.lane["used"] = active.choose(self.lane["used"] + length, self.lane["used"])
         rest = rest - length
-        self._set("rest", rest)
+        self.lane["rest"] = rest
         self.h = self.whole_step
         further = self.parts.next_is_below(SUBSTEPS)
         branch(w, w.let(f"and i1 {further}, {(rest > 0.0).any()}"), "part", "whole")
         w.label("whole")
         self.normalise()
-
-
-_LANE = (
-    *("rest", "used", "length"),  # of the step: left, done, and in trial; seconds
-    *("low", "high", "at_low", "at_high", "last"),  # the bracket of the event, and the side it last shrank from
-    *("now", "hit", "level"),  # the least velocity towards its side; is there an event; what counts as 0
-)

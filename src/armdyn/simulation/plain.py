@@ -36,7 +36,7 @@ class PlainStepper:
     method: str
     batch: tuple[int, ...]
     inside: Inside | None = None
-    effort: tuple[float | None, ...] | None = None  # the torques are cut off there
+    effort: tuple[float | None, ...] | None = None  # the torques are clamped to it
     stops: Stops | None = None
     # What the function said at the rows: it may have a memory, and is not asked twice.
     said: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)

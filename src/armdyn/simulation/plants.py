@@ -17,6 +17,7 @@ from armdyn.algebra import Vec3
 from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import Chain, Link
+from armdyn.chain.geometry import geometry_constants, with_geometry
 from armdyn.codegen.compile import Compiled, load_or_compile
 from armdyn.errors import InputError
 from armdyn.formulations import QUANTITIES
@@ -33,8 +34,8 @@ AT_RUN_TIME = Options(parameters="runtime")
 class Varying:
     """What differs from plant to plant beside the inertial parameters; `dry` are the joints with dry friction.
 
-    Where gravity differs, the inertial parameters are the ten natural ones per link, else the minimal ones: those are
-    fewer, but which they are depends on gravity's direction.
+    Where gravity or the geometry differ, the inertial parameters are the ten natural ones per link, else the minimal
+    ones: those are fewer, but which they are depends on the geometry and gravity's direction.
     """
 
     gravity: bool = False
@@ -42,14 +43,21 @@ class Varying:
     offsets: bool = False
     rotors: bool = False
     dry: tuple[bool, ...] = ()
+    geometry: bool = False
+
+    @property
+    def natural(self) -> bool:
+        """Whether the inertial parameters are the natural ones."""
+        return self.gravity or self.geometry
 
     def sizes(self, chain: Chain) -> dict[str, int]:
         """How many numbers there are of each kind, in their order."""
         n = chain.n
-        inertial = 10 * chain.bodies if self.gravity else len(minimal_parameters(chain))
+        inertial = 10 * chain.bodies if self.natural else len(minimal_parameters(chain))
         friction = n if self.friction else 0
         sizes = {"inertial": inertial, "gravity": 3 if self.gravity else 0, "viscous": friction, "coulomb": friction}
-        return sizes | {"offsets": n if self.offsets else 0, "rotors": n if self.rotors else 0}
+        sizes |= {"offsets": n if self.offsets else 0, "rotors": n if self.rotors else 0}
+        return sizes | {"geometry": len(geometry_constants(chain)) if self.geometry else 0}
 
 
 @dataclass(frozen=True)
@@ -67,11 +75,15 @@ class Plant:
         left = iter(constants)
         parts = {name: _take(left, size) for name, size in varying.sizes(chain).items()}
         inertial = parts["inertial"]
-        if varying.gravity:
+        if varying.natural:
             links = tuple(Link.from_natural(tuple(inertial[k : k + 10])) for k in range(0, len(inertial), 10))
-            real = replace(chain, links=links, gravity=Vec3(*parts["gravity"]))
+            real = chain.with_links(links)
         else:
             real = realise(chain, inertial)
+        if varying.gravity:
+            real = replace(real, gravity=Vec3(*parts["gravity"]))
+        if varying.geometry:
+            real = with_geometry(real, parts["geometry"])
         if varying.rotors:
             pairs = zip(real.joints, parts["rotors"], strict=True)
             real = replace(real, joints=tuple(replace(joint, rotor_inertia=x) for joint, x in pairs))

@@ -15,7 +15,7 @@ from armdyn.simulation import adaptive
 from armdyn.simulation.actuators import Actuators, HeldStepper, law_function
 from armdyn.simulation.choice import LONGEST, SHORTEST, chosen_method, first_step
 from armdyn.simulation.digital import Digital, Running
-from armdyn.simulation.ending import UNSTABLE, Ends, found_ends
+from armdyn.simulation.ending import UNSTABLE, Ends, found_ends, met_limit
 from armdyn.simulation.fixed import Stepper
 from armdyn.simulation.plain import PlainStepper
 from armdyn.simulation.plants import Plants
@@ -203,7 +203,7 @@ class _Setting:
 
 
 def _drive(arm: Arm, torque: Any, saturate: bool | None) -> Drive | None:
-    """The compilable drive, with its torques cut off at the motors' limits where that is asked for."""
+    """The compilable drive, with its torques clamped to the motors' limits where that is asked for."""
     driven = None if isinstance(torque, Digital) else drive(arm.chain, torque)
     limited = any(effort is not None for effort in efforts(arm))
     if driven and limited and (driven.controller if saturate is None else saturate):
@@ -319,7 +319,7 @@ def _adaptive(asked: Request, stepper: Any, solver: adaptive.Solver) -> Trajecto
         motion: Any = adaptive.Motion(one, breakaway(asked.arm.chain, one.options)) if one.sticks else right
         t, y, status, message = solver.run(motion, y0, asked.times, watch if asked.limited else None, tick)
         if status == "limit":
-            message = f"{asked.joint_beyond(y[-1])} met its limit at t = {t[-1]:.9g} s"
+            message = met_limit(asked.joint_beyond(y[-1]), t[-1])
         ends.statuses[lane], ends.messages[lane], ends.times[lane] = status, message, t[-1]
         y = asked.layout.normalised(y)  # the solver's own quaternions are off by its tolerance
         if count == 1:

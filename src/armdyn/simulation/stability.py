@@ -3,7 +3,7 @@
 At sampled states the equations of motion are linearised (finite differences of the compiled right-hand side, in the
 modes of the state: joints that stick are left out). G is what one step of the method makes of a small deviation, the
 exact flow would make exp(h J) of it. If the spectral radius of G is above 1 and above that of the flow, deviations
-grow that should not: the step is unstable, whatever the states look like. Torques that are cut off at a motor's limit
+grow that should not: the step is unstable, whatever the states look like. Torques that are clamped to a motor's limit
 count with their gains, because the step must be able to leave the limit again.
 """
 

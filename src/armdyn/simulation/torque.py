@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from armdyn.algebra import cut_off
+from armdyn.algebra import clamp
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
 from armdyn.kernels import Kernel
@@ -31,7 +31,7 @@ class Drive:
     """A compilable drive: the size of u, u at times (steps, stages), and the law.
 
     `inputs` gives what broadcasts to ``(*batch, steps, stages, size)``. `held` values jump at the `knots`,
-    others bend there. A controller's torques are cut off at the motors' effort limits unless told otherwise.
+    others bend there. A controller's torques are clamped to the motors' effort limits unless told otherwise.
     A law may have `stiffness` (-∂τ/∂q) and `damping` (-∂τ/∂q̇), one number per joint, which implicit methods take in.
     """
 
@@ -174,7 +174,7 @@ class AsGiven:
 
 @dataclass(frozen=True)
 class Saturated:
-    """Another law with its torques cut off at the motors' limits; None where there is none."""
+    """Another law with its torques clamped to the motors' limits; None where there is none."""
 
     law: Law
     effort: tuple[float | None, ...]
@@ -182,4 +182,4 @@ class Saturated:
     def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
         """The torques, over any scalar."""
         torques = forces_of(chain, self.law(chain, q, qd, u))
-        return [t if most is None else cut_off(t, most) for t, most in zip(torques, self.effort, strict=True)]
+        return [t if most is None else clamp(t, most) for t, most in zip(torques, self.effort, strict=True)]

@@ -1,4 +1,4 @@
-"""A design sweep: link lengths and masses, with one compilation per geometry."""
+"""A design sweep: link lengths and masses, by programs that take both at run time: one compilation for all of them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ from armdyn.algebra import exact
 from armdyn.arm import Arm
 from armdyn.chain import Link
 from armdyn.errors import InputError
+from armdyn.files import arrays
+from armdyn.formulations.payload import held
+from armdyn.formulations.registry import Options
+from armdyn.simulation.plants import Varying, plant_program
 from armdyn.sweeps.capability import postures
-from armdyn.uncertainty import bodies
+
+Motions = tuple[np.ndarray, np.ndarray, np.ndarray]  # q, qd, qdd
 
 
 def designs(lengths: Sequence[Sequence[float]], masses: Sequence[Sequence[float]]) -> np.ndarray:
@@ -48,6 +53,9 @@ class Design:
     payload: float = 0.0
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        arrays.payload(self.payload, (0, 0, 0), None)  # what is impossible is said at once
+
     def __call__(self, arm: Arm, samples: np.ndarray) -> dict[str, Any]:
         """The study of some designs."""
         rows, n = np.asarray(samples, dtype=float), arm.n
@@ -55,13 +63,16 @@ class Design:
             raise InputError(f"expected designs (k, {2 * n}) of a serial arm with {n} joints, got shape {rows.shape}")
         found = {name: np.zeros((len(rows), n)) for name in ("gravity_load", "torque")}
         reach, mass = np.zeros(len(rows)), np.zeros(len(rows))
-        for geometry in np.unique(rows[:, :n], axis=0):
-            own = np.flatnonzero((rows[:, :n] == geometry).all(axis=1))
-            built = stretched(arm, tuple(geometry.tolist()))
-            reach[own] = self._reach(built)
+        motions, pose = self._motions(arm), arm.kernel("pose", parameters="geometry")
+        for lengths in np.unique(rows[:, :n], axis=0):
+            own = np.flatnonzero((rows[:, :n] == lengths).all(axis=1))
+            built = stretched(arm, tuple(lengths.tolist()))
+            geometry = np.array(built.geometry)
+            at = np.asarray(pose(motions[0], geometry))[:, :3, 3]
+            reach[own] = np.sqrt((at**2).sum(axis=1)).max()
             natural = self._natural(built, rows[own, n:])
             mass[own] = natural[:, :, 0].sum(axis=1) - self.payload
-            for name, values in self._torques(built, natural).items():
+            for name, values in _torques(arm, geometry, natural, motions).items():
                 found[name][own] = values
         per_joint = {name: (("sample", "joint"), x) for name, x in found.items()}
         factors = {"length": rows[:, :n], "mass_factor": rows[:, n:]}
@@ -69,36 +80,35 @@ class Design:
             name: (("sample", "joint"), x) for name, x in factors.items()
         }
 
-    def _motions(self, arm: Arm) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _motions(self, arm: Arm) -> Motions:
         q, other = postures(arm, self.seed, 0, self.count), postures(arm, self.seed + 1, 0, self.count)
         span = np.maximum(np.clip(arm.limits, -np.pi, np.pi)[:, 1], 1e-9)
         return q, np.zeros_like(q), self.acceleration * np.clip(other / span, -1, 1)
-
-    def _reach(self, arm: Arm) -> float:
-        at = np.asarray(arm.pose(self._motions(arm)[0]))[:, :3, 3]
-        return float(np.sqrt((at**2).sum(axis=1)).max())
 
     def _natural(self, arm: Arm, factors: np.ndarray) -> np.ndarray:
         """Natural parameters (k, n, 10), the payload on the last link."""
         own = np.array([[float(x) for x in link.natural] for link in arm.links])
         natural = own * factors[:, :, None]
-        tool = np.array([[float(x) for x in arm.chain.floats.tool.p]])
-        natural[:, -1] += bodies.point_masses(np.array([self.payload]), tool)
+        natural[:, -1] += np.array(held(arm.chain.floats.tool, self.payload, (0, 0, 0)).natural)
         return np.asarray(natural)
 
-    def _torques(self, arm: Arm, natural: np.ndarray) -> dict[str, np.ndarray]:
-        """The largest magnitudes over the motions, (k, n): parameters at run time, nothing is compiled per mass."""
-        matrix = np.asarray(arm.minimal_parameters.array).T.copy()
-        parameters = bodies.product(natural.reshape(len(natural), -1), matrix)[:, None]
-        q, qd, qdd = self._motions(arm)
-        g = arm.kernel("gravity_load", parameters="runtime")(q, parameters)
-        tau = arm.kernel("inverse_dynamics", parameters="runtime")(q, qd, qdd, parameters)
-        return {"gravity_load": np.abs(g).max(axis=1), "torque": np.abs(tau).max(axis=1)}
+
+def _torques(arm: Arm, geometry: np.ndarray, natural: np.ndarray, motions: Motions) -> dict[str, np.ndarray]:
+    """The largest magnitudes over the motions, (k, n), of links (k, n, 10) on a geometry."""
+    rows = natural.reshape(len(natural), -1)
+    constants = np.hstack([rows, np.tile(geometry, (len(rows), 1))])[:, None]
+
+    def largest(quantity: str, *inputs: np.ndarray) -> np.ndarray:
+        program = plant_program(arm.chain, quantity, Options(), Varying(geometry=True))
+        assert program is not None  # an arm has joints
+        return np.asarray(np.abs(program(*inputs, constants)).max(axis=1))
+
+    return {"gravity_load": largest("gravity_load", motions[0]), "torque": largest("inverse_dynamics", *motions)}
 
 
 @lru_cache(maxsize=32)
 def stretched(arm: Arm, factors: tuple[float, ...]) -> Arm:
-    """The arm with its links so many times as long: one object, and one compilation, per geometry."""
+    """The arm with its links so many times as long."""
     exactly = [exact(x) for x in factors]
     joints, links = list(arm.given.joints), list(arm.given.links)
     for i, x in enumerate(exactly):

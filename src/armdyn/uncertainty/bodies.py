@@ -25,11 +25,15 @@ FLAT = 1e-12  # of the trace: a pivot below counts as 0 (a point mass, a rod)
 
 def product(x: Array, matrix: Array) -> Array:
     """`x` (k, a) times `matrix` (a, b), summed in the order of a, zeros left out."""
-    out = np.zeros((len(x), matrix.shape[1]))
+    out = np.zeros((matrix.shape[1], len(x)))  # a row per column of the product: those are added up whole
     for j, row in enumerate(matrix):
         there = np.flatnonzero(row)
-        out[:, there] += x[:, j, None] * row[there]
-    return out
+        if len(there) == len(row):
+            out += row[:, None] * x[:, j]
+        else:
+            for i in there.tolist():
+                out[i] += row[i] * x[:, j]
+    return np.ascontiguousarray(out.T)
 
 
 def second_moments(inertia: Array) -> Array:
@@ -121,9 +125,3 @@ def shifted(natural: Array, shift: Array) -> Array:
     cross = h[:, :, None] * shift[:, None, :]
     S = S + (cross + np.swapaxes(cross, 1, 2)) + m[:, None, None] * (shift[:, :, None] * shift[:, None, :])
     return np.concatenate([natural[:, :1], h + m[:, None] * shift, inertia_of(S)], axis=1)
-
-
-def point_masses(mass: Array, at: Array) -> Array:
-    """Natural parameters (k, 10) of point masses (k,) at (k, 3)."""
-    S = mass[:, None, None] * (at[:, :, None] * at[:, None, :])
-    return np.concatenate([mass[:, None], mass[:, None] * at, inertia_of(S)], axis=1)

@@ -43,7 +43,7 @@ FAR = (
 
 @dataclass(frozen=True)
 class Normal:
-    """A normal distribution; cut off where a value would be impossible (a mass below 0, say)."""
+    """A normal distribution; truncated where a value would be impossible (a mass below 0, say)."""
 
     mean: float
     sd: float
@@ -72,7 +72,7 @@ Spec = Distribution | float  # a number is known exactly
 class Quantiles:
     """The inverse distribution functions of several numbers: points in the unit cube -> values, column by column.
 
-    A normal distribution is cut off at the least possible value; a uniform one that reaches below is refused.
+    A normal distribution is truncated at the least possible value; a uniform one that reaches below is refused.
     """
 
     def __init__(self, columns: Sequence[tuple[Distribution, float]]) -> None:
@@ -161,7 +161,7 @@ def exponential(x: Any) -> Array:
 
 
 def _probability(z: float) -> float:
-    """The standard normal distribution at z, by bisection of its inverse; 0 where nothing is to be cut off."""
+    """The standard normal distribution at z, by bisection of its inverse; 0 where nothing is truncated."""
     if z < -8.0:
         return 0.0
     low, high = 0.0, 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import InputError
+from armdyn.formulations.payload import held
+from armdyn.kernels import Kernel
 from armdyn.simulation.plants import Plants
 from armdyn.uncertainty import bodies
 from armdyn.uncertainty.covariance import Correlated
@@ -70,8 +73,8 @@ class Uncertain:
     points
         "random", or "sobol" for quasi-random points, whose averages converge faster.
 
-    Samples are possible bodies wherever the arm's links are: masses and friction are cut off at 0, and inertias vary in
-    log-Cholesky coordinates of the pseudo-inertia.
+    Samples are possible bodies wherever the arm's links are: masses and friction are truncated at 0, and inertias vary
+    in log-Cholesky coordinates of the pseudo-inertia.
     """
 
     arm: Arm
@@ -105,6 +108,10 @@ class Uncertain:
             raise InputError("payload_com= needs payload_mass=")
         if self.payload_mass is not None and len(chain.tips) > 1:
             raise InputError(f"a payload needs one tool; {self.arm.name} has several tips")
+        for what, least, names, specs in self._specs():
+            for name, spec in zip(names, specs, strict=True):
+                if isinstance(spec, float) and spec < least:
+                    raise InputError(f"{f'{what} {name}'.strip()} is {spec:g}, which is impossible: at least {least:g}")
         self._draw(np.full((1, len(self.variables)), 0.5))  # what is impossible is said at once
 
     @property
@@ -201,6 +208,11 @@ class Uncertain:
         joints = arm.joints
         natural, extras = self._bodies(count, drawn, standard)
         minimal = bodies.product(natural.reshape(count, -1), np.asarray(arm.minimal_parameters.array).T.copy())
+        if "payload_mass" in drawn:
+            mass, com = drawn["payload_mass"][:, 0], drawn.get("payload_com", np.zeros((count, 3)))
+            minimal = _payload_parameters(arm)(mass, com, np.zeros(6), minimal)
+            body = held(arm.chain.floats.tool, mass, com.T)
+            natural[:, -1] += np.stack([np.broadcast_to(x, count) for x in body.natural], axis=1)
         beside: dict[str, Array] = dict(extras)
         own = {name: np.array([float(getattr(j, name)) for j in joints]) for name in ("viscous", "coulomb")}
         if "friction" in drawn:
@@ -215,7 +227,7 @@ class Uncertain:
         return Plants(arm, natural, minimal, **beside)
 
     def _bodies(self, count: int, drawn: dict[str, Array], standard: Array) -> tuple[Array, dict[str, Array]]:
-        """Natural parameters (k, N, 10) of the links, and what else a covariance varies."""
+        """Natural parameters (k, N, 10) of the links without a payload, and what else a covariance varies."""
         given = np.array([[float(x) for x in link.natural] for link in self.arm.links])
         natural = np.tile(given, (count, 1, 1))
         extras: dict[str, Array] = {}
@@ -231,9 +243,6 @@ class Uncertain:
                 natural[:, i] = bodies.shifted(natural[:, i], drawn["link_coms"][:, 3 * i : 3 * i + 3])
         if "link_masses" in drawn:
             natural = natural * drawn["link_masses"][:, :, None]
-        if "payload_mass" in drawn:
-            at = _on_last_link(self.arm, drawn.get("payload_com", np.zeros((count, 3))))
-            natural[:, -1] = natural[:, -1] + bodies.point_masses(drawn["payload_mass"][:, 0], at)
         return natural, extras
 
     def __describe__(self) -> Any:
@@ -246,6 +255,15 @@ class Uncertain:
     def __repr__(self) -> str:
         given = [f.name for f in fields(self)[1:-2] if getattr(self, f.name) is not None]
         return f"<Uncertain {self.arm.name}: {len(self.variables)} variables ({', '.join(given) or 'none'})>"
+
+
+@lru_cache(maxsize=32)
+def _payload_parameters(arm: Arm) -> Kernel:
+    """From a payload and minimal parameters without it to those with it.
+
+    On NumPy, whose operations have the same bits on every machine: compiled code has fused multiply-adds where it can.
+    """
+    return arm.kernel("payload_parameters", backend="numpy", parameters="runtime")
 
 
 def _with_inertia(natural: Array, deviations: Array, given: Array, what: str) -> Array:
@@ -263,10 +281,3 @@ def _with_inertia(natural: Array, deviations: Array, given: Array, what: str) ->
     theta = deviations * np.array([0.5 if r == c else 1.0 for r, c in bodies.PAIRS3])
     S = bodies.varied(L, theta) * (mass / given[0])[:, None, None] + outer
     return np.concatenate([mass[:, None], h, bodies.inertia_of(S)], axis=1)
-
-
-def _on_last_link(arm: Arm, com: Array) -> Array:
-    """Points (k, 3) in the tool's frame as the last link sees them."""
-    tool = arm.chain.floats.tool
-    R = np.array([[float(x) for x in row] for row in tool.R.rows])
-    return np.asarray(bodies.product(com, R.T.copy()) + np.array([float(x) for x in tool.p]))

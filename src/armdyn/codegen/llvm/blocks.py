@@ -40,19 +40,28 @@ class Operand:
         return math.prod(self.shape)
 
 
-def operands(inputs: Sequence[Port], outputs: Sequence[Port], slots: dict[int, int]) -> list[Operand]:
-    """The gufunc's arrays in order."""
+def operands(inputs: Sequence[Port], outputs: Sequence[Port], slots: dict[int, int] | None) -> list[Operand]:
+    """The gufunc's arrays in order; without `slots`, results lie in C order."""
     result: list[Operand] = []
     stride, slot = len(inputs) + len(outputs), 0
     for index, port in enumerate((*inputs, *outputs)):
         written = index >= len(inputs)
         size = len(port.nodes)
-        places = tuple(slots[node.serial] for node in port.nodes) if written else tuple(range(slot, slot + size))
-        constants = tuple(float(node.value) if node.op == "const" else None for node in port.nodes) if written else ()
+        first = 0 if written else slot
+        places: tuple[int, ...] = tuple(range(first, first + size))
+        constants: tuple[float | None, ...] = ()
+        if written and slots is not None:
+            places, constants = gathered_slots(port, slots)
         result.append(Operand(index, port.shape, places, stride, written, constants))
         slot += size
         stride += len(port.shape)
     return result
+
+
+def gathered_slots(port: Port, slots: dict[int, int]) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
+    """The slots of a port's numbers, and which of them are constants."""
+    constants = tuple(float(node.value) if node.op == "const" else None for node in port.nodes)
+    return tuple(slots[node.serial] for node in port.nodes), constants
 
 
 def transpose(w: Writer, rows: list[str]) -> list[str]:
@@ -199,14 +208,14 @@ def scattered(w: Writer, value: str, places: list[str]) -> None:
         w.do(f"store double {w.let(f'extractelement {w.vector} {value}, i32 {lane}')}, ptr {place}, align 8")
 
 
-def strided_copies(lanes: int) -> str:
+def strided_copies(lanes: int, names: tuple[str, str] = ("gather", "scatter")) -> str:
     """`gather` and `scatter`: the rows of a block, of any strides, number by number, into or from its lanes.
 
     Lanes beyond the `last` row repeat it. What is written here and not in `loop` is compiled once, not once per lane.
     """
-    names = ", ".join(f"i64 %n{d}, i64 %s{d}" for d in range(CORE_DIMENSIONS))
+    axes = ", ".join(f"i64 %n{d}, i64 %s{d}" for d in range(CORE_DIMENSIONS))
     texts = []
-    for name, written in (("gather", False), ("scatter", True)):
+    for name, written in zip(names, (False, True), strict=True):
         w = Writer(lanes)
         w.label("entry")
         w.do("br label %lanes")
@@ -243,7 +252,7 @@ def strided_copies(lanes: int) -> str:
         w.label("out")
         w.do("ret void")
         rows = "ptr %first, i64 %step, i64 %last"
-        head = f"internal void @{name}({rows}, ptr %block, ptr %slots, {names}) noinline"
+        head = f"internal void @{name}({rows}, ptr %block, ptr %slots, {axes}) noinline"
         texts.append(function(head, w.lines))
     return "".join(texts)
 

@@ -103,6 +103,22 @@ def prefetch(w: Writer, first: str, size: int) -> None:
         w.do(f"call void @llvm.prefetch.p0(ptr {w.at(first, offset)}, i32 1, i32 3, i32 1)")
 
 
+def prefetch_lines(lanes: int) -> str:
+    """`prefetch_lines(first, bytes)`: the same as a loop, for so many cache lines that their code would be long."""
+    w = Writer(lanes)
+    w.label("entry")
+    w.do("br label %line")
+    w.label("line")
+    w.do("%at = phi i64 [0, %entry], [%next, %line]")
+    w.do(f"call void @llvm.prefetch.p0(ptr {w.at('%first', '%at')}, i32 1, i32 3, i32 1)")
+    w.do(f"%next = add i64 %at, {CACHE_LINE}")
+    more = w.let(f"icmp ult i64 %next, {w.let(f'add i64 %bytes, {CACHE_LINE - 1}')}")
+    w.do(f"br i1 {more}, label %line, label %out")
+    w.label("out")
+    w.do("ret void")
+    return function("internal void @prefetch_lines(ptr %first, i64 %bytes) noinline", w.lines)
+
+
 def function(head: str, body: Iterable[str]) -> str:
     """A function's definition."""
     return "\n".join([f"define {head} {{", *body, "}", ""])

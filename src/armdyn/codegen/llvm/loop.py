@@ -32,7 +32,7 @@ def inner_loop(
     if x86:
         w.do("%flags = alloca i32")
         w.do("call void @llvm.x86.sse.stmxcsr(ptr %flags)")
-    _arguments(w, arrays)
+    read_arguments(w, arrays)
     staged = [a for a in arrays if x86 and a.written and 8 * lanes * a.size <= tuning.LARGEST_STAGED_BLOCK]
     numbers = sum(a.size for a in arrays if a.written)
     for a in staged:
@@ -70,15 +70,15 @@ def inner_loop(
 def _columns(w: Writer, arrays: Sequence[Operand], staged: Sequence[Operand]) -> None:
     """One block by way of columns on the stack."""
     for a in (a for a in arrays if not a.written):
-        _move(w, a)
+        move(w, a)
     for a in staged:
         _prefetch_results(w, a)
     w.do("call void @body(ptr %in, ptr %out, ptr %context)")
     for a in (a for a in arrays if a.written):
-        _move(w, a, stage=a in staged)
+        move(w, a, stage=a in staged)
 
 
-def _arguments(w: Writer, arrays: Sequence[Operand]) -> None:
+def read_arguments(w: Writer, arrays: Sequence[Operand]) -> None:
     """%count, and of each array %base, %step and %contiguous."""
     w.do("%count = load i64, ptr %dimensions")
     for a in arrays:
@@ -208,12 +208,16 @@ def _prefetch_results(w: Writer, a: Operand) -> None:
     first = w.at(f"%base{a.index}", w.let(f"mul i64 %i, %step{a.index}"))
     w.do(f"br i1 %prefetched{a.index}, label %prefetch{a.index}, label %fetching{a.index}")
     w.label(f"prefetch{a.index}")
-    prefetch(w, first, 8 * w.lanes * a.size)
+    size = 8 * w.lanes * a.size
+    if size <= tuning.UNROLLED_PREFETCH * CACHE_LINE:
+        prefetch(w, first, size)
+    else:
+        w.do(f"call void @prefetch_lines(ptr {first}, i64 {size})")
     w.do(f"br label %fetching{a.index}")
     w.label(f"fetching{a.index}")
 
 
-def _move(w: Writer, a: Operand, stage: bool = False) -> None:
+def move(w: Writer, a: Operand, stage: bool = False) -> None:
     """One block of one array, by rows where they are contiguous and all there, otherwise number by number."""
     array, name = ("%out", "scatter") if a.written else ("%in", "gather")
     first = w.at(f"%base{a.index}", w.let(f"mul i64 %i, %step{a.index}"))
@@ -229,10 +233,14 @@ def _move(w: Writer, a: Operand, stage: bool = False) -> None:
     w.do(f"call void @rows{a.index}(ptr {array}, ptr {first}, i64 %step{a.index}, i1 true)")
     w.do(f"br label %moved{a.index}")
     w.label(f"numbers{a.index}")
-    sizes = [*a.shape, *[1] * (CORE_DIMENSIONS - len(a.shape))]
-    strides = [*(f"%core{a.index}_{axis}" for axis in range(len(a.shape))), *["0"] * CORE_DIMENSIONS]
-    axes = ", ".join(f"i64 {n}, i64 {s}" for n, s in zip(sizes, strides, strict=False))
     rows = f"ptr {first}, i64 %step{a.index}, i64 %last"
-    w.do(f"call void @{name}({rows}, ptr {array}, ptr @slots{a.index}, {axes})")
+    w.do(f"call void @{name}({rows}, ptr {array}, ptr @slots{a.index}, {axes(a)})")
     w.do(f"br label %moved{a.index}")
     w.label(f"moved{a.index}")
+
+
+def axes(a: Operand) -> str:
+    """The lengths and strides of the array's own axes, as the copies number by number take them."""
+    sizes = [*a.shape, *[1] * (CORE_DIMENSIONS - len(a.shape))]
+    strides = [*(f"%core{a.index}_{axis}" for axis in range(len(a.shape))), *["0"] * CORE_DIMENSIONS]
+    return ", ".join(f"i64 {n}, i64 {s}" for n, s in zip(sizes, strides, strict=False))

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable
 
 from armdyn.codegen.llvm.blocks import (
     CORE_DIMENSIONS,
+    Operand,
+    gathered_slots,
     lane_copy,
     non_temporal_copy,
     operands,
@@ -13,50 +15,87 @@ from armdyn.codegen.llvm.blocks import (
     slot_tables,
     strided_copies,
 )
+from armdyn.codegen.llvm.columns import Columns
+from armdyn.codegen.llvm.columns_loop import columns_loop, stream
+from armdyn.codegen.llvm.ir import prefetch_lines
 from armdyn.codegen.llvm.loop import inner_loop
 from armdyn.codegen.llvm.vectorcall import entry, shape_tables
-from armdyn.codegen.straight_line import straight_line
+from armdyn.codegen.straight_line import single_call, straight_line
 from armdyn.codegen.target import Target
 from armdyn.errors import InputError
+from armdyn.graph.columns import ColumnProgram
 from armdyn.graph.program import Program
 
 
-def kernel_module(program: Program, target: Target, uniform: Collection[str] = ()) -> str:
+def kernel_module(program: Program | ColumnProgram, target: Target, uniform: Collection[str] = ()) -> str:
     """A program as a module with the functions `loop` (NumPy's inner loop) and `entry` (CPython's vectorcall)."""
     for port in (*program.inputs, *program.outputs):
         if len(port.shape) > CORE_DIMENSIONS:
             raise InputError(f"{program.name}: {port.name} has shape {port.shape}, at most {CORE_DIMENSIONS} axes work")
+    if isinstance(program, ColumnProgram):
+        parts = _by_columns(program, target, uniform)
+    else:
+        parts = _written_out(program, target, uniform)
+    return module(target, [strided_copies(target.lanes), *parts])
+
+
+def _written_out(program: Program, target: Target, uniform: Collection[str]) -> list[str]:
+    """The parts of a module for a program as straight-line code."""
     code = straight_line(program, target, uniform)
     arrays = operands(program.inputs, code.contracted.outputs, code.slots)
     numbers = sum(len(port.nodes) for port in program.inputs)
-    rows = code.rows_to_rows()
-    return module(
-        target,
-        [
-            slot_tables(arrays),
-            code.text(),
-            rows.text if rows else "",
-            strided_copies(target.lanes),
-            *(rows_function(target.lanes, array) for array in arrays),
-            lane_copy(target.lanes),
-            non_temporal_copy(target.lanes),
-            inner_loop(target.lanes, arrays, numbers, len(code.slots), target.x86, rows),
-            shape_tables(arrays),
-            entry(target.lanes, arrays, numbers, len(code.slots)),
-        ],
-    )
+    rows, single = code.rows_to_rows(), single_call(code)
+    called = single or code
+    return [
+        slot_tables(arrays),
+        code.text(),
+        single.text() if single else "",
+        rows.text if rows else "",
+        *(rows_function(target.lanes, array) for array in arrays),
+        lane_copy(called.lanes),
+        non_temporal_copy(target.lanes),
+        prefetch_lines(target.lanes),
+        inner_loop(target.lanes, arrays, numbers, len(code.slots), target.x86, rows),
+        shape_tables(arrays),
+        entry(called.lanes, called.name, arrays, numbers, len(code.slots)),
+    ]
+
+
+def _by_columns(program: ColumnProgram, target: Target, uniform: Collection[str]) -> list[str]:
+    """The parts of a module for a program whose results are made column by column."""
+    columns = Columns(program, target)
+    code = straight_line(columns.head, target, uniform)
+    arrays = operands(program.inputs, program.outputs, None)
+    port = code.contracted.outputs[0]
+    slots, constants = gathered_slots(port, code.slots)
+    work = Operand(len(arrays), port.shape, slots, 0, True, constants)
+    numbers = sum(len(port.nodes) for port in program.inputs)
+    single = single_call(code)
+    called = single or code
+    return [
+        slot_tables([*arrays, work]),
+        code.text(),
+        single.text() if single else "",
+        columns.text(),
+        *(rows_function(target.lanes, array) for array in (*arrays, work) if array is work or not array.written),
+        strided_copies(1, ("collect", "spread")),
+        lane_copy(called.lanes),
+        stream(target.lanes),
+        columns_loop(target.lanes, arrays, work, numbers, len(code.slots), target.x86),
+        shape_tables(arrays),
+        entry(called.lanes, called.name, arrays, numbers, len(code.slots), work),
+    ]
 
 
 def module(target: Target, parts: Iterable[str]) -> str:
     """A module of functions and tables, with the intrinsics and metadata that they may use."""
-    lanes, v, bits = target.lanes, f"<{target.lanes} x double>", f"<{2 * target.lanes} x i32>"
+    lanes, bits = target.lanes, f"<{2 * target.lanes} x i32>"
     flags = [f"declare void @llvm.x86.sse.{name}(ptr)" for name in ("stmxcsr", "ldmxcsr") if target.x86]
     return "\n".join(
         [
             f'target triple = "{target.triple}"\n',
             *parts,
-            f"declare {v} @llvm.fma.v{lanes}f64({v}, {v}, {v})",
-            f"declare {v} @llvm.sqrt.v{lanes}f64({v})",
+            *(_arithmetic(width) for width in dict.fromkeys((1, lanes))),
             "declare i64 @llvm.umin.i64(i64, i64)",
             "declare ptr @llvm.ptrmask.p0.i64(ptr, i64)",
             f"declare {bits} @llvm.umax.v{2 * lanes}i32({bits}, {bits})",
@@ -68,3 +107,9 @@ def module(target: Target, parts: Iterable[str]) -> str:
             "",
         ]
     )
+
+
+def _arithmetic(lanes: int) -> str:
+    """The intrinsics of arithmetic with so many lanes."""
+    v = f"<{lanes} x double>"
+    return f"declare {v} @llvm.fma.v{lanes}f64({v}, {v}, {v})\ndeclare {v} @llvm.sqrt.v{lanes}f64({v})"

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import ClassVar
 
 from armdyn.algebra.cached import cached_property
 from armdyn.codegen import tuning
 from armdyn.codegen.llvm.blocks import gathered, groups, scattered, transpose, transpose_registers
-from armdyn.codegen.llvm.ir import Writer, double
+from armdyn.codegen.llvm.ir import Slot, Writer, double
 from armdyn.codegen.llvm.rows import input_limits, rows_loop
+from armdyn.codegen.llvm.split import split
 from armdyn.codegen.llvm.straight_line import EMIT, Emitter, RowsToRows, StraightLine, ancestors
 from armdyn.codegen.llvm.trig import TRIG, sine_cosine, trig_far, trig_loop
 from armdyn.graph.node import Node
+from armdyn.graph.operations import LEAVES
 
 
 class PlainCode(StraightLine):
     """The arithmetic of a block for any processor."""
+
+    table: ClassVar[str] = "constants"
 
     @cached_property
     def constants(self) -> dict[Fraction, int]:
@@ -28,22 +33,61 @@ class PlainCode(StraightLine):
         return {value: place for place, value in enumerate(dict.fromkeys(values))}
 
     def _write(self, w: Writer) -> str:
-        emit = Emitter(w, self.target.fma, self.inputs, lambda node: w.load("@constants", self.constants[node.value]))
+        emit = self._emitter(w, self.inputs)
+        sines: dict[int, Slot] = {}
         for level, angles in enumerate(self.trig_layers):
-            angles_at = w.stack_array(f"angles{level}", len(angles))
-            results = w.stack_array(f"trig{level}", 2 * len(angles))
+            angles_at, results = self._sine_arrays(w, level, len(angles))
             for number, angle in enumerate(angles):
                 for node in ancestors(angle):
                     emit.value(node)
                 w.store(emit.value(angle), angles_at, number)
-            w.do(f"call void @trig(ptr {angles_at}, ptr {results}, i64 {len(angles)}, ptr %context)")
-            emit.locations.update(self._sines_wanted(angles, results))
+            self._take_sines(w, angles_at, results, len(angles))
+            sines |= self._sines_wanted(angles, results)
+            emit.locations.update(sines)
+        long = len(self.contracted.order) > tuning.LONGEST_FUNCTION
+        functions = self._write_parts(w, emit, sines) if long else self._write_all(w, emit)
+        w.constant_table(self.table, [double(value) for value in self.constants])
+        return functions + (self._sine_functions() if self.trig_layers else "")
+
+    def _emitter(self, w: Writer, locations: dict[int, Slot]) -> Emitter:
+        return Emitter(w, self.target.fma, locations, lambda node: w.load(f"@{self.table}", self.constants[node.value]))
+
+    def _write_all(self, w: Writer, emit: Emitter) -> str:
+        """Everything in the one function."""
         for node in self.contracted.order:
             name = emit.value(node)
             if node.serial in self.slots:
                 w.store(name, "%out", self.slots[node.serial])
-        w.constant_table("constants", [double(value) for value in self.constants])
-        return trig_far(self.lanes) + trig_loop(self.lanes, self.target.fma) if self.trig_layers else ""
+        return ""
+
+    def _write_parts(self, w: Writer, emit: Emitter, sines: dict[int, Slot]) -> str:
+        """Calls of functions that do everything one after the other; the functions themselves."""
+        at_hand = {**self.inputs, **sines}
+        results = {serial: Slot("%out", slot) for serial, slot in self.slots.items()}
+        made = [n for n in self.contracted.order if n.op not in LEAVES and n.serial not in at_hand]
+        arrays = dict.fromkeys(["%in", "%out", "%temporaries", *(slot.array for slot in sines.values())])
+        arguments = ", ".join(f"ptr noalias {array}" for array in arrays)
+        parts = split(
+            made, at_hand, results, arguments, lambda known: self._emitter(Writer(self.lanes), known), self.name
+        )
+        done = {node.serial for node in made}
+        for node in self.contracted.order:  # results that are inputs, sines or constants
+            if node.serial in results and node.serial not in done:
+                w.store(emit.value(node), *results[node.serial])
+        w.stack_array("temporaries", parts.temporaries)
+        for name in parts.names:
+            w.do(f"call void {name}({arguments})")
+        return parts.text
+
+    def _sine_arrays(self, w: Writer, level: int, count: int) -> tuple[str, str]:
+        """Arrays on the stack for angles, and for their sines and cosines."""
+        return w.stack_array(f"angles{level}", count), w.stack_array(f"trig{level}", 2 * count)
+
+    def _take_sines(self, w: Writer, angles: str, results: str, count: int) -> None:
+        w.do(f"call void @trig(ptr {angles}, ptr {results}, i64 {count}, ptr %context)")
+
+    def _sine_functions(self) -> str:
+        return trig_far(self.lanes) + trig_loop(self.lanes, self.target.fma)
 
     def rows_to_rows(self) -> RowsToRows | None:
         """Rows to rows with AVX-512, where the code stays short."""

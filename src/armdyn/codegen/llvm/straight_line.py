@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from armdyn.algebra.cached import cached_property
 from armdyn.codegen.llvm.ir import Slot, Writer, function
@@ -39,6 +40,7 @@ class StraightLine(ABC):
     contracted: Program
     target: Target
     uniform: tuple[int, ...] = ()
+    name: ClassVar[str] = "body"
 
     @property
     def lanes(self) -> int:
@@ -63,12 +65,12 @@ class StraightLine(ABC):
         return {node.serial: Slot("%in", number) for number, node in enumerate(nodes)}
 
     def text(self) -> str:
-        """LLVM IR of the function `body` and everything it needs."""
+        """LLVM IR of the function `body`, or whatever its name is, and everything it needs."""
         w = Writer(self.lanes)
         w.label("entry")
         functions = self._write(w)
         w.do("ret void")
-        head = "internal void @body(ptr noalias %in, ptr noalias %out, ptr %context) noinline"
+        head = f"internal void @{self.name}(ptr noalias %in, ptr noalias %out, ptr %context) noinline"
         return "".join(w.tables) + functions + function(head, w.lines)
 
     @abstractmethod

@@ -1,7 +1,7 @@
 """One configuration per call, straight from Python: the vectorcall function of a `Kernel`.
 
 It recognises NumPy arrays that are plain (float64, native, contiguous, of exactly the right shape),
-puts their numbers into every lane, runs `body` and returns new arrays. Anything else, keywords
+puts their numbers into every lane, runs the program and returns new arrays. Anything else, keywords
 included, goes on to the kernel's own `__call__`. Array fields are read at the offsets that
 `runtime.vectorcall` has checked; functions of Python and NumPy are reached through the context.
 """
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from armdyn.codegen import tuning
 from armdyn.codegen.llvm.blocks import Operand
-from armdyn.codegen.llvm.ir import Writer, function
+from armdyn.codegen.llvm.ir import CACHE_LINE, Writer, function
 
 # What machine code reaches through the context, in the order of its table.
 CONTEXT = (
@@ -37,8 +37,13 @@ OFFSET_FLAG = 1 << 63  # PY_VECTORCALL_ARGUMENTS_OFFSET
 DOUBLE = 12  # NPY_DOUBLE
 
 
-def entry(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: int) -> str:
-    """`entry(self, args, nargsf, kwnames)`: CPython's vectorcall."""
+def entry(
+    lanes: int, body: str, arrays: Sequence[Operand], in_slots: int, out_slots: int, work: Operand | None = None
+) -> str:
+    """`entry(self, args, nargsf, kwnames)`: CPython's vectorcall, by way of the function `body` of so many lanes.
+
+    With `work` (see `columns`), results are made from it by the function `finish`.
+    """
     inputs = [a for a in arrays if not a.written]
     w = Writer(lanes)
     w.label("entry")
@@ -54,8 +59,11 @@ def entry(lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: int) 
         _check(w, a)
     for a in inputs:
         _load(w, a)
-    w.do("call void @body(ptr %in, ptr %out, ptr %context)")
-    _results(w, [a for a in arrays if a.written])
+    w.do(f"call void @{body}(ptr %in, ptr %out, ptr %context)")
+    if work is not None:
+        w.stack_array("work", -(-work.size // lanes), CACHE_LINE)
+        w.do(f"call void @lane(ptr %work, ptr %out, ptr @slots{work.index}, i64 {work.size})")
+    _results(w, [a for a in arrays if a.written], work is not None)
     w.label("general")
     _general(w)
     return function("ptr @entry(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames)", w.lines)
@@ -108,19 +116,22 @@ def _load(w: Writer, a: Operand) -> None:
         w.store(w.broadcast(x), "%in", slot)
 
 
-def _results(w: Writer, outputs: Sequence[Operand]) -> None:
-    """New arrays of the first lane; a tuple of them where there are several."""
+def _results(w: Writer, outputs: Sequence[Operand], by_columns: bool) -> None:
+    """New arrays of the first lane, or filled by columns; a tuple of them where there are several."""
+    data: list[str] = []
     if len(outputs) == 1:
-        w.do(f"ret ptr {_result(w, outputs[0], 'ret ptr null')}")
-        return
-    both = _call(w, "ptr", "PyTuple_New", f"i64 {len(outputs)}")
-    _or_else(w, both, "tuple", "ret ptr null")
-    for place, a in enumerate(outputs):
-        give_up = f"call void %decref(ptr {both})\n  ret ptr null"
-        w.lines.append(f"  %decref{a.index} = load ptr, ptr {_context(w, 'Py_DecRef')}")
-        result = _result(w, a, give_up.replace("%decref", f"%decref{a.index}"))
-        _call(w, "i32", "PyTuple_SetItem", f"ptr {both}, i64 {place}, ptr {result}")
-    w.do(f"ret ptr {both}")
+        returned = _result(w, outputs[0], "ret ptr null", data if by_columns else None)
+    else:
+        returned = _call(w, "ptr", "PyTuple_New", f"i64 {len(outputs)}")
+        _or_else(w, returned, "tuple", "ret ptr null")
+        for place, a in enumerate(outputs):
+            give_up = f"call void %decref{a.index}(ptr {returned})\n  ret ptr null"
+            w.lines.append(f"  %decref{a.index} = load ptr, ptr {_context(w, 'Py_DecRef')}")
+            result = _result(w, a, give_up, data if by_columns else None)
+            _call(w, "i32", "PyTuple_SetItem", f"ptr {returned}, i64 {place}, ptr {result}")
+    if by_columns:
+        w.do(f"call void @finish(ptr %work, {', '.join(f'ptr {place}' for place in data)})")
+    w.do(f"ret ptr {returned}")
 
 
 def _or_else(w: Writer, value: str, label: str, give_up: str) -> None:
@@ -131,7 +142,8 @@ def _or_else(w: Writer, value: str, label: str, give_up: str) -> None:
     w.label(label)
 
 
-def _result(w: Writer, a: Operand, give_up: str) -> str:
+def _result(w: Writer, a: Operand, give_up: str, later: list[str] | None) -> str:
+    """A new array of the first lane's numbers; where its numbers come later, its data is added to the list."""
     if not a.shape:
         value = w.at("%out", 8 * w.lanes * a.slots[0])
         return _call(w, "ptr", "PyArray_Scalar", f"ptr {value}, ptr %double, ptr null")
@@ -141,6 +153,9 @@ def _result(w: Writer, a: Operand, give_up: str) -> str:
     array = _call(w, "ptr", "PyArray_New", arguments)
     _or_else(w, array, f"made{a.index}", give_up)
     data = w.let(f"load ptr, ptr {w.at(array, ARRAY['data'])}")
+    if later is not None:
+        later.append(data)
+        return array
     if a.size > tuning.UNROLLED_COPY:
         w.do(f"call void @lane(ptr {data}, ptr %out, ptr @slots{a.index}, i64 {a.size})")
         return array

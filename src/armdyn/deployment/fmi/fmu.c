@@ -23,6 +23,27 @@ bool in_mode(Instance *instance, int modes, const char *function)
     return false;
 }
 
+/* A body's second moments about its centre, the trace of the inertia halved less the inertia, are positive semidefinite:
+ * no principal minor is negative. Less than `slack` is rounding. */
+bool possible_payload(Instance *instance)
+{
+    const double *J = instance->state.values + INERTIA; /* xx, yy, zz, xy, xz, yz */
+    const double trace = PAYLOAD ? J[0] + J[1] + J[2] : 0.0, half = trace / 2.0, slack = 1e-9 * fabs(trace);
+    double a, b, c, x, y, z, det;
+    if (!PAYLOAD) return true;
+    a = half - J[0], b = half - J[1], c = half - J[2], x = J[3], y = J[4], z = J[5];
+    det = a * (b * c - z * z) - x * (x * c + z * y) - y * (x * z + b * y);
+    if (instance->state.values[MASS] == 0.0 && (a != 0.0 || b != 0.0 || c != 0.0 || x != 0.0 || y != 0.0 || z != 0.0)) {
+        refuse(instance, "this payload is not possible: an inertia without mass");
+        return false;
+    }
+    if (a >= -slack && b >= -slack && c >= -slack && a * b - x * x >= -slack * half && a * c - y * y >= -slack * half
+        && b * c - z * z >= -slack * half && det >= -slack * half * half)
+        return true;
+    refuse(instance, "this payload is not possible: no body has this inertia about its centre of mass");
+    return false;
+}
+
 static Instance *instantiate(fmi3String token, fmi3InstanceEnvironment environment, fmi3LogMessageCallback log)
 {
     Instance *instance = (Instance *)calloc(1, sizeof(Instance));
@@ -93,7 +114,7 @@ fmi3Status fmi3EnterInitializationMode(fmi3Instance instance, fmi3Boolean tolera
 fmi3Status fmi3ExitInitializationMode(fmi3Instance instance)
 {
     Instance *one = (Instance *)instance;
-    if (!in_mode(one, INITIALIZATION, "fmi3ExitInitializationMode")) return fmi3Error;
+    if (!in_mode(one, INITIALIZATION, "fmi3ExitInitializationMode") || !possible_payload(one)) return fmi3Error;
     one->state.mode = one->model_exchange ? EVENT : STEPPING;
     return fmi3OK;
 }

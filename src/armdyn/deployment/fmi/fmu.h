@@ -52,6 +52,8 @@ typedef struct {
 fmi3Status refuse(fmi3Instance instance, const char *message);
 /* Whether the instance is in one of these modes; reports an error if it is not. */
 bool in_mode(Instance *instance, int modes, const char *function);
+/* Whether there can be a body like the payload; reports an error if there cannot. */
+bool possible_payload(Instance *instance);
 /* Start values, and the mode in which an instance begins. */
 void start(State *state);
 /* Fills in the derivatives of the states, if they are not known. */

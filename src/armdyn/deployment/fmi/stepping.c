@@ -8,7 +8,7 @@
 fmi3Status fmi3EnterContinuousTimeMode(fmi3Instance instance)
 {
     Instance *one = (Instance *)instance;
-    if (!in_mode(one, EVENT, "fmi3EnterContinuousTimeMode")) return fmi3Error;
+    if (!in_mode(one, EVENT, "fmi3EnterContinuousTimeMode") || !possible_payload(one)) return fmi3Error;
     one->state.mode = CONTINUOUS;
     return fmi3OK;
 }
@@ -107,6 +107,7 @@ fmi3Status fmi3DoStep(fmi3Instance instance, fmi3Float64 now, fmi3Float64 size, 
     if (!(fabs(now - one->state.values[TIME]) <= 1e-9 * (1.0 + fabs(now))))
         return refuse(one, "a step must begin where the one before ended");
     if (!(size > 0.0) || !isfinite(size)) return refuse(one, "the communication step must be positive");
+    if (!possible_payload(one)) return fmi3Error;
     /* As few equal steps as keep each within solver.step; the last bits of the quotient are not worth a step. */
     count = ceil(size / one->state.values[STEP] * (1.0 - 1e-12));
     if (count < 1.0) count = 1.0;

@@ -135,6 +135,30 @@ static void co_simulation(void)
     fmi3FreeInstance(one);
 }
 
+/* An inertia without mass, two that no body has, and a rod, which is at the edge of what is possible. */
+static void impossible_payloads(fmi3Instance one)
+{
+    const double weightless[10] = {0.0, 0.0, 0.0, 0.0, 0.1, 0.1, 0.1, 0.0, 0.0, 0.0};
+    const double long_axis[10] = {1.0, 0.0, 0.0, 0.0, 0.1, 0.1, 0.3, 0.0, 0.0, 0.0};
+    const double oblique[10] = {1.0, 0.0, 0.0, 0.0, 0.1, 0.1, 0.1, 0.0, 0.2, 0.0};
+    const double rod[10] = {1.0, 0.0, 0.0, 0.0, 0.3, 0.15, 0.15, 0.0, 0.0, 0.15};
+    const double less_than_nothing = -1.0;
+    const double *const bodies[3] = {weightless, long_axis, oblique};
+    fmi3Boolean flags[3];
+    double last;
+    int k;
+    check(fmi3EnterInitializationMode(one, fmi3False, 0.0, 0.0, fmi3False, 0.0) == fmi3OK, "initialization");
+    check(!set(one, 1 + 5 * N, &less_than_nothing, 1), "a negative mass");
+    for (k = 0, messages = 0; k < 3; ++k) {
+        check(set(one, 1 + 5 * N, bodies[k], 10), "a body, number by number");
+        check(fmi3ExitInitializationMode(one) == fmi3Error, "an impossible payload");
+    }
+    check(messages == 3, "a message for each payload");
+    check(set(one, 1 + 5 * N, rod, 10) && fmi3ExitInitializationMode(one) == fmi3OK, "a rod");
+    check(set(one, 1 + 5 * N, long_axis, 10), "another body while the motion goes on");
+    check(fmi3DoStep(one, 0.0, 1e-3, fmi3False, flags, flags + 1, flags + 2, &last) == fmi3Error, "which is impossible");
+}
+
 static void refusals(void)
 {
     const double zero[N + 1] = {0.0};
@@ -147,6 +171,7 @@ static void refusals(void)
     check(!set(one, 5 * N + SETTINGS + 1, zero, 1), "no such variable");
     check(fmi3ExitInitializationMode(one) == fmi3Error, "wrong mode");
     check(messages == 5, "a message for each");
+    if (one != NULL && PAYLOAD) impossible_payloads(one);
     fmi3FreeInstance(one);
 }
 

@@ -1,5 +1,6 @@
 """Trajectories that make an arm's parameters visible."""
 
-from armdyn.identification.excitation.design import Excitation, excite
+from armdyn.identification.excitation.design import excite
+from armdyn.identification.excitation.result import Excitation
 
 __all__ = ["Excitation", "excite"]

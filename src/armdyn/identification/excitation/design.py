@@ -7,9 +7,8 @@ graph); the result is then checked on a dense grid and made smaller about its ce
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,49 +20,22 @@ from armdyn.identification.estimate.threads import one_thread
 from armdyn.identification.excitation.fourier import Basis
 from armdyn.identification.excitation.information import CRITERIA, Information
 from armdyn.identification.excitation.limits import Limits
+from armdyn.identification.excitation.result import OTHERS, Excitation
 
 Array = NDArray[np.float64]
-GRID = 120  # samples per trajectory while searching
+LEAST, PER_HARMONIC = (
+    120,
+    15,
+)  # samples per trajectory while searching: at least, and per period of the fastest harmonic
 DENSE = 2000  # samples per trajectory for the last word on limits
 ROUNDS = (10.0, 1000.0, 1e4)  # strength of the penalties, round by round
 STEPS = 300  # of L-BFGS in one round
-RANDOM, BEST = 200, 1  # random trajectories; how many of the best are the reference (with 10 the median gains less)
+SLOW, MANY, HIGHEST = 5, 20, 1.0  # harmonics: of slow trajectories, at most unless asked for; Hz of the fastest one
+RANDOM = 300  # random trajectories: no parameter should be known less well than from the best of them for it
 SHAKEN, HOPS = 0.1, 2  # part of its size by which the best trajectory is shaken and searched again, how often
+COARSE, CLOSER, SMALLEST = 0.8, 0.97, 1e-3  # steps in which a motion is made smaller; no motion is smaller than that
 NEAR = 0.1  # m: links whose axes come nearer probably touch
 NOISE = 0.02  # of each joint's largest (or usual) torque: the noise that is assumed of it
-
-
-@dataclass(frozen=True, eq=False)
-class Excitation:
-    """One or several trajectories: t (N,), q, qd, qdd (m, N, n).
-
-    `deviations` are those of `names` predicted from these samples with the noise that was assumed; `condition` is the
-    condition number of the rigid body's regressor with unit columns.
-    """
-
-    arm: Arm
-    t: Array
-    q: Array
-    qd: Array
-    qdd: Array
-    condition: float
-    joints: tuple[str, ...]
-    names: tuple[str, ...] = ()
-    deviations: Array = field(default_factory=lambda: np.zeros(0))
-    warnings: tuple[str, ...] = ()
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write CSV: t, q1 ... qd1 ... qdd1 ...; several trajectories get a first column `trajectory`."""
-        from armdyn.files.text import write_text
-
-        n, many = self.q.shape[2], len(self.q) > 1
-        names = ["t", *(f"{s}{k + 1}" for s in ("q", "qd", "qdd") for k in range(n))]
-        lines = [",".join(["trajectory", *names] if many else names)]
-        for number, states in enumerate(zip(self.q, self.qd, self.qdd, strict=True), 1):
-            for row in np.column_stack([self.t, *states]):
-                numbers = ",".join(f"{x:.9g}" for x in row)
-                lines.append(f"{number},{numbers}" if many else numbers)
-        write_text(path, "\n".join(lines) + "\n")
 
 
 def excite(
@@ -71,7 +43,7 @@ def excite(
     duration: float = 20.0,
     *,
     trajectories: int = 1,
-    harmonics: int = 5,
+    harmonics: int | None = None,
     criterion: str = "information",
     noise: float | Sequence[float] | None = None,
     acceleration: float | Sequence[float] | None = None,
@@ -79,7 +51,7 @@ def excite(
     clearance: float | None = None,
     margin: float = 0.95,
     rate: float = 100.0,
-    starts: int = 6,
+    starts: int = 3,
     seed: int = 0,
     prior: Sequence[float] | None = None,
     progress: Callable[[float, float], None] | None = None,
@@ -95,14 +67,14 @@ def excite(
     trajectories
         How many different ones, judged together.
     harmonics
-        Harmonics of 1 / duration.
+        Harmonics of 1 / duration; unless given up to 1 Hz, 5 to 20 of them. Fewer are slower and tell less.
     criterion
         ``information`` (the mean logarithm of the parameters' deviations, with a penalty on parameters that the best
-        of 200 random motions would know as well) or ``determinant`` (D-optimal alone).
+        of random motions would know as well) or ``determinant`` (D-optimal alone).
     noise
         Standard deviation of the torques (N m, N), one or n; 2 % of the limits of effort unless given.
     acceleration
-        Largest joint accelerations, one or n.
+        Largest joint accelerations, one or n; without, the limits of effort and velocity bound them.
     plane
         (normal, distance) in the base frame: the tool and the joints from the third on stay where
         normal · position >= distance.
@@ -121,6 +93,8 @@ def excite(
         Called with (done, total).
     """
     choose("criterion", criterion, CRITERIA)
+    if harmonics is None:
+        harmonics = int(np.clip(round(HIGHEST * duration), SLOW, MANY))
     if not (duration > 0 and harmonics >= 2 and trajectories >= 1 and starts >= 1 and 0 < margin <= 1 and rate > 0):
         raise InputError("duration, rate, trajectories and starts must be positive, harmonics >= 2, 0 < margin <= 1")
     limits = Limits.of(arm, acceleration, plane, margin, clearance)
@@ -131,13 +105,27 @@ def excite(
             samples = round(duration * rate) * trajectories
             design = replace(design, information=design.information.knowing(prior, samples))
         found = _best_of(design, starts, rng, progress)
+        chance = best_of_chance(design, OTHERS, rng)[1]
     t = np.linspace(0, duration, round(duration * rate) + 1)
     q, qd, qdd = design.states(found, t)
     flat = [x.reshape(-1, arm.n) for x in (q, qd, qdd)]
     Y = np.asarray(arm.regressor(*flat))
     number = condition(Y.reshape(-1, Y.shape[-1]))
-    told = (design.information.names, design.information.deviations(*flat))
-    return Excitation(arm, t, q, qd, qdd, number, tuple(j.name for j in arm.joints), *told, _warnings(limits, flat[0]))
+    joints, names = tuple(j.name for j in arm.joints), design.information.names
+    own, chance = design.information.deviations(*flat), chance * np.sqrt(design.fine * trajectories / len(flat[0]))
+    return Excitation(arm, t, q, qd, qdd, number, joints, names, own, chance, _warnings(limits, flat[0]))
+
+
+def best_of_chance(design: Design, count: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+    """The best of random motions: it, its predicted deviations, and for each parameter the least of all motions'.
+
+    The best is the one whose variances, each over the least of all motions', have the least sum.
+    """
+    motions = [design.random(rng) for _ in range(count)]
+    deviations = np.array([design.information.deviations(*design.flat(x, design.fine)) for x in motions])
+    least = deviations.min(axis=0)
+    first = int(np.argmin(((deviations / least) ** 2).sum(axis=1)))
+    return motions[first], deviations[first], least
 
 
 def designed(
@@ -152,7 +140,8 @@ def designed(
     """The search, with the noise of the torques and the variances of random motions settled."""
     usual = Information.of(arm, np.ones(arm.n), limits.velocity, criterion)
     design = Design(arm, basis, limits, trajectories, usual)
-    states = [design.flat(design.random(rng), 2 * GRID) for _ in range(RANDOM)]
+    design = replace(design, chance=tuple(design.random(rng) for _ in range(RANDOM)))
+    states = [design.flat(x, design.fine) for x in design.chance]
     if noise is None:
         tau = [limits.torque(np.asarray(arm.regressor(*s)), s[1], s[2]) for s in states]
         size = np.sqrt(np.mean([(t**2).mean(axis=0) for t in tau], axis=0))
@@ -163,15 +152,14 @@ def designed(
             raise InputError(f"the noise of the torques must be positive, got {noise}")
     known = replace(usual, noise=np.array(level))
     variances = np.array([known.deviations(*s) ** 2 * len(s[0]) for s in states])
-    order = np.argsort((variances / variances.min(axis=0)).sum(axis=1))
-    return replace(design, information=replace(known, reference=variances[order[:BEST]].min(axis=0)))
+    return replace(design, information=known.ahead_of(variances))
 
 
 def _warnings(limits: Limits, q: Array) -> tuple[str, ...]:
     """What the room about the arm should be able to bear."""
     said = []
     if limits.plane is None:
-        lowest = float(limits.points(q)[:, 3:, 2].min())
+        lowest = float(limits.skeleton.points(q)[:, limits.skeleton.moving, 2].min())
         where = f"goes {-lowest:.2g} m below the base" if lowest < 0 else f"stays {lowest:.2g} m above the base"
         said.append(f"no floor was given, and the motion {where}: plane=... (--above) keeps it above one")
     if limits.clearance is None:
@@ -185,7 +173,7 @@ def _best_of(
     design: Design, starts: int, rng: np.random.Generator, progress: Callable[[float, float], None] | None
 ) -> Array:
     """The best of several searches from the best random trajectories, and of searches about it."""
-    first = sorted((design.random(rng) for _ in range(RANDOM)), key=design.judged)[:starts]
+    first = sorted(design.chance, key=design.judged)[:starts]
     total = starts + (HOPS if starts > 1 else 0)
     best = first[0]
     for k in range(total):
@@ -206,6 +194,17 @@ class Design:
     limits: Limits
     trajectories: int
     information: Information
+    chance: tuple[Array, ...] = ()  # random trajectories, which the reference and the starts are taken from
+
+    @property
+    def coarse(self) -> int:
+        """Samples per trajectory while searching."""
+        return max(LEAST, PER_HARMONIC * self.basis.harmonics)
+
+    @property
+    def fine(self) -> int:
+        """Samples per trajectory that is judged."""
+        return 2 * self.coarse
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -214,21 +213,28 @@ class Design:
 
     def states(self, x: Array, t: Array) -> tuple[Array, Array, Array]:
         """q, q̇, q̈: (trajectories, N, n) each."""
+        return self._of(x, self.basis.at(t))
+
+    def on_grid(self, x: Array, count: int) -> tuple[Array, Array, Array]:
+        """The same at so many times of one period."""
+        return self._of(x, self.basis.on_grid(count))
+
+    def _of(self, x: Array, functions: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         c = x.reshape(self.shape)
-        values, rates, seconds = (b @ np.swapaxes(c[..., 1:], 1, 2) for b in self.basis.at(t))
+        values, rates, seconds = (b @ np.swapaxes(c[..., 1:], 1, 2) for b in functions)
         return values + c[:, None, :, 0], rates, seconds
 
-    def _grid(self, count: int) -> Array:
-        return np.linspace(0, self.basis.period, count, endpoint=False)
-
     def random(self, rng: np.random.Generator) -> Array:
-        """A random trajectory as large as the limits allow."""
+        """A random trajectory as large as the limits allow, with all harmonics or with as few as SLOW."""
         low, high = self.limits.lower, self.limits.upper
+        size = np.minimum(1.0, (high - low) / 2)[:, None]  # radians or metres: a finger's range is short
+        most = self.basis.harmonics
+        lower = self.basis.lower(most if rng.random() < 0.5 else int(rng.integers(min(SLOW, most), most + 1)))
         for _ in range(200):
             c = np.empty(self.shape)
-            c[..., 1:] = rng.normal(size=(*self.shape[:2], self.basis.size))
+            c[..., 1:] = size * (rng.normal(size=(*self.shape[:2], lower.shape[1])) @ lower.T)
             c[..., 0] = 0.0
-            q, _, _ = self.states(c.ravel(), self._grid(GRID))
+            q, _, _ = self.on_grid(c.ravel(), self.coarse)
             c[..., 0] = rng.uniform(low, high, self.shape[:2]) - q.mean(axis=1)
             within = self.scaled_to_limits(c.ravel())
             if within is not None:
@@ -238,7 +244,7 @@ class Design:
     def scaled_to_limits(self, x: Array) -> Array | None:
         """The trajectory, smaller about its middle until every limit holds on a dense grid; None if it never does."""
         c = x.reshape(self.shape).copy()
-        q, _, _ = self.states(x, self._grid(GRID))
+        q, _, _ = self.on_grid(x, self.coarse)
         middle = (q.max(axis=1) + q.min(axis=1)) / 2
         inside = np.clip(middle, self.limits.lower, self.limits.upper)
         c[..., 0] += inside - middle
@@ -246,29 +252,50 @@ class Design:
         still = inside[:, None]
         if not self.limits.hold(still, 0 * still, 0 * still):
             return None  # not even standing there is allowed
-        q, qd, qdd = self.states(c.ravel(), self._grid(DENSE))
-        size = min(1.0, self.limits.room(q, qd, qdd, inside))
-        for _ in range(250):
-            trial = c * 1.0
-            trial[..., 1:] *= size
+
+        def of(size: float) -> Array:
+            trial = c * size
             trial[..., 0] = inside + size * shift
-            if all(self.limits.hold(*self.states(trial.ravel(), self._grid(count))) for count in (GRID, DENSE)):
-                return trial.ravel() if size > 1e-3 else None
-            size *= 0.97
+            return np.asarray(trial.ravel())
+
+        size = min(1.0, self.limits.room(*self.on_grid(c.ravel(), DENSE), inside))
+        size = self._largest(of, size, self.coarse)
+        for _ in range(100):
+            if size < SMALLEST:
+                return None
+            if self._holds(of(size), DENSE):
+                return of(size)
+            size *= CLOSER
         return None
+
+    def _holds(self, x: Array, count: int) -> bool:
+        return self.limits.hold(*self.on_grid(x, count))
+
+    def _largest(self, of: Callable[[float], Array], size: float, count: int) -> float:
+        """The largest size up to this one at which the limits hold on a grid, within the factor CLOSER; or nearly 0."""
+        if self._holds(of(size), count):
+            return size
+        step = COARSE
+        while not self._holds(of(size * step), count):
+            size *= step
+            if size < SMALLEST:
+                return size
+        while step < CLOSER:  # size * step holds, size does not
+            half = float(np.sqrt(step))
+            size, step = (size, half) if self._holds(of(size * half), count) else (size * half, step / half)
+        return size * step
 
     def flat(self, x: Array, count: int) -> list[Array]:
         """q, q̇, q̈ of all trajectories on a grid, (N, n) each."""
-        return [s.reshape(-1, self.arm.n) for s in self.states(x, self._grid(count))]
+        return [s.reshape(-1, self.arm.n) for s in self.on_grid(x, count)]
 
     def judged(self, x: Array) -> float:
         """The criterion, without penalties."""
-        return self.information.value(*self.flat(x, 2 * GRID))
+        return self.information.value(*self.flat(x, self.fine))
 
     def cost(self, x: Array, strength: float) -> tuple[float, Array]:
         """Criterion and penalties with their exact gradient."""
-        t = self._grid(GRID)
-        q, qd, qdd = self.flat(x, GRID)
+        q, qd, qdd = self.flat(x, self.coarse)
         value, Y, G = self.information.sloped(q, qd, qdd)
         rigid = self.information.model.rigid
         over, dq, dqd, dqdd, dY = self.limits.penalty(q, qd, qdd, Y[..., :rigid])
@@ -276,8 +303,8 @@ class Design:
         slopes = self.information.along(q, qd, qdd, G)
         by_state = [s + strength * d for s, d in zip(slopes, (dq, dqd, dqdd), strict=True)]
         gradient = np.zeros(self.shape)
-        by_q, by_qd, by_qdd = (s.reshape(self.trajectories, len(t), -1) for s in by_state)
-        for b, s in zip(self.basis.at(t), (by_q, by_qd, by_qdd), strict=True):
+        by_q, by_qd, by_qdd = (s.reshape(self.trajectories, self.coarse, -1) for s in by_state)
+        for b, s in zip(self.basis.on_grid(self.coarse), (by_q, by_qd, by_qdd), strict=True):
             gradient[..., 1:] += np.swapaxes(s, 1, 2) @ b
         gradient[..., 0] = by_q.sum(axis=1)
         return value + strength * over, gradient.ravel()

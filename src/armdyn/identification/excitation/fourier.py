@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,13 @@ class Basis:
         _, _, Vt = np.linalg.svd(at_rest)
         return Vt[2:].T
 
+    def lower(self, harmonics: int) -> Array:
+        """Coefficients of this basis from those of one of fewer harmonics, (size, 2 harmonics - 2)."""
+        own = Basis(self.period, harmonics)._free
+        padded = np.zeros((2 * self.harmonics, own.shape[1]))
+        padded[:harmonics], padded[self.harmonics : self.harmonics + harmonics] = own[:harmonics], own[harmonics:]
+        return np.asarray(self._free.T @ padded)
+
     def at(self, t: Array) -> tuple[Array, Array, Array]:
         """Basis functions and their two derivatives, (N, size) each; they vanish at t = 0."""
         w = 2 * np.pi / self.period * np.arange(1, self.harmonics + 1)
@@ -43,3 +51,12 @@ class Basis:
         values = np.hstack([s, c - 1]) @ self._free
         rates = np.hstack([c * w, -s * w]) @ self._free
         return values, rates, np.hstack([-s * w**2, -c * w**2]) @ self._free
+
+    def on_grid(self, count: int) -> tuple[Array, Array, Array]:
+        """The same at so many times of one period, the end left out; computed once."""
+        return _on_grid(self, count)
+
+
+@lru_cache(maxsize=16)
+def _on_grid(basis: Basis, count: int) -> tuple[Array, Array, Array]:
+    return basis.at(np.linspace(0, basis.period, count, endpoint=False))

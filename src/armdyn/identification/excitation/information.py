@@ -22,14 +22,18 @@ from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.codegen.compile import compile_program
 from armdyn.errors import InputError
+from armdyn.formulations import QUANTITIES
+from armdyn.formulations.registry import Options, nothing_added
 from armdyn.formulations.regressor import regressor
+from armdyn.formulations.substitution import complete
 from armdyn.graph.derive import jacobian
 from armdyn.graph.program import trace
 from armdyn.identification.model.model import Model
 
 Array = NDArray[np.float64]
 CRITERIA = ("information", "determinant")
-KEEP, AHEAD = 300.0, 0.05  # weight of deviations behind the reference, and by how much (logarithm) they should lead
+KEEP, AHEAD = 300.0, 0.05  # weight of deviations that do not lead on random motions' by as much (logarithm)
+FURTHER = 10  # the lead also has half of what the best random motion is ahead of this one: others may be better still
 WIDTH = 0.02  # of each joint's largest velocity: where Coulomb friction turns round
 RIDGE = 1e-12  # of the mean diagonal: keeps the information invertible while a joint stands still
 
@@ -40,7 +44,7 @@ def _sweep(arm: Arm) -> Any:
     n, p = arm.n, len(arm.minimal_parameters)
 
     def weighted_sum(q: Any, qd: Any, qdd: Any, G: Any) -> Any:
-        Y = regressor(arm.chain, q, qd, qdd)
+        Y = complete(QUANTITIES["regressor"], nothing_added, regressor, arm.chain, [q, qd, qdd], Options(), None)
         return sum((g * y for gs, ys in zip(G, Y, strict=True) for g, y in zip(gs, ys, strict=True)), 0)
 
     inputs = {"q": (n,), "qd": (n,), "qdd": (n,), "G": (n, p)}
@@ -68,6 +72,18 @@ class Information:
     def names(self) -> tuple[str, ...]:
         """The parameters."""
         return self.model.names
+
+    def ahead_of(self, variances: Array) -> Information:
+        """With a reference that leads on the best of motions, parameter by parameter; (motions, parameters) per sample.
+
+        Coulomb friction and offsets have columns no larger than 1: no motion gives a variance below the noise's.
+        """
+        least = np.zeros(len(self.names))
+        for k, (term, j) in enumerate(self._extras, self.model.rigid):
+            least[k] = self.noise[j] ** 2 if term in ("coulomb", "offset") else 0.0
+        best, further = np.sort(variances, axis=0)[[0, min(FURTHER, len(variances) - 1)]]
+        lead = np.maximum(best * np.sqrt(best / further) * np.exp(-2 * AHEAD), least * np.exp(-2 * AHEAD))
+        return replace(self, reference=lead)
 
     def knowing(self, deviations: Sequence[float], samples: int) -> Information:
         """With standard deviations that the parameters have before a log of this many samples."""
@@ -105,7 +121,7 @@ class Information:
             return -float(np.linalg.slogdet(M)[1]) / (2 * p), -inverse / (2 * p)
         variance = np.diag(inverse)
         over = np.log(variance / self.reference) / 2
-        behind = np.maximum(over + AHEAD, 0)
+        behind = np.maximum(over, 0)
         weight = (1 + 2 * KEEP * behind) / (2 * p * variance)
         return float(over.mean() + KEEP * (behind @ behind) / p), -(inverse * weight) @ inverse
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import InputError
+from armdyn.identification.excitation.skeleton import Skeleton
 
 Array = NDArray[np.float64]
 STEP = 1e-6  # rad or m, of differences that tell how the room about the arm changes
@@ -61,10 +62,12 @@ class Limits:
 
     def torque(self, Y: Array, qd: Array, qdd: Array) -> Array:
         """Torques of the arm as it is given, friction with it; Y is the rigid body's regressor."""
+        return np.asarray(Y @ self.minimal + self.arm.rotor_inertias * qdd + self._friction(qd))
+
+    def _friction(self, qd: Array) -> Array:
         viscous = np.array([float(j.viscous) for j in self.arm.joints])
         coulomb = np.array([float(j.coulomb) for j in self.arm.joints])
-        drives = self.arm.rotor_inertias * qdd + viscous * qd + coulomb * np.tanh(qd / 0.01)
-        return np.asarray(Y @ self.minimal + drives)
+        return np.asarray(viscous * qd + coulomb * np.tanh(qd / 0.01))
 
     def room(self, q: Array, qd: Array, qdd: Array, middle: Array) -> float:
         """By what the motion about `middle` may grow before a position, velocity or acceleration limit is met."""
@@ -86,38 +89,28 @@ class Limits:
         if (np.abs(qdd) > slack * self.acceleration).any():
             return False
         if np.isfinite(self.effort).any():
-            Y = np.asarray(self.arm.regressor(q, qd, qdd))
-            if (np.abs(self.torque(Y, qd, qdd)) > slack * self.effort).any():
+            tau = np.asarray(self.arm.inverse_dynamics(q, qd, qdd)) + self._friction(qd)
+            if (np.abs(tau) > slack * self.effort).any():
                 return False
         return not (self.intrusion(q) > 1e-18).any()
 
-    def points(self, q: Array) -> Array:
-        """The base's origin, those of the links' frames and the tool's, (N, n + 2, 3)."""
-        links = np.asarray(self.arm.link_poses(q))[..., :3, 3]
-        tool = np.asarray(self.arm.pose(q))[:, None, :3, 3]
-        return np.concatenate([np.zeros_like(tool), links, tool], axis=1)
+    @cached_property
+    def skeleton(self) -> Skeleton:
+        """What must stay above the plane and clear of itself."""
+        return Skeleton(self.arm)
 
     def intrusion(self, q: Array) -> Array:
         """Squares of what joints and tool are below the plane, and links nearer than the clearance: (N,)."""
         out = np.zeros(len(q))
         if self.plane is None and self.clearance is None:
             return out
-        points = self.points(q)
+        points = self.skeleton.points(q)
         if self.plane is not None:
             normal, distance = self.plane
-            moving = points[:, 3:]  # the first two joints hardly change their heights
-            out += (np.maximum(distance - moving @ normal, 0) ** 2).sum(axis=1)
+            out += (np.maximum(distance - points[:, self.skeleton.moving] @ normal, 0) ** 2).sum(axis=1)
         if self.clearance is not None:
-            for a, b in combinations(range(points.shape[1] - 1), 2):
-                if b > a + 1 and self._apart(a, b):
-                    near = segment_distance(points[:, a], points[:, a + 1], points[:, b], points[:, b + 1])
-                    out += np.maximum(self.clearance - near, 0) ** 2
+            out += self.skeleton.nearness(points, self.clearance)
         return out
-
-    def _apart(self, a: int, b: int) -> bool:
-        """Whether two links are separated by a length: links about one point are always near."""
-        between = [self.arm.chain.floats.joints[k] for k in range(a + 1, min(b, self.arm.n))]
-        return sum(float(np.hypot(float(j.b), float(j.d))) for j in between) > 2 * float(self.clearance or 0)
 
     def penalty(self, q: Array, qd: Array, qdd: Array, Y: Array) -> tuple[float, Array, Array, Array, Array]:
         """Mean square of what is over the limits (in their units), its slopes in q, q̇, q̈, and in Y for torques."""
@@ -144,16 +137,3 @@ class Limits:
             for j, step in enumerate(STEP * np.eye(self.arm.n) if len(near) else ()):
                 dq[near, j] += (self.intrusion(q[near] + step) - self.intrusion(q[near] - step)) / (2 * STEP) / N
         return total, dq, dqd, dqdd, dtau[..., None] * self.minimal
-
-
-def segment_distance(a: Array, b: Array, c: Array, d: Array) -> Array:
-    """Distance between the segments ab and cd, (N, 3) each (Ericson, Real-Time Collision Detection, 5.1.9)."""
-    u, v, w = b - a, d - c, a - c
-    uu, vv, uv = ((x * y).sum(-1) for x, y in ((u, u), (v, v), (u, v)))
-    uw, vw = (u * w).sum(-1), (v * w).sum(-1)
-    safe_u, safe_v = np.maximum(uu, 1e-18), np.maximum(vv, 1e-18)
-    cross = uu * vv - uv**2
-    s = np.where(cross > 1e-12 * safe_u * safe_v, np.clip((uv * vw - vv * uw) / np.maximum(cross, 1e-300), 0, 1), 0.0)
-    t = np.clip((uv * s + vw) / safe_v, 0, 1)
-    s = np.clip((uv * t - uw) / safe_u, 0, 1)
-    return np.asarray(np.linalg.norm(w + s[:, None] * u - t[:, None] * v, axis=-1))

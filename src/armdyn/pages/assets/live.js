@@ -26,22 +26,25 @@ const Live = (() => {
     const arrays = {};
     for (const name of Object.keys(at)) arrays[name] = new Float64Array(memory.buffer, at[name], sizes[name]);
     const addresses = (ports) => ports.map(([name]) => at[name]);
-    const { state, acceleration } = robot.functions;
-    const where = addresses([...state.inputs, ...state.outputs]);
-    const arm = { arrays, n: robot.n, robot, state: () => instance.exports.state(...where) };
-    if (acceleration) {
-      const inputs = addresses(acceleration.inputs);
-      arm.advance = (step, count) => instance.exports.advance(...inputs, step, count);
-    }
+    const call = (name) => {
+      const { inputs, outputs } = robot.functions[name], where = addresses([...inputs, ...outputs]);
+      return () => instance.exports[name](...where);
+    };
+    const arm = { arrays, n: robot.n, robot, state: call("state") }, parameters = call("payload_parameters");
+    // A point mass at the tool: from it the parameters of the arm that holds it, which the other programs take.
+    arm.hold = (mass, com) => { arrays.mass[0] = mass; arrays.com.set(com); parameters(); };
+    const inputs = addresses(robot.functions.acceleration.inputs);
+    arm.advance = (step, count) => instance.exports.advance(...inputs, step, count);
     arrays.q.set(robot.home);
     arrays.gravity.set(robot.gravity);
+    arm.hold(0, [0, 0, 0]);
     arm.state();
     return arm;
   }
 
   // Positions, controllers and time. `mode` is "free", "hold" (gravity compensated) or "pd".
   function physics(arm) {
-    const { robot, arrays } = arm, n = robot.n;
+    const { robot, arrays } = arm, { n, nv, first } = robot, base = nv - n; // a floating base has six velocities of its own
     const world = { t: 0, mode: "hold", playing: false, speed: 1, friction: false, target: robot.home.slice(), left: 0,
       cost: 0, start: robot.home.slice(), message: "" };
 
@@ -51,14 +54,17 @@ const Live = (() => {
       for (let i = 0; i < n; i++) {
         arrays.kp[i] = pd ? BANDWIDTH ** 2 * world.inertia[i] : 0;
         arrays.kd[i] = pd ? 2 * BANDWIDTH * world.inertia[i] : 0;
-        arrays.target[i] = world.target[i];
+        arrays.target[i] = world.target[first + i];
         arrays.viscous[i] = world.friction ? robot.viscous[i] : 0;
       }
     }
 
     function torques() {
-      return Array.from(arrays.g, (g, i) => arrays.hold[0] * g + arrays.tau[i]
-        + arrays.kp[i] * (arrays.target[i] - arrays.q[i]) - arrays.kd[i] * arrays.qd[i]);
+      return Array.from(arrays.g, (g, k) => {
+        const i = k - base;
+        if (i < 0) return arrays.tau[k];
+        return arrays.hold[0] * g + arrays.tau[k] + arrays.kp[i] * (arrays.target[i] - arrays.q[first + i]) - arrays.kd[i] * arrays.qd[k];
+      });
     }
 
     // As many steps as the clock asks for, at most 50 ms of them in one picture.
@@ -82,7 +88,7 @@ const Live = (() => {
     // The gains are those of the posture in which the controller is switched on.
     function control(mode) {
       world.mode = mode;
-      world.inertia = Array.from({ length: n }, (_, i) => arrays.H[i * n + i]);
+      world.inertia = Array.from({ length: n }, (_, i) => arrays.H[(base + i) * (nv + 1)]);
       controller();
     }
 

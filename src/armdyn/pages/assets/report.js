@@ -4,7 +4,7 @@
   const { $, el } = Page, DATA = JSON.parse($("data").textContent), robot = DATA.robot;
   Page.startTheme($("theme"));
   const arm = await Live.load(robot), { arrays } = arm, canvas = $("arm-view");
-  const world = arm.advance ? Live.physics(arm) : { playing: false, target: robot.home.slice(), t: 0, controller() {} };
+  const world = Live.physics(arm);
   const positions = () => arrays.q.subarray(robot.first, robot.first + robot.n);
   let grip = null, numbersAt = 0;
 
@@ -23,14 +23,14 @@
         arrays.q.set(now[0]); arrays.qd.set(now[1]); arm.state(); world.controller();
       } else { posture(Viewer.reach(robot, arm, grip.body, grip.local, target)); }
     },
-    release() { grip = null; if (arrays.tau) arrays.tau.fill(0); },
+    release() { grip = null; arrays.tau.fill(0); },
   });
 
-  // A spring from the hand to the point it holds, damped, as torques of the joints.
+  // A spring from the hand to the point it holds, damped, as forces on all coordinates.
   function pull() {
     if (!grip || world.mode === "pd") return;
     const point = Geometry.apply(Robot.poseOf(robot, arrays.poses, grip.body), grip.local);
-    const J = Robot.pointJacobian(robot, arrays, grip.body, point), mass = robot.masses.reduce((a, b) => a + b, 0) / robot.masses.length;
+    const J = [...Robot.baseColumns(robot, arrays, point), ...Robot.pointJacobian(robot, arrays, grip.body, point)], mass = robot.masses.reduce((a, b) => a + b, 0) / robot.masses.length;
     const speed = [0, 1, 2].map((k) => J.reduce((s, column, i) => s + column[k] * arrays.qd[i], 0));
     const force = [0, 1, 2].map((k) => 60 * mass * (grip.target[k] - point[k]) - 8 * mass * speed[k]);
     J.forEach((column, i) => { arrays.tau[i] = Geometry.dot(column, force); });
@@ -38,23 +38,23 @@
 
   function posture(q) {
     world.target = Array.from(q);
-    if (world.place) { world.start = world.target.slice(); world.place(q); } else { arrays.q.set(q); arm.state(); }
+    world.start = world.target.slice(); world.place(q);
     refresh(true);
   }
 
   const showSliders = Panels.sliders($("sliders"), robot, (i, value) => {
-    if (world.playing && world.mode === "pd") { world.target[i] = value; world.controller(); return; }
+    if (world.playing && world.mode === "pd") { world.target[robot.first + i] = value; world.controller(); return; }
     const q = Array.from(arrays.q); q[robot.first + i] = value; posture(q);
   });
   const showNumbers = Panels.numbers(arm, world);
-  const traces = arm.advance ? Panels.traces($("traces"), arm, world) : null;
+  const traces = Panels.traces($("traces"), arm, world);
 
   function refresh(all) {
     viewer.redraw();
     const now = performance.now();
     if (!all && now - numbersAt < 90) return;
     numbersAt = now; showNumbers();
-    showSliders(world.playing && world.mode === "pd" ? world.target : positions());
+    showSliders(world.playing && world.mode === "pd" ? world.target.slice(robot.first) : positions());
   }
 
   function clock() {
@@ -81,7 +81,7 @@
 
   function physicsPanel() {
     const modes = Panels.choice("controller", [["hold", "Hold", "gravity compensated: the motors carry the weight and nothing else"],
-      ["free", "Free fall", "no motor torque"], ["pd", "PD", "to the posture of the sliders, gravity compensated"]], world.mode, (mode) => { world.target = Array.from(positions()); world.control(mode); refresh(true); });
+      ["free", "Free fall", "no motor torque"], ["pd", "PD", "to the posture of the sliders, gravity compensated"]], world.mode, (mode) => { world.target = Array.from(arrays.q); world.control(mode); refresh(true); });
     const speeds = Panels.choice("speed", [[1, "1×"], [0.25, "¼×"], [0.05, "1/20×"]], 1, (speed) => { world.speed = speed; });
     $("modes").append(modes.group); $("speeds").append(speeds.group);
     $("play").addEventListener("click", () => play(!world.playing));
@@ -118,10 +118,10 @@
     }
   }
 
-  if (arm.advance) { physicsPanel(); clock(); } else for (const part of document.querySelectorAll(".needs-physics")) part.hidden = true;
+  physicsPanel(); clock();
   looks(); parameters();
-  if (DATA.costs) Costs.create($("cost-chart"), DATA.costs, DATA.labels);
-  if (DATA.graphs) Graph.create($("graph-chart"), DATA.graphs, DATA.labels);
+  if ($("cost-chart")) Costs.create($("cost-chart"), DATA.costs, DATA.labels);
+  if ($("graph-chart")) Graph.create($("graph-chart"), DATA.graphs, DATA.labels);
   refresh(true);
   window.armdyn = { arm, world, viewer, traces, refresh, posture }; // for the browser's console and for tests
   document.body.dataset.ready = "yes";

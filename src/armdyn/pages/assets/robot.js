@@ -139,5 +139,12 @@ const Robot = (() => {
     return columns;
   }
 
-  return { solids, measure, pointJacobian, toolMatrix, poseOf };
+  // How a floating base's six velocities, in its own axes, move a point; nothing where the base stands.
+  function baseColumns(robot, state, point) {
+    if (robot.stands) return [];
+    const T = poseOf(robot, state.poses, 0), axes = [0, 1, 2].map((k) => axis(T, k)), arm = sub(point, origin(T));
+    return [...axes, ...axes.map((turned) => Geometry.cross(turned, arm))];
+  }
+
+  return { solids, measure, pointJacobian, baseColumns, toolMatrix, poseOf };
 })();

@@ -1,0 +1,64 @@
+"""Excitation: designed trajectories, what they will tell, and how much more that is than random ones would."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armdyn.arm import Arm
+
+Array = NDArray[np.float64]
+OTHERS = 200  # other random trajectories, which the result is compared with
+
+
+@dataclass(frozen=True, eq=False)
+class Excitation:
+    """One or several trajectories: t (N,), q, qd, qdd (m, N, n).
+
+    `deviations` are those of `names` predicted from these samples with the noise that was assumed, `random_deviations`
+    those of the best of 200 random motions within the same limits, none of which the search has seen; `condition` is
+    the condition number of the rigid body's regressor with unit columns.
+    """
+
+    arm: Arm
+    t: Array
+    q: Array
+    qd: Array
+    qdd: Array
+    condition: float
+    joints: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    deviations: Array = field(default_factory=lambda: np.zeros(0))
+    random_deviations: Array = field(default_factory=lambda: np.zeros(0))
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def gain(self) -> Array:
+        """By how many times each parameter is known better than from the best of 200 random motions."""
+        return self.random_deviations / self.deviations
+
+    def __str__(self) -> str:
+        worst = int(np.argmin(self.gain))
+        most = np.unravel_index(int(np.argmax(np.abs(self.qdd))), self.qdd.shape)
+        return (
+            f"{self.arm.name}: {self.t[-1]:g} s, {len(self.names)} parameters; predicted deviations against the best of"
+            f" {OTHERS} random motions: median {np.median(self.gain):.2f} times smaller, worst {self.gain[worst]:.2f}"
+            f" ({self.names[worst]})\n  condition number {self.condition:.1f} (unit columns), velocities up to"
+            f" {np.abs(self.qd).max():.3g}, accelerations up to {np.abs(self.qdd[most]):.3g} (joint {most[2] + 1})"
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write CSV: t, q1 ... qd1 ... qdd1 ...; several trajectories get a first column `trajectory`."""
+        from armdyn.files.text import write_text
+
+        n, many = self.q.shape[2], len(self.q) > 1
+        names = ["t", *(f"{s}{k + 1}" for s in ("q", "qd", "qdd") for k in range(n))]
+        lines = [",".join(["trajectory", *names] if many else names)]
+        for number, states in enumerate(zip(self.q, self.qd, self.qdd, strict=True), 1):
+            for row in np.column_stack([self.t, *states]):
+                numbers = ",".join(f"{x:.9g}" for x in row)
+                lines.append(f"{number},{numbers}" if many else numbers)
+        write_text(path, "\n".join(lines) + "\n")
