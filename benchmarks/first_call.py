@@ -1,11 +1,11 @@
 """Processor time of the first call of a kernel, nothing kept from before; of one source tree or of several in turns.
 
-    python benchmarks/first_call.py [old/src new/src] [--repeats 5] [--stages] [--avx2]
+    python benchmarks/first_call.py [old/src new/src] [--repeats 5] [--stages] [--avx2] [--programs]
 
 Every first call is made in a process of its own, forked after `import armdyn`, with ARMDYN_CACHE=off: it chooses the
 formulation, makes the program, compiles and loads it and computes one row, and pays for importing LLVM. The best of
 the repeats counts. `--stages` says where the time goes in the tree that comes first; `--avx2` compiles as a processor
-without AVX-512 would.
+without AVX-512 would; `--programs` measures the search alone, up to the finished program.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ def first_call(name: str, quantity: str) -> None:
 
     arm = _arm(name)
     start = time.process_time()
-    getattr(arm, quantity)(*[np.full(arm.n, 0.3)] * QUANTITIES[quantity])
+    if os.environ.get("FIRST_CALL_PROGRAMS"):
+        assert getattr(arm, quantity).program
+    else:
+        getattr(arm, quantity)(*[np.full(arm.n, 0.3)] * QUANTITIES[quantity])
     print(json.dumps([f"{name} {quantity}", time.process_time() - start]), flush=True)
 
 
@@ -163,11 +166,14 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--stages", action="store_true", help="where the time goes in the first tree")
     parser.add_argument("--avx2", action="store_true", help="compile for AVX2")
+    parser.add_argument("--programs", action="store_true", help="no code, only the program")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--stage-worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.avx2:
         os.environ["FIRST_CALL_AVX2"] = "1"
+    if given.programs:
+        os.environ["FIRST_CALL_PROGRAMS"] = "1"
     if given.worker or given.stage_worker:
         work(first_call if given.worker else stages, given.only)
     elif given.stages:

@@ -113,8 +113,7 @@ class Graph:
     """A growing set of nodes."""
 
     def __init__(self) -> None:
-        self.nodes: list[Node] = []
-        self._table: dict[Any, Node] = {}
+        self._table: dict[Any, Node] = {}  # every node under what it is
 
     def input(self, name: str) -> Node:
         """The run-time number called `name`."""
@@ -166,6 +165,5 @@ class Graph:
         return self._table.get(key) or self._new(op, args, None, key)
 
     def _new(self, op: str, args: tuple[Node, ...], value: Any, key: Any) -> Node:
-        node = self._table[key] = Node(self, op, args, value, len(self.nodes))
-        self.nodes.append(node)
+        node = self._table[key] = Node(self, op, args, value, len(self._table))
         return node

@@ -139,10 +139,6 @@ class Slots:
         """A truth that was stored as 1 or 0."""
         return self[slot] > 0.0
 
-    def put_truth(self, slot: int, value: Truth) -> None:
-        """Store a truth as 1 or 0."""
-        self[slot] = value.choose(1.0, 0.0)
-
 
 @dataclass(frozen=True)
 class NamedSlots:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from armdyn.arm import Arm
     from armdyn.pages.motion import Animation
 
-STATUS = ("finished", "unstable step", "limit", "diverged", "stalled", "interrupted")
 FORMATS = (".csv", ".npz", ".parquet", ".html")
 
 
