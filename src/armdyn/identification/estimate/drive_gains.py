@@ -24,6 +24,8 @@ from armdyn.identification.model.model import Model
 from armdyn.identification.model.rows import filtered, rows
 
 Array = NDArray[np.float64]
+CLEAR = 5.0  # deviations of a slope above which it tells a gain
+HELD = 0.7  # logarithm of a factor of two: how far off a gain by the arm's own inertias may well be
 WEAK = 0.2  # relative deviation above which a gain is not to be relied on
 
 
@@ -44,7 +46,8 @@ def identify_gains(
     Parameters
     ----------
     arm
-        Its geometry; its inertias only where there is no payload.
+        Its geometry; its inertias where there is no payload, and to begin with: a gain that the load does not tell
+        stays within a factor of two or so of what they say.
     log
         Currents of the arm alone.
     loaded, payload
@@ -64,7 +67,7 @@ def identify_gains(
     own = Y[..., : model.rigid] @ rigid
     if loaded is None or payload is None:
         said = ("the scale rests on the arm's own inertias: weigh a payload for gains you can trust",)
-        return _fitted(Y[..., model.rigid :], own, effort, _start(own, effort), said)
+        return _fitted(Y[..., model.rigid :], own, effort, _start(own, Y[..., model.rigid :], effort), said)
     mass, com, inertia = payload if isinstance(payload, tuple) else (payload, None, None)
     second = joint_side(loaded, transmission, zero)
     carrying, effort_b = _stacked(model, second, how)
@@ -75,7 +78,7 @@ def identify_gains(
         np.concatenate([carrying, unknown], axis=2),
     ])  # fmt: skip
     given = np.concatenate([np.zeros(Y.shape[:2]), known])
-    return _fitted(columns, given, np.concatenate([effort, effort_b]), _start(own, effort), ())
+    return _fitted(columns, given, np.concatenate([effort, effort_b]), _start(own, Y[..., model.rigid :], effort), ())
 
 
 def _stacked(model: Model, side: Log, how: Processing) -> tuple[Array, Array]:
@@ -106,12 +109,31 @@ def _split(ten: Array, mass: float, com: Any, inertia: Any) -> tuple[Array, Arra
     return ten @ natural, ten[..., 4:] if inertia is None else ten[..., :0]
 
 
-def _start(own: Array, effort: Array) -> Array:
-    """Gains by the arm's own inertias: their sizes and signs are right, which is all a start needs."""
-    size = np.maximum((effort**2).sum(axis=0), 1e-300)
-    slope = (own * effort).sum(axis=0) / size
-    usual = np.sqrt((own**2).sum(axis=0) / size)
-    return np.asarray(np.where(np.abs(slope) > 0.05 * usual, slope, np.maximum(usual, 1e-6)))
+def _start(own: Array, extras: Array, effort: Array) -> Array:
+    """Gains by the arm's own inertias beside friction, whatever its size: signs, and sizes to begin with.
+
+    The sign is that of what is larger, the rigid body's part or friction's: both oppose the drive where it is positive.
+    """
+    out = np.empty(effort.shape[1])
+    for j, i in enumerate(effort.T):
+        A = np.column_stack([own[:, j], extras[:, j][:, np.linalg.norm(extras[:, j], axis=0) > 0]])
+        R = linear.triangle(np.column_stack([A, i]))
+        values = linear.solve(R[:, :-1], R[:, -1]) if np.linalg.norm(A) > 0 else np.zeros(A.shape[1])
+        left = float(np.linalg.norm(i - A @ values)) / np.sqrt(max(len(i) - len(values), 1))
+        spread = left * float(np.sqrt(max(np.linalg.pinv(A.T @ A)[0, 0], 0.0)))
+        rubbing = np.linalg.norm(i - own[:, j] * values[0]) > np.linalg.norm(own[:, j] * values[0])
+        power = _dissipated(A[:, 1:] @ values[1:], extras[:, j])
+        sign = np.sign(power) if rubbing and power else np.sign(values[0]) or 1.0
+        usual = np.linalg.norm(own[:, j]) / max(float(np.linalg.norm(i)), 1e-300)
+        clear = abs(values[0]) > CLEAR * spread and values[0] * sign > 0
+        out[j] = sign * (1 / abs(values[0]) if clear else max(float(usual), 1e-6))
+    return out
+
+
+def _dissipated(friction: Array, extras: Array) -> float:
+    """Friction along the velocity, which is a column of its own: positive where the gain is."""
+    along = friction @ extras
+    return float(along[int(np.argmax(np.abs(along) / np.maximum(np.linalg.norm(extras, axis=0), 1e-300)))])
 
 
 def _fitted(columns: Array, known: Array, effort: Array, start: Array, said: tuple[str, ...]) -> Gains:
@@ -135,13 +157,16 @@ def _fitted(columns: Array, known: Array, effort: Array, start: Array, said: tup
         z = np.concatenate([(R[:, p + 1] - R[:, p] / g) / s for R, g, s in zip(triangles, gains, sigma, strict=True)])
         return A, z
 
+    first = logs
+
     def residual(logarithms: Array) -> Array:
         A, z = system(signs * np.exp(logarithms))
-        return np.asarray(z - A @ np.linalg.lstsq(A, z, rcond=1e-10)[0])
+        off = (logarithms - first) / HELD
+        return np.concatenate([z - A @ np.linalg.lstsq(A, z, rcond=1e-10)[0], off])
 
     for _ in range(3):
         logs = least_squares(residual, logs, x_scale="jac").x
-        left = residual(logs).reshape(n, -1) * sigma[:, None]
+        left = residual(logs)[:-n].reshape(n, -1) * sigma[:, None]
         sigma = np.maximum(np.sqrt((left**2).sum(axis=1) / len(effort)), 1e-6 * np.abs(effort).max(axis=0))
     gains = signs * np.exp(logs)
     A, z = system(gains)
@@ -153,7 +178,9 @@ def _fitted(columns: Array, known: Array, effort: Array, start: Array, said: tup
                         for j, (R, g, s) in enumerate(zip(triangles, gains, sigma, strict=True))]),
         A,
     ])  # fmt: skip
-    relative = np.sqrt(np.maximum(np.diag(np.linalg.pinv(J.T @ J, rcond=1e-13))[:n], 0)) * factors.max()
+    normal = J.T @ J / factors.max() ** 2
+    normal[:n, :n] += np.eye(n) / HELD**2
+    relative = np.sqrt(np.maximum(np.diag(np.linalg.pinv(normal, rcond=1e-13))[:n], 0))
     weak = [str(j + 1) for j in range(n) if relative[j] > WEAK]
     if weak:
         said = (*said, f"the gains of joints {', '.join(weak)} are known to no better than {100 * WEAK:.0f} %")
