@@ -24,9 +24,10 @@ LARGEST_STAGED_BLOCK = 2**18  # bytes of one block's results that are staged on 
 # more results gain 5 % inside the cache and lose beyond it.
 LONGEST_ROWS_TO_ROWS = 1600  # nodes
 MOST_RESULTS_SCHEDULED = 64  # distinct results; with more, the order as traced spills least
-# With AVX-512: Baxter's inertia matrix (289 numbers, 59 distinct) takes 10 % less time by columns beyond the cache,
-# where it is staged in parts, and 3 % more inside it.
-MOST_NUMBERS_BY_ROWS = 200  # of all results, per configuration
+# With AVX-512, inertia matrices of Baxter with 17, 14, 12 and 11 joints free: by columns, where results are staged in
+# parts, 289 and 196 numbers take 10 and 33 % less time beyond the cache (3 and 17 % more inside it), 144 and 121
+# numbers as long (and 3 to 15 % more).
+MOST_NUMBERS_BY_ROWS = 150  # of all results, per configuration
 
 # Compile time: LLVM's grows faster than a function's length (regressors of 7 to 30 joints). Also the part of a staged
 # block that is copied at once: with 64 squares Talos's inertia matrix takes 5 % longer, with 16 as long.
