@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from armdyn.codegen import tuning
 from armdyn.codegen.llvm.blocks import Operand
 from armdyn.codegen.llvm.ir import CACHE_LINE, Writer, function
-from armdyn.codegen.llvm.loop import axes, move, read_arguments
+from armdyn.codegen.llvm.loop import axes, begin_block, move, read_arguments
 
 
 def columns_loop(lanes: int, arrays: Sequence[Operand], work: Operand, in_slots: int, out_slots: int, x86: bool) -> str:
@@ -30,14 +30,7 @@ def columns_loop(lanes: int, arrays: Sequence[Operand], work: Operand, in_slots:
     read_arguments(w, arrays)
     for a in results:
         _destination(w, a, sum(b.size for b in results), x86)
-    w.do("br label %start")
-    w.label("start")
-    w.do(f"br i1 {w.let('icmp sgt i64 %count, 0')}, label %block, label %end")
-    w.label("block")
-    w.do("%i = phi i64 [0, %start], [%next, %done]")
-    w.do("%left = sub i64 %count, %i")
-    w.do(f"%full = icmp uge i64 %left, {lanes}")
-    w.do("%last = sub i64 %left, 1")
+    begin_block(w)
     for a in (a for a in arrays if not a.written):
         move(w, a)
     w.do("call void @body(ptr %in, ptr %out, ptr %context)")

@@ -39,14 +39,7 @@ def inner_loop(
         _large_results(w, a, numbers)
     if rows is not None:
         _contiguous_and_apart(w, arrays, rows.uniform)
-    w.do("br label %start")
-    w.label("start")
-    w.do(f"br i1 {w.let('icmp sgt i64 %count, 0')}, label %block, label %end")
-    w.label("block")
-    w.do("%i = phi i64 [0, %start], [%next, %done]")
-    w.do("%left = sub i64 %count, %i")
-    w.do(f"%full = icmp uge i64 %left, {lanes}")
-    w.do("%last = sub i64 %left, 1")
+    begin_block(w)
     if rows is not None:
         _rows_to_rows(w, arrays, staged, rows.uniform)
     _columns(w, arrays, staged)
@@ -76,6 +69,18 @@ def _columns(w: Writer, arrays: Sequence[Operand], staged: Sequence[Operand]) ->
     w.do("call void @body(ptr %in, ptr %out, ptr %context)")
     for a in (a for a in arrays if a.written):
         move(w, a, stage=a in staged)
+
+
+def begin_block(w: Writer) -> None:
+    """Each block of configurations: %i is its first, %left how many are left, %full whether they fill the lanes."""
+    w.do("br label %start")
+    w.label("start")
+    w.do(f"br i1 {w.let('icmp sgt i64 %count, 0')}, label %block, label %end")
+    w.label("block")
+    w.do("%i = phi i64 [0, %start], [%next, %done]")
+    w.do("%left = sub i64 %count, %i")
+    w.do(f"%full = icmp uge i64 %left, {w.lanes}")
+    w.do("%last = sub i64 %left, 1")
 
 
 def read_arguments(w: Writer, arrays: Sequence[Operand]) -> None:

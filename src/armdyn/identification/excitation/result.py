@@ -47,7 +47,8 @@ class Excitation:
             f"{self.arm.name}: {self.t[-1]:g} s, {len(self.names)} parameters; predicted deviations against the best of"
             f" {OTHERS} random motions: median {np.median(self.gain):.2f} times smaller, worst {self.gain[worst]:.2f}"
             f" ({self.names[worst]})\n  condition number {self.condition:.1f} (unit columns), velocities up to"
-            f" {np.abs(self.qd).max():.3g}, accelerations up to {np.abs(self.qdd[most]):.3g} (joint {most[2] + 1})"
+            f" {np.abs(self.qd).max():.3g} rad/s (m/s), accelerations up to {np.abs(self.qdd[most]):.3g} rad/s² (m/s²,"
+            f" joint {most[2] + 1})"
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
