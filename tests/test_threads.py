@@ -19,20 +19,22 @@ from armdyn.simulation import Sampled
 ARM = armdyn.generic_arm("RR", seed=3)
 MANY = np.zeros((9000, 2))
 Q = np.zeros(2)
+PARTS = 8
 
 
 class Slow:
-    """A function whose parts take a while, and write at their end."""
+    """A function whose parts last until they are released, and write at their end."""
 
     inputs = outputs = (("x", (2,)),)
 
     def __init__(self) -> None:
         self.begun, self.ended, self.lock = 0, 0, threading.Lock()
+        self.released = threading.Event()
 
     def __call__(self, x, out):
         with self.lock:
             self.begun += 1
-        time.sleep(0.4)
+        self.released.wait(60)
         out[0][...] = 1
         with self.lock:
             self.ended += 1
@@ -53,14 +55,17 @@ def test_after_an_interrupt_no_part_writes_any_more(times):
     function, out = Slow(), np.zeros((20_000, 2))
 
     def interrupt() -> None:
+        while function.begun < PARTS:  # the part on the main thread included
+            time.sleep(0.01)
         for _ in range(times):
-            time.sleep(0.08)
             os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.05)
+        function.released.set()
 
     sender = threading.Thread(target=interrupt)
     sender.start()
     with pytest.raises(KeyboardInterrupt):
-        threads.shared(function, (np.zeros((20_000, 2)),), out, 8)
+        threads.shared(function, (np.zeros((20_000, 2)),), out, PARTS)
     at_once = out.copy()
     assert function.begun - function.ended <= 1  # the part on this thread is the one that was interrupted
     sender.join()
@@ -80,6 +85,7 @@ def test_after_an_error_no_part_writes_any_more():
             ended.append(1)
 
     function, first = Failing(), out[:1]
+    threading.Timer(0.3, function.released.set).start()
     with pytest.raises(ValueError, match="the first part fails"):
         threads.shared(function, (np.zeros((20_000, 2)),), out, 4)
     assert function.begun == function.ended

@@ -32,13 +32,14 @@ SLOW = 0.15  # seconds a chunk takes at least, so that something is killed in th
 
 @dataclass(frozen=True)
 class Slowly:
-    """Torques after a while; every chunk leaves a line in `calls`."""
+    """Torques after a while; every chunk leaves a line in `calls`. While `calls`.half exists, half of them hang."""
 
     calls: str
-    seconds: float = SLOW
 
     def __call__(self, arm, samples):
-        time.sleep(self.seconds if len(samples) > 1 else 0.0)
+        if len(samples) > 1:  # a single sample is how a sweep learns the layout
+            hangs = samples.first >= 10 * CHUNKS // 2 and Path(f"{self.calls}.half").exists()
+            time.sleep(3600.0 if hangs else SLOW)
         with open(self.calls, "a") as lines:
             lines.write(f"{samples.first} {len(samples)} {os.getpid()}\n")
         return {"tau": samples.evaluate("gravity_load", [0.3, -1.0, 0.5, 0.2, 0.1, 0.0]).values}
@@ -151,11 +152,14 @@ def waited(condition, seconds=120.0):
 
 def test_a_killed_client_resumes(client, tmp_path):
     """kill -9 of the client in the middle; another goes on, on a cluster this time, and computes the rest only."""
+    half = tmp_path / "first.half"
+    half.touch()
     first = script(tmp_path, "first")
     store = store_at(tmp_path / "s.zarr")
     waited(lambda: len(store.done()) >= 5)
     first.send_signal(signal.SIGKILL)
     first.wait()
+    half.unlink()
     kept = store.done()
     assert 5 <= len(kept) < CHUNKS
     calls = tmp_path / "first"
@@ -191,7 +195,7 @@ def test_two_clients_share_one_store(cluster, tmp_path):
     local = samples().evaluate("gravity_load", [0.3, -1.0, 0.5, 0.2, 0.1, 0.0]).values
     for name in ("a", "b"):
         assert np.array_equal(found[name].tau.values, local)
-    assert len(lines(calls)) <= CHUNKS + 8  # both had a few at hand where they met
+    assert len(lines(calls)) <= CHUNKS + CHUNKS // 2  # both happen to work on the same chunk now and then
 
 
 def test_a_failing_chunk_ends_the_sweep_and_what_is_stored_stays(client, tmp_path):

@@ -116,11 +116,15 @@ class _Run:
         self.text = f", {text}"
 
     def order(self) -> Iterator[int]:
-        """The chunks that are still to be computed; from a place of its own where another client may be at work."""
-        chunks = self.study.chunks
-        start = random.SystemRandom().randrange(chunks) if self.begun else 0
-        for k in range(chunks):
-            index = (start + k) % chunks
+        """The chunks that are still to be computed: in their order, or shuffled where the store has some already.
+
+        Another client may then be at work on the same store; in the same order two clients would compute every chunk
+        twice from the moment at which one has caught up with the other.
+        """
+        chunks = list(range(self.study.chunks))
+        if self.begun:
+            random.SystemRandom().shuffle(chunks)
+        for index in chunks:
             if index not in self.done and not (self.store is not None and self.store.has(index)):
                 yield index
 
