@@ -3,9 +3,14 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import settings
 
 # A cache of its own, so that a test run neither uses nor fills the user's.
 os.environ.setdefault("ARMDYN_CACHE", os.path.join(os.path.dirname(__file__), "..", ".pytest_cache", "kernels"))
+
+# The same examples in every run, however slow the machine.
+settings.register_profile("armdyn", deadline=None, derandomize=True)
+settings.load_profile("armdyn")
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ def test_the_same_bits_as_llvm(kinds, quantity, monkeypatch):
 
 
 @runs_avx2
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(recipe=RECIPES, count=st.integers(4, 16))
 def test_any_program_with_few_registers(recipe, count):
     """Four registers are enough for anything: three arguments and a result."""
@@ -100,7 +100,7 @@ def codes(draw):
     return instructions
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(codes())
 def test_an_order_keeps_every_instruction_behind_its_arguments(code):
     result = list_schedule(code)
@@ -111,7 +111,7 @@ def test_an_order_keeps_every_instruction_behind_its_arguments(code):
         there.add(one.value)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(codes(), st.integers(4, 16))
 def test_the_lines_compute_what_the_instructions_say(code, count):
     """Lines are followed on names, so that a register or a slot used too early or for two values shows."""
@@ -178,7 +178,7 @@ def has_rows(program):
 
 
 @runs_avx2
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(recipe=RECIPES, seed=st.integers(0, 2**32 - 1))
 def test_rows_to_rows_give_the_bits_of_columns(recipe, seed):
     steps, wanted = recipe

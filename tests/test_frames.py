@@ -112,7 +112,7 @@ special = st.tuples(kinds, triples, right_turns, axes)
 general = st.tuples(kinds, triples, st.one_of(right_turns, any_turns), st.one_of(axes, odd_axes))
 
 
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(max_examples=60)
 @given(joints=st.lists(special, min_size=1, max_size=6), seed=st.integers(0, 9))
 def test_right_angled_chains(joints, seed):
     arm, errors = judged(urdf_text(joints), seed)
@@ -123,7 +123,7 @@ def test_right_angled_chains(joints, seed):
         assert joint.gamma.radians == 0
 
 
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(max_examples=60)
 @given(joints=st.lists(st.one_of(special, general), min_size=1, max_size=6), seed=st.integers(0, 9))
 def test_any_chain(joints, seed):
     _, errors = judged(urdf_text(joints), seed)
@@ -131,7 +131,7 @@ def test_any_chain(joints, seed):
     assert errors["pose"] < 1e-12
 
 
-@settings(deadline=None, max_examples=40, derandomize=True)
+@settings(max_examples=40)
 @given(joints=st.lists(special, min_size=2, max_size=6))
 def test_freedom_is_used(joints):
     """Frame 0 on frame 1; nothing after the last axis; d = 0 on the first of two parallel turning axes."""

@@ -26,14 +26,14 @@ from random_programs import EXACT, INPUTS, RECIPES, exact_values, float_function
 POINT = [Fraction(3, 7), Fraction(-5, 4), Fraction(2, 9), Fraction(11, 6)]
 
 
-@settings(deadline=None, max_examples=300, derandomize=True)
+@settings(max_examples=300)
 @given(RECIPES)
 def test_folding_and_sharing_keep_every_value_exactly(recipe):
     made = check(program_of(recipe))
     assert exact_values(made, POINT) == follow(recipe, POINT)
 
 
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(max_examples=60)
 @given(RECIPES, st.lists(st.floats(-2, 2), min_size=INPUTS, max_size=INPUTS))
 def test_the_evaluator_is_right_to_rounding(recipe, x):
     made = program_of(recipe)

@@ -40,7 +40,7 @@ def agree(rows, columns, *x):
         np.testing.assert_array_equal(a, b)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25)
 @given(recipe=RECIPES, seed=st.integers(0, 2**32 - 1))
 def test_any_program(recipe, seed):
     program = program_of(recipe)

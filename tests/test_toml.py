@@ -24,7 +24,7 @@ from comparing import close
 
 BAD = sorted((Path(__file__).parent / "bad_files").glob("*.toml"))
 CUTS = [cut for file in oracles.robots() for cut in oracles.cuts(file)]
-MODEST = settings(deadline=None, max_examples=60, derandomize=True)
+MODEST = settings(max_examples=60)
 
 angles = st.one_of(
     st.sampled_from([0.0, np.pi / 2, -np.pi / 2, np.pi, 1.5708]), st.floats(-7, 7, allow_subnormal=False)
@@ -74,7 +74,7 @@ def descriptions(draw):
     return Description(draw(names), chain, draw(names), tuple(frames))
 
 
-@settings(deadline=None, max_examples=30, derandomize=True)
+@settings(max_examples=30)
 @given(descriptions())
 def test_round_trip_is_exact(arm):
     again = toml.parse(toml.text(arm).encode(), "text")

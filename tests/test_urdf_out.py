@@ -16,7 +16,7 @@ from armdyn.errors import InputError
 from armdyn.files import Frame, arrays, urdf, urdf_out
 from comparing import close, pinocchio_of
 
-MODEST = settings(deadline=None, max_examples=15, derandomize=True)
+MODEST = settings(max_examples=15)
 
 
 @st.composite
