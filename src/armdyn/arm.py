@@ -333,8 +333,7 @@ class Arm(KernelAttributes, JointArrays):
         The result says whether each pose was reached (to `tolerance` metres and radians) and by how much it was
         missed. ``limits=False`` ignores the joint limits, ``orientation=False`` asks for the position alone.
         """
-        if self.floating:
-            raise InputError("inverse kinematics is for a base that stands still; load this robot with floating=False")
+        self.require_fixed_base("inverse kinematics")
         ends = self.limits if limits else np.tile([-np.inf, np.inf], (self.n, 1))
         if (ends[:, 0] > ends[:, 1]).any():
             raise InputError(f"the limits of {self.name} are swapped: {ends.tolist()}; try limits=False")

@@ -10,6 +10,7 @@ import numpy as np
 from armdyn.chain import Joint
 from armdyn.chain.geometry import geometry_constants, geometry_values, with_geometry
 from armdyn.chain.limits import limits
+from armdyn.errors import InputError
 from armdyn.files import arrays
 
 
@@ -38,6 +39,11 @@ class JointArrays:
             for (low, high), ends in zip(self.limits, finite, strict=True)
         ]
         return np.array([*([0.0] * 6 + [1.0] if self.floating else []), *middle])
+
+    def require_fixed_base(self: Any, task: str) -> None:
+        """Raise InputError if the base floats; `task` is what needs a fixed one ("inverse kinematics")."""
+        if self.floating:
+            raise InputError(f"{task} needs a fixed base, {self.name} has a floating base; load it with floating=False")
 
     @property
     def limits(self: Any) -> Any:

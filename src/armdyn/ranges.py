@@ -26,8 +26,7 @@ ACCELERATION = 10.0  # rad/s² or m/s²: what rounding errors are bounded for wh
 
 def for_rounding(arm: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """The ranges (n, 2) of q, qd and qdd, as far as they are known: as given, the limits, or `ACCELERATION`."""
-    if arm.floating:
-        raise InputError(f"{arm.name} has a floating base; error bounds are for robots whose base is fixed")
+    arm.require_fixed_base("a bound of rounding errors")
     for name in given:
         choose("input with a range", name, ("q", "qd", "qdd"))
     known = {"q": arm.limits, "qd": arm.velocity_limits, "qdd": 0.0}

@@ -91,8 +91,7 @@ def calibrate(
 
 def serial_part(arm: Arm, frame: str | None) -> tuple[Arm, tuple[int, ...]]:
     """The chain from the base to the tool, or to a frame, as an arm of its own, and the joints it is made of."""
-    if arm.floating:
-        raise InputError("calibration needs a base that stands still; this robot's base floats")
+    arm.require_fixed_base("calibration")
     chain = arm.chain
     if frame is None:
         if len(chain.tips) > 1:

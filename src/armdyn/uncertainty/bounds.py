@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.errors import InputError, choose
+from armdyn.errors import choose
 from armdyn.formulations import QUANTITIES
 from armdyn.ranges import of_input, pair
 from armdyn.uncertainty.branch_and_bound import LEAST_SIZE, Region, Search, Side, found_by_search, polished
@@ -95,8 +95,7 @@ def bound(
         return _hull(
             [bound(a, quantity, q=q, qd=qd, qdd=qdd, gap=gap, seconds=seconds / 2, progress=progress) for a in arms]
         )
-    if arm.floating:
-        raise InputError(f"{arm.name} has a floating base; bounds are for robots whose base is fixed (floating=False)")
+    arm.require_fixed_base("bounding a quantity over all configurations")
     kernel = arm.kernel(quantity, method=SHARPEST.get(quantity, "auto"))
     boxes = {name: of_input(arm, name, {"q": q, "qd": qd, "qdd": qdd}.get(name)) for name, _ in kernel.assembly.inputs}
     start = time.monotonic()

@@ -61,8 +61,7 @@ def rounding_error(
         Called with (done, total, text).
     """
     choose("quantity", quantity, QUANTITIES)
-    if arm.floating:
-        raise InputError(f"{arm.name} has a floating base; error bounds are for robots whose base is fixed")
+    arm.require_fixed_base("a bound of rounding errors")
     if boxes < 1:
         raise InputError(f"boxes must be at least 1, got {boxes}")
     program = arm.kernel(quantity).program
