@@ -115,7 +115,7 @@ def _tables(card: dict[str, Any]) -> str:
         for j in card["joints"]
     ]
     links = [[k, link["mass"], *link["com"], *link["inertia"]] for k, link in enumerate(card["links"], 1)]
-    odd = "".join(f'<p class="odd">odd: {escape(text)}</p>' for text in card["checks"])
+    odd = "".join(f'<p class="odd">warning: {escape(text)}</p>' for text in card["checks"])
     return (
         table(
             "Joints: frame i in its parent's frame by b along x, β about x, d along z, θ about z",

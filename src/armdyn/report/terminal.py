@@ -24,7 +24,7 @@ def summary(data: dict[str, Any]) -> Group:
     if card["source"]:
         head.append(visible(card["source"]) + "\n", style="dim")
     for finding in card["checks"]:
-        head.append(f"odd: {visible(str(finding))}\n", style="yellow")
+        head.append(f"warning: {visible(str(finding))}\n", style="yellow")
     head.append(data["fall"]["text"], style="dim")
     return Group(Panel(head, box=box.ROUNDED, expand=False), _formulations(data), _speed(data))
 
