@@ -71,10 +71,10 @@ def fail(message: str, code: int = 1) -> NoReturn:
 
 
 CUT = {
-    "base": (str | None, "URDF, MJCF: the link that stands still."),
-    "tip": (str | None, "URDF, MJCF: cut the chain from the base to this link."),
-    "lock": (list[str] | None, "URDF, MJCF: hold a joint, NAME=VALUE; `rest`: all beside the chain. Repeatable."),
-    "floating": (bool | None, "URDF, MJCF: let the base float, or hold it."),
+    "base": (str | None, "The link or frame that stands still."),
+    "tip": (str | None, "Cut the chain from the base to this link or frame."),
+    "lock": (list[str] | None, "Hold a joint, NAME=VALUE; `rest`: all beside the chain. Repeatable."),
+    "floating": (bool | None, "Let the base float, or hold it."),
     "allow_outside": (bool, "MJCF: files outside the model's folder may be read."),
 }
 
