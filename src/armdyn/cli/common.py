@@ -71,10 +71,10 @@ def fail(message: str, code: int = 1) -> NoReturn:
 
 
 CUT = {
-    "base": (str | None, "URDF, MJCF: the fixed link; the root by default."),
-    "tip": (str | None, "URDF, MJCF: extract the chain from the base to this link."),
-    "lock": (list[str] | None, "URDF, MJCF: lock a joint, NAME=VALUE; `rest`: all beside the chain. Repeatable."),
-    "floating": (bool | None, "URDF, MJCF: a floating or a fixed base."),
+    "base": (str | None, "The fixed link or frame; default: the root."),
+    "tip": (str | None, "Extract the chain from the base to this link or frame."),
+    "lock": (list[str] | None, "Lock a joint, NAME=VALUE; `rest`: all beside the chain. Repeatable."),
+    "floating": (bool | None, "A floating or a fixed base."),
     "allow_outside": (bool, "MJCF: allow files outside the model's folder."),
 }
 
