@@ -1,4 +1,4 @@
-"""The registry: every quantity with its formulations, in one table.
+"""Every quantity and every formulation of it, in one visible table.
 
 An algorithm is ``run(chain, q, ...)``: pure, over any scalar. `Quantity` says what the entries mean.
 """
@@ -48,7 +48,7 @@ GRAVITY = (
 )
 KINETIC = _recursive(energies.kinetic_energy, reference.kinetic_energy, "velocities carried outwards")
 POTENTIAL = _recursive(energies.potential_energy, reference.potential_energy, "first moments carried inwards")
-RUNTIME = ("parameters",)  # for quantities that depend on the links only through the minimal parameters
+RUNTIME = ("parameters",)  # what the minimal parameters determine may have them as an input
 FORCES = ("friction", "tool_wrench", "frame", *RUNTIME)
 
 QUANTITIES: dict[str, Quantity] = {
@@ -328,7 +328,7 @@ QUANTITIES: dict[str, Quantity] = {
     )
 }
 
-# Quantities of derivatives: name -> the quantity, and the inputs with respect to which it is differentiated.
+# The derivatives that have a name of their own: name -> quantity and the inputs to differentiate in.
 DERIVATIVES: dict[str, tuple[str, tuple[str, ...]]] = {
     f"{name}_derivatives": (name, tuple(port for port, _ in quantity.inputs))
     for name, quantity in QUANTITIES.items()
@@ -337,7 +337,7 @@ DERIVATIVES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def taking(option: str) -> tuple[str, ...]:
-    """The quantities that take a field of `Options`."""
+    """The quantities for which a field of `Options` means something."""
     return tuple(name for name, quantity in QUANTITIES.items() if option in quantity.takes)
 
 

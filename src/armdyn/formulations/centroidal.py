@@ -1,10 +1,10 @@
-"""The whole robot as one body: centre of mass, its Jacobian, centroidal momentum; operational-space inertia.
+"""The whole robot as one body: centre of mass, its Jacobian, momentum about it; inertia felt at a frame.
 
 Source: Orin, Goswami & Lee 2013 (centroidal momentum and its matrix); Khatib 1987 (operational-space inertia).
 
 Idea: column j of the centroidal momentum matrix is the momentum that a unit rate of joint j gives to composite body j,
 in base axes, about the centre of mass of the whole robot. Its linear rows are the mass times the Jacobian of that
-centre. Rows are linear before angular, in base axes. Rotor inertias are not included.
+centre. Rows are linear before angular, in base axes. Rotors have no part in it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def centroidal_momentum_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
 
 
 def unit_momentum(revolute: bool, body: Body) -> Wrench:
-    """The momentum of a body for a unit rate of a joint with axis z, linear and about the frame's origin."""
+    """What a unit rate of a joint with axis z gives to a body, linear and about the frame's origin."""
     k, P = body.moment, body.P
     if revolute:
         return Wrench(Vec3(-k.y, k.x, 0), Vec3(-P.xz, -P.yz, P.xx + P.yy))

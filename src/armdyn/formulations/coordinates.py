@@ -1,17 +1,17 @@
-"""Coordinates: the map from a robot's coordinates to the joints of a plain tree, for mimic joints and floating bases.
+"""Coordinates: how the joints of a plain tree follow the coordinates of a robot with mimic joints or a floating base.
 
-Formulations support only revolute and prismatic joints with one coordinate each. Any other robot is represented by a
-plain tree:
+Every formulation knows revolute and prismatic joints with one coordinate each, and nothing else. Of any other robot it
+gets a plain tree:
 
 - A mimic joint moves by q_k = α q_j + β, so that all joints' rates are G q̇ with a constant matrix G. Forces add up to
   Gᵀτ, the inertia matrix is Gᵀ H G.
-- A floating base is carried by six massless joints, prismatic along and revolute about the base's x, y and z axes. They
-  are always at exactly 0, and the tree's base is placed at the free joint's pose, so their transforms fold away. Their
-  velocities are the base's velocity (linear and angular, in its own axes) and their forces the wrench on it. Their
-  accelerations are not the time derivatives of the velocity's components: q̈ of the robot is that of the six joints
-  plus s(q̇), s = (v × ω; ω_y ω_z, -ω_x ω_z, ω_x ω_y), because the axes rotate with the base.
+- A floating base stands on six joints without masses, three that slide along and three that turn about the base's x, y
+  and z axes. They are always at 0, exactly, and the base stands where the free joint's pose is: what they do to
+  a program folds away. Their rates are the base's velocity (linear and angular, in its own axes) and their forces the
+  wrench on it. Their accelerations are not those of the velocity's components: q̈ of the robot is that of the six joints
+  plus s(q̇), s = (v × ω; ω_y ω_z, -ω_x ω_z, ω_x ω_y), because the axes turn with the base.
 
-The pose of a floating base is (x, y, z, quaternion x, y, z, w), as for Pinocchio's free-flyer.
+The pose of a floating base is (x, y, z, quaternion x, y, z, w), as Pinocchio's free-flyer has it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SIX = (*(SLIDE,) * 3, *(replace(SLIDE, kind="revolute"),) * 3)
 
 @dataclass(frozen=True)
 class Coordinates:
-    """A robot, its plain tree, and the coordinate that each joint of the tree follows."""
+    """A robot, the plain tree that formulations get of it, and what each joint of that follows."""
 
     robot: Chain
     tree: Chain
@@ -81,7 +81,7 @@ class Coordinates:
         return [a * v[c] for c, a, _ in self.follows]
 
     def accelerations(self, a: list[Scalar], v: list[Scalar], x: list[Scalar] | None = None) -> list[Scalar]:
-        """The accelerations of the tree's joints: less s(v), or less S(v) x for a motion x in axes that rotate with v."""
+        """The accelerations of the tree's joints; of a motion x other than v, in axes that turn with v, S(v) x less."""
         found = self.rates(a)
         if self.robot.floating:
             for k, row in enumerate(base_rate_matrix(v) if x is not None else ()):
@@ -118,7 +118,7 @@ class Coordinates:
 
 
 def plain_tree(robot: Chain) -> Chain:
-    """The tree with a coordinate for every joint: mimic joints made independent, six joints for a free joint."""
+    """The tree with a coordinate for every joint: mimic joints free of others, six joints for a free one."""
     if robot.plain:
         return robot
     joints = tuple(replace(joint, mimic=None) for joint in robot.joints)
@@ -149,7 +149,7 @@ def rotation(quaternion: list[Scalar]) -> Mat3:
 
 
 def base_rate(v: list[Scalar]) -> tuple[Scalar, ...]:
-    """s(q̇): the robot's base accelerations minus those of the six joints."""
+    """s(q̇): what the robot's base accelerations are more than those of the six joints."""
     x, y, z, wx, wy, wz = v[:6]
     return y * wz - z * wy, z * wx - x * wz, x * wy - y * wx, wy * wz, -(wx * wz), wx * wy
 
@@ -195,7 +195,7 @@ def tangent_map(q: list[Scalar]) -> Matrix:
 
 
 def pose_rate(pose: list[Scalar], twist: list[Scalar]) -> list[Scalar]:
-    """The time derivative of a floating base's pose (7), from its velocity in its own axes."""
+    """The seven rates of a floating base's pose, of its velocity in its own axes."""
     x, y, z, w = pose[3:7]
     wx, wy, wz = (rate / 2 for rate in twist[3:6])
     linear = rotation(pose[3:7]) @ Vec3(*twist[:3])

@@ -2,10 +2,10 @@
 
 Source: Saha 1999, eqs. (23)-(33) and (36)-(40).
 
-Idea: eliminate from the last column to the first, so that the pivots D are the articulated bodies'
-inertias. A pivot must be well above rounding errors: where it is not (a massless last link, a point mass
-on its joint axis), the inertia matrix is singular and there is no result. On plain
-numbers that is an error; in a batch the entries are NaN (docs/adr/0003-extra-physics.md).
+Idea: annihilate from the last column to the first, so that the pivots D are the articulated bodies'
+inertias. A pivot must stand clear of rounding: where it does not (a massless last link, a point mass
+in line with its joint), the inertia matrix is singular and the answer does not exist. On plain
+numbers that is an error, in a batch the entries are NaN (docs/adr/0003-extra-physics.md).
 
 Errata (Saha 1999): α′ of eqs. (39)-(41) has signs that differ between the equations; here U⁻¹ has
 the entries -α′ of eq. (38) with α′ᵢⱼ = αᵢⱼ - Σ αᵢₖ α′ₖⱼ, the only choice with U U⁻¹ = 1.
@@ -23,7 +23,7 @@ from armdyn.formulations.coordinates import Coordinates
 
 Matrix = list[list[Scalar]]
 
-SINGULAR = Fraction(1, 10**13)  # a pivot below this fraction of the stretched arm's inertia is a rounding error
+SINGULAR = Fraction(1, 10**13)  # a pivot below this share of the stretched arm's inertia is rounding
 
 
 def with_rotors(chain: Chain, H: Matrix) -> Matrix:
@@ -35,10 +35,10 @@ def with_rotors(chain: Chain, H: Matrix) -> Matrix:
 
 
 def least_pivots(chain: Chain) -> list[Scalar]:
-    """The smallest acceptable pivot of every joint: a fraction of the stretched arm's inertia.
+    """The least pivot of every joint that is not rounding: a share of the stretched arm's inertia.
 
-    They are constants of the arm, so a check costs one addition per joint. If the links' parameters
-    or the geometry are run-time inputs, pivots are only required to be positive.
+    Constants of the arm, so a check costs one addition per joint. Where the links' parameters
+    or the geometry are known only at run time, pivots are only held to be positive.
     """
     if not (chain.known_geometry and all(is_number(x) for link in chain.links for x in link.natural)):
         return [0] * chain.nv
@@ -71,7 +71,7 @@ def least_pivots(chain: Chain) -> list[Scalar]:
 def reciprocal(pivot: Scalar, least: Scalar, joint: int) -> Scalar:
     """1/pivot; NaN (or an error, where the pivot is a plain number) if it is not above `least`.
 
-    A negative `joint` is one of the six joints of a floating base.
+    A negative `joint` is one of a floating base's six.
     """
     if isinstance(pivot, int | float | Fraction):
         if not pivot > least:

@@ -1,7 +1,7 @@
 """Gravity load, momentum and energies by recursion over the links.
 
 Source: the definitions, with the regrouped second moments of `inverse_dynamics.second_moments`. The
-plain sums over links in base axes are in `reference`.
+plain sums over links in base axes stand in `reference`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ def gravity_load(chain: Chain, q: list[Scalar]) -> list[Scalar]:
 
 
 def gravity_load_of_moments(chain: Chain, q: list[Scalar]) -> list[Scalar]:
-    """g(q) from gravity transformed outwards and first moments transformed inwards.
+    """g(q) from gravity carried outwards and first moments carried inwards: what meets at a joint is independent.
 
-    The weight of the subtree beyond joint i acts on it through (g × k)_z, where g depends only on the joints up to i
-    and k only on those beyond it. Enclosures over ranges of q are therefore tight; for a vertical first axis the load
-    is exactly 0.
+    The weight of the subtree beyond joint i acts on it through (g × k)_z, where g depends on the joints up to i alone
+    and k on those beyond it. Enclosures over ranges of q are therefore sharp; a vertical first axis feels exactly 0.
     """
     walk = steps(chain, q)
     weights: list[Vec3] = []
@@ -40,7 +39,7 @@ def gravity_load_of_moments(chain: Chain, q: list[Scalar]) -> list[Scalar]:
 
 
 def squared_gravity_limits(chain: Chain, q: list[Scalar]) -> list[Scalar]:
-    """The squared largest load of each joint over all directions of gravity: |g|² (k_x² + k_y²), or |g|² m²."""
+    """What gravity of any direction could ask of each joint at most, squared: |g|² (k_x² + k_y²), or |g|² m²."""
     walk = steps(chain, q)
     strength = chain.gravity.dot(chain.gravity)
     return [
@@ -86,7 +85,7 @@ def potential_energy(chain: Chain, q: list[Scalar]) -> Scalar:
 
 
 def first_moment(chain: Chain, q: list[Scalar]) -> tuple[Scalar, Vec3]:
-    """Mass and first moment Σ m c of the whole robot, about and in the frame to which the first joints are attached."""
+    """Mass and first moment Σ m c of the whole robot, about and in the frame that the first joints stand in."""
     masses: dict[int, Scalar] = {}
     moments: dict[int, Vec3] = {}
     for i, (step, link) in reversed(list(enumerate(zip(steps(chain, q), chain.links, strict=True)))):
@@ -116,7 +115,7 @@ def friction(chain: Chain, qd: list[Scalar]) -> list[Scalar]:
 
 
 def joint_forces(chain: Chain, q: list[Scalar], qd: list[Scalar], load: list[Scalar]) -> list[Scalar]:
-    """Joint forces beyond rigid-body dynamics: friction (also load-dependent), offset, spring, ripple."""
+    """What acts at the joints and is not the rigid body's: friction, also with the load, offset, spring, ripple."""
     return [
         joint.forces.at(x) + joint.friction(v) + joint.forces.lost(carried, sign(v))
         for joint, x, v, carried in zip(chain.joints, q, qd, load, strict=True)

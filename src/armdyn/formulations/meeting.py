@@ -1,9 +1,9 @@
-"""Pairs of joints on one path: axes are transformed outwards and loads of bodies inwards, until they meet.
+"""Pairs of joints on one path: what axes bring goes outwards, what bodies bring goes inwards, until they meet.
 
-The inner joints are a part of the tree around its base. Axes are transformed outwards over inner joints, and each is
-combined with the body of every inner joint on the way; loads are transformed inwards over all other joints, and each
-is combined with the axis of every joint on the way; the remaining pairs are combined in the outermost inner frames.
-Entries for joints of different branches are 0. In a chain the inner joints are those up to the meeting frame m.
+The inner joints are a part of the tree around its base. Axes are carried outwards over inner joints and meet, in
+passing, each inner joint's own body; what bodies bring is carried inwards over all other joints and meets, in passing,
+each joint's own axis; the pairs that are left meet in the outermost inner frames. Joints of different branches do not
+meet: their entries are 0. In a chain the inner joints are those up to the meeting frame m.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from armdyn.formulations.steps import Step
 Axis = TypeVar("Axis")
 Load = TypeVar("Load")
 
-_SOME = Fraction(7, 10)  # a generic constant
+_SOME = Fraction(7, 10)  # a constant with nothing special about it
 
 
 def pairs(
@@ -57,11 +57,11 @@ def pairs(
 
 
 def inner_joints(walk: list[Step], axis: int, load: int, passing: int, meeting: int) -> frozenset[int]:
-    """The inner joints that need the fewest operations.
+    """The inner joints of fewest operations in all.
 
-    Every axis consists of `axis` motions and every load of `load` wrenches. A pair takes `passing` operations where
-    an axis meets the body of a joint on its way, `meeting` in an outermost inner frame, and negligibly few where a load
-    meets the axis of a joint on its way. The operations of transforms are counted per joint.
+    `axis` motions go outwards with every axis and `load` wrenches inwards with every body; a pair takes `passing`
+    operations where an axis meets the body of a joint that it passes, `meeting` at a meeting, none worth counting where
+    a body passes an axis. What a transport takes is counted, joint by joint.
     """
     children: dict[int, list[int]] = {k: [] for k in range(-1, len(walk))}
     depth: dict[int, int] = {-1: 0}
@@ -87,7 +87,7 @@ def inner_joints(walk: list[Step], axis: int, load: int, passing: int, meeting: 
 
 
 def countable(joint: Joint) -> Joint:
-    """The joint with a generic number in place of every constant that is a run-time input."""
+    """The joint with a number, nothing special about it, for every constant that is known only at run time."""
 
     def number(x: Scalar) -> Scalar:
         return x if is_number(x) else _SOME
@@ -101,12 +101,12 @@ def countable(joint: Joint) -> Joint:
 
 
 def all_move(q: list[Scalar]) -> bool:
-    """Whether no joint is at a literal 0, as the six joints of a floating base are."""
+    """Whether no joint is held at a literal 0, as the six of a floating base are."""
     return not any(type(x) is int for x in q)
 
 
 def transport_costs(step: Step) -> tuple[int, int]:
-    """Operations for transforming a motion outwards and a wrench inwards over this joint."""
+    """Operations that carrying a motion outwards and a wrench inwards over this joint takes."""
 
     def number(x: Scalar) -> Scalar:
         return x if isinstance(x, int | Fraction) else Tally(0.7)

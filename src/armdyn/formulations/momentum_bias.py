@@ -1,4 +1,4 @@
-"""Momentum bias: the rate of change Cᵀq̇ - g of the joint momenta p = H q̇ without motor forces.
+"""Momentum bias: how the joint momenta p = H q̇ change where no motor acts, Cᵀq̇ - g.
 
 Source: De Luca & Mattone 2003 (the observer that needs it, ṗ = τ + Cᵀq̇ - g); the recursion is ours.
 
@@ -36,7 +36,7 @@ def momentum_bias(chain: Chain, q: list[Scalar], qd: list[Scalar], *, gravity_lo
         link, w, v = links[i], motions[i].w, motions[i].v
         own = Wrench(link.mass * v + w.cross(link.moment), link.inertia @ w + link.moment.cross(v))
         h = brought.get(i, NO_WRENCH) + own
-        # v × s is (w × z; v × z) for a revolute joint, (0; w × z) for a prismatic one
+        # v × s is (w × z; v × z) of a joint that turns, (0; w × z) of one that slides
         slides = w.y * h.f.x - w.x * h.f.y
         slopes.append(w.y * h.n.x - w.x * h.n.y + v.y * h.f.x - v.x * h.f.y if step.revolute else slides)
         collect(brought, step.parent, step.wrench_inward(h))

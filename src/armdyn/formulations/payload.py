@@ -1,7 +1,7 @@
-"""The minimal parameters of the arm with a payload at its tool, for controllers.
+"""The minimal parameters of the arm with a body at its tool: what a controller needs to know of a payload.
 
-Idea: minimal parameters are linear in the links' natural parameters, so those of the payload alone, on massless links,
-are added to those of the arm. The body's own ten follow from its mass, centre of mass and inertia by the
+Idea: minimal parameters are linear in the links' natural parameters, so those of the held body alone, on links without
+mass, are added to those of the arm. The body's own ten follow from its mass, centre of mass and inertia by the
 parallel-axis theorem and the placement of the tool.
 """
 
@@ -21,8 +21,8 @@ def payload_parameters(
 ) -> list[Any]:
     """The parameters with a body of this mass, centre of mass and inertia about it (xx, yy, zz, xy, xz, yz).
 
-    All are in the axes of the tool, or of the frame (k, placement on link k) that replaces it; a payload on the base
-    (k = 0) changes nothing.
+    All of them in the axes of the tool, or of the frame (k, placement on link k) that stands for it; what is fixed to
+    the base (k = 0) changes nothing.
     """
     k, at = frame or (chain.bodies, chain.tool)
     present = minimal_parameters(chain).exact_values
@@ -35,7 +35,7 @@ def payload_parameters(
 
 
 def held(at: Placement, mass: Any, com: Any, inertia: Any = (0, 0, 0, 0, 0, 0)) -> Link:
-    """The payload as a part of the link to which the frame `at` is fixed."""
+    """The body as a part of the link that the frame `at` stands on."""
     xx, yy, zz, xy, xz, yz = inertia
     return Link.from_com(mass, Vec3(*com), Sym3(xx, xy, yy, xz, yz, zz)).moved(at.R, at.p)
 

@@ -1,8 +1,8 @@
-"""Rotor inertia, friction, a wrench at the tool, and other frames than the tool, in the same way for every formulation.
+"""Rotor inertia, friction, a wrench at the tool and frames beside the tool, for every formulation of a quantity alike.
 
-They are added outside the recursions (docs/adr/0003-extra-physics.md); forward dynamics and quantities that invert the
-inertia matrix include the rotor inertias themselves, at the pivots. Each function is the `physics` of a `Quantity`: it
-gets the formulation's `run`, the chain, the inputs, the options and the wrench's six numbers, or None.
+They are added outside the recursions (docs/adr/0003-extra-physics.md); forward dynamics and what inverts the inertia
+matrix take the rotors in themselves, at the pivots. Each function is the `physics` of a `Quantity`: it gets the
+formulation's `run`, the chain, the inputs, the options and the wrench's six numbers, or None.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from armdyn.formulations.registry import Options, Run
 
 
 def resisted(chain: Chain, q: list[Any], options: Options, wrench: Any) -> list[Any]:
-    """The joint forces that balance the wrench."""
+    """What the wrench asks of the motors."""
     asked: list[Any] = [0] * chain.n
     if wrench is None:
         return asked
@@ -35,7 +35,7 @@ def resisted(chain: Chain, q: list[Any], options: Options, wrench: Any) -> list[
 
 
 def up_to_frame(chain: Chain, options: Options) -> tuple[Chain | None, tuple[int, ...]]:
-    """The chain up to the frame used as the tool, and its joints; None if the frame is fixed to the base."""
+    """The chain up to the frame that stands for the tool, and its joints; None where that stands on the base."""
     if options.frame is None:
         if len(chain.tips) > 1:
             tips = ", ".join(chain.joints[i].name or str(i + 1) for i in chain.tips)
@@ -66,7 +66,7 @@ def inverse_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options
 
 
 def forward_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """With friction, the other joint forces and the wrench subtracted from the motors' forces."""
+    """With friction, the other forces at the joints and the wrench taken from the motors' forces."""
     q, qd, tau = inputs
     if options.friction:
         states = zip(tau, chain.joints, q, qd, strict=True)
@@ -77,7 +77,7 @@ def forward_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options
 
 
 def gears_lose(chain: Chain, options: Options) -> bool:
-    """Whether friction depends on the load, so that it cannot simply be added to the rigid-body forces."""
+    """Whether friction depends on the load: the joint forces are then not those of the rigid body with others added."""
     return options.friction and any(joint.forces.load_friction != 0 for joint in chain.joints)
 
 
@@ -107,7 +107,7 @@ def kinetic_energy(run: Run, chain: Chain, inputs: list[Any], options: Options, 
 
 
 def jacobian(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """At the frame used as the tool; joints beyond it and on other branches do not move it."""
+    """At the frame that stands for the tool; joints beyond it and on other branches do not move it."""
     part, path = up_to_frame(chain, options)
     found: list[list[Any]] = [[0] * chain.n for _ in range(6)]
     if part is not None:
@@ -118,7 +118,7 @@ def jacobian(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench
 
 
 def pose(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """Of the frame used as the tool."""
+    """Of the frame that stands for the tool."""
     part, path = up_to_frame(chain, options)
     if part is None and options.frame is not None:
         fixed = options.frame[1]  # in the base already, where `chain.base` places frame 0
@@ -127,12 +127,12 @@ def pose(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: An
 
 
 def operational_space_inertia_inverse(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """At the frame used as the tool."""
+    """At the frame that stands for the tool."""
     return run(chain, *inputs, jacobian(poses.jacobian, chain, inputs, options, wrench))
 
 
 def payload_parameters(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """With the payload at the frame used as the tool."""
+    """With the body at the frame that stands for the tool."""
     if options.frame is None:
         up_to_frame(chain, options)  # an error where there is no tool
     return run(chain, *inputs, frame=options.frame)

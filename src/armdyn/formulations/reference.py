@@ -1,4 +1,4 @@
-"""Reference formulations for tests: short, obvious, and independent of all others.
+"""The judge: short, obvious, independent of every other formulation.
 
 Source: the definitions. The inertia matrix is the plain sum of JᵀMJ over links, in base axes; the
 potential energy is -Σ m g·c; gravity load and bias are exact derivatives of the energies, by dual
@@ -69,7 +69,7 @@ def christoffel(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Matrix:
 
 
 def bias(chain: Chain, q: list[Scalar], qd: list[Scalar], *, qdd: list[Scalar] | None = None) -> list[Scalar]:
-    """C q̇ + g, from exact derivatives of the energies; plus H q̈ in the rotating axes of a floating base."""
+    """C q̇ + g, from exact derivatives of the energies; with H q̈ where a base's axes turn."""
     C, g = christoffel(chain, q, qd), gravity_load(chain, q)
     b = [sum((c * v for c, v in zip(row, qd, strict=True)), load) for row, load in zip(C, g, strict=True)]
     if qdd is None:

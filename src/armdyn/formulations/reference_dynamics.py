@@ -25,7 +25,7 @@ from armdyn.formulations.steps import Step, steps
 
 @dataclass(frozen=True, slots=True)
 class _Pair(Moving):
-    """The motion of a link in both motions; `x` is the reference's angular velocity."""
+    """How a link moves in both motions at once; `x` is the reference's angular velocity."""
 
     x: Vec3
 
@@ -44,7 +44,7 @@ def reference_dynamics(
 
 
 def _outward(step: Step, before: _Pair, rate: Scalar, rate_ref: Scalar, acceleration: Scalar) -> _Pair:
-    """The motion of link i, from that of its parent and of joint i."""
+    """How link i moves, from how its parent does and what joint i does."""
     R, U = step.R, before.U
     lever = U @ step.fork if step.forked else step.b * Vec3(U.r1.x, U.r2.x, U.r3.x)
     dv = R.T @ (before.dv + lever)

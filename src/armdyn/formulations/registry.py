@@ -1,6 +1,6 @@
-"""The classes of the registry: `Quantity`, `Formulation` and `Options`.
+"""What a quantity and a formulation are; the formulations stand in each quantity's own folder.
 
-A `Quantity` holds every fact about a quantity of an arm. Programs, kernels, the arm's attributes, C output,
+A `Quantity` carries every fact about what can be asked of an arm. Programs, kernels, the arm's attributes, C output,
 commands and documentation read it here and nowhere else (docs/adr/0011-registry-and-search.md).
 """
 
@@ -19,8 +19,8 @@ Size = int | str  # a number, or a name of `SIZES`
 Ports = tuple[tuple[str, tuple[Size, ...]], ...]  # name and shape of each input or output
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
-# The symbolic sizes in shapes: the lengths of q and of q̇ (both n, except for a floating base), the numbers of bodies,
-# of minimal parameters and of natural parameters.
+# What a size in a shape stands for: the lengths of q and of its rates (both n but for a floating base), bodies, minimal
+# parameters, natural parameters.
 SIZES: dict[str, Callable[[Chain], int]] = {
     "nq": lambda chain: chain.nq,
     "nv": lambda chain: chain.nv,
@@ -30,19 +30,19 @@ SIZES: dict[str, Callable[[Chain], int]] = {
 }
 
 
-PARAMETERS = ("baked", "runtime", "geometry")  # which of the arm's numbers are the last input of a program
+PARAMETERS = ("baked", "runtime", "geometry")  # what of an arm's numbers a program has as its last input
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a kernel beyond quantity and formulation; a quantity's `takes` lists those that it accepts.
+    """What can be asked of a kernel beyond quantity and formulation; a quantity's `takes` says which of them it has.
 
     `friction` adds the joints' friction; `tool_wrench` adds a last input, the wrench (force, torque)
-    that the environment exerts on the arm at the tool's origin, in base axes; `frame` is (k, placement
-    on link k) and replaces the tool, where k = 0 is the base; `frames` are several of them, at which as many wrenches
-    act, concatenated in one input; `parameters="runtime"` adds a last input, the minimal parameters, and
-    `parameters="geometry"` the geometry constants (`armdyn.chain.geometry`), unless the quantity has `own_geometry`;
-    `derivatives` names inputs: the outputs are then the exact partial derivatives with respect to them.
+    that the surroundings exert on the arm at the tool's origin, in base axes; `frame` is (k, placement
+    on link k) and stands for the tool, k = 0 being the base; `frames` are several of them, at which as many wrenches
+    act, one after the other in one input; `parameters="runtime"` adds a last input, the minimal parameters, and
+    `parameters="geometry"` the constants of the geometry (`armdyn.chain.geometry`), where `own_geometry` is not said;
+    `derivatives` names inputs, and the outputs are the exact partial derivatives in them, which every quantity has.
     """
 
     friction: bool = False
@@ -61,17 +61,17 @@ class Formulation:
     run: Run
     source: str  # a key of the bibliography, "" for ours
     summary: str
-    # Keyword arguments of `run` that change the cost but not the result, for this chain, the default first.
+    # Where `run` leaves open what costs but does not change the result: keywords for this chain, the default first.
     variants: Callable[[Chain], Sequence[Mapping[str, Any]]] = lambda chain: ({},)
-    # A dedicated algorithm, if any, for the derivatives with respect to all inputs, one matrix per input.
+    # Where there is an algorithm of their own for them: the derivatives in all inputs, one matrix per input.
     derivatives: Run | None = None
     made_of: tuple[str, ...] = ()  # quantities that `run` takes as keywords, each by its cheapest formulation
-    reference_only: bool = False  # only for comparison: `auto` never chooses it
-    serial_only: bool = False  # for serial chains only; `auto` skips it for a tree
-    no_mimics: bool = False  # needs independent joints; `auto` skips it for a robot with mimic joints
+    reference_only: bool = False  # there to compare others with: `auto` never chooses it
+    serial_only: bool = False  # written for serial chains; `auto` passes over it for a tree
+    no_mimics: bool = False  # needs a coordinate for every joint; `auto` passes over it for a robot with mimic joints
 
     def refusal(self, chain: Chain) -> str:
-        """Why the formulation does not apply to this chain, "" if it does."""
+        """Why the formulation cannot be run on this chain, "" if it can."""
         if self.serial_only and not (chain.serial and not chain.floating):
             return "is for serial chains, this robot " + ("branches" if not chain.serial else "has a floating base")
         if self.no_mimics and chain.has_mimics:
@@ -93,25 +93,25 @@ def nothing_added(run: Run, chain: Chain, inputs: list[Any], options: Options, w
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity of an arm: its inputs, outputs, options and formulations, the default first."""
+    """What can be asked of an arm: its inputs, outputs, options and every way to compute it, the default first."""
 
     name: str
     inputs: Ports
     outputs: Ports
     methods: tuple[Formulation, ...]
     summary: str  # a short phrase, for tables and comments
-    doc: str  # the docstring of the arm's attribute; the shapes are added
-    takes: tuple[str, ...] = ()  # the fields of `Options` that it accepts; "parameters": at run time
+    doc: str  # what the arm's attribute says of itself; the shapes are added
+    takes: tuple[str, ...] = ()  # the fields of `Options` that mean something for it; "parameters": at run time
     # Rotor inertia, friction and wrench, added outside the recursion (docs/adr/0003-extra-physics.md).
     physics: Physics = nothing_added
-    link_frames: bool = False  # uses links and frames as given: no frame moved along its axis, no rotor merged
-    own_geometry: bool = False  # its outputs depend on the structure of the geometry, which cannot be a run-time input
+    link_frames: bool = False  # of the links and frames as given: no frame slid along its axis, no rotor merged
+    own_geometry: bool = False  # its outputs belong to the structure of the arm's geometry, which is no run-time input
     of_body: bool = (
         False  # its first inputs are a body's mass, com and inertia about it: kernels refuse impossible ones
     )
-    derivative_kernel: bool = False  # the arm has an attribute for its derivatives with respect to all inputs
-    inverse_of: str = ""  # the quantity that it solves for the last input: its derivatives follow from that one's
-    in_c: bool = False  # written by `emit_c` by default
+    derivative_kernel: bool = False  # the arm has an attribute for its derivatives in all inputs
+    inverse_of: str = ""  # the quantity that it solves for its last input: its derivatives follow from that one's
+    in_c: bool = False  # among what `emit_c` writes if nothing is named
 
     @property
     def at_tool(self) -> bool:

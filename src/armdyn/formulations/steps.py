@@ -1,7 +1,7 @@
-"""Steps: the joint transforms at this configuration, computed once and used by every stage.
+"""Steps: what each joint contributes at this configuration, worked out once and used by every stage.
 
-A recursion runs over the steps from the base to the tips, or back; step i leads from the parent's frame to frame i.
-What a link contributes to its parent is added to the contributions of the parent's other children (`collect`).
+A tree is walked from the base to its tips (or back) by its steps; step i leads from the parent's frame to frame i. What
+a link hands inwards is added to what its parent has from other children (`collect`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from armdyn.chain import Chain, Joint
 
 @dataclass(frozen=True, slots=True)
 class Step(Transform):
-    """The joint and its transform at q; `parent` is the index of its parent link, -1 for the base."""
+    """The joint and its transform with q put in; `parent` is the index of the link it stands on, -1 for the base."""
 
     joint: Joint
     parent: int
@@ -48,7 +48,7 @@ def steps(chain: Chain, q: list[Scalar]) -> list[Step]:
 
 
 class Addable(Protocol):
-    """A type with addition."""
+    """What can be added to its like."""
 
     def __add__(self: A, other: A) -> A:
         """The sum."""

@@ -1,7 +1,7 @@
 """Every quantity of a robot with mimic joints or a floating base, from the same quantity of its plain tree.
 
-An axis of a result that runs over q̇ is projected with G (`Coordinates`); from an axis that runs over bodies the
-auxiliary bodies of a floating base are removed. Results that are not tensors of that kind are treated individually.
+An axis of a result that runs over q̇ is projected with G (`Coordinates`), an axis that runs over bodies loses those that
+stand in for a floating base. Where a result is no tensor of that kind, this module says what is done instead.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ INVERSE = ("forward_dynamics", "inertia_inverse", "inertia_factors", "operationa
 def complete(
     entry: Quantity, physics: Physics, run: Run, robot: Chain, inputs: list[Any], options: Options, wrench: Any
 ) -> Any:
-    """The quantity with all physics, for any robot."""
+    """The quantity with all physics, whatever the robot's joints are."""
     if robot.plain or not entry.of_motion:
         return physics(run, robot, inputs, options, wrench)
     coordinates = Coordinates.of(robot)
@@ -62,7 +62,7 @@ def complete(
 
 
 def substituted(coordinates: Coordinates, given: dict[str, Any]) -> tuple[Chain, list[Any]]:
-    """The plain tree placed by q, and the inputs of its joints, by name."""
+    """The plain tree where q says that it stands, and what its joints do, for inputs by name."""
     change: dict[str, Callable[[Any], Any]] = {
         "q": coordinates.positions,
         "qd": coordinates.rates,
@@ -92,8 +92,8 @@ def _projected(coordinates: Coordinates, shape: tuple[int | str, ...], result: A
 def derivatives(own: Run, robot: Chain, inputs: list[Any]) -> tuple[Matrix, Matrix, Matrix]:
     """∂τ/∂q, ∂τ/∂q̇ and H from a formulation's own derivatives of inverse dynamics.
 
-    The columns of a floating base's pose are for displacements in its own axes, as in Pinocchio: a translation changes
-    nothing; a rotation about axis k changes gravity, which acts like an acceleration, by e_k × g.
+    The columns of a floating base's pose are for displacements in its own axes, as Pinocchio's are: a shift changes
+    nothing, a turn about axis k changes gravity, which acts like an acceleration, by e_k × g.
     """
     if robot.plain:
         matrices: tuple[Matrix, Matrix, Matrix] = own(robot, *inputs)
@@ -115,8 +115,8 @@ def _less(A: Matrix, B: Matrix) -> Matrix:
     return [[a - b for a, b in zip(*rows, strict=True)] for rows in zip(A, B, strict=True)]
 
 
-# Corrections for the rotating axes of the base. H S and similar terms are those of the tree without rotor inertias: a
-# floating base has no rotors.
+# Rates of what is read in the base's own axes, which turn. H S and its like are those of the rotor-free tree: no rotor
+# turns with a base.
 
 
 def _accelerations(result: Any, tree: Chain, plain: list[Any], qd: list[Any], options: Options) -> Any:

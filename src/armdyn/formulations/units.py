@@ -1,11 +1,11 @@
-"""The units of the inputs and outputs of a quantity, as text for headers and READMEs."""
+"""The units of what goes into a quantity and comes out of it, as text for headers and read-me files."""
 
 from __future__ import annotations
 
 from armdyn.chain import Chain
 
 _FORCE = "{force}"
-# By the name of the port; an ambiguous name is prefixed with its quantity.
+# By the name of the port; a name that means different things is given with its quantity in front.
 _UNITS = {
     "q": "{q}",
     "qd": "{q}/s",

@@ -1,10 +1,10 @@
 """Composite bodies by their second moments P = ∫ x xᵀ dm, on minimal parameters. Ours.
 
 Idea: Lin & Fang 1999 split the first moment and the inertia of a composite body into a constant and
-a varying part (eqs. 22-26) and let only what a joint actually changes take part in the recursion. The
+a varying part (eqs. 22-26) and let only what a joint really changes take part in the recursion. The
 same split on P instead of J = tr(P)E - P is shorter, because P follows any affine map, and moving a
 massless body by p adds p cᵀ + c pᵀ and nothing to the diagonal of other axes: 3M 3A where J takes
-3M 4A. A rotation about z leaves m̂, (k)_z and (P)₃₃ unchanged: these are regrouped with the parent link, off-line.
+3M 4A. A turn about z leaves m̂, (k)_z and (P)₃₃ alone: these three are regrouped with the parent link, off-line.
 
 Below joint s, the first revolute joint not parallel to joint r, the first of all, P shrinks to the one
 inertia that is felt there (Lin & Fang 1999, eqs. 36-40).
@@ -40,13 +40,13 @@ class Moments(Body):
 
     @property
     def wrench_of_turn(self) -> Wrench:
-        """The wrench of a unit acceleration about z: (z × c, J z)."""
+        """What a unit acceleration about z asks for: (z × c, J z)."""
         c, P = self.moment, self.P
         return Wrench(Vec3(-c.y, c.x, 0), Vec3(-P.xz, -P.yz, P.xx + P.yy + self.turning))
 
     @property
     def wrench_of_slide(self) -> Wrench:
-        """The wrench of a unit acceleration along z: (m z, c × z)."""
+        """What a unit acceleration along z asks for: (m z, c × z)."""
         return Wrench(Vec3(0, 0, self.mass), Vec3(self.moment.y, -self.moment.x, 0))
 
 
@@ -55,18 +55,18 @@ NOTHING = Moments(0, ZERO, NO_MOMENTS)
 
 @dataclass(frozen=True, slots=True)
 class Regions:
-    """Which joints follow only prismatic ones, and where all revolute joints so far are parallel, to u in frame i."""
+    """Which joints stand only on sliding ones, and where all turning joints so far are parallel, to u in frame i."""
 
     sliding: frozenset[int]
     axes: dict[int, Vec3]
 
     def is_general(self, i: int) -> bool:
-        """Whether joint i is beyond two revolute joints that are not parallel, or is the second of them."""
+        """Whether joint i stands beyond two turning joints that are not parallel, or is the second of them."""
         return i >= 0 and i not in self.axes and i not in self.sliding
 
 
 def regions(chain: Chain) -> Regions:
-    """The regions of the chain: on a path first prismatic joints, then those about one direction, then the others."""
+    """A constant of the chain: along every path slides come first, then joints about one direction, then the others."""
     sliding: set[int] = {-1}
     axes: dict[int, Vec3] = {}
     for i, (joint, parent) in enumerate(zip(chain.joints, chain.parents, strict=True)):
@@ -204,7 +204,7 @@ def _meets_at_right_angles(joint: Joint, u: Vec3) -> bool:
 
 
 def _regrouped(joint: Joint, m: Scalar, k: Vec3, K: Sym3) -> Moments:
-    """The part of a body's constants that is regrouped with the parent, about the parent's frame."""
+    """What of a body's constants is the parent's for good, about the parent's frame."""
     b = X * joint.b
     if joint.revolute:
         R = JointRotation(joint.beta, joint.gamma, 1, 0)

@@ -1,4 +1,4 @@
-"""Articulated bodies: the apparent inertia of link i when the joints beyond it are free to move.
+"""Articulated bodies: the inertia that link i shows when the joints beyond it are free to move.
 
 Source: Saha 1999, eqs. (34), (35); Featherstone 1983.
 
@@ -56,7 +56,7 @@ class Pivot:
 
 
 def pivot(step: Step, body: Articulated, least: Scalar, number: int) -> Pivot:
-    """The articulated body's inertia along joint `number`, eq. (34)."""
+    """What joint `number` feels of the articulated body, eq. (34)."""
     I, H, M = body.I, body.H, body.M  # noqa: E741
     if step.revolute:
         n, f, own = Vec3(I.xz, I.yz, I.zz), H.r3, I.zz

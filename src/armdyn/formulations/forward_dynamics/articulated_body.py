@@ -2,14 +2,14 @@
 
 Source: Featherstone 1983.
 
-Idea: in one pass from tip to base compute, for every link, the apparent inertia and bias wrench with
+Idea: in one pass from tip to base find, for every link, the inertia and the bias wrench it shows with
 the joints beyond it free; then every joint's acceleration follows from that of its parent. Here
 accelerations are those of points (not spatial ones), so no linear velocity is needed: the bias wrench
 of a link is (w × J w, w × (w × h)), gravity is an acceleration of the base, and a shift by p brings
 w × (w × p).
 
-Symbols: c bias acceleration of a joint (dw, dv); Z bias wrench (n, f); u joint force minus that of the
-bias wrench; the others as in `articulated`.
+Symbols: c bias acceleration of a joint (dw, dv); Z bias wrench (n, f); u joint force less what the
+bias wrench asks for; the rest as in `articulated`.
 
 Cost quoted (Saha 1999, section 7): (199n-198)M (174n-173)A.
 """

@@ -1,24 +1,24 @@
 """The inertia matrix where motions and wrenches meet. Ours.
 
-Source: none; docs/formulations/meeting_frame.rst derives it. It is based on Lin & Fang 1999, eqs.
+Source: none; docs/formulations/meeting_frame.rst derives it. It stands on Lin & Fang 1999, eqs.
 (7)-(11) and Tables I and III.
 
 Idea: H_ji is the power of joint j's unit motion (w, v) on the wrench (f, t) that composite body i
-requires when joint i accelerates, and may be computed in any frame between j and i. Formulation 1
-transforms every wrench inwards to frame 1, Formulation 3 every motion outwards to frame i: about n²/2
-transforms each. Here both go only as far as a frame m in the middle, n²/4 transforms in all:
+asks for when joint i accelerates, and may be taken in any frame between j and i. Formulation 1
+carries every wrench inwards to frame 1, Formulation 3 every motion outwards to frame i: about n²/2
+transports each. Here both go only as far as a frame m in the middle, n²/4 transports in all:
 
-- motions of joints j < m go outwards to m and give H_jk in every frame k on the way,
-- wrenches of bodies i > m go inwards to m and give H_ki at no cost in every frame k on the way,
-- the remaining pairs j < m < i meet in frame m.
+- motions of joints j < m go outwards to m and give H_jk in every frame k they pass,
+- wrenches of bodies i > m go inwards to m and give H_ki for nothing in every frame k they pass,
+- the pairs j < m < i that are left meet in frame m.
 
-m is chosen for the cheapest transforms, counted on the arm's geometry (off-line); frames with nearly the same cost are
-tried too. Formulations 1 and 3 are the limits m = 1 and m = n on Lin & Fang's composite bodies. The positions of frames
-along parallel axes are free; they are chosen so that lengths along the axes occur as far out as possible.
+m is where the transports cost least, counted on the arm's geometry (off-line); frames that come near are tried too.
+Formulations 1 and 3 are the limits m = 1 and m = n on Lin & Fang's composite bodies. Frames on parallel axes may slide;
+they stand so that lengths along the axes are met as far out as possible.
 
-In a tree the motions go outwards over a part around the base, chosen in the same way (`formulations.meeting`); entries
-for joints of different branches are 0. On long arms, where it is cheaper, all motions and wrenches are transformed to the
-middle frame by composed placements.
+In a tree the motions go outwards over a part around the base, chosen likewise (`formulations.meeting`); joints of
+different branches have no entry. Where that is cheaper, on long arms, all motions and wrenches go to the middle frame
+by composed placements.
 
 Symbols: w, v: angular velocity and velocity at the origin of the frame; f, t: force and moment about
 the origin of the frame; all in the axes of that frame.
@@ -45,13 +45,13 @@ from armdyn.formulations.steps import Step, steps
 
 Matrix = list[list[Scalar]]
 
-PASSING, MEETING = 9, 11  # operations of an entry computed on the way of a motion, and in the meeting frame
+PASSING, MEETING = 9, 11  # operations of an entry where a motion passes a body, and at a meeting
 LONG = 14  # joints; from here on composed placements are considered
 SLACK = 40  # operations by which sharing may change the order of meeting frames
 
 
 def inertia_matrix(chain: Chain, q: list[Scalar], m: int | None = None) -> Matrix:
-    """H with the meeting frame m (1 ≤ m ≤ n), by default the cheapest."""
+    """H by a meeting in frame m (1 ≤ m ≤ n), by default as costs least."""
     chain = slid_outwards(chain)
     stage("composite bodies")
     bodies = second_moments(chain, q)
@@ -70,7 +70,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar], m: int | None = None) -> Matri
 
 
 def variants(chain: Chain) -> list[dict[str, int]]:
-    """The meeting frames worth trying, those with the lowest estimated cost first."""
+    """The meeting frames worth trying: those that look cheapest, the cheapest first."""
     joints = slid_outwards(chain).joints
     return [{}] if not (chain.serial and chain.plain) or is_long(joints) else [{"m": m} for m in meeting_frames(joints)]
 
@@ -93,7 +93,7 @@ def meet(walk: list[Step], wrenches: list[Wrench], inner: frozenset[int]) -> Mat
 def gather(walk: list[Step], wrenches: list[Wrench]) -> Matrix:
     """The same for long chains: all motions and all wrenches in the middle frame, by composed placements.
 
-    A wrench then takes one transform instead of one per joint, and every pair one scalar product.
+    A wrench then takes one transport instead of one per joint, and every pair a power.
     """
     n = len(walk)
     placed = _seen_from(walk, n // 2)
@@ -130,7 +130,7 @@ def _seen_from(walk: list[Step], m: int) -> list[tuple[Mat3, Vec3]]:
 
 @lru_cache(maxsize=256)
 def meeting_frames(joints: tuple[Joint, ...]) -> tuple[int, ...]:
-    """The cheapest frames m, the cheapest first, found by descent from the middle in both directions."""
+    """The frames m of least cost, the least first, found on a walk from the middle both ways, downhill."""
     n = len(joints)
     if n <= 3:
         return tuple(range(1, n + 1))  # nothing is carried far enough to gain by a meeting

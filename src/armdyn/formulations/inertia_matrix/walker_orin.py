@@ -4,8 +4,8 @@ Source: Walker & Orin 1982 (Method 3), as reformulated in normal driving-axis fr
 Lin 1991, Table I) and described in the introduction of Lin & Fang 1999.
 
 Idea: the composite body i has a mass, a centre of mass and an inertia about that centre. A unit
-acceleration of joint i requires a force at the centre and a torque about it; both are transformed inwards,
-and the component along each joint axis on the way is an entry of H.
+acceleration of joint i asks for a force at the centre and a torque about it; both are carried inwards,
+and each joint on the way feels its component.
 
 Symbols (paper | code): Mᵢ | mass, cᵢ | centre, Eᵢ | inertia, Fᵢ Nᵢ | F N, fⱼ nⱼ | f t.
 

@@ -48,7 +48,7 @@ from armdyn.formulations.inverse_dynamics.recursion import Moving, motions
 from armdyn.formulations.inverse_dynamics.second_moments import bodies, moment
 from armdyn.formulations.steps import Step, collect, steps
 
-COSTS = (3, 3, 52, 52)  # motions per axis, wrenches per load; operations of a pair on the way and in the meeting frame
+COSTS = (3, 3, 52, 52)  # transports per joint of an axis and of a load; operations of a pair in passing, at a meeting
 SHORT = 10  # joints up to which every meeting frame is counted; in longer arms it lies near the middle
 
 Matrix = list[list[Scalar]]
@@ -56,7 +56,7 @@ Matrix = list[list[Scalar]]
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Integrals of the point velocities of a composite body relative to its first link: h, L and Q."""
+    """Sums over a composite body's points of their velocities relative to its first link: h, L and Q."""
 
     h: Vec3
     L: Vec3
@@ -71,10 +71,10 @@ NO_FLOW = Flow(ZERO, ZERO, NO_MOMENTS)
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The contribution of body b to a pair a < b.
+    """What body b brings to a pair a < b.
 
-    `unit`, `rate` and `turn` are the wrenches required by a unit of q̈_b, of q̇_b and of q_b; `couple` is
-    2∫ ẋ × Δ_b x dm, which is multiplied by the angular part of axis a.
+    `unit`, `rate` and `turn` are the wrenches that a unit of q̈_b, of q̇_b and of q_b asks for; `couple` is
+    2∫ ẋ × Δ_b x dm, which meets what of axis a turns.
     """
 
     unit: Wrench
@@ -85,7 +85,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The contribution of joint a: its unit motion and that motion's first and second time derivatives."""
+    """What joint a brings: its unit motion and that motion's first and second rates."""
 
     unit: Motion
     first: Motion
@@ -95,7 +95,7 @@ class Axis:
 def derivatives(
     chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar], m: int | None = None
 ) -> tuple[Matrix, Matrix, Matrix]:
-    """∂τ/∂q, ∂τ/∂q̇ and ∂τ/∂q̈ = H, with the meeting frame m (1 ≤ m ≤ n), by default the cheapest."""
+    """∂τ/∂q, ∂τ/∂q̇ and ∂τ/∂q̈ = H, by a meeting in frame m (1 ≤ m ≤ n), by default as costs least."""
     walk = steps(chain, q)
     moving = motions(chain, walk, qd, qdd)
     velocities = origin_velocities(walk, moving, qd)
@@ -196,7 +196,7 @@ def axis(step: Step, link: Moving, v: Vec3) -> Axis:
 def loads_inwards(
     walk: list[Step], links: list[Body], moving: list[Moving], velocities: list[Vec3], qd: list[Scalar]
 ) -> list[Load]:
-    """The load of every composite body, parents before children."""
+    """What every composite body brings, parents before children."""
     bodies: dict[int, Body] = {}
     flows: dict[int, Flow] = {}
     wrenches: dict[int, Wrench] = {}
@@ -249,7 +249,7 @@ def flow_along_z(flow: Flow, d: Scalar) -> Flow:
 
 
 def turning(body: Body, flow: Flow, link: Moving, v: Vec3, wrench: Wrench) -> Load:
-    """The load of the body of a revolute joint, Δx = z × x."""
+    """The load of a revolute joint, Δx = z × x."""
     k, P, h, L, Q = body.moment, body.P, flow.h, flow.L, flow.Q
     w, v, a, (U1, U2, U3) = 2 * link.w, 2 * v, link.dv, link.U.rows
     xz, zx, yz, zy = Q.xz + L.y, Q.xz - L.y, Q.yz - L.x, Q.yz + L.x  # 2∫ ẋ xᵀ dm
@@ -287,7 +287,7 @@ def turning(body: Body, flow: Flow, link: Moving, v: Vec3, wrench: Wrench) -> Lo
 
 
 def sliding(body: Body, flow: Flow, link: Moving, v: Vec3, wrench: Wrench) -> Load:
-    """The load of the body of a prismatic joint, Δx = z."""
+    """The load of a prismatic joint, Δx = z."""
     k, s, h, w = body.moment, body.mass, flow.h, link.w
     f, across, along = wrench.f, Vec3(link.w.y, -link.w.x, 0), column_z(link.U)
     momentum = s * v + w.cross(k) + h

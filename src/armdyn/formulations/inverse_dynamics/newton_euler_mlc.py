@@ -22,7 +22,7 @@ NOTHING = Constants(0, ZERO, Sym3(0, 0, 0, 0, 0, 0))
 
 
 def accounts(chain: Chain) -> list[Link]:
-    """The remaining parameters of every link, once those that its joint leaves unchanged are moved to its parent."""
+    """What every link has to account for once what its joint leaves unchanged is the inner link's."""
     found: list[Link] = []
     given: dict[int, Constants] = {}
     for i in reversed(range(chain.bodies)):

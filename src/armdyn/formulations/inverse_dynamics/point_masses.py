@@ -1,4 +1,4 @@
-"""Recursive Newton-Euler with second moments, and point masses on the joint axes: ours.
+"""Recursive Newton-Euler with second moments and a little left on every axis: ours.
 
 Idea: as in `second_moments`, but what lies on the axis that two links share is divided between them so that
 the programs get shorter. A point mass kept back where the common normal from the link before meets the axis
@@ -9,8 +9,8 @@ angles: 3M 4A for 2M 2A. Altogether 3M 4A less per joint.
 A link's point of reference is where the common normal from the link before meets its axis, not the origin of
 its frame; a prismatic joint keeps the origin. The d of a last revolute joint is then part of no program.
 
-Nothing is kept back that is larger than the whole arm's (a tiny b would require a huge mass and lose
-digits), nor where the parameters are run-time inputs.
+Nothing is kept back that is larger than the whole arm's (a tiny b would ask for a huge mass, and pay in
+digits), nor where the parameters are known at run time only.
 
 Symbols: k first moment, P second moment about the point of reference; e shift along z from a link's point of
 reference to its frame's origin.
@@ -31,7 +31,7 @@ from armdyn.formulations.steps import Step, collect, steps
 
 
 def bodies(chain: Chain) -> list[Body]:
-    """One body per link about its point of reference, with k_x and P₂₃ = 0 where a share on the next axis allows it."""
+    """One body per link about its point of reference, with k_x and P₂₃ = 0 where the next axis can see to it."""
     own = [link.moved(IDENTITY, _entry(joint) * Z).body for joint, link in zip(chain.joints, chain.links, strict=True)]
     divisible = _known(own)
     most = sum(abs(body.mass) for body in own) if divisible else 0
@@ -113,7 +113,7 @@ def _inward(step: Step, e: Scalar, wrench: Wrench) -> Wrench:
 
 
 def _wrenches(chain: Chain, walk: list[Step], qd: list[Scalar], qdd: list[Scalar]) -> list[Wrench]:
-    """The wrench about the point of reference required by each link's motion, parents before children."""
+    """The wrench about the point of reference that every link's own motion asks for, parents before children."""
     base = at_rest(chain)
     moving: list[Moving] = []
     found: list[Wrench] = []
@@ -127,7 +127,7 @@ def _wrenches(chain: Chain, walk: list[Step], qd: list[Scalar], qdd: list[Scalar
 
 
 def _outward(step: Step, e: Scalar, before: Moving, rate: Scalar, acceleration: Scalar) -> Moving:
-    """The motion of link i from that of its parent; accelerations are those of the points of reference."""
+    """How link i moves, from how its parent does, accelerations being those of the points of reference."""
     R, U = step.R, before.U
     if step.forked:
         dv = R.T @ (before.dv + U @ (step.fork + e * Z))

@@ -34,7 +34,7 @@ B = TypeVar("B", bound=HasMoments)
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """The motion of a link in its own frame: w, ẇ, U, and the acceleration of the frame's origin."""
+    """How a link moves, in its own frame: w, ẇ, U, and the acceleration of the frame's origin."""
 
     w: Vec3
     dw: Vec3
@@ -67,7 +67,7 @@ def recursion(
 
 
 def inward(walk: list[Step], own: Sequence[Wrench]) -> list[Scalar]:
-    """The joint forces for the wrenches that the links require, tips to base."""
+    """The joint forces under the wrenches that the links ask for, tips to base."""
     tau: list[Scalar] = []
     brought: dict[int, Wrench] = {}
     for i, step in reversed(list(enumerate(walk))):
@@ -80,7 +80,7 @@ def inward(walk: list[Step], own: Sequence[Wrench]) -> list[Scalar]:
 def wrenches(
     moving: Sequence[Moving], bodies: Sequence[B], moment: Callable[[B, Vec3, Vec3, Mat3], Vec3]
 ) -> list[Wrench]:
-    """The wrench required by each link's own motion, parents before children."""
+    """The wrench that every link's own motion asks for, parents before children."""
     found: list[Wrench] = []
     for link, body in zip(moving, bodies, strict=True):
         F = body.mass * link.dv + link.U @ body.moment
@@ -89,7 +89,7 @@ def wrenches(
 
 
 def motions(chain: Chain, walk: list[Step], qd: list[Scalar], qdd: list[Scalar]) -> list[Moving]:
-    """The motion of every link, parents before children."""
+    """How every link moves, parents before children."""
     base = at_rest(chain)
     found: list[Moving] = []
     for step, rate, acceleration in zip(walk, qd, qdd, strict=True):
@@ -103,7 +103,7 @@ def at_rest(chain: Chain) -> Moving:
 
 
 def outward(step: Step, before: Moving, rate: Scalar, acceleration: Scalar) -> Moving:
-    """The motion of link i, from that of its parent and of joint i."""
+    """How link i moves, from how its parent does and what joint i does."""
     R, U = step.R, before.U
     lever = U @ step.fork if step.forked else step.b * Vec3(U.r1.x, U.r2.x, U.r3.x)
     dv = R.T @ (before.dv + lever)

@@ -21,7 +21,7 @@ from armdyn.formulations.steps import collect
 
 
 def regroup(joint: Joint, body: Body) -> tuple[Body, Body]:
-    """(the part that stays with the link, the part that can be moved to its parent, in the parent's frame)."""
+    """(what stays with the link, what its parent may have as its own, in the parent's frame)."""
     P = body.P
     if joint.prismatic:
         return Body(body.mass, body.moment, NO_MOMENTS), Body(0, ZERO, joint.rotation(0).similarity(P))
@@ -32,7 +32,7 @@ def regroup(joint: Joint, body: Body) -> tuple[Body, Body]:
 
 
 def bodies(chain: Chain) -> list[Body]:
-    """One body per link with only those parameters that a rotation about its axis can distinguish."""
+    """One body per link with as few parameters as a turn about its axis can tell apart."""
     found: list[Body] = []
     given: dict[int, Body] = {}
     for i in reversed(range(chain.bodies)):
@@ -43,7 +43,7 @@ def bodies(chain: Chain) -> list[Body]:
 
 
 def seen_turning(chain: Chain, bodies: list[Body]) -> list[Body]:
-    """The same bodies; those that only rotate about their own z are reduced to P₁₁ + P₂₂."""
+    """The same bodies, those that only ever turn about their own z reduced to P₁₁ + P₂₂, all that shows of P."""
     found = list(bodies)
     turning: list[bool] = []
     for i, (joint, parent) in enumerate(zip(chain.joints, chain.parents, strict=True)):

@@ -1,4 +1,4 @@
-"""Poses of the frames, the Jacobian and its time derivative, in base axes.
+"""Where the frames are and how they move: poses, Jacobian and its rate, in base axes.
 
 Source: the definition. Idea: frame i in the base is the product of the placements up to i; joint i
 contributes its axis (angular) and axis × lever (linear) to the velocity of the tool.

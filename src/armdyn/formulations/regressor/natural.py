@@ -3,10 +3,10 @@
 Source: Atkeson, An & Hollerbach 1986, for the wrench of one link; the transport is that of Lin & Fang
 1999, Formulation 3.
 
-Idea: the wrench (f, n) that moves a link is linear in its ten parameters. Instead of transforming ten
-wrenches per link inwards, transform every joint's unit motion (u, u × s) outwards to the link: an entry is
-then the power of one parameter's wrench on one joint's unit motion. The contributions of a link's motion
-(the matrix A = [ω̇×] + [ω×]², the accelerations) are computed once per link.
+Idea: the wrench (f, n) that moves a link is linear in its ten parameters. Instead of carrying ten
+wrenches a link inwards, carry every joint's unit motion (u, u × s) outwards to the link: an entry is
+then the power of one parameter's wrench on one joint's unit motion. What a link's motion contributes
+(the matrix A = [ω̇×] + [ω×]², the accelerations) is worked out once per link.
 
 Symbols: w, dw, a | ω, ω̇ and the acceleration of the frame's origin less gravity; (wi, vi) | the unit
 motion of joint i, seen in the link's frame.
