@@ -76,6 +76,18 @@ def test_the_sources_agree_with_the_kernels(make, parameters, tmp_path):
     assert " 0 failed" in done.stdout
 
 
+@pytest.mark.parametrize("make", [tree, lambda: armdyn.load("planar3")])
+def test_clang_has_nothing_to_say_about_the_sources(make, tmp_path):
+    """Without a payload or stops some kinds of variables are empty, and a comparison with their ends is always false."""
+    if shutil.which("clang") is None:
+        pytest.skip("no clang on this machine")
+    armdyn.deploy(make(), tmp_path, "fmu")
+    flags = "-std=c99 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Werror".split()
+    files = sorted(map(str, (tmp_path / "sources").glob("*.c")))
+    done = subprocess.run(["clang", *flags, *files], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_wrong_acceleration_fails(tmp_path):
     if shutil.which("cc") is None or shutil.which("make") is None:
         pytest.skip("no C compiler or no make on this machine")

@@ -52,8 +52,9 @@ static bool within_stops(Instance *instance)
     for (k = 0; instance->state.values[STOPPING] != 0.0 && k < N; ++k) {
         const double q = instance->state.values[Q + k];
         if (q >= LOWER[k] && q <= UPPER[k]) continue;
-        snprintf(message, sizeof message, "joint %d begins at %g, beyond its limits, %g to %g; stops.active = 0 ignores them",
-                 k + 1, q, LOWER[k], UPPER[k]);
+        snprintf(message, sizeof message,
+                 "joint %d begins at %g, beyond its limits, %g to %g; stops.active = 0 ignores them", k + 1, q, LOWER[k],
+                 UPPER[k]);
         refuse(instance, message);
         return false;
     }
@@ -174,6 +175,12 @@ fmi3Status fmi3EvaluateDiscreteStates(fmi3Instance instance)
     return in_mode((Instance *)instance, INITIALIZATION | EVENT, "fmi3EvaluateDiscreteStates") ? fmi3OK : fmi3Error;
 }
 
+/* Whether a variable is one of a kind: from `first` on, before `end`. */
+static bool is_of(fmi3ValueReference reference, fmi3ValueReference first, fmi3ValueReference end)
+{
+    return reference >= first && reference < end;
+}
+
 fmi3Status fmi3GetFloat64(fmi3Instance instance, const fmi3ValueReference references[], size_t n, fmi3Float64 values[],
                           size_t n_values)
 {
@@ -182,7 +189,7 @@ fmi3Status fmi3GetFloat64(fmi3Instance instance, const fmi3ValueReference refere
     if (one == NULL || n != n_values) return refuse(one, "every variable has one value");
     for (k = 0; k < n; ++k) {
         if (references[k] >= VARIABLES) return refuse(one, "no variable has this value reference");
-        if (references[k] >= DQ && references[k] < MASS) derivatives(&one->state);
+        if (is_of(references[k], DQ, MASS)) derivatives(&one->state);
         values[k] = one->state.values[references[k]];
     }
     return fmi3OK;
@@ -198,9 +205,9 @@ fmi3Status fmi3GetInt32(fmi3Instance instance, const fmi3ValueReference referenc
         const int joint = (int)references[k] - JOINT_MODE;
         if (joint < 0 || joint >= N) return refuse(one, "no variable of type Int32 has this value reference");
         derivatives(&one->state);
-        values[k] = one->state.modes.moves[joint] == 0.0                ? HELD
-                    : breakaway(one->state.values, joint) > 0.0 ? (one->state.modes.side[joint] < 0.0 ? -1 : 1)
-                                                                : WITHOUT_DRY_FRICTION;
+        values[k] = one->state.modes.side[joint] < 0.0 ? -1 : 1;
+        if (breakaway(one->state.values, joint) == 0.0) values[k] = WITHOUT_DRY_FRICTION;
+        if (one->state.modes.moves[joint] == 0.0) values[k] = HELD;
     }
     return fmi3OK;
 }
@@ -216,9 +223,9 @@ fmi3Status fmi3SetInt32(fmi3Instance instance, const fmi3ValueReference referenc
 static int settable(const Instance *instance, fmi3ValueReference reference)
 {
     const int before = INSTANTIATED | INITIALIZATION;
-    if (reference >= TAU && reference < Q) return before | EVENT | CONTINUOUS | STEPPING;
-    if (reference >= Q && reference < DQ) return instance->model_exchange ? before | CONTINUOUS : before;
-    if (reference >= MASS && reference < VARIABLES) return before | EVENT | STEPPING;
+    if (is_of(reference, TAU, Q)) return before | EVENT | CONTINUOUS | STEPPING;
+    if (is_of(reference, Q, DQ)) return instance->model_exchange ? before | CONTINUOUS : before;
+    if (is_of(reference, MASS, VARIABLES)) return before | EVENT | STEPPING;
     return 0;
 }
 
@@ -229,7 +236,7 @@ static bool possible(fmi3ValueReference reference, double value)
     if (STOPS && reference == STOPPING) return value == 0.0 || value == 1.0;
     if (STOPS && reference == RESTITUTION) return value >= 0.0 && value <= 1.0;
     if (PAYLOAD && reference == MASS) return value >= 0.0;
-    if (reference >= VISCOUS && reference < STEP) return value >= 0.0;
+    if (is_of(reference, VISCOUS, STEP)) return value >= 0.0;
     return true;
 }
 
@@ -249,7 +256,7 @@ fmi3Status fmi3SetFloat64(fmi3Instance instance, const fmi3ValueReference refere
     }
     for (k = 0; k < n; ++k) {
         one->state.values[references[k]] = values[k];
-        if (references[k] >= MASS && references[k] < VISCOUS) one->state.parameters_known = false;
+        if (is_of(references[k], MASS, VISCOUS)) one->state.parameters_known = false;
     }
     if (n > 0) one->state.derivatives_known = false;
     return fmi3OK;

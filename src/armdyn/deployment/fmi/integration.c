@@ -56,7 +56,8 @@ static double margin(const State *state, const Modes *modes, const double *q, co
     double least = HUGE_MARGIN;
     int k;
     for (k = 0; k < N; ++k) {
-        if (breakaway(state->values, k) > 0.0 && state->values[QD + k] != 0.0) least = fmin(least, qd[k] * modes->side[k]);
+        if (breakaway(state->values, k) > 0.0 && state->values[QD + k] != 0.0)
+            least = fmin(least, qd[k] * modes->side[k]);
         if (state->values[STOPPING] == 0.0) continue;
         if (at_stop(state, k) >= 0) least = fmin(least, q[k] - LOWER[k]);
         if (at_stop(state, k) <= 0) least = fmin(least, UPPER[k] - q[k]);

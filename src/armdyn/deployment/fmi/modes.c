@@ -45,7 +45,8 @@ void settle(State *state, const bool *pinned, Modes *modes, double *qdd, double 
         if (pivot > PIVOTS) return;
         for (k = 0; k < N; ++k) {
             const double most = breakaway(state->values, k);
-            const bool breaks = (left[k] > most && at_stop(state, k) <= 0) || (left[k] < -most && at_stop(state, k) >= 0);
+            const int stop = at_stop(state, k);
+            const bool breaks = (left[k] > most && stop <= 0) || (left[k] < -most && stop >= 0);
             if (pinned[k] || !held(state, k) || (changed && pivot >= BLOCK_PIVOTS)) continue;
             if (modes->moves[k] == 0.0 ? !breaks : left[k] * modes->side[k] >= 0.0) continue;
             modes->side[k] = modes->moves[k] == 0.0 ? sign(left[k]) : 0.0;
