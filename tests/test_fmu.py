@@ -78,11 +78,11 @@ def test_the_sources_agree_with_the_kernels(make, parameters, tmp_path):
 
 @pytest.mark.parametrize("make", [tree, lambda: armdyn.load("planar3")])
 def test_clang_has_nothing_to_say_about_the_sources(make, tmp_path):
-    """Without a payload or stops some kinds of variables are empty, and a comparison with their ends is always false."""
+    """Without a payload or stops some kinds of variables are empty: comparisons with their ends are always false."""
     if shutil.which("clang") is None:
         pytest.skip("no clang on this machine")
     armdyn.deploy(make(), tmp_path, "fmu")
-    flags = "-std=c99 -fsyntax-only -Wall -Wextra -Wpedantic -Wconversion -Werror".split()
+    flags = ["-std=c99", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
     files = sorted(map(str, (tmp_path / "sources").glob("*.c")))
     done = subprocess.run(["clang", *flags, *files], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
