@@ -15,7 +15,7 @@ from armdyn.identification.estimate.estimators import ESTIMATORS, Setting
 from armdyn.identification.estimate.statistics import correlation_time
 from armdyn.identification.log.processing import joint_side, motions
 from armdyn.identification.model.model import Model
-from armdyn.identification.model.preflight import changed
+from armdyn.identification.model.reading import changed
 from armdyn.identification.model.rows import Rows, rows
 from armdyn.uncertainty.points import unit_points
 
