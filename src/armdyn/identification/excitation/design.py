@@ -256,7 +256,7 @@ class Design:
         middle = (ends[0] + ends[1]) / 2
         half = size * (ends[1] - ends[0]) / 2
         inside = np.clip(middle, low + half, high - half)
-        out = c * size[..., None]
+        out: Array = c * size[..., None]
         out[..., 0] = inside + size * (c[..., 0] - middle)
         return out
 
