@@ -61,7 +61,8 @@ def command(
         out.print(styled(("odd:", "yellow"), f" {finding}"))
     if not data["checks"]:
         out.print("nothing odd found", style="green")
-    if len(data["tips"]) > 1:
+    parents = {joint["parent"] for joint in data["bodies"]}
+    if sum(joint["link"] not in parents for joint in data["bodies"]) > 1:
         out.print(f"tips: {', '.join(data['tips'])}", highlight=False)
 
 
