@@ -37,7 +37,7 @@ void planar3_inertia_matrix(const float *q, const float *parameters, float *H);
 void planar3_gravity_load(const float *q, const float *parameters, float *g);
 
 /*
- * minimal parameters with a body at the tool, by superposition: the body's own added to the arm's
+ * minimal parameters with a payload at the tool, by superposition: the body's own added to the arm's
  * The body is not checked: see to it that one can be like this (a mass that is not negative, an inertia that
  * a body has, no NaN), or is the negative of one, which takes it off. arm.payload_parameters in Python does check.
  * Source: armdyn

@@ -136,7 +136,7 @@ inline void gravity_load(input<3> q, input<9> parameters, output<3> g) noexcept
 }
 
 /*
- * minimal parameters with a body at the tool, by superposition: the body's own added to the arm's
+ * minimal parameters with a payload at the tool, by superposition: the body's own added to the arm's
  * The body is not checked: see to it that one can be like this (a mass that is not negative, an inertia that
  * a body has, no NaN), or is the negative of one, which takes it off. arm.payload_parameters in Python does check.
  * Source: armdyn
