@@ -448,9 +448,9 @@ def test_simulate_with_control_laws():
         (("--to", "0,0,0"), "--to needs a --controller"),
         (
             ("--controller", "adaptive", "--controller", "impedance"),
-            "one of these drives the joints: adaptive, impedance",
+            "only one of these can drive the joints: adaptive, impedance",
         ),
-        (("--controller", "adaptive", "--hold"), "one of these drives the joints: adaptive, --hold or --tau"),
+        (("--controller", "adaptive", "--hold"), "only one of these can drive the joints: adaptive, --hold or --tau"),
         (("--controller", "adaptive", "--noise", "1,2"), "--noise takes three numbers"),
     ):
         assert said in call("simulate", "planar3", "--duration", "0.1", *words)

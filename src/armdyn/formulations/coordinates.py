@@ -129,6 +129,11 @@ def plain_tree(robot: Chain) -> Chain:
     return replace(robot, joints=(*SIX, *joints[1:]), links=(MASSLESS,) * by + robot.links, parents=parents)
 
 
+def base_joints(tree: Chain) -> int:
+    """How many joints of a plain tree are those of a floating base: six or none."""
+    return len(SIX) if tree.joints[: len(SIX)] == SIX else 0
+
+
 def rotation(quaternion: list[Scalar]) -> Mat3:
     """The rotation matrix of a unit quaternion (x, y, z, w)."""
     x, y, z, w = quaternion

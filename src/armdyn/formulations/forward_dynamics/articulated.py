@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from armdyn.algebra import Mat3, Scalar, Sym3, Vec3
 from armdyn.algebra.rotation import similarity_about_z
 from armdyn.chain import Chain, Link
+from armdyn.formulations.coordinates import base_joints
 from armdyn.formulations.elimination import least_pivots, reciprocal
 from armdyn.formulations.steps import Step, collect
 
@@ -159,7 +160,7 @@ def _cycled(H: Mat3) -> Mat3:
 
 def articulated_bodies(chain: Chain, walk: list[Step], links: Sequence[Link]) -> tuple[list[Articulated], list[Pivot]]:
     """M̂ᵢ and its pivot for every joint, base to tip, eqs. (34), (35)."""
-    least = least_pivots(chain)
+    least, six = least_pivots(chain), base_joints(chain)
     found: list[Articulated] = []
     pivots: list[Pivot] = []
     brought: dict[int, Articulated] = {}
@@ -168,7 +169,7 @@ def articulated_bodies(chain: Chain, walk: list[Step], links: Sequence[Link]) ->
         if i in brought:
             body = body + brought[i]
         found.append(body)
-        pivots.append(pivot(step, body, least[i], i))
+        pivots.append(pivot(step, body, least[i], i - six))
         if step.parent >= 0:
             collect(brought, step.parent, inward(step, projected(step, body, pivots[-1])))
     return found[::-1], pivots[::-1]

@@ -36,7 +36,7 @@ def ldl(chain: Chain, H: Matrix, right: list[Scalar]) -> list[Scalar]:
     L: Matrix = [[] for _ in range(n)]  # L[k][i] = L_ik for i > k, counted from k + 1
     inverse: list[Scalar] = []
     for k in range(n):
-        inverse.append(reciprocal(H[k][k], least[k], k))
+        inverse.append(reciprocal(H[k][k], least[k], k - (chain.nv - chain.n)))
         L[k] = [H[k][i] * inverse[k] for i in range(k + 1, n)]
         for i in range(k + 1, n):
             for j in range(i, n):
@@ -57,7 +57,7 @@ def gauss_jordan(chain: Chain, H: Matrix, right: list[Scalar]) -> list[Scalar]:
     n, least = len(H), least_pivots(chain)
     H, x = [list(row) for row in H], list(right)
     for k in range(n):
-        inverse = reciprocal(H[k][k], least[k], k)
+        inverse = reciprocal(H[k][k], least[k], k - (chain.nv - chain.n))
         H[k][k + 1 :] = pivot_row = [h * inverse for h in H[k][k + 1 :]]
         x[k] = x[k] * inverse
         for i in range(n):
