@@ -172,7 +172,7 @@ class Samples:
         own = chain.independent
         return Sample(
             kinetic=_numbers(kinetic_row(chain, here, rates), prime),
-            potential=_numbers(_less(potential_row(chain, here), potential_row(chain, there)), prime),
+            potential=_numbers(_difference(potential_row(chain, here), potential_row(chain, there)), prime),
             speeds=_numbers([qd[i] * qd[i] for i in own], prime),
             moves=_numbers([q[i] - other[i] for i in own], prime),
         )
@@ -205,7 +205,7 @@ class Columns:
         return [sum(row[k] * f for k, f in column) % prime for column in columns]
 
 
-def _less(a: list[Any], b: list[Any]) -> list[Any]:
+def _difference(a: list[Any], b: list[Any]) -> list[Any]:
     return [x - y for x, y in zip(a, b, strict=True)]
 
 
