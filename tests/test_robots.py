@@ -413,7 +413,7 @@ def test_from_dh_in_both_conventions():
         armdyn.from_dh([(0, 0, 0)])
     with pytest.raises(InputError, match="unknown key of row 1 'aplha'"):
         armdyn.from_dh([{"aplha": 0}])
-    with pytest.raises(InputError, match="tool must be a pose: .* got R with determinant -1"):
+    with pytest.raises(InputError, match=r"tool must be a pose: .* got R with determinant -1"):
         armdyn.from_dh(rows, tool=np.diag([1, 1, -1, 1]))
 
 

@@ -44,7 +44,7 @@ MESSAGES = {
     "nameless_link": "line 1: <link> without name",
     "nan": "link 'b': mass value expects finite decimal numbers, got 'nan'",
     "no_child": "joint 'j' has no <child>",
-    "no_kind": "joint 'j' has the unknown type None; available: revolute, continuous, prismatic, fixed, floating, planar",
+    "no_kind": "joint 'j' has the unknown type None; available: revolute, continuous, prismatic, fixed",
     "no_links": "no_links.urdf: the robot has no links",
     "no_moving_joint": "no moving joint below link 'a'; an arm needs at least one",
     "no_parent": "joint 'j' has no <parent>",

@@ -55,8 +55,8 @@ def _massless_base(found: Description) -> tuple[str, ...]:
         return ()
     name = next(frame.name for frame in found.frames if frame.link == 1)
     return (
-        f"the floating base has no mass, because an arm file gives none for its base: add it by "
-        f"with_payload(mass, com, inertia, frame={name!r})",
+        f"the floating base has no mass, because an arm file gives none for its base, so its acceleration may not be "
+        f"determined by the forces: add a mass with with_payload(mass, com, inertia, frame={name!r})",
     )
 
 
