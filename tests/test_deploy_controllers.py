@@ -157,7 +157,7 @@ def test_what_cannot_be_deployed(tmp_path):
         armdyn.deploy(arm, tmp_path / "x", controllers=["pid"])
     with pytest.raises(InputError, match="is for another arm than planar3"):
         armdyn.deploy(arm, tmp_path / "x", controllers=[armdyn.controller(armdyn.load("scara"), "adaptive")])
-    with pytest.raises(InputError, match=r"is a name or what armdyn.controller\(\.\.\.\) gives, got 3"):
+    with pytest.raises(InputError, match=r"must be a name or the result of armdyn.controller\(\.\.\.\), got 3"):
         armdyn.deploy(arm, tmp_path / "x", controllers=[3])
     assert not (tmp_path / "x").exists()
 

@@ -145,6 +145,6 @@ def test_a_folder_that_has_something_is_left_alone(tmp_path):
         armdyn.pipeline(LOG, armdyn.load("ur5"), tmp_path)
     with pytest.raises(InputError, match="unknown target 'ada'; available: c, cpp"):
         armdyn.pipeline(LOG, armdyn.load("ur5"), tmp_path / "new", targets=("ada",))
-    with pytest.raises(InputError, match=r"between 0 and 1; got 1\.5"):
+    with pytest.raises(InputError, match=r"between 0 and 1, got 1\.5"):
         armdyn.pipeline(LOG, armdyn.load("ur5"), tmp_path / "new", held_out=1.5)
     assert [path.name for path in tmp_path.iterdir()] == ["old.c"]

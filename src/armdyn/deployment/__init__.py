@@ -1,4 +1,4 @@
-"""Deployment: an arm's dynamics as one folder that builds and tests itself on the machine it is for."""
+"""Deployment: a folder with the generated code of an arm's dynamics, which `make test` builds and tests."""
 
 from armdyn.deployment.deploy import TARGETS, deploy
 from armdyn.deployment.request import Request

@@ -1,4 +1,4 @@
-"""How the objects' test programs are built and run, per processor: data for the Makefile."""
+"""Compiler and emulator options per processor, and the Makefile that builds and runs the test programs of objects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _COMMON = "-std=c99 -O1 -Wall -Wextra -ffreestanding -fno-builtin-printf -nostdl
 
 @dataclass(frozen=True)
 class Build:
-    """A cross compiler with its options, an emulator with its own, and the Debian packages that have them."""
+    """A cross compiler and an emulator with their options, and the Debian packages that provide them."""
 
     compiler: str
     flags: str
@@ -20,7 +20,7 @@ class Build:
 
     @property
     def sources(self) -> str:
-        """The part of the harness for this machine."""
+        """The source file of the test harness for this processor."""
         return "harness/cortex_m.c" if self.emulator == "qemu-system-arm" else "harness/linux.c"
 
 

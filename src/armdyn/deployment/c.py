@@ -1,4 +1,4 @@
-"""The target `c`: C99 without allocation, with a test program, a Makefile and a read-me file."""
+"""The target `c`: C99 without allocation, with a test program, a Makefile and a README."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _readme(package: Package, stack: Stack | None, controllers: bool) -> Readme:
 
 
 def _call(name: str, package: Package) -> str:
-    """A few lines that call the first function, and how a payload is told where that is at run time."""
+    """An example that calls the first function, and one that sets a payload if the parameters are run-time inputs."""
     key, function = next(iter(package.functions.items()))
     program, dtype = function.program, package.dtype
     arrays = [port for port in program.inputs if port.name != "parameters"]

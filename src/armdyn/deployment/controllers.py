@@ -1,7 +1,7 @@
 """Controllers in a deployed folder: their programs as functions, and a header of structs around them.
 
-A function of many arrays is what the code generator writes and tests; a struct for the memory, one for the gains and
-one each for what is read and given is what a control loop wants. The header is C99 and C++; nothing in it allocates.
+The code generator writes and tests functions of many arrays. For a control loop, the header wraps them with one struct
+each for memory, gains, inputs and outputs. It is valid C99 and C++, and nothing in it allocates.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from armdyn.control.program import start_program, step_program
 from armdyn.errors import InputError
 from armdyn.graph import Program
 
-STRUCTS = "the controllers with structs for memory, gains, inputs, outputs"  # what the header is, in a read-me file
+STRUCTS = "the controllers with structs for memory, gains, inputs, outputs"  # the header's description in the README
 
 
 def chosen(arm: Arm, asked: Sequence[str | Controller], friction: bool) -> tuple[Controller, ...]:
-    """Controllers from names, or as they are: their gains are then the defaults that are written."""
+    """The controllers given by name or as objects; the gains of an object become the defaults in the code."""
     found = [controller(arm, one, friction=friction) if isinstance(one, str) else one for one in asked]
     for one in found:
         if not isinstance(one, Controller):
-            raise InputError(f"a controller is a name or what armdyn.controller(...) gives, got {one!r}")
+            raise InputError(f"a controller must be a name or the result of armdyn.controller(...), got {one!r}")
         if one.arm != arm:
-            raise InputError(f"{one!r} is for another arm than {arm.name}, which is to be deployed")
+            raise InputError(f"{one!r} is for another arm than {arm.name}, which is being deployed")
     return tuple({one.law.name: one for one in found}.values())
 
 
@@ -39,12 +39,12 @@ def programs(controllers: Sequence[Controller]) -> dict[str, Function]:
 
 
 def header_name(arm: Arm) -> str:
-    """What the header of structs is called."""
+    """The file name of the header."""
     return f"{identifier(arm.name)}_controllers.h"
 
 
 def header(arm: Arm, controllers: Sequence[Controller], dtype: str) -> str:
-    """The header of structs."""
+    """The text of the header."""
     name = identifier(arm.name)
     guard = f"{name.upper()}_CONTROLLERS_H"
     lines = [
@@ -107,7 +107,7 @@ def _initializer(value: object, dtype: str) -> str:
 
 
 def _call(function: str, program: Program, one: Controller, memory: str) -> str:
-    """The call of a function with its arrays in the structs; the next memory goes to `memory`."""
+    """The call of a function with the fields of the structs as arguments; the next memory is written to `memory`."""
     law = one.law
     place = {e.name: f"in->{e.name}" for e in (*law.measured, *law.reference)}
     place |= {e.name: f"gains->{e.name}" for e in law.gains} | {e.name: f"memory->{e.name}" for e in law.memory}

@@ -1,4 +1,4 @@
-"""Controllers in a C++ folder: one class each around its functions, with gains, memory, `begin` and `update`."""
+"""Controllers in a deployed C++ folder: one class per controller, with gains, memory, `begin` and `update`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from armdyn.graph import Program
 
 
 def header_name(arm: Arm) -> str:
-    """What the header of classes is called."""
+    """The file name of the header."""
     return f"{namespace(arm.name)}_controllers.hpp"
 
 
 def header(arm: Arm, controllers: Sequence[Controller], dtype: str) -> str:
-    """The header of classes, in the namespace `controllers` of the arm's own."""
+    """The text of the header; the classes are in the namespace `controllers` inside the arm's namespace."""
     name = namespace(arm.name)
     guard = f"{name.upper()}_CONTROLLERS_HPP"
     lines = [

@@ -1,4 +1,4 @@
-"""The target `cpp`: one C++17 header with a unit test, a Makefile and a read-me file."""
+"""The target `cpp`: one C++17 header with a unit test, a Makefile and a README."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cpp_folder(request: Request) -> Files:
 
 
 def _stack(name: str, texts: Mapping[str, str], package: Package) -> Stack | None:
-    """The frames of the functions, each asked for by its address, for nothing else makes the compiler write it out."""
+    """The stack frames of the functions; taking the address of an inline function makes the compiler emit it."""
     symbols = {key: f"{name}::{key}" for key in package.functions}
     calls = "".join(f"    keep(&{symbol});\n" for symbol in symbols.values())
     every = f'#include "{name}.hpp"\ntemplate <typename F> void keep(F*);\nvoid all()\n{{\n{calls}}}\n'
@@ -56,7 +56,7 @@ def _readme(package: Package, stack: Stack | None, controllers: bool) -> Readme:
 
 
 def _call(name: str, package: Package) -> str:
-    """How the first function is called, plainly and with Eigen, and how a payload is told."""
+    """Examples that call the first function, with arrays and with Eigen, and one that sets a payload."""
     key, function = next(iter(package.functions.items()))
     program = function.program
     first = len(program.inputs[0].nodes)

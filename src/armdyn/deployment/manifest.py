@@ -1,4 +1,4 @@
-"""What a pipeline was made from and what it made: hashes, versions, figures of merit."""
+"""The manifest of a pipeline: hashes of inputs and outputs, versions of the libraries."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ BLOCK = 2**20  # bytes read at a time
 
 
 def sha256(content: bytes) -> str:
-    """The hash of a file's content."""
+    """The SHA-256 hash of a file's content."""
     return hashlib.sha256(content).hexdigest()
 
 
 def of_path(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Name, size and hash of a file; of a folder (a rosbag) every file in it, by name."""
+    """Name, size and hash of a file; for a folder (a rosbag), those of every file in it."""
     where = Path(path)
     if where.is_dir():
         files = sorted(p for p in where.rglob("*") if p.is_file())
@@ -35,7 +35,7 @@ def of_path(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """What computed it."""
+    """The versions of armdyn, Python and the numerical libraries."""
     from armdyn import __version__
 
     found = {"armdyn": __version__, "python": platform.python_version()}

@@ -1,4 +1,4 @@
-"""The target `object`: relocatable objects for the processors of controllers, no cross compiler needed."""
+"""The target `object`: relocatable objects for embedded processors, made without a cross compiler."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def object_folder(request: Request) -> Files:
 
 
 def _wanted(names: Sequence[str], dtype: str | None) -> list[tuple[Cpu, str]]:
-    """Processors with the precision of each: what was asked for, or the widest that it has in hardware."""
+    """The processors with their precisions: the requested one, or the widest that the hardware has."""
     cpus = [CPUS[choose("cpu", name, CPUS)] for name in dict.fromkeys(names)] or list(CPUS.values())
     asked = None if dtype is None else c_type(dtype)
     for cpu in cpus:
@@ -69,7 +69,7 @@ def _harness(file: str) -> str:
 
 
 def _comment(package: Package, dtype: str) -> str:
-    """The package's comment with what holds for objects in place of what holds for C."""
+    """The comment of the package, with its last line about C replaced by one about objects."""
     head, *rest = package.comment.splitlines()
     end = "SI units; the arrays of a call must not overlap; no allocation, no library, no symbol from outside."
     which = [f"For the objects in this folder, which are of {dtype} precision; see ABI.md."] if dtype else []

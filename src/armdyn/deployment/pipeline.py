@@ -1,4 +1,4 @@
-"""`armdyn.pipeline`: from a log to code for a controller, in one call, with a manifest of what was done."""
+"""`armdyn.pipeline`: from a log to code for a controller in one call, with a manifest."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STEPS = ("reading the log", "identifying", "validating", "writing the arm", "wri
 
 @dataclass(frozen=True)
 class PipelineResult:
-    """What a pipeline found and wrote."""
+    """The result of a pipeline: the estimate, the verdict, and the files written."""
 
     estimate: Estimate
     verdict: Verdict
@@ -59,40 +59,40 @@ def pipeline(
     progress: Progress | None = None,
     **options: Any,
 ) -> PipelineResult:
-    """Identify an arm from a log, validate it on what was not fitted, and write arm, URDF, report and code.
+    """Identify an arm from a log, validate it on held-out data, and write the arm, a URDF, a report and code.
 
-    Code is written where the model carries over to what was held out (`verdict` says by which limits), or by force.
-    Arm, URDF, report and manifest are written in any case.
+    Code is written only if the model passes the validation (the checks and their limits are in the result's `verdict`),
+    or with `force`. The arm, URDF, report and manifest are always written.
 
     Parameters
     ----------
     log
-        The log's file.
+        The file of the log.
     arm
-        The arm as it is known: its geometry, and its inertias as the prior.
+        The arm: its geometry, and its inertias as the prior.
     directory
-        The folder to write, new or empty; it appears whole or not at all.
+        The folder to write, new or empty; it appears complete or not at all.
     urdf, cut
-        The URDF that the arm was read from, and the `base`, `tip`, `lock` and `floating` it was read with: a copy with
-        the identified inertias, every other byte as it was, is written as ``robot.urdf``.
+        The URDF from which the arm was loaded, and the `base`, `tip`, `lock` and `floating` that were used: a copy with
+        the identified inertias, and every other byte unchanged, is written as ``robot.urdf``.
     validate
-        Another log to predict. Without one the last part of the log is held out and not fitted.
+        Another log for validation. Without one, the last part of the log is held out of the fit.
     held_out
-        How much of the log that is.
+        The fraction of the log that is held out.
     targets, quantities, dtype, parameters
-        What code is written, as `deploy` takes them.
+        The code to write; see `deploy`.
     force
-        Write code even if the model does not carry over; the manifest says so.
+        Write code even if the validation fails; the manifest records this.
     reading
-        How the logs are read, as `Log.read` takes it.
+        Options for `Log.read`.
     progress
-        Called with (done, total, what is being done).
+        Called with (done, total, name of the step).
     options
-        What `identify` takes.
+        Options for `identify`.
     """
     where = Path(directory)
     if where.exists() and (not where.is_dir() or any(where.iterdir())):
-        raise InputError(f"{where} is not an empty folder; code of another model could stay behind: give a new one")
+        raise InputError(f"{where} is not an empty folder and could keep code of another model; give a new folder")
     for target in targets:
         choose("target", target, TARGETS)
     say = _steps(progress)
@@ -130,12 +130,12 @@ def pipeline(
 
 
 def _about(estimate: Estimate, found: Verdict, deployed: bool, contents: Mapping[str, bytes]) -> dict[str, Any]:
-    """What the manifest says of the result."""
+    """The part of the manifest about the result."""
     return {
         "armdyn pipeline": 1,
         "versions": manifest.versions(),
         "figures": found.figures,
-        "verdict": _said(found, deployed),
+        "verdict": _summary(found, deployed),
         "warnings": [*estimate.warnings],
         "notes": [*estimate.notes],
         "left_behind": estimate.left_behind,
@@ -154,13 +154,13 @@ def _steps(progress: Progress | None) -> Any:
 def _logs(
     log: str | os.PathLike[str], validate: str | os.PathLike[str] | None, held_out: float, reading: Mapping[str, Any]
 ) -> tuple[Log, Log]:
-    """What is fitted and what is not."""
+    """The log to fit and the log for validation."""
     data = Log.read(log, **reading)
     if validate is not None:
         plain = {key: value for key, value in reading.items() if key != "effort"}
         return data, Log.read(validate, **plain)
     if not 0 < held_out < 1:
-        raise InputError(f"held_out is the part of the log that is not fitted, between 0 and 1; got {held_out}")
+        raise InputError(f"held_out must be a fraction of the log between 0 and 1, got {held_out}")
     return data.part(0, 1 - held_out), data.part(1 - held_out, 1)
 
 
@@ -186,7 +186,7 @@ WHAT = {
 
 
 def _readme(estimate: Estimate, found: Verdict, deployed: bool, contents: Mapping[str, bytes]) -> str:
-    """What was found, in short, and what is in the folder."""
+    """The README of the folder: the verdict with its checks, the files, and the warnings."""
     verdict_line = "The model carries over to what was held out." if found.carries_over else (
         "**The model does not carry over to what was held out.** "
         + ("Code was written by force." if deployed else "No code was written.")
@@ -205,7 +205,7 @@ def _readme(estimate: Estimate, found: Verdict, deployed: bool, contents: Mappin
 
 
 def left_behind(estimate: Estimate) -> list[str]:
-    """What was found and has no place in an arm, and so none in its code, in words."""
+    """A note on the identified effects that an `Arm`, and therefore the code, cannot represent."""
     names = ", ".join(estimate.left_behind)
     return [f"found, but not in the code, for an arm has no place for it: {names}"] if names else []
 
@@ -218,7 +218,7 @@ def _inputs(
     return found | {"arm": {"name": arm.name, "fingerprint": arm.fingerprint}}
 
 
-def _said(found: Verdict, deployed: bool) -> dict[str, Any]:
+def _summary(found: Verdict, deployed: bool) -> dict[str, Any]:
     checks = [
         {"name": c.name, "value": c.value, "limit": c.limit, "passed": c.passed, "words": c.words} for c in found.checks
     ]
@@ -227,7 +227,7 @@ def _said(found: Verdict, deployed: bool) -> dict[str, Any]:
 
 
 def _finite(x: Any) -> Any:
-    """The same with null for what is not a finite number: JSON has no other way to write it."""
+    """The same data with None in place of NaN and infinities, which JSON cannot represent."""
     if isinstance(x, Mapping):
         return {str(key): _finite(value) for key, value in x.items()}
     if isinstance(x, list | tuple):

@@ -1,4 +1,4 @@
-"""The read-me file of a deployed folder: what is in it, functions with shapes, units and costs, how to call them."""
+"""The README of a deployed folder: its files, the functions with shapes, units and costs, and how to call them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HELD = (
 
 @dataclass(frozen=True)
 class Readme:
-    """What a target says of its folder."""
+    """The contents of the README of a target."""
 
     package: Package
     language: str
@@ -28,7 +28,7 @@ class Readme:
 
 
 def readme(about: Readme) -> str:
-    """The file's text."""
+    """The text of the README."""
     package = about.package
     title = f"# {line(package.name)}: dynamics in {about.language}"
     intro = [line(text) for text in package.comment.splitlines()[1:]]
@@ -46,7 +46,7 @@ def readme(about: Readme) -> str:
 
 
 def line(text: str) -> str:
-    """Text from a robot's file on one line of Markdown, with nothing in it that Markdown or a terminal would act on."""
+    """Untrusted text as one line of Markdown, with Markdown syntax and control characters escaped."""
     shown = visible(" ".join(text.split()))
     for mark in "\\`*_[]<>|":
         shown = shown.replace(mark, f"\\{mark}")

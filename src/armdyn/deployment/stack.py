@@ -1,4 +1,4 @@
-"""How much stack each function takes, as gcc says when it compiles them."""
+"""The stack usage of each function, as reported by gcc."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FLAGS = {"gcc": ("-std=c99", "-O2"), "g++": ("-std=c++17", "-O2")}
-PATIENCE = 120.0  # seconds; a robot so large that gcc takes longer gets no figures
+PATIENCE = 120.0  # seconds; if gcc takes longer, as for very large robots, no stack usage is given
 
 
 @dataclass(frozen=True)
 class Stack:
-    """Bytes of each function's frame, and who says so."""
+    """The stack frame of each function in bytes, and the compiler that reported it."""
 
     compiler: str
     machine: str
@@ -25,7 +25,7 @@ class Stack:
 
     @property
     def section(self) -> str:
-        """A section of the read-me file."""
+        """The section of the README about the stack."""
         text = (
             f"The frame of each function as {self.compiler} for {self.machine} compiled it when this folder was "
             f"written, by `{' '.join(self.flags)} -fstack-usage`. The functions call nothing but the mathematical "
@@ -36,9 +36,9 @@ class Stack:
 
 
 def measured(compiler: str, texts: Mapping[str, str], source: str, symbols: Mapping[str, str]) -> Stack | None:
-    """The frames of functions of a source, each with the name the compiler knows it by.
+    """The stack frames of the functions in a source; `symbols` gives the compiler's name of each function.
 
-    None where there is no such compiler, or it does not manage in time.
+    None if the compiler is not installed, fails or takes too long.
     """
     flags = FLAGS[compiler]
     if shutil.which(compiler) is None:
@@ -55,9 +55,9 @@ def measured(compiler: str, texts: Mapping[str, str], source: str, symbols: Mapp
 
 
 def parsed(usage: str, symbols: Mapping[str, str]) -> dict[str, int]:
-    """The bytes of each function from a .su file: lines of place:name, bytes and kind, parted by tabs.
+    """The bytes of each function from a .su file with tab-separated lines of place:name, bytes and qualifier.
 
-    Where a function stands several times (a part that gcc took out of it has its name and a suffix) they are added.
+    If gcc has split a function into several parts, which have its name with a suffix, their bytes are added.
     """
     found: dict[str, int] = {}
     for line in usage.splitlines():

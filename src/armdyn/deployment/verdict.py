@@ -1,7 +1,7 @@
-"""Whether an identified arm may drive a robot: what a log that was not fitted says of it.
+"""Validation of an identified arm on held-out data, which decides whether its code is written.
 
-Every limit stands here. The factor of two between fit and prediction is the one `identify` warns at
-(`identification.report.warnings`): beyond it the model does not carry over to other motions.
+All limits are defined here. The factor of two between the errors of fit and prediction is also the one at which
+`identify` warns (`identification.report.warnings`): beyond it the model does not generalize to other motions.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from armdyn.identification.log.log import Log
 from armdyn.identification.log.processing import joint_side, motions
 from armdyn.identification.model.reading import changed
 
-WORSE = 2.0  # times the error of the fit that a prediction may be off
-FLOOR = 0.02  # a relative torque error below which neither fit nor prior is a measure: friction alone varies more
-USELESS = 1.0  # a joint's relative error above which no torque at all would be the better prediction
+WORSE = 2.0  # the largest allowed ratio of the prediction error to the error of the fit
+FLOOR = 0.02  # smaller relative torque errors are not compared: friction alone varies more
+USELESS = 1.0  # the relative error of a joint above which predicting zero torque would be better
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing asked of the model: the number found, the largest allowed, and both in words."""
+    """One check of the model: the value, its upper limit, and a sentence with both."""
 
     name: str
     value: float
@@ -35,13 +35,13 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether the number is allowed; what is not a number is not."""
+        """Whether the value is within the limit; NaN fails."""
         return bool(self.value <= self.limit)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was asked of the model, and the errors it was asked about."""
+    """The checks of the model, and the figures that they are based on."""
 
     checks: tuple[Check, ...]
     figures: dict[str, Any]
@@ -53,12 +53,12 @@ class Verdict:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """What failed, in words."""
+        """The failed checks, as sentences."""
         return tuple(check.words for check in self.checks if not check.passed)
 
 
 def verdict(estimate: Estimate, held_out: Log) -> Verdict:
-    """The verdict on an estimate by a log that it was not fitted to."""
+    """The verdict on an estimate from a log that was not used for the fit."""
     shown = estimate.validation or estimate.validate(held_out)
     figures = {
         "fit_error": estimate.error,
@@ -78,7 +78,7 @@ def verdict(estimate: Estimate, held_out: Log) -> Verdict:
 
 
 def _raw_error(arm: Arm, estimate: Estimate, log: Log) -> float:
-    """The relative error of an arm's own inverse dynamics, friction included, on every sample of a log."""
+    """The relative error of the arm's inverse dynamics with friction, over all samples of a log."""
     side = changed(joint_side(log, estimate.transmission, estimate.zero, estimate.gains), estimate.changes)
     parts = motions(side, estimate.processing, decimate=False)
     q, qd, qdd, tau = (np.concatenate([getattr(p, name) for p in parts]) for name in ("q", "qd", "qdd", "tau"))
@@ -86,7 +86,7 @@ def _raw_error(arm: Arm, estimate: Estimate, log: Log) -> float:
 
 
 def checks(figures: dict[str, Any]) -> Iterator[Check]:
-    """What is asked of the errors."""
+    """The checks of the figures."""
     fit, carried = figures["fit_error"], WORSE * max(figures["fit_error"], FLOOR)
     for name, what in (("held_out", "the log that was held out"), ("left_out", "segments left out in turn")):
         error = figures[f"{name}_error"]
