@@ -724,5 +724,5 @@ class TestSeveralLogs:
     def test_logs_that_are_not_alike_are_refused(self, arm):
         t, q, qd, _ = motion(arm.n)
         other = Log.of(2 * t, q, qd)
-        with pytest.raises(InputError, match="must be alike"):
+        with pytest.raises(InputError, match="must have the same joints, sampling rate and kind of effort"):
             armdyn.identify(arm, [log_of(arm), other])

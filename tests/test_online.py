@@ -155,15 +155,15 @@ def test_information_of_a_covariance_is_its_inverse(rng):
 
 def test_what_cannot_be(arm):
     start = OnlineEstimator.of(arm)
-    with pytest.raises(ComputationError, match="nothing is known yet"):
+    with pytest.raises(ComputationError, match="there is no estimate yet"):
         _ = start.values
-    with pytest.raises(ComputationError, match="the arm itself is not known yet"):
+    with pytest.raises(ComputationError, match="the parameters of the arm are not yet determined"):
         start.expecting_a_payload()
     with pytest.raises(InputError, match=r"qd must be finite and \(n,\) or \(N, n\) with n = 3, got shape \(4,\)"):
         start.update(np.zeros(3), np.zeros(4), np.zeros(3), np.zeros(3))
-    with pytest.raises(InputError, match="as many q, qd, qdd and tau are expected, got 2, 1, 1, 1"):
+    with pytest.raises(InputError, match="must have the same number of samples, got 2, 1, 1, 1"):
         start.update(np.zeros((2, 3)), np.zeros(3), np.zeros(3), np.zeros(3))
-    with pytest.raises(InputError, match=r"above 0 and at most 1; got 1\.5"):
+    with pytest.raises(InputError, match=r"above 0 and at most 1, got 1\.5"):
         OnlineEstimator.of(arm, forgetting=1.5)
     with pytest.raises(InputError, match="deviation must be one positive number or 3, got 0"):
         OnlineEstimator.of(arm, deviation=0)
@@ -171,5 +171,5 @@ def test_what_cannot_be(arm):
         OnlineEstimator.of(arm, "stiction")
     with pytest.raises(InputError, match="takes an Arm, got 'ur5'"):
         OnlineEstimator.of("ur5")
-    with pytest.raises(InputError, match="known must be a positive share"):
+    with pytest.raises(InputError, match="known must be a positive fraction"):
         OnlineEstimator.of(arm, known=-1)

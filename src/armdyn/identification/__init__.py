@@ -1,4 +1,4 @@
-"""From a robot's log to parameters: logs, signals, estimators, excitation."""
+"""Parameter identification from logs: reading logs, signal processing, estimators, excitation trajectories."""
 
 from armdyn.identification.estimate.drive_gains import identify_gains
 from armdyn.identification.estimate.gains import Gains

@@ -1,8 +1,9 @@
-"""Excitation: a trajectory that tells most about an arm's parameters within what the arm may do.
+"""Optimal excitation: design of the trajectory that is most informative about an arm's parameters within its limits.
 
-The criterion is the information of the whole model, drives and friction with it (`information.py`). Limits are
-penalties on a grid while searching (L-BFGS with exact gradients: one backward sweep of Σ G·Y through the regressor's
-graph); the result is then checked on a dense grid and made smaller about its centre until every limit holds.
+The criterion is the information on the whole model, including drives and friction (`information.py`). During the search
+limits are penalties on a time grid. The search is L-BFGS with exact gradients, by reverse-mode differentiation of Σ G·Y
+through the graph of the regressor. The result is checked on a dense grid and scaled down about its centre until every
+limit holds.
 """
 
 from __future__ import annotations
@@ -23,20 +24,18 @@ from armdyn.identification.excitation.limits import Limits
 from armdyn.identification.excitation.result import OTHERS, Excitation
 
 Array = NDArray[np.float64]
-LEAST, PER_HARMONIC = (
-    120,
-    15,
-)  # samples per trajectory while searching: at least, and per period of the fastest harmonic
-DENSE = 2000  # samples per trajectory for the last word on limits
-ROUNDS = (10.0, 1000.0, 1e4)  # strength of the penalties, round by round
-STEPS = 300  # of L-BFGS in one round
+LEAST = 120  # samples per trajectory while searching, at least
+PER_HARMONIC = 15  # samples per period of the fastest harmonic while searching
+DENSE = 2000  # samples per trajectory for the final check of the limits
+ROUNDS = (10.0, 1000.0, 1e4)  # weight of the penalties, round by round
+STEPS = 300  # L-BFGS iterations per round
 FEW = 8  # joints: of more, chance leaves one without room nearly always (Baxter's 17: 200 times out of 200)
 SLOW, MANY, HIGHEST = 5, 20, 1.0  # harmonics: of slow trajectories, at most unless asked for; Hz of the fastest one
-RANDOM = 300  # random trajectories: no parameter should be known less well than from the best of them for it
-SHAKEN, HOPS = 0.1, 2  # part of its size by which the best trajectory is shaken and searched again, how often
-COARSE, CLOSER, SMALLEST = 0.8, 0.97, 1e-3  # steps in which a motion is made smaller; no motion is smaller than that
+RANDOM = 300  # random trajectories: every parameter should be known at least as well as from the best of them for it
+SHAKEN, HOPS = 0.1, 2  # relative perturbation of the best trajectory before another search, and how often
+COARSE, CLOSER, SMALLEST = 0.8, 0.97, 1e-3  # factors by which a motion is scaled down, and the smallest scale
 NEAR = 0.1  # m: links whose axes come nearer probably touch
-NOISE = 0.02  # of each joint's largest (or usual) torque: the noise that is assumed of it
+NOISE = 0.02  # of each joint's torque limit, or of its rms torque without one: the default torque noise
 
 
 def excite(
@@ -57,39 +56,40 @@ def excite(
     prior: Sequence[float] | None = None,
     progress: Callable[[float, float], None] | None = None,
 ) -> Excitation:
-    """Design a periodic trajectory (or several) to identify an arm with.
+    """Design one or several periodic trajectories for the identification of an arm.
 
     Parameters
     ----------
     arm
-        The arm; its limits on position, velocity and effort hold, its inertias give the torque.
+        The arm; the trajectory respects its limits of position, velocity and effort, with torques from its inertias.
     duration
-        Seconds of one period.
+        The period, s.
     trajectories
-        How many different ones, judged together.
+        The number of different trajectories, which are optimised together.
     harmonics
-        Harmonics of 1 / duration; unless given up to 1 Hz, 5 to 20 of them. Fewer are slower and tell less.
+        The number of harmonics of 1 / duration; by default up to 1 Hz, between 5 and 20. Fewer harmonics give slower
+        trajectories with less information.
     criterion
-        ``information`` (the mean logarithm of the parameters' deviations, with a penalty on parameters that the best
-        of random motions would know as well) or ``determinant`` (D-optimal alone).
+        ``information`` (the mean logarithm of the parameters' standard deviations, with a penalty on parameters that
+        are not better known than from the best random motion) or ``determinant`` (D-optimality).
     noise
-        Standard deviation of the torques (N m, N), one or n; 2 % of the limits of effort unless given.
+        Standard deviation of the torque noise (N m, N), one number or n; by default 2 % of the effort limits.
     acceleration
-        Largest joint accelerations, one or n; without, the limits of effort and velocity bound them.
+        Largest joint accelerations, one number or n; by default only the limits of effort and velocity apply.
     plane
         (normal, distance) in the base frame: the tool and the joints from the third on stay where
         normal · position >= distance.
     clearance
-        Metres that the axes of links which are not neighbours stay apart.
+        The least distance, in metres, between the axes of links that are not neighbours.
     margin
-        The part of every limit that may be used.
+        The fraction of every limit that may be used.
     rate
-        Samples per second of the result.
+        The sampling rate of the result, Hz.
     starts, seed
-        Searches from the best random trajectories.
+        The number of searches, which start from the best random trajectories, and the seed of these.
     prior
-        Standard deviations of the parameters (`Excitation.names`) as they are known already, inf where they are not:
-        what is known need not be shown again.
+        Standard deviations of the parameters (`Excitation.names`) known before the experiment, inf if unknown. Less
+        information is then sought on the parameters that are already known.
     progress
         Called with (done, total).
     """
@@ -118,9 +118,9 @@ def excite(
 
 
 def best_of_chance(design: Design, count: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-    """The best of random motions: it, its predicted deviations, and for each parameter the least of all motions'.
+    """The best random motion, its predicted deviations, and for each parameter the smallest deviation of all motions.
 
-    The best is the one whose variances, each over the least of all motions', have the least sum.
+    The best motion has the smallest sum of variances, each relative to the smallest of all motions.
     """
     motions = [design.random(rng) for _ in range(count)]
     deviations = np.array([design.information.deviations(*design.flat(x, design.fine)) for x in motions])
@@ -138,7 +138,7 @@ def designed(
     noise: float | Sequence[float] | None,
     rng: np.random.Generator,
 ) -> Design:
-    """The search, with the noise of the torques and the variances of random motions settled."""
+    """The design problem, with the torque noise and the reference variances from random motions."""
     usual = Information.of(arm, np.ones(arm.n), limits.velocity, criterion)
     design = Design(arm, basis, limits, trajectories, usual)
     design = replace(design, chance=tuple(design.random(rng) for _ in range(RANDOM)))
@@ -157,12 +157,12 @@ def designed(
 
 
 def _warnings(limits: Limits, q: Array) -> tuple[str, ...]:
-    """What the room about the arm should be able to bear."""
+    """Warnings about the space around the arm and about self-collision."""
     said = []
     if limits.plane is None:
         lowest = float(limits.skeleton.points(q)[:, limits.skeleton.moving, 2].min())
         where = f"goes {-lowest:.2g} m below the base" if lowest < 0 else f"stays {lowest:.2g} m above the base"
-        said.append(f"no floor was given, and the motion {where}: plane=... (--above) keeps it above one")
+        said.append(f"no floor was given, and the motion {where}: plane=... (--above) keeps it above a floor")
     if limits.clearance is None:
         near = replace(limits, clearance=NEAR, plane=None)
         if (near.intrusion(q) > 0).any():
@@ -173,7 +173,7 @@ def _warnings(limits: Limits, q: Array) -> tuple[str, ...]:
 def _best_of(
     design: Design, starts: int, rng: np.random.Generator, progress: Callable[[float, float], None] | None
 ) -> Array:
-    """The best of several searches from the best random trajectories, and of searches about it."""
+    """The best of several searches from the best random trajectories, and of searches from perturbations of it."""
     first = sorted(design.chance, key=design.judged)[:starts]
     total = starts + (HOPS if starts > 1 else 0)
     best = first[0]
@@ -188,14 +188,14 @@ def _best_of(
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The search: unknowns are centre and coefficients of every joint, (trajectories, n, 1 + size), in one row."""
+    """The design problem; the unknowns are the flat (trajectories, n, 1 + size) centres and coefficients per joint."""
 
     arm: Arm
     basis: Basis
     limits: Limits
     trajectories: int
     information: Information
-    chance: tuple[Array, ...] = ()  # random trajectories, which the reference and the starts are taken from
+    chance: tuple[Array, ...] = ()  # random trajectories for the reference and the starts
 
     @property
     def coarse(self) -> int:
@@ -204,12 +204,12 @@ class Design:
 
     @property
     def fine(self) -> int:
-        """Samples per trajectory that is judged."""
+        """Samples per trajectory for the evaluation of the criterion."""
         return 2 * self.coarse
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of the unknowns."""
+        """The shape of the unknowns."""
         return self.trajectories, self.arm.n, 1 + self.basis.size
 
     def states(self, x: Array, t: Array) -> tuple[Array, Array, Array]:
@@ -217,7 +217,7 @@ class Design:
         return self._of(x, self.basis.at(t))
 
     def on_grid(self, x: Array, count: int) -> tuple[Array, Array, Array]:
-        """The same at so many times of one period."""
+        """The same at `count` equidistant times of one period."""
         return self._of(x, self.basis.on_grid(count))
 
     def _of(self, x: Array, functions: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
@@ -241,7 +241,7 @@ class Design:
             within = self.scaled_to_limits(c.ravel())
             if within is not None:
                 return within
-        raise ComputationError("no random trajectory keeps to the limits: is the plane or an effort limit too tight?")
+        raise ComputationError("no random trajectory is within the limits: is the plane or an effort limit too tight?")
 
     def _within_ranges(self, c: Array) -> Array:
         """Every joint's motion within its own range and speed.
@@ -261,7 +261,7 @@ class Design:
         return out
 
     def scaled_to_limits(self, x: Array) -> Array | None:
-        """The trajectory, smaller about its middle until every limit holds on a dense grid; None if it never does."""
+        """The trajectory scaled down about its middle until every limit holds on a dense grid; None if none does."""
         c = x.reshape(self.shape).copy()
         q, _, _ = self.on_grid(x, self.coarse)
         middle = (q.max(axis=1) + q.min(axis=1)) / 2
@@ -270,7 +270,7 @@ class Design:
         shift = c[..., 0] - inside  # centre of the series seen from the middle of the motion
         still = inside[:, None]
         if not self.limits.hold(still, 0 * still, 0 * still):
-            return None  # not even standing there is allowed
+            return None  # even the arm at rest violates a limit
 
         def of(size: float) -> Array:
             trial = c * size
@@ -329,7 +329,10 @@ class Design:
         return value + strength * over, gradient.ravel()
 
     def searched(self, x: Array) -> Iterator[tuple[float, Array | None]]:
-        """(part done, trajectory within the limits), round by round of ever harder limits; None before the last."""
+        """After each round, with increasing penalties: (fraction done, trajectory within the limits or None).
+
+        Only the last round gives a trajectory.
+        """
         from scipy.optimize import minimize
 
         for k, strength in enumerate(ROUNDS, 1):

@@ -15,10 +15,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Basis:
-    """Harmonics of a period: q = centre + coefficients · basis, with q̇ = q̈ = 0 at both ends whatever they are.
+    """Harmonics of a period: q = centre + coefficients · basis, with q̇ = q̈ = 0 at both ends for any coefficients.
 
     Sines and cosines of the harmonics are restricted to the combinations with Σ k a_k = 0 (velocity) and
-    Σ k² b_k = 0 (acceleration), by an orthonormal basis of those; 2 h - 2 coefficients per joint are left.
+    Σ k² b_k = 0 (acceleration), by an orthonormal basis of these; 2 h - 2 coefficients per joint remain.
     """
 
     period: float
@@ -26,7 +26,7 @@ class Basis:
 
     @property
     def size(self) -> int:
-        """Coefficients per joint, the centre not counted."""
+        """The number of coefficients per joint, without the centre."""
         return 2 * self.harmonics - 2
 
     @cached_property
@@ -38,7 +38,7 @@ class Basis:
         return Vt[2:].T
 
     def lower(self, harmonics: int) -> Array:
-        """Coefficients of this basis from those of one of fewer harmonics, (size, 2 harmonics - 2)."""
+        """The matrix (size, 2 harmonics - 2) that maps coefficients of a basis with fewer harmonics to this basis."""
         own = Basis(self.period, harmonics)._free
         padded = np.zeros((2 * self.harmonics, own.shape[1]))
         padded[:harmonics], padded[self.harmonics : self.harmonics + harmonics] = own[:harmonics], own[harmonics:]
@@ -53,7 +53,7 @@ class Basis:
         return values, rates, np.hstack([-s * w**2, -c * w**2]) @ self._free
 
     def on_grid(self, count: int) -> tuple[Array, Array, Array]:
-        """The same at so many times of one period, the end left out; computed once."""
+        """The same at `count` equidistant times of one period without its end; cached."""
         return _on_grid(self, count)
 
 

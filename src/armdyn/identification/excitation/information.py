@@ -1,11 +1,11 @@
-"""What a motion tells: the information of the whole model, in physical units, and its gradient along the motion.
+"""The Fisher information of a motion on the parameters of the whole model, and its gradient.
 
-M = Σ Yᵀ W² Y over the samples, Y with the columns of drives and friction beside the rigid body's, W one over the noise
-of each joint's torque; what is known before the experiment adds its own information. Predicted standard deviations are
-√(M⁻¹)_kk. No criterion depends on units (Swevers et al. 1997; Pukelsheim 1993): `determinant` is D-optimal,
--log det M / 2p; `information` is the mean logarithm of the deviations over those of a reference, what the best of many
-random motions within the same limits reach, and penalises every parameter that does not lead on it. A determinant alone
-buys the parameters that are cheap and lets others fall behind.
+M = Σ Yᵀ W² Y over the samples. Y has the columns of the rigid body, drives and friction; W is the inverse of the noise
+of each joint's torque. Prior knowledge adds its own information. The predicted standard deviations are √(M⁻¹)_kk. The
+criteria do not depend on units (Swevers et al. 1997; Pukelsheim 1993). `determinant` is D-optimality, -log det M / 2p.
+`information` is the mean logarithm of the deviations relative to a reference, which is somewhat better than the best of
+many random motions within the same limits; parameters that are worse than the reference are penalised. The determinant
+alone favours the parameters that are easy to improve and neglects others.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from armdyn.identification.model.model import Model
 
 Array = NDArray[np.float64]
 CRITERIA = ("information", "determinant")
-KEEP, AHEAD = 300.0, 0.05  # weight of deviations that do not lead on random motions' by as much (logarithm)
-FURTHER = 10  # the lead also has half of what the best random motion is ahead of this one: others may be better still
-WIDTH = 0.02  # of each joint's largest velocity: where Coulomb friction turns round
-RIDGE = 1e-12  # of the mean diagonal: keeps the information invertible while a joint stands still
+KEEP = 300.0  # weight of the penalty on deviations above the reference
+AHEAD = 0.05  # logarithm by which the reference is better than the best random motion
+FURTHER = 10  # rank of a random motion: half the logarithm by which the best is ahead of it is added to the reference
+WIDTH = 0.02  # of each joint's largest velocity: the width of the smoothed sign of Coulomb friction
+RIDGE = 1e-12  # relative to the diagonal: keeps the information invertible if columns are nearly dependent
 
 
 @lru_cache(maxsize=8)
 def _sweep(arm: Arm) -> Any:
-    """(q, q̇, q̈, G) -> gradients of Σ G·Y in q, q̇, q̈: one backward sweep, compiled."""
+    """(q, q̇, q̈, G) -> gradients of Σ G·Y with respect to q, q̇, q̈, compiled from a reverse-mode derivative."""
     n, p = arm.n, len(arm.minimal_parameters)
 
     def weighted_sum(q: Any, qd: Any, qdd: Any, G: Any) -> Any:
@@ -54,29 +55,29 @@ def _sweep(arm: Arm) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Information:
-    """The criterion of a design: a model, the noise of each joint's torque, the variances that count as one."""
+    """The criterion of a design: a model, the noise of each joint's torque, the reference variances."""
 
     model: Model
     noise: Array
     criterion: str
     reference: Array | None = None
-    known: Array | None = None  # what is known of each parameter already, in information per sample of this log
+    known: Array | None = None  # prior information on each parameter, per sample of this log
 
     @classmethod
     def of(cls, arm: Arm, noise: Array, velocity: Array, criterion: str) -> Information:
-        """Of an arm with rotors, viscous and Coulomb friction and offsets at every joint."""
+        """The criterion for an arm with rotors, viscous and Coulomb friction and offsets at every joint."""
         model = Model.of(arm, "coulomb").tuned(velocity[None], [WIDTH * float(v) for v in velocity])
         return cls(model, noise, criterion)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The parameters."""
+        """The names of the parameters."""
         return self.model.names
 
     def ahead_of(self, variances: Array) -> Information:
-        """With a reference that leads on the best of motions, parameter by parameter; (motions, parameters) per sample.
+        """The criterion with a reference better than these variances per sample, (motions, parameters).
 
-        Coulomb friction and offsets have columns no larger than 1: no motion gives a variance below the noise's.
+        The columns of Coulomb friction and offsets are at most 1, so no motion gives them a variance below the noise's.
         """
         least = np.zeros(len(self.names))
         for k, (term, j) in enumerate(self._extras, self.model.rigid):
@@ -86,17 +87,17 @@ class Information:
         return replace(self, reference=lead)
 
     def knowing(self, deviations: Sequence[float], samples: int) -> Information:
-        """With standard deviations that the parameters have before a log of this many samples."""
+        """The criterion with prior standard deviations of the parameters, for a log of `samples` samples."""
         known = np.asarray(deviations, dtype=float)
         if known.shape != (len(self.names),) or not (known > 0).all():
             raise InputError(
-                f"the prior is a positive standard deviation (inf: unknown) of each of {len(self.names)} parameters "
+                f"prior must be a positive standard deviation (inf: unknown) for each of {len(self.names)} parameters "
                 f"({', '.join(self.names[:3])}, …), got shape {known.shape}"
             )
         return replace(self, known=1 / known**2 / samples)
 
     def matrix(self, q: Array, qd: Array, qdd: Array) -> Array:
-        """M per sample: parameters are known the better the longer the log, alike for every motion."""
+        """M per sample, so that motions of different length can be compared."""
         Y = self.model.regressor(q, qd, qdd) / self.noise[:, None]
         return self._normal(Y.reshape(-1, Y.shape[-1]), len(q))
 
@@ -110,11 +111,11 @@ class Information:
         return np.asarray(np.sqrt(np.diag(_inverse(self.matrix(q, qd, qdd))) / len(q)))
 
     def value(self, q: Array, qd: Array, qdd: Array) -> float:
-        """The criterion, smaller is better: half a logarithm of variances."""
+        """The criterion, half a logarithm of variances; smaller is better."""
         return self._judge(self.matrix(q, qd, qdd))[0]
 
     def _judge(self, M: Array) -> tuple[float, Array]:
-        """(criterion, its gradient in M)."""
+        """The criterion and its gradient with respect to M."""
         inverse = _inverse(M)
         p = len(M)
         if self.criterion == "determinant" or self.reference is None:
@@ -126,14 +127,14 @@ class Information:
         return float(over.mean() + KEEP * (behind @ behind) / p), -(inverse * weight) @ inverse
 
     def sloped(self, q: Array, qd: Array, qdd: Array) -> tuple[float, Array, Array]:
-        """(criterion, the regressor, the criterion's gradient in it): (N, n, p) each."""
+        """The criterion, the regressor (N, n, p), and the gradient of the criterion with respect to it."""
         Y = self.model.regressor(q, qd, qdd)
         A = Y / self.noise[:, None]
         value, slope = self._judge(self._normal(A.reshape(-1, A.shape[-1]), len(q)))
         return value, Y, 2 * A @ slope / self.noise[:, None] / len(q)
 
     def along(self, q: Array, qd: Array, qdd: Array, G: Array) -> list[Array]:
-        """Gradients in q, q̇, q̈ of Σ G·Y with every column of the model."""
+        """Gradients of Σ G·Y with respect to q, q̇, q̈, over all columns of the model."""
         rigid = self.model.rigid
         by_q, by_qd, by_qdd = _sweep(self.model.arm)(q, qd, qdd, np.ascontiguousarray(G[..., :rigid]))
         by_qd, by_qdd = by_qd.copy(), by_qdd.copy()
@@ -150,11 +151,11 @@ class Information:
 
     @cached_property
     def _extras(self) -> list[tuple[str, int]]:
-        """(term, joint) of the extra columns that stand alone."""
+        """(term, joint) of the extra columns that depend on one joint only."""
         return self.model.standing_alone
 
 
 def _inverse(M: Array) -> Array:
-    """Inverse in the units of the diagonal."""
+    """The inverse, computed with the diagonal scaled to 1."""
     d = 1 / np.sqrt(np.maximum(np.diag(M), 1e-300))
     return np.asarray(np.linalg.inv(M * np.outer(d, d)) * np.outer(d, d))

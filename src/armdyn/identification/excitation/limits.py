@@ -1,4 +1,4 @@
-"""What a trajectory must keep to: positions, velocities, accelerations, torques, a floor, and links that stay apart."""
+"""The limits of a trajectory: positions, velocities, accelerations, torques, a floor, distances between links."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from armdyn.errors import InputError
 from armdyn.identification.excitation.skeleton import Skeleton
 
 Array = NDArray[np.float64]
-STEP = 1e-6  # rad or m, of differences that tell how the room about the arm changes
+STEP = 1e-6  # rad or m, of finite differences of the violations of floor and clearance
 
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Limits of every joint, the margin already taken off; inf where there is none."""
+    """The limits of every joint, reduced by the margin; inf if there is none."""
 
     arm: Arm
     lower: Array
@@ -29,7 +29,7 @@ class Limits:
     effort: Array
     plane: tuple[Array, float] | None
     clearance: float | None  # m between the axes of links that are not neighbours
-    minimal: Array  # the arm's own minimal parameters: the torque is Y times these, and the drives' part
+    minimal: Array  # the arm's minimal parameters: the torque is Y times these, plus rotors and friction
 
     @classmethod
     def of(
@@ -61,7 +61,7 @@ class Limits:
         return cls(arm, lower, upper, margin * velocity, margin * most, effort, ground, clearance, values)
 
     def torque(self, Y: Array, qd: Array, qdd: Array) -> Array:
-        """Torques of the arm as it is given, friction with it; Y is the rigid body's regressor."""
+        """Torques of the arm including rotors and friction; Y is the regressor of the rigid body."""
         return np.asarray(Y @ self.minimal + self.arm.rotor_inertias * qdd + self._friction(qd))
 
     def _friction(self, qd: Array) -> Array:
@@ -70,7 +70,7 @@ class Limits:
         return np.asarray(viscous * qd + coulomb * np.tanh(qd / 0.01))
 
     def room(self, q: Array, qd: Array, qdd: Array, middle: Array) -> float:
-        """By what the motion about `middle` may grow before a position, velocity or acceleration limit is met."""
+        """The factor by which the motion about `middle` can grow within the position, velocity, acceleration limits."""
         up, down = q - middle[:, None], middle[:, None] - q
         shares = [
             (up / np.maximum(self.upper - middle, 1e-12)[:, None]).max(),
@@ -96,11 +96,11 @@ class Limits:
 
     @cached_property
     def skeleton(self) -> Skeleton:
-        """What must stay above the plane and clear of itself."""
+        """The line segments that are checked against the floor and one another."""
         return Skeleton(self.arm)
 
     def intrusion(self, q: Array) -> Array:
-        """Squares of what joints and tool are below the plane, and links nearer than the clearance: (N,)."""
+        """The summed squared violations of floor and clearance, (N,)."""
         out = np.zeros(len(q))
         if self.plane is None and self.clearance is None:
             return out
@@ -113,7 +113,7 @@ class Limits:
         return out
 
     def penalty(self, q: Array, qd: Array, qdd: Array, Y: Array) -> tuple[float, Array, Array, Array, Array]:
-        """Mean square of what is over the limits (in their units), its slopes in q, q̇, q̈, and in Y for torques."""
+        """The mean squared relative violation of the limits, and its gradients with respect to q, q̇, q̈ and Y."""
         N = len(q)
         half = (self.upper - self.lower) / 2
         over_q = (np.maximum(q - self.upper, 0) - np.maximum(self.lower - q, 0)) / half

@@ -1,4 +1,4 @@
-"""Excitation: designed trajectories, what they will tell, and how much more that is than random ones would."""
+"""Excitation: designed trajectories, their predicted parameter deviations, and a comparison with random ones."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from armdyn.arm import Arm
 
 Array = NDArray[np.float64]
-OTHERS = 200  # other random trajectories, which the result is compared with
+OTHERS = 200  # random trajectories, not used in the search, with which the result is compared
 
 
 @dataclass(frozen=True, eq=False)
 class Excitation:
     """One or several trajectories: t (N,), q, qd, qdd (m, N, n).
 
-    `deviations` are those of `names` predicted from these samples with the noise that was assumed, `random_deviations`
-    those of the best of 200 random motions within the same limits, none of which the search has seen; `condition` is
-    the condition number of the rigid body's regressor with unit columns.
+    `deviations` are the predicted standard deviations of the parameters `names`, for these samples and the assumed
+    noise. `random_deviations` are those of the best of 200 random motions within the same limits, which are not used
+    in the search. `condition` is the condition number of the regressor of the rigid body with unit columns.
     """
 
     arm: Arm
@@ -37,7 +37,7 @@ class Excitation:
 
     @property
     def gain(self) -> Array:
-        """By how many times each parameter is known better than from the best of 200 random motions."""
+        """The ratio of the deviations of the best of 200 random motions to those of this trajectory."""
         return self.random_deviations / self.deviations
 
     def __str__(self) -> str:

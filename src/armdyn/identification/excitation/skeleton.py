@@ -1,4 +1,4 @@
-"""A robot as line segments between the origins of its links' frames, out to its tips: what stays clear of what."""
+"""A robot as line segments between the origins of its link frames and its tips, for distance checks."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Skeleton:
-    """Points are the base's origin, those of the N links' frames, and the tips; a segment ends at every other one."""
+    """Points are the origins of the base and of the link frames, and the tips; a segment ends at each but the base."""
 
     arm: Arm
 
     @cached_property
     def _tips(self) -> tuple[Frame | None, ...]:
-        """The frames at the tips; None is the tool, where there is one tip."""
+        """The frames at the tips; None stands for the tool if there is one tip."""
         if len(self.arm.chain.tips) == 1:
             return (None,)
         return tuple(frame for frame in self.arm.frames if frame.name in self.arm.tips)
 
     @cached_property
     def parents(self) -> list[int]:
-        """The point that the segment to each point comes from, -1 for the base."""
+        """The start point of the segment that ends at each point; -1 for the base."""
         bodies = [parent + 1 for parent in self.arm.parents]
         return [-1, *bodies, *(len(bodies) if tip is None else tip.link for tip in self._tips)]
 
     def points(self, q: Array) -> Array:
-        """Their positions in the base's frame, (samples, points, 3)."""
+        """The positions of the points in the base frame, (samples, points, 3)."""
         links = np.asarray(self.arm.link_poses(q))[..., :3, 3]
         options: list[dict[str, Any]] = [{} if tip is None else {"frame": tip.name} for tip in self._tips]
         tips = [np.asarray(self.arm.pose(q, **at))[:, None, :3, 3] for at in options]
@@ -44,12 +44,12 @@ class Skeleton:
 
     @cached_property
     def moving(self) -> list[int]:
-        """The points from the third joint of every branch on: the first two joints hardly change their heights."""
+        """The points from the third joint of every branch on: those of the first two joints hardly change height."""
         return [k for k in range(len(self.parents)) if len(self._path(k)) > 3]
 
     @cached_property
     def separations(self) -> dict[tuple[int, int], float]:
-        """Metres along the robot between two segments, by the points they end at; 0 for neighbours."""
+        """The length in metres along the robot between two segments, by their end points; 0 for neighbours."""
         return {(a, b): self._between(a, b) for a, b in combinations(range(1, len(self.parents)), 2)}
 
     def _path(self, point: int) -> list[int]:
@@ -71,9 +71,9 @@ class Skeleton:
         return sum(float(np.hypot(float(joints[k - 1].b), float(joints[k - 1].d))) for k in segments)
 
     def nearness(self, points: Array, clearance: float) -> Array:
-        """Squares of what segments come nearer than the clearance, summed: (samples,).
+        """The sum of squared violations of the clearance between segments: (samples,).
 
-        Segments about one point are always near one another: some length must separate them to be counted.
+        Segments close to a common point are always near one another, so only separated segments are counted.
         """
         out, start = np.zeros(len(points)), self.parents
         for a, b in (pair for pair, length in self.separations.items() if length > 2 * clearance):

@@ -1,4 +1,4 @@
-"""Logs: files as people have them, columns by name, evenly sampled pieces, filters."""
+"""Logs: file formats, columns by name, cleaning, resampling and filters."""
 
 from armdyn.identification.log.log import Log, Piece
 

@@ -1,4 +1,4 @@
-"""Which column of a log is what: names such as `q1`, `q[0]`, `pos_1`, `shoulder/velocity` are guessed."""
+"""Assignment of a log's columns to signals, from names such as `q1`, `q[0]`, `pos_1`, `shoulder/velocity`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from armdyn.errors import InputError
 
-# What people call the signals, longest words first where one begins with another.
+# Common names of the signals; a longer word comes before a shorter one that it contains.
 WORDS: dict[str, tuple[str, ...]] = {
     "q": ("actual_q", "joint_position", "positions", "position", "angles", "angle", "theta", "jpos", "pos", "q"),
     "qd": ("actual_qd", "joint_velocity", "velocities", "velocity", "qdot", "speed", "vel", "qd", "dq"),
@@ -37,7 +37,7 @@ UNITS = {"s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 @dataclass(frozen=True)
 class Columns:
-    """The names of the columns of a log: one for time (or none), n for each signal that is there."""
+    """The names of the columns of a log: one for time (or none), and n for each signal that was logged."""
 
     time: str | None
     signals: dict[str, tuple[str, ...]]
@@ -46,7 +46,7 @@ class Columns:
 
 
 def guess(names: Sequence[str], joints: Sequence[str] | None = None) -> Columns:
-    """The columns of a log from their names; `joints` are the arm's joint names, in order, where known."""
+    """The columns of a log from their names; `joints` are the arm's joint names in order, if known."""
     time, unit = _time(names)
     found: dict[str, dict[str, str]] = {}
     for name in names:
@@ -69,7 +69,7 @@ def guess(names: Sequence[str], joints: Sequence[str] | None = None) -> Columns:
 
 
 def mapped(names: Sequence[str], wanted: Mapping[str, str | Sequence[str]]) -> Columns:
-    """The columns as the caller names them: {"t": "time", "q": ["a", "b"], "tau": [...]}."""
+    """The columns as assigned by the caller: {"t": "time", "q": ["a", "b"], "tau": [...]}."""
     unknown = set(wanted) - set(WORDS) - {"t"}
     if unknown:
         raise InputError(f"unknown signals {sorted(unknown)} in columns; available: t, {', '.join(WORDS)}")
@@ -89,7 +89,7 @@ def mapped(names: Sequence[str], wanted: Mapping[str, str | Sequence[str]]) -> C
 
 
 def expanded(text: str) -> list[str]:
-    """Names of columns in a row: "t,q1:q3,-,tau1:tau3" is t, q1, q2, q3, one to skip, tau1, tau2, tau3."""
+    """Column names from a short form: "t,q1:q3,-,tau1:tau3" is t, q1, q2, q3, one to skip, tau1, tau2, tau3."""
     out: list[str] = []
     for part in (p.strip() for p in text.split(",")):
         match = re.fullmatch(r"([A-Za-z_]+)(\d+):\1?(\d+)", part)
@@ -98,7 +98,7 @@ def expanded(text: str) -> list[str]:
 
 
 def _time(names: Sequence[str]) -> tuple[str | None, float]:
-    """The column of time and its unit in seconds, by its name."""
+    """The name of the time column, and its unit in seconds."""
     for name in names:
         plain = name.strip().lower().strip("_/")
         if plain in TIME:
@@ -125,7 +125,7 @@ def _signal(name: str) -> tuple[str, str] | None:
 
 
 def _order(found: list[str], joints: Sequence[str] | None) -> list[str]:
-    """The arm's order where its joint names are in the log, otherwise by number, otherwise as they come."""
+    """The joints in the arm's order if the log has its joint names, otherwise by number, otherwise in file order."""
     if joints is not None:
         lower = [j.lower() for j in joints]
         if all(j in found for j in lower):

@@ -1,4 +1,4 @@
-"""Tables out of files: CSV and text, NPZ, MAT, Parquet, rosbag2 and MCAP. A table is a dict of columns."""
+"""Reading log files: CSV and text, NPZ, MAT, Parquet, rosbag2 and MCAP. A table is a dict of columns."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from armdyn.errors import FileError
 
 Table = dict[str, NDArray[np.float64]]
-MOST = 2**30  # bytes of numbers: an hour of seven joints at 1 kHz; what is larger is cut or decimated first
+MOST = 2**30  # bytes of numbers: more than an hour of seven joints at 1 kHz
 
 
 def read_table(
     path: str | os.PathLike[str], topic: str | None = None, names: Sequence[str] = ()
 ) -> tuple[Table, list[str]]:
-    """The columns of a log file of any known kind, and notes; `names` are those of a text file's columns."""
+    """The columns of a log file of any supported format, and notes; `names` are the column names of a text file."""
     where = Path(path)
     if not where.exists():
         raise FileError(f"{where}: no such log")
@@ -33,7 +33,7 @@ def read_table(
         readers = {".npz": _npz, ".mat": _mat, ".parquet": _parquet, ".pq": _parquet}
         if kind not in readers:
             known = f".csv, .txt, .tsv, .dat, {', '.join(readers)}, .mcap, rosbag2 folders"
-            raise FileError(f"{where}: unknown kind of log {kind!r}; available: {known}")
+            raise FileError(f"{where}: unknown log format {kind!r}; available: {known}")
         table, notes = readers[kind](where), []
     if not table or not len(next(iter(table.values()))):
         raise FileError(f"{where}: the log is empty")
@@ -42,11 +42,13 @@ def read_table(
 
 def _limited(where: Path, size: float) -> None:
     if size > MOST:
-        raise FileError(f"{where}: {size / 2**30:.1f} GiB of numbers, at most {MOST / 2**30:.0f} are read: cut the log")
+        raise FileError(
+            f"{where}: {size / 2**30:.1f} GiB of numbers; at most {MOST / 2**30:.0f} are read: shorten the log"
+        )
 
 
 def _text(where: Path, names: Sequence[str]) -> tuple[Table, list[str]]:
-    """Columns between commas, semicolons, tabs or spaces; the first line names them unless `names` are given."""
+    """Columns separated by commas, semicolons, tabs or spaces; the first line names them unless `names` are given."""
     _limited(where, where.stat().st_size / 2)
     try:
         lines = [line for line in where.read_text(encoding="utf-8-sig").splitlines() if line.strip(' \t,;"#%')]
@@ -118,7 +120,7 @@ def _npz(where: Path) -> Table:
 
 
 def _mat(where: Path) -> Table:
-    """MATLAB's variables, or the fields of its structures, up to version 7.2."""
+    """The variables of a MAT file up to version 7.2, or the fields of its structures."""
     from scipy.io import loadmat, whosmat
     from scipy.io.matlab import MatReadError
 
@@ -141,7 +143,7 @@ def _mat(where: Path) -> Table:
 
 
 def _spread(where: Path, arrays: dict[str, Any]) -> Table:
-    """Arrays (N, n) as n columns; all of one length."""
+    """Arrays (N, n) as n columns; an error unless all have the same length."""
     table: Table = {}
     for name, array in arrays.items():
         if array.ndim == 1:
@@ -171,7 +173,7 @@ def _parquet(where: Path) -> Table:
         try:
             out[name] = np.asarray(column.to_numpy(), dtype=float)
         except (TypeError, ValueError):
-            continue  # text columns are no signals
+            continue  # text columns are not signals
     return out
 
 
@@ -204,7 +206,7 @@ def _joint_states(where: Path, messages: list[Any]) -> Table:
     names = list(messages[0].name) if messages else []
     if not names:
         raise FileError(f"{where}: the topic has no messages with joint names")
-    start = messages[0].header.stamp  # relative stamps keep their nanoseconds
+    start = messages[0].header.stamp  # times relative to the first keep nanosecond resolution
     stamps = [(m.header.stamp.sec - start.sec) + 1e-9 * (m.header.stamp.nanosec - start.nanosec) for m in messages]
     table: Table = {"t": np.array(stamps)}
     for field in ("position", "velocity", "effort"):

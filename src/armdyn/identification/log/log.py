@@ -1,4 +1,4 @@
-"""Log: what a robot recorded, as evenly sampled pieces ready for identification."""
+"""Log: a robot's log as uniformly sampled pieces, ready for identification."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SIGNALS = ("q", "qd", "qdd", "tau")
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """An evenly sampled stretch: times (N,), signals (N, n); velocities and accelerations where they were logged."""
+    """A uniformly sampled piece of a log: times (N,), signals (N, n); velocities and accelerations if logged."""
 
     t: Array
     q: Array
     tau: Array
     qd: Array | None = None
     qdd: Array | None = None
-    log: int = 0  # which one of several logs it is of
+    log: int = 0  # the number of its log, if several are used together
 
     def __len__(self) -> int:
         return len(self.t)
@@ -43,7 +43,7 @@ class Piece:
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """A robot's log. `drive` tells what `tau` holds: "torque" (N m, N) or "current"; `notes` what was found."""
+    """A robot's log. `drive` is what `tau` holds, "torque" (N m, N) or "current"; `notes` are about the cleaning."""
 
     pieces: tuple[Piece, ...]
     period: float
@@ -65,21 +65,22 @@ class Log:
         effort: str | os.PathLike[str] | None = None,
         topic: str | None = None,
     ) -> Log:
-        """A log from CSV or text, NPZ, MAT, Parquet, a rosbag2 folder or an MCAP file.
+        """Read a log from CSV or text, NPZ, MAT, Parquet, a rosbag2 folder or an MCAP file.
 
         Parameters
         ----------
         path
             The file.
         columns
-            Which columns are what, where their names do not say: {"t": ..., "q": [...], "qd": [...], "tau": [...]};
-            or, of a text file, the names of all columns in order: "t,q1:q6,-,tau1:tau6" (- is left out).
+            The columns of each signal, if their names do not say: {"t": ..., "q": [...], "qd": [...], "tau": [...]};
+            or, for a text file, the names of all columns in order: "t,q1:q6,-,tau1:tau6" (- is skipped).
         joints
             The arm's joint names, to put the joints of the log in the arm's order.
         rate
-            Sampling rate (Hz), where there are no stamps or they are useless.
+            Sampling rate (Hz), if there are no time stamps or they are unusable.
         degrees
-            True: positions and velocities are in degrees. False: they are in radians, do not doubt it.
+            True: positions, velocities and accelerations are in degrees. False: they are in radians; no warnings about
+            the units are given.
         effort
             A second file of the same length with the efforts, one column per joint.
         topic
@@ -115,7 +116,7 @@ class Log:
                 raise InputError(f"{name} has shape {values.shape}, q has {shape}: expected the same (samples, joints)")
         stamps = None if t is None else np.asarray(t, dtype=float).ravel()
         if stamps is not None and len(stamps) != shape[0]:
-            raise InputError(f"{len(stamps)} stamps for {shape[0]} samples")
+            raise InputError(f"got {len(stamps)} time stamps for {shape[0]} samples; expected as many")
         cleaned = clean(stamps, signals, rate)
         return cls(
             pieces=tuple(Piece(p["t"], p["q"], p["tau"], p.get("qd"), p.get("qdd")) for p in cleaned.pieces),
@@ -137,7 +138,7 @@ class Log:
 
     @property
     def duration(self) -> float:
-        """Seconds recorded, gaps not counted."""
+        """The recorded time in seconds, without gaps."""
         return sum(len(piece) for piece in self.pieces) * self.period
 
     def __len__(self) -> int:
@@ -154,20 +155,23 @@ class Log:
 
     @classmethod
     def joined(cls, logs: Sequence[Log]) -> Log:
-        """Several logs of one arm as one, each piece with the number of its log (from 0)."""
+        """Several logs of one arm as one log; each piece has the number of its log, from 0."""
         if not logs:
             raise InputError("no log to identify from")
         first = logs[0]
         for other in logs[1:]:
             if other.n != first.n or other.drive != first.drive or abs(other.period / first.period - 1) > 0.01:
-                raise InputError(f"logs that are used together must be alike: {first!r} and {other!r} are not")
+                raise InputError(
+                    "logs that are used together must have the same joints, sampling rate and kind of effort: "
+                    f"got {first!r} and {other!r}"
+                )
         pieces = tuple(replace(piece, log=k) for k, log in enumerate(logs) for piece in log.pieces)
         said = [tuple(text for log in logs for text in getattr(log, name)) for name in ("notes", "doubts")]
         source = " and ".join(log.source for log in logs if log.source)
         return replace(first, pieces=pieces, notes=said[0], doubts=said[1], source=source)
 
     def part(self, start: float, stop: float) -> Log:
-        """The stretch between two fractions of the log: `log.part(0, 0.7)` is the first 70 %."""
+        """The part between two fractions of the log: `log.part(0, 0.7)` is the first 70 %."""
         if not 0 <= start < stop <= 1:
             raise InputError(f"expected fractions 0 <= start < stop <= 1, got {start}, {stop}")
         first, last, pieces = round(start * len(self)), round(stop * len(self)), []
@@ -181,7 +185,7 @@ class Log:
         return replace(self, pieces=tuple(pieces))
 
     def array(self, signal: str) -> Array:
-        """A signal of all pieces, one after the other."""
+        """A signal, concatenated over all pieces."""
         parts = [getattr(piece, signal) for piece in self.pieces]
         if any(part is None for part in parts):
             raise InputError(f"the log has no {signal}")
@@ -201,7 +205,7 @@ class Log:
 def _named(
     table: Table, columns: Mapping[str, Any] | None, joints: Sequence[str] | None, positions_only: bool
 ) -> Columns:
-    """The columns by map, by guess, or, in a file of positions alone, all of them."""
+    """The columns by mapping, by guess, or, in a file with positions only, all of them."""
     names = list(table)
     if columns is not None:
         return mapped(names, columns)

@@ -1,4 +1,4 @@
-"""Identification while the arm moves: the same model recursively."""
+"""Online identification: recursive estimation with the model of `identify`."""
 
 from armdyn.identification.online.estimator import OnlineEstimator
 from armdyn.identification.online.information import Information

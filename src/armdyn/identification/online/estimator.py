@@ -1,4 +1,4 @@
-"""OnlineEstimator: the model of `identify`, sample by sample, with forgetting and changes of the payload."""
+"""OnlineEstimator: recursive estimation with the model of `identify`, with forgetting and payload changes."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from armdyn.identification.online.information import Information
 from armdyn.kernels.arguments import real_array
 
 Array = NDArray[np.float64]
-REGULARIZATION = 1.0  # in noise variances: a consistent arm without cross-validation
-CHANGE = 3.0  # mean squared innovation over its variance, of one update, beyond which the payload has changed
-LEAST = 20  # rows per update for which that mean means something
-LOOSE = np.array([10.0, 1.0, 1.0, 1.0, *([0.1] * 6)])  # kg, kg m, kg m²: what a payload may change
+REGULARIZATION = 1.0  # in noise variances; `identify` chooses it by cross-validation, which is not possible online
+CHANGE = 3.0  # mean of squared innovation / variance in one update above which the payload has changed
+LEAST = 20  # rows per update below which this mean is too uncertain
+LOOSE = np.array([10.0, 1.0, 1.0, 1.0, *([0.1] * 6)])  # kg, kg m, kg m²: prior standard deviations of a payload
 
 
 @dataclass(frozen=True, eq=False)
 class OnlineEstimator:
-    """The parameters of an arm, learned recursively; `update` gives the estimator with more samples taken in.
+    """Recursive estimator of an arm's parameters; `update` returns the estimator updated with more samples.
 
-    With ``forgetting=1`` the values are those of weighted least squares on all samples at once. A payload that is
-    picked up or put down is noticed (`changes`). From then on the filter knows of a payload beside the arm's own
-    parameters, which stay what they were: `payload` says what is carried more than at the beginning.
+    With ``forgetting=1`` the values are those of weighted least squares on all samples at once. The estimator detects
+    when a payload is picked up or put down (`changes`). From then on it estimates the ten parameters of a payload in
+    addition to the arm's own: `payload` is the difference to the payload at the beginning.
 
     Attributes
     ----------
     model : Model
-        What is identified: minimal parameters, rotors, friction, offsets.
+        The identified parameters: minimal parameters, rotor inertias, friction, offsets.
     deviation : array (n,)
-        Standard deviations of the torques' noise.
+        Standard deviations of the torque noise.
     forgetting : float
-        What is left of a sample's weight one sample later, 1: nothing is forgotten.
+        The forgetting factor per sample; 1: nothing is forgotten.
     change : float
-        Mean squared innovation over its variance, of one update, beyond which the payload has changed.
+        The mean of squared innovation / variance in one update above which the payload has changed.
     information : Information
-        What is known: of the ten parameters of a payload, once there may be one, and of the arm's own.
+        The information on the parameters of the payload, once there may be one, and of the arm.
     samples : int
-        How many have been taken in.
+        The number of samples processed.
     changes : tuple of int
-        The samples at which the payload was found to have changed.
+        The samples at which a change of the payload was detected.
     """
 
     model: Model
@@ -72,11 +72,12 @@ class OnlineEstimator:
         change: float = CHANGE,
         known: float | None = None,
     ) -> OnlineEstimator:
-        """An estimator that begins with an arm.
+        """An estimator for an arm.
 
-        `friction`, `rotor` and `offset` are those of `identify`, `width` (rad/s) that of Coulomb friction's sign.
-        `deviation` is the torques' standard deviation, one number or n. With `known` the arm's own parameters are a
-        prior: each is known to this share of its size, and of a tenth of the largest of its kind.
+        `friction`, `rotor` and `offset` are as in `identify`; `width` (rad/s) is the width of the smoothed sign of
+        Coulomb friction. `deviation` is the standard deviation of the torque noise, one number or n. With `known`, the
+        arm's parameters are the prior: their standard deviations are this fraction of their size, or of a tenth of the
+        largest parameter if that is larger.
         """
         if not isinstance(arm, Arm):
             raise InputError(f"OnlineEstimator takes an Arm, got {arm!r}; armdyn.load(...) gives one")
@@ -90,7 +91,7 @@ class OnlineEstimator:
     def continuing(
         cls, estimate: Estimate, *, deviation: Any = None, forgetting: float = 1.0, change: float = CHANGE
     ) -> OnlineEstimator:
-        """An estimator that begins with what was identified from a log, its covariance included."""
+        """An estimator that starts from the values and the covariance identified from a log."""
         residual = estimate.training.residual.std(axis=0)
         own = _per_joint(residual if deviation is None else deviation, estimate.model.n, "deviation")
         information = Information.of(estimate.values, estimate.uncertainty.covariance)
@@ -98,26 +99,26 @@ class OnlineEstimator:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The parameters, as those of `identify`."""
+        """The names of the arm's parameters, as in `identify`."""
         return self.model.names
 
     @property
     def own(self) -> Information:
-        """What is known of the arm without a payload."""
+        """The information on the arm's own parameters, without the payload."""
         return self.information.of_last(len(self.names))
 
     @property
     def values(self) -> Array:
-        """Their values, without a payload."""
+        """The values of the arm's parameters, without the payload."""
         return self.own.values
 
     @property
     def deviations(self) -> Array:
-        """Their standard deviations; inf for what no sample has shown yet."""
+        """The standard deviations of the arm's parameters; inf for those not yet observable."""
         return np.sqrt(np.diag(self.own.covariance))
 
     def regressor(self, q: Array, qd: Array, qdd: Array) -> Array:
-        """The columns of a payload, once there may be one, and of the arm: (N, n, parameters)."""
+        """The regressor (N, n, parameters) of the payload, once there may be one, and of the arm."""
         Y = self.model.regressor(q, qd, qdd)
         if not self.changes:
             return Y
@@ -125,26 +126,28 @@ class OnlineEstimator:
         return np.concatenate([last, Y], axis=-1)
 
     def predict(self, q: Any, qd: Any, qdd: Any) -> Array:
-        """Joint torques by what is known now, with the payload: (N, n)."""
+        """Joint torques (N, n) predicted with the current estimate, including the payload."""
         states = (np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, qd, qdd))
         return np.asarray(self.regressor(*states) @ self.information.values)
 
     def update(self, q: Any, qd: Any, qdd: Any, tau: Any) -> OnlineEstimator:
-        """The estimator with samples taken in, (n,) or (N, n) in the order of time; filtered alike beforehand.
+        """The estimator updated with samples, (n,) or (N, n) in time order, all filtered with the same filter.
 
-        Some tens of samples per update are best: a change of the payload is decided update by update.
+        Use some tens of samples per update: a change of the payload is detected once per update.
         """
         states = [_samples(x, self.model.n, name) for x, name in ((q, "q"), (qd, "qd"), (qdd, "qdd"), (tau, "tau"))]
         if len({len(x) for x in states}) > 1:
-            raise InputError(f"as many q, qd, qdd and tau are expected, got {', '.join(str(len(x)) for x in states)}")
-        after, surprise = self._taken_in(states)
+            raise InputError(
+                f"q, qd, qdd and tau must have the same number of samples, got {', '.join(str(len(x)) for x in states)}"
+            )
+        after, surprise = self._updated(states)
         count = states[3].size
         if count >= LEAST and surprise > self.change * count and self.information.complete:
-            after, _ = self.expecting_a_payload()._taken_in(states)
+            after, _ = self.expecting_a_payload()._updated(states)
         return after
 
-    def _taken_in(self, states: list[Array]) -> tuple[OnlineEstimator, float]:
-        """With samples taken in, the older ones of less weight; and how far they were from what was expected."""
+    def _updated(self, states: list[Array]) -> tuple[OnlineEstimator, float]:
+        """The estimator updated with samples, with forgetting, and the squared norm of the whitened innovations."""
         tau = states[3]
         age = self.forgetting ** (np.arange(len(tau))[::-1] / 2)
         weights = age[:, None] / self.deviation
@@ -154,29 +157,29 @@ class OnlineEstimator:
         return replace(self, information=information, samples=self.samples + len(tau)), surprise
 
     def expecting_a_payload(self) -> OnlineEstimator:
-        """The estimator from the moment on that something else is carried: noticed, or known from the gripper."""
+        """The estimator after a change of the payload, which was detected or is known from the gripper."""
         if not self.own.complete:
-            raise ComputationError("the arm itself is not known yet: take in more samples before the payload changes")
+            raise ComputationError("the parameters of the arm are not yet determined: more samples are needed first")
         return replace(self, information=self.own.behind(LOOSE), changes=(*self.changes, self.samples))
 
     @property
     def payload(self) -> Payload | None:
-        """What the tool carries more than at the beginning, a body that is possible; None before any change."""
+        """The change of the payload since the beginning, as a physically possible body; None before any change."""
         if not self.changes:
             return None
         held = self.information.of_first(len(LOOSE))
         return fitted_body(held.R, held.z, np.sqrt(np.diag(held.covariance)))
 
     def natural(self, prior: Arm | None = None, regularization: float = REGULARIZATION) -> Array:
-        """Natural parameters of links that are possible bodies, then the extras, without a payload.
+        """Physically consistent inertial parameters of the links, then the extra parameters, without the payload.
 
-        As `identify` has them: regularized by log-det towards a prior, the model's own arm unless given.
+        As in `identify`: with log-det regularization towards a prior, by default the arm of the model.
         """
         problem = Problem.of(self.model, prior or self.model.arm)
         return problem.solve(self.own.R @ self.model.natural, self.own.z, regularization)
 
     def arm(self, prior: Arm | None = None, regularization: float = REGULARIZATION) -> Arm:
-        """The arm with links that are possible bodies, rotors and friction; ``payload.held_by(arm)`` carries it."""
+        """The identified arm with physically consistent links; ``payload.held_by(arm)`` adds the payload."""
         found, links = self.natural(prior, regularization), 10 * self.model.n
         extras = dict(zip(self.model.extra_names, map(float, found[links:]), strict=True))
         return identified_arm(self.model, found[:links].reshape(-1, 10), extras)
@@ -190,7 +193,7 @@ class OnlineEstimator:
 
 def _prior(model: Model, arm: Arm, share: float) -> Information:
     if not (np.isfinite(share) and share > 0):
-        raise InputError(f"known must be a positive share of the parameters' sizes, got {share!r}")
+        raise InputError(f"known must be a positive fraction of the parameters' sizes, got {share!r}")
     values = model.natural @ model.prior(arm)
     size = np.abs(values)
     size = np.maximum(size, 0.1 * size.max())
@@ -199,9 +202,7 @@ def _prior(model: Model, arm: Arm, share: float) -> Information:
 
 def _factor(forgetting: float) -> float:
     if not 0 < forgetting <= 1:
-        raise InputError(
-            f"forgetting is what is left of a weight one sample later, above 0 and at most 1; got {forgetting}"
-        )
+        raise InputError(f"forgetting must be a factor per sample above 0 and at most 1, got {forgetting}")
     return float(forgetting)
 
 

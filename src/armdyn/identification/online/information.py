@@ -1,4 +1,4 @@
-"""Square-root information filter on arrays: R upper triangular with RᵀR the information matrix, R x = z."""
+"""Square-root information filter on arrays: R is upper triangular, RᵀR the information matrix, and R x = z."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ RANK = 1e-10  # smallest singular value over the largest, in columns of unit len
 
 @dataclass(frozen=True, eq=False)
 class Information:
-    """What is known of parameters x: ‖R x - z‖² is their squared distance in standard deviations, but for a constant.
+    """The information on parameters x: ‖R x - z‖² is their negative log-likelihood times two, up to a constant.
 
-    Source: Bierman 1977. Rows are whitened: of unit noise.
+    Source: Bierman 1977. Rows are whitened, that is, scaled to unit noise.
     """
 
     R: Array
@@ -26,12 +26,12 @@ class Information:
 
     @classmethod
     def none(cls, size: int) -> Information:
-        """Nothing is known."""
+        """No information on any parameter."""
         return cls(np.zeros((size, size)), np.zeros(size))
 
     @classmethod
     def of(cls, values: Array, covariance: Array) -> Information:
-        """Known values with a covariance; what it does not span is not known at all."""
+        """Known values with a covariance; there is no information on directions in its null space."""
         scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         scale = np.where(scale > 0, scale, 1.0)
         inverse = np.linalg.pinv(covariance / np.outer(scale, scale), rcond=1e-14, hermitian=True)
@@ -41,10 +41,10 @@ class Information:
         return cls(R, R @ values)
 
     def absorbed(self, rows: Array, right: Array) -> tuple[Information, float]:
-        """With whitened rows taken in, (k, p) and (k,); and how far these were from what was expected of them.
+        """The information updated with whitened rows, (k, p) and (k,), and the squared norm of their innovations.
 
-        That is eᵀS⁻¹e with e the innovations and S their covariance, noise and what is not known of the parameters
-        together: χ² with k degrees of freedom where nothing but noise is new.
+        The norm is eᵀS⁻¹e, with e the innovations and S their covariance due to noise and the uncertainty of the
+        parameters: it is distributed as χ² with k degrees of freedom if nothing has changed.
         """
         stacked = np.vstack([np.column_stack([self.R, self.z]), np.column_stack([rows, right])])
         T = linear.triangle(stacked)
@@ -52,25 +52,25 @@ class Information:
         return Information(T[:p, :p], T[:p, p]), float(T[p, p] ** 2)
 
     def faded(self, factor: float) -> Information:
-        """With the information weighted by a factor from 0 to 1."""
+        """The information multiplied by a factor from 0 to 1."""
         root = float(np.sqrt(factor))
         return Information(root * self.R, root * self.z)
 
     @property
     def complete(self) -> bool:
-        """Whether every parameter is known at all."""
+        """Whether the information matrix has full rank."""
         return linear.condition(self.R) < 1 / RANK
 
     @property
     def values(self) -> Array:
-        """The most likely parameters, of the least size where several are."""
+        """The most likely parameters; those of minimum norm if they are not unique."""
         if not self.R.any():
-            raise ComputationError("nothing is known yet: the filter has taken in no row")
+            raise ComputationError("there is no estimate yet: the filter has processed no samples")
         return linear.solve(self.R, self.z)
 
     @property
     def covariance(self) -> Array:
-        """(RᵀR)⁻¹; inf on the diagonal of what is not known."""
+        """(RᵀR)⁻¹; inf on the diagonal for parameters that are not determined."""
         norms = np.linalg.norm(self.R, axis=0)
         scale = np.where(norms > 0, norms, 1.0)
         _, s, Vt = np.linalg.svd(self.R / scale)
@@ -82,18 +82,18 @@ class Information:
         return np.asarray(found)
 
     def of_last(self, count: int) -> Information:
-        """What is known of the last parameters, whatever the others are."""
+        """The marginal information on the last parameters."""
         return Information(self.R[-count:, -count:], self.z[-count:])
 
     def of_first(self, count: int) -> Information:
-        """What is known of the first parameters, whatever the others are."""
+        """The marginal information on the first parameters."""
         turned = np.column_stack([self.R[:, count:], self.R[:, :count], self.z])
         T = linear.triangle(turned)
         rest = len(self.z) - count
         return Information(T[rest:-1, rest:-1], T[rest:-1, -1])
 
     def behind(self, deviations: Array) -> Information:
-        """With further parameters in front, of which nothing is known but these deviations from 0."""
+        """The information with further parameters in front, which have a prior of zero with these deviations."""
         k, p = len(deviations), len(self.z)
         R = np.zeros((k + p, k + p))
         R[:k, :k], R[k:, k:] = np.diag(1 / deviations), self.R
