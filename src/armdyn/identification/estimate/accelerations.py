@@ -1,4 +1,4 @@
-"""Whether logged accelerations are better than differentiated ones: from which left-out segments are predicted."""
+"""Choice between logged and differentiated accelerations by cross-validation."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from armdyn.identification.log.processing import Processing, motions
 from armdyn.identification.model.model import Model
 from armdyn.identification.model.rows import Rows, rows
 
-CLEARLY = 0.95  # error over that with what was logged, below which it is not taken
+CLEARLY = 0.95  # ratio of the errors, differentiated / logged, below which the logged accelerations are not used
 
 
 def judged(
     how: Processing, model: Model, side: Log, folds: int, width: float | Sequence[float] | None
 ) -> tuple[Processing, tuple[str, ...]]:
-    """The processing that predicts left-out segments better, with the states as logged or without; and what to say."""
+    """The processing, with or without the logged accelerations, that predicts left-out segments better, and a note."""
     if not how.logged_acceleration:
         return how, ()
     other = replace(how, logged_acceleration=False)
@@ -34,7 +34,7 @@ def judged(
 
 
 def _left_out(model: Model, side: Log, how: Processing, folds: int, width: float | Sequence[float] | None) -> float:
-    """Relative error of segments predicted from the others by weighted least squares."""
+    """The relative prediction error of segments that are left out of weighted least squares in turn."""
     parts = motions(side, how)
     tuned = model.tuned(np.concatenate([p.qd for p in parts]), width)
     found = rows(tuned, parts, how)

@@ -1,4 +1,4 @@
-"""The estimators, in one table: each takes the rows of a model and gives its parameters."""
+"""The table of estimators: each takes the rows of a model and returns its parameters."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ from armdyn.identification.model.model import Model
 from armdyn.identification.model.rows import Rows
 
 Array = NDArray[np.float64]
-REGULARIZATIONS = 10.0 ** np.arange(-2.0, 5.0)  # in noise variances: from hardly any to hardly yielding
+REGULARIZATIONS = 10.0 ** np.arange(-2.0, 5.0)  # in noise variances: from almost none to almost fixed at the prior
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What an estimator works with."""
+    """The inputs of an estimator besides the rows."""
 
     model: Model
     prior: Arm
     folds: int = 5
     regularization: float | None = None
-    parts: list[Motion] | None = None  # the motions behind the rows, and how those were made
-    how: Processing | None = None
-    instruments: Array | None = None  # of these very rows, where they are known already
+    parts: list[Motion] | None = None  # the motions from which the rows were computed
+    how: Processing | None = None  # the processing with which they were computed
+    instruments: Array | None = None  # the instruments of these rows, if already computed
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Identifiable parameters, natural ones that have them, the rows' weights and what the prior adds.
+    """The identifiable parameters, natural parameters that agree with them, and the weights of the rows.
 
-    `information` is the prior's, in natural parameters; `instruments` stand for the rows where there are any.
+    `information` is that of the prior, in natural parameters; `instruments` replace the rows on one side of the normal
+    equations if instrumental variables are used.
     """
 
     values: Array
@@ -60,7 +61,7 @@ def _least_squares(solver: Callable[[Array, Array, linear.Kept], linear.Solution
 
 
 def nearest(setting: Setting, values: Array) -> Array:
-    """The natural parameters with these identifiable ones that lie nearest the prior, measured by its bodies."""
+    """The natural parameters that agree with the identifiable ones and are closest to the prior, in its metric."""
     model = setting.model
     prior = model.prior(setting.prior)
     T = np.eye(len(prior))
@@ -70,7 +71,7 @@ def nearest(setting: Setting, values: Array) -> Array:
 
 
 def consistent(rows: Rows, setting: Setting) -> Fit:
-    """Every link physically consistent, regularized towards the prior as strongly as left-out segments advise."""
+    """The physically consistent fit, with the regularization towards the prior chosen by cross-validation."""
     model = setting.model
     weights = linear.weighted(rows.Y, rows.tau, rows.kept).weights
     problem = Problem.of(model, setting.prior, rows)
@@ -91,11 +92,11 @@ def consistent(rows: Rows, setting: Setting) -> Fit:
 def choose_regularization(
     triangles: list[tuple[Array, Array]], problem: Problem, K: Array
 ) -> tuple[float, Array, Array]:
-    """The regularization weight by leaving one segment out: a mean of those that predict about as well.
+    """The regularization weight by leave-one-segment-out cross-validation: a mean of those that predict about as well.
 
-    `triangles` are the compressed segments. Errors are compared segment by segment and by their logarithms: a segment
-    that is hard to predict does not decide alone. Returns the weight, and for each of REGULARIZATIONS the left-out
-    error over the best one's (geometric mean) and the standard error.
+    `triangles` are the compressed segments. The logarithms of the errors are compared per segment, so that a segment
+    that is hard to predict does not dominate. Returns the weight, and for each of REGULARIZATIONS the left-out error
+    relative to the best one's (geometric mean) and its standard error.
     """
     errors = np.empty((len(REGULARIZATIONS), len(triangles)))
     for s, (R, z) in enumerate(triangles):
@@ -107,9 +108,9 @@ def choose_regularization(
     best = int(np.argmin(score.mean(axis=1)))
     apart = score - score[best]
     mean, spread = apart.mean(axis=1), apart.std(axis=1, ddof=1) / np.sqrt(len(triangles))
-    # From the best one on: below it the curve is flat, where the log alone decides. A stronger one counts by how likely
-    # it is to be the best: by its lag in half standard errors; and none is
-    # taken that is weaker than the strongest within one standard error, the simplest model that predicts as well.
+    # Only the best weight and stronger ones are considered: below it the curve is flat, where the log alone decides.
+    # A stronger one is weighted by how likely it is to be the best, from its distance in half standard errors. The
+    # result is at least the strongest weight within one standard error, the simplest model that predicts as well.
     apart = np.maximum(mean, 0.0) / np.maximum(spread, 1e-300)
     likely = np.where(np.arange(len(mean)) >= best, np.exp(-2 * apart**2), 0.0)
     likely[best] = 1.0

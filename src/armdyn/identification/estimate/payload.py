@@ -1,4 +1,4 @@
-"""A load at the tool from a log with it: mass, centre and inertia, the arm being known."""
+"""Payload identification: mass, centre of mass and inertia of a body at the tool, for a known arm."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from armdyn.identification.model.reading import changed
 from armdyn.identification.model.rows import filtered
 
 Array = NDArray[np.float64]
-REGULARIZATION = 0.01  # so weak that it only keeps the body consistent
+REGULARIZATION = 0.01  # weak: it only keeps the body physically consistent
 
 
 @dataclass(frozen=True, eq=False)
 class Payload:
-    """A body at the tool: mass, centre and inertia about it in the tool's frame; the ten parameters with deviations.
+    """A body at the tool: mass, centre of mass and the inertia about it, in the tool's frame.
 
-    `natural` is (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the tool's origin; `error` is what is left of
-    the torque that the arm alone does not explain.
+    `natural` is (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the tool's origin, and `deviations` are its
+    standard deviations. `error` is the relative error of the torque that is due to the payload.
     """
 
     mass: float
@@ -44,11 +44,11 @@ class Payload:
 
     @property
     def mass_deviation(self) -> float:
-        """Standard deviation of the mass."""
+        """The standard deviation of the mass."""
         return float(self.deviations[0])
 
     def held_by(self, arm: Arm) -> Arm:
-        """The arm with this load."""
+        """The arm with this payload."""
         return arm.with_payload(self.mass, self.com, self.inertia)
 
 
@@ -63,10 +63,10 @@ def identify_payload(
     cutoff: float | None = None,
     parallel: float | bool | None = None,
 ) -> Payload:
-    """Identify what an arm carries: `known` is the arm without it, or better the estimate from a log without it.
+    """Identify the payload of an arm; `known` is the arm without it or, better, an estimate from a log without it.
 
-    `gains` (of `identify_gains`, with their deviations, or numbers) are for a log of currents; of an estimate, those it
-    was identified with count unless others are given. What is not known of the gains is part of the load's deviations.
+    `gains` (from `identify_gains`, with deviations, or numbers) are for a log of currents; by default those with which
+    the estimate was identified. The uncertainty of the gains is included in the deviations of the payload.
     """
     unsure = _unsure(gains if gains is not None else known.gains if isinstance(known, Estimate) else None)
     arm = known.model.arm if isinstance(known, Estimate) else known
@@ -87,26 +87,26 @@ def identify_payload(
         tau.append(filtered(p.tau - without, p, how))
         logged.append(filtered(p.tau, p, how))
         pieces.append(np.full(len(tau[-1]), number))
-    # A gain that is off by a share scales the torque of its joint, the arm's own with it: an estimate that was found
-    # with the same gains is off by the same share, so that only the load's part is left.
+    # A relative error of a gain scales the whole torque of its joint. An estimate identified with the same gains has
+    # the same relative error, so only the part of the payload remains.
     moved = np.concatenate(tau if isinstance(known, Estimate) else logged)
     return _fitted(np.concatenate(Y), np.concatenate(tau), np.concatenate(pieces), moved * unsure)
 
 
 def _unsure(gains: Any) -> Any:
-    """The relative standard deviations of gains, 0 where none are told."""
+    """The relative standard deviations of gains; 0 if they are not known."""
     return np.abs(gains.deviations / gains.values) if isinstance(gains, Gains) else 0.0
 
 
 def tool_to_last(arm: Arm) -> Array:
-    """Ten parameters in the tool's frame -> ten in the last link's."""
+    """The matrix that transforms the ten inertial parameters from the tool's frame to the last link's."""
     tool = arm.chain.floats.tool
     columns = [Link.from_natural(tuple(row)).moved(tool.R, tool.p).natural for row in np.eye(10)]
     return np.array([[float(x) for x in column] for column in columns]).T
 
 
 def _fitted(Y: Array, tau: Array, pieces: NDArray[np.int64], by_gain: Array) -> Payload:
-    """The load; `by_gain` (N, n) is what the torques move by one standard deviation of each joint's gain."""
+    """The payload; `by_gain` (N, n) is the change of the torques for one standard deviation of each joint's gain."""
     solution = linear.weighted(Y, tau)
     R, z = linear.compress(Y, tau, solution.weights)
     natural = _possible(R, z, solution.values)
@@ -119,7 +119,7 @@ def _fitted(Y: Array, tau: Array, pieces: NDArray[np.int64], by_gain: Array) -> 
         noise += factors[j] ** 2 * float(np.mean((residual[:, j] * solution.weights[:, j]) ** 2)) * rows.T @ rows
     inverse = np.linalg.pinv(normal, rcond=1e-12)
     covariance = inverse @ noise @ inverse
-    for j in range(tau.shape[1]):  # a gain's error is one error for the whole log: more samples do not make it smaller
+    for j in range(tau.shape[1]):  # the error of a gain is the same in the whole log: it does not average out
         pull = inverse @ ((Y[:, j] * solution.weights[:, j, None] ** 2).T @ by_gain[:, j])
         covariance += np.outer(pull, pull)
     deviations = np.sqrt(np.maximum(np.diag(covariance), 0))
@@ -127,15 +127,15 @@ def _fitted(Y: Array, tau: Array, pieces: NDArray[np.int64], by_gain: Array) -> 
 
 
 def fitted_body(R: Array, z: Array, deviations: Array) -> Payload:
-    """The body with ‖R x - z‖ least, from whitened and compressed rows; `error` is what they leave of z."""
+    """The body that minimises ‖R x - z‖, from whitened and compressed rows; `error` is ‖R x - z‖ / ‖z‖."""
     natural = _possible(R, z, linear.solve(R, z))
     return _described(natural, deviations, relative_error(z, R @ natural))
 
 
 def _possible(R: Array, z: Array, guess: Array) -> Array:
-    """Ten parameters of a body that is possible."""
+    """The inertial parameters of a physically possible body."""
     mass = max(float(guess[0]), 1e-3 * float(np.abs(guess).max()), 1e-6)
-    reference = np.diag([mass * 0.01] * 3 + [mass])[None]  # a ball of 10 cm, only to measure by
+    reference = np.diag([mass * 0.01] * 3 + [mass])[None]  # a body of about 10 cm, for scaling only
     return Problem(reference, np.zeros(0, dtype=bool)).solve(R, z, REGULARIZATION)
 
 

@@ -1,4 +1,4 @@
-"""Estimate: what a log says of an arm, how sure that is, and an arm that has it."""
+"""Estimate: the parameters identified from a log, their uncertainty, and the identified arm."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from armdyn.identification.model.reading import Reading, changed
 from armdyn.identification.model.rows import Rows, rows
 
 Array = NDArray[np.float64]
-# What a joint has, and its forces have, with the symbol of the parameter.
+# Attributes of a joint, and of its forces, with the symbols of their parameters.
 DRIVES = {"rotor_inertia": "Ia", "viscous": "fv", "coulomb": "fc", "static": "fs"}
 DRIVEN = {"rotor_inertia": "rotor", "viscous": "viscous", "coulomb": "coulomb", "static": "coulomb"}  # with its term
 FORCES = {"offset": "off", "stiffness": "k", "asymmetry": "fva", "load_friction": "fl"}
 SYMBOLS = (*DRIVES.values(), *FORCES.values(), *(f"{wave}{k}q" for k in RIPPLES for wave in ("sin", "cos")))
-BLOCK = 4096  # rows of a regressor held at a time
-RENAMED = {"pull": "regularization", "lean": "base_tilt", "how": "processing"}  # until the next version but one
+BLOCK = 4096  # rows of the regressor computed at a time
+RENAMED = {"pull": "regularization", "lean": "base_tilt", "how": "processing"}  # deprecated; kept for two versions
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Measured and predicted torques of a log: filtered alike and filtered, and every sample as it was logged."""
+    """Measured and predicted torques of a log, with the same filter; `raw_error` is that of all unfiltered samples."""
 
     source: str
     t: Array
     tau: Array
     predicted: Array
     raw_error: float
-    q: Array  # the joints' positions at `t`
+    q: Array  # joint positions at `t`
 
     @property
     def error(self) -> float:
@@ -58,20 +58,20 @@ class Comparison:
 
     @property
     def joint_errors(self) -> Array:
-        """‖τ - τ̂‖ / ‖τ‖, each joint."""
+        """‖τ - τ̂‖ / ‖τ‖ per joint."""
         return np.array([relative_error(a, b) for a, b in zip(self.tau.T, self.predicted.T, strict=True)])
 
     @property
     def r_squared(self) -> Array:
-        """R² of each joint."""
+        """R² per joint."""
         return r_squared(self.tau, self.predicted)
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """The parameters identified from a log; `arm` is ready for every other function of the package."""
+    """The parameters identified from a log; `arm` is the identified arm."""
 
-    given: Arm  # as it was handed over; `model.arm` has the base tilt too
+    given: Arm  # the arm given to `identify`; `model.arm` includes the base tilt
     prior: Arm
     model: Model
     processing: Processing
@@ -80,51 +80,51 @@ class Estimate:
     uncertainty: Uncertainty
     condition: float
     training: Comparison
-    folds: Array  # relative error of each segment when it is left out
+    folds: Array  # relative prediction error of each segment when it is left out of the fit
     transmission: Any = None
     zero: Any = None
     gains: Any = None
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     validation: Comparison | None = None
-    changes: tuple[Reading, ...] = ()  # how logs are read, other than as they are
-    base_tilt: tuple[float, float] = (0.0, 0.0)  # rad: the base tilt, in two directions
-    steps: dict[str, float] = field(default_factory=dict)  # left-out error as terms were added, at first 1
+    changes: tuple[Reading, ...] = ()  # corrections of signs, units and the like that are applied to logs
+    base_tilt: tuple[float, float] = (0.0, 0.0)  # rad, in two directions
+    steps: dict[str, float] = field(default_factory=dict)  # left-out error after each added term, relative to the first
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The identifiable parameters."""
+        """The names of the identifiable parameters."""
         return self.model.names
 
     @property
     def values(self) -> Array:
-        """Their values."""
+        """The values of the identifiable parameters."""
         return self.fit.values
 
     @property
     def deviations(self) -> Array:
-        """Their standard deviations, grown by the residuals' autocorrelation (`autocorrelation_factors`)."""
+        """The standard deviations, which include the autocorrelation of the residuals (`autocorrelation_factors`)."""
         return self.uncertainty.deviations
 
     @property
     def relative_deviations(self) -> Array:
-        """Standard deviation over size; inf where the value is 0."""
+        """Standard deviation / |value|; inf if the value is 0."""
         size = np.abs(self.values)
         return np.where(size > 0, self.deviations / np.where(size > 0, size, 1.0), np.inf)
 
     @property
     def correlation(self) -> Array:
-        """Correlation of the parameters."""
+        """The correlation matrix of the parameters."""
         return self.uncertainty.correlation
 
     @property
     def autocorrelation_factors(self) -> Array:
-        """By how much neighbouring residuals that agree make the deviations larger, each joint."""
+        """The factor per joint by which autocorrelated residuals increase the standard deviations."""
         return self.uncertainty.factors
 
     @property
     def regularization(self) -> float | None:
-        """The weight of the prior, in units of one noise variance; None without a prior."""
+        """The regularization weight, in units of one noise variance; None without regularization."""
         return self.fit.regularization
 
     @property
@@ -134,38 +134,38 @@ class Estimate:
 
     @cached_property
     def natural(self) -> Array:
-        """Ten natural parameters per link, (n, 10), with the identified ones among them."""
+        """The ten inertial parameters of each link, (n, 10), which agree with the identified parameters."""
         return self.fit.natural[: self.model.links].reshape(-1, 10)
 
     @cached_property
     def extras(self) -> dict[str, float]:
-        """Rotor inertias, friction, offsets: every extra parameter by name."""
+        """The parameters other than those of the links by name: rotor inertias, friction, offsets, ..."""
         return dict(zip(self.model.extra_names, map(float, self.fit.natural[self.model.links :]), strict=True))
 
     @property
     def smallest_eigenvalues(self) -> Array:
-        """Smallest eigenvalue of each link's pseudo-inertia: negative for a body that cannot exist."""
+        """The smallest eigenvalue of each link's pseudo-inertia; negative for a physically impossible body."""
         return np.asarray(np.linalg.eigvalsh(pseudo_inertia(self.natural))[:, 0])
 
     @cached_property
     def arm(self) -> Arm:
-        """The arm with the identified links, rotors, friction and other forces; of several logs, the last one's."""
+        """The arm with the identified links, rotors and joint forces; for several logs, with those of the last."""
         return self.arm_of_log(self.model.logs)
 
     def arm_of_log(self, number: int) -> Arm:
-        """The arm as it was in one of several logs (from 1), where each has its own friction."""
+        """The arm in one of several logs (from 1), each of which has its own friction."""
         if not 1 <= number <= self.model.logs:
             raise InputError(f"friction was identified for {self.model.logs} logs, got number {number}")
         own = {name: x + self.extras.get(f"{name}_{number}", 0.0) for name, x in self.extras.items()}
         return identified_arm(self.model, self.natural, own)
 
     def predict(self, q: Any, qd: Any, qdd: Any) -> Array:
-        """Joint torques of the identified model, friction and offsets (of the last log) included: (N, n)."""
+        """Joint torques (N, n) of the identified model, including friction and offsets (of the last log)."""
         q, qd, qdd = (np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, qd, qdd))
         return predict(self.model, self.values, q, qd, qdd, self.model.logs - 1)
 
     def validate(self, log: Log) -> Comparison:
-        """Predict a log that was not trained on."""
+        """Compare the torques of a log that was not used for the fit with the prediction."""
         side = changed(joint_side(log, self.transmission, self.zero, self.gains), self.changes)
         last = replace(side, pieces=tuple(replace(piece, log=self.model.logs - 1) for piece in side.pieces))
         return compare(self.model, self.values, last, self.processing)
@@ -175,14 +175,14 @@ class Estimate:
         self.arm.save(path)
 
     def to_urdf(self, path: str | os.PathLike[str]) -> None:
-        """Write the identified arm as URDF; a base tilt turns its base, for a URDF's gravity is always downwards."""
+        """Write the identified arm as a URDF; a base tilt rotates the base, because gravity in URDF is fixed."""
         upright(self.arm, self.given.gravity).to_urdf(path)
 
     @property
     def left_behind(self) -> dict[str, float]:
-        """What was found and has no place in an arm: parameters by name, for `predict` alone.
+        """The identified parameters, by name, that an `Arm` cannot represent and only `predict` uses.
 
-        These are what a motor adds that turns several joints, and friction that least squares found to be negative.
+        These belong to motors that drive several joints, or are friction coefficients estimated as negative.
         """
         symbols = ("Ia", "fv", "fc", "fs", "fl")
         kept = {f"{symbol}{k}": symbol in symbols for symbol in SYMBOLS for k in range(1, self.model.n + 1)}
@@ -211,7 +211,7 @@ class Estimate:
 
     @property
     def _apart(self) -> str:
-        """What the arm and its files do not have, as a line of its own."""
+        """A line about the parameters that the arm and its files do not include."""
         if not self.left_behind:
             return ""
         motors = [k + 1 for k in range(self.model.n) if self.model.coupling is not None and self._turns(k) > 1]
@@ -233,7 +233,7 @@ class Estimate:
 def compare(
     model: Model, values: Array, log: Log, how: Processing, parts: list[Motion] | None = None, own: Rows | None = None
 ) -> Comparison:
-    """Measured against predicted torques of a log (joint side), with its motions and rows where they are at hand."""
+    """Measured and predicted torques of a log (joint side); its motions and rows can be given to save time."""
     parts = parts or motions(log, how)
     found = own or rows(model, parts, how)
     every = parts if how.early(log.rate) == 1 else motions(log, how, decimate=False)
@@ -245,19 +245,19 @@ def compare(
 
 
 def predict(model: Model, values: Array, q: Array, qd: Array, qdd: Array, log: int = 0) -> Array:
-    """Torques of the model, a block of rows at a time: the regressor of a long log would not fit into memory."""
+    """Torques of the model, computed in blocks because the regressor of a long log may not fit into memory."""
     blocks = [slice(k, k + BLOCK) for k in range(0, len(q), BLOCK)]
     return np.concatenate([model.regressor(q[b], qd[b], qdd[b], log) @ values for b in blocks])
 
 
 def identified_arm(model: Model, natural: Array, extras: Mapping[str, float]) -> Arm:
-    """The same geometry with links of these natural parameters, (n, 10), and these rotors, frictions and forces."""
+    """The arm of the model with these inertial parameters (n, 10), rotor inertias, friction and other joint forces."""
     arm = model.arm
     links = tuple(Link.from_natural(tuple(exact(float(x)) for x in row)) for row in natural)
     joints = []
     number = {i: k for k, i in enumerate(arm.given.independent, 1)}
     for i, joint in enumerate(arm.given.joints):
-        if i not in number:  # what a mimic joint adds was found at the joint that it follows
+        if i not in number:  # the drive parameters of a mimic joint are identified at its leader
             none: dict[str, Any] = {name: exact(0.0) for name, term in DRIVEN.items() if term in model.terms}
             joints.append(replace(joint, **none))
             continue
@@ -271,7 +271,7 @@ def identified_arm(model: Model, natural: Array, extras: Mapping[str, float]) ->
 
 
 def identified_forces(extras: Mapping[str, float], k: int) -> JointForces:
-    """What acts at joint k (from 1) beside its friction over the speed."""
+    """The forces at joint k (from 1) other than its speed-dependent friction."""
     numbers: dict[str, Any] = {name: exact(extras.get(f"{symbol}{k}", 0.0)) for name, symbol in FORCES.items()}
     numbers["load_friction"] = max(numbers["load_friction"], exact(0.0))
     ripples = (
@@ -284,7 +284,7 @@ def identified_forces(extras: Mapping[str, float], k: int) -> JointForces:
 
 
 def upright(arm: Arm, gravity: Any) -> Arm:
-    """The arm under this gravity, its base turned so that it feels what it felt: for files that know no gravity."""
+    """The arm with this gravity and its base rotated to the same effect, for formats without a gravity vector."""
     down, wanted = (np.array(g, dtype=float) / np.linalg.norm(g) for g in (arm.gravity, gravity))
     axis = np.cross(down, wanted)
     sine, cosine = float(np.linalg.norm(axis)), float(down @ wanted)

@@ -1,4 +1,4 @@
-"""How far to trust numbers: autocorrelated residuals, errors by segment, ."""
+"""Error measures and uncertainty of a fit, with autocorrelated residuals."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def relative_error(tau: Array, predicted: Array) -> float:
 
 
 def r_squared(tau: Array, predicted: Array) -> Array:
-    """1 - residual over variance, each joint."""
+    """The coefficient of determination R² per joint."""
     spread = ((tau - tau.mean(axis=0)) ** 2).sum(axis=0)
     left = ((tau - predicted) ** 2).sum(axis=0)
     return np.where(spread > 0, 1 - left / np.where(spread > 0, spread, 1), np.nan)
 
 
 def correlation_time(residual: Array) -> float:
-    """1 + 2 Σ ρ_k, in samples: how many neighbours tell the same thing (Geyer's initial positive sequence)."""
+    """The integrated autocorrelation time 1 + 2 Σ ρ_k in samples (Geyer's initial monotone sequence)."""
     x = residual - residual.mean()
     n = len(x)
     power = float(x @ x)
@@ -44,7 +44,7 @@ def correlation_time(residual: Array) -> float:
 
 
 def autocorrelation_factors(residual: Array, piece: NDArray[np.int64]) -> Array:
-    """By how much the deviations of parameters grow because neighbouring residuals agree, each joint: √(1 + 2 Σ ρ)."""
+    """The factor √(1 + 2 Σ ρ) per joint by which autocorrelated residuals increase the parameters' deviations."""
     out = []
     for j in range(residual.shape[1]):
         parts = [(np.count_nonzero(piece == k), correlation_time(residual[piece == k, j])) for k in np.unique(piece)]
@@ -54,7 +54,7 @@ def autocorrelation_factors(residual: Array, piece: NDArray[np.int64]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty:
-    """Covariance of the identifiable parameters, the factor of each joint, the share each owes to the data."""
+    """The covariance of the identifiable parameters, the autocorrelation factors, the share of the data in each."""
 
     covariance: Array
     factors: Array
@@ -73,7 +73,7 @@ class Uncertainty:
 
 
 def uncertainty(model: Model, rows: Rows, fit: Fit) -> Uncertainty:
-    """Sandwich of the fit's normal equations around the noise of each joint, its correlation in time counted."""
+    """The sandwich estimate of the covariance, with the noise of each joint and its autocorrelation."""
     residual = np.where(rows.kept, rows.tau - rows.Y @ fit.values, 0.0)
     factors = autocorrelation_factors(residual, rows.piece)
     seen = rows.Y if fit.instruments is None else fit.instruments
@@ -100,7 +100,7 @@ def uncertainty(model: Model, rows: Rows, fit: Fit) -> Uncertainty:
 
 
 def _inverse(A: Array) -> Array:
-    """Inverse in the units of the diagonal, so that tiny parameters do not look singular."""
+    """The pseudo-inverse with the diagonal scaled to 1, so that small parameters do not appear singular."""
     d = np.sqrt(np.abs(np.diag(A)))
     d = np.where(d > 0, d, 1.0)
     return np.asarray(np.linalg.pinv(A / np.outer(d, d), rcond=1e-14) / np.outer(d, d))

@@ -1,7 +1,8 @@
-"""One BLAS thread for many small problems: threads that wait for one another cost more than they bring.
+"""Single-threaded BLAS for many small problems, where synchronization costs more than parallelism gains.
 
-On a busy machine the decompositions of 60 x 60 matrices that identification is made of run up to fifty times slower
-on several threads than on one. NumPy's bundled OpenBLAS can be told; any other BLAS is left as it is.
+On a busy machine the decompositions of 60 x 60 matrices in identification run up to fifty times slower on several
+threads than on one. The number of threads is set for the OpenBLAS bundled with NumPy and SciPy; any other BLAS is left
+unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ MODULES = ("numpy.linalg._umath_linalg", "scipy.linalg._fblas")
 
 @lru_cache(maxsize=1)
 def _libraries() -> tuple[tuple[Callable[[], int], Callable[[int], Any]], ...]:
-    """(get, set) of every OpenBLAS behind NumPy and SciPy."""
+    """The functions (get, set) for the number of threads of every OpenBLAS used by NumPy and SciPy."""
     found = []
     for module in MODULES:
         try:
@@ -36,7 +37,7 @@ def _libraries() -> tuple[tuple[Callable[[], int], Callable[[int], Any]], ...]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """BLAS on one thread inside, as before outside."""
+    """A context in which BLAS uses one thread."""
     before = [(put, get()) for get, put in _libraries()]
     for put, _ in before:
         put(1)

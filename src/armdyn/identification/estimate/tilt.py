@@ -1,8 +1,8 @@
-"""Base tilt: gravity's direction by separable non-linear least squares.
+"""Base tilt: the direction of gravity by separable nonlinear least squares.
 
-A base tilted by a degree or two turns into torques that no physically consistent body explains. The regressor is
-linear in gravity, so three kernels and one triangle are enough to try any direction: for each, the consistent fit
-gives everything else. (Bodies that need not be consistent would tilt further: they explain part of the tilt away.)
+A base tilted by a degree or two causes torques that no physically consistent bodies explain. The regressor is linear in
+gravity, so three regressors and one QR factorization suffice for any direction; for each, the consistent fit gives all
+other parameters. (Without the consistency constraint, the bodies would absorb a part of the tilt.)
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from armdyn.identification.model.model import Model
 from armdyn.identification.model.rows import filtered
 
 Array = NDArray[np.float64]
-MOST = 0.1  # rad: more than this is another mounting, not a base tilt
+MOST = 0.1  # rad: a larger angle is a different mounting, not a base tilt
 REGULARIZATION = 10.0
 
 
 def tilted(arm: Arm, x: float, y: float) -> Arm:
-    """The arm with gravity base_tilt by small angles towards two directions square to it."""
+    """The arm with gravity tilted by small angles towards two directions orthogonal to it."""
     g = np.array(arm.gravity)
     first, second = _square(g)
     size = np.linalg.norm(g)
@@ -42,7 +42,7 @@ def _square(g: Array) -> tuple[Array, Array]:
 
 
 def find_tilt(model: Model, prior: Arm, parts: list[Motion], how: Processing, weights: Array) -> tuple[float, float]:
-    """The two angles (rad) that explain the log best."""
+    """The two tilt angles (rad) that fit the log best."""
     from scipy.optimize import minimize
 
     arm = model.arm
@@ -70,7 +70,7 @@ def find_tilt(model: Model, prior: Arm, parts: list[Motion], how: Processing, we
 
 
 def sideways(arm: Arm, parts: list[Motion], how: Processing) -> tuple[Array, Array, Array]:
-    """The natural regressor, and what it gains by gravity that acts sideways, in two directions: (N, n, 10 n) each."""
+    """The natural regressor, and its change with horizontal gravity in two directions: (N, n, 10 n) each."""
     g = np.array(arm.gravity)
     upright = _natural(arm, parts, how)
     size = float(np.linalg.norm(g))

@@ -1,8 +1,8 @@
-"""How sharply Coulomb friction turns round: the smooth sign's width of each joint, as the log has it.
+"""The width of the smooth sign of Coulomb friction, fitted to the log per joint.
 
-A width that is too large for a log leaves a residual near standstill, which any term of low speeds then explains: with
-friction that is a plain sign, the selection added Stribeck friction at 60 % of the joints. So narrower widths are tried
-first, joint by joint, by separable least squares: all other columns are projected out.
+A width that is too large leaves a residual near zero velocity, which any low-speed term then explains: with friction
+that was a plain sign, the selection added Stribeck friction at 60 % of the joints. So narrower widths are tried first,
+joint by joint, by separable least squares: all other columns are projected out.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from armdyn.identification.model.model import Model
 from armdyn.identification.model.rows import Rows, filtered
 
 Array = NDArray[np.float64]
-WIDTHS = (1.0, 0.5, 0.25, 0.0)  # of the width a joint has; what is wider is friction's own shape, left to the selection
+WIDTHS = (1.0, 0.5, 0.25, 0.0)  # relative to the joint's default; wider shapes are left to the selection of terms
 
 
 def with_widths(model: Model, parts: list[Motion], how: Processing, found: Rows) -> Model:
-    """The model with each joint's sign as sharp as explains the log best; as it is where motors turn several joints."""
+    """The model with the best width for each joint; unchanged if motors drive several joints."""
     if "coulomb" not in model.terms or model.coupling is not None:
         return model
     weights = weighted(found.Y, found.tau, found.kept).weights

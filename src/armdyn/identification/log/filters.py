@@ -1,4 +1,4 @@
-"""Signals: zero-phase filters with the cut-off that was asked for, derivatives, decimation, smooth signs."""
+"""Signal processing: zero-phase filters with an exact cut-off, derivatives, decimation, spectra, smooth signs."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def derivative(x: Array, period: float) -> Array:
 
 
 def decimated(x: Array, rate: float, cutoff: float, factor: int) -> Array:
-    """Low-pass at `cutoff`, then every `factor`-th sample: what both sides of τ = Y π go through alike."""
+    """Low-pass filter at `cutoff`, then every `factor`-th sample; applied to both sides of τ = Y π."""
     return lowpass(x, rate, cutoff)[::factor]
 
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """A joint's periodogram of positions (Hann window): frequencies (Hz), power, the level of its noise floor.
+    """The periodogram of a joint's positions (Hann window): frequencies (Hz), power, the level of the noise floor.
 
-    `signal` are the bins where the spectrum stands out of its floor: only there is motion to be seen.
+    `signal` marks the bins where the spectrum is above the noise floor; only these contain motion.
     """
 
     frequency: Array
@@ -82,12 +82,12 @@ class Spectrum:
         return cls(frequency, power, floor, signal)
 
     def energy(self, order: int) -> Array:
-        """Energy of the motion's derivative of an order up to each frequency, the floor taken off."""
+        """The energy of the derivative of this order up to each frequency, without the noise floor."""
         own = np.where(self.signal, np.maximum(self.power - self.floor, 0.0), 0.0)
         return np.cumsum(own * (2 * np.pi * self.frequency) ** (2 * order))
 
     def noise(self, order: int, cutoff: float) -> float:
-        """Energy of the floor's derivative of an order below a frequency."""
+        """The energy of the derivative of this order of the noise floor, below a frequency."""
         below = self.frequency <= cutoff
         return float((self.floor * (2 * np.pi * self.frequency[below]) ** (2 * order)).sum())
 
@@ -135,6 +135,6 @@ def bandwidth(q: Array, rate: float, share: float = 0.99) -> float:
 
 
 def smooth_sign(v: Array, width: float | Array) -> Array:
-    """A sign without its jump: tanh(v / width); the plain sign where the width is 0."""
+    """A smooth sign, tanh(v / width); the plain sign if the width is 0."""
     scale = np.broadcast_to(np.asarray(width, dtype=float), v.shape)
     return np.where(scale > 0, np.tanh(v / np.where(scale > 0, scale, 1.0)), np.sign(v))

@@ -1,8 +1,8 @@
-"""The model τ = Y(q, q̇, q̈) π: rigid body on the arm's minimal parameters, drives and friction beside it.
+"""The model τ = Y(q, q̇, q̈) π: the rigid body with the arm's minimal parameters, and terms for drives and friction.
 
-Every term is linear in its parameter. The natural parameters of the model are the ten of each link, then one of
-each extra term and joint; `natural` maps them to the identifiable ones, so that π = natural @ (links, extras).
-A rotor's inertia or an offset that acts exactly like a rigid-body parameter is merged into it.
+Every term is linear in its parameter. The natural parameters of the model are the ten of each link, then one per extra
+term and joint; `natural` maps them to the identifiable ones, so that π = natural @ (links, extras). A rotor inertia or
+an offset with exactly the same effect as a rigid-body parameter is merged into it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from armdyn.parameters import ExtendedParameters, extended_parameters
 
 Array = NDArray[np.float64]
 
-# The extra terms a friction model is made of.
+# The extra terms of each friction model.
 FRICTION: dict[str, tuple[str, ...]] = {
     "none": (),
     "viscous": ("viscous",),
@@ -42,7 +42,7 @@ RIPPLES = (2, 3, 4)  # per turn: once per turn is what gravity does, faster ones
 
 @dataclass(frozen=True)
 class Term:
-    """An extra term: its parameter's symbol, what it says, whether it is at least 0."""
+    """An extra term: the symbol of its parameter, its description, whether it cannot be negative."""
 
     symbol: str
     words: str
@@ -66,11 +66,11 @@ DRIFTING = ("viscous", "coulomb", "offset")  # what may differ from log to log: 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What is identified of an arm: `terms` are the extra ones, each with the joints (from 0) that have it.
+    """The model of an arm for identification; `terms` are the extra terms, each with the joints (from 0) that have it.
 
-    `width` is the smooth sign's, `stribeck` the velocity of its bump, one per joint; `load` the links (10 n) and
-    `load_rotors` the rotors (n) whose torque counts as a joint's load. Friction is that of `chain.Joint`: where a joint
-    has static friction, Coulomb's column is what is left of it.
+    `width` is that of the smooth sign and `stribeck` the Stribeck velocity, per joint. `load` (the links, 10 n) and
+    `load_rotors` (n) are the parameters that give the load torque for load-dependent friction. Friction is defined as
+    in `chain.Joint`: at a joint with static friction, the Stribeck column is subtracted from the Coulomb column.
     """
 
     arm: Arm
@@ -80,7 +80,7 @@ class Model:
     load: Array
     load_rotors: Array
     coupling: Array | None = None  # rows of the transmission with more than one joint, scaled to 1 on the diagonal
-    logs: int = 1  # with several, each further one has its own friction: that of the first and what it differs by
+    logs: int = 1  # with several, each further log has its own friction, as a difference to the first
 
     @classmethod
     def of(
@@ -93,7 +93,7 @@ class Model:
         spring: bool = False,
         transmission: Any = None,
     ) -> Model:
-        """The model of an arm with this friction, with or without rotors, offsets and springs at the joints."""
+        """The model of an arm with this friction model, with or without rotors, offsets and springs at the joints."""
         arm.require_fixed_base("identification")
         wanted = {"rotor": rotor, **dict.fromkeys(FRICTION[choose("friction", friction, FRICTION)], True)}
         wanted |= {"offset": offset, "spring": spring}
@@ -104,11 +104,11 @@ class Model:
         )
 
     def adding(self, term: str, joint: int) -> Model:
-        """The model with one term more at one joint (from 0)."""
+        """The model with one more term at one joint (from 0)."""
         return replace(self, terms={**self.terms, term: tuple(sorted({*self.terms.get(term, ()), joint}))})
 
     def tuned(self, qd: Array, width: float | Sequence[float] | None) -> Model:
-        """The smooth sign's width for these velocities: 2 % of each joint's largest unless given."""
+        """The model with the width of the smooth sign; by default 2 % of each joint's largest velocity."""
         top = np.abs(qd).max(axis=0)
         chosen = 0.02 * top if width is None else np.broadcast_to(np.asarray(width, dtype=float), top.shape)
         return replace(self, width=np.array(chosen), stribeck=np.where(top > 0, 0.1 * top, 1.0))
@@ -190,7 +190,7 @@ class Model:
         return column[term]()
 
     def _load(self, q: Array, qd: Array, qdd: Array) -> Array:
-        """How large a torque each joint's gear carries."""
+        """The magnitude of the load torque of each joint."""
         minimal = np.asarray(self.arm.minimal_parameters.array) @ self.load
         return np.abs(np.asarray(self.arm.regressor(q, qd, qdd)) @ minimal + self.load_rotors * qdd)
 
@@ -203,7 +203,7 @@ class Model:
         return replace(self, load=natural[: self.links], load_rotors=rotors)
 
     def _drive(self, term: str, k: int, qd: Array, qdd: Array) -> Array:
-        """What a motor that turns several joints adds: its inertia and friction between them."""
+        """The coupling terms of a motor that drives several joints: its inertia and friction between them."""
         assert self.coupling is not None
         row = self.coupling[k]
         if term == "coulomb":
