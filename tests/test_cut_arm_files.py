@@ -170,6 +170,11 @@ def test_what_is_no_file_is_told(tmp_path):
         armdyn.load(b"<robot/>")
 
 
+def test_the_text_of_an_mjcf_model_is_told_where_it_belongs():
+    with pytest.raises(FileError, match=r"expected <robot>, got <mujoco>; an MJCF model is read from a file that ends"):
+        armdyn.load("<mujoco/>")
+
+
 def test_the_command_line_cuts_a_catalogue_arm():
     shown = CliRunner().invoke(app, ["show", "panda_hand", "--tip", "panda_hand", "--lock", "rest", "--json"])
     assert shown.exit_code == 0, shown.output
