@@ -13,6 +13,7 @@ from comparing import SERIAL, close, pinocchio_of
 from oracles import robots
 
 ARMS = {
+    "baxter": ("RRRRRRRRPRRRRRRRP", 97),
     "iiwa14": ("RRRRRRR", 43),
     "kinova_gen3": ("RRRRRRR", 43),
     "panda": ("RRRRRRR", 43),
@@ -76,7 +77,7 @@ def test_agrees_with_mujoco(name, rng):
 
 
 def test_panda_with_its_hand_is_that_of_the_urdf():
-    """The only tree: by Pinocchio from the file its numbers come from, the second finger by projection."""
+    """By Pinocchio from the file its numbers come from, the second finger by projection."""
     pytest.importorskip("pinocchio", reason="Pinocchio, which this compares with, is not installed")
     from robot_judge import Judge, model_of
 
@@ -87,6 +88,21 @@ def test_panda_with_its_hand_is_that_of_the_urdf():
     assert arm.given == replace(armdyn.load(file).given, gravity=arm.given.gravity)
     assert arm.tips == ("panda_leftfinger", "panda_rightfinger")
     assert len(arm.links) == 9
+
+
+def test_baxter_is_that_of_the_urdf():
+    """Two arms, a head and four fingers, two of which follow the others; cut to both arms, and to one."""
+    pytest.importorskip("pinocchio", reason="Pinocchio, which this compares with, is not installed")
+    from robot_judge import Judge, model_of
+
+    file = next(file for file in robots() if file.stem == "baxter")
+    arm = armdyn.load("baxter", snap=0)
+    assert arm.given == replace(armdyn.load(file).given, gravity=arm.given.gravity)
+    found = Judge(armdyn.load("baxter"), model_of(file, False)).disagreement()
+    assert max(found.values()) < 1e-7, found  # right angles of the file are off by up to 3e-9
+    fingers = {f"{side}_gripper_l_finger_joint": 0 for side in "lr"}
+    assert armdyn.load("baxter", lock={"head_pan": 0, **fingers}).n == 14
+    assert armdyn.load("baxter", tip="left_gripper", lock="rest").kinds == "RRRRRRR"
 
 
 def test_stanford_has_its_mass_within_reach():

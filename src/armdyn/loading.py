@@ -33,8 +33,9 @@ def load(
         A name of the catalogue, the text of a URDF, or the path of an arm file (.toml), a URDF (.urdf, .xml), a .xacro
         or MJCF (.xml, .mjcf).
     base, tip
-        Cut one chain out of a tree: links of the file. Without `tip` the whole robot is loaded, branches, mimic joints
-        and all. A `base` below the root sees gravity as the root does, at the locked posture of the joints between.
+        Cut one chain out of a tree: links or frames of the file. An arm file's links are called ``base``, ``link1``,
+        ... and ``tool``, beside its frames. Without `tip` the whole robot is loaded, branches, mimic joints and all.
+        A `base` below the root sees gravity as the root does, at the locked posture of the joints between.
     lock
         Joints to hold: ``{"finger_joint": 0.02}``, values in rad or m or "rest"; ``lock="rest"`` holds every joint
         beside the chain where it rests (zero, or mid-range where zero is outside its limits). See `Arm.notes`.
@@ -82,7 +83,7 @@ def from_dh(
     base, tool
         Placements (4, 4) of the first frame in the base and of the tool in the last frame.
     """
-    from armdyn.files import dh_table  # what not everyone needs is imported where it is used
+    from armdyn.files import dh_table  # imported only if needed
 
     chain = dh_table.chain(rows, convention, gravity, base, tool)
     return Arm(name, chain, snap, f"{convention} Denavit-Hartenberg table")

@@ -85,7 +85,7 @@ def snapped(chain: Chain, snap: float) -> Chain:
     """The chain with angles within `snap` of a multiple of π/2 made exact and tiny lengths made zero."""
 
     def length(x: Scalar) -> Scalar:
-        return Fraction(0) if abs(x) <= snap / 100 else x
+        return _length(x, snap)
 
     def joint(j: Joint) -> Joint:
         return replace(
@@ -99,13 +99,20 @@ def snapped(chain: Chain, snap: float) -> Chain:
             gamma=Angle.of(j.gamma.radians, 0.0),
         )
 
-    def place(at: Placement) -> Placement:
-        return Placement(_squared(at.R, snap), Vec3(*(length(x) for x in at.p)))
-
     if not snap:
         return chain
     joints = tuple(joint(j) for j in chain.joints)
-    return replace(chain, joints=joints, base=place(chain.base), tool=place(chain.tool))
+    base, tool = (snapped_placement(at, snap) for at in (chain.base, chain.tool))
+    return replace(chain, joints=joints, base=base, tool=tool)
+
+
+def snapped_placement(at: Placement, snap: float) -> Placement:
+    """The placement with a rotation within `snap` of a right-angled one made exact and tiny lengths made zero."""
+    return Placement(_squared(at.R, snap), Vec3(*(_length(x, snap) for x in at.p))) if snap else at
+
+
+def _length(x: Scalar, snap: float) -> Scalar:
+    return Fraction(0) if abs(x) <= snap / 100 else x
 
 
 def _squared(R: Mat3, snap: float) -> Mat3:

@@ -67,8 +67,7 @@ def _model(request: Request) -> Model:
         raise InputError(f"an FMU computes in double precision; got dtype {request.dtype}")
     if request.functions:
         raise InputError("an FMU is of the forward dynamics; further functions are for the other targets")
-    if arm.floating:
-        raise InputError(f"{arm.name} has a floating base; an FMU takes robots whose base is fixed")
+    arm.require_fixed_base("an FMU")
     if request.frame is not None and request.parameters != "runtime":
         raise InputError("the frame is where the FMU's payload is held, which needs parameters='runtime'")
     return Model(arm, PAYLOAD in request.wanted, request.friction, request.frame)

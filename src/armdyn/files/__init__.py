@@ -32,8 +32,8 @@ def read(
 ) -> Description:
     """The arm of a catalogue name, of the text of a URDF, or in a .toml, .urdf, .xacro, .xml or .mjcf file.
 
-    `cut` says which part of a URDF or MJCF tree is asked for, and `snap` makes its angles right before
-    frames are placed; arm files have frames and nothing to cut, and are given as written.
+    `cut` says which part of the tree is asked for, and `snap` makes its angles right before frames are placed; an arm
+    file has its frames, and the whole of it is given as written.
     """
     if isinstance(arm, str) and is_text(arm):
         return _read_urdf(arm, cut, snap)
@@ -44,15 +44,14 @@ def read(
     path = Path(name)
     suffix = path.suffix.lower()
     if name in catalogue():
-        _nothing_to_cut(name, cut)
-        return toml.parse(read_bytes(_CATALOGUE / f"{name}.toml"), f"catalogue arm {name}", name)
+        found = toml.parse(read_bytes(_CATALOGUE / f"{name}.toml"), f"catalogue arm {name}", name)
+        return _part(found, cut, name, snap)
     if not _exists(path):
         shown = repr(name) if len(name) <= 200 else f"{name[:80]!r}… ({len(name)} characters)"
         near = did_you_mean(name, list(catalogue()))
         raise FileError(f"no arm {shown}: no such file, and the catalogue has {', '.join(catalogue())}{near}")
     if suffix == ".toml":
-        _nothing_to_cut(name, cut)
-        return toml.read(path)
+        return _part(toml.read(path), cut, path.name, snap)
     if suffix in (".urdf", ".xacro") or (suffix == ".xml" and b"<robot" in read_bytes(path)):
         return _read_urdf(path, cut, snap)
     if suffix in (".xml", ".mjcf"):
@@ -75,9 +74,9 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _nothing_to_cut(name: str, cut: Cut) -> None:
-    if cut != Cut():
-        raise InputError(
-            f"{name}: base, tip, lock and floating are for the tree of a URDF or MJCF file; an arm file is one robot. "
-            f"Write it as URDF first: armdyn convert {name} robot.urdf, or armdyn.load({name!r}).to_urdf('robot.urdf')"
-        )
+def _part(whole: Description, cut: Cut, label: str, snap: float) -> Description:
+    if cut == Cut():
+        return whole
+    from armdyn.files import arm_tree
+
+    return arm_tree.cut(whole, cut, label, snap)

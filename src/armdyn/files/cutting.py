@@ -177,10 +177,11 @@ def _way(tree: Tree, start: str, tip: str | None) -> list[RawJoint]:
 def _float(tree: Tree, chosen: Selection, way: list[RawJoint], asked: bool | None) -> None:
     """Whether the base floats, and by which joint of the file."""
     candidates = way if chosen.tip is not None else _below(tree, chosen.start)
-    moving = [joint for joint in candidates if joint.moving and joint.name not in chosen.held]
+    moving = [joint for joint in candidates if _moves(joint, chosen)]
     first = moving[0] if moving else None
     if first is not None and first.kind == "floating":
-        alone = chosen.tip is not None or len(moving) == 1 + sum(j.moving for j in _below(tree, first.child))
+        carried = sum(_moves(joint, chosen) for joint in _below(tree, first.child))
+        alone = chosen.tip is not None or len(moving) == 1 + carried
         if asked is False:
             chosen.held[first.name] = 0.0
             chosen.notes.append(f"the floating joint {first.name!r} is held at its origin (floating=False)")

@@ -101,6 +101,8 @@ class _Snapper:
 
     def origin(self, joint: RawJoint) -> Placement:
         """Where the child's frame stands in the parent's, at q = 0."""
+        if joint.placement is not None:
+            return joint.placement
         where = f"joint {joint.name}"
         rpy = (self.angle(where, what, float(x)) for what, x in zip(("roll", "pitch", "yaw"), joint.rpy, strict=True))
         xyz = (self.length(where, what, x) for what, x in zip("xyz", joint.xyz, strict=True))
@@ -123,6 +125,8 @@ class _Snapper:
 
     def inertial(self, link: RawLink) -> Link:
         """The link's body in its own frame."""
+        if link.body is not None:
+            return link.body
         if not link.massive:
             return _EMPTY
         where = f"link {link.name}"

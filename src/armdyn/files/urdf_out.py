@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 
 from armdyn.algebra import Scalar
-from armdyn.chain import Joint, Link, Placement
+from armdyn.chain import Chain, Joint, Link, Placement
 from armdyn.files.description import Description
 from armdyn.files.numbers import to_rpy
 from armdyn.files.text import quoted, write_text
@@ -29,11 +29,9 @@ def write(path: str | os.PathLike[str], arm: Description) -> None:
 def text(arm: Description) -> str:
     """The arm as the text of a URDF."""
     chain = arm.chain
-    taken = {frame.name for frame in arm.frames}
-    base, *links = (_unused(name, taken) for name in ("base", *(f"link{i + 1}" for i in range(chain.bodies))))
-    taken_joints: set[str] = set()
-    joints = [_unused(joint.name or f"joint{i + 1}", taken_joints) for i, joint in enumerate(chain.joints)]
-    fixed = [(_unused("tool", taken), links[-1], chain.tool)] if len(chain.tips) == 1 else []
+    (base, *links, tool), joints = link_names(arm), joint_names(chain)
+    taken_joints = set(joints)
+    fixed = [(tool, links[-1], chain.tool)] if len(chain.tips) == 1 else []
     fixed += [(frame.name, [base, *links][frame.link], frame.placement) for frame in arm.frames]
     lines = [
         '<?xml version="1.0"?>',
@@ -50,6 +48,18 @@ def text(arm: Description) -> str:
         lines += [f'  <joint name={quoted(_unused(name + "_joint", taken_joints))} type="fixed">']
         lines += [*_joint_ends(placement, parent, name), "  </joint>", f"  <link name={quoted(name)}/>"]
     return "\n".join([*lines, "</robot>"]) + "\n"
+
+
+def link_names(arm: Description) -> list[str]:
+    """What the base, the links and the tool are called: names that no frame of the arm has."""
+    taken = {frame.name for frame in arm.frames}
+    return [_unused(name, taken) for name in ("base", *(f"link{i + 1}" for i in range(arm.chain.bodies)), "tool")]
+
+
+def joint_names(chain: Chain) -> list[str]:
+    """The joints' names, each once; a joint without a name is called by its number."""
+    taken: set[str] = set()
+    return [_unused(joint.name or f"joint{i + 1}", taken) for i, joint in enumerate(chain.joints)]
 
 
 def _unused(name: str, taken: set[str]) -> str:

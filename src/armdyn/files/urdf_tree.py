@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from armdyn.chain import Link, Placement
 from armdyn.chain.joint_forces import NO_FORCES, JointForces, Ripple
 from armdyn.errors import FileError
 from armdyn.files.urdf_xml import EXPONENT, INERTIA, Element, Notes, Reader, content, is_text, parse
@@ -31,6 +32,7 @@ class RawLink:
     xyz: Triple = _ZERO
     rpy: Triple = _ZERO
     inertia: tuple[Fraction, ...] = (Fraction(0),) * 6
+    body: Link | None = None  # the body itself, where no text gives it
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class RawJoint:
     static: Fraction = Fraction(0)
     stribeck: Fraction = Fraction(0)
     forces: JointForces = NO_FORCES
+    placement: Placement | None = None  # the origin itself, in place of xyz and rpy
 
     @property
     def moving(self) -> bool:

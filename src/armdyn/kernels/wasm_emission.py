@@ -1,4 +1,4 @@
-"""An arm's quantities as a WebAssembly module, with an ES module and TypeScript types around it."""
+"""An arm's quantities as a WebAssembly module, with an ES module and TypeScript types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from armdyn.programs.program import program
 
 
 def wasm_module(programs: dict[str, Program]) -> bytes:
-    """A module of these programs; with `advance` where one of them gives accelerations."""
+    """A module of these programs; it includes `advance` if one of them computes accelerations."""
     stepped = _stepped(programs)
     if stepped is None:
         return wasm.module(programs)
@@ -59,12 +59,12 @@ def wasm_files(
 
 
 def _stepped(programs: dict[str, Program]) -> str | None:
-    """The first program that can be stepped, if any."""
+    """The first program that can be integrated, if any."""
     return next((key for key, program in programs.items() if can_be_stepped(program)), None)
 
 
 def _coordinates(stepped: Program) -> Coordinates | None:
-    """What a floating base needs to be stepped: its pose has seven rates, and a quaternion of length 1."""
+    """Integration of a floating base: the seven derivatives of its pose, and a quaternion of length 1."""
     nq, nv = (len(port.nodes) for port in stepped.inputs[:2])
     if nq == nv:
         return None
