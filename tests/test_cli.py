@@ -125,7 +125,7 @@ def test_cost_of_a_tree():
     shown = call("cost", "panda_hand", "--quantity", "forward_dynamics", "--quantity", "inertia_matrix")
     assert "composite" in shown
     assert "forward_dynamics by denoc, articulated_body needs a coordinate for every joint" in shown
-    assert "is for serial chains, this robot branches" in shown
+    assert "is for serial chains; this robot branches" in shown
 
 
 def test_cost():
