@@ -14,9 +14,9 @@ origin is the foot of that normal. The remaining freedom is used to make paramet
 | fork                          | whose normal x follows    | as many turns and shifts as possible are zero   |
 
 At a fork x of frame i points along the common normal to one of the axes that follow; the others have two more
-constants each, a rotation about and a translation along z (Khalil & Kleinfinger 1986). If several joints are attached
-to the base, frame 0 is the base itself and `base` is the identity. The frame of a floating base is its link's own, because
-its coordinates are the pose of that frame.
+constants each, a rotation about and a translation along z (Khalil & Kleinfinger 1986). If several joints are
+attached to the base, frame 0 is the base itself and `base` is the identity. The frame of a floating base is its
+link's own, because its coordinates are the pose of that frame.
 
 Each link is processed in its own frame and with exact numbers, so that one oblique angle in the arm does not
 affect the exact constants of the other links.

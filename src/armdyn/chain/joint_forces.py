@@ -24,11 +24,11 @@ class Ripple:
 class JointForces:
     """The forces that the motor of a joint must provide in addition to velocity-dependent friction.
 
-    `offset` is constant (N m or N), `stiffness` is that of a spring at rest at q = 0 (a cable), `ripples` are periodic
-    in q; `asymmetry` is half the difference of viscous friction forwards and backwards, and `load_friction` (below 1) is the
-    fraction of the load (the joint force without any of these forces) that a gear loses: friction of load_friction ×
-    |load|. `stribeck_exponent` (even) is that of the velocity in the Stribeck curve: 2 is Hess and Soom's; with 4 the
-    change from static to Coulomb friction is more abrupt.
+    `offset` is constant (N m or N), `stiffness` is that of a spring at rest at q = 0 (a cable), `ripples` are
+    periodic in q; `asymmetry` is half the difference of viscous friction forwards and backwards, and
+    `load_friction` (below 1) is the fraction of the load (the joint force without any of these forces) that a gear
+    loses: friction of load_friction × |load|. `stribeck_exponent` (even) is that of the velocity in the Stribeck
+    curve: 2 is Hess and Soom's; with 4 the change from static to Coulomb friction is more abrupt.
     """
 
     offset: Scalar = 0
