@@ -51,7 +51,7 @@ def check(chain: Chain, snapped: SnapReport = SnapReport()) -> list[Finding]:
         found += [Finding(f"joint {joint.name or i}", what, text) for what, text in _of_joint(joint, before)]
     for k in contradicted(chain):
         joint, leader = chain.joints[k], chain.joints[chain.leader(chain.joints[k])[0]]
-        text = f"its limits leave nothing of the range of {leader.name or 'the joint'} that it mimics; they are ignored"
+        text = f"its limits do not overlap the range of {leader.name or 'the joint'} that it mimics; they are ignored"
         found.append(Finding(f"joint {joint.name or k + 1}", "limits", text))
     return found + [Finding(s.where, "few digits", _few_digits(s.what, s.given, s.taken)) for s in snapped.doubtful]
 
@@ -98,10 +98,11 @@ def _of_inertia(moments: tuple[float, float, float]) -> Iterator[tuple[str, str]
     if small < -slack:
         yield (
             "definiteness",
-            f"inertia about the centre of mass is not definite: principal moments {shown}",
+            f"inertia about the centre of mass is not positive semidefinite: principal moments {shown}",
         )
     elif large > small + middle + slack:
-        yield "triangle inequality", f"no body has the principal moments {shown}: {large:.4g} > {small + middle:.4g}"
+        text = f"principal moments {shown} violate the triangle inequality: {large:.4g} > {small + middle:.4g}"
+        yield "triangle inequality", text
 
 
 def _placeholder(chain: Chain) -> str:
