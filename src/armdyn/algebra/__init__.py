@@ -1,4 +1,4 @@
-"""What an algorithm may do with numbers: scalars, vectors, the joint rotation that knows its zeros, tallies, duals."""
+"""The numbers of algorithms: scalar types, vectors, matrices, joint rotations, operation counts, dual numbers."""
 
 from armdyn.algebra.angle import Angle
 from armdyn.algebra.dual import Dual

@@ -1,4 +1,4 @@
-"""What a robot is made of: joints, links, trees of them (chains are the simplest); random samples of them."""
+"""The model of a robot: joints, links, and trees of them (chains are the simplest case); random samples."""
 
 from armdyn.chain.chain import Chain
 from armdyn.chain.joint import Joint, Limit, Mimic

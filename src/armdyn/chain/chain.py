@@ -1,4 +1,4 @@
-"""Chain: a tree of joints and links (an arm is the simplest one), gravity, base, tool. Frozen; exact constants."""
+"""Chain: a tree of joints and links (an arm is the simplest case), gravity, base, tool. Frozen; exact constants."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from armdyn.chain.structure import must_be_computable
 
 @dataclass(frozen=True)
 class Chain:
-    """A tree of joints and links; `parents[i]` is the link that joint i stands on, -1 the base; i - 1 in an arm.
+    """A tree of joints and links; `parents[i]` is the parent link of joint i, -1 for the base; i - 1 in an arm.
 
-    Parents come before their children. `base` places frame 0, `gravity` is given in the base, `tool` stands on the only
-    tip; a tree with several tips has no tool. `joints` and `links` run over all N bodies; n counts the joints with a
-    coordinate of their own: neither mimic joints, which follow another one, nor the free joint of a floating base.
+    Parents come before their children. `base` places frame 0, `gravity` is given in the base, `tool` is on the only
+    tip; a tree with several tips has no tool. `joints` and `links` run over all N bodies; n counts the independent
+    joints: neither mimic joints nor the free joint of a floating base.
     """
 
     joints: tuple[Joint, ...]
@@ -32,7 +32,7 @@ class Chain:
     gravity: Vec3 = Vec3(0, 0, Fraction(-981, 100))
     base: Placement = Placement()
     tool: Placement = Placement()
-    parents: tuple[int, ...] = ()  # empty: every joint stands on the link before
+    parents: tuple[int, ...] = ()  # empty: every joint is attached to the link before
 
     def __post_init__(self) -> None:
         if not self.parents:
@@ -44,11 +44,11 @@ class Chain:
 
     @cached_property
     def _hash(self) -> int:
-        """Kept, for programs are looked up by their chain, and rationals are slow to hash."""
+        """Cached, because programs are looked up by their chain, and rationals are slow to hash."""
         return hash(tuple(getattr(self, f.name) for f in fields(self)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: hashes of names differ from process to process."""
+        """Only the fields: hashes of strings differ between processes."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ class Chain:
 
     @cached_property
     def serial(self) -> bool:
-        """Whether every joint stands on the link before, with no constants of a fork."""
+        """Whether every joint is attached to the link before, without the constants of a fork."""
         return all(parent == i - 1 for i, parent in enumerate(self.parents)) and not any(j.forked for j in self.joints)
 
     @cached_property
@@ -103,7 +103,7 @@ class Chain:
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """The joints that stand on each link."""
+        """The joints attached to each link."""
         found: list[list[int]] = [[] for _ in self.joints]
         for i, parent in enumerate(self.parents):
             if parent >= 0:
@@ -142,7 +142,7 @@ class Chain:
 
     @property
     def gravity_in_frame_0(self) -> Vec3:
-        """Gravity as the first frame sees it."""
+        """Gravity in the axes of frame 0."""
         return self.base.R.T @ self.gravity
 
     def with_links(self, links: tuple[Link, ...]) -> Chain:
@@ -151,12 +151,12 @@ class Chain:
 
     @property
     def floats(self) -> Chain:
-        """The same chain with floats for exact constants: what the plain Python path computes with."""
+        """The same chain with floats instead of exact constants, for plain Python evaluation."""
         return _floats(self)
 
     @property
     def rationals(self) -> Chain:
-        """The same chain with constants that calculate quickly: what programs are made with."""
+        """The same chain with `Rational` constants, whose arithmetic is faster, for tracing programs."""
         return _rationals(self)
 
 

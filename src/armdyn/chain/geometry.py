@@ -1,10 +1,10 @@
-"""The geometry constants of a robot as one vector: names, values, and the robot with other ones.
+"""The geometry constants of a robot as one vector: names, values, and the robot with other values.
 
 The constants are those of `Joint`, in its order: Tz(shift) Rz(turn) Tx(b) Rx(β) Ry(γ) Tz(d) Rz(θ). Only what a joint
 can have is listed: shift and turn where its link carries several joints, γ where its axis is nearly parallel to the one
 before (Hayati & Mirmirani 1985), for there b and β cannot describe every small error. A fixed base comes first and the
-tool of a robot with one tip last: three coordinates, and roll, pitch and yaw *from today's orientation*, so that no
-placement of a file is a singular one.
+tool of a robot with one tip last: three coordinates, and roll, pitch and yaw *relative to the current orientation*, so
+that no placement in a file is singular.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class GeometryConstant:
 
 @lru_cache(maxsize=64)
 def geometry_constants(chain: Chain) -> tuple[GeometryConstant, ...]:
-    """What the entries of the geometry are: base, joints from the base outwards, tool."""
+    """The constants of the geometry vector: base, joints from the base outwards, tool."""
     found = [] if chain.floating else [GeometryConstant(f"base_{part}") for part in PLACEMENT]
     for i, (joint, parent) in enumerate(zip(chain.joints, chain.parents, strict=True)):
         if joint.free:
@@ -69,7 +69,7 @@ def geometry_constants(chain: Chain) -> tuple[GeometryConstant, ...]:
 
 
 def geometry_values(chain: Chain) -> tuple[float, ...]:
-    """The geometry as it is."""
+    """The current values of the geometry vector."""
     return tuple(constant.of(chain) for constant in geometry_constants(chain))
 
 

@@ -16,7 +16,7 @@ KINDS: tuple[Kind, ...] = ("revolute", "prismatic", "free")
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What a joint may do; None where unknown. SI units (rad or m, per second, N m or N)."""
+    """The limits of a joint; None where unknown. SI units (rad or m, per second, N m or N)."""
 
     lower: float | None = None
     upper: float | None = None
@@ -37,15 +37,15 @@ class Mimic:
 class Joint:
     """Frame i in its parent's frame: Tz(shift) Rz(turn) Tx(b) Rx(β) Ry(γ) Tz(d) Rz(θ).
 
-    A revolute joint adds q to θ, a prismatic one adds q to d. γ is 0 but for nearly parallel axes. Where a link
-    carries several joints, the parent's x axis can lie along one common normal only: `turn` and `shift` (about and
-    along the parent's z axis; Khalil & Kleinfinger 1986) are the two further constants of all others, and 0 in a chain.
+    A revolute joint adds q to θ, a prismatic one adds q to d. γ is 0 except for nearly parallel axes. If a link
+    carries several joints, its x axis can lie along only one common normal: `turn` and `shift` (about and along
+    the parent's z axis; Khalil & Kleinfinger 1986) are two further constants of the others, and 0 in a chain.
 
     A free joint is a floating base: six degrees of freedom, no constants. Only the first joint can be free.
 
-    Friction: `viscous` per unit of speed; dry friction that goes from `static` (the breakaway force or torque; 0 counts
-    as `coulomb`) to `coulomb` around the speed `stribeck`. `forces` are all others: offset, spring, ripple, asymmetry
-    of the viscous friction, friction with the load.
+    Friction: `viscous` per unit of velocity; dry friction that falls from `static` (the breakaway force or torque; 0
+    means `coulomb`) to `coulomb` around the velocity `stribeck`. `forces` are all others: offset, spring, ripple,
+    asymmetry of the viscous friction, load-dependent friction.
     """
 
     kind: Kind
@@ -79,17 +79,17 @@ class Joint:
 
     @property
     def revolute(self) -> bool:
-        """Whether the joint turns."""
+        """Whether the joint is revolute."""
         return self.kind == "revolute"
 
     @property
     def prismatic(self) -> bool:
-        """Whether the joint slides."""
+        """Whether the joint is prismatic."""
         return self.kind == "prismatic"
 
     @property
     def free(self) -> bool:
-        """Whether the joint is a floating base's."""
+        """Whether the joint is the free joint of a floating base."""
         return self.kind == "free"
 
     @property
@@ -98,12 +98,12 @@ class Joint:
         return bool(self.shift != 0 or self.turn.sin != 0 or self.turn.cos != 1)
 
     def rotation(self, q: Scalar) -> JointRotation:
-        """The rotation that carries frame i into its parent's."""
+        """The rotation from frame i to its parent's."""
         c, s = self.theta.plus(q) if self.revolute else (self.theta.cos, self.theta.sin)
         return JointRotation(self.beta, self.gamma, c, s, self.turn)
 
     def extension(self, q: Scalar) -> Scalar:
-        """d, with q added where the joint slides."""
+        """d, plus q if the joint is prismatic."""
         return self.d + q if self.prismatic else self.d
 
     @property

@@ -27,7 +27,7 @@ _Z = (Fraction(0), Fraction(0), Fraction(1))
 
 def cut(arm: Description, asked: Cut, label: str, snap: float) -> Description:
     """The part of an arm that is asked for; `label` is what messages call its file."""
-    if not (asked.base or asked.tip or asked.lock) and asked.floating in (None, arm.chain.floating):
+    if replace(asked, floating=None) == Cut() and asked.floating in (None, arm.chain.floating):
         return arm
     chain = snapped(arm.chain, snap)
     frames = tuple(replace(frame, placement=snapped_placement(frame.placement, snap)) for frame in arm.frames)
