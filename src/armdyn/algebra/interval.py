@@ -2,9 +2,9 @@
 
 Source: midpoint-radius arithmetic, Rump 1999.
 
-Idea: the true value lies within `radius` of `centre`. The centre is computed as any number is; the radius takes in what
-the operands' radii allow and what the rounding of the operation may be off. Over graph nodes the same arithmetic
-becomes a program, so that an enclosure is compiled like any kernel.
+Idea: the true value lies within `radius` of `centre`. The centre is computed in ordinary arithmetic; the radius covers
+the radii of the operands and the rounding error of the operation. Over graph nodes the same arithmetic becomes a
+program, so that an enclosure is compiled like any kernel.
 
 A radius is made of sums and products of numbers that are not negative. Its own rounding is therefore a relative error
 of one unit per operation, and is covered by one factor at the end (`ends`), which covers underflow as well.

@@ -1,4 +1,4 @@
-"""What acts at a joint beside friction over its speed: offset, spring, ripple, asymmetry, friction with the load."""
+"""Joint forces besides speed-dependent friction: offset, spring, ripple, asymmetry, load-dependent friction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a robot's independent joints may do: within their own limits and within those of the joints that follow them."""
+"""The limits of a robot's independent joints: their own, narrowed by those of the joints that mimic them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The canonical form of a robot: frames slid along their axes where the convention leaves it open, rotors merged.
+"""The canonical form of a robot: frames slid along their axes where the convention allows it, rotors merged.
 
-Where two neighbouring axes are parallel, their common normal may stand anywhere along them, and the
-frame of a tip may stand anywhere along its axis. Nothing that is asked of an arm in joint space, and no
-pose of its tool, depends on the choice, but every d that becomes 0 shortens a program.
+If two neighbouring axes are parallel, their common normal may be anywhere along them, and the frame of a tip may be
+anywhere along its axis. No joint-space quantity and no pose of the tool depends on the choice, but every d that becomes
+0 shortens a program.
 """
 
 from __future__ import annotations

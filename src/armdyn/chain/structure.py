@@ -1,4 +1,4 @@
-"""What a chain must fulfil before anything can be computed with it; what is merely odd is for `armdyn.chain.checks`."""
+"""Conditions that a chain must satisfy to be computable; mere implausibility is reported by `armdyn.chain.checks`."""
 
 from __future__ import annotations
 
