@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -116,8 +117,9 @@ def test_exact_constants_survive_a_cut(name):
 
 def test_a_base_without_mass_is_told():
     arm = armdyn.load("panda", floating=True)
-    assert arm.notes[-1].endswith("with_payload(mass, com, inertia, frame='base') does")
+    assert arm.notes[-1].endswith("with_payload(mass, com, inertia, frame='base') gives it one")
     still = np.zeros(arm.chain.nv)
+    assert armdyn.cost(arm, "forward_dynamics", method="composite").published.total > 0  # counted, though singular
     point = arm.with_payload(2.5, (0, 0, 0.1), frame="base")  # which nothing keeps from turning about the first axis
     with pytest.raises(ComputationError, match=r"nothing resists the floating base .* give its link a mass"):
         point.forward_dynamics(arm.rest, still, still)
@@ -148,3 +150,16 @@ def test_the_command_line_cuts_a_catalogue_arm():
     assert shown.exit_code == 0, shown.output
     assert '"n": 7' in shown.stdout
     assert "held beside the chain: panda_finger_joint1 at 0" in shown.stderr
+
+
+def test_show_says_what_stands_on_what_and_what_follows():
+    shown = CliRunner().invoke(app, ["show", "panda_hand"])
+    rows = [line.split() for line in shown.stdout.splitlines()]
+    assert ["panda_finger_joint2", "prismatic", "9", "7"] in [row[:4] for row in rows]
+    assert "mimic joints: panda_finger_joint2 = 1 × panda_finger_joint1" in shown.stdout
+    assert "tips: panda_leftfinger, panda_rightfinger" in shown.stdout
+    assert " on a floating base, " in CliRunner().invoke(app, ["show", "panda_hand", "--floating"]).stdout
+    assert "waist" in (arm := CliRunner().invoke(app, ["show", "puma560"]).stdout)
+    assert "frame i in frame i-1" in arm
+    body = json.loads(CliRunner().invoke(app, ["show", "baxter", "--json"]).stdout)["bodies"][9]
+    assert (body["link"], body["parent"], body["follows"]["multiplier"]) == (10, 8, -1)

@@ -11,7 +11,7 @@ import armdyn
 from armdyn.errors import InputError
 from armdyn.identification.estimate import linear
 from armdyn.identification.estimate.threads import one_thread
-from armdyn.identification.excitation.design import best_of_chance, designed
+from armdyn.identification.excitation.design import Design, best_of_chance, designed
 from armdyn.identification.excitation.fourier import Basis
 from armdyn.identification.excitation.limits import Limits
 from armdyn.identification.excitation.skeleton import Skeleton, segment_distance
@@ -20,6 +20,16 @@ from armdyn.identification.excitation.skeleton import Skeleton, segment_distance
 def design(arm, criterion="information", plane=None, acceleration=None, trajectories=1, clearance=None, harmonics=5):
     limits = Limits.of(arm, acceleration, plane, 0.95, clearance)
     return designed(arm, Basis(20.0, harmonics), limits, trajectories, criterion, None, np.random.default_rng(11))
+
+
+def test_many_joints_find_random_motions_too():
+    """Of seventeen joints some have no room where chance puts them; their motions are scaled one by one."""
+    arm = armdyn.load("baxter")
+    search = Design(arm, Basis(20.0, 5), Limits.of(arm, None, None, 0.95), 1, information=None)
+    for seed in range(5):
+        q, qd, qdd = search.on_grid(search.random(np.random.default_rng(seed)), 500)
+        assert search.limits.hold(q, qd, qdd)
+        assert np.ptp(q[0], axis=0).min() > 1e-4  # also of the fingers, which have 20 mm
 
 
 def test_a_designed_motion_tells_more_than_the_best_of_random_ones():

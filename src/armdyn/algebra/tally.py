@@ -144,7 +144,7 @@ class Tally:
         if other == 0:
             return 0
         _count("div")
-        return Tally(other / self.value)
+        return Tally(other / self.value if other == other else other)  # NaN / 0 is NaN, for Python an error
 
     def cos(self) -> Tally:
         """Cosine, counted as one trigonometric function."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from armdyn.cli.common import ArmName, AsJson, console, load, print_json, styled, table
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 EXAMPLE = "Example: armdyn show puma560"
 
@@ -38,22 +41,15 @@ def command(
         print_json(data)
         return
     out = console()
-    out.print(styled((data["name"], "bold"), f"  {data['n']} joints ({data['kinds']}), {data['mass_kg']:.3f} kg"))
+    base = " on a floating base" if data["floating"] else ""
+    out.print(styled((data["name"], "bold"), f"  {data['n']} joints ({data['kinds']}){base}, {data['mass_kg']:.3f} kg"))
     out.print(f"gravity {data['gravity']} m/s²")
     if data["source"]:
         out.print(f"source: {data['source']}", style="dim", highlight=False, markup=False)
-    out.print(
-        table(
-            "Joints (frame i in frame i-1: b along x, β about x, d along z, θ about z)",
-            ["joint", "kind", "b [m]", "β [rad]", "d [m]", "θ [rad]", "lower", "upper", "rotor", "viscous", "Coulomb"],
-            [
-                [j["name"], j["kind"], j["b"], j["beta"], j["d"], j["theta"], j["lower"], j["upper"],
-                 j["rotor_inertia"], j["viscous"], j["coulomb"]]
-                for j in data["joints"]
-            ],
-            left=2,
-        )
-    )  # fmt: skip
+    out.print(_joints(data))
+    followers = [_follows(joint) for joint in data["bodies"] if joint["follows"]]
+    if followers:
+        out.print(f"mimic joints: {', '.join(followers)}", highlight=False)
     out.print(
         table(
             "Links (centre of mass in the link's frame; inertia about it)",
@@ -65,3 +61,41 @@ def command(
         out.print(styled(("warning:", "yellow"), f" {finding}"))
     if not data["checks"]:
         out.print("no problems found", style="green")
+    parents = {joint["parent"] for joint in data["bodies"]}
+    if sum(joint["link"] not in parents for joint in data["bodies"]) > 1:
+        out.print(f"tips: {', '.join(data['tips'])}", highlight=False)
+
+
+def _joints(data: dict[str, Any]) -> Table:
+    """The joints with their constants; those of a robot that is no plain arm with the links they stand on."""
+    bodies, parts = data["bodies"], "b along x, β about x, d along z, θ about z"
+    forked = any(map(_forked, bodies))
+    keys = ["b", "beta", "d", "theta", "lower", "upper", "rotor_inertia", "viscous", "coulomb"]
+    heads = ["b [m]", "β [rad]", "d [m]", "θ [rad]", "lower", "upper", "rotor", "viscous", "Coulomb"]
+    if forked:
+        keys, heads, parts = (
+            ["turn", "shift", *keys],
+            ["turn", "shift", *heads],
+            f"turn about z, shift along z, {parts}",
+        )
+    title = f"Joints (frame i in frame i-1: {parts})"
+    if forked or any(j["parent"] != j["link"] - 1 for j in bodies):
+        title = f"Joints (frame of the link in the frame of the link it is on, 0 the base: {parts})"
+        keys, heads = ["link", "parent", *keys], ["link", "on", *heads]
+    constants = {"turn", "shift", "b", "beta", "d", "theta"}
+    cells = [
+        [j["name"], j["kind"], *(None if j["kind"] == "free" and key in constants else j[key] for key in keys)]
+        for j in bodies
+    ]
+    return table(title, ["joint", "kind", *heads], cells, left=2)
+
+
+def _forked(joint: dict[str, Any]) -> bool:
+    return bool(joint["turn"] or joint["shift"])
+
+
+def _follows(joint: dict[str, Any]) -> str:
+    """What a mimic joint follows, as in right = -1 × left + 0.02."""
+    follows = joint["follows"]
+    offset = f" {follows['offset']:+g}" if follows["offset"] else ""
+    return f"{joint['name']} = {follows['multiplier']:g} × {follows['joint']}{offset}"

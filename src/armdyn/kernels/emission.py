@@ -55,6 +55,7 @@ def c_files(
 
     With `ranges` (n, 2) by input, the header states bounds of the rounding errors.
     """
+    check_some(quantities)
     return files(package(name, chain, quantities, dtype, parameters, friction, source, version, ranges=ranges))
 
 
@@ -95,14 +96,18 @@ def package(
     return Package(name, _safe("\n".join(comment)), functions, constants, pairs, dtype)
 
 
+def check_some(quantities: Sequence[str]) -> None:
+    """An error where nothing is to be written."""
+    if not quantities:
+        raise InputError(f"no quantity to write; available: {', '.join(AVAILABLE)}")
+
+
 def requests(
     quantities: Sequence[str], parameters: str, friction: bool, frame: Frame | None = None
 ) -> dict[str, tuple[str, Options]]:
     """The functions to be written, by name: the quantity, and those of the options that it takes."""
     quantities = (quantities,) if isinstance(quantities, str) else quantities
     choose("parameters", parameters, ("baked", "runtime"))
-    if not quantities:
-        raise InputError(f"no quantity to write; available: {', '.join(AVAILABLE)}")
     asked = {}
     for key in dict.fromkeys(quantities):
         plain, wrt = DERIVATIVES.get(choose("quantity", key, AVAILABLE), (key, ()))

@@ -15,7 +15,7 @@ from armdyn.formulations import QUANTITIES
 from armdyn.formulations.coordinates import pose_rate
 from armdyn.graph.program import Program, trace
 from armdyn.kernels.choice import auto
-from armdyn.kernels.emission import DEFAULT, requests
+from armdyn.kernels.emission import DEFAULT, check_some, requests
 from armdyn.parameters import minimal_parameters
 from armdyn.programs.program import program
 
@@ -38,6 +38,7 @@ def wasm_files(
     version: str = "",
 ) -> dict[str, bytes]:
     """File name -> content: the module, the ES module, the types."""
+    check_some(quantities)
     programs, summaries = {}, {}
     for key, (quantity, options) in requests(quantities, parameters, friction).items():
         programs[key] = program(chain, quantity, auto(chain, quantity, options), options)

@@ -28,8 +28,23 @@ def card(arm: Arm) -> dict[str, Any]:
         "source": " ".join(arm.source.split()),
         "joints": [_joint(joint, k) for k, joint in enumerate(arm.joints, 1)],
         "links": links,
+        "floating": arm.floating,
+        "bodies": [_joint(joint, k) | _place(arm, k) for k, joint in enumerate(arm.chain.joints, 1)],
+        "tips": list(arm.tips),
+        "frames": [{"name": frame.name, "link": frame.link} for frame in arm.frames],
         "checks": [str(finding) for finding in arm.check()],
     }
+
+
+def _place(arm: Arm, k: int) -> dict[str, Any]:
+    """Where body k stands in the tree: the number of the link below it, the constants of a fork, what it follows."""
+    joint, follows = arm.chain.joints[k - 1], None
+    if joint.mimic is not None:
+        i, multiplier, offset = arm.chain.leader(joint)
+        leader = arm.chain.joints[i].name or f"joint {i + 1}"
+        follows = {"joint": leader, "multiplier": float(multiplier), "offset": float(offset)}
+    place = {"link": k, "parent": arm.parents[k - 1] + 1, "turn": joint.turn.radians, "shift": float(joint.shift)}
+    return place | {"follows": follows}
 
 
 def _joint(joint: Any, k: int) -> dict[str, Any]:

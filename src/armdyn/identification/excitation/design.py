@@ -30,6 +30,7 @@ LEAST, PER_HARMONIC = (
 DENSE = 2000  # samples per trajectory for the last word on limits
 ROUNDS = (10.0, 1000.0, 1e4)  # strength of the penalties, round by round
 STEPS = 300  # of L-BFGS in one round
+FEW = 8  # joints: of more, chance leaves one without room nearly always (Baxter's 17: 200 times out of 200)
 SLOW, MANY, HIGHEST = 5, 20, 1.0  # harmonics: of slow trajectories, at most unless asked for; Hz of the fastest one
 RANDOM = 300  # random trajectories: no parameter should be known less well than from the best of them for it
 SHAKEN, HOPS = 0.1, 2  # part of its size by which the best trajectory is shaken and searched again, how often
@@ -236,10 +237,28 @@ class Design:
             c[..., 0] = 0.0
             q, _, _ = self.on_grid(c.ravel(), self.coarse)
             c[..., 0] = rng.uniform(low, high, self.shape[:2]) - q.mean(axis=1)
+            c = self._within_ranges(c) if self.arm.n > FEW else c
             within = self.scaled_to_limits(c.ravel())
             if within is not None:
                 return within
         raise ComputationError("no random trajectory keeps to the limits: is the plane or an effort limit too tight?")
+
+    def _within_ranges(self, c: Array) -> Array:
+        """Every joint's motion within its own range and speed.
+
+        For robots of many joints: one factor for all is that of the joint with the least room, and some has none.
+        """
+        low, high = self.limits.lower, self.limits.upper
+        q, qd, _ = self.on_grid(c.ravel(), self.coarse)
+        ends = q.min(axis=1), q.max(axis=1)
+        spread = (ends[1] - ends[0]) / (high - low)
+        size = 1 / np.maximum(1.0, np.maximum(spread, (np.abs(qd) / self.limits.velocity).max(axis=1)))
+        middle = (ends[0] + ends[1]) / 2
+        half = size * (ends[1] - ends[0]) / 2
+        inside = np.clip(middle, low + half, high - half)
+        out: Array = c * size[..., None]
+        out[..., 0] = inside + size * (c[..., 0] - middle)
+        return out
 
     def scaled_to_limits(self, x: Array) -> Array | None:
         """The trajectory, smaller about its middle until every limit holds on a dense grid; None if it never does."""
