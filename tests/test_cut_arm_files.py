@@ -75,7 +75,7 @@ def test_a_floating_arm_file_keeps_its_base_or_has_it_held(tmp_path):
     assert difference(armdyn.load(robot("solo12"), snap=0, floating=True, lock=lock), floats) < 1e-12
     held = armdyn.load(path, snap=0, floating=False, tip="FR_FOOT", lock="rest")
     assert not held.floating
-    assert "the floating joint 'floating_base' is held at its origin (floating=False)" in held.notes
+    assert "the floating joint 'floating_base' is locked at its origin (floating=False)" in held.notes
     assert armdyn.load(path, floating=True) == armdyn.load(path)
 
 
@@ -117,7 +117,7 @@ def test_exact_constants_survive_a_cut(name):
 
 def test_a_base_without_mass_is_told():
     arm = armdyn.load("panda", floating=True)
-    assert arm.notes[-1].endswith("with_payload(mass, com, inertia, frame='base') gives it one")
+    assert arm.notes[-1].endswith("with_payload(mass, com, inertia, frame='base')")
     still = np.zeros(arm.chain.nv)
     assert armdyn.cost(arm, "forward_dynamics", method="composite").published.total > 0  # counted, though singular
     point = arm.with_payload(2.5, (0, 0, 0.1), frame="base")  # which nothing keeps from turning about the first axis
@@ -134,7 +134,7 @@ def test_a_base_without_mass_is_told():
         ({"tip": "panda_hand"}, "armdyn.load('panda_hand', tip='panda_hand', lock='rest') (command line: --tip"),
         ({"tip": "hand"}, "unknown link of panda_hand for tip 'hand'; available: base, link1"),
         ({"lock": {"panda_finger": 0}}, "unknown joint of panda_hand to lock 'panda_finger'; available: panda_joint1"),
-        ({"lock": "rest"}, "say which chain with tip='link8'"),
+        ({"lock": "rest"}, "select the chain, as in tip='link8'"),
         ({"base": "panda_hand_tcp", "tip": "link2"}, "tip 'link2' is not below base 'panda_hand_tcp'"),
         ({"base": "panda_leftfinger"}, "no moving joint below link 'panda_leftfinger'"),
     ],
@@ -179,7 +179,7 @@ def test_the_command_line_cuts_a_catalogue_arm():
     shown = CliRunner().invoke(app, ["show", "panda_hand", "--tip", "panda_hand", "--lock", "rest", "--json"])
     assert shown.exit_code == 0, shown.output
     assert '"n": 7' in shown.stdout
-    assert "held beside the chain: panda_finger_joint1 at 0" in shown.stderr
+    assert "locked beside the chain: panda_finger_joint1 at 0" in shown.stderr
 
 
 def test_show_says_what_stands_on_what_and_what_follows():
