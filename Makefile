@@ -18,7 +18,7 @@ help:
 	@echo "make test-bridges   run those that need JAX, PyTorch, FMPy, Dask or QEMU, installing all but the last"
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  measure speed against Pinocchio, MuJoCo, the Robotics Toolbox and a memory copy"
-	@echo "make campaign   attack it at random for MINUTES=10: robots, arrays, files, cache, forks"
+	@echo "make campaign   random robustness tests for MINUTES=10: robots, arrays, files, cache, forks"
 	@echo "make docs   build the documentation (docs/_build/html/index.html)"
 
 $(BIN)/python$(EXE):

@@ -12,21 +12,21 @@ COLOURS = ("#c0392b", "#1f77b4", "#2ca02c")
 TEXT = """# What forward dynamics costs
 
 Operations for n revolute joints in general position: `composite` forms H and b and eliminates (O(n³)), `denoc`
-uses Saha's factors without forming U, b or H (O(n)), `articulated_body` is Featherstone's method (O(n)). Counted are
-the programs as written down by `armdyn.studies.forward_cost`, folded and shared; the search for common terms that
-every kernel goes through as well takes another one or two in a hundred off each. The last two columns are the counts
+uses Saha's factors without forming U, b or H (O(n)), `articulated_body` is Featherstone's method (O(n)). The counts are
+of the programs traced by `armdyn.studies.forward_cost`, after folding and sharing; the search for common terms that
+every kernel also goes through saves another one or two per cent. The last two columns are the counts
 that Saha 1999, section 7, quotes: (201n - 335)M (193n - 361)A for his algorithm of 1997 (a division counted as a
 multiplication), (199n - 198)M (174n - 173)A for Featherstone's of 1983.
 
-A further joint costs `denoc` 198M 178A and a division. It overtakes `composite` at n = {denoc}, `articulated_body`
-does so at n = {articulated}; the papers say 9 to 12. On an arm with right angles the turn may come earlier, which is
-why `method="auto"` counts.
+Each further joint costs `denoc` 198M 178A and a division. It overtakes `composite` at n = {denoc}, `articulated_body`
+at n = {articulated}; the papers say 9 to 12. On an arm with right angles this may happen earlier, which is
+why `method="auto"` counts operations for each arm.
 
 {table}
 
 ![Operations by number of joints](forward-dynamics-cost.svg)
 
-`forward_cost.figure(forward_cost.table())` is the same plot to be handled.
+`forward_cost.figure(forward_cost.table())` gives the same plot as an interactive figure.
 """
 
 

@@ -19,7 +19,7 @@ print("\ninertia matrix\n", H)
 print("\ngravity load", g)
 print("Coriolis and centrifugal forces", b - g)
 
-# Inverse and forward dynamics undo each other.
+# Inverse and forward dynamics are inverses of each other.
 qdd = np.array([1.0, 0.5, -0.5, 2.0, 1.0, -1.0])
 tau = arm.inverse_dynamics(q, qd, qdd)
 print("\ntorques", tau)

@@ -10,7 +10,7 @@ judge = arm.kernel("inertia_matrix", method="reference")(q)
 
 print(f"{arm.name}: M multiplications, A additions; as the paper executes it, and as armdyn compiles it\n")
 print(f"{'formulation':15} {'executed':>12} {'compiled':>12}   largest difference from JᵀMJ")
-for method in armdyn.methods("inertia_matrix")[:-1]:  # the last is the judge itself
+for method in armdyn.methods("inertia_matrix")[:-1]:  # the last is the reference itself
     cost = armdyn.cost(arm, "inertia_matrix", method=method)
     H = arm.kernel("inertia_matrix", method=method)(q)
     difference = np.max(np.abs(H - judge))

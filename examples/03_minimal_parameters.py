@@ -1,4 +1,4 @@
-"""What the motion of an arm can tell about its inertia: names, formulas, and proof that nothing is lost."""
+"""The minimal inertial parameters of an arm: names, formulas, and a check that they determine the dynamics."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ print("...\n")
 rng = np.random.default_rng(1)
 q, qd, qdd = rng.uniform(-2, 2, (3, 200, arm.n))
 Y = arm.regressor(q, qd, qdd)
-rotors = arm.rotor_inertias * qdd  # rotors have parameters of their own
+rotors = arm.rotor_inertias * qdd  # rotor inertias are not part of the minimal parameters
 difference = np.max(np.abs(Y @ np.array(minimal.values) + rotors - arm.inverse_dynamics(q, qd, qdd)))
 print(f"regressor {Y.shape}; Y @ parameters differs from inverse dynamics by at most {difference:.1e} N m")
 assert difference < 1e-11

@@ -1,4 +1,4 @@
-"""A million inertia matrices in one call; the same bits as one at a time, and as many threads as you like."""
+"""A million inertia matrices in one call, with the same bits as one at a time, on any number of threads."""
 
 import time
 
@@ -11,9 +11,9 @@ arm = armdyn.load("puma560")
 q = np.random.default_rng(0).uniform(-np.pi, np.pi, (COUNT, arm.n))
 H = np.empty((COUNT, arm.n, arm.n))
 
-arm.inertia_matrix(q[:8])  # compiled here, and kept on disk for the next run
+arm.inertia_matrix(q[:8])  # compiled here, and cached on disk for the next run
 for threads in (1, 2):
-    arm.inertia_matrix(q, out=H, threads=threads)  # the first touch of the memory is not ours to measure
+    arm.inertia_matrix(q, out=H, threads=threads)  # touches the memory first, so that page faults are not measured
     start = time.perf_counter()
     arm.inertia_matrix(q, out=H, threads=threads)
     seconds = time.perf_counter() - start

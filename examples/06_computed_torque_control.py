@@ -9,7 +9,7 @@ arm = armdyn.load("ur5")
 home, goal = np.array([0.0, -1.6, 1.2, -1.0, -1.5, 0.0]), np.array([1.0, -0.8, 0.6, -1.8, -1.0, 0.5])
 motion = quintic(home, goal, duration=2.0)
 
-# The controller knows the arm: after a push of 0.05 rad every error decays as its gains say.
+# The controller has the exact model: from an initial error of 0.05 rad every error decays as its gains prescribe.
 control = ComputedTorque(motion, kp=100.0, kd=20.0)
 start = home + 0.05
 run = armdyn.simulate(arm, start, torque=control, duration=2.0)
@@ -18,7 +18,7 @@ expected = 0.05 * (1 + 10 * run.t) * np.exp(-10 * run.t)  # critically damped, 1
 print(f"right model: error after 1 s {np.abs(error[1000]).max():.1e} rad, {abs(expected[1000]):.1e} expected")
 assert np.allclose(error, expected[:, None], atol=1e-6)
 
-# The same controller, written as a plain function, on an arm that holds 2 kg it does not know of.
+# The same controller, written as a plain function, on an arm with a payload of 2 kg that is not in its model.
 loaded = arm.with_payload(2.0, com=(0, 0, 0.05))
 
 

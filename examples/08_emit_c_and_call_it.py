@@ -1,4 +1,4 @@
-"""C for a controller: written, compiled, called, and compared."""
+"""Generate C for a controller, compile it, call it, and compare the results."""
 
 import ctypes
 import shutil

@@ -1,6 +1,6 @@
 """A swing-up by direct collocation: armdyn's dynamics and exact derivatives in CasADi, solved by IPOPT.
 
-The three-link arm hangs down and shall stand upright, with a shoulder motor far too weak to lift it straight.
+The three-link arm hangs down and must swing up, with a shoulder motor far too weak to lift it directly.
 """
 
 import casadi as ca

@@ -1,6 +1,6 @@
 """Nonlinear model predictive control of a Panda within its torque limits: armdyn's inverse dynamics in CasADi.
 
-Every 50 ms a plan of eight steps is made anew, from where the arm is, towards a target that carries a heavy load.
+Every 50 ms a new plan of eight steps is computed from the current state towards a target, with a heavy payload.
 """
 
 from time import perf_counter

@@ -1,4 +1,4 @@
-"""An arm picks up something it does not know: a collision-safe controller finds its mass and centre while it moves."""
+"""Estimate the mass and centre of mass of an unknown payload while the arm moves, and use them in the controller."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ size = np.array([0.2, 0.2, 0.2, 0.4, 0.4, 0.4]) * np.random.default_rng(1).norma
 motion = fourier(posture, size, 0 * size, frequency=0.3)
 robot = Actuators(period=2e-3, delay=2e-3, position_noise=1e-5, velocity_noise=1e-3, torque_noise=0.1)
 
-# The robot holds 1.5 kg; the controller and the estimator know the bare arm.
+# The robot holds 1.5 kg; the controller and the estimator use the model without a payload.
 mass, com = 1.5, np.array([0.03, -0.02, 0.05])
 loaded = arm.with_payload(mass, com)
 control = armdyn.controller(arm, "computed_torque")
@@ -28,7 +28,7 @@ for seconds in (0.2, 0.5, 1.0, 1.9):
 assert abs(found["payload"][-1, 0] - mass) < 0.03
 assert np.abs(found["com"][-1] - com).max() < 0.01
 
-# The same controller, told what was found, follows the motion.
+# With the estimated payload the same controller follows the motion.
 m, *moments = found["payload"][-1]
 told = armdyn.controller(arm, "computed_torque", payload=[m, *moments, *[0.0] * 6])
 seeing = armdyn.simulate(loaded, q, qd, torque=Digital(told, motion), duration=1.0, step=2e-3, actuators=robot)

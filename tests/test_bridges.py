@@ -31,4 +31,4 @@ except ImportError as error:
     assert isinstance(error, armdyn.ArmdynError)
     print(error)
 """
-    assert python(code) == f'{package} is not installed; pip install "armdyn[{package}]" brings it'
+    assert python(code) == f'{package} is not installed; install it with: pip install "armdyn[{package}]"'

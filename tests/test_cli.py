@@ -125,7 +125,7 @@ def test_cost_of_a_tree():
     shown = call("cost", "panda_hand", "--quantity", "forward_dynamics", "--quantity", "inertia_matrix")
     assert "composite" in shown
     assert "forward_dynamics by denoc, articulated_body needs a coordinate for every joint" in shown
-    assert "is for serial chains, this robot branches" in shown
+    assert "is for serial chains; this robot branches" in shown
 
 
 def test_cost():
@@ -150,7 +150,9 @@ def test_simulate(tmp_path):
     call("simulate", "planar3", "--duration", "0.05", "--hold", "-o", tmp_path / "run.csv", "--quiet")
     assert (tmp_path / "run.csv").read_text().startswith("t,q1,q2,q3,qd1")
     call("simulate", "planar3", "--duration", "0.02", "-o", tmp_path / "run.html")
-    assert "plotly" in (tmp_path / "run.html").read_text()[:5_000_000]
+    page = (tmp_path / "run.html").read_text()  # the page of `Trajectory.save`
+    assert page.startswith("<!doctype html>")
+    assert len(page) < 1_000_000
 
 
 def test_bench():
@@ -206,5 +208,5 @@ def test_version_and_wrong_usage():
 
 def test_simulate_says_which_drives_are_saturated():
     run = ("simulate", "panda", "--duration", "0.02", "--tau")
-    assert "at their largest torque for a time: panda_joint1\n" in call(*run, "87,0,0,0,0,0,0")
+    assert "reached their torque limit: panda_joint1\n" in call(*run, "87,0,0,0,0,0,0")
     assert "largest torque" not in call(*run, "80,0,0,0,0,0,0")

@@ -188,7 +188,7 @@ def test_every_constant_moves_the_frame_it_belongs_to() -> None:
 
 
 def test_what_belongs_to_the_arms_own_geometry_says_so() -> None:
-    with pytest.raises(InputError, match="payload_parameters belongs to the arm's own geometry"):
+    with pytest.raises(InputError, match="payload_parameters depends on the arm's own geometry"):
         _ = armdyn.load("scara").kernel("payload_parameters", parameters="geometry").program
 
 

@@ -55,7 +55,7 @@ def test_held_positions_are_a_gap(arm):
     stuck = q.copy()
     stuck[800:860] = q[800]
     log = Log.of(t, stuck, tau)
-    assert any(note.startswith("59 rows repeat the positions") for note in log.notes)
+    assert any(note.startswith("59 rows repeat a position") for note in log.notes)
     assert len(log.pieces) == 2
     resting = np.concatenate([q, np.repeat(q[-1:], 100, axis=0)])  # at rest, and no jump afterwards
     assert not held(resting).any()

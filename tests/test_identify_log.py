@@ -281,9 +281,15 @@ class TestBadLogs:
 
     def test_time_running_backwards(self, signals):
         t, q, _, tau = signals
-        t[100:] -= 0.5
-        with pytest.raises(InputError, match="backwards at row 101"):
-            Log.of(t, q, tau)
+        again = Log.of(np.concatenate([t, t]), *(np.concatenate([x, x]) for x in (q, tau)))
+        assert len(again.pieces) == 2
+        assert f"time starts again at row {len(t) + 1}" in again.notes[0]
+        late = np.argsort(np.arange(len(t)) + np.where(np.arange(len(t)) % 40 == 7, 9.5, 0))  # some rows come too late
+        mended = Log.of(t[late], q[late], tau[late])
+        assert "put in the order of the stamps" in mended.notes[0]
+        np.testing.assert_array_equal(mended.array("q"), q)
+        with pytest.raises(InputError, match=r"backwards at \d+ rows \(first: row"):
+            Log.of(np.abs((t / 0.1) % 2 - 1), q, tau)
 
     @pytest.mark.parametrize(("position", "velocity"), [(True, False), (False, True), (True, True)])
     def test_degrees(self, tmp_path, signals, position, velocity):

@@ -12,7 +12,8 @@ import armdyn
 from armdyn import Log
 from armdyn.chain import Link
 from armdyn.identification.log.processing import choose_processing, motions
-from armdyn.identification.model.preflight import Reading, preflight
+from armdyn.identification.model.preflight import preflight
+from armdyn.identification.model.reading import Reading
 
 DATA = Path(__file__).parent / "data"
 ONES, SECOND = np.ones(6), np.where(np.arange(6) == 1, -1.0, 1.0)

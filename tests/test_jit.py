@@ -200,7 +200,7 @@ def test_objects_that_need_a_linker_are_left_to_llvm():
 
 
 def test_only_objects_for_this_processor_are_linked():
-    with pytest.raises(elf.UnsupportedObjectError, match="no relocatable ELF object"):
+    with pytest.raises(elf.UnsupportedObjectError, match="not a relocatable ELF object"):
         elf.linked(b"\xcf\xfa\xed\xfe" + bytes(60))
 
 

@@ -60,10 +60,10 @@ def test_readers(tmp_path, name, content):
     [
         ("a.dae", b"<COLLADA/>", "Collada"),
         ("a.ply", b"ply", "available: .stl, .obj, .dae"),
-        ("a.obj", b"v 0 0 0\nf 1 2 3\n", "no triangles"),
-        ("a.obj", b"v 0 0 0\nf one two three\n", "a face of numbers"),
+        ("a.obj", b"v 0 0 0\nf 1 2 3\n", "expected triangles"),
+        ("a.obj", b"v 0 0 0\nf one two three\n", "expected a face"),
         ("a.stl", b"solid x facet vertex 1 2 nan vertex 0 0 0 vertex 1 1 1", "finite"),
-        ("a.stl", b"solid x facet vertex 1 2 3 vertex 0 0", "no triangles"),
+        ("a.stl", b"solid x facet vertex 1 2 3 vertex 0 0", "expected triangles"),
     ],
 )
 def test_bad_meshes_are_explained(tmp_path, name, content, said):
@@ -126,7 +126,7 @@ def test_packages_are_found(tmp_path, monkeypatch):
     assert resolve("../meshes/a.stl", urdf).resolve() == mesh
     monkeypatch.setenv("ROS_PACKAGE_PATH", str(tmp_path))
     assert resolve("package://my_robot/meshes/a.stl", tmp_path.parent / "elsewhere" / "arm.urdf") == mesh
-    with pytest.raises(FileError, match="no such file"):
+    with pytest.raises(FileError, match="not found in the parent folders"):
         resolve("package://other/meshes/a.stl", urdf)
 
 

@@ -321,7 +321,7 @@ def test_the_report_beside_the_answer():
     assert report.agrees
     assert report.rank == report.count == 9
     assert report.gap > 1e10
-    assert "numerical rank 9, as structure says" in str(report)
+    assert "numerical rank 9, in agreement with the structure" in str(report)
     nothing_dropped = rank_report(armdyn.Arm("slides", table((0, 0, 0, 0), kinds="P")))
     assert nothing_dropped.count == 1
 

@@ -173,7 +173,7 @@ def test_a_floating_base_falls_drifts_and_is_pulled(opened, tmp_path, monkeypatc
     chain = armdyn.generic_arm("RRRPRR", seed=3).given
     free = Joint("free", 0, ZERO_ANGLE, 0, ZERO_ANGLE, name="base")
     arm = armdyn.Arm("floats", replace(chain, joints=(free, *chain.joints[1:]), parents=(-1, 0, 1, 0, 3, 4)))
-    monkeypatch.setattr("armdyn.report.graphs.LARGEST", 10)  # as for a robot whose programs are not drawn
+    monkeypatch.setattr("armdyn.report.graphs.MAX_NODES", 10)  # as for a robot whose programs are not drawn
     path = tmp_path / "floats.html"
     path.write_text(page(collect(arm), citation()), encoding="utf-8")
     browser.open(path.as_uri())

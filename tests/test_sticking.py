@@ -323,6 +323,17 @@ def test_time_dependent_torques_are_met_inside_a_cut_step(block):
         assert np.abs(out.q - fine.q).max() < 2e-6
 
 
+@pytest.mark.parametrize("method", ["RK4", "DOP853", "LSODA"])
+def test_a_held_torque_breaks_a_joint_away_when_it_jumps(block, method):
+    """At the jump itself the adaptive methods asked for the new torque in the old interval, and stalled."""
+    times = np.linspace(0, 0.5, 6)
+    torque = Sampled(times, np.where(times < 0.25, 0.5, 3.0)[:, None], between="held")
+    out = simulate(block(), [0.0], torque=torque, times=times, method=method)
+    assert out.status == "finished"
+    expected = (3.0 - F) / M / 2 * np.maximum(times - 0.3, 0) ** 2
+    assert np.abs(out.q[:, 0] - expected).max() < 1e-9
+
+
 def test_stribeck_friction_slips_and_sticks(tmp_path):
     """A mass pulled through a spring jerks: it sticks until the spring has the static friction, then slips."""
     text = BLOCK.format(coulomb=F, static=4.0).replace("coulomb", "stribeck = 0.05\ncoulomb")

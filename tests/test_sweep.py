@@ -147,7 +147,7 @@ def test_a_table_resumes_and_loses_nothing_but_the_chunk_at_hand(tmp_path, monke
         real(self, name, content)
 
     monkeypatch.setattr(Folder, "write", full)
-    with pytest.raises(ComputationError, match=r"chunk 3 .* No space left .* run it again"):
+    with pytest.raises(ComputationError, match=r"chunk 3 .* No space left .* run the sweep again"):
         sweep(arm(), Torques(str(calls)), samples(), out=out, chunk=10, threads=1)
     monkeypatch.setattr(Folder, "write", real)
     stored = {path.name: path.stat().st_mtime_ns for path in out.glob("part-*")}
@@ -217,7 +217,7 @@ def test_fingerprints_tell_studies_apart():
     assert digest(Torques()) != digest(Torques("x"))
     assert digest(np.arange(3.0)) != digest(np.arange(3))
     assert digest(pickle.loads(pickle.dumps(samples()))) == digest(samples())
-    with pytest.raises(InputError, match="cannot be told from others"):
+    with pytest.raises(InputError, match="cannot be fingerprinted"):
         digest(object())
 
 
@@ -231,7 +231,7 @@ def test_fingerprints_tell_studies_apart():
         ({"threads": 0}, "threads must be"),
         ({"compute": lambda arm, samples: 1}, "a dict of arrays"),
         ({"compute": lambda arm, samples: {"x": np.zeros(7)}}, r"expected \(1, ...\)"),
-        ({"reduce": {"y": [Extremes()]}}, "nothing is reduced: there are x"),
+        ({"reduce": {"y": [Extremes()]}}, "selects no variable; available: x"),
         ({"arm": "ur10"}, "takes an Arm"),
     ],
 )
@@ -378,7 +378,7 @@ def test_a_study_file_is_the_study(tmp_path):
     ("change", "says"),
     [
         (('"robustness"', '"strength"'), "unknown study 'strength'; available: robustness, capability"),
-        (("samples = 40", "samples = -1"), "samples must be a number"),
+        (("samples = 40", "samples = -1"), "samples must be a whole number"),
         (("payload_mass", "payload_weight"), "unknown uncertain number 'payload_weight'"),
         (("uniform = [0.0, 2.0]", "uniform = [1.0]"), "uniform takes two numbers"),
         (("duration = 0.3", "time = 0.3"), "unknown setting of robustness 'time'"),

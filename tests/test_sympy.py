@@ -97,7 +97,7 @@ def test_symbols_stand_for_the_numbers(arm, quantity):
 
 def test_friction_and_a_wrench_have_symbols():
     k = kernel("iiwa14", "inverse_dynamics", {"friction": True, "tool_wrench": True})
-    with pytest.raises(InputError, match="too long to read"):
+    with pytest.raises(InputError, match="too many for a formula"):
         k.sympy(parameters="symbols")
     k = armdyn.load("planar3").kernel("inverse_dynamics", tool_wrench=True)
     expression, values = k.sympy(parameters="symbols"), arrays(k)
@@ -155,13 +155,13 @@ def test_sums_of_angles():
 
 def test_what_cannot_be_read_says_so():
     panda = armdyn.load("panda")
-    with pytest.raises(InputError, match=r"bias of this arm is a formula of more than 3000 terms.*kernel.program"):
+    with pytest.raises(InputError, match=r"bias of this arm has more than 3000 terms.*kernel.program"):
         panda.bias.sympy()
     with pytest.raises(InputError, match="forward_dynamics divides by pivots"):
         armdyn.load("scara").forward_dynamics.sympy(parameters="symbols")
     with pytest.raises(InputError, match="available: numbers, symbols"):
         panda.bias.sympy(parameters="words")
-    with pytest.raises(InputError, match="derivatives and frames have"):
+    with pytest.raises(InputError, match="derivatives or frames ask"):
         panda.kernel("pose", frame="panda_link8").sympy(parameters="symbols")
 
 

@@ -79,6 +79,6 @@ def test_conclusions():
         "Formulation 1 is the cheapest of the five for type 2 with 9 ≤ n ≤ 11": (False, True),
         "Formulation 3 takes n(n-3) more multiplications than 2 for type 2": (True, True),
         "Formulation 5 requires 4n more additions than 1 (type 1)": (True, True),
-        "Formulation 4 is the dearest of 1, 4 and 5 for n ≤ 11": (True, True),
+        "Formulation 4 is the most expensive of 1, 4 and 5 for n ≤ 11": (True, True),
         "from type 1 to type 2 Formulation 2 saves (13n-44)M (11n-36)A": (False, True),
     }

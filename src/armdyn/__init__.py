@@ -65,12 +65,12 @@ def generic_arm(kinds: str, seed: int = 0) -> Arm:
 
 
 def methods(quantity: str, arm: Arm | None = None) -> tuple[str, ...]:
-    """The formulations of a quantity, in order; with an arm, those that serve it."""
+    """The keys of a quantity's formulations; with an arm, only of those that apply to it."""
     found = QUANTITIES[choose("quantity", quantity, QUANTITIES)].methods
     return tuple(m.key for m in found if arm is None or m.serves(arm.chain))
 
 
-# What takes time to import comes when it is first asked for.
+# Imported on first access, because their imports take time.
 _LAZY = {
     "equivalence": "armdyn.parameters",
     "extended_parameters": "armdyn.parameters",

@@ -1,4 +1,4 @@
-"""Arm: what a user holds, a chain with its kernels."""
+"""Arm: the object users work with, a chain with its kernels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Arm(KernelAttributes, JointArrays):
-    """A robot arm: `given` is the chain as its file has it, `chain` the snapped one that is computed with.
+    """A robot arm: `given` is the chain as in its file, `chain` the snapped one used for computation.
 
     Arms are values: nothing changes one, ``with_...`` gives another. They compare by their numbers, hash
     alike in every process, and pickle without their kernels.
@@ -49,27 +49,27 @@ class Arm(KernelAttributes, JointArrays):
 
     @cached_property
     def chain(self) -> Chain:
-        """The chain computed with: exact constants, angles within `snap` of a right angle made right."""
+        """The chain used for computation: exact constants, angles within `snap` of a right angle snapped to it."""
         return snapped(self.given, self.snap)
 
     @property
     def snapped(self) -> SnapReport:
-        """What was snapped, number by number, and by how much at most."""
+        """Every number that was snapped, and the largest change."""
         return self.snapped_before + compare(self.given, self.chain)
 
     @property
     def n(self) -> int:
-        """The number of independent joints: neither mimic joints nor a floating base are counted."""
+        """The number of independent joints; mimic joints and a floating base do not count."""
         return self.chain.n
 
     @property
     def links(self) -> tuple[Link, ...]:
-        """The links of all N ≥ n bodies, base to tips; a mimic joint and a floating base have theirs."""
+        """The links of all N ≥ n bodies, base to tips, including those of mimic joints and of a floating base."""
         return self.chain.links
 
     @property
     def parents(self) -> tuple[int, ...]:
-        """The body every one of the N bodies stands on; -1 is the base."""
+        """The parent of each of the N bodies; -1 is the base."""
         return self.chain.parents
 
     @property
@@ -79,7 +79,7 @@ class Arm(KernelAttributes, JointArrays):
 
     @property
     def tips(self) -> tuple[str, ...]:
-        """The frames on the outermost links; the joints' names where there are no frames."""
+        """The names of the frames on the outermost links, or of their joints if they have no frames."""
         return tip_names(self.chain, {frame.name: frame.link for frame in self.frames})
 
     @property
@@ -90,12 +90,12 @@ class Arm(KernelAttributes, JointArrays):
 
     @property
     def mass(self) -> float:
-        """The mass of all links, kg."""
+        """The total mass of the links, kg."""
         return float(sum(link.mass for link in self.links))
 
     @cached_property
     def fingerprint(self) -> str:
-        """64 hexadecimal digits: equal for equal arms, in every process."""
+        """A hash of 64 hexadecimal digits: equal for equal arms, in every process."""
         return fingerprint(self.name, self.given, self.snap, self.frames)
 
     def __eq__(self, other: object) -> bool:
@@ -131,7 +131,7 @@ class Arm(KernelAttributes, JointArrays):
         return plain.variant(**options) if options else plain
 
     def plot(self, q: Any = None) -> Any:
-        """A plotly figure of the arm at `q` (n,), or at several postures (k, n), the earlier ones fainter."""
+        """A plotly figure of the arm at `q` (n,), or at several configurations (k, n), the earlier ones fainter."""
         from armdyn import drawing
 
         postures = np.atleast_2d(self.rest if q is None else np.asarray(q, float))
@@ -148,7 +148,7 @@ class Arm(KernelAttributes, JointArrays):
         friction: bool = False,
         error_bound: bool | Mapping[str, Any] = False,
     ) -> list[Path]:
-        """Write C99 for a controller: header, source, test program, Makefile; the files written.
+        """Write C99 for a controller (header, source, test program, Makefile); returns the paths written.
 
         Any quantity can be written, `inverse_dynamics_derivatives` and `forward_dynamics_derivatives` too. `dtype` is
         "double" or "float"; with ``parameters="runtime"`` the minimal parameters are an argument. With `error_bound`
@@ -171,7 +171,7 @@ class Arm(KernelAttributes, JointArrays):
         parameters: str = "baked",
         friction: bool = False,
     ) -> list[Path]:
-        """Write a WebAssembly module with an ES module and TypeScript types around it; the files written.
+        """Write a WebAssembly module, an ES module and TypeScript types; returns the paths written.
 
         Quantities and `parameters` are as those of `emit_c`. With forward dynamics among them the module steps
         the arm too: ``advance(q, qd, tau, step, count)``.
@@ -188,13 +188,13 @@ class Arm(KernelAttributes, JointArrays):
         return self._with(gravity=arrays.vector(gravity, "gravity"))
 
     def with_base(self, xyz: Any = (0, 0, 0), rpy: Any = (0, 0, 0)) -> Arm:
-        """The same arm standing elsewhere: its base frame at `xyz`, turned by roll, pitch, yaw; gravity stays."""
+        """The same arm with its base frame at `xyz`, rotated by roll, pitch, yaw; gravity stays the same."""
         here = arrays.placement(xyz, rpy)
         frames = tuple(replace(f, placement=here @ f.placement) if f.link == 0 else f for f in self.frames)
         return replace(self._with(base=here @ self.given.base), frames=frames)
 
     def with_tool(self, xyz: Any = (0, 0, 0), rpy: Any = (0, 0, 0), *, frame: str | None = None) -> Arm:
-        """The same arm with its tool frame elsewhere: `xyz` and `rpy` from the present tool, or from a named frame."""
+        """The same arm with another tool frame: `xyz` and `rpy` relative to the current tool, or to a named frame."""
         self._one_tip("with_tool")
         tool = self.given.tool
         if frame is not None:
@@ -203,7 +203,7 @@ class Arm(KernelAttributes, JointArrays):
         return self._with(tool=tool @ arrays.placement(xyz, rpy))
 
     def with_payload(self, mass: float, com: Any = (0, 0, 0), inertia: Any = None, *, frame: str | None = None) -> Arm:
-        """The same arm with a body held at the tool, or at a named frame, merged into the link that carries it.
+        """The same arm with a payload at the tool, or at a named frame, merged into the link that carries it.
 
         `com` is in the tool's frame, the inertia about it in the tool's axes: a (3, 3) matrix or the six
         numbers xx, yy, zz, xy, xz, yz; None is a point mass. A body that cannot be is refused.
@@ -213,7 +213,7 @@ class Arm(KernelAttributes, JointArrays):
     def without_payload(
         self, mass: float, com: Any = (0, 0, 0), inertia: Any = None, *, frame: str | None = None
     ) -> Arm:
-        """The same arm with a body taken off the tool: exactly the arm that `with_payload` was called on."""
+        """The same arm without this payload: exactly the arm that `with_payload` was called on."""
         held = arrays.payload(mass, com, inertia)
         return self._with_body(Link.from_natural(tuple(-x for x in held.natural)), frame)
 
@@ -233,7 +233,7 @@ class Arm(KernelAttributes, JointArrays):
             raise InputError(f"{what} needs a frame: {self.name} has several tips: {', '.join(self.tips[:20])}")
 
     def with_links(self, links: tuple[Link, ...]) -> Arm:
-        """The same arm with other links (an identified set, say), one per body."""
+        """The same arm with other links, one per body."""
         if len(links) != self.chain.bodies:
             raise InputError(f"with_links expects {self.chain.bodies} links, got {len(links)}")
         return self._with(links=tuple(links))
@@ -243,7 +243,7 @@ class Arm(KernelAttributes, JointArrays):
 
     @cached_property
     def minimal_parameters(self) -> MinimalParameters:
-        """What of the links' inertia the motion can tell: names, expressions, values, matrix (p × 10 n), kind."""
+        """The identifiable inertial parameters: names, expressions, values, matrix (p × 10 n), kind."""
         return minimal_parameters(self.chain)
 
     def with_minimal_parameters(self, values: Any, nearest: bool = False) -> Arm:
@@ -257,11 +257,11 @@ class Arm(KernelAttributes, JointArrays):
 
     @property
     def description(self) -> Description:
-        """The pieces of this arm that a file holds, as given."""
+        """The parts of this arm that are stored in a file, as given."""
         return Description(self.name, self.given, self.source, self.frames)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write an arm file (.toml) with the numbers as they were given; it reads back as an equal arm."""
+        """Write an arm file (.toml) with the numbers as given; loading it gives an equal arm."""
         if Path(path).suffix.lower() != ".toml":
             raise InputError(
                 f"save writes an arm file, its name ends in .toml; got {str(path)!r} (to_urdf writes URDF)"
@@ -269,16 +269,18 @@ class Arm(KernelAttributes, JointArrays):
         toml.write(path, self.description)
 
     def to_urdf(self, path: str | os.PathLike[str]) -> None:
-        """Write a URDF with the same dynamics (it has no place for gravity and rotor inertias).
+        """Write a URDF with the same dynamics, except gravity, which a URDF cannot express.
+
+        Rotor inertias and further joint forces are in an element ``<armdyn>``, which other programs ignore.
 
         The tool is its last link, `tool`; reading the file with ``tip="tool"`` makes it the tool again.
         """
-        from armdyn.files import urdf_out  # what not everyone needs is imported where it is used
+        from armdyn.files import urdf_out  # imported only if needed
 
         urdf_out.write(path, replace(self.description, chain=self.chain))
 
     def check(self) -> list[Finding]:
-        """What is physically odd about this arm, link by link; an empty list if nothing is."""
+        """What is physically implausible about this arm, link by link; an empty list if nothing is."""
         return check(self.chain, self.snapped)
 
     def update_urdf(
@@ -300,13 +302,13 @@ class Arm(KernelAttributes, JointArrays):
         return urdf_update.update(original, out, self.description, Cut(base, tip, lock, floating), self.snap)
 
     def to_standard_dh(self) -> StandardTable:
-        """The arm as a standard Denavit-Hartenberg table; an error where two axes are nearly parallel."""
+        """The arm as a standard Denavit-Hartenberg table; raises an error if two axes are nearly parallel."""
         from armdyn.files import dh
 
         return dh.to_standard(self.chain)
 
     def operational_space_inertia(self, q: Any, frame: str | None = None) -> Any:
-        """(..., 6, 6): the inertia (J H⁻¹ Jᵀ)⁻¹ that the tool, or a named frame, shows to a wrench, linear rows first.
+        """The operational-space inertia (J H⁻¹ Jᵀ)⁻¹ (..., 6, 6) at the tool or a named frame, linear rows first.
 
         NaN at configurations where the frame cannot move in all six directions.
         """
@@ -328,13 +330,12 @@ class Arm(KernelAttributes, JointArrays):
         tolerance: float = 1e-9,
         seed: int = 0,
     ) -> InverseKinematics:
-        """Configurations whose tool, or named frame, stands at `pose` (..., 4, 4), near `q0` (..., n).
+        """Configurations near `q0` (..., n) in which the tool, or a named frame, has the pose `pose` (..., 4, 4).
 
         The result says whether each pose was reached (to `tolerance` metres and radians) and by how much it was
         missed. ``limits=False`` ignores the joint limits, ``orientation=False`` asks for the position alone.
         """
-        if self.floating:
-            raise InputError("inverse kinematics is for a base that stands still; load this robot with floating=False")
+        self.require_fixed_base("inverse kinematics")
         ends = self.limits if limits else np.tile([-np.inf, np.inf], (self.n, 1))
         if (ends[:, 0] > ends[:, 1]).any():
             raise InputError(f"the limits of {self.name} are swapped: {ends.tolist()}; try limits=False")

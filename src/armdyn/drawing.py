@@ -14,7 +14,7 @@ LINK, JOINT, TOOL = "#8a919e", "#3b76d1", ("#c4475a", "#3d9a6b", "#3b76d1")
 def skeleton(chain: Chain, link_poses: np.ndarray, pose: np.ndarray | None) -> np.ndarray:
     """(points, 3): base, then for every joint the end of its common normal and its frame's origin, then the tool.
 
-    Where a branch begins, a row of NaN lifts the pen and the line starts again at the fork.
+    Where a branch begins, a row of NaN interrupts the line, which starts again at the fork.
     """
     base = np.eye(4)
     base[:3, :3], base[:3, 3] = [[float(x) for x in row] for row in chain.base.R.rows], [float(x) for x in chain.base.p]
@@ -30,7 +30,7 @@ def skeleton(chain: Chain, link_poses: np.ndarray, pose: np.ndarray | None) -> n
 
 
 def figure(chain: Chain, names: list[str], link_poses: np.ndarray, poses: Any, title: str) -> Any:
-    """A plotly figure of one posture, or of several with the earlier ones fainter; `poses` of the tool, or None."""
+    """A plotly figure of one configuration, or of several, the earlier ones fainter; `poses` of the tool, or None."""
     from plotly import graph_objects as go
 
     out = go.Figure()

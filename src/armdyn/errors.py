@@ -1,4 +1,4 @@
-"""The errors armdyn raises: few, and each says what it got, what it expected and what is available."""
+"""The exceptions of armdyn. Each message says what was got, what was expected and what is available."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class FileError(ArmdynError, ValueError):
 
 
 class ComputationError(ArmdynError, ArithmeticError):
-    """The numbers are well formed but the answer does not exist (a singular inertia matrix, say)."""
+    """The input is well formed but the result does not exist (for example, a singular inertia matrix)."""
 
 
 def choose(what: str, got: object, available: Iterable[str]) -> str:
-    """The name `got` if it is one of `available`; otherwise an error that lists them, and names the likeliest."""
+    """Return `got` if it is one of `available`; otherwise raise an error that lists them and suggests the closest."""
     names = list(available)
     if isinstance(got, str) and got in names:
         return got
@@ -30,8 +30,8 @@ def choose(what: str, got: object, available: Iterable[str]) -> str:
 
 
 def did_you_mean(got: object, names: list[str]) -> str:
-    """A question after the name that `got` begins, or is a misspelling of; "" if there is none."""
-    from difflib import get_close_matches  # what only an error needs is imported where it is used
+    """A suggestion of the name that `got` abbreviates or misspells; "" if there is none."""
+    from difflib import get_close_matches  # imported only for an error
 
     if not isinstance(got, str) or not got:
         return ""

@@ -1,4 +1,4 @@
-"""What an arm's joints are given to be: kinds, and as arrays limits, rotors, the rest posture, geometry."""
+"""Joint data of an arm as arrays: kinds, limits, rotor inertias, the rest configuration, geometry constants."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from armdyn.chain import Joint
 from armdyn.chain.geometry import geometry_constants, geometry_values, with_geometry
 from armdyn.chain.limits import limits
+from armdyn.errors import InputError
 from armdyn.files import arrays
 
 
@@ -28,7 +29,7 @@ class JointArrays:
 
     @property
     def rest(self: Any) -> Any:
-        """(n,) where every joint rests: zero, or the middle of its range where zero is outside its limits.
+        """(n,) the rest configuration: every joint at zero, or mid-range where zero is outside its limits.
 
         With a floating base (7 + n,), the base at the origin.
         """
@@ -39,9 +40,14 @@ class JointArrays:
         ]
         return np.array([*([0.0] * 6 + [1.0] if self.floating else []), *middle])
 
+    def require_fixed_base(self: Any, task: str) -> None:
+        """Raise InputError if the base floats; `task` is what needs a fixed one ("inverse kinematics")."""
+        if self.floating:
+            raise InputError(f"{task} needs a fixed base, {self.name} has a floating base; load it with floating=False")
+
     @property
     def limits(self: Any) -> Any:
-        """(n, 2) lower and upper joint limits, those of mimic joints included; ±inf where there is none."""
+        """(n, 2) lower and upper joint limits, taking mimic joints into account; ±inf where there is none."""
         pairs = [(limit.lower, limit.upper) for limit in limits(self.chain)]
         ends = (-np.inf, np.inf)
         rows = [[end if x is None else x for x, end in zip(pair, ends, strict=True)] for pair in pairs]
@@ -49,7 +55,7 @@ class JointArrays:
 
     @property
     def velocity_limits(self: Any) -> Any:
-        """(n,) largest joint speeds, those of mimic joints included; inf where unknown."""
+        """(n,) velocity limits, taking mimic joints into account; inf where unknown."""
         return np.array([np.inf if limit.velocity is None else limit.velocity for limit in limits(self.chain)])
 
     @property
@@ -59,7 +65,7 @@ class JointArrays:
 
     @property
     def rotor_inertias(self: Any) -> Any:
-        """(n,) rotor inertias seen at the joints."""
+        """(n,) rotor inertias reflected to the joints."""
         return np.array([float(joint.rotor_inertia) for joint in self.joints])
 
     @property
@@ -69,15 +75,16 @@ class JointArrays:
 
     @property
     def geometry(self: Any) -> Any:
-        """The geometry constants as they are, in metres and radians: what `parameters="geometry"` kernels take last.
+        """The geometry constants in metres and radians: the last input of `parameters="geometry"` kernels.
 
         Joint i adds (shift_i, turn_i,) b_i, beta_i, (gamma_i,) d_i, theta_i: those in brackets at forks and where its
-        axis is nearly parallel to the one before. The angles of base and tool are turns from where they stand: 0.
+        axis is nearly parallel to the one before. The angles of base and tool are relative to their current
+        orientation, so they are 0.
         """
         return np.array(geometry_values(self.chain))
 
     def with_geometry(self: Any, values: Any) -> Any:
-        """The same arm with other geometry constants, in the order of `geometry_names`; nothing of them is snapped."""
+        """The same arm with other geometry constants, in the order of `geometry_names`; none of them is snapped."""
         numbers = arrays.numbers(values, "geometry constants")
         chain = with_geometry(self.chain, numbers)
         base, tool = arrays.tidy(chain.base, self.chain.base), arrays.tidy(chain.tool, self.chain.tool)

@@ -1,10 +1,10 @@
-"""Inverse kinematics: damped least squares from several starts at once, never a silent miss.
+"""Inverse kinematics: damped least squares from several starting points; a missed pose is always reported.
 
 Source: Levenberg-Marquardt with the damping in proportion to the squared error, after T. Sugihara,
 "Solvability-unconcerned inverse kinematics by the Levenberg-Marquardt method", IEEE Trans. Robotics 27(5),
 2011. The damping vanishes with the error, so the last steps are Gauss-Newton's and the residual
-goes down to rounding. Joint limits are kept by projection: a joint at its limit that wants to go
-further is left out of the step.
+goes down to rounding. Joint limits are kept by projection: a joint at its limit that would exceed it
+is left out of the step.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from armdyn.errors import InputError
 from armdyn.kernels.arguments import real_array
 
 Arrays = Callable[..., Any]
-_STEPS = 120  # of one search
-_STARTS = 48  # searches side by side, after the first one from q0 alone
-_LONGEST = 1.0  # rad or m a joint may go in one step
-SINGULAR = 1e14  # condition number from which an inverse has no digit left
+_STEPS = 120  # the largest number of iterations of one search
+_STARTS = 48  # parallel searches if the one from q0 fails
+_LONGEST = 1.0  # the largest change of a joint in one step, rad or m
+SINGULAR = 1e14  # condition number from which an inverse has no correct digit left
 
 
 @dataclass(frozen=True)
 class InverseKinematics:
-    """Configurations, whether they reach their poses, and by how much they miss; arrays for a batch of poses."""
+    """Configurations, whether they reach their poses, and the remaining errors; arrays for a batch of poses."""
 
     q: Any
     converged: Any  # bool, or (...,) of them
@@ -44,17 +44,17 @@ class InverseKinematics:
 
 @dataclass(frozen=True)
 class Task:
-    """What to solve with: the arm's functions, the box of joint limits, what a radian is worth."""
+    """The problem to solve: the arm's functions, the joint limits, and the length equivalent to one radian."""
 
     pose: Arrays
     jacobian: Arrays
     lower: Any
     upper: Any
-    size: float  # of the arm, metres: what one radian is worth
+    size: float  # of the arm, metres: the length equivalent to one radian
     orientation: bool = True
 
     def miss(self, wanted: Any, q: Any) -> tuple[Any, Any]:
-        """Position and rotation vector still to go, (..., 3) each, in base axes."""
+        """The remaining position and rotation-vector errors, (..., 3) each, in base axes."""
         T = self.pose(q)
         go = wanted[..., :3, 3] - T[..., :3, 3]
         if not self.orientation:
@@ -62,7 +62,7 @@ class Task:
         return go, rotation_vector(wanted[..., :3, :3] @ np.swapaxes(T[..., :3, :3], -1, -2))
 
     def error(self, wanted: Any, q: Any) -> Any:
-        """The six errors, (..., 6), metres made radians by the arm's size."""
+        """The six errors, (..., 6), with metres converted to radians by the arm's size."""
         go, turn = self.miss(wanted, q)
         return np.concatenate([go / self.size, turn], axis=-1)
 
@@ -76,7 +76,7 @@ class Task:
 
 
 def inverse(task: Task, pose: Any, q0: Any, tolerance: float, seed: int = 0) -> InverseKinematics:
-    """The configurations nearest to q0 that reach the poses (..., 4, 4), or those that miss them least."""
+    """Configurations near q0 that reach the poses (..., 4, 4), or those with the smallest error."""
     wanted, n = wanted_pose(pose), len(task.lower)
     start = np.clip(np.zeros(n), task.lower, task.upper) if q0 is None else real_array(q0, "q0")
     if start.shape[-1:] != (n,) or not np.isfinite(start).all():
@@ -96,7 +96,7 @@ def inverse(task: Task, pose: Any, q0: Any, tolerance: float, seed: int = 0) -> 
 
 
 def _many_starts(task: Task, wanted: Any, q: Any, q0: Any, tolerance: float, seed: int) -> Any:
-    """The best of many searches from places all over the box, where the one from q0 alone did not reach."""
+    """The best of many searches from points within the joint limits, for poses not reached from q0."""
     rng = np.random.default_rng(seed)
     low = np.where(np.isfinite(task.lower), task.lower, np.minimum(q0, task.upper) - math.pi)
     high = np.where(np.isfinite(task.upper), task.upper, np.maximum(q0, task.lower) + math.pi)
@@ -140,7 +140,7 @@ def _reached(task: Task, wanted: Any, q: Any, tolerance: float) -> Any:
 
 
 def _unwound(task: Task, wanted: Any, q: Any, q0: Any) -> Any:
-    """The same pose with the turns of joints without limits as near to q0 as they can be."""
+    """The same pose with unlimited joints moved by full turns as near to q0 as possible."""
     free = np.isinf(task.lower) & np.isinf(task.upper)
     turns = np.round((q - q0) / math.tau) * math.tau
     near = np.where(free, q - turns, q)
@@ -203,7 +203,7 @@ def wanted_pose(pose: Any) -> Any:
 
 
 def reach(chain: Chain) -> float:
-    """How far a robot reaches at most, in metres; 1 for one without lengths."""
+    """An upper bound of a robot's reach, in metres; 1 for a robot without lengths."""
     joints = sum(abs(float(x)) for joint in chain.joints for x in (joint.b, joint.d, joint.shift))
     return joints + sum(abs(float(x)) for x in chain.tool.p) or 1.0
 

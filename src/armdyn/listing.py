@@ -11,7 +11,7 @@ COLUMNS = ("joint", "kind", "b", "β", "d", "θ", "mass", "centre of mass")
 
 
 def rich_table(title: str, source: str, chain: Chain) -> Any:
-    """The table for a terminal; names are shown as they are, never as markup."""
+    """The table for a terminal; names are shown literally, never as markup."""
     from rich.table import Table
     from rich.text import Text
 

@@ -83,7 +83,7 @@ def from_dh(
     base, tool
         Placements (4, 4) of the first frame in the base and of the tool in the last frame.
     """
-    from armdyn.files import dh_table  # what not everyone needs is imported where it is used
+    from armdyn.files import dh_table  # imported only if needed
 
     chain = dh_table.chain(rows, convention, gravity, base, tool)
     return Arm(name, chain, snap, f"{convention} Denavit-Hartenberg table")

@@ -1,4 +1,4 @@
-"""Ranges of positions, velocities and accelerations: as given, or as the limits of an arm say."""
+"""Ranges of positions, velocities and accelerations: as given, or from the arm's limits."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ def pair(given: Any, name: str, shape: tuple[int, ...]) -> Any:
     return array
 
 
-ACCELERATION = 10.0  # rad/s² or m/s²: what rounding errors are bounded for where nobody says
+ACCELERATION = 10.0  # rad/s² or m/s²: the default range for bounds of rounding errors
 
 
 def for_rounding(arm: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The ranges (n, 2) of q, qd and qdd, as far as they are known: as given, the limits, or `ACCELERATION`."""
-    if arm.floating:
-        raise InputError(f"{arm.name} has a floating base; error bounds are for robots whose base is fixed")
+    """The known ranges (n, 2) of q, qd and qdd: as given, the limits, or `ACCELERATION`."""
+    arm.require_fixed_base("a bound of rounding errors")
     for name in given:
         choose("input with a range", name, ("q", "qd", "qdd"))
     known = {"q": arm.limits, "qd": arm.velocity_limits, "qdd": 0.0}
@@ -36,7 +35,7 @@ def for_rounding(arm: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def of_input(arm: Any, name: str, given: Any, acceleration: float = 0.0) -> Any:
-    """(n, 2) the range of one input; without limits of their own, accelerations are up to `acceleration` in size."""
+    """(n, 2) the range of one input: as given, or the limits; accelerations are up to `acceleration` in magnitude."""
     if given is not None:
         return pair(given, name, (arm.n, 2))
     speeds, most = arm.velocity_limits, np.full(arm.n, acceleration)

@@ -1,4 +1,4 @@
-"""How to cite what was used: BibTeX of the papers behind a formulation."""
+"""Citations: BibTeX of the papers behind a formulation."""
 
 from __future__ import annotations
 

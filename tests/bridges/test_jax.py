@@ -128,7 +128,7 @@ with warnings.catch_warnings(record=True) as seen:
     print(f(np.zeros(4)).dtype, f(np.zeros(4, np.float32)).dtype, len(seen), seen[0].message)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("float32 float32 1 JAX turns these float64 arrays into float32; for float64 results")
+    assert done.stdout.startswith("float32 float32 1 JAX converts these float64 arrays to float32; for float64 results")
     assert 'jax.config.update("jax_enable_x64", True)' in done.stdout
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* The minimal parameters of the arm as its file has them: pass these, or your own, as `parameters`. */
+/* The arm's minimal parameters, from its file: pass these, or your own, as `parameters`. */
 extern const double planar3_parameters[9];
 
 /*
@@ -22,7 +22,7 @@ extern const double planar3_parameters[9];
  * 12 multiplications, 13 additions, 0 divisions, 4 sines and cosines.
  *   in  q[3], rad
  *   in  parameters[9], SI
- *   out H[3][3], row by row, SI
+ *   out H[3][3], row-major, SI
  */
 void planar3_inertia_matrix(const double *q, const double *parameters, double *H);
 

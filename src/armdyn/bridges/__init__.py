@@ -1,8 +1,8 @@
-"""The same programs in other people's libraries: CasADi, JAX, PyTorch, SymPy.
+"""Kernels in other libraries: CasADi, JAX, PyTorch, SymPy.
 
-One file per library, imported only when it is asked for: ``arm.forward_dynamics.casadi()`` and its
-siblings are methods of every kernel. CasADi and SymPy run the graph's operations on their own symbols
-(`armdyn.graph.program.interpret`); JAX and PyTorch call the machine code that NumPy calls.
+There is one file per library, imported on first use: every kernel has the methods ``casadi()``, ``jax()``, ``torch()``
+and ``sympy()``. CasADi and SymPy evaluate the expression graph on their own symbols
+(`armdyn.graph.program.interpret`); JAX and PyTorch call the same machine code as NumPy.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from armdyn.graph import Program
 from armdyn.graph.columns import ColumnProgram
 from armdyn.graph.operations import OPERATIONS
 
-# What every library's symbols do as numbers do; a bridge adds the functions.
+# Operators that every library overloads for its symbols; a bridge adds the functions.
 ARITHMETIC = {name: OPERATIONS[name].evaluate for name in ("add", "sub", "mul", "div", "neg")}
 
 
-class MissingPackage(ArmdynError, ImportError):  # noqa: N818 - it is said in words, not in "Error"
-    """A bridge to a library that is not installed."""
+class MissingPackage(ArmdynError, ImportError):  # noqa: N818 - a public name
+    """The library that a bridge needs is not installed."""
 
 
 class Source(Protocol):
-    """What a bridge needs of a kernel."""
+    """The attributes of a kernel that a bridge uses."""
 
     chain: Any
     quantity: str
@@ -40,18 +40,18 @@ class Source(Protocol):
 
     @property
     def compiled_program(self) -> Program | ColumnProgram:
-        """What its machine code is made from."""
+        """The program that its machine code is compiled from."""
 
     def variant(self, **choices: Any) -> Any:
         """The kernel with other options."""
 
     def batch(self, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-        """The batch that arrays of these shapes make together, or an error."""
+        """The broadcast batch shape of arrays of these shapes, or an error."""
 
 
 def required(package: str) -> Any:
-    """A library, or an error that says how to install it."""
+    """Import a library, or raise an error that says how to install it."""
     try:
         return import_module(package)
     except ImportError as error:
-        raise MissingPackage(f'{package} is not installed; pip install "armdyn[{package}]" brings it') from error
+        raise MissingPackage(f'{package} is not installed; install it with: pip install "armdyn[{package}]"') from error

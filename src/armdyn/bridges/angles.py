@@ -1,4 +1,4 @@
-"""Products of cosines and sines of joints on parallel axes, as cosines and sines of sums of angles."""
+"""Rewrite products of cosines and sines of joints with parallel axes as cosines and sines of sums of angles."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from itertools import product
 
 from armdyn.chain import Chain
 
-Turning = tuple[int, bool]  # a joint's place in q; True for its cosine, False for its sine
-Multiples = tuple[tuple[int, int], ...]  # (joint, k): the angle Σ k q
+Turning = tuple[int, bool]  # index of a joint in q; True for its cosine, False for its sine
+Multiples = tuple[tuple[int, int], ...]  # pairs (joint, k) of the angle Σ k q
 Wave = tuple[Multiples, bool]  # the cosine (True) or sine of an angle
 
 
 def parallel_joints(chain: Chain) -> tuple[tuple[int, ...], ...]:
-    """The places in q of joints that turn about parallel axes whatever the configuration, group by group."""
+    """Groups of joints, as indices into q, whose axes are parallel in every configuration."""
     group: dict[int, int] = {-1: -1}
     members: dict[int, list[int]] = {}
     place = {joint: k for k, joint in enumerate(chain.independent)}
@@ -29,7 +29,7 @@ def parallel_joints(chain: Chain) -> tuple[tuple[int, ...], ...]:
 
 
 class Angles:
-    """Rewrites products of cosines and sines; `groups` are the joints whose angles add up."""
+    """Rewrites products of cosines and sines; `groups` are the joints with parallel axes, whose angles add."""
 
     def __init__(self, groups: Sequence[Sequence[int]]) -> None:
         self.group = {joint: k for k, joints in enumerate(groups) for joint in joints}
@@ -56,7 +56,7 @@ class Angles:
 
 @cache
 def fourier(turning: tuple[Turning, ...]) -> list[tuple[Wave | None, Fraction]]:
-    """A product of cosines and sines as a sum of single ones (None: of the constant 1), by e^(iq) = cos q + i sin q."""
+    """The Fourier expansion of a product of cosines and sines, by e^(iq) = cos q + i sin q; None is the constant 1."""
     waves: dict[Multiples, tuple[Fraction, Fraction]] = {(): (Fraction(1), Fraction(0))}
     for joint, cosine in turning:
         following: dict[Multiples, tuple[Fraction, Fraction]] = {}

@@ -1,8 +1,8 @@
-"""A kernel as a CasADi `Function` of SX symbols, with our own derivative program as its Jacobian.
+"""A kernel as a CasADi `Function` of SX symbols, with armdyn's derivative program as its Jacobian.
 
-CasADi's matrices have two axes and lie in column-major order. A vector (n,) is a column (n, 1), a number
-is (1, 1), and an array of three axes (a, b, c) is the matrix (a b, c), so that
-``np.reshape(function(...).full(), shape)`` is the array NumPy's kernel gives.
+CasADi's matrices have two axes and are stored in column-major order. A vector (n,) becomes a column (n, 1), a scalar
+(1, 1), and an array with three axes (a, b, c) the matrix (a b, c), so that
+``np.reshape(function(...).full(), shape)`` is the array that the NumPy kernel returns.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ OPERATIONS = {
 def function(kernel: Source) -> Any:
     """The kernel as a `casadi.Function` with named inputs and outputs.
 
-    Inside an MX graph, and by `Function.jacobian`, it is differentiated by armdyn's derivative program. A kernel
-    of derivatives, and an SX graph into which the function is expanded, CasADi differentiates itself.
+    Within an MX graph, and by `Function.jacobian`, it is differentiated by armdyn's derivative program. CasADi itself
+    differentiates kernels of derivatives, and functions that are expanded into an SX graph.
     """
     program = kernel.program
     names = [port.name for port in program.inputs]
     options: dict[str, Any] = {}
     if not kernel.options.derivatives and all(port.nodes for port in program.inputs):
-        # A floating base's derivative kernels are in its six velocities; CasADi wants all seven numbers of its pose.
+        # Derivative kernels of a floating base are with respect to its six velocities, but CasADi needs derivatives
+        # with respect to all seven coordinates of its pose.
         own = not kernel.chain.floating
         slopes = kernel.variant(derivatives=tuple(names)).program if own else jacobian(program, names)
         options = {"custom_jacobian": _jacobian(kernel.quantity, program, slopes), "jac_penalty": 0}
@@ -49,28 +50,28 @@ def function(kernel: Source) -> Any:
 
 
 def _run(program: Program) -> tuple[list[Any], list[list[Any]]]:
-    """Symbols for the inputs, and the entries of every output in C order."""
+    """Symbols for the inputs, and the entries of every output in row-major order."""
     symbols = [ca.SX.sym(port.name, len(port.nodes)) for port in program.inputs]
     entries = (symbol.elements() for symbol in symbols)
     return symbols, interpret(program, OPERATIONS, lambda value: ca.SX(float(value)), *entries)
 
 
 def _size(port: Port) -> tuple[int, int]:
-    """Rows and columns of a port's matrix."""
+    """Rows and columns of the matrix for a port."""
     columns = port.shape[-1] if len(port.shape) > 1 else 1
     return len(port.nodes) // columns if columns else 0, columns
 
 
 def _matrix(port: Port, flat: list[Any]) -> Any:
-    """The entries, in C order, as a matrix."""
+    """The entries, given in row-major order, as a matrix."""
     rows, columns = _size(port)
     return ca.reshape(ca.vertcat(*flat), columns, rows).T if flat else ca.SX(rows, columns)
 
 
 def _jacobian(quantity: str, program: Program, slopes: Program) -> Any:
-    """The derivative program by CasADi's convention: (inputs, outputs) -> the Jacobian of every output in every input.
+    """The derivative program in CasADi's form: (inputs, outputs) -> the Jacobian of each output by each input.
 
-    A row is an entry of the output and a column one of the input, both counted in column-major order.
+    Rows are the entries of the output and columns those of the input, both in column-major order.
     """
     symbols, results = _run(slopes)
     given = [ca.SX.sym(f"out_{port.name}", *_size(port)) for port in program.outputs]

@@ -1,8 +1,8 @@
 """XLA's typed foreign-function interface: a handler in LLVM assembly that runs a kernel's inner loop on XLA's buffers.
 
-The handler reads `XLA_FFI_CallFrame` and `XLA_FFI_Buffer` of xla/ffi/api/c_api.h, major version 0, whose fields
-stay where they are. Operands have the result's number of axes; in front of a kernel's own axes each is as long as
-the result's or 1, so that nothing is copied to broadcast. float32 is computed in float64, block by block.
+The handler reads `XLA_FFI_CallFrame` and `XLA_FFI_Buffer` of xla/ffi/api/c_api.h, major version 0, within which the
+field offsets are stable. Every operand has the same batch axes as the result, each of the result's length or 1, so
+broadcasting copies nothing. float32 is converted block by block and computed in float64.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ FRAME = {"extension": 8, "api": 16, "arguments": 72, "results": 112}  # byte off
 BUFFER = {"data": 24, "rank": 32, "dims": 40}  # in XLA_FFI_Buffer
 API_MINOR = 36  # in XLA_FFI_Api
 METADATA, METADATA_POINTER, MAJOR, MINOR = 1, 24, 24, 28  # the extension's type; offsets in it and in XLA_FFI_Metadata
-STACK = 2**16  # bytes for one block of float32 on its way
-WIDE = 8  # numbers converted at once
-_KEPT: list[Any] = []  # XLA has no way to forget a handler
+STACK = 2**16  # bytes on the stack for one converted block
+WIDE = 8  # vector width of the conversion
+_KEPT: list[Any] = []  # keeps handlers alive: XLA cannot unregister them
 
 
 def handler(compiled: Compiled, single: bool) -> int:
-    """The address of a handler for float64 buffers, or for float32 ones (`single`)."""
+    """Compile a handler for float64 buffers, or for float32 ones (`single`), and return its address."""
     target = host()
     shapes = [shape for _, shape in (*compiled.inputs, *compiled.outputs)]
     inputs, loop = len(compiled.inputs), compiled.addresses["loop"]
@@ -44,7 +44,7 @@ def handler(compiled: Compiled, single: bool) -> int:
 
 
 def _handler(shapes: list[tuple[int, ...]], inputs: int, width: int) -> str:
-    """`handler(frame)`: metadata if it is asked for; else the batch, as one loop or one per outer index."""
+    """`handler(frame)`: answers a metadata query, or runs the batch as one loop or as one loop per outer index."""
     w = Writer(1)
     w.label("entry")
     count = len(shapes)
@@ -77,7 +77,7 @@ def _handler(shapes: list[tuple[int, ...]], inputs: int, width: int) -> str:
 
 
 def _metadata(w: Writer) -> None:
-    """XLA asks which version of the interface a handler speaks: its own, as long as the major version is 0."""
+    """Answer XLA's query for the interface version: major version 0, and XLA's own minor version."""
     w.do(f"%extension = load ptr, ptr {w.at('%frame', FRAME['extension'])}")
     w.do(f"br i1 {w.let('icmp eq ptr %extension, null')}, label %call, label %asked")
     w.label("asked")
@@ -93,7 +93,7 @@ def _metadata(w: Writer) -> None:
 
 
 def _load_buffers(w: Writer, inputs: int, count: int) -> None:
-    """%rank and %dims of every buffer; where it begins goes to %bases."""
+    """Load %base, %rank and %dims of every buffer; store the base pointers in %bases."""
     for k in range(count):
         side, place = ("arguments", k) if k < inputs else ("results", k - inputs)
         table = w.let(f"load ptr, ptr {w.at('%frame', FRAME[side])}")
@@ -106,7 +106,7 @@ def _load_buffers(w: Writer, inputs: int, count: int) -> None:
 
 
 def _nested(w: Writer, shapes: list[tuple[int, ...]], inputs: int, width: int) -> None:
-    """Operands that are shared along some axes only: the last axis is the loop's, the others are counted through."""
+    """For operands broadcast along some axes only: one call of the inner loop, over the last axis, per outer index."""
     out = f"%dims{inputs}"
     w.label("nested")
     w.do("%outer = sub i64 %axes, 1")
@@ -132,7 +132,7 @@ def _nested(w: Writer, shapes: list[tuple[int, ...]], inputs: int, width: int) -
 
 
 def _run(name: str, shapes: list[tuple[int, ...]], loop: int) -> str:
-    """`run(bases, steps, count)`: NumPy's inner loop over float64; a kernel's own axes lie in C order."""
+    """`run(bases, steps, count)`: NumPy's inner loop over float64, with the core axes in row-major order."""
     w = Writer(1)
     w.label("entry")
     strides = [8 * math.prod(shape[axis + 1 :]) for shape in shapes for axis in range(len(shape))]
@@ -151,7 +151,7 @@ def _run(name: str, shapes: list[tuple[int, ...]], loop: int) -> str:
 
 
 def _blocks(name: str, shapes: list[tuple[int, ...]], inputs: int) -> str:
-    """`run` for float32: a block of rows is widened on the stack, computed, and narrowed into its place."""
+    """The same for float32: each block of rows is converted to float64 on the stack, computed, and converted back."""
     w = Writer(1)
     sizes = [math.prod(shape) for shape in shapes]
     rows = max(1, min(64, STACK // (8 * sum(sizes))))
@@ -187,7 +187,7 @@ def _blocks(name: str, shapes: list[tuple[int, ...]], inputs: int) -> str:
 
 
 def _convert(name: str, instruction: str, source: str, target: str) -> str:
-    """`widen` or `narrow`: `count` numbers from one precision to the other, WIDE at once and the rest singly."""
+    """`widen` or `narrow`: convert `count` numbers, in vectors of WIDE and then the remainder one by one."""
     lines = []
     for label, step, here, there, after in (
         ("many", WIDE, f"<{WIDE} x {source}>", f"<{WIDE} x {target}>", "one"),
@@ -213,7 +213,7 @@ def _convert(name: str, instruction: str, source: str, target: str) -> str:
     return function(f"void @{name}(ptr %target, ptr %source, i64 %count)", body)
 
 
-# How many rows an operand has in front of its own axes.
+# The batch size of an operand: the product of its leading axes.
 _PRODUCT = """define i64 @product(ptr %dims, i64 %axes) {
 entry:
   br label %test
@@ -232,7 +232,7 @@ end:
   ret i64 %all
 }
 """
-# The row of an operand at the i-th place of the result's axes but the last; where it has length 1 it stays.
+# The row offset of an operand at index i over the result's batch axes except the last; axes of length 1 broadcast.
 _OFFSET = """define i64 @offset(ptr %dims, ptr %out, i64 %axes, i64 %i) {
 entry:
   %last = sub i64 %axes, 1

@@ -1,7 +1,7 @@
-"""A kernel's machine code, and that of its derivatives along directions, for the libraries that call it.
+"""The machine code of a kernel and of its Jacobian products, for the libraries that call it (JAX and PyTorch).
 
-`Function.product` gives the Jacobian-vector or the vector-Jacobian product of a function as a function again, so
-derivatives of any order are programs, compiled when they are first wanted and kept like every kernel.
+`Function.product` returns the Jacobian-vector or vector-Jacobian product of a function as another function, so
+derivatives of any order are programs, compiled on first use and cached like every kernel.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from armdyn.graph import Program
 from armdyn.graph.derive import jacobian_vector, vector_jacobian
 from armdyn.graph.simplify import simplify
 
-Step = tuple[str, tuple[str, ...]]  # kind of product, names of the inputs to differentiate in
+Step = tuple[str, tuple[str, ...]]  # kind of product, names of the inputs to differentiate by
 PRODUCTS = {"jacobian_vector": jacobian_vector, "vector_jacobian": vector_jacobian}
-SIMPLIFIED = 1500  # operations of a product up to which rewriting takes under half a second (7 joints)
+SIMPLIFIED = 1500  # largest product, in operations, to simplify: that takes under half a second (7 joints)
 _KNOWN: dict[str, Function] = {}
 
 
 class Function:
-    """The program of a kernel after some products, with its machine code; equal ones are one object."""
+    """A kernel's program, or an iterated Jacobian product of it, with its machine code; equal functions are shared."""
 
     def __init__(self, kernel: Source, path: tuple[Step, ...], name: str) -> None:
         self.kernel, self.path, self.name = kernel, path, name
@@ -33,7 +33,7 @@ class Function:
 
     @cached_property
     def program(self) -> Program:
-        """The graph."""
+        """The expression graph."""
         if not self.path:
             return self.kernel.program
         kind, wrt = self.path[-1]
@@ -42,12 +42,12 @@ class Function:
 
     @cached_property
     def compiled(self) -> Compiled:
-        """Machine code, from the disk if it is there."""
+        """The machine code, loaded from the cache on disk if it is there."""
         k = self.kernel
         asked = (k.chain, k.quantity, k.method, k.options, *self.path)
         made = load_or_compile(asked, lambda: self.program if self.path else k.compiled_program)
         if made is None:
-            raise InputError(f"{k.quantity} of this arm has an empty input or output; only NumPy's kernel computes it")
+            raise InputError(f"{k.quantity} of this arm has an empty input or output; only NumPy kernels support that")
         return made
 
     @property
@@ -66,7 +66,7 @@ class Function:
         return _known(self.kernel, self.path[:-1])
 
     def product(self, kind: str, wrt: tuple[str, ...]) -> Function:
-        """The "jacobian_vector" or "vector_jacobian" product in some inputs, linear in its last inputs."""
+        """The "jacobian_vector" or "vector_jacobian" product by the inputs `wrt`, linear in its last inputs."""
         if (kind, wrt) not in self._products:
             self._products[kind, wrt] = _known(self.kernel, (*self.path, (kind, wrt)))
         return self._products[kind, wrt]
@@ -78,6 +78,6 @@ def function_of(kernel: Source) -> Function:
 
 
 def _known(kernel: Source, path: tuple[Step, ...]) -> Function:
-    told = fingerprint(kernel.chain, kernel.quantity, kernel.method, kernel.options, path)
-    name = f"{kernel.quantity}_{'_'.join(kind for kind, _ in path)}{'_' if path else ''}{told[:16]}"
+    digest = fingerprint(kernel.chain, kernel.quantity, kernel.method, kernel.options, path)
+    name = f"{kernel.quantity}_{'_'.join(kind for kind, _ in path)}{'_' if path else ''}{digest[:16]}"
     return _KNOWN.setdefault(name, Function(kernel, path, name))

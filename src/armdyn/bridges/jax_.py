@@ -1,8 +1,8 @@
 """A kernel as a JAX function on the CPU: jit, vmap, grad, jacfwd, jacrev, of any order.
 
-XLA calls the machine code that NumPy calls (`ffi`). One primitive stands for all kernels and their products with
-vectors: its derivative along tangents is a Jacobian-vector product, compiled as a program of its own, whose
-transpose is the vector-Jacobian product. `vmap` adds an axis in front; an operand without it gets one of length 1.
+XLA calls the same machine code as NumPy (`ffi`). One primitive represents all kernels and their Jacobian products. Its
+JVP rule is a Jacobian-vector product, compiled as a separate program, whose transpose is the vector-Jacobian product.
+`vmap` adds a leading axis, of length 1 for an operand that is not batched.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ kernel_p.multiple_results = True
 
 
 def function(kernel: Source) -> Callable[..., Any]:
-    """The kernel as a function of JAX arrays, broadcasting as NumPy's does; float32 in, float32 out."""
+    """The kernel as a function of JAX arrays, which broadcast as in NumPy; float32 in, float32 out."""
     made = function_of(kernel)
     shapes = [shape for _, shape in made.inputs]
 
@@ -50,19 +50,19 @@ def function(kernel: Source) -> Callable[..., Any]:
 
 
 def _warn_of_narrowing(arrays: tuple[Any, ...]) -> None:
-    """JAX makes float32 of float64 without a word unless it is told not to."""
+    """Warn that JAX converts float64 to float32, which it does silently by default."""
     if jax.config.jax_enable_x64:
         return
     if any(isinstance(x, np.ndarray | np.generic) and x.dtype == np.float64 for x in arrays):
         warnings.warn(
-            "JAX turns these float64 arrays into float32; for float64 results call "
+            "JAX converts these float64 arrays to float32; for float64 results call "
             'jax.config.update("jax_enable_x64", True) before any other use of JAX, for float32 pass float32 arrays',
             stacklevel=3,
         )
 
 
 def _abstract(*avals: Any, function: Function) -> list[Any]:
-    """The results' shapes: the operands' batches broadcast together, then each result's own axes."""
+    """The shapes of the results: the broadcast batch, then the core shape of each result."""
     batches = [a.shape[: len(a.shape) - len(shape)] for a, (_, shape) in zip(avals, function.inputs, strict=True)]
     batch = np.broadcast_shapes(*batches)
     return [jax.core.ShapedArray((*batch, *shape), avals[0].dtype) for _, shape in function.outputs]
@@ -79,7 +79,7 @@ def _evaluate(*operands: Any, function: Function) -> Any:
 
 @cache
 def _target(function: Function, single: bool) -> str:
-    """The name by which XLA knows the machine code; the same in every process, for JAX's own cache on disk."""
+    """Register the machine code with XLA; its name is the same in every process, for JAX's persistent cache."""
     name = f"armdyn_{function.name}_{'float32' if single else 'float64'}"
     address = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(handler(function.compiled, single))
     jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address), platform="cpu")
@@ -98,7 +98,7 @@ def _batch(operands: Any, axes: Any, *, function: Function) -> Any:
 
 
 def _jvp(primals: Any, tangents: Any, *, function: Function) -> Any:
-    """The value, and its derivative along the tangents that are not zero."""
+    """The value, and its derivative along the nonzero tangents."""
     moving = [k for k, t in enumerate(tangents) if type(t) is not ad.Zero]
     product = function.product("jacobian_vector", tuple(function.inputs[k][0] for k in moving))
     along = [ad.instantiate_zeros(tangents[k]) for k in moving]
@@ -107,12 +107,12 @@ def _jvp(primals: Any, tangents: Any, *, function: Function) -> Any:
 
 
 def _transpose(cotangents: Any, *operands: Any, function: Function) -> Any:
-    """A product is linear in its last operands; its transpose is the other product of the same function."""
+    """A Jacobian product is linear in its last operands; its transpose is the other product of the same function."""
     kind, wrt = function.path[-1]
     fixed = operands[: len(function.parent.inputs)]
     linear = operands[len(fixed) :]
     if not all(ad.is_undefined_primal(x) for x in linear) or any(ad.is_undefined_primal(x) for x in fixed):
-        raise NotImplementedError(f"{function} can be transposed in all its tangents together, and in nothing else")
+        raise NotImplementedError(f"{function} can only be transposed with respect to all its tangents together")
     other = {"jacobian_vector": "vector_jacobian", "vector_jacobian": "jacobian_vector"}[kind]
     back = function.parent.product(other, wrt)
     results = kernel_p.bind(*fixed, *map(ad.instantiate_zeros, cotangents), function=back)
@@ -120,7 +120,7 @@ def _transpose(cotangents: Any, *operands: Any, function: Function) -> Any:
 
 
 def _summed(value: Any, shape: tuple[int, ...]) -> Any:
-    """The sum over the axes along which an operand of this shape was repeated."""
+    """The sum over the axes along which an operand of this shape was broadcast."""
     axes = tuple(k for k, (have, want) in enumerate(zip(value.shape, shape, strict=True)) if have != want)
     return jnp.sum(value, axes, keepdims=True) if axes else value
 

@@ -1,4 +1,4 @@
-"""An arm with symbols for its own numbers: what is 0 stays 0, every other number has a name of its own."""
+"""An arm with a named symbol for each of its nonzero constants; zeros stay zero."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from armdyn.errors import InputError
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import Program, trace
 
-Name = Callable[[str, Any], Any]  # (name, number) -> what stands for the number
-# The formulation of each quantity that needs no constants worked out beforehand, the first of these it has.
+Name = Callable[[str, Any], Any]  # (name, number) -> the number or its symbol
+# Formulations that need no precomputed constants; the first of these that a quantity has is used.
 PLAIN = ("newton_euler", "reference", "christoffel", "recursive", "definition", "natural")
 
 
 @dataclass(frozen=True)
 class Constants:
-    """The names of an arm's numbers and their values, in order."""
+    """Names and values of an arm's constants, in order."""
 
     values: dict[str, Any]
 
     @classmethod
     def of(cls, chain: Chain | None) -> Constants:
-        """The numbers of a chain that are not 0; none without a chain."""
+        """The nonzero constants of a chain; none without a chain."""
         values: dict[str, Any] = {}
 
         def note(name: str, number: Any) -> Any:
@@ -44,12 +44,12 @@ class Constants:
 
 
 def symbolic(kernel: Source, constants: Constants) -> Program:
-    """The graph of a kernel with a last input, the arm's constants."""
+    """The expression graph of a kernel, with the arm's constants as a last input."""
     chain, options, entry = kernel.chain, kernel.options, QUANTITIES[kernel.quantity]
     if not chain.plain or options.parameters != "baked" or options.derivatives or options.frame:
         raise InputError(
-            "symbols stand for the numbers of an arm without mimic joints and floating base, at its tool; run-time "
-            'parameters, derivatives and frames have parameters="numbers"'
+            "symbols are available for arms without mimic joints or floating base, at the tool; with run-time "
+            'parameters, derivatives or frames ask for parameters="numbers"'
         )
     inputs = dict(entry.input_shapes(chain))
     if options.tool_wrench:
@@ -71,14 +71,14 @@ def _plain(quantity: str, chain: Chain) -> Callable[..., Any]:
     chosen = next((methods[key] for key in PLAIN if key in methods), None)
     if chosen is None:
         raise InputError(
-            f"{quantity} divides by pivots of the inertia matrix, which is no formula to read with symbols; solve with "
-            'inertia_matrix and bias, or ask for parameters="numbers"'
+            f"{quantity} divides by pivots of the inertia matrix, whose symbolic formulas are too long to read; solve "
+            'with inertia_matrix and bias, or ask for parameters="numbers"'
         )
     return chosen.run
 
 
 def _named(chain: Chain, name: Name) -> Chain:
-    """The chain with `name(…)` for its lengths, masses, inertias, friction and gravity, as far as they are not 0."""
+    """The chain with `name(…)` in place of its nonzero lengths, masses, inertias, friction and gravity."""
 
     def unless_0(text: str, x: Any) -> Any:
         return x if x == 0 else name(text, x)
@@ -94,7 +94,7 @@ def _named(chain: Chain, name: Name) -> Chain:
 
 
 def _joint(i: int, joint: Joint, name: Name) -> Joint:
-    """B is the length of the link before, d the offset along the joint's own axis."""
+    """Name b after the length of the previous link, and d after the offset along the joint's own axis."""
     return replace(
         joint,
         b=name(f"l{i - 1}", joint.b),
@@ -107,7 +107,7 @@ def _joint(i: int, joint: Joint, name: Name) -> Joint:
 
 
 def _link(i: int, link: Link, name: Name) -> Link:
-    """Mass, centre of mass and the inertia about it."""
+    """Name the mass, the centre of mass and the inertia about it."""
     if link.mass == 0:
         return link
     com, inertia = link.com, link.inertia_about_com

@@ -1,8 +1,8 @@
-"""A kernel as SymPy expressions that can be read: sums of angles on parallel axes, like terms collected.
+"""A kernel as readable SymPy expressions, with sums of angles for parallel axes and like terms collected.
 
-The program is run on polynomials with exact coefficients in cosines and sines, so what cancels is gone. Products of
-cosines and sines of joints on parallel axes become cosines and sines of sums of angles, as textbooks write them. A
-quotient, a root or a sign stays whole, a factor like any other.
+The program is evaluated on polynomials in cosines and sines with exact coefficients, so terms that cancel disappear.
+Products of cosines and sines of joints with parallel axes become cosines and sines of sums of angles, as in textbooks.
+A quotient, a root or a sign is treated as an atomic factor.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from armdyn.parameters.polynomial import Polynomial, Symbol, cosine_and_sine, sy
 
 sp = required("sympy")
 
-LONGEST, PAIRS = 3000, 200_000  # terms of a polynomial (a page holds some fifty), pairs of terms in a product
+LONGEST = 3000  # terms in a polynomial; a printed page holds about fifty
+PAIRS = 200_000  # pairs of terms in a product
 Matrix: Any = sp.Matrix
 NAMES = {"q": "q", "qd": "qdot", "qdd": "qddot", "tau": "tau", "wrench": "F"}  # SymPy typesets dot and ddot
 MOTION = ("qdd", "qd", "tau", "wrench")
 
 
 class Expressions(Matrix):  # type: ignore[misc]
-    """A `sympy.Matrix` that prints cos(q2 + q3) as c23 and numbers in six digits; its entries are exact.
+    """A `sympy.Matrix` that prints cos(q2 + q3) as c23 and numbers with six digits; its entries are exact.
 
-    `parameters` are the values of the symbols that stand for the arm's own numbers.
+    `parameters` maps the symbols of the arm's constants to their values.
     """
 
     parameters: dict[Any, Any]
@@ -47,9 +48,10 @@ class Expressions(Matrix):  # type: ignore[misc]
 
 
 def expressions(kernel: Source, parameters: str = "numbers") -> Any:
-    """The kernel's outputs: a matrix (a vector is a column), an expression for a number, an array for three axes.
+    """The kernel's outputs: a matrix (a column for a vector), an expression for a scalar, an array for three axes.
 
-    `parameters`: "numbers", or "symbols" for lengths, masses, centres of mass, inertias and gravity that are not 0.
+    `parameters` is "numbers", or "symbols" for symbols in place of nonzero lengths, masses, centres of mass, inertias
+    and gravity.
     """
     choose("parameters", parameters, ("numbers", "symbols"))
     constants = Constants.of(kernel.chain if parameters == "symbols" else None)
@@ -63,7 +65,7 @@ def expressions(kernel: Source, parameters: str = "numbers") -> Any:
 
 
 def lines(kernel: Source, parameters: str = "numbers", latex: bool = False) -> Iterator[str]:
-    """One line per entry that is not 0, `H[1, 2] = …`; of a symmetric matrix the upper half."""
+    """One line per nonzero entry, `H[1, 2] = …`; only the upper triangle of a symmetric matrix."""
     found = expressions(kernel, parameters)
     results = found if isinstance(found, tuple) else (found,)
     for port, result in zip(kernel.program.outputs, results, strict=True):
@@ -78,7 +80,7 @@ def lines(kernel: Source, parameters: str = "numbers", latex: bool = False) -> I
 
 
 def short(expression: Any) -> Any:
-    """The expression as it is printed: c23 for cos(q2 + q3), numbers in six digits."""
+    """The expression as printed: c23 for cos(q2 + q3), numbers with six digits."""
 
     def name(function: Any) -> Any:
         joints = sp.Add.make_args(function.args[0])
@@ -107,21 +109,21 @@ def _shaped(port: Port, flat: list[Any], values: dict[Any, Any]) -> Any:
 
 
 def _number(x: Any) -> Any:
-    """An exact number where it is short, else its float."""
+    """An exact rational if it is short, otherwise a float."""
     x = Fraction(x)
     exact = x.denominator == 1 or (x.denominator <= 12 and abs(x.numerator) < 100)
     return sp.Rational(x.numerator, x.denominator) if exact else sp.Float(float(x))
 
 
 class _Run:
-    """A program on polynomials, and what their symbols stand for."""
+    """Evaluates a program on polynomials and turns the results into SymPy expressions."""
 
     def __init__(self, kernel: Source, program: Program, constants: Constants) -> None:
         self.kernel, self.program = kernel, program
-        self.meaning: dict[Symbol, Any] = {}
-        self.level: dict[Symbol, int] = {}  # 1: of the motion, 2: a mass; collected in this order
+        self.meaning: dict[Symbol, Any] = {}  # the SymPy expression of each symbol
+        self.level: dict[Symbol, int] = {}  # 1: motion, 2: mass, 3: other; the order of collection
         self.angles = Angles(parallel_joints(kernel.chain))
-        self.joint_of: dict[Symbol, tuple[int, bool]] = {}  # of a cosine (True) or sine: the place of its angle in q
+        self.joint_of: dict[Symbol, tuple[int, bool]] = {}  # index in q of a cosine's (True) or sine's (False) angle
         self._whole: dict[Any, Polynomial] = {}
         self._trigonometric: dict[int, tuple[Polynomial, Polynomial]] = {}
         self.constants = constants
@@ -163,20 +165,20 @@ class _Run:
         product = a * b if terms <= PAIRS else None
         if product is None or (isinstance(product, Polynomial) and len(product.terms) > LONGEST):
             raise InputError(
-                f"{self.kernel.quantity} of this arm is a formula of more than {LONGEST} terms, too long to read; "
+                f"{self.kernel.quantity} of this arm has more than {LONGEST} terms, too many for a formula; "
                 "print(kernel.program) shows it as code"
             )
         return product
 
     def _function(self, x: Any, place: int) -> Any:
-        """Cosine (0) or sine (1): of a coordinate, or of anything else as a whole."""
+        """Cosine (0) or sine (1) of a coordinate; of anything else, an atomic factor."""
         terms = list(terms_of(x))
         if len(terms) == 1 and terms[0][1] == 1 and len(terms[0][0]) == 1 and id(terms[0][0][0]) in self._trigonometric:
             return self._trigonometric[id(terms[0][0][0])][place]
         return self._kept(("cos", "sin")[place], x)
 
     def _kept(self, op: str, x: Any) -> Polynomial:
-        """A factor that stays as it is: 1/x, √x, sign x, cos x or sin x; `positive` is 1 wherever there is a value."""
+        """An atomic factor: 1/x, √x, sign x, cos x or sin x; `positive` is 1 wherever it is defined."""
         if op == "positive":
             return 1  # type: ignore[return-value]
         key = (op, frozenset(terms_of(x)))
@@ -188,7 +190,7 @@ class _Run:
         return self._whole[key]
 
     def _expression(self, x: Any) -> Any:
-        """A polynomial as an expression: angles added, like terms collected, motion and masses in front."""
+        """A polynomial as an expression: sums of angles, like terms collected, motion and masses factored out."""
         collected: dict[Any, Fraction] = {}
         for monomial, coefficient in terms_of(x):
             turning = [self.joint_of[s] for s in monomial if s in self.joint_of]

@@ -1,10 +1,9 @@
 """A kernel as a PyTorch function on the CPU: autograd of any order, vmap, torch.compile.
 
-Every kernel, and every product with a vector that a derivative asks for, is a custom operator of `torch.library`
-over the machine code that NumPy calls, on the tensors' own memory. An operator's tensors have equally many axes
-in front of a kernel's own; of each such axis an operand has the whole length or 1. `torch.compile` sees the
-operators; outside of it an `autograd.Function` stands in front of them, for only that knows forward mode and the
-transforms of `torch.func`.
+Every kernel, and every Jacobian product that a derivative needs, is a custom operator of `torch.library` that runs the
+same machine code as NumPy on the tensors' memory. The operands of an operator have equally many batch axes, each of the
+full length or 1. `torch.compile` uses the operators directly. Otherwise an `autograd.Function` wraps them, because only
+that supports forward mode and the transforms of `torch.func`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ AutogradFunction: Any = torch.autograd.Function
 
 
 def function(kernel: Source) -> Callable[..., Any]:
-    """The kernel as a function of tensors, broadcasting as NumPy's does; float32 in, float32 out."""
+    """The kernel as a function of tensors, which broadcast as in NumPy; float32 in, float32 out."""
     made = function_of(kernel)
     shapes = [shape for _, shape in made.inputs]
     operator, differentiable = _operator(made), _differentiable(made).apply
@@ -33,7 +32,7 @@ def function(kernel: Source) -> Callable[..., Any]:
         values = [torch.as_tensor(array) for array in arrays]
         _check_devices(kernel.quantity, values)
         if len(values) != len(shapes) or any(_core(v, s) != s for v, s in zip(values, shapes, strict=True)):
-            kernel.batch(*(tuple(v.shape) for v in values))  # which says what is wrong
+            kernel.batch(*(tuple(v.shape) for v in values))  # raises an error that says what is wrong
         dtype = torch.float32
         for value in values:
             dtype = torch.promote_types(dtype, value.dtype if value.is_floating_point() else torch.get_default_dtype())
@@ -51,7 +50,7 @@ def function(kernel: Source) -> Callable[..., Any]:
 
 
 def _differentiated(operands: list[Any]) -> bool:
-    """Whether a derivative may be asked for outside of `torch.compile`; if not, the plain operator is quicker."""
+    """Whether a derivative may be needed outside of `torch.compile`; if not, the plain operator is faster."""
     if torch.compiler.is_compiling():
         return False
     forward_mode = getattr(torch.autograd.forward_ad, "_current_level", 0) >= 0
@@ -59,7 +58,7 @@ def _differentiated(operands: list[Any]) -> bool:
 
 
 def _core(value: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A tensor's last axes, as many as a kernel's own."""
+    """The trailing axes of a tensor, as many as the core shape has."""
     return tuple(value.shape[max(value.ndim - len(shape), 0) :])
 
 
@@ -74,7 +73,7 @@ def _check_devices(quantity: str, values: list[Any]) -> None:
 
 @cache
 def _operator(function: Function) -> Any:
-    """The operator armdyn::... of a function, registered once."""
+    """The operator armdyn::… of a function, registered once."""
     inputs = ", ".join(f"Tensor x{k}" for k in range(len(function.inputs)))
     results = ", ".join(["Tensor"] * len(function.outputs))
     schema = f"({inputs}) -> {results if len(function.outputs) == 1 else f'({results})'}"
@@ -96,7 +95,7 @@ def _operator(function: Function) -> Any:
 
 @cache
 def _differentiable(function: Function) -> Any:
-    """The operator for forward and backward mode and for `torch.func`."""
+    """The operator with rules for forward mode, backward mode and `torch.func`."""
 
     def applied(other: Function) -> Any:
         return _differentiable(other).apply
@@ -129,7 +128,7 @@ def _differentiable(function: Function) -> Any:
 
 
 def _empty(function: Function, tensors: Any) -> Any:
-    """Tensors for the results, not yet computed."""
+    """Uninitialised tensors for the results."""
     batches = [t.shape[: t.ndim - len(shape)] for t, (_, shape) in zip(tensors, function.inputs, strict=True)]
     batch = torch.broadcast_shapes(*batches)
     results = tuple(tensors[0].new_empty((*batch, *shape)) for _, shape in function.outputs)
@@ -143,13 +142,13 @@ def _run(function: Function, tensors: Any) -> Any:
         function.kernel.batch(*(tuple(t.shape) for t in tensors[: len(function.inputs)]))
         raise
     out = tuple(r.numpy() for r in (results if isinstance(results, tuple) else (results,)))
-    with np.errstate(all="ignore"):  # what is not finite is there to see, in its own row
+    with np.errstate(all="ignore"):  # rows that are not finite show it in the result
         function.compiled(*(t.numpy() for t in tensors), out=out)
     return results
 
 
 def _backward(function: Function, ctx: Any, gradients: Any, apply: Callable[[Function], Any]) -> Any:
-    """The vector-Jacobian product in the inputs that need a gradient; the sum over what they were repeated for."""
+    """The vector-Jacobian product for the inputs that need a gradient, summed over broadcast axes."""
     tensors, needed = ctx.saved_tensors, ctx.needs_input_grad
     names = tuple(name for (name, _), wanted in zip(function.inputs, needed, strict=True) if wanted)
     if any(g is None for g in gradients):
@@ -157,7 +156,7 @@ def _backward(function: Function, ctx: Any, gradients: Any, apply: Callable[[Fun
         batch = given.shape[: tensors[0].ndim - len(function.inputs[0][1])]
         shapes = [(*batch, *shape) for _, shape in function.outputs]
         gradients = [given.new_zeros(s) if g is None else g for g, s in zip(gradients, shapes, strict=True)]
-    weights = (g.contiguous() for g in gradients)  # the gradient of a sum is one number seen everywhere, slow to read
+    weights = (g.contiguous() for g in gradients)  # the gradient of a sum is an expanded scalar, slow to read
     found = apply(function.product("vector_jacobian", names))(*tensors, *weights)
     results = iter(found if isinstance(found, tuple | list) else (found,))
     return tuple(next(results).sum_to_size(t.shape) if want else None for t, want in zip(tensors, needed, strict=True))

@@ -1,4 +1,4 @@
-"""Calibration: the geometry of an arm from measured tool poses, points, a touched plane or a ball bar."""
+"""Kinematic calibration: an arm's geometry from measured tool poses or points, plane contacts, or a ball bar."""
 
 from armdyn.calibration.measured import Poses
 from armdyn.calibration.plan import Plan, calibration_poses

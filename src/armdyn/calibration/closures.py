@@ -1,7 +1,7 @@
-"""What closes the loop from the base to the tool's origin: measured points, planes or a fixed point at a distance.
+"""Loop-closure constraints on the tool's origin: planes that it touches, or a fixed point at a measured distance.
 
-Each closure gives residuals of the tool's origins, their slopes in the origins, and in its own unknowns, which are
-counted from where they stand: a step of zero is no change.
+Each closure gives the residuals of the tool origins, and their derivatives with respect to the origins and to its own
+unknowns. The unknowns are increments: a step of zero leaves the closure unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from armdyn.calibration.measured import Array, Poses
 
 @dataclass(frozen=True, eq=False)
 class Planes:
-    """Every tool origin lies on one of some planes: three unknowns each, two tilts and an offset."""
+    """Every tool origin lies on one of several planes, with three unknowns per plane: two tilts and an offset."""
 
     which: Any  # (k,)
     normals: Array  # (m, 3)
@@ -24,7 +24,7 @@ class Planes:
 
     @classmethod
     def through(cls, points: Array, which: Any) -> Planes:
-        """The planes nearest to the points."""
+        """Fit each plane to its points by least squares."""
         normals, offsets = [], []
         for k in range(int(which.max()) + 1):
             centre = points[which == k].mean(axis=0)
@@ -42,7 +42,7 @@ class Planes:
         return np.stack([np.linalg.svd(normal[None])[2][1:] for normal in self.normals])  # (m, 2, 3)
 
     def residual(self, points: Array) -> tuple[Array, Array, Array]:
-        """(k, 1) distances from the planes, (k, 1, 3) and (k, 1, unknowns) slopes."""
+        """(k, 1) distances from the planes, with (k, 1, 3) and (k, 1, unknowns) derivatives."""
         normal, tangent = self.normals[self.which], self._tangents()[self.which]
         r = np.einsum("ki,ki->k", normal, points) - self.offsets[self.which]
         own = np.zeros((len(points), self.unknowns))
@@ -53,7 +53,7 @@ class Planes:
         return r[:, None], normal[:, None], own[:, None]
 
     def moved(self, step: Array) -> Planes:
-        """The planes after a step of their unknowns."""
+        """The planes after a step in their unknowns."""
         each = step.reshape(-1, 3)
         normals = self.normals + np.einsum("mj,mji->mi", each[:, :2], self._tangents())
         size = np.linalg.norm(normals, axis=1)
@@ -66,7 +66,7 @@ class Planes:
 
 @dataclass(frozen=True, eq=False)
 class BallBar:
-    """Every tool origin is a measured distance away from one fixed point: three unknowns, the point."""
+    """Every tool origin is at a measured distance from one fixed point, whose three coordinates are unknown."""
 
     distance: Array  # (k,)
     centre: Array  # (3,)
@@ -74,7 +74,7 @@ class BallBar:
 
     @classmethod
     def around(cls, points: Array, distance: Array) -> BallBar:
-        """The point from which the distances to the points are nearest to the measured ones."""
+        """Find the centre whose distances to the points best match the measured ones."""
         # |p|² - d² = 2 p·c - |c|²: linear in the centre and in |c|².
         A = np.column_stack([2 * points, -np.ones(len(points))])
         centre = np.linalg.lstsq(A, (points**2).sum(axis=1) - distance**2, rcond=None)[0][:3]
@@ -85,18 +85,18 @@ class BallBar:
         return found
 
     def residual(self, points: Array) -> tuple[Array, Array, Array]:
-        """(k, 1) errors of the distance, and their slopes."""
+        """(k, 1) errors of the distance, with (k, 1, 3) derivatives with respect to the points and to the centre."""
         away = points - self.centre
         size = np.linalg.norm(away, axis=1)
         direction = away / np.maximum(size, 1e-12)[:, None]
         return (size - self.distance)[:, None], direction[:, None], -direction[:, None]
 
     def moved(self, step: Array) -> BallBar:
-        """The same with the point elsewhere."""
+        """The ball bar after a step of its centre."""
         return BallBar(self.distance, self.centre + step)
 
     def of(self, poses: Poses) -> BallBar:
-        """The same point for other poses."""
+        """The same centre for other poses."""
         assert poses.distance is not None
         return BallBar(poses.distance, self.centre)
 
@@ -105,7 +105,7 @@ Closure = Planes | BallBar
 
 
 def closure_of(poses: Poses, points: Array) -> Closure | None:
-    """The closure of the measurements, fitted to where the arm says that its tool is."""
+    """The closure of the measurements, fitted to the arm's own tool positions; None for poses and points."""
     if poses.plane is not None:
         return Planes.through(points, poses.plane)
     if poses.distance is not None:

@@ -1,4 +1,4 @@
-"""Poses: what was measured of an arm's tool, configuration by configuration."""
+"""Calibration measurements of an arm's tool, one per configuration."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from armdyn.kernels.arguments import real_array
 
 Array = NDArray[np.float64]
 QUATERNION = ("qx", "qy", "qz", "qw")
-LARGEST_TURN = 4 * np.pi  # radians; a joint that goes further is in degrees
-LARGEST_REACH = 30.0  # metres; a tool that is further away is in millimetres
+LARGEST_TURN = 4 * np.pi  # radians; larger joint angles are taken to be in degrees
+LARGEST_REACH = 30.0  # metres; larger lengths are taken to be in millimetres
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Poses:
-    """Configurations `q` (k, n), and what was measured at each of them.
+    """Configurations `q` (k, n) and the measurement taken at each.
 
-    Either the tool's `position` (k, 3) in the frame of the measuring device, with its `rotation` (k, 3, 3) or without;
-    or a closure: `plane` (k,), the number of the plane that the tool's origin touched; `distance` (k,), from a fixed
-    point that nobody knows to the tool's origin (a ball bar).
+    A measurement is either the tool's `position` (k, 3) in the measuring device's frame, optionally with its `rotation`
+    (k, 3, 3); or `plane` (k,), the number of the plane that the tool's origin touched; or `distance` (k,), the distance
+    of the tool's origin from an unknown fixed point (a ball bar).
     """
 
     q: Array
@@ -39,14 +39,14 @@ class Poses:
     def __post_init__(self) -> None:
         given = [x is not None for x in (self.position, self.plane, self.distance)]
         if sum(given) != 1 or (self.rotation is not None and self.position is None):
-            raise InputError("poses need positions (with or without rotations), planes, or distances: one of the three")
+            raise InputError("poses need exactly one of position (with or without rotation), plane and distance")
         for name, shape in (("position", (3,)), ("rotation", (3, 3)), ("plane", ()), ("distance", ())):
             value = getattr(self, name)
             if value is not None and value.shape != (len(self.q), *shape):
                 raise InputError(f"{name} must be {(len(self.q), *shape)} for {len(self.q)} q; got {value.shape}")
             if value is not None and not np.isfinite(value).all():
                 row = int(np.argwhere(~np.isfinite(value))[0][0])
-                raise InputError(f"{name} of pose {row + 1} is not finite; leave out what was not measured")
+                raise InputError(f"{name} of pose {row + 1} is not finite; leave out poses that were not measured")
         if self.q.ndim != 2 or not np.isfinite(self.q).all():
             raise InputError(f"q must be finite numbers (k, n), one row per pose; got shape {self.q.shape}")
 
@@ -58,7 +58,7 @@ class Poses:
 
     @property
     def kind(self) -> str:
-        """Pose, point, plane or ball bar."""
+        """What was measured: "pose", "point", "plane" or "ball bar"."""
         if self.position is not None:
             return "point" if self.rotation is None else "pose"
         return "plane" if self.plane is not None else "ball bar"
@@ -68,7 +68,7 @@ class Poses:
         """From (k, 4, 4) poses, (k, 7) positions and quaternions x y z w, or (k, 3) positions, in metres."""
         angles, values = np.atleast_2d(real_array(q, "q")), real_array(measured, "the measured poses")
         if values.ndim == 3 and values.shape[1:] == (4, 4):
-            return cls(angles, values[:, :3, 3].copy(), _rotations(values[:, :3, :3]))
+            return cls(angles, values[:, :3, 3].copy(), _nearest_rotations(values[:, :3, :3]))
         if values.ndim == 2 and values.shape[1] == 7:
             return cls(angles, values[:, :3].copy(), quaternion_rotations(values[:, 3:]))
         if values.ndim == 2 and values.shape[1] == 3:
@@ -79,14 +79,14 @@ class Poses:
 
     @classmethod
     def on_plane(cls, q: Any, which: Any = None) -> Poses:
-        """Configurations at which the tool's origin touched a plane, or plane number `which` (k,) of several."""
+        """Configurations at which the tool's origin touched one plane, or the planes numbered `which` (k,)."""
         angles = np.atleast_2d(real_array(q, "q"))
         numbers = np.zeros(len(angles)) if which is None else real_array(which, "the planes")
         return cls(angles, plane=np.unique(numbers, return_inverse=True)[1].astype(np.int64))
 
     @classmethod
     def ball_bar(cls, q: Any, length: Any) -> Poses:
-        """Configurations with the distance (one number, or (k,)) of the tool's origin from a fixed point."""
+        """Configurations with the distance (one number, or (k,)) between the tool's origin and a fixed point."""
         angles = np.atleast_2d(real_array(q, "q"))
         return cls(angles, distance=np.broadcast_to(real_array(length, "the distances"), len(angles)).copy())
 
@@ -99,10 +99,10 @@ class Poses:
         degrees: bool = False,
         millimetres: bool = False,
     ) -> Poses:
-        """A table with a row per pose: q1 … qn (or the joints' names), then what was measured.
+        """Read a table with one row per pose: q1 … qn (or the joints' names), then the measurement.
 
-        That is x, y, z; with qx, qy, qz, qw for a whole pose; or `plane`; or `distance`. Metres and radians unless said
-        otherwise.
+        The measurement is x, y, z (with qx, qy, qz, qw for a whole pose), or `plane`, or `distance`. Units are metres
+        and radians unless `millimetres` or `degrees` is given.
         """
         table = {name if name in joints else name.lower(): column for name, column in read_table(path)[0].items()}
         n = len(joints) if n is None else n
@@ -111,7 +111,7 @@ class Poses:
         scale = 1e-3 if millimetres else 1.0
         scaled = {name: scale * x for name in ("position", "distance") if (x := getattr(found, name)) is not None}
         found = replace(found, source=os.fspath(path), **scaled)
-        _plausible(found, str(path))
+        _check_units(found, str(path))
         return found
 
     @classmethod
@@ -126,7 +126,7 @@ class Poses:
         return cls.of(q, np.column_stack([point, *(_column(table, (name,), where) for name in QUATERNION)]))
 
     def chosen(self, rows: Any) -> Poses:
-        """Some of the poses."""
+        """The poses selected by indices or a mask."""
         parts = {
             name: value[rows]
             for name in ("position", "rotation", "plane", "distance")
@@ -145,23 +145,23 @@ def _column(table: dict[str, Array], names: Sequence[str], where: str) -> Array:
     )
 
 
-def _plausible(poses: Poses, where: str) -> None:
-    """An error for what can only be other units."""
+def _check_units(poses: Poses, where: str) -> None:
+    """Raise an error if the numbers can only be in degrees or millimetres."""
     if np.abs(poses.q).max(initial=0.0) > LARGEST_TURN:
         raise InputError(
-            f"{where}: q goes to {np.abs(poses.q).max():.4g}, expected radians (or metres); degrees need degrees=True "
-            "(--degrees)"
+            f"{where}: q goes up to {np.abs(poses.q).max():.4g}, expected radians (or metres); for degrees give "
+            "degrees=True (--degrees)"
         )
     lengths = poses.position if poses.position is not None else poses.distance
     if lengths is not None and np.abs(lengths).max(initial=0.0) > LARGEST_REACH:
         raise InputError(
-            f"{where}: lengths go to {np.abs(lengths).max():.4g}, expected metres; millimetres need millimetres=True "
-            "(--millimetres)"
+            f"{where}: lengths go up to {np.abs(lengths).max():.4g}, expected metres; for millimetres give "
+            "millimetres=True (--millimetres)"
         )
 
 
 def quaternion_rotations(quaternions: Array) -> Array:
-    """(k, 3, 3) from (k, 4) x y z w, which must be unit quaternions to a percent."""
+    """(k, 3, 3) rotations from (k, 4) quaternions x y z w, whose length must be 1 within a percent."""
     size = np.linalg.norm(quaternions, axis=1)
     if (off := np.abs(size - 1) > 0.01).any():
         row = int(np.argmax(off))
@@ -171,11 +171,11 @@ def quaternion_rotations(quaternions: Array) -> Array:
     return np.asarray(Rotation.from_quat(quaternions).as_matrix())
 
 
-def _rotations(matrices: Array) -> Array:
-    """The nearest rotations, of matrices that are rotations to a percent."""
+def _nearest_rotations(matrices: Array) -> Array:
+    """The rotations nearest to matrices whose singular values are 1 within a percent."""
     U, s, Vt = np.linalg.svd(matrices)
     bad = (np.abs(s - 1) > 0.01).any(axis=1) | (np.linalg.det(U @ Vt) < 0)
     if bad.any():
         row = int(np.argmax(bad))
-        raise InputError(f"pose {row + 1}: its 3 × 3 block is no rotation (singular values {np.round(s[row], 4)})")
+        raise InputError(f"pose {row + 1}: its 3 × 3 block is not a rotation (singular values {np.round(s[row], 4)})")
     return np.asarray(U @ Vt)

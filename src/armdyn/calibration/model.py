@@ -1,4 +1,4 @@
-"""Residuals of measured poses and their slopes in the geometry, from the arm's own programs."""
+"""Residuals of measured poses and their Jacobian with respect to the geometry constants, by compiled kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ToolModel:
-    """Where a serial arm's tool is, as a function of its geometry constants."""
+    """A serial arm's tool pose as a function of its geometry constants."""
 
     def __init__(self, arm: Arm) -> None:
         self.arm = arm
@@ -25,20 +25,21 @@ class ToolModel:
         self._slopes = arm.kernel("pose", parameters="geometry", derivatives=("geometry",))
 
     def pose(self, q: Array, geometry: Array) -> Array:
-        """(k, 4, 4)."""
+        """(k, 4, 4) tool poses."""
         return np.asarray(self._pose(q, geometry))
 
     def slopes(self, q: Array, geometry: Array, poses: Array) -> Array:
-        """(k, 6, constants): what the tool's origin moves by, in base axes, and what it turns by, in its own."""
+        """(k, 6, constants) derivatives: of the tool's origin in the base frame, and its rotation in the tool frame."""
         dT = np.asarray(self._slopes(q, geometry))
         dR = np.einsum("kia,kibg->kabg", poses[:, :3, :3], dT[:, :3, :3])
         turns = np.stack([dR[:, 2, 1], dR[:, 0, 2], dR[:, 1, 0]], axis=1)
         return np.concatenate([dT[:, :3, 3], turns], axis=1)
 
     def residual(self, poses: Poses, geometry: Array, closure: Closure | None, free: Any) -> tuple[Array, Array]:
-        """(k, m) predicted less measured, and (k, m, free constants + the closure's unknowns) slopes.
+        """(k, m) predicted minus measured values, and their (k, m, free constants + closure unknowns) Jacobian.
 
-        Of a whole pose m is 6: along the base's axes, then about the tool's. A point has the first three of them.
+        For a pose m is 6: a position error along the base's axes, then a rotation vector about the tool's. For a point
+        m is 3, for a closure 1.
         """
         T = self.pose(poses.q, geometry)
         J = self.slopes(poses.q, geometry, T)[:, :, free]
@@ -55,14 +56,14 @@ class ToolModel:
 
 
 def rotation_vector(R: Array) -> Array:
-    """(k, 3) axis times angle of (k, 3, 3) rotations."""
+    """(k, 3) rotation vectors (axis times angle) of (k, 3, 3) rotations."""
     from scipy.spatial.transform import Rotation
 
     return np.asarray(Rotation.from_matrix(R).as_rotvec())
 
 
 def _right_jacobian_inverse(v: Array) -> Array:
-    """Of log(exp(v) exp(e)) = v + J⁻¹ e: E + ½[v×] + c [v×]², c = 1/θ² - (1 + cos θ)/(2 θ sin θ), 1/12 at θ = 0."""
+    """J⁻¹ of log(exp(v) exp(e)) ≈ v + J⁻¹ e: E + ½[v×] + c [v×]², c = 1/θ² - (1 + cos θ)/(2 θ sin θ), 1/12 at θ = 0."""
     angle = np.linalg.norm(v, axis=1)
     safe = np.where(angle < 1e-4, 1.0, angle)
     with np.errstate(all="ignore"):

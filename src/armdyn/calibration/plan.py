@@ -1,8 +1,8 @@
-"""Which poses to measure: those that tell the constants best, chosen from many candidates.
+"""Optimal selection of calibration poses from a set of candidates.
 
-The criterion is D-optimality, the determinant of the information matrix (Borm & Menq 1991 call its root O₁): the volume
-of the region of uncertainty is least. Poses are added one by one, each the best beside those there are, then exchanged
-for better ones until no exchange gains (Fedorov 1972; Mitchell 1974, DETMAX).
+The criterion is D-optimality: the selected poses maximise the determinant of the information matrix (Borm & Menq 1991
+call its root O₁), which minimises the volume of the confidence ellipsoid. Poses are added greedily, then exchanged one
+by one until no exchange improves the determinant (Fedorov 1972; Mitchell 1974, DETMAX).
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from armdyn.parameters.geometry import identifiable
 if TYPE_CHECKING:
     from armdyn.arm import Arm
 
-SWEEPS = 10
-SLIDE = 0.5  # metres either way for a sliding joint without limits
+EXCHANGE_SWEEPS = 10  # at most; one sweep tries to exchange every pose once
+PRISMATIC_RANGE = 0.5  # metres in each direction for a prismatic joint without limits
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """Poses to measure: `q` (count, n), and what they promise of each constant for the noise that was assumed."""
+    """Poses to measure, `q` (count, n), and the standard deviation to expect of each constant at the assumed noise."""
 
     q: Array
     names: tuple[str, ...]
     deviations: Array
     log_determinant: float  # of the information matrix
-    random: float  # the best of as many random choices of the same candidates
+    random: float  # the same for the best of 50 random selections of as many candidates
 
     def __repr__(self) -> str:
         return f"<Plan: {len(self.q)} poses for {len(self.names)} constants>"
 
     @property
     def gain(self) -> float:
-        """By what factor the mean deviation (geometric) is smaller than that of the best random choice."""
+        """The geometric mean deviation of the best random selection, divided by that of this plan."""
         return float(np.exp((self.log_determinant - self.random) / (2 * len(self.names))))
 
 
@@ -59,14 +59,14 @@ def calibration_poses(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Plan:
-    """Poses within the joints' limits that determine the geometry best.
+    """Select poses within the joint limits that determine the geometry best.
 
     Parameters
     ----------
     arm
-        The arm; of a tree, `frame` says which tip will be measured.
+        The arm. For a robot with several tips, `frame` names the one to measure.
     count
-        How many poses.
+        The number of poses.
     frame, parameters
         As for `calibrate`.
     measured
@@ -74,13 +74,13 @@ def calibration_poses(
     noise
         Standard deviation of the positions in metres and of the orientations in radians.
     candidates
-        How many random configurations to choose from, or the configurations (k, n) themselves.
+        The number of random configurations to select from, or the configurations (k, n) themselves.
     accept
-        A function of configurations (k, n) that gives (k,) booleans: no collision, the target is seen, and so on.
+        A function from configurations (k, n) to (k,) booleans: free of collisions, target visible, and so on.
     seed
-        Of the random configurations.
+        The seed of the random configurations.
     progress
-        Called with (done, total, text) as the work goes on.
+        Called with (done, total, text) during the work.
     """
     orientation = choose("measured", measured, ("pose", "point")) == "pose"
     part, path = serial_part(arm, frame)
@@ -93,8 +93,8 @@ def calibration_poses(
     if rows < len(kept) or count > len(drawn):
         least = -(-len(kept) // J.shape[1])
         raise InputError(
-            f"{count} of {len(drawn)} candidates: expected at least {least} {measured} measurements for {len(kept)} "
-            "constants, and as many candidates"
+            f"got {count} poses and {len(drawn)} candidates; {len(kept)} constants need at least {least} {measured} "
+            "measurements, and at least as many candidates as poses"
         )
     with one_thread():
         picked = _exchanged(J, _greedy(J, count), progress)
@@ -111,7 +111,7 @@ def _candidates(arm: Arm, candidates: int | Any, accept: Callable[[Array], Any] 
         if drawn.shape[1] != arm.n:
             raise InputError(f"candidates are configurations (k, {arm.n}), got {drawn.shape}")
         return drawn if accept is None else drawn[np.asarray(accept(drawn), bool)]
-    reach = np.array([np.pi if joint.revolute else SLIDE for joint in arm.joints])
+    reach = np.array([np.pi if joint.revolute else PRISMATIC_RANGE for joint in arm.joints])
     low, high = np.maximum(arm.limits[:, 0], -reach), np.minimum(arm.limits[:, 1], reach)
     rng = np.random.default_rng(seed)
     drawn = np.zeros((0, arm.n))
@@ -120,11 +120,14 @@ def _candidates(arm: Arm, candidates: int | Any, accept: Callable[[Array], Any] 
         drawn = np.concatenate([drawn, fresh if accept is None else fresh[np.asarray(accept(fresh), bool)]])
         if len(drawn) >= candidates:
             return drawn[:candidates]
-    raise InputError(f"accept took {len(drawn)} of {100 * candidates} random configurations, expected {candidates}")
+    raise InputError(
+        f"accept admitted only {len(drawn)} of {100 * candidates} random configurations, but {candidates} are needed; "
+        "ask for fewer candidates, or give the configurations"
+    )
 
 
 def _slopes(model: ToolModel, q: Array, kept: Any, orientation: bool, noise: tuple[float, float]) -> Array:
-    """(k, m, constants) slopes in units of the noise; lengths and angles in units that make columns alike in size."""
+    """(k, m, constants) Jacobian of the measurements, each row divided by its noise."""
     J = model.slopes(q, model.today, model.pose(q, model.today))
     J = J[:, : 6 if orientation else 3, [model.constants.index(constant) for constant in kept]]
     return np.asarray(J / np.array([noise[0]] * 3 + [noise[1]] * 3)[: J.shape[1], None])
@@ -135,13 +138,13 @@ def _log_det(J: Array) -> float:
 
 
 def _gains(J: Array, inverse: Array) -> Array:
-    """What each candidate would add to the logarithm of the determinant."""
+    """By how much each candidate would increase the log-determinant."""
     inner = (J @ inverse) @ J.transpose(0, 2, 1)
     return np.asarray(np.linalg.slogdet(np.eye(J.shape[1]) + inner)[1])
 
 
 def _greedy(J: Array, count: int) -> list[int]:
-    """Poses added one by one, on a weak prior that makes the first ones comparable."""
+    """Add poses one by one, starting from a weak prior so that the determinant is never zero."""
     M = 1e-6 * np.diag(np.einsum("kma,kma->a", J, J) / len(J))
     picked: list[int] = []
     for _ in range(count):
@@ -153,17 +156,17 @@ def _greedy(J: Array, count: int) -> list[int]:
 
 
 def _exchanged(J: Array, picked: list[int], progress: Progress | None) -> list[int]:
-    """Poses exchanged one by one as long as that gains."""
+    """Exchange poses one by one as long as the determinant grows."""
     best = _log_det(J[picked])
-    for sweep in range(SWEEPS):
+    for sweep in range(EXCHANGE_SWEEPS):
         if progress is not None:
-            progress(sweep, SWEEPS, "exchanging poses")
+            progress(sweep, EXCHANGE_SWEEPS, "exchanging poses")
         start = best
         for place in range(len(picked)):
             rest = picked[:place] + picked[place + 1 :]
             M = np.einsum("kma,kmb->ab", J[rest], J[rest])
-            scale = 1e-12 * np.diag(np.diag(M))  # as many poses as are needed leave a singular rest
-            gains = _gains(J, np.linalg.inv(M + scale))
+            ridge = 1e-12 * np.diag(np.diag(M))  # without one pose, M is singular if there are just enough poses
+            gains = _gains(J, np.linalg.inv(M + ridge))
             gains[rest] = -np.inf
             trial = [*picked[:place], int(np.argmax(gains)), *picked[place + 1 :]]
             value = _log_det(J[trial])

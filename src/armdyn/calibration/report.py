@@ -1,4 +1,4 @@
-"""The report of a calibration: one HTML file that needs nothing else, in plain words."""
+"""The report of a calibration: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def write(found: Calibration, path: str | os.PathLike[str]) -> None:
 
 
 def page(found: Calibration) -> str:
-    """The report as text."""
+    """The report as HTML text."""
     charts: list[dict[str, Any]] = []
     sections = [
-        ("summary", "In short", _summary(found)),
+        ("summary", "Summary", _summary(found)),
         ("corrections", "Corrections", _corrections(found, charts)),
-        ("residuals", "Residuals by pose", _residuals(found, charts)),
-        ("noise", "Noise of the measurement", _noise(found)),
+        ("residuals", "Residuals per pose", _residuals(found, charts)),
+        ("noise", "Measurement noise", _noise(found)),
     ]
     title = f"{found.given.name}: calibrated from {found.poses.source or f'{len(found.poses)} poses'}"
     body = (
@@ -55,7 +55,7 @@ def correction_rows(found: Calibration) -> list[list[str]]:
     ]
 
 
-COLUMNS = ["constant", "before", "correction", "± σ", "unit", "what was told"]
+COLUMNS = ["constant", "before", "correction", "± σ", "unit", "combination"]
 
 
 def _summary(found: Calibration) -> str:
@@ -78,12 +78,12 @@ def _corrections(found: Calibration, charts: list[dict[str, Any]]) -> str:
                 "values": [_short(1e3 * c.correction) for c in shown],
                 "deviations": [_short(2e3 * c.deviation) for c in shown],
                 "prior": [0.0 for _ in shown],
-                "legend": ["corrected by, ± 2 σ", "as it was"],
+                "legend": ["correction ± 2 σ", "nominal"],
             }
-            parts.append(_chart(charts, chart, f"corrections in {unit} with twice their deviation"))
+            parts.append(_chart(charts, chart, f"corrections in {unit} with two standard deviations"))
     text = (
-        "<p>Constants that move the tool alike share one correction: the last column says which. "
-        "Corrections above twice their deviation stand out.</p>"
+        "<p>Constants with the same effect on the tool cannot be told apart and share one correction: the last column "
+        "names the combination that was measured. Corrections larger than 2 σ are highlighted.</p>"
     )
     marks = [c.significant for c in found.corrections]
     return "".join(parts) + text + table("", COLUMNS, correction_rows(found), marks)
@@ -94,18 +94,18 @@ def _residuals(found: Calibration, charts: list[dict[str, Any]]) -> str:
     for what, unit, scale, part in found.parts():
         curves = [
             {"name": name, "y": [_short(scale * float(x)) for x in np.linalg.norm(fit.residual[:, part], axis=1)]}
-            for name, fit in (("base and tool alone fitted", found.before), ("calibrated", found.fit))
+            for name, fit in (("only base and tool fitted", found.before), ("calibrated", found.fit))
         ]
         numbers = list(range(1, len(found.poses) + 1))
         chart = {"x": numbers, "unit": "pose", "y": f"{what} [{unit}]", "curves": curves}
-        parts.append(f"<div>{_chart(charts, chart, f'{what} residual by pose')}</div>")
-    return f'<div class="columns">{"".join(parts)}</div><p>Poses are numbered from 1, as the rows of the table.</p>'
+        parts.append(f"<div>{_chart(charts, chart, f'{what} residual per pose')}</div>")
+    return f'<div class="columns">{"".join(parts)}</div><p>Poses are numbered from 1, like the rows of the table.</p>'
 
 
 def _noise(found: Calibration) -> str:
     units = {True: "mm", False: "mrad"}
     rows = [[axis, f"{1e3 * x:.4g}", units["about" not in axis]] for axis, x in found.noise.items()]
-    return "<p>Estimated from the residuals, axis by axis.</p>" + table("", ["axis", "σ", "unit"], rows)
+    return "<p>Estimated from the residuals of each axis.</p>" + table("", ["axis", "σ", "unit"], rows)
 
 
 def _chart(charts: list[dict[str, Any]], chart: dict[str, Any], label: str) -> str:
@@ -114,5 +114,5 @@ def _chart(charts: list[dict[str, Any]], chart: dict[str, Any], label: str) -> s
 
 
 def _short(x: float) -> float:
-    """Six digits: what a picture can show."""
+    """Rounded to six digits, enough for a plot."""
     return float(f"{x:.6g}")

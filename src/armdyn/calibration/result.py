@@ -1,4 +1,4 @@
-"""Calibration: corrected constants with their deviations, and everything that is made of them."""
+"""The result of a calibration: corrected constants with their standard deviations, the corrected arm and its files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AXES = ("x", "y", "z", "about x", "about y", "about z")
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Poses that were predicted by a fit without them: which, and (k, m) predicted less measured."""
+    """The held-out poses, and their (k, m) residuals (predicted minus measured) under a fit without them."""
 
     rows: tuple[int, ...]
     residual: Array
@@ -34,7 +34,7 @@ class Validation:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """One constant: its name, what it was, by how much it is corrected, and the standard deviation of that."""
+    """The correction of one constant, with its value before and the standard deviation of the correction."""
 
     name: str
     before: float
@@ -44,7 +44,7 @@ class Correction:
 
     @property
     def unit(self) -> str:
-        """The unit in which people read it: mm or mrad."""
+        """The unit for display: mm or mrad."""
         return "mm" if self.is_length else "mrad"
 
     @property
@@ -55,16 +55,16 @@ class Correction:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
-    """What `calibrate` found: `arm` is the corrected arm, `corrections` lists every constant that was fitted."""
+    """The result of `calibrate`: `arm` is the corrected arm, `corrections` lists every constant that was fitted."""
 
     given: Arm
-    start: Arm  # the chain that was fitted, base and tool near where they were measured
-    path: tuple[int, ...]  # its joints among the given arm's
+    start: Arm  # the serial chain that was fitted, with base and tool registered to the measurements
+    path: tuple[int, ...]  # indices of its joints in the given arm
     frame: str | None
     poses: Poses
     constants: tuple[GeometryConstant, ...]
     wanted: tuple[GeometryConstant, ...]
-    before: Fit  # base, tool and closure alone
+    before: Fit  # of base, tool and closure only
     fit: Fit
     validation: Validation | None
 
@@ -79,18 +79,18 @@ class Calibration:
         yield f"{self.given.name}: {len(self.fit.free)} constants from {len(self.poses)} {self.poses.kind} measurements"
         for what, unit, scale, part in self.parts():
             inside = self.fit.inliers
-            old, new = (_sizes(one.residual[inside][:, part]) for one in (self.before, self.fit))
+            old, new = (_rms_max(one.residual[inside][:, part]) for one in (self.before, self.fit))
             line = f"{what}: {scale * old[0]:.3g} -> {scale * new[0]:.3g} {unit} rms, "
             line += f"{scale * old[1]:.3g} -> {scale * new[1]:.3g} {unit} at most"
             if self.validation is not None:
-                line += f"; {scale * _sizes(self.validation.residual[:, part])[0]:.3g} {unit} rms on held-out poses"
+                line += f"; {scale * _rms_max(self.validation.residual[:, part])[0]:.3g} {unit} rms on held-out poses"
             yield line
         if self.outliers:
             yield f"set aside as outliers: poses {', '.join(str(k + 1) for k in self.outliers)}"
         yield from self.notes
 
     def parts(self) -> Iterator[tuple[str, str, float, slice]]:
-        """What residuals are made of: words, unit, factor to it, columns."""
+        """The parts of a residual: name, unit, factor from SI to that unit, and columns."""
         named = {"plane": "distance from the plane", "ball bar": "distance"}
         yield named.get(self.poses.kind, "position"), "mm", 1e3, slice(0, 3)
         if self.poses.kind == "pose":
@@ -98,7 +98,7 @@ class Calibration:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The constants that were fitted."""
+        """Names of the constants that were fitted."""
         return tuple(self.constants[k].name for k in self.fit.free)
 
     @cached_property
@@ -113,25 +113,25 @@ class Calibration:
 
     @property
     def covariance(self) -> Array:
-        """(p, p) of the corrections, in the order of `names`."""
+        """(p, p) covariance of the corrections, in the order of `names`."""
         return self.fit.covariance
 
     @property
     def noise(self) -> dict[str, float]:
-        """The standard deviation of the measurement, axis by axis: metres, and radians about the tool's axes."""
+        """The standard deviation of the measurement per axis: in metres, and in radians about the tool's axes."""
         axes = AXES if self.poses.kind in ("pose", "point") else (self.poses.kind,)
         return {axis: float(x) for axis, x in zip(axes, self.fit.noise, strict=False)}
 
     @property
     def outliers(self) -> tuple[int, ...]:
-        """The poses (counted from 0) that were set aside."""
+        """Indices (from 0) of the poses that were set aside."""
         return tuple(int(k) for k in np.flatnonzero(~self.fit.inliers))
 
     @cached_property
     def combinations(self) -> dict[str, str]:
-        """What of the constants the measurements tell: by each fitted constant, with all that moves the tool alike.
+        """The identifiable combination behind each fitted constant: it and the constants with the same effect.
 
-        The correction of ``d_2 + d_3`` is written into d_2; d_3 stays as it was.
+        The correction of ``d_2 + d_3`` is assigned to d_2; d_3 stays unchanged.
         """
         others = [self.constants.index(c) for c in self.wanted if self.constants.index(c) not in self.fit.free]
         if not others:
@@ -142,13 +142,13 @@ class Calibration:
         multiples = np.linalg.lstsq(own, them, rcond=None)[0]
         found = {}
         for name, row in zip(self.names, multiples, strict=False):
-            terms = [f" {'+' if x > 0 else '-'} {_times(abs(x))}{self.constants[k].name}"
+            terms = [f" {'+' if x > 0 else '-'} {_factor(abs(x))}{self.constants[k].name}"
                      for x, k in zip(row, others, strict=True) if abs(x) > 1e-6]  # fmt: skip
             found[name] = name + "".join(terms)
         return found
 
     def _columns(self, model: ToolModel, q: Array, which: list[int]) -> Array:
-        """The slopes of some constants at configurations like those measured; with a closure's own unknowns last."""
+        """Columns of the Jacobian for the constants `which`, at `q` or on the closure, its own unknowns last."""
         closure, geometry = self.fit.closure, model.today
         if closure is not None:
             rows = np.resize(np.arange(len(self.poses)), len(q))
@@ -162,24 +162,26 @@ class Calibration:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader should know before using the numbers."""
+        """Warnings to read before using the corrections."""
         found = []
         if self.fit.undetermined:
             names = ", ".join(self.constants[k].name for k in self.fit.undetermined)
-            found.append(f"not told by these measurements, left as they were: {names}")
+            found.append(f"not determined by these measurements, left unchanged: {names}")
         if self.fit.misfits:
             found.append(
-                f"{self.fit.misfits} of {len(self.poses)} poses do not fit the others: too many for outliers, all were "
-                "kept; look for backlash, bending or a target that slipped"
+                f"{self.fit.misfits} of {len(self.poses)} poses do not fit the others: too many to be outliers, so all "
+                "were kept; check for backlash, compliance or a target that slipped"
             )
         weak = [c.name for c in self.corrections if c.deviation > (5e-3 if c.is_length else 2e-2)]
         if weak:
             found.append(
-                f"weakly told (more than 5 mm or 20 mrad uncertain): {', '.join(weak)}; measure more varied poses"
+                f"weakly determined (standard deviation above 5 mm or 20 mrad): {', '.join(weak)}; "
+                "measure more varied poses"
             )
         if self.start.chain.base != self._part.chain.base or self.start.chain.tool != self._part.chain.tool:
             found.append(
-                "base or tool stood far from where they were measured; they are corrected from where they were put"
+                "base or tool was far from its measured placement: it was first registered to the measurements, and "
+                "its corrections are relative to that"
             )
         return tuple(found)
 
@@ -191,7 +193,7 @@ class Calibration:
 
     @cached_property
     def arm(self) -> Arm:
-        """The arm with corrected geometry: every joint, base and tool (or the measured frame)."""
+        """The arm with corrected joints, base and tool (or measured frame)."""
         corrected: Arm = self.start.with_geometry(self.fit.geometry)
         frames = tuple(self._frame(f, corrected.chain) for f in self.given.frames)
         if self.frame is None:
@@ -205,7 +207,7 @@ class Calibration:
         return replace(self.given, given=whole, snap=0.0, frames=frames)
 
     def _frame(self, frame: Frame, corrected: Chain) -> Frame:
-        """A named frame of the corrected arm: those of the base stand with it, the tool's own is the tool."""
+        """A named frame of the corrected arm: frames on the base move with it, the tool's own frame with the tool."""
         part = self._part.chain
         if frame.link == 0 and corrected.base != part.base:
             moved = corrected.base @ part.base.inverse @ frame.placement
@@ -218,7 +220,7 @@ class Calibration:
         self.arm.save(path)
 
     def to_urdf(self, path: str | os.PathLike[str]) -> None:
-        """Write the corrected arm as a URDF of its own; `update_urdf` keeps the user's file instead."""
+        """Write the corrected arm as a new URDF; `update_urdf` edits the original file instead."""
         self.arm.to_urdf(path)
 
     def update_urdf(
@@ -231,11 +233,11 @@ class Calibration:
         lock: Lock = None,
         move_base: bool = False,
     ) -> list[str]:
-        """Write the URDF the arm was read from with corrected joint origins, every other byte as it was.
+        """Write a copy of the original URDF with corrected joint origins and every other byte unchanged.
 
-        `base`, `tip` and `lock` are those it was read with. The base's placement belongs to the measuring device and is
-        left out unless `move_base` is given; the tool's goes to the fixed joint of its own link, if there is one. Gives
-        the names of the joints that were changed.
+        `base`, `tip` and `lock` are those it was loaded with. The base's placement is relative to the measuring device
+        and is left unchanged unless `move_base` is given. The tool's correction goes into the fixed joint of its link,
+        if it has one. Returns the names of the joints that were changed.
         """
         from armdyn.files.cutting import Cut
         from armdyn.files.urdf_geometry import update_geometry
@@ -250,7 +252,7 @@ class Calibration:
         write(self, path)
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything in plain numbers and text, SI units."""
+        """All results as plain data in SI units."""
         return {
             "arm": self.given.name,
             "kind": self.poses.kind,
@@ -271,17 +273,17 @@ class Calibration:
         }  # fmt: skip
 
 
-def _sizes(residual: Array) -> tuple[float, float]:
-    """Root mean square and largest length of the rows."""
+def _rms_max(residual: Array) -> tuple[float, float]:
+    """The root mean square and the largest norm of the rows."""
     length = np.linalg.norm(residual, axis=1)
     return float(np.sqrt((length**2).mean())), float(length.max())
 
 
-def _times(x: float) -> str:
+def _factor(x: float) -> str:
     return "" if abs(x - 1) < 1e-6 else f"{x:.4g} "
 
 
 def _alike(a: Placement, b: Placement) -> bool:
-    """Whether two placements are one, up to what was snapped."""
+    """Whether two placements are equal up to snapping."""
     off = [x - y for p, q in zip((*a.R.rows, a.p), (*b.R.rows, b.p), strict=True) for x, y in zip(p, q, strict=True)]
     return max(abs(float(x)) for x in off) < 1e-4

@@ -1,4 +1,4 @@
-"""`calibrate`: from an arm and measured poses to corrected geometry constants."""
+"""`calibrate`: correct an arm's geometry constants from measured poses."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from armdyn.parameters.geometry import identifiable
 if TYPE_CHECKING:
     from armdyn.arm import Arm
 
-# Of constants that move the tool alike, the first kind is kept.
+# Of constants with the same effect on the tool, the one whose kind comes first is kept.
 KINDS = ("base", "tool", "theta", "d", "b", "beta", "gamma", "turn", "shift")
-FAR = 0.3  # metres, radians: a device's frame further away is brought near before the fit
+FAR_AWAY = 0.3  # metres, radians: a measuring frame further away is registered before the fit
 Progress = Callable[[float, float, str], None]
 
 
@@ -38,39 +38,40 @@ def calibrate(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Calibration:
-    """The geometry of an arm from measured poses of its tool.
+    """Calibrate the geometry of an arm from measured poses of its tool.
 
     Parameters
     ----------
     arm
-        The arm as it is thought to be; of a tree, `frame` says which tip was measured.
+        The nominal arm. For a robot with several tips, `frame` names the one that was measured.
     poses
         `Poses`, or a pair (q, measured) with measured (k, 4, 4), (k, 7) or (k, 3).
     frame
-        The frame that was measured, where it is not the tool.
+        The frame that was measured, if it is not the tool.
     parameters
-        What may be corrected: "all", or names of constants ("theta_2") and kinds of them: base, tool, theta, d, b,
-        beta, gamma, turn, shift. What the poses cannot tell apart is settled by this order. Closed by a plane or a ball
-        bar, the base stays where it is.
+        The constants to correct: "all", names of constants ("theta_2"), or kinds: base, tool, theta, d, b, beta,
+        gamma, turn, shift. Of constants that cannot be told apart, the one whose kind comes first in this list is
+        corrected. With a plane or a ball bar the base is not corrected.
     robust
-        How poses that do not fit are treated: "huber" sets them aside unless they are more than 15 %, "tukey"
-        however many they are, "none" keeps all of them.
+        The treatment of poses that do not fit: "huber" sets them aside unless they are more than 15 %, "tukey" sets
+        them aside however many they are, "none" keeps all poses.
     held_out
-        The share of the poses that is predicted by a fit without them; 0 for none. The result is fitted to all.
+        The fraction of the poses used for validation, by a fit without them; 0 for none. The result itself is fitted to
+        all poses.
     seed
-        Which poses are held out.
+        The seed that selects the held-out poses.
     progress
-        Called with (done, total, text) as the work goes on.
+        Called with (done, total, text) during the work.
 
     Returns
     -------
-    The corrected arm, with corrections, standard deviations, noise, outliers and what is left of the residuals.
+    The corrected arm, with corrections, standard deviations, noise, outliers and remaining residuals.
     """
     say = progress or (lambda done, total, text: None)
     measured = poses if isinstance(poses, Poses) else Poses.of(*poses)
-    say(0, 4, "what the poses can tell")
+    say(0, 4, "identifiable constants")
     chain, path = serial_part(arm, frame)
-    measured = _of_path(arm, chain, path, measured)
+    measured = _restricted(arm, chain, path, measured)
     wanted = chosen(chain, parameters, measured.kind)
     near = registered(chain, measured, wanted)
     model = ToolModel(near)
@@ -81,41 +82,41 @@ def calibrate(
     with one_thread():
         say(1, 4, "fitting")
         found = fit(model, measured, model.today, free, robust)
-        say(2, 4, "base and tool alone, to compare with")
+        say(2, 4, "fitting base and tool only, for comparison")
         before = fit(model, measured, model.today, tuple(k for k in free if model.constants[k].joint is None), robust)
-        say(3, 4, "held-out poses")
+        say(3, 4, "validating on held-out poses")
         validation = _validated(model, measured, free, robust, held_out, seed)
     say(4, 4, "done")
     return Calibration(arm, near, path, frame, measured, model.constants, wanted, before, found, validation)
 
 
 def serial_part(arm: Arm, frame: str | None) -> tuple[Arm, tuple[int, ...]]:
-    """The chain from the base to the tool, or to a frame, as an arm of its own, and the joints it is made of."""
-    if arm.floating:
-        raise InputError("calibration needs a base that stands still; this robot's base floats")
+    """The serial chain from the base to the tool or to a frame, as an arm, and the indices of its joints."""
+    arm.require_fixed_base("calibration")
     chain = arm.chain
     if frame is None:
         if len(chain.tips) > 1:
-            raise InputError(f"{arm.name} has several tips: say which frame was measured, one of {', '.join(arm.tips)}")
+            raise InputError(f"{arm.name} has several tips: give the measured one as frame=: {', '.join(arm.tips)}")
         return arm, tuple(range(chain.bodies))
     named = {f.name: f for f in arm.frames if f.link}
     at = named[choose("frame that moves", frame, named)]
     path = chain.path(at.link - 1)
-    joints = tuple(_in_path(chain.joints[i], path) for i in path)
+    joints = tuple(_renumbered(chain.joints[i], path) for i in path)
     cut = replace(chain, joints=joints, links=tuple(chain.links[i] for i in path), parents=(), tool=at.placement)
     return replace(arm, given=cut, snap=0.0, frames=()), path
 
 
-def _in_path(joint: Joint, path: tuple[int, ...]) -> Joint:
+def _renumbered(joint: Joint, path: tuple[int, ...]) -> Joint:
+    """The joint with the index of the joint it mimics counted along the path."""
     if joint.mimic is None:
         return joint
     if joint.mimic.joint not in path:
-        raise InputError(f"joint {joint.name!r} follows a joint outside the chain: lock it, or calibrate another chain")
+        raise InputError(f"joint {joint.name!r} mimics a joint outside the chain: lock it, or calibrate another chain")
     return replace(joint, mimic=Mimic(path.index(joint.mimic.joint), joint.mimic.multiplier, joint.mimic.offset))
 
 
-def _of_path(arm: Arm, part: Arm, path: tuple[int, ...], poses: Poses) -> Poses:
-    """The poses with the joints of the path alone."""
+def _restricted(arm: Arm, part: Arm, path: tuple[int, ...], poses: Poses) -> Poses:
+    """The poses restricted to the joints of the path."""
     if poses.q.shape[1] != arm.n:
         raise InputError(f"q of the poses has {poses.q.shape[1]} joints, {arm.name} has {arm.n}")
     places = [k for k, i in enumerate(arm.chain.independent) if i in path]
@@ -123,7 +124,7 @@ def _of_path(arm: Arm, part: Arm, path: tuple[int, ...], poses: Poses) -> Poses:
 
 
 def chosen(arm: Arm, parameters: str | Sequence[str], kind: str) -> tuple[GeometryConstant, ...]:
-    """The constants that may be corrected, those to be kept first in front."""
+    """The constants that may be corrected, in order of preference."""
     model = sorted(_constants(arm), key=lambda constant: KINDS.index(_kind(constant)))
     words = (parameters,) if isinstance(parameters, str) else tuple(parameters)
     names = {constant.name for constant in model}
@@ -150,7 +151,7 @@ def _kind(constant: GeometryConstant) -> str:
 
 
 def registered(arm: Arm, poses: Poses, wanted: Sequence[GeometryConstant]) -> Arm:
-    """The arm with base and tool near where they were measured: a device's frame may be anywhere."""
+    """The arm with base and tool registered to the measurements, because the device's frame may be anywhere."""
     if poses.position is None:
         return arm
     kinds = {_kind(constant) for constant in wanted}
@@ -159,13 +160,13 @@ def registered(arm: Arm, poses: Poses, wanted: Sequence[GeometryConstant]) -> Ar
     if "base" not in kinds:
         return arm
     R, t = _best_fit(arm.pose(poses.q)[:, :3, 3], poses.position)
-    if np.linalg.norm(_vector(R)) < FAR and np.linalg.norm(t) < FAR:
+    if np.linalg.norm(_vector(R)) < FAR_AWAY and np.linalg.norm(t) < FAR_AWAY:
         return arm
     return arm.with_base(t, _rpy(R))
 
 
 def _with_tool_turned(arm: Arm, poses: Poses, base: bool) -> Arm:
-    """The arm with the measured target's axes, where those are far from the tool's."""
+    """The arm with the tool rotated to the measured target's axes, if those are far from the tool's."""
     from scipy.spatial.transform import Rotation
 
     assert poses.position is not None
@@ -174,11 +175,11 @@ def _with_tool_turned(arm: Arm, poses: Poses, base: bool) -> Arm:
     R = _best_fit(T[:, :3, 3], poses.position)[0] if base else np.eye(3)
     turns = np.einsum("kia,kib->kab", np.einsum("ij,kja->kia", R, T[:, :3, :3]), poses.rotation)
     mean = Rotation.from_matrix(turns).mean()
-    return arm if mean.magnitude() < FAR else arm.with_tool(rpy=_rpy(mean.as_matrix()))
+    return arm if mean.magnitude() < FAR_AWAY else arm.with_tool(rpy=_rpy(mean.as_matrix()))
 
 
 def _best_fit(points: Array, measured: Array) -> tuple[Array, Array]:
-    """The rotation and shift that carry points nearest to measured ones (Kabsch 1976)."""
+    """The rotation and translation that best map the points to the measured ones (Kabsch 1976)."""
     a, b = points.mean(axis=0), measured.mean(axis=0)
     U, _, Vt = np.linalg.svd((points - a).T @ (measured - b))
     flip = np.diag([1.0, 1.0, np.sign(np.linalg.det(Vt.T @ U.T)) or 1.0])
@@ -201,9 +202,9 @@ def _rpy(R: Array) -> Array:
 def _validated(
     model: ToolModel, poses: Poses, free: tuple[int, ...], robust: str, share: float, seed: int
 ) -> Validation | None:
-    """What a fit to some poses predicts of the others."""
+    """Predict held-out poses by a fit to the others; None if there are too few poses."""
     if not 0 <= share < 1:
-        raise InputError(f"held_out is a share of the poses from 0 to below 1, got {share!r}")
+        raise InputError(f"held_out must be a fraction of the poses, at least 0 and below 1, got {share!r}")
     count = round(share * len(poses))
     if count == 0:
         return None
@@ -213,7 +214,7 @@ def _validated(
         return None
     try:
         made: Fit = fit(model, poses.chosen(rest), model.today, free, robust)
-    except InputError:  # too few poses to spare some
+    except InputError:  # too few poses to hold some out
         return None
     others = poses.chosen(out)
     closure = None if made.closure is None else made.closure.of(others)

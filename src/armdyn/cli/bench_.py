@@ -1,4 +1,4 @@
-"""`armdyn bench ARM`: nanoseconds per configuration, beside a copy of the result."""
+"""`armdyn bench ARM`: nanoseconds per configuration, compared with a memory copy of the result."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def command(
     arm: ArmName,
     quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
     batch: Annotated[int, typer.Option(min=1, help="Configurations per batch.")] = 16384,
-    seconds: Annotated[float, typer.Option(min=0.0, help="How long each is measured.")] = 0.3,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Measuring time per quantity.")] = 0.3,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure speed on this machine, beside a plain copy of the result; `make bench` compares with other programs."""
+    """Measure speed on this machine, compared with a memory copy; `make bench` compares with other libraries."""
     from armdyn.errors import choose
     from armdyn.studies import speed
 
@@ -41,5 +41,5 @@ def command(
         cells.append([row.quantity, row.way, f"{row.times['armdyn']:.1f}", *ratios])
     out = console()
     out.print(speed.machine(), style="dim", highlight=False)
-    columns = ["quantity", "way", "armdyn [ns]", *(f"{who} [ns]" for who in others)]
+    columns = ["quantity", "call", "armdyn [ns]", *(f"{who} [ns]" for who in others)]
     out.print(table(f"{loaded.name}: nanoseconds per configuration (times as long as armdyn)", columns, cells, left=2))

@@ -11,12 +11,12 @@ from armdyn.cli.ranges import Range, pair, range_options
 
 EXAMPLE = "Example: armdyn bound panda gravity_load --payload 0,3"
 
-Wanted = Annotated[str, typer.Argument(help="The quantity, gravity_load say; any without a division.")]
+Wanted = Annotated[str, typer.Argument(help="The quantity, e.g. gravity_load; any without a division.")]
 Gap = Annotated[float, typer.Option("--gap", help="Stop when bound and worst point found are this close, in percent.")]
 Seconds = Annotated[float, typer.Option("--seconds", help="Stop after this time; bounds are valid whenever it ends.")]
 Payload = Annotated[str | None, typer.Option("--payload", help="Range of a point mass at the tool: LOW,HIGH [kg].")]
 
-SMALLEST = 1e-200  # what outward rounding adds to an entry that is always 0 is not shown
+SMALLEST = 1e-200  # smaller numbers are shown as 0: outward rounding of an entry that is always 0
 
 
 def command(
@@ -41,8 +41,8 @@ def command(
         print_json(_as_dict(loaded, found))
         return
     shown = table(
-        f"{loaded.name}: {quantity} over its ranges; nothing lies outside of lower and upper [SI]",
-        ["entry", "lower", "least found", "upper", "largest found", "gap [%]", "where it is largest: q"],
+        f"{loaded.name}: {quantity} over its ranges; all values are between lower and upper [SI]",
+        ["entry", "lower", "smallest found", "upper", "largest found", "gap [%]", "q of the largest"],
         [],
         left=1,
     )

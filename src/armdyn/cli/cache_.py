@@ -1,4 +1,4 @@
-"""`armdyn cache`: machine code kept on disk."""
+"""`armdyn cache`: the cache of machine code on disk."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import typer
 from armdyn.cli.common import AsJson, console, print_json
 
 app = typer.Typer(
-    help="Show or clear the machine code kept on disk (ARMDYN_CACHE names the folder, `off` turns it off).",
+    help="Show or clear the cache of machine code (ARMDYN_CACHE names the folder; `off` disables it).",
     no_args_is_help=True,
 )
 
 
 @app.command("show", epilog="Example: armdyn cache show")
 def show(as_json: AsJson = False) -> None:
-    """Show where the cache is and how much it holds."""
+    """Show the location and size of the cache."""
     from armdyn.codegen.runtime import cache
 
     _print(cache.show(), as_json)

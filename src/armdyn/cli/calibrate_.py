@@ -21,21 +21,21 @@ def command(
             help="A table: q1 … qn or joint names, then x y z (and qx qy qz qw), or plane, or distance.",
         ),
     ],
-    frame: Annotated[str | None, typer.Option(help="The frame that was measured, where it is not the tool.")] = None,
+    frame: Annotated[str | None, typer.Option(help="The frame that was measured; default: the tool.")] = None,
     parameters: Annotated[
-        str, typer.Option(help="What may be corrected: all, or base,tool,theta,d,b,beta,gamma,turn,shift,theta_2 …")
+        str, typer.Option(help="Parameters to correct: all, or base,tool,theta,d,b,beta,gamma,turn,shift,theta_2 …")
     ] = "all",
     robust: Annotated[
-        str, typer.Option(help="Poses that do not fit: huber (at most 15 %), tukey, none (keep all).")
+        str, typer.Option(help="Outliers are excluded by: huber (at most 15 %), tukey, none (keep all).")
     ] = "huber",
-    held_out: Annotated[float, typer.Option(help="The share of the poses predicted by a fit without them.")] = 0.2,
-    degrees: Annotated[bool, typer.Option("--degrees", help="The joints' angles are in degrees.")] = False,
+    held_out: Annotated[float, typer.Option(help="Fraction of the poses held out for validation.")] = 0.2,
+    degrees: Annotated[bool, typer.Option("--degrees", help="Joint angles are in degrees.")] = False,
     millimetres: Annotated[bool, typer.Option("--millimetres", help="Positions and distances are in mm.")] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A folder for arm, URDF, data, report.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Correct an arm's geometry by measured tool poses; an arm file, a URDF and a report go into a folder."""
+    """Correct an arm's geometry from measured tool poses; writes an arm file, a URDF and a report."""
     from armdyn.calibration import Poses, calibrate
 
     loaded = load(arm)
@@ -54,7 +54,7 @@ def command(
 
 
 def _write(found: Any, arm: str, folder: Path) -> list[Path]:
-    """Everything into the folder: the files are complete before the first takes its place."""
+    """Write all files into the folder, or none."""
     import json
     from tempfile import TemporaryDirectory
 
@@ -65,7 +65,7 @@ def _write(found: Any, arm: str, folder: Path) -> list[Path]:
         names = "arm.toml", "arm.urdf", "corrections.json", "report.html"
         file, urdf, corrections, report = (Path(apart) / name for name in names)
         found.save(file)
-        if arm.lower().endswith(".urdf"):  # the user's own file, with other joint origins
+        if arm.lower().endswith(".urdf"):  # the user's own file, with corrected joint origins
             cut = STATE.cut
             lock = locks(cut.get("lock") or [])
             found.update_urdf(arm, urdf, base=cut.get("base"), tip=cut.get("tip"), lock=lock)

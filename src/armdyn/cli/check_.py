@@ -1,4 +1,4 @@
-"""`armdyn check ARM`: what is physically odd about an arm."""
+"""`armdyn check ARM`: what is physically implausible about an arm."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXAMPLE = "Example: armdyn check my_robot.urdf"
 
 def command(
     arm: ArmName,
-    strict: bool = typer.Option(False, "--strict", help="Exit with code 3 when something odd is found."),
+    strict: bool = typer.Option(False, "--strict", help="Exit with code 3 if there are warnings."),
     as_json: AsJson = False,
 ) -> None:
     """Check an arm link by link: masses, inertias, limits, angles, nearly parallel axes."""
@@ -21,8 +21,8 @@ def command(
     else:
         out = console()
         for finding in findings:
-            out.print(styled(("odd:", "yellow"), f" {finding}"))
+            out.print(styled(("warning:", "yellow"), f" {finding}"))
         if not findings:
-            out.print("nothing odd found", style="green")
+            out.print("no problems found", style="green")
     if strict and findings:
         raise typer.Exit(3)

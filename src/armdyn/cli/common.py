@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class State:
-    """What the global options set, and the options that say which part of a file is the arm."""
+    """The values of the global options, and of the options that select a part of a robot file."""
 
     debug: bool = False
     cut: dict[str, Any] = field(default_factory=dict)
@@ -42,14 +42,14 @@ Output = Annotated[Path | None, typer.Option("-o", "--output", help="Where to wr
 
 
 class PlainConsole(Console):
-    """A terminal that prints every string as it is: no markup, and control characters written out.
+    """A terminal that prints every string literally: no markup, and control characters escaped.
 
-    Names come from files that may be hostile; this is the one place where they meet the terminal. Colours are given
+    Names come from files that may be hostile; this is the one place where they reach the terminal. Colours are given
     with `styled`.
     """
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """A string as text: what the console's own does, without markup."""
+        """A string as text, as the base class renders it but without markup."""
         return super().render_str(visible(text), **(options | {"markup": False, "emoji": False}))
 
 
@@ -64,23 +64,23 @@ def console() -> Console:
 
 
 def fail(message: str, code: int = 1) -> NoReturn:
-    """One or two plain lines on standard error, then out."""
+    """Print an error in one or two plain lines on standard error, and exit."""
     out = PlainConsole(stderr=True, highlight=False, soft_wrap=True)
     out.print(styled(("error:", "bold red"), f" {message}"))
     raise SystemExit(code)
 
 
 CUT = {
-    "base": (str | None, "The link or frame that stands still."),
-    "tip": (str | None, "Cut the chain from the base to this link or frame."),
-    "lock": (list[str] | None, "Hold a joint, NAME=VALUE; `rest`: all beside the chain. Repeatable."),
-    "floating": (bool | None, "Let the base float, or hold it."),
-    "allow_outside": (bool, "MJCF: files outside the model's folder may be read."),
+    "base": (str | None, "The fixed link or frame; default: the root."),
+    "tip": (str | None, "Extract the chain from the base to this link or frame."),
+    "lock": (list[str] | None, "Lock a joint, NAME=VALUE; `rest`: all beside the chain. Repeatable."),
+    "floating": (bool | None, "A floating or a fixed base."),
+    "allow_outside": (bool, "MJCF: allow files outside the model's folder."),
 }
 
 
 def with_cut(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with the options that say which part of a file is the arm; `load` reads them."""
+    """Add the options that select a part of a robot file to a command; `load` reads them."""
     signature = inspect.signature(command, eval_str=True)
     options = [
         inspect.Parameter(
@@ -104,7 +104,7 @@ def with_cut(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def load(name: str, **options: Any) -> Arm:
-    """The arm a user named, cut as the command line says; what its file's reader noticed is said on standard error."""
+    """Load the arm that the command line selects; print the notes of the file's reader on standard error."""
     import armdyn
 
     cut = dict(STATE.cut)
@@ -133,12 +133,12 @@ def locks(words: Sequence[str]) -> dict[str, float | str] | None:
 
 
 def print_json(data: Any) -> None:
-    """Data for other programs: UTF-8, numbers as numbers, NaN as null."""
+    """Print data as JSON: UTF-8, numbers as numbers, NaN as null."""
     typer.echo(json.dumps(plain(data), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def plain(x: Any) -> Any:
-    """The same data with nothing but dicts, lists, strings, numbers and null."""
+    """The same data as dicts, lists, strings, numbers and None only."""
     from fractions import Fraction
 
     if isinstance(x, dict):
@@ -155,7 +155,7 @@ def plain(x: Any) -> Any:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], left: int = 1) -> Table:
-    """A table; the first `left` columns are text, the rest numbers on the right."""
+    """A table; the first `left` columns are left-aligned text, the others right-aligned numbers."""
     from rich import box
 
     out = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
@@ -167,7 +167,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], lef
 
 
 def number(cell: Any) -> str:
-    """A cell as text: six significant digits, nothing for None."""
+    """A cell as text: six significant digits; empty for None."""
     if cell is None:
         return ""
     if isinstance(cell, float):
@@ -196,7 +196,7 @@ def vector(text: str, name: str) -> list[float]:
 
 @contextmanager
 def progress(what: str, quiet: bool = False) -> Iterator[Any]:
-    """A bar on standard error for anything over a second; call the yielded function with (done, total[, text])."""
+    """A progress bar on standard error; call the yielded function with (done, total[, text])."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     bar = Progress(

@@ -1,4 +1,4 @@
-"""`armdyn convert IN OUT`: from one arm file to another."""
+"""`armdyn convert ARM OUT`: convert an arm file to another format."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ EXAMPLE = "Example: armdyn convert my_robot.urdf my_robot.toml --tip tool0"
 def command(
     arm: ArmName,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write: .toml or .urdf.")],
-    snap: Annotated[float, typer.Option(help="Angles this close to right are right, rad; 0: as written.")] = 1e-5,
+    snap: Annotated[float, typer.Option(help="Snap angles this close to right angles, rad; 0: never.")] = 1e-5,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
-    """Convert an arm between files; the suffix of OUT decides the format."""
+    """Convert an arm to another file format, given by the suffix of OUT."""
     loaded = load(arm, snap=snap)
     if out.suffix == ".toml":
         loaded.save(out)

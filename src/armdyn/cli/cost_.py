@@ -19,7 +19,7 @@ Laws = Annotated[list[str] | None, typer.Option("--controller", help="A control 
 def command(
     arm: ArmName, quantity: Wanted = None, controller: Laws = None, as_json: AsJson = False, quiet: Quiet = False
 ) -> None:
-    """Count the operations of every formulation, as executed literally and as compiled; the winner is marked."""
+    """Count the operations of every formulation, as published and as compiled; the cheapest is highlighted."""
     loaded = load(arm)
     rows = [_law(loaded, name) for name in _laws(controller)]
     wanted = quantity or ([] if controller else DEFAULT)
@@ -32,8 +32,8 @@ def command(
         return
     out = console()
     shown = table(
-        f"{loaded.name}: M multiplications, A additions, D divisions; sines and cosines apart",
-        ["quantity", "formulation", "executed", "compiled", "compiled, all", "sin, cos"],
+        f"{loaded.name}: M multiplications, A additions, D divisions; sines and cosines are counted separately",
+        ["quantity", "formulation", "executed", "compiled", "compiled, total", "sin, cos"],
         [],
         left=2,
     )
@@ -54,7 +54,7 @@ def _quantity(loaded: Any, quantity: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for method in armdyn.methods(quantity, loaded):
         if method == "reference" and quantity != "inertia_matrix":
-            continue  # exact derivatives of the energies, there to compare others with
+            continue  # exact derivatives of the energies, a reference for tests
         found = armdyn.cost(loaded, quantity, method=method)
         rows.append(
             {
@@ -72,7 +72,7 @@ def _quantity(loaded: Any, quantity: str) -> list[dict[str, Any]]:
 
 
 def _refused(loaded: Any, quantity: str) -> dict[str, list[str]]:
-    """The formulations that cannot be run on this robot, by the reason."""
+    """The formulations that do not apply to this robot, by the reason."""
     from armdyn.formulations import QUANTITIES
 
     found: dict[str, list[str]] = {}
@@ -97,7 +97,7 @@ def _law(loaded: Any, name: str) -> dict[str, Any]:
 
 
 def _derivatives(loaded: Any, quantity: str) -> dict[str, Any]:
-    """The derivatives in all three inputs; nothing of them is published."""
+    """The derivatives with respect to all three inputs; there is no published count."""
     kernel = getattr(loaded, quantity)
     compiled = _operations(kernel.program.operations)
     return {"quantity": quantity, "method": "recursive", "published": None, "compiled": compiled, "best": True}

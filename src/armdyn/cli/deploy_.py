@@ -10,25 +10,25 @@ import typer
 from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress
 
 EXAMPLE = "Example: armdyn deploy ur5 --target c -o ur5_c --quantity inverse_dynamics --dtype float32"
-CONTROLLER = "A control law, adaptive say (repeatable; a wrong name lists them)."
+CONTROLLER = "A control law, e.g. adaptive (repeatable; a wrong name lists them)."
 
 
 def command(
     arm: ArmName,
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
-    target: Annotated[str, typer.Option(help="What the folder is for: c, cpp, fmu or object.")] = "c",
+    target: Annotated[str, typer.Option(help="c, cpp, fmu or object.")] = "c",
     quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
-    dtype: Annotated[str | None, typer.Option(help="double or float; default: double, or the processor's.")] = None,
-    parameters: Annotated[str, typer.Option(help="runtime: given at each call; or baked.")] = "runtime",
+    dtype: Annotated[str | None, typer.Option(help="double or float; default: double if the processor has it.")] = None,
+    parameters: Annotated[str, typer.Option(help="runtime (an input), or baked (constants).")] = "runtime",
     friction: Annotated[bool, typer.Option(help="Friction in inverse and forward dynamics.")] = True,
     controller: Annotated[list[str] | None, typer.Option("--controller", help=CONTROLLER)] = None,
     cpu: Annotated[list[str] | None, typer.Option("--cpu", help="A processor of --target object (repeatable).")] = None,
-    frame: Annotated[str | None, typer.Option(help="The frame that stands for the tool.")] = None,
-    stack: Annotated[bool, typer.Option(help="Measure the stack of each function with gcc, if it is there.")] = True,
+    frame: Annotated[str | None, typer.Option(help="The frame to use as the tool.")] = None,
+    stack: Annotated[bool, typer.Option(help="Measure the stack of each function with gcc, if installed.")] = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a folder with the arm's dynamics for a controller: code, test vectors, a Makefile, a read-me file."""
+    """Write a folder with the arm's dynamics for a controller: code, test vectors, Makefile and README."""
     import armdyn
 
     loaded = load(arm)
@@ -52,4 +52,4 @@ def command(
     elif not quiet:
         for path in files:
             console().print(f"wrote {path}  ({path.stat().st_size} bytes)", markup=False)
-        console().print(f"check it with: make -C {output} test", markup=False)
+        console().print(f"to test it: make -C {output} test", markup=False)

@@ -15,18 +15,18 @@ EXAMPLE = "Example: armdyn emit ur5 -o ur5_c --quantity inverse_dynamics --param
 
 def command(
     arm: ArmName,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="The folder to write into; c or wasm.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="The folder; default: c or wasm.")] = None,
     quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
     dtype: Annotated[str, typer.Option(help="double or float (float64, float32).")] = "double",
-    parameters: Annotated[str, typer.Option(help="baked, or runtime: given at each call.")] = "baked",
+    parameters: Annotated[str, typer.Option(help="baked (constants), or runtime (an input).")] = "baked",
     friction: Annotated[bool, typer.Option("--friction", help="Friction in inverse and forward dynamics.")] = False,
-    error_bound: Annotated[bool, typer.Option("--error-bound", help="Bound rounding errors in the header.")] = False,
+    error_bound: Annotated[bool, typer.Option("--error-bound", help="Write error bounds into the header.")] = False,
     ranges: Range = None,
     wasm: Annotated[bool, typer.Option("--wasm", help="WebAssembly, an ES module and TypeScript types.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
-    """Write the arm's dynamics as C99: header, source, a test program with vectors, a Makefile; or as WebAssembly."""
+    """Generate the arm's dynamics as C99 (header, source, test program with test vectors, Makefile) or WebAssembly."""
     from armdyn.errors import InputError
     from armdyn.ranges import ACCELERATION
 
@@ -49,4 +49,4 @@ def command(
         for path in files:
             console().print(f"wrote {path}  ({path.stat().st_size} bytes)", markup=False)
         if not wasm:
-            console().print(f"check it with: make -C {where} test", markup=False)
+            console().print(f"to test it: make -C {where} test", markup=False)

@@ -19,15 +19,15 @@ def command(
     qd: Annotated[str, typer.Option(help="Joint velocities.")] = "",
     qdd: Annotated[str, typer.Option(help="Joint accelerations.")] = "",
     tau: Annotated[str, typer.Option(help="Joint forces, N m or N.")] = "",
-    mass: Annotated[str, typer.Option(help="Of payload_parameters: kg.")] = "",
-    com: Annotated[str, typer.Option(help="Of payload_parameters: the centre of mass in the tool's axes, m.")] = "",
-    inertia: Annotated[str, typer.Option(help="Of payload_parameters: xx,yy,zz,xy,xz,yz about com, kg m².")] = "",
-    frame: Annotated[str, typer.Option(help="The link that poses, Jacobians, payloads are of; else the tool.")] = "",
-    friction: Annotated[bool, typer.Option("--friction", help="With the joints' friction, where it acts.")] = False,
+    mass: Annotated[str, typer.Option(help="For payload_parameters: kg.")] = "",
+    com: Annotated[str, typer.Option(help="For payload_parameters: the centre of mass in the tool frame, m.")] = "",
+    inertia: Annotated[str, typer.Option(help="For payload_parameters: xx,yy,zz,xy,xz,yz about com, kg m².")] = "",
+    frame: Annotated[str, typer.Option(help="The frame for poses, Jacobians, payloads; default: the tool.")] = "",
+    friction: Annotated[bool, typer.Option("--friction", help="Include joint friction in the dynamics.")] = False,
     method: Annotated[str, typer.Option(help="The formulation; see `armdyn cost ARM`.")] = "auto",
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Evaluate a quantity at one configuration; what is not given is zero, a floating base stands upright."""
+    """Evaluate a quantity at one configuration; inputs are zero by default, and a floating base is upright."""
     import numpy as np
 
     loaded = load(arm)
@@ -38,11 +38,11 @@ def command(
     unused = [f"--{name}" for name, text in given.items() if text and name not in ports]
     if unused:
         raise InputError(f"{quantity} takes {', '.join(ports)}, not {', '.join(unused)}")
-    still = {"q": np.eye(1, loaded.chain.nq, 6)[0]} if loaded.floating else {}  # a quaternion of length 1
+    upright = {"q": np.eye(1, loaded.chain.nq, 6)[0]} if loaded.floating else {}  # a quaternion of length 1
     inputs = [
         _numbers(given[port.name], port.name, port.shape)
         if given.get(port.name)
-        else still.get(port.name, np.zeros(port.shape))
+        else upright.get(port.name, np.zeros(port.shape))
         for port in kernel.program.inputs
     ]
     result = kernel(*inputs)
@@ -60,6 +60,6 @@ def command(
 
 
 def _numbers(text: str, name: str, shape: tuple[int, ...]) -> Any:
-    """An array of this shape, or what was given where it does not fit: the kernel says what it expected."""
+    """The numbers of an input; the kernel reports a wrong shape."""
     values = vector(text, name)
     return values[0] if not shape and len(values) == 1 else values

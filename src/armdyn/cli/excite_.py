@@ -1,4 +1,4 @@
-"""`armdyn excite ARM`: a trajectory to identify an arm with."""
+"""`armdyn excite ARM`: an excitation trajectory for identification."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ EXAMPLE = "Example: armdyn excite panda --duration 20 -o panda_excitation.csv"
 
 def command(
     arm: ArmName,
-    duration: Annotated[float, typer.Option(help="Seconds of one period.")] = 20.0,
-    trajectories: Annotated[int, typer.Option(help="How many, judged together.")] = 1,
-    harmonics: Annotated[int | None, typer.Option(help="Harmonics of 1 / duration; up to 1 Hz unless given.")] = None,
+    duration: Annotated[float, typer.Option(help="Period, s.")] = 20.0,
+    trajectories: Annotated[int, typer.Option(help="Number of trajectories, optimised together.")] = 1,
+    harmonics: Annotated[int | None, typer.Option(help="Harmonics of 1 / duration; default: up to 1 Hz.")] = None,
     criterion: Annotated[str, typer.Option(help="information or determinant.")] = "information",
     above: Annotated[float | None, typer.Option(help="Keep joints and tool above this height, m.")] = None,
-    clearance: Annotated[float | None, typer.Option(help="Keep links apart by this, m.")] = None,
-    acceleration: Annotated[str, typer.Option(help="Largest accelerations, rad/s², one or one per joint.")] = "",
-    noise: Annotated[str, typer.Option(help="Noise of the torques, N m, one or one per joint.")] = "",
+    clearance: Annotated[float | None, typer.Option(help="Least distance between links, m.")] = None,
+    acceleration: Annotated[str, typer.Option(help="Largest accelerations, rad/s²: one, or one per joint.")] = "",
+    noise: Annotated[str, typer.Option(help="Noise of the torques, N m: one, or one per joint.")] = "",
     rate: Annotated[float, typer.Option(help="Samples per second.")] = 100.0,
-    seed: Annotated[int, typer.Option(help="Of the random starts.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the random starts.")] = 0,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="CSV: t, q1 …, qd1 …, qdd1 ….")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Design a periodic trajectory that moves the arm so that its parameters can be told apart."""
+    """Design a periodic trajectory that determines the arm's parameters as well as possible."""
     from armdyn.identification import excite
 
     loaded = load(arm)

@@ -17,37 +17,37 @@ EXAMPLE = "Example: armdyn identify ur10 log.csv --validate other.csv -o identif
 def command(
     arm: ArmName,
     log: Annotated[Path, typer.Argument(metavar="LOG", help="The log: .csv, .txt, .npz, .mat, .parquet, rosbag2.")],
-    validate: Annotated[Path | None, typer.Option(help="A log to predict, never fitted.")] = None,
+    validate: Annotated[Path | None, typer.Option(help="A validation log, not used for the fit.")] = None,
     estimator: Annotated[
         str, typer.Option(help="consistent, ordinary, weighted, huber or instrumental.")
     ] = "consistent",
-    friction: Annotated[str, typer.Option(help="auto: as the log bears out; none, viscous, coulomb, …")] = "auto",
+    friction: Annotated[str, typer.Option(help="auto (selected by the log), none, viscous, coulomb, …")] = "auto",
     rotor: Annotated[bool, typer.Option("--rotor/--no-rotor", help="Every joint has a rotor inertia.")] = True,
     offset: Annotated[bool, typer.Option("--offset/--no-offset", help="Every joint has a constant offset.")] = True,
     spring: Annotated[bool, typer.Option("--spring", help="Every joint has a stiffness.")] = False,
-    tilt: Annotated[bool, typer.Option("--tilt", help="The base may be tilted.")] = False,
-    ratios: Annotated[str, typer.Option(help="The log is of the motors: gear ratios, one per joint.")] = "",
-    rate: Annotated[float | None, typer.Option(help="Sampling rate, Hz, where the log has no useful stamps.")] = None,
+    tilt: Annotated[bool, typer.Option("--tilt", help="Estimate a base tilt.")] = False,
+    ratios: Annotated[str, typer.Option(help="Gear ratios, one per joint, if the log is on the motor side.")] = "",
+    rate: Annotated[float | None, typer.Option(help="Sampling rate, Hz, if the log has no usable time stamps.")] = None,
     degrees: Annotated[bool | None, typer.Option("--degrees/--radians", help="Unit of the positions.")] = None,
     effort: Annotated[Path | None, typer.Option(help="A second file with the efforts, one column per joint.")] = None,
-    dead_zone: Annotated[float, typer.Option(help="Slower than this (rad/s) a joint's torque is not fitted.")] = 0.0,
+    dead_zone: Annotated[float, typer.Option(help="Exclude a joint's torque below this speed, rad/s.")] = 0.0,
     columns: Annotated[str, typer.Option(help="Names of a text file's columns: t,q1:q6,-,tau1:tau6 (- skips).")] = "",
     gains: Annotated[str, typer.Option(help="Torque per unit of the logged effort, one per joint.")] = "",
-    fix: Annotated[bool, typer.Option("--fix", help="Read signs, order and units as the check proposes.")] = False,
-    parallel: Annotated[float | None, typer.Option(help="Cut-off of the filter of the model, Hz; 0: none.")] = None,
-    cutoff: Annotated[float | None, typer.Option(help="Cut-off of the positions' filter, Hz.")] = None,
+    fix: Annotated[bool, typer.Option("--fix", help="Apply the proposed signs, order and units.")] = False,
+    parallel: Annotated[float | None, typer.Option(help="Cut-off of the model's filter, Hz; 0: none.")] = None,
+    cutoff: Annotated[float | None, typer.Option(help="Cut-off of the position filter, Hz.")] = None,
     regularization: Annotated[
-        float | None, typer.Option(help="Weight of the prior arm; unless given, by cross-validation.")
+        float | None, typer.Option(help="Weight of the prior arm; default: by cross-validation.")
     ] = None,
     also: Annotated[list[Path] | None, typer.Option(help="A further log to fit together with LOG; repeatable.")] = None,
     friction_per_log: Annotated[
-        bool, typer.Option("--friction-per-log", help="Friction is each log's own, inertias are shared.")
+        bool, typer.Option("--friction-per-log", help="Separate friction for each log, shared inertias.")
     ] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A folder for arm, parameters, report.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Identify inertias, rotors and friction from a log; an arm file, a URDF and a report go into a folder."""
+    """Identify inertias, rotor inertias and friction from a log; writes an arm file, a URDF and a report."""
     from armdyn.identification import Log, identify
 
     loaded = load(arm)
@@ -73,7 +73,7 @@ def command(
 
 
 def _write(found: Any, folder: Path) -> list[Path]:
-    """Everything into the folder: the files are complete before the first takes its place."""
+    """Write all files into the folder, or none."""
     import json
     from tempfile import TemporaryDirectory
 
@@ -118,11 +118,11 @@ def _show(found: Any, written: list[Path]) -> None:
     out = console()
     out.print(str(found), highlight=False, markup=False)
     names = [joint.name or f"joint {k}" for k, joint in enumerate(found.given.joints, 1)]
-    for shown in (found.validation, found.training):  # what was never fitted comes first
+    for shown in (found.validation, found.training):  # validation comes first
         if shown is not None:
             numbers = zip(names, shown.joint_errors, shown.r_squared, strict=True)
             rows = [[name, f"{100 * error:.2f} %", f"{fit:.4f}"] for name, error, fit in numbers]
-            title = f"Torque by joint, {'fitted' if shown is found.training else 'not fitted'}: {shown.source}"
+            title = f"Torque per joint, {'fitted' if shown is found.training else 'not fitted'}: {shown.source}"
             out.print(table(title, ["joint", "relative error", "R²"], rows))
     rows = [
         [name, float(value), f"± {deviation:.2g}"]
@@ -134,17 +134,17 @@ def _show(found: Any, written: list[Path]) -> None:
     for text in found.notes:
         out.print(f"log: {text}", highlight=False, markup=False)
     if written:
-        _say_where(found, out)
+        _show_remainder(found, out)
     for path in written:
         out.print(f"wrote {path}", markup=False, highlight=False)
 
 
-def _say_where(found: Any, out: Any) -> None:
-    """Where the base tilt went, and what the files have no place for."""
+def _show_remainder(found: Any, out: Any) -> None:
+    """How the files represent the base tilt, and which parameters they cannot represent."""
     if any(found.base_tilt):
         angle = math.degrees(math.hypot(*found.base_tilt))
-        said = f"The base tilt of {angle:.2f} degrees is in arm.toml's gravity and turns the base of arm.urdf."
-        out.print(said, highlight=False, markup=False)
+        text = f"The base tilt of {angle:.2f} degrees changes the gravity of arm.toml and rotates the base of arm.urdf."
+        out.print(text, highlight=False, markup=False)
     if found.left_behind:
         names = ", ".join(found.left_behind)
-        out.print(f"Only parameters.json has {names}: no arm has a place for them.", highlight=False, markup=False)
+        out.print(f"Only parameters.json has {names}: an arm cannot represent them.", highlight=False, markup=False)

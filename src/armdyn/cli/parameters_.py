@@ -1,4 +1,4 @@
-"""`armdyn parameters ARM`: what can be known about an arm's inertia."""
+"""`armdyn parameters ARM`: the minimal (base) inertial parameters of an arm."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from armdyn.cli.common import ArmName, AsJson, console, load, print_json, styled
 
 EXAMPLE = "Example: armdyn parameters puma560 --symbolic"
 
-Symbolic = Annotated[bool, typer.Option("--symbolic", help="Symbols b₂, d₃, β₂, … for the geometry, not its numbers.")]
+Symbolic = Annotated[
+    bool, typer.Option("--symbolic", help="Symbols b₂, d₃, β₂, … for the geometry instead of numbers.")
+]
 Latex = Annotated[bool, typer.Option("--latex", help="Formulas in LaTeX.")]
-Rank = Annotated[bool, typer.Option("--rank", help="Check beside it the numerical rank of a random regressor.")]
+Rank = Annotated[bool, typer.Option("--rank", help="Compare with the numerical rank of a random regressor.")]
 
 
 def command(
     arm: ArmName, symbolic: Symbolic = False, latex: Latex = False, rank: Rank = False, as_json: AsJson = False
 ) -> None:
-    """Show the minimal (identifiable) inertia parameters: names, values, formulas."""
+    """Show the minimal (identifiable) inertial parameters: names, values, formulas."""
     loaded = load(arm)
     minimal = loaded.minimal_parameters
     form = ("symbolic_latex" if latex else "symbolic") if symbolic else ("latex" if latex else "text")

@@ -17,29 +17,29 @@ def command(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="The log: .csv, .txt, .npz, .mat, .parquet, rosbag2.")],
     arm: Annotated[str, typer.Option("--urdf", metavar="ARM", help="The robot: .urdf, .toml or a catalogue name.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write, new or empty.")],
-    validate: Annotated[Path | None, typer.Option(help="A log to predict, never fitted.")] = None,
-    held_out: Annotated[float, typer.Option(help="Without one: the part of the log that is not fitted.")] = 0.3,
+    validate: Annotated[Path | None, typer.Option(help="A validation log, not used for the fit.")] = None,
+    held_out: Annotated[float, typer.Option(help="Fraction held out if there is no validation log.")] = 0.3,
     target: Annotated[
-        list[str] | None, typer.Option(help="c, cpp, fmu, object (repeatable); c and cpp unless given.")
+        list[str] | None, typer.Option(help="c, cpp, fmu, object (repeatable); default: c and cpp.")
     ] = None,
     quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
     dtype: Annotated[str, typer.Option(help="double or float (float64, float32).")] = "double",
-    parameters: Annotated[str, typer.Option(help="runtime: given at each call; or baked.")] = "runtime",
-    ratios: Annotated[str, typer.Option(help="The log is of the motors: gear ratios, one per joint.")] = "",
+    parameters: Annotated[str, typer.Option(help="runtime (an input), or baked (constants).")] = "runtime",
+    ratios: Annotated[str, typer.Option(help="Gear ratios, one per joint, if the log is on the motor side.")] = "",
     gains: Annotated[str, typer.Option(help="Torque per unit of the logged effort, one per joint.")] = "",
-    rate: Annotated[float | None, typer.Option(help="Sampling rate, Hz, where the log has no useful stamps.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Sampling rate, Hz, if the log has no usable time stamps.")] = None,
     degrees: Annotated[bool | None, typer.Option("--degrees/--radians", help="Unit of the positions.")] = None,
     columns: Annotated[str, typer.Option(help="Names of a text file's columns: t,q1:q6,-,tau1:tau6 (- skips).")] = "",
-    friction: Annotated[str, typer.Option(help="auto: as the log bears out; none, viscous, coulomb, …")] = "auto",
-    tilt: Annotated[bool, typer.Option("--tilt", help="The base may be tilted.")] = False,
-    fix: Annotated[bool, typer.Option("--fix", help="Read signs, order and units as the check proposes.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Write code even if the model does not carry over.")] = False,
+    friction: Annotated[str, typer.Option(help="auto (selected by the log), none, viscous, coulomb, …")] = "auto",
+    tilt: Annotated[bool, typer.Option("--tilt", help="Estimate a base tilt.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Apply the proposed signs, order and units.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write code even if validation fails.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Identify an arm from a log, validate it, and write arm, URDF, report, code and a manifest.
 
-    Where the model does not carry over to what was held out no code is written, and the exit code is 5.
+    If validation fails, no code is written, and the exit code is 5.
     """
     import armdyn
 
@@ -82,13 +82,13 @@ def _show(done: Any) -> None:
 
     out = console()
     rows = [[check.name, "passed" if check.passed else "failed", check.words] for check in done.verdict.checks]
-    out.print(table("Does the model carry over?", ["check", "", "what was found"], rows, left=3))
+    out.print(table("Validation", ["check", "", "result"], rows, left=3))
     for text in (*done.estimate.warnings, *left_behind(done.estimate)):
         out.print(styled(("note:", "yellow"), f" {text}"))
     for path in done.files:
         out.print(f"wrote {path}", markup=False, highlight=False)
     if not done.deployed:
-        reason = "no code was written: the model does not carry over to what was held out; --force writes it anyway"
+        reason = "no code was written: the model does not predict the held-out data; --force writes it anyway"
         out.print(styled(("refused:", "bold red"), f" {reason}"))
     elif not done.verdict.carries_over:
-        out.print(styled(("forced:", "bold red"), " code was written though the model does not carry over"))
+        out.print(styled(("forced:", "bold red"), " code was written although validation failed"))

@@ -1,4 +1,4 @@
-"""`armdyn poses ARM`: which poses to measure for a calibration."""
+"""`armdyn poses ARM`: the best configurations to measure for a calibration."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ EXAMPLE = "Example: armdyn poses ur5 --count 40 -o poses.csv"
 
 def command(
     arm: ArmName,
-    count: Annotated[int, typer.Option(help="How many poses.")] = 40,
+    count: Annotated[int, typer.Option(help="Number of poses.")] = 40,
     measured: Annotated[str, typer.Option(help="What will be measured: pose, or point.")] = "pose",
-    parameters: Annotated[str, typer.Option(help="What is to be corrected, as in `calibrate`.")] = "all",
-    frame: Annotated[str | None, typer.Option(help="The frame to be measured, where it is not the tool.")] = None,
-    candidates: Annotated[int, typer.Option(help="How many random configurations to choose from.")] = 1000,
+    parameters: Annotated[str, typer.Option(help="Parameters to be corrected, as in `calibrate`.")] = "all",
+    frame: Annotated[str | None, typer.Option(help="The frame to be measured; default: the tool.")] = None,
+    candidates: Annotated[int, typer.Option(help="Number of random configurations to choose from.")] = 1000,
     above: Annotated[float | None, typer.Option(help="Keep the tool at least this high (z in the base), m.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the random configurations.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the random configurations.")] = 0,
     output: Output = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Choose the poses that determine an arm's geometry best, within its limits; a table to fill in."""
+    """Choose the configurations, within the limits, whose measurement determines an arm's geometry best."""
     from armdyn.calibration import calibration_poses
 
     loaded = load(arm)
@@ -47,7 +47,7 @@ def command(
     elif not quiet:
         out = console()
         out.print(table("Poses (rad, m)", ["pose", *names], [[k, *map(float, q)] for k, q in enumerate(plan.q, 1)]))
-        text = f"Mean deviation {plan.gain:.2f} times smaller than the best of 50 random choices."
+        text = f"Mean standard deviation {plan.gain:.2f} times smaller than that of the best of 50 random selections."
         out.print(text, highlight=False)
         if output is not None:
             out.print(f"wrote {output}", markup=False, highlight=False)

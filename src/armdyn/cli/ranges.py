@@ -10,7 +10,7 @@ from armdyn.errors import InputError
 
 Range = Annotated[
     list[str] | None,
-    typer.Option("--range", help="A range instead of a joint's limits: INPUT:JOINT=LOW,HIGH, qd:2=-1,1 say."),
+    typer.Option("--range", help="A range instead of a joint's limits: INPUT:JOINT=LOW,HIGH, e.g. qd:2=-1,1."),
 ]
 
 
@@ -24,7 +24,7 @@ def pair(text: str, option: str) -> tuple[float, float]:
 
 
 def range_options(loaded: Any, ranges: list[str], acceleration: float = 0.0) -> dict[str, Any]:
-    """The inputs that were given a range: the limits, accelerations up to a size, with those ranges in their place."""
+    """The inputs named in `ranges`, each with the joints' limits, in which the given ranges replace a joint's."""
     import numpy as np
 
     speeds = loaded.velocity_limits

@@ -1,4 +1,4 @@
-"""`armdyn report ARM`: everything about an arm on one page."""
+"""`armdyn report ARM`: a self-contained HTML page about an arm."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ EXAMPLE = "Example: armdyn report puma560 -o puma560.html"
 
 def command(
     arm: ArmName,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="The HTML file to write; ARM.html.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="The HTML file; default: ARM.html.")] = None,
     meshes: Annotated[bool, typer.Option("--meshes", help="Draw the shapes of the URDF's links.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Report on an arm: a summary here, and one self-contained HTML page with pictures."""
+    """Report on an arm: print a summary and write a self-contained interactive HTML page."""
     from armdyn.files.text import file_name, write_text
     from armdyn.references import citation
     from armdyn.report import collect, page, summary

@@ -1,4 +1,4 @@
-"""`armdyn show ARM`: a card of the arm."""
+"""`armdyn show ARM`: a summary of the arm."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Symbolic = Annotated[
         "--symbolic", metavar="QUANTITY", help="Print a quantity as a formula (inertia_matrix, bias, …); needs sympy."
     ),
 ]
-Symbols = Annotated[bool, typer.Option("--symbols", help="With --symbolic: names for the arm's own numbers.")]
+Symbols = Annotated[bool, typer.Option("--symbols", help="With --symbolic: symbols for lengths, masses, …")]
 AsLatex = Annotated[bool, typer.Option("--latex", help="With --symbolic: print LaTeX.")]
 
 
 def command(
     arm: ArmName, symbolic: Symbolic = None, symbols: Symbols = False, latex: AsLatex = False, as_json: AsJson = False
 ) -> None:
-    """Show an arm: joints, links, units, limits, what is odd, where its numbers come from; or a formula."""
+    """Show an arm: joints, links, limits, warnings and sources; or a quantity as a formula."""
     from armdyn.report import card
 
     if symbolic is not None:
@@ -58,9 +58,9 @@ def command(
         )
     )
     for finding in data["checks"]:
-        out.print(styled(("odd:", "yellow"), f" {finding}"))
+        out.print(styled(("warning:", "yellow"), f" {finding}"))
     if not data["checks"]:
-        out.print("nothing odd found", style="green")
+        out.print("no problems found", style="green")
     parents = {joint["parent"] for joint in data["bodies"]}
     if sum(joint["link"] not in parents for joint in data["bodies"]) > 1:
         out.print(f"tips: {', '.join(data['tips'])}", highlight=False)

@@ -1,4 +1,4 @@
-"""`armdyn simulate ARM`: let an arm move."""
+"""`armdyn simulate ARM`: simulate an arm."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: armdyn simulate puma560 --q 0,0.5,0,0,0,0 --duration 2 -o fall.csv"
 METHODS = "auto (RK4, or ARK4 for stiff gains), RK4, RK5, AB4, ARK4, semi_implicit_euler, DOP853, RK45, LSODA, Radau."
-LAW = "A control law, or an observer beside it (repeatable); a wrong name lists them."
-# What messages say in Python, as this command spells it.
+LAW = "A control law or an observer (repeatable); a wrong name lists them."
+# Python's spelling of options in messages, and that of this command.
 SPELLING = {
     "limits=False": "--no-limits",
     "limits=0.0": "--restitution 0",
@@ -29,30 +29,30 @@ SPELLING = {
 
 def command(
     arm: ArmName,
-    q: Annotated[str, typer.Option(help="Initial positions, rad or m; the rest posture by default.")] = "",
+    q: Annotated[str, typer.Option(help="Initial positions, rad or m; default: the rest configuration.")] = "",
     qd: Annotated[str, typer.Option(help="Initial velocities; zeros by default.")] = "",
     tau: Annotated[str, typer.Option(help="Constant joint forces, N m or N; none by default.")] = "",
-    hold: Annotated[bool, typer.Option("--hold", help="Hold the posture: PD control with the gravity load.")] = False,
+    hold: Annotated[bool, typer.Option("--hold", help="Hold the position: PD with gravity compensation.")] = False,
     controller: Annotated[list[str] | None, typer.Option("--controller", help=LAW)] = None,
-    to: Annotated[str, typer.Option(help="Where a control law moves the joints; it holds them by default.")] = "",
+    to: Annotated[str, typer.Option(help="Target of the control law's motion; default: hold the position.")] = "",
     duration: Annotated[float, typer.Option(help="Seconds.")] = 1.0,
-    step: Annotated[str, typer.Option(help="Seconds, or auto; of fixed-step methods, and between rows.")] = "0.001",
+    step: Annotated[str, typer.Option(help="Seconds or auto: integration step, and output interval.")] = "0.001",
     method: Annotated[str, typer.Option(help=METHODS)] = "auto",
-    friction: Annotated[bool, typer.Option("--friction/--no-friction", help="The joints' friction acts.")] = True,
-    limits: Annotated[bool, typer.Option("--limits/--no-limits", help="A joint's limit ends the run.")] = True,
-    restitution: Annotated[float | None, typer.Option(help="Limits are stops with this rebound; 0: none.")] = None,
-    saturate: Annotated[bool, typer.Option("--saturate/--no-saturate", help="--hold keeps to motor limits.")] = True,
-    control_period: Annotated[float | None, typer.Option(help="Seconds between two looks of the controller.")] = None,
+    friction: Annotated[bool, typer.Option("--friction/--no-friction", help="Joint friction.")] = True,
+    limits: Annotated[bool, typer.Option("--limits/--no-limits", help="Stop at a joint limit.")] = True,
+    restitution: Annotated[float | None, typer.Option(help="Limits are stops with this restitution, 0 to 1.")] = None,
+    saturate: Annotated[bool, typer.Option("--saturate/--no-saturate", help="Clamp control torques.")] = True,
+    control_period: Annotated[float | None, typer.Option(help="Period of the controller, s.")] = None,
     delay: Annotated[float, typer.Option(help="Seconds until the controller's torques act.")] = 0.0,
-    torque_rate: Annotated[float | None, typer.Option(help="Largest rate of the torques, N m/s or N/s.")] = None,
-    encoder: Annotated[float | None, typer.Option(help="Step of the encoders, rad or m.")] = None,
-    noise: Annotated[str, typer.Option(help="Deviations of measured positions, velocities and torques.")] = "",
-    output: Annotated[Path | None, typer.Option("-o", "--output", help=".csv, .npz, .parquet, or .html.")] = None,
-    animate: Annotated[Path | None, typer.Option(help="Write an HTML page on which the arm moves.")] = None,
+    torque_rate: Annotated[float | None, typer.Option(help="Torque rate limit, N m/s or N/s.")] = None,
+    encoder: Annotated[float | None, typer.Option(help="Encoder resolution, rad or m.")] = None,
+    noise: Annotated[str, typer.Option(help="Standard deviations of measured q,qd,tau.")] = "",
+    output: Annotated[Path | None, typer.Option("-o", "--output", help=".csv, .npz, .parquet, animated .html.")] = None,
+    animate: Annotated[Path | None, typer.Option(help="Write an HTML page with an animation.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
-    """Simulate an arm from a state, left alone, under constant forces, holding its posture, or with control laws."""
+    """Simulate an arm from an initial state: passive, with constant forces, or with control laws."""
     import numpy as np
 
     from armdyn.errors import InputError
@@ -92,18 +92,19 @@ def command(
 
 
 def _digital(loaded: Any, names: list[str], torque: Any, q0: Any, to: str, duration: float, friction: bool) -> Any:
-    """The control laws in the loop: one of them drives, or what else was asked for; the others watch."""
+    """The control laws in the loop: at most one controller (or `torque`), and any number of observers."""
     from armdyn.control import controller
     from armdyn.errors import InputError
     from armdyn.simulation import Digital, quintic
 
     laws = [controller(loaded, name, friction=friction) for name in dict.fromkeys(names)]
-    drives = [law for law in laws if not law.law.observes]
-    if len(drives) > 1 or (drives and torque is not None):
+    driving = [law for law in laws if not law.law.observes]
+    if len(driving) > 1 or (driving and torque is not None):
         others = [] if torque is None else ["--hold or --tau"]
-        raise InputError(f"one of these drives the joints: {', '.join([*(law.law.name for law in drives), *others])}")
+        names_given = ", ".join([*(law.law.name for law in driving), *others])
+        raise InputError(f"only one of these can drive the joints: {names_given}")
     motion = quintic(q0, vector(to, "to"), 0.8 * duration) if to else q0
-    return Digital(drives[0] if drives else torque, motion, [law for law in laws if law.law.observes])
+    return Digital(driving[0] if driving else torque, motion, [law for law in laws if law.law.observes])
 
 
 def _noise(text: str) -> dict[str, Any]:
@@ -139,11 +140,7 @@ def _step(text: str) -> Any:
 
 
 def _write(result: Trajectory, output: Path | None, animate: Path | None) -> None:
-    from armdyn.files.text import write_text
-
-    if output is not None and output.suffix == ".html":
-        write_text(output, result.plot().to_html(include_plotlyjs=True))
-    elif output is not None:
+    if output is not None:
         result.save(output)
     if animate is not None:
         result.animate().save(animate)
@@ -164,7 +161,7 @@ def _print(result: Trajectory, written: list[Path]) -> None:
     saturated = (np.abs(result.tau[..., -result.arm.n :]) >= (1 - 1e-9) * result.arm.effort_limits).any(axis=0)
     if saturated.any():
         names = ", ".join(joint.name for joint, full in zip(result.arm.joints, saturated, strict=True) if full)
-        out.print(f"at their largest torque for a time: {names}", highlight=False, markup=False)
+        out.print(f"reached their torque limit: {names}", highlight=False, markup=False)
     for name, signals in result.signals.items():
         for entry in CONTROLLERS[name].outputs:
             shown = np.array2string(signals[entry.name][-1], precision=4)

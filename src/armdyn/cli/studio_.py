@@ -1,4 +1,4 @@
-"""`armdyn studio ARM`: the report's page with Python behind it."""
+"""`armdyn studio ARM`: the report page served with Python behind it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ EXAMPLE = "Example: armdyn studio puma560"
 def command(
     arm: ArmName,
     port: Annotated[int, typer.Option(help="The port on 127.0.0.1; 0 takes a free one.")] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page.")] = True,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
     quiet: Quiet = False,
 ) -> None:
-    """Serve an arm's page on this machine: drop another robot or a log on it, write C, download the report."""
+    """Serve an arm's page on this machine: drop another robot or a log on it, generate C, download the report."""
     import webbrowser
 
     from armdyn.report.studio import Server
@@ -25,7 +25,7 @@ def command(
     server = Server(load(arm), port)
     if not quiet:
         console().print(f"studio: {server.url}", markup=False, soft_wrap=True)
-        console().print("Ctrl-C ends it.")
+        console().print("Press Ctrl-C to stop.")
     if browser:
         webbrowser.open(server.url)
     try:

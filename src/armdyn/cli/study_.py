@@ -1,4 +1,4 @@
-"""`armdyn study NAME`: a published experiment, done again."""
+"""`armdyn study NAME`: reproduce a published experiment."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ STUDIES = ("puma-line",)
 
 def command(
     name: Annotated[str, typer.Argument(metavar="STUDY", help=f"One of: {', '.join(STUDIES)}.")],
-    posture: Annotated[str, typer.Option(help="How the arm reaches the line: first, second or third.")] = "first",
+    posture: Annotated[str, typer.Option(help="Arm configuration on the line: first, second or third.")] = "first",
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A self-contained HTML page to write.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Repeat a paper's experiment beside its printed numbers: a Puma along a straight line (some ten seconds)."""
+    """Repeat a paper's experiment and compare with its printed numbers: a Puma on a straight line (ten seconds)."""
     from armdyn.errors import choose
     from armdyn.files.text import write_text
     from armdyn.studies import puma_line

@@ -17,14 +17,14 @@ SHOWN = 24  # rows of the summary
 
 def command(
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="A study file (.toml), see docs/scaling.md.")],
-    output: Annotated[str, typer.Option("-o", "--output", help="Folder or address; .parquet: a table.")] = "",
-    threads: Annotated[int | None, typer.Option(help="Local threads; as many as processors by default.")] = None,
-    workers: Annotated[int | None, typer.Option(help="A Dask cluster of so many processes on this machine.")] = None,
+    output: Annotated[str, typer.Option("-o", "--output", help="Zarr folder or URL; .parquet: a table.")] = "",
+    threads: Annotated[int | None, typer.Option(help="Local threads; default: one per processor.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Start a local Dask cluster of this many processes.")] = None,
     scheduler: Annotated[str, typer.Option(help="The address of a Dask scheduler: tcp://host:8786.")] = "",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
-    """Run a study in chunks, on local threads or a Dask cluster; what is stored already is not computed again."""
+    """Run a study in chunks, on local threads or a Dask cluster; chunks already stored are not recomputed."""
     from armdyn.sweeps import read_study, sweep
 
     out = console()
@@ -69,7 +69,7 @@ def _cluster(workers: int | None, scheduler: str) -> Iterator[Any]:
 
 
 def _data(found: Any, where: str | None) -> dict[str, Any]:
-    """The reduced variables; of unreduced ones what there is and where."""
+    """The values of reduced variables; the axes of all."""
     if not hasattr(found, "data_vars"):
         return {"out": where, "columns": list(found.schema.names), "rows": found.count_rows()}
     variables = {name: list(x.dims) for name, x in found.data_vars.items()}
@@ -83,7 +83,7 @@ def _show(found: Any, asked: Any, where: str | None, out: Any) -> None:
     if not hasattr(found, "data_vars"):
         out.print(f"{found.count_rows()} rows of {', '.join(found.schema.names[:8])}, …", highlight=False, markup=False)
     else:
-        out.print(table("What came out (SI)", ["variable", "axes", "least", "mean", "largest"], _rows(found), left=2))
+        out.print(table("Results (SI)", ["variable", "axes", "smallest", "mean", "largest"], _rows(found), left=2))
     if where:
         out.print(f"wrote {where}", markup=False, highlight=False)
 

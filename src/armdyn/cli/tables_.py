@@ -12,11 +12,11 @@ EXAMPLE = "Example: armdyn tables --joints 6"
 
 Joints = Annotated[int, typer.Option("--joints", "-n", min=4, max=12, help="The number of joints to show.")]
 Only = Annotated[str | None, typer.Option("--table", help="One table only: VI, VII, VIII, 'Lin I', 'Lin II', 'GAH 1'.")]
-Fast = Annotated[bool, typer.Option("--no-compiled", help="Leave the compiled column out; it takes some seconds.")]
+Fast = Annotated[bool, typer.Option("--no-compiled", help="Skip the compiled column, which takes some seconds.")]
 
 
 def command(joints: Joints = 6, only: Only = None, no_compiled: Fast = False, as_json: AsJson = False) -> None:
-    """Print every table of the papers: printed, counted by execution, compiled; differences are marked."""
+    """Print the papers' tables: operations as printed, counted by execution, and compiled; differences are marked."""
     from armdyn.errors import choose
     from armdyn.studies.conclusions import verdicts
     from armdyn.studies.tables import TABLES, data
@@ -38,7 +38,7 @@ def command(joints: Joints = 6, only: Only = None, no_compiled: Fast = False, as
                 out.print(f"  {row['label']}, type {row['type']}: {row['note']}", style="dim", markup=False)
     if claims:
         rows = [[c["source"], c["claim"], _verdict(c["as_printed"]), _verdict(c["as_counted"])] for c in claims]
-        out.print(table("What the papers conclude", ["paper", "claim", "as printed", "as counted"], rows, left=4))
+        out.print(table("The papers' conclusions", ["paper", "claim", "as printed", "as counted"], rows, left=4))
 
 
 def _rows(item: dict[str, Any]) -> list[list[Any]]:

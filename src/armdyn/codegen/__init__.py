@@ -1,3 +1,3 @@
-"""Graph -> code: `llvm` (machine code), `numpy` (readable text), C99; `python` is the plain algorithm over columns."""
+"""Code generation. Backends: `llvm` (machine code), `numpy` (NumPy source), `python` (the algorithm run on arrays)."""
 
 BACKENDS = ("llvm", "numpy", "python")

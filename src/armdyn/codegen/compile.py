@@ -1,7 +1,7 @@
-"""Program -> machine code in this process, as a function of NumPy arrays.
+"""Compile a program to machine code in this process, as a function of NumPy arrays.
 
-`compile_program` is the whole way: LLVM IR (`llvm`), object code, the JIT (`runtime.jit`), a NumPy gufunc.
-`load_or_compile` looks in this process and on the disk first.
+`compile_program` runs all stages: LLVM IR (`llvm`), object code, the JIT (`runtime.jit`), a NumPy gufunc.
+`load_or_compile` first looks for the kernel in this process and in the cache on disk.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 @dataclass(frozen=True)
 class BatchFunction:
-    """A C function over a batch, at `address`; it calls nothing of Python, and any thread may call it.
+    """A C function over a batch, at `address`; it does not call Python, and any thread may call it.
 
     ``void f(char **arrays, const intptr_t *count, const intptr_t *strides, void *context)``: data pointers of the
     inputs, then of the outputs, all float64; the number of configurations; strides in bytes, first from one
-    configuration to the next of every array, then from one entry to the next along every axis of every array; the
-    address `context`. A result may take the place of an input. Keep this object for as long as the function may be
-    called: it owns the code.
+    configuration to the next for every array, then along every axis of every array; the address `context`. An output
+    may be the same array as an input. Keep this object for as long as the function may be called: it owns the code.
     """
 
     address: int
@@ -59,34 +58,34 @@ class Compiled:
     outputs: Shapes
     ufunc: Any
     code: jit.Code = field(repr=False)
-    quiet: bool  # leaves no floating-point flags for NumPy to warn of
+    quiet: bool  # restores the floating-point status flags, so that NumPy does not warn
 
     @property
     def addresses(self) -> dict[str, int]:
-        """Where `loop` (NumPy's inner loop) and `entry` (CPython's vectorcall) begin; valid while this object lives."""
+        """Addresses of `loop` (NumPy's inner loop) and `entry` (CPython's vectorcall); they die with this object."""
         return self.code.addresses
 
     @property
     def batch_function(self) -> BatchFunction:
-        """The function over a batch, for callers that are not Python."""
+        """The function over a batch, for callers other than Python."""
         return BatchFunction(self.addresses["loop"], ctypes.addressof(context()), self)
 
     def __call__(self, *arrays: Any, out: Any = None) -> Any:
-        """The gufunc's value; a further array would be taken for `out`."""
+        """Call the gufunc, which would take a further positional array as `out`."""
         if len(arrays) != len(self.inputs):
             raise TypeError(f"{self.name} takes {len(self.inputs)} arrays, got {len(arrays)}")
         return self.ufunc(*arrays) if out is None else self.ufunc(*arrays, out=out)
 
 
 def object_code(program: Program | ColumnProgram, target: Target, uniform: Collection[str] = ()) -> bytes:
-    """The program as relocatable object code; not optimised where that would take tens of seconds."""
+    """The program as relocatable object code; very long programs are not optimised."""
     nodes = len((program.head if isinstance(program, ColumnProgram) else program).order)
     level = tuning.OPTIMISATION if nodes <= tuning.LARGEST_OPTIMISED else 0
     return jit.object_code(kernel_module(program, target, uniform), target, level)
 
 
 def load(name: str, inputs: Shapes, outputs: Shapes, code: bytes, target: Target) -> Compiled:
-    """Object code brought into this process."""
+    """Load object code into this process."""
     loaded = jit.load(code, ("loop", "entry"), target)
     ufunc = gufunc(name, inputs, outputs, loaded.address("loop"), loaded)
     return Compiled(name, inputs, outputs, ufunc, loaded, target.x86)
@@ -95,7 +94,7 @@ def load(name: str, inputs: Shapes, outputs: Shapes, code: bytes, target: Target
 def compile_program(
     program: Program | ColumnProgram, target: Target | None = None, uniform: Collection[str] = ()
 ) -> Compiled:
-    """The program as machine code for `target`, which is this machine unless a test says otherwise."""
+    """Compile a program for `target`, by default this machine."""
     target = target or host()
     return load(program.name, *shapes(program), object_code(program, target, uniform), target)
 
@@ -109,11 +108,11 @@ def shapes(program: Program | ColumnProgram) -> tuple[Shapes, Shapes]:
 def load_or_compile(
     asked: object, make: Callable[[], Program | ColumnProgram], uniform: Collection[str] = ()
 ) -> Compiled | None:
-    """Machine code for what is `asked`: from this process, from the disk, or compiled from `make()`.
+    """The machine code requested by `asked`: from this process, from the disk, or compiled from `make()`.
 
-    `asked` must print everything that shapes the program beyond armdyn's own source; `uniform` names inputs that are
-    usually the same for a whole batch. A program with an array of no numbers has no machine code (a gufunc has no axes
-    of length 0): None.
+    The `repr` of `asked` must contain everything that the program depends on besides armdyn's own source; `uniform`
+    names inputs that are usually the same for a whole batch. Returns None for a program with an empty array, since a
+    gufunc has no core dimensions of length 0.
     """
     target = host()
     asked = (asked, tuple(uniform))
@@ -128,7 +127,7 @@ def load_or_compile(
 
 
 def _packed(program: Program | ColumnProgram, target: Target, uniform: Collection[str]) -> bytes:
-    """A line of names and shapes, then the object code."""
+    """A header line with names and shapes, then the object code."""
     ins, outs = shapes(program)
     empty = any(0 in shape for _, shape in (*ins, *outs))
     head = json.dumps([program.name, ins, outs]).encode()

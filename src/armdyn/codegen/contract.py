@@ -1,9 +1,9 @@
-"""Which products and sums become one fused multiply–add, decided in the graph.
+"""Contraction of products and sums into fused multiply–adds, decided on the graph.
 
-LLVM's own contraction differs between one lane and eight, so it stays off: `contract` writes the
-decision down as `fma` nodes, fma(a, b, c) = a·b + c rounded once, and every backend follows it.
-A sum takes in a product where every use of the product is such a sum: nothing is computed twice.
-Signs cost nothing in hardware and are `neg` nodes on an argument.
+LLVM's own contraction depends on the vector width, so it stays off: `contract` makes the decision explicit as `fma`
+nodes, fma(a, b, c) = a·b + c rounded once, and every backend follows it. A product is contracted only if every use of
+it is a sum that can absorb it, so that nothing is computed twice. Negations are free in hardware; they become `neg`
+nodes on an argument.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def contract(program: Program) -> Program:
     absorbed = _absorbed(program)
     graph = Graph()
     made: dict[int, Node] = {}
-    for port in program.inputs:  # inputs first, so that an unused one is there too
+    for port in program.inputs:  # unused inputs are not in `program.order`
         for node in port.nodes:
             made[node.serial] = graph.input(node.value)
     for node in program.order:
@@ -40,7 +40,7 @@ def contract(program: Program) -> Program:
 
 
 def _absorbed(program: Program) -> dict[int, int]:
-    """For each sum that becomes an fma: which of its two arguments is the product."""
+    """The index of the absorbed product among the arguments of each sum that becomes an fma, by serial number."""
     users: dict[int, list[Node]] = defaultdict(list)
     for node in program.order:
         for argument in node.args:

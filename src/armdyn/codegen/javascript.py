@@ -26,7 +26,7 @@ export async function load(source = new URL(%(wasm)s, import.meta.url)) {
   return wrap(instance.exports);
 }
 
-/** The same from the exports of an instance. */
+/** Make the functions from the exports of an instance. */
 export function wrap(exports) {
   const arm = { exports };
   for (const [name, ports] of Object.entries(FUNCTIONS)) arm[name] = wrapped(exports, name, ports);
@@ -72,14 +72,14 @@ export interface Arm {
 }
 %(parameters)s/** Make the functions; `source` is the address of the .wasm file or its bytes. */
 export function load(source?: URL | string | BufferSource): Promise<Arm>;
-/** The same from the exports of an instance. */
+/** Make the functions from the exports of an instance. */
 export function wrap(exports: WebAssembly.Exports): Arm;
 """
 
 
 @dataclass(frozen=True)
 class Package:
-    """What the files around a module say: its name, a comment, the programs, what can be stepped, parameters."""
+    """The content of the files: the module's name, a comment, the programs, those that can be stepped, parameters."""
 
     name: str
     comment: str
@@ -144,5 +144,5 @@ def _comment(text: str) -> str:
 
 
 def _safe(text: str) -> str:
-    """Text that cannot end a comment."""
+    """Text escaped so that it cannot end a comment."""
     return text.replace("*/", "* /")

@@ -1,4 +1,4 @@
-"""The one place where it is decided how a program's arithmetic is written for a processor."""
+"""The choice of a code generator for a program's straight-line code."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from armdyn.graph.program import Program
 
 
 def straight_line(program: Program, target: Target, uniform: Collection[str] = ()) -> StraightLine:
-    """The straight-line code of a program: written for AVX2 where the processor is one, otherwise plain LLVM IR.
+    """The straight-line code of a program: by our own AVX2 code generator where it applies, otherwise plain LLVM IR.
 
-    `uniform` names the inputs that are usually the same for a whole batch, such as run-time parameters. Angles made of
-    other angles' sines are left to LLVM.
+    `uniform` names the inputs that are usually the same for a whole batch, such as run-time parameters. Programs in
+    which an angle depends on another angle's sine or cosine are left to LLVM.
     """
     contracted = contract(program)
     shared = tuple(index for index, port in enumerate(program.inputs) if port.name in uniform)
@@ -28,7 +28,7 @@ def straight_line(program: Program, target: Target, uniform: Collection[str] = (
 
 
 def single_call(code: StraightLine) -> StraightLine | None:
-    """The same program one lane wide, where single calls are faster with it than with one value in every lane."""
+    """The same program one lane wide, if that makes single calls faster than broadcasting to all lanes."""
     long = len(code.contracted.order) > tuning.LONGEST_WIDE_SINGLE
     if not (long and isinstance(code, PlainCode) and code.target.lanes == 8):
         return None

@@ -1,4 +1,4 @@
-"""Target: the processor a kernel is compiled for, and how many configurations one of its vectors holds."""
+"""The processor that a kernel is compiled for, and its vector width."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class Target:
 
     @property
     def x86(self) -> bool:
-        """Is this a 64-bit x86 processor."""
+        """Whether this is a 64-bit x86 processor."""
         return self.triple.startswith(("x86_64", "amd64"))
 
     @property
     def avx2(self) -> bool:
-        """Does it have AVX2 and fused multiply–adds, and no wider vectors (AVX-512)."""
+        """Whether it has AVX2 and fused multiply–adds, but no wider vectors (AVX-512)."""
         return self.x86 and self.fma and self.lanes == 4 and "+avx2" in self.features.split(",")
 
     def machine(self, level: int = 2) -> Any:
         """LLVM's target machine; `level` is the optimisation level of its code generator.
 
-        Position-independent code of the small model finds its constants beside itself in one
-        instruction; LLVM's default for code made at run time spells out an address for each.
+        Position-independent code of the small code model addresses its constants relative to the program counter;
+        LLVM's default for JIT code loads a 64-bit address for each.
         """
         llvm = binding()
         target = llvm.Target.from_triple(self.triple)
@@ -51,7 +51,7 @@ class Target:
 
 @lru_cache(maxsize=1)
 def binding() -> Any:
-    """`llvmlite.binding`, initialised for this machine when first asked for."""
+    """`llvmlite.binding`, initialised for this machine on first use."""
     try:
         import llvmlite.binding as llvm
     except (ImportError, OSError) as error:
@@ -78,19 +78,19 @@ def host() -> Target:
 
 @lru_cache(maxsize=1)
 def baseline() -> Target:
-    """Any 64-bit x86 processor: two lanes, no fused multiply–add. For tests of the code such machines get."""
+    """The baseline 64-bit x86 processor: two lanes, no fused multiply–add. For tests."""
     return Target(host().triple, "x86-64", "", 2, False)
 
 
 @lru_cache(maxsize=1)
 def avx2() -> Target | None:
-    """The same processor without AVX-512, if it has AVX2 and fused multiply–adds. For tests and measurements."""
+    """The host restricted to AVX2, or None if it lacks AVX2 or fused multiply–adds. For tests and benchmarks."""
     target = host()
     if not target.x86 or not {"+avx2", "+fma"} <= set(target.features.split(",")):
         return None
     return Target(target.triple, "haswell", "+avx,+avx2,+fma", 4, True)
 
 
-# A thread that compiles while another forks would leave llvmlite's own lock held for ever in the child.
+# If one thread forked while another compiled, llvmlite's own lock would stay held for ever in the child.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=LLVM_LOCK.acquire, after_in_parent=LLVM_LOCK.release, after_in_child=LLVM_LOCK.release)

@@ -1,12 +1,12 @@
-"""Programs as a self-contained WebAssembly module, written in the binary format itself.
+"""Programs as a self-contained WebAssembly module, written directly in the binary format.
 
-A module imports nothing. It exports its `memory`, one function per program, and `heap`, the first free
-byte of the memory. A function takes one address (a multiple of 8) per input and per output: arrays of
-float64 in C order, as in the C output. Sine and cosine are ours, so that a result is the same in every
-browser, bit for bit; WebAssembly has no fused multiply-add, so that bits may differ from the compiled kernels'.
+A module imports nothing. It exports its `memory`, one function per program, and `heap`, the first free byte of the
+memory. A function takes one address (a multiple of 8) per input and per output: float64 arrays in C order, as in the C
+output. Sine and cosine are our own, so that results are bitwise the same in every browser. WebAssembly has no fused
+multiply–add, so the last bits may differ from those of compiled kernels.
 
-A program's graph is a stack machine's code almost as it stands: arguments before their users, a value
-that is used again is kept in a local variable. Registers are the browser's to allocate.
+A program's graph maps almost directly to the code of a stack machine: arguments are pushed before their users, and a
+value that is used more than once is kept in a local variable. Register allocation is left to the browser.
 The format is that of the WebAssembly Core Specification 1.0, section 5, and functions with two results (1.1).
 """
 
@@ -38,7 +38,7 @@ SINE_COSINE = 0  # the index of the first function
 
 
 def unsigned(x: int) -> bytes:
-    """LEB128: seven bits per byte, the lowest first."""
+    """Unsigned LEB128: seven bits per byte, the lowest first."""
     out = bytearray()
     while x > 0x7F:
         out.append(x & 0x7F | 0x80)
@@ -47,7 +47,7 @@ def unsigned(x: int) -> bytes:
 
 
 def signed(x: int) -> bytes:
-    """LEB128 of a signed number."""
+    """Signed LEB128."""
     out = bytearray()
     while not -64 <= x < 64:
         out.append(x & 0x7F | 0x80)
@@ -79,7 +79,7 @@ class Function:
         return len(self.takes) + len(self.kinds) - 1
 
     def do(self, name: str, *immediates: int | float) -> None:
-        """Append an instruction; immediates of constants are signed, all others are indices and offsets."""
+        """Append an instruction; immediates of constants are signed, all others (indices and offsets) unsigned."""
         self.code.append(OPCODES[name])
         if name == "f64.const":
             self.code += struct.pack("<d", *immediates)
@@ -111,9 +111,9 @@ class Function:
 
 
 def module(programs: Mapping[str, Program], further: Mapping[str, Function] | None = None, scratch: int = 0) -> bytes:
-    """A module that exports every program under its name, and `further` functions behind them.
+    """A module that exports every program under its name, followed by the `further` functions.
 
-    A name that starts with an underscore is not exported. The functions stand in the order of the mappings, after
+    A name that starts with an underscore is not exported. The functions are in the order of the mappings, after
     sine and cosine: `further` ones call programs by their index, and may use the first `scratch` bytes of the memory.
     """
     written = {**{name: _function(program) for name, program in programs.items()}, **(further or {})}
@@ -139,13 +139,13 @@ def module(programs: Mapping[str, Program], further: Mapping[str, Function] | No
 
 
 def _pages(programs: Iterable[Program], scratch: int) -> int:
-    """Room for the inputs and outputs of all programs at once."""
+    """Pages of memory for the inputs and outputs of all programs at once."""
     numbers = sum(len(port.nodes) for program in programs for port in (*program.inputs, *program.outputs))
     return math.ceil((scratch + 8 * numbers) / PAGE) or 1
 
 
 def sine_cosine() -> Function:
-    """`x -> sin x, cos x`, by the reduction and the polynomials of `llvm_trig`; NaN where |x| > `LIMIT`."""
+    """`x -> sin x, cos x`, by the reduction and the polynomials of `llvm.trig`; NaN where |x| > `LIMIT`."""
     f = Function((F64,), (F64, F64))
     x, r, z, sine, cosine, quadrant = 0, f.local(), f.local(), f.local(), f.local(), f.local(I64)
     for name, *immediates in (
@@ -189,7 +189,7 @@ def _horner(f: Function, coefficients: Sequence[float], z: int) -> None:
 
 
 def _turned(f: Function, one: int, other: int, quadrant: int, ahead: int) -> None:
-    """Push what the quadrant asks for: the other value where it is odd, with the sign of the second bit."""
+    """Push the value for the quadrant: the other one if it is odd, negated if its second bit is set."""
     for name, *immediates in (
         *(("local.get", other), ("local.get", one)),
         *(("local.get", quadrant), ("i64.const", 1), ("i64.and",), ("i32.wrap_i64",), ("select",)),
@@ -212,7 +212,7 @@ def _function(program: Program) -> Function:
 
 
 class _Writer:
-    """Writes the instructions that push a node's value, and remembers what is kept in local variables."""
+    """Writes the instructions that push a node's value, and tracks which nodes are in local variables."""
 
     def __init__(self, program: Program, function: Function) -> None:
         self.function = function
@@ -222,14 +222,14 @@ class _Writer:
         self.uses: Counter[int] = Counter(arg.serial for node in program.order for arg in node.args)
         self.uses.update(node.serial for port in program.outputs for node in port.nodes)
         self.kept: dict[int, int] = {}  # serial of a node -> its local variable
-        # An angle whose sine and cosine are both needed is reduced once: which node is the other one of the pair.
+        # Sine and cosine of the same angle are computed together: the other node of each pair.
         angles = {(node.op, node.args[0].serial): node for node in program.order if node.op in ("sin", "cos")}
         self.pair = {
             node.serial: angles.get(("cos" if op == "sin" else "sin", angle)) for (op, angle), node in angles.items()
         }
 
     def push(self, node: Node) -> None:
-        """The value of a node on the stack; a loop instead of a recursion, for graphs are deep."""
+        """Push the value of a node on the stack; iterative, since graphs are too deep for recursion."""
         work = [(node, False)]
         while work:
             node, has_arguments = work.pop()

@@ -1,7 +1,7 @@
 """The classical Runge-Kutta method as a WebAssembly function: one call advances a state by many steps.
 
-The state lies in the module's memory and is overwritten. The arithmetic of a stage is a program
-like any other, traced once per number of joints, so that only the order of calls is written here.
+The state is in the module's memory and is overwritten. The arithmetic of a stage is a program like any other, traced
+for the number of joints, so that only the sequence of calls is written here.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ STAGE, FINISH = "_stage", "_finish"
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Programs of coordinates whose rates are not the velocities, a quaternion among them."""
+    """Programs for coordinates whose rates differ from the velocities, such as a quaternion."""
 
     rates: Program  # of q and qd
-    normalised: Program  # of q alone; what it gives may overwrite q
+    normalised: Program  # of q alone; the result may overwrite q
 
 
 def can_be_stepped(program: Program) -> bool:
@@ -33,16 +33,16 @@ def can_be_stepped(program: Program) -> bool:
 
 @dataclass(frozen=True)
 class Stepper:
-    """What a module needs beside `program` to step it: two or four programs, one function, scratch memory.
+    """What a module needs besides `program` to integrate it: two or four programs, one function, scratch memory.
 
-    `advance(q, qd, ..., step, count)` takes the addresses of the program's inputs, the step in seconds and
-    how many steps. `index` is the program's place among the module's programs, `first` that of those here.
+    `advance(q, qd, ..., step, count)` takes the addresses of the program's inputs, the step in seconds and the number
+    of steps. `index` is the program's index among the module's programs, `first` that of the first program added here.
     """
 
     program: Program
     index: int
     first: int
-    coordinates: Coordinates | None = None  # None: the velocities are their rates
+    coordinates: Coordinates | None = None  # None: their rates are the velocities
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -139,9 +139,9 @@ def _stage(nq: int, nv: int) -> Program:
 
 
 def _finish(nq: int, nv: int, own_rates: bool) -> Program:
-    """The end of the step; the first rates are qd unless there are rates of their own.
+    """The end of the step; without `own_rates`, the rates of the first stage are qd itself.
 
-    Entry k of the results needs entry k of the inputs alone: they may be the same arrays.
+    Entry k of the results depends on entry k of the inputs alone, so they may be the same arrays.
     """
 
     def function(q: Any, qd: Any, *slopes: Any) -> Any:
@@ -167,7 +167,7 @@ def _finish(nq: int, nv: int, own_rates: bool) -> Program:
 def with_steps(
     programs: dict[str, Program], key: str, coordinates: Coordinates | None = None
 ) -> tuple[dict[str, Program], dict[str, Function], int]:
-    """The arguments of `wasm.module` for these programs and `advance`, which steps the one called `key`."""
+    """The arguments of `wasm.module` for these programs and `advance`, which integrates the one called `key`."""
     stepper = Stepper(programs[key], list(programs).index(key), len(programs), coordinates)
     return {**programs, **stepper.programs}, {"advance": stepper.advance}, stepper.scratch
 

@@ -1,4 +1,4 @@
-"""Control laws: one file per law, and this table; `controller` makes one for an arm."""
+"""Control laws and observers, one file each; `controller` compiles one for an arm."""
 
 from armdyn.control import (
     adaptive,

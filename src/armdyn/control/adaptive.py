@@ -1,12 +1,12 @@
-"""Adaptive control of Slotine and Li: tracking with inertial parameters and friction that are learned on the way.
+"""Adaptive control of Slotine and Li: tracking while the inertial parameters and the friction are learned.
 
 Source: Slotine & Li 1987.
 
 Idea: with v = q̇_ref + λ e and s = v - q̇, the law τ = Y π̂ + K s with Y π = H v̇ + C v + g and dπ̂/dt = Γ Yᵀs makes the
-tracking error vanish whatever the parameters are, because dH/dt - 2C is skew. Y is never formed: Y π̂ is the reference
-dynamics with run-time parameters, and Yᵀs the gradient of s·(Y π) in π, one backward sweep through that very program.
-Friction is learned beside: viscous and Coulomb coefficients at the reference's velocity. `leak` draws the estimates
-back to the arm's own parameters, so that noise cannot carry them away.
+tracking error converge to zero for any true parameters, because dH/dt - 2C is skew-symmetric. Y is never formed: Y π̂ is
+the reference dynamics with run-time parameters, and Yᵀs is the gradient of s·(Y π) with respect to π, computed by one
+reverse-mode pass through the same program. Viscous and Coulomb friction coefficients are learned as well, at the
+velocity v. `leak` pulls the estimates back to the arm's own parameters, so that noise does not make them drift.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from armdyn.control.dynamics import Dynamics
 from armdyn.control.feedback import less, plus, scaled, smooth_sign
 from armdyn.control.law import COMMAND, Q_REF, QD, QD_REF, QDD_REF, ControlLaw, Entry, Q
 
-GENTLE = 0.1  # of the largest parameter: the least size by which a parameter's gain is measured
-POWER = 1.0  # 1/(W s): by how much of its size a parameter grows per watt of torque error times s
+GENTLE = 0.1  # of the largest parameter: smaller parameters get the gain of a parameter of this size
+POWER = 1.0  # 1/(W s): relative rate of change of a parameter per watt of torque error times s
 
 
 def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
-    """The torques and the next estimates."""
+    """The torques and the updated estimates."""
     v = plus(x.qd_ref, scaled(x.rate, less(x.q_ref, x.q)))
     motion = (x.q, x.qd, v, plus(x.qdd_ref, scaled(x.rate, less(x.qd_ref, x.qd))))
     s = less(v, x.qd)
@@ -48,21 +48,21 @@ def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
 
 
 def start(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
-    """The arm's own parameters, and its friction where it is to be taken as known."""
+    """Initial estimates: the arm's own parameters, and its friction coefficients if friction is known."""
     joints = model.chain.joints if not model.chain.has_mimics else ()
     viscous, coulomb = friction_of(joints, model.chain.nv, model.friction)
     return {"parameters": list(model.parameters), "viscous": viscous, "coulomb": coulomb}
 
 
 def friction_of(joints: Any, n: int, known: bool) -> tuple[list[Any], list[Any]]:
-    """Viscous and Coulomb coefficients to start from."""
+    """Initial viscous and Coulomb coefficients; zero where they are not known."""
     if not known or not joints:
         return [0] * n, [0] * n
     return [joint.viscous for joint in joints], [joint.coulomb for joint in joints]
 
 
 def adaptation(chain: Chain) -> list[float]:
-    """Gains in proportion to the square of each parameter's size, so that all of them learn at a like pace."""
+    """Gains proportional to the square of each parameter, so that all parameters adapt at similar relative rates."""
     values = [abs(float(p)) for p in Dynamics(chain).parameters]
     least = GENTLE * max(values, default=0.0)
     return [POWER * max(value, least) ** 2 for value in values]

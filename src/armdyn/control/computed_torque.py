@@ -1,4 +1,4 @@
-"""Computed torque: inverse dynamics of the reference's acceleration, corrected by the errors and their integral."""
+"""Computed torque: inverse dynamics of the reference acceleration plus PID feedback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from armdyn.control.law import COMMAND, Q_REF, QD, QD_REF, QDD_REF, ControlLaw, 
 
 
 def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
-    """τ = inverse dynamics of q̈_ref + kd ė + kp e + ki ∫e; friction at the reference's velocity where it is known."""
+    """τ = inverse dynamics of q̈_ref + kd ė + kp e + ki ∫e, plus friction at the reference velocity if it is known."""
     error = less(x.q_ref, x.q)
     grown = [i + x.dt * e for i, e in zip(x.integral, error, strict=True)]
     integral = [clamp(i, most) for i, most in zip(grown, x.integral_limit, strict=True)]

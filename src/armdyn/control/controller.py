@@ -1,4 +1,4 @@
-"""Controller: a control law of one arm with its gains, compiled; pure, the memory is the caller's."""
+"""Controller: a control law compiled for one arm, with its gains. It is stateless: the caller keeps the memory."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Arrays = dict[str, Array]
 
 @dataclass(frozen=True, eq=False)
 class Controller:
-    """A control law of one arm: `step` maps memory and measurements to outputs and the next memory.
+    """A control law for one arm: `step` maps memory and measurements to outputs and the next memory.
 
-    Nothing is kept between two calls. Arrays may have leading axes, which are a batch.
+    The object is stateless: nothing is kept between calls. Arrays may have leading batch axes.
     """
 
     arm: Arm
@@ -43,12 +43,12 @@ class Controller:
 
     @property
     def program(self) -> Program:
-        """The graph of a step, as it is compiled and written out in C."""
+        """The program of one step, as it is compiled and written as C."""
         return step_program(self.law, self.arm.chain, self.friction)
 
     @property
     def operations(self) -> Operations:
-        """What a step costs."""
+        """The number of operations of one step."""
         return self.program.operations
 
     @cached_property
@@ -71,62 +71,62 @@ class Controller:
         return made
 
     def start(self, **given: Any) -> Arrays:
-        """The first memory, from measurements by name; {} where the law remembers nothing."""
+        """The initial memory, from measurements by name; empty if the law has no memory."""
         if not self.law.memory:
             return {}
         values = self._arranged(sized(self.law.starts_from, self.arm.chain), {}, given)
         found = self._start(*values)
-        return dict(zip((entry.name for entry in self.law.memory), _several(found), strict=True))
+        return dict(zip((entry.name for entry in self.law.memory), _as_tuple(found), strict=True))
 
     def step(self, memory: Mapping[str, Any] | None = None, *, dt: Any, **given: Any) -> tuple[Arrays, Arrays]:
-        """(outputs, next memory) of one control period of `dt` seconds, from measurements and references by name.
+        """One control period of `dt` seconds, from measurements and references by name: (outputs, next memory).
 
-        A gain given here stands for the controller's own.
+        A gain given here overrides the controller's own for this step.
         """
-        found = _several(self._step(*self._arranged(self._reads, memory or {}, {**given, "dt": dt})))
+        found = _as_tuple(self._step(*self._arranged(self._reads, memory or {}, {**given, "dt": dt})))
         names = [entry.name for entry in (*self.law.outputs, *self.law.memory)]
         outputs = len(self.law.outputs)
         pairs = list(zip(names, found, strict=True))
         return dict(pairs[:outputs]), dict(pairs[outputs:])
 
     def _arranged(self, wanted: Shapes, memory: Mapping[str, Any], given: Mapping[str, Any]) -> list[Array]:
-        """The arrays in the program's order, checked."""
+        """The input arrays in the program's order, with their names and shapes checked."""
         have = {**self.gains, **memory, **given}
         names = [name for name, _ in wanted]
         for name in given:
             choose(f"input of {self.law.name}", name, names)
         missing = [name for name in names if name not in have]
         if missing:
-            raise InputError(f"{self.law.name} of {self.arm.name} needs {', '.join(missing)}; it got {', '.join(have)}")
+            raise InputError(f"{self.law.name} of {self.arm.name} needs {', '.join(missing)}; got {', '.join(have)}")
         values = []
         for name, shape in wanted:
             value = real_array(have[name], name)
             if value.shape[value.ndim - len(shape) :] != shape:
-                raise InputError(f"{self.law.name} expects {name} of shape (..., {_words(shape)}), got {value.shape}")
+                raise InputError(f"{self.law.name} expects {name} of shape (..., {_sizes(shape)}), got {value.shape}")
             values.append(value)
         return values
 
 
 def controller(arm: Arm, name: str, *, friction: bool = False, **gains: Any) -> Controller:
-    """A control law for an arm.
+    """Compile a control law or an observer for an arm.
 
     Parameters
     ----------
     arm : Arm
-        The arm that the controller takes for the real one.
+        The model of the arm that the controller uses.
     name : str
         A law of `armdyn.control.CONTROLLERS`: gravity_compensation, computed_torque, impedance, adaptive,
         momentum_observer, payload_estimator, payload_inertia_estimator.
     friction : bool
-        Friction, springs, ripples and offsets of the joints are known: compensated for by controllers, allowed for by
-        observers.
+        Include the friction, springs, torque ripple and offsets of the joints in the model: controllers compensate for
+        them, observers subtract them from the motor torques.
     **gains : array_like
-        Gains by name, one number for all entries or one each; the law's defaults otherwise.
+        Gains by name, one number for all entries or one per entry. The law's defaults are used for the others.
 
     Returns
     -------
     Controller
-        With ``start(...)`` and ``step(memory, dt=..., ...)``, both pure.
+        With ``start(...)`` and ``step(memory, dt=..., ...)``, both pure functions.
     """
     from armdyn.control import CONTROLLERS
 
@@ -147,7 +147,7 @@ def _gain(arm: Arm, law: ControlLaw, entry: Entry, shape: tuple[int, ...], given
         given = entry.default(arm.chain) if callable(entry.default) else entry.default
     value = real_array(given, entry.name)
     if value.shape not in ((), shape) or not np.all(np.isfinite(value)):
-        expected = f"one finite number or {_words(shape)}" if shape else "one finite number"
+        expected = f"one finite number or {_sizes(shape)}" if shape else "one finite number"
         raise InputError(f"{law.name} expects {entry.name} ({entry.words}) as {expected}, got {given!r}")
     found = np.array(np.broadcast_to(value, shape))
     if entry.of_body and (found[0] < 0 or (found[0] == 0 and found.any())):
@@ -156,9 +156,9 @@ def _gain(arm: Arm, law: ControlLaw, entry: Entry, shape: tuple[int, ...], given
     return found
 
 
-def _several(found: Any) -> tuple[Array, ...]:
+def _as_tuple(found: Any) -> tuple[Array, ...]:
     return tuple(np.asarray(one) for one in (found if isinstance(found, tuple) else (found,)))
 
 
-def _words(shape: tuple[int, ...]) -> str:
+def _sizes(shape: tuple[int, ...]) -> str:
     return ", ".join(map(str, shape))

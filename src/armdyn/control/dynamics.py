@@ -1,7 +1,7 @@
-"""The arm's quantities over scalars, as control laws call them: each by the shortest program that is known for the arm.
+"""The arm's dynamics for control laws: each quantity by the cheapest program known for the arm.
 
-On a graph's nodes a program is put in node by node, so that what two quantities have in common is shared; on numbers it
-is evaluated.
+With graph nodes as inputs, the program is inlined into the caller's graph, so that common subexpressions of several
+quantities are shared. With numbers as inputs, the program is evaluated.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from armdyn.programs.program import program
 
 @dataclass(frozen=True)
 class Dynamics:
-    """An arm's quantities; with `friction` the forces at the joints are known and compensated for."""
+    """The quantities of an arm; `friction` tells whether its joint forces (friction, springs, ...) are known."""
 
     chain: Chain
     friction: bool = False
 
     def __call__(self, quantity: str, *inputs: Any, parameters: Sequence[Scalar] | None = None) -> Any:
-        """A quantity of the arm, with its own or with given minimal parameters: nested lists, one per output."""
+        """A quantity of the arm, with its own or the given minimal parameters, as nested lists, one per output."""
         runtime = parameters is not None
         made = _program(self.chain, quantity, runtime)
-        return _put_in(made, *inputs, *((parameters,) if runtime else ()))
+        return _apply(made, *inputs, *((parameters,) if runtime else ()))
 
     def by_parameters(self, quantity: str, *inputs: Any, along: Sequence[Scalar]) -> list[Scalar]:
-        """Yᵀ s: the gradient of s·τ in the minimal parameters, by one backward sweep, without the regressor Y."""
+        """Yᵀs: the gradient of s·τ with respect to the minimal parameters, in reverse mode, without the regressor Y."""
         made = _transposed(self.chain, quantity)
-        none = [0] * len(self.parameters)
-        found: list[Scalar] = _put_in(made, *inputs, none, along)
+        zeros = [0] * len(self.parameters)  # the gradient does not depend on them: τ is linear in the parameters
+        found: list[Scalar] = _apply(made, *inputs, zeros, along)
         return found
 
     def of_payload(self, quantity: str, payload: Sequence[Scalar], *inputs: Any) -> list[Scalar]:
-        """What a body at the tool adds to a quantity that is linear in the bodies.
+        """The contribution of a body at the tool to a quantity that is linear in the inertial parameters.
 
-        `payload` are its natural parameters about the tool's origin, in the tool's axes: ten, or the first four.
+        `payload` holds the ten inertial parameters about the tool's origin, in the tool's axes, or the first four.
         """
         tool = self.chain.tool
         body = Link.from_natural((*payload, *([0] * (10 - len(payload))))).moved(tool.R, tool.p)
@@ -61,13 +61,13 @@ class Dynamics:
         return found
 
     def joint_forces(self, q: Sequence[Scalar], qd: Sequence[Scalar], load: Sequence[Scalar]) -> list[Scalar]:
-        """Friction, springs, ripples and offsets of the joints under a load, where they are known; otherwise 0."""
+        """Friction, springs, torque ripple and offsets of the joints under a load; zero if they are not known."""
         found: list[Scalar] = self("joint_forces", q, qd, load) if self.friction else [0] * self.chain.nv
         return found
 
     @property
     def parameters(self) -> tuple[Any, ...]:
-        """The arm's minimal parameters as its file has them."""
+        """The values of the arm's minimal parameters."""
         return tuple(minimal_parameters(self.chain).values)
 
 
@@ -87,7 +87,7 @@ def _transposed(chain: Chain, quantity: str) -> Program:
     return vector_jacobian(_program(chain, quantity, True), ("parameters",))
 
 
-def _put_in(made: Program, *inputs: Any) -> Any:
+def _apply(made: Program, *inputs: Any) -> Any:
     flat = [flatten(x) for x in inputs]
     on_nodes = any(isinstance(x, Node) for one in flat for x in one)
     results = inline(made, *flat) if on_nodes else evaluate(made, *([float(x) for x in one] for one in flat))

@@ -1,4 +1,4 @@
-"""Control laws as functions to write out: a step and a start each, with test vectors of a few control periods."""
+"""Control laws as functions for code generation: step and start, with test vectors of a few control periods."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PERIOD = 1e-3  # s, of the test vectors
 
 
 def functions(controller: Controller) -> dict[str, Function]:
-    """The functions of a controller by name: ``NAME`` is a step, ``NAME_start`` gives its first memory."""
+    """The functions of a controller by name: ``NAME`` is one step, ``NAME_start`` gives the initial memory."""
     law, chain = controller.law, controller.arm.chain
     rng = np.random.default_rng(len(law.name))
     read = [_measured(sized((*law.measured, *law.reference), chain), rng) for _ in range(VECTORS + 1)]
@@ -42,7 +42,7 @@ def functions(controller: Controller) -> dict[str, Function]:
 
 
 def _measured(shapes: Shapes, rng: np.random.Generator) -> dict[str, Any]:
-    """Random readings; a pose has a rotation in it."""
+    """Random measurements and references; the rotation of a pose is made orthogonal."""
     found = {name: np.round(rng.uniform(-1.0, 1.0, shape), 3) for name, shape in shapes}
     if "pose_ref" in found:
         pose = np.eye(4)
@@ -64,8 +64,8 @@ def _memory(program: Program, outputs: tuple[Any, ...]) -> dict[str, Any]:
 
 def _function(program: Program, comment: str, controller: Controller, given: list[dict[str, Any]]) -> Function:
     law = controller.law
-    said: dict[str, Entry] = {e.name: e for e in (*law.reads, *law.outputs, *law.memory)}
-    words = {entry.name: entry.words for entry in said.values()}
+    entries: dict[str, Entry] = {e.name: e for e in (*law.reads, *law.outputs, *law.memory)}
+    words = {entry.name: entry.words for entry in entries.values()}
     words |= {entry.name + NEXT: f"{entry.words}, for the next step" for entry in law.memory}
     rows = [_outputs(program, one) for one in given]
     return Function(

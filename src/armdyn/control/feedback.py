@@ -1,4 +1,4 @@
-"""What several control laws have in common: errors of the joints, products of small matrices, a smooth sign."""
+"""Helpers of the control laws: vectors and matrices of scalars, PD feedback, a smooth sign, a low-pass filter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def plus(a: Vector, b: Vector) -> list[Scalar]:
 
 
 def scaled(factors: Vector, a: Vector) -> list[Scalar]:
-    """Every entry by a factor of its own."""
+    """The element-wise product."""
     return [k * x for k, x in zip(factors, a, strict=True)]
 
 
@@ -35,7 +35,7 @@ def times(matrix: Sequence[Vector], a: Vector) -> list[Scalar]:
 
 
 def transposed(matrix: Sequence[Vector]) -> list[list[Scalar]]:
-    """Columns as rows."""
+    """The transposed matrix."""
     return [list(column) for column in zip(*matrix, strict=True)]
 
 
@@ -50,5 +50,5 @@ def smooth_sign(v: Scalar, width: Scalar) -> Scalar:
 
 
 def low_pass(before: Scalar, now: Scalar, gain: Scalar) -> Scalar:
-    """A first-order low-pass filter's next value, implicit in time and so stable for any gain = bandwidth · dt."""
-    return (before + gain * now) * (1 / (1 + gain))  # the quotient is shared by all signals of one gain
+    """The next value of a first-order low-pass filter by backward Euler, stable for any gain = bandwidth · dt."""
+    return (before + gain * now) * (1 / (1 + gain))  # signals with the same gain share the reciprocal

@@ -1,4 +1,4 @@
-"""Gravity compensation: the arm and what it holds weigh nothing, and move with the damping that is asked for."""
+"""Gravity compensation: cancels the weight of the arm and its payload, and adds damping."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from armdyn.control.law import COMMAND, QD, ControlLaw, Entry, Q
 
 
 def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
-    """τ = g(q) + g_payload(q) - damping q̇, with the springs and offsets of the joints where they are known."""
+    """τ = g(q) + g_payload(q) - damping q̇, plus the joint forces at rest (springs, offsets, ...) if they are known."""
     load = plus(model("gravity_load", x.q), model.of_payload("gravity_load", x.payload, x.q))
     still: list[Scalar] = [0] * len(load)
     return {"tau": less(plus(load, model.joint_forces(x.q, still, load)), scaled(x.damping, x.qd))}

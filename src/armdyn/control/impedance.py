@@ -1,12 +1,13 @@
-"""Operational-space impedance: the tool behaves like its own inertia on springs and dampers towards a moving pose.
+"""Operational-space impedance control: springs and dampers pull the tool, with its own inertia, to a moving pose.
 
 Source: Khatib 1987 (operational space); Hogan 1985 (impedance).
 
-Idea: with τ = ID(q, q̇, a₀) + Jᵀ(Λ (ẍ_ref - J̇q̇ - J a₀) + K e + D ė) the tool obeys Λ (ẍ - ẍ_ref) = K e + D ė + f, with f
-the wrench of the surroundings and Λ = (J H⁻¹Jᵀ + ρ)⁻¹ the inertia that the tool shows. a₀ is an acceleration towards a
-posture: what of it would move the tool is taken out by Λ, so that it acts in the null space alone, and, near a
-singularity, in the directions that the tool has lost, because ρ keeps Λ finite there. D is chosen by a damping ratio
-for each direction, from its stiffness and the inertia 1 / (J H⁻¹Jᵀ)ᵢᵢ that it shows: a light wrist is damped lightly.
+Idea: with τ = ID(q, q̇, a₀) + Jᵀ(Λ (ẍ_ref - J̇q̇ - J a₀) + K e + D ė) the tool obeys Λ (ẍ - ẍ_ref) = K e + D ė + f,
+with f the external wrench and Λ = (J H⁻¹Jᵀ + ρ)⁻¹ the operational-space inertia, which the regularization ρ keeps
+finite near singularities. a₀ is an acceleration towards a reference posture. The term with Λ cancels its effect on
+the tool: it acts only in the null space of the task and, near a singularity, in the directions in which the tool
+cannot move. D follows from a damping ratio per direction, the stiffness and the effective inertia 1 / (J H⁻¹Jᵀ)ᵢᵢ of
+the direction: a light wrist is damped lightly.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Matrix = list[list[Scalar]]
 
 
 def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
-    """The torques; the posture is q_ref."""
+    """The torques; q_ref is the reference posture."""
     J, pose = model("jacobian", x.q), model("pose", x.q)
     posture = [x.posture_stiffness * e - x.posture_damping * v for e, v in zip(less(x.q_ref, x.q), x.qd, strict=True)]
     twist = times(J, x.qd)
@@ -40,7 +41,7 @@ def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
 
 
 def pose_error(wanted: Matrix, pose: Matrix) -> list[Scalar]:
-    """Displacement and turn from a pose to another, in base axes: the turn as its axis times the sine of its angle."""
+    """Translation and rotation from `pose` to `wanted`, in base axes; the rotation as axis times sine of the angle."""
     shift = [wanted[i][3] - pose[i][3] for i in range(3)]
     turn: list[Scalar] = [0, 0, 0]
     for a, b in zip(transposed(pose)[:3], transposed(wanted)[:3], strict=True):

@@ -1,9 +1,8 @@
-"""What a control law is: a pure step over scalars, with the names and shapes of everything that goes in and comes out.
+"""The definition of a control law: a pure step function of scalars, with the names and shapes of inputs and outputs.
 
-``step(model, x)`` gets the arm's quantities (`Dynamics`) and everything it may read: memory, measurements, references,
-gains and dt, each by its name. It gives its outputs and the memory for the next step, by name too. The type of the
-scalars decides what running it gives: numbers, or the graph that NumPy, LLVM, C and C++ are made from
-(docs/adr/0020-controllers.md).
+``step(model, x)`` gets the arm's dynamics (`Dynamics`) and its inputs by name: memory, measurements, references, gains
+and dt. It returns its outputs and the memory for the next step, also by name. The scalar type decides the result:
+numbers, or the graph from which NumPy, LLVM, C and C++ code is generated (docs/adr/0020-controllers.md).
 """
 
 from __future__ import annotations
@@ -18,22 +17,22 @@ from armdyn.control.dynamics import Dynamics
 from armdyn.formulations.registry import Shapes, Size, shapes
 
 Step = Callable[[Dynamics, SimpleNamespace], Mapping[str, Any]]
-NEXT = "_next"  # what the memory is called that a step gives
+NEXT = "_next"  # suffix of the updated memory among the outputs of a step
 
 FLOATS = (
-    "is for a base that stands still, this robot's floats: no motor moves the base, so what the joints' torques do to "
-    "it depends on contacts, which the law does not know. Load the robot with floating=False to control its joints "
-    "while something holds the base; otherwise put contact forces and the floating robot's inverse_dynamics, "
-    "gravity_load or momentum together in a controller of your own"
+    "requires a fixed base, but this robot has a floating base: it is not actuated, so the effect of the joint torques "
+    "on it depends on contact forces, which the law does not model. Load the robot with floating=False to control its "
+    "joints while the base is held; otherwise write your own controller from the contact forces and the floating "
+    "robot's inverse_dynamics, gravity_load or momentum"
 )
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One array of a control law: its name, its shape in the sizes of the registry, what it says.
+    """One array of a control law: its name, its shape in the registry's sizes, its description.
 
-    Gains have a default: a number for all entries, or a function of the chain. `of_body`: natural parameters of a body
-    whose mass must be possible; its inertia may be left out, for an estimate often knows no more.
+    Gains have a default: one number for all entries, or a function of the chain. `of_body` marks inertial parameters of
+    a body, whose mass is checked; its inertia may be zero, because an estimate often has none.
     """
 
     name: str
@@ -55,11 +54,11 @@ COMMAND = Entry("tau", ("nv",), "torques to apply")
 
 @dataclass(frozen=True)
 class ControlLaw:
-    """A controller or an observer: what it remembers, reads and gives, and its step; `start` gives the first memory."""
+    """A controller or an observer: its memory, inputs, gains, outputs and step; `start` gives the initial memory."""
 
     name: str
     summary: str
-    source: str  # a key of the bibliography, "" for ours
+    source: str  # a key of the bibliography, "" if there is none
     measured: tuple[Entry, ...]
     gains: tuple[Entry, ...]
     outputs: tuple[Entry, ...]
@@ -67,32 +66,32 @@ class ControlLaw:
     reference: tuple[Entry, ...] = ()
     memory: tuple[Entry, ...] = ()
     start: Step = lambda model, x: {}
-    at_tool: bool = False  # needs one tool: refused for a robot with several tips
+    at_tool: bool = False  # needs exactly one tool: does not apply to a robot with several tips
 
     @property
     def observes(self) -> bool:
-        """Whether it only watches: it has no torques to apply."""
+        """Whether it is an observer: it outputs no torques to apply."""
         return all(entry.name != COMMAND.name for entry in self.outputs)
 
     @property
     def reads(self) -> tuple[Entry, ...]:
-        """Everything that a step reads beside its memory, in order."""
+        """All inputs of a step except the memory, in order."""
         return (*self.measured, *self.reference, *self.gains, DT)
 
     @property
     def starts_from(self) -> tuple[Entry, ...]:
-        """Everything that the first memory is made from."""
+        """The inputs of `start`: measurements and gains."""
         return (*self.measured, *self.gains)
 
     def refusal(self, chain: Chain) -> str:
-        """Why it is not for this robot, "" if it is."""
+        """Why the law does not apply to this robot; "" if it does."""
         if chain.floating:
             return FLOATS
         if self.at_tool and len(chain.tips) != 1:
-            return f"needs one tool, this robot has {len(chain.tips)} tips"
+            return f"needs one tool, but this robot has {len(chain.tips)} tips"
         return ""
 
 
 def sized(entries: tuple[Entry, ...], chain: Chain, suffix: str = "") -> Shapes:
-    """Names and shapes for a chain."""
+    """The names of the entries, with a suffix, and their shapes for a chain."""
     return shapes(tuple((entry.name + suffix, entry.shape) for entry in entries), chain)

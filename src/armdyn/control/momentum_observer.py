@@ -1,10 +1,10 @@
-"""Generalised-momentum observer: the torques of the surroundings, from positions, velocities and motor torques alone.
+"""Generalised-momentum observer: estimates external joint torques from positions, velocities and motor torques.
 
-Source: De Luca & Mattone 2003; De Luca, Albu-Schäffer, Haddadin & Hirzinger 2006 (collisions).
+Source: De Luca & Mattone 2003; De Luca, Albu-Schäffer, Haddadin & Hirzinger 2006 (collision detection).
 
 Idea: p = H q̇ obeys ṗ = τ - friction + Cᵀq̇ - g + τ_ext. With f the low-pass filtered τ - friction + Cᵀq̇ - g + K p, the
-residual r = K p - f obeys ṙ = K (τ_ext - r): it is τ_ext through a first-order filter of bandwidth K, joint by joint.
-No acceleration and no inverse of H is needed. The filter is implicit in time, stable whatever K dt is.
+residual r = K p - f obeys ṙ = K (τ_ext - r): it is τ_ext through a first-order filter of bandwidth K per joint. Neither
+accelerations nor the inverse of H are needed. The filter is integrated by backward Euler, so it is stable for any K dt.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from armdyn.control.dynamics import Dynamics
 from armdyn.control.feedback import less, low_pass, plus, scaled
 from armdyn.control.law import QD, TAU, ControlLaw, Entry, Q
 
-SHARE = 0.02  # of a motor's effort limit: a threshold to begin with
+SHARE = 0.02  # of the effort limit of a joint: the default threshold
 
 
 def momentum_filter(model: Dynamics, x: SimpleNamespace, filtered: Any) -> tuple[list[Scalar], list[Scalar]]:
-    """(the filter's next value f, the residual K p - f), the bandwidth of each joint being `x.bandwidth`."""
+    """The next filter state f and the residual K p - f; K is `x.bandwidth`, per joint."""
     momentum = scaled(x.bandwidth, model("momentum", x.q, x.qd))
     driven = plus(less(x.tau, model.joint_forces(x.q, x.qd, x.tau)), model("momentum_bias", x.q, x.qd))
     rows = zip(filtered, plus(driven, momentum), x.bandwidth, strict=True)
@@ -31,19 +31,19 @@ def momentum_filter(model: Dynamics, x: SimpleNamespace, filtered: Any) -> tuple
 
 
 def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
-    """The residual, and which joints feel more than their threshold."""
+    """The residual, and the joints whose residual exceeds the threshold."""
     filtered, residual = momentum_filter(model, x, x.filtered)
     contact = [(1 + sign(r * sign(r) - most)) / 2 for r, most in zip(residual, x.threshold, strict=True)]
     return {"residual": residual, "contact": contact, "filtered": filtered}
 
 
 def start(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
-    """No residual at first."""
+    """The filter state for which the initial residual is zero."""
     return {"filtered": scaled(x.bandwidth, model("momentum", x.q, x.qd))}
 
 
 def threshold(chain: Chain) -> list[float]:
-    """A share of the motors' limits, and 1 N m or N where there is none."""
+    """A fraction of each joint's effort limit; 1 N m or 1 N for a joint without one."""
     limits = [chain.joints[i].limit.effort for i in chain.independent]
     return [1.0 if effort is None else SHARE * float(effort) for effort in limits]
 

@@ -1,14 +1,15 @@
-"""Recursive payload estimator: what the tool carries, within seconds of any motion, without accelerations.
+"""Recursive payload estimator: identifies the payload during motion, without accelerations.
 
-Source: the observer's residual (`momentum_observer`); Bierman 1977 (square-root information filter); the stabilised
-forgetting is Kulhavý's.
+Source: the residual of the momentum observer (`momentum_observer`); Bierman 1977 (square-root information filter); the
+stabilised forgetting is Kulhavý's.
 
-Idea: the torque that a payload asks for is linear in its parameters x (mass and first moments, or all ten), and so are
-its momentum and momentum bias. Filtered like the arm's own, they give rows y = W x: y is minus the momentum observer's
-residual, W the residual of a payload of unit parameters. A square-root information filter takes in a row per joint
-and step. What is forgotten is replaced by the prior, so that the information never vanishes while the arm stands still.
-When the rows' innovations grow beyond what noise and the estimate's own uncertainty explain, the payload has changed:
-the filter starts anew from its prior.
+Idea: the torque due to a payload is linear in its inertial parameters x (mass and first moments, or all ten), as are
+its momentum and momentum bias. Filtered like the arm's own, they give equations y = W x: y is the negative residual
+of the momentum observer, which is the filtered torque due to the payload, and column k of W is the filtered torque
+due to unit parameter k. A square-root information filter processes one row per joint and step. Forgotten information
+is replaced by the prior, so that the information matrix stays regular while the arm is at rest. When the innovations
+exceed what noise and the uncertainty of the estimate explain, the payload has changed, and the filter restarts from
+its prior.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from armdyn.control.momentum_observer import momentum_filter, threshold
 from armdyn.control.square_root import Matrix, absorbed, packed, solved, solved_transposed, triangle_size, unpacked
 from armdyn.control.square_root import variances as variances_of
 
-LIGHT = 1e-3  # kg: a mass whose centre is hardly known; keeps the quotient finite
-PRIOR = (10.0, 1.0, 1.0, 1.0, *([0.1] * 6))  # kg, kg m, kg m²: deviations of a payload that nobody knows
+LIGHT = 1e-3  # kg: keeps the centre of mass finite as the mass tends to zero
+PRIOR = (10.0, 1.0, 1.0, 1.0, *([0.1] * 6))  # kg, kg m, kg m²: default prior standard deviations
 
 
 def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
     R, z = anew(R, z, x.prior, changed)
     R, z = forgotten(R, z, x)
     for row, value, k, sigma in zip(W, y, x.bandwidth, x.deviation, strict=True):
-        weight = sqrt(k * x.dt / 2) / sigma  # neighbouring rows of a filtered signal tell the same: counted as one
+        weight = sqrt(k * x.dt / 2) / sigma  # successive rows of a filtered signal are correlated: weighted down
         R, z = absorbed(R, z, [weight * entry for entry in row], weight * value)
     estimate = solved(R, z)
     mass = estimate[0]
@@ -59,7 +60,7 @@ def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
 
 
 def unit_rows(model: Dynamics, x: SimpleNamespace, columns: Any) -> tuple[Matrix, Matrix]:
-    """(the filters' next values, W), one column per parameter: what a payload of unit parameters does, filtered."""
+    """The next filter states and W, with one column per payload of one unit parameter."""
     after, found = [], []
     for k, before in enumerate(columns):
         unit = [int(i == k) for i in range(len(columns))]
@@ -71,7 +72,7 @@ def unit_rows(model: Dynamics, x: SimpleNamespace, columns: Any) -> tuple[Matrix
 
 
 def innovation(R: Matrix, z: Any, W: Matrix, y: Any, deviation: Any) -> Scalar:
-    """The mean over joints of the squared innovation by its variance: 1 where nothing but noise is new."""
+    """The mean over the joints of squared innovation / variance: about 1 if there is only noise."""
     estimate = solved(R, z)
     total: Scalar = 0
     for row, value, sigma in zip(W, y, deviation, strict=True):
@@ -82,7 +83,7 @@ def innovation(R: Matrix, z: Any, W: Matrix, y: Any, deviation: Any) -> Scalar:
 
 
 def anew(R: Matrix, z: Any, prior: Any, changed: Scalar) -> tuple[Matrix, list[Scalar]]:
-    """R and z, or those of the prior where `changed` is 1."""
+    """R and z if `changed` is 0, those of the prior if it is 1."""
     kept = 1 - changed
     fresh = [[kept * entry if j >= i else 0 for j, entry in enumerate(row)] for i, row in enumerate(R)]
     for i, sigma in enumerate(prior):
@@ -91,7 +92,7 @@ def anew(R: Matrix, z: Any, prior: Any, changed: Scalar) -> tuple[Matrix, list[S
 
 
 def forgotten(R: Matrix, z: Any, x: SimpleNamespace) -> tuple[Matrix, list[Scalar]]:
-    """Λ → Λ/(1 + r) + prior r/(1 + r), with r the share forgotten in a step."""
+    """Information forgotten towards the prior: Λ → Λ/(1 + r) + Λ_prior r/(1 + r), with r = forgetting · dt."""
     rate = x.forgetting * x.dt
     share = 1 / (1 + rate)
     keep, back = sqrt(share), sqrt(rate * share)
@@ -103,7 +104,7 @@ def forgotten(R: Matrix, z: Any, x: SimpleNamespace) -> tuple[Matrix, list[Scala
 
 
 def start(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
-    """The prior, and filters at rest."""
+    """The prior, and the filter states for which all residuals are zero."""
     size = len(x.prior)
     units = [[int(i == k) for i in range(size)] for k in range(size)]
     columns = [scaled(x.bandwidth, model.of_payload("momentum", unit, x.q, x.qd)) for unit in units]
@@ -118,12 +119,12 @@ def start(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
 
 
 def deviation(chain: Chain) -> list[float]:
-    """The observer's threshold as three standard deviations."""
+    """Default standard deviations: a third of the default threshold of the momentum observer."""
     return [most / 3 for most in threshold(chain)]
 
 
 def law(name: str, summary: str, size: int) -> ControlLaw:
-    """The estimator of the first `size` natural parameters."""
+    """The estimator of the first `size` inertial parameters."""
     unit = "kg, kg m" if size == 4 else "kg, kg m, kg m²"
     return ControlLaw(
         name,

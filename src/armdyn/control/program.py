@@ -1,4 +1,4 @@
-"""From a control law and an arm to programs: one for its step, one for its first memory."""
+"""The programs of a control law for an arm: one for the step, one for the initial memory."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from armdyn.programs.budget import BUDGET
 
 
 def check(law: ControlLaw, chain: Chain) -> None:
-    """An error where the law is not for this robot."""
+    """Raise an error if the law does not apply to this robot."""
     if law.refusal(chain):
         raise InputError(f"the controller {law.name} {law.refusal(chain)}")
 
 
 @lru_cache(maxsize=64)
 def step_program(law: ControlLaw, chain: Chain, friction: bool = False) -> Program:
-    """Memory and what is read -> outputs and the next memory (`NEXT` after its name)."""
+    """The step: memory and inputs -> outputs and the next memory (named with the suffix `NEXT`)."""
     check(law, chain)
     inputs = (*sized(law.memory, chain), *sized(law.reads, chain))
     outputs = (*sized(law.outputs, chain), *sized(law.memory, chain, NEXT))
@@ -33,10 +33,10 @@ def step_program(law: ControlLaw, chain: Chain, friction: bool = False) -> Progr
 
 @lru_cache(maxsize=64)
 def start_program(law: ControlLaw, chain: Chain, friction: bool = False) -> Program:
-    """Measurements and gains -> the first memory; an error where there is none to make."""
+    """The start: measurements and gains -> initial memory; an error if the law has no memory."""
     check(law, chain)
     if not law.memory:
-        raise InputError(f"the controller {law.name} remembers nothing: there is nothing to start from")
+        raise InputError(f"the controller {law.name} has no memory, so it has no start program")
     inputs = sized(law.starts_from, chain)
     return _traced(f"{law.name}_start", law.start, Dynamics(chain, friction), inputs, sized(law.memory, chain))
 

@@ -1,7 +1,7 @@
-"""Square-root information filter and small linear systems over scalars: no branch, every loop known beforehand.
+"""Square-root information filter and small linear systems on scalars, without branches and with fixed loop counts.
 
-Source: Bierman 1977. R is upper triangular with RᵀR the information matrix, and R x = z. A reciprocal is written as
-such, because a graph shares it.
+Source: Bierman 1977. R is upper triangular, RᵀR is the information matrix, and the estimate x solves R x = z. Divisions
+are written as products with a reciprocal, so that the graph can share the reciprocal.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ def packed(R: Matrix) -> list[Scalar]:
 
 
 def unpacked(entries: Vector, size: int) -> Matrix:
-    """The triangle from its entries, zeros below."""
+    """The upper triangular matrix from its packed entries."""
     left = iter(entries)
     return [[next(left) if j >= i else 0 for j in range(size)] for i in range(size)]
 
 
 def triangle_size(size: int) -> int:
-    """The number of entries of a triangle."""
+    """The number of entries of a triangular matrix."""
     return size * (size + 1) // 2
 
 
 def absorbed(R: Matrix, z: Vector, row: Vector, value: Scalar) -> tuple[Matrix, list[Scalar]]:
-    """R and z with one row `row · x = value` of unit noise taken in, by one Givens rotation per entry.
+    """R and z updated with the measurement `row · x = value` of unit variance, by one Givens rotation per entry.
 
-    The diagonal of R must be positive, as that of a prior is. Literal zeros at the front of the row cost nothing.
+    The diagonal of R must be positive, as that of a prior is. Leading literal zeros of the row cost nothing.
     """
     R, z, row = [list(r) for r in R], list(z), list(row)
     for k in range(len(row)):
@@ -50,7 +50,7 @@ def absorbed(R: Matrix, z: Vector, row: Vector, value: Scalar) -> tuple[Matrix, 
 
 
 def solved(R: Matrix, z: Vector) -> list[Scalar]:
-    """The x with R x = z, from the last row to the first."""
+    """The solution x of R x = z by back substitution."""
     n = len(R)
     x: list[Scalar] = [0] * n
     for i in reversed(range(n)):
@@ -59,7 +59,7 @@ def solved(R: Matrix, z: Vector) -> list[Scalar]:
 
 
 def solved_transposed(R: Matrix, right: Vector) -> list[Scalar]:
-    """The y with Rᵀ y = right, from the first row to the last."""
+    """The solution y of Rᵀ y = right by forward substitution."""
     y: list[Scalar] = []
     for i in range(len(R)):
         y.append((right[i] - sum((R[j][i] * y[j] for j in range(i)), 0)) * (1 / R[i][i]))
@@ -74,7 +74,7 @@ def variances(R: Matrix) -> list[Scalar]:
 
 
 def solve_symmetric(A: Matrix, right: Vector) -> list[Scalar]:
-    """The x with A x = right, A symmetric and positive definite, by Gaussian elimination of its upper triangle."""
+    """The solution x of A x = right, A symmetric positive definite, by Gaussian elimination of the upper triangle."""
     n = len(A)
     A, y = [list(row) for row in A], list(right)
     for k in range(n):

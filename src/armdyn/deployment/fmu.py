@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import platform
 import shutil
@@ -26,19 +27,21 @@ from armdyn.deployment.fmu_readme import fmu_readme
 from armdyn.deployment.fmu_vectors import vectors
 from armdyn.deployment.request import PAYLOAD, Files, Request, Target
 from armdyn.errors import InputError
-from armdyn.graph.program import trace
+from armdyn.graph.program import Program, trace
+from armdyn.simulation.programs import lockable_dynamics
 
 HEADERS = ("fmu.h", "fmi3PlatformTypes.h", "fmi3FunctionTypes.h", "fmi3Functions.h")
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
-FORCES = "joint_forces"
+DYNAMICS, FORCES = "lockable_dynamics", "joint_forces"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of every file in the archive, so that the same arm gives the same bytes
 
 
 def fmu_folder(request: Request) -> Files:
     """The folder's files by name."""
     model = _model(request)
-    beside = {FORCES: _joint_forces(model)} if model.pushed else {}
-    package = replace(request, quantities=("forward_dynamics",), friction=False, functions=beside).package()
+    beside = {DYNAMICS: _dynamics(model, request.parameters == "runtime")}
+    beside |= {FORCES: _joint_forces(model)} if model.pushed else {}
+    package = replace(request, quantities=(), friction=False, functions=beside).package()
     name = identifier(package.name)
     sources = _sources(model, package, name)
     if request.progress:
@@ -64,11 +67,16 @@ def _model(request: Request) -> Model:
         raise InputError(f"an FMU computes in double precision; got dtype {request.dtype}")
     if request.functions:
         raise InputError("an FMU is of the forward dynamics; further functions are for the other targets")
-    if arm.floating:
-        raise InputError(f"{arm.name} has a floating base; an FMU takes robots whose base is fixed")
+    arm.require_fixed_base("an FMU")
     if request.frame is not None and request.parameters != "runtime":
         raise InputError("the frame is where the FMU's payload is held, which needs parameters='runtime'")
     return Model(arm, PAYLOAD in request.wanted, request.friction, request.frame)
+
+
+def _dynamics(model: Model, runtime: bool) -> Function:
+    """Accelerations with joints that may be held; what the FMU adds is friction and the choice of these joints."""
+    comment = "accelerations where free is 1; where it is 0 joints are held, and left is the force that this takes"
+    return _function(lockable_dynamics(model.arm.chain, runtime), comment)
 
 
 def _joint_forces(model: Model) -> Function:
@@ -78,9 +86,15 @@ def _joint_forces(model: Model) -> Function:
         return [along.forces(x, v) for along, x, v in zip(model.along, q, qd, strict=True)]
 
     made = trace(FORCES, function, {"q": (model.n,), "qd": (model.n,)}, [("tau", (model.n,))])
-    inputs = tuple(np.full((1, model.n), x) for x in (0.5, -0.25))
-    outputs = (np.asarray(compile_numpy(made)(*inputs)),)
-    return Function(made, "springs, offsets, ripples and the asymmetry of viscous friction", inputs, outputs)
+    return _function(made, "springs, offsets, ripples and the asymmetry of viscous friction")
+
+
+def _function(made: Program, comment: str) -> Function:
+    """A program to be written; the FMU has vectors of its own, so one of ones is enough."""
+    inputs = tuple(np.ones((1, *port.shape)) for port in made.inputs)
+    outputs = compile_numpy(made)(*inputs)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    return Function(made, comment, inputs, tuple(np.asarray(x) for x in outputs))
 
 
 def _resource(file: str) -> str:
@@ -121,11 +135,18 @@ def _header(model: Model, package: Package, name: str) -> str:
         ratios=", ".join([*(repr(ratio) for _, _, ratio in model.rubbing), "0.0"]),
         exponents=", ".join([*(str(joint.forces.stribeck_exponent) for joint, _, _ in model.rubbing), "0"]),
         losses=", ".join(repr(float(along.own.load_friction)) for along in model.along),
-        starts="\n".join(f"    {float(v.start or 0.0)!r}, /* {v.name} */" for v in model.variables),
+        stops=int(model.stops),
+        lower=", ".join(_limit(x) for x, _ in model.arm.limits),
+        upper=", ".join(_limit(x) for _, x in model.arm.limits),
+        starts="\n".join(f"    {float(v.start or 0.0)!r}, /* {v.name} */" for v in model.variables if not v.discrete),
         parameters=compute,
         forces=f"{name}_{FORCES}(q, qd, forces);" if model.pushed else "for (int k = 0; k < N; ++k) forces[k] = 0.0;",
-        forward=f"{name}_forward_dynamics(q, qd, tau, {'values, ' if runtime else ''}qdd);",
+        forward=f"{name}_{DYNAMICS}(q, qd, tau, free, {'values, ' if runtime else ''}qdd, left);",
     )
+
+
+def _limit(x: float) -> str:
+    return repr(float(x)) if math.isfinite(x) else "INFINITY" if x > 0 else "-INFINITY"
 
 
 def platform_tuple() -> str:

@@ -9,7 +9,7 @@ from armdyn.algebra.fingerprint import fingerprint
 from armdyn.deployment.fmu_model import UNITS, Model, Variable
 from armdyn.files.text import visible
 
-SOURCES = ("fmu.c", "stepping.c", "dynamics.c", "unsupported.c")  # beside the arm's own
+SOURCES = ("fmu.c", "stepping.c", "integration.c", "modes.c", "dynamics.c", "unsupported.c")  # beside the arm's own
 
 
 def attribute(text: str) -> str:
@@ -78,6 +78,11 @@ def _units(model: Model) -> list[str]:
 
 
 def _variable(v: Variable) -> str:
+    if v.discrete:
+        return (
+            f'    <Int32 name="{v.name}" valueReference="{v.reference}" causality="{v.causality}" '
+            f'variability="discrete" initial="calculated" description="{v.description}"/>'
+        )
     fields = [f'name="{v.name}"', f'valueReference="{v.reference}"', f'causality="{v.causality}"']
     if v.causality == "parameter":
         fields.append('variability="tunable" initial="exact"')
@@ -96,16 +101,18 @@ def _structure(model: Model) -> list[str]:
     """Outputs, derivatives of the states in the order of the states, and what is unknown at the beginning."""
     n = model.n
     inputs, q, qd = (list(range(1 + k * n, 1 + (k + 1) * n)) for k in range(3))
-    rates, accelerations = (list(range(1 + k * n, 1 + (k + 1) * n)) for k in (3, 4))
+    rates, accelerations, indicators = (list(range(1 + k * n, 1 + (k + 1) * n)) for k in (3, 4, 5))
+    modes = [v.reference for v in model.variables if v.discrete]
     parameters = [v.reference for v in model.variables if v.causality == "parameter" and v.name != "solver.step"]
     moving = [*inputs, *q, *qd]
     lines = ["  <ModelStructure>"]
     lines += [_unknown("Output", k, [k]) for k in (*q, *qd)]
-    lines += [_unknown("Output", k, moving) for k in accelerations]
+    lines += [_unknown("Output", k, moving) for k in (*accelerations, *modes)]
     lines += [_unknown("ContinuousStateDerivative", k, [speed]) for k, speed in zip(rates, qd, strict=True)]
     lines += [_unknown("ContinuousStateDerivative", k, moving) for k in accelerations]
     lines += [_unknown("InitialUnknown", k, [speed]) for k, speed in zip(rates, qd, strict=True)]
-    lines += [_unknown("InitialUnknown", k, [*moving, *parameters]) for k in accelerations]
+    lines += [_unknown("InitialUnknown", k, [*moving, *parameters]) for k in (*accelerations, *modes)]
+    lines += [_unknown("EventIndicator", k, moving) for k in indicators]
     return [*lines, "  </ModelStructure>"]
 
 

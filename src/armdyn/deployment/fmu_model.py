@@ -19,9 +19,7 @@ from armdyn.codegen.text.c import identifier
 from armdyn.simulation.programs import Friction, frictions
 
 LONGEST_STEP = 1e-3  # s, of the integrator inside co-simulation
-STEPS_PER_RATE = 2  # steps of that length per 1/λ, λ the fastest decay that friction causes: RK4 is stable beyond 0.36
-SLOWEST_SMOOTHING = 1e-3  # rad/s or m/s over which dry friction changes its sign, where the step allows it
-WITHOUT_DRY_FRICTION = 0.05  # the same where the arm has none: whoever adds some need not shorten the step at once
+STEPS_PER_RATE = 2  # steps of that length per 1/λ, λ the fastest decay: RK4 is stable beyond 0.36
 CONFIGURATIONS = 64  # where the fastest decay is looked for
 
 # Base units of SI, as FMI writes them: unit -> exponents.
@@ -56,6 +54,7 @@ class Variable:
     unit: str = ""
     start: float | None = None
     derivative_of: int | None = None
+    discrete: bool = False  # an integer that changes at events only
 
 
 @dataclass(frozen=True)
@@ -93,39 +92,34 @@ class Model:
         return tuple((joint, k, abs(float(a))) for k, one in enumerate(self.along) for joint, a, _ in one.joints)
 
     @cached_property
-    def fastest(self) -> tuple[float, float]:
-        """How fast velocities change by viscous friction and springs, 1/s, and by dry friction per unit of speed.
+    def fastest(self) -> float:
+        """How fast velocities change by viscous friction and springs, 1/s.
 
         λ is the largest eigenvalue of H⁻¹ diag(b), over random configurations within the joints' limits; a spring of
-        stiffness k swings with the square root of that of H⁻¹ diag(k). Friction with the load is that of gravity.
+        stiffness k swings with the square root of that of H⁻¹ diag(k).
         """
         rng = np.random.default_rng(0)
         lower, upper = np.clip(self.arm.limits, -math.pi, math.pi).T
         q = rng.uniform(lower, upper, (CONFIGURATIONS, self.n))
-        inverse, load = np.asarray(self.arm.inertia_inverse(q)), np.abs(self.arm.gravity_load(q)).max(axis=0)
+        inverse = np.asarray(self.arm.inertia_inverse(q))
 
         def largest(damping: list[float]) -> float:
             found = np.linalg.eigvals(inverse * np.array(damping)) if any(damping) else np.zeros(1)
             return float(np.abs(found).max())
 
         viscous = largest([float(f.viscous + abs(f.own.asymmetry)) for f in self.along])
-        spring = largest([abs(float(f.own.stiffness)) for f in self.along])
-        lost = [float(f.own.load_friction) * x for f, x in zip(self.along, load, strict=True)]
-        dry = [float(f.breakaway) if f.dries else 0.0 for f in self.along]
-        return max(viscous, math.sqrt(spring)), largest([a + b for a, b in zip(dry, lost, strict=True)])
+        return max(viscous, math.sqrt(largest([abs(float(f.own.stiffness)) for f in self.along])))
 
     @cached_property
     def step(self) -> float:
         """The longest step of the integrator inside, s."""
-        rate = self.fastest[0]
+        rate = self.fastest
         return LONGEST_STEP if rate * LONGEST_STEP * STEPS_PER_RATE <= 1 else _down(1 / (STEPS_PER_RATE * rate))
 
-    @cached_property
-    def smoothing(self) -> float:
-        """The speed over which dry friction changes its sign: as slow as the step allows."""
-        if self.fastest[1] == 0:
-            return WITHOUT_DRY_FRICTION
-        return max(SLOWEST_SMOOTHING, _up(STEPS_PER_RATE * self.step * self.fastest[1]))
+    @property
+    def stops(self) -> bool:
+        """Whether a joint has limits, which may be stops."""
+        return bool(np.isfinite(self.arm.limits).any())
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
@@ -141,20 +135,23 @@ class Model:
                  for k, (a, _) in enumerate(joints)]  # fmt: skip
         rows += [(f"{a}.qdd", "output", "acceleration", of[k]["qdd"], None, 1 + 2 * n + k)
                  for k, (a, _) in enumerate(joints)]  # fmt: skip
+        rows += [(f"{a}.event", "local", "positive until it comes to rest, breaks away or meets a stop", "", None, None)
+                 for a, _ in joints]  # fmt: skip
         rows += [(name, "parameter", text, unit, 0, None) for name, text, unit in (PAYLOAD if self.payload else ())]
         rows += self._friction_rows()
         rows += [("solver.step", "parameter", "longest step of the integrator inside", "s", self.step, None)]
-        return tuple(Variable(k, *row) for k, row in enumerate(rows))
+        rows += [(name, "parameter", text, "", start, None) for name, text, start in (STOPS if self.stops else ())]
+        continuous = [Variable(k, *row) for k, row in enumerate(rows)]
+        modes = [Variable(len(rows) + k, f"{a}.mode", "output", MODE, discrete=True) for k, (a, _) in enumerate(joints)]
+        return (*continuous, *modes)
 
     def _friction_rows(self) -> list[Row]:
         names = _unique(joint.name or f"joint{k + 1}" for k, (joint, _, _) in enumerate(self.rubbing))
-        rows: list[Row] = [
+        return [
             (f"{name}.{word}", "parameter", text, _units(joint)[word], float(getattr(joint, word)), None)
             for word, text in FRICTION.items()
             for name, (joint, _, _) in zip(names, self.rubbing, strict=True)
         ]
-        text = "speed over which dry friction changes its sign (rad/s, or m/s where a joint slides)"
-        return [*rows, ("friction.velocity", "parameter", text, "", self.smoothing, None)] if rows else []
 
 
 def _units(joint: Joint) -> dict[str, str]:
@@ -176,9 +173,14 @@ PAYLOAD = (
 FRICTION = {
     "viscous": "viscous friction",
     "coulomb": "dry friction while sliding",
-    "static": "dry friction at rest, where it differs and `stribeck` is not 0",
-    "stribeck": "speed around which dry friction falls from the one to the other",
+    "static": "the largest dry friction at rest, where it is more",
+    "stribeck": "speed around which dry friction falls from the one to the other; 0: as soon as the joint moves",
 }
+STOPS = (
+    ("stops.active", "1: joints stop at their limits; 0: they go on beyond", 1),
+    ("stops.restitution", "what is left of a joint's speed after it has met a stop, from 0 to 1", 0),
+)
+MODE = "0: held by dry friction or a stop; 1, -1: slides to this side against dry friction; 2: moves without any"
 
 
 def _unique(names: Iterable[str]) -> tuple[str, ...]:
@@ -190,14 +192,6 @@ def _unique(names: Iterable[str]) -> tuple[str, ...]:
             made, k = f"{name}_{k}", k + 1
         found.append(made)
     return tuple(found)
-
-
-def _up(x: float) -> float:
-    """The next number of two decimal digits."""
-    if x <= 0:
-        return 0.0
-    unit = 10.0 ** (math.floor(math.log10(x)) - 1)
-    return float(f"{math.ceil(x / unit) * unit:.2g}")
 
 
 def _down(x: float) -> float:

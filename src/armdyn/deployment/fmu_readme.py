@@ -62,24 +62,32 @@ def _variables(model: Model) -> str:
 
 
 def _notes(model: Model) -> str:
-    viscous, dry = model.fastest
     notes = [
         "**Integration** (co-simulation): the classical Runge–Kutta method of fourth order. A communication step is "
-        f"cut into the fewest equal parts of at most `solver.step` ({model.step:g} s) each; inputs are constant in it.",
-        "**Model exchange**: the states are the positions, then the velocities. There are no events.",
-        "**Limits**: there are no stops. Joints go on beyond their limits, motors beyond theirs; the importer has what "
-        "stops them.",
+        f"cut into the fewest equal parts of at most `solver.step` ({model.step:g} s) each; inputs are constant in it. "
+        "Where a joint comes to rest or meets its stop a part is cut once more, at that moment; a joint that breaks "
+        "away does so at the beginning of a part."
+        + (f" Viscous friction and springs change velocities by at most {model.fastest:.3g} per second (in random "
+           "configurations); with much more of them, shorten `solver.step`." if model.fastest else ""),
+        "**Model exchange**: the states are the positions, then the velocities. Each joint has an event indicator and "
+        "a discrete mode; at an event velocities may change (importers see that in `valuesOfContinuousStatesChanged`).",
+        "**Motors** have no limits; the importer has what bounds their forces.",
         "**State**: it can be read, set and serialized, also between the steps of co-simulation.",
-    ]
+    ]  # fmt: skip
+    if model.stops:
+        notes.insert(
+            2,
+            "**Stops**: joints stop at their limits, and the impact goes through the whole arm; `stops.active` = 0 "
+            "lets them go on beyond. A start beyond a limit is refused unless it is 0. A rebound that would end within "
+            "`solver.step` is none. Motions are those of `armdyn.simulate(..., limits=RESTITUTION)`.",
+        )
     if model.rubbing:
         notes.insert(
             1,
-            "**Friction**: `viscous`·q̇ + (`coulomb` + (`static` − `coulomb`) / (1 + (q̇/`stribeck`)²)) · "
-            "tanh(q̇/`friction.velocity`); without `static` or `stribeck` the dry part is `coulomb`. The sign changes "
-            "smoothly: **no joint ever sticks**, it creeps where armdyn's simulator holds it. As given, "
-            f"velocities decay by at most {viscous + dry / model.smoothing:.3g} per second (in random configurations), "
-            f"and {model.step:g} s is short enough for that; with more friction, or a smaller "
-            "`friction.velocity`, shorten `solver.step`.",
+            "**Friction**: `viscous`·q̇, and dry friction that sticks. Sliding, it is `coulomb` + (`static` − "
+            "`coulomb`) / (1 + (q̇/`stribeck`)²), or `coulomb` without `stribeck`; a joint at rest is held by any force "
+            "up to `static`, or `coulomb` where that is more and there is no `stribeck`. `mode` says which joints are "
+            "held. It is the law of armdyn's simulator, and co-simulation takes the same steps.",
         )
     if model.pushed:
         notes.append("**Springs, offsets, ripples, friction with the load**: as the arm has them, not parameters.")

@@ -1,4 +1,4 @@
-"""Test vectors of an FMU, computed by other programs than it has: the kernels of the arm that holds the payload."""
+"""Test vectors of an FMU, computed by other programs than it has: kernels and simulator of the arm with the payload."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.deployment.fmu_model import Model
+from armdyn.simulation import simulate
 
 VECTORS = 5
 MOTION_STEP, MOTION_STEPS = 0.005, 40  # s, and how many: two tenths of a second
@@ -18,6 +19,9 @@ def vectors(model: Model) -> str:
     """The text of ``vectors.h``."""
     rng = np.random.default_rng(model.n)
     states = np.round(rng.uniform(-1, 1, (VECTORS, 2, model.n)), 3)
+    lower, upper = model.arm.limits.T
+    off = np.minimum(0.1 * (upper - lower), 0.1)  # no vector is at a stop
+    states[:, 0] = np.clip(states[:, 0], lower + off, upper - off)
     tau = np.round(rng.uniform(-5, 5, (VECTORS, model.n)), 3)
     settings = np.array([v.start for v in model.variables if v.causality == "parameter"], dtype=float)
     arm = model.arm
@@ -42,40 +46,15 @@ def vectors(model: Model) -> str:
     return "\n".join([*lines, ""])
 
 
-def moving(model: Model, q: Any, qd: Any, tau: Any) -> Any:
-    """What friction and the other forces at the joints leave of the motors' forces.
-
-    The simulator's laws, with a sign of dry friction that changes smoothly.
-    """
-    left = np.array(tau, dtype=float)
-    for k, along in enumerate(model.along):
-        left[k] -= float(along.forces(float(q[k]), float(qd[k])))
-        for joint, ratio, _ in along.joints:
-            rate = abs(float(ratio)) * float(qd[k])
-            dry = float(joint.dry_friction(rate)) * np.tanh(rate / model.smoothing)
-            left[k] -= abs(float(ratio)) * (float(joint.viscous) * rate + dry)
-        left[k] *= float(along.own.efficiency(float(left[k]), float(np.tanh(qd[k] / model.smoothing))))
-    return left
-
-
 def accelerations(model: Model, arm: Arm, q: Any, qd: Any, tau: Any) -> Any:
-    """By the kernel of the arm, its parameters baked in."""
-    return arm.forward_dynamics(q, qd, moving(model, q, qd, tau))
+    """By the kernel of the arm, its parameters baked in; no joint is at rest or at a stop."""
+    return arm.kernel("forward_dynamics", friction=model.friction)(q, qd, tau)
 
 
 def motion(model: Model, arm: Arm, q: Any, qd: Any, tau: Any, step: float, steps: int) -> Any:
-    """(2, n): positions and velocities after some steps, each integrated as the FMU does: by RK4 in equal parts."""
-    parts = max(1, int(np.ceil(step / model.step * (1 - 1e-12))))
-    h = step / parts
-    x = np.stack([q, qd])
-
-    def rate(at: Any) -> Any:
-        return np.stack([at[1], accelerations(model, arm, at[0], at[1], tau)])
-
-    for _ in range(steps * parts):
-        k1 = rate(x)
-        k2 = rate(x + h / 2 * k1)
-        k3 = rate(x + h / 2 * k2)
-        k4 = rate(x + h * k3)
-        x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-    return x
+    """(2, n): positions and velocities after some steps, by the simulator with the FMU's method and step."""
+    times = np.arange(steps + 1) * step
+    out = simulate(
+        arm, q, qd, torque=tau, times=times, friction=model.friction, limits="stop", method="RK4", step=model.step
+    )
+    return np.stack([out.q[-1], out.qd[-1]])

@@ -48,6 +48,8 @@ class Request:
         """The quantities; where parameters are given at run time, what computes those of a payload is one of them."""
         chain = self.arm.chain
         named = emission.default(chain, self.place) if self.quantities is None else tuple(self.quantities)
+        if not self.functions:
+            emission.check_some(named)
         has_tool = len(chain.tips) == 1 or self.frame is not None
         return (*named, *([PAYLOAD] if self.parameters == "runtime" and has_tool and PAYLOAD not in named else []))
 

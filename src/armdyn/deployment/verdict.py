@@ -17,7 +17,7 @@ from armdyn.identification.estimate.result import Estimate
 from armdyn.identification.estimate.statistics import relative_error
 from armdyn.identification.log.log import Log
 from armdyn.identification.log.processing import joint_side, motions
-from armdyn.identification.model.preflight import changed
+from armdyn.identification.model.reading import changed
 
 WORSE = 2.0  # times the error of the fit that a prediction may be off
 FLOOR = 0.02  # a relative torque error below which neither fit nor prior is a measure: friction alone varies more

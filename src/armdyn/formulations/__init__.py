@@ -1,6 +1,6 @@
-"""Every quantity and every formulation of it, in one visible table.
+"""All quantities and their formulations, in one table.
 
-An algorithm is ``run(chain, q, ...)``: pure, over any scalar. `Quantity` says what the entries mean.
+An algorithm is a pure function ``run(chain, q, ...)``, generic over the scalar type. See `Quantity` for the fields.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ GRAVITY = (
 )
 KINETIC = _recursive(energies.kinetic_energy, reference.kinetic_energy, "velocities carried outwards")
 POTENTIAL = _recursive(energies.potential_energy, reference.potential_energy, "first moments carried inwards")
-RUNTIME = ("parameters",)  # what the minimal parameters determine may have them as an input
+RUNTIME = ("parameters",)  # quantities that the minimal parameters determine can take them as an input
 FORCES = ("friction", "tool_wrench", "frame", *RUNTIME)
 
 QUANTITIES: dict[str, Quantity] = {
@@ -70,8 +70,8 @@ QUANTITIES: dict[str, Quantity] = {
             inputs=(Q,),
             outputs=(("W", ("nv", "nv")),),
             methods=inertia_inverse.METHODS,
-            summary="the inertia matrix inverted",
-            doc="The inertia matrix inverted",
+            summary="inverse of the inertia matrix",
+            doc="Inverse of the inertia matrix",
             takes=RUNTIME,
         ),
         Quantity(
@@ -127,7 +127,7 @@ QUANTITIES: dict[str, Quantity] = {
             outputs=(("tau", ("nv",)),),
             methods=inverse_dynamics.METHODS,
             summary="forces of a motion",
-            doc="Joint forces of a motion (q, qd, qdd); friction=, tool_wrench=",
+            doc="Joint forces for a motion (q, qd, qdd); friction=, tool_wrench=",
             takes=FORCES,
             physics=physics.inverse_dynamics,
             derivative_kernel=True,
@@ -139,7 +139,7 @@ QUANTITIES: dict[str, Quantity] = {
             outputs=(("qdd", ("nv",)),),
             methods=forward_dynamics.METHODS,
             summary="accelerations of forces",
-            doc="Accelerations of joint forces (q, qd, tau); friction=, tool_wrench=",
+            doc="Joint accelerations under joint forces (q, qd, tau); friction=, tool_wrench=",
             takes=FORCES,
             physics=physics.forward_dynamics,
             derivative_kernel=True,
@@ -161,8 +161,8 @@ QUANTITIES: dict[str, Quantity] = {
             inputs=(Q, QD, QDD),
             outputs=(("Y", ("nv", "p")),),
             methods=regressor.METHODS,
-            summary="forces by minimal parameter",
-            doc="Forces by minimal parameter, Y(q, qd, qdd), columns as their names",
+            summary="regressor of the minimal parameters",
+            doc="Regressor Y(q, qd, qdd) of the minimal parameters, one column per parameter",
             link_frames=True,
         ),
         Quantity(
@@ -171,7 +171,7 @@ QUANTITIES: dict[str, Quantity] = {
             outputs=(("Y", ("nv", "10N")),),
             methods=regressor.NATURAL_METHODS,
             summary="by natural parameter",
-            doc="Forces by natural parameter, Y(q, qd, qdd), ten columns per link",
+            doc="Regressor Y(q, qd, qdd) of the natural parameters, ten columns per link",
             link_frames=True,
         ),
         Quantity(
@@ -179,8 +179,8 @@ QUANTITIES: dict[str, Quantity] = {
             inputs=(("mass", ()), ("com", (3,)), ("inertia", (6,))),
             outputs=(("values", ("p",)),),
             methods=payload.METHODS,
-            summary="minimal parameters with a body at the tool",
-            doc="Minimal parameters of the arm holding a body (mass, com, inertia about it: xx, yy, zz, xy, xz, yz)",
+            summary="minimal parameters with a payload at the tool",
+            doc="Minimal parameters of the arm with a payload (mass, com, inertia about com: xx, yy, zz, xy, xz, yz)",
             takes=("frame", *RUNTIME),
             physics=physics.payload_parameters,
             link_frames=True,
@@ -202,8 +202,8 @@ QUANTITIES: dict[str, Quantity] = {
             inputs=(Q, QD),
             outputs=(("beta", ("nv",)),),
             methods=momentum_bias.METHODS,
-            summary="Cᵀq̇ - g, what changes the momenta without motors",
-            doc="Cᵀ(q, qd) qd - g(q): with the joint forces added, the rate of the joint momenta",
+            summary="Cᵀq̇ - g, the rate of the joint momenta without joint forces",
+            doc="Cᵀ(q, qd) qd - g(q): plus the joint forces, this is the rate of the joint momenta",
             takes=RUNTIME,
         ),
         Quantity(
@@ -230,7 +230,7 @@ QUANTITIES: dict[str, Quantity] = {
             outputs=(("tau", ("nv",)),),
             methods=_one(energies.friction, "by joint"),
             summary="viscous and dry friction",
-            doc="Viscous and dry friction of the joints at qd",
+            doc="Viscous and dry friction of the joints at velocities qd",
         ),
         Quantity(
             "joint_forces",
@@ -238,7 +238,7 @@ QUANTITIES: dict[str, Quantity] = {
             outputs=(("tau", ("nv",)),),
             methods=_one(energies.joint_forces, "by joint"),
             summary="friction, springs, ripples and offsets",
-            doc="What the joints ask for beside their load: friction at qd and with load, springs, ripples, offsets",
+            doc="Joint forces beyond rigid-body dynamics: friction (also with load), springs, ripples, offsets",
         ),
         Quantity(
             "pose",
@@ -246,7 +246,7 @@ QUANTITIES: dict[str, Quantity] = {
             outputs=(("T", (4, 4)),),
             methods=_one(poses.pose, "product of placements"),
             summary="tool in the base",
-            doc="Pose of the tool, or of a frame=, in the base",
+            doc="Pose of the tool, or of a frame=, in the base frame",
             takes=("frame",),
             physics=physics.pose,
             in_c=True,
@@ -257,7 +257,7 @@ QUANTITIES: dict[str, Quantity] = {
             outputs=(("T", ("N", 4, 4)),),
             methods=_one(poses.link_poses, "product of placements"),
             summary="links in base",
-            doc="Poses of the links in the base",
+            doc="Poses of the links in the base frame",
             link_frames=True,
         ),
         Quantity(
@@ -286,8 +286,8 @@ QUANTITIES: dict[str, Quantity] = {
             inputs=(Q,),
             outputs=(("c", (3,)),),
             methods=_one(centroidal.centre_of_mass, "first moments carried inwards"),
-            summary="centre of mass in the base",
-            doc="Centre of mass of the whole robot in the base",
+            summary="centre of mass in the base frame",
+            doc="Centre of mass of the whole robot in the base frame",
         ),
         Quantity(
             "centre_of_mass_jacobian",
@@ -311,7 +311,7 @@ QUANTITIES: dict[str, Quantity] = {
             inputs=(Q,),
             outputs=(("A", (6, "nv")),),
             methods=_one(centroidal.centroidal_momentum_matrix, "momenta of composite bodies"),
-            summary="A with A q̇ the momentum about the centre of mass",
+            summary="matrix A: A q̇ is the momentum about the centre of mass",
             doc="Centroidal momentum matrix A(q): A qd is the momentum about the centre of mass, linear rows first",
             link_frames=True,
         ),
@@ -321,14 +321,14 @@ QUANTITIES: dict[str, Quantity] = {
             outputs=(("W", (6, 6)),),
             methods=centroidal.OPERATIONAL,
             summary="acceleration of the tool per wrench, J H⁻¹ Jᵀ",
-            doc="Operational-space inertia inverted: the acceleration of the tool, or of a frame=, per wrench on it",
+            doc="Inverse operational-space inertia: acceleration of the tool, or of a frame=, per wrench on it",
             takes=("frame",),
             physics=physics.operational_space_inertia_inverse,
         ),
     )
 }
 
-# The derivatives that have a name of their own: name -> quantity and the inputs to differentiate in.
+# Derivatives with a name of their own: name -> quantity and the inputs to differentiate with respect to.
 DERIVATIVES: dict[str, tuple[str, tuple[str, ...]]] = {
     f"{name}_derivatives": (name, tuple(port for port, _ in quantity.inputs))
     for name, quantity in QUANTITIES.items()
@@ -337,7 +337,7 @@ DERIVATIVES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def taking(option: str) -> tuple[str, ...]:
-    """The quantities for which a field of `Options` means something."""
+    """The quantities that have a given option (a field of `Options`)."""
     return tuple(name for name, quantity in QUANTITIES.items() if option in quantity.takes)
 
 

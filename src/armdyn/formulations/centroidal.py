@@ -1,10 +1,10 @@
-"""The whole robot as one body: centre of mass, its Jacobian, momentum about it; inertia felt at a frame.
+"""The whole robot as one body: centre of mass, its Jacobian, centroidal momentum; operational-space inertia.
 
 Source: Orin, Goswami & Lee 2013 (centroidal momentum and its matrix); Khatib 1987 (operational-space inertia).
 
-Idea: column j of the centroidal momentum matrix is the momentum that a unit rate of joint j gives to composite body j,
-in base axes, about the centre of mass of the whole robot. Its linear rows are the mass times the Jacobian of that
-centre. Rows are linear before angular, in base axes. Rotors have no part in it.
+Idea: column j of the centroidal momentum matrix is the momentum of composite body j at a unit rate of joint j, in base
+axes, about the centre of mass of the whole robot. Its linear rows are the mass times the Jacobian of the centre of
+mass. Linear rows come before angular ones. Rotors are not included.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from armdyn.formulations.steps import collect, steps
 
 
 def centre_of_mass(chain: Chain, q: list[Scalar]) -> list[Scalar]:
-    """The centre of mass in the base."""
+    """The centre of mass in the base frame."""
     mass, k = first_moment(chain, q)
     return list(chain.base.R @ (k * (1 / mass)) + chain.base.p)
 
 
 def centre_of_mass_jacobian(chain: Chain, q: list[Scalar]) -> Matrix:
-    """(3 × n): the velocity of the centre of mass."""
+    """(3 × n): the Jacobian of the centre of mass."""
     share = 1 / sum(link.mass for link in chain.links)
     return [[share * entry for entry in row] for row in centroidal_momentum_matrix(chain, q)[:3]]
 
 
 def centroidal_momentum_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
-    """(6 × n): A with A q̇ the momentum about the centre of mass, linear rows first, in base axes."""
+    """(6 × n): A, where A q̇ is the momentum about the centre of mass, linear rows first, in base axes."""
     centre = Vec3(*centre_of_mass(chain, q))
     bodies = composites(steps(chain, q), [link.body for link in chain.links])
     columns = []
@@ -48,7 +48,7 @@ def centroidal_momentum_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
 
 
 def unit_momentum(revolute: bool, body: Body) -> Wrench:
-    """What a unit rate of a joint with axis z gives to a body, linear and about the frame's origin."""
+    """The momentum of a body at a unit rate of a joint with axis z, linear and about the frame's origin."""
     k, P = body.moment, body.P
     if revolute:
         return Wrench(Vec3(-k.y, k.x, 0), Vec3(-P.xz, -P.yz, P.xx + P.yy))
@@ -56,7 +56,7 @@ def unit_momentum(revolute: bool, body: Body) -> Wrench:
 
 
 def centroidal_momentum(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
-    """The momentum of the whole robot, linear and about its centre of mass, in base axes, carried inwards."""
+    """The momentum of the whole robot, linear and about its centre of mass, in base axes, by an inward recursion."""
     walk = steps(chain, q)
     motions: list[Motion] = []
     for step, rate in zip(walk, qd, strict=True):

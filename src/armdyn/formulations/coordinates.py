@@ -1,17 +1,17 @@
-"""Coordinates: how the joints of a plain tree follow the coordinates of a robot with mimic joints or a floating base.
+"""The map from the coordinates of a robot with mimic joints or a floating base to the joints of a plain tree.
 
-Every formulation knows revolute and prismatic joints with one coordinate each, and nothing else. Of any other robot it
-gets a plain tree:
+Formulations know only revolute and prismatic joints with one coordinate each. Any other robot is replaced by a plain
+tree:
 
-- A mimic joint moves by q_k = α q_j + β, so that all joints' rates are G q̇ with a constant matrix G. Forces add up to
+- A mimic joint moves by q_k = α q_j + β, so that the rates of all joints are G q̇ with a constant matrix G. Forces are
   Gᵀτ, the inertia matrix is Gᵀ H G.
-- A floating base stands on six joints without masses, three that slide along and three that turn about the base's x, y
-  and z axes. They are always at 0, exactly, and the base stands where the free joint's pose is: what they do to
-  a program folds away. Their rates are the base's velocity (linear and angular, in its own axes) and their forces the
-  wrench on it. Their accelerations are not those of the velocity's components: q̈ of the robot is that of the six joints
-  plus s(q̇), s = (v × ω; ω_y ω_z, -ω_x ω_z, ω_x ω_y), because the axes turn with the base.
+- A floating base is carried by six massless joints, three prismatic and three revolute, along and about the base's x, y
+  and z axes. Their positions are always exactly 0, and the tree's base has the pose of the free joint, so that their
+  transforms fold away. Their rates are the base's velocity (linear and angular, in its own axes) and their forces the
+  wrench on it. Their accelerations differ from the derivatives of the velocity's components: q̈ of the robot is that of
+  the six joints plus s(q̇), s = (v × ω; ω_y ω_z, -ω_x ω_z, ω_x ω_y), because the axes rotate with the base.
 
-The pose of a floating base is (x, y, z, quaternion x, y, z, w), as Pinocchio's free-flyer has it.
+The pose of a floating base is (x, y, z, quaternion x, y, z, w), as for Pinocchio's free-flyer joint.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from armdyn.chain.link import MASSLESS
 Matrix = list[list[Scalar]]
 
 _RIGHT = Angle.of(1.5707963267948966)
-# Each of the six stands so that its z is the x axis of the one before: x, y, z, x, y, z in turn.
+# The z axis of each of the six is the x axis of the previous one: x, y, z, x, y, z in turn.
 SLIDE = Joint("prismatic", 0, ZERO_ANGLE, 0, _RIGHT, _RIGHT, name="base")
 SIX = (*(SLIDE,) * 3, *(replace(SLIDE, kind="revolute"),) * 3)
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """A robot, the plain tree that formulations get of it, and what each joint of that follows."""
+    """A robot, its plain tree, and the coordinate that each joint of the tree follows."""
 
     robot: Chain
     tree: Chain
-    follows: tuple[tuple[int, Scalar, Scalar], ...]  # of every joint of the tree: index in q̇, multiplier, offset
+    follows: tuple[tuple[int, Scalar, Scalar], ...]  # per joint of the tree: index in q̇, multiplier, offset
 
     @classmethod
     def of(cls, robot: Chain) -> Coordinates:
@@ -55,16 +55,16 @@ class Coordinates:
 
     @property
     def extra(self) -> int:
-        """The number of the tree's links that are not the robot's: five of a floating base's six."""
+        """The number of the tree's links that are not the robot's: five for a floating base."""
         return self.tree.bodies - self.robot.bodies
 
     @property
     def mimics(self) -> bool:
-        """Whether some joints follow others."""
+        """Whether there are mimic joints."""
         return self.robot.has_mimics
 
     def placed(self, q: list[Scalar]) -> Chain:
-        """The plain tree with its base where q says."""
+        """The plain tree with its base at the pose in q."""
         if not self.robot.floating:
             return self.tree
         return replace(self.tree, base=self.robot.base @ Placement(rotation(q[3:7]), Vec3(*q[:3])))
@@ -81,7 +81,7 @@ class Coordinates:
         return [a * v[c] for c, a, _ in self.follows]
 
     def accelerations(self, a: list[Scalar], v: list[Scalar], x: list[Scalar] | None = None) -> list[Scalar]:
-        """The accelerations of the tree's joints; of a motion x other than v, in axes that turn with v, S(v) x less."""
+        """The accelerations of the tree's joints: G a less S(v) x for a floating base; the motion x is v by default."""
         found = self.rates(a)
         if self.robot.floating:
             for k, row in enumerate(base_rate_matrix(v) if x is not None else ()):
@@ -91,7 +91,7 @@ class Coordinates:
         return found
 
     def lifted(self, tau: list[Scalar]) -> list[Scalar]:
-        """Forces of the tree's joints that add up to tau: mimic joints have none."""
+        """Forces of the tree's joints that are equivalent to tau: those of mimic joints are zero."""
         led = self.robot.independent
         own = {c: i for i, c in enumerate(i + self.extra for i in led)}
         six = len(SIX) if self.robot.floating else 0
@@ -118,7 +118,7 @@ class Coordinates:
 
 
 def plain_tree(robot: Chain) -> Chain:
-    """The tree with a coordinate for every joint: mimic joints free of others, six joints for a free one."""
+    """The tree with a coordinate for every joint: mimic joints are independent, a free joint becomes six."""
     if robot.plain:
         return robot
     joints = tuple(replace(joint, mimic=None) for joint in robot.joints)
@@ -135,7 +135,7 @@ def base_joints(tree: Chain) -> int:
 
 
 def rotation(quaternion: list[Scalar]) -> Mat3:
-    """The rotation of a unit quaternion (x, y, z, w)."""
+    """The rotation matrix of a unit quaternion (x, y, z, w)."""
     x, y, z, w = quaternion
     tx, ty, tz = 2 * x, 2 * y, 2 * z
     xx, yy, zz = tx * x, ty * y, tz * z
@@ -149,13 +149,13 @@ def rotation(quaternion: list[Scalar]) -> Mat3:
 
 
 def base_rate(v: list[Scalar]) -> tuple[Scalar, ...]:
-    """s(q̇): what the robot's base accelerations are more than those of the six joints."""
+    """s(q̇): the robot's base accelerations minus those of the six joints."""
     x, y, z, wx, wy, wz = v[:6]
     return y * wz - z * wy, z * wx - x * wz, x * wy - y * wx, wy * wz, -(wx * wz), wx * wy
 
 
 def base_rate_matrix(v: list[Scalar]) -> Matrix:
-    """The 6 × 6 matrix S with s = S q̇ that turns the six joints' coordinates into the base's own axes."""
+    """The 6 × 6 matrix S(q̇) with s = S q̇."""
     wx, wy, wz = v[3:6]
     return [
         [0, wz, -wy, 0, 0, 0],
@@ -187,7 +187,7 @@ def times_base(M: Matrix, S: Matrix) -> Matrix:
 
 
 def tangent_map(q: list[Scalar]) -> Matrix:
-    """7 × 6: how the pose of a floating base changes with a small displacement in its own axes, as Pinocchio's does."""
+    """7 × 6: derivative of a floating base's pose with respect to a displacement in its own axes, as in Pinocchio."""
     x, y, z, w = q[3:7]
     R = rotation(q[3:7])
     half = [[w, -z, y], [z, w, -x], [-y, x, w], [-x, -y, -z]]
@@ -195,7 +195,7 @@ def tangent_map(q: list[Scalar]) -> Matrix:
 
 
 def pose_rate(pose: list[Scalar], twist: list[Scalar]) -> list[Scalar]:
-    """The seven rates of a floating base's pose, of its velocity in its own axes."""
+    """The seven rates of a floating base's pose from its velocity in its own axes."""
     x, y, z, w = pose[3:7]
     wx, wy, wz = (rate / 2 for rate in twist[3:6])
     linear = rotation(pose[3:7]) @ Vec3(*twist[:3])

@@ -1,14 +1,14 @@
-"""Reverse Gaussian elimination H = U D Uᵀ of an inertia matrix, and what follows from it.
+"""Reverse Gaussian elimination H = U D Uᵀ of an inertia matrix, its solution and its inverse.
 
 Source: Saha 1999, eqs. (23)-(33) and (36)-(40).
 
-Idea: annihilate from the last column to the first, so that the pivots D are the articulated bodies'
-inertias. A pivot must stand clear of rounding: where it does not (a massless last link, a point mass
-in line with its joint), the inertia matrix is singular and the answer does not exist. On plain
-numbers that is an error, in a batch the entries are NaN (docs/adr/0003-extra-physics.md).
+Idea: annihilate from the last column to the first, so that the pivots D are the articulated-body inertias. A pivot at
+the level of rounding (a massless last link, a point mass in line with its joint) means that the inertia matrix is
+singular and there is no solution. On plain numbers that is an error, in a batch the entries are NaN
+(docs/adr/0003-extra-physics.md).
 
-Errata (Saha 1999): α′ of eqs. (39)-(41) has signs that differ between the equations; here U⁻¹ has
-the entries -α′ of eq. (38) with α′ᵢⱼ = αᵢⱼ - Σ αᵢₖ α′ₖⱼ, the only choice with U U⁻¹ = 1.
+Errata (Saha 1999): the signs of α′ in eqs. (39)-(41) are inconsistent; here U⁻¹ has the entries -α′ of eq. (38) with
+α′ᵢⱼ = αᵢⱼ - Σ αᵢₖ α′ₖⱼ, the only choice with U U⁻¹ = 1.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from armdyn.formulations.coordinates import Coordinates
 
 Matrix = list[list[Scalar]]
 
-SINGULAR = Fraction(1, 10**13)  # a pivot below this share of the stretched arm's inertia is rounding
+SINGULAR = Fraction(1, 10**13)  # a pivot below this fraction of the stretched arm's inertia is rounding error
 
 
 def with_rotors(chain: Chain, H: Matrix) -> Matrix:
@@ -35,10 +35,10 @@ def with_rotors(chain: Chain, H: Matrix) -> Matrix:
 
 
 def least_pivots(chain: Chain) -> list[Scalar]:
-    """The least pivot of every joint that is not rounding: a share of the stretched arm's inertia.
+    """The smallest pivot of every joint that is not rounding error: a fraction of the stretched arm's inertia.
 
-    Constants of the arm, so a check costs one addition per joint. Where the links' parameters
-    or the geometry are known only at run time, pivots are only held to be positive.
+    These are constants of the arm, so a check costs one addition per joint. If the links' parameters or the geometry
+    are run-time inputs, pivots are only required to be positive.
     """
     if not (chain.known_geometry and all(is_number(x) for link in chain.links for x in link.natural)):
         return [0] * chain.nv
@@ -69,9 +69,9 @@ def least_pivots(chain: Chain) -> list[Scalar]:
 
 
 def reciprocal(pivot: Scalar, least: Scalar, joint: int) -> Scalar:
-    """1/pivot; NaN (or an error, where the pivot is a plain number) if it is not above `least`.
+    """1/pivot; NaN (or an error, if the pivot is a plain number) unless it is above `least`.
 
-    A negative `joint` is one of a floating base's six.
+    A negative `joint` is one of the six joints of a floating base.
     """
     if isinstance(pivot, int | float | Fraction):
         if not pivot > least:
@@ -134,7 +134,7 @@ def inverted(alpha: Matrix, inverse: list[Scalar]) -> Matrix:
             prime[k].append(value)
     result: Matrix = [[0] * n for _ in range(n)]
     for i in range(n):
-        scaled = [inverse[m] * prime[i][m] for m in range(i)]  # row i of U⁻ᵀ D⁻¹, signs apart
+        scaled = [inverse[m] * prime[i][m] for m in range(i)]  # row i of U⁻ᵀ D⁻¹ up to sign
         for j in range(i, n):
             value = inverse[i] if i == j else -(inverse[i] * prime[j][i])
             for m in range(i):

@@ -1,7 +1,7 @@
 """Gravity load, momentum and energies by recursion over the links.
 
-Source: the definitions, with the regrouped second moments of `inverse_dynamics.second_moments`. The
-plain sums over links in base axes stand in `reference`.
+Source: the definitions, with the regrouped second moments of `inverse_dynamics.second_moments`. `reference` has the
+plain sums over links in base axes.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from armdyn.formulations.steps import Step, collect, steps
 
 
 def gravity_load(chain: Chain, q: list[Scalar]) -> list[Scalar]:
-    """g(q): the joint forces that hold the arm still."""
+    """g(q): the joint forces that hold the arm at rest."""
     still: list[Scalar] = [0] * chain.n
     return second_moments.inverse_dynamics(chain, q, still, still)
 
 
 def gravity_load_of_moments(chain: Chain, q: list[Scalar]) -> list[Scalar]:
-    """g(q) from gravity carried outwards and first moments carried inwards: what meets at a joint is independent.
+    """g(q) from gravity carried outwards and first moments carried inwards, which depend on disjoint sets of joints.
 
     The weight of the subtree beyond joint i acts on it through (g × k)_z, where g depends on the joints up to i alone
-    and k on those beyond it. Enclosures over ranges of q are therefore sharp; a vertical first axis feels exactly 0.
+    and k on those beyond it. Enclosures over ranges of q are therefore tight; the load on a vertical first axis is
+    exactly 0.
     """
     walk = steps(chain, q)
     weights: list[Vec3] = []
@@ -39,7 +40,10 @@ def gravity_load_of_moments(chain: Chain, q: list[Scalar]) -> list[Scalar]:
 
 
 def squared_gravity_limits(chain: Chain, q: list[Scalar]) -> list[Scalar]:
-    """What gravity of any direction could ask of each joint at most, squared: |g|² (k_x² + k_y²), or |g|² m²."""
+    """Upper bounds on the squared gravity load of each joint for any direction of gravity.
+
+    |g|² (k_x² + k_y²) for a revolute joint, |g|² m² for a prismatic one.
+    """
     walk = steps(chain, q)
     strength = chain.gravity.dot(chain.gravity)
     return [
@@ -62,12 +66,12 @@ def _subtree_moments(chain: Chain, walk: list[Step]) -> list[tuple[Scalar, Vec3]
 
 
 def momentum(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
-    """H q̇: the joint forces that would start the motion q̇ from rest in unit time, without gravity."""
+    """H q̇: inverse dynamics of the acceleration q̇ at rest, without gravity."""
     return second_moments.inverse_dynamics(replace(chain, gravity=ZERO), q, [0] * chain.n, qd)
 
 
 def kinetic_energy(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Scalar:
-    """½ q̇ᵀ H q̇, without rotors: Σ ½ m v·v + k·(v × w) + ½ w·J w over links with few parameters."""
+    """½ q̇ᵀ H q̇, without rotors: Σ ½ m v·v + k·(v × w) + ½ w·J w over links with regrouped parameters."""
     motions: list[Motion] = []
     twice: Scalar = 0
     for step, link, rate in zip(steps(chain, q), accounts(chain), qd, strict=True):
@@ -85,7 +89,7 @@ def potential_energy(chain: Chain, q: list[Scalar]) -> Scalar:
 
 
 def first_moment(chain: Chain, q: list[Scalar]) -> tuple[Scalar, Vec3]:
-    """Mass and first moment Σ m c of the whole robot, about and in the frame that the first joints stand in."""
+    """Mass and first moment Σ m c of the whole robot, about and in frame 0, on which the first joints are mounted."""
     masses: dict[int, Scalar] = {}
     moments: dict[int, Vec3] = {}
     for i, (step, link) in reversed(list(enumerate(zip(steps(chain, q), chain.links, strict=True)))):
@@ -96,7 +100,7 @@ def first_moment(chain: Chain, q: list[Scalar]) -> tuple[Scalar, Vec3]:
 
 
 def tool_forces(chain: Chain, q: list[Scalar], wrench: list[Scalar]) -> list[Scalar]:
-    """Jᵀ w: the joint forces of a wrench (force, torque) at the tool's origin in base axes; of one chain."""
+    """Jᵀ w: the joint forces of a wrench (force, torque) at the tool's origin in base axes, for a serial chain."""
     walk = steps(chain, q)
     tips = [chain.tool.p]
     for step in reversed(walk[1:]):
@@ -115,7 +119,7 @@ def friction(chain: Chain, qd: list[Scalar]) -> list[Scalar]:
 
 
 def joint_forces(chain: Chain, q: list[Scalar], qd: list[Scalar], load: list[Scalar]) -> list[Scalar]:
-    """What acts at the joints and is not the rigid body's: friction, also with the load, offset, spring, ripple."""
+    """Joint forces beyond rigid-body dynamics: friction, load-dependent friction, offset, spring, ripple."""
     return [
         joint.forces.at(x) + joint.friction(v) + joint.forces.lost(carried, sign(v))
         for joint, x, v, carried in zip(chain.joints, q, qd, load, strict=True)

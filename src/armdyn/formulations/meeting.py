@@ -1,9 +1,9 @@
-"""Pairs of joints on one path: what axes bring goes outwards, what bodies bring goes inwards, until they meet.
+"""Quantities of pairs of joints on one path: axes are carried outwards and body loads inwards, until they meet.
 
-The inner joints are a part of the tree around its base. Axes are carried outwards over inner joints and meet, in
-passing, each inner joint's own body; what bodies bring is carried inwards over all other joints and meets, in passing,
-each joint's own axis; the pairs that are left meet in the outermost inner frames. Joints of different branches do not
-meet: their entries are 0. In a chain the inner joints are those up to the meeting frame m.
+The inner joints are a connected part of the tree at its base. Axes are carried outwards over the inner joints and meet
+each inner joint's own body on the way; body loads are carried inwards over all other joints and meet each joint's own
+axis on the way; the remaining pairs meet in the outermost inner frames. Joints on different branches do not meet: their
+entries are 0. In a chain the inner joints are those up to the meeting frame m.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from armdyn.formulations.steps import Step
 Axis = TypeVar("Axis")
 Load = TypeVar("Load")
 
-_SOME = Fraction(7, 10)  # a constant with nothing special about it
+_GENERIC = Fraction(7, 10)  # a generic constant, which does not fold
 
 
 def pairs(
@@ -34,7 +34,7 @@ def pairs(
     inward: Callable[[Step, Load], Load],
     put: Callable[[int, int, Axis, Load], None],
 ) -> None:
-    """Call `put(a, b, axis a, load b)`, both in one frame, for every joint b and every joint a inside of it."""
+    """Call `put(a, b, axis a, load b)`, both in one frame, for every joint b and every joint a between base and b."""
     met: dict[int, dict[int, Axis]] = {-1: {}}
     brought: dict[int, dict[int, Load]] = {}
     for k, step in enumerate(walk):
@@ -57,11 +57,11 @@ def pairs(
 
 
 def inner_joints(walk: list[Step], axis: int, load: int, passing: int, meeting: int) -> frozenset[int]:
-    """The inner joints of fewest operations in all.
+    """The set of inner joints with the fewest operations in total.
 
-    `axis` motions go outwards with every axis and `load` wrenches inwards with every body; a pair takes `passing`
-    operations where an axis meets the body of a joint that it passes, `meeting` at a meeting, none worth counting where
-    a body passes an axis. What a transport takes is counted, joint by joint.
+    Every axis takes `axis` motions outwards and every body `load` wrenches inwards. A pair takes `passing` operations
+    if an axis meets the body of a joint on its way, `meeting` operations in a meeting frame, and next to none if a load
+    meets an axis on its way. The cost of a transport is counted joint by joint.
     """
     children: dict[int, list[int]] = {k: [] for k in range(-1, len(walk))}
     depth: dict[int, int] = {-1: 0}
@@ -75,7 +75,7 @@ def inner_joints(walk: list[Step], axis: int, load: int, passing: int, meeting: 
     for k in reversed(range(len(walk))):
         out, into = transport_costs(walk[k])
         size[k] = 1 + sum(size[c] for c in children[k])
-        outside[k] = size[k] * load * into + sum(outside[c] for c in children[k])  # k and all beyond it are not inner
+        outside[k] = size[k] * load * into + sum(outside[c] for c in children[k])  # if k is not inner
         inside = depth[k] * (axis * out + passing) + sum(cost[c] for c in children[k])
         meet = outside[k] + size[k] * depth[k] * meeting
         best_inside[k], cost[k] = inside <= meet, min(inside, meet)
@@ -87,13 +87,13 @@ def inner_joints(walk: list[Step], axis: int, load: int, passing: int, meeting: 
 
 
 def countable(joint: Joint) -> Joint:
-    """The joint with a number, nothing special about it, for every constant that is known only at run time."""
+    """The joint with a generic number in place of every run-time constant."""
 
     def number(x: Scalar) -> Scalar:
-        return x if is_number(x) else _SOME
+        return x if is_number(x) else _GENERIC
 
     def angle(a: Angle) -> Angle:
-        return a if is_number(a.cos) else Angle(0.7, _SOME, _SOME)
+        return a if is_number(a.cos) else Angle(0.7, _GENERIC, _GENERIC)
 
     b, d, shift = map(number, (joint.b, joint.d, joint.shift))
     beta, gamma, theta, turn = map(angle, (joint.beta, joint.gamma, joint.theta, joint.turn))
@@ -101,12 +101,12 @@ def countable(joint: Joint) -> Joint:
 
 
 def all_move(q: list[Scalar]) -> bool:
-    """Whether no joint is held at a literal 0, as the six of a floating base are."""
+    """Whether no joint is fixed at a literal 0, as the six of a floating base are."""
     return not any(type(x) is int for x in q)
 
 
 def transport_costs(step: Step) -> tuple[int, int]:
-    """Operations that carrying a motion outwards and a wrench inwards over this joint takes."""
+    """Operations to carry a motion outwards and a wrench inwards over this joint."""
 
     def number(x: Scalar) -> Scalar:
         return x if isinstance(x, int | Fraction) else Tally(0.7)

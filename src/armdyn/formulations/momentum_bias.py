@@ -1,13 +1,13 @@
-"""Momentum bias: how the joint momenta p = H q̇ change where no motor acts, Cᵀq̇ - g.
+"""Momentum bias: the rate of the joint momenta p = H q̇ without joint forces, Cᵀq̇ - g.
 
-Source: De Luca & Mattone 2003 (the observer that needs it, ṗ = τ + Cᵀq̇ - g); the recursion is ours.
+Source: De Luca & Mattone 2003 (the momentum observer, ṗ = τ + Cᵀq̇ - g); the recursion is ours.
 
-Idea: with C by Christoffel symbols, Cᵀq̇ = ½ ∂(q̇ᵀH q̇)/∂q, so that the momentum bias is ∂L/∂q of the Lagrangian. A turn
-of joint i moves everything beyond it rigidly: the motion of frame i, seen from itself, changes by v × s, with s the
-joint's unit motion. Hence ∂T/∂q_i is the power of the momentum h of all links beyond joint i on v × s. One sweep
-outwards for the velocities and one inwards for the momenta: no Coriolis matrix, no derivative.
+Idea: with C by Christoffel symbols, Cᵀq̇ = ½ ∂(q̇ᵀH q̇)/∂q, so that the momentum bias is ∂L/∂q of the Lagrangian. A
+displacement of joint i moves everything beyond it rigidly: the twist V = (w, v) of frame i, in its own axes, changes by
+V × s, with s the joint's unit twist. Hence ∂T/∂q_i is the product of the momentum h of all links beyond joint i with
+V × s. One outward sweep for the velocities and one inward sweep for the momenta: no Coriolis matrix, no derivative.
 
-Symbols: (w, v) | the motion of frame i; h = (f, n) | linear and angular momentum beyond joint i, about frame i.
+Symbols: (w, v) | the twist of frame i; h = (f, n) | linear and angular momentum beyond joint i, about frame i.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def momentum_bias(chain: Chain, q: list[Scalar], qd: list[Scalar], *, gravity_lo
         link, w, v = links[i], motions[i].w, motions[i].v
         own = Wrench(link.mass * v + w.cross(link.moment), link.inertia @ w + link.moment.cross(v))
         h = brought.get(i, NO_WRENCH) + own
-        # v × s is (w × z; v × z) of a joint that turns, (0; w × z) of one that slides
+        # V × s is (w × z; v × z) for a revolute joint, (0; w × z) for a prismatic one
         slides = w.y * h.f.x - w.x * h.f.y
         slopes.append(w.y * h.n.x - w.x * h.n.y + v.y * h.f.x - v.x * h.f.y if step.revolute else slides)
         collect(brought, step.parent, step.wrench_inward(h))

@@ -1,8 +1,8 @@
-"""The minimal parameters of the arm with a body at its tool: what a controller needs to know of a payload.
+"""The minimal parameters of the arm with a payload at its tool, for controllers with run-time parameters.
 
-Idea: minimal parameters are linear in the links' natural parameters, so those of the held body alone, on links without
-mass, are added to those of the arm. The body's own ten follow from its mass, centre of mass and inertia by the
-parallel-axis theorem and the placement of the tool.
+Idea: minimal parameters are linear in the links' natural parameters, so those of the payload alone, on massless links,
+are added to those of the arm. The ten natural parameters of the payload follow from its mass, centre of mass and
+inertia by the parallel-axis theorem and the placement of the tool.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from armdyn.parameters import minimal_parameters
 def payload_parameters(
     chain: Chain, mass: Any, com: Any, inertia: Any, frame: tuple[int, Placement] | None = None
 ) -> list[Any]:
-    """The parameters with a body of this mass, centre of mass and inertia about it (xx, yy, zz, xy, xz, yz).
+    """The parameters with a payload of this mass, centre of mass and inertia about it (xx, yy, zz, xy, xz, yz).
 
-    All of them in the axes of the tool, or of the frame (k, placement on link k) that stands for it; what is fixed to
-    the base (k = 0) changes nothing.
+    All are in the axes of the tool, or of the frame (k, placement on link k) in its place; a payload on the base
+    (k = 0) changes nothing.
     """
     k, at = frame or (chain.bodies, chain.tool)
     present = minimal_parameters(chain).exact_values
@@ -35,7 +35,7 @@ def payload_parameters(
 
 
 def held(at: Placement, mass: Any, com: Any, inertia: Any = (0, 0, 0, 0, 0, 0)) -> Link:
-    """The body as a part of the link that the frame `at` stands on."""
+    """The payload as part of the link that the frame `at` is fixed to."""
     xx, yy, zz, xy, xz, yz = inertia
     return Link.from_com(mass, Vec3(*com), Sym3(xx, xy, yy, xz, yz, zz)).moved(at.R, at.p)
 

@@ -1,8 +1,8 @@
-"""Rotor inertia, friction, a wrench at the tool and frames beside the tool, for every formulation of a quantity alike.
+"""Rotor inertia, friction, a wrench at the tool and frames other than the tool, for all formulations of a quantity.
 
-They are added outside the recursions (docs/adr/0003-extra-physics.md); forward dynamics and what inverts the inertia
-matrix take the rotors in themselves, at the pivots. Each function is the `physics` of a `Quantity`: it gets the
-formulation's `run`, the chain, the inputs, the options and the wrench's six numbers, or None.
+They are added outside the recursions (docs/adr/0003-extra-physics.md), except that forward dynamics and quantities that
+invert the inertia matrix add the rotor inertias to the pivots. Each function is the `physics` of a `Quantity`: its
+arguments are the formulation's `run`, the chain, the inputs, the options and the wrench's six numbers, or None.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from armdyn.formulations.registry import Options, Run
 
 
 def resisted(chain: Chain, q: list[Any], options: Options, wrench: Any) -> list[Any]:
-    """What the wrench asks of the motors."""
+    """The joint forces that balance the wrench, -Jᵀ w."""
     asked: list[Any] = [0] * chain.n
     if wrench is None:
         return asked
@@ -35,12 +35,12 @@ def resisted(chain: Chain, q: list[Any], options: Options, wrench: Any) -> list[
 
 
 def up_to_frame(chain: Chain, options: Options) -> tuple[Chain | None, tuple[int, ...]]:
-    """The chain up to the frame that stands for the tool, and its joints; None where that stands on the base."""
+    """The chain up to the tool, or the frame in its place, and its joints; None if that is fixed to the base."""
     if options.frame is None:
         if len(chain.tips) > 1:
             tips = ", ".join(chain.joints[i].name or str(i + 1) for i in chain.tips)
             raise InputError(
-                f"the robot has {len(chain.tips)} tips and no tool; say which frame is meant with frame= (the tips are "
+                f"the robot has {len(chain.tips)} tips and no tool; name a frame with frame= (the tips are "
                 f"the links of joints {tips})"
             )
         return chain, tuple(range(chain.bodies))
@@ -53,7 +53,7 @@ def up_to_frame(chain: Chain, options: Options) -> tuple[Chain | None, tuple[int
 
 
 def inverse_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """With the rotors' inertia forces, the wrench, friction and the other forces at the joints."""
+    """Adds the rotors' inertia forces, the wrench, friction and the other joint forces."""
     q, qd, qdd = inputs
     added = resisted(chain, q, options, wrench)
     load = [
@@ -66,7 +66,7 @@ def inverse_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options
 
 
 def forward_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """With friction, the other forces at the joints and the wrench taken from the motors' forces."""
+    """Subtracts friction, the other joint forces and the wrench's from the motors' forces."""
     q, qd, tau = inputs
     if options.friction:
         states = zip(tau, chain.joints, q, qd, strict=True)
@@ -77,29 +77,29 @@ def forward_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options
 
 
 def gears_lose(chain: Chain, options: Options) -> bool:
-    """Whether friction depends on the load: the joint forces are then not those of the rigid body with others added."""
+    """Whether friction depends on the load: joint forces are then not those of rigid bodies plus a separate term."""
     return options.friction and any(joint.forces.load_friction != 0 for joint in chain.joints)
 
 
 def inertia_matrix(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """With the rotor inertias on the diagonal."""
+    """Adds the rotor inertias to the diagonal."""
     return with_rotors(chain, run(chain, *inputs))
 
 
 def reference_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """With the rotors' inertia forces."""
+    """Adds the rotors' inertia forces."""
     qdd = inputs[-1]
     return [t + joint.rotor_inertia * a for t, joint, a in zip(run(chain, *inputs), chain.joints, qdd, strict=True)]
 
 
 def momentum(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """With the rotors' momenta."""
+    """Adds the rotors' momenta."""
     _, qd = inputs
     return [p + joint.rotor_inertia * v for p, joint, v in zip(run(chain, *inputs), chain.joints, qd, strict=True)]
 
 
 def kinetic_energy(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """With the rotors' energies."""
+    """Adds the rotors' kinetic energies."""
     energy = run(chain, *inputs)
     for joint, v in zip(chain.joints, inputs[1], strict=True):
         energy = energy + joint.rotor_inertia / 2 * (v * v)
@@ -107,7 +107,7 @@ def kinetic_energy(run: Run, chain: Chain, inputs: list[Any], options: Options, 
 
 
 def jacobian(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """At the frame that stands for the tool; joints beyond it and on other branches do not move it."""
+    """At the tool or the frame in its place; joints beyond it and on other branches do not move it."""
     part, path = up_to_frame(chain, options)
     found: list[list[Any]] = [[0] * chain.n for _ in range(6)]
     if part is not None:
@@ -118,21 +118,21 @@ def jacobian(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench
 
 
 def pose(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """Of the frame that stands for the tool."""
+    """Of the tool or the frame in its place."""
     part, path = up_to_frame(chain, options)
     if part is None and options.frame is not None:
-        fixed = options.frame[1]  # in the base already, where `chain.base` places frame 0
+        fixed = options.frame[1]  # relative to the base, whereas `chain.base` places frame 0
         return homogeneous((fixed.R, fixed.p))
     return run(part, [inputs[0][i] for i in path])
 
 
 def operational_space_inertia_inverse(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """At the frame that stands for the tool."""
+    """At the tool or the frame in its place."""
     return run(chain, *inputs, jacobian(poses.jacobian, chain, inputs, options, wrench))
 
 
 def payload_parameters(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """With the body at the frame that stands for the tool."""
+    """With the payload at the tool or the frame in its place."""
     if options.frame is None:
-        up_to_frame(chain, options)  # an error where there is no tool
+        up_to_frame(chain, options)  # raises an error if there is no tool
     return run(chain, *inputs, frame=options.frame)

@@ -1,8 +1,7 @@
-"""The judge: short, obvious, independent of every other formulation.
+"""Reference implementations to test the formulations against: short, obvious, and independent of them.
 
-Source: the definitions. The inertia matrix is the plain sum of JᵀMJ over links, in base axes; the
-potential energy is -Σ m g·c; gravity load and bias are exact derivatives of the energies, by dual
-numbers, never by finite differences.
+Source: the definitions. The inertia matrix is the sum of JᵀMJ over links, in base axes; the potential energy is
+-Σ m g·c; gravity load and bias are exact derivatives of the energies, by dual numbers, not by finite differences.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
     axes = [(joint.revolute, R.T.r3, p) for joint, (R, p) in zip(chain.joints, placed, strict=True)]
     H: Matrix = [[0 for _ in range(n)] for _ in range(n)]
     for k, (link, (R, p)) in enumerate(zip(chain.links, placed, strict=True)):
-        # Unit rates seen from the link's frame: angular velocity w, velocity v of the frame's origin.
+        # Unit rates in the link's frame: angular velocity w, velocity v of the frame's origin.
         rates = [
             (i, R.T @ u, R.T @ u.cross(p - s)) if revolute else (i, Vec3(0, 0, 0), R.T @ u)
             for i in chain.path(k)
@@ -69,7 +68,7 @@ def christoffel(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Matrix:
 
 
 def bias(chain: Chain, q: list[Scalar], qd: list[Scalar], *, qdd: list[Scalar] | None = None) -> list[Scalar]:
-    """C q̇ + g, from exact derivatives of the energies; with H q̈ where a base's axes turn."""
+    """C q̇ + g, from exact derivatives of the energies; plus H q̈ for the rotating axes of a floating base."""
     C, g = christoffel(chain, q, qd), gravity_load(chain, q)
     b = [sum((c * v for c, v in zip(row, qd, strict=True)), load) for row, load in zip(C, g, strict=True)]
     if qdd is None:

@@ -1,13 +1,13 @@
 """Reference dynamics: the joint forces H(q) q̈ᵣ + C(q, q̇) q̇ᵣ + g(q) of passivity-based and adaptive control.
 
-Source: Slotine & Li 1987 (the law); Niemeyer & Slotine 1991 (that it can be recursive); this recursion is ours.
+Source: Slotine & Li 1987 (the control law); Niemeyer & Slotine 1991 (a recursive computation); this recursion is ours.
 
-Idea: the Christoffel symbols are symmetric, so that C(q, x) y is the polar form of the quadratic C(q, x) x. In the
-recursion of `inverse_dynamics.second_moments`, every product of two velocities is therefore replaced by half the sum of
-both ways to take one factor from the arm's motion and one from the reference's: U = [ẇ×] + ½([w×][x×] + [x×][w×]). Two
-angular velocities are carried outwards, everything else is as it was, and dH/dt - 2C is skew by construction.
+Idea: the Christoffel symbols are symmetric, so C(q, x) y is the polar form of the quadratic form C(q, x) x. In the
+recursion of `inverse_dynamics.second_moments`, every product of two velocities is therefore symmetrised, with one
+factor from the arm's motion and one from the reference motion: U = [ẇ×] + ½([w×][x×] + [x×][w×]). Two angular
+velocities are carried outwards, all else is unchanged, and dH/dt - 2C is skew-symmetric by construction.
 
-Symbols: w, x | the angular velocity of a link in the arm's motion, and in the reference's.
+Symbols: w, x | the angular velocity of a link in the arm's motion and in the reference motion.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from armdyn.formulations.steps import Step, steps
 
 @dataclass(frozen=True, slots=True)
 class _Pair(Moving):
-    """How a link moves in both motions at once; `x` is the reference's angular velocity."""
+    """The state of a link in both motions; `x` is the angular velocity in the reference motion."""
 
     x: Vec3
 
@@ -44,7 +44,7 @@ def reference_dynamics(
 
 
 def _outward(step: Step, before: _Pair, rate: Scalar, rate_ref: Scalar, acceleration: Scalar) -> _Pair:
-    """How link i moves, from how its parent does and what joint i does."""
+    """The motion of link i from that of its parent and of joint i."""
     R, U = step.R, before.U
     lever = U @ step.fork if step.forked else step.b * Vec3(U.r1.x, U.r2.x, U.r3.x)
     dv = R.T @ (before.dv + lever)

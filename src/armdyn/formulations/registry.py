@@ -1,7 +1,7 @@
-"""What a quantity and a formulation are; the formulations stand in each quantity's own folder.
+"""The types `Quantity` and `Formulation`; the formulations themselves are in each quantity's own folder.
 
-A `Quantity` carries every fact about what can be asked of an arm. Programs, kernels, the arm's attributes, C output,
-commands and documentation read it here and nowhere else (docs/adr/0011-registry-and-search.md).
+A `Quantity` holds every fact about a quantity. Programs, kernels, the arm's attributes, C output, commands and
+documentation read it here and nowhere else (docs/adr/0011-registry-and-search.md).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from armdyn.errors import InputError, choose
 from armdyn.parameters import minimal_parameters
 
 Run = Callable[..., Any]  # (chain, *inputs) -> nested lists of scalars
-Size = int | str  # a number, or a name of `SIZES`
+Size = int | str  # a number, or a key of `SIZES`
 Ports = tuple[tuple[str, tuple[Size, ...]], ...]  # name and shape of each input or output
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
-# What a size in a shape stands for: the lengths of q and of its rates (both n but for a floating base), bodies, minimal
-# parameters, natural parameters.
+# Symbolic sizes in shapes: the lengths of q and of q̇ (both n unless the base floats), the numbers of bodies, of minimal
+# parameters and of natural parameters.
 SIZES: dict[str, Callable[[Chain], int]] = {
     "nq": lambda chain: chain.nq,
     "nv": lambda chain: chain.nv,
@@ -30,19 +30,19 @@ SIZES: dict[str, Callable[[Chain], int]] = {
 }
 
 
-PARAMETERS = ("baked", "runtime", "geometry")  # what of an arm's numbers a program has as its last input
+PARAMETERS = ("baked", "runtime", "geometry")  # which parameters of the arm, if any, are a program's last input
 
 
 @dataclass(frozen=True)
 class Options:
-    """What can be asked of a kernel beyond quantity and formulation; a quantity's `takes` says which of them it has.
+    """Options of a kernel beyond quantity and formulation; a quantity's `takes` lists those that apply to it.
 
-    `friction` adds the joints' friction; `tool_wrench` adds a last input, the wrench (force, torque)
-    that the surroundings exert on the arm at the tool's origin, in base axes; `frame` is (k, placement
-    on link k) and stands for the tool, k = 0 being the base; `frames` are several of them, at which as many wrenches
-    act, one after the other in one input; `parameters="runtime"` adds a last input, the minimal parameters, and
-    `parameters="geometry"` the constants of the geometry (`armdyn.chain.geometry`), where `own_geometry` is not said;
-    `derivatives` names inputs, and the outputs are the exact partial derivatives in them, which every quantity has.
+    `friction` adds the joints' friction. `tool_wrench` adds a last input, the wrench (force, torque) that the
+    environment exerts on the arm at the tool's origin, in base axes. `frame` is (k, placement on link k) and replaces
+    the tool, where k = 0 is the base. `frames` are several of these, at which as many wrenches act, concatenated in one
+    input. `parameters="runtime"` adds a last input, the minimal parameters, and `parameters="geometry"` the constants
+    of the geometry (`armdyn.chain.geometry`), unless the quantity has `own_geometry`. `derivatives` names inputs: the
+    outputs are then the exact partial derivatives with respect to them, which every quantity has.
     """
 
     friction: bool = False
@@ -55,25 +55,25 @@ class Options:
 
 @dataclass(frozen=True)
 class Formulation:
-    """One published way to compute a quantity: `run(chain, *inputs)`, pure, over any scalar."""
+    """One published algorithm for a quantity: a pure function `run(chain, *inputs)`, generic over the scalar type."""
 
     key: str
     run: Run
     source: str  # a key of the bibliography, "" for ours
     summary: str
-    # Where `run` leaves open what costs but does not change the result: keywords for this chain, the default first.
+    # Keyword arguments of `run` that change its cost but not its result, for a chain; the default first.
     variants: Callable[[Chain], Sequence[Mapping[str, Any]]] = lambda chain: ({},)
-    # Where there is an algorithm of their own for them: the derivatives in all inputs, one matrix per input.
+    # A dedicated algorithm for the derivatives with respect to all inputs, one matrix per input, if there is one.
     derivatives: Run | None = None
     made_of: tuple[str, ...] = ()  # quantities that `run` takes as keywords, each by its cheapest formulation
-    reference_only: bool = False  # there to compare others with: `auto` never chooses it
-    serial_only: bool = False  # written for serial chains; `auto` passes over it for a tree
-    no_mimics: bool = False  # needs a coordinate for every joint; `auto` passes over it for a robot with mimic joints
+    reference_only: bool = False  # to test others against; `auto` never chooses it
+    serial_only: bool = False  # for serial chains only; `auto` skips it for a tree
+    no_mimics: bool = False  # needs a coordinate for every joint; `auto` skips it for a robot with mimic joints
 
     def refusal(self, chain: Chain) -> str:
-        """Why the formulation cannot be run on this chain, "" if it can."""
+        """The reason why the formulation cannot be run on this chain, "" if it can."""
         if self.serial_only and not (chain.serial and not chain.floating):
-            return "is for serial chains, this robot " + ("branches" if not chain.serial else "has a floating base")
+            return "is for serial chains; this robot " + ("branches" if not chain.serial else "has a floating base")
         if self.no_mimics and chain.has_mimics:
             return "needs a coordinate for every joint, and this robot has mimic joints"
         return ""
@@ -87,44 +87,44 @@ Physics = Callable[[Run, Chain, list[Any], Options, Any], Any]
 
 
 def nothing_added(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
-    """The formulation as it is."""
+    """The formulation without additions."""
     return run(chain, *inputs)
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """What can be asked of an arm: its inputs, outputs, options and every way to compute it, the default first."""
+    """A quantity of an arm: its inputs, outputs, options and formulations, the default first."""
 
     name: str
     inputs: Ports
     outputs: Ports
     methods: tuple[Formulation, ...]
     summary: str  # a short phrase, for tables and comments
-    doc: str  # what the arm's attribute says of itself; the shapes are added
-    takes: tuple[str, ...] = ()  # the fields of `Options` that mean something for it; "parameters": at run time
+    doc: str  # the docstring of the arm's attribute, to which shapes are added
+    takes: tuple[str, ...] = ()  # the fields of `Options` that apply to it; "parameters": at run time
     # Rotor inertia, friction and wrench, added outside the recursion (docs/adr/0003-extra-physics.md).
     physics: Physics = nothing_added
-    link_frames: bool = False  # of the links and frames as given: no frame slid along its axis, no rotor merged
-    own_geometry: bool = False  # its outputs belong to the structure of the arm's geometry, which is no run-time input
+    link_frames: bool = False  # needs links and frames as given: no frame moved along its axis, no rotor merged
+    own_geometry: bool = False  # its outputs depend on the structure of the geometry, which cannot be a run-time input
     of_body: bool = (
-        False  # its first inputs are a body's mass, com and inertia about it: kernels refuse impossible ones
+        False  # its first inputs are a body's mass, com and inertia about com: kernels reject impossible ones
     )
-    derivative_kernel: bool = False  # the arm has an attribute for its derivatives in all inputs
-    inverse_of: str = ""  # the quantity that it solves for its last input: its derivatives follow from that one's
-    in_c: bool = False  # among what `emit_c` writes if nothing is named
+    derivative_kernel: bool = False  # the arm has an attribute for its derivatives with respect to all inputs
+    inverse_of: str = ""  # the quantity that it inverts for the last input: its derivatives follow from that one's
+    in_c: bool = False  # among the quantities that `emit_c` writes by default
 
     @property
     def at_tool(self) -> bool:
-        """Whether it is read at the tool, or at a frame that stands for it."""
+        """Whether it refers to the tool, or to a frame in its place."""
         return "frame" in self.takes and "tool_wrench" not in self.takes
 
     @property
     def of_motion(self) -> bool:
-        """Whether it depends on how the arm stands or moves; what does not is the same in any coordinates."""
+        """Whether it depends on the configuration or motion; if not, it is the same in any coordinates."""
         return any(name in (Q[0], QD[0]) for name, _ in self.inputs)
 
     def formulation(self, key: str, chain: Chain | None = None) -> Formulation:
-        """The formulation of this key; an error that lists the others if there is none, or none for this chain."""
+        """The formulation `key`; the error lists the available ones if it does not exist or does not fit the chain."""
         methods = {m.key: m for m in self.methods}
         found = methods[choose(f"method of {self.name}", key, methods)]
         if chain is not None and not found.serves(chain):
@@ -133,16 +133,16 @@ class Quantity:
         return found
 
     def input_shapes(self, chain: Chain) -> Shapes:
-        """The inputs with the numbers of this chain in their shapes."""
+        """The inputs with their shapes for this chain."""
         return shapes(self.inputs, chain)
 
     def output_shapes(self, chain: Chain) -> Shapes:
-        """The outputs with the numbers of this chain in their shapes."""
+        """The outputs with their shapes for this chain."""
         return shapes(self.outputs, chain)
 
 
 def shapes(ports: Ports, chain: Chain) -> Shapes:
-    """Ports with the numbers of this chain in their shapes."""
+    """Ports with their shapes for this chain."""
     return tuple((name, tuple(SIZES[s](chain) if isinstance(s, str) else s for s in shape)) for name, shape in ports)
 
 

@@ -1,7 +1,7 @@
-"""Steps: what each joint contributes at this configuration, worked out once and used by every stage.
+"""Steps: each joint's transform at a configuration, computed once and used by all stages of a recursion.
 
-A tree is walked from the base to its tips (or back) by its steps; step i leads from the parent's frame to frame i. What
-a link hands inwards is added to what its parent has from other children (`collect`).
+A recursion goes from the base to the tips of a tree (outwards) or back (inwards) by its steps; step i leads from the
+parent's frame to frame i. In an inward recursion, a parent sums the contributions of its children (`collect`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from armdyn.chain import Chain, Joint
 
 @dataclass(frozen=True, slots=True)
 class Step(Transform):
-    """The joint and its transform with q put in; `parent` is the index of the link it stands on, -1 for the base."""
+    """A joint and its transform at q; `parent` is the index of the link it is mounted on, -1 for the base."""
 
     joint: Joint
     parent: int
@@ -28,17 +28,17 @@ class Step(Transform):
 
     @property
     def revolute(self) -> bool:
-        """Whether the joint turns."""
+        """Whether the joint is revolute."""
         return self.joint.revolute
 
     @property
     def parent_axis(self) -> Vec3:
-        """The axis uᵢ₋₁ of the joint before seen in frame i: a row of R, on hand and online (C1)."""
+        """The axis uᵢ₋₁ of the previous joint in frame i: a row of R, already available at run time (C1)."""
         return run_time(self.R.matrix().r3)
 
     @property
     def free_offset(self) -> Vec3:
-        """`offset`, on hand and online: where a table of the papers does not charge for it (C4)."""
+        """`offset` as already available at run time, where a table in the papers does not count it (C4)."""
         return run_time(on_hand(lambda: self.offset))
 
 
@@ -48,7 +48,7 @@ def steps(chain: Chain, q: list[Scalar]) -> list[Step]:
 
 
 class Addable(Protocol):
-    """What can be added to its like."""
+    """A type with addition."""
 
     def __add__(self: A, other: A) -> A:
         """The sum."""
@@ -58,19 +58,19 @@ A = TypeVar("A", bound=Addable)
 
 
 def collect(brought: dict[int, A], parent: int, one: A) -> None:
-    """Add what one child brings to what its parent has from the others."""
+    """Add the contribution of one child to the sum of its parent."""
     brought[parent] = brought[parent] + one if parent in brought else one
 
 
 def run_time(v: Vec3) -> Vec3:
-    """A vector whose three entries all count as numbers known only at run time."""
+    """A vector whose three entries all count as run-time numbers."""
     return Vec3(online(v.x), online(v.y), online(v.z))
 
 
 def wrench_inwards(step: Step, f: Vec3, t: Vec3) -> tuple[Vec3, Vec3]:
-    """A wrench carried from frame i to frame i-1, by d along the outer z and b along the inner x: 20M 12A.
+    """A wrench transformed from frame i to frame i-1, by d along the outer z and b along the inner x: 20M 12A.
 
-    Lin & Fang 1999, eqs. (9), (10), (18). The constant force of a prismatic joint counts as online (C5).
+    Lin & Fang 1999, eqs. (9), (10), (18). The constant force of a prismatic joint counts as a run-time number (C5).
     """
     lifted = Vec3(t.x - step.d * f.y, t.y + step.d * f.x, t.z)
     f, t = step.R @ f, step.R @ lifted

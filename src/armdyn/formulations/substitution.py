@@ -1,7 +1,7 @@
-"""Every quantity of a robot with mimic joints or a floating base, from the same quantity of its plain tree.
+"""Quantities of a robot with mimic joints or a floating base, from the same quantity of its plain tree.
 
-An axis of a result that runs over q̇ is projected with G (`Coordinates`), an axis that runs over bodies loses those that
-stand in for a floating base. Where a result is no tensor of that kind, this module says what is done instead.
+An axis of a result that runs over q̇ is projected with G (`Coordinates`); an axis over bodies loses the auxiliary bodies
+of a floating base. Results that do not transform this way are corrected by the functions below.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ INVERSE = ("forward_dynamics", "inertia_inverse", "inertia_factors", "operationa
 def complete(
     entry: Quantity, physics: Physics, run: Run, robot: Chain, inputs: list[Any], options: Options, wrench: Any
 ) -> Any:
-    """The quantity with all physics, whatever the robot's joints are."""
+    """The quantity with all physics, for any robot."""
     if robot.plain or not entry.of_motion:
         return physics(run, robot, inputs, options, wrench)
     coordinates = Coordinates.of(robot)
@@ -62,7 +62,7 @@ def complete(
 
 
 def substituted(coordinates: Coordinates, given: dict[str, Any]) -> tuple[Chain, list[Any]]:
-    """The plain tree where q says that it stands, and what its joints do, for inputs by name."""
+    """The plain tree at the base pose in q, and its inputs, from the robot's inputs by name."""
     change: dict[str, Callable[[Any], Any]] = {
         "q": coordinates.positions,
         "qd": coordinates.rates,
@@ -92,8 +92,8 @@ def _projected(coordinates: Coordinates, shape: tuple[int | str, ...], result: A
 def derivatives(own: Run, robot: Chain, inputs: list[Any]) -> tuple[Matrix, Matrix, Matrix]:
     """∂τ/∂q, ∂τ/∂q̇ and H from a formulation's own derivatives of inverse dynamics.
 
-    The columns of a floating base's pose are for displacements in its own axes, as Pinocchio's are: a shift changes
-    nothing, a turn about axis k changes gravity, which acts like an acceleration, by e_k × g.
+    The columns of a floating base's pose are for displacements in its own axes, as in Pinocchio: a translation changes
+    nothing, a rotation about axis k changes gravity, which acts like an acceleration, by e_k × g.
     """
     if robot.plain:
         matrices: tuple[Matrix, Matrix, Matrix] = own(robot, *inputs)
@@ -115,8 +115,8 @@ def _less(A: Matrix, B: Matrix) -> Matrix:
     return [[a - b for a, b in zip(*rows, strict=True)] for rows in zip(A, B, strict=True)]
 
 
-# Rates of what is read in the base's own axes, which turn. H S and its like are those of the rotor-free tree: no rotor
-# turns with a base.
+# Corrections for rates in the base's own axes, which rotate. H S and similar terms use the tree without rotors, since
+# no rotor acts on the base.
 
 
 def _accelerations(result: Any, tree: Chain, plain: list[Any], qd: list[Any], options: Options) -> Any:
@@ -124,7 +124,7 @@ def _accelerations(result: Any, tree: Chain, plain: list[Any], qd: list[Any], op
 
 
 def _coriolis(result: Any, tree: Chain, plain: list[Any], qd: list[Any], options: Options) -> Any:
-    """C - H S, which keeps C q̇ + g = b and dH/dt - 2C skew."""
+    """C - H S, which preserves C q̇ + g = b and the skew symmetry of dH/dt - 2C."""
     return _less(result, times_base(meeting_frame.inertia_matrix(tree, plain[0]), base_rate_matrix(qd)))
 
 
@@ -139,7 +139,7 @@ def _jacobian_rate(result: Any, tree: Chain, plain: list[Any], qd: list[Any], op
 
 
 def _momentum_bias(result: Any, tree: Chain, plain: list[Any], qd: list[Any], options: Options) -> Any:
-    """Cᵀq̇ - g with C - H S for C: less Sᵀ p."""
+    """Cᵀq̇ - g with C - H S in place of C: subtracts Sᵀ p."""
     p, S = momentum(tree, *plain), base_rate_matrix(qd)
     turned = [sum((row[j] * p_i for row, p_i in zip(S, p, strict=False)), 0) for j in range(len(S))]
     return [x - s for x, s in zip(result, turned, strict=False)] + result[len(S) :]

@@ -1,11 +1,11 @@
-"""The units of what goes into a quantity and comes out of it, as text for headers and read-me files."""
+"""The units of the inputs and outputs of quantities, as text for headers and read-me files."""
 
 from __future__ import annotations
 
 from armdyn.chain import Chain
 
 _FORCE = "{force}"
-# By the name of the port; a name that means different things is given with its quantity in front.
+# By the name of the port; a name with several meanings is qualified by its quantity.
 _UNITS = {
     "q": "{q}",
     "qd": "{q}/s",

@@ -1,4 +1,4 @@
-"""Expression graphs: hash-consed nodes, folding, programs, counting. Knows nothing of robots."""
+"""Expression graphs: hash-consed nodes, folding, programs, counting. Independent of robotics."""
 
 from armdyn.graph.node import Graph, Node
 from armdyn.graph.program import Port, Program

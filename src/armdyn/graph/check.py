@@ -15,11 +15,11 @@ class MalformedProgramError(ValueError):
 
 
 def check(program: Program) -> Program:
-    """The program itself, if it is well formed.
+    """Return the program if it is well formed; raise an error otherwise.
 
     Every operation is known and has its number of arguments, arguments come before their users and
     from the same graph, constants are rational, inputs are declared, ports are as large as their
-    shapes say, and no operation stands there twice.
+    shapes say, and no operation occurs twice.
     """
     graph = program.order[0].graph if program.order else None
     declared = {node.serial for port in program.inputs for node in port.nodes}

@@ -1,7 +1,8 @@
-"""A program whose results are matrices that one short program gives column by column.
+"""A program whose results are matrices, computed column by column by one short program.
 
-Solving one system for many right-hand sides is the same arithmetic for each of them. Written out for all columns it is
-as many times longer; here it stays one program of a column, which code generation runs over vectors of columns.
+Solving one system for many right-hand sides is the same arithmetic for each of them. Unrolled over all columns the
+program would be that many times longer; here it stays one program of a column, which code generation vectorises over
+the columns.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from armdyn.graph.program import Port, Program, evaluate, trace
 
 @dataclass(frozen=True)
 class ColumnProgram:
-    """`head` gives the numbers that all columns share, then a matrix per result; `column` is applied to its columns.
+    """`head` computes the numbers that all columns share, and a matrix per result; `column` is applied to its columns.
 
     The first output of `head` is `shared`; every other has the name and the shape (rows, columns) of a result, and
-    holds its right-hand sides. `column` makes a column of the result from `shared` and a right-hand side.
+    holds its right-hand sides. `column` computes a column of the result from `shared` and a right-hand side.
     """
 
     name: str
@@ -39,18 +40,18 @@ class ColumnProgram:
 
     @property
     def shared(self) -> Port:
-        """What all columns have in common."""
+        """The numbers that all columns share."""
         return self.head.outputs[0]
 
     @property
     def varying(self) -> list[Node]:
-        """The shared numbers that a column's program reads: those that are not constant, or all if every one is."""
+        """The shared numbers that a column's program reads: those that are not constant, or all if all are constant."""
         return [node for node in self.shared.nodes if node.op != "const"] or list(self.shared.nodes)
 
     def specialised(self, zeros: Sequence[bool]) -> Program:
-        """The program of a column with zeros in some rows: of what is shared and of the right-hand side, what varies.
+        """The program of a column with zeros in some rows; its inputs are the varying entries of both inputs.
 
-        Numbers of `shared` that are constant are constants in it, unless all are.
+        Constant entries of `shared` become constants of the program, unless all of them are constant.
         """
         rows = len(zeros)
         varying = {node.serial: k for k, node in enumerate(self.varying)}
@@ -70,7 +71,7 @@ def zero(nodes: Sequence[Node]) -> bool:
 
 
 def evaluate_columns(program: ColumnProgram, *values: Sequence[float]) -> list[list[float]]:
-    """The results for flat input values, one node at a time: the reference of code generation."""
+    """The results for flat input values, one node at a time: the reference for code generation."""
     shared, *rights = evaluate(program.head, *values)
     results = []
     for port, right in zip(program.outputs, rights, strict=True):

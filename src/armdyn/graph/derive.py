@@ -1,7 +1,7 @@
-"""Exact derivatives of programs: the chain rule on nodes, forwards (by inputs) or backwards (by outputs).
+"""Exact derivatives of programs: automatic differentiation on nodes, in forward or reverse mode.
 
-Both directions give the same numbers up to rounding; one sweep an input costs less where there are
-fewer inputs than outputs, one sweep an output elsewhere.
+Both modes give the same numbers up to rounding; forward mode (one sweep per input) costs less where there are
+fewer inputs than outputs, reverse mode (one sweep per output) elsewhere.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from armdyn.graph.program import Port, Program
 
 
 def jacobian(program: Program, wrt: Sequence[str]) -> Program:
-    """The partial derivatives of every output in the named inputs: ports ``d{output}_d{input}``."""
+    """The partial derivatives of every output with respect to the named inputs: ports ``d{output}_d{input}``."""
     names = [port.name for port in program.inputs]
     unknown = [name for name in wrt if name not in names]
     if unknown:
@@ -38,7 +38,7 @@ def _assemble(program: Program, ports: list[Port], slope: dict[tuple[int, int], 
 
 
 def _forward(program: Program, ports: list[Port]) -> dict[tuple[int, int], Any]:
-    """(output serial, input serial) -> derivative, one sweep an input."""
+    """(output serial, input serial) -> derivative, one sweep per input."""
     order = program.order
     partials = {node.serial: partial_derivatives(node) for node in order if node.args}
     wanted = {node.serial for port in program.outputs for node in port.nodes}
@@ -59,7 +59,7 @@ def _forward(program: Program, ports: list[Port]) -> dict[tuple[int, int], Any]:
 
 
 def _backward(program: Program, ports: list[Port]) -> dict[tuple[int, int], Any]:
-    """(output serial, input serial) -> derivative, one sweep an output."""
+    """(output serial, input serial) -> derivative, one sweep per output."""
     order = program.order
     inputs = {node.serial for port in ports for node in port.nodes}
     reaches: set[int] = set(inputs)
@@ -104,7 +104,7 @@ def jacobian_vector(program: Program, wrt: Sequence[str]) -> Program:
 def vector_jacobian(program: Program, wrt: Sequence[str]) -> Program:
     """The gradient of a weighted sum of all outputs: for each output a further input, its weights (cotangent).
 
-    One backward sweep, linear in the weights; the outputs are the gradients in the inputs in `wrt`.
+    One backward sweep, linear in the weights; the outputs are the gradients with respect to the inputs in `wrt`.
     """
     ports = [port for port in program.inputs if port.name in wrt]
     cotangents = _further(program, program.outputs, "cotangent")
@@ -126,7 +126,7 @@ def vector_jacobian(program: Program, wrt: Sequence[str]) -> Program:
 
 
 def _further(program: Program, ports: Sequence[Port], kind: str) -> list[Port]:
-    """Ports for tangents or cotangents, by names that the program does not use yet."""
+    """Ports for tangents or cotangents, with names that the program does not use yet."""
     graph = program.inputs[0].nodes[0].graph
     taken = {port.name for port in program.inputs}
     found = []
@@ -150,7 +150,7 @@ def _products(kind: str, program: Program, more: list[Port], ports: Sequence[Por
 
 
 def inline(program: Program, *arguments: Sequence[Any]) -> list[list[Any]]:
-    """The outputs of a program on other nodes or numbers: one flat list per output."""
+    """The outputs of a program applied to other nodes or numbers: one flat list per output."""
     at: dict[int, Any] = {}
     for port, flat in zip(program.inputs, arguments, strict=True):
         at.update((node.serial, x) for node, x in zip(port.nodes, flat, strict=True))

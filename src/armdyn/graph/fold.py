@@ -1,11 +1,11 @@
-"""The folding rules: one per line, tried in order when an operation is made.
+"""The folding rules: one per line, tried in order when an operation is created.
 
-In front of each rule stand the kinds of arguments it applies to, so that `rules` tries only what can apply: the kind of
-a node is its operation, that of a constant "zero", "one", "positive" or "negative"; "const" is any of these four, and
-"_" is anything.
+Each rule begins with the kinds of arguments it applies to, so that `rules` tries only those that can apply: the kind of
+a node is its operation, that of a constant is "zero", "one", "positive" or "negative"; "const" is any of these four,
+and "_" is anything.
 
 A rule takes the graph and the arguments (nodes; constants are const nodes) and returns a node, a
-number, or None where it does not apply. Signs are pulled outwards (and are free), so that a sum
+number, or None where it does not apply. Signs are moved outwards (and are free), so that a sum
 and its negative are one node. The rules assume finite arithmetic: 0·x is 0 also where x is NaN or
 infinite, and the sign of zero is not kept (docs/adr/0002-operations-and-folds.md).
 """
@@ -49,7 +49,7 @@ def _term(a: Any) -> Any:
 
 
 def _scale(g: Any, c: Any, b: Any) -> Any:
-    """c₁·(c₂·x) = (c₁c₂)·x: the outer product never costs more, the inner one may die."""
+    """c₁·(c₂·x) = (c₁c₂)·x: the outer product never costs more, the inner one may become unused."""
     inner = _factor(b)
     return g.binary("mul", c.value * inner[0], inner[1]) if inner else None
 
@@ -61,13 +61,13 @@ def _move(g: Any, a: Any, c: Any) -> Any:
 
 
 def _like(g: Any, a: Any, b: Any, sign: int) -> Any:
-    """c₁·x ± c₂·x = (c₁ ± c₂)·x; not x + x, which one addition does as well as one multiplication."""
+    """c₁·x ± c₂·x = (c₁ ± c₂)·x; not x + x, where an addition is as good as a multiplication."""
     (c, x), (d, y) = _factor(a) or (1, a), _factor(b) or (1, b)
     return g.binary("mul", c + sign * d, x) if x is y and (a is not b) else None
 
 
 def _rest(g: Any, a: Any, b: Any) -> Any:
-    """What is left of a - b where one is a sum that holds the other, or None."""
+    """The difference a - b where one is a sum that contains the other, or None."""
     if a.op in ("add", "sub"):
         x, y = a.args
         if x is b:

@@ -1,8 +1,8 @@
-"""Node: a scalar that writes down what is done with it.
+"""Node: a scalar that records the operations applied to it.
 
 Nodes are immutable and hash-consed: the same operation on the same arguments is the same object,
-so common subexpressions are shared without a search. Constants are exact rationals; what folds to
-a constant leaves the graph as a plain `Fraction`. Nodes are ordered by serial number, never by
+so common subexpressions are shared without a search. Constants are exact rationals; an operation that folds
+to a constant gives a plain `Fraction`. Nodes are ordered by serial number, never by
 `id()`: a graph traced twice, in any process, is the same.
 """
 
@@ -113,7 +113,7 @@ class Graph:
     """A growing set of nodes."""
 
     def __init__(self) -> None:
-        self._table: dict[Any, Node] = {}  # every node under what it is
+        self._table: dict[Any, Node] = {}  # every node by its operation, arguments and value
 
     def input(self, name: str) -> Node:
         """The run-time number called `name`."""

@@ -1,12 +1,12 @@
-"""A program as sums of products: what `simplify` works on.
+"""A program as sums of products: the representation that `simplify` works on.
 
-Every node that is used more than once, or that a function is taken of, is an *atom*: an input, a
+Every node that is used more than once, or that is the argument of a function, is an *atom*: an input, a
 function of sums, or a named sum. A sum is a dict from products (sorted tuples of atoms, the empty
-one for the constant) to coefficients; a multiple of an atom is written out where it is used. Taking
-a program apart this way forgets the order in which its sums and products were formed.
+one for the constant) to coefficients; a multiple of an atom is expanded where it is used. This
+representation discards the order in which sums and products were formed.
 
-Coefficients are exact, and looked up by number, because rationals are slow to hash and compare:
-±k stands for plus or minus the k-th size met, and ±1 for plus or minus one.
+Coefficients are exact, and are represented by integers, because rationals are slow to hash and compare:
+±k stands for plus or minus the k-th absolute value met, and ±1 for plus or minus one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Canonical = tuple[tuple[Product, int], ...]
 
 
 class Coefficients:
-    """Exact rationals by number."""
+    """Exact rationals, represented by integers."""
 
     def __init__(self) -> None:
         self.sizes: list[Fraction] = [Rational(0), Rational(1)]
@@ -86,7 +86,7 @@ class Coefficients:
 
 @dataclass
 class Polynomials:
-    """Atoms in the order they were met, the sums some of them stand for, and the sums that are asked for."""
+    """Atoms in the order they were met, the sums that some of them stand for, and the sums of the outputs."""
 
     leaves: list[Node | None] = field(default_factory=list)  # the input or function of an atom; None for a named sum
     arguments: list[tuple[Sum, ...]] = field(default_factory=list)  # what a function atom is taken of
@@ -110,9 +110,9 @@ class Polynomials:
         return self._named[canonical], sign
 
     def unregister(self, atom: int) -> None:
-        """Before the sum of an atom is rewritten: its present canonical form must not lead to it any more.
+        """Forget the canonical form of an atom's sum, before the sum is rewritten.
 
-        A sum found under an outdated canonical form could be rewritten to need itself.
+        A sum found by an outdated canonical form could be rewritten so that it depends on itself.
         """
         canonical, _ = _canonical(self.sums[atom])
         if self._named.get(canonical) == atom:
@@ -149,7 +149,7 @@ def to_polynomials(program: Program, expand_up_to: int = 0) -> Polynomials:
     """The sums of products of a program.
 
     A sum that is used several times is named, unless it has at most `expand_up_to` terms and is only added
-    to others or multiplied by constants: such a sum is written out, in the hope of like terms.
+    to others or multiplied by constants: such a sum is expanded, so that like terms may combine.
     """
     order = program.order
     uses = Counter(a.serial for node in order for a in node.args)
@@ -169,7 +169,7 @@ def to_polynomials(program: Program, expand_up_to: int = 0) -> Polynomials:
 
 
 def _needs_operations(terms: Sum) -> bool:
-    """Whether it takes more than a constant factor to make this."""
+    """Whether computing this takes more than a multiplication by a constant."""
     return len(terms) > 1 or any(len(product) > 1 for product in terms)
 
 
@@ -178,7 +178,7 @@ def _constant(terms: Sum) -> bool:
 
 
 def _factors(order: tuple[Node, ...]) -> set[int]:
-    """The nodes that other numbers than constants are multiplied by, or functions taken of; signs looked through."""
+    """The nodes that are factors of non-constant products, or arguments of functions, ignoring signs."""
     found: set[int] = set()
     for node in reversed(order):
         constant = node.op == "mul" and any(a.op == "const" for a in node.args)
@@ -213,7 +213,7 @@ def _terms(parts: Polynomials, node: Node, arguments: list[Sum]) -> Sum:
 
 
 def from_polynomials(parts: Polynomials, program: Program) -> Program:
-    """A program with the inputs and outputs of `program` that computes the sums as they stand now."""
+    """A program with the inputs and outputs of `program` that computes the current sums."""
     graph = Graph()
     inputs = tuple(
         Port(p.name, p.shape, tuple(graph.input(str(node.value)) for node in p.nodes)) for p in program.inputs
@@ -226,7 +226,7 @@ def from_polynomials(parts: Polynomials, program: Program) -> Program:
 
 
 def _place(term: tuple[Product, int]) -> tuple[bool, bool]:
-    """Where a term stands in its sum: positive ones first, constants behind the others."""
+    """The sort key of a term in its sum: positive terms first, constants last."""
     return term[1] < 0, term[0] == ()
 
 
@@ -239,7 +239,7 @@ class _Builder:
         self.made: dict[int, Node | Fraction] = {}
 
     def atom(self, wanted: int) -> Node | Fraction:
-        """The node of an atom, after the nodes it needs; without recursion, for sums nest deeply."""
+        """The node of an atom, after the nodes it needs; without recursion, because sums are deeply nested."""
         if wanted in self.made:
             return self.made[wanted]
         stack = [wanted]

@@ -28,7 +28,7 @@ class Port:
 
 @dataclass(frozen=True, repr=False)
 class Program:
-    """Outputs as functions of inputs; printed, it is code, one assignment per line."""
+    """Outputs as functions of inputs; it prints as code, one assignment per line."""
 
     name: str
     inputs: tuple[Port, ...]
@@ -55,7 +55,7 @@ class Program:
 
     @cached_property
     def structure(self) -> tuple[Any, ...]:
-        """What is computed, whatever the nodes' numbers: equal for programs that do the same steps."""
+        """The steps of the program, independent of serial numbers: equal for programs that do the same steps."""
         place = {node.serial: k for k, node in enumerate(self.order)}
         nodes = tuple(
             (
@@ -82,7 +82,7 @@ def trace(
     inputs: Mapping[str, tuple[int, ...]],
     outputs: Sequence[tuple[str, tuple[int, ...]]],
 ) -> Program:
-    """Run `function` on symbols, one nested list of nodes an input, and keep what it did.
+    """Run `function` on symbolic inputs, one nested list of nodes per input, and record its operations.
 
     The function returns one nested list (or scalar) per output, or a tuple of them where there are several.
     """
@@ -122,7 +122,7 @@ def flatten(x: Any) -> list[Any]:
 
 
 def evaluate(program: Program, *values: Sequence[float]) -> list[list[float]]:
-    """The outputs for flat input values, one node at a time: the reference every backend is held to."""
+    """The outputs for flat input values, one node at a time: the reference for every backend."""
     return interpret(program, {name: operation.evaluate for name, operation in OPERATIONS.items()}, float, *values)
 
 
@@ -132,9 +132,9 @@ def interpret(
     constant: Callable[[Fraction], Any],
     *values: Sequence[Any],
 ) -> list[list[Any]]:
-    """The outputs for flat inputs of any kind, given the function of each operation and what a constant becomes.
+    """The outputs for flat inputs of any kind, given the function of each operation and the conversion of constants.
 
-    Intervals, symbols, tensors: whatever the functions work on.
+    The inputs may be intervals, symbols, tensors: whatever the functions work on.
     """
     at: dict[int, Any] = {}
     for port, flat in zip(program.inputs, values, strict=True):

@@ -1,9 +1,9 @@
 """Choosing the scale of every named sum, so that as many coefficients as possible are one.
 
-A sum may be computed as any multiple of itself if whatever uses it takes the factor back. Where it is
-used with a coefficient anyway, that is free: then one of the sum's own coefficients becomes 1. Where
-it is multiplied by a run-time number w, the factor can go to w, and κ·w is made once for all the
-sums with the same factor: a constant turn of many vectors that a joint turns next.
+A sum may be computed as any multiple of itself if its uses compensate for the factor. Where it is
+used with a coefficient anyway, that is free, and one of the sum's own coefficients becomes 1. Where
+it is multiplied by a run-time number w, the factor can be moved to w, and κ·w is computed once for all
+sums with the same factor: for example, a constant rotation of many vectors followed by a joint's rotation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from armdyn.graph.polynomials import Polynomials, Product, Sum
 
 Use = tuple[Sum, Product]
 
-DECADES = 9  # no sum is made larger or smaller by more
+DECADES = 9  # no sum is scaled up or down by more
 
 
 def rescale(parts: Polynomials) -> None:
@@ -46,7 +46,7 @@ class _Scales:
         self.owner = {id(terms): atom for atom, terms in parts.sums.items()}
 
     def rescale_single_sums(self) -> None:
-        """Rescale every sum that gains by itself; a sum is looked at again when a coefficient it depends on changed."""
+        """Rescale every sum that gains by itself; a sum is revisited when a coefficient it depends on has changed."""
         waiting = set(self.atoms)
         while waiting:
             for atom in self.atoms:
@@ -86,7 +86,7 @@ class _Scales:
         return [abs(c) for product, c in self.parts.sums[atom].items() if product]
 
     def within_range(self, atom: int, factor: int) -> bool:
-        """Whether the sum stays far from overflow and underflow, however many joints hand scales on."""
+        """Whether the sum stays far from overflow and underflow, however many joints accumulate scales."""
         return abs(self.scale.get(atom, 0.0) + self.parts.coefficients.decades(factor)) <= DECADES
 
     def inside(self, atom: int, factor: int) -> int:
@@ -95,7 +95,7 @@ class _Scales:
         return sizes.count(factor) - sizes.count(1)
 
     def apply(self, atom: int, factor: int) -> None:
-        """Compute the sum without the factor, and take it back where it is used."""
+        """Compute the sum without the factor, and compensate for it where the sum is used."""
         self._divide(atom, factor)
         for user, product in self.uses[atom]:
             user[product] = self.times(user[product], factor)
@@ -107,7 +107,7 @@ class _Scales:
         self.scale[atom] = self.scale.get(atom, 0.0) + self.parts.coefficients.decades(factor)
 
     def rescale_groups(self) -> None:
-        """Rescale sums by a common factor that goes to the numbers they are multiplied by."""
+        """Rescale sums by a common factor that is moved to the numbers they are multiplied by."""
         groups: dict[int, list[int]] = {}
         for atom in self.atoms:
             for factor in self.factors[atom]:

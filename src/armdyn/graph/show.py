@@ -1,4 +1,4 @@
-"""Programs to look at: one line a node, or a drawing in the dot language."""
+"""Programs as readable text, one line per node, or as a drawing in the dot language."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def text(program: Program) -> str:
-    """The program as assignments, arguments before their users; signs are written where they are used."""
+    """The program as assignments, arguments before their users; a negation is written where it is used."""
     names = _names(program)
     lines = [f"# {program.name}: {program.operations}, {program.operations.trig} sines and cosines"]
     for port in program.inputs:
@@ -42,7 +42,7 @@ def dot(program: Program) -> str:
 
 
 def _names(program: Program) -> dict[int, str]:
-    """A short name a node, numbered in the program's own order."""
+    """A short name per node, numbered in the program's order."""
     names: dict[int, str] = {}
     count = 0
     for node in program.order:

@@ -1,16 +1,16 @@
 """Rewriting a program to fewer operations: like terms, common factors, common products, common sums.
 
-The program is taken apart into sums of products (`polynomials`), and the saving that is largest is
-made until there is none:
+The program is decomposed into sums of products (`polynomials`), and the largest saving is applied
+repeatedly until there is none:
 
-- a factor that several terms of a sum have in common is put in front of a bracket,
+- a factor that several terms of a sum have in common is factored out,
 - two factors that occur together in several products become one product,
 - two terms that occur together in several sums, in the same ratio, become one sum.
 
-Then every sum is computed to the scale that leaves the fewest coefficients (`scales`).
+Then every sum is computed at the scale that leaves the fewest coefficients (`scales`).
 
 This is the greedy search for kernels of polynomials of Hosangadi, Fallah & Kastner (2006), with exact
-coefficients. Values are kept to rounding. The result is taken only if it is shorter.
+coefficients. Values are preserved up to rounding. The result is used only if it is shorter.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ Key = tuple[Any, ...]  # ("factor", f), ("product", f, atom) or ("sum", product,
 
 @dataclass(frozen=True)
 class Rewriting:
-    """How long to look for savings; measured on the catalogue's arms and general arms of 2 to 8 joints."""
+    """Limits of the search for savings; measured on the catalogue's arms and general arms of 2 to 8 joints."""
 
-    rounds: int = 3  # a fourth round has gained nothing
+    rounds: int = 3  # a fourth round gained nothing
     expanded_terms: int = 3  # sums of up to this many terms are expanded where they are used, for a second start
-    second_start: int = 700  # operations; up to here the second start is tried
-    near: float = 1.02  # ratio after a first round beyond which a program does not catch up with the best
+    second_start: int = 700  # operations; the second start is tried on programs up to this length
+    near: float = 1.02  # programs longer than the best by more than this ratio after a first round are given up
     largest: int = 8000  # operations; above, the search takes seconds and gains less than one operation in a hundred
 
 
@@ -58,7 +58,7 @@ def simplify(program: Program) -> Program:
 
 
 def first_round(program: Program) -> Program:
-    """One round of `simplify`, where most of what there is to gain is gained."""
+    """One round of `simplify`, which achieves most of the savings."""
     return program if program.operations.total > REWRITING.largest else min(program, _searched(program), key=_cost)
 
 
@@ -70,7 +70,7 @@ def further_rounds(program: Program) -> Program:
 
 
 def second_start(program: Program) -> Program:
-    """The same once more, from short sums written out where they are used."""
+    """The same again, starting with short sums expanded where they are used."""
     if program.operations.total > REWRITING.second_start:
         return program
     other = _searched(program, REWRITING.expanded_terms)
@@ -100,7 +100,7 @@ def _cost(program: Program) -> tuple[int, int]:
 
 
 class _Search:
-    """The sums of a program with an index of what they have in common."""
+    """The sums of a program with an index of their common factors, products and terms."""
 
     def __init__(self, parts: Polynomials) -> None:
         self.parts = parts
@@ -135,13 +135,13 @@ class _Search:
                 self.index(at, terms)
 
     def enter(self, terms: Sum, atom: int | None) -> None:
-        """Keep an index of a sum from now on."""
+        """Add a sum to the index."""
         self.sums.append(terms)
         self.atoms.append(atom)
         self.index(len(self.sums) - 1, terms)
 
     def index(self, at: int, new: Iterable[Product]) -> None:
-        """Note what the new terms of a sum may have in common with itself or others."""
+        """Index what the new terms of a sum may have in common with the sum itself or with others."""
         terms = self.sums[at]
         fresh = {product: terms[product] for product in new if product in terms}
         for factor in repeated_factors(terms, fresh) if len(terms) > 1 else ():
@@ -153,7 +153,7 @@ class _Search:
             self._index_sums(at, fresh)
 
     def _index_sums(self, at: int, fresh: Sum) -> None:
-        """Note the pairs of terms with a new one among them; only terms that are in several sums have any in common."""
+        """Index the pairs with a new term; only terms that are in several sums can be common."""
         for product in fresh:
             if product not in self.shared and self.first_sum.setdefault(product, at) != at:
                 self.shared.add(product)
@@ -171,7 +171,7 @@ class _Search:
                         self._note_pair((other, one), at)
 
     def _note_pair(self, pair: tuple[Product, Product], at: int) -> None:
-        """Note a pair of terms once a second sum has it: only then does the ratio of its coefficients matter."""
+        """Index a pair of terms once a second sum has it: only then does the ratio of its coefficients matter."""
         one, other = pair
         if pair not in self.shared:
             first = self.first_sum.setdefault(pair, at)
@@ -185,7 +185,7 @@ class _Search:
         self._note(("sum", one, other, self.over(terms[other], terms[one])), at)
 
     def _note(self, key: Key, at: int) -> None:
-        """Note that a sum has what this key says."""
+        """Record that a sum contains this key."""
         users = self.users_of.get(key)
         if users is None:
             first = self.first_user.setdefault(key, at)
@@ -199,7 +199,7 @@ class _Search:
                 heapq.heappush(self.heap, (-gain, self.first_seen.setdefault(key, len(self.first_seen)), key))
 
     def saving(self, key: Key) -> int:
-        """Operations saved by making this key one thing, as things stand."""
+        """Operations saved by computing this key once, in the current sums."""
         kind, first, *rest = key
         users = self.users_of[key]
         for at in [at for at in users if not self.holds(self.sums[at], key)]:
@@ -217,7 +217,7 @@ class _Search:
         return sum(spent) + len(users) - 1 - cost(first, pair[first]) - cost(second, pair[second]) - multiples
 
     def holds(self, terms: Sum, key: Key) -> bool:
-        """Whether the sum still has what the key says."""
+        """Whether the sum still contains the key."""
         if key[0] == "factor":
             return count_factor(terms, key[1]) > 1
         if key[0] == "product":
@@ -226,7 +226,7 @@ class _Search:
         return first in terms and second in terms and self.over(terms[second], terms[first]) == ratio
 
     def make(self, key: Key) -> list[tuple[int, list[Product]]]:
-        """Make the saving; returns the sums that have changed, each with its new terms."""
+        """Apply the saving; returns the sums that have changed, each with its new terms."""
         users = list(self.users_of[key])
         if key[0] == "factor":
             at = max(users, key=lambda at: count_factor(self.sums[at], key[1]))

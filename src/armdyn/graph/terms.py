@@ -1,6 +1,6 @@
-"""Terms of sums: what factors they have, and what they cost.
+"""Terms of sums: their factors and their cost.
 
-A factor is an atom, or -k for the k-th size of coefficient.
+A factor is an atom, or -k for the k-th absolute value of a coefficient.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from armdyn.graph.polynomials import Product, Sum
 
 
 def repeated_factors(terms: Sum, fresh: Sum) -> Iterator[int]:
-    """The factors of the fresh terms of a sum that several of its terms have."""
+    """The factors of the new terms of a sum that several of its terms have."""
     found = [factor for product, c in fresh.items() for factor in factors(product, c)]
     for factor in dict.fromkeys(found):
         if found.count(factor) > 1 or (len(fresh) < len(terms) and count_factor(terms, factor) > 1):
@@ -19,7 +19,7 @@ def repeated_factors(terms: Sum, fresh: Sum) -> Iterator[int]:
 
 
 def factors(product: Product, c: int) -> list[int]:
-    """The different factors of a term: its atoms, and the size of its coefficient."""
+    """The distinct factors of a term: its atoms, and the absolute value of its coefficient."""
     atoms = list(product if len(product) < 2 else dict.fromkeys(product))
     if product and c != 1 and c != -1:
         atoms.append(-abs(c))
@@ -27,7 +27,7 @@ def factors(product: Product, c: int) -> list[int]:
 
 
 def pairs(product: Product, c: int) -> list[tuple[int, int]]:
-    """The different pairs of factors of a term."""
+    """The distinct pairs of factors of a term."""
     found: list[tuple[int, int]] = []
     if len(product) == 2:
         found.append((product[0], product[1]))

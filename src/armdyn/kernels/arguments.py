@@ -1,4 +1,4 @@
-"""What callers hand over as numbers: real ones, none of them masked."""
+"""Checks of array arguments: real numbers, not masked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def masked(array: object) -> bool:
 
 
 def real_array(values: Any, what: str) -> np.ndarray:
-    """The values as an array of float64; complex, masked and other ones are refused instead of cut to fit."""
+    """The values as a float64 array; complex, masked and other arrays are refused, not converted lossily."""
     if masked(values):
         raise InputError(f"{what} must be plain numbers, got a masked array; see np.ma.filled")
     try:

@@ -1,4 +1,4 @@
-"""The kernels an arm has as attributes, one per quantity of the registry and per quantity with derivatives."""
+"""The kernels of an arm as attributes: one per quantity of the registry, and one per quantity of derivatives."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class KernelOf:
 
 
 def attributes() -> Iterator[KernelOf]:
-    """Every attribute the registry asks for."""
+    """Every attribute that the registry defines."""
     for name, quantity in QUANTITIES.items():
         yield KernelOf(name, f"{quantity.doc}: {_shapes(quantity.outputs)}.", name)
     for name, (plain, wrt) in DERIVATIVES.items():
@@ -38,15 +38,15 @@ def attributes() -> Iterator[KernelOf]:
 
 
 def _shapes(ports: Ports) -> str:
-    """The shapes as an arm has them, where q and its rates are n numbers each."""
+    """The shapes for a fixed-base arm, where q and its derivatives have n entries each."""
     sizes = [", ".join("n" if size in ("nq", "nv") else str(size) for size in shape) for _, shape in ports]
     return ", ".join(f"(..., {size})" if size else "(...,)" for size in sizes)
 
 
 class KernelAttributes:
-    """What gives its subclasses the attributes; the names are written down for editors and type checkers alone."""
+    """Base class that provides the attributes; the names are listed only for editors and type checkers."""
 
-    if TYPE_CHECKING:  # a test holds this list to the registry
+    if TYPE_CHECKING:  # a test compares this list with the registry
         inertia_matrix: Kernel
         inertia_inverse: Kernel
         inertia_factors: Kernel

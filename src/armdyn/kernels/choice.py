@@ -1,4 +1,4 @@
-"""The formulation chosen for an arm, remembered on disk: the search is made once per machine, not once per process."""
+"""The formulation chosen for an arm, cached on disk: the search runs once per machine, not once per process."""
 
 from __future__ import annotations
 

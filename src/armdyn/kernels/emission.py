@@ -24,10 +24,10 @@ from armdyn.programs.program import program
 DEFAULT = tuple(name for name, quantity in QUANTITIES.items() if quantity.in_c)
 AVAILABLE = (*QUANTITIES, *DERIVATIVES)
 VECTORS = 5
-Frame = tuple[int, Placement]  # the link that carries it, from 1, and where it stands on that; 0 is the base
+Frame = tuple[int, Placement]  # its link, counted from 1 (0 is the base), and its placement on that link
 Progress = Callable[[float, float, str], None]  # done, total, what is being done
-TRIG_ULPS = 2.0  # assumed of the library's sine and cosine
-ERROR_BOXES = 4096  # into which the ranges are cut
+TRIG_ULPS = 2.0  # the assumed error of the C library's sine and cosine
+ERROR_BOXES = 4096  # into which the ranges are subdivided
 UNCHECKED = (
     "\nThe body is not checked: see to it that one can be like this (a mass that is not negative, an inertia that"
     "\na body has, no NaN), or is the negative of one, which takes it off. arm.payload_parameters in Python does check."
@@ -35,7 +35,7 @@ UNCHECKED = (
 
 
 def default(chain: Chain, frame: Frame | None = None) -> tuple[str, ...]:
-    """What is written where nobody says; what belongs to a tool only where there is one, or a frame for it."""
+    """The quantities written by default; quantities at the tool only if there is a tool, or a frame for it."""
     placed = frame is not None or len(chain.tips) == 1
     return DEFAULT if placed else tuple(name for name in DEFAULT if not QUANTITIES[name].at_tool)
 
@@ -53,8 +53,9 @@ def c_files(
 ) -> dict[str, str]:
     """File name -> text: header, source, test program with vectors, Makefile.
 
-    With `ranges` (n, 2) by input, the header says how far every result is off at most.
+    With `ranges` (n, 2) by input, the header states bounds of the rounding errors.
     """
+    check_some(quantities)
     return files(package(name, chain, quantities, dtype, parameters, friction, source, version, ranges=ranges))
 
 
@@ -72,7 +73,7 @@ def package(
     progress: Progress | None = None,
     ranges: Mapping[str, Any] | None = None,
 ) -> Package:
-    """What the files of one arm say, in whatever language: its functions with test vectors, sizes and parameters."""
+    """The language-independent contents of an arm's files: functions with test vectors, sizes and parameters."""
     dtype = c_type(dtype)
     asked = requests(quantities, parameters, friction, frame)
     minimal = minimal_parameters(chain) if parameters == "runtime" else None
@@ -95,14 +96,18 @@ def package(
     return Package(name, _safe("\n".join(comment)), functions, constants, pairs, dtype)
 
 
+def check_some(quantities: Sequence[str]) -> None:
+    """An error where nothing is to be written."""
+    if not quantities:
+        raise InputError(f"no quantity to write; available: {', '.join(AVAILABLE)}")
+
+
 def requests(
     quantities: Sequence[str], parameters: str, friction: bool, frame: Frame | None = None
 ) -> dict[str, tuple[str, Options]]:
-    """What is to be written, by name: the quantity, and the options as far as it takes them."""
+    """The functions to be written, by name: the quantity, and those of the options that it takes."""
     quantities = (quantities,) if isinstance(quantities, str) else quantities
     choose("parameters", parameters, ("baked", "runtime"))
-    if not quantities:
-        raise InputError(f"no quantity to write; available: {', '.join(AVAILABLE)}")
     asked = {}
     for key in dict.fromkeys(quantities):
         plain, wrt = DERIVATIVES.get(choose("quantity", key, AVAILABLE), (key, ()))
@@ -142,7 +147,7 @@ def _function(chain: Chain, quantity: str, options: Options, parameters: Any) ->
 
 
 def _with_errors(function: Function, dtype: str, ranges: Mapping[str, Any]) -> Function:
-    """The function with bounds of its rounding errors in the comment, or with the reason why there are none."""
+    """The function with its rounding-error bounds in the comment, or with the reason why there are none."""
     program = function.program
     lines = []
     try:
@@ -182,7 +187,7 @@ def _wrapped(words: list[str]) -> list[str]:
 
 
 def _vectors(chain: Chain, made: Any, parameters: Any) -> tuple[Any, ...]:
-    """Repeatable test configurations, one row a vector."""
+    """Reproducible test vectors, one per row."""
     rng = np.random.default_rng(len(made.order))
     arrays = []
     for port in made.inputs:

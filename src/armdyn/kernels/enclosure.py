@@ -26,7 +26,7 @@ EVALUATE: dict[str, Callable[..., Any]] = {
 
 
 class OverBoxes:
-    """Outputs of a program as functions of boxes, given by the boxes' own ends (boxes, variables)."""
+    """Outputs of a program as functions of boxes, which are given by lower and upper ends (boxes, variables)."""
 
     kind = ""
     results: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class Enclosure(OverBoxes):
     results = ("lower", "upper")
 
     def __init__(self, program: Program, entries: Sequence[tuple[int, int]]) -> None:
-        """Take (output, entry of it) of everything that is asked for."""
+        """Select the outputs: pairs of an output's name and an index into it."""
         nodes = tuple(program.outputs[port].nodes[entry] for port, entry in entries)
         super().__init__(Program(program.name, program.inputs, (Port("entries", (len(nodes),), nodes),)))
 

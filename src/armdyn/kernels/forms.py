@@ -1,8 +1,8 @@
 """Forms: polynomials in some inputs of a program, whose coefficients are intervals; NumPy arrays, one entry per box.
 
-Velocities and accelerations enter the dynamics as polynomials of low degree. Kept as such they stay correlated: a
-vector that is turned from frame to frame does not grow, as it would if each of its entries were an interval. Intervals
-take in what the remaining inputs, the positions, do within a box.
+The dynamics are polynomials of low degree in velocities and accelerations. Keeping them as such preserves correlations:
+a vector that is rotated from frame to frame does not grow, as it would if each of its entries were an interval. The
+intervals cover the remaining inputs, the positions, within a box.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-UNIT = 2.0**-50  # more than our own arithmetic is rounded by, relative to what it works on
+UNIT = 2.0**-50  # bound of the relative rounding error of the arithmetic in this module
 TRIG = 2.0**-49
 
 Monomial = tuple[int, ...]
@@ -20,7 +20,7 @@ Coefficient = tuple[Any, Any]  # centre, radius
 
 
 class Form:
-    """Σ coefficient × product of inputs; the inputs by their numbers, sorted."""
+    """Σ coefficient × product of inputs; a product is the sorted tuple of the inputs' numbers."""
 
     __slots__ = ("terms",)
 
@@ -29,11 +29,11 @@ class Form:
 
     @classmethod
     def number(cls, centre: Any, radius: Any = 0.0) -> Form:
-        """A number that no other input enters."""
+        """A form without inputs: an interval."""
         return cls({(): (centre, radius)})
 
     def largest(self, inputs: Any) -> Any:
-        """A bound of its size, where input k is at most inputs[k] in size."""
+        """A bound of its magnitude, if that of input k is at most inputs[k]."""
         total: Any = 0.0
         for key, (c, r) in self.terms.items():
             total = total + (np.abs(c) + r) * float(np.prod([inputs[k] for k in key]))
@@ -77,7 +77,7 @@ class Form:
         return _turned(np.cos(centre), np.sin(centre), radius)
 
     def widened(self, relative: float, absolute: float) -> Form:
-        """Everything that differs by a factor between 1 ± relative and by a further number up to `absolute`."""
+        """The form enlarged by a relative error and an absolute error."""
         terms = {key: (c, r + (np.abs(c) + r) * relative) for key, (c, r) in self.terms.items()}
         c, r = terms.get((), (0.0, 0.0))
         return Form({**terms, (): (c, r + absolute)})

@@ -1,7 +1,7 @@
 """Kernel: one quantity of one arm by one formulation, as a function of NumPy arrays.
 
-It broadcasts like a NumPy generalised ufunc: the last axes are the joint's, everything before them
-is a batch.
+It broadcasts like a NumPy generalised ufunc: the last axes are those of the quantity, all axes before them
+are batch axes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from armdyn.programs.collector import paused_collector
 from armdyn.programs.program import compiled_program, program
 
 OPTIONS = tuple(f.name for f in fields(Options))
-_ARRAY = np.ndarray  # looked up at every call
+_ARRAY = np.ndarray  # a module constant, because every call looks it up
 
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ else:
 
 
 class Kernel(Fast):
-    """A compiled (or plain) function of configurations, made at its first call."""
+    """A function of configurations, compiled at its first call."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Kernel(Fast):
 
     @cached_property
     def method(self) -> str:
-        """The key of the formulation; "auto" is settled when it is first needed."""
+        """The key of the formulation; "auto" is resolved when first needed."""
         self._must_have_a_tool()
         asked = self._asked_method
         return auto(self.chain, self.quantity, self.options) if asked == "auto" else asked
@@ -86,12 +86,12 @@ class Kernel(Fast):
 
     @property
     def compiled_program(self) -> Program | ColumnProgram:
-        """What machine code is made from: the same, by columns where it would be very long written out."""
+        """The program that is compiled to machine code: `program`, or its column-wise form if it would be very long."""
         return compiled_program(self.chain, self.quantity, self.method, self.options)
 
     @property
     def compiled(self) -> Any:
-        """What the backend made: a function of arrays."""
+        """The function of arrays that the backend made."""
         if self._compiled is None:
             with paused_collector():
                 self._compiled = self._compile()
@@ -103,7 +103,7 @@ class Kernel(Fast):
             asked = (self.chain, self.quantity, self.method, self.options)
             made = load_or_compile(asked, lambda: self.compiled_program, uniform=("parameters", "geometry"))
         if made is not None and self._of_body:
-            return made  # every call is checked first
+            return made  # no fast path: payloads are checked at every call
         if made is not None:
             vectorcall.attach(self, made.addresses["entry"], made.code)
             return made
@@ -113,11 +113,11 @@ class Kernel(Fast):
         return over_columns(a.function, a.inputs, a.outputs)
 
     def wasm(self) -> bytes:
-        """A WebAssembly module that needs nothing: exports this quantity, `memory` and `heap` (docs/webassembly.md).
+        """A WebAssembly module without imports; it exports this quantity, `memory` and `heap` (docs/webassembly.md).
 
-        Of forward dynamics it exports `advance` too: the classical Runge-Kutta method by many steps in one call.
+        For forward dynamics it also exports `advance`: many steps of the classical Runge-Kutta method in one call.
         """
-        from armdyn.kernels.wasm_emission import wasm_module  # what not everyone needs is imported where it is used
+        from armdyn.kernels.wasm_emission import wasm_module  # imported only if needed
 
         return wasm_module({self.quantity: self.program})
 
@@ -146,13 +146,13 @@ class Kernel(Fast):
         try:
             if count == 1 and function.quiet:
                 return function(*arrays, out=out)
-            with np.errstate(all="ignore"):  # what is not finite is there to see, in its own row
+            with np.errstate(all="ignore"):  # non-finite results are visible in their rows
                 return function(*arrays, out=out) if count == 1 else shared(function, arrays, out, count)
         except (ValueError, TypeError) as error:
             raise self._diagnosis(arrays, out, error) from error
 
     def _as_numpy(self, arrays: tuple[Any, ...], out: Any) -> tuple[Any, ...]:
-        """Other libraries' arrays as NumPy's. Masked ones are refused: results would get the mask of one input."""
+        """Other libraries' arrays as NumPy arrays. Masked ones are refused: results would get the mask of one input."""
         if any(map(masked, (*arrays, *(out if isinstance(out, tuple) else (out,))))):
             raise InputError(
                 f"{self.quantity} takes plain arrays, got a masked one: a joint that is masked out has no position; "
@@ -161,7 +161,7 @@ class Kernel(Fast):
         return tuple([x if type(x) is np.ndarray else _plain(x) for x in arrays])
 
     def _asked(self, choices: dict[str, Any]) -> Kernel:
-        """The variant for the options of a call, found again quickly."""
+        """The cached variant of this kernel for the options of a call."""
         asked = tuple((name, _flag(x) if name == "tool_wrench" else x) for name, x in choices.items())
         try:
             return self._calls[asked]
@@ -214,7 +214,7 @@ class Kernel(Fast):
         return torch_.function(self.variant(**choices))
 
     def sympy(self, parameters: str = "numbers", **choices: Any) -> Any:
-        """The same as SymPy expressions to read; with ``parameters="symbols"`` the arm's own numbers have names."""
+        """The same as readable SymPy expressions; ``parameters="symbols"`` gives symbols to lengths, masses etc."""
         from armdyn.bridges import sympy_
 
         if parameters in ("runtime", "geometry"):
@@ -222,7 +222,7 @@ class Kernel(Fast):
         return sympy_.expressions(self.variant(**choices), parameters)
 
     def batch(self, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the batch that arrays of these shapes make together; an error where they do not fit."""
+        """The batch shape of arrays of these shapes; raises an error if they do not broadcast."""
         arrays = tuple(np.broadcast_to(0.0, shape) for shape in shapes)
         found = batch_of(self.assembly, arrays)
         if found is None:
@@ -230,7 +230,7 @@ class Kernel(Fast):
         return found
 
     def _must_have_a_tool(self) -> None:
-        """An error that lists the tips where there are several and nobody said which frame is meant."""
+        """Raise an error that lists the tips if there are several and no frame was given."""
         at_tool = QUANTITIES[self.quantity].at_tool or self.options.tool_wrench
         if at_tool and self.options.frame is None and not self.options.frames and len(self.chain.tips) > 1:
             names = tip_names(self.chain, {name: k for name, (k, _) in self.frames.items()})
@@ -238,7 +238,7 @@ class Kernel(Fast):
             raise InputError(f"{self.quantity} needs a frame: this robot has several tips; give frame=, one of {shown}")
 
     def _diagnosis(self, arrays: tuple[Any, ...], out: Any, error: Exception) -> Exception:
-        """The error in terms of this arm: which array, what it is and what it should be."""
+        """The error with the array's name, its shape and the expected shape."""
         takes = self.assembly.inputs
         of = f"{self.quantity} of this arm (n = {self.chain.n})"
         if len(arrays) != len(takes):
@@ -282,16 +282,16 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 
 def _plain(x: Any) -> Any:
-    """NumPy's view of another library's array: what takes ufuncs into its own hands, or speaks DLPack only."""
+    """Another library's array (one with `__array_ufunc__` or `__dlpack__`) as a NumPy array."""
     if isinstance(x, np.ndarray | np.generic) or not (hasattr(x, "__array_ufunc__") or hasattr(x, "__dlpack__")):
         return x
     return np.asarray(x) if hasattr(x, "__array__") else np.from_dlpack(x)
 
 
 def _wrench(choices: dict[str, Any]) -> tuple[Any, ...]:
-    """A wrench given with its keyword is the last array; `True` says that it comes among the others.
+    """The wrench given as a keyword argument, which becomes the last array; none if it is positional (`True`).
 
-    Several of them are given by the frames they act at, and are one array for the program.
+    Several wrenches are given as a mapping from frame names and are concatenated to one array.
     """
     wrench = choices.get("tool_wrench")
     if wrench is None or isinstance(wrench, bool | tuple):
@@ -307,14 +307,14 @@ def _wrench(choices: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _flag(wrench: Any) -> Any:
-    """What of a wrench decides about the program: whether there is one, or the names of the frames of several."""
+    """The option that selects the program: whether there is a wrench, or the names of the frames of several."""
     if isinstance(wrench, Mapping):
         return tuple(wrench)
     return wrench if wrench is None or isinstance(wrench, bool | tuple) else True
 
 
 def tip_names(chain: Chain, frames: Mapping[str, int]) -> tuple[str, ...]:
-    """What stands on the outermost links: the names of their frames, else those of their joints."""
+    """The names of the frames on the outermost links, or of their joints if there are none."""
     tips = {tip + 1 for tip in chain.tips}
     named = tuple(name for name, k in frames.items() if k in tips)
     return named or tuple(chain.joints[tip].name or f"joint {tip + 1}" for tip in chain.tips)

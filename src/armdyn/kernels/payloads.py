@@ -1,4 +1,4 @@
-"""Bodies that somebody holds, many at once: which of them cannot be, and why."""
+"""Checks of batches of payloads: which are physically impossible, and why."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _FULL = [[0, 3, 4], [3, 1, 5], [4, 5, 2]]  # where the entries of a matrix stand
 
 
 def refuse_impossible(*inputs: Any) -> None:
-    """An error for the first of the bodies that cannot be: masses (...), coms (..., 3), inertias about them (..., 6).
+    """Raise an error for the first impossible payload: masses (...), coms (..., 3), inertias about them (..., 6).
 
-    Arrays that do not fit are left to the kernel, which says what it expected.
+    Arrays of wrong shapes are left to the kernel, which reports them.
     """
     try:
         mass, com, inertia = (np.asarray(x) for x in inputs[:3])
@@ -38,7 +38,7 @@ def refuse_impossible(*inputs: Any) -> None:
 
 
 def _impossible(inertia: np.ndarray) -> np.ndarray:
-    """Of inertias (..., 6): which of the finite ones no body has, judged as `checks.link_faults` does."""
+    """Which of the finite inertias (..., 6) are physically impossible, by the criteria of `checks.link_faults`."""
     odd = np.zeros(inertia.shape[:-1], dtype=bool)
     some = inertia.any(axis=-1) & np.isfinite(inertia).all(axis=-1)
     if some.any():

@@ -1,9 +1,10 @@
-"""How far a program's results are off at most, computed in float or double: a bound over boxes of inputs.
+"""Bounds of a program's rounding errors in float or double, over boxes of inputs.
 
-Idea: a computed program is the exact one with a small number added to the result of every operation, at most one unit
-of its size (IEEE 754, to nearest). By the mean-value theorem the outputs then differ by Σ |added| × |derivative of the
-output in it|, taken somewhere between. Both sizes and derivatives are enclosed over a box of positions by `Form`s,
-which hold for everything in between because they are widened by the rounding of every operation.
+Idea: the computed program is the exact one with an error added to the result of every operation, at most one unit
+roundoff of its magnitude (IEEE 754, to nearest). By the mean-value theorem the outputs then differ by Σ |error| ×
+|derivative of the output with respect to it|, at some intermediate point. Magnitudes and derivatives are enclosed over
+a box of positions by `Form`s, which hold at every intermediate point because they are widened by the rounding of every
+operation.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from armdyn.kernels.forms import Form
 OPERATIONS = ("add", "sub", "mul", "neg", "sin", "cos", "sign")
 DIVIDING = ("div", "sqrt", "positive")  # `positive` guards a divisor
 BATCH = 2048  # boxes at a time
-WIDEST = math.pi / 2  # radius of an angle's interval
-SLACK = 1e-9  # for the rounding of sums of numbers that are not negative
+WIDEST = math.pi / 2  # the largest radius of an angle's interval
+SLACK = 1e-9  # relative allowance for the rounding of sums of non-negative numbers
 
 Progress = Callable[[float, float, str], None]
 
 
 def must_be_bounded(program: Program) -> None:
-    """An error for a program with an operation whose rounding is not followed."""
+    """Raise an error for a program with an operation whose rounding is not modelled."""
     for node in program.order:
         if node.op not in ("const", "input", *OPERATIONS):
             what, known = "divides" if node.op in DIVIDING else f"contains {node.op}", ", ".join(OPERATIONS)
@@ -75,7 +76,7 @@ class Analysis:
         return np.stack(found, axis=1)
 
     def _values(self, low: Any, high: Any) -> tuple[dict[int, Form], dict[int, Any]]:
-        """What every node may be when computed, and what its operation may add."""
+        """For every node an enclosure of its computed value, and a bound of its rounding error."""
         largest = np.abs(self.ranges).max(axis=1)
         forms: dict[int, Form] = {}
         added: dict[int, Any] = {}
@@ -135,7 +136,7 @@ def _backwards(node: Node, slope: Form, forms: dict[int, Form], slopes: dict[int
 
 
 def largest_errors(analysis: Analysis, positions: int, boxes: int, progress: Progress | None = None) -> Any:
-    """(outputs,) bounds over all of the ranges, cut into so many boxes of positions where the bounds are largest."""
+    """(outputs,) bounds over the ranges, subdivided into this many boxes of positions where the bounds are largest."""
     low, high = _first_boxes(analysis, positions)
     errors = _in_batches(analysis, low, high)
     while len(low) < boxes:
@@ -156,7 +157,7 @@ def _in_batches(analysis: Analysis, low: Any, high: Any) -> Any:
 
 
 def _angles(analysis: Analysis, positions: int) -> Any:
-    """Which positions matter, and which of them are angles: seen by sine and cosine alone."""
+    """The positions that the program uses, and which of them are angles (arguments of sine and cosine only)."""
     nodes = analysis.inputs[:positions]
     users: dict[int, set[str]] = {node.serial: set() for node in nodes}
     for node in analysis.program.order:
@@ -181,7 +182,7 @@ def _first_boxes(analysis: Analysis, positions: int) -> tuple[Any, Any]:
 
 
 def _halves(analysis: Analysis, low: Any, high: Any) -> tuple[Any, Any]:
-    """Both halves of every box, cut across its longest side."""
+    """Both halves of every box, bisected along its longest side."""
     matter, _ = _angles(analysis, low.shape[1])
     along = np.argmax((high - low) * matter, axis=1)
     rows = np.arange(len(low))
@@ -192,7 +193,7 @@ def _halves(analysis: Analysis, low: Any, high: Any) -> tuple[Any, Any]:
 
 
 def precision(dtype: str, trig_ulps: float) -> Precision:
-    """A format, and how many units in the last place sine and cosine of the library are off at most."""
+    """A floating-point format, and the largest error of the library's sine and cosine in units in the last place."""
     format = FORMATS[choose("dtype", dtype, FORMATS)]
     if not 0.5 <= trig_ulps <= 1000:
         raise InputError(f"trig_ulps must be between 0.5 (correctly rounded) and 1000, got {trig_ulps}")
@@ -200,7 +201,7 @@ def precision(dtype: str, trig_ulps: float) -> Precision:
 
 
 def assumptions(dtype: str, trig_ulps: float) -> tuple[str, ...]:
-    """What the bounds stand on, in sentences."""
+    """The assumptions of the bounds, in words."""
     suffix = "f" if dtype == "float" else ""
     return (
         f"arithmetic is IEEE 754 {dtype}, rounded to nearest, with subnormal numbers, evaluated in {dtype}",

@@ -1,4 +1,4 @@
-"""Large batches over several threads: the kernels release Python's lock while they compute."""
+"""Large batches on several threads: kernels release the GIL while they compute."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from armdyn.errors import InputError
 
-SMALLEST = 2048  # configurations per thread: fewer are done before another thread wakes up
+SMALLEST = 2048  # configurations per thread: fewer take less time than waking up a thread
 
 _threads = 1
 _pool: ThreadPoolExecutor | None = None
@@ -20,13 +20,13 @@ _pool_size = 0
 
 
 def set_threads(count: int) -> None:
-    """How many threads share a large batch from now on; a call's own `threads=` goes before."""
+    """Set the default number of threads for large batches; `threads=` of a call overrides it."""
     global _threads
     _threads = _count(count)
 
 
 def checked(count: int | None) -> int:
-    """A number of threads; None is the one set for all calls."""
+    """A valid number of threads; None means the default."""
     return _threads if count is None else _count(count)
 
 
@@ -37,7 +37,7 @@ def _count(count: object) -> int:
 
 
 def shared(function: Any, arrays: tuple[Any, ...], out: Any, count: int) -> Any:
-    """`function(*arrays, out=out)`, its batch cut into `count` parts where that is worth it."""
+    """`function(*arrays, out=out)`, with the batch split into `count` parts if it is large enough."""
     values = [np.asarray(array) for array in arrays]
     batch = batch_of(function, values)
     given = (None,) * len(function.outputs) if out is None else out if isinstance(out, tuple) else (out,)
@@ -83,7 +83,7 @@ def batch_of(function: Any, values: Sequence[Any]) -> tuple[int, ...] | None:
 
 
 class _Parts:
-    """The parts of a batch on several threads: which have begun, and whether the others still may."""
+    """The parts of a batch on several threads: which have started, and whether others may still start."""
 
     def __init__(self, one: Callable[[int], None]) -> None:
         self._one = one
@@ -92,7 +92,7 @@ class _Parts:
         self._stopped = False
 
     def run(self, part: int) -> None:
-        """One part, unless all was stopped before it began."""
+        """Run one part, unless it was stopped before it started."""
         with self._changed:
             if self._stopped:
                 return
@@ -105,7 +105,7 @@ class _Parts:
                 self._changed.notify_all()
 
     def stop(self) -> None:
-        """Begin no further part, and wait for those that run; an interrupt waits with them."""
+        """Start no further part and wait for the running ones, even if interrupted."""
         interrupt = None
         while True:
             try:
@@ -121,7 +121,7 @@ class _Parts:
 
 
 def _run(one: Callable[[int], None], parts: int) -> None:
-    """Every part, the first of them on this thread. After an error or Ctrl-C no part runs any more."""
+    """Run every part, the first of them on this thread. After an error or Ctrl-C no part runs any more."""
     global _pool, _pool_size
     if _pool is None or _pool_size < parts - 1:
         _pool, _pool_size = ThreadPoolExecutor(max_workers=max(1, parts - 1), thread_name_prefix="armdyn"), parts - 1

@@ -1,4 +1,4 @@
-"""An arm's quantities as a WebAssembly module, with an ES module and TypeScript types around it."""
+"""An arm's quantities as a WebAssembly module, with an ES module and TypeScript types."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from armdyn.formulations import QUANTITIES
 from armdyn.formulations.coordinates import pose_rate
 from armdyn.graph.program import Program, trace
 from armdyn.kernels.choice import auto
-from armdyn.kernels.emission import DEFAULT, requests
+from armdyn.kernels.emission import DEFAULT, check_some, requests
 from armdyn.parameters import minimal_parameters
 from armdyn.programs.program import program
 
 
 def wasm_module(programs: dict[str, Program]) -> bytes:
-    """A module of these programs; with `advance` where one of them gives accelerations."""
+    """A module of these programs; it includes `advance` if one of them computes accelerations."""
     stepped = _stepped(programs)
     if stepped is None:
         return wasm.module(programs)
@@ -38,6 +38,7 @@ def wasm_files(
     version: str = "",
 ) -> dict[str, bytes]:
     """File name -> content: the module, the ES module, the types."""
+    check_some(quantities)
     programs, summaries = {}, {}
     for key, (quantity, options) in requests(quantities, parameters, friction).items():
         programs[key] = program(chain, quantity, auto(chain, quantity, options), options)
@@ -58,12 +59,12 @@ def wasm_files(
 
 
 def _stepped(programs: dict[str, Program]) -> str | None:
-    """The first program that can be stepped, if any."""
+    """The first program that can be integrated, if any."""
     return next((key for key, program in programs.items() if can_be_stepped(program)), None)
 
 
 def _coordinates(stepped: Program) -> Coordinates | None:
-    """What a floating base needs to be stepped: its pose has seven rates, and a quaternion of length 1."""
+    """Integration of a floating base: the seven derivatives of its pose, and a quaternion of length 1."""
     nq, nv = (len(port.nodes) for port in stepped.inputs[:2])
     if nq == nv:
         return None

@@ -1,4 +1,4 @@
-"""What every HTML page is made with: one writer, one set of scripts, and the arm's programs in WebAssembly."""
+"""Shared parts of all HTML pages: the writer, the scripts, and the arm's programs as WebAssembly."""
 
 from armdyn.pages.live import robot
 from armdyn.pages.writer import document

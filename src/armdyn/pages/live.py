@@ -1,4 +1,4 @@
-"""What a page needs to draw an arm and to compute with it: shapes, limits, and a WebAssembly module of `programs`."""
+"""The data a page needs to draw and simulate an arm: shapes, limits, and a WebAssembly module of `programs`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from armdyn.chain.limits import limits
 from armdyn.kernels.wasm_emission import wasm_module
 from armdyn.pages.programs import programs, tool_link, under_any_gravity
 
-LARGEST_TURN = 2 * np.pi  # a joint without limits, or with wider ones, is shown within one turn either way
-LARGEST_SLIDE = 0.5  # metres, likewise
+LARGEST_TURN = 2 * np.pi  # the sliders of revolute joints cover at most one turn in each direction
+LARGEST_SLIDE = 0.5  # metres in each direction for a prismatic joint without limits
 
 
 def ranges(arm: Arm) -> np.ndarray:
@@ -40,12 +40,12 @@ def home(arm: Arm) -> np.ndarray:
 
 
 def _joints(chain: Chain) -> list[Any]:
-    """The joints with a coordinate of their own."""
+    """The independent joints, those that do not mimic another."""
     return [chain.joints[i] for i in chain.independent]
 
 
 def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-    """The data of `robot.js` and `live.js`: bodies, limits, a posture, the module, and meshes (`meshes.shapes`)."""
+    """The data for `robot.js` and `live.js`: bodies, limits, a posture, the module, and meshes (`meshes.shapes`)."""
     chain, joints = arm.chain, _joints(arm.chain)
     low, high = ranges(arm).T
     names = [joint.name or f"joint {k}" for k, joint in enumerate(joints, 1)]
@@ -89,7 +89,7 @@ def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
 
 
 def _bodies(chain: Chain) -> list[dict[str, Any]]:
-    """Each body's parent, the constants of its joint, and the coordinate that moves it (-1: none of its own kind)."""
+    """Each body's parent, the constants of its joint, and the index of the coordinate that moves it (-1 for none)."""
     coordinate = {body: k for k, body in enumerate(chain.independent)}
     rows = []
     for i, (joint, parent) in enumerate(zip(chain.joints, chain.parents, strict=True)):
@@ -114,7 +114,7 @@ def _matrix(placement: Any) -> list[float]:
 
 
 def _reach(chain: Chain, high: np.ndarray) -> float:
-    """About how far the furthest tip gets from the base, metres."""
+    """An estimate of the largest distance of a tip from the base, in metres."""
     top = dict(zip(chain.independent, high, strict=True))
 
     def length(i: int) -> float:

@@ -1,8 +1,8 @@
 """The shapes of a URDF's links for the page: meshes, boxes, cylinders and spheres.
 
-Meshes are STL and OBJ, and Collada by the extra `meshes`. Visual shapes are taken; a link whose visual mesh cannot be
-read is drawn by its collision shapes. Meshes are thinned by merging vertices that lie in one cell of a grid, and
-written as 16-bit numbers.
+Meshes may be STL or OBJ, or Collada with the extra `meshes`. Visual shapes are used; a link whose visual mesh cannot be
+read is drawn with its collision shapes. Meshes are decimated by vertex clustering (merging the vertices in each cell of
+a grid) and stored with 16-bit coordinates.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from armdyn.arm import Arm
 from armdyn.errors import FileError
 from armdyn.files.text import read_bytes
 
-FACES = 6000  # triangles of a mesh that a page keeps; more make it heavy and look the same
-GRIDS = (400, 280, 200, 140, 100, 80, 60, 50, 40, 35, 30, 25, 20, 15, 10)  # cells along the longest side, in turn
+FACES = 6000  # maximum triangles per mesh; more make the page heavy without a visible difference
+GRIDS = (400, 280, 200, 140, 100, 80, 60, 50, 40, 35, 30, 25, 20, 15, 10)  # cells along the longest side, tried in turn
 READERS = (".stl", ".obj", ".dae")
 
 
 def read_mesh(path: Path) -> np.ndarray:
-    """(faces, 3, 3) corners of the triangles of an STL, OBJ or Collada file."""
+    """(faces, 3, 3) vertices of the triangles of an STL, OBJ or Collada file."""
     suffix, data = path.suffix.lower(), read_bytes(path)
     if suffix == ".stl":
         return _stl(path, data)
@@ -37,12 +37,12 @@ def read_mesh(path: Path) -> np.ndarray:
         return _obj(path, data)
     if suffix == ".dae":
         return _collada(path, data)
-    raise FileError(f"{path.name}: a mesh in a format that is not read; available: {', '.join(READERS)}")
+    raise FileError(f"{path.name}: unknown mesh format {suffix!r}; available: {', '.join(READERS)}")
 
 
 def _stl(path: Path, data: bytes) -> np.ndarray:
     count = int.from_bytes(data[80:84], "little") if len(data) >= 84 else -1
-    if len(data) == 84 + 50 * count:  # binary: its length says so; many a binary file starts with the word `solid`
+    if len(data) == 84 + 50 * count:  # binary, by its length: many binary files also start with `solid`
         facets = np.frombuffer(data, np.dtype([("n", "<f4", 3), ("p", "<f4", (3, 3)), ("a", "<u2")]), count, 84)
         return facets["p"].astype(float)
     words = data.decode("ascii", errors="replace").split()
@@ -60,14 +60,14 @@ def _obj(path: Path, data: bytes) -> np.ndarray:
             try:
                 at = [int(word.split("/")[0]) for word in words]
             except ValueError:
-                raise FileError(f"{path.name}: a face of numbers was expected, got {line[:60]!r}") from None
+                raise FileError(f"{path.name}: expected a face of vertex numbers, got {line[:60]!r}") from None
             at = [k - 1 if k > 0 else len(corners) + k for k in at]  # counted from 1, or backwards from the end
             faces += [(at[0], at[k], at[k + 1]) for k in range(1, len(at) - 1)]
     return _triangles(path, corners, np.array(faces, dtype=int).ravel())
 
 
 def _collada(path: Path, data: bytes) -> np.ndarray:
-    """The triangles of a whole Collada scene, in metres; read by trimesh, which is large and so an extra."""
+    """The triangles of a whole Collada scene, in metres; read by trimesh, a large package and therefore an extra."""
     try:
         import collada
         import trimesh
@@ -78,10 +78,10 @@ def _collada(path: Path, data: bytes) -> np.ndarray:
         scene: Any = trimesh.load(io.BytesIO(data), file_type="dae", force="scene")
         metres = float(collada.Collada(io.BytesIO(data)).assetInfo.unitmeter or 1.0)
         found: np.ndarray = np.array(scene.to_mesh().triangles, dtype=float) * metres
-    except Exception as error:  # whatever a foreign reader raises on a damaged file
-        raise FileError(f"{path.name}: no Collada mesh: {error}") from None
+    except Exception as error:  # the reader may raise anything on a damaged file
+        raise FileError(f"{path.name}: not a readable Collada mesh: {error}") from None
     if not len(found) or not np.isfinite(found).all():
-        raise FileError(f"{path.name}: a Collada file without triangles of finite corners")
+        raise FileError(f"{path.name}: a Collada file without triangles, or with vertices that are not finite")
     return found
 
 
@@ -90,14 +90,14 @@ def _triangles(path: Path, corners: list[list[str]], order: np.ndarray) -> np.nd
         points = np.array(corners, dtype=float).reshape(-1, 3)
         found: np.ndarray = points[order].reshape(-1, 3, 3)
     except (ValueError, IndexError):
-        raise FileError(f"{path.name}: its corners are no triangles of three numbers each") from None
+        raise FileError(f"{path.name}: expected triangles of three vertices with three numbers each") from None
     if not np.isfinite(found).all():
-        raise FileError(f"{path.name}: every corner must be finite")
+        raise FileError(f"{path.name}: every vertex must be finite")
     return found
 
 
 def thinned(triangles: np.ndarray, most: int = FACES) -> np.ndarray:
-    """Fewer triangles of the same shape: corners in one cell of a grid become their mean, flat triangles vanish."""
+    """Decimate a mesh: the vertices in each grid cell become their mean, and degenerate triangles are removed."""
     if len(triangles) <= most:
         return triangles
     low, size = triangles.min(axis=(0, 1)), np.ptp(triangles, axis=(0, 1)).max() or 1.0
@@ -116,7 +116,7 @@ def thinned(triangles: np.ndarray, most: int = FACES) -> np.ndarray:
 
 
 def resolve(name: str, urdf: Path) -> Path:
-    """The file of a mesh: `package://` is looked for above the URDF and in ROS_PACKAGE_PATH, `file://` is a path."""
+    """The path of a mesh file; `package://` is searched in the URDF's parent folders and in ROS_PACKAGE_PATH."""
     if name.startswith("file://"):
         return Path(name.removeprefix("file://"))
     if not name.startswith("package://"):
@@ -130,13 +130,13 @@ def resolve(name: str, urdf: Path) -> Path:
         for candidate in (root / rest if root.name == package else root / package / rest, root / package / rest):
             if candidate.is_file():
                 return candidate
-    raise FileError(f"{name}: no such file above {urdf.parent} or in ROS_PACKAGE_PATH")
+    raise FileError(f"{name}: not found in the parent folders of {urdf.name} or in ROS_PACKAGE_PATH")
 
 
 def shapes(urdf: str | os.PathLike[str], arm: Arm) -> tuple[list[dict[str, Any]], list[str]]:
-    """The data of the page's meshes, and what could not be drawn, in words.
+    """The page's mesh data, and messages about shapes that could not be drawn.
 
-    The arm must have been read from this file: its frames say where the file's links are.
+    The arm must have been loaded from this file, because its frames locate the file's links.
     """
     path, frames = Path(urdf), {frame.name: frame for frame in arm.frames}
     found, notes = [], []
@@ -161,13 +161,13 @@ def shapes(urdf: str | os.PathLike[str], arm: Arm) -> tuple[list[dict[str, Any]]
 
 
 def _shape(part: ElementTree.Element, urdf: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Where a shape stands in its link's frame, and its triangles."""
+    """The pose of a shape in its link's frame, and its triangles."""
     origin = part.find("origin")
     matrix = _pose(_floats(origin, "xyz", "0 0 0"), _floats(origin, "rpy", "0 0 0"))
     geometry = part.find("geometry")
     shape = next(iter(geometry), None) if geometry is not None else None
     if shape is None:
-        raise FileError("a shape without geometry")
+        raise FileError("a shape has no geometry")
     if shape.tag == "mesh":
         triangles = read_mesh(resolve(shape.get("filename", ""), urdf))
         return matrix, thinned(triangles * _floats(shape, "scale", "1 1 1"))
@@ -175,11 +175,11 @@ def _shape(part: ElementTree.Element, urdf: Path) -> tuple[np.ndarray, np.ndarra
         return matrix, _box() * _floats(shape, "size", "1 1 1")
     if shape.tag == "cylinder":
         radius, length = _floats(shape, "radius", "1")[0], _floats(shape, "length", "1")[0]
-        return matrix, _turned([(0, -0.5), (1, -0.5), (1, 0.5), (0, 0.5)]) * [radius, radius, length]
+        return matrix, _revolved([(0, -0.5), (1, -0.5), (1, 0.5), (0, 0.5)]) * [radius, radius, length]
     if shape.tag == "sphere":
         arc = [(math.sin(a), -math.cos(a)) for a in np.linspace(0, math.pi, 13)]
-        return matrix, _turned(arc) * _floats(shape, "radius", "1")[0]
-    raise FileError(f"a shape that is not drawn: {shape.tag}; available: mesh, box, cylinder, sphere")
+        return matrix, _revolved(arc) * _floats(shape, "radius", "1")[0]
+    raise FileError(f"unknown shape {shape.tag!r}; available: mesh, box, cylinder, sphere")
 
 
 def _floats(element: ElementTree.Element | None, key: str, default: str) -> np.ndarray:
@@ -193,8 +193,8 @@ def _floats(element: ElementTree.Element | None, key: str, default: str) -> np.n
     return numbers
 
 
-def _turned(profile: list[tuple[float, float]], sides: int = 24) -> np.ndarray:
-    """The triangles of a body of revolution about z; `profile` has radius and height, from below."""
+def _revolved(profile: list[tuple[float, float]], sides: int = 24) -> np.ndarray:
+    """The triangles of a body of revolution about z; `profile` lists radius and height, bottom to top."""
     angles = np.linspace(0, 2 * np.pi, sides + 1)
     ring = [np.stack([r * np.cos(angles), r * np.sin(angles), np.full(sides + 1, z)], axis=1) for r, z in profile]
     return np.concatenate(list(_bands(ring)))
@@ -207,7 +207,7 @@ def _bands(rings: list[np.ndarray]) -> Iterator[np.ndarray]:
 
 
 def _box() -> np.ndarray:
-    """A cube of side 1 about the origin: two triangles for each of six sides."""
+    """A unit cube centred at the origin: two triangles for each of its six faces."""
     side = np.array([[[-1, -1, 1], [1, -1, 1], [1, 1, 1]], [[-1, -1, 1], [1, 1, 1], [-1, 1, 1]]]) / 2
     turned = [np.roll(side, k, axis=2) for k in range(3)]
     return np.concatenate([*turned, *(-one[:, ::-1] for one in turned)])
@@ -232,7 +232,7 @@ def _homogeneous(placement: Any) -> np.ndarray:
 
 
 def _packed(triangles: np.ndarray) -> dict[str, Any]:
-    """Corners shared by triangles once, as 16-bit numbers between the lowest and the highest."""
+    """An indexed mesh: unique vertices quantised to 16 bits, and the vertex indices of the faces."""
     low, span = triangles.min(axis=(0, 1)), np.ptp(triangles, axis=(0, 1)).max() or 1.0
     whole = np.round((triangles.reshape(-1, 3) - low) / span * 65535).astype("<u2")
     points, order = np.unique(whole, axis=0, return_inverse=True)

@@ -15,14 +15,14 @@ from armdyn.files.text import write_text
 from armdyn.pages.live import robot
 from armdyn.pages.writer import ARM, document, escape
 
-FRAMES = 1500  # samples that a page keeps; more cannot be seen
+FRAMES = 1500  # maximum samples stored in a page; more make no visible difference
 STAGE = """
 <section id="arm" class="stage">
   <div class="picture"><canvas id="arm-view" tabindex="0" role="img" aria-label="the arm along its motion"></canvas></div>
   <div class="panel">
     <div class="row"><button class="main" id="play" type="button">Play</button><span id="speeds"></span><span id="clock"></span></div>
     <label class="scrub"><span>time</span><input type="range" id="scrub" aria-label="time"></label>
-    <h3>Torque against its limit</h3><div id="bars"></div>
+    <h3>Torque and limit</h3><div id="bars"></div>
   </div>
 </section>
 <section><div class="columns" id="charts"></div></section>
@@ -31,7 +31,7 @@ STAGE = """
 
 @dataclass(frozen=True)
 class Animation:
-    """A page that plays; a notebook shows it in place, `save` writes the file."""
+    """A page that plays a motion; notebooks show it inline, `save` writes it to a file."""
 
     html: str
 
@@ -40,7 +40,7 @@ class Animation:
         write_text(path, self.html)
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own, apart from the notebook's scripts and styles."""
+        """The page in an iframe, isolated from the notebook's scripts and styles."""
         text = base64.b64encode(self.html.encode()).decode()
         return f'<iframe src="data:text/html;base64,{text}" style="width:100%;height:720px;border:0"></iframe>'
 
@@ -54,7 +54,7 @@ def animation(arm: Arm, t: Any, q: Any, tau: Any, charts: Charts, title: str, me
 
 
 def motion(arm: Arm, t: Any, q: Any, tau: Any, charts: Charts) -> dict[str, Any]:
-    """The data of `motion.js`: the arm, its motion as far as it is finite, curves to show under it."""
+    """The data for `motion.js`: the arm, the finite samples of its motion, and the curves below it."""
     every = np.unique(np.linspace(0, len(t) - 1, min(len(t), FRAMES)).astype(int))
     finite = every[np.isfinite(np.asarray(q)[every]).all(axis=1)]
     drawn = [
@@ -86,5 +86,5 @@ def _columns(values: Any, rows: np.ndarray) -> list[list[float]]:
 
 
 def _short(values: np.ndarray) -> list[float]:
-    """Seven digits: what a picture can show, and a third of the characters."""
+    """Rounded to seven digits, which is enough for a plot and keeps the page small."""
     return [float(f"{x:.7g}") for x in values]

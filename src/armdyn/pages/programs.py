@@ -1,8 +1,8 @@
-"""The programs of a page: what an arm does, with gravity and the parameters of the arm and its payload as inputs.
+"""The programs of a page: an arm's dynamics with gravity and the parameters of arm and payload as inputs.
 
-`payload_parameters`, the registry's own, gives the run-time parameters of the arm with a body at its tool. `state`
-(inertia matrix, gravity load, energies, momenta, poses, Jacobian) and `acceleration`, forward dynamics under a
-controller, take them and gravity, so that both can be changed while the arm moves.
+`payload_parameters`, as in the registry, gives the run-time parameters of the arm with a payload at its tool. `state`
+(inertia matrix, gravity load, energies, momenta, poses, Jacobian) and `acceleration` (forward dynamics with a
+controller) take these and gravity as inputs, so both can change while the arm moves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from armdyn.parameters import minimal_parameters, realise
 from armdyn.programs.assemble import assemble
 from armdyn.programs.program import program
 
-# Output of `state` -> quantity; inputs are the quantity's own.
+# Outputs of `state` and the quantities they come from.
 STATE = {
     "H": "inertia_matrix",
     "g": "gravity_load",
@@ -37,25 +37,25 @@ STATE = {
     "J": "jacobian",
 }
 AT_RUN_TIME = Options(parameters="runtime")
-OBLIQUE = Vec3(Fraction(31, 10), Fraction(-57, 10), Fraction(-73, 10))  # along no axis that a robot is likely to have
+OBLIQUE = Vec3(Fraction(31, 10), Fraction(-57, 10), Fraction(-73, 10))  # not parallel to any likely joint axis
 Sizes = dict[str, tuple[int, ...]]
 
 
 def tool_link(chain: Chain) -> int:
-    """The link that carries the tool; of a tree with several tips the one furthest from the base in joints."""
+    """The link that carries the tool; with several tips, the one the most joints away from the base."""
     return max(chain.tips, key=lambda tip: (len(chain.path(tip)), tip))
 
 
 @lru_cache(maxsize=16)
 def under_any_gravity(chain: Chain) -> Chain | None:
-    """The chain under a gravity whose minimal parameters determine its forces under every other one too.
+    """The chain with a gravity whose minimal parameters determine its forces under any other gravity too.
 
-    Any gravity that is along no axis has them all, but where mimic joints carry masses in several directions at once
-    different gravities may feel different combinations of them: None. It is tried on random bodies, of which those with
-    the same parameters are taken away: no gravity must feel what is left.
+    Any gravity oblique to all axes does, except if mimic joints move masses in several directions at once: then
+    different gravities may depend on different combinations, and the result is None. This is tested numerically: random
+    links minus links with the same minimal parameters must have no gravity load along x, y or z.
     """
     turned = replace(chain, gravity=OBLIQUE)
-    if chain.floating:  # which feels every mass and first moment
+    if chain.floating:  # its motion depends on every mass and first moment
         return turned
     random, floats = Random(1), turned.floats
     full = tuple(Link.from_natural(tuple(random.uniform(-1, 1) for _ in range(10))) for _ in chain.links)
@@ -92,14 +92,14 @@ def _at_tool(chain: Chain) -> Options:
 
 
 def _payload_parameters(known: Chain) -> Program:
-    """The registry's program; what it gives is called as what the others take."""
+    """The registry's program, with its output renamed to `parameters`, the input of the other programs."""
     made = program(known, "payload_parameters", auto(known, "payload_parameters"), _at_tool(known))
     (values,) = made.outputs
     return replace(made, outputs=(replace(values, name="parameters"),))
 
 
 def _of_parameters(real: Chain, chain: Chain, quantity: str, inputs: list[Any], method: str = "") -> Any:
-    """A quantity of the chain `real`, whose links are made of inputs; by the formulation that is cheapest so."""
+    """A quantity of the chain `real`, whose links depend on run-time inputs, by the cheapest formulation for that."""
     entry = QUANTITIES[quantity]
     formulation = entry.formulation(method or auto(chain, quantity, AT_RUN_TIME), chain)
     parts: Mapping[str, Any] = {
@@ -113,9 +113,10 @@ def _real(known: Chain, gravity: Any, parameters: Any) -> Chain:
 
 
 def _state(chain: Chain, known: Chain, sizes: Sizes) -> Program:
-    """Everything that the page shows of a state, in one program that shares its sines.
+    """Everything that the page shows about a state, in one program that shares sines and cosines.
 
-    The potential energy is that of the arm and of a point mass at the tool: parameters leave out what is constant.
+    The payload's potential energy (a point mass at the tool) is added separately: minimal parameters determine the
+    potential energy only up to a constant, so the arm's own comes from its constants.
     """
 
     def function(q: Any, qd: Any, gravity: Any, parameters: Any, mass: Any, com: Any) -> Any:
@@ -141,9 +142,9 @@ def _state(chain: Chain, known: Chain, sizes: Sizes) -> Program:
 
 
 def _acceleration(chain: Chain, known: Chain, method: str, sizes: Sizes) -> Program:
-    """Forward dynamics under gravity compensation, a spring to the target, damping and viscous friction.
+    """Forward dynamics with gravity compensation, PD control to the target, and viscous friction.
 
-    All of these act at the joints; on a floating base acts what `tau` says alone.
+    All of these act at the joints; only `tau` acts on a floating base.
     """
     n, nv, first, base = chain.n, chain.nv, chain.nq - chain.n, chain.nv - chain.n
     state: Sizes = {"q": (chain.nq,), "qd": (nv,), "tau": (nv,)}

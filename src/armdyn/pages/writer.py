@@ -1,8 +1,8 @@
-"""One writer for every HTML page: self-contained, offline, light and dark, on a phone and on paper.
+"""Writer for all HTML pages: self-contained, offline, with light and dark themes, for phones and for print.
 
-A page is a title, sections of markup, data for its scripts, and the names of the scripts. Everything is put into the
-one file, and its content security policy forbids every request. Texts from files go through `escape`, data through
-`as_json`: no name can become markup or script.
+A page is a title, sections of markup, data for its scripts, and the names of the scripts. Everything is inlined into
+one file, whose content security policy forbids all network requests. Text from files goes through `escape` and data
+through `as_json`, so that no name can become markup or script.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-# In the order in which they build on one another.
+# Scripts in order of their dependencies.
 BASE = ("base.js",)
 ARM = (*BASE, "paint.js", "robot.js", "viewer.js", "live.js", "charts.js", "panels.js")
 POLICY = (
@@ -27,14 +27,14 @@ escape = html.escape
 
 @cache
 def asset(name: str) -> str:
-    """The text of a script or style sheet that belongs to the pages."""
+    """The text of a script or style sheet of the pages."""
     return files("armdyn.pages").joinpath("assets", name).read_text(encoding="utf-8")
 
 
 def document(
     title: str, body: str, data: Any = None, scripts: Sequence[str] = (), policy: str = POLICY, head: str = ""
 ) -> str:
-    """The whole page; `data` is what the scripts read from the element called `data`."""
+    """The whole page; the scripts read `data` from the element with the id `data`."""
     inlined = "\n".join(f"<script>\n{asset(name)}</script>" for name in scripts)
     payload = f'<script type="application/json" id="data">{as_json(data)}</script>' if data is not None else ""
     return (
@@ -49,7 +49,7 @@ def document(
 
 
 def as_json(data: Any) -> str:
-    """Data as JSON that cannot end the script element it stands in; no digits that nobody reads."""
+    """Compact JSON that is safe inside a script element; numbers that are not finite become null."""
     text = json.dumps(_plain(data), separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -79,13 +79,13 @@ def navigation(sections: Iterable[tuple[str, str]]) -> str:
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Boxes with a large number and a small text each."""
+    """Boxes, each with a large number and a small text."""
     boxes = (f'<div class="fact"><b>{escape(a)}</b><span>{escape(b)}</span></div>' for a, b in pairs)
     return f'<div class="facts">{"".join(boxes)}</div>'
 
 
 def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], marks: Iterable[bool] = ()) -> str:
-    """A table; cells are text or numbers, `marks` names the rows to stand out."""
+    """A table; cells are text or numbers, `marks` flags the rows to highlight."""
     head = "".join(f"<th>{escape(c)}</th>" for c in columns)
     flags = list(marks)
     body = []
@@ -93,9 +93,9 @@ def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], m
         cells = "".join(f"<td>{_cell(cell)}</td>" for cell in row)
         body.append(f'<tr class="best">{cells}</tr>' if k < len(flags) and flags[k] else f"<tr>{cells}</tr>")
     kind = ' class="two"' if len(columns) > 1 and columns[1] in ("kind", "formulation") else ""
-    told = f"<caption>{escape(caption)}</caption>" if caption else ""
+    label = f"<caption>{escape(caption)}</caption>" if caption else ""
     return (
-        f'<div class="scroll"><table{kind}>{told}<thead><tr>{head}</tr></thead>'
+        f'<div class="scroll"><table{kind}>{label}<thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(body)}</tbody></table></div>"
     )
 

@@ -1,18 +1,17 @@
-"""Inertia constants of composite bodies: what of a composite body's inertia no motion changes.
+"""Inertia constants of composite bodies: the part of a composite body's inertia that is independent of the motion.
 
 Source: Lin & Fang 1999, App. C, eqs. (C1)-(C3); Lin 1994, eqs. (21), (23), (25).
 
-Idea: the first moment and the inertia of composite body i (links i to n) about the origin of frame
-i are each a constant and a varying part, ĉᵢ = kᵢ + lᵢ and Ĵᵢ = Uᵢ + Vᵢ. Of what composite body i+1
-hands over, the part that a turn of joint i+1 does not change stays in k and U.
+Idea: the first moment and the inertia of composite body i (links i to n) about the origin of frame i are each the sum
+of a constant and a varying part, ĉᵢ = kᵢ + lᵢ and Ĵᵢ = Uᵢ + Vᵢ. The part of composite body i+1 that is invariant under
+the motion of joint i+1 goes into k and U.
 
 Symbols (paper | code): m̂ᵢ | mass, kᵢ | k, Uᵢ | U, ⁱ⁺¹ᵢs | s, ⁱ⁺¹ᵢR_b | axis, b_{i+1} | b.
 
-The two papers differ in (U)₃₃: a turn about z leaves diag(U₂₂, U₂₂, U₃₃) alone, and Lin 1994
-carries all of it into the next U, while Lin & Fang 1999 leave (U)₃₃ to the varying part V. Either
-set of minimal combinations follows from the other by a unit triangular matrix (Lin 1994, Corollary
-6); Lin & Fang's is the default, because their algorithms run on it. Where γ is not 0 the constant
-turn Rx(β)Ry(γ) stands for Rx(β).
+The two papers differ in (U)₃₃: rotation about z leaves diag(U₂₂, U₂₂, U₃₃) unchanged, and Lin 1994 adds all of it to
+the next U, while Lin & Fang 1999 leave (U)₃₃ to the varying part V. Each set of minimal combinations follows from the
+other by a unit triangular matrix (Lin 1994, Corollary 6); Lin & Fang's is the default, because their algorithms use it.
+If γ is not 0, the constant rotation Rx(β)Ry(γ) replaces Rx(β).
 """
 
 from __future__ import annotations
@@ -41,18 +40,18 @@ class Constants:
 def inertia_constants(chain: Chain) -> tuple[Constants, ...]:
     """m̂ᵢ, kᵢ, Uᵢ of every composite body, base to tip (Lin & Fang 1999, App. C).
 
-    Exact for exact chains, and linear in the links' ten parameters, which may be of any scalar type.
+    They are exact for exact chains, and linear in the links' ten parameters, which may be of any scalar type.
     """
     return _inwards(chain, lambda U: (U.yy, 0))
 
 
 def inertia_constants_1994(chain: Chain) -> tuple[Constants, ...]:
-    """The same with (U)₃₃ carried inwards too (Lin 1994, eq. 23)."""
+    """The same, but (U)₃₃ is propagated inwards too (Lin 1994, eq. 23)."""
     return _inwards(chain, lambda U: (U.yy, U.zz))
 
 
 def _inwards(chain: Chain, kept: Callable[[Sym3], tuple[Scalar, Scalar]]) -> tuple[Constants, ...]:
-    """Tips to base; `kept` gives (a, c): diag(a, a, c) is what a turn of a joint leaves to U."""
+    """Tips to base; `kept` returns (a, c): diag(a, a, c) is the part of U that goes into the parent's constants."""
     found = [Constants(link.mass, link.moment, link.inertia) for link in chain.links]
     for i in reversed(range(chain.bodies)):
         if chain.parents[i] >= 0:
@@ -66,13 +65,13 @@ def regrouped(
     outer: Constants,
     kept: Callable[[Sym3], tuple[Scalar, Scalar]] = lambda U: (U.yy, 0),
 ) -> Constants:
-    """What of the composite body beyond `joint` is regrouped with the constants of its parent."""
+    """The part of the composite body beyond `joint` that is regrouped with the constants of its parent."""
     found = _past_revolute(joint, outer, kept) if joint.revolute else _past_prismatic(joint, outer)
     return _past_fork(joint, found) if joint.forked else found
 
 
 def _past_fork(joint: Joint, body: Constants) -> Constants:
-    """The constants beyond the turn about and the shift along the parent's z axis, seen from the parent."""
+    """The constants in the parent's frame, past the rotation about and the shift along its z axis at a branch."""
     R, p = JointRotation(ZERO_ANGLE, ZERO_ANGLE, joint.turn.cos, joint.turn.sin), Z * joint.shift
     k = R @ body.k
     U = R.similarity(body.U) + Sym3.steiner(p, p) * body.mass + parallel_axis(p, k)

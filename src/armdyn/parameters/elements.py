@@ -1,4 +1,4 @@
-"""The elements minimal parameters are made of, and which of them Lin 1994, Theorems 4 and 5, list.
+"""The elements of minimal parameters, and the sets of them in Lin 1994, Theorems 4 and 5.
 
 Symbols (paper | name here): (U_j)₃₃ | U33_j, (U_j)₁₁ - (U_j)₂₂ | U11-22_j, (k_j)_x | kx_j,
 m̂_i | m_i, κ₁ᵢ, κ₂ᵢ of eqs. (53), (54) | kappa1_i, kappa2_i.
@@ -17,7 +17,7 @@ from armdyn.parameters.structure import Structure
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One inertia constant (or combination of a few) of composite body `link`, counted from 0."""
+    """One inertia constant (or a combination of a few) of composite body `link`, counted from 0."""
 
     kind: str
     link: int
@@ -58,16 +58,16 @@ FREE = (
     "U13",
     "U23",
     "U33",
-)  # of a floating base: all of its composite body
+)  # of a floating base: all ten of its composite body
 KAPPA: dict[str, Callable[[Vec3, Vec3], Scalar]] = {
     "kappa1": lambda k, u: u.x * k.y - u.y * k.x,  # eq. (53)
-    # eq. (54), with u_x² + u_y² for 1 - u_z², which cancels where the axes are nearly parallel
+    # eq. (54), with u_x² + u_y² for 1 - u_z², which suffers from cancellation if the axes are nearly parallel
     "kappa2": lambda k, u: (u.x * u.x + u.y * u.y) * k.z - u.z * (u.x * k.x + u.y * k.y),
 }
 
 
 def theorem_5(chain: Chain, at: Structure) -> tuple[Element, ...]:
-    """The set for the actuator forces, in the order of Lin 1994, Theorem 5; all of a floating base comes first.
+    """The set for the actuator forces, in the order of Lin 1994, Theorem 5; the elements of a floating base come first.
 
     The theorem is for a chain; in a tree it holds for every path from the base to a tip (decision record 6).
     """

@@ -1,11 +1,11 @@
-"""Exact elimination: which columns of a matrix are independent, and how the others follow from them.
+"""Exact elimination: the independent columns of a matrix, and the others as combinations of them.
 
-Source: Lin 1994, Theorem 1 (and its proof): of a system y = A(θ) x take the independent columns of A
-over all θ; then A(θ) x = Ā(θ) w(x), with w the kept unknowns plus constant multiples of the others.
+Source: Lin 1994, Theorem 1 (and its proof): of a system y = A(θ) x take the columns of A that are independent over all
+θ; then A(θ) x = Ā(θ) w(x), with w the kept unknowns plus constant multiples of the others.
 
-Idea: rows of A at random θ are reduced modulo a Mersenne prime, so that no number grows and nothing
-is compared with a tolerance; the constants are then read back as rationals. A wrong answer would
-need a random row to hit a root modulo a prime of 127 bits or more.
+Idea: rows of A at random θ are reduced modulo a Mersenne prime, so that numbers do not grow and no tolerance is needed;
+the constants are then recovered by rational reconstruction. The result is wrong only if a random row hits a root modulo
+a prime of 127 bits or more.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any
 from armdyn.errors import ComputationError, InputError
 
 PRIMES = tuple(2**k - 1 for k in (127, 521, 1279, 4423))
-IDLE = 4  # rows in a row that bring nothing new before the search ends
+IDLE = 4  # consecutive dependent rows after which the search ends
 
 
 @dataclass(frozen=True)
 class Combinations:
-    """Minimal linear combinations w = matrix · x: `kept` are the columns (from 0) with a 1 of their own."""
+    """Minimal linear combinations w = matrix · x; `kept` are the independent columns (from 0), one per combination."""
 
     kept: tuple[int, ...]
     matrix: tuple[tuple[Any, ...], ...]
@@ -38,10 +38,10 @@ class Combinations:
 def minimal_combinations(
     sampler: Callable[[], Sequence[Sequence[Any]]], p: int, tolerance: float | None = None
 ) -> Combinations:
-    """Minimal combinations of the p unknowns of y = A(θ) x; the first columns are kept.
+    """Minimal combinations of the p unknowns of y = A(θ) x; of dependent columns, the first are kept.
 
-    `sampler` gives A (rows of p numbers) at a new random θ at every call. Rational entries are worked
-    with exactly; float entries need a relative `tolerance` to tell rounding from dependence.
+    `sampler` returns A (rows of p numbers) at a new random θ at every call. Rational entries are handled exactly; float
+    entries need a relative `tolerance` to tell rounding from independence.
     """
     rows = _rows(sampler, p)
     if tolerance is not None:
@@ -60,10 +60,10 @@ def _rows(sampler: Callable[[], Sequence[Sequence[Any]]], p: int) -> Iterator[Se
     while True:
         block = sampler()
         if len(block) == 0:
-            raise InputError("the sampler gave a matrix without rows")
+            raise InputError("the sampler returned a matrix without rows")
         for row in block:
             if len(row) != p:
-                raise InputError(f"the sampler gave a row of {len(row)} numbers, expected p = {p}")
+                raise InputError(f"the sampler returned a row of {len(row)} numbers, expected p = {p}")
             yield row
 
 
@@ -76,8 +76,8 @@ def _rational(x: Any) -> Fraction:
 def exact_combinations(row: Callable[[int, int], list[int]], p: int) -> Combinations:
     """The same from `row(k, prime)`: the k-th random row, modulo a prime.
 
-    The smallest prime tells which columns are independent and which of them every other column is made of. Where the
-    multiples are too long for it, they are found again modulo larger primes, among just those columns.
+    The smallest prime shows which columns are independent, and which of them each other column combines. If the
+    coefficients are too long for it, they are recomputed modulo larger primes, for those columns only.
     """
     pivots = _reduced(row, p, PRIMES[0])
     kept = tuple(sorted(pivots))
@@ -90,14 +90,14 @@ def exact_combinations(row: Callable[[int, int], list[int]], p: int) -> Combinat
 
 
 def independent_columns(row: Callable[[int, int], list[int]], p: int) -> tuple[int, ...]:
-    """The columns that are kept, without the multiples of the others."""
+    """The independent columns, without the coefficients of the others."""
     return tuple(sorted(_reduced(row, p, PRIMES[0])))
 
 
 def _multiples(
     row: Callable[[int, int], list[int]], parts: list[int], column: int, pivots: dict[int, list[int]]
 ) -> list[Fraction]:
-    """The multiples of the columns `parts` whose sum is `column`, as rationals."""
+    """The rational coefficients of `column` as a combination of the columns `parts`."""
     residues = [pivots[k][column] for k in parts]
     for prime in PRIMES:
         if prime != PRIMES[0]:
@@ -111,7 +111,7 @@ def _multiples(
 
 
 def _reduced(row: Callable[[int, int], list[int]], p: int, prime: int) -> dict[int, list[int]]:
-    """The reduced row echelon form, by pivot column: an entry is the multiple a column adds to that pivot's."""
+    """The reduced row echelon form, by pivot column: entry c is the coefficient of that pivot in column c."""
     pivots: dict[int, list[int]] = {}
     idle = 0
     for k in count():
@@ -140,7 +140,7 @@ def _reduced(row: Callable[[int, int], list[int]], p: int, prime: int) -> dict[i
 
 
 def _read_back(x: int, prime: int) -> Fraction | None:
-    """The short rational that is x modulo the prime; None where there is no clearly short one."""
+    """Rational reconstruction: the short rational that is x modulo the prime; None if there is none."""
     bound = 1 << (prime.bit_length() // 2 - 24)
     r0, r1, t0, t1 = prime, x, 0, 1
     while r1 >= bound:
@@ -150,7 +150,7 @@ def _read_back(x: int, prime: int) -> Fraction | None:
 
 
 def _with_tolerance(rows: Iterator[Sequence[Any]], p: int, tolerance: float) -> Combinations:
-    """Columns in order, each made orthogonal to those kept before; what is left tells whether it is kept."""
+    """Gram-Schmidt: each column is orthogonalised against those kept before; its remainder decides if it is kept."""
     sample = [[float(x) for x in next(rows)] for _ in range(3 * p + 10)]
     columns = [list(column) for column in zip(*sample, strict=True)]
     basis: list[tuple[list[float], list[float]]] = []  # unit vector, its coefficients in the kept columns
@@ -159,7 +159,7 @@ def _with_tolerance(rows: Iterator[Sequence[Any]], p: int, tolerance: float) -> 
     for k, column in enumerate(columns):
         size = _norm(column)
         rest, coefficients = list(column), [0.0] * len(kept)
-        for _ in range(2):  # twice is enough
+        for _ in range(2):  # orthogonalising twice is enough
             for unit, of_kept in basis:
                 f = sum(a * b for a, b in zip(rest, unit, strict=True))
                 rest = [a - f * b for a, b in zip(rest, unit, strict=True)]
@@ -186,7 +186,7 @@ Row = dict[int, Fraction]
 
 
 def sparse(row: Sequence[Any]) -> Row:
-    """A row by its nonzero entries."""
+    """The nonzero entries of a row, by column."""
     return {k: Fraction(x) for k, x in enumerate(row) if x != 0}
 
 
@@ -205,7 +205,7 @@ def plus(a: Mapping[int, Fraction], factor: Fraction, b: Mapping[int, Fraction])
 def solved_for(rows: Sequence[Row], columns: Sequence[int]) -> dict[int, Row]:
     """Rows recombined so that each has a 1 in one of `columns` and 0 in the others.
 
-    Rows that bring nothing new are left out, and so are columns without a row.
+    Dependent rows are left out, and so are columns without a row.
     """
     pivots: dict[int, Row] = {}
     for row in rows:

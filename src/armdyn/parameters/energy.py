@@ -1,7 +1,7 @@
-"""Energies of a chain or tree as sums over its natural parameters, over any scalar.
+"""Energies of a chain or tree as linear functions of its natural parameters, generic over the scalar type.
 
-Two sets of parameters give the same actuator forces exactly when they give the same kinetic energy
-and, up to a constant, the same potential energy. The rows here are what exact elimination samples.
+Two sets of parameters give the same actuator forces if and only if they give the same kinetic energy and, up to a
+constant, the same potential energy. Exact elimination samples the rows computed here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from armdyn.chain.exactly import NOISE
 
 
 def kinetic_row(chain: Chain, q: list[Any], qd: list[Any]) -> list[Scalar]:
-    """2 T = row · (the natural parameters, ten per body); q and q̇ of every body, a free joint's q̇ its twist (v, w)."""
+    """2 T = row · (the natural parameters, ten per body); q and q̇ per body, a free joint's q̇ is its twist (v, w)."""
     row: list[Scalar] = []
     moving: list[tuple[Vec3, Vec3]] = []  # (w, v) of every body, in its frame
     for joint, parent, q_i, qd_i in zip(chain.joints, chain.parents, q, qd, strict=True):
@@ -39,7 +39,7 @@ def kinetic_row(chain: Chain, q: list[Any], qd: list[Any]) -> list[Scalar]:
 def potential_row(chain: Chain, q: list[Any]) -> list[Scalar]:
     """V = row · (the natural parameters, ten per body), up to a constant.
 
-    Under a floating base it is 0: the kinetic energy tells apart whatever gravity does there.
+    With a floating base it is 0: the kinetic energy already determines all parameters that gravity depends on.
     """
     row: list[Scalar] = []
     placed: list[tuple[Vec3, Scalar]] = []  # gravity in the frame of every body, g · (origin of the frame)
@@ -57,7 +57,7 @@ def potential_row(chain: Chain, q: list[Any]) -> list[Scalar]:
 
 @dataclass(frozen=True, slots=True)
 class Residue:
-    """A number modulo a prime: exact, and never longer than the prime."""
+    """A number modulo a prime: exact, and of bounded length."""
 
     value: int
     prime: int
@@ -87,7 +87,7 @@ class Residue:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """An angle known by a cosine and a sine on the unit circle modulo a prime."""
+    """An angle given by its cosine and sine, on the unit circle modulo a prime."""
 
     c: Residue
     s: Residue
@@ -106,11 +106,11 @@ class Turn:
 
 
 def orthogonal(chain: Chain) -> Chain:
-    """The chain with exactly orthogonal rational rotations, and revolute joints counted from θ = 0.
+    """The chain with exactly orthogonal rational rotations, and revolute joints measured from θ = 0.
 
-    A constant angle is a number of quarter turns and a rest with a rational tan(rest/2), odd in the
-    rest: angles that add up to a multiple of π/2 still do. A mimic joint that turns keeps the angle at which it
-    stands when the joint it follows stands at θ = 0.
+    A constant angle becomes a number of quarter turns and a remainder with a rational tan(remainder/2), an odd function
+    of the remainder: angles that add up to a multiple of π/2 still do. A revolute mimic joint keeps its angle at θ = 0
+    of the joint it follows.
     """
 
     def rational(angle: Angle) -> Angle:
@@ -172,7 +172,7 @@ class Samples:
         own = chain.independent
         return Sample(
             kinetic=_numbers(kinetic_row(chain, here, rates), prime),
-            potential=_numbers(_less(potential_row(chain, here), potential_row(chain, there)), prime),
+            potential=_numbers(_difference(potential_row(chain, here), potential_row(chain, there)), prime),
             speeds=_numbers([qd[i] * qd[i] for i in own], prime),
             moves=_numbers([q[i] - other[i] for i in own], prime),
         )
@@ -180,7 +180,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows at a random q and q̇: 2 T, V less its value at another q, q̇², q less the other q."""
+    """Rows at a random q and q̇: 2 T, V minus its value at another q, q̇², q minus the other q."""
 
     kinetic: list[int]
     potential: list[int]
@@ -189,10 +189,10 @@ class Sample:
 
 
 class Columns:
-    """Parameters as combinations of natural ones: a row of these from a row of those."""
+    """Parameters as combinations of natural ones: maps a row in natural parameters to a row in these."""
 
     def __init__(self, realisation: tuple[tuple[Fraction, ...], ...]) -> None:
-        """Take the 10 n × p matrix that gives the natural parameters."""
+        """Take the 10 n × p matrix that maps these parameters to natural ones."""
         self._columns = [[(k, f) for k, f in enumerate(column) if f] for column in zip(*realisation, strict=True)]
         self._modular: dict[int, list[list[tuple[int, int]]]] = {}
 
@@ -205,12 +205,12 @@ class Columns:
         return [sum(row[k] * f for k, f in column) % prime for column in columns]
 
 
-def _less(a: list[Any], b: list[Any]) -> list[Any]:
+def _difference(a: list[Any], b: list[Any]) -> list[Any]:
     return [x - y for x, y in zip(a, b, strict=True)]
 
 
 def phase(joint: Joint, prime: int) -> Turn:
-    """The angle at which a revolute joint stands at θ = 0 of the joint it follows; 0 for any other."""
+    """The angle of a revolute mimic joint at θ = 0 of the joint it follows; 0 for any other joint."""
     c, s = (joint.theta.cos, joint.theta.sin) if joint.mimic is not None and joint.revolute else (1, 0)
     return Turn(Residue(residue(c, prime), prime), Residue(residue(s, prime), prime))
 
@@ -218,9 +218,9 @@ def phase(joint: Joint, prime: int) -> Turn:
 def configuration(chain: Chain, q: list[Residue], phases: list[Turn]) -> list[Any]:
     """Joint positions from one random residue t per joint.
 
-    A prismatic joint stands at t. A revolute one stands at m times the angle with tan(angle/2) = t, where m makes the
-    multipliers of the joints that follow it whole. An angle is algebraically independent of its own sine and cosine, so
-    a prismatic joint that follows a revolute one may stand at a multiple of t all the same.
+    A prismatic joint is at t. A revolute one is at m times the angle with tan(angle/2) = t, where m makes the
+    multipliers of the joints that follow it integers. An angle is algebraically independent of its own sine and cosine,
+    so a prismatic joint that follows a revolute one may be at a multiple of t.
     """
     whole = _denominators(chain)
     found: list[Any] = []
@@ -238,7 +238,7 @@ def configuration(chain: Chain, q: list[Residue], phases: list[Turn]) -> list[An
 
 
 def _following(chain: Chain, joint: Joint, rates: list[Residue], i: int) -> Any:
-    """The rate of a joint: its own, or that of the joint it follows, multiplied."""
+    """The rate of a joint: its own, or a multiple of that of the joint it follows."""
     if joint.mimic is None:
         return rates[i]
     leader, multiplier, _ = chain.leader(joint)
@@ -246,7 +246,7 @@ def _following(chain: Chain, joint: Joint, rates: list[Residue], i: int) -> Any:
 
 
 def _denominators(chain: Chain) -> list[int]:
-    """For every joint the least common multiple of the denominators of the multipliers with which others follow it."""
+    """The least common multiple of the denominators of the multipliers with which others follow it, per joint."""
     found = [1] * chain.bodies
     for joint in chain.joints:
         if joint.mimic is not None:
@@ -279,7 +279,7 @@ def _numbers(row: list[Any], prime: int) -> list[int]:
 
 
 def modular(chain: Chain, prime: int) -> Chain:
-    """The same chain with residues for what is neither 0 nor ±1."""
+    """The same chain with residues for all numbers other than 0 and ±1."""
 
     def number(x: Any) -> Any:
         return x if x in (0, 1, -1) else Residue(residue(x, prime), prime)

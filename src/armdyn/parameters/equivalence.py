@@ -1,8 +1,8 @@
-"""Other sets of minimal parameters, and what turns one into another.
+"""Other sets of minimal parameters, and the transformation from one set to another.
 
-Source: Lin 1994, Corollary 6: two sets with as many elements determine the same forces exactly when
-a nonsingular constant matrix M gives one from the other, b = M a. Gautier & Khalil 1990: regrouped
-parameters, each one natural parameter plus multiples of those that were dropped.
+Source: Lin 1994, Corollary 6: two sets with the same number of elements determine the same forces if and only if they
+are related by a nonsingular constant matrix M, b = M a. Gautier & Khalil 1990: regrouped parameters, each one natural
+parameter plus multiples of those that are eliminated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Matrix = tuple[tuple[Fraction, ...], ...]
 
 
 class Named(Protocol):
-    """A set of parameters: names and the matrix that gives them from the natural ones."""
+    """A set of parameters: names, and the matrix that maps natural parameters to them."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -54,10 +54,10 @@ class Equivalence:
 
 
 def equivalence(set_a: Named, set_b: Named, tolerance: float = 0.0) -> Equivalence:
-    """The nonsingular M with b = M a (Lin 1994, Corollary 6), or why there is none.
+    """The nonsingular M with b = M a (Lin 1994, Corollary 6), or the reason why there is none.
 
-    Sets with rounded entries (from a QR decomposition, say) need a `tolerance`: the largest error of
-    an entry of b that counts as rounding.
+    Sets with rounded entries (from a QR decomposition, say) need a `tolerance`: the largest error of an entry of b that
+    is attributed to rounding.
     """
     a, b = [sparse(row) for row in set_a.matrix], [sparse(row) for row in set_b.matrix]
     if len(a) != len(b):
@@ -83,8 +83,8 @@ def equivalence(set_a: Named, set_b: Named, tolerance: float = 0.0) -> Equivalen
 def with_columns(parameters: Named, columns: Sequence[int], mark: str = "") -> ParameterSet:
     """The equivalent set in which each element is one natural parameter plus multiples of the others.
 
-    `columns` are the natural parameters that stay (from 0, ten per body in Pinocchio's order), as a pivoted QR
-    decomposition of the regressor gives them; `mark` goes into each one's name (``IxxR_2``).
+    `columns` are the natural parameters to keep (from 0, ten per body in Pinocchio's order), such as those from a
+    pivoted QR decomposition of the regressor; `mark` goes into each one's name (``IxxR_2``).
     """
     rows = [sparse(row) for row in parameters.matrix]
     pivots = solved_for(rows, columns)
@@ -107,8 +107,8 @@ def natural_name(column: int, mark: str = "") -> str:
 def regrouped_parameters(chain: Chain) -> ParameterSet:
     """The regrouped parameters of Gautier & Khalil: ``IzzR_1``, ``IxxR_2``, …, link by link.
 
-    A revolute link hands its I_yy, m c_z and m on to the link before it, a prismatic one its inertia;
-    before joint s only what the first axis feels stays.
+    I_yy, m c_z and m of a revolute link and the inertia of a prismatic one are regrouped with the previous link; before
+    joint s only the parameters that act about the first axis remain.
     """
     parameters = minimal_parameters(chain)
     if parameters.kind != "theorem 5" or chain.floating:
@@ -122,7 +122,7 @@ def regrouped_parameters(chain: Chain) -> ParameterSet:
 
 
 def _kept(chain: Chain, at: Structure, i: int) -> list[int]:
-    """Which of link i's ten parameters stay."""
+    """Which of link i's ten parameters are kept."""
     m, x, y, z, xx, xy, _, xz, yz, zz = range(10)
     if chain.joints[i].revolute:
         if at.beyond[i]:
@@ -133,6 +133,6 @@ def _kept(chain: Chain, at: Structure, i: int) -> list[int]:
     u: Any = at.axis[i]
     if not at.sigma[i] or u is None:
         return [m]
-    # A mass moved along u_r is not felt: the part of m c along it goes.
+    # Moving a mass along u_r has no effect: the component of m c along it is eliminated.
     dropped = z if u.z != 0 else (x if u.x != 0 else y)
     return [m, *(k for k in (x, y, z) if k != dropped)]

@@ -39,7 +39,7 @@ class Expression:
 
     @property
     def symbolic(self) -> str:
-        """Plain text with symbols b, d, β, … for lengths that are not 0 and angles that are not right."""
+        """Plain text with symbols b, d, β, … for nonzero lengths and for angles other than multiples of 90°."""
         return written(self.symbols)
 
     @property
@@ -48,14 +48,14 @@ class Expression:
         return written(self.symbols, LATEX)
 
     def row(self, chain: Chain) -> tuple[Fraction, ...]:
-        """The row of the matrix of another arm of the same structure: the symbols evaluated for its geometry."""
+        """The row of the matrix for another arm of the same structure: the symbols are evaluated for its geometry."""
         values = dict(_geometry(chain))
         formula = self.symbols.evaluate(values) if isinstance(self.symbols, Polynomial) else self.symbols
         return row_of(formula, chain.bodies)
 
 
 def element_polynomials(chain: Chain, at: Structure) -> dict[Element, Any]:
-    """Every element that can be in a set, as a polynomial in the natural parameters (and in symbols)."""
+    """Every possible element as a polynomial in the natural parameters (and in symbols)."""
     links = tuple(
         Link.from_natural(tuple(Polynomial.of(natural_symbol(i, k)) for k in range(10))) for i in range(chain.bodies)
     )
@@ -80,7 +80,7 @@ def row_of(formula: Any, bodies: int) -> tuple[Fraction, ...]:
 
 
 def symbolic_chain(chain: Chain) -> Chain:
-    """The chain with symbols for lengths that are not 0 and for angles that are not right; without gravity."""
+    """The chain with symbols for nonzero lengths and for angles other than multiples of 90°; without gravity."""
 
     def length(name: str, i: int, x: Scalar) -> Scalar:
         return 0 if x == 0 else Polynomial.of(length_symbol(name, i))
@@ -105,7 +105,7 @@ def symbolic_chain(chain: Chain) -> Chain:
 
 
 def _geometry(chain: Chain) -> Iterator[tuple[Symbol, Scalar]]:
-    """The value of every symbol a geometry can have."""
+    """The value of every possible symbol of the geometry."""
     for i, joint in enumerate(chain.joints):
         yield length_symbol("b", i), joint.b
         yield length_symbol("d", i), joint.d

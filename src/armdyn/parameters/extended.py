@@ -1,8 +1,8 @@
-"""Rigid-body parameters with those of the drives: rotor inertia, viscous and Coulomb friction, offset.
+"""Rigid-body parameters and those of the drives: rotor inertia, viscous and Coulomb friction, offset.
 
-A drive's term that acts exactly like rigid-body parameters is merged into them: the rotor of the
-first joint turns as its link does. Which ones is found by exact elimination on the energies: a rotor
-adds ½ I q̇², an offset -τ q; friction is odd in q̇ and stands alone.
+A drive term that is linearly dependent on rigid-body parameters is merged into them: the rotor of the first joint
+rotates as its link does. Exact elimination on the energies finds these terms: a rotor adds ½ I q̇², an offset -τ q;
+friction is odd in q̇ and always independent.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ class Term:
 
 @dataclass(frozen=True)
 class ExtendedParameters:
-    """The parameters of links and drives that can be told apart."""
+    """The identifiable parameters of links and drives."""
 
     rigid: MinimalParameters
     alone: tuple[Term, ...]
-    merged: dict[Term, tuple[tuple[str, Fraction], ...]]  # term -> (parameter, how much of the term it takes up)
+    merged: dict[Term, tuple[tuple[str, Fraction], ...]]  # term -> (parameter it is merged into, factor)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The rigid-body parameters, then the terms that stand alone."""
+        """The rigid-body parameters, then the independent drive terms."""
         return (*self.rigid.names, *(term.name for term in self.alone))
 
     def __len__(self) -> int:
         return len(self.rigid) + len(self.alone)
 
     def columns(self, qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> list[list[Scalar]]:
-        """N rows with a column for every term that stands alone, to go beside the regressor's.
+        """N rows with one column per independent drive term, to append to the regressor's.
 
         `qd` and `qdd` are one scalar (or array over samples) per joint.
         """
@@ -74,7 +74,7 @@ _COLUMN = {
 
 
 def extended_parameters(chain: Chain, terms: Sequence[str] = TERMS) -> ExtendedParameters:
-    """The minimal parameters with those of the drives; `terms` says which of them there are."""
+    """The minimal parameters with those of the drives; `terms` selects the drive terms."""
     rigid = minimal_parameters(chain)
     candidates = [Term(kind, i) for kind in ("offset", "rotor") if kind in terms for i in range(chain.n)]
     found = exact_combinations(_rows(rigid, candidates), len(rigid) + len(candidates))
@@ -91,7 +91,7 @@ def extended_parameters(chain: Chain, terms: Sequence[str] = TERMS) -> ExtendedP
 
 
 def _rows(rigid: MinimalParameters, candidates: list[Term]) -> Any:
-    """Kinetic and potential energies in turn, by rigid-body parameter and candidate."""
+    """Rows of kinetic and potential energies in turn, with a column per rigid-body parameter and candidate term."""
     samples = Samples(exact_geometry(rigid.chain))
     columns = Columns(MinimalParameters(samples.chain, rigid.kind, rigid.combinations).realisation)
 

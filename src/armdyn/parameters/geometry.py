@@ -1,10 +1,10 @@
-"""Which geometry constants measured tool poses can tell, by exact elimination: nothing is compared with a tolerance.
+"""The geometry constants that are identifiable from tool poses, by exact elimination, without a tolerance.
 
-Idea: a small change of a constant moves the tool by a screw that is fixed in one of the arm's frames: b and d slide
-along x and z, β, γ and θ turn about x, y and z (Mooring, Roth & Driels 1991). The columns of all constants at random
-configurations, modulo a prime, are reduced as those of the inertia parameters are (`elimination`): the constants whose
-columns are independent over all configurations are kept, and every other one moves the tool as a fixed combination of
-kept ones does. Base and tool come first among those to be kept, then θ, d, b, β, γ in the order given.
+Idea: a small change of a constant moves the tool by a screw that is fixed in one of the arm's frames: b and d translate
+along x and z, β, γ and θ rotate about x, y and z (Mooring, Roth & Driels 1991). The columns of all constants at random
+configurations, modulo a prime, are reduced like those of the inertial parameters (`elimination`): the constants whose
+columns are independent over all configurations are kept, and every other one has the same effect as a fixed combination
+of these. Base and tool have priority, then θ, d, b, β, γ in the order given.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from armdyn.chain.geometry import GeometryConstant, geometry_constants
 from armdyn.parameters.elimination import independent_columns
 from armdyn.parameters.energy import Residue, configuration, modular, orthogonal, phase, residue
 
-Column = tuple[Vec3, Vec3]  # what the tool's origin moves by, and what the tool turns by, in base axes
+Column = tuple[Vec3, Vec3]  # displacement of the tool's origin and rotation of the tool, in base axes
 _AXES = (X, Y, Z)
 
 
@@ -30,9 +30,9 @@ _AXES = (X, Y, Z)
 def identifiable(
     chain: Chain, constants: tuple[GeometryConstant, ...], orientation: bool = True
 ) -> tuple[GeometryConstant, ...]:
-    """Those constants, of a serial chain, that poses (or positions alone) of the tool determine.
+    """The constants of a serial chain that are identifiable from poses (or positions alone) of the tool.
 
-    Where only combinations of them are determined, the first of each are kept.
+    If only a combination of constants is identifiable, the first of them is kept.
     """
     samples = _Samples(chain)
     order = {constant: k for k, constant in enumerate(geometry_constants(chain))}
@@ -48,11 +48,11 @@ def identifiable(
 def screws(
     chain: Chain, constants: Sequence[GeometryConstant], q: Sequence[Scalar], base: Mat3, tool: Mat3
 ) -> list[Column]:
-    """How every geometry constant moves the tool at q; of any scalar type. `constants` are all of the chain's.
+    """The displacement of the tool at q per geometry constant, for any scalar type; `constants` are all of the chain's.
 
     `base` and `tool` are the rotations of the chain's base and tool.
     """
-    found: list[tuple[Vec3, Vec3 | None]] = []  # a direction, and a point of the axis where it is a turn
+    found: list[tuple[Vec3, Vec3 | None]] = []  # a direction, and a point on the axis if it is a rotation
     at = chain.base.p
     found += [(axis, None) for axis in _AXES] + [(base @ axis, at) for axis in _AXES]
     R = base
@@ -90,7 +90,7 @@ class _Samples:
         self.chain = orthogonal(chain)
 
     def at(self, k: int, prime: int, orientation: bool) -> list[int]:
-        """One row: a random combination of the tool's displacements along, and turns about, the base's axes."""
+        """One row: a random combination of the tool's displacements along, and rotations about, the base's axes."""
         rng = random.Random(f"armdyn geometry {k}")
         bare = modular(self.chain, prime)
         q = [Residue(rng.randrange(prime), prime) for _ in bare.joints]
@@ -117,7 +117,7 @@ def _modular_rotation(R: Mat3, prime: int) -> Mat3:
 
 
 def rational_rotation(R: Mat3) -> Mat3:
-    """The rotation with exactly orthogonal rational entries: that of the quaternion, its largest entry made 1."""
+    """An exactly orthogonal rational rotation matrix: from the quaternion, scaled so that its largest entry is 1."""
     (a, b, c), (d, e, f), (g, h, i) = ([float(x) for x in row] for row in R.rows)
     candidates = (
         (1 + a + e + i, h - f, c - g, d - b),

@@ -1,11 +1,11 @@
-"""Minimal linear combinations of an arm's inertia parameters: what can be known of them from its motion.
+"""Minimal linear combinations of an arm's inertial parameters (base parameters): those identifiable from its motion.
 
 Source: Lin 1994: Theorem 5 (actuator forces), Theorem 4 (gravity load), Theorem 3 (inertia matrix),
 Theorem 2 (their union).
 
-Without gravity Theorem 5 lists more than can be told apart, and eqs. (60), (61) leave the reduction
-open; mimic joints merge more of its elements. There the multiples that merge are found by exact elimination
-among the theorem's elements. In a tree the theorems hold path by path.
+Without gravity, the elements of Theorem 5 are not all independent, and eqs. (60), (61) do not give the reduction; mimic
+joints make more of them dependent. In these cases exact elimination among the theorem's elements finds the
+combinations. In a tree the theorems hold path by path.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from armdyn.parameters.polynomial import Polynomial, symbol, terms_of
 from armdyn.parameters.realisation import realised
 from armdyn.parameters.structure import Structure, first_axis, is_nonzero, structure
 
-Combination = tuple[tuple[Element, Fraction], ...]  # the element that gives the name first, with factor 1
+Combination = tuple[tuple[Element, Fraction], ...]  # first the element that gives the name, with factor 1
 
 
 @dataclass(frozen=True)
 class MinimalParameters:
-    """A set of minimal parameters of a chain: names, formulas, values, and the matrix that gives them."""
+    """A set of minimal parameters of a chain: names, formulas, values, and the matrix from natural parameters."""
 
     chain: Chain
     kind: str
@@ -85,7 +85,7 @@ class MinimalParameters:
 
     @cached_property
     def exact_values(self) -> tuple[Scalar, ...]:
-        """The values, of the scalar type of the links (rational for a chain from a file)."""
+        """The values in the scalar type of the links (rational for a chain from a file)."""
         constants = inertia_constants(self.chain)
         axis = chain_structure(self.chain).axis
         found = []
@@ -105,7 +105,7 @@ class MinimalParameters:
     def expressions(self) -> tuple[Expression, ...]:
         """Each parameter as a formula in the natural parameters, with numbers and with symbols for the geometry.
 
-        The multiples that exact elimination found stay numbers in both.
+        Coefficients from exact elimination are numbers in both.
         """
         symbolic = element_polynomials(symbolic_chain(self.chain), chain_structure(self.chain))
         formulas = [_combined(combination, symbolic) for combination in self.combinations]
@@ -115,7 +115,7 @@ class MinimalParameters:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything a file of it needs, in plain numbers and text."""
+        """The set as plain numbers and text, for files."""
         return {
             "kind": self.kind,
             "parameters": [
@@ -133,14 +133,14 @@ class MinimalParameters:
 
     @cached_property
     def realisation(self) -> tuple[tuple[Fraction, ...], ...]:
-        """The exact 10 N × p matrix, most of it 0, that gives natural parameters with given minimal ones."""
+        """The exact, sparse 10 N × p matrix that maps minimal parameters to natural parameters that have them."""
         return _realisation(exact_geometry(self.chain), self.combinations)
 
     def links(self, values: Sequence[Scalar]) -> tuple[Link, ...]:
-        """Links with many zeros that have these minimal parameters; values of any scalar type."""
+        """Links with many zeros that have these minimal parameters; the values may be of any scalar type."""
         given: dict[Element, Scalar] = {element: 0 for combination in self.combinations for element, _ in combination}
         for combination, value in sorted(zip(self.combinations, values, strict=True), key=lambda pair: len(pair[0])):
-            own, *others = combination  # elements that stand alone first: the others may be made of them
+            own, *others = combination  # elements that stand alone come first: others may depend on them
             for element, factor in others:
                 value = value - factor * given[element]
             given[own[0]] = value
@@ -189,14 +189,14 @@ def _for_forces(geometry: Chain) -> tuple[str, tuple[Combination, ...]]:
     gravity = is_nonzero(geometry.gravity)
     if any(joint.mimic for joint in geometry.joints):
         return "mimic joints: exact elimination", _eliminated(geometry, elements, gravity)
-    if gravity or geometry.floating:  # a floating base feels every mass and first moment, gravity or not
+    if gravity or geometry.floating:  # every mass and first moment acts on a floating base, with or without gravity
         return "theorem 5", _each(elements)
     return "zero gravity: exact elimination", _eliminated(geometry, elements, gravity)
 
 
 def _eliminated(geometry: Chain, elements: tuple[Element, ...], gravity: bool) -> tuple[Combination, ...]:
-    """The elements the energies can tell apart, with the multiples of those they cannot."""
-    # What comes last is merged into what came before: first moments into inertias, not the other way.
+    """The elements that are independent in the energies, with the coefficients of the dependent ones."""
+    # Later elements are merged into earlier ones: first moments into inertias, not the other way round.
     order = sorted(elements, key=lambda e: (e.kind.startswith("k"), e.kind in ("kx", "ky")))
     samples = Samples(geometry)
     columns = Columns(MinimalParameters(samples.chain, "", _each(order)).realisation)
@@ -222,7 +222,7 @@ def _structure(geometry: Chain) -> Structure:
 
 @lru_cache(maxsize=64)
 def _realisation(geometry: Chain, combinations: tuple[Combination, ...]) -> tuple[tuple[Fraction, ...], ...]:
-    """The links of unknown values, run on symbols; the coefficients are the matrix."""
+    """The links with symbols for values; their coefficients are the matrix."""
     names = [symbol((2, k), f"#{k}", f"#{k}") for k in range(len(combinations))]
     column = {name: k for k, name in enumerate(names)}
     links = MinimalParameters(geometry, "", combinations).links([Polynomial.of(name) for name in names])
@@ -236,11 +236,11 @@ def _realisation(geometry: Chain, combinations: tuple[Combination, ...]) -> tupl
 
 
 def realisation_on(chain: Chain, parameters: MinimalParameters) -> list[list[Scalar]]:
-    """`realisation` on another geometry, whose constants may be inputs of a program: entries of any scalar type."""
+    """`realisation` for another geometry, whose constants may be run-time inputs; entries of any scalar type."""
     if any(len(combination) > 1 for combination in parameters.combinations):
         raise InputError(
-            f"these minimal parameters ({parameters.kind}) have multiples that hold for one geometry only; with the "
-            "geometry as an input, natural_regressor is available"
+            f"these minimal parameters ({parameters.kind}) have coefficients that hold for one geometry only; with "
+            "the geometry as an input, natural_regressor is available"
         )
     elements = [combination[0][0] for combination in parameters.combinations]
     at = chain_structure(parameters.chain)
@@ -255,14 +255,14 @@ def realisation_on(chain: Chain, parameters: MinimalParameters) -> list[list[Sca
 
 
 def chain_structure(chain: Chain) -> Structure:
-    """What Theorems 4 and 5 ask of a chain's joints; its constants may be rationals or floats."""
+    """The structure of a chain for Theorems 4 and 5; its constants may be rationals or floats."""
     return _structure(exact_geometry(chain))
 
 
 def exact_geometry(chain: Chain) -> Chain:
-    """The chain without links, tool or names of numbers: exact, and the same for every payload.
+    """The exact chain without links, tool and names: the same for every payload.
 
-    A chain of floats gets its rationals back: lengths are decimals, angles know their radians.
+    Floats are converted back to rationals: lengths from their decimals, angles from their radians.
     """
 
     def angle(a: Angle) -> Angle:

@@ -1,4 +1,4 @@
-"""Back from minimal to natural parameters: links that have given minimal values."""
+"""From minimal to natural parameters: links that have given minimal parameters."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from armdyn.parameters.minimal import MinimalParameters, minimal_parameters
 def realise(chain: Chain, values: Sequence[Scalar], nearest: bool = False) -> Chain:
     """The chain with links that have these minimal parameters, in the order of their names.
 
-    By default the links have as many zeros as possible and the values may be of any scalar type; they
-    are not meant to be physical. With `nearest` the natural parameters are those nearest to the present
-    ones (least squares in SI units), and the values must be numbers.
+    By default the links have many zeros, need not be physically consistent, and the values may be of any scalar type.
+    With `nearest` the natural parameters are those nearest to the present ones (least squares in SI units), and the
+    values must be numbers.
     """
     parameters = minimal_parameters(chain)
     if len(values) != len(parameters):
@@ -27,7 +27,7 @@ def realise(chain: Chain, values: Sequence[Scalar], nearest: bool = False) -> Ch
 
 
 def _nearest(parameters: MinimalParameters, values: list[Fraction]) -> tuple[Link, ...]:
-    """Least squares: x₀ + Bᵀ (B Bᵀ)⁻¹ (w - B x₀), B the matrix; the realisation puts right what rounding leaves."""
+    """Least squares: x₀ + Bᵀ (B Bᵀ)⁻¹ (w - B x₀), B the matrix; the realisation corrects the rounding error."""
     natural = [Fraction(x) for link in parameters.chain.links for x in link.natural]
     B = [[float(b) for b in row] for row in parameters.matrix]
     missing = [float(w - v) for w, v in zip(values, parameters.exact_values, strict=True)]

@@ -1,8 +1,8 @@
-"""Polynomial: a scalar that keeps its formula, for parameters with symbols in them.
+"""Polynomials as a symbolic scalar type, for parameters with symbols in them.
 
-A polynomial in symbols with rational coefficients. What is 0 is the number 0, so that an algorithm
-run on polynomials folds as it does on numbers; the square of a cosine is written 1 - sin², so that
-two equal formulas are the same polynomial.
+A polynomial in symbols with rational coefficients. A zero polynomial becomes the number 0, so that an algorithm run on
+polynomials folds as it does on numbers; the square of a cosine is written 1 - sin², so that two equal formulas are the
+same polynomial (a normal form).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 
 @dataclass(frozen=True, eq=False)
 class Symbol:
-    """A named number, one object a name; `order` sorts the symbols of a product."""
+    """A named number, one object per name; `order` sorts the symbols of a product."""
 
     order: tuple[int, ...]
     text: str
     latex: str
-    sine: Symbol | None = None  # of a cosine
+    sine: Symbol | None = None  # for a cosine: the sine of the same angle
 
     def __lt__(self, other: Symbol) -> bool:
         return self.order < other.order
@@ -104,7 +104,7 @@ class Polynomial:
         return self * (1 / Fraction(other))
 
     def evaluate(self, values: Mapping[Symbol, Any]) -> Any:
-        """The polynomial with numbers for the symbols in `values`; the others stay."""
+        """The polynomial with the symbols in `values` replaced by numbers."""
         total: Any = 0
         for monomial, c in self.terms.items():
             term = c

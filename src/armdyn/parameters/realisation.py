@@ -1,9 +1,9 @@
-"""Natural parameters that have given minimal ones: links with many zeros, which any algorithm can run on.
+"""Natural parameters that have given minimal ones: links with many zeros, as input of any algorithm.
 
-Idea: each element is put on the natural parameter of its own link, and every revolute link takes
-minus what its outer neighbours would hand over (mass, m c_z, I_yy), so that nothing travels further
-inwards. In an all-revolute arm the links are then (0, kx, ky, 0, U11-22, U12, 0, U13, U23, U33).
-Linear in the values, which may be of any scalar type.
+Idea: each element is assigned to the natural parameter of its own link, and every revolute link gets minus the
+parameters that its outer neighbours regroup into it (mass, m c_z, I_yy), so that nothing is regrouped further inwards.
+In an all-revolute arm the links are then (0, kx, ky, 0, U11-22, U12, 0, U13, U23, U33). The map is linear in the
+values, which may be of any scalar type.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOTHING = Constants(MASSLESS.mass, MASSLESS.moment, MASSLESS.inertia)
 
 
 def realised(chain: Chain, at: Structure, values: Mapping[Element, Scalar]) -> tuple[Link, ...]:
-    """Links whose elements have these values; elements not listed are left as they come."""
+    """Links whose elements have these values; other elements are arbitrary."""
     links = [MASSLESS] * chain.bodies
     carried = [NOTHING] * chain.bodies
     for i in reversed(range(chain.bodies)):
@@ -35,7 +35,7 @@ def realised(chain: Chain, at: Structure, values: Mapping[Element, Scalar]) -> t
 
 
 def _free(carried: Constants, values: Mapping[Element, Scalar]) -> Link:
-    """The link of a floating base: each of its ten elements, less what its children bring."""
+    """The link of a floating base: each of its ten elements, minus the contributions of its children."""
 
     def own(kind: str) -> Scalar:
         element = Element(kind, 0)

@@ -1,13 +1,13 @@
-"""What of an arm's geometry decides its minimal parameters: r, s, δ and σ, from exact constants.
+"""The structure of an arm's geometry that determines its minimal parameters: r, s, δ and σ, from exact constants.
 
-Source: Lin 1994, Theorems 4 and 5. Joint r is the first revolute joint from the base, joint s the
-nearest revolute joint not parallel to it; up to s the axis u_r stands still in every frame.
+Source: Lin 1994, Theorems 4 and 5. Joint r is the first revolute joint from the base, joint s the nearest revolute
+joint not parallel to it; up to s the axis u_r is constant in every frame.
 
-A chain's constants are exact, and what cancels between neighbouring axes is exactly 0. A relation between axes
-that are separated by oblique joints, two revolute axes parallel across an oblique prismatic one say, holds only
-up to the rounding of the angles between them. Directions are therefore compared with `PARALLEL`, the angle below
-which `chain.frames` takes axes as parallel, and points with the same share of the lengths that lead to them:
-four orders of magnitude above that rounding, and far below what a file can mean.
+A chain's constants are exact, and terms that cancel between neighbouring axes are exactly 0. A relation between axes
+that are separated by oblique joints (two revolute axes that are parallel across an oblique prismatic one, say) holds
+only up to the rounding of the angles between them. Directions are therefore compared with the tolerance `PARALLEL`, the
+angle below which `chain.frames` treats axes as parallel, and points with the same fraction of the lengths that lead to
+them: four orders of magnitude above that rounding, and far below any difference that a file can intend.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Answers = tuple[bool, Vec3 | None, bool, bool, bool]  # beyond s, u_r, δ, δ of
 
 @dataclass(frozen=True)
 class Structure:
-    """What Theorems 4 and 5 ask of every joint, on the path from the base to it."""
+    """The conditions of Theorems 4 and 5 for every joint, on the path from the base to it."""
 
-    beyond: tuple[bool, ...]  # at joint s or outside of it
-    axis: tuple[Vec3 | None, ...]  # u_r as frame i sees it, for r <= i < s
+    beyond: tuple[bool, ...]  # at joint s or beyond it
+    axis: tuple[Vec3 | None, ...]  # u_r in frame i, for r <= i < s
     delta: tuple[bool, ...]  # Theorem 5, revolute joints
     sigma: tuple[bool, ...]  # Theorem 5, prismatic joints between r and s
     delta_gravity: tuple[bool, ...]  # Theorem 4
@@ -36,7 +36,7 @@ class Structure:
 
 
 def structure(chain: Chain) -> Structure:
-    """δ, σ and u_r of every joint of a chain with exact constants; of a tree, path by path."""
+    """δ, σ and u_r of every joint of a chain with exact constants; for a tree, path by path."""
     g = chain.gravity_in_frame_0
     found: dict[int, Answers] = {}
     for tip in chain.tips:
@@ -55,7 +55,7 @@ def structure(chain: Chain) -> Structure:
 
 
 def _floating(joints: Path) -> list[Answers]:
-    """Beyond a floating base, which turns and slides every way, nothing is hidden."""
+    """Beyond a floating base, which can rotate and translate in every direction, all parameters have an effect."""
     return [(True, None, True, True, True) for _ in joints]
 
 
@@ -78,28 +78,28 @@ def _path(joints: Path, g: Vec3) -> list[Answers]:
 
 
 def is_nonzero(v: Vec3, size: Scalar = 0) -> bool:
-    """Whether any component differs from 0, by more than rounding where the vector is made of terms of `size`."""
+    """Whether any component differs from 0 by more than the rounding of terms of `size`."""
     return any(abs(x) > PARALLEL * size for x in v)
 
 
 def along_z(v: Vec3, size: Scalar = 1) -> bool:
-    """Whether a vector made of terms of `size` (by default a direction) lies on the z axis, up to rounding."""
+    """Whether a vector is along the z axis, up to the rounding of terms of `size` (by default those of a direction)."""
     return bool(abs(v.x) <= PARALLEL * size and abs(v.y) <= PARALLEL * size)
 
 
 def _straightened(u: Vec3) -> Vec3:
-    """A direction without the components that only rounding leaves; symbols stay."""
+    """A direction with components at the level of rounding set to 0; symbols are unchanged."""
     return Vec3(*(0 if isinstance(x, int | float | Fraction) and abs(float(x)) <= PARALLEL else x for x in u))
 
 
 def constant_rotation(joint: Joint) -> JointRotation:
-    """What of the joint's rotation does not change with q."""
+    """The constant part of the joint's rotation, independent of q."""
     c, s = (1, 0) if joint.revolute else (joint.theta.cos, joint.theta.sin)
     return JointRotation(joint.beta, joint.gamma, c, s, joint.turn)
 
 
 def first_axis(path: Path) -> Vec3:
-    """u_r as the last frame of a path sees it, between r and s: the revolute joints between are parallel to it."""
+    """u_r in the last frame of a path that ends between r and s: the revolute joints in between are parallel to it."""
     u = Z
     r = next(i for i, joint in enumerate(path) if joint.revolute)
     for joint in path[r + 1 :]:
@@ -109,12 +109,12 @@ def first_axis(path: Path) -> Vec3:
 
 
 def _turned(joints: Path, r: int, i: int) -> Vec3:
-    """u_r on the way into frame i, before joint i turns; the revolute joints between are parallel."""
+    """u_r in frame i at q_i = 0; the revolute joints in between are parallel."""
     return constant_rotation(joints[i]).T @ first_axis(joints[:i])
 
 
 def _vertical(joints: Path, r: int, g: Vec3) -> bool:
-    """Whether gravity lies along u_r (also where there is no gravity)."""
+    """Whether gravity is along u_r (or there is no gravity)."""
     u = Z
     for joint in joints[r::-1]:
         u = constant_rotation(joint) @ u
@@ -122,9 +122,9 @@ def _vertical(joints: Path, r: int, g: Vec3) -> bool:
 
 
 def _held(joints: Path, r: int, s: int) -> tuple[bool, ...]:
-    """For every joint: whether the joints before it can neither shift nor swing a point of u_r sideways."""
+    """For every joint: whether the joints before it cannot move a point of u_r sideways."""
     held, sideways = [], False
-    lever, size = ZERO, 0  # from the last revolute joint, in the present frame; the lengths it is made of
+    lever, size = ZERO, 0  # from the last revolute joint, in the current frame; the sum of its lengths
     for i, joint in enumerate(joints[:s]):
         lever, size = constant_rotation(joint).T @ (lever + _normal(joint) * joint.b), size + abs(joint.b)
         if joint.revolute:
@@ -137,12 +137,12 @@ def _held(joints: Path, r: int, s: int) -> tuple[bool, ...]:
 
 
 def _normal(joint: Joint) -> Vec3:
-    """The direction of the common normal in the parent's frame: its x axis, turned at a fork."""
+    """The direction of the common normal in the parent's frame: its x axis, rotated at a branch."""
     return Vec3(joint.turn.cos, joint.turn.sin, 0)
 
 
 def _axis_from(joints: Path, r: int, i: int) -> Vec3:
-    """u_r as frame i sees it, where joints between are prismatic or parallel to r; z where there is no r."""
+    """u_r in frame i if the joints in between are prismatic or parallel to r; z if there is no r."""
     if r == len(joints):
         return Z
     if i >= r:
@@ -154,10 +154,10 @@ def _axis_from(joints: Path, r: int, i: int) -> Vec3:
 
 
 def _pulled(joints: Path, g: Vec3) -> tuple[bool, ...]:
-    """For every joint: whether gravity has a part along its axis at any q.
+    """For every joint: whether gravity has a component along its axis at some q.
 
-    The directions gravity takes in a frame span a space; a turn about z makes of it the plane across z
-    or nothing, and the axis or nothing.
+    The directions of gravity in a frame, over all q, span a space. Rotation about z turns any component across z into
+    the whole plane across z, and keeps the component along z.
     """
     size = max(map(abs, g)) or 1
     span, pulled = [g * (1 / size)] if is_nonzero(g) else [], []

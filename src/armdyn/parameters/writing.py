@@ -1,7 +1,6 @@
-"""Formulas in plain text and in LaTeX: a polynomial in the geometry and the natural parameters, to be read.
+"""Formulas in plain text and in LaTeX, from polynomials in the geometry and the natural parameters.
 
-A formula is a sum over natural parameters, each with its factor; parameters with the same factor
-share it: ``b₃² (m₃ + m₄)``.
+A formula is a sum over natural parameters, each with its factor; a common factor is written once: ``b₃² (m₃ + m₄)``.
 """
 
 from __future__ import annotations
@@ -12,19 +11,19 @@ from typing import Any
 
 from armdyn.parameters.polynomial import ONE, Monomial, Symbol, cosine_and_sine, symbol, terms_of
 
-_GEOMETRY, _NATURAL = 0, 1  # the first number of a symbol's order: natural parameters stand last
-_ANGLES = {"beta": "β", "gamma": "γ", "theta": "θ", "psi": "ψ"}  # ψ is the turn at a fork
+_GEOMETRY, _NATURAL = 0, 1  # the first number of a symbol's order: natural parameters come last
+_ANGLES = {"beta": "β", "gamma": "γ", "theta": "θ", "psi": "ψ"}  # ψ is the rotation at a branch
 _SUBSCRIPT = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def length_symbol(name: str, i: int) -> Symbol:
-    """The symbol of a length of joint i (from 0): b, d, or e for the shift at a fork."""
+    """The symbol of a length of joint i (from 0): b, d, or e for the shift at a branch."""
     return symbol((_GEOMETRY, i, *map(ord, name)), f"{name}{_below(i)}", f"{name}_{{{i + 1}}}")
 
 
 def angle_symbols(name: str, i: int) -> tuple[Symbol, Symbol]:
-    """The symbols of cosine and sine of an angle of joint i (from 0): β, γ, θ, or ψ for the turn at a fork."""
+    """The symbols of cosine and sine of an angle of joint i (from 0): β, γ, θ, or ψ for the rotation at a branch."""
     return cosine_and_sine((_GEOMETRY, i, ord(name[0])), f"{_ANGLES[name]}{_below(i)}", rf"\{name}_{{{i + 1}}}")
 
 

@@ -1,1 +1,1 @@
-"""From formulations to graphs: assembling, differentiating, counting and choosing programs."""
+"""From formulations to graphs: assembling, differentiating, counting and selecting programs."""

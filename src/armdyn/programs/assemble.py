@@ -1,7 +1,7 @@
-"""From a chain, a quantity and a formulation to one function over scalars, extra physics included.
+"""From a chain, a quantity and a formulation to one function of scalars, extra physics included.
 
-Rotor inertia, friction and a wrench at the tool are the quantity's `physics`, added outside every recursion and the
-same on every route (docs/adr/0003-extra-physics.md).
+Rotor inertia, friction and a wrench at the tool are the quantity's `physics`, added outside the recursions and the same
+for every backend (docs/adr/0003-extra-physics.md).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NO_PARTS: Mapping[str, Run] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Assembly:
-    """A function over scalars with the shapes of what goes in and comes out."""
+    """A function of scalars with the shapes of its inputs and outputs."""
 
     function: Callable[..., Any]
     inputs: Shapes
@@ -45,11 +45,10 @@ def assemble(
     physics: Physics | None = None,
     whole: Physics | None = None,
 ) -> Assembly:
-    """The function `(q, ...) -> nested lists` of this arm, quantity and formulation.
+    """The function `(q, ...) -> nested lists` for this arm, quantity and formulation.
 
-    `parts` are formulations of other quantities that this one is to be made of (H for `composite`);
-    `physics` says what is made of the formulation, by default what the registry says; `whole` stands for both, and for
-    what is done about mimic joints and a floating base.
+    `parts` are the formulations of other quantities that this one uses (H for `composite`); `physics` replaces the
+    physics of the registry; `whole` replaces both, and the treatment of mimic joints and a floating base.
     """
     entry = QUANTITIES[choose("quantity", quantity, QUANTITIES)]
     run = partial(entry.formulation(method, chain).run, **parts)
@@ -78,12 +77,12 @@ def assemble(
 
 
 def at_run_time(chain: Chain, port: str, values: Any) -> Chain:
-    """The chain with the numbers of its last input, the minimal parameters or the geometry."""
+    """The chain with the numbers of the last input: the minimal parameters or the geometry."""
     return realise(chain, values) if port == "parameters" else with_geometry(chain, values)
 
 
 def _regressor(chain: Chain) -> Physics:
-    """The regressor of a geometry that is an input: its columns are the minimal parameters of the arm as it is."""
+    """The regressor with the geometry as an input: its columns are the minimal parameters of the arm as given."""
     parameters, natural = minimal_parameters(chain), QUANTITIES["natural_regressor"]
 
     def whole(run: Run, arm: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
@@ -111,13 +110,13 @@ def _differentiated(chain: Chain, plain: Assembly, wrt: tuple[str, ...]) -> Asse
 
 
 def reframed(chain: Chain, quantity: str, options: Options) -> Chain:
-    """The arm with its frames where programs are shortest, unless they are asked for as given."""
+    """The arm with its frames placed for the shortest programs, unless the quantity needs them as given."""
     as_given = QUANTITIES[quantity].link_frames or options.frame or options.frames or options.parameters != "baked"
     return (chain if as_given else canonical(chain)).rationals
 
 
 def _check(quantity: str, options: Options) -> None:
-    """An error for an option that means nothing for this quantity."""
+    """Raise an error for an option that does not apply to this quantity."""
     takes = QUANTITIES[quantity].takes
     runtime = choose("parameters", options.parameters, PARAMETERS) == "runtime"
     asked = {
@@ -130,7 +129,7 @@ def _check(quantity: str, options: Options) -> None:
         if wanted and option not in takes:
             raise InputError(f"{quantity} takes no {called}; available for {', '.join(taking(option))}")
     if options.parameters == "geometry" and QUANTITIES[quantity].own_geometry:
-        raise InputError(f"{quantity} belongs to the arm's own geometry, which is no run-time input of it")
+        raise InputError(f"{quantity} depends on the arm's own geometry, which cannot be a run-time input of it")
     if options.frame and "tool_wrench" in takes and not options.tool_wrench:
         raise InputError(f"{quantity} takes a frame only with a tool_wrench, to say where it acts")
 

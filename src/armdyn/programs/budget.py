@@ -1,4 +1,4 @@
-"""How far the search for the shortest program goes: every threshold, with what it was measured on."""
+"""The thresholds of the search for the shortest program, each with the measurements behind it."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ from armdyn.graph.simplify import REWRITING, Rewriting
 
 @dataclass(frozen=True)
 class Budget:
-    """The thresholds of `armdyn.programs.search` and of the derivatives' programs; those of rewriting are `rewriting`.
+    """The thresholds of `armdyn.programs.search` and of derivative programs; those of rewriting are in `rewriting`.
 
     Measured on the catalogue's arms, general arms of 2 to 8 joints and 57 random arms of 3 to 12 joints with parallel
     and intersecting axes (docs/adr/0011-registry-and-search.md).
     """
 
-    # Joints up to which every formulation is rewritten: in programs of a few dozen operations, tallies say little.
-    # Derivatives are sought both by recursion and by the chain rule.
+    # Joints up to which every formulation is rewritten: for programs of a few dozen operations, tallies predict little.
+    # Derivatives are tried both by recursion and by the chain rule.
     few_joints: int = 4
     # Joints above which programs may take seconds to trace.
     many_joints: int = 10
-    # Formulations of least tallies that are traced. The shortest program was among the first three for constant
-    # parameters; with run-time parameters it was the fourth on RRPRR and PRRPRR (23 and 27 operations).
+    # How many formulations with the smallest tallies are traced. The shortest program was among the first three for
+    # constant parameters; with run-time parameters it was the fourth on RRPRR and PRRPRR (23 and 27 operations).
     formulations: int = 4
-    # Ratio of traced programs beyond which rewriting does not catch up, where they are short: 1.13 was seen. Above
-    # `short` operations and after a first round, `rewriting.near` stands for it.
+    # Ratio of lengths of short traced programs that rewriting does not make up for: 1.13 was seen. Above `short`
+    # operations, and after a first round, `rewriting.near` is used instead.
     traced: float = 1.15
     short: int = 400
-    # Operations added to every ratio: in a program of 100 operations, 8 have been made up after a first round.
+    # Operations added to every ratio: in programs of 100 operations, a difference of 8 was made up for after a first
+    # round.
     slack: int = 8
     # Operations up to which tracing and rewriting all candidates takes less than a second. Above, the tallies decide
-    # for an arm of many joints, and derivatives are not rewritten, which would gain below one per cent.
+    # for an arm of many joints, and derivatives are not rewritten, which would gain less than one per cent.
     quick: int = 1500
-    # Operations of the derivatives' solutions, column by column, above which they are not written out: Talos's (n = 38)
-    # are 89 000 of 109 000 and take 3 s to trace and 7 s to compile; those of Baxter (n = 17) 5000
+    # Operations of the solution for the derivatives' columns above which they are not unrolled: for Talos (n = 38)
+    # they are 89 000 of 109 000 and take 3 s to trace and 7 s to compile; for Baxter (n = 17) 5000
     # (docs/adr/0026-long-programs.md).
     written_out: int = 40_000
     rewriting: Rewriting = REWRITING

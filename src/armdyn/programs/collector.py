@@ -1,8 +1,8 @@
-"""The cyclic garbage collector pauses while a program is made.
+"""Pauses the cyclic garbage collector while a program is made.
 
-Tracing and rewriting make hundreds of thousands of small objects, most of which live until the program is finished, so
-that every collection goes through them in vain: a quarter of the time (docs/adr/0011-registry-and-search.md). Reference
-counting goes on, and collection starts again with the last thread that leaves.
+Tracing and rewriting create hundreds of thousands of small objects, most of which live until the program is finished,
+so that collections find nothing but take a quarter of the time (docs/adr/0011-registry-and-search.md). Reference
+counting continues, and collection resumes when the last thread leaves.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _was_enabled = False
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
-    """No cyclic garbage collection inside this block; may be nested, and entered by several threads."""
+    """No cyclic garbage collection inside this block, which may be nested and entered by several threads."""
     global _inside, _was_enabled
     with _LOCK:
         if not _inside:
@@ -37,7 +37,7 @@ def paused_collector() -> Iterator[None]:
 
 
 def _after_fork() -> None:
-    """In a forked child no other thread is left to leave the block."""
+    """Reset the state in a forked child, where no other thread exists to leave the block."""
     global _LOCK, _inside
     _LOCK = threading.Lock()
     if _inside and _was_enabled:

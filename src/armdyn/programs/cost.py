@@ -1,7 +1,8 @@
-"""What a quantity costs on an arm: as published and as compiled.
+"""Operation counts of a quantity on an arm: as published and as compiled.
 
-*As published*: what the formulation executes (`count`). *As compiled*: the operations of the folded, shared and
-rewritten program. Neither counts rotors or friction, which are added outside of every formulation.
+*As published*: the operations that the formulation executes (`count`). *As compiled*: the operations of the program
+after constant folding, common subexpression elimination and rewriting. Neither counts rotors or friction, which are
+added outside the formulations.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ class Cost:
 
 
 def cost(arm: Any, quantity: str, method: str = "auto") -> Cost:
-    """Both counts of a quantity by a formulation, the cheapest if none is named; `arm` is an `Arm` or a `Chain`."""
+    """Both counts of a quantity by a formulation, by default the cheapest; `arm` is an `Arm` or a `Chain`."""
     chain = getattr(arm, "chain", arm)
     if not isinstance(chain, Chain):
-        raise InputError(f"cost takes an Arm, got {arm!r}; armdyn.load(...) gives one")
+        raise InputError(f"cost takes an Arm, got {arm!r}; armdyn.load(...) returns one")
     chain = without_rotors(chain)
     if method == "auto":
         method = auto(chain, choose("quantity", quantity, QUANTITIES))
@@ -37,7 +38,7 @@ def cost(arm: Any, quantity: str, method: str = "auto") -> Cost:
 
 
 def compiled(chain: Chain, quantity: str, method: str) -> Operations:
-    """The operations of the program, folded, shared and rewritten."""
+    """The operations of the compiled program."""
     return shortest(without_rotors(chain), quantity, method).operations
 
 

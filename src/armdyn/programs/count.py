@@ -1,7 +1,7 @@
-"""Operations as published: a formulation's own steps executed on tallies, stage by stage.
+"""Operation counts as published: a formulation's own steps, executed on counting scalars, stage by stage.
 
-The conventions are those of the papers (docs/adr/0002-operations-and-folds.md). Rotors and friction are not counted,
-for they are added outside of every formulation.
+The conventions are those of the papers (docs/adr/0002-operations-and-folds.md). Rotors and friction are not counted:
+they are added outside the formulations.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from armdyn.formulations.substitution import substituted
 
 @dataclass(frozen=True, slots=True)
 class Published(Operations):
-    """Operations as published, and how they divide into the paper's stages."""
+    """Operations as published, and their division into the paper's stages."""
 
     stages: Mapping[str, Operations] = field(default_factory=lambda: MappingProxyType({}), compare=False)
 
 
 def published(chain: Chain, quantity: str, method: str) -> Published:
-    """The operations the formulation executes, as the papers count them."""
+    """The operations that the formulation executes, counted as in the papers."""
     entry = QUANTITIES[choose("quantity", quantity, QUANTITIES)]
     run = entry.formulation(method, chain).run
     given = {name: _tallies(shape) for name, shape in entry.input_shapes(chain)}
@@ -38,7 +38,7 @@ def published(chain: Chain, quantity: str, method: str) -> Published:
 
 
 def tally(function: Callable[..., Any], inputs: Shapes) -> int:
-    """The number of operations a function of scalars executes; constants are worked out off-line."""
+    """The number of operations that a function of scalars executes; operations on constants do not count."""
     return _executed(function, *(_tallies(shape) for _, shape in inputs)).total
 
 
@@ -51,12 +51,12 @@ def _executed(function: Callable[..., Any], *arguments: Any) -> Published:
 
 
 def without_rotors(chain: Chain) -> Chain:
-    """The same arm with rotors that weigh nothing."""
+    """The same arm without rotor inertias."""
     if all(joint.rotor_inertia == 0 for joint in chain.joints):
         return chain
     return replace(chain, joints=tuple(replace(joint, rotor_inertia=0) for joint in chain.joints))
 
 
 def _tallies(shape: tuple[int, ...]) -> Any:
-    """Run-time numbers with nothing special about them."""
-    return [Tally(math.sqrt(k + 2) / 4) for k in range(math.prod(shape))]  # no sums or differences of them vanish
+    """Generic run-time numbers."""
+    return [Tally(math.sqrt(k + 2) / 4) for k in range(math.prod(shape))]  # no sum or difference of them vanishes

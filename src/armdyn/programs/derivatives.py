@@ -1,8 +1,8 @@
-"""Programs of exact partial derivatives of any quantity in any of its inputs.
+"""Programs of the exact partial derivatives of any quantity with respect to any of its inputs.
 
-They come from a formulation's own recursion where it has one, or from the chain rule on the graph. What solves another
-quantity for its last input (forward dynamics) takes the short way: with τ = ID(q, q̇, q̈) differentiated,
-∂q̈/∂x = -H⁻¹ ∂τ/∂x for everything but the torque itself, and ∂q̈/∂τ = H⁻¹.
+They come from a formulation's own recursion if it has one, otherwise from the chain rule on the graph. For a quantity
+that inverts another (forward dynamics), the implicit function theorem is shorter: from the derivatives of
+τ = ID(q, q̇, q̈), ∂q̈/∂x = -H⁻¹ ∂τ/∂x for all inputs but the torque itself, and ∂q̈/∂τ = H⁻¹.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ FORWARD = "forward_dynamics"
 
 
 def derivatives(chain: Chain, quantity: str, method: str, options: Options) -> Program:
-    """The program of the partial derivatives in the inputs that the options name."""
+    """The program of the partial derivatives with respect to the inputs that the options name."""
     plain, wrt = replace(options, derivatives=()), options.derivatives
-    derivative_ports(assemble(chain, quantity, method, plain).inputs, (), wrt)  # an error for inputs it has not
+    derivative_ports(assemble(chain, quantity, method, plain).inputs, (), wrt)  # raises an error for unknown inputs
     solved = _solved(chain, quantity, plain, wrt)
     return solved.straight_line() if solved else _partials(chain, quantity, method, plain, wrt)
 
 
 def derivatives_by_columns(chain: Chain, quantity: str, options: Options) -> ColumnProgram | None:
-    """The program of the partial derivatives by columns, where written out for all of them it would be very long."""
+    """The column program of the partial derivatives, if it would be very long when unrolled for all columns."""
     solved = _solved(chain, quantity, replace(options, derivatives=()), options.derivatives)
     if solved is None:
         return None
     columns = sum(shape[1] for _, shape in solved.outputs)
-    if 2 * chain.nv**2 * columns <= BUDGET.written_out:  # the most that solving for them can take
+    if 2 * chain.nv**2 * columns <= BUDGET.written_out:  # an upper bound on the operations of the solution
         return None
     made = solved.by_columns()
     one = made.specialised([False] * chain.nv).operations.total
@@ -49,9 +49,9 @@ def derivatives_by_columns(chain: Chain, quantity: str, options: Options) -> Col
 
 
 def _solved(chain: Chain, quantity: str, options: Options, wrt: tuple[str, ...]) -> _Solved | None:
-    """What derivatives by way of the quantity that this one solves are made of, if it is one that solves another."""
+    """The parts of the derivatives through the quantity that this one inverts; None if it inverts none."""
     solved = QUANTITIES[quantity].inverse_of
-    if not solved or gears_lose(chain, options):  # the way through H and its inverse needs τ linear in q̈
+    if not solved or gears_lose(chain, options):  # this needs τ linear in q̈
         return None
     others = tuple(name for name in wrt if name != "tau")
     key = auto(chain, solved, replace(options, derivatives=(*others, "qdd")))
@@ -60,7 +60,7 @@ def _solved(chain: Chain, quantity: str, options: Options, wrt: tuple[str, ...])
 
 
 def _partials(chain: Chain, quantity: str, method: str, options: Options, wrt: tuple[str, ...]) -> Program:
-    """The derivatives by the formulation's own recursion, if it has one for these inputs, or by the chain rule."""
+    """The derivatives by the formulation's own recursion if it has one for these inputs, else by the chain rule."""
     entry, found = QUANTITIES[quantity], []
     own = entry.formulation(method).derivatives
     if own is not None and not gears_lose(chain, options) and set(wrt) <= {name for name, _ in entry.inputs}:
@@ -74,7 +74,7 @@ def _partials(chain: Chain, quantity: str, method: str, options: Options, wrt: t
 def _by_recursion(
     chain: Chain, quantity: str, method: str, options: Options, wrt: tuple[str, ...], own: Run
 ) -> Program:
-    """A formulation's own derivatives, and beside them those of rotors, friction and a wrench by the chain rule."""
+    """A formulation's own derivatives, plus those of rotors, friction and a wrench by the chain rule."""
 
     def only_added(run: Run, arm: Chain, *rest: Any) -> Any:
         return QUANTITIES[quantity].physics(lambda arm, *_: [0] * arm.n, arm, *rest)
@@ -100,7 +100,7 @@ def _by_recursion(
 
 
 def _in_tangent_space(chain: Chain, partials: Program) -> Program:
-    """Derivatives with six columns for a floating base's pose: displacements in its own axes, as Pinocchio's are."""
+    """Derivatives with six columns for a floating base's pose: displacements in its own axes, as in Pinocchio."""
     names = [port.name for port in partials.inputs]
     if not chain.floating or "q" not in names:
         return partials
@@ -122,7 +122,7 @@ def _in_tangent_space(chain: Chain, partials: Program) -> Program:
 
 @dataclass(frozen=True)
 class _Solved:
-    """What derivatives of forward dynamics are made of: inverse dynamics, and its derivatives, H the last of them."""
+    """The parts of the derivatives of forward dynamics: inverse dynamics and its derivatives, H the last of them."""
 
     chain: Chain
     inverse: Program
@@ -139,7 +139,7 @@ class _Solved:
         return [(f"dqdd_d{name}", (self.chain.nv, *shapes[name])) for name in self.wrt]
 
     def factored(self, *arguments: Any) -> tuple[Matrix, list[Any], dict[str, Matrix]]:
-        """(α, 1/D) of H = U D Uᵀ and the derivatives of inverse dynamics by name, at the motion that τ causes."""
+        """(α, 1/D) of H = U D Uᵀ and the derivatives of inverse dynamics by name, at the accelerations due to τ."""
         n, given = self.chain.nv, dict(zip(self.inputs, arguments, strict=True))
 
         def put_in(program: Program, qdd: list[Any]) -> list[list[Any]]:
@@ -155,14 +155,14 @@ class _Solved:
         return alpha, reciprocals, {p.name.removeprefix("dtau_d"): nest(flat, p.shape) for p, flat in slopes}
 
     def straight_line(self) -> Program:
-        """All of it written out."""
+        """The straight-line program for all columns."""
 
         def function(*arguments: Any) -> Any:
             alpha, reciprocals, slopes = self.factored(*arguments)
             W = inverted(alpha, reciprocals)
 
             def solved(columns: list[Any]) -> list[list[Any]]:
-                """-H⁻¹ times these columns: by elimination where a tree's zeros shorten that, otherwise with H⁻¹."""
+                """-H⁻¹ times these columns: by elimination if the zeros of a tree shorten that, otherwise with H⁻¹."""
                 if not (self.chain.serial and self.chain.plain):
                     found = (solve(alpha, reciprocals, [-x for x in column]) for column in columns)
                     return [list(row) for row in zip(*found, strict=True)]
@@ -179,7 +179,7 @@ class _Solved:
     def by_columns(self) -> ColumnProgram:
         """The factors and the right-hand sides as one program, the solution of one column as another.
 
-        Signs are those of the reciprocals: shared are α and -1/D, and the right-hand sides of H⁻¹ are those of -1.
+        The minus sign is in the reciprocals: shared are α and -1/D, and the right-hand sides of H⁻¹ are columns of -1.
         """
         n = self.chain.nv
         pairs = n * (n - 1) // 2

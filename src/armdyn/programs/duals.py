@@ -1,4 +1,4 @@
-"""Partial derivatives by dual numbers, run through the very same algorithm: the plain path, without a graph."""
+"""Partial derivatives by dual numbers through the same algorithm, without a graph."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def derivative_ports(inputs: Shapes, outputs: Shapes, wrt: Sequence[str]) -> Sha
 
 
 def by_duals(function: Callable[..., Any], inputs: Shapes, outputs: Shapes, wrt: Sequence[str]) -> Callable[..., Any]:
-    """The function that gives the derivatives by dual numbers, one nested list a port of `derivative_ports`."""
+    """The function that computes the derivatives by dual numbers, one nested list per port of `derivative_ports`."""
     names = [name for name, _ in inputs]
 
     def derivatives(*arguments: Any) -> Any:
@@ -48,12 +48,12 @@ def by_duals(function: Callable[..., Any], inputs: Shapes, outputs: Shapes, wrt:
 
 
 def tangent_shapes(chain: Chain, inputs: Shapes) -> Shapes:
-    """The inputs as derivatives count them: six displacements of a floating base stand for the seven of its pose."""
+    """The input shapes in tangent space: six displacements of a floating base for the seven numbers of its pose."""
     return tuple((name, (chain.nv,) if name == "q" else shape) for name, shape in inputs)
 
 
 def tangent_columns(q: Sequence[Any], values: Sequence[Any]) -> list[list[Any]]:
-    """Rows of derivatives in q as rows of derivatives in the tangent space."""
+    """Rows of derivatives with respect to q as rows of derivatives in tangent space."""
     pose, n = tangent_map(list(q)), len(q)
     rows = [list(values[k : k + n]) for k in range(0, len(values), n)]
     six = range(6)

@@ -1,4 +1,4 @@
-"""The program of a quantity on an arm by a formulation: the shortest one found, or that of its derivatives."""
+"""The program of a quantity on an arm by a formulation, or of its derivatives: the shortest one found."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from armdyn.programs.collector import paused_collector
 from armdyn.programs.derivatives import derivatives, derivatives_by_columns
 from armdyn.programs.search import shortest
 
-DEBUG = bool(os.environ.get("ARMDYN_DEBUG"))  # every program is checked before it is handed out
+DEBUG = bool(os.environ.get("ARMDYN_DEBUG"))  # check every program before it is returned
 
 
 @lru_cache(maxsize=64)
 @paused_collector()
 def compiled_program(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program | ColumnProgram:
-    """What machine code is made from: the same as `program`, by columns where it would be very long written out."""
+    """The program to compile: the same as `program`, or a column program if that would be very long."""
     by_columns = derivatives_by_columns(chain, quantity, options) if options.derivatives else None
     if by_columns is None:
         return program(chain, quantity, method, options)

@@ -1,15 +1,15 @@
-"""The one search for the shortest program of a quantity on an arm.
+"""The search for the shortest program of a quantity on an arm.
 
-Candidates are the formulations of a quantity, each with the variants it leaves open. They pass through stages, each
-dearer and nearer to the truth than the one before, and only those that come near the best go on:
+Candidates are the formulations of a quantity, each with its variants. They are compared in stages, each more expensive
+and more accurate than the one before, and only those close to the best go on to the next:
 
-1. the operations executed on tallies, before folding and sharing: a number of formulations,
-2. the operations of the traced program, folded and shared,
-3. those after one round of rewriting, where most of what there is to gain is gained,
-4. those of the program rewritten until nothing is gained any more.
+1. the operations counted by execution, before constant folding and common subexpression elimination,
+2. the operations of the traced program, after both,
+3. those after one round of rewriting, which makes most of the gain,
+4. those of the program rewritten until nothing more is gained.
 
-`shortest` goes through 2 to 4 for one formulation and its variants; `auto` through all of them for every formulation.
-How near is near enough stands in `Budget`, with what it was measured on.
+`shortest` runs stages 2 to 4 for one formulation and its variants; `auto` runs all of them for every formulation.
+`Budget` defines how close is close enough, with the measurements behind it.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def auto(chain: Chain, quantity: str, options: Options = Options()) -> str:
     if not methods:
         raise InputError(f"{quantity} has no formulation for a robot that branches")
     if options.derivatives and QUANTITIES[quantity].inverse_of:
-        return methods[0].key  # they are made from the other quantity, whatever the method
+        return methods[0].key  # they come from the other quantity, whatever the method
     if options.derivatives:
         for method in methods:
             if method.derivatives:
-                return method.key  # a recursion of their own beats the chain rule
-        options = replace(options, derivatives=())  # what is cheap to compute is cheap to differentiate
+                return method.key  # a dedicated recursion beats the chain rule
+        options = replace(options, derivatives=())  # a formulation that is cheap to compute is cheap to differentiate
     keys = [m.key for m in methods if not m.reference_only] or [methods[0].key]
     return keys[0] if len(keys) == 1 else _cheapest(chain, quantity, options, keys)
 
@@ -66,7 +66,7 @@ def _cheapest(chain: Chain, quantity: str, options: Options, keys: list[str]) ->
         many = chain.n > BUDGET.many_joints
         if many and tallied(chain)(keys[0]) > BUDGET.quick:
             return keys[0]
-        if not many:  # a long arm's short program may be halved by rewriting: its length as traced says little
+        if not many:  # rewriting may halve the program of a long arm: its length as traced predicts little
             keys = _near(keys, lambda key: _total(_traced(chain, quantity, key, options)[0]), BUDGET.traced)
         keys = _near(keys, lambda key: _total(_rewritten(chain, quantity, key, options)[0]))
     return _ranked(keys, lambda key: _cost(shortest(chain, quantity, key, options)))[0]
@@ -74,21 +74,21 @@ def _cheapest(chain: Chain, quantity: str, options: Options, keys: list[str]) ->
 
 @lru_cache(maxsize=256)
 def shortest(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
-    """The shortest program of this formulation that the search finds."""
+    """The shortest program found for this formulation."""
     finished = [further_rounds(one) for one in _rewritten(chain, quantity, method, options)]
     return second_start(min(finished, key=_total))
 
 
 @lru_cache(maxsize=64)
 def _rewritten(chain: Chain, quantity: str, method: str, options: Options) -> tuple[Program, ...]:
-    """The programs of the variants that come near the shortest, after one round of rewriting, the shortest first."""
+    """The programs of the variants that are close to the shortest, after one round of rewriting, the shortest first."""
     near = _near(_distinct(_traced(chain, quantity, method, options)), _total, BUDGET.traced)
     return tuple(_near(_distinct([first_round(one) for one in near]), _total))
 
 
 @lru_cache(maxsize=64)
 def _traced(chain: Chain, quantity: str, method: str, options: Options) -> tuple[Program, ...]:
-    """The programs of every variant as the formulation writes them, folded and shared, the shortest first."""
+    """The traced programs of all variants, the shortest first."""
     formulation = QUANTITIES[quantity].formulation(method, chain)
     parts = _parts(chain, formulation.made_of, options)
     programs = []
@@ -99,12 +99,12 @@ def _traced(chain: Chain, quantity: str, method: str, options: Options) -> tuple
 
 
 def traced(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
-    """The program as the formulation writes it, folded and shared but not rewritten."""
+    """The traced program, after constant folding and common subexpression elimination but before rewriting."""
     return _traced(chain, quantity, method, options)[0]
 
 
 def _parts(chain: Chain, quantities: tuple[str, ...], options: Options) -> Mapping[str, Run]:
-    """The formulations of fewest operations of what a formulation is made of."""
+    """The cheapest formulations of the quantities that a formulation uses."""
     plain = Options(parameters=options.parameters)
     return {part: QUANTITIES[part].formulation(auto(chain, part, plain)).run for part in quantities}
 
@@ -112,7 +112,7 @@ def _parts(chain: Chain, quantities: tuple[str, ...], options: Options) -> Mappi
 def _ranked(candidates: Iterable[Candidate], count: Callable[[Candidate], Any]) -> list[Candidate]:
     """The candidates by their counts, the fewest operations first; equal counts keep their order.
 
-    A formulation that refuses this arm is passed over: it needs the centre of mass of a link without mass, say.
+    A formulation that rejects this arm is skipped, for instance one that needs centres of mass if a link has no mass.
     """
     counted = []
     for candidate in candidates:
@@ -124,7 +124,7 @@ def _ranked(candidates: Iterable[Candidate], count: Callable[[Candidate], Any]) 
 def _near(
     candidates: Iterable[Candidate], count: Callable[[Candidate], int], if_short: float = BUDGET.rewriting.near
 ) -> list[Candidate]:
-    """The candidates that come near the fewest operations, the fewest first; short ones by a ratio of their own."""
+    """The candidates close to the fewest operations, the fewest first; `if_short` is the ratio for short programs."""
     ranked = _ranked(candidates, count)
     counts = [count(one) for one in ranked]
     return [
@@ -135,7 +135,7 @@ def _near(
 
 
 def _distinct(programs: Iterable[Program]) -> list[Program]:
-    """The programs without repetition: variants often come to the same steps."""
+    """The distinct programs: variants often lead to the same operations."""
     return list({program.structure: program for program in reversed(list(programs))}.values())[::-1]
 
 

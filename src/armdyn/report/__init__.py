@@ -1,4 +1,4 @@
-"""Reports people like to look at: one self-contained HTML page an arm, a summary for the terminal."""
+"""Reports on an arm: one self-contained HTML page, and a summary for the terminal."""
 
 from armdyn.report.card import card
 from armdyn.report.collect import collect

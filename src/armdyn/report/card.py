@@ -1,4 +1,4 @@
-"""An arm's card: joints, links, checks and source as plain data."""
+"""An arm's data sheet: joints, links, checks and source as plain data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from armdyn.arm import Arm
 
 
 def card(arm: Arm) -> dict[str, Any]:
-    """What `armdyn show` prints and the report's tables hold; SI units."""
+    """The data that `armdyn show` prints and the report tabulates, in SI units."""
     links = []
     for link in arm.links:
         J = link.inertia_about_com

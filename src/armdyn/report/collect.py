@@ -1,4 +1,4 @@
-"""Everything a report says about an arm, computed and measured now, as plain data."""
+"""Compute and measure everything that a report shows about an arm, as plain data."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from armdyn.studies.speed import BATCH, best, single_call
 
 Progress = Callable[[float, float, str], None]
 QUANTITIES = ("inertia_matrix", "bias", "inverse_dynamics", "forward_dynamics")
-SECONDS = 0.05  # how long each is measured
+MEASURING_TIME = 0.05  # seconds per measured speed
 
 
 def collect(arm: Arm, progress: Progress | None = None, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-    """The report's data; `progress(done, total, text)` is told what is being done, `meshes` are drawn for the links.
+    """The report's data. `progress(done, total, text)` is called at each step; `meshes` are drawn as the links.
 
-    The first calls come first: whatever is counted or compared before them would have compiled a part.
+    The first calls are timed before anything else, because the other steps would already compile part of the code.
     """
     steps: tuple[tuple[str, str, Callable[[Arm], Any]], ...] = (
         ("first_calls", "compiling", first_calls),
@@ -36,7 +36,7 @@ def collect(arm: Arm, progress: Progress | None = None, meshes: Sequence[dict[st
         ("accuracy", "comparing with the reference", accuracy),
         ("speed", "measuring speed", speed),
         ("graphs", "drawing the programs", graphs),
-        ("fall", "letting the arm fall", fall),
+        ("fall", "simulating free fall", fall),
         ("robot", "writing WebAssembly", partial(robot, meshes=meshes)),
     )
     data: dict[str, Any] = {"version": armdyn.__version__}
@@ -52,7 +52,7 @@ def collect(arm: Arm, progress: Progress | None = None, meshes: Sequence[dict[st
 
 
 def _states(arm: Arm, quantity: str, rng: np.random.Generator, count: int) -> list[np.ndarray]:
-    """Random inputs of a quantity: positions within the limits, normal rates and forces."""
+    """Random inputs of a quantity: positions uniform within the limits, rates and forces normally distributed."""
     low, high = ranges(arm).T
     made = []
     for name, shape in REGISTRY[quantity].input_shapes(arm.chain):
@@ -64,7 +64,7 @@ def _states(arm: Arm, quantity: str, rng: np.random.Generator, count: int) -> li
 
 
 def first_calls(arm: Arm) -> dict[str, float]:
-    """Milliseconds of the first call of each quantity: formulation chosen, program searched, machine code made."""
+    """Milliseconds of the first call of each quantity: choice of formulation, program search and compilation."""
     found = {}
     for quantity in QUANTITIES:
         state = [x[0] for x in _states(arm, quantity, np.random.default_rng(0), 1)]
@@ -75,7 +75,7 @@ def first_calls(arm: Arm) -> dict[str, float]:
 
 
 def parameters(arm: Arm) -> dict[str, Any]:
-    """The minimal parameters: names, formulas, values, and which links each is made of (counted from 0)."""
+    """The minimal parameters: names, formulas, values, and the links (from 0) that contribute to each."""
     minimal = arm.minimal_parameters
     matrix = np.asarray(minimal.matrix, dtype=float)
     made_of = np.abs(matrix).reshape(len(matrix), -1, 10).any(axis=2)
@@ -90,13 +90,13 @@ def parameters(arm: Arm) -> dict[str, Any]:
 
 
 def _contenders(arm: Arm, quantity: str) -> list[str]:
-    """The formulations that can be run on this arm, without those that are there to compare others with."""
+    """The formulations that apply to this arm, without those that serve only as a reference."""
     methods = REGISTRY[quantity].methods
     return [m.key for m in methods if m.serves(arm.chain) and not m.reference_only]
 
 
 def costs(arm: Arm) -> list[dict[str, Any]]:
-    """Operations of every formulation, as published and as compiled; the winner of each quantity is marked."""
+    """Operation counts of every formulation, as published and as compiled; the cheapest per quantity is marked."""
     rows: list[dict[str, Any]] = []
     for quantity in QUANTITIES:
         group: list[dict[str, Any]] = []
@@ -121,7 +121,7 @@ def costs(arm: Arm) -> list[dict[str, Any]]:
 def accuracy(arm: Arm, samples: int = 200) -> list[dict[str, Any]]:
     """The largest difference of every formulation from the reference, relative to the largest entry."""
     rows: list[dict[str, Any]] = []
-    if arm.chain.floating:  # the reference is for joints of one coordinate each
+    if arm.chain.floating:  # the reference covers only joints with one coordinate
         return rows
     for quantity in ("inertia_matrix", "bias"):
         inputs = _states(arm, quantity, np.random.default_rng(1), samples)
@@ -140,7 +140,7 @@ def _relative(value: Any, truth: Any) -> float:
 
 
 def speed(arm: Arm) -> list[dict[str, Any]]:
-    """Nanoseconds per configuration, in a batch and one at a time: best of several, one thread, measured now."""
+    """Measured nanoseconds per configuration, in a batch and in single calls: best of several, on one thread."""
     rows = []
     for quantity in QUANTITIES:
         kernel, batch = getattr(arm, quantity), _states(arm, quantity, np.random.default_rng(2), BATCH)
@@ -150,16 +150,16 @@ def speed(arm: Arm) -> list[dict[str, Any]]:
             {
                 "quantity": quantity,
                 "method": kernel.method,
-                "batch_ns": best(partial(kernel, *batch, out=out), SECONDS) / BATCH * 1e9,
-                "single_ns": single_call(kernel, single, SECONDS) * 1e9,
-                "copy_ns": best(partial(np.copyto, np.empty_like(out), out), SECONDS) / BATCH * 1e9,
+                "batch_ns": best(partial(kernel, *batch, out=out), MEASURING_TIME) / BATCH * 1e9,
+                "single_ns": single_call(kernel, single, MEASURING_TIME) * 1e9,
+                "copy_ns": best(partial(np.copyto, np.empty_like(out), out), MEASURING_TIME) / BATCH * 1e9,
             }
         )
     return rows
 
 
 def fall(arm: Arm, duration: float = 2.0) -> dict[str, Any]:
-    """The arm let go, without friction: how well the energy stays, and the same in words."""
+    """Simulate the arm falling without friction, and report the energy drift as a number and in words."""
     start = arm.rest
     start[arm.chain.nq - arm.n :] = home(arm)
     result = armdyn.simulate(
@@ -167,7 +167,7 @@ def fall(arm: Arm, duration: float = 2.0) -> dict[str, Any]:
     )
     energy = np.asarray(result.energy)
     error = float(np.max(np.abs(energy - energy[0]))) if result.status == "finished" else None
-    text = f"Let go for {duration:g} s without friction (RK5, 1 ms): {result.message}"
+    text = f"Free fall for {duration:g} s without friction (RK5, 1 ms): {result.message}"
     if error is not None:
-        text = f"Let go for {duration:g} s without friction (RK5, 1 ms), its energy stays within {error:.1e} J."
+        text = f"Free fall for {duration:g} s without friction (RK5, 1 ms): energy is conserved within {error:.1e} J."
     return {"text": text, "energy_error": error}

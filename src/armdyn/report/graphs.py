@@ -9,23 +9,23 @@ from armdyn.arm import Arm
 from armdyn.graph.program import Program
 
 SHOWN = ("inertia_matrix", "inverse_dynamics", "forward_dynamics")
-LARGEST = 2500  # nodes; beyond, a picture shows nothing and makes the page heavy
+MAX_NODES = 2500  # larger graphs are unreadable and make the page heavy
 
 
 def graphs(arm: Arm) -> list[dict[str, Any]]:
-    """The programs that the kernels are compiled from, as far as they are small enough to look at."""
+    """The programs that the kernels are compiled from, if they are small enough to draw."""
     found = []
     for quantity in SHOWN:
         kernel = arm.kernel(quantity)
-        if len(kernel.program.order) <= LARGEST:
+        if len(kernel.program.order) <= MAX_NODES:
             found.append({"quantity": quantity, "method": kernel.method, **graph(kernel.program, arm.n)})
     return found
 
 
 def graph(program: Program, n: int) -> dict[str, Any]:
-    """Nodes as [operation, arguments, stage, label]; results as [node, name]; the names of the stages.
+    """Nodes as [operation, arguments, stage, label], results as [node, name], and the names of the stages.
 
-    The stage of a node is the joint nearest the base on whose input it depends, -1 for constants.
+    The stage of a node is the joint nearest the base whose input it depends on, -1 for constants.
     """
     number = {node.serial: k for k, node in enumerate(program.order)}
     stages: list[int] = []
@@ -46,7 +46,7 @@ def graph(program: Program, n: int) -> dict[str, Any]:
 
 
 def _numbered(name: str) -> str:
-    """`q0` as q1: joints are counted from one on the page."""
+    """`q0` as q1, because the page counts joints from one."""
     return re.sub(r"\d+$", lambda found: str(int(found[0]) + 1), name)
 
 

@@ -1,4 +1,4 @@
-"""The report as one self-contained HTML page that computes: the arm to touch, its physics, its numbers, its papers."""
+"""The report as one self-contained, interactive HTML page: the arm, its simulation, its numbers and its papers."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ SCRIPTS = (*ARM, "costs.js", "graph.js", "report.js")
 
 
 def page(data: dict[str, Any], citation: str, bar: str = "", scripts: Sequence[str] = (), policy: str = POLICY) -> str:
-    """The whole page for what `collect` found; a bar with scripts of its own above it where it is served."""
+    """The whole page for the data of `collect`; `bar` and `scripts` add the studio's toolbar."""
     sections = [
         ("numbers", "Live numbers", NUMBERS),
         ("parameters", "Minimal parameters", _parameters(data["parameters"])),
-        ("cost", "Operations of every formulation", _costs()),
-        ("graph", "The program itself", _graph(data["graphs"])),
+        ("cost", "Operation counts of every formulation", _costs()),
+        ("graph", "Expression graph", _graph(data["graphs"])),
         ("tables", "Joints and links", _tables(data["card"])),
         ("speed", "Speed", _speed(data["speed"], data["fall"])),
-        ("cite", "How to cite", f"<p>The papers whose algorithms made this page:</p><pre>{escape(citation)}</pre>"),
+        ("cite", "How to cite", f"<p>The papers whose algorithms this page uses:</p><pre>{escape(citation)}</pre>"),
     ]
     body = (
         f"<main>{_header(data['card'])}{bar}"
         f"{navigation([('arm', 'The arm'), *((key, title) for key, title, _ in sections)])}"
         f"{STAGE}{_facts(data)}{''.join(section(*one) for one in sections)}"
-        f"<footer>Made by armdyn {escape(data['version'])}. This page computes by itself, from the arm's own programs "
-        "in WebAssembly, and makes no request. Space plays and pauses, r resets; in the picture the arrow keys turn, + "
-        "and − zoom, 0 resets the view.</footer></main>"
+        f"<footer>Made by armdyn {escape(data['version'])}. This page runs the arm's own programs as WebAssembly and "
+        "makes no network requests. Space plays and pauses, r resets; in the 3D view the arrow keys rotate, + and − "
+        "zoom, 0 resets the view.</footer></main>"
     )
     payload = {
         "robot": data["robot"],
@@ -73,7 +73,7 @@ def _facts(data: dict[str, Any]) -> str:
 STAGE = """
 <section id="arm" class="stage">
   <div class="picture">
-    <canvas id="arm-view" tabindex="0" role="img" aria-label="the arm in three dimensions: arrow keys turn it"></canvas>
+    <canvas id="arm-view" tabindex="0" role="img" aria-label="the arm in 3D: arrow keys rotate the view"></canvas>
     <div class="overlay" id="looks"></div>
   </div>
   <div class="panel">
@@ -89,7 +89,7 @@ STAGE = """
       <p id="meter"></p>
     </div>
     <h3>Joints</h3>
-    <p class="muted small">Drag a link, the gripper or a slider; drag beside the arm to turn the view.</p>
+    <p class="muted small">Drag a link, the gripper or a slider; drag the background to rotate the view.</p>
     <div id="sliders"></div>
     <details><summary>Payload, gravity, friction</summary><div id="conditions"></div></details>
   </div>
@@ -102,7 +102,7 @@ NUMBERS = """
 <div class="columns">
   <div><h3>Inertia matrix H(q) [kg m², kg m, kg]</h3><div id="heat"></div></div>
   <div>
-    <h3>Motor torque against its limit</h3><div id="bars"></div>
+    <h3>Motor torque and limit</h3><div id="bars"></div>
     <h3>Generalised momentum H(q) q̇</h3><div id="momentum"></div>
   </div>
 </div>
@@ -115,7 +115,7 @@ def _tables(card: dict[str, Any]) -> str:
         for j in card["joints"]
     ]
     links = [[k, link["mass"], *link["com"], *link["inertia"]] for k, link in enumerate(card["links"], 1)]
-    odd = "".join(f'<p class="odd">odd: {escape(text)}</p>' for text in card["checks"])
+    odd = "".join(f'<p class="odd">warning: {escape(text)}</p>' for text in card["checks"])
     return (
         table(
             "Joints: frame i in its parent's frame by b along x, β about x, d along z, θ about z",
@@ -128,7 +128,7 @@ def _tables(card: dict[str, Any]) -> str:
             ["link", "mass [kg]", "cx [m]", "cy [m]", "cz [m]", "Ixx [kg m²]", "Iyy", "Izz", "Ixy", "Ixz", "Iyz"],
             links,
         )
-        + (odd or '<p class="good">Nothing physically odd found.</p>')
+        + (odd or '<p class="good">All plausibility checks passed.</p>')
     )
 
 
@@ -141,23 +141,23 @@ def _parameters(found: dict[str, Any]) -> str:
         )
     )
     return (
-        f"<p>All that can be known about this arm's inertia from its motion: {len(found['names'])} combinations "
-        f"({escape(str(found['kind']))}). Point at one to see above which links it is made of. "
+        f"<p>The {len(found['names'])} combinations of inertial parameters that determine this arm's motion "
+        f"({escape(str(found['kind']))}). Point at one to highlight the links that contribute to it. "
         '<span class="muted" id="parameter-links"></span></p>'
         "<div class='scroll'><table id='parameter-table'><thead><tr><th>parameter</th><th>value [SI]</th><th>links</th>"
-        f"<th class='text'>in the links' natural parameters</th></tr></thead><tbody>{rows}</tbody></table></div>"
+        f"<th class='text'>in terms of the natural parameters</th></tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 
 def _squares(links: list[int], bodies: int) -> str:
-    """One small square per link, filled where the parameter has a part of it."""
-    told = f"made of link{'s' if len(links) > 1 else ''} {', '.join(str(k + 1) for k in links)}"
+    """One small square per link, filled if the link contributes to the parameter."""
+    text = f"link{'s' if len(links) > 1 else ''} {', '.join(str(k + 1) for k in links)}"
     boxes = "".join(f"<i{' class=on' if k in links else ''}></i>" for k in range(bodies))
-    return f'<span class="squares" role="img" aria-label="{told}" title="{told}">{boxes}</span>'
+    return f'<span class="squares" role="img" aria-label="{text}" title="{text}">{boxes}</span>'
 
 
 def _symbol(name: str) -> str:
-    """`U11-22_2` as U with its indices below."""
+    """`U11-22_2` as U with subscripts."""
     head, _, index = name.partition("_")
     letters = head.rstrip("0123456789-xyz") or head
     indices = ", ".join(part for part in (head[len(letters) :], index) if part)
@@ -168,7 +168,7 @@ _BELOW = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 
 
 def _formula(text: str) -> str:
-    """A plain formula typeset: letters italic, indices below the line."""
+    """Typeset a plain formula: letters italic, indices as subscripts."""
     return re.sub(
         r"([A-Za-zα-ωκ])([₀-₉]+)([xyz]*)",
         lambda m: f"<i>{m[1]}</i><sub>{m[2].translate(_BELOW)}{m[3]}</sub>",
@@ -190,19 +190,20 @@ def _with_errors(rows: list[dict[str, Any]], accuracy: list[dict[str, Any]]) -> 
 def _costs() -> str:
     return (
         "<p>M multiplications, A additions, D divisions. The pale bar is <i>executed</i>: the paper's steps run "
-        "literally on this arm, zeros of its geometry skipped. The full bar is <i>compiled</i>: folded, shared, "
-        "rewritten and stripped of dead code. The shortest is used. The error is the largest difference from the plain "
-        'definition, relative to the largest entry.</p><div id="cost-chart"></div>'
+        "literally on this arm, without operations on zeros of its geometry. The full bar is <i>compiled</i>: after "
+        "constant folding, common subexpression elimination, rewriting and dead-code elimination. The shortest is "
+        "used. The error is the largest difference from the reference implementation, relative to the largest "
+        'entry.</p><div id="cost-chart"></div>'
     )
 
 
 def _graph(found: list[dict[str, Any]]) -> str:
     if not found:
-        return "<p>This robot's programs are too long to be looked at.</p>"
+        return "<p>This robot's programs are too large to draw.</p>"
     used = ", ".join(f"{QUANTITY[g['quantity']]} by {g['method']}" for g in found)
     return (
-        "<p>Each dot is one operation of the machine code's program; it is computed once, from the dots to its left. "
-        f'Results have a ring. Shown: {escape(used)}.</p><div id="graph-chart"></div>'
+        "<p>The program that the machine code is compiled from. Each dot is one operation, computed once from dots to "
+        f'its left. Results have a ring. Shown: {escape(used)}.</p><div id="graph-chart"></div>'
     )
 
 
@@ -220,9 +221,9 @@ def _speed(speed: list[dict[str, Any]], fall: dict[str, Any]) -> str:
     ]
     return (
         table(
-            "Measured in Python when this page was made: best of several, one thread, batches of 16384. The first call "
-            "was the first thing this run did with the quantity: formulations compared, program searched, machine code "
-            "made (or found on disk from a run before).",
+            "Measured in Python when this page was written: best of several, one thread, batches of 16384. The first "
+            "call includes the choice of a formulation, the program search and the compilation (or loading from the "
+            "cache on disk).",
             [
                 *("quantity", "formulation", "per configuration [ns]", "copying the result [ns]", "one call [ns]"),
                 "first call [ms]",

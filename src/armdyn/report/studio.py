@@ -1,9 +1,8 @@
-"""`armdyn studio`: the report's page with Python behind it, served to this machine alone.
+"""`armdyn studio`: the report page with a Python server behind it, reachable only from this machine.
 
-What needs Python is one click away: load another robot by dropping its file, identify the arm from a dropped log,
-write C, download the report. The server listens on 127.0.0.1. Every request must carry the token that only the
-opened page knows, and must come from the server's own origin: another site in the same browser can neither read nor
-ask.
+The page can load another robot from a dropped file, identify the arm from a dropped log, generate C, and download the
+report. The server listens on 127.0.0.1. Every request must carry the token of the opened page and come from the
+server's own origin, so other sites in the same browser can neither send requests nor read answers.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from armdyn.references import citation
 from armdyn.report.collect import Progress, collect
 from armdyn.report.page import page
 
-LARGEST = 256 * 2**20  # bytes of a dropped file
+MAX_BYTES = 256 * 2**20  # bytes of a dropped file
 ROBOTS = (".urdf", ".xml", ".mjcf", ".toml")
 LOGS = (".csv", ".npz", ".parquet")
 SERVED = POLICY + "; connect-src 'self'"
@@ -40,7 +39,7 @@ BAR = """
   <div class="row">
     <b>Studio</b>
     <label class="button">Open a robot or a log<input type="file" id="file" accept="%(kinds)s" hidden></label>
-    <button type="button" id="emit">Write C</button>
+    <button type="button" id="emit">Generate C</button>
     <button type="button" id="report">Download this page</button>
     <span id="identified"></span>
   </div>
@@ -51,7 +50,7 @@ BAR = """
 
 
 class Studio:
-    """The arm at hand, its report, and one job at a time."""
+    """The current arm, its report, and at most one running job."""
 
     def __init__(self, arm: Arm) -> None:
         self.arm = arm
@@ -62,7 +61,7 @@ class Studio:
         self.start(lambda progress: self._take(arm, progress))
 
     def start(self, work: Callable[[Progress], None]) -> None:
-        """Run a job in a thread of its own; an error if another one is running."""
+        """Run a job in a new thread; an error if another one is running."""
         if not self._busy.acquire(blocking=False):
             raise InputError("another job is running; wait for it to end")
         self.job = {"state": "running", "text": "starting", "part": 0.0}
@@ -88,7 +87,7 @@ class Studio:
         self.arm, self.data, self.identified = arm, collect(arm, progress), None
 
     def load(self, name: str, content: bytes) -> None:
-        """A robot from the content of a file, and its report."""
+        """Load a robot from the content of a file, and compute its report."""
         choose("file", Path(name).suffix.lower(), ROBOTS)
 
         def work(progress: Progress) -> None:
@@ -102,7 +101,7 @@ class Studio:
         self.start(work)
 
     def identify(self, name: str, content: bytes) -> None:
-        """The arm's parameters from the content of a log."""
+        """Identify the arm's parameters from the content of a log."""
         choose("log", Path(name).suffix.lower(), LOGS)
         arm = self.arm
 
@@ -130,11 +129,11 @@ class Studio:
         return out.getvalue()
 
     def report(self) -> str:
-        """The report as it is sent around, without the studio."""
+        """The report without the studio's toolbar."""
         return page(self._ready(), citation())
 
     def page(self, token: str) -> str:
-        """The report with the studio's bar, or, until it is computed, the bar alone."""
+        """The report with the studio's toolbar, or only the toolbar until the report is computed."""
         texts = {"kinds": ",".join((*ROBOTS, *LOGS)), "robots": ", ".join(ROBOTS), "logs": ", ".join(LOGS)}
         bar = f"{BAR % texts}<script type='application/json' id='token'>{as_json(token)}</script>"
         if self.data is None:
@@ -149,13 +148,13 @@ class Studio:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Requests of the page; everything without the token or from elsewhere is refused."""
+    """Handles the page's requests; refuses those without the token or from another origin."""
 
     server: Server
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Nothing on the terminal for every request."""
+        """Do not log requests to the terminal."""
 
     def do_GET(self) -> None:
         """Serve the page, the state of the job, and downloads."""
@@ -174,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(routes)
 
     def do_POST(self) -> None:
-        """Take a dropped file."""
+        """Accept a dropped file."""
         studio, name = self.server.studio, self._query().get("name", [""])[0]
 
         def taken(work: Callable[[str, bytes], None]) -> Callable[[], tuple[bytes | str, str, str | None]]:
@@ -194,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         route = routes.get(urlsplit(self.path).path)
         if route is None:
-            self._send(HTTPStatus.NOT_FOUND, b"there is nothing here", "text/plain", None)
+            self._send(HTTPStatus.NOT_FOUND, b"not found", "text/plain", None)
             return
         try:
             content, kind, name = route()
@@ -204,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, content.encode() if isinstance(content, str) else content, kind, name)
 
     def _allowed(self) -> bool:
-        """The token, the host that was opened (a foreign name may point here), and no other site's page behind it."""
+        """Whether token, origin and host are right; checking the host prevents DNS rebinding."""
         token = self.headers.get("X-Token") or self._query().get("token", [""])[0]
         origin = self.headers.get("Origin")
         hosts = (f"127.0.0.1:{self.server.server_port}", f"localhost:{self.server.server_port}")
@@ -219,8 +218,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes:
         length = int(self.headers.get("Content-Length") or 0)
-        if length > LARGEST:
-            raise InputError(f"the file has {length} bytes, expected at most {LARGEST}")
+        if length > MAX_BYTES:
+            raise InputError(f"the file has {length} bytes, expected at most {MAX_BYTES}")
         return self.rfile.read(length)
 
     def _send(self, status: HTTPStatus, content: bytes, kind: str, name: str | None) -> None:
@@ -234,13 +233,13 @@ class _Handler(BaseHTTPRequestHandler):
         if name is not None:
             self.send_header("Content-Disposition", f'attachment; filename="{name}"')
         if status is not HTTPStatus.OK:
-            self.close_connection = True  # what was not read of the request must not be taken for another one
+            self.close_connection = True  # so that an unread request body is not parsed as the next request
         self.end_headers()
         self.wfile.write(content)
 
 
 class Server(ThreadingHTTPServer):
-    """The studio's server, on this machine alone; `url` is the address to open."""
+    """The studio's server, reachable only from this machine; `url` is the address to open."""
 
     daemon_threads = True
 
@@ -251,5 +250,5 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The address with the token, which only its reader knows."""
+        """The address to open, including the secret token."""
         return f"http://127.0.0.1:{self.server_port}/?token={self.token}"

@@ -15,7 +15,7 @@ from armdyn.report.page import QUANTITY, operations
 
 
 def summary(data: dict[str, Any]) -> Group:
-    """A short, handsome summary of what `collect` found."""
+    """A short summary of the data of `collect`."""
     card = data["card"]
     head = Text()
     head.append(visible(card["name"]), style="bold cyan")
@@ -24,7 +24,7 @@ def summary(data: dict[str, Any]) -> Group:
     if card["source"]:
         head.append(visible(card["source"]) + "\n", style="dim")
     for finding in card["checks"]:
-        head.append(f"odd: {visible(str(finding))}\n", style="yellow")
+        head.append(f"warning: {visible(str(finding))}\n", style="yellow")
     head.append(data["fall"]["text"], style="dim")
     return Group(Panel(head, box=box.ROUNDED, expand=False), _formulations(data), _speed(data))
 
@@ -38,7 +38,7 @@ def _formulations(data: dict[str, Any]) -> Table:
     out.add_column("formulation")
     out.add_column("executed", justify="right")
     out.add_column("compiled", justify="right")
-    out.add_column("error to reference", justify="right")
+    out.add_column("relative error", justify="right")
     last = ""
     for row in data["costs"]:
         error = errors.get((row["quantity"], row["method"]))
@@ -57,7 +57,7 @@ def _formulations(data: dict[str, Any]) -> Table:
 def _speed(data: dict[str, Any]) -> Table:
     out = Table(title="Speed, measured now (best of several, one thread)", box=box.SIMPLE_HEAD, title_justify="left")
     out.add_column("quantity")
-    for name in ("batch [ns each]", "copying the result [ns]", "one call [ns]", "first call [ms]"):
+    for name in ("batch [ns per configuration]", "copying the result [ns]", "one call [ns]", "first call [ms]"):
         out.add_column(Text(name), justify="right")
     for row in data["speed"]:
         out.add_row(

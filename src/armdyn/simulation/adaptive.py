@@ -60,10 +60,11 @@ class Motion:
     most: np.ndarray  # the breakaway forces
     modes: Modes | None = None
     began: np.ndarray | None = None  # the velocities when these modes began
+    moment: Callable[[float], float] = float  # the time that forces are asked for: between the knots, not at them
 
     def settle(self, t: float, y: np.ndarray, modes: Modes | None = None) -> None:
         """Find the modes of a state."""
-        self.modes = self.one.settled(t, y, modes)
+        self.modes = self.one.settled(self.moment(t), y, modes)
         self.began = self.speeds(y).copy()
 
     def speeds(self, y: np.ndarray) -> np.ndarray:
@@ -72,15 +73,19 @@ class Motion:
 
     def right(self, t: float, y: np.ndarray) -> np.ndarray:
         """The derivative of the state."""
-        assert self.modes is not None
         y = self.one.layout.normalised(y)
-        return self.one.layout.slope(y, self.one.forces(t, y, self.modes)[0])
+        return self.one.layout.slope(y, self._forces(t, y)[0])
+
+    def _forces(self, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(acceleration, force left) in the modes in force."""
+        assert self.modes is not None
+        return self.one.forces(self.moment(t), y, self.modes)
 
     def distances(self, t: float, y: np.ndarray) -> np.ndarray:
         """Per joint what is left until its mode ends: the speed of sliding ones, the margin of sticking ones."""
         assert self.modes is not None
         free, side = self.modes.free[0], self.modes.side[0]
-        _, left = self.one.forces(t, y, self.modes)
+        _, left = self._forces(t, y)
         margin = self.most * (1 + EXCESS) - np.abs(left)
         found: np.ndarray = np.where(free == 0, margin, np.where(side != 0, side * self.speeds(y), np.inf))
         return found
@@ -96,7 +101,7 @@ class Motion:
         free, side = self.modes.free.copy(), self.modes.side.copy()
         y = y.copy()
         if free[0, joint] == 0:
-            free[0, joint], side[0, joint] = 1.0, np.sign(self.one.forces(t, y, self.modes)[1][joint])
+            free[0, joint], side[0, joint] = 1.0, np.sign(self._forces(t, y)[1][joint])
             self.settle(t, y, Modes(free, side))
             return y
         self.speeds(y)[joint] = 0.0
@@ -181,13 +186,14 @@ class Solver:
         if not isinstance(right, Motion):
             self._smooth(a, b, lambda t, y: right(moment(t), y), record, watch, tick, None)
             return
-        right.settle(moment(a), record.y)
+        right.moment = moment
+        right.settle(a, record.y)
         t: float | None = a
         while t is not None and not record.ended:
             started = t
-            t = self._smooth(t, b, lambda t, y: right.right(moment(t), y), record, watch, tick, right)
+            t = self._smooth(t, b, right.right, record, watch, tick, right)
             if t is not None and not record.ended:
-                record.y = right.end(moment(t), record.y, t - started < 1e-12 * (b - a))
+                record.y = right.end(t, record.y, t - started < 1e-12 * (b - a))
 
     def _smooth(
         self, a: float, b: float, right: Right, record: _Record, watch: Watch | None, tick: Tick, motion: Motion | None

@@ -215,6 +215,25 @@ def lockable_loop(
     return trace("lockable_loop", function, inputs, [("qdd", (n,)), ("left", (n,)), ("tau", (n,))])
 
 
+def lockable_dynamics(chain: Chain, runtime: bool) -> Program:
+    """(q, qd, tau, free) -> (acceleration, what holds a locked joint or drives a free one), without any friction.
+
+    With `runtime` the minimal parameters are a last input. The FMU has it, with the friction in its own sources.
+    """
+    n, varying = chain.nv, Varying() if runtime else None
+    inertia, bias = _inertia(chain, varying), _bias(chain, Options(), varying)
+
+    def function(q: list[Any], qd: list[Any], tau: list[Any], free: list[Any], *parameters: Any) -> Any:
+        plant = None if varying is None else Plant.of(chain, varying, parameters[0])
+        right = [t - x for t, x in zip(tau, bias(plant, q, qd, []), strict=True)]
+        return solve_lockable(chain if plant is None else plant.chain, inertia(plant, q), right, free, [0] * n)
+
+    inputs: dict[str, tuple[int, ...]] = dict.fromkeys(("q", "qd", "tau", "free"), (n,))
+    if varying is not None:
+        inputs |= {"parameters": (sum(varying.sizes(chain).values()),)}
+    return trace("lockable_dynamics", function, inputs, [("qdd", (n,)), ("left", (n,))])
+
+
 def _inertia(chain: Chain, varying: Varying | None) -> Any:
     """(plant, q) -> H."""
     if varying is None:

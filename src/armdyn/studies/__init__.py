@@ -1,1 +1,1 @@
-"""Studies: the papers' tables executed, costs, rank, speed, the PUMA line."""
+"""Studies: the papers' tables reproduced by execution, operation counts, regressor rank, speed, the Puma line."""

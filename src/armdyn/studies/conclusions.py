@@ -1,6 +1,6 @@
-"""What the papers conclude about which formulation is cheaper, checked on the printed and on the executed counts.
+"""The papers' claims about which formulation is cheaper, checked on the printed and on the executed counts.
 
-Cheaper means fewer multiplications and additions together, unless the claim itself is about one of them.
+Cheaper means fewer multiplications and additions in total, unless the claim is about only one of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Price = Callable[[str, str, int, int], tuple[float, float]]  # (table, label, ty
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A sentence of a paper and a check that gives the places where it fails."""
+    """A claim of a paper, and a check that returns the cases in which it fails."""
 
     source: str
     text: str
@@ -26,7 +26,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Where a claim fails; empty where it holds."""
+    """The cases in which a claim fails, empty if it holds."""
 
     claim: Claim
     printed: tuple[str, ...]
@@ -34,7 +34,7 @@ class Verdict:
 
 
 def verdicts() -> list[Verdict]:
-    """Every claim, on the paper's own polynomials and on executed counts (quoted rows stay as printed)."""
+    """Check every claim on the printed polynomials and on the executed counts (quoted rows stay as printed)."""
     return [Verdict(claim, tuple(claim.failures(_printed)), tuple(claim.failures(_counted))) for claim in CLAIMS]
 
 
@@ -58,7 +58,7 @@ FORMS = tuple(f"Formulation {k}" for k in range(1, 6))
 def _cheapest(
     table: str, label: str, rivals: Iterable[str], kind: int, joints: Iterable[int]
 ) -> Callable[[Price], list[str]]:
-    """`label` costs no more than any rival, in all."""
+    """`label` takes no more operations than any rival."""
 
     def failures(price: Price) -> list[str]:
         found = []
@@ -72,14 +72,16 @@ def _cheapest(
     return failures
 
 
-def _dearest(label: str, rivals: tuple[str, ...], kind: int, joints: Iterable[int]) -> Callable[[Price], list[str]]:
+def _most_expensive(
+    label: str, rivals: tuple[str, ...], kind: int, joints: Iterable[int]
+) -> Callable[[Price], list[str]]:
     def failures(price: Price) -> list[str]:
         found = []
         for n in joints:
             mine, others = sum(price("VI", label, kind, n)), {r: sum(price("VI", r, kind, n)) for r in rivals}
-            beaten = [f"{r} {cost:.0f}" for r, cost in others.items() if cost > mine]
-            if beaten:
-                found.append(f"type {kind}, n = {n}: {label} {mine:.0f}, {', '.join(beaten)}")
+            dearer = [f"{r} {cost:.0f}" for r, cost in others.items() if cost > mine]
+            if dearer:
+                found.append(f"type {kind}, n = {n}: {label} {mine:.0f}, {', '.join(dearer)}")
         return found
 
     return failures
@@ -96,7 +98,7 @@ def _more(
     kinds: tuple[int, int],
     expected: Callable[[int], tuple[float | None, float | None]],
 ) -> Callable[[Price], list[str]]:
-    """`dear` (an arm of type kinds[0]) exceeds `cheap` (of type kinds[1]) by exactly this many M, A."""
+    """`dear` (for an arm of type kinds[0]) exceeds `cheap` (for kinds[1]) by exactly `expected` M and A."""
 
     def failures(price: Price) -> list[str]:
         found = []
@@ -156,8 +158,8 @@ CLAIMS: tuple[Claim, ...] = (
         _more("VI", "Formulation 5", "Formulation 1", (1, 1), lambda n: (None, 4 * n)),
     ),
     Claim(
-        _LF, "Formulation 4 is the dearest of 1, 4 and 5 for n ≤ 11",
-        _both(*(_dearest("Formulation 4", ("Formulation 1", "Formulation 5"), k, range(4, 12)) for k in (1, 2))),
+        _LF, "Formulation 4 is the most expensive of 1, 4 and 5 for n ≤ 11",
+        _both(*(_most_expensive("Formulation 4", ("Formulation 1", "Formulation 5"), k, range(4, 12)) for k in (1, 2))),
     ),
     Claim(
         _LF, "from type 1 to type 2 Formulation 1 saves 10M 4A",

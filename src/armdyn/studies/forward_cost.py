@@ -1,9 +1,9 @@
-"""What forward dynamics costs by each method for n = 1 … 30 revolute joints, and where O(n) overtakes O(n³).
+"""Operation counts of every forward-dynamics method for n = 1 … 30 revolute joints, and where O(n) overtakes O(n³).
 
-The arms are in general position (`generic_arm`); `composite` has H by `meeting_frame`. Counted are the
-programs as the formulations write them, folded and shared, before the search for common terms that a kernel
-goes through as well (it takes another one or two in a hundred off each). Beside them stand the counts that
-Saha 1999, section 7, quotes for his algorithm of 1997 and for Featherstone's of 1983.
+The arms are in general position (`generic_chain`); `composite` computes H by `meeting_frame`. The counts are of the
+programs after constant folding and sharing, before the search for common terms, which saves a kernel another one or two
+percent. For comparison, the table has the counts that Saha 1999, section 7, quotes for his algorithm of 1997 and for
+Featherstone's of 1983.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ QUOTED = ("Saha 1997", "Featherstone 1983")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The operations of every method for one number of joints, ours as compiled and the quoted ones."""
+    """Operation counts for one number of joints: of every method here, and as quoted."""
 
     n: int
     executed: dict[str, Operations]
@@ -50,7 +50,7 @@ def row(n: int) -> Row:
 
 
 def table(joints: Iterable[int] = range(1, 31)) -> list[Row]:
-    """One row a number of joints."""
+    """One row per number of joints."""
     return [row(n) for n in joints]
 
 
@@ -66,7 +66,7 @@ def overtakes(rows: Iterable[Row], fast: str = "denoc", slow: str = "composite")
 
 
 def markdown(rows: Iterable[Row]) -> str:
-    """The table as text."""
+    """The table as Markdown."""
     columns = (*METHODS, *(f"{name}, quoted" for name in QUOTED))
     lines = ["| n | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for r in rows:
@@ -77,7 +77,7 @@ def markdown(rows: Iterable[Row]) -> str:
 
 def figure(rows: list[Row]) -> Any:
     """The table as a plot (a Plotly figure)."""
-    import plotly.graph_objects as go  # heavy, and needed nowhere else
+    import plotly.graph_objects as go  # slow to import, and used only here
 
     plot = go.Figure()
     n = [r.n for r in rows]

@@ -1,7 +1,7 @@
-"""Lin 1991, Table II, by execution: what the bias vector costs beyond the inertia matrix.
+"""Lin 1991, Table II, by execution: the operations of the bias vector beyond those of the inertia matrix.
 
-The steps of Fig. 3 that serve the bias alone are run on tallies, row by row, for n revolute joints in
-general position and gravity in a general direction. docs/lin-1991-table-2.md reads the rows.
+The steps of Fig. 3 that only the bias needs are executed with counting scalars (`Tally`), row by row, for n revolute
+joints in general position and gravity in a general direction. docs/lin-1991-table-2.md explains the rows.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def executed(n: int) -> dict[str, Operations]:
     numbers = [Tally(0.3 + 0.1 * k) for k in range(n)]
     views = lin_1991.seen(chain, numbers)
     rows = {
-        "entries of R": Operations(mul=4 * (n - 1)),  # CβSθ, CβCθ, SβSθ, SβCθ: H takes them as on hand
-        "first moment of body 1": Operations(mul=8, add=7),  # R p₂ + m₁ p: H does without it
+        "entries of R": Operations(mul=4 * (n - 1)),  # CβSθ, CβCθ, SβSθ, SβCθ: H takes them as given
+        "first moment of body 1": Operations(mul=8, add=7),  # R p₂ + m₁ p: not needed for H
     }
     with counting() as counter:
         lin_1991.bias_from(views, numbers, chain.gravity_in_frame_0)
@@ -37,5 +37,5 @@ def executed(n: int) -> dict[str, Operations]:
 
 
 def total(n: int) -> Operations:
-    """All rows together."""
+    """The sum over all rows."""
     return sum(executed(n).values(), Operations())

@@ -1,4 +1,4 @@
-"""The solvers behind `composite` compared: operations of the whole forward dynamics, and the error that is left."""
+"""Compare the linear solvers of `composite`: operations of the whole forward dynamics, and residuals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from armdyn.programs.assemble import assemble
 
 @dataclass(frozen=True)
 class Row:
-    """One arm and solver: operations, and the forces that the accelerations miss, relative to the largest."""
+    """One arm and solver: operations, and the largest and median residual force, relative to the largest force."""
 
     arm: str
     solver: str
@@ -27,7 +27,7 @@ class Row:
 
 
 def compare(arms: Iterable[Arm], states: int = 2000, seed: int = 0) -> list[Row]:
-    """Every solver on every arm: random states, accelerations put back into inverse dynamics."""
+    """Run every solver on every arm at random states; residuals come from inverse dynamics of the accelerations."""
     rows = []
     for arm in arms:
         rng = np.random.default_rng(seed)

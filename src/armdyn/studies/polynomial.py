@@ -1,4 +1,4 @@
-"""Polynomials in the number of joints, read from and written as the papers print them."""
+"""Polynomials in the number of joints, parsed and printed in the papers' notation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Polynomial:
 
     @classmethod
     def of(cls, text: str) -> Polynomial:
-        """A polynomial as printed: ``Polynomial.of("11.5n²-27.5n+16")``."""
+        """Parse a polynomial as printed: ``Polynomial.of("11.5n²-27.5n+16")``."""
         found = [Fraction(0)] * 4
         for sign, number, power in _TERM.findall(text.replace(" ", "")):
             if number or power:
@@ -29,7 +29,7 @@ class Polynomial:
 
     @classmethod
     def through(cls, values: Mapping[int, int]) -> Polynomial | None:
-        """The polynomial of at most second degree through all values, or None where there is none."""
+        """The polynomial of at most second degree through all values, or None if there is none."""
         first = sorted(values)[:3]
         if len(first) < 3:
             return None
@@ -41,7 +41,7 @@ class Polynomial:
         return total if all(total(n) == value for n, value in values.items()) else None
 
     def __call__(self, n: int) -> int | Fraction:
-        """The value at n; an integer where it is one."""
+        """The value at n, as an int if it is whole."""
         value = sum((c * n**k for k, c in enumerate(self.coefficients)), Fraction(0))
         return int(value) if value.denominator == 1 else value
 

@@ -1,16 +1,15 @@
-"""The straight-line study of a Puma: Provenzano et al., section 4 and Table 2, done again.
+"""The straight-line study of a Puma: a replication of Provenzano et al., section 4 and Table 2.
 
-The tool goes along a straight line at constant speed and orientation; inverse dynamics gives the torques of
-that motion, forward dynamics under these torques should give the motion back. What the paper leaves
-open, and what is taken here:
+The tool moves along a straight line at constant speed and orientation. Inverse dynamics gives the torques of that
+motion; forward dynamics under these torques should reproduce it. What the paper leaves open, and the choices made here:
 
-- the Puma's parameters: `puma560` of the catalogue (Armstrong et al. 1986) with its motor inertias, no friction.
-  Without the motor inertias errors grow 170-fold a second instead of 10-fold, and nothing can be compared;
-- the base frame: at the shoulder's height, the only usual choice from which the whole line is reached within
-  the joint limits (from the floor, 0.672 m below, it is reached only beyond them; from above not at all);
-- the tool: the origin of frame 6, the wrist's centre ("the local system fixed on the link 6");
-- the posture: the paper's figure is lost, three reach the line within the limits, `POSTURES` has them all;
-- the torques between the intervals' ends: exact in time, or joined by lines, or held (`READINGS`).
+- the Puma's parameters: `puma560` of the catalogue (Armstrong et al. 1986) with its rotor inertias, without friction.
+  Without the rotor inertias errors grow 170-fold per second instead of 10-fold, and no comparison is possible;
+- the base frame: at the height of the shoulder, the only usual choice from which the whole line can be reached within
+  the joint limits (from the floor, 0.672 m below, only by exceeding them; from above not at all);
+- the tool: the origin of frame 6, the wrist centre ("the local system fixed on the link 6");
+- the posture: the paper's figure is lost; three postures reach the line within the limits, all listed in `POSTURES`;
+- the torques within an interval: exact in time, linearly interpolated, or held (`READINGS`).
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ _OWN = "ours"
 
 
 def rotation() -> np.ndarray:
-    """The constant orientation: turns about z, y and z again."""
+    """The constant orientation, from z-y-z Euler angles."""
     a, b, c = np.radians(ZYZ)
 
     def z(angle: float) -> np.ndarray:
@@ -90,7 +89,7 @@ def line(posture: str = "first") -> Reference:
 
 
 def residual(posture: str = "first") -> float:
-    """How far the tool of the prescribed joint motion is from the line, in metres and as entries of a rotation."""
+    """The largest deviation of the tool from the line, in metres, and of its rotation matrix, entry by entry."""
     t = np.linspace(0, SECONDS, 501)
     pose = puma().pose(line(posture)(t)[0])
     off = np.abs(pose[:, :3, 3] - (START + np.multiply.outer(t / SECONDS, END - START))).max()
@@ -99,7 +98,7 @@ def residual(posture: str = "first") -> float:
 
 @lru_cache(maxsize=8)
 def accelerations(method: str) -> Compiled:
-    """Forward dynamics as the method has it, compiled: (q, qd, tau) -> qdd."""
+    """Forward dynamics by a method, compiled: (q, qd, tau) -> qdd."""
     chain = puma().chain
     composite: dict[str, dict[str, Callable[..., Any]]] = {
         "CRBM": {"inertia_matrix": walker_orin.inertia_matrix, "bias": newton_euler.bias},
@@ -113,7 +112,7 @@ def accelerations(method: str) -> Compiled:
 
 @dataclass(frozen=True)
 class Run:
-    """A forward simulation at the intervals' ends."""
+    """A forward simulation, sampled at the ends of the intervals."""
 
     method: str
     t: np.ndarray
@@ -126,7 +125,7 @@ class Run:
 
 
 def torques(reading: str, posture: str = "first") -> Callable[[float], np.ndarray]:
-    """τ(t): of the prescribed motion at t itself, or from samples at the intervals' ends."""
+    """τ(t) of the prescribed motion: evaluated at t, or from samples at the ends of the intervals."""
     inverse, reference = puma().inverse_dynamics, line(posture)
     if reading == "exact":
         return lru_cache(maxsize=None)(lambda t: np.asarray(inverse(*reference(np.array(t)))))
@@ -152,7 +151,7 @@ def forward(method: str, reading: str = "exact", posture: str = "first") -> Run:
     moments = times()
     q, qd, _ = line(posture)(np.array(0.0))
     solver = Solver("RK45", TOLERANCE, TOLERANCE, tuple(moments.tolist()), held=reading == "held")
-    right(0.0, np.concatenate([q, qd]))  # what is compiled at first use is compiled now
+    right(0.0, np.concatenate([q, qd]))  # compiles before the time is measured
     calls[0] = 0
     start = time.perf_counter()
     t, y, status, _ = solver.run(right, np.concatenate([q, qd]), moments, None, lambda t: None)
@@ -170,13 +169,13 @@ def tool_motion(q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> dict[str, np.
 
 
 def deviations(run: Run, posture: str = "first") -> dict[str, np.ndarray]:
-    """Length of the difference from the prescribed motion at every interval's end."""
+    """The norm of the difference from the prescribed motion at the end of every interval."""
     wanted, got = tool_motion(*line(posture)(run.t)), tool_motion(run.q, run.qd, run.qdd)
     return {name: np.linalg.norm(got[name] - wanted[name], axis=-1) for name in QUANTITIES}
 
 
 def of_lengths(run: Run, posture: str = "first") -> dict[str, np.ndarray]:
-    """Difference of the lengths, the other way to read "errors in the modules of the vector"."""
+    """The difference of the norms, the other possible reading of "errors in the modules of the vector"."""
     wanted, got = tool_motion(*line(posture)(run.t)), tool_motion(run.q, run.qd, run.qdd)
     lengths = ({k: np.linalg.norm(v, axis=-1) for k, v in motion.items()} for motion in (wanted, got))
     first, second = lengths
@@ -184,15 +183,15 @@ def of_lengths(run: Run, posture: str = "first") -> dict[str, np.ndarray]:
 
 
 def growth(errors: np.ndarray, t: np.ndarray) -> float:
-    """How many times the error grows in a second, by a straight line through its logarithm, from 1 s on."""
+    """The growth factor of the error per second, by linear regression of its logarithm from 1 s on."""
     late = (t >= 1) & (errors > 0)
     return float(np.exp(np.polyfit(t[late], np.log(errors[late]), 1)[0]))
 
 
 def printed_growth(method: str = "GAH", quantity: str = "position") -> float:
-    """The growth a second that the printed ratio of mean to maximum belongs to, if errors grow evenly.
+    """The growth factor per second implied by the printed ratio of mean to maximum, if errors grow exponentially.
 
-    For errors e^(λt) at N equal intervals the ratio is 1/((N + 1)(1 - e^(-λΔt))), as good as exactly.
+    For errors e^(λt) at N equal intervals the ratio is 1/((N + 1)(1 - e^(-λΔt))) to a very good approximation.
     """
     largest, mean = PRINTED[method][quantity]
     return float((1 - largest / mean / len(times())) ** (-1 / INTERVAL))
@@ -201,7 +200,7 @@ def printed_growth(method: str = "GAH", quantity: str = "position") -> float:
 def convergence(
     posture: str = "first", steps: tuple[float, ...] = (0.1, 0.05, 0.025, 0.0125)
 ) -> list[dict[str, float]]:
-    """Fixed steps of fifth order, torques exact: the error of the joints at the end, and the measured order."""
+    """Joint error at the end of the motion, and measured order, of fixed fifth-order steps under exact torques."""
     arm, reference, moments = puma(), line(posture), times()
     q, qd, _ = reference(moments)
     rows: list[dict[str, float]] = []
@@ -217,7 +216,7 @@ def convergence(
 
 
 def nanoseconds(method: str, repeats: int = 2000) -> float:
-    """Of one evaluation of the accelerations, in batches of 64 along the line."""
+    """Nanoseconds per evaluation of the accelerations, in batches of 64 along the line."""
     q, qd, qdd = line()(np.linspace(0, SECONDS, 64))
     tau, act = puma().inverse_dynamics(q, qd, qdd), accelerations(method)
     run = partial(act, q, qd, tau)
@@ -231,7 +230,7 @@ def nanoseconds(method: str, repeats: int = 2000) -> float:
 
 
 def data(posture: str = "first") -> dict[str, Any]:
-    """Everything the page and the terminal show."""
+    """Everything that the page and the terminal show."""
     runs = {reading: {method: forward(method, reading, posture) for method in METHODS} for reading in READINGS}
     exact = runs["exact"]
     q, qd, qdd = line(posture)(times())

@@ -12,11 +12,11 @@ from armdyn.studies import puma_line as study
 
 
 def charts(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Charts by title: the errors over time, the torques, the order; logarithms where numbers span decades."""
+    """Charts by title: errors over time, torques, and convergence, with logarithms for values that span decades."""
     return {
         "Errors of the tool": _errors(data),
         "Torques of the prescribed motion": _torques(data),
-        "Error and step": _order(data),
+        "Convergence": _order(data),
     }
 
 
@@ -46,7 +46,7 @@ def _order(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _logarithms(values: Any) -> list[float]:
-    """Decimal logarithms; what is exactly 0 is shown as rounding."""
+    """Decimal logarithms, with zeros shown as 1e-16."""
     return _short(np.log10(np.maximum(np.asarray(values, dtype=float), 1e-16)))
 
 
@@ -58,7 +58,7 @@ HEADS = ["error", "", *(f"{m}, printed" for m in study.PRINTED), *(f"{m}, here" 
 
 
 def rows(data: dict[str, Any]) -> list[list[str]]:
-    """Table 2, printed and done again: a row a number."""
+    """Table 2, as printed and as replicated: one row per number."""
     table = [
         [quantity, kind]
         + [f"{values[quantity][k]:.4e}" for values in study.PRINTED.values()]
@@ -71,37 +71,38 @@ def rows(data: dict[str, Any]) -> list[list[str]]:
 
 
 def findings(data: dict[str, Any]) -> list[str]:
-    """What the numbers say, in sentences."""
+    """The findings in sentences."""
     apart = max(row["difference_from_ours"] for row in data["table"])
     printed = [values["position"][0] for values in study.PRINTED.values()]
     sampled = data["sampled"]
     return [
         f"Inverse kinematics keeps the tool on the line within {data['residual']:.1e}.",
-        f"The four methods agree within {apart:.1e} rad at every interval's end; the printed largest position errors "
-        f"differ by {max(printed) - min(printed):.1e} m.",
-        f"Left to its torques the arm runs away from the line: an error grows {data['growth']:.1f}-fold a second. The "
-        f"printed ratio of mean to maximum belongs to a growth of {data['printed_growth']:.1f}-fold a second.",
-        f"Torques joined by lines between samples 0.1 s apart lead {sampled['linear']['position']:.2f} m away, held "
-        f"ones {sampled['held']['position']:.2f} m: the printed errors cannot come from such torques on this arm.",
-        f"With fixed steps halved the error falls at order {data['convergence'][-1]['order']:.2f} (claimed: 5).",
+        f"The four methods agree within {apart:.1e} rad at the end of every interval; the printed largest position "
+        f"errors differ by {max(printed) - min(printed):.1e} m.",
+        f"Under feedforward torques alone the motion is unstable: errors grow {data['growth']:.1f}-fold per second. "
+        f"The printed ratio of mean to maximum implies {data['printed_growth']:.1f}-fold growth per second.",
+        f"With torques sampled every 0.1 s the tool ends up {sampled['linear']['position']:.2f} m off the line by "
+        f"linear interpolation and {sampled['held']['position']:.2f} m by zero-order hold: the printed errors cannot "
+        "come from such torques on this arm.",
+        f"With fixed steps the measured order of convergence is {data['convergence'][-1]['order']:.2f} (nominal: 5).",
     ]
 
 
 def page(data: dict[str, Any]) -> str:
-    """The page, with everything it needs inside."""
+    """The self-contained page."""
     notes = "".join(f"<li>{escape(text)}</li>" for text in findings(data))
     drawn = charts(data)
     canvases = "".join(
         f'<h3>{escape(title)}</h3><canvas class="chart" data-chart="{k}" role="img"></canvas>'
         for k, title in enumerate(drawn)
     )
-    sections = section("findings", "What was found", f"<ul>{notes}</ul>")
-    sections += section("table", "Table 2, printed and done again", table("", HEADS, rows(data)))
-    sections += section("charts", "Over time", canvases)
+    sections = section("findings", "Findings", f"<ul>{notes}</ul>")
+    sections += section("table", "Table 2, as printed and as replicated", table("", HEADS, rows(data)))
+    sections += section("charts", "Plots", canvases)
     names = [joint.name for joint in study.puma().joints]
     shown = motion(study.puma(), data["t"], data["q"], data["tau"], [("position [rad]", names, data["q"])])
-    told = (
-        "Provenzano, Mata, Ceccarelli and Suñer, section 4 and Table 2, done again. Errors are lengths of the "
-        "difference from the prescribed motion, in m, m/s and m/s²; torques exact in time."
+    description = (
+        "Replication of Provenzano, Mata, Ceccarelli and Suñer, section 4 and Table 2. Errors are norms of the "
+        "difference from the prescribed motion, in m, m/s and m/s²; torques are exact in time."
     )
-    return motion_page("Puma along a straight line", told, {**shown, "charts": list(drawn.values())}, sections)
+    return motion_page("Puma along a straight line", description, {**shown, "charts": list(drawn.values())}, sections)

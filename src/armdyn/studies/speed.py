@@ -1,9 +1,8 @@
-"""Time per configuration: our kernels beside a plain copy of the result, and beside other programs that are given.
+"""Time per configuration of the kernels, compared with a plain copy of the result and with other libraries.
 
-One thread, everything in one run, the best of several: what else the machine does can only add
-time. Batches go through the kernels at once and through the peers in a Python loop, and also through those of
-their functions that take a batch; single calls are the same call from Python on both sides. The adapters of other
-programs are in benchmarks/peers.py.
+Everything is measured on one thread in one run. The best of several repeats counts, because other load on the machine
+can only add time. A kernel processes a batch in one call; another library is called in a Python loop, or with a batch
+if it offers that. Single calls are made from Python on both sides. The adapters are in benchmarks/peers.py.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ import numpy as np
 from armdyn.arm import Arm
 from armdyn.errors import ComputationError
 
-Calls = dict[str, Callable[..., Any]]  # by quantity: the same numbers from another program
-Makers = Mapping[str, Callable[[Arm], Calls]]  # by the program's name
+Calls = dict[str, Callable[..., Any]]  # by quantity: another library's function
+Makers = Mapping[str, Callable[[Arm], Calls]]  # by the library's name
 NOBODY: Makers = MappingProxyType({})
 
 BATCH = 16_384
@@ -37,13 +36,13 @@ QUANTITIES = (
     "inverse_dynamics_derivatives",
     "forward_dynamics_derivatives",
 )
-COMPARED = ("inertia_matrix", "inverse_dynamics", "forward_dynamics")  # the same numbers on both sides
+COMPARED = ("inertia_matrix", "inverse_dynamics", "forward_dynamics")  # results that must agree
 VERSIONS = ("armdyn", "numpy", "llvmlite", "pin", "mujoco", "roboticstoolbox-python")
 
 
 @dataclass(frozen=True)
 class Row:
-    """Nanoseconds per configuration; `times` by who computed it, "batch" or "call" as `way`."""
+    """Nanoseconds per configuration by library (`times`), for a batch or for single calls (`way`: "batch", "call")."""
 
     arm: str
     quantity: str
@@ -51,12 +50,12 @@ class Row:
     times: dict[str, float]
 
     def ratio(self, who: str) -> float:
-        """How many times as long another takes."""
+        """The time of another library relative to armdyn's."""
         return self.times[who] / self.times["armdyn"] if who in self.times else float("nan")
 
 
 def best(function: Callable[[], Any], seconds: float, inner: int = 1) -> float:
-    """The shortest time of one call, in seconds, among as many as fit into `seconds`; `inner` are timed together."""
+    """The shortest time per call in seconds, over repeats for `seconds`; `inner` calls are timed together."""
     function()
     shortest, end = float("inf"), time.perf_counter() + seconds
     while True:
@@ -79,7 +78,7 @@ def run(
 ) -> list[Row]:
     """Two rows per arm and quantity: a batch, and one configuration per call.
 
-    `beside` are other programs with calls of one configuration, `beside_in_batches` those that take a batch.
+    `beside` are other libraries' functions of one configuration, `beside_in_batches` those that take a batch.
     """
     return [
         row
@@ -96,7 +95,7 @@ def _measure(arm: Arm, quantity: str, batch: int, seconds: float, singly: Calls,
     rng = np.random.default_rng(0)
     arrays = [rng.uniform(-2, 2, (batch, *shape)) for _, shape in kernel.assembly.inputs]
     rows = list(zip(*arrays, strict=True))
-    some = rows[:256]  # long loops would be interrupted more often than the kernels are
+    some = rows[:256]  # a longer loop would be interrupted more often than a kernel call
     result = kernel(*arrays)
     out = result if isinstance(result, tuple) else (result,)
     copies = tuple(np.empty_like(o) for o in out)
@@ -128,19 +127,19 @@ def _measure(arm: Arm, quantity: str, batch: int, seconds: float, singly: Calls,
 
 
 def single_call(call: Callable[..., Any], row: tuple[Any, ...], seconds: float) -> float:
-    """One configuration per call, with nothing between the loop and the call."""
+    """Seconds per call with one configuration, timed without overhead between calls."""
     names = [f"x{k}" for k in range(len(row))]
     timer = timeit.Timer(f"call({', '.join(names)})", globals={"call": call, **dict(zip(names, row, strict=True))})
     return best(lambda: timer.timeit(200), seconds) / 200
 
 
 def peers(arm: Arm, quantity: str, makers: Makers) -> Calls:
-    """The calls of the other programs that are installed, offer the quantity and take the arm."""
+    """The functions of other libraries that are installed, offer the quantity and accept the arm."""
     found = {}
     for name, make in makers.items():
         try:
             calls = make(arm)
-        except (ImportError, ValueError):  # MuJoCo refuses links whose inertia no body can have
+        except (ImportError, ValueError):  # MuJoCo refuses links with physically impossible inertia
             continue
         if quantity in calls:
             found[name] = calls[quantity]
@@ -152,11 +151,11 @@ def _must_agree(what: str, theirs: Any, ours: Any) -> None:
     if theirs.ndim == 2 and theirs.shape[0] == theirs.shape[1]:  # Pinocchio fills the upper triangle
         theirs, ours = np.triu(theirs), np.triu(ours)
     if not np.allclose(theirs, ours, rtol=1e-8, atol=1e-8):
-        raise ComputationError(f"{what}: the results differ, so their times mean nothing")
+        raise ComputationError(f"{what}: the results differ, so the times cannot be compared")
 
 
 def machine() -> str:
-    """The processor and the versions a table of times needs beside it."""
+    """The processor and the software versions, to state with measured times."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -174,7 +173,7 @@ def machine() -> str:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as text: nanoseconds per configuration, and how many times as long the others take."""
+    """The rows as text: nanoseconds per configuration, and the ratios of the others to armdyn."""
     named = dict.fromkeys(who for row in rows for who in row.times if who not in ("armdyn", "copy"))
     others = [*named, "copy"]
     heads = ["arm", "quantity", "way", "armdyn ns", *(f"{name} ns" for name in others), *(f"{n} ×" for n in others)]

@@ -1,4 +1,4 @@
-"""Rows of the papers' tables: a printed polynomial, the formulation that executes it, and the counts of both."""
+"""Rows of the papers' tables: the printed polynomials, the formulation that reproduces them, and its counts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from armdyn.programs import cost
 from armdyn.studies import lin_1991
 from armdyn.studies.polynomial import Polynomial
 
-LARGEST = 12
+MAX_JOINTS = 12
 Count = Callable[[str], Operations]
 Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a table; without `counted` it is quoted, not executed."""
+    """One row of a table; without `counted` it is quoted, not executed."""
 
     label: str
     kind: int  # 1 or 2
@@ -31,7 +31,7 @@ class Row:
     add: Polynomial
     counted: Count | None = None
     compiled: Count | None = None
-    samples: dict[int, Pair] = field(default_factory=dict)  # numbers printed beside the polynomials
+    samples: dict[int, Pair] = field(default_factory=dict)  # values at some n, printed next to the polynomials
     note: str = ""
 
     @property
@@ -40,7 +40,7 @@ class Row:
         return 3 if self.kind == 1 else 4
 
     def kinds(self, n: int) -> str:
-        """The joints of the arm that is counted."""
+        """The joint types of the arm whose operations are counted."""
         return "R" * n if self.kind == 1 else "RRP" + "R" * (n - 3)
 
     def printed(self, n: int) -> tuple[float, float]:
@@ -48,11 +48,11 @@ class Row:
         return float(self.mul(n)), float(self.add(n))
 
     def count(self, n: int) -> Operations | None:
-        """The operations of an arm with n joints, executed."""
+        """The operations executed for an arm with n joints."""
         return self.counted(self.kinds(n)) if self.counted else None
 
     def compile(self, n: int) -> Operations | None:
-        """The operations of the folded and shared program."""
+        """The operations of the compiled program."""
         return self.compiled(self.kinds(n)) if self.compiled else None
 
     @property
@@ -60,7 +60,7 @@ class Row:
         """The polynomials through every executed count from `least` to 12."""
         if self.counted is None:
             return None
-        found = {n: self.counted(self.kinds(n)) for n in range(self.least, LARGEST + 1)}
+        found = {n: self.counted(self.kinds(n)) for n in range(self.least, MAX_JOINTS + 1)}
         mul = Polynomial.through({n: count.mul for n, count in found.items()})
         add = Polynomial.through({n: count.add for n, count in found.items()})
         return (mul, add) if mul and add else None
@@ -80,18 +80,18 @@ class Table:
     title: str
     source: str
     rows: tuple[Row, ...]
-    compiled: str  # what the compiled column holds
+    compiled: str  # what the compiled column counts
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row at one n; None where there is nothing to show."""
+    """One row at one n, with None for missing values."""
 
     label: str
     kind: int
     n: int
     printed: tuple[float, float]
-    sample: Pair | None  # printed beside the polynomial
+    sample: Pair | None  # the value printed next to the polynomial
     counted: Operations | None
     compiled: Operations | None
 
@@ -104,7 +104,7 @@ class Entry:
 
 
 def entries(table: Table, joints: tuple[int, ...] = (4, 6, 8), compiled: bool = True) -> list[Entry]:
-    """Every row of a table at these numbers of joints; compiling takes about a second a row."""
+    """Every row of a table at these numbers of joints; compiling takes about a second per row."""
     return [
         Entry(
             row.label,

@@ -1,8 +1,8 @@
-"""Every table of operation counts in the papers: as printed, as counted by execution, as compiled.
+"""All tables of operation counts in the papers: as printed, as counted by execution, and as compiled.
 
-Type 1 is an arm of n revolute joints, type 2 has a prismatic joint 3; both of general geometry, with the
-base frame on the first frame (`generic_chain`). A row that no formulation of ours executes is quoted from the
-paper and says so. docs/errata.md explains every difference.
+A type 1 arm has n revolute joints; in a type 2 arm joint 3 is prismatic. Both have a general geometry, with the base
+frame at the first frame (`generic_chain`). Rows that no formulation here executes are quoted from the paper and marked
+so. docs/errata.md explains every difference.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Studies beyond one call: many samples in chunks, on threads or a cluster, resumed where they stopped."""
+"""Large parameter studies: many samples in chunks, on threads or a cluster, resumable after an interruption."""
 
 from armdyn.sweeps.bootstrap import Bootstrap
 from armdyn.sweeps.capability import Capability, postures

@@ -1,4 +1,4 @@
-"""Bootstrap of an identification: how far its parameters scatter when the log's stretches are drawn anew."""
+"""Moving-block bootstrap of an identification: the scatter of its parameters under resampling of the log."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from armdyn.identification.estimate.estimators import ESTIMATORS, Setting
 from armdyn.identification.estimate.statistics import correlation_time
 from armdyn.identification.log.processing import joint_side, motions
 from armdyn.identification.model.model import Model
-from armdyn.identification.model.preflight import changed
+from armdyn.identification.model.reading import changed
 from armdyn.identification.model.rows import Rows, rows
 from armdyn.uncertainty.points import unit_points
 
 Array = NDArray[np.float64]
-LONGEST = 0.1  # of the log: a block is no longer, or all draws would be alike
+MAX_BLOCK_SHARE = 0.1  # of the log: with longer blocks all resamples would be alike
 
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """Sample i is the fit to blocks of `block` rows drawn with replacement, the seed's i-th draw.
+    """Sample i is a fit to blocks of `block` rows, drawn with replacement in the i-th resample of the seed.
 
-    Blocks keep neighbours together, whose residuals agree (moving-block bootstrap, Künsch 1989). The weight of the
-    prior stays what the estimate found. Gives `values` by parameter, and the relative torque error of each fit.
+    Blocks preserve the correlation of neighbouring residuals (moving-block bootstrap, Künsch 1989). The regularization
+    weight stays that of the estimate. Returns `values` by parameter, and the relative torque error of each fit.
     """
 
     model: Model
@@ -43,15 +43,15 @@ class Bootstrap:
 
     @classmethod
     def of(cls, estimate: Estimate, log: Log, block: int | None = None, seed: int = 0) -> Bootstrap:
-        """The bootstrap of an estimate, from the log that it was identified from."""
+        """The bootstrap of an estimate, with the log that it was identified from."""
         if estimate.estimator not in ESTIMATORS:
-            raise InputError(f"{estimate.estimator} has no bootstrap; available: {', '.join(ESTIMATORS)}")
+            raise InputError(f"no bootstrap for the estimator {estimate.estimator}; available: {', '.join(ESTIMATORS)}")
         side = changed(joint_side(log, estimate.transmission, estimate.zero, estimate.gains), estimate.changes)
         found = rows(estimate.model, motions(side, estimate.processing), estimate.processing)
         if found.Y.shape[-1] != len(estimate.names):
             raise InputError("the log is not the one that the estimate was identified from")
         residual = found.tau - found.Y @ estimate.values
-        longest = max(1, int(LONGEST * len(found)))
+        longest = max(1, int(MAX_BLOCK_SHARE * len(found)))
         usual = int(np.ceil(2 * max(correlation_time(residual[:, j]) for j in range(residual.shape[1]))))
         chosen = min(usual, longest) if block is None else block
         if not 1 <= chosen <= len(found):
@@ -60,7 +60,7 @@ class Bootstrap:
         return cls(*fixed, found.Y, found.tau, found.kept, chosen, seed)
 
     def __call__(self, arm: Arm, samples: range) -> dict[str, Any]:
-        """The fits of some draws."""
+        """The fits of some resamples."""
         fits = [self._fit(index) for index in samples]
         return {
             "values": (("sample", "parameter"), np.array([values for values, _ in fits])),
@@ -73,7 +73,7 @@ class Bootstrap:
         blocks = -(-count // self.block)
         start = np.floor(unit_points("random", self.seed, index, 1, blocks)[0] * count).astype(int)
         chosen = ((start[:, None] + np.arange(self.block)) % count).ravel()[:count]
-        chosen = np.sort(chosen)  # segments of the cross-validation and of the residuals stay in order of time
+        chosen = np.sort(chosen)  # keeps the segments of cross-validation and residuals in time order
         t = np.arange(count, dtype=float)
         drawn = Rows(self.Y[chosen], self.tau[chosen], t, np.zeros(count, dtype=np.int64), self.kept[chosen])
         setting = Setting(self.model, self.prior, regularization=self.regularization)

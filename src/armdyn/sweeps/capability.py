@@ -1,4 +1,4 @@
-"""Torque capability over the workspace: what an arm can hold and push, posture by posture."""
+"""Torque capability over the workspace: the payload and force that an arm can sustain in each posture."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ AXES = np.array(["x", "y", "z"])
 
 
 def postures(arm: Arm, seed: int, first: int, count: int, kind: str = "sobol") -> np.ndarray:
-    """Configurations (count, n) within the joint limits, found by their number; a turn where there is no limit."""
+    """Configurations (count, n) within the joint limits and ±π, addressed by index."""
     low, high = np.clip(arm.limits, -np.pi, np.pi).T
     return np.asarray(low + (high - low) * unit_points(kind, seed, first, count, arm.n))
 
 
 @dataclass(frozen=True)
 class Capability:
-    """Postures over the joint limits; `effort` are the motors' limits, N m, where the arm's are not meant.
+    """Capability at postures within the joint limits; `effort` overrides the arm's effort limits, N m or N.
 
-    Per posture: where the tool is; `load_share`, the gravity load over the effort limit; `payload`, the largest point
-    mass at the tool that the motors hold, kg; `force`, the largest force that the tool exerts in every direction, N;
-    `limiting_joint`, from 1, which the payload depends on.
+    Per posture: `position` of the tool; `load_share`, the gravity load divided by the effort limit; `payload`, the
+    largest point mass at the tool that the motors hold, kg; `force`, the largest force that the tool can exert in every
+    direction, N; `limiting_joint`, the joint (from 1) that limits the payload.
     """
 
     effort: tuple[float, ...] | None = None
     seed: int = 0
 
     def __call__(self, arm: Arm, samples: range) -> dict[str, Any]:
-        """The study of some postures."""
+        """The results for some postures."""
         effort = np.array(arm.effort_limits if self.effort is None else self.effort, dtype=float)
         if effort.shape != (arm.n,) or not np.isfinite(effort).all():
             raise InputError(f"{arm.name}: expected {arm.n} finite effort limits, got {effort.tolist()}; give effort")

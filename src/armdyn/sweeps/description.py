@@ -1,4 +1,4 @@
-"""What a study is, as text of its own: two studies with one fingerprint compute the same numbers."""
+"""Fingerprints of studies: two studies with the same fingerprint compute the same numbers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from armdyn.errors import InputError
 
 
 def digest(x: Any) -> str:
-    """64 hexadecimal digits of everything that shapes what `x` computes."""
+    """A SHA-256 digest, in hexadecimal, of everything that determines what `x` computes."""
     return hashlib.sha256(described(x).encode()).hexdigest()
 
 
 def described(x: Any) -> str:
-    """A text that is equal for equal data, in every process; functions are told by their source."""
+    """A text that is equal for equal data in every process; functions are represented by their source."""
     if x is None or isinstance(x, bool | int | float | complex | str | range):
         return repr(x)
     if isinstance(x, bytes):
@@ -57,7 +57,7 @@ def _function(x: Any) -> str:
     if isinstance(x, type | BuiltinFunctionType | np.ufunc):
         return _name(x)
     raise InputError(
-        f"a study cannot be told from others by {x!r} ({type(x).__name__}); use numbers, arrays, functions or frozen "
+        f"a study cannot be fingerprinted with {x!r} ({type(x).__name__}); use numbers, arrays, functions or frozen "
         "dataclasses of them"
     )
 
@@ -67,7 +67,7 @@ def _name(x: Any) -> str:
 
 
 def _source(function: FunctionType) -> str:
-    """The source; where there is none (an interactive session), the code."""
+    """A digest of the source, or of the bytecode if there is no source (interactive sessions)."""
     try:
         return hashlib.sha256(inspect.getsource(function).encode()).hexdigest()
     except (OSError, TypeError):

@@ -1,4 +1,4 @@
-"""A design sweep: link lengths and masses, by programs that take both at run time: one compilation for all of them."""
+"""A design sweep over link lengths and masses, compiled once: both are run-time inputs of the programs."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ Motions = tuple[np.ndarray, np.ndarray, np.ndarray]  # q, qd, qdd
 
 
 def designs(lengths: Sequence[Sequence[float]], masses: Sequence[Sequence[float]]) -> np.ndarray:
-    """Every combination of factors, (k, 2 n): those on the n links' lengths, then those on their masses.
+    """All combinations of factors, (k, 2 n): on the lengths of the n links, then on their masses.
 
-    `lengths` has the factors to try for each link, `masses` likewise; the geometry changes slowest, so that a chunk has
-    few of them.
+    `lengths` and `masses` list the factors to try for each link. Lengths vary slowest, so that a chunk has few
+    geometries.
     """
     if len(lengths) != len(masses):
         raise InputError(f"expected factors for as many lengths as masses, got {len(lengths)} and {len(masses)}")
     rows = [(*a, *b) for a in product(*lengths) for b in product(*masses)]
     found = np.array(rows, dtype=float)
     if not (found > 0).all():
-        raise InputError("factors on lengths and masses are positive")
+        raise InputError("factors on lengths and masses must be positive")
     return found
 
 
 @dataclass(frozen=True)
 class Design:
-    """Rows of `designs`: each an arm whose links are so much longer and heavier.
+    """Evaluates rows of `designs`, each an arm with links scaled in length and mass.
 
-    A link of factor ℓ has the next joint, its centre and its matter ℓ times as far away, and a mass that grows with ℓ
-    as a tube's does, beside its own factor. Over `count` postures and motions with accelerations up to `acceleration`:
-    the reach of the tool, the arm's mass, and of each joint the largest gravity load and the largest torque with
-    `payload` kg at the tool.
+    A length factor ℓ scales a link in all directions: the next joint and the mass distribution are ℓ times as far away,
+    and the mass grows with ℓ, as that of a tube does, in addition to its own factor. Over `count` postures and motions
+    with accelerations up to `acceleration`, the results are the reach of the tool, the arm's mass, and for each joint
+    the largest gravity load and the largest torque with `payload` kg at the tool.
     """
 
     count: int = 512
@@ -54,10 +54,10 @@ class Design:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        arrays.payload(self.payload, (0, 0, 0), None)  # what is impossible is said at once
+        arrays.payload(self.payload, (0, 0, 0), None)  # raises an error about an impossible payload at once
 
     def __call__(self, arm: Arm, samples: np.ndarray) -> dict[str, Any]:
-        """The study of some designs."""
+        """The results for some designs."""
         rows, n = np.asarray(samples, dtype=float), arm.n
         if rows.ndim != 2 or rows.shape[1] != 2 * n or not arm.chain.plain or not arm.chain.serial:
             raise InputError(f"expected designs (k, {2 * n}) of a serial arm with {n} joints, got shape {rows.shape}")
@@ -86,7 +86,7 @@ class Design:
         return q, np.zeros_like(q), self.acceleration * np.clip(other / span, -1, 1)
 
     def _natural(self, arm: Arm, factors: np.ndarray) -> np.ndarray:
-        """Natural parameters (k, n, 10), the payload on the last link."""
+        """Natural parameters (k, n, 10), including the payload on the last link."""
         own = np.array([[float(x) for x in link.natural] for link in arm.links])
         natural = own * factors[:, :, None]
         natural[:, -1] += np.array(held(arm.chain.floats.tool, self.payload, (0, 0, 0)).natural)
@@ -94,7 +94,7 @@ class Design:
 
 
 def _torques(arm: Arm, geometry: np.ndarray, natural: np.ndarray, motions: Motions) -> dict[str, np.ndarray]:
-    """The largest magnitudes over the motions, (k, n), of links (k, n, 10) on a geometry."""
+    """The largest magnitudes over the motions, (k, n), for links (k, n, 10) with one geometry."""
     rows = natural.reshape(len(natural), -1)
     constants = np.hstack([rows, np.tile(geometry, (len(rows), 1))])[:, None]
 
@@ -108,7 +108,7 @@ def _torques(arm: Arm, geometry: np.ndarray, natural: np.ndarray, motions: Motio
 
 @lru_cache(maxsize=32)
 def stretched(arm: Arm, factors: tuple[float, ...]) -> Arm:
-    """The arm with its links so many times as long."""
+    """The arm with its links scaled in length by these factors."""
     exactly = [exact(x) for x in factors]
     joints, links = list(arm.given.joints), list(arm.given.links)
     for i, x in enumerate(exactly):

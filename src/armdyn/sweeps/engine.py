@@ -1,4 +1,4 @@
-"""sweep: run a study in chunks, on local threads or a Dask cluster, and give labelled arrays."""
+"""sweep: run a study in chunks, on local threads or a Dask cluster, and return labelled arrays."""
 
 from __future__ import annotations
 
@@ -33,37 +33,37 @@ def sweep(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Any:
-    """Compute something for many samples, in chunks; what an interrupted sweep has stored is not computed again.
+    """Run a computation for many samples, in chunks; an interrupted sweep resumes with the chunks not yet stored.
 
     Parameters
     ----------
     arm
-        The arm; it travels to workers as its file.
+        The arm; workers receive it as the text of its file.
     compute
-        ``compute(arm, samples[a:b])`` gives a dict of arrays by name, ``(b - a, ...)`` each, or ``(axes, array)`` with
-        the names of the axes, the first being "sample"; what has no "sample" among its axes is a coordinate ("time").
-        A function, or a frozen dataclass with ``__call__``, as those of `armdyn.sweeps` are.
+        ``compute(arm, samples[a:b])`` returns a dict of arrays by name, each ``(b - a, ...)``, or ``(axes, array)``
+        with the names of the axes, the first being "sample". Arrays without a "sample" axis are coordinates ("time").
+        It is a function, or a frozen dataclass with ``__call__``, like those of `armdyn.sweeps`.
     samples
-        ``Uncertain.sample(count)``, an array (count, ...), or a number: compute then gets a range of whole numbers.
+        ``Uncertain.sample(count)``, an array (count, ...), or a number, for which compute gets a range of integers.
     reduce
-        Reductions that workers make of their chunks: ``[Quantiles((0.05, 0.95)), Extremes()]`` for every variable, or
-        a dict of them by variable. Only what they make is kept.
+        Reductions that workers apply to their chunks: ``[Quantiles((0.05, 0.95)), Extremes()]`` for every variable, or
+        a dict of such lists by variable. Only the reduced results are kept.
     out
-        Where results are kept: a folder, or an address for fsspec; a table if the name ends in ``.parquet``, else Zarr.
-        Another study's is refused; several clients may work on one. None: in memory.
+        Where to store results: a folder or an fsspec URL; a table if the name ends in ``.parquet``, otherwise Zarr. A
+        store that belongs to another study is an error; several clients may share one store. None keeps them in memory.
     client
-        A ``distributed.Client``; None: threads of this process. The results are the same to the last bit.
+        A ``distributed.Client``; None uses threads of this process. The results are bitwise identical.
     chunk
-        Samples per chunk: one task, one Zarr chunk or Parquet file; what is lost at most when something is killed.
+        Samples per chunk: one task, one Zarr chunk or Parquet file, and the most work a killed task loses.
     threads
-        Without a client: how many; by default as many as there are processors.
+        The number of threads if there is no client, by default one per processor.
     progress
         Called with (chunks done, chunks, text).
 
     Returns
     -------
     xarray.Dataset
-        With axes sample, time, joint, …, or those of the reductions; opened from the store where there is one (a
+        With axes sample, time, joint, …, or those of the reductions, opened from the store if there is one (a
         ``pyarrow.dataset.Dataset`` for Parquet).
     """
     count = samples if isinstance(samples, int | np.integer) and not isinstance(samples, bool) else None
@@ -84,24 +84,24 @@ def _threads(threads: int | None) -> int:
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise InputError(f"threads must be a whole number from 1 on, got {threads!r}")
+        raise InputError(f"threads must be a whole number, at least 1; got {threads!r}")
     return threads
 
 
 def _prepared(study: Study, store: Store, layout: Variables) -> None:
-    """The place, this study's, with room for its variables."""
+    """Open the store for this study and create its variables."""
     if study.reduce is None:
         store.open(study.attributes)
         sampled = {name: v for name, v in study.whole(layout).items() if v.sampled}
         store.create(sampled, study.coordinates(layout), study.attributes, study.chunk)
         return
     if store.where.rstrip("/").endswith(".parquet"):
-        raise InputError("what is reduced are labelled arrays, not a table; give out= a name without .parquet")
+        raise InputError("reductions are labelled arrays, not a table; give out= a name without .parquet")
     store.open(study.attributes)
 
 
 class _Run:
-    """The chunks of one call: which are there, what came back."""
+    """The state of one call: the chunks that are done, and their results."""
 
     def __init__(self, study: Study, store: Store | None, progress: Progress | None) -> None:
         self.study, self.store = study, store
@@ -112,14 +112,14 @@ class _Run:
         self.kept: dict[int, Any] = {}
 
     def say(self, text: str) -> None:
-        """What stands beside the count from now on."""
+        """Set the text that progress shows next to the count."""
         self.text = f", {text}"
 
     def order(self) -> Iterator[int]:
-        """The chunks that are still to be computed: in their order, or shuffled where the store has some already.
+        """The chunks still to be computed, in order, or shuffled if the store already has some.
 
-        Another client may then be at work on the same store; in the same order two clients would compute every chunk
-        twice from the moment at which one has caught up with the other.
+        In the latter case another client may be working on the same store, and two clients with the same order would
+        compute every chunk twice as soon as one has caught up with the other.
         """
         chunks = list(range(self.study.chunks))
         if self.begun:
@@ -129,7 +129,7 @@ class _Run:
                 yield index
 
     def take(self, results: Iterator[tuple[int, Any]]) -> None:
-        """Everything that comes back; the first error ends it."""
+        """Collect the results; the first error ends the sweep."""
         total = self.study.chunks
         self._tell()
         for index, result in results:
@@ -144,7 +144,7 @@ class _Run:
             self.done = self.store.done()
         missing = total - len(self.done)
         if missing:
-            raise ComputationError(f"{missing} of {total} chunks are missing after all were computed; run it again")
+            raise ComputationError(f"{missing} of {total} chunks are missing from the store; run the sweep again")
 
     def _tell(self) -> None:
         done, total = len(self.done), self.study.chunks
@@ -154,7 +154,7 @@ class _Run:
         first, stop = self.study.bounds(index)
         kept = f"; {len(self.done)} of {self.study.chunks} chunks are in {self.store.where}" if self.store else ""
         said = f"chunk {index} (samples {first} to {stop - 1}) failed: {type(error).__name__}: {error}{kept}"
-        again = ", run it again to go on" if self.store else ""
+        again = ", run the sweep again to resume" if self.store else ""
         return (type(error) if isinstance(error, ArmdynError) else ComputationError)(said + again)
 
     def result(self, layout: Variables) -> Any:
@@ -174,7 +174,7 @@ class _Run:
 
     def _reduced(self, layout: Variables) -> Any:
         study, total = self.study, None
-        for k in range(study.chunks):  # in their order: sums of floats depend on it
+        for k in range(study.chunks):  # in order, because floating-point sums depend on it
             part: Part = self.kept[k] if self.store is None else self.store.parts(k)
             total = study.merged(total, part)
         assert total is not None

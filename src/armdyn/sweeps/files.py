@@ -30,7 +30,7 @@ DISTRIBUTIONS: dict[str, Callable[..., Any]] = {"normal": Normal, "uniform": Uni
 
 @dataclass(frozen=True, eq=False)
 class StudyFile:
-    """What a study file asks for, as `sweep` takes it."""
+    """The contents of a study file, as arguments for `sweep`."""
 
     study: str
     arm: Arm
@@ -42,7 +42,7 @@ class StudyFile:
 
 
 def read_study(path: str | os.PathLike[str]) -> StudyFile:
-    """Read a study file; paths in it are from its own folder."""
+    """Read a study file; paths in it are relative to its folder."""
     where = Path(path)
     try:
         table = tomllib.loads(read_bytes(where).decode())
@@ -65,7 +65,7 @@ def _study(table: Mapping[str, Any], folder: Path) -> StudyFile:
     compute, samples = STUDIES[kind](arm, own, table, folder)
     reduce = from_table(table["reduce"]) if "reduce" in table else None
     out = table.get("out")
-    return StudyFile(kind, arm, compute, samples, reduce, _place(out, folder), int(table.get("chunk", CHUNK)))
+    return StudyFile(kind, arm, compute, samples, reduce, _location(out, folder), int(table.get("chunk", CHUNK)))
 
 
 def _arm(name: str, folder: Path) -> Arm:
@@ -73,21 +73,21 @@ def _arm(name: str, folder: Path) -> Arm:
     return load(beside) if beside.suffix and beside.exists() else load(name)
 
 
-def _place(out: Any, folder: Path) -> str | None:
+def _location(out: Any, folder: Path) -> str | None:
     if out is None:
         return None
     return str(out) if "://" in str(out) else str(folder / str(out))
 
 
 def _plain(x: Any) -> Any:
-    """Lists as tuples, which frozen data takes."""
+    """Lists as tuples, for frozen dataclasses."""
     return tuple(_plain(item) for item in x) if isinstance(x, list) else x
 
 
 def _count(table: Mapping[str, Any]) -> int:
     count = table.get("samples")
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise InputError(f"samples must be a number from 1 on, got {count!r}")
+        raise InputError(f"samples must be a whole number, at least 1; got {count!r}")
     return count
 
 
@@ -116,7 +116,7 @@ def _distribution(given: Any, name: str) -> Any:
 
 
 def _made(kind: Any, own: Mapping[str, Any], **more: Any) -> Any:
-    """The study's dataclass of its own table; an error that lists its fields."""
+    """The study's dataclass from its table, or an error that lists the fields."""
     for key in own:
         choose(f"setting of {kind.__name__.lower()}", key, [f.name for f in fields(kind)])
     try:
@@ -128,7 +128,7 @@ def _made(kind: Any, own: Mapping[str, Any], **more: Any) -> Any:
 def _robustness(arm: Arm, own: Mapping[str, Any], table: Mapping[str, Any], folder: Path) -> tuple[Any, Any]:
     uncertain = _uncertain(arm, table, folder)
     if uncertain is None:
-        raise InputError("robustness needs a table [uncertain]")
+        raise InputError("a robustness study needs a table [uncertain]")
     return _made(Robustness, own), uncertain.sample(_count(table))
 
 

@@ -1,4 +1,4 @@
-"""What a study's function gives, with names for its axes: sample, time, joint."""
+"""The results of a study's function as arrays with named axes: sample, time, joint."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Variable:
 
     dims: tuple[str, ...]
     values: np.ndarray
-    constant: bool = False  # known beforehand, like the samples' own numbers
+    constant: bool = False  # known beforehand, like the sample numbers
 
     @property
     def sampled(self) -> bool:
@@ -30,9 +30,9 @@ class Variable:
 
 
 def labelled(results: Any, count: int, arm: Arm) -> Variables:
-    """The variables of a chunk, checked: the first axis of each runs over the samples, or has no sample in it."""
+    """The checked variables of a chunk: the first axis of each is "sample", or none is."""
     if not isinstance(results, Mapping) or not results:
-        raise InputError(f"a study's function gives a dict of arrays by name, got {type(results).__name__}")
+        raise InputError(f"a study's function must return a dict of arrays by name, got {type(results).__name__}")
     return {str(name): _variable(str(name), x, count, arm) for name, x in results.items()}
 
 
@@ -55,13 +55,13 @@ def _variable(name: str, given: Any, count: int, arm: Arm) -> Variable:
 
 
 def coordinates(arm: Arm) -> Variables:
-    """The joints' names."""
+    """The names of the joints as a coordinate."""
     names = [joint.name or f"joint {k}" for k, joint in enumerate(arm.joints, 1)]
     return {"joint": Variable(("joint",), np.array(names, dtype=np.str_))}
 
 
 def dataset(variables: Variables, coords: Variables, attributes: Mapping[str, Any]) -> Any:
-    """An xarray Dataset; a coordinate is kept where a variable has its axis."""
+    """An xarray Dataset, with the coordinates whose axes a variable uses."""
     xarray = needed("xarray")
     used = {dim for v in variables.values() for dim in v.dims}
     return xarray.Dataset(
@@ -72,10 +72,10 @@ def dataset(variables: Variables, coords: Variables, attributes: Mapping[str, An
 
 
 def needed(module: str) -> Any:
-    """A module of the extra `scale`, or an error that says how to get it."""
+    """Import a module of the extra `scale`, or raise an error that says how to install it."""
     from importlib import import_module
 
     try:
         return import_module(module)
     except ImportError as error:
-        raise InputError(f"this needs {module}, which the extra brings: pip install armdyn[scale]") from error
+        raise InputError(f'this needs {module}; install it with: pip install "armdyn[scale]"') from error

@@ -1,4 +1,4 @@
-"""A data set of (q, qd, qdd, tau) for learning, in shards."""
+"""Data sets of (q, qd, qdd, tau) for machine learning, in shards."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ KINDS = ("float32", "float64")
 
 @dataclass(frozen=True)
 class DataSet:
-    """Random motions within the limits and the torques that they take; every chunk is a shard.
+    """Random motions within the limits and their torques; every chunk is a shard.
 
     `velocity` and `acceleration` are the largest magnitudes, one number or one per joint; by default the arm's velocity
-    limits (1 where it has none) and 5. With samples of an `Uncertain` arm every row has its own arm, and the uncertain
-    numbers are columns too. With `friction` the torques have it.
+    limits (1 for joints without one) and 5. With samples of an `Uncertain` arm every row has its own arm, and the
+    uncertain parameters are columns too. With `friction` the torques include friction.
     """
 
     velocity: float | tuple[float, ...] | None = None
@@ -36,10 +36,10 @@ class DataSet:
         choose("dtype", self.dtype, KINDS)
 
     def __call__(self, arm: Arm, samples: Any) -> dict[str, Any]:
-        """A shard."""
+        """One shard."""
         varied = isinstance(samples, Samples)
         if not varied and not isinstance(samples, range):
-            raise InputError(f"a data set is of a number of rows, or of samples of an Uncertain arm; got {samples!r}")
+            raise InputError(f"samples must be a number of rows, or samples of an Uncertain arm; got {samples!r}")
         first = samples.first if isinstance(samples, Samples) else samples.start
         limit = np.where(np.isfinite(arm.velocity_limits), arm.velocity_limits, 1.0)
         speed = limit if self.velocity is None else np.array(self.velocity)

@@ -1,7 +1,7 @@
-"""Reductions that workers make of their chunks and that merge: exactly, in the order of the chunks.
+"""Mergeable reductions: workers reduce their chunks, and the partial results are merged in the order of the chunks.
 
-A reduction has three steps: `partial` of a chunk's values, `merged` of two partial results, `finished` as labelled
-variables. A NaN is a sample without a value: left out, and counted in `missing`.
+A reduction has three steps: `partial` reduces the values of a chunk, `merged` combines two partial results, `finished`
+returns labelled variables. A NaN is a sample without a value: it is left out and counted in `missing`.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from armdyn.sweeps.labels import Variable, Variables
 from armdyn.uncertainty.statistics import probability
 
 Part = dict[str, np.ndarray]
-EXACT = 4096  # samples up to which quantiles are exact: all values are kept
-MANTISSA = 10  # bits of a bucket beyond that: values in one bucket differ by less than 2^-10 of their size
+MAX_EXACT = 4096  # samples up to which all values are kept and quantiles are exact
+MANTISSA_BITS = 10  # of a bucket, beyond that: values in one bucket differ by less than 2^-10 of their size
 
 
 class Reduction(Protocol):
-    """What `sweep` takes as a reduction."""
+    """The protocol of reductions for `sweep`."""
 
     @property
     def key(self) -> str:
-        """A name, which the reduced variables carry."""
+        """The name of the reduction."""
 
     def partial(self, values: np.ndarray, first: int, total: int) -> Part:
-        """Of a chunk's values (k, ...): samples `first` to `first + k` of `total`."""
+        """The partial result of a chunk's values (k, ...), which are samples `first` to `first + k` of `total`."""
 
     def merged(self, a: Part, b: Part) -> Part:
-        """Of two partial results, the chunks of `a` coming before those of `b`."""
+        """Combine two partial results; the chunks of `a` come before those of `b`."""
 
     def finished(self, part: Part, name: str, dims: tuple[str, ...]) -> Variables:
-        """Labelled variables; `dims` are those of the values without the samples."""
+        """The final labelled variables; `dims` are the axes of the values without the sample axis."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many values lie in each of `bins` equal bins from `low` to `high`, below, and at `high` or above."""
+    """Counts of values in `bins` equal bins from `low` to `high`, below `low`, and at or above `high`."""
 
     low: float
     high: float
@@ -112,7 +112,7 @@ class Histogram:
 
     def __post_init__(self) -> None:
         if not (self.low < self.high and self.bins >= 1):
-            raise InputError(f"a histogram goes from low to high in at least one bin; got {self}")
+            raise InputError(f"a histogram needs low < high and at least one bin; got {self}")
 
     def partial(self, values: np.ndarray, first: int, total: int) -> Part:
         """See `Reduction`."""
@@ -142,7 +142,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Exceeds:
-    """The probability that a magnitude is larger than a bound, with its exact interval; a NaN counts as larger."""
+    """The probability that a magnitude exceeds a bound, with its exact confidence interval; a NaN counts as larger."""
 
     bound: Any
     confidence: float = 0.95
@@ -166,11 +166,11 @@ class Exceeds:
 
 @dataclass(frozen=True)
 class Quantiles:
-    """Quantiles: the ⌈p N⌉-th smallest of N values, exactly for studies of up to 4096 samples.
+    """Quantiles: the ⌈p N⌉-th smallest of N values, exact for studies of up to 4096 samples.
 
-    Beyond that values are counted in buckets, each the numbers that agree in sign, exponent and the first ten bits of
-    the mantissa, as an HdrHistogram does: what is given lies in the bucket of the exact value and differs from it by
-    less than 2⁻¹¹ (0.05 %) of it. Counts add up, so the result does not depend on how the samples were cut.
+    With more samples, values are counted in buckets of equal sign, exponent and first ten bits of the mantissa, as in
+    an HdrHistogram. The result is the middle of the exact value's bucket, with a relative error below 2⁻¹¹ (0.05 %).
+    Counts are additive, so the result does not depend on the chunk size.
     """
 
     probabilities: tuple[float, ...] = (0.05, 0.5, 0.95)
@@ -179,13 +179,13 @@ class Quantiles:
     def __post_init__(self) -> None:
         given = self.probabilities if isinstance(self.probabilities, Sequence) else tuple(self.probabilities)
         if not given or not all(0 <= p <= 1 for p in given):
-            raise InputError(f"quantiles are for probabilities from 0 to 1, got {given!r}")
+            raise InputError(f"quantiles need probabilities from 0 to 1, got {given!r}")
         object.__setattr__(self, "probabilities", tuple(float(p) for p in given))
 
     def partial(self, values: np.ndarray, first: int, total: int) -> Part:
         """See `Reduction`."""
         shape = np.array(values.shape[1:], dtype=np.int64)
-        if total <= EXACT:
+        if total <= MAX_EXACT:
             return {"shape": shape, "values": np.asarray(values, dtype=float)}
         flat = np.asarray(values, dtype=float).reshape(len(values), -1)
         entry = np.broadcast_to(np.arange(flat.shape[1]), flat.shape)
@@ -214,7 +214,7 @@ class Quantiles:
 
 
 def _by_entry(part: Part, entries: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Values and counts of one entry after the other."""
+    """Values and counts, entry by entry."""
     if "values" in part:
         for column in part["values"].reshape(len(part["values"]), -1).T:
             there = column[~np.isnan(column)]
@@ -238,17 +238,17 @@ def _counted(entry: np.ndarray, bucket: np.ndarray, count: np.ndarray | None) ->
 
 
 def buckets(values: np.ndarray) -> np.ndarray:
-    """The bucket of every value: its sign, exponent and first bits, as whole numbers in the order of the values."""
+    """The bucket of every value, as integers in the order of the values: sign, exponent and first mantissa bits."""
     bits = np.ascontiguousarray(np.where(values == 0, 0.0, values)).view(np.int64)
-    magnitude = (bits & np.int64(2**63 - 1)) >> np.int64(52 - MANTISSA)
+    magnitude = (bits & np.int64(2**63 - 1)) >> np.int64(52 - MANTISSA_BITS)
     return np.where(bits < 0, -magnitude - 1, magnitude)
 
 
 def middles(bucket: np.ndarray) -> np.ndarray:
     """The number in the middle of each bucket."""
     magnitude = np.where(bucket < 0, -bucket - 1, bucket).astype(np.int64)
-    low = (magnitude << np.int64(52 - MANTISSA)).view(np.float64)
-    high = ((magnitude + 1) << np.int64(52 - MANTISSA)).view(np.float64)
+    low = (magnitude << np.int64(52 - MANTISSA_BITS)).view(np.float64)
+    high = ((magnitude + 1) << np.int64(52 - MANTISSA_BITS)).view(np.float64)
     middle = np.where(magnitude == 0, 0.0, np.where(np.isfinite(high), low + (high - low) / 2, low))
     return np.where(bucket < 0, -middle, middle)
 

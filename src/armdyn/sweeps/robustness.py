@@ -1,4 +1,4 @@
-"""Monte-Carlo robustness of a controlled motion: how well a controller follows when the arm is not the one it knows."""
+"""Monte Carlo robustness of a controlled motion: tracking performance under model errors."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ CONTROLLERS = {"computed_torque": ComputedTorque, "pd_gravity": PDGravity, "pd":
 
 @dataclass(frozen=True)
 class Robustness:
-    """From rest at `start` to rest at `end` (rad or m) in `duration` seconds, then `settle` seconds more.
+    """A motion from rest at `start` to rest at `end` (rad or m) in `duration` seconds, then `settle` seconds more.
 
-    `controller` is "computed_torque", "pd_gravity" or "pd", with gains `kp` and `kd`: one number or one per joint. Per
-    sample: the largest tracking error and torque of each joint, the largest distance of the tool from its reference,
-    and the error at the end; NaN where the motion broke off. With `trajectories` also q and tau every `every` seconds.
+    `controller` is "computed_torque", "pd_gravity" or "pd", with gains `kp` and `kd`: one number or one per joint. The
+    results per sample are the largest tracking error and torque of each joint, the largest distance of the tool from
+    its reference, and the final error; NaN if the simulation failed. With `trajectories` they include q and tau every
+    `every` seconds.
     """
 
     start: tuple[float, ...]
@@ -39,9 +40,9 @@ class Robustness:
         choose("controller", self.controller, CONTROLLERS)
 
     def __call__(self, arm: Arm, samples: Samples) -> dict[str, Any]:
-        """The study of some samples."""
+        """The results for some samples."""
         if not isinstance(samples, Samples):
-            raise InputError("robustness is about samples of an Uncertain arm: give samples=Uncertain(...).sample(k)")
+            raise InputError("Robustness needs samples of an Uncertain arm: give samples=Uncertain(...).sample(k)")
         motion = quintic(self.start, self.end, self.duration)
         rows = max(1, round((self.duration + self.settle) / self.every))
         t = (self.duration + self.settle) / rows * np.arange(rows + 1)
@@ -69,6 +70,6 @@ def _gain(value: Any) -> Any:
 
 
 def _filled(values: np.ndarray, rows: int) -> np.ndarray:
-    """A lone lane that ended early has fewer rows: NaN for the others, as in a batch."""
+    """Pad with NaN: unlike in a batch, a single simulation that ended early has fewer rows."""
     missing = rows - values.shape[1]
     return np.pad(values, ((0, 0), (0, max(missing, 0)), (0, 0)), constant_values=np.nan)[:, :rows]

@@ -1,7 +1,7 @@
-"""Where a study is kept: a folder or an address with its data, and beside them which chunks are there.
+"""Stores of studies: a folder or URL with the data, and markers of the chunks that are complete.
 
-A chunk's data is written first, its mark last; each file whole or not at all. What has no mark does not count and is
-computed again to the same bits, so nothing that is killed, twice or at any moment, leaves a wrong store behind.
+The data of a chunk is written first and its marker last, each file atomically. A chunk without a marker is computed
+again, with bitwise the same result, so a process killed at any moment leaves a valid store.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from armdyn.files.text import written_whole
 from armdyn.sweeps.labels import Variable, Variables, needed
 from armdyn.sweeps.reductions import Part
 
-OWN = "_armdyn"  # readers of Parquet folders pass over names that begin so
+OWN = "_armdyn"  # readers of Parquet folders ignore names that start with an underscore
 
 
 @dataclass(frozen=True)
 class Folder:
-    """Files by name under a local folder, or under an address that fsspec knows (s3://…, gs://…, memory://…)."""
+    """Files by name in a local folder, or under a URL that fsspec supports (s3://…, gs://…, memory://…)."""
 
     where: str
 
@@ -37,7 +37,7 @@ class Folder:
         return needed("fsspec").core.url_to_fs(self.where) if "://" in self.where else None
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file; None where there is none."""
+        """The content of a file, or None if it does not exist."""
         try:
             if self._remote is None:
                 return (Path(self.where) / name).read_bytes()
@@ -47,7 +47,7 @@ class Folder:
             return None
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file, whole or not at all; object stores do so by themselves."""
+        """Write a file atomically; object stores do that by themselves."""
         if self._remote is None:
             path = Path(self.where) / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ class Folder:
         files.pipe_file(f"{root}/{name}", content)
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Whether a file exists."""
         if self._remote is None:
             return (Path(self.where) / name).is_file()
         files, root = self._remote
@@ -80,7 +80,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class Store(ABC):
-    """A study's place: `open` it, `put` chunks, ask which are there."""
+    """The store of a study: `open` it, `put` chunks, and query which are complete."""
 
     where: str
 
@@ -90,7 +90,7 @@ class Store(ABC):
         return Folder(self.where)
 
     def open(self, study: Mapping[str, Any]) -> bool:
-        """Make the place this study's, or find that it is; whether it is new. Another study's is refused."""
+        """Claim the store for this study and return whether it is new; an error if it belongs to another study."""
         found = self.folder.read(f"{OWN}/study.json")
         if found is None:
             if "://" not in self.where and Path(self.where).exists() and any(Path(self.where).iterdir()):
@@ -105,36 +105,36 @@ class Store(ABC):
         return False
 
     def done(self) -> set[int]:
-        """The chunks that are there."""
+        """The chunks that are complete."""
         names = self.folder.names(f"{OWN}/chunks")
         return {int(name[:-4]) for name in names if name.endswith(".npz") and name[:-4].isdigit()}
 
     def has(self, chunk: int) -> bool:
-        """Whether a chunk is there."""
+        """Whether a chunk is complete."""
         return self.folder.has(_mark(chunk))
 
     def mark(self, chunk: int, parts: Mapping[str, np.ndarray]) -> None:
-        """Say that a chunk is there, with what was made of it."""
+        """Mark a chunk as complete, and store its partial reductions."""
         stream = io.BytesIO()
         arrays: Any = dict(parts)
         np.savez(stream, **arrays)
         self.folder.write(_mark(chunk), stream.getvalue())
 
     def parts(self, chunk: int) -> Part:
-        """What was made of a chunk."""
+        """The partial reductions of a chunk."""
         content = self.folder.read(_mark(chunk))
         if content is None:
-            raise FileError(f"{self.where}: chunk {chunk} is gone")
+            raise FileError(f"{self.where}: chunk {chunk} was deleted; run the sweep again")
         with np.load(io.BytesIO(content), allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
 
     @abstractmethod
     def create(self, variables: Variables, coords: Variables, attributes: Mapping[str, Any], chunk: int) -> None:
-        """Make room for variables of the study's whole size (given as empty arrays); again does no harm."""
+        """Create the variables at the full size of the study; idempotent."""
 
     @abstractmethod
     def put(self, chunk: int, first: int, variables: Variables) -> None:
-        """Write a chunk's values: samples from `first` on."""
+        """Write the values of a chunk, whose samples start at `first`."""
 
     @abstractmethod
     def read(self) -> Any:
@@ -160,12 +160,12 @@ class ZarrStore(Store):
             if name not in group:
                 shape, kind = v.values.shape, v.values.dtype
                 pieces = tuple(max(1, min(chunk, k) if axis == 0 and v.sampled else k) for axis, k in enumerate(shape))
-                # No fill value: xarray would take it for a missing one.
+                # No fill value: xarray would read it as missing.
                 array = group.create_array(name, shape=shape, dtype=kind, chunks=pieces, fill_value=None)
                 array.attrs["_ARRAY_DIMENSIONS"] = list(v.dims)
             if not v.sampled:
                 group[name][...] = v.values
-        with warnings.catch_warnings():  # our own folder is no part of the hierarchy
+        with warnings.catch_warnings():  # Zarr warns about the folder of markers
             warnings.simplefilter("ignore")
             zarr.consolidate_metadata(group.store)
 
@@ -187,7 +187,7 @@ class ParquetStore(Store):
     def create(self, variables: Variables, coords: Variables, attributes: Mapping[str, Any], chunk: int) -> None:
         """See `Store`."""
         if not any(v.sampled for v in variables.values()):
-            raise InputError("a table has a row per sample; what is reduced goes to Zarr: give out= another name")
+            raise InputError("a table has one row per sample; reductions need Zarr: give out= a name without .parquet")
         wide = [name for name, v in variables.items() if np.prod(v.values.shape[1:], dtype=int) > 1000]
         if wide:
             raise InputError(f"{wide[0]} has more than 1000 numbers per sample, too many columns; use Zarr")
@@ -219,11 +219,11 @@ def _columns(name: str, v: Variable) -> dict[str, np.ndarray]:
 
 
 def store_at(where: Any) -> Store:
-    """The store of a local path or an address: a table where the name ends in .parquet, else Zarr."""
+    """The store at a local path or URL: a table if the name ends in .parquet, otherwise Zarr."""
     try:
         name = str(where) if "://" in str(where) else str(Path(where))
     except TypeError:
-        raise InputError(f"out must be a path or an address, got {where!r}") from None
+        raise InputError(f"out must be a path or a URL, got {where!r}") from None
     if name.startswith("file://"):
         name = name[len("file://") :]
     return ParquetStore(name) if name.rstrip("/").endswith(".parquet") else ZarrStore(name)

@@ -1,4 +1,4 @@
-"""Study: samples × what to compute × how to reduce, in chunks; it travels as bytes, its arms as their files."""
+"""Study: samples, a computation and reductions, in chunks; pickled for workers with arms as the text of their files."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from armdyn.sweeps.description import described, digest
 from armdyn.sweeps.labels import Variable, Variables, coordinates, labelled
 from armdyn.sweeps.reductions import Part, Reduction
 
-LISTED = 10**6  # samples up to which their numbers are a coordinate
+MAX_LISTED = 10**6  # samples up to which results have the sample numbers as a coordinate
 Compute = Callable[[Arm, Any], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """What is computed: ``compute(arm, samples[a:b])`` for each chunk, and what is made of its variables."""
+    """A study: ``compute(arm, samples[a:b])`` for each chunk, and the reductions of its variables."""
 
     arm: Arm
     compute: Compute
@@ -40,10 +40,10 @@ class Study:
             raise InputError(f"compute must be a function of (arm, samples), got {self.compute!r}")
         if not hasattr(self.samples, "__len__") or not hasattr(self.samples, "__getitem__"):
             raise InputError(
-                f"samples must be a number, an array, or what Uncertain.sample gives; got {type(self.samples).__name__}"
+                f"samples must be a number, an array, or from Uncertain.sample; got {type(self.samples).__name__}"
             )
         if isinstance(self.chunk, bool) or not isinstance(self.chunk, int) or self.chunk < 1:
-            raise InputError(f"chunk must be a number of samples from 1 on, got {self.chunk!r}")
+            raise InputError(f"chunk must be a number of samples, at least 1; got {self.chunk!r}")
         if len(self.samples) == 0:
             raise InputError("a study needs at least one sample")
 
@@ -58,12 +58,12 @@ class Study:
         return -(-self.total // self.chunk)
 
     def bounds(self, index: int) -> tuple[int, int]:
-        """The samples of a chunk."""
+        """The first sample of a chunk, and the one after its last."""
         return index * self.chunk, min((index + 1) * self.chunk, self.total)
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
-        """What results carry with them; the fingerprint is equal for studies that compute the same numbers."""
+        """The metadata of the results; studies with equal fingerprints compute the same numbers."""
         from armdyn import __version__
 
         plain = {
@@ -80,12 +80,12 @@ class Study:
 
     @property
     def seed(self) -> int:
-        """The seed of the samples or of what is computed; -1 where there is none."""
+        """The seed of the samples or of the computation; -1 if there is none."""
         uncertain = getattr(self.samples, "uncertain", None)
         return int(getattr(uncertain or self.compute, "seed", -1))
 
     def reductions(self, name: str) -> Sequence[Reduction]:
-        """Those of a variable."""
+        """The reductions of a variable."""
         chosen = self.reduce.get(name, ()) if isinstance(self.reduce, Mapping) else self.reduce
         return tuple(chosen or ())
 
@@ -94,7 +94,7 @@ class Study:
         return labelled(self.compute(self.arm, self.samples[first:stop]), stop - first, self.arm)
 
     def parts(self, variables: Variables, first: int) -> dict[str, np.ndarray]:
-        """What the reductions make of a chunk, flat: by number of the reduction, variable and part."""
+        """The partial reductions of a chunk in a flat dict, keyed by reduction index, variable and part."""
         flat: dict[str, np.ndarray] = {}
         for name, v in variables.items():
             for k, reduction in enumerate(self.reductions(name) if v.sampled else ()):
@@ -103,7 +103,7 @@ class Study:
         return flat
 
     def merged(self, a: Part | None, b: Part) -> Part:
-        """Two flat partial results as one."""
+        """Merge two flat partial results."""
         if a is None:
             return b
         out: Part = {}
@@ -114,7 +114,7 @@ class Study:
         return out
 
     def finished(self, part: Part, layout: Variables) -> Variables:
-        """The reduced variables; `layout` has the variables' axes."""
+        """The reduced variables; `layout` gives the axes of the variables."""
         out: Variables = {}
         for name, v in layout.items():
             for k, reduction in enumerate(self.reductions(name) if v.sampled else ()):
@@ -122,27 +122,27 @@ class Study:
         return out
 
     def layout(self) -> Variables:
-        """The variables of one sample: their names, axes and kinds; kernels are compiled on the way."""
+        """The variables of one sample, for their names, axes and types; this also compiles the kernels."""
         found = self.run(0, 1)
         if self.reduce is not None and not any(self.reductions(name) for name, v in found.items() if v.sampled):
             asked = list(self.reduce) if isinstance(self.reduce, Mapping) else []
             raise InputError(
-                f"nothing is reduced: there are {', '.join(found)}; asked for {', '.join(asked) or 'none'}"
+                f"reduce= selects no variable; available: {', '.join(found)}; got {', '.join(asked) or 'none'}"
             )
         return found
 
     def whole(self, layout: Variables) -> Variables:
-        """The variables at the study's size, without memory of their own, and the coordinates as they are."""
+        """The variables broadcast to the size of the study without allocating memory; coordinates unchanged."""
         return {
             name: Variable(v.dims, np.broadcast_to(v.values[:1], (self.total, *v.values.shape[1:]))) if v.sampled else v
             for name, v in layout.items()
         }
 
     def coordinates(self, layout: Variables) -> Variables:
-        """Joints, the samples' numbers, and what has no sample among its axes."""
+        """The joint names, the sample numbers, and the variables without a sample axis."""
         axes = {dim for v in layout.values() for dim in v.dims}
         own = {name: v for name, v in coordinates(self.arm).items() if name in axes}
-        if self.total <= LISTED:
+        if self.total <= MAX_LISTED:
             own["sample"] = Variable(("sample",), np.arange(self.total), constant=True)
         return own | {name: v for name, v in layout.items() if not v.sampled}
 
@@ -153,9 +153,9 @@ def _nested(part: Part, k: int, name: str) -> Part:
 
 
 def packed(study: Study) -> bytes:
-    """The study as bytes; every arm in it as the text of its file."""
+    """The pickled study, with every arm as the text of its file."""
     try:
-        import cloudpickle  # comes with Dask; functions of a script travel with their code
+        import cloudpickle  # installed with Dask; pickles functions of a script by value
 
         base: Any = cloudpickle.Pickler
     except ImportError:
@@ -174,13 +174,13 @@ def packed(study: Study) -> bytes:
 
 @lru_cache(maxsize=8)
 def unpacked(content: bytes) -> Study:
-    """The study of its bytes: once per process, so that kernels are compiled once."""
+    """The unpickled study, cached per process so that kernels are compiled once."""
     study: Study = pickle.loads(content)
     return study
 
 
 @lru_cache(maxsize=64)
 def arm_from_text(text: str, name: str, snap: float) -> Arm:
-    """The arm of a file's text: one object per process."""
+    """The arm from the text of its file, cached per process."""
     found = toml.parse(text.encode(), f"the arm {name} of a study", name)
     return Arm(found.name, found.chain, snap, found.source, found.frames, found.snapped, found.notes)

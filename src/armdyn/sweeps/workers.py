@@ -1,4 +1,4 @@
-"""Who computes the chunks: threads of this process, or the workers of a Dask cluster."""
+"""Executors of the chunks: threads of this process, or the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from armdyn.sweeps.stores import Store
 from armdyn.sweeps.study import Study, unpacked
 
 Result = tuple[Variables | None, dict[str, np.ndarray] | None]
-AHEAD = 2  # chunks per thread of a cluster that wait for it: enough that none is idle
-ASKED = 1.0  # seconds after which the cluster is asked again how many threads it has
-FAILURES = 2  # times a chunk is tried again after an error that may pass (a store that did not answer)
+PREFETCH = 2  # chunks submitted per thread of a cluster, so that none is idle
+POLL_INTERVAL = 1.0  # seconds between queries of the number of threads of the cluster
+RETRIES = 2  # of a chunk after an error that may be temporary (a store that did not answer)
 
 
 def compute_chunk(study: Study, store: Store | None, index: int) -> Result:
-    """One chunk: computed, reduced, stored and marked; what is not stored is given back."""
+    """Compute, reduce, store and mark one chunk; returns the result if there is no store."""
     if store is not None and store.has(index):  # another client was faster
         return None, None
     first, stop = study.bounds(index)
@@ -40,13 +40,13 @@ def compute_chunk(study: Study, store: Store | None, index: int) -> Result:
 
 
 def compute_packed(content: bytes, store: Store | None, index: int) -> Result:
-    """The same for a worker of a cluster, on one thread."""
+    """`compute_chunk` on one thread of a cluster's worker."""
     with one_thread():
         return compute_chunk(unpacked(content), store, index)
 
 
 def on_threads(study: Study, store: Store | None, order: Iterator[int], threads: int) -> Iterator[tuple[int, Any]]:
-    """(index, result or error) of every chunk, as they come."""
+    """(index, result or error) of every chunk, in order of completion."""
     running: dict[Future[Result], int] = {}
     with one_thread(), ThreadPoolExecutor(threads, thread_name_prefix="armdyn-sweep") as pool:
         try:
@@ -70,7 +70,7 @@ def _finished(running: dict[Future[Result], int]) -> Iterator[tuple[int, Any]]:
 def on_cluster(
     client: Any, content: bytes, store: Store | None, order: Iterator[int], say: Callable[[str], None]
 ) -> Iterator[tuple[int, Any]]:
-    """The same on a Dask cluster: a few chunks per thread ahead, so that two clients share the work."""
+    """The same on a Dask cluster, with only a few chunks submitted per thread, so that two clients share the work."""
     distributed = needed("distributed")
     carried = client.scatter(content, broadcast=True, hash=False)
     running: dict[Any, int] = {}
@@ -79,7 +79,7 @@ def on_cluster(
 
     def start() -> None:
         for _, index in zip(range(threads.room(len(running))), order, strict=False):
-            future = client.submit(compute_packed, carried, store, index, pure=False, retries=FAILURES)
+            future = client.submit(compute_packed, carried, store, index, pure=False, retries=RETRIES)
             running[future] = index
             flow.add(future)
 
@@ -97,16 +97,16 @@ def on_cluster(
 
 
 class _Threads:
-    """How many threads the cluster has: asked once in a while, for the question costs as much as a task."""
+    """The number of threads of the cluster, polled only now and then because a query costs as much as a task."""
 
     def __init__(self, client: Any, say: Callable[[str], None]) -> None:
         self.client, self.say = client, say
-        self.asked, self.count = -ASKED, 0
+        self.asked, self.count = -POLL_INTERVAL, 0
 
     def room(self, running: int) -> int:
-        """How many chunks more the cluster takes now."""
-        if time.monotonic() - self.asked >= ASKED:
+        """The number of chunks to submit now."""
+        if time.monotonic() - self.asked >= POLL_INTERVAL:
             threads = self.client.nthreads()
             self.asked, self.count = time.monotonic(), int(sum(threads.values()))
             self.say(f"{len(threads)} workers")
-        return max(AHEAD * self.count - running, 1 - running, 0)
+        return max(PREFETCH * self.count - running, 1 - running, 0)

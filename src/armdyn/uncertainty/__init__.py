@@ -1,4 +1,4 @@
-"""What if: proven bounds over ranges and of rounding errors, and distributions over an arm's numbers."""
+"""Uncertainty: guaranteed bounds over ranges, bounds of rounding errors, and arms with uncertain parameters."""
 
 from armdyn.uncertainty.bounds import Bound, bound
 from armdyn.uncertainty.distributions import Normal, Uniform

@@ -1,12 +1,12 @@
-"""Bodies that vary and stay possible: second moments, shifts and log-Cholesky coordinates of many bodies at once.
+"""Physically consistent variations of many rigid bodies: second moments, shifts, log-Cholesky coordinates.
 
-A body's ten natural parameters are its pseudo-inertia P = [[S, h], [hᵀ, m]], S = ∫ x xᵀ dm, positive definite for a
-body with positive density (Wensing, Kim & Slotine 2018). With P₀ = L₀ L₀ᵀ of the body as it is known, P = (L₀ T)(L₀ T)ᵀ
-for a lower triangular T with positive diagonal is every such body; the log-Cholesky coordinates (Rucker & Wensing 2022)
-of P measured from P₀ are the entries of T below the diagonal and the logarithms of those on it.
+A body's ten natural parameters are equivalent to its pseudo-inertia P = [[S, h], [hᵀ, m]], S = ∫ x xᵀ dm, which is
+positive definite for a body with positive density (Wensing, Kim & Slotine 2018). With P₀ = L₀ L₀ᵀ of the nominal body,
+P = (L₀ T)(L₀ T)ᵀ with T lower triangular with positive diagonal gives every such body. The log-Cholesky coordinates
+(Rucker & Wensing 2022) of P relative to P₀ are the entries of T below the diagonal and the logarithms of its diagonal.
 
-Products are sums in a fixed order, not a library's: their bits depend neither on the number of bodies nor on the
-machine.
+Matrix products are sums in a fixed order rather than BLAS calls, so that results are bitwise the same for any number of
+bodies and on any machine.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from armdyn.uncertainty.distributions import exponential
 Array = NDArray[np.float64]
 PAIRS4 = [(r, c) for r in range(4) for c in range(r + 1)]
 PAIRS3 = [(r, c) for r in range(3) for c in range(r + 1)]
-FLAT = 1e-12  # of the trace: a pivot below counts as 0 (a point mass, a rod)
+PIVOT_TOLERANCE = 1e-12  # relative to the trace: smaller pivots count as 0 (a point mass, a rod)
 
 
 def product(x: Array, matrix: Array) -> Array:
-    """`x` (k, a) times `matrix` (a, b), summed in the order of a, zeros left out."""
-    out = np.zeros((matrix.shape[1], len(x)))  # a row per column of the product: those are added up whole
+    """`x` (k, a) times `matrix` (a, b), summed in the order of a without the zeros."""
+    out = np.zeros((matrix.shape[1], len(x)))  # transposed, so that each sum runs over contiguous rows
     for j, row in enumerate(matrix):
         there = np.flatnonzero(row)
         if len(there) == len(row):
@@ -37,7 +37,7 @@ def product(x: Array, matrix: Array) -> Array:
 
 
 def second_moments(inertia: Array) -> Array:
-    """(..., 6) inertia in the order xx, xy, yy, xz, yz, zz -> S (..., 3, 3) = ½ tr(I) 1 - I."""
+    """S = ½ tr(I) 1 - I, (..., 3, 3), from inertias (..., 6) in the order xx, xy, yy, xz, yz, zz."""
     xx, xy, yy, xz, yz, zz = np.moveaxis(inertia, -1, 0)
     half = (xx + yy + zz) / 2
     rows = [[half - xx, -xy, -xz], [-xy, half - yy, -yz], [-xz, -yz, half - zz]]
@@ -52,7 +52,7 @@ def inertia_of(S: Array) -> Array:
 
 
 def pseudo_inertia(natural: Array) -> Array:
-    """(..., 10) -> (..., 4, 4)."""
+    """Pseudo-inertias (..., 4, 4) from natural parameters (..., 10)."""
     P = np.zeros((*natural.shape[:-1], 4, 4))
     P[..., :3, :3] = second_moments(natural[..., 4:])
     P[..., :3, 3] = P[..., 3, :3] = natural[..., 1:4]
@@ -61,20 +61,22 @@ def pseudo_inertia(natural: Array) -> Array:
 
 
 def natural_of(P: Array) -> Array:
-    """(..., 4, 4) -> (..., 10): the inverse of `pseudo_inertia`."""
+    """Natural parameters (..., 10) from pseudo-inertias (..., 4, 4)."""
     return np.concatenate([P[..., 3, 3, None], P[..., :3, 3], inertia_of(P[..., :3, :3])], axis=-1)
 
 
 def factor(A: Array, what: str) -> Array:
-    """L with L Lᵀ = A for a symmetric positive semidefinite matrix; an error that says what is none."""
-    size, least = len(A), FLAT * float(np.trace(A))
+    """The Cholesky factor L, L Lᵀ = A, of a positive semidefinite matrix; an error that names `what` if it is not."""
+    size, least = len(A), PIVOT_TOLERANCE * float(np.trace(A))
     L = np.zeros((size, size))
     for j in range(size):
         pivot = float(A[j, j]) - sum(float(x) ** 2 for x in L[j, :j])
         if pivot < -least or (
             pivot <= least and any(abs(_below(A, L, i, j)) > 1e3 * least for i in range(j + 1, size))
         ):
-            raise InputError(f"{what} is no possible body as it is given (see Arm.check); leave it as it is known")
+            raise InputError(
+                f"{what} is not physically consistent (see Arm.check), so it cannot be varied; leave it out"
+            )
         if pivot > least:
             L[j, j] = np.sqrt(pivot)
             for i in range(j + 1, size):
@@ -87,7 +89,7 @@ def _below(A: Array, L: Array, i: int, j: int) -> float:
 
 
 def varied(L: Array, theta: Array) -> Array:
-    """(L T)(L T)ᵀ, (k, s, s), for coordinates (k, s (s + 1) / 2) in the order of the lower triangle, row by row."""
+    """(L T)(L T)ᵀ, (k, s, s), for coordinates (k, s (s + 1) / 2) of the lower triangle in row-major order."""
     size = len(L)
     pairs = PAIRS3 if size == 3 else PAIRS4
     T = np.zeros((len(theta), size, size))
@@ -119,7 +121,7 @@ def slopes(L: Array) -> Array:
 
 
 def shifted(natural: Array, shift: Array) -> Array:
-    """Bodies (k, 10) moved by (k, 3) without turning."""
+    """Bodies (k, 10) translated by (k, 3)."""
     m, h = natural[:, 0], natural[:, 1:4]
     S = second_moments(natural[:, 4:])
     cross = h[:, :, None] * shift[:, None, :]

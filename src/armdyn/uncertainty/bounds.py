@@ -1,7 +1,7 @@
 """Guaranteed bounds of a quantity over a box of configurations, by branch and bound.
 
-Enclosures of a quantity and its gradient bound it on small boxes; `branch_and_bound` cuts the ranges until bound and
-best value are close. Whenever the search stops, the bounds are valid.
+Interval enclosures or Taylor expansions bound the quantity on small boxes; `branch_and_bound` splits the ranges until
+the bound is close to the best value found. The bounds are valid whenever the search stops.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.errors import InputError, choose
+from armdyn.errors import choose
 from armdyn.formulations import QUANTITIES
 from armdyn.ranges import of_input, pair
 from armdyn.uncertainty.branch_and_bound import LEAST_SIZE, Region, Search, Side, found_by_search, polished
@@ -24,8 +24,8 @@ from armdyn.uncertainty.expansions import Expansion, expandable
 from armdyn.uncertainty.interval_search import IntervalRegion, Problem
 from armdyn.uncertainty.motion_search import MotionRegion, Remainders
 
-SIGNS = (-1.0, 1.0)  # the lower side of an entry is the upper side of its opposite
-SHARPEST = {"gravity_load": "first_moments"}  # formulations whose enclosures are sharper than the shortest one's
+SIGNS = (-1.0, 1.0)  # the minimum of an entry is found as the maximum of its negative
+SHARPEST = {"gravity_load": "first_moments"}  # formulations with sharper enclosures than the cheapest one
 
 Progress = Callable[[float, float, str], None]
 Polish = Callable[[Any], tuple[float, Any]]
@@ -33,10 +33,10 @@ Polish = Callable[[Any], tuple[float, Any]]
 
 @dataclass(frozen=True)
 class Bound:
-    """Guaranteed bounds of every entry of a quantity, and the worst points that were found.
+    """Guaranteed bounds of every entry of a quantity, and the most extreme points that were found.
 
-    `witness` has, by input, the points: the first axis is 0 for the smallest value and 1 for the largest, then come the
-    quantity's own axes, then the input's. `found` are the values there: lower <= found[0], found[1] <= upper.
+    `witness` holds these points by input: the first axis is 0 for the smallest and 1 for the largest value, followed by
+    the axes of the quantity and of the input. `found` are the values there: lower <= found[0], found[1] <= upper.
     """
 
     quantity: str
@@ -49,7 +49,7 @@ class Bound:
 
     @property
     def gap(self) -> Any:
-        """How far bound and witness are apart: the larger side, relative to the bound's size (at least 0.1)."""
+        """The distance between bound and witness, on the worse side, relative to the bound (at least to 0.1)."""
         below = (self.found[0] - self.lower) / np.maximum(np.abs(self.lower), LEAST_SIZE)
         above = (self.upper - self.found[1]) / np.maximum(np.abs(self.upper), LEAST_SIZE)
         return np.maximum(below, above)
@@ -71,20 +71,20 @@ def bound(
     seconds: float = 60.0,
     progress: Progress | None = None,
 ) -> Bound:
-    """Bounds that no configuration within the ranges exceeds, and configurations that come near them.
+    """Bounds that no configuration within the ranges exceeds, and configurations that come close to them.
 
     Parameters
     ----------
     arm, quantity
-        What is bounded: "gravity_load", "inverse_dynamics", "inertia_matrix", any quantity without division.
+        The quantity to bound: "gravity_load", "inverse_dynamics", "inertia_matrix", or any other without division.
     q, qd, qdd
-        (n, 2) ranges, lower and upper. By default the joint limits; velocities within their limits; accelerations 0.
+        (n, 2) lower and upper ends of the ranges. Defaults: the joint limits, the velocity limits, accelerations 0.
     payload
-        (2,) range of a point mass held at the tool, kg. Torques are linear in it, so its two ends decide.
+        (2,) range of a point mass at the tool, kg. Torques are linear in it, so only its two ends are searched.
     gap
-        Entries are done when bound and witness are this close, relative to the bound (at least 0.1).
+        The search of an entry ends when bound and witness are this close, relative to the bound (at least to 0.1).
     seconds
-        Time for all entries together; bounds are valid whenever it ends.
+        Time limit for all entries together; the bounds are valid even if it is reached.
     progress
         Called with (done, total, text).
     """
@@ -95,8 +95,7 @@ def bound(
         return _hull(
             [bound(a, quantity, q=q, qd=qd, qdd=qdd, gap=gap, seconds=seconds / 2, progress=progress) for a in arms]
         )
-    if arm.floating:
-        raise InputError(f"{arm.name} has a floating base; bounds are for robots whose base is fixed (floating=False)")
+    arm.require_fixed_base("bounding a quantity over all configurations")
     kernel = arm.kernel(quantity, method=SHARPEST.get(quantity, "auto"))
     boxes = {name: of_input(arm, name, {"q": q, "qd": qd, "qdd": qdd}.get(name)) for name, _ in kernel.assembly.inputs}
     start = time.monotonic()
@@ -117,7 +116,7 @@ def bound(
 
 
 def _searched(problem: Problem, gap: float, end: float, progress: Progress | None) -> list[list[Search]]:
-    """Both sides of every entry; what is not close after an equal share of half the time shares the rest."""
+    """Search both sides of every entry for an equal share of half the time; the unfinished ones share the rest."""
     count = math.prod(problem.shape)
     begun = time.monotonic()
     found: dict[tuple[int, int], Search] = {}
@@ -148,7 +147,7 @@ def _searched(problem: Problem, gap: float, end: float, progress: Progress | Non
 
 
 def _regions(problem: Problem, entry: int) -> list[Region]:
-    """What is searched for the least and the largest value of an entry."""
+    """The search regions for the smallest and the largest value of an entry."""
     if expandable(problem.kernel):
         expansion = Expansion(problem.kernel, entry, problem.ranges)
         if expansion.suits:
@@ -158,7 +157,7 @@ def _regions(problem: Problem, entry: int) -> list[Region]:
 
 
 def _hull(bounds: list[Bound]) -> Bound:
-    """The bounds of several arms together."""
+    """The bounds that hold for two arms together."""
     a, b = bounds
     take = np.stack([b.found[0] < a.found[0], b.found[1] > a.found[1]])
     witness = {}

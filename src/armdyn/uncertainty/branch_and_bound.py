@@ -1,8 +1,8 @@
-"""Branch and bound: the largest value of a function over a region, from above and from below.
+"""Branch and bound: upper and lower bounds of the largest value of a function over a region.
 
-The region is covered by pieces with a bound each. A piece whose bound is no better than a value that was found is
-done; of the others, the ones with the largest bounds are cut. Whenever the search stops, the largest bound left is one
-of the whole region.
+The region is covered by pieces, each with an upper bound. A piece whose bound does not exceed the best value found is
+done; of the others, those with the largest bounds are split. Whenever the search stops, the largest remaining bound
+holds for the whole region.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 BATCH = 4096  # pieces: large enough for NumPy, small enough for the cache
-MOST_OPEN = 6_000_000  # pieces, half a gigabyte; from here on those that are nearly done come first
-MOST_KEPT = 1_000_000  # pieces of a side that waits; with more it starts again, with the bound that it had
+MOST_OPEN = 6_000_000  # pieces, half a gigabyte; above this, those with the smallest bounds are split first
+MOST_KEPT = 1_000_000  # pieces kept by a suspended search; with more it restarts, keeping its bound
 SAMPLES = 20_000  # random points tried first
-STARTS = 6  # of them improved by a local search
-LEAST_SIZE = 0.1  # a gap is relative to the bound's size, but at least to this (N m for torques)
-ENOUGH = 0.9  # of the gap: it is relative to the bound, which is larger than the value it is compared with
+STARTS = 6  # best of them, improved by a local search
+LEAST_SIZE = 0.1  # a gap is relative to the bound, but at least to this (N m for torques)
+ENOUGH = 0.9  # share of the gap aimed at, because the gap is relative to the bound and not to the smaller value
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Pieces of a region, one row of every array each.
+    """Pieces of a region, one per row of every array.
 
-    `above` bounds the function on them; `along` says how to cut them, and is negative where that would not help.
+    `above` is an upper bound of the function; `along` is the variable to split, negative if splitting would not help.
     """
 
     above: Any
@@ -40,30 +40,30 @@ class Pieces:
         return replace(self, **{f.name: getattr(self, f.name)[which] for f in fields(self)})
 
     def and_also(self, other: Self) -> Self:
-        """These pieces and others."""
+        """The concatenation of these pieces and others."""
         both = {f.name: np.concatenate([getattr(one, f.name) for one in (self, other)]) for f in fields(self)}
         return replace(self, **both)
 
 
 class Region(Protocol):
-    """What is searched."""
+    """A region to search."""
 
     def start(self) -> Pieces:
         """The first pieces."""
 
     def cut(self, pieces: Any, enough: float) -> Pieces:
-        """The parts of pieces, with bounds no worse than theirs; a bound up to `enough` will do."""
+        """Split pieces into parts, with bounds no worse than theirs; bounds below `enough` need not be sharper."""
 
     def best(self, pieces: Any) -> tuple[float, Any]:
-        """The largest value among a point of each piece, and where it is."""
+        """The largest value at one point per piece, and that point."""
 
     def refined(self) -> Region | None:
-        """The region with sharper bounds that cost more, where there are such."""
+        """The region with sharper but more expensive bounds, or None."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """What a search came to: nothing exceeds `limit`, and `point` has the `value`."""
+    """The result of a search: the function never exceeds `limit`, and has the `value` at `point`."""
 
     limit: float
     value: float
@@ -72,19 +72,19 @@ class Search:
 
     @property
     def gap(self) -> float:
-        """Between bound and value, relative to the bound."""
+        """The distance between bound and value, relative to the bound."""
         return (self.limit - self.value) / max(abs(self.limit), LEAST_SIZE)
 
 
 class Side:
-    """The search for the largest value of one function; it goes on where it stopped."""
+    """A resumable search for the largest value of one function."""
 
     def __init__(self, region: Region, found: tuple[float, Any], gap: float) -> None:
         self.region = region
         self.value, self.point = found
         self.gap = gap
         self.finished = self.value  # the largest bound among the pieces that are done
-        self.proven = np.inf  # before it started again
+        self.proven = np.inf  # the bound proven before a restart
         self.open = region.start()
         self.boxes = len(self.open)
 
@@ -95,12 +95,12 @@ class Side:
 
     @property
     def search(self) -> Search:
-        """What it has come to."""
+        """The result so far."""
         limit = max(self.finished, float(self.open.above.max(initial=-np.inf)))
         return Search(min(limit, self.proven), self.value, self.point, self.boxes)
 
     def wait(self) -> None:
-        """Hold little memory until it goes on."""
+        """Release memory until the search is resumed."""
         if len(self.open) > MOST_KEPT:
             self.proven, self.finished, self.open = self.search.limit, self.value, self.region.start()
 
@@ -116,7 +116,7 @@ class Side:
             self._round(polish)
 
     def _refine(self) -> bool:
-        """Start again with sharper bounds, if those at hand did not close the gap and there are any."""
+        """Restart with sharper bounds, if there are any and the gap is not closed."""
         region = self.region.refined() if self.finished > self.enough else None
         if region is None:
             return False
@@ -125,7 +125,7 @@ class Side:
         return True
 
     def _round(self, polish: Callable[[Any], tuple[float, Any]]) -> None:
-        count = min(len(self.open), max(BATCH, len(self.open) // 4))  # all are copied once a round
+        count = min(len(self.open), max(BATCH, len(self.open) // 4))  # every round copies all pieces
         order = np.argpartition(-self.open.above if len(self.open) < MOST_OPEN else self.open.above, count - 1)
         chosen, rest = self.open[order[:count]], self.open[order[count:]]
         parts = self.region.cut(chosen, self.enough)
@@ -137,7 +137,7 @@ class Side:
 
 
 def found_by_search(problem: Any, entry: int, sign: float) -> tuple[float, Any]:
-    """A large value of sign × entry and where it is: random points, the best improved by a local search."""
+    """A large value of sign × entry and its point: random points, the best improved by a local search."""
     rng = np.random.default_rng(0)
     points = rng.uniform(problem.low, problem.high, (SAMPLES, problem.variables))
     corners = rng.random((SAMPLES // 2, problem.variables)) < 0.5

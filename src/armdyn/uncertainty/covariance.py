@@ -1,10 +1,10 @@
-"""Links, rotors and friction with a covariance: what an identification leaves unknown, as possible bodies.
+"""Physically consistent samples of links, rotor inertias and friction from the covariance of an identification.
 
-The covariance Σ is of identifiable parameters, of which there are fewer than natural ones. A sample aims at parameters
-π + Σ^½ ξ with ξ standard normal. With J the derivative of the identifiable parameters in the bodies' log-Cholesky
-coordinates and in the extras (relative to their values), J⁺ Σ^½ ξ are coordinates that meet them to first order and
-leave what the log could not tell where it was; Newton's method with the same J⁺ takes away the rest. Where no possible
-body has the parameters, the sample is the nearest one found on the way.
+The covariance Σ is of the identifiable parameters, which are fewer than the natural ones. A sample has the target
+parameters π + Σ^½ ξ with ξ standard normal. J is the derivative of the identifiable parameters with respect to the
+bodies' log-Cholesky coordinates and to the extras, relative to their values. The coordinates J⁺ Σ^½ ξ meet the target
+to first order and do not move along unidentifiable directions; Newton's method with fixed J⁺ removes the remaining
+error. If no physically consistent body has the target parameters, the sample is the closest iterate.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from armdyn.uncertainty import bodies
 from armdyn.uncertainty.distributions import exponential
 
 Array = NDArray[np.float64]
-ROUNDS = 8  # of Newton's method with a fixed derivative
-DRIVES = {"Ia": "rotors", "fv": "viscous", "fc": "coulomb"}  # extras of an estimate that an arm has a place for
+NEWTON_STEPS = 8  # with a fixed derivative
+DRIVES = {"Ia": "rotors", "fv": "viscous", "fc": "coulomb"}  # extras of an estimate that an arm can represent
 
 
 @dataclass(frozen=True, eq=False)
 class Correlated:
-    """Factors (n, 4, 4) of the links' pseudo-inertias and extras (e,), and how identifiable parameters depend on them.
+    """Cholesky factors (n, 4, 4) of the links' pseudo-inertias, extras (e,), and the map to identifiable parameters.
 
-    `K` (p, 10 n + e) gives the parameters, `root` (p, p) is Σ^½, `back` (10 n + e, p) is J⁺; `places` says which extras
-    an arm has a place for: kind, joint and number among the extras.
+    `K` (p, 10 n + e) gives the parameters, `root` (p, p) is Σ^½, `back` (10 n + e, p) is J⁺. `places` lists the extras
+    that an arm can represent: kind, joint and index among the extras.
     """
 
     factors: Array
@@ -42,7 +42,7 @@ class Correlated:
 
     @property
     def size(self) -> int:
-        """How many independent standard normal numbers there are."""
+        """The number of independent standard normal variables."""
         return len(self.root)
 
     @classmethod
@@ -69,11 +69,11 @@ class Correlated:
         return cls(factors, extras, np.ascontiguousarray(K), root, np.linalg.pinv(J), places)
 
     def drawn(self, standard: Array) -> tuple[Array, dict[str, Array]]:
-        """Natural parameters (k, n, 10) and extras (k, n) by kind, for standard normal numbers (k, size)."""
+        """Natural parameters (k, n, 10) and extras (k, n) by kind, for standard normal variables (k, size)."""
         target = bodies.product(standard, self.root.T)
         theta = bodies.product(target, self.back.T)
         left = target - self._moved(theta)
-        for _ in range(ROUNDS):
+        for _ in range(NEWTON_STEPS):
             trial = theta + bodies.product(left, self.back.T)
             missing = target - self._moved(trial)
             better = (self._length(missing) < self._length(left))[:, None]
@@ -92,19 +92,19 @@ class Correlated:
         kept = np.array(
             [self.extras[j] > 0 and any(j == at for _, _, at in self.places) for j in range(moved.shape[1])]
         )
-        grown = self.extras * exponential(moved)  # what cannot be negative stays positive
+        grown = self.extras * exponential(moved)  # keeps positive what cannot be negative
         linear = self.extras + _scale(self.extras) * moved
         return bodies.natural_of(np.stack(P, axis=1)), np.where(kept, grown, linear) if moved.size else moved
 
     def _moved(self, theta: Array) -> Array:
-        """How far the identifiable parameters are from the estimate's."""
+        """The deviation of the identifiable parameters from the estimate."""
         natural, extras = self._bodies(theta)
         known, _ = self._bodies(np.zeros((1, theta.shape[1])))
         links = (natural - known).reshape(len(theta), -1)
         return bodies.product(np.hstack([links, extras - self.extras]), self.K.T)
 
     def _length(self, left: Array) -> Array:
-        """The size of what is missing, in units of the parameters' deviations."""
+        """The squared norm of a parameter error, in units of the standard deviations."""
         deviations = np.sqrt(np.maximum((self.root**2).sum(axis=1), 1e-300))
         total = np.zeros(len(left))
         for k, d in enumerate(deviations):
@@ -113,7 +113,7 @@ class Correlated:
 
 
 def _scale(extras: Array) -> Array:
-    """Extras are measured by their own size."""
+    """The scale of each extra: its magnitude, or 1 if it is zero."""
     return np.where(extras != 0, np.abs(extras), 1.0)
 
 
@@ -125,8 +125,8 @@ def _square(given: Any, arm: Arm) -> Array:
         matrix = np.zeros(0)
     if matrix.shape != (p, p) or not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T):
         raise InputError(
-            f"covariance must be what identify returned, or a symmetric ({p}, {p}) array of the minimal parameters of "
-            f"{arm.name}; got {type(given).__name__} of shape {matrix.shape}"
+            f"covariance must be an Estimate (as identify returns), or a symmetric ({p}, {p}) array for the minimal "
+            f"parameters of {arm.name}; got {type(given).__name__} of shape {matrix.shape}"
         )
     if np.linalg.eigvalsh(matrix)[0] < -1e-9 * np.abs(matrix).max():
         raise InputError("covariance must be positive semidefinite; its smallest eigenvalue is negative")

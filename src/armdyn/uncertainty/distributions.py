@@ -1,8 +1,8 @@
-"""Distributions of uncertain numbers, and the elementary functions that they need with the same bits everywhere.
+"""Distributions of uncertain parameters, with elementary functions that are bitwise reproducible on every machine.
 
-A sample is made from numbers in (0, 1) by inverse distribution functions. The logarithm and the exponential function of
-a machine's library may differ in the last bit from another's; here they are made of additions, multiplications,
-divisions and square roots alone, which IEEE 754 rounds in one way on every machine.
+Samples come from numbers in (0, 1) by inverse distribution functions. The logarithm and the exponential of different
+mathematical libraries may differ in the last bit; here they use only additions, multiplications, divisions and square
+roots, whose rounding IEEE 754 specifies exactly.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from armdyn.errors import InputError
 
 Array = NDArray[np.float64]
-LOG_2 = (0.693147180369123816490, 1.90821492927058770002e-10)  # its first 33 bits, and the rest
+LOG_2 = (0.693147180369123816490, 1.90821492927058770002e-10)  # the first 33 bits, and the remainder
 
-# Wichura 1988, algorithm AS 241 (PPND16): numerators and denominators about the middle, beyond 0.425 from it, far out.
+# Wichura 1988, algorithm AS 241 (PPND16): numerators and denominators for the centre, the tails and the far tails.
 MIDDLE = (
     (3.3871328727963666080, 1.3314166789178437745e2, 1.9715909503065514427e3, 1.3731693765509461125e4,
      4.5921953931549871457e4, 6.7265770927008700853e4, 3.3430575583588128105e4, 2.5090809287301226727e3),
@@ -43,7 +43,7 @@ FAR = (
 
 @dataclass(frozen=True)
 class Normal:
-    """A normal distribution; truncated where a value would be impossible (a mass below 0, say)."""
+    """A normal distribution, truncated at the smallest possible value (0 for a mass, for example)."""
 
     mean: float
     sd: float
@@ -66,13 +66,13 @@ class Uniform:
 
 
 Distribution = Normal | Uniform
-Spec = Distribution | float  # a number is known exactly
+Spec = Distribution | float  # a float is an exactly known value
 
 
 class Quantiles:
-    """The inverse distribution functions of several numbers: points in the unit cube -> values, column by column.
+    """Inverse distribution functions of several variables: maps points in the unit cube to values, per column.
 
-    A normal distribution is truncated at the least possible value; a uniform one that reaches below is refused.
+    A normal distribution is truncated at the smallest possible value; a uniform one that reaches below it is an error.
     """
 
     def __init__(self, columns: Sequence[tuple[Distribution, float]]) -> None:
@@ -96,7 +96,7 @@ class Quantiles:
 
 
 def spread(given: Any, names: Sequence[str], what: str, usual: float) -> tuple[Spec, ...]:
-    """One distribution or number per name: given for all, in their order, or by name (`usual` for the others)."""
+    """One distribution or number per name, given once for all, as a sequence, or by name (`usual` for the others)."""
     if given is None:
         return (usual,) * len(names)
     if isinstance(given, Mapping):
@@ -120,7 +120,7 @@ def _spec(given: Any, what: str) -> Spec:
 
 
 def normal_quantile(u: Any) -> Array:
-    """The standard normal distribution's inverse, for u in (0, 1): to 16 digits, with the same bits everywhere."""
+    """The standard normal quantile function for u in (0, 1): accurate to 16 digits, bitwise reproducible."""
     u = np.asarray(u, dtype=float)
     centred = u - 0.5
     near = np.abs(centred) <= 0.425
@@ -153,7 +153,7 @@ def logarithm(x: Any) -> Array:
 
 
 def exponential(x: Any) -> Array:
-    """The exponential function: e^x = 2^n e^r, |r| <= log 2 / 2, by Taylor's series."""
+    """The exponential function: e^x = 2^n e^r, |r| <= log 2 / 2, by a Taylor series."""
     x = np.clip(np.asarray(x, dtype=float), -700.0, 700.0)
     n = np.rint(x / (LOG_2[0] + LOG_2[1]))
     r = (x - n * LOG_2[0]) - n * LOG_2[1]
@@ -161,7 +161,7 @@ def exponential(x: Any) -> Array:
 
 
 def _probability(z: float) -> float:
-    """The standard normal distribution at z, by bisection of its inverse; 0 where nothing is truncated."""
+    """The standard normal distribution function at z, by bisection of its inverse; 0 far below the mean."""
     if z < -8.0:
         return 0.0
     low, high = 0.0, 1.0
@@ -170,6 +170,6 @@ def _probability(z: float) -> float:
         low, high = (middle, high) if 0 < middle < 1 and float(normal_quantile(middle)) < z else (low, middle)
     if high >= 1.0 - 1e-12:
         raise InputError(
-            f"a normal distribution whose possible values begin {z:.3g} standard deviations above its mean"
+            f"the smallest possible value is {z:.3g} standard deviations above the mean of a normal distribution"
         )
     return low

@@ -1,8 +1,8 @@
-"""One entry of a quantity around any configuration, compiled: its Taylor expansion, and what its motion enters it with.
+"""Compiled Taylor expansion of one entry of a quantity about any configuration, and its coefficients of the motion.
 
 For a fixed configuration, joint forces are linear in accelerations and quadratic in velocities:
-f(q, q̇, q̈) = Σ_j H_j(q) q̈_j + Σ_jk B_jk(q) q̇_j q̇_k + g(q). All of these coefficients come from the entry's own
-program by differentiation, whichever formulation it is.
+f(q, q̇, q̈) = Σ_j H_j(q) q̈_j + Σ_jk B_jk(q) q̇_j q̇_k + g(q). The coefficients are obtained by differentiating the
+entry's program, whatever its formulation.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from armdyn.kernels.enclosure import EVALUATE, Enclosure
 from armdyn.uncertainty.modes import MOST_JOINTS, Series, factorials, grid, monomials
 
 ORDER, ROW_ORDER = 4, 3  # of the remainders: the entry is expanded to third order, H and B_jj to second
-NEARLY_STRAIGHT = Fraction(1, 10**9)  # added to a curvature before it divides
+NEARLY_STRAIGHT = Fraction(1, 10**9)  # added to a curvature to avoid division by zero
 MOST_RATES = 10  # joints, for 2^10 corners of their velocities
 QUADRATIC = ("inverse_dynamics", "bias")  # quadratic in qd and linear in qdd
 OF_POSITIONS = ("gravity_load", "inertia_matrix", "potential_energy", "pose", "jacobian", "centre_of_mass")
@@ -40,7 +40,7 @@ def expandable(kernel: Any) -> bool:
 
 
 class Expansion:
-    """One entry of a kernel: derivatives in the angles, coefficients of velocities and accelerations."""
+    """One entry of a kernel: derivatives by the joint angles, coefficients of velocities and accelerations."""
 
     def __init__(self, kernel: Any, entry: int, ranges: dict[str, Any]) -> None:
         whole = kernel.program
@@ -56,13 +56,13 @@ class Expansion:
 
     @property
     def suits(self) -> bool:
-        """Whether there is something to expand: a few angles, and nothing but angles."""
+        """Whether the entry can be expanded: it depends on revolute joints only, and not on too many."""
         turning = all(self.asked[0].joints[k].revolute for k in self.angles)
         return turning and 0 < self.joints <= MOST_JOINTS and self.n <= MOST_RATES
 
     @property
     def joints(self) -> int:
-        """How many angles matter."""
+        """The number of joint angles that the entry depends on."""
         return len(self.angles)
 
     def _shapes(self, *names: str) -> dict[str, tuple[int, ...]]:
@@ -70,7 +70,7 @@ class Expansion:
 
     @cached_property
     def coefficients(self) -> Program:
-        """As functions of q: H (n), B (n (n + 1) / 2), g (1): what multiplies q̈_j, q̇_j q̇_k and 1."""
+        """The coefficients as functions of q: H (n) of q̈_j, B (n (n + 1) / 2) of q̇_j q̇_k, and g (1)."""
         n, still = self.n, [[0] * self.n for name in self.names if name != "q"]
 
         def function(q: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
@@ -96,23 +96,23 @@ class Expansion:
         return Series.of(np.concatenate(compiled(points), axis=-1), self.joints, error)
 
     def weights(self, qd: Any, qdd: Any) -> Any:
-        """(motions, coefficients): what every coefficient is multiplied with."""
+        """(motions, coefficients) factors of the coefficients for given motions."""
         products = np.stack([qd[:, j] * qd[:, k] for j, k in self.pairs], axis=1)
         return np.concatenate([qdd, products, np.ones((len(qd), 1))], axis=1)
 
     @property
     def still(self) -> bool:
-        """Whether positions are all that matters."""
+        """Whether the quantity depends on positions only."""
         return self.names == ["q"]
 
     @cached_property
     def enclosure(self) -> Enclosure:
-        """The entry's range over boxes by interval arithmetic: sharper than an expansion where boxes are large."""
+        """Interval enclosure of the entry, sharper than an expansion on large boxes."""
         return Enclosure(self.program, [(0, 0)])
 
     @cached_property
     def limit(self) -> Enclosure | None:
-        """Of a gravity load, the square of what gravity could ask of the joint, whichever way it points."""
+        """For a gravity load, the square of the joint force under the worst direction of gravity; otherwise None."""
         chain, quantity, *_, entry = self.asked
         if quantity != "gravity_load":
             return None
@@ -122,14 +122,14 @@ class Expansion:
 
     @cached_property
     def row(self) -> Program:
-        """As functions of q: H (n), B_jj (n): the coefficients whose signs decide."""
+        """The coefficients whose signs matter, H (n) and B_jj (n), as functions of q."""
         squares = [k for k, (i, j) in enumerate(self.pairs) if i == j]
         H, B, _ = (port.nodes for port in self.coefficients.outputs)
         return Program("row", self.coefficients.inputs, (Port("row", (2 * self.n,), (*H, *(B[k] for k in squares))),))
 
     @cached_property
     def row_remainders(self) -> Any:
-        """(2n, monomials) the remainders' polynomials of the row."""
+        """(2n, monomials) remainder polynomials of the row."""
         squares = [self.n + k for k, (i, j) in enumerate(self.pairs) if i == j]
         chosen = np.eye(self.series.coefficients.shape[1])[[*range(self.n), *squares]]
         return self.series.remainders(chosen, ROW_ORDER)
@@ -141,11 +141,11 @@ class Expansion:
 
     @cached_property
     def bound(self) -> Any:
-        """The bound of sign × entry over boxes of angles for one corner of the velocities and all accelerations.
+        """The bound of sign × entry over boxes of angles, for one corner of the velocities and all accelerations.
 
-        (q, r, qd; sign, remainder, row_remainders, middle, half, square) -> bound, value at the centre, what each angle
-        contributes, which accelerations were taken. `middle` and `half` are those of the accelerations' ranges,
-        `square` are the squared half-widths of the velocities'.
+        (q, r, qd; sign, remainder, row_remainders, middle, half, square) -> bound, value at the centre, contribution of
+        each angle, code of the chosen accelerations. `middle` and `half` are the centres and half-widths of the
+        acceleration ranges, `square` the squared half-widths of the velocity ranges.
         """
         n, d = self.n, self.joints
         more, more_in_row = len(monomials(ORDER, d)), len(monomials(ROW_ORDER, d))
@@ -171,7 +171,7 @@ class Expansion:
         for j in range(2 * self.n):
             slopes = _taylor({key: x[j] for key, x in row.items() if key})
             reach = _spread(_spread([0] * self.joints, slopes, r), _table(rows[j], ROW_ORDER, self.joints), r)
-            # Accelerations of the other sign where H may change its own; the chord of a square that may have a minus.
+            # The other end of an acceleration range if H may change sign; the chord if a square may be concave.
             weight, at = (2 * half[j], size(row[()][j])) if j < self.n else (square[j - self.n], row[()][j])
             excess = sum(reach, 0) - at
             above = above + weight * _positive(excess)
@@ -180,7 +180,7 @@ class Expansion:
         return [above], [entry[()]], each, [sum(((up + 1) * 3**j for j, up in enumerate(ups)), 0)]
 
     def lost(self, radii: Any) -> Any:
-        """What rounding may take from the bound at most, on boxes up to `radii` (joints,)."""
+        """Bound of the rounding error of the bound, on boxes with radii up to `radii` (joints,)."""
         rates = {name: self.ranges[name] for name in self.names if name != "q"}
         most = float(np.abs(self.ranges["q"]).max()) + 7
         of_entry, of_row = self._programs
@@ -194,7 +194,7 @@ class Expansion:
 
 
 def partials(program: Program, used: list[int], order: int) -> dict[tuple[int, ...], Program]:
-    """The partial derivatives of all outputs in the used angles, by which of them, up to below an order."""
+    """Partial derivatives of all outputs by the used angles, below the given order, keyed by the angles."""
     n = len(next(port for port in program.inputs if port.name == "q").nodes)
     found: dict[tuple[int, ...], Program] = {(): program}
     for key in [()] + [one for below in range(1, order - 1) for one in monomials(below, len(used))]:
@@ -206,9 +206,9 @@ def partials(program: Program, used: list[int], order: int) -> dict[tuple[int, .
 
 
 def _parabola(slope: Any, curvature: Any, r: Any) -> Any:
-    """At least the largest of slope δ + curvature δ² / 2 for |δ| <= r: where it is concave, by a tangent near its top.
+    """An upper bound of slope δ + curvature δ² / 2 for |δ| <= r; if concave, by a tangent near the maximum.
 
-    Any tangent is valid, so that the rounding of where it touches does not matter.
+    Every tangent is a valid bound, so rounding of the point of contact does no harm.
     """
     slope, up, down = size(slope), _positive(curvature), _positive(-curvature)
     top = slope / (down + NEARLY_STRAIGHT)
@@ -222,7 +222,7 @@ def _positive(x: Any) -> Any:
 
 
 def _taylor(derivatives: dict[tuple[int, ...], Any]) -> dict[tuple[int, ...], Any]:
-    """Partial derivatives as coefficients of a polynomial in the radii that bounds their terms."""
+    """The polynomial in the radii that bounds the Taylor terms of these partial derivatives."""
     return {key: size(x) * Fraction(1, factorials(key)) for key, x in derivatives.items()}
 
 
@@ -231,7 +231,7 @@ def _table(coefficients: Any, order: int, joints: int) -> dict[tuple[int, ...], 
 
 
 def _spread(each: list[Any], polynomial: dict[tuple[int, ...], Any], r: list[Any]) -> list[Any]:
-    """What each angle contributes, with the terms of a polynomial in the radii shared among the angles they contain."""
+    """The contribution of each angle: the terms of a polynomial in the radii are split among the angles in them."""
     each = list(each)
     for key, coefficient in polynomial.items():
         term = coefficient
@@ -244,12 +244,12 @@ def _spread(each: list[Any], polynomial: dict[tuple[int, ...], Any], r: list[Any
 
 @dataclass(frozen=True)
 class _AnyAngle:
-    """An angle of which its size alone is known: sine and cosine lie between -1 and 1."""
+    """An angle of which only the largest magnitude is known, so that sine and cosine lie between -1 and 1."""
 
     largest: float
 
     def sin(self) -> Rounded:
-        """Sine: off by its own error, and by what the angle is rounded by where a constant was added to it."""
+        """Sine, with its own rounding error and that of the angle if a constant was added to it."""
         return Rounded(Interval(0.0, 1.0), 2.0**-50 * (2 + self.largest), FORMATS["double"])
 
     cos = sin
@@ -264,7 +264,7 @@ class _AnyAngle:
 
 
 def errors(program: Program, ranges: dict[str, Any], largest: float) -> list[Any]:
-    """How far outputs are off at most, computed in double, at angles up to `largest` and rates in their ranges."""
+    """Bounds of the outputs' rounding errors in double, for angles up to `largest` and rates within their ranges."""
     double = FORMATS["double"]
     inputs: list[list[Any]] = []
     for port in program.inputs:

@@ -1,8 +1,7 @@
-"""Boxes bounded by interval arithmetic: any quantity without division, in all of its variables.
+"""Bounds on boxes by interval arithmetic, for any quantity without division, in all of its variables.
 
-A box is bounded by the value at one point plus what the gradient's enclosure allows from there (the mean-value form, at
-the point that makes it sharpest: Baumann 1988), and by the enclosure of the value itself. Where the gradient has one
-sign in a variable, the variable moves to its better end.
+The bound on a box is the smaller of the mean-value form, centred at the point that makes it sharpest (Baumann 1988),
+and the enclosure of the value itself. A variable in which the gradient has constant sign is fixed at its better end.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ import numpy as np
 from armdyn.kernels.enclosure import Enclosure
 from armdyn.uncertainty.branch_and_bound import Pieces
 
-LINEAR = ("qdd",)  # inputs in which every quantity that takes them is affine
-RATES = ("qd", "qdd")  # inputs in which the largest values are often at the ends
+LINEAR = ("qdd",)  # every quantity is affine in these inputs
+RATES = ("qd", "qdd")  # inputs whose extremes are often at the ends of their ranges
 
 
 class Problem:
@@ -40,7 +39,7 @@ class Problem:
         self._enclosures: dict[int, tuple[Enclosure, Enclosure]] = {}
 
     def split(self, points: Any) -> dict[str, Any]:
-        """Variables by input."""
+        """The variables grouped by input."""
         ends = np.cumsum(self.sizes)[:-1]
         return dict(zip(self.names, np.split(points, ends, axis=-1), strict=True))
 
@@ -64,7 +63,7 @@ class Problem:
         return self._enclosures[entry]
 
     def boxes(self, used: Any) -> tuple[Any, Any]:
-        """The ranges as boxes (boxes, variables), angles cut to half turns, which an enclosure can take."""
+        """The ranges as boxes (boxes, variables), with angles split to at most half turns, as enclosures require."""
         pieces = []
         for k, (low, high) in enumerate(zip(self.low, self.high, strict=True)):
             count = max(1, math.ceil((high - low) / math.pi)) if used[k] and k < self.sizes[0] else 1
@@ -75,7 +74,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Boxes(Pieces):
-    """Boxes by their ends (boxes, variables), to be cut along a variable."""
+    """Boxes given by their ends (boxes, variables), each to be split along one variable."""
 
     low: Any
     high: Any
@@ -98,7 +97,7 @@ class IntervalRegion:
         self.uncut = problem.linear | ~self.value.used
 
     def start(self) -> Boxes:
-        """The ranges, cut to half turns."""
+        """The ranges, with angles split to half turns."""
         return self._bounded(*self.problem.boxes(self.value.used))
 
     def cut(self, pieces: Boxes, enough: float) -> Boxes:
@@ -107,17 +106,17 @@ class IntervalRegion:
         return replace(parts, above=np.minimum(parts.above, np.tile(pieces.above, 2)))  # no worse than the whole
 
     def best(self, pieces: Boxes) -> tuple[float, Any]:
-        """The best centre."""
+        """The centre with the largest value."""
         centres = (pieces.low + pieces.high) / 2
         values = self.sign * self.problem.values(centres, self.entry)
         k = int(np.argmax(values))
         return float(values[k]), centres[k]
 
     def refined(self) -> None:
-        """There are no sharper bounds."""
+        """None: there are no sharper bounds."""
 
     def _bounded(self, low: Any, high: Any) -> Boxes:
-        """The boxes, moved to their better ends where the entry is monotone; their bounds; where to cut them."""
+        """The boxes, reduced to their better ends where the entry is monotone, with bounds and variables to split."""
         down, up = self._signed(*self.gradient(low, high))
         low, high = np.where(down >= 0, high, low), np.where(up <= 0, low, high)
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,12 +1,12 @@
-"""Joint forces over ranges of positions, velocities and accelerations: only positions are cut.
+"""Bounds of joint forces over ranges of positions, velocities and accelerations that split only the positions.
 
-For a fixed configuration the largest force is known almost exactly (`expansions`): linear in accelerations, which go to
-their ends by the signs of H; quadratic in velocities, and where a square enters with a plus the ends of its range are
-the worst. A square with a minus, -b x² on a range of half-width h, lies at most b h² above the line through its ends.
-So the force over all motions is at most the largest over the corners of the velocities' box, plus Σ h_j² max(0, -B_jj).
+For a fixed configuration the largest force is known almost exactly (`expansions`). It is linear in the accelerations,
+so each is at the end of its range given by the sign of H. It is quadratic in the velocities: convex squares are largest
+at the ends of their ranges, and a concave one, -b x² on a range of half-width h, lies at most b h² above its chord. So
+the force over all motions is at most the largest over the corners of the velocity box, plus Σ h_j² max(0, -B_jj).
 
-A piece is a box of angles with one corner. Around its centre the force at this corner is expanded to third order; what
-the expansion leaves out is bounded by the Fourier series (`modes`), once for all boxes.
+A piece is a box of angles with one velocity corner. The force at this corner is expanded to third order about the
+centre of the box; the remainder is bounded by the Fourier series (`modes`), once for all boxes.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from armdyn.uncertainty.branch_and_bound import BATCH, Pieces
 from armdyn.uncertainty.expansions import ORDER, Expansion
 from armdyn.uncertainty.modes import SLACK, monomials
 
-MOST_HALVINGS = 10  # to 0.003 rad: the rounding of centres stays far below SLACK times this
-MOST_CORNERS = 5000  # of the velocities' boxes
+MOST_HALVINGS = 10  # down to 0.003 rad, so that the rounding of centres stays far below SLACK times the radius
+MOST_CORNERS = 5000  # of the velocity boxes
 
 
 @dataclass(frozen=True)
 class Corners(Pieces):
-    """Boxes of angles with a corner each: the centre and how often every side was halved (pieces, n).
+    """Boxes of angles, each with one velocity corner: centres and numbers of halvings per side (pieces, n).
 
-    They are cut along an angle. `value` is that at the centre.
+    They are split along an angle. `value` is the value at the centre.
     """
 
     centre: Any
@@ -41,7 +41,7 @@ class Corners(Pieces):
 
 
 class Remainders:
-    """The remainder's polynomial in the radii, large enough for every motion that has come up."""
+    """A remainder polynomial in the radii that is valid for every motion seen so far."""
 
     def __init__(self, expansion: Expansion) -> None:
         self.expansion = expansion
@@ -49,7 +49,7 @@ class Remainders:
         self._known: set[tuple[float, ...]] = set()
 
     def grown(self, qd: Any, qdd: Any) -> bool:
-        """Whether motions (motions, n) are new; the polynomial holds for them then, too."""
+        """Extend the polynomial to motions (motions, n); returns whether any of them was new."""
         new = [row for row in np.concatenate([qd, qdd], axis=1) if tuple(row) not in self._known]
         if not new:
             return False
@@ -64,16 +64,16 @@ class MotionRegion:
     """Bounds of sign × entry over boxes of angles, for all motions."""
 
     def __init__(self, expansion: Expansion, sign: float, remainders: Remainders, parts: int = 1) -> None:
-        """Velocities' ranges are cut into `parts`, whose corners are all looked at."""
+        """The velocity ranges are split into `parts`; all of their corners are searched."""
         self.expansion, self.sign, self.remainders, self.parts = expansion, sign, remainders, parts
         self.n = n = expansion.n
         q = expansion.ranges["q"]
         self.middle, self.radius = (q[:, 0] + q[:, 1]) / 2, np.zeros(n)
-        half = np.minimum((q[:, 1] - q[:, 0]) / 2, math.pi)  # of a range longer than a turn, one turn
+        half = np.minimum((q[:, 1] - q[:, 0]) / 2, math.pi)  # at most one full turn
         self.radius[expansion.angles] = np.nextafter(half, np.inf)[expansion.angles]
         self.qd, self.qdd = (expansion.ranges.get(name, np.zeros((n, 2))) for name in ("qd", "qdd"))
         self.corners = self._corners()
-        # Accelerations are written as middle ± half of their range, which rounds their ends.
+        # Accelerations are computed as centre ± half-width of their range, which rounds the ends.
         ends = np.abs(self.qdd).max(axis=1) * 2.0**-50 @ np.abs(expansion.series.coefficients[:, :n]).sum(axis=0)
         self.lost = (expansion.lost(self.radius[expansion.angles]) + float(ends)) * (1 + SLACK)
         squares = (np.ptp(self.qd, axis=1) / (2 * parts)) ** 2 * (1 + SLACK)
@@ -83,7 +83,7 @@ class MotionRegion:
         self._seen: set[int] = set()
 
     def _corners(self) -> Any:
-        """The corners (corners, n) of the velocities' box; of opposite ones, which do the same, one."""
+        """The corners (corners, n) of the velocity box; only one of two opposite corners, which are equivalent."""
         nodes = self.expansion.coefficients.outputs[1].nodes
         there = [
             pair for pair, node in zip(self.expansion.pairs, nodes, strict=True) if node.op != "const" or node.value
@@ -129,25 +129,25 @@ class MotionRegion:
         return float(value[0, 0]), np.concatenate([motion[name][0] for name in self.expansion.names])
 
     def refined(self) -> MotionRegion | None:
-        """The same with the velocities' ranges cut in two: chords of squares with a minus are closer to them."""
+        """The same with the velocity ranges split in two, where chords are closer to concave squares."""
         parts = 2 * self.parts
         if not np.ptp(self.qd).any() or (parts + 1) ** int((np.ptp(self.qd, axis=1) > 0).sum()) > MOST_CORNERS:
             return None
         return MotionRegion(self.expansion, self.sign, self.remainders, parts)
 
     def _accelerations(self, keys: Any) -> Any:
-        """(motions, n) the accelerations that the bound's program says it took."""
+        """(motions, n) accelerations decoded from the keys that the bound's program returns."""
         signs = keys.astype(int)[:, None] // 3 ** np.arange(self.n) % 3 - 1
         return self.qdd.mean(axis=1) + np.ptp(self.qdd, axis=1) / 2 * signs
 
     def _evaluated(self, centre: Any, level: Any, corner: Any) -> Any:
-        """The bound's program for these pieces."""
+        """Evaluate the bound's program on these pieces."""
         radius = self.radius * self._halvings[level] * (1 + SLACK)
         given = self.remainders.polynomial, self.expansion.row_remainders, *self._accelerating
         return self.expansion.bound(centre, radius, self.corners[corner], np.array([self.sign]), *given)
 
     def _bounded(self, centre: Any, level: Any, corner: Any, enough: float = math.inf) -> Corners:
-        """The pieces with their bounds, the values at their centres, and where to cut them."""
+        """The pieces with their bounds, the values at their centres, and the angles to split."""
         above, value, each, key = self._evaluated(centre, level, corner)
         motions = np.unique(corner.astype(np.int64) * 3**self.n + key[:, 0].astype(np.int64))
         new = np.array([one for one in motions.tolist() if one not in self._seen], dtype=np.int64)
@@ -159,7 +159,7 @@ class MotionRegion:
         above = above[:, 0] + np.abs(above[:, 0] - value[:, 0]) * SLACK + self.lost
         if self.expansion.still:
             radius = self.radius * self._halvings[level] * (1 + SLACK)
-            small = (radius <= math.pi / 2 + 1e-9).all(axis=1)  # what intervals can take
+            small = (radius <= math.pi / 2 + 1e-9).all(axis=1)  # as the interval enclosure requires
             low, high = self.expansion.enclosure(centre - radius, centre + radius)
             above = np.where(small, np.minimum(above, (high if self.sign > 0 else -low)[:, 0]), above)
         if self.limit is not None:
@@ -172,15 +172,15 @@ class MotionRegion:
     def _limited(
         self, limit: Enclosure, centre: Any, level: Any, above: Any, each: Any, enough: float
     ) -> tuple[Any, Any]:
-        """Bounds no larger than what gravity of any direction could ask for, and where to cut then.
+        """Bounds no larger than the force under the worst direction of gravity, and the angles to split.
 
-        Where this limit decides and may yet fall below what is enough, the angles that it depends on are cut.
+        Where this limit is the active bound and may still fall below `enough`, the angles it depends on are split.
         """
         used = limit.used
         radius = self.radius * self._halvings[level] * (1 + SLACK) * used
         ends = limit(centre - radius, centre + radius)
         least, most = (np.sqrt(np.maximum(end[:, 0], 0)) * (1 + SLACK) for end in ends)
-        most = np.where((radius <= math.pi / 2 + 1e-9).all(axis=1), most, np.inf)  # what intervals can take
+        most = np.where((radius <= math.pi / 2 + 1e-9).all(axis=1), most, np.inf)  # as the enclosure requires
         decides = (most < above) & (least <= enough) & used.any()
         each = np.where(decides[:, None], radius[:, self.expansion.angles], each)
         return np.minimum(above, most), each

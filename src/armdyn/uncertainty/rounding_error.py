@@ -1,4 +1,4 @@
-"""How far the C code of a quantity is off at most, in float or double."""
+"""Guaranteed bounds of the rounding error of a quantity's C code, in float or double."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from armdyn.ranges import ACCELERATION, of_input
 
 @dataclass(frozen=True)
 class RoundingError:
-    """How far every entry of a quantity is off at most, valid within `ranges` (n, 2) under `assumptions`."""
+    """Bound of the rounding error of every entry of a quantity, valid within `ranges` (n, 2) under `assumptions`."""
 
     quantity: str
     dtype: str
@@ -42,27 +42,25 @@ def rounding_error(
     boxes: int = ERROR_BOXES,
     progress: Callable[[float, float, str], None] | None = None,
 ) -> RoundingError:
-    """Bound how far the C code that `Arm.emit_c` writes for a quantity is off at most.
+    """Bound the rounding error of the C code that `Arm.emit_c` writes for a quantity.
 
     Parameters
     ----------
     arm, quantity
         Any quantity without division.
     q, qd, qdd
-        (n, 2) ranges. By default the joint limits; velocities within their limits; accelerations of up to 10 rad/s²
-        or m/s².
+        (n, 2) ranges. Defaults: the joint limits, the velocity limits, accelerations of up to 10 rad/s² or m/s².
     dtype
         "float" or "double".
     trig_ulps
-        How many units in the last place the library's sine and cosine are off at most.
+        The largest error of the library's sine and cosine, in units in the last place.
     boxes
-        Into how many boxes the positions' ranges are cut; more are sharper and take longer.
+        The number of boxes that the position ranges are split into; more give a sharper bound and take longer.
     progress
         Called with (done, total, text).
     """
     choose("quantity", quantity, QUANTITIES)
-    if arm.floating:
-        raise InputError(f"{arm.name} has a floating base; error bounds are for robots whose base is fixed")
+    arm.require_fixed_base("a bound of rounding errors")
     if boxes < 1:
         raise InputError(f"boxes must be at least 1, got {boxes}")
     program = arm.kernel(quantity).program

@@ -1,4 +1,4 @@
-"""Samples of an uncertain arm: numbers, run-time parameters, arms, and what they do."""
+"""Samples of an uncertain arm: their parameters, their arms, and quantities and simulations of them."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ FRICTION_SIGN = {"inverse_dynamics": 1.0, "forward_dynamics": -1.0}
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Samples `first` to `first + count` of an uncertain arm; drawn when they are first needed.
+    """Samples `first` to `first + count` of an uncertain arm, drawn on first use.
 
-    A slice of them is the same samples: ``uncertain.sample(100)[40:50]`` is ``uncertain.sample(10, first=40)``.
+    Slicing keeps the samples: ``uncertain.sample(100)[40:50]`` equals ``uncertain.sample(10, first=40)``.
     """
 
     uncertain: Uncertain
     first: int
     count: int
-    given: Array | None = None  # points in the unit cube, where they are not those of the numbers
+    given: Array | None = None  # points in the unit cube, if not those of the sample numbers
 
     def __len__(self) -> int:
         return self.count
 
     def __getitem__(self, rows: slice) -> Samples:
         if not isinstance(rows, slice) or rows.step not in (None, 1):
-            raise InputError(f"samples are cut by slices without a step, samples[10:20]; got {rows!r}")
+            raise InputError(f"samples take slices without a step, such as samples[10:20]; got {rows!r}")
         start, stop, _ = rows.indices(self.count)
         points = None if self.given is None else self.given[start:stop]
         return Samples(self.uncertain, self.first + start, max(stop - start, 0), points)
@@ -57,7 +57,7 @@ class Samples:
         return f"<Samples {self.first} to {self.first + self.count} of {self.uncertain!r}>"
 
     def arm(self, k: int) -> Arm:
-        """The arm of sample k, with everything but its encoders' offsets, which an arm has no place for."""
+        """The arm of sample k, without its encoder offsets, which an arm cannot represent."""
         if not 0 <= k < self.count:
             raise InputError(f"there are samples 0 to {self.count - 1}, got {k}")
         return arm_of(self[k : k + 1].plants)
@@ -82,7 +82,7 @@ class Samples:
 
     @cached_property
     def plants(self) -> Plants:
-        """The arms as numbers that programs take at run time."""
+        """The run-time parameters of the sampled arms."""
         return self.uncertain._draw(self.points)
 
     @property
@@ -103,9 +103,9 @@ class Samples:
         return Outcome(self, array)
 
     def evaluate(self, quantity: str, *arrays: Any, friction: bool = False, tool_wrench: Any = None) -> Outcome:
-        """A quantity of every sample at configurations (..., n) that the encoders tell: an `Outcome` (k, ..., shape).
+        """A quantity of every sample at encoder readings (..., n), as an `Outcome` (k, ..., shape).
 
-        With `friction` inverse and forward dynamics have the sample's friction.
+        With `friction`, inverse and forward dynamics include the friction of each sample.
         """
         choose("quantity", quantity, QUANTITIES)
         entry, plants = QUANTITIES[quantity], self.plants
@@ -127,12 +127,12 @@ class Samples:
         options = Options(friction=friction, tool_wrench=tool_wrench is not None)
         result = plants.quantity(quantity, *rows.values(), *wrench, options=options)
         if isinstance(result, tuple):
-            raise InputError(f"{quantity} gives several arrays; samples have outcomes of quantities with one")
+            raise InputError(f"{quantity} returns several arrays; samples can evaluate quantities with one output")
         out = np.asarray(result if quantity == "forward_dynamics" else result + more)
         return Outcome(self, np.ascontiguousarray(np.broadcast_to(out, (self.count, *out.shape[1:]))))
 
     def more_friction(self, qd: Array) -> Array:
-        """Friction at velocities (k, n), a row of them per sample, beyond what the arm as it is given has."""
+        """The friction in addition to the nominal arm's, at velocities (k, n), one row per sample."""
         return self._more_friction(np.asarray(qd, dtype=float), (self.count, -1))
 
     def _more_friction(self, qd: Array, lanes: tuple[int, ...]) -> Array:
@@ -145,15 +145,15 @@ class Samples:
         return np.asarray(viscous * qd + coulomb * np.sign(qd))
 
     def simulate(self, q0: Any = None, qd0: Any = None, **options: Any) -> Trajectory:
-        """`armdyn.simulate` of every sample, one lane each; the controller knows the arm as it is given.
+        """`armdyn.simulate` for every sample, in one batch; the controller uses the nominal arm.
 
-        Positions are the true ones; `q0` is what the encoders tell. The options are those of `simulate`.
+        Positions in the result are the true ones; `q0` is the encoder reading. The options are those of `simulate`.
         """
         return simulate(self.uncertain.arm, q0, qd0, plants=self.plants, **options)
 
 
 def arm_of(plants: Plants) -> Arm:
-    """The arm of the first of some plants, without its encoders' offsets."""
+    """The arm of the first plant, without its encoder offsets."""
     arm = plants.arm
     links = tuple(Link.from_natural(tuple(exact(float(x)) for x in row)) for row in plants.natural[0])
     joints = list(arm.given.joints)
@@ -175,9 +175,9 @@ def sobol_indices(uncertain: Uncertain, function: Callable[[Samples], Any], coun
 
     size = len(uncertain.variables)
     if not size:
-        raise InputError("nothing is uncertain: there is no variance to share")
+        raise InputError("nothing is uncertain, so there is no variance to decompose")
     if count < 2 or count & (count - 1):
-        raise InputError(f"count must be a power of two (1024, say), got {count!r}")
+        raise InputError(f"count must be a power of two (such as 1024), got {count!r}")
     both = unit_points("sobol", seed, 0, count, 2 * size)
     A, B = both[:, :size], both[:, size:]
     mixed = []
@@ -190,7 +190,7 @@ def sobol_indices(uncertain: Uncertain, function: Callable[[Samples], Any], coun
     shape, flat = values.shape[1:], values.reshape(len(points), -1).T  # (outputs, points)
     spans: Any = {"f_A": flat[:, :count], "f_B": flat[:, count : 2 * count]}
     spans["f_AB"] = flat[:, 2 * count :].reshape(len(flat), size, count).transpose(1, 0, 2)
-    with np.errstate(all="ignore"), warnings.catch_warnings():  # an output that does not vary has no shares
+    with np.errstate(all="ignore"), warnings.catch_warnings():  # a constant output has no indices
         warnings.simplefilter("ignore")
         found = estimate(func=spans, n=count)
         interval = found.bootstrap(confidence_level=0.95, n_resamples=200)

@@ -1,4 +1,4 @@
-"""What many samples say: quantiles, probabilities with their intervals, the worst sample, shares of the variance."""
+"""Statistics of samples: quantiles, probabilities with confidence intervals, the worst sample, Sobol' indices."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Probability:
-    """How often something happened, and the interval that holds its probability with the given confidence.
+    """The estimated probability of an event, with its confidence interval.
 
-    The interval is Clopper and Pearson's (1934): exact, so never too narrow, however rare the event.
+    The interval is that of Clopper and Pearson (1934): exact, so never too narrow, however rare the event.
     """
 
     count: Any
@@ -41,7 +41,7 @@ class Probability:
 
 
 def probability(count: Any, samples: int, confidence: float = 0.95) -> Probability:
-    """The probability of an event that happened `count` times in so many independent samples."""
+    """The probability of an event that occurred `count` times in a number of independent samples."""
     from scipy.stats import beta
 
     if not 0 < confidence < 1:
@@ -59,7 +59,7 @@ def probability(count: Any, samples: int, confidence: float = 0.95) -> Probabili
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came out for each sample: `values` (k, ...); NaN where a sample gave none (a simulation that broke off)."""
+    """The result for each sample, `values` (k, ...); NaN if a sample has none (a simulation that failed)."""
 
     samples: Samples
     values: Array
@@ -92,7 +92,7 @@ class Outcome:
         return probability(over.sum(axis=0), len(self.values), confidence)
 
     def worst(self) -> Worst:
-        """The sample with the largest magnitude of all; a NaN is larger than any number."""
+        """The sample with the largest magnitude; a NaN counts as larger than any number."""
         size = np.where(np.isnan(self.values), math.inf, np.abs(self.values)).reshape(len(self.values), -1)
         row, entry = np.unravel_index(int(np.argmax(size)), size.shape)
         at = tuple(int(x) for x in np.unravel_index(int(entry), self.values.shape[1:]))
@@ -104,7 +104,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Worst:
-    """The worst sample found: its row among the samples, the entry and the value there."""
+    """The worst sample: its row among the samples, and the entry and value there."""
 
     samples: Samples
     row: int
@@ -113,12 +113,12 @@ class Worst:
 
     @property
     def index(self) -> int:
-        """The number by which `Uncertain.sample(1, first=index)` gives this sample again."""
+        """The index with which `Uncertain.sample(1, first=index)` reproduces this sample."""
         return self.samples.first + self.row
 
     @property
     def inputs(self) -> dict[str, float]:
-        """Its uncertain numbers by name."""
+        """The values of its uncertain variables by name."""
         variables = self.samples.uncertain.variables
         values = self.samples[self.row : self.row + 1].values[0]
         return {v.name: float(x) for v, x in zip(variables, values, strict=True)}
@@ -134,7 +134,7 @@ class Worst:
 
 @dataclass(frozen=True, eq=False)
 class SobolIndices:
-    """Shares of the variance by variable: alone (`first`) and with all others (`total`), (d, ...) each.
+    """Sobol' indices, shares of the variance by variable: of first order (`first`) and `total`, each (d, ...).
 
     `first_interval` and `total_interval` are (2, d, ...): 95 % bootstrap intervals.
     """
@@ -148,7 +148,7 @@ class SobolIndices:
     def __rich__(self) -> Any:
         from rich.table import Table
 
-        table = Table("variable", "alone", "with others", title="shares of the variance")
+        table = Table("variable", "first order", "total", title="Sobol' indices (shares of the variance)")
         for k in np.argsort(-self.total.reshape(len(self.names), -1).max(axis=1)):
             first, total = (np.array2string(np.asarray(x[k]), precision=3) for x in (self.first, self.total))
             table.add_row(self.names[k], first, total)

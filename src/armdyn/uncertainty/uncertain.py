@@ -1,4 +1,4 @@
-"""Uncertain: an arm of which some numbers are known as distributions."""
+"""Uncertain: an arm with uncertain parameters, given as distributions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STANDARD = Normal(0.0, 1.0)
 
 @dataclass(frozen=True)
 class Variable:
-    """One uncertain number: what it is called, its distribution and the least value that is possible."""
+    """One uncertain parameter: its name, its distribution and its smallest possible value."""
 
     name: str
     distribution: Normal | Uniform
@@ -39,42 +39,42 @@ class Variable:
 
 @dataclass(frozen=True, eq=False)
 class Uncertain:
-    """An arm of which some numbers are known as distributions.
+    """An arm with uncertain parameters, given as distributions.
 
-    Each is ``Normal(mean, sd)``, ``Uniform(low, high)`` or a number: one for all links or joints (drawn independently),
-    a sequence of one each, or a dict by joint name. What is not given is as the arm has it.
+    Each parameter is ``Normal(mean, sd)``, ``Uniform(low, high)`` or a number: one for all links or joints (drawn
+    independently), a sequence with one for each, or a dict by joint name. What is not given keeps its nominal value.
 
     Parameters
     ----------
     arm
-        The arm as its controller knows it.
+        The nominal arm, as its controller knows it.
     payload_mass, payload_com
-        A point mass at the tool, kg, and where it is in the tool's frame, m: (3,) or one for every axis.
+        A point mass at the tool, kg, and its position in the tool's frame, m: (3,), or one for all axes.
     link_masses
-        Factors on each link's mass, and on its inertia with it: ``Normal(1, 0.05)`` is 5 %.
+        Factors on the mass of each link, which scale its inertia too: ``Normal(1, 0.05)`` is 5 %.
     link_coms
-        How far each link's centre of mass lies from where the arm has it, m, along each axis of the link.
+        Displacement of each link's centre of mass, m, along each axis of the link.
     link_inertias
-        Relative deviations of each link's second moments about its centre of mass: ``Normal(0, 0.1)`` is about 10 %, in
-        every direction, as log-Cholesky coordinates: whatever the values, the body is possible.
+        Relative deviations of each link's second moments about its centre of mass: ``Normal(0, 0.1)`` is about 10 % in
+        every direction. They are log-Cholesky coordinates, so every value gives a physically consistent body.
     friction
-        Factors on the viscous and dry friction of each joint.
+        Factors on the viscous and Coulomb friction of each joint.
     viscous, coulomb
-        Viscous (N m s/rad) and Coulomb friction (N m) of each joint themselves.
+        Viscous (N m s/rad) and Coulomb friction (N m) of each joint.
     gravity
-        How far gravity differs from the arm's, m/s², along each axis of the base.
+        Deviation of gravity from the arm's, m/s², along each axis of the base.
     joint_offsets
-        True positions less those the encoders tell, rad or m.
+        True positions minus encoder readings, rad or m.
     covariance
-        What `identify` returned: links, rotors and friction about its values with their covariance. Or the covariance
-        of the arm's minimal parameters, (p, p).
+        The result of `identify`: links, rotor inertias and friction vary about its estimates with their covariance. Or
+        the covariance of the arm's minimal parameters, (p, p).
     seed
-        Sample i of a seed is the same to the last bit in any order and number, in every process and on every machine.
+        Sample i of a seed is bitwise the same in any order and number, in every process and on every machine.
     points
         "random", or "sobol" for quasi-random points, whose averages converge faster.
 
-    Samples are possible bodies wherever the arm's links are: masses and friction are truncated at 0, and inertias vary
-    in log-Cholesky coordinates of the pseudo-inertia.
+    If the arm's links are physically consistent, so are the samples: masses and friction are truncated at 0, and
+    inertias vary in log-Cholesky coordinates of the pseudo-inertia.
     """
 
     arm: Arm
@@ -112,7 +112,7 @@ class Uncertain:
             for name, spec in zip(names, specs, strict=True):
                 if isinstance(spec, float) and spec < least:
                     raise InputError(f"{f'{what} {name}'.strip()} is {spec:g}, which is impossible: at least {least:g}")
-        self._draw(np.full((1, len(self.variables)), 0.5))  # what is impossible is said at once
+        self._draw(np.full((1, len(self.variables)), 0.5))  # raises errors about impossible values at once
 
     @property
     def _links(self) -> list[str]:
@@ -123,7 +123,7 @@ class Uncertain:
         return [joint.name or f"joint {k}" for k, joint in enumerate(self.arm.joints, 1)]
 
     def _specs(self) -> Iterator[tuple[str, float, tuple[str, ...], tuple[Spec, ...]]]:
-        """(what, least possible value, names, distributions) of everything that was given."""
+        """(parameter, smallest possible value, names, distributions) of everything that was given."""
         axes = [f"{link} {axis}" for link in self._links for axis in AXES]
         table: tuple[tuple[str, float, list[str], float], ...] = (
             ("payload_mass", 0.0, [""], 0.0),
@@ -153,7 +153,7 @@ class Uncertain:
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """The uncertain numbers, in the order of a sample's coordinates."""
+        """The uncertain parameters, in the order of a sample's coordinates."""
         found = []
         for what, least, names, specs in self._specs():
             for name, spec in zip(names, specs, strict=True):
@@ -168,21 +168,21 @@ class Uncertain:
         return None if self.covariance is None else Correlated.of(self.arm, self.covariance)
 
     def sample(self, count: int, first: int = 0) -> Samples:
-        """Samples `first` to `first + count`: run-time parameters, arms, and what they do (`Samples`)."""
+        """Samples `first` to `first + count`: their parameters, arms, quantities and simulations (`Samples`)."""
         for name, value in (("count", count), ("first", first)):
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
                 raise InputError(f"{name} must be a whole number, 0 or more; got {value!r}")
         return Samples(self, int(first), int(count))
 
     def sobol_indices(self, function: Any, count: int = 1024, seed: int = 0) -> SobolIndices:
-        """How much of the variance of ``function(samples)`` (k, ...) each variable makes, alone and with others.
+        """Sobol' indices of ``function(samples)`` (k, ...): the share of its variance due to each variable.
 
         `count` is a power of two; the function is evaluated for ``count (d + 2)`` samples, d the number of variables.
         """
         return sobol_indices(self, function, count, seed)
 
     def values(self, u: Array) -> Array:
-        """The uncertain numbers (k, d) of points (k, d) in the unit cube."""
+        """The uncertain parameters (k, d) at points (k, d) in the unit cube."""
         return self._quantiles(u)
 
     @cached_property
@@ -190,7 +190,7 @@ class Uncertain:
         return Quantiles([(v.distribution, v.least) for v in self.variables])
 
     def _draw(self, u: Array) -> Plants:
-        """The arms of points in the unit cube."""
+        """The arms at points in the unit cube."""
         values, at, drawn = self.values(u), 0, {}
         for what, _, _, specs in self._specs():
             columns = []
@@ -227,7 +227,7 @@ class Uncertain:
         return Plants(arm, natural, minimal, **beside)
 
     def _bodies(self, count: int, drawn: dict[str, Array], standard: Array) -> tuple[Array, dict[str, Array]]:
-        """Natural parameters (k, N, 10) of the links without a payload, and what else a covariance varies."""
+        """Natural parameters (k, N, 10) of the links without the payload, and the extras that a covariance varies."""
         given = np.array([[float(x) for x in link.natural] for link in self.arm.links])
         natural = np.tile(given, (count, 1, 1))
         extras: dict[str, Array] = {}
@@ -246,7 +246,7 @@ class Uncertain:
         return natural, extras
 
     def __describe__(self) -> Any:
-        """What tells this from others (`armdyn.sweeps`): an estimate by what is made of it."""
+        """The content that identifies this object in `armdyn.sweeps`; an estimate counts by what is derived from it."""
         made = self._correlated
         correlated = None if made is None else (made.factors, made.extras, made.K, made.root, made.back)
         specs = {what: specs for what, _, _, specs in self._specs()}
@@ -259,17 +259,17 @@ class Uncertain:
 
 @lru_cache(maxsize=32)
 def _payload_parameters(arm: Arm) -> Kernel:
-    """From a payload and minimal parameters without it to those with it.
+    """The kernel from a payload and the minimal parameters without it to those with it.
 
-    On NumPy, whose operations have the same bits on every machine: compiled code has fused multiply-adds where it can.
+    It runs on NumPy, which is bitwise the same on every machine; compiled code uses fused multiply-adds if it can.
     """
     return arm.kernel("payload_parameters", backend="numpy", parameters="runtime")
 
 
 def _with_inertia(natural: Array, deviations: Array, given: Array, what: str) -> Array:
-    """Bodies (k, 10) whose second moments about the centre deviate by so much, relatively; mass and centre stay.
+    """Bodies (k, 10) with relative deviations of the second moments about the centre of mass; mass and centre are kept.
 
-    The coordinates on the diagonal are halves: e^(2 δ / 2) = 1 + δ + …
+    The coordinates on the diagonal are halved: e^(2 δ / 2) = 1 + δ + …
     """
     if not given[0] > 0:
         raise InputError(f"{what} has no mass, its inertia cannot vary: give link_inertias= by name")

@@ -2,14 +2,17 @@
 #ifndef MODEL_H
 #define MODEL_H
 
+#include <math.h>
+
 #include "planar3.h"
 
-#define TOKEN "{bdfe460240c17033d2c86e5b12428472}"
+#define TOKEN "{2b2ecd84eec1e40809eb7c1a339e4c53}"
 #define N 3 /* degrees of freedom */
 #define P 9 /* parameters at run time */
 #define PAYLOAD 1 /* whether there are variables for a payload */
 #define JOINTS 3 /* joints with variables for friction */
-#define SETTINGS 24 /* parameters that an importer may set */
+#define STOPS 0 /* whether a joint has limits, and there are variables for stops */
+#define SETTINGS 23 /* parameters that an importer may set */
 
 /* Of each joint with friction: along which degree of freedom it moves, how fast beside it, and the exponent of the
  * speed in its Stribeck curve. */
@@ -18,6 +21,10 @@ static const double RATIO[JOINTS + 1] = {1.0, 1.0, 1.0, 0.0};
 static const int EXPONENT[JOINTS + 1] = {2, 2, 2, 0};
 /* Of each degree of freedom: the part of the load that its gear loses. */
 static const double LOSS[N] = {0.0, 0.0, 0.0};
+
+/* Its limits. */
+static const double LOWER[N] = {-INFINITY, -INFINITY, -INFINITY};
+static const double UPPER[N] = {INFINITY, INFINITY, INFINITY};
 
 static const double START[] = {
     0.0, /* time */
@@ -36,6 +43,9 @@ static const double START[] = {
     0.0, /* joint1.qdd */
     0.0, /* joint2.qdd */
     0.0, /* joint3.qdd */
+    0.0, /* joint1.event */
+    0.0, /* joint2.event */
+    0.0, /* joint3.event */
     0.0, /* payload.mass */
     0.0, /* payload.com.x */
     0.0, /* payload.com.y */
@@ -58,7 +68,6 @@ static const double START[] = {
     0.0, /* joint1.stribeck */
     0.0, /* joint2.stribeck */
     0.0, /* joint3.stribeck */
-    0.05, /* friction.velocity */
     0.001, /* solver.step */
 };
 
@@ -75,11 +84,13 @@ static inline void joint_forces(const double *q, const double *qd, double *force
     for (int k = 0; k < N; ++k) forces[k] = 0.0;
 }
 
-static inline void forward_dynamics(const double *q, const double *qd, const double *tau, const double *values,
-                                    double *qdd)
+/* Accelerations under given forces, where `free` is 1 for joints that may move and 0 for those that are held; `left` is
+ * the force that holds a joint, or drives one that moves. */
+static inline void lockable_dynamics(const double *q, const double *qd, const double *tau, const double *free,
+                                     const double *values, double *qdd, double *left)
 {
     (void)values;
-    planar3_forward_dynamics(q, qd, tau, values, qdd);
+    planar3_lockable_dynamics(q, qd, tau, free, values, qdd, left);
 }
 
 #endif

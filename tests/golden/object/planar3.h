@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* The minimal parameters of the arm as its file has them: pass these, or your own, as `parameters`. */
+/* The arm's minimal parameters, from its file: pass these, or your own, as `parameters`. */
 extern const double planar3_parameters[9];
 
 /*
@@ -23,7 +23,7 @@ extern const double planar3_parameters[9];
  * 12 multiplications, 13 additions, 0 divisions, 4 sines and cosines.
  *   in  q[3], rad
  *   in  parameters[9], SI
- *   out H[3][3], row by row, SI
+ *   out H[3][3], row-major, SI
  */
 void planar3_inertia_matrix(const double *q, const double *parameters, double *H);
 
@@ -77,7 +77,7 @@ void planar3_forward_dynamics(const double *q, const double *qd, const double *t
  * Source: armdyn
  * 14 multiplications, 8 additions, 0 divisions, 6 sines and cosines.
  *   in  q[3], rad
- *   out T[4][4], row by row, rotation, and m
+ *   out T[4][4], row-major, rotation, and m
  */
 void planar3_pose(const double *q, double *T);
 
@@ -86,12 +86,12 @@ void planar3_pose(const double *q, double *T);
  * Source: armdyn
  * 14 multiplications, 8 additions, 0 divisions, 6 sines and cosines.
  *   in  q[3], rad
- *   out J[6][3], row by row, SI
+ *   out J[6][3], row-major, SI
  */
 void planar3_jacobian(const double *q, double *J);
 
 /*
- * minimal parameters with a body at the tool, by superposition: the body's own added to the arm's
+ * minimal parameters with a payload at the tool, by superposition: the body's own added to the arm's
  * The body is not checked: see to it that one can be like this (a mass that is not negative, an inertia that
  * a body has, no NaN), or is the negative of one, which takes it off. arm.payload_parameters in Python does check.
  * Source: armdyn

@@ -1,1 +1,1 @@
-"""Straight-line code written for AVX2: instruction selection, list scheduling, register allocation."""
+"""Code generator for straight-line code on AVX2: instruction selection, list scheduling, register allocation."""

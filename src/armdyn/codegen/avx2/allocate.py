@@ -1,12 +1,12 @@
 """Register allocation for straight-line code.
 
-A program of thousands of operations without a branch is what a general compiler is worst at. Here one pass gives every
-value its register:
+General compilers do badly on basic blocks of thousands of operations. Here one pass over the block assigns a register
+to every value:
 
-- a register is taken from the value whose next use is farthest away (Belady's rule), rather from one
-  that memory holds than from one that has to be spilled first;
-- inputs, sines, cosines and constants stay in memory, where an instruction takes one operand from;
-- a fused multiply–add overwrites an argument that is not needed any more, if there is one.
+- the value whose next use is farthest away is evicted (Belady's rule), with a preference for values that are already in
+  memory over those that have to be spilled;
+- inputs, sines, cosines and constants stay in memory, from where an instruction can take one operand;
+- a fused multiply–add overwrites an argument that is dead after it, if there is one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from armdyn.codegen.avx2.schedule import Instruction
 
 REGISTERS = 16
 BYTES = 32  # per vector
-MOVE = "vmovupd"  # rows of an array lie anywhere
+MOVE = "vmovupd"  # rows of an array may be unaligned
 NEVER = 1 << 60
 
 
@@ -31,7 +31,7 @@ class Register(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """A vector in memory: the array and the offset in bytes."""
+    """A vector in memory: the array's name and the offset in bytes."""
 
     array: str
     offset: int
@@ -42,9 +42,9 @@ Line = tuple[str, tuple[Operand, ...]]
 
 
 class Allocation:
-    """`lines` of code in which every value has its register, and the number of `spill_slots` they use.
+    """The instructions with registers assigned (`lines`), and the number of `spill_slots` they use.
 
-    `memory` says where memory holds values from the start, `outputs` where results go.
+    `memory` gives the locations of values that are in memory from the start, `outputs` those of the results.
     """
 
     def __init__(self, instructions: list[Instruction], memory: dict[int, Memory], outputs: dict[int, Memory]) -> None:
@@ -88,7 +88,7 @@ class Allocation:
             self._registers[one.value] = register
 
     def _destination(self, one: Instruction, arguments: Iterable[int]) -> tuple[Register, dict[int, Operand]]:
-        """A register for the result, perhaps that of an argument used for the last time; the arguments' locations."""
+        """A register for the result, possibly that of an argument that dies here; the arguments' locations."""
         locations = self._locations(one, arguments)
         last = next((v for v in arguments if v in self._registers and self._next_use(v) == NEVER), None)
         return self._take_register(arguments) if last is None else self._registers.pop(last), locations
@@ -96,7 +96,7 @@ class Allocation:
     def _destructive_destination(
         self, one: Instruction, arguments: Iterable[int]
     ) -> tuple[Register, dict[int, Operand]]:
-        """The register that a multiply–add overwrites, with one of its arguments in it, and where the arguments are."""
+        """The register that a multiply–add overwrites, which holds one of its arguments; the arguments' locations."""
         held = [value for value in arguments if value in self._registers]
         last = next((value for value in held if self._next_use(value) == NEVER), None)
         if last is not None:
@@ -118,7 +118,7 @@ class Allocation:
         return register, {**locations, overwritten: register}
 
     def _locations(self, one: Instruction, arguments: Iterable[int]) -> dict[int, Operand]:
-        """Where each argument is; all but one that only memory holds are loaded first."""
+        """The location of each argument; of those that are only in memory, all but one are loaded first."""
         absent = [value for value in arguments if value not in self._registers]
         able = [v for v in absent if one.arguments.count(v) == 1 and one.arguments.index(v) in one.from_memory]
         stays = max(able, key=self._next_use, default=None)
@@ -132,7 +132,7 @@ class Allocation:
         return {v: self._registers[v] if v in self._registers else self._memory[v] for v in arguments}
 
     def _take_register(self, pinned: Iterable[int]) -> Register:
-        """A free register, if need be that of the value whose next use is farthest away, which is spilled."""
+        """A free register; if there is none, the value whose next use is farthest away is evicted."""
         if not self._free:
             value = max((value for value in self._registers if value not in pinned), key=self._distance)
             if value not in self._memory:
@@ -142,7 +142,7 @@ class Allocation:
         return self._free.pop()
 
     def _distance(self, value: int) -> int:
-        """How far a value is from its next use; it counts as farther if nothing has to be stored."""
+        """The distance of a value's next use, weighted for eviction: more if the value need not be stored first."""
         return (self._next_use(value) - self._position) * (tuning.RELOAD_ADVANTAGE if value in self._memory else 1)
 
     def _take_spill_slot(self) -> int:
@@ -152,7 +152,7 @@ class Allocation:
         return self.spill_slots - 1
 
     def _release(self, value: int) -> None:
-        """Free the register and the spill slot of a value that is not needed any more."""
+        """Free the register and the spill slot of a dead value."""
         if value in self._registers:
             self._free.append(self._registers.pop(value))
         home = self._memory.get(value)
@@ -160,7 +160,7 @@ class Allocation:
             heappush(self._free_slots, home.offset // BYTES)
 
     def _encode(self, one: Instruction, locations: dict[int, Operand], register: Register) -> None:
-        """The instruction, its operands in the order of assembly: a memory operand first, the result last."""
+        """Emit the instruction with operands in AT&T order: a memory operand first, the result last."""
         operands = [locations[value] for value in one.arguments]
         if not one.fused:
             if one.from_memory == (0, 1):  # commutative

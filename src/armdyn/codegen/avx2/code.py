@@ -1,6 +1,6 @@
-"""Straight-line code for x86 processors with AVX2 and fused multiply–adds, as inline assembly in LLVM's functions.
+"""Straight-line code for x86 processors with AVX2 and fused multiply–adds, as inline assembly in LLVM functions.
 
-Calling conventions, object files and everything around the arithmetic remain LLVM's.
+Calling conventions, object files and everything around the arithmetic are left to LLVM.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from armdyn.codegen.llvm.straight_line import Emitter, RowsToRows, StraightLine,
 from armdyn.codegen.llvm.trig import trig_far
 from armdyn.graph.node import Node
 
-MOST_ARRAYS = len(ADDRESS_REGISTERS) - 2  # beside constants and spill slots
+MOST_ARRAYS = len(ADDRESS_REGISTERS) - 2  # besides constants and spill slots
 
 
 class Avx2Code(StraightLine):
-    """The arithmetic of a block as AVX2 instructions; no angle is made of other angles' sines."""
+    """The arithmetic of a block as AVX2 instructions; no angle may depend on another angle's sine or cosine."""
 
     def _write(self, w: Writer) -> str:
         locations = dict(self.inputs)
@@ -31,14 +31,14 @@ class Avx2Code(StraightLine):
         return trig_far(self.lanes) if self.trig_layers else ""
 
     def _sines(self, w: Writer, angles: tuple[Node, ...]) -> dict[int, Slot]:
-        """Compute sines and cosines of angles, lanes beyond the limit by the C library; where they are."""
+        """Write the sines and cosines of angles (C library for lanes beyond the limit); returns their locations."""
         angles_at = w.stack_array("angles0", len(angles))
         results = w.stack_array("trig0", 2 * len(angles))
         emit = Emitter(w, self.target.fma, self.inputs, lambda node: w.constant(node.value))
         places = []
         for number, angle in enumerate(angles):
             location = emit.locations.get(angle.serial)
-            if not isinstance(location, Slot):  # not an input, which can be read where it is
+            if not isinstance(location, Slot):  # an input is read in place
                 for node in ancestors(angle):
                     emit.value(node)
                 location = Slot(angles_at, number)
@@ -58,7 +58,7 @@ class Avx2Code(StraightLine):
         return self._sines_wanted(angles, results)
 
     def rows_to_rows(self) -> RowsToRows | None:
-        """Rows to rows, where every array has a vector's worth of numbers and the code stays short."""
+        """Code from rows to rows, for short programs whose arrays all have at least as many numbers as lanes."""
         program = self.contracted
         ports = (*program.inputs, *program.outputs)
         rows = [port for index, port in enumerate(ports) if index not in self.uniform]
@@ -78,7 +78,7 @@ def _memory(slot: Slot) -> Memory:
 
 
 def _inline(w: Writer, code: InlineAssembly, name: str) -> None:
-    """A piece of inline assembly, with its constants and its spill slots."""
+    """Write a piece of inline assembly, with its constants and its spill slots."""
     w.stack_array(f"spill_{name}", code.spill_slots)
     w.constant_table(f"constants_{name}", code.constants)
     arrays = {"constants": f"@constants_{name}", "spill": f"%spill_{name}"}

@@ -1,7 +1,7 @@
-"""Instruction selection: a contracted program as AVX2 instructions; signs go into multiply–adds.
+"""Instruction selection: a contracted program as AVX2 instructions; negations are folded into multiply–adds.
 
-`block_code` and `sine_code` are the two halves of a block whose numbers lie in columns. `rows_code` goes from
-rows to rows in one piece: while some numbers are transposed or stored, others are multiplied.
+`sine_code` and `block_code` are the two halves of a block whose numbers are in columns. `rows_code` goes from rows to
+rows in one piece, so that transposition, stores and arithmetic overlap.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from armdyn.graph.node import Node
 from armdyn.graph.program import Program
 
 LANES = 4
-ALL_BUT_SIGN = struct.unpack("<d", struct.pack("<Q", 2**63 - 1))[0]  # a bit mask, as a number a NaN
+ALL_BUT_SIGN = struct.unpack("<d", struct.pack("<Q", 2**63 - 1))[0]  # a bit mask; as a double it is a NaN
 
-# Does the product of a multiply–add change its sign, and the addend -> the instruction; {} is its operands' order.
+# (product negated, addend negated) -> the multiply–add; {} stands for the order of its operands.
 FUSED = {
     (False, False): "vfmadd{}pd",
     (False, True): "vfmsub{}pd",
@@ -32,33 +32,33 @@ FUSED = {
     (True, True): "vfnmsub{}pd",
 }
 BINARY = {"add": ("vaddpd", (0, 1)), "mul": ("vmulpd", (0, 1)), "sub": ("vsubpd", (1,)), "div": ("vdivpd", (1,))}
-GREATER, LESS = "vcmppd $$30,", "vcmppd $$17,"  # ordered, and a NaN raises no flag
+GREATER, LESS = "vcmppd $$30,", "vcmppd $$17,"  # ordered, non-signalling comparisons
 BLEND = "vblendvpd"  # (a, b, mask): b where the mask is set
 
 
 def block_code(order: Iterable[Node], memory: dict[int, Memory], outputs: dict[int, Memory]) -> InlineAssembly:
-    """The code of a contracted program; `memory` places its inputs, sines and cosines, `outputs` its results."""
+    """The code of a contracted program; `memory` locates its inputs, sines and cosines, `outputs` its results."""
     nodes = list(order)
     selected = ArithmeticSelection(memory, max((node.serial for node in nodes), default=0))
     selected.select(nodes, outputs)
     many = len(outputs) > tuning.MOST_RESULTS_SCHEDULED
     code = selected.instructions if many else list_schedule(selected.instructions)
-    return _finished(selected, code, outputs)
+    return _allocated(selected, code, outputs)
 
 
 def rows_code(program: Program, uniform: Collection[int] = ()) -> InlineAssembly:
     """The code of a contracted program from rows `in0`, `in1`, … to rows `out0`, …, for angles within `LIMIT`.
 
-    The inputs `uniform` are the same for all configurations, and lie in columns.
+    The inputs `uniform` are the same for all configurations, and are given as columns.
     """
     selected = RowsSelection(program, uniform)
-    return _finished(selected, list_schedule(selected.instructions), selected.outputs)
+    return _allocated(selected, list_schedule(selected.instructions), selected.outputs)
 
 
 def sine_code(angles: list[Memory], array: str, beyond: Memory) -> InlineAssembly:
-    """Sine and cosine of every angle, side by side in `array`; `beyond` gets a mask of lanes beyond `LIMIT` or NaN.
+    """Sines and cosines of the angles, in pairs in `array`; `beyond` gets a mask of lanes beyond `LIMIT` or NaN.
 
-    The steps are those of `llvm.trig.sine_cosine`; a few angles are interleaved, to overlap their latencies.
+    The steps are those of `llvm.trig.sine_cosine`; a few angles are interleaved to overlap their latencies.
     """
     selected = Selection(dict(enumerate(angles)), len(angles))
     outputs: dict[int, Memory] = {}
@@ -73,7 +73,7 @@ def sine_code(angles: list[Memory], array: str, beyond: Memory) -> InlineAssembl
         if len(masks) > 1:
             code[-1].append(selected.instructions[-1])
     outputs[masks[-1]] = beyond
-    return _finished(selected, _interleaved(code), outputs)
+    return _allocated(selected, _interleaved(code), outputs)
 
 
 def _interleaved(code: list[list[Instruction]]) -> list[Instruction]:
@@ -84,7 +84,7 @@ def _interleaved(code: list[list[Instruction]]) -> list[Instruction]:
 
 
 def _sine_cosine(s: Selection, x: int, sine_cosine: tuple[int, int] = (-1, -1)) -> tuple[int, int, int]:
-    """(sine, cosine, mask of lanes beyond the limit) of angle x; the first two may have their values given."""
+    """(sine, cosine, mask of lanes beyond the limit) of angle x; the numbers of the first two values may be given."""
     number, add = s.number, s.add
 
     def fused(a: int, b: int, c: int) -> int:
@@ -107,8 +107,8 @@ def _sine_cosine(s: Selection, x: int, sine_cosine: tuple[int, int] = (-1, -1)) 
     for coefficient in reversed(COSINE[:-1]):
         cosine = fused(cosine, z, number(coefficient))
     sine = fused(times(z, r), sine, r)
-    odd = add("vpsllq $$63,", (shifted,), ())  # the last bit of the quadrant says which is which
-    second = add("vpsllq $$62,", (shifted,), ())  # and the one before with what sign
+    odd = add("vpsllq $$63,", (shifted,), ())  # the last bit of the quadrant: whether to exchange them
+    second = add("vpsllq $$62,", (shifted,), ())  # the bit before: the sign
     minus = add("vandpd", (second, number(-0.0)), (0, 1))
     signs = (minus, add("vxorpd", (odd, minus), (0, 1)))
     results = []
@@ -118,7 +118,7 @@ def _sine_cosine(s: Selection, x: int, sine_cosine: tuple[int, int] = (-1, -1)) 
 
 
 def _live(instructions: list[Instruction], outputs: Iterable[int]) -> list[Instruction]:
-    """Without dead code: those that no output needs."""
+    """The instructions without dead code."""
     needed = set(outputs)
     result = []
     for one in reversed(instructions):
@@ -129,7 +129,7 @@ def _live(instructions: list[Instruction], outputs: Iterable[int]) -> list[Instr
 
 
 def _merged(loads: list[Instruction], arithmetic: list[Instruction], stores: list[Instruction]) -> list[Instruction]:
-    """One list: transposes of inputs stand before their first use, those of results behind their last argument."""
+    """One list: transpositions of inputs come before their first use, those of results after their last argument."""
     at: dict[int, int] = {}
     for position, one in enumerate(arithmetic):
         at[one.value] = position
@@ -144,30 +144,30 @@ def _merged(loads: list[Instruction], arithmetic: list[Instruction], stores: lis
     return sorted((*loads, *arithmetic, *stores), key=lambda one: at[one.value])
 
 
-def _finished(selected: Selection, instructions: list[Instruction], outputs: dict[int, Memory]) -> InlineAssembly:
+def _allocated(selected: Selection, instructions: list[Instruction], outputs: dict[int, Memory]) -> InlineAssembly:
     code = Allocation(instructions, selected.memory, outputs)
     return assembled(code.lines, list(selected.constants), code.spill_slots)
 
 
 class Selection:
-    """Instructions, and where memory holds what they start from; values up to `last_value` are the caller's."""
+    """Selected instructions, and the locations of values in memory; values up to `last_value` are the caller's."""
 
     def __init__(self, memory: dict[int, Memory], last_value: int) -> None:
         self.memory = dict(memory)
-        self.constants: dict[str, int] = {}  # spelling -> place in the table
+        self.constants: dict[str, int] = {}  # literal -> index in the table
         self.instructions: list[Instruction] = []
         self._last_value = last_value
         self._numbers: dict[str, int] = {}
 
     def add(self, operation: str, arguments: tuple[int, ...], from_memory: tuple[int, ...], value: int = -1) -> int:
-        """An instruction; the value it makes."""
+        """Append an instruction; returns the number of its value."""
         if value < 0:
             self._last_value = value = self._last_value + 1
         self.instructions.append(Instruction(value, operation, arguments, from_memory))
         return value
 
     def number(self, x: float) -> int:
-        """A constant beside those of the program."""
+        """The value of a constant that is not in the program."""
         spelling = double(x)
         if spelling not in self._numbers:
             self._numbers[spelling] = self._in_memory(self.constant(x))
@@ -180,15 +180,15 @@ class Selection:
         return self._last_value
 
     def constant(self, x: float) -> Memory:
-        """The place of a number in the table of constants."""
+        """The location of a number in the table of constants."""
         return Memory("constants", BYTES * self.constants.setdefault(double(x), len(self.constants)))
 
 
 class ArithmeticSelection(Selection):
-    """Operations as instructions; signs go into multiply–adds where they can."""
+    """Selects instructions for arithmetic; negations are folded into multiply–adds where possible."""
 
     def select(self, nodes: Sequence[Node], outputs: Iterable[int]) -> None:
-        """Everything that is not there yet, arguments first."""
+        """Select all nodes that have no value yet, arguments first."""
         signed = {a.serial for node in nodes if node.op != "fma" for a in node.args} | set(outputs)
         made = {one.value for one in self.instructions} | self.memory.keys()
         for node in nodes:
@@ -221,7 +221,7 @@ class ArithmeticSelection(Selection):
 
 
 class RowsSelection(ArithmeticSelection):
-    """Everything from rows to rows; `outputs` says where those go."""
+    """Selects a whole program from rows to rows; `outputs` locates the results."""
 
     def __init__(self, program: Program, uniform: Collection[int]) -> None:
         numbers = [node for port in (*program.inputs, *program.outputs) for node in port.nodes]
@@ -257,17 +257,17 @@ class RowsSelection(ArithmeticSelection):
                 self.outputs[row] = Memory(array, 8 * (start + k * len(columns)))
 
     def _transpose(self, square: list[int], values: Iterable[int] = (-1,) * LANES) -> list[int]:
-        """The columns of a square of numbers from its rows, or the rows from the columns."""
+        """Transpose a square tile: columns from rows, or rows from columns."""
         add, (a, b, c, d) = self.add, square
         low, high = ([add(f"vunpck{side}pd", pair, (1,)) for pair in ((a, b), (c, d))] for side in "lh")
-        inner = [add("vperm2f128 $$33,", (one, other), (1,)) for one, other in (low, high)]  # both halves that face
+        inner = [add("vperm2f128 $$33,", (one, other), (1,)) for one, other in (low, high)]  # the inner halves
         pairs = ((low[0], inner[0]), (high[0], inner[1]), (inner[0], low[1]), (inner[1], high[1]))
         return [add("vblendpd $$12,", pair, (1,), value) for pair, value in zip(pairs, values, strict=True)]
 
     def _select(self, node: Node) -> None:
         if node.op not in TRIG:
             super()._select(node)
-        elif wanted := self._angles.pop(node.args[0].serial, None):  # sine and cosine are made together
+        elif wanted := self._angles.pop(node.args[0].serial, None):  # sine and cosine are computed together
             sine, cosine = (wanted.get(op, -1) for op in TRIG)
             _sine_cosine(self, node.args[0].serial, (sine, cosine))
 

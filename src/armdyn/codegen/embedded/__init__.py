@@ -1,1 +1,1 @@
-"""Relocatable objects for processors of controllers, made by LLVM without a cross compiler."""
+"""Relocatable objects for embedded processors, compiled by LLVM without a cross compiler."""

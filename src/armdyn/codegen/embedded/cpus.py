@@ -1,4 +1,4 @@
-"""The processors that objects are made for: what LLVM calls them, and what must be known to link with an object."""
+"""The supported embedded processors: their names in LLVM, and the ABI to link with."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from armdyn.errors import ComputationError
 
 @dataclass(frozen=True)
 class Cpu:
-    """A processor, or a family of them that runs the same code.
+    """A processor, or a family of processors that runs the same code.
 
-    `dtypes` are the precisions that its floating-point unit has, the widest first, which is the default.
+    `dtypes` are the precisions of its floating-point unit, the widest (the default) first.
     """
 
     name: str
@@ -23,7 +23,7 @@ class Cpu:
     cpu: str
     features: str
     dtypes: tuple[str, ...]
-    abi: str  # as LLVM is told: the calling convention's name, "" where the triple says it
+    abi: str  # LLVM's name of the calling convention, "" if the triple implies it
     convention: str  # in words, for the ABI note
     relocation: str
 

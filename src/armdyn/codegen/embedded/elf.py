@@ -1,4 +1,4 @@
-"""What an ELF object says of itself: sections, symbols, and how many instructions a function has."""
+"""Inspection of ELF objects: sections, symbols, and the number of instructions of a function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FUNCTION, GLOBAL = 2, 1  # type and binding of symbols
 
 
 class Section(NamedTuple):
-    """A section: its name, type, flags, where its bytes are, and the section its header links to."""
+    """A section: its name, type, flags, location of its bytes, and the section that its header links to."""
 
     name: str
     kind: int
@@ -26,7 +26,7 @@ class Section(NamedTuple):
 
 
 class Symbol(NamedTuple):
-    """A symbol: its name, value, size, type and binding, and the number of its section (0: undefined)."""
+    """A symbol: its name, value, size, type and binding, and the index of its section (0: undefined)."""
 
     name: str
     value: int
@@ -41,7 +41,7 @@ class Elf:
 
     def __init__(self, code: bytes) -> None:
         if code[:4] != b"\x7fELF" or code[4] not in (1, 2) or code[5] != 1:
-            raise ComputationError("no little-endian ELF object")
+            raise ComputationError("not a little-endian ELF object")
         self.code = code
         self.wide = code[4] == 2
         self.machine: int = struct.unpack_from("<H", code, 18)[0]
@@ -81,11 +81,11 @@ class Elf:
 
     @property
     def undefined(self) -> tuple[str, ...]:
-        """Symbols that something else must define."""
+        """The undefined symbols."""
         return tuple(s.name for s in self.symbols if s.section == 0 and s.binding == GLOBAL)
 
     def allocated(self, *names: str) -> int:
-        """Bytes of the sections of these names, or of all, that the processor needs in memory and never writes."""
+        """Total size in bytes of the read-only allocated sections, of those with these names or of all."""
         wanted = [s for s in self.sections if s.flags & ALLOCATED and not s.flags & WRITABLE and s.kind != NOBITS]
         return sum(section.size for section in wanted if not names or section.name in names)
 
@@ -94,9 +94,9 @@ class Elf:
 
 
 def instructions(elf: Elf, function: str) -> int:
-    """How many instructions a function has; constants between them, which mapping symbols mark, are none."""
+    """The number of instructions of a function, without embedded constants, which mapping symbols mark."""
     symbol = elf.functions[function]
-    first = symbol.value & ~1 if elf.machine == ARM else symbol.value  # the last bit says Thumb
+    first = symbol.value & ~1 if elf.machine == ARM else symbol.value  # the last bit marks Thumb code
     marks = sorted(
         (other.value, other.name[1] != "d")
         for other in elf.symbols
@@ -115,7 +115,7 @@ def instructions(elf: Elf, function: str) -> int:
 
 
 def _length(machine: int, half: int) -> int:
-    """Bytes of the instruction that begins with these sixteen bits."""
+    """The length in bytes of the instruction that begins with these sixteen bits."""
     if machine == ARM:  # Thumb-2
         return 4 if half >> 11 in (0b11101, 0b11110, 0b11111) else 2
     return 4 if machine == AARCH64 or half & 3 == 3 else 2

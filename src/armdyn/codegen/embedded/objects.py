@@ -1,4 +1,4 @@
-"""Programs -> one relocatable object for a processor, with what it takes of memory and time."""
+"""Compile programs to one relocatable object for a processor, and determine its memory use and instruction counts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from armdyn.graph.program import Program
 
 @dataclass(frozen=True)
 class Footprint:
-    """What one function takes.
+    """The resource use of one function.
 
-    `flash` is code with its constants, without what several functions share; `stack` the worst case of the function
-    and everything it calls; `instructions` counts every instruction of the function once and the sine's and cosine's
-    once per angle: the code has no loop, so a call executes at most as many (`large` with every angle beyond
+    `flash` is its code and constants, without code shared by several functions; `stack` is the worst case, with
+    everything it calls. `instructions` counts every instruction of the function once, and those of sine and cosine once
+    per angle: the code has no loops, so this is an upper bound per call (`large`: with every angle beyond
     `trig.LIMIT`).
     """
 
@@ -34,7 +34,7 @@ class Footprint:
 
 @dataclass(frozen=True)
 class Object:
-    """A relocatable object, and what its functions take; `shared` is the flash of sine, cosine and parameters."""
+    """A relocatable object and its functions' resource use; `shared` is the flash of sine, cosine and parameters."""
 
     cpu: Cpu
     dtype: str
@@ -46,7 +46,7 @@ class Object:
 def compile_object(
     prefix: str, programs: Mapping[str, Program], parameters: Sequence[float], cpu: Cpu, dtype: str
 ) -> Object:
-    """The programs as functions ``prefix_name`` of one object, which refers to no symbol outside itself."""
+    """Compile the programs to functions ``prefix_name`` of one object, which has no undefined symbols."""
     precision = PRECISIONS[dtype]
     level = 2 if max(len(program.order) for program in programs.values()) <= tuning.LARGEST_OPTIMISED else 0
     text = _module(prefix, programs, parameters, cpu, precision)
@@ -58,7 +58,9 @@ def compile_object(
             frames = frame_sizes(target.emit_assembly(module))
     elf = Elf(code)
     if elf.undefined:
-        raise ComputationError(f"the object for {cpu.name} needs {', '.join(elf.undefined)} from outside; report this")
+        raise ComputationError(
+            f"the object for {cpu.name} has undefined symbols ({', '.join(elf.undefined)}); please report this bug"
+        )
     return _measured(prefix, programs, cpu, dtype, code, elf, frames)
 
 
@@ -106,14 +108,14 @@ _FUNCTION = re.compile(r"^(\w+):", re.MULTILINE)
 
 
 def frame_sizes(assembly: str) -> dict[str, int]:
-    """Bytes of stack per function, from LLVM's directives for unwinding, which describe every push and allocation."""
+    """Frame size in bytes per function, from LLVM's unwind directives, which describe every push and allocation."""
     starts = list(_FUNCTION.finditer(assembly))
     ends = [found.start() for found in starts[1:]] + [len(assembly)]
     return {found[1]: _frame(assembly[found.end() : end]) for found, end in zip(starts, ends, strict=True)}
 
 
 def _frame(body: str) -> int:
-    """DWARF's offset of the caller's frame where it is largest, or the sum of Arm's `.save`, `.vsave` and `.pad`."""
+    """The largest DWARF offset of the canonical frame address, or the sum of Arm's `.save`, `.vsave` and `.pad`."""
     offsets = [int(n) for n in re.findall(r"\.cfi_def_cfa_offset (\d+)", body)]
     saved: list[int] = [4 * registers.count(",") + 4 for registers in re.findall(r"\.save\s+\{(.*)\}", body)]
     saved += [8 * registers.count(",") + 8 for registers in re.findall(r"\.vsave\s+\{(.*)\}", body)]

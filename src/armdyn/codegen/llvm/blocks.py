@@ -1,13 +1,12 @@
-"""Arrays -> vectors -> arrays: how the numbers of a block get into its columns and back.
+"""Packing and unpacking: the numbers of a block from the rows of arrays into columns (one vector per number) and back.
 
-A block is one vector of configurations. Rows whose numbers lie side by side in memory are read and
-written as vectors and transposed with shuffles; rows with other strides are copied number by number. So is
-the last block of a batch that is no multiple of the vector: its spare lanes repeat the last
-configuration, and there is no second program for the tail.
+A block is one vector of configurations. Contiguous rows are read and written as vectors and transposed with shuffles,
+one square tile of lanes × lanes numbers at a time; rows with other strides are copied number by number. So is the last
+block of a batch that is not a multiple of the vector width: its spare lanes repeat the last configuration, so that no
+second program is needed for the remainder.
 
-Where all results of a square are the same for every configuration (the zeros between a tree's branches: half of a
-humanoid's inertia matrix), nothing is transposed: they are stored as they are, into a block that is staged on the stack
-only once.
+A tile whose results are the same for every configuration (the zeros between a tree's branches: half of a humanoid's
+inertia matrix) is not transposed: the constants are stored directly, and only once into a block staged on the stack.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from armdyn.codegen import tuning
 from armdyn.codegen.llvm.ir import Writer, double, function
 from armdyn.graph.program import Port
 
-CORE_DIMENSIONS = 3  # the most axes a quantity has beside the batch's
+CORE_DIMENSIONS = 3  # the most core dimensions (axes other than the batch's) of a quantity
 
 
 @dataclass(frozen=True)
 class Operand:
-    """An array of the gufunc: its place among the arguments and strides, and the slots of its numbers."""
+    """An array of the gufunc: its index among the arguments and strides, and the slots of its numbers."""
 
     index: int
     shape: tuple[int, ...]
     slots: tuple[int, ...]
     first_stride: int
     written: bool
-    constants: tuple[float | None, ...] = ()  # of results: the number that it always is, None where it varies
+    constants: tuple[float | None, ...] = ()  # of results: the constant value of each number, None if it varies
 
     @property
     def size(self) -> int:
@@ -41,7 +40,7 @@ class Operand:
 
 
 def operands(inputs: Sequence[Port], outputs: Sequence[Port], slots: dict[int, int] | None) -> list[Operand]:
-    """The gufunc's arrays in order; without `slots`, results lie in C order."""
+    """The gufunc's arrays in order; without `slots`, the results are in C order."""
     result: list[Operand] = []
     stride, slot = len(inputs) + len(outputs), 0
     for index, port in enumerate((*inputs, *outputs)):
@@ -59,31 +58,33 @@ def operands(inputs: Sequence[Port], outputs: Sequence[Port], slots: dict[int, i
 
 
 def gathered_slots(port: Port, slots: dict[int, int]) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
-    """The slots of a port's numbers, and which of them are constants."""
+    """The slots of a port's numbers, and their constant values (None where they vary)."""
     constants = tuple(float(node.value) if node.op == "const" else None for node in port.nodes)
     return tuple(slots[node.serial] for node in port.nodes), constants
 
 
 def transpose(w: Writer, rows: list[str]) -> list[str]:
-    """The columns of the square of numbers that begins at each of the addresses `rows`.
+    """The columns of the square tile whose rows begin at the addresses `rows`.
 
-    Half of the work is in how the square is read: half a vector from one row and half from another
-    make one vector. The rest is log2(lanes) - 1 rounds of shuffles.
+    The loads do the first round of the transposition: each vector is loaded as two halves from two rows. The rest is
+    log2(lanes) - 1 rounds of shuffles.
     """
     half = w.lanes // 2
     square = [
-        _joined(w, w.at(rows[i], 8 * side), w.at(rows[i + half], 8 * side)) for side in (0, half) for i in range(half)
+        _load_halves(w, w.at(rows[i], 8 * side), w.at(rows[i + half], 8 * side))
+        for side in (0, half)
+        for i in range(half)
     ]
-    return _exchanged(w, square, half)
+    return _shuffle_rounds(w, square, half)
 
 
 def transpose_registers(w: Writer, square: list[str]) -> list[str]:
-    """The rows of a square of numbers from its columns, all in registers."""
-    return _exchanged(w, list(square), w.lanes)
+    """The rows of a square tile from its columns, all in registers."""
+    return _shuffle_rounds(w, list(square), w.lanes)
 
 
-def _exchanged(w: Writer, square: list[str], half: int) -> list[str]:
-    """Rounds of shuffles that exchange parts of half the size each time."""
+def _shuffle_rounds(w: Writer, square: list[str], half: int) -> list[str]:
+    """Rounds of shuffles; each exchanges sub-tiles of half the size of the round before."""
     while half > 1:
         half //= 2
         low = [p if not p & half else w.lanes + p - half for p in range(w.lanes)]
@@ -93,7 +94,7 @@ def _exchanged(w: Writer, square: list[str], half: int) -> list[str]:
     return square
 
 
-def _joined(w: Writer, first: str, second: str) -> str:
+def _load_halves(w: Writer, first: str, second: str) -> str:
     """Half a vector from one address, half from another."""
     part = f"<{w.lanes // 2} x double>"
     a, b = (w.let(f"load {part}, ptr {pointer}, align 8") for pointer in (first, second))
@@ -107,18 +108,18 @@ def _shuffle(w: Writer, a: str, b: str, picks: list[int]) -> str:
 
 
 def groups(size: int, lanes: int) -> list[int]:
-    """Where groups of `lanes` numbers begin; the last one overlaps the one before if it must."""
+    """The first indices of groups of `lanes` numbers; the last group may overlap the one before."""
     return [min(start, size - lanes) for start in range(0, size, lanes)] if size >= lanes else []
 
 
 def rows_function(lanes: int, operand: Operand) -> str:
     """`rows<index>(columns, first, between, constants)`: contiguous rows into the slots of `columns`, or back.
 
-    Constant squares are stored where `constants` asks for it.
+    Constant tiles are stored if `constants` is true.
 
-    A separate function, so that LLVM knows nothing of the columns and does not widen the half
-    loads: a load that spans two recent stores waits for both to reach the cache. A long row is split
-    into several functions, since LLVM's time grows faster than a function's length.
+    It is a separate function so that LLVM cannot see the stores to the columns and widen the half-vector loads: a load
+    that spans two recent stores cannot be forwarded and waits for both to reach the cache. A long row is split into
+    several functions, since LLVM's compile time grows faster than linearly with a function's length.
     """
     write = _square if operand.size >= lanes else _single
     steps = groups(operand.size, lanes) if write is _square else list(range(operand.size))
@@ -144,20 +145,20 @@ def rows_function(lanes: int, operand: Operand) -> str:
 
 
 def parts(operand: Operand, lanes: int) -> list[int]:
-    """Where in a row each of the functions that write it ends: every number before is there once it has returned."""
+    """The end of the part of a row that is complete after each of the functions that write it."""
     steps = groups(operand.size, lanes)
     ends = [steps[k] for k in range(tuning.SQUARES_PER_FUNCTION, len(steps), tuning.SQUARES_PER_FUNCTION)]
     return [*ends, operand.size]
 
 
 def _is_constant(operand: Operand, start: int, lanes: int) -> bool:
-    """Whether all numbers of a square are the same for every configuration."""
+    """Whether all numbers of a tile are the same for every configuration."""
     numbers = operand.constants[start : start + lanes]
     return operand.written and len(numbers) == lanes and None not in numbers
 
 
 def _constants(w: Writer, operand: Operand, starts: list[int], rows: list[str]) -> None:
-    """The squares that are constant, if they are asked for."""
+    """Store the constant tiles if `%constants` is true."""
     constant = [start for start in starts if _is_constant(operand, start, w.lanes)]
     if not constant:
         return
@@ -172,7 +173,7 @@ def _constants(w: Writer, operand: Operand, starts: list[int], rows: list[str]) 
 
 
 def _square(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
-    """As many numbers as there are lanes, from each row or into each."""
+    """One tile: as many numbers as there are lanes, from or to each row."""
     slots = [operand.slots[start + k] for k in range(w.lanes)]
     row_parts = [w.at(row, 8 * start) for row in rows]
     if operand.written:
@@ -185,7 +186,7 @@ def _square(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
 
 
 def _single(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
-    """One number from each row or into each."""
+    """One number from or to each row."""
     places = [w.at(row, 8 * start) for row in rows]
     if operand.written:
         scattered(w, w.load("%columns", operand.slots[start]), places)
@@ -194,7 +195,7 @@ def _single(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
 
 
 def gathered(w: Writer, places: list[str]) -> str:
-    """A vector of the numbers at each lane's address."""
+    """Gather a vector from the addresses of its lanes."""
     value = "poison"
     for lane, place in enumerate(places):
         x = w.let(f"load double, ptr {place}, align 8")
@@ -203,15 +204,15 @@ def gathered(w: Writer, places: list[str]) -> str:
 
 
 def scattered(w: Writer, value: str, places: list[str]) -> None:
-    """The numbers of a vector to each lane's address."""
+    """Scatter a vector to the addresses of its lanes."""
     for lane, place in enumerate(places):
         w.do(f"store double {w.let(f'extractelement {w.vector} {value}, i32 {lane}')}, ptr {place}, align 8")
 
 
 def strided_copies(lanes: int, names: tuple[str, str] = ("gather", "scatter")) -> str:
-    """`gather` and `scatter`: the rows of a block, of any strides, number by number, into or from its lanes.
+    """`gather` and `scatter`: copy the rows of a block with any strides, number by number, into or from its lanes.
 
-    Lanes beyond the `last` row repeat it. What is written here and not in `loop` is compiled once, not once per lane.
+    Lanes beyond the `last` row repeat it. As separate functions they are compiled once, not once per lane.
     """
     axes = ", ".join(f"i64 %n{d}, i64 %s{d}" for d in range(CORE_DIMENSIONS))
     texts = []
@@ -258,7 +259,7 @@ def strided_copies(lanes: int, names: tuple[str, str] = ("gather", "scatter")) -
 
 
 def lane_copy(lanes: int) -> str:
-    """`lane(row, lane, slots, count)`: a row of numbers side by side, from the slots of one lane, four at a time."""
+    """`lane(row, lane, slots, count)`: a contiguous row from the slots of one lane; the loop is unrolled by four."""
     w = Writer(lanes)
     w.label("entry")
     w.do("br label %test")
@@ -268,13 +269,13 @@ def lane_copy(lanes: int) -> str:
     w.do(f"br i1 {w.let('icmp ule i64 %next, %count')}, label %four, label %rest")
     w.label("four")
     for k in range(4):
-        _lane_number(w, w.let(f"add i64 %i, {k}") if k else "%i")
+        _copy_number(w, w.let(f"add i64 %i, {k}") if k else "%i")
     w.do("br label %test")
     w.label("rest")
     w.do("%j = phi i64 [%i, %test], [%after, %one]")
     w.do(f"br i1 {w.let('icmp ult i64 %j, %count')}, label %one, label %out")
     w.label("one")
-    _lane_number(w, "%j")
+    _copy_number(w, "%j")
     w.do("%after = add i64 %j, 1")
     w.do("br label %rest")
     w.label("out")
@@ -283,7 +284,7 @@ def lane_copy(lanes: int) -> str:
     return function(head, w.lines)
 
 
-def _lane_number(w: Writer, k: str) -> None:
+def _copy_number(w: Writer, k: str) -> None:
     slot = w.let(f"load i32, ptr {w.let(f'getelementptr i32, ptr %slots, i64 {k}')}")
     place = w.let(f"mul i64 {w.let(f'zext i32 {slot} to i64')}, {8 * w.lanes}")
     x = w.let(f"load double, ptr {w.at('%lane', place)}, align 8")
@@ -291,9 +292,9 @@ def _lane_number(w: Writer, k: str) -> None:
 
 
 def non_temporal_copy(lanes: int) -> str:
-    """`non_temporal_copy(to, from, bytes)`: by whole vectors once `to` is aligned to them, before and after by pairs.
+    """`non_temporal_copy(to, from, bytes)`: by whole vectors where `to` is aligned to them, by pairs at both ends.
 
-    Arrays are aligned to pairs of numbers; what is copied are whole pairs.
+    Addresses must be aligned to pairs of numbers, and the size must be a whole number of pairs.
     """
     vector = 8 * lanes
     w = Writer(lanes)
@@ -327,7 +328,7 @@ def non_temporal_copy(lanes: int) -> str:
 
 
 def slot_tables(arrays: Sequence[Operand]) -> str:
-    """The slot of each number of each array, for copies number by number."""
+    """Tables of the slot of each number of each array, for strided copies."""
     lines = []
     for operand in arrays:
         numbers = ", ".join(f"i32 {slot}" for slot in operand.slots)

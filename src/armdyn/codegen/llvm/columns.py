@@ -1,8 +1,9 @@
-"""Programs by columns: straight-line code for what all columns share, then one short function over vectors of columns.
+"""Column programs: straight-line code for what all columns share (the head), then a short function over the columns.
 
-The head's numbers of one configuration lie in a row, the *work*: what all columns share, then the right-hand sides,
-a vector of columns after another, without the rows that are zero in all of them. `finish(work, result, …)` makes the
-results of one configuration from it, in C order. It is the same for batches and single calls, and so are their bits.
+The results of the head for one configuration form one row, the *work array*: the values that all columns share, then
+the right-hand sides, one vector of columns after another, without rows that are zero in the whole vector.
+`finish(work, result, …)` computes the results of one configuration from it, in C order. Batches and single calls use
+the same function, so that their results are bitwise equal.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from armdyn.graph.columns import ColumnProgram, zero
 from armdyn.graph.node import Node
 from armdyn.graph.program import Port, Program
 
-# Columns whose zeros are told together, on every processor: which rows are left out decides how sums are rounded.
+# A zero row is omitted per group of so many columns, on every processor: omitting a row changes how sums are rounded.
 GROUP = 8
 
-Rights = dict[int, tuple[Node, ...]]  # right-hand sides of a vector of columns: the rows that are not zero
+Rights = dict[int, tuple[Node, ...]]  # right-hand sides of a vector of columns: the rows that are not all zero
 
 
 @dataclass(frozen=True)
 class Vector:
-    """As many columns of a result as there are lanes: which result, the first of them, their right-hand sides."""
+    """As many columns of a result as there are lanes: the index of the result, the first column, right-hand sides."""
 
     result: int
     start: int
@@ -39,7 +40,7 @@ class Vector:
 
 
 class Columns:
-    """A program by columns for a processor: the program of its head, and the functions of its columns."""
+    """A column program for a processor: the program of its head, and the functions over its columns."""
 
     def __init__(self, program: ColumnProgram, target: Target) -> None:
         self.program, self.target = program, target
@@ -47,7 +48,7 @@ class Columns:
         self.head = Program(program.name, program.inputs, (self._work(),))
 
     def _work(self) -> Port:
-        """The numbers of the work, in whole vectors."""
+        """The work array, padded to whole vectors."""
         shared = self.program.varying
         nodes = shared + shared[-1:] * (-len(shared) % self.target.lanes)
         self.first_right = len(nodes)
@@ -58,7 +59,7 @@ class Columns:
     def text(self) -> str:
         """LLVM IR of the function `finish` and everything it needs."""
         lanes = self.target.lanes
-        names: dict[tuple[int, tuple[int, ...]], str] = {}  # by the width of the result and the rows not zero
+        names: dict[tuple[int, tuple[int, ...]], str] = {}  # by the result's width and the non-zero rows
         texts, w, at = [], Writer(lanes), self.first_right
         w.label("entry")
         for number, vector in enumerate(self.vectors):
@@ -79,7 +80,7 @@ class Columns:
         return "".join(texts) + function(f"internal void @finish(ptr %work, {results}) noinline", w.lines)
 
     def _function(self, name: str, width: int, rows: tuple[int, ...]) -> str:
-        """`name(shared, right, to)`: a vector of columns of a result with so many columns."""
+        """`name(shared, right, to)`: one vector of columns of a result that has `width` columns."""
         size = self.program.column.inputs[1].shape[0]
         program = contract(self.program.specialised([row not in rows for row in range(size)]))
         shared, right = ({node.serial: k for k, node in enumerate(port.nodes)} for port in program.inputs)
@@ -101,7 +102,7 @@ class Columns:
 
 
 class _ColumnEmitter(Emitter):
-    """Writes nodes of a column; what all columns share is read where it is used, one number for all lanes."""
+    """Emits the nodes of a column; a value that all columns share is loaded and broadcast at each use."""
 
     def __init__(self, w: Writer, fma: bool, shared: dict[int, int], right: dict[int, Slot]) -> None:
         super().__init__(w, fma, right, lambda node: w.constant(node.value))
@@ -116,7 +117,7 @@ class _ColumnEmitter(Emitter):
 
 
 def _store(w: Writer, value: str, place: str, width: int) -> None:
-    """A vector of columns of one row, which has so many."""
+    """Store a vector of columns to one row of a result with `width` columns."""
     kind = w.vector
     if width < w.lanes:
         kind, picks = f"<{width} x double>", ", ".join(f"i32 {k}" for k in range(width))
@@ -125,7 +126,7 @@ def _store(w: Writer, value: str, place: str, width: int) -> None:
 
 
 def _vectors(result: int, port: Port, lanes: int) -> list[Vector]:
-    """The columns of a result in vectors: the last one overlaps the one before if it must, fewer are filled up."""
+    """The columns of a result in vectors; the last may overlap the one before, and a single short one is padded."""
     rows, width = port.shape
     group, lanes_used = min(GROUP, width), min(lanes, width)
     spare = (port.nodes[0].graph.const(0),) * (lanes - lanes_used)
@@ -140,7 +141,7 @@ def _vectors(result: int, port: Port, lanes: int) -> list[Vector]:
 
 
 def _table(name: str, vector: Vector, lanes: int) -> str:
-    """Right-hand sides that are constant."""
+    """A table of constant right-hand sides."""
     numbers = [double(node.value) for nodes in vector.rights.values() for node in nodes] or [double(0.0)]
     listed = ", ".join(f"double {number}" for number in numbers)
     return f"@{name} = internal constant [{len(numbers)} x double] [{listed}], align {8 * lanes}\n"

@@ -1,4 +1,4 @@
-"""NumPy's inner loop of a program by columns: a block's head, then the columns of one configuration after another."""
+"""NumPy's inner loop of a column program: the head for a whole block, then the columns, one configuration at a time."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from armdyn.codegen.llvm.loop import axes, begin_block, move, read_arguments
 def columns_loop(lanes: int, arrays: Sequence[Operand], work: Operand, in_slots: int, out_slots: int, x86: bool) -> str:
     """`loop(args, dimensions, steps, context)`: see `loop.inner_loop`.
 
-    A block reads all its rows before it writes any. Results in C order are written where they belong, large ones by
-    non-temporal stores if there are no gaps between them, others by way of the stack.
+    A block reads all its rows before it writes any. Results in C order are written in place, or by non-temporal stores
+    if they are large and have no gaps between them; results with other strides go through a buffer on the stack.
     """
     results = [a for a in arrays if a.written]
     w = Writer(lanes)
@@ -23,7 +23,7 @@ def columns_loop(lanes: int, arrays: Sequence[Operand], work: Operand, in_slots:
     w.stack_array("out", out_slots)
     w.stack_array("work", work.size)
     for a in results:
-        w.stack_array(f"staged{a.index}", -(-(a.size + CACHE_LINE // 4) // lanes), CACHE_LINE)  # a line at either end
+        w.stack_array(f"staged{a.index}", -(-(a.size + CACHE_LINE // 4) // lanes), CACHE_LINE)  # + a line at either end
     if x86:
         w.do("%flags = alloca i32")
         w.do("call void @llvm.x86.sse.stmxcsr(ptr %flags)")
@@ -34,7 +34,7 @@ def columns_loop(lanes: int, arrays: Sequence[Operand], work: Operand, in_slots:
     for a in (a for a in arrays if not a.written):
         move(w, a)
     w.do("call void @body(ptr %in, ptr %out, ptr %context)")
-    begins = w.let("icmp eq i64 %i, 0")  # constants stay in the work
+    begins = w.let("icmp eq i64 %i, 0")  # constants stay in the work array
     w.do(f"call void @rows{work.index}(ptr %out, ptr %work, i64 {8 * work.size}, i1 {begins})")
     w.do(f"%configurations = call i64 @llvm.umin.i64(i64 %left, i64 {lanes})")
     w.do(f"br label %head{arrays[-1].index}")
@@ -54,9 +54,10 @@ def columns_loop(lanes: int, arrays: Sequence[Operand], work: Operand, in_slots:
 
 
 def _destination(w: Writer, a: Operand, numbers: int, x86: bool) -> None:
-    """%streamed: whether the results of all configurations lie without gaps and are larger than the caches.
+    """%streamed: whether the results are written with non-temporal stores.
 
-    Every configuration has at least a whole cache line.
+    They are if they have no gaps, are larger than the caches, and span at least two cache lines per configuration, so
+    that each contains a whole line.
     """
     size = w.let(f"mul i64 %count, {8 * numbers}")
     no_gaps = w.let(f"and i1 %contiguous{a.index}, {w.let(f'icmp eq i64 %step{a.index}, {8 * a.size}')}")
@@ -78,7 +79,7 @@ def _configuration(w: Writer, results: Sequence[Operand], work: Operand) -> None
     for a in results:
         phase = w.let(f"and i64 {w.let(f'ptrtoint ptr {places[a.index]} to i64')}, {CACHE_LINE - 1}")
         staged = w.at(f"%staged{a.index}", w.let(f"select i1 %streamed{a.index}, i64 {phase}, i64 0"))
-        direct = w.let(f"xor i1 %streamed{a.index}, %contiguous{a.index}")  # what is streamed is contiguous
+        direct = w.let(f"xor i1 %streamed{a.index}, %contiguous{a.index}")  # streamed implies contiguous
         to.append(w.let(f"select i1 {direct}, ptr {places[a.index]}, ptr {staged}"))
     row = w.at("%work", w.let(f"mul i64 %lane, {8 * work.size}"))
     w.do(f"call void @finish(ptr {row}, {', '.join(f'ptr {place}' for place in to)})")
@@ -101,8 +102,9 @@ def _configuration(w: Writer, results: Sequence[Operand], work: Operand) -> None
 def stream(lanes: int) -> str:
     """`stream(to, staged, bytes, first, last)`: one configuration's result by non-temporal stores of whole cache lines.
 
-    It lies in `staged` as far behind a line's beginning as it will in memory. The line in which the next one begins is
-    put at the beginning of `staged`, to be written with it; only the ends of a batch are written by ordinary stores.
+    The result has the same offset from a line boundary in `staged` as at its destination. Its last, incomplete line is
+    moved to the start of `staged` and written with the next configuration's result; only the two ends of a batch are
+    written by ordinary stores.
     """
     w = Writer(lanes)
     w.label("entry")
@@ -131,7 +133,7 @@ def stream(lanes: int) -> str:
 
 
 def _lines(w: Writer) -> None:
-    """The whole lines."""
+    """Copy the whole lines."""
     w.label("lines")
     w.do("%at = phi i64 [%start, %before], [%next, %copy]")
     w.do(f"br i1 {w.let('icmp slt i64 %at, %whole')}, label %copy, label %rest")
@@ -145,7 +147,7 @@ def _lines(w: Writer) -> None:
 
 
 def _numbers(w: Writer, name: str, origin: str, start: str, end: str, after: str) -> None:
-    """Numbers from one offset to another, one by one."""
+    """Copy the numbers between two offsets one by one."""
     w.label(name)
     w.do(f"%at_{name} = phi i64 [{start}, %{origin}], [%next_{name}, %one_{name}]")
     w.do(f"br i1 {w.let(f'icmp slt i64 %at_{name}, {end}')}, label %one_{name}, label %{after}")

@@ -1,4 +1,4 @@
-"""LLVM IR as text: a few helpers to write it with."""
+"""Helpers to write LLVM IR as text."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ CACHE_LINE = 64  # bytes
 
 
 def double(value: float | Fraction) -> str:
-    """A number as LLVM writes it, to the last bit."""
+    """A double as a hexadecimal LLVM literal, exact to the last bit."""
     return f"0x{struct.unpack('<Q', struct.pack('<d', float(value)))[0]:016X}"
 
 
 def splat(kind: str, value: object, lanes: int) -> str:
-    """A vector of one value."""
+    """A vector constant with one value in every lane."""
     return "<" + ", ".join([f"{kind} {value}"] * lanes) + ">"
 
 
 class Slot(NamedTuple):
-    """A location on the stack: the vector with a number in an array of vectors."""
+    """A location in memory: an array of vectors and an index into it."""
 
     array: str
     number: int
 
 
 class Writer:
-    """The body of a function, written line by line, with fresh names."""
+    """Builds the body of a function line by line, with fresh names."""
 
     def __init__(self, lanes: int, prefix: str = "t") -> None:
         self.lanes = lanes
         self.vector = f"<{lanes} x double>"
-        self.bits = f"<{lanes} x i64>"  # the same bits as integers
-        self.mask = f"<{lanes} x i1>"  # what a comparison gives
-        self.suffix = f"v{lanes}f64"  # of the intrinsics that take it
+        self.bits = f"<{lanes} x i64>"  # the vector bitcast to integers
+        self.mask = f"<{lanes} x i1>"  # the type of a comparison's result
+        self.suffix = f"v{lanes}f64"  # of the names of intrinsics
         self.lanes_mask = f"<{lanes} x i32>"
         self.lines: list[str] = []
         self.tables: list[str] = []
@@ -43,30 +43,30 @@ class Writer:
         self._count = 0
 
     def do(self, line: str) -> None:
-        """An instruction without a result."""
+        """Append an instruction without a result."""
         self.lines.append(f"  {line}")
 
     def let(self, expression: str) -> str:
-        """An instruction with a result; its name."""
+        """Append an instruction with a result; returns the name of the result."""
         name = f"%{self._prefix}{self._count}"
         self._count += 1
         self.lines.append(f"  {name} = {expression}")
         return name
 
     def label(self, name: str) -> None:
-        """The beginning of a basic block."""
+        """Begin a basic block."""
         self.lines.append(f"{name}:")
 
     def constant(self, value: float | Fraction) -> str:
-        """A number in every lane."""
+        """A constant with a number in every lane."""
         return splat("double", double(value), self.lanes)
 
     def integer(self, value: int) -> str:
-        """An integer in every lane."""
+        """A constant with an integer in every lane."""
         return splat("i64", value, self.lanes)
 
     def broadcast(self, number: str) -> str:
-        """A number that is known when the code runs, in every lane."""
+        """A run-time number broadcast to every lane."""
         first = self.let(f"insertelement {self.vector} poison, double {number}, i32 0")
         return self.let(f"shufflevector {self.vector} {first}, {self.vector} poison, {self.lanes_mask} zeroinitializer")
 
@@ -91,20 +91,20 @@ class Writer:
         return f"%{name}"
 
     def constant_table(self, name: str, values: list[str]) -> None:
-        """A constant array beside the function: vectors with one number in every lane."""
+        """Define a global constant array of vectors."""
         rows = ", ".join(f"{self.vector} {splat('double', value, self.lanes)}" for value in values)
         kind = f"[{len(values)} x {self.vector}]"
         self.tables.append(f"@{name} = internal constant {kind} [{rows}], align {8 * self.lanes}\n")
 
 
 def prefetch(w: Writer, first: str, size: int) -> None:
-    """Prefetch the cache lines of some bytes, to write to them."""
+    """Prefetch the cache lines of `size` bytes for writing."""
     for offset in range(0, size + CACHE_LINE - 1, CACHE_LINE):
         w.do(f"call void @llvm.prefetch.p0(ptr {w.at(first, offset)}, i32 1, i32 3, i32 1)")
 
 
 def prefetch_lines(lanes: int) -> str:
-    """`prefetch_lines(first, bytes)`: the same as a loop, for so many cache lines that their code would be long."""
+    """`prefetch_lines(first, bytes)`: the same as a loop, for sizes that would make the unrolled code long."""
     w = Writer(lanes)
     w.label("entry")
     w.do("br label %line")

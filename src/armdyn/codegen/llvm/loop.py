@@ -1,8 +1,8 @@
 """NumPy's inner loop: a batch, block by block.
 
-A block reads all its rows before it writes any, and no row twice, so a result may take the place of
-an input. Where there is a function `rows_to_rows`, it takes the blocks of arrays that are contiguous and do not
-overlap, if no angle in them is too large for it; uniform inputs are then the same for all configurations.
+A block reads all its rows before it writes any, and no row is read twice, so an output may be the same array as an
+input. The function `rows_to_rows`, if there is one, computes the blocks whose arrays are contiguous and do not overlap,
+whose uniform inputs are the same for all configurations, and whose angles are small enough.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from armdyn.codegen.llvm.blocks import CORE_DIMENSIONS, Operand, parts
 from armdyn.codegen.llvm.ir import CACHE_LINE, Writer, function, prefetch
 from armdyn.codegen.llvm.straight_line import RowsToRows
 
-PAGE = 4096  # bytes; a vector stored across its end takes as long as twenty others, and what waits for it longer
+PAGE = 4096  # bytes; a vector store that crosses a page boundary takes as long as twenty others
 
 
 def inner_loop(
@@ -22,8 +22,8 @@ def inner_loop(
 ) -> str:
     """`loop(args, dimensions, steps, context)`: NumPy's inner loop.
 
-    On x86 the flags of floating-point exceptions are restored at the end, so that NumPy warns of nothing: what is not
-    finite shows in its own row. Only x86 has instructions for that, and for non-temporal stores, here.
+    On x86 the floating-point status flags are restored at the end, so that NumPy does not warn: a result that is not
+    finite is confined to its own row. This, and non-temporal stores, are implemented for x86 only.
     """
     w = Writer(lanes)
     w.label("entry")
@@ -61,7 +61,7 @@ def inner_loop(
 
 
 def _columns(w: Writer, arrays: Sequence[Operand], staged: Sequence[Operand]) -> None:
-    """One block by way of columns on the stack."""
+    """Compute one block through columns on the stack."""
     for a in (a for a in arrays if not a.written):
         move(w, a)
     for a in staged:
@@ -72,7 +72,7 @@ def _columns(w: Writer, arrays: Sequence[Operand], staged: Sequence[Operand]) ->
 
 
 def begin_block(w: Writer) -> None:
-    """Each block of configurations: %i is its first, %left how many are left, %full whether they fill the lanes."""
+    """Begin the loop over blocks: %i is the first configuration, %left how many remain, %full whether they fill it."""
     w.do("br label %start")
     w.label("start")
     w.do(f"br i1 {w.let('icmp sgt i64 %count, 0')}, label %block, label %end")
@@ -84,7 +84,7 @@ def begin_block(w: Writer) -> None:
 
 
 def read_arguments(w: Writer, arrays: Sequence[Operand]) -> None:
-    """%count, and of each array %base, %step and %contiguous."""
+    """Define %count, and %base, %step and %contiguous of each array."""
     w.do("%count = load i64, ptr %dimensions")
     for a in arrays:
         w.do(f"%base{a.index} = load ptr, ptr {w.at('%args', 8 * a.index)}")
@@ -93,7 +93,7 @@ def read_arguments(w: Writer, arrays: Sequence[Operand]) -> None:
 
 
 def _contiguous(w: Writer, a: Operand) -> None:
-    """%contiguous: whether the array's own axes lie in C order without gaps; an axis of one always does."""
+    """%contiguous: whether the array's core axes are in C order without gaps; an axis of length one always is."""
     contiguous, expected = "true", 8
     for axis in reversed(range(len(a.shape))):
         name = f"%core{a.index}_{axis}"
@@ -105,9 +105,9 @@ def _contiguous(w: Writer, a: Operand) -> None:
 
 
 def _large_results(w: Writer, a: Operand, numbers: int) -> None:
-    """%prefetched, %non_temporal: whether the array's rows lie without gaps, and how large all results are.
+    """%prefetched, %non_temporal: whether the results have no gaps and are large enough for each.
 
-    Non-temporal stores take aligned pairs of numbers.
+    Non-temporal stores need aligned pairs of numbers.
     """
     w.stack_array(f"staged{a.index}", a.size, PAGE)
     size = w.let(f"mul i64 %count, {8 * numbers}")
@@ -122,9 +122,9 @@ def _large_results(w: Writer, a: Operand, numbers: int) -> None:
 
 
 def _contiguous_and_apart(w: Writer, arrays: Sequence[Operand], uniform: Collection[int]) -> None:
-    """%rows: whether every array is contiguous, or uniform if it should be, and no result overlaps an input.
+    """%rows: whether every array is contiguous (or uniform, if in `uniform`), and no result overlaps an input.
 
-    Then %uniform holds each uniform number in every lane.
+    If so, %uniform holds each uniform number broadcast to all lanes.
     """
     rows = w.let(f"icmp uge i64 %count, {w.lanes}")
     for a in arrays:
@@ -148,9 +148,9 @@ def _contiguous_and_apart(w: Writer, arrays: Sequence[Operand], uniform: Collect
 
 
 def _rows_to_rows(w: Writer, arrays: Sequence[Operand], staged: Sequence[Operand], uniform: Collection[int]) -> None:
-    """%by_rows: the configurations done by `rows_to_rows`; where it can do none, one block goes by columns.
+    """%by_rows: how many configurations `rows_to_rows` has done; if none, one block goes through columns.
 
-    What is written with non-temporal stores is staged on the stack, one block at a time.
+    Results of non-temporal stores are staged on the stack, one block at a time.
     """
     w.do(f"br i1 {w.let('and i1 %full, %rows')}, label %by_rows_to_rows, label %by_columns")
     w.label("by_rows_to_rows")
@@ -183,14 +183,14 @@ def _non_temporal_copy(w: Writer, a: Operand, to: str) -> None:
 def _stage_by_parts(w: Writer, a: Operand, array: str, first: str) -> None:
     """Transpose and copy part by part, so that stores drain while the next part is transposed.
 
-    Copies begin and end at cache lines, but for the block's own ends: a part of a row ends with its last whole line,
-    and a row with the line that the next one begins in, whose numbers are there since the first part.
+    Copies begin and end at cache-line boundaries, except at the two ends of the block: a part of a row ends with its
+    last whole line, and a row ends with the line it shares with the next row, whose first numbers are already staged.
     """
     size, ends = 8 * a.size, parts(a, w.lanes)
     begins = w.let("icmp eq i64 %i, 0")  # constants are staged with the first block
 
     def line(row: int, offset: int, up: bool) -> str:
-        """The cache line at an offset of a row of the block."""
+        """The address of the cache line at an offset in a row of the block."""
         raised = w.at(first, row * size + offset + (CACHE_LINE - 1 if up else 0))
         return w.let(f"call ptr @llvm.ptrmask.p0.i64(ptr {raised}, i64 -{CACHE_LINE})")
 
@@ -209,7 +209,7 @@ def _stage_by_parts(w: Writer, a: Operand, array: str, first: str) -> None:
 
 
 def _prefetch_results(w: Writer, a: Operand) -> None:
-    """Prefetch the cache lines that the block's results will go to, before the arithmetic."""
+    """Prefetch the cache lines of the block's results, before the arithmetic."""
     first = w.at(f"%base{a.index}", w.let(f"mul i64 %i, %step{a.index}"))
     w.do(f"br i1 %prefetched{a.index}, label %prefetch{a.index}, label %fetching{a.index}")
     w.label(f"prefetch{a.index}")
@@ -223,7 +223,7 @@ def _prefetch_results(w: Writer, a: Operand) -> None:
 
 
 def move(w: Writer, a: Operand, stage: bool = False) -> None:
-    """One block of one array, by rows where they are contiguous and all there, otherwise number by number."""
+    """Pack or unpack one block of one array: by rows if it is full and contiguous, otherwise number by number."""
     array, name = ("%out", "scatter") if a.written else ("%in", "gather")
     first = w.at(f"%base{a.index}", w.let(f"mul i64 %i, %step{a.index}"))
     by_rows = w.let(f"and i1 %full, %contiguous{a.index}")
@@ -245,7 +245,7 @@ def move(w: Writer, a: Operand, stage: bool = False) -> None:
 
 
 def axes(a: Operand) -> str:
-    """The lengths and strides of the array's own axes, as the copies number by number take them."""
+    """The lengths and strides of the array's core axes, as arguments of the strided copies."""
     sizes = [*a.shape, *[1] * (CORE_DIMENSIONS - len(a.shape))]
     strides = [*(f"%core{a.index}_{axis}" for axis in range(len(a.shape))), *["0"] * CORE_DIMENSIONS]
     return ", ".join(f"i64 {n}, i64 {s}" for n, s in zip(sizes, strides, strict=False))

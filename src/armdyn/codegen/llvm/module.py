@@ -1,4 +1,4 @@
-"""Modules of LLVM IR: a kernel's, and the frame of any other."""
+"""LLVM IR modules: `kernel_module` for a kernel, `module` for any set of functions."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from armdyn.graph.program import Program
 
 
 def kernel_module(program: Program | ColumnProgram, target: Target, uniform: Collection[str] = ()) -> str:
-    """A program as a module with the functions `loop` (NumPy's inner loop) and `entry` (CPython's vectorcall)."""
+    """The module of a program, with the functions `loop` (NumPy's inner loop) and `entry` (CPython's vectorcall)."""
     for port in (*program.inputs, *program.outputs):
         if len(port.shape) > CORE_DIMENSIONS:
             raise InputError(f"{program.name}: {port.name} has shape {port.shape}, at most {CORE_DIMENSIONS} axes work")
     if isinstance(program, ColumnProgram):
-        parts = _by_columns(program, target, uniform)
+        parts = _column_parts(program, target, uniform)
     else:
-        parts = _written_out(program, target, uniform)
+        parts = _straight_line_parts(program, target, uniform)
     return module(target, [strided_copies(target.lanes), *parts])
 
 
-def _written_out(program: Program, target: Target, uniform: Collection[str]) -> list[str]:
-    """The parts of a module for a program as straight-line code."""
+def _straight_line_parts(program: Program, target: Target, uniform: Collection[str]) -> list[str]:
+    """The parts of the module of a straight-line program."""
     code = straight_line(program, target, uniform)
     arrays = operands(program.inputs, code.contracted.outputs, code.slots)
     numbers = sum(len(port.nodes) for port in program.inputs)
@@ -61,8 +61,8 @@ def _written_out(program: Program, target: Target, uniform: Collection[str]) -> 
     ]
 
 
-def _by_columns(program: ColumnProgram, target: Target, uniform: Collection[str]) -> list[str]:
-    """The parts of a module for a program whose results are made column by column."""
+def _column_parts(program: ColumnProgram, target: Target, uniform: Collection[str]) -> list[str]:
+    """The parts of the module of a column program."""
     columns = Columns(program, target)
     code = straight_line(columns.head, target, uniform)
     arrays = operands(program.inputs, program.outputs, None)
@@ -88,7 +88,7 @@ def _by_columns(program: ColumnProgram, target: Target, uniform: Collection[str]
 
 
 def module(target: Target, parts: Iterable[str]) -> str:
-    """A module of functions and tables, with the intrinsics and metadata that they may use."""
+    """A module of functions and tables, with the declarations and metadata that they may use."""
     lanes, bits = target.lanes, f"<{2 * target.lanes} x i32>"
     flags = [f"declare void @llvm.x86.sse.{name}(ptr)" for name in ("stmxcsr", "ldmxcsr") if target.x86]
     return "\n".join(
@@ -110,6 +110,6 @@ def module(target: Target, parts: Iterable[str]) -> str:
 
 
 def _arithmetic(lanes: int) -> str:
-    """The intrinsics of arithmetic with so many lanes."""
+    """Declarations of the arithmetic intrinsics for so many lanes."""
     v = f"<{lanes} x double>"
     return f"declare {v} @llvm.fma.v{lanes}f64({v}, {v}, {v})\ndeclare {v} @llvm.sqrt.v{lanes}f64({v})"

@@ -1,7 +1,7 @@
-"""The program of single calls, one lane wide, where the same in every lane of a wide vector would take longer.
+"""Scalar code for single calls of long programs, where broadcasting to all lanes of a wide vector is slower.
 
-`single(in, out, context)` does what `body` does, with the same bits, on plain numbers: a long program then moves an
-eighth of the memory. Sines are taken by the wide function `trig`, several angles in one vector.
+`single(in, out, context)` computes what `body` computes, bitwise equal, on scalars: a long program then moves an eighth
+of the memory. Sines and cosines come from the vector function `trig`, several angles per vector.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from armdyn.graph.node import Node
 
 @dataclass(frozen=True)
 class NarrowCode(PlainCode):
-    """The arithmetic of one configuration; `wide` is the number of lanes of the function `trig`."""
+    """The scalar arithmetic of one configuration; `wide` is the number of lanes of the function `trig`."""
 
     wide: int = 1
     name: ClassVar[str] = "single"
     table: ClassVar[str] = "constants_single"
 
     def _sine_arrays(self, w: Writer, level: int, count: int) -> tuple[str, str]:
-        """Arrays of whole wide vectors; the spare lanes of the last one are at zero."""
+        """Arrays of whole wide vectors; the spare lanes of the last one are zero."""
         vectors = -(-count // self.wide)
         angles = w.stack_array(f"angles{level}", vectors * self.wide, 8 * self.wide)
         for spare in range(count, vectors * self.wide):
@@ -35,10 +35,10 @@ class NarrowCode(PlainCode):
         super()._take_sines(w, angles, results, -(-count // self.wide))
 
     def _sine_functions(self) -> str:
-        return ""  # those of the wide program
+        return ""  # the vector program defines them
 
     def _sines_wanted(self, angles: tuple[Node, ...], results: str) -> dict[int, Slot]:
-        """Where sines and cosines will be: a vector of sines, a vector of cosines, and so on."""
+        """The locations of the sines and cosines: a vector of sines, a vector of cosines, and so on."""
         number = {angle.serial: k for k, angle in enumerate(angles)}
         found = {}
         for node in self.contracted.order:

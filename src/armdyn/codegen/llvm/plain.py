@@ -1,4 +1,4 @@
-"""Straight-line code in plain LLVM IR: order and registers are left to LLVM."""
+"""Straight-line code in plain LLVM IR: scheduling and register allocation are left to LLVM."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class PlainCode(StraightLine):
 
     @cached_property
     def constants(self) -> dict[Fraction, int]:
-        """Every constant with its place in a table of vectors.
+        """Every constant with its index in a table of vectors.
 
-        From there an instruction takes it as its operand; LLVM's own choice for a constant in every lane
-        is a separate instruction that fills a register.
+        An instruction can take it from there as a memory operand; for a splat constant LLVM would emit a separate
+        broadcast into a register.
         """
         values = [node.value for node in self.contracted.order if node.op == "const"]
         return {value: place for place, value in enumerate(dict.fromkeys(values))}
@@ -53,7 +53,7 @@ class PlainCode(StraightLine):
         return Emitter(w, self.target.fma, locations, lambda node: w.load(f"@{self.table}", self.constants[node.value]))
 
     def _write_all(self, w: Writer, emit: Emitter) -> str:
-        """Everything in the one function."""
+        """Write all nodes into one function."""
         for node in self.contracted.order:
             name = emit.value(node)
             if node.serial in self.slots:
@@ -61,7 +61,7 @@ class PlainCode(StraightLine):
         return ""
 
     def _write_parts(self, w: Writer, emit: Emitter, sines: dict[int, Slot]) -> str:
-        """Calls of functions that do everything one after the other; the functions themselves."""
+        """Write calls to a sequence of functions; returns the LLVM IR of those functions."""
         at_hand = {**self.inputs, **sines}
         results = {serial: Slot("%out", slot) for serial, slot in self.slots.items()}
         made = [n for n in self.contracted.order if n.op not in LEAVES and n.serial not in at_hand]
@@ -80,7 +80,7 @@ class PlainCode(StraightLine):
         return parts.text
 
     def _sine_arrays(self, w: Writer, level: int, count: int) -> tuple[str, str]:
-        """Arrays on the stack for angles, and for their sines and cosines."""
+        """Allocate arrays on the stack for angles, and for their sines and cosines."""
         return w.stack_array(f"angles{level}", count), w.stack_array(f"trig{level}", 2 * count)
 
     def _take_sines(self, w: Writer, angles: str, results: str, count: int) -> None:
@@ -90,7 +90,7 @@ class PlainCode(StraightLine):
         return trig_far(self.lanes) + trig_loop(self.lanes, self.target.fma)
 
     def rows_to_rows(self) -> RowsToRows | None:
-        """Rows to rows with AVX-512, where the code stays short."""
+        """Code from rows to rows with AVX-512, for short programs."""
         short = len(self.contracted.order) <= tuning.LONGEST_ROWS_TO_ROWS
         numbers = sum(len(port.nodes) for port in self.contracted.outputs)
         few = len(self.slots) <= tuning.MOST_RESULTS_SCHEDULED and numbers <= tuning.MOST_NUMBERS_BY_ROWS
@@ -106,7 +106,7 @@ class PlainCode(StraightLine):
 
 
 class _RowsBlock:
-    """Writes a block from rows to rows: inputs are transposed before their first use, results once a group is there."""
+    """Writes a block from rows to rows: inputs are transposed before their first use, results in complete groups."""
 
     def __init__(self, code: PlainCode, w: Writer) -> None:
         self.code, self.w, self.program = code, w, code.contracted
@@ -114,7 +114,7 @@ class _RowsBlock:
         self.entry = {n.serial: (k, j) for k, p in enumerate(self.program.inputs) for j, n in enumerate(p.nodes)}
 
     def write(self) -> None:
-        """The whole block."""
+        """Write the whole block."""
         wanted = {(node.op, node.args[0].serial): node.serial for node in self.program.order if node.op in TRIG}
         due = self._groups_due()
         for position, node in enumerate(self.program.order):
@@ -151,7 +151,7 @@ class _RowsBlock:
         return self.names[node.serial]
 
     def _load(self, array: int, entry: int) -> None:
-        """An input, with the others of its group."""
+        """Load an input together with the others of its group."""
         w, nodes, lanes = self.w, self.program.inputs[array].nodes, self.code.lanes
         if array in self.code.uniform:
             self.names[nodes[entry].serial] = w.load(f"%in{array}", entry)
@@ -164,7 +164,7 @@ class _RowsBlock:
                 self.names.setdefault(node.serial, name)
 
     def _store(self, array: int, start: int, columns: list[str]) -> None:
-        """A group of results, or one that is alone."""
+        """Store a group of results, or a single one."""
         w, places = self.w, self._places(f"%out{array}", start, len(self.program.outputs[array].nodes))
         if len(columns) == 1:
             scattered(w, columns[0], places)
@@ -173,7 +173,7 @@ class _RowsBlock:
             w.do(f"store {w.vector} {row}, ptr {place}, align 8")
 
     def _store_constants(self, array: int, start: int, nodes: tuple[Node, ...]) -> None:
-        """A group of results that are the same in every row: there is nothing to transpose."""
+        """Store a group of constant results; they need no transposition."""
         w, numbers = self.w, ", ".join(f"double {double(node.value)}" for node in nodes)
         for place in self._places(f"%out{array}", start, len(self.program.outputs[array].nodes)):
             w.do(f"store {w.vector} <{numbers}>, ptr {place}, align 8")

@@ -1,8 +1,8 @@
-"""From rows to rows: a loop over blocks that transposes between registers and never through memory.
+"""From rows to rows: a loop over blocks that transposes in registers and never through memory.
 
-`rows_to_rows(in0, …, out0, …, count, prefetching)` takes up to `count` blocks of arrays whose rows lie one after the
-other; it stops before a block with an angle that may be too large for the polynomials, and returns how many blocks it
-has done. Uniform inputs come as one vector per number, with the number in every lane.
+`rows_to_rows(in0, …, out0, …, count, prefetching)` computes up to `count` blocks of contiguous arrays. It stops before
+a block with an angle that may be too large for the polynomials, and returns how many blocks it has done. Uniform inputs
+are passed as one vector per number, broadcast to all lanes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from armdyn.graph.program import Program
 
 
 def input_limits(program: Program) -> dict[int, float] | None:
-    """How large the numbers of each input may be for all angles to lie within `LIMIT`; None if that does not follow.
+    """A bound on the magnitude of each input that keeps all angles within `LIMIT`; None if none is found.
 
-    An angle that is an input may be as large as the limit. One that is made of inputs has room for what
-    is added, or it is not known to be within.
+    If all angles are inputs, the bound is `LIMIT` itself. Otherwise half of it is tried, which leaves room for the
+    other terms of an angle.
     """
     angles = [angle for layer in trig_layers(program) for angle in layer]
     limit = LIMIT if all(angle.op == "input" for angle in angles) else LIMIT / 2
@@ -35,7 +35,7 @@ def input_limits(program: Program) -> dict[int, float] | None:
 
 
 def _magnitude(node: Node, largest: float) -> float:
-    """A bound on |node| where no input is larger than `largest`."""
+    """A bound on |node| if no input is larger than `largest`."""
     bounds: dict[int, float] = {}
     for one in ancestors(node):
         parts = [bounds[a.serial] for a in one.args]
@@ -57,7 +57,7 @@ def rows_loop(
     limits: dict[int, float],
     write_block: Callable[[Writer], Any],
 ) -> str:
-    """LLVM IR of `rows_to_rows`; `write_block` writes one block's work, from `%in0`, … to `%out0`, …."""
+    """LLVM IR of `rows_to_rows`; `write_block` writes the code of one block, from `%in0`, … to `%out0`, …."""
     steps = {f"in{k}": 0 if k in uniform else len(port.nodes) for k, port in enumerate(program.inputs)}
     results = {f"out{k}": len(port.nodes) for k, port in enumerate(program.outputs)}
     steps |= results

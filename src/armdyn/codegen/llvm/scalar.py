@@ -1,7 +1,7 @@
-"""Programs as C functions of plain numbers, in LLVM IR: no vectors, nothing called but their own sine and cosine.
+"""Programs as scalar C functions in LLVM IR, which call nothing but their own sine and cosine.
 
 ``void name(const T *input, ..., T *output, ...)`` with T double or float, as the C header declares it; the arrays must
-not overlap. A module of such functions needs no symbol from outside on a processor that has the precision in hardware.
+not overlap. A module of such functions has no undefined symbols on a processor with hardware support for T.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from armdyn.graph.program import Program
 
 @dataclass(frozen=True)
 class Precision:
-    """A type of numbers: its name in C and LLVM, its bytes, and what its sine and cosine are made with.
+    """A floating-point type: its name in C and LLVM, its size in bytes, and the tables of its sine and cosine.
 
-    The rest describes the reduction of large angles (`scalar_trig`): bits of the significand after the leading one,
-    32-bit words of 2/π that one product takes, and words of zeros before the first word of 2/π in its table.
+    The other fields describe the reduction of large angles (`scalar_trig`): bits of the significand after the leading
+    one, 32-bit words of 2/π in one product, and zero words before the first word of 2/π in its table.
     """
 
     kind: str
@@ -37,12 +37,12 @@ class Precision:
 
     @property
     def exponents(self) -> int:
-        """The largest biased exponent, which stands for no finite number."""
+        """The largest biased exponent, that of infinities and NaN."""
         return (1 << (8 * self.size - 1 - self.significand)) - 1
 
     @property
     def bias(self) -> int:
-        """What is taken off a biased exponent to get the power of two that a number's last bit is worth."""
+        """Biased exponent minus this = exponent of the number's least significant bit."""
         return self.exponents // 2 + self.significand
 
 
@@ -50,7 +50,7 @@ def _hexadecimal(*numbers: str) -> tuple[float, ...]:
     return tuple(map(float.fromhex, numbers))
 
 
-# Minimax in relative error on ±π/4, coefficients rounded one after the other and the rest fitted again: 2⁻²⁷·⁹ for the
+# Minimax in relative error on ±π/4; coefficients are rounded one by one and the remaining ones refitted: 2⁻²⁷·⁹ for the
 # sine, 2⁻³³ for the cosine. The parts of π/2 have 24 bits each.
 SINGLE = Tables(
     rounder=1.5 * 2.0**23,
@@ -66,7 +66,7 @@ PRECISIONS = {
 
 
 class ScalarWriter(Writer):
-    """The body of a function of plain numbers: one lane, which is no vector."""
+    """Builds the body of a scalar function."""
 
     def __init__(self, precision: Precision) -> None:
         super().__init__(1)
@@ -77,7 +77,7 @@ class ScalarWriter(Writer):
         self.suffix = f"f{8 * precision.size}"
 
     def constant(self, value: float | Fraction) -> str:
-        """A number, rounded to the precision; LLVM writes one of single precision with the digits of a double."""
+        """A number rounded to the precision; LLVM writes single-precision literals with the digits of a double."""
         return double(float(np.float32(float(value)))) if self.precision.size == 4 else double(value)
 
     def integer(self, value: int) -> str:
@@ -85,12 +85,12 @@ class ScalarWriter(Writer):
         return str(value)
 
     def load(self, pointer: str, slot: int) -> str:
-        """The number at a place in an array."""
+        """Load the number at an index of an array."""
         size = self.precision.size
         return self.let(f"load {self.vector}, ptr {self.at(pointer, slot * size)}, align {size}")
 
     def store(self, value: str, pointer: str, slot: int) -> None:
-        """Store a number at a place in an array."""
+        """Store a number at an index of an array."""
         size = self.precision.size
         self.do(f"store {self.vector} {value}, ptr {self.at(pointer, slot * size)}, align {size}")
 
@@ -98,7 +98,8 @@ class ScalarWriter(Writer):
 def scalar_function(name: str, program: Program, precision: Precision, sine_cosine: str) -> str:
     """LLVM IR of a program as the C function `name`, which calls the function `sine_cosine` for each angle.
 
-    Constants stand in a table of the function's own: left to LLVM, functions would share one that no linker can cut.
+    Each function has its own table of constants: LLVM would merge them into one pool, of which a linker cannot discard
+    the unused parts.
     """
     contracted = contract(program)
     w = ScalarWriter(precision)
@@ -133,7 +134,7 @@ def scalar_function(name: str, program: Program, precision: Precision, sine_cosi
 def _sines(
     w: ScalarWriter, emit: Emitter, angles: tuple[Node, ...], results: str, program: Program, sine_cosine: str
 ) -> None:
-    """The sines and cosines of some angles, side by side on the stack."""
+    """Write the sines and cosines of some angles to the stack, in pairs."""
     size = w.precision.size
     w.lines.insert(1, f"  %{results} = alloca [{2 * len(angles)} x {w.vector}], align {size}")
     number = {angle.serial: k for k, angle in enumerate(angles)}
@@ -148,7 +149,7 @@ def _sines(
 
 
 def _straight_line(w: ScalarWriter, emit: Emitter, program: Program, constant: Callable[[Node], str]) -> None:
-    """Everything else, in the program's order; a result is stored as soon as it is there."""
+    """Write all other nodes in the program's order; a result is stored as soon as it is computed."""
     wanted: dict[int, list[Slot]] = {}
     for k, port in enumerate(program.outputs):
         for place, node in enumerate(port.nodes):
@@ -165,7 +166,7 @@ def _straight_line(w: ScalarWriter, emit: Emitter, program: Program, constant: C
 
 
 def intrinsics(precision: Precision) -> str:
-    """Declarations of what the functions of a module may use."""
+    """The declarations and metadata that the functions of a module may use."""
     kind, suffix = precision.kind, f"f{8 * precision.size}"
     return (
         f"declare {kind} @llvm.fma.{suffix}({kind}, {kind}, {kind})\n"

@@ -1,11 +1,10 @@
-"""Sine and cosine of one angle as a function of its own, right at every finite angle, without the C library.
+"""Scalar sine and cosine, accurate at every finite angle, without the C library.
 
-Up to `trig.LIMIT` the reduction is that of the vectors. Beyond, the angle's significand is multiplied with the bits of
-2/π that matter (Payne & Hanek, Radian reduction for trigonometric functions, SIGNUM Newsletter 18, 1983), in 32-bit
-words: what is worth a multiple of 4 quarter turns is never computed, and the product's upper two bits are the
-quarter turns. The words taken leave an error of 2⁻¹³⁷ of a quarter turn in double (2⁻⁷⁰ in single precision), and no
-number of that precision comes closer to a multiple of π/2 than about 2⁻⁶¹ (2⁻³⁰). Not a number and the infinities give
-NaN.
+Up to `trig.LIMIT` the argument reduction is that of the vector code. Beyond, the angle's significand is multiplied by
+the relevant bits of 2/π (Payne & Hanek, Radian reduction for trigonometric functions, SIGNUM Newsletter 18, 1983), in
+32-bit words: multiples of 4 quarter turns are never computed, and the upper two bits of the product are the number of
+quarter turns. The truncation error is 2⁻¹³⁷ of a quarter turn in double precision (2⁻⁷⁰ in single), and no number of
+that precision is closer to a multiple of π/2 than about 2⁻⁶¹ (2⁻³⁰). Infinities and NaN give NaN.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from armdyn.codegen.llvm.trig import LIMIT, reduced, turned
 
 
 def scalar_trig(name: str, precision: Precision) -> str:
-    """LLVM IR of ``void name(T x, T *out)``, sine and cosine of x, and of the reduction it calls for large angles."""
+    """LLVM IR of ``void name(T x, T *out)``, sine and cosine of x, and of the argument reduction for large angles."""
     return _table(name, precision) + _sine_cosine(name, precision) + _reduction(name, precision)
 
 
@@ -51,13 +50,13 @@ def _sine_cosine(name: str, precision: Precision) -> str:
 
 
 def _upper(w: ScalarWriter, x: str) -> str:
-    """The upper 32 bits of a number, with its sign and exponent."""
+    """The upper 32 bits of a number, which contain its sign and exponent."""
     bits = w.let(f"bitcast {w.vector} {x} to {w.bits}")
     return bits if w.precision.size == 4 else w.let(f"trunc i64 {w.let(f'lshr i64 {bits}, 32')} to i32")
 
 
 def _reduction(name: str, precision: Precision) -> str:
-    """``bits name_reduction(T x, T *r)``: the number of quarter turns, and what is left of x."""
+    """``bits name_reduction(T x, T *r)``: the number of quarter turns, and the reduced argument."""
     w, kind = ScalarWriter(precision), precision.kind
     w.label("entry")
     upper = _upper(w, "%x")
@@ -82,7 +81,7 @@ def _reduction(name: str, precision: Precision) -> str:
 
 
 def _window(w: ScalarWriter, name: str, exponent: str) -> list[str]:
-    """The words of 2/π that matter, the lowest first: those before are worth multiples of 4 quarter turns."""
+    """The relevant words of 2/π, the lowest first: higher words contribute multiples of 4 quarter turns."""
     words = w.precision.words
     skip = w.let(f"add i32 {exponent}, {32 * w.precision.zero_words - 2 - w.precision.bias}")
     first = w.let(f"zext i32 {w.let(f'lshr i32 {skip}, 5')} to i64")
@@ -94,7 +93,7 @@ def _window(w: ScalarWriter, name: str, exponent: str) -> list[str]:
 
 
 def _product(w: ScalarWriter, bits: list[str], significand: list[str]) -> list[str]:
-    """The product's words, the lowest first; those above the window are not wanted."""
+    """The words of the product, the lowest first; words above the window are not computed."""
     wide = [w.let(f"zext i32 {word} to i64") for word in bits]
     total: list[str | None] = [None] * len(bits)
     for row, word in enumerate(significand):
@@ -110,14 +109,14 @@ def _product(w: ScalarWriter, bits: list[str], significand: list[str]) -> list[s
 
 
 def _split(w: ScalarWriter, product: list[str]) -> tuple[str, str]:
-    """The product as the nearest number of quarter turns and what is left, in radians."""
+    """The product as the nearest number of quarter turns and the remainder in radians."""
     kind, top = w.vector, product[-1]
     quarters = w.let(f"lshr i32 {w.let(f'add i32 {top}, {2**29}')}, 30")
     pairs = list(zip(product[1:], product, strict=False))[-4:]
     fraction = [w.let(f"call i32 @llvm.fshl.i32(i32 {high}, i32 {low}, i32 2)") for high, low in pairs]
     sign = w.let(f"ashr i32 {fraction[-1]}, 31")
     value = ""
-    for word in fraction:  # one unit of the last word is lost where the sign changes: far below what counts
+    for word in fraction:  # a complement instead of a negation is off by one unit of the last word, which is negligible
         number = w.let(f"uitofp i32 {w.let(f'xor i32 {word}, {sign}')} to {kind}")
         value = (
             w.let(f"call {kind} @llvm.fma.{w.suffix}({kind} {value}, {kind} {w.constant(2.0**-32)}, {kind} {number})")
@@ -132,7 +131,7 @@ def _split(w: ScalarWriter, product: list[str]) -> tuple[str, str]:
 
 
 def _table(name: str, precision: Precision) -> str:
-    """The bits of 2/π as words, as many as the largest number needs."""
+    """The table of the bits of 2/π, as many words as the largest number needs."""
     largest = 32 * precision.zero_words - 2 + precision.exponents - 1 - precision.bias
     count = largest // 32 + precision.words + 1
     bits = two_over_pi(32 * (count - precision.zero_words))
@@ -142,7 +141,7 @@ def _table(name: str, precision: Precision) -> str:
 
 
 def two_over_pi(bits: int) -> int:
-    """The first bits of 2/π after the point, by Machin's formula for π."""
+    """The first bits of the fraction of 2/π, by Machin's formula for π."""
     one = 1 << (bits + 64)
 
     def arctangent(inverse: int) -> int:

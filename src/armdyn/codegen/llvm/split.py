@@ -1,8 +1,8 @@
-"""Long straight-line code as a sequence of short functions that hand their values over in memory.
+"""Long straight-line code split into a sequence of short functions that pass values through memory.
 
-LLVM's time grows faster than a function's length, and the longer a function, the more of its values are spilled before
-they are needed again. What a function needs of those before it is loaded where it is first used, and what later ones
-need is stored once, where it is made: results in their places, everything else in temporaries that are used again.
+LLVM's compile time grows faster than linearly with a function's length, and LLVM spills more values in longer
+functions. A function loads a value of an earlier one at its first use, and stores a value that a later one needs where
+it is computed: results at their final location, all other values in temporary slots, which are reused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from armdyn.graph.node import Node
 
 @dataclass(frozen=True)
 class Parts:
-    """LLVM IR of the functions, the names of them all in order, and the number of temporaries they share."""
+    """LLVM IR of the functions, their names in order, and the number of temporary slots they share."""
 
     text: str
     names: tuple[str, ...]
@@ -33,10 +33,10 @@ def split(
     emitter: Callable[[dict[int, Slot]], Emitter],
     name: str,
 ) -> Parts:
-    """The nodes of `order` as functions `name_0`, `name_1`, … of `arguments`, which have `%temporaries` among them.
+    """Split the nodes of `order` into functions `name_0`, `name_1`, … of `arguments`, which include `%temporaries`.
 
-    `locations` says where everything is that they are made of, `results` where some of them go; `emitter` makes the
-    writer of a function.
+    `locations` gives the locations of values computed before, `results` those of the results; `emitter` makes the
+    emitter of a function.
     """
     size = tuning.NODES_PER_FUNCTION
     parts = [order[start : start + size] for start in range(0, len(order), size)]
@@ -63,12 +63,12 @@ def split(
 
 
 def _last_uses(parts: Sequence[Sequence[Node]]) -> dict[int, int]:
-    """The number of the last part that uses each node."""
+    """The index of the last part that uses each node."""
     return {argument.serial: number for number, nodes in enumerate(parts) for node in nodes for argument in node.args}
 
 
 class Temporaries:
-    """Slots of memory, each free again after the last part that needs it."""
+    """Temporary slots, each reused after the last part that needs it."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -76,7 +76,7 @@ class Temporaries:
         self._ends: dict[int, list[int]] = {}
 
     def take(self, until: int) -> int:
-        """A slot that is kept until the end of a part."""
+        """A slot reserved until the end of a part."""
         if self._free:
             slot = self._free.pop()
         else:
@@ -85,5 +85,5 @@ class Temporaries:
         return slot
 
     def release(self, part: int) -> None:
-        """Free the slots that were kept until this part."""
+        """Free the slots that were reserved until this part."""
         self._free.extend(self._ends.pop(part, ()))

@@ -1,9 +1,9 @@
-"""Straight-line code: what the two ways of writing a program's arithmetic have in common.
+"""Straight-line code: the common base of the two code generators for a program's arithmetic.
 
 A block is one vector of configurations, one lane per configuration. `body(in, out, context)` reads one vector per
-input number and writes one vector per distinct output number. Angles come first: one pass takes their sines and
-cosines, and the rest has no branch. Whoever has arrays packs their numbers into vectors and back (`blocks`), or embeds
-`body` in a loop of his own, as the integrators do.
+input number and writes one vector per distinct output number. Sines and cosines of all angles are computed first; the
+rest has no branches. Callers with arrays pack and unpack these vectors (`blocks`); integrators call `body` in a loop
+of their own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from armdyn.graph.program import Program
 
 @dataclass(frozen=True)
 class RowsToRows:
-    """LLVM IR of a function `rows_to_rows` that takes whole rows of arrays to rows; see `rows`."""
+    """LLVM IR of a function `rows_to_rows` from rows of arrays to rows; see `rows`."""
 
     text: str
     uniform: tuple[int, ...]  # inputs that are the same for all configurations
@@ -32,9 +32,9 @@ class RowsToRows:
 
 @dataclass(frozen=True)
 class StraightLine(ABC):
-    """A contracted program, to be written for a processor.
+    """Generates the code of a contracted program for a processor.
 
-    `uniform` are the indices of inputs that are usually the same for a whole batch; it is a hint, not a promise.
+    `uniform` are the indices of inputs that are usually the same for a whole batch: a hint, not a guarantee.
     """
 
     contracted: Program
@@ -49,7 +49,7 @@ class StraightLine(ABC):
 
     @cached_property
     def slots(self) -> dict[int, int]:
-        """Serial number of an output node -> its slot in `out`; entries that are one node share it."""
+        """Serial number of an output node -> its slot in `out`; entries with the same node share a slot."""
         outputs = [node.serial for port in self.contracted.outputs for node in port.nodes]
         return {serial: slot for slot, serial in enumerate(dict.fromkeys(outputs))}
 
@@ -65,7 +65,7 @@ class StraightLine(ABC):
         return {node.serial: Slot("%in", number) for number, node in enumerate(nodes)}
 
     def text(self) -> str:
-        """LLVM IR of the function `body`, or whatever its name is, and everything it needs."""
+        """LLVM IR of the function `self.name` and everything it needs."""
         w = Writer(self.lanes)
         w.label("entry")
         functions = self._write(w)
@@ -75,14 +75,14 @@ class StraightLine(ABC):
 
     @abstractmethod
     def _write(self, w: Writer) -> str:
-        """Write the block's arithmetic into `w`; LLVM IR of further functions that it calls."""
+        """Write the block's arithmetic into `w`; returns the LLVM IR of further functions that it calls."""
 
     def rows_to_rows(self) -> RowsToRows | None:
-        """The same arithmetic as a loop from rows of arrays to rows, where that is faster."""
+        """The same arithmetic as a loop from rows of arrays to rows, if that is faster."""
         return None
 
     def _sines_wanted(self, angles: tuple[Node, ...], results: str) -> dict[int, Slot]:
-        """Where the sines and cosines of angles will be: side by side, angle by angle."""
+        """The locations of the sines and cosines: a pair per angle."""
         number = {angle.serial: k for k, angle in enumerate(angles)}
         return {
             node.serial: Slot(results, 2 * number[node.args[0].serial] + TRIG.index(node.op))
@@ -92,7 +92,7 @@ class StraightLine(ABC):
 
 
 def trig_layers(program: Program) -> tuple[tuple[Node, ...], ...]:
-    """What sines and cosines are taken of: first angles free of sines and cosines, then those made of them."""
+    """The angles in layers: those that depend on no sine or cosine, then those that depend on theirs, and so on."""
     depth: dict[int, int] = {}
     layers: dict[int, dict[int, Node]] = {}
     for node in program.order:
@@ -104,7 +104,7 @@ def trig_layers(program: Program) -> tuple[tuple[Node, ...], ...]:
 
 
 def ancestors(node: Node) -> list[Node]:
-    """A node and everything it is made of, arguments first."""
+    """A node and all nodes it depends on, in topological order."""
     done: dict[int, Node] = {}
     stack = [node]
     while stack:
@@ -118,7 +118,7 @@ def ancestors(node: Node) -> list[Node]:
 
 
 def _sign(w: Writer, x: str) -> str:
-    """-1 or 1 where x is not zero; zero and NaN stay what they are."""
+    """-1 or 1 where x is not zero; zeros and NaN are unchanged."""
     v = w.vector
     up = w.let(f"fcmp ogt {v} {x}, zeroinitializer")
     down = w.let(f"fcmp olt {v} {x}, zeroinitializer")
@@ -147,9 +147,9 @@ EMIT: dict[str, Callable[..., str]] = {
 
 
 class Emitter:
-    """Writes nodes as LLVM IR; what lies on the stack is loaded where it is first needed.
+    """Emits nodes as LLVM IR; a value in memory is loaded at its first use.
 
-    `constant` gives a constant node as an operand. A location is the name of an LLVM value or a slot on the stack.
+    `constant` returns the operand of a constant node. `locations` gives the slots of values in memory.
     """
 
     def __init__(self, w: Writer, fma: bool, locations: dict[int, Slot], constant: Callable[[Node], str]) -> None:
@@ -157,7 +157,7 @@ class Emitter:
         self.locations: dict[int, Slot | str] = dict(locations)
 
     def value(self, node: Node) -> str:
-        """Write one node, if it has not been written; its name."""
+        """The name of a node's value; the node is emitted at its first use."""
         location = self.locations.get(node.serial)
         if isinstance(location, str):
             return location

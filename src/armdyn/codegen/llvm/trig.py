@@ -1,15 +1,15 @@
 """Sine and cosine of a vector of angles, as LLVM IR.
 
-Idea: k is the multiple of π/2 nearest to x, and r = x - k·π/2 lies within ±π/4. With fused
-multiply–adds the subtraction takes three parts of π/2, of 53 bits each: the first step is exact, since
-both terms are multiples of 2⁻⁵³ and their difference is below 1. Without them it takes four
-parts of 33 bits, whose products with k < 2¹⁶ are exact. Then one polynomial each for sine and
-cosine, and k's last two bits say which is which and with what sign.
+Argument reduction (Cody & Waite): k·π/2 is the multiple of π/2 nearest to x, and r = x - k·π/2 lies within ±π/4. With
+fused multiply–adds the subtraction takes three parts of π/2, of 53 bits each: the first step is exact, since both terms
+are multiples of 2⁻⁵³ and their difference is below 1. Without them it takes four parts of 33 bits, whose products with
+k < 2¹⁶ are exact. Then one polynomial each gives the sine and cosine of r, and the last two bits of k say whether to
+exchange them and which signs to change.
 
-The polynomials are minimax in relative error on ±π/4 (Remez, coefficients rounded one after the
-other and the rest fitted again): 2⁻⁵⁷·⁹ for the sine, 2⁻⁶³·⁹ for the cosine. What is left is
-rounding: at most 2 ulp for |x| up to `LIMIT` (tests/test_trig.py measures it). Beyond, and where x
-is not finite, the lane alone asks the C library. The sign of a zero is not kept.
+The polynomials are minimax in relative error on ±π/4 (Remez; coefficients are rounded one by one and the remaining ones
+refitted): 2⁻⁵⁷·⁹ for the sine, 2⁻⁶³·⁹ for the cosine. With rounding, the error is at most 2 ulp for |x| up to `LIMIT`
+(measured in tests/test_trig.py). Lanes beyond, or not finite, call the C library one by one. The sign of a zero is not
+preserved.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ COSINE = tuple(
 
 @dataclass(frozen=True)
 class Tables:
-    """What the sine and cosine of one precision are made with."""
+    """The constants of the sine and cosine of one precision."""
 
     rounder: float
     half_pi: tuple[float, ...]
@@ -76,7 +76,7 @@ DOUBLE_PLAIN = Tables(ROUNDER, HALF_PI_PLAIN, SINE, COSINE, 63)
 
 
 def fused(w: Writer, fma: bool, a: str, b: str, c: str) -> str:
-    """a·b + c: rounded once where the processor can, otherwise twice, never a choice of the compiler."""
+    """a·b + c: rounded once if the processor has fused multiply–adds, otherwise twice; never left to the compiler."""
     v = w.vector
     if fma:
         return w.let(f"call {v} @llvm.fma.{w.suffix}({v} {a}, {v} {b}, {v} {c})")
@@ -84,7 +84,7 @@ def fused(w: Writer, fma: bool, a: str, b: str, c: str) -> str:
 
 
 def _polynomial(w: Writer, fma: bool, coefficients: tuple[float, ...], z: str) -> str:
-    """The polynomial in z by Horner's scheme: each coefficient is added where it lies, and nothing else is kept."""
+    """The polynomial in z by Horner's scheme: coefficients are memory operands, so that it needs few registers."""
     *lower, value = map(w.constant, coefficients)
     for coefficient in reversed(lower):
         value = fused(w, fma, value, z, coefficient)
@@ -92,13 +92,13 @@ def _polynomial(w: Writer, fma: bool, coefficients: tuple[float, ...], z: str) -
 
 
 def sine_cosine(w: Writer, fma: bool, x: str) -> tuple[str, str]:
-    """Sine and cosine of the vector `x`, right where |x| <= `LIMIT`."""
+    """Sine and cosine of the vector `x`, valid where |x| <= `LIMIT`."""
     tables = DOUBLE if fma else DOUBLE_PLAIN
     return turned(w, fma, *reduced(w, fma, x, tables), tables)
 
 
 def reduced(w: Writer, fma: bool, x: str, tables: Tables) -> tuple[str, str]:
-    """What is left of `x` within ±π/4, and an integer whose last two bits are the number of quarter turns taken off."""
+    """`x` reduced to ±π/4, and an integer whose last two bits are the number of quarter turns subtracted."""
     v = w.vector
     shifted = fused(w, fma, x, w.constant(TWO_OVER_PI), w.constant(tables.rounder))
     k = w.let(f"fsub {v} {shifted}, {w.constant(tables.rounder)}")
@@ -110,7 +110,7 @@ def reduced(w: Writer, fma: bool, x: str, tables: Tables) -> tuple[str, str]:
 
 
 def turned(w: Writer, fma: bool, r: str, quadrant: str, tables: Tables) -> tuple[str, str]:
-    """Sine and cosine of `r`, |r| <= π/4, after some quarter turns."""
+    """Sine and cosine of `r` plus `quadrant` quarter turns, |r| <= π/4."""
     v, bits = w.vector, w.bits
     z = w.let(f"fmul {v} {r}, {r}")
     sine = fused(w, fma, w.let(f"fmul {v} {z}, {r}"), _polynomial(w, fma, tables.sine, z), r)
@@ -130,7 +130,7 @@ def turned(w: Writer, fma: bool, r: str, quadrant: str, tables: Tables) -> tuple
 
 
 def _beyond(w: Writer, x: str) -> str:
-    """i1: does any lane of `x` lie beyond `LIMIT`, or is it no number? As integers, so that a NaN raises no flag."""
+    """i1: whether any lane of `x` is beyond `LIMIT` or NaN. Compared as integers, so that a NaN raises no flag."""
     bits = f"<{w.lanes} x i64>"
     as_bits = w.let(f"bitcast {w.vector} {x} to {bits}")
     magnitude = w.let(f"and {bits} {as_bits}, {splat('i64', 0x7FFFFFFFFFFFFFFF, w.lanes)}")
@@ -140,7 +140,7 @@ def _beyond(w: Writer, x: str) -> str:
 
 
 def all_below(w: Writer, first: str, vectors: int, limit: float) -> str:
-    """i1: are the numbers of some vectors in a row smaller than `limit`? Their upper halves tell; a NaN is large."""
+    """i1: whether all numbers of consecutive vectors are below `limit`, judged by their upper halves; a NaN is not."""
     kind = f"<{2 * w.lanes} x i32>"
     upper = "<" + ", ".join([f"i32 0, i32 {0x7FFFFFFF}"] * w.lanes) + ">"
     largest = "zeroinitializer"
@@ -154,7 +154,7 @@ def all_below(w: Writer, first: str, vectors: int, limit: float) -> str:
 
 
 def trig_loop(lanes: int, fma: bool) -> str:
-    """`trig(angles, results, count, context)`: sine and cosine of `count` vectors, side by side in `results`."""
+    """`trig(angles, results, count, context)`: sines and cosines of `count` vectors, in pairs in `results`."""
     w = Writer(lanes)
     step = 8 * lanes
     w.label("entry")
@@ -180,7 +180,7 @@ def trig_loop(lanes: int, fma: bool) -> str:
 
 
 def trig_far(lanes: int) -> str:
-    """`trig_far`: the lanes beyond `LIMIT`, one at a time, by the C library's sine and cosine."""
+    """`trig_far`: lanes beyond `LIMIT`, one at a time, by the C library's sine and cosine."""
     w = Writer(lanes)
     w.label("entry")
     for slot, name in enumerate(("sin", "cos")):

@@ -1,9 +1,9 @@
-"""One configuration per call, straight from Python: the vectorcall function of a `Kernel`.
+"""The vectorcall function of a `Kernel`: one configuration per call, directly from Python.
 
-It recognises NumPy arrays that are plain (float64, native, contiguous, of exactly the right shape),
-puts their numbers into every lane, runs the program and returns new arrays. Anything else, keywords
-included, goes on to the kernel's own `__call__`. Array fields are read at the offsets that
-`runtime.vectorcall` has checked; functions of Python and NumPy are reached through the context.
+The fast path takes plain NumPy arrays (float64, native byte order, contiguous, of exactly the right shape), broadcasts
+their numbers to all lanes, runs the program and returns new arrays. All other calls, and those with keywords, go to the
+kernel's own `__call__`. Array fields are read at the offsets that `runtime.vectorcall` has checked; functions of Python
+and NumPy are called through the context.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from armdyn.codegen import tuning
 from armdyn.codegen.llvm.blocks import Operand
 from armdyn.codegen.llvm.ir import CACHE_LINE, Writer, function
 
-# What machine code reaches through the context, in the order of its table.
+# The functions and objects in the context, in the order of its table.
 CONTEXT = (
     "sin",
     "cos",
@@ -40,9 +40,9 @@ DOUBLE = 12  # NPY_DOUBLE
 def entry(
     lanes: int, body: str, arrays: Sequence[Operand], in_slots: int, out_slots: int, work: Operand | None = None
 ) -> str:
-    """`entry(self, args, nargsf, kwnames)`: CPython's vectorcall, by way of the function `body` of so many lanes.
+    """`entry(self, args, nargsf, kwnames)`: CPython's vectorcall, through the function `body` of `lanes` lanes.
 
-    With `work` (see `columns`), results are made from it by the function `finish`.
+    With `work` (see `columns`), the function `finish` computes the results from the work array.
     """
     inputs = [a for a in arrays if not a.written]
     w = Writer(lanes)
@@ -70,12 +70,12 @@ def entry(
 
 
 def _context(w: Writer, name: str) -> str:
-    """The address of an entry of the context's table."""
+    """The address in an entry of the context's table."""
     return w.at("%context", 8 * CONTEXT.index(name))
 
 
 def _call(w: Writer, result: str, name: str, arguments: str) -> str:
-    """A call of a function of Python or NumPy."""
+    """Call a function of Python or NumPy."""
     address = w.let(f"load ptr, ptr {_context(w, name)}")
     if result == "void":
         w.do(f"call void {address}({arguments})")
@@ -84,13 +84,13 @@ def _call(w: Writer, result: str, name: str, arguments: str) -> str:
 
 
 def _unless(w: Writer, condition: str, label: str) -> None:
-    """Leave for the general path unless the condition holds."""
+    """Branch to the general path unless the condition holds."""
     w.do(f"br i1 {w.let(condition)}, label %{label}, label %general")
     w.label(label)
 
 
 def _check(w: Writer, a: Operand) -> None:
-    """Is this argument a plain array of the right shape."""
+    """Branch to the general path unless this argument is a plain array of the right shape."""
     i = a.index
     w.do(f"%array{i} = load ptr, ptr {w.at('%args', 8 * i)}")
 
@@ -109,7 +109,7 @@ def _check(w: Writer, a: Operand) -> None:
 
 
 def _load(w: Writer, a: Operand) -> None:
-    """Every number into all lanes of its slot."""
+    """Broadcast every number to all lanes of its slot."""
     data = w.let(f"load ptr, ptr {w.at(f'%array{a.index}', ARRAY['data'])}")
     for k, slot in enumerate(a.slots):
         x = w.let(f"load double, ptr {w.at(data, 8 * k)}, align 8")
@@ -117,7 +117,7 @@ def _load(w: Writer, a: Operand) -> None:
 
 
 def _results(w: Writer, outputs: Sequence[Operand], by_columns: bool) -> None:
-    """New arrays of the first lane, or filled by columns; a tuple of them where there are several."""
+    """New arrays with the numbers of the first lane, or filled by `finish`; a tuple if there are several."""
     data: list[str] = []
     if len(outputs) == 1:
         returned = _result(w, outputs[0], "ret ptr null", data if by_columns else None)
@@ -135,7 +135,7 @@ def _results(w: Writer, outputs: Sequence[Operand], by_columns: bool) -> None:
 
 
 def _or_else(w: Writer, value: str, label: str, give_up: str) -> None:
-    """Give up where `value` is null: Python's error is set already."""
+    """Branch to `give_up` if `value` is null: Python's error is set already."""
     w.do(f"br i1 {w.let(f'icmp eq ptr {value}, null')}, label %no_{label}, label %{label}")
     w.label(f"no_{label}")
     w.do(give_up)
@@ -143,7 +143,7 @@ def _or_else(w: Writer, value: str, label: str, give_up: str) -> None:
 
 
 def _result(w: Writer, a: Operand, give_up: str, later: list[str] | None) -> str:
-    """A new array of the first lane's numbers; where its numbers come later, its data is added to the list."""
+    """A new array with the first lane's numbers; with `later`, it is not filled, and its data pointer is appended."""
     if not a.shape:
         value = w.at("%out", 8 * w.lanes * a.slots[0])
         return _call(w, "ptr", "PyArray_Scalar", f"ptr {value}, ptr %double, ptr null")
@@ -166,7 +166,7 @@ def _result(w: Writer, a: Operand, give_up: str, later: list[str] | None) -> str
 
 
 def _general(w: Writer) -> None:
-    """On to `self.__call__`, with everything that was given."""
+    """Forward the call to `self.__call__` with all its arguments."""
     name = w.let(f"load ptr, ptr {_context(w, '__call__')}")
     method = _call(w, "ptr", "PyObject_GetAttr", f"ptr %self, ptr {name}")
     _or_else(w, method, "method", "ret ptr null")

@@ -1,1 +1,1 @@
-"""Machine code in this process: the JIT loader, NumPy's gufuncs, CPython's vectorcall, the cache on disk."""
+"""Machine code at run time: the JIT loader, NumPy gufuncs, CPython's vectorcall, the cache on disk."""

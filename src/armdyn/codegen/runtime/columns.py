@@ -1,7 +1,7 @@
-"""Functions of whole batches, without a compiler, behaving as a NumPy gufunc of the same signature does.
+"""Functions of batches without a compiler, which behave as a NumPy gufunc of the same signature.
 
-`over_columns` runs a function over scalars on arrays: every scalar is the column of a whole batch.
-That is the `python` backend; the `numpy` backend brings a function of arrays.
+`over_columns` runs a function of scalars on arrays: every scalar becomes a column of the whole batch. This is the
+`python` backend; the `numpy` backend supplies a function of arrays.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 
 from armdyn.graph.program import flatten, nest
 
-MOST_AXES = 32  # that np.broadcast_shapes takes
+MOST_AXES = 32  # the limit of np.broadcast_shapes
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 class Column(np.ndarray):
-    """A whole batch as one scalar; like any run-time number it equals nothing known beforehand."""
+    """A whole batch as one scalar; like any run-time number, it does not compare equal to a constant."""
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -52,9 +52,9 @@ class Column(np.ndarray):
 
 
 class ArrayFunction:
-    """A function of float64 arrays (..., *shape), made to check, cast and fill `out=`."""
+    """A function of float64 arrays (..., *shape) with checks, casts and `out=` as of a gufunc."""
 
-    quiet = False  # NumPy warns of what is not finite
+    quiet = False  # NumPy warns of results that are not finite
 
     def __init__(self, function: Callable[..., Any], inputs: Shapes, outputs: Shapes) -> None:
         self.function = function

@@ -1,8 +1,8 @@
-"""Object code -> an image in memory: the little of a linker that kernels need.
+"""A minimal linker: object code of a kernel -> an image in memory.
 
-Kernels call nothing by name (what they reach comes through the context) and find their constants beside themselves, so
-an object of theirs is a few sections and relocations relative to the program counter. Whatever else an object may need
-is left to LLVM's own loader (`UnsupportedObjectError`).
+Kernels refer to no external symbol (they call functions through the context) and address their constants relative to
+the program counter, so their objects consist of a few sections and PC-relative relocations. Objects that need more are
+left to LLVM's own loader (`UnsupportedObjectError`).
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ MAGIC = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian
 RELOCATABLE, X86_64 = 1, 62  # e_type, e_machine
 PROGBITS, SYMBOLS, RELOCATIONS, NOBITS = 1, 2, 4, 8  # types of sections
 ALLOCATED, WRITABLE = 2, 1  # flags of sections
-UNWIND = b".eh_frame"  # for exceptions, which nothing here throws
-PC32, PLT32 = 2, 4  # R_X86_64_PC32, R_X86_64_PLT32: 32 bits, relative to their own place
+UNWIND = b".eh_frame"  # for exceptions, which kernels do not throw
+PC32, PLT32 = 2, 4  # R_X86_64_PC32, R_X86_64_PLT32: 32 bits, PC-relative
 
 
 class UnsupportedObjectError(Exception):
-    """An object that needs more than is done here."""
+    """An object that this linker does not support."""
 
 
 class Section(NamedTuple):
-    """A section header of ELF."""
+    """An ELF section header."""
 
     name: int
     kind: int
@@ -38,16 +38,16 @@ class Section(NamedTuple):
 
 
 class Image(NamedTuple):
-    """Sections laid out one after the other, and where functions begin in them. It may stand at any address."""
+    """Position-independent machine code: the sections in sequence, and the offsets of the functions."""
 
     content: bytes
     functions: dict[str, int]
 
 
 def linked(code: bytes) -> Image:
-    """An ELF object for x86-64 as an image whose first byte must lie on a page."""
+    """Link an ELF object for x86-64 to an image, which must be loaded at the start of a page."""
     if not code.startswith(MAGIC) or struct.unpack_from("<HH", code, 16) != (RELOCATABLE, X86_64):
-        raise UnsupportedObjectError("no relocatable ELF object for x86-64")
+        raise UnsupportedObjectError("not a relocatable ELF object for x86-64")
     start = struct.unpack_from("<Q", code, 40)[0]
     count, names = struct.unpack_from("<HH", code, 60)
     sections = [Section(*struct.unpack_from("<IIQQQQIIQQ", code, start + 64 * k)) for k in range(count)]
@@ -56,7 +56,7 @@ def linked(code: bytes) -> Image:
     for number, section in enumerate(sections):
         if section.flags & ALLOCATED and _text(code, sections[names].offset + section.name) != UNWIND:
             if section.kind != PROGBITS or section.flags & WRITABLE:
-                raise UnsupportedObjectError("a section of variables")
+                raise UnsupportedObjectError("a writable section")
             image += bytes(-len(image) % section.align)
             places[number] = len(image)
             image += code[section.offset : section.offset + section.size]
@@ -89,7 +89,7 @@ def _relocate(
 
 
 def _functions(code: bytes, sections: list[Section], places: dict[int, int]) -> dict[str, int]:
-    """Where global functions begin."""
+    """The offsets of the global functions."""
     found = {}
     for table in (section for section in sections if section.kind == SYMBOLS):
         for number in range(table.size // 24):

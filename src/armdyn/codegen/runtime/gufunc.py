@@ -1,7 +1,7 @@
-"""NumPy's C interface, by ctypes: generalised ufuncs over machine code.
+"""Generalised ufuncs over machine code, through NumPy's C API and ctypes.
 
-NumPy publishes its C functions as tables of pointers in two capsules; the places in the tables are
-part of its ABI and never change within a major version.
+NumPy publishes its C functions as tables of pointers in two capsules; the indices in the tables are part of its ABI and
+do not change within a major version.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 
 from armdyn.codegen.llvm.vectorcall import CONTEXT, DOUBLE
 
-UFUNC_FROM_FUNC_AND_DATA_AND_SIGNATURE = 31  # place in _UFUNC_API
+UFUNC_FROM_FUNC_AND_DATA_AND_SIGNATURE = 31  # index in _UFUNC_API
 NO_IDENTITY = -1
 # Offsets of the fields of a ufunc (NumPy's PyUFuncObject).
 UFUNC = {"nin": 16, "nout": 20, "nargs": 24, "functions": 32, "data": 40, "ntypes": 48}
 UFUNC |= {"ptr": 80, "obj": 88, "userloops": 96}
 
-_KEPT: list[Any] = []  # what ufuncs point into where they cannot own it
+_KEPT: list[Any] = []  # keeps alive what ufuncs point to but cannot own
 
 
 @lru_cache(maxsize=2)
@@ -38,7 +38,7 @@ def api(capsule: str) -> Any:
 
 @lru_cache(maxsize=1)
 def context() -> Any:
-    """What machine code reaches in the process: addresses of functions and objects, in the order of `CONTEXT`."""
+    """The context that machine code gets: addresses of functions and objects of this process, as in `CONTEXT`."""
     library = ctypes.CDLL("ucrtbase" if os.name == "nt" else None)
     numpy_places = {"PyArray_Type": 2, "PyArray_Scalar": 60, "PyArray_New": 93}
     objects = {"double": np.dtype(float), "__call__": sys.intern("__call__")}
@@ -58,19 +58,19 @@ def context() -> Any:
 
 
 def signature(inputs: Any, outputs: Any) -> str:
-    """The gufunc signature of fixed shapes: `(6),(6)->(6,6)`."""
+    """The gufunc signature for fixed shapes: `(6),(6)->(6,6)`."""
     sides = [",".join(f"({','.join(map(str, shape))})" for _, shape in side) for side in (inputs, outputs)]
     return "->".join(sides)
 
 
 def gufunc(name: str, inputs: Any, outputs: Any, loop: int, owner: object) -> Any:
-    """A generalised ufunc of float64 arrays over the inner loop at an address; it keeps `owner` alive."""
+    """A generalised ufunc of float64 arrays with its inner loop at an address; it keeps `owner` alive."""
     make = ctypes.PYFUNCTYPE(
         ctypes.py_object,
         ctypes.c_void_p,  # loops
         ctypes.c_void_p,  # data
         ctypes.c_char_p,  # types
-        ctypes.c_int,  # how many loops
+        ctypes.c_int,  # number of loops
         ctypes.c_int,  # inputs
         ctypes.c_int,  # outputs
         ctypes.c_int,  # identity
@@ -86,13 +86,13 @@ def gufunc(name: str, inputs: Any, outputs: Any, loop: int, owner: object) -> An
     text = signature(inputs, outputs).encode()
     ufunc = make(loops, data, types, 1, len(inputs), len(outputs), NO_IDENTITY, label, doc, 0, text)
     kept = (owner, loops, data, types, label, doc, text)
-    if not _given(ufunc, kept, ctypes.addressof(loops), ctypes.addressof(data)):
+    if not _take_ownership(ufunc, kept, ctypes.addressof(loops), ctypes.addressof(data)):
         _KEPT.append(kept)
     return ufunc
 
 
-def _given(ufunc: Any, kept: object, loops: int, data: int) -> bool:
-    """Let a ufunc own what it points into, by its field `obj`, if its fields are where they are expected."""
+def _take_ownership(ufunc: Any, kept: object, loops: int, data: int) -> bool:
+    """Let a ufunc own what it points to, through its field `obj`, if its fields have the expected offsets."""
 
     def field(name: str, kind: Any = ctypes.c_void_p) -> Any:
         return kind.from_address(id(ufunc) + UFUNC[name])

@@ -1,8 +1,8 @@
-"""The JIT: LLVM IR -> object code -> machine code in this process. Kernels and integrators have the same one.
+"""The JIT: LLVM IR -> object code -> machine code in this process, for kernels and integrators.
 
-`stored` looks for object code on disk first, under a key that stands for everything that shaped it. `load` gives a
-`Code`, whose machine code is freed when nothing refers to it any more: whoever calls an address keeps the `Code`.
-Kernels share mappings of memory where that can be done (`elf`, `memory`); LLVM's own loader does the rest.
+`stored` looks for object code on disk first, under a key of everything it depends on. `load` returns a `Code`, whose
+machine code is freed when the `Code` is garbage-collected: whoever calls an address must keep the `Code`. Kernels share
+memory mappings where possible (`elf`, `memory`); all other objects go to LLVM's own loader.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class Code:
         weakref.finalize(self, _JIT.release, free).atexit = False
 
     def address(self, function: str) -> int:
-        """Where a function begins."""
+        """The address of a function."""
         return self.addresses[function]
 
 
 class _Jit:
     """Loads and frees machine code, under `LLVM_LOCK`.
 
-    A `Code` may die anywhere, even while another is loaded, when Python collects garbage. It is put into a queue, which
-    is emptied at once if that is safe, otherwise when code is loaded next.
+    Garbage collection may destroy a `Code` at any point, even while another is being loaded. So it is put into a queue,
+    which is emptied at once if that is safe, otherwise when code is next loaded.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class _Jit:
         self._busy = False
 
     def load(self, code: bytes, symbols: Iterable[str], target: Target) -> Code:
-        """Object code brought into this process."""
+        """Load object code into this process."""
         with LLVM_LOCK:
             self._empty_queue()
             self._busy = True
@@ -60,7 +60,7 @@ class _Jit:
                 self._busy = False
 
     def release(self, free: Callable[[], None]) -> None:
-        """Free what a `Code` had, now or later."""
+        """Free the memory of a `Code`, now or later."""
         self._released.append(free)
         if LLVM_LOCK.acquire(blocking=False):
             try:
@@ -79,7 +79,7 @@ class _Jit:
 
     def _pooled(self, code: bytes, symbols: Iterable[str]) -> Code:
         if not memory.supported():
-            raise UnsupportedObjectError("this operating system has no pool")
+            raise UnsupportedObjectError("no memory pool on this operating system")
         image = linked(code)
         mapping, start, size = self.pool.put(image.content)
         first = mapping.address + start
@@ -114,9 +114,9 @@ def object_code(text: str, target: Target, level: int = 2) -> bytes:
 
 
 def key(asked: object, target: Target) -> str | None:
-    """The name on disk of what is made from `asked`; None if it cannot be told (see `cache.key`).
+    """The cache key of the code requested by `asked`; None if it is unknown (see `cache.key`).
 
-    `asked` must print everything that shapes the result beyond armdyn's own source.
+    The `repr` of `asked` must contain everything that the code depends on besides armdyn's own source.
     """
     import llvmlite  # slow to import
 
@@ -124,7 +124,7 @@ def key(asked: object, target: Target) -> str | None:
 
 
 def stored(name: str | None, make: Callable[[], bytes]) -> bytes:
-    """What `make` gives, from the disk if it was made before under this `key`."""
+    """The object code with the `key` `name`, from the disk or else from `make()`."""
     found = cache.get(name)
     if found is None:
         found = make()

@@ -1,8 +1,8 @@
-"""Executable memory: pages for machine code in few mappings, given back when they are free.
+"""Executable memory: an allocator of pages for machine code in few mappings.
 
 A mapping holds many kernels. Its pages are writable while a kernel is copied there and executable afterwards, never
-both; free pages stay executable and empty, so that a mapping stays in one piece for the operating system, which limits
-the number of pieces (vm.max_map_count on Linux). After a fork, parent and child have their own copies.
+both. Free pages stay executable (and empty), so that the operating system does not split the mapping: it limits the
+number of mappings (vm.max_map_count on Linux). After a fork, parent and child have their own copies.
 """
 
 from __future__ import annotations
@@ -18,28 +18,30 @@ PAGE = mmap.PAGESIZE
 SIZE = 16 * 2**20  # bytes per mapping: some thousand kernels
 READ, WRITE, EXECUTE = 1, 2, 4
 GIVE_BACK = 4  # MADV_DONTNEED
-ROOM = "no memory for further machine code ({error}); fewer kernels must be alive at a time, see vm.max_map_count"
+OUT_OF_MEMORY = (
+    "no memory for further machine code ({error}); fewer kernels must be alive at a time, see vm.max_map_count"
+)
 
 
 def supported() -> bool:
-    """Is memory like this to be had here."""
+    """Whether this operating system supports such mappings."""
     return sys.platform == "linux"
 
 
 class Mapping:
-    """One mapping, and which runs of its pages are free: {first byte: bytes}."""
+    """One mapping, and its free runs of pages: {first byte: bytes}."""
 
     def __init__(self, size: int) -> None:
         try:
             self._memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         except OSError as error:
-            raise ComputationError(ROOM.format(error=error)) from error
+            raise ComputationError(OUT_OF_MEMORY.format(error=error)) from error
         self._libc = ctypes.CDLL(None, use_errno=True)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self.size, self.free = size, {0: size}
 
     def take(self, size: int) -> int | None:
-        """The first byte of a run of free pages, the first that is long enough."""
+        """Allocate pages by first fit: the offset of the first byte, or None."""
         for start in sorted(self.free):
             if self.free[start] >= size:
                 length = self.free.pop(start)
@@ -49,7 +51,7 @@ class Mapping:
         return None
 
     def give(self, start: int, size: int) -> None:
-        """Give pages back, to the operating system too."""
+        """Free pages, and return them to the operating system."""
         self._call("madvise", start, size, GIVE_BACK)
         after = self.free.pop(start + size, 0)
         before = next((s for s, length in self.free.items() if s + length == start), None)
@@ -59,7 +61,7 @@ class Mapping:
             self.free[before] += size + after
 
     def fill(self, start: int, size: int, content: bytes) -> None:
-        """Put machine code into pages."""
+        """Copy machine code into pages."""
         self._call("mprotect", start, size, READ | WRITE)
         ctypes.memmove(self.address + start, content, len(content))
         self._call("mprotect", start, size, READ | EXECUTE)
@@ -68,17 +70,17 @@ class Mapping:
         function: Any = getattr(self._libc, name)
         if function(ctypes.c_void_p(self.address + start), ctypes.c_size_t(size), ctypes.c_int(argument)):
             error = OSError(ctypes.get_errno(), f"{name} failed")
-            raise ComputationError(ROOM.format(error=error))
+            raise ComputationError(OUT_OF_MEMORY.format(error=error))
 
 
 class Pool:
-    """Mappings, as many as are needed; whoever uses it holds the lock of the JIT."""
+    """A growing list of mappings; callers must hold `LLVM_LOCK`."""
 
     def __init__(self) -> None:
         self.mappings: list[Mapping] = []
 
     def put(self, content: bytes) -> tuple[Mapping, int, int]:
-        """Machine code in memory: (mapping, first byte, bytes)."""
+        """Load machine code: (mapping, offset of the first byte, bytes)."""
         size = -(-len(content) // PAGE) * PAGE
         for mapping in self.mappings:
             start = mapping.take(size)

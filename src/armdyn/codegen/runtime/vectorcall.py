@@ -1,9 +1,9 @@
-"""A Python class whose instances are called straight into machine code, by CPython's vectorcall protocol.
+"""A Python class whose instances are called directly as machine code, by CPython's vectorcall protocol.
 
-`base()` is the base class of kernels. Where CPython and NumPy are laid out as `llvm.vectorcall` expects
-(`supported` checks it on live objects, once), `attach` gives an instance the address of its vectorcall
-function. Everywhere else, and until `attach`, the class's own Python `__call__` answers. ARMDYN_FASTCALL=off
-leaves it at that.
+`base()` is the base class of kernels. If the structures of CPython and NumPy have the layout that `llvm.vectorcall`
+expects (`supported` checks it once, on live objects), `attach` gives an instance the address of its vectorcall
+function. Otherwise, and before `attach`, calls go to the class's Python `__call__`. ARMDYN_FASTCALL=off disables the
+fast path.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class _Spec(ctypes.Structure):
     )
 
 
-def _possible() -> bool:
-    """Is this a CPython of the usual make: 64 bits, with its lock, not built for debugging."""
+def _usual_cpython() -> bool:
+    """Whether this is a usual build of CPython: 64 bits, with the global interpreter lock, not a debug build."""
     return (
         sys.implementation.name == "cpython"
         and sys.byteorder == "little"
@@ -62,11 +62,11 @@ def _possible() -> bool:
 
 
 _SUPPORTED: dict[type, bool] = {}
-_KEPT: list[Any] = []  # a type points into its specification without owning it
+_KEPT: list[Any] = []  # a type points to its specification without owning it
 
 
 def _c_base() -> type:
-    """A class made by CPython's C interface, with room for two addresses in every instance."""
+    """A class made through CPython's C API, with room for two addresses in every instance."""
     members = (_Member * 2)(_Member(b"__vectorcalloffset__", SSIZE, KERNEL["vectorcall"], READ_ONLY, None), _Member())
     slots = (_Slot * 2)(_Slot(TP_MEMBERS, ctypes.addressof(members)), _Slot())
     spec = _Spec(b"armdyn.codegen.runtime.vectorcall.Fast", BASIC_SIZE, 0, BASE_TYPE, ctypes.addressof(slots))
@@ -77,12 +77,12 @@ def _c_base() -> type:
 
 
 class _PythonBase:
-    """The base where there is no fast way."""
+    """The base class where the fast path is not available."""
 
 
 def base() -> Any:
-    """The class to derive from."""
-    return _c_base() if _possible() else _PythonBase
+    """The base class of kernels."""
+    return _c_base() if _usual_cpython() else _PythonBase
 
 
 def _read(kind: Any, thing: object, offset: int) -> Any:
@@ -90,7 +90,7 @@ def _read(kind: Any, thing: object, offset: int) -> Any:
 
 
 def _array_layout_holds() -> bool:
-    """Are the fields of arrays where `llvm.vectorcall` reads them, as told by NumPy itself on several arrays."""
+    """Whether arrays have their fields at the offsets of `llvm.vectorcall`, checked against NumPy on several arrays."""
     if api("_ARRAY_API")[2] != id(np.ndarray):  # PyArray_Type
         return False
     unaligned = np.frombuffer(b"\0" * 17, dtype=float, count=2, offset=1)
@@ -112,7 +112,7 @@ def _array_layout_holds() -> bool:
 
 
 def _type_layout_holds(cls: type) -> bool:
-    """Are the fields of classes where we write them, as told by Python itself."""
+    """Whether types have their fields at the offsets written here, checked against Python itself."""
     return (
         _read(ctypes.c_ulong, cls, TYPE["flags"]) == cls.__flags__
         and _read(ctypes.c_ssize_t, cls, TYPE["basic_size"]) == cls.__basicsize__
@@ -122,16 +122,16 @@ def _type_layout_holds(cls: type) -> bool:
 
 
 def supported(cls: type) -> bool:
-    """Can instances of `cls` be called into machine code here? Checked once per class; if so, Python is told."""
+    """Whether instances of `cls` can be called as machine code; checked once per class, which is then enabled."""
     if cls not in _SUPPORTED:
-        _SUPPORTED[cls] = _possible() and _array_layout_holds() and _type_layout_holds(cls)
+        _SUPPORTED[cls] = _usual_cpython() and _array_layout_holds() and _type_layout_holds(cls)
         if _SUPPORTED[cls]:
-            _announce(cls)
+            _enable_vectorcall(cls)
     return _SUPPORTED[cls]
 
 
-def _announce(cls: type) -> None:
-    """Set the flag by which Python looks for an address in each instance."""
+def _enable_vectorcall(cls: type) -> None:
+    """Set the flag that makes Python look for a vectorcall address in each instance."""
     flags = ctypes.c_ulong.from_address(id(cls) + TYPE["flags"])
     flags.value |= HAVE_VECTORCALL
     modified = ctypes.pythonapi.PyType_Modified
@@ -140,10 +140,10 @@ def _announce(cls: type) -> None:
 
 
 def attach(kernel: Any, entry: int, owner: object) -> bool:
-    """From now on a call of `kernel` is a call of the machine code at `entry`; the kernel keeps its owner alive."""
+    """Make calls of `kernel` go to the machine code at `entry`; the kernel keeps the code's `owner` alive."""
     if not supported(type(kernel)):
         return False
-    kernel.__dict__.setdefault("_owners", []).append(owner)  # threads may attach one after the other
+    kernel.__dict__.setdefault("_owners", []).append(owner)  # several threads may attach
     ctypes.c_void_p.from_address(id(kernel) + KERNEL["context"]).value = ctypes.addressof(context())
     ctypes.c_void_p.from_address(id(kernel) + KERNEL["vectorcall"]).value = entry
     return True

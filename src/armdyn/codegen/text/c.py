@@ -1,7 +1,7 @@
-"""Programs as C99 for controllers: one header, one source, a test program with vectors, a Makefile.
+"""Programs as C99 for controllers: one header, one source, a test program with test vectors, a Makefile.
 
-No allocation, no recursion, no loop, no dependency but libm; the stack is bounded by the temporaries
-written out. The files compile as C++ too.
+The code has no allocation, no recursion, no loops, and no dependency but libm; its local variables bound the stack.
+The files also compile as C++.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from armdyn.codegen.text.expressions import Language, write
 from armdyn.errors import choose
 from armdyn.graph import Port, Program
 
-DTYPES = {"double": "double", "float": "float", "float64": "double", "float32": "float"}  # as asked for -> C's type
+DTYPES = {"double": "double", "float": "float", "float64": "double", "float32": "float"}  # accepted name -> type in C
 TOLERANCES = {"double": 1e-10, "float": 1e-3}  # of a result's largest entry, in the test programs
 
 
 @dataclass(frozen=True)
 class Function:
-    """One quantity to write: its program, what its comment says, and vectors for the test program."""
+    """One quantity to write: its program, its comment, and vectors for the test program."""
 
     program: Program
     comment: str
@@ -34,23 +34,23 @@ class Function:
 
 @dataclass(frozen=True)
 class Package:
-    """Everything that goes into the files of one arm."""
+    """The content of the files of one arm."""
 
     name: str
     comment: str
     functions: Mapping[str, Function]
     constants: Mapping[str, int]  # N and the like, as macros
-    parameters: Sequence[tuple[str, float]] = ()  # run-time parameters: name and present value
+    parameters: Sequence[tuple[str, float]] = ()  # run-time parameters: name and current value
     dtype: str = "double"
 
 
 def c_type(dtype: str) -> str:
-    """The type of C that a dtype is: its own name, or NumPy's."""
+    """The C type of a dtype, which is named as in C or as in NumPy."""
     return DTYPES[choose("dtype", dtype, DTYPES)]
 
 
 def identifier(name: str) -> str:
-    """The start of a C identifier, made from any name."""
+    """A valid prefix for C identifiers, made from any name."""
     word = re.sub(r"\W", "_", name, flags=re.ASCII) or "arm"
     return f"arm_{word}" if word[0].isdigit() else word
 
@@ -83,7 +83,7 @@ def _language(dtype: str) -> Language:
 
 
 def literal(x: float, dtype: str) -> str:
-    """A constant in C: the shortest decimal that reads back as the same number."""
+    """A C literal: the shortest decimal that rounds to the same number."""
     if dtype == "double":
         return repr(float(x))
     text = repr(float(str(np.float32(x))))
@@ -91,20 +91,20 @@ def literal(x: float, dtype: str) -> str:
 
 
 def signature(name: str, quantity: str, program: Program, dtype: str) -> str:
-    """How a function is declared, without the semicolon."""
+    """The declaration of a function, without the semicolon."""
     inputs = [f"const {dtype} *{port.name}" for port in program.inputs]
     outputs = [f"{dtype} *{out_name(port, program)}" for port in program.outputs]
     return f"void {name}_{quantity}({', '.join(inputs + outputs)})"
 
 
 def out_name(port: Port, program: Program) -> str:
-    """The output's name, kept apart from an input's (T is a pose and an energy, tau both in and out)."""
+    """The output's name, changed if an input has the same name (tau may be both)."""
     taken = {p.name for p in program.inputs}
     return f"{port.name}_out" if port.name in taken else port.name
 
 
 def doc(function: Function) -> str:
-    """The comment of a function: what it computes, what it costs, what it takes and gives."""
+    """The comment of a function: what it computes, its operation count, its inputs and outputs."""
     program = function.program
     ops = program.operations
     ports = [(port, "in ", port.name) for port in program.inputs]
@@ -116,7 +116,7 @@ def doc(function: Function) -> str:
     for port, way, label in ports:
         shape = "".join(f"[{size}]" for size in port.shape) or " (one number)"
         unit = f", {function.units[port.name]}" if port.name in function.units else ""
-        lines.append(f" *   {way} {label}{shape}{', row by row' if len(port.shape) > 1 else ''}{unit}")
+        lines.append(f" *   {way} {label}{shape}{', row-major' if len(port.shape) > 1 else ''}{unit}")
     return "/*\n" + "\n".join(lines) + "\n */"
 
 
@@ -127,7 +127,7 @@ def _header(name: str, package: Package) -> str:
     lines += ["", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     if package.parameters:
         lines += [
-            "/* The minimal parameters of the arm as its file has them: pass these, or your own, as `parameters`. */",
+            "/* The arm's minimal parameters, from its file: pass these, or your own, as `parameters`. */",
             f"extern const {package.dtype} {name}_parameters[{len(package.parameters)}];",
             "",
         ]
@@ -138,7 +138,7 @@ def _header(name: str, package: Package) -> str:
 
 
 def banner(comment: str) -> str:
-    """A comment that opens a file."""
+    """The comment at the top of a file."""
     body = "\n".join(f" * {line}".rstrip() for line in comment.splitlines())
     return f"/*\n{body}\n */"
 
@@ -170,7 +170,7 @@ def statements(program: Program, dtype: str) -> list[str]:
 
 
 def array(label: str, values: Any, dtype: str) -> list[str]:
-    """Numbers as a constant array, whatever their shape."""
+    """The definition of a constant array with the flattened values."""
     flat = [literal(float(x), dtype) for x in np.asarray(values, dtype=float).ravel()]
     rows = [", ".join(flat[k : k + 6]) for k in range(0, len(flat), 6)]
     return [f"static const {dtype} {label}[] = {{", *(f"    {row}," for row in rows), "};"]
@@ -182,7 +182,7 @@ def _test(name: str, package: Package) -> str:
     fabs = "fabs" if dtype == "double" else "fabsf"
     one = literal(1.0, dtype)
     lines = [
-        banner(f"Checks {name}.c against vectors evaluated when it was written.\nBuild and run: make test"),
+        banner(f"Checks {name}.c against test vectors computed when it was generated.\nBuild and run: make test"),
         f'#include "{name}.h"',
         "",
         "#include <math.h>",

@@ -1,7 +1,7 @@
 """Programs as one C++17 header without dependencies, with a unit test and a Makefile.
 
-The functions take views that know their size at compile time, so that an array of the wrong length does not compile.
-Nothing allocates or throws. With a macro they take and return Eigen's matrices too.
+The functions take views whose size is known at compile time, so that an array of the wrong length does not compile.
+Nothing allocates or throws. A macro adds overloads that take and return Eigen matrices.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from armdyn.codegen.text.c import TOLERANCES, Package, banner, doc, identifier, literal, out_name, statements, vectors
 from armdyn.graph import Port, Program
 
-# What a namespace cannot be called: keywords of C++17, and functions that <math.h> and <stdlib.h> declare.
+# Names that a namespace cannot have: keywords of C++17, and functions declared in <math.h> and <stdlib.h>.
 KEYWORDS = """
 alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class compl const
 const_cast constexpr continue decltype default delete do double dynamic_cast else enum explicit export extern false
@@ -30,14 +30,14 @@ signgam significand sin sincos sinh sqrt srand srandom strtod strtof strtol syst
 """
 
 VIEW = """\
-/// A view of exactly Size numbers that somebody else owns.
+/// A non-owning view of exactly Size numbers.
 template <typename T, std::size_t Size>
 class view {
 public:
-    /// Of an array of this size.
+    /// From an array of this size.
     constexpr view(T (&numbers)[Size]) noexcept : data_(numbers) {}
 
-    /// Of anything with data() whose size is known at compile time to be this one: std::array, another view.
+    /// From any container with data() and this size at compile time: std::array, another view.
     template <typename Array, std::size_t S = std::tuple_size<std::remove_cv_t<Array>>::value,
               typename = std::enable_if_t<S == Size &&
                                           std::is_convertible_v<decltype(std::declval<Array&>().data()), T*>>>
@@ -46,11 +46,11 @@ public:
     template <typename U, typename = std::enable_if_t<std::is_convertible_v<U*, T*>>>
     constexpr view(const view<U, Size>& other) noexcept : data_(other.data()) {}
 
-    /// Of one number.
+    /// From one number.
     template <std::size_t S = Size, typename = std::enable_if_t<S == 1>>
     constexpr view(T& number) noexcept : data_(&number) {}
 
-    /// Of Size numbers from an address on, unchecked: `input<6>(vector.data())`.
+    /// From a pointer to Size numbers, unchecked: `input<6>(vector.data())`.
     constexpr explicit view(T* numbers) noexcept : data_(numbers) {}
 
     constexpr T& operator[](std::size_t k) const noexcept { return data_[k]; }
@@ -70,7 +70,7 @@ using output = view<scalar, Size>;
 """
 
 EIGEN = """\
-/// The same functions on Eigen's matrices; views of theirs, and nothing is allocated.
+/// The same functions on Eigen matrices, without copies of inputs or allocation.
 namespace eigen {
 
 template <int Rows>
@@ -78,7 +78,7 @@ using Vector = Eigen::Matrix<scalar, Rows, 1>;
 template <int Rows, int Columns>
 using Matrix = Eigen::Matrix<scalar, Rows, Columns, Columns == 1 ? Eigen::ColMajor : Eigen::RowMajor>;
 
-/// The numbers of a view as a vector.
+/// A view as an Eigen vector.
 template <std::size_t Size>
 Eigen::Map<const Vector<static_cast<int>(Size)>> map(input<Size> numbers) noexcept
 {
@@ -94,7 +94,7 @@ Eigen::Map<Vector<static_cast<int>(Size)>> map(output<Size> numbers) noexcept
 
 
 def namespace(name: str) -> str:
-    """The namespace of an arm, made from any name."""
+    """A valid namespace, made from any name."""
     word = identifier(name)
     return f"{word}_arm" if word in (KEYWORDS + DECLARED).split() else word
 
@@ -110,19 +110,19 @@ def files(package: Package) -> dict[str, str]:
 
 
 def signature(quantity: str, program: Program) -> str:
-    """How a function is declared, without the semicolon."""
+    """The declaration of a function, without the semicolon."""
     inputs = [f"input<{len(port.nodes)}> {port.name}" for port in program.inputs]
     outputs = [f"output<{len(port.nodes)}> {out_name(port, program)}" for port in program.outputs]
     return f"void {quantity}({', '.join(inputs + outputs)}) noexcept"
 
 
 def eigen_macro(name: str) -> str:
-    """The macro that asks for Eigen."""
+    """The macro that enables Eigen."""
     return f"{name.upper()}_WITH_EIGEN"
 
 
 def with_eigen(program: Program) -> bool:
-    """Whether a function has one output that is a vector or a matrix of Eigen's."""
+    """Whether a function has a single output that fits an Eigen vector or matrix."""
     return len(program.outputs) == 1 and 1 <= len(program.outputs[0].shape) <= 2
 
 
@@ -137,7 +137,7 @@ def _header(name: str, package: Package) -> str:
     lines += ["", VIEW]
     if package.parameters:
         lines += [
-            "/// The minimal parameters of the arm as its file has them: pass these, or your own, as `parameters`.",
+            "/// The arm's minimal parameters, from its file: pass these, or your own, as `parameters`.",
             f"inline constexpr std::array<scalar, {len(package.parameters)}> present_parameters = {{{{",
             *(f"    {literal(value, package.dtype)}, // {label}" for label, value in package.parameters),
             "}};",
@@ -187,7 +187,7 @@ def _test(name: str, package: Package) -> str:
     dtype = package.dtype
     tolerance, one = literal(TOLERANCES[dtype], dtype), literal(1.0, dtype)
     lines = [
-        banner(f"Checks {name}.hpp against vectors evaluated when it was written.\nBuild and run: make test"),
+        banner(f"Checks {name}.hpp against test vectors computed when it was generated.\nBuild and run: make test"),
         f'#include "{name}.hpp"',
         "",
         "#include <cmath>",
@@ -271,7 +271,7 @@ def _eigen_check(name: str, quantity: str, program: Program) -> Sequence[str]:
 def _makefile(name: str) -> str:
     return (
         "CXXFLAGS ?= -std=c++17 -O2 -Wall -Wextra -Werror -pedantic\n"
-        "# Eigen is optional: where it is found the test checks the functions on its matrices too.\n"
+        "# Eigen is optional: if it is found, the test also checks the functions on Eigen matrices.\n"
         "EIGEN ?= $(firstword $(wildcard /usr/include/eigen3 /usr/local/include/eigen3 /opt/homebrew/include/eigen3))\n"
         f"WITH_EIGEN := $(if $(EIGEN),-D{eigen_macro(name)} -isystem $(EIGEN))\n\n"
         f"test: test_{name}\n\t./test_{name}\n\n"

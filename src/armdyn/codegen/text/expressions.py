@@ -1,7 +1,7 @@
-"""Programs as text: what the C and NumPy writers share.
+"""Programs as text: the common part of the C and NumPy backends.
 
-A node used once is written into the expression that uses it, as long as that stays readable; a node
-used again gets a name. Parentheses keep the graph's order of operations.
+A node that is used once is written into the expression that uses it, as long as that stays readable; other nodes get a
+name. Parentheses preserve the graph's order of operations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ATOM = 4
 
 @dataclass(frozen=True)
 class Language:
-    """How a language writes a constant, an input's entry and each function of one argument."""
+    """How a language writes a constant, an entry of an input and each unary function."""
 
     constant: Callable[[float], str]
     entry: Callable[[str, int], str]
@@ -36,11 +36,11 @@ class Text:
 
 
 def write(program: Program, language: Language) -> Text:
-    """The program in a language of assignments."""
+    """Write a program in a language."""
     entries = {
         node.serial: language.entry(port.name, k) for port in program.inputs for k, node in enumerate(port.nodes)
     }
-    # A sign is written where it is used, so what it negates counts as used there.
+    # A negation is written into the expression that uses it, so its argument counts as used there.
     uses: Counter[int] = Counter(arg.serial for node in program.order for arg in node.args)
     uses.update(node.serial for port in program.outputs for node in port.nodes)
     texts: dict[int, tuple[str, int]] = {}

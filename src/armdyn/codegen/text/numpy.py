@@ -1,4 +1,4 @@
-"""Programs as readable, vectorised NumPy text: no compiler, one array operation per node."""
+"""Programs as readable, vectorised NumPy source: no compiler, one array operation per node."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LANGUAGE = Language(
 
 
 def source(program: Program) -> str:
-    """A Python function of whole batches: arrays (..., *shape) in, arrays (..., *shape) out."""
+    """The source of a Python function of batches: arrays (..., *shape) in, arrays (..., *shape) out."""
     text = write(program, LANGUAGE)
     names = [port.name for port in program.inputs]
     lines = [
@@ -49,7 +49,7 @@ def source(program: Program) -> str:
 
 
 def compile_numpy(program: Program) -> Callable[..., Any]:
-    """The program as a Python function of NumPy arrays; shapes are the caller's business."""
+    """The program as a Python function of NumPy arrays, whose shapes it does not check."""
     scope: dict[str, Any] = {"np": np}
     exec(compile(source(program), f"<armdyn {program.name}>", "exec"), scope)
     function: Callable[..., Any] = scope[program.name]

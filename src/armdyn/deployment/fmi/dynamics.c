@@ -1,14 +1,25 @@
-/* The equations of motion with friction and payload, and their integration. */
+/* The equations of motion with friction and payload, in given modes of the joints. */
 #include "fmu.h"
 
 #include <math.h>
 #include <string.h>
 
+#define NEARLY_NONE 1e-12 /* N m or N: dry friction of a joint that has none without a load */
+#define SLACK 1e-9        /* rad/s, rad, N m (or m/s, m, N) and relative: how far beyond its event a joint may be */
+
 void start(State *state)
 {
     memset(state, 0, sizeof *state);
-    memcpy(state->values, START, sizeof state->values);
+    memcpy(state->values, START, sizeof START);
     state->mode = INSTANTIATED;
+}
+
+void know_parameters(State *state)
+{
+    const double *values = state->values;
+    if (state->parameters_known) return;
+    parameters(values + MASS, values + COM, values + INERTIA, state->parameters);
+    state->parameters_known = true;
 }
 
 /* Dry friction while moving: from static to Coulomb friction along a Stribeck curve, where there is one. */
@@ -23,65 +34,66 @@ static double dry_friction(const double *values, int j, double rate)
     return coulomb + (at_rest - coulomb) / (1.0 + power);
 }
 
-/* What the other forces at the joints leave of the motors': springs and the like, friction whose sign changes
- * smoothly, and what a gear loses of its load. */
-static void after_joint_forces(const double *values, const double *q, const double *qd, double *tau)
+double breakaway(const double *values, int k)
 {
-    double forces[N];
-    int j, k;
-    joint_forces(q, qd, forces);
-    for (k = 0; k < N; ++k) tau[k] -= forces[k];
+    double total = 0.0;
+    int j;
     for (j = 0; j < JOINTS; ++j) {
-        const double rate = RATIO[j] * qd[ALONG[j]];
-        const double dry = dry_friction(values, j, rate) * tanh(rate / values[SMOOTH]);
-        tau[ALONG[j]] -= RATIO[j] * (values[VISCOUS + j] * rate + dry);
+        const double coulomb = values[COULOMB + j], at_rest = values[STATIC + j];
+        if (ALONG[j] == k)
+            total += RATIO[j] * (at_rest > 0.0 && values[STRIBECK + j] > 0.0 ? at_rest : fmax(at_rest, coulomb));
     }
-    for (k = 0; k < N; ++k)
-        if (LOSS[k] > 0.0) {
-            const double side = tanh(qd[k] / values[SMOOTH]);
-            tau[k] /= 1.0 + LOSS[k] * (tau[k] < 0.0 ? -side : side);
-        }
+    return total == 0.0 && LOSS[k] > 0.0 ? NEARLY_NONE : total;
 }
 
-static void accelerations(State *state, const double *q, const double *qd, double *qdd)
+/* Springs and the like and viscous friction are taken off the motors' forces, then the dry friction of joints that
+ * slide, then what a gear loses of its load. */
+void accelerations(State *state, const double *q, const double *qd, const Modes *modes, double *qdd, double *left)
 {
-    double tau[N];
-    memcpy(tau, state->values + TAU, sizeof tau);
-    if (!state->parameters_known) {
-        parameters(state->values + MASS, state->values + COM, state->values + INERTIA, state->parameters);
-        state->parameters_known = true;
+    const double *values = state->values;
+    double pushed[N], moving[N];
+    int j, k;
+    know_parameters(state);
+    joint_forces(q, qd, pushed);
+    for (k = 0; k < N; ++k) pushed[k] = values[TAU + k] - pushed[k];
+    for (j = 0; j < JOINTS; ++j) pushed[ALONG[j]] -= RATIO[j] * RATIO[j] * values[VISCOUS + j] * qd[ALONG[j]];
+    memcpy(moving, pushed, sizeof moving);
+    for (j = 0; j < JOINTS; ++j)
+        moving[ALONG[j]] -= RATIO[j] * dry_friction(values, j, RATIO[j] * qd[ALONG[j]]) * modes->side[ALONG[j]];
+    for (k = 0; k < N; ++k)
+        if (LOSS[k] > 0.0) moving[k] /= 1.0 + LOSS[k] * (moving[k] < 0.0 ? -modes->side[k] : modes->side[k]);
+    lockable_dynamics(q, qd, moving, modes->moves, state->parameters, qdd, left);
+    for (k = 0; k < N; ++k)
+        if (LOSS[k] > 0.0) left[k] /= 1.0 + LOSS[k] / breakaway(values, k) * fabs(pushed[k] - left[k]);
+}
+
+/* How far a joint is from its next event. What is just beyond counts as before, so that no joint is at an event where
+ * the one before has left it. */
+static double indicator(const State *state, int k)
+{
+    const double q = state->values[Q + k], most = breakaway(state->values, k);
+    const int stop = at_stop(state, k);
+    double distance = 1.0;
+    if (state->modes.moves[k] == 0.0) {
+        if (stop <= 0) distance = fmin(distance, most - state->left[k] + SLACK * (1.0 + most));
+        if (stop >= 0) distance = fmin(distance, most + state->left[k] + SLACK * (1.0 + most));
+        return distance;
     }
-    after_joint_forces(state->values, q, qd, tau);
-    forward_dynamics(q, qd, tau, state->parameters, qdd);
+    if (most > 0.0 && state->modes.side[k] != 0.0) distance = state->modes.side[k] * state->values[QD + k] + SLACK;
+    if (state->values[STOPPING] != 0.0) distance = fmin(distance, fmin(q - LOWER[k], UPPER[k] - q) + SLACK);
+    return distance;
 }
 
 void derivatives(State *state)
 {
+    const bool pinned[N] = {false};
+    int k;
     if (state->derivatives_known) return;
     memcpy(state->values + DQ, state->values + QD, N * sizeof(double));
-    accelerations(state, state->values + Q, state->values + QD, state->values + QDD);
+    if (state->modes_known)
+        accelerations(state, state->values + Q, state->values + QD, &state->modes, state->values + QDD, state->left);
+    else
+        settle(state, pinned, &state->modes, state->values + QDD, state->left);
+    for (k = 0; k < N; ++k) state->values[INDICATOR + k] = indicator(state, k);
     state->derivatives_known = true;
-}
-
-void runge_kutta_4(State *state, double h)
-{
-    static const double ahead[4] = {0.0, 0.5, 0.5, 1.0}, weight[4] = {1.0, 2.0, 2.0, 1.0};
-    double q[N], qd[N], qdd[N], dq_sum[N], dqd_sum[N];
-    double *q0 = state->values + Q, *qd0 = state->values + QD;
-    int stage, i;
-    for (i = 0; i < N; ++i) qd[i] = qdd[i] = dq_sum[i] = dqd_sum[i] = 0.0;
-    for (stage = 0; stage < 4; ++stage) {
-        for (i = 0; i < N; ++i) q[i] = q0[i] + ahead[stage] * h * qd[i];
-        for (i = 0; i < N; ++i) qd[i] = qd0[i] + ahead[stage] * h * qdd[i];
-        accelerations(state, q, qd, qdd);
-        for (i = 0; i < N; ++i) {
-            dq_sum[i] += weight[stage] * qd[i];
-            dqd_sum[i] += weight[stage] * qdd[i];
-        }
-    }
-    for (i = 0; i < N; ++i) {
-        q0[i] += h / 6.0 * dq_sum[i];
-        qd0[i] += h / 6.0 * dqd_sum[i];
-    }
-    state->derivatives_known = false;
 }

@@ -44,6 +44,23 @@ bool possible_payload(Instance *instance)
     return false;
 }
 
+/* Whether no joint begins beyond a stop; reports an error if one does. */
+static bool within_stops(Instance *instance)
+{
+    char message[160];
+    int k;
+    for (k = 0; instance->state.values[STOPPING] != 0.0 && k < N; ++k) {
+        const double q = instance->state.values[Q + k];
+        if (q >= LOWER[k] && q <= UPPER[k]) continue;
+        snprintf(message, sizeof message,
+                 "joint %d begins at %g, beyond its limits, %g to %g; stops.active = 0 ignores them", k + 1, q, LOWER[k],
+                 UPPER[k]);
+        refuse(instance, message);
+        return false;
+    }
+    return true;
+}
+
 static Instance *instantiate(fmi3String token, fmi3InstanceEnvironment environment, fmi3LogMessageCallback log)
 {
     Instance *instance = (Instance *)calloc(1, sizeof(Instance));
@@ -114,7 +131,8 @@ fmi3Status fmi3EnterInitializationMode(fmi3Instance instance, fmi3Boolean tolera
 fmi3Status fmi3ExitInitializationMode(fmi3Instance instance)
 {
     Instance *one = (Instance *)instance;
-    if (!in_mode(one, INITIALIZATION, "fmi3ExitInitializationMode") || !possible_payload(one)) return fmi3Error;
+    if (!in_mode(one, INITIALIZATION, "fmi3ExitInitializationMode")) return fmi3Error;
+    if (!possible_payload(one) || !within_stops(one)) return fmi3Error;
     one->state.mode = one->model_exchange ? EVENT : STEPPING;
     return fmi3OK;
 }
@@ -146,7 +164,8 @@ fmi3Status fmi3UpdateDiscreteStates(fmi3Instance instance, fmi3Boolean *again, f
                                     fmi3Boolean *nominals, fmi3Boolean *states, fmi3Boolean *next, fmi3Float64 *time)
 {
     if (!in_mode((Instance *)instance, EVENT, "fmi3UpdateDiscreteStates")) return fmi3Error;
-    *again = *terminate = *nominals = *states = *next = fmi3False;
+    *again = *terminate = *nominals = *next = fmi3False;
+    *states = update_modes(&((Instance *)instance)->state);
     *time = 0.0;
     return fmi3OK;
 }
@@ -154,6 +173,12 @@ fmi3Status fmi3UpdateDiscreteStates(fmi3Instance instance, fmi3Boolean *again, f
 fmi3Status fmi3EvaluateDiscreteStates(fmi3Instance instance)
 {
     return in_mode((Instance *)instance, INITIALIZATION | EVENT, "fmi3EvaluateDiscreteStates") ? fmi3OK : fmi3Error;
+}
+
+/* Whether a variable is one of a kind: from `first` on, before `end`. */
+static bool is_of(fmi3ValueReference reference, fmi3ValueReference first, fmi3ValueReference end)
+{
+    return reference >= first && reference < end;
 }
 
 fmi3Status fmi3GetFloat64(fmi3Instance instance, const fmi3ValueReference references[], size_t n, fmi3Float64 values[],
@@ -164,28 +189,54 @@ fmi3Status fmi3GetFloat64(fmi3Instance instance, const fmi3ValueReference refere
     if (one == NULL || n != n_values) return refuse(one, "every variable has one value");
     for (k = 0; k < n; ++k) {
         if (references[k] >= VARIABLES) return refuse(one, "no variable has this value reference");
-        if (references[k] >= DQ && references[k] < MASS) derivatives(&one->state);
+        if (is_of(references[k], DQ, MASS)) derivatives(&one->state);
         values[k] = one->state.values[references[k]];
     }
     return fmi3OK;
+}
+
+fmi3Status fmi3GetInt32(fmi3Instance instance, const fmi3ValueReference references[], size_t n, fmi3Int32 values[],
+                        size_t n_values)
+{
+    Instance *one = (Instance *)instance;
+    size_t k;
+    if (one == NULL || n != n_values) return refuse(one, "every variable has one value");
+    for (k = 0; k < n; ++k) {
+        const int joint = (int)references[k] - JOINT_MODE;
+        if (joint < 0 || joint >= N) return refuse(one, "no variable of type Int32 has this value reference");
+        derivatives(&one->state);
+        values[k] = one->state.modes.side[joint] < 0.0 ? -1 : 1;
+        if (breakaway(one->state.values, joint) == 0.0) values[k] = WITHOUT_DRY_FRICTION;
+        if (one->state.modes.moves[joint] == 0.0) values[k] = HELD;
+    }
+    return fmi3OK;
+}
+
+fmi3Status fmi3SetInt32(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
+                        const fmi3Int32 values[], size_t n_values)
+{
+    (void)references, (void)values, (void)n_values;
+    return n == 0 ? fmi3OK : refuse(instance, "the modes of joints follow from their states");
 }
 
 /* The modes in which a variable may be set. */
 static int settable(const Instance *instance, fmi3ValueReference reference)
 {
     const int before = INSTANTIATED | INITIALIZATION;
-    if (reference >= TAU && reference < Q) return before | EVENT | CONTINUOUS | STEPPING;
-    if (reference >= Q && reference < DQ) return instance->model_exchange ? before | CONTINUOUS : before;
-    if (reference >= MASS && reference < VARIABLES) return before | EVENT | STEPPING;
+    if (is_of(reference, TAU, Q)) return before | EVENT | CONTINUOUS | STEPPING;
+    if (is_of(reference, Q, DQ)) return instance->model_exchange ? before | CONTINUOUS : before;
+    if (is_of(reference, MASS, VARIABLES)) return before | EVENT | STEPPING;
     return 0;
 }
 
 static bool possible(fmi3ValueReference reference, double value)
 {
     if (!isfinite(value)) return false;
-    if (reference == STEP || (JOINTS > 0 && reference == SMOOTH)) return value > 0.0;
+    if (reference == STEP) return value > 0.0;
+    if (STOPS && reference == STOPPING) return value == 0.0 || value == 1.0;
+    if (STOPS && reference == RESTITUTION) return value >= 0.0 && value <= 1.0;
     if (PAYLOAD && reference == MASS) return value >= 0.0;
-    if (reference >= VISCOUS && reference < SMOOTH) return value >= 0.0;
+    if (is_of(reference, VISCOUS, STEP)) return value >= 0.0;
     return true;
 }
 
@@ -200,11 +251,12 @@ fmi3Status fmi3SetFloat64(fmi3Instance instance, const fmi3ValueReference refere
         if ((settable(one, references[k]) & one->state.mode) == 0)
             return refuse(one, "this variable may not be set, or not in this mode");
         if (!possible(references[k], values[k]))
-            return refuse(one, "a value must be finite; mass and friction not negative; step and smoothing positive");
+            return refuse(one, "a value must be finite; mass and friction not negative; solver.step positive; "
+                               "stops.active 0 or 1; stops.restitution from 0 to 1");
     }
     for (k = 0; k < n; ++k) {
         one->state.values[references[k]] = values[k];
-        if (references[k] >= MASS && references[k] < VISCOUS) one->state.parameters_known = false;
+        if (is_of(references[k], MASS, VISCOUS)) one->state.parameters_known = false;
     }
     if (n > 0) one->state.derivatives_known = false;
     return fmi3OK;

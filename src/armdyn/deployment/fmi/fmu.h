@@ -19,26 +19,41 @@ enum {
     QD = Q + N,
     DQ = QD + N, /* the derivatives of q, which are qd */
     QDD = DQ + N,
-    MASS = QDD + N,
+    INDICATOR = QDD + N, /* of events: positive until a joint comes to rest, breaks away or meets a stop */
+    MASS = INDICATOR + N,
     COM = MASS + PAYLOAD,
     INERTIA = COM + 3 * PAYLOAD,
     VISCOUS = INERTIA + 6 * PAYLOAD,
     COULOMB = VISCOUS + JOINTS,
     STATIC = COULOMB + JOINTS,
     STRIBECK = STATIC + JOINTS,
-    SMOOTH = STRIBECK + JOINTS, /* the speed over which dry friction changes its sign */
-    STEP = SMOOTH + (JOINTS > 0),
-    VARIABLES = STEP + 1
+    STEP = STRIBECK + JOINTS,
+    STOPPING = STEP + 1, /* whether limits are stops */
+    RESTITUTION = STOPPING + STOPS,
+    VARIABLES = RESTITUTION + STOPS,
+    JOINT_MODE = VARIABLES, /* the first reference of the integers, one per degree of freedom */
+    REFERENCES = JOINT_MODE + N
 };
+
+/* What JOINT_MODE says, beside the side, 1 or -1, to which a joint slides against dry friction. */
+enum { HELD = 0, WITHOUT_DRY_FRICTION = 2 };
 
 /* Modes of FMI's state machine, one bit each. */
 enum { INSTANTIATED = 1, INITIALIZATION = 2, EVENT = 4, CONTINUOUS = 8, STEPPING = 16, TERMINATED = 32 };
 
+/* Per degree of freedom: 1 where it may move and 0 where it is held; the side it slides to. */
 typedef struct {
-    double values[VARIABLES];
+    double moves[N], side[N];
+} Modes;
+
+typedef struct {
+    double values[VARIABLES + 1]; /* one more, so that STOPPING is there, and 0, where no joint has limits */
     double parameters[P + 1]; /* minimal parameters with the payload */
+    double left[N];           /* the force that holds a joint, or drives one that moves */
+    Modes modes;
     int mode;
     bool parameters_known, derivatives_known;
+    bool modes_known; /* model exchange: modes stay as they are until the next event; else they follow from the state */
 } State;
 
 typedef struct {
@@ -48,6 +63,11 @@ typedef struct {
     fmi3LogMessageCallback log;
 } Instance;
 
+/* Nothing below is seen outside of the library, however it is built: what else a process has may have the same names. */
+#if defined(__GNUC__) && !defined(_WIN32)
+#pragma GCC visibility push(hidden)
+#endif
+
 /* Reports an error to the importer; returns fmi3Error. */
 fmi3Status refuse(fmi3Instance instance, const char *message);
 /* Whether the instance is in one of these modes; reports an error if it is not. */
@@ -56,9 +76,31 @@ bool in_mode(Instance *instance, int modes, const char *function);
 bool possible_payload(Instance *instance);
 /* Start values, and the mode in which an instance begins. */
 void start(State *state);
-/* Fills in the derivatives of the states, if they are not known. */
+/* Fills in the derivatives of the states and the event indicators, if they are not known. */
 void derivatives(State *state);
-/* One step of the classical Runge-Kutta method of fourth order; the torques stay as they are. */
-void runge_kutta_4(State *state, double h);
+/* One step of the classical Runge-Kutta method of fourth order, cut where a joint comes to rest or meets a stop; the
+ * torques stay as they are. */
+void take_step(State *state, double h);
+
+/* Computes the arm's parameters with the payload, if they are not known. */
+void know_parameters(State *state);
+/* The largest dry friction at rest along a degree of freedom, that of its load left out. */
+double breakaway(const double *values, int k);
+/* Accelerations in given modes; `left` is what holds a joint, to be compared with `breakaway`, or drives one. */
+void accelerations(State *state, const double *q, const double *qd, const Modes *modes, double *qdd, double *left);
+/* Whether a joint is at (or beyond) its stop: -1 at the lower one, 1 at the upper one, 0 at none. */
+int at_stop(const State *state, int k);
+/* Which joints are held, and to which side the others slide: modes that agree with the forces. Pinned joints stay. */
+void settle(State *state, const bool *pinned, Modes *modes, double *qdd, double *left);
+/* Turns the speeds of joints that move into their stops. */
+void impacts(State *state);
+/* Brings joints to rest, by impacts without restitution where they have stops. */
+void bring_to_rest(State *state, const bool *joints);
+/* What happens at an event of model exchange; whether the states change by it. */
+bool update_modes(State *state);
+
+#if defined(__GNUC__) && !defined(_WIN32)
+#pragma GCC visibility pop
+#endif
 
 #endif

@@ -9,6 +9,7 @@ fmi3Status fmi3EnterContinuousTimeMode(fmi3Instance instance)
 {
     Instance *one = (Instance *)instance;
     if (!in_mode(one, EVENT, "fmi3EnterContinuousTimeMode") || !possible_payload(one)) return fmi3Error;
+    if (!one->state.modes_known) update_modes(&one->state);
     one->state.mode = CONTINUOUS;
     return fmi3OK;
 }
@@ -69,14 +70,17 @@ fmi3Status fmi3GetNominalsOfContinuousStates(fmi3Instance instance, fmi3Float64 
 
 fmi3Status fmi3GetEventIndicators(fmi3Instance instance, fmi3Float64 indicators[], size_t n)
 {
-    (void)indicators;
-    return n == 0 ? fmi3OK : refuse(instance, "the model has no event indicators");
+    Instance *one = (Instance *)instance;
+    if (one == NULL || n != N) return refuse(one, "the model has one event indicator per joint");
+    derivatives(&one->state);
+    memcpy(indicators, one->state.values + INDICATOR, N * sizeof(double));
+    return fmi3OK;
 }
 
 fmi3Status fmi3GetNumberOfEventIndicators(fmi3Instance instance, size_t *n)
 {
     (void)instance;
-    *n = 0;
+    *n = N;
     return fmi3OK;
 }
 
@@ -113,7 +117,7 @@ fmi3Status fmi3DoStep(fmi3Instance instance, fmi3Float64 now, fmi3Float64 size, 
     if (count < 1.0) count = 1.0;
     if (count > 1e9) return refuse(one, "solver.step is too short for this communication step");
     for (k = 0.0; k < count; k += 1.0) {
-        runge_kutta_4(&one->state, size / count);
+        take_step(&one->state, size / count);
         if (!finite_state(&one->state)) return refuse(one, "the state grew beyond all numbers; shorten solver.step");
         *last = one->state.values[TIME] = now + size * ((k + 1.0) / count);
     }

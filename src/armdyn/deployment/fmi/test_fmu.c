@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fmi3Functions.h"
-#include "model.h"
+#include "fmu.h"
 #include "vectors.h"
 
 static int failed = 0, passed = 0;
@@ -52,7 +51,7 @@ static void count_message(fmi3InstanceEnvironment environment, fmi3Status status
 /* The variables from `first` on, as many as there are values. */
 static int set(fmi3Instance instance, unsigned first, const double *values, unsigned n)
 {
-    fmi3ValueReference references[SETTINGS + 3 * N + 1];
+    fmi3ValueReference references[REFERENCES];
     unsigned k;
     for (k = 0; k < n; ++k) references[k] = first + k;
     return fmi3SetFloat64(instance, references, n, values, n) == fmi3OK;
@@ -60,36 +59,45 @@ static int set(fmi3Instance instance, unsigned first, const double *values, unsi
 
 static int get(fmi3Instance instance, unsigned first, double *values, unsigned n)
 {
-    fmi3ValueReference references[SETTINGS + 3 * N + 1];
+    fmi3ValueReference references[REFERENCES];
     unsigned k;
     for (k = 0; k < n; ++k) references[k] = first + k;
     return fmi3GetFloat64(instance, references, n, values, n) == fmi3OK;
 }
 
-static void model_exchange(void)
+/* From its start to continuous time. */
+static void begin(fmi3Instance one, const double *tau, const double *states)
 {
     fmi3Boolean flags[5];
-    double got[2 * N], next;
-    size_t states = 0;
-    int k;
-    fmi3Instance one = fmi3InstantiateModelExchange("one", TOKEN, "", fmi3False, fmi3False, NULL, print_message);
-    check(one != NULL, "instance for model exchange");
-    if (one == NULL) return;
-    check(set(one, 1 + 5 * N, VECTOR_SETTINGS, SETTINGS), "parameters");
+    double next;
+    check(set(one, MASS, VECTOR_SETTINGS, SETTINGS), "parameters");
+    check(set(one, TAU, tau, N) && set(one, Q, states, 2 * N), "torques and states");
     check(fmi3EnterInitializationMode(one, fmi3False, 0.0, 0.0, fmi3False, 0.0) == fmi3OK, "initialization");
     check(fmi3ExitInitializationMode(one) == fmi3OK, "end of initialization");
     check(fmi3UpdateDiscreteStates(one, flags, flags + 1, flags + 2, flags + 3, flags + 4, &next) == fmi3OK, "events");
     check(fmi3EnterContinuousTimeMode(one) == fmi3OK, "continuous time");
+}
+
+static void model_exchange(void)
+{
+    double got[2 * N];
+    size_t states = 0, indicators = 0;
+    int k, i;
+    fmi3Instance one = fmi3InstantiateModelExchange("one", TOKEN, "", fmi3False, fmi3False, NULL, print_message);
+    check(one != NULL, "instance for model exchange");
+    if (one == NULL) return;
     check(fmi3GetNumberOfContinuousStates(one, &states) == fmi3OK && states == 2 * N, "number of states");
+    check(fmi3GetNumberOfEventIndicators(one, &indicators) == fmi3OK && indicators == N, "number of indicators");
     for (k = 0; k < VECTORS; ++k) {
-        check(set(one, 1, VECTOR_TAU + k * N, N), "torques");
-        check(fmi3SetContinuousStates(one, VECTOR_STATES + 2 * k * N, 2 * N) == fmi3OK, "states");
+        begin(one, VECTOR_TAU + k * N, VECTOR_STATES + 2 * k * N);
         check(fmi3GetContinuousStateDerivatives(one, got, 2 * N) == fmi3OK, "derivatives");
         check(close_to(got, VECTOR_STATES + 2 * k * N + N, N, 0.0), "derivatives of q");
         check(close_to(got + N, VECTOR_QDD + k * N, N, 1e-9), "accelerations");
-        check(get(one, 1 + 4 * N, got, N) && close_to(got, VECTOR_QDD + k * N, N, 1e-9), "accelerations as outputs");
+        check(get(one, QDD, got, N) && close_to(got, VECTOR_QDD + k * N, N, 1e-9), "accelerations as outputs");
+        check(fmi3GetEventIndicators(one, got, N) == fmi3OK, "event indicators");
+        for (i = 0; i < N; ++i) check(got[i] > 0.0, "no event at once");
+        check(fmi3Reset(one) == fmi3OK, "reset");
     }
-    fmi3Terminate(one);
     fmi3FreeInstance(one);
 }
 
@@ -114,21 +122,21 @@ static void co_simulation(void)
                                                    NULL, print_message, NULL);
     check(one != NULL, "instance for co-simulation");
     if (one == NULL) return;
-    check(set(one, 1 + 5 * N, VECTOR_SETTINGS, SETTINGS), "parameters");
-    check(set(one, 1 + N, VECTOR_STATES, 2 * N), "initial state");
+    check(set(one, MASS, VECTOR_SETTINGS, SETTINGS), "parameters");
+    check(set(one, Q, VECTOR_STATES, 2 * N), "initial state");
     check(fmi3EnterInitializationMode(one, fmi3False, 0.0, 0.0, fmi3False, 0.0) == fmi3OK, "initialization");
     check(fmi3ExitInitializationMode(one) == fmi3OK, "end of initialization");
-    check(set(one, 1, VECTOR_TAU, N), "torques");
+    check(set(one, TAU, VECTOR_TAU, N), "torques");
     check(steps(one, 0, MOTION_STEPS / 2), "half of the motion");
     check(fmi3GetFMUState(one, &saved) == fmi3OK, "state to keep");
     check(fmi3SerializedFMUStateSize(one, saved, &size) == fmi3OK && size <= sizeof bytes, "its size");
     check(fmi3SerializeFMUState(one, saved, bytes, size) == fmi3OK, "state as bytes");
     check(fmi3DeserializeFMUState(one, bytes, size, &read) == fmi3OK, "state from bytes");
     check(steps(one, MOTION_STEPS / 2, MOTION_STEPS), "the other half");
-    check(get(one, 1 + N, got, 2 * N) && close_to(got, MOTION_END, 2 * N, 1e-8), "the end of the motion");
+    check(get(one, Q, got, 2 * N) && close_to(got, MOTION_END, 2 * N, 1e-8), "the end of the motion");
     check(fmi3SetFMUState(one, read) == fmi3OK, "state again");
     check(steps(one, MOTION_STEPS / 2, MOTION_STEPS), "the other half again");
-    check(get(one, 1 + N, again, 2 * N) && memcmp(got, again, sizeof got) == 0, "the same end, to the bit");
+    check(get(one, Q, again, 2 * N) && memcmp(got, again, sizeof got) == 0, "the same end, to the bit");
     fmi3FreeFMUState(one, &saved);
     fmi3FreeFMUState(one, &read);
     fmi3Terminate(one);
@@ -148,14 +156,14 @@ static void impossible_payloads(fmi3Instance one)
     double last;
     int k;
     check(fmi3EnterInitializationMode(one, fmi3False, 0.0, 0.0, fmi3False, 0.0) == fmi3OK, "initialization");
-    check(!set(one, 1 + 5 * N, &less_than_nothing, 1), "a negative mass");
+    check(!set(one, MASS, &less_than_nothing, 1), "a negative mass");
     for (k = 0, messages = 0; k < 3; ++k) {
-        check(set(one, 1 + 5 * N, bodies[k], 10), "a body, number by number");
+        check(set(one, MASS, bodies[k], 10), "a body, number by number");
         check(fmi3ExitInitializationMode(one) == fmi3Error, "an impossible payload");
     }
     check(messages == 3, "a message for each payload");
-    check(set(one, 1 + 5 * N, rod, 10) && fmi3ExitInitializationMode(one) == fmi3OK, "a rod");
-    check(set(one, 1 + 5 * N, long_axis, 10), "another body while the motion goes on");
+    check(set(one, MASS, rod, 10) && fmi3ExitInitializationMode(one) == fmi3OK, "a rod");
+    check(set(one, MASS, long_axis, 10), "another body while the motion goes on");
     check(fmi3DoStep(one, 0.0, 1e-3, fmi3False, flags, flags + 1, flags + 2, &last) == fmi3Error, "which is impossible");
 }
 
@@ -166,9 +174,9 @@ static void refusals(void)
     check(fmi3InstantiateModelExchange("x", "other", "", fmi3False, fmi3False, NULL, count_message) == NULL, "token");
     one = fmi3InstantiateCoSimulation("x", TOKEN, "", fmi3False, fmi3False, fmi3False, fmi3False, NULL, 0, NULL,
                                       count_message, NULL);
-    check(one != NULL && !set(one, 1 + 4 * N, zero, N), "an output cannot be set");
-    check(!set(one, 5 * N + SETTINGS, zero, 1), "a step of zero");
-    check(!set(one, 5 * N + SETTINGS + 1, zero, 1), "no such variable");
+    check(one != NULL && !set(one, QDD, zero, N), "an output cannot be set");
+    check(!set(one, STEP, zero, 1), "a step of zero");
+    check(!set(one, VARIABLES, zero, 1), "no such variable");
     check(fmi3ExitInitializationMode(one) == fmi3Error, "wrong mode");
     check(messages == 5, "a message for each");
     if (one != NULL && PAYLOAD) impossible_payloads(one);

@@ -1,12 +1,12 @@
 /*
- * The part of FMI 3.0 that this model has nothing of: types of variables other than Float64, clocks, derivatives in a
+ * The part of FMI 3.0 that this model has nothing of: types of variables other than Float64 and Int32, clocks, derivatives in a
  * direction, scheduled execution. Importers look every function up, so every function is here and says so.
  */
 #include "fmu.h"
 
 static fmi3Status none_of(fmi3Instance instance, size_t n)
 {
-    return n == 0 ? fmi3OK : refuse(instance, "all variables of this model are of type Float64");
+    return n == 0 ? fmi3OK : refuse(instance, "all variables of this model are of type Float64 or Int32");
 }
 
 #define NO_VARIABLES(Type, c_type)                                                                                     \
@@ -28,7 +28,6 @@ NO_VARIABLES(Int8, fmi3Int8)
 NO_VARIABLES(UInt8, fmi3UInt8)
 NO_VARIABLES(Int16, fmi3Int16)
 NO_VARIABLES(UInt16, fmi3UInt16)
-NO_VARIABLES(Int32, fmi3Int32)
 NO_VARIABLES(UInt32, fmi3UInt32)
 NO_VARIABLES(Int64, fmi3Int64)
 NO_VARIABLES(UInt64, fmi3UInt64)

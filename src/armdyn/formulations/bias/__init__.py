@@ -6,7 +6,7 @@ from armdyn.formulations.inverse_dynamics import gibbs_appell, newton_euler, poi
 from armdyn.formulations.registry import Formulation
 
 METHODS = (
-    Formulation("lin_1991", lin_1991.bias, "lin_1991", "composite bodies seen from the base origin", serial_only=True),
+    Formulation("lin_1991", lin_1991.bias, "lin_1991", "composite bodies about the base origin", serial_only=True),
     Formulation("newton_euler", newton_euler.bias, "luh_1980", "inverse dynamics without acceleration"),
     Formulation("gibbs_appell", gibbs_appell.bias, "provenzano", "∂G/∂q̈ without acceleration", serial_only=True),
     Formulation("second_moments", second_moments.bias, "", "Newton-Euler on regrouped second moments"),

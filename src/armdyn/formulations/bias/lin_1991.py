@@ -1,13 +1,13 @@
-"""Composite bodies seen from the base origin: the inertia matrix and the bias vector in one pass.
+"""Composite bodies about the base origin: the inertia matrix and the bias vector in one pass.
 
-Source: Lin 1991, eqs. (12), (45)-(58), (62)-(67) and Fig. 3; its display equations are lost in our
-copy and were put together again from the text and the counts.
+Source: Lin 1991, eqs. (12), (45)-(58), (62)-(67) and Fig. 3; its display equations are illegible in our copy and were
+reconstructed from the text and the operation counts.
 
-Idea: measure every point x from the base origin. A body point moves with v_m(x) = u_m × x - ŝ_m for
-unit rate of revolute joint m alone (ŝ_m = u_m × s_m, s_m the origin of frame m), with u_m for a
-prismatic one. Over composite body j (links j to n), and for m ≤ j, all in frame j:
+Idea: measure every point x from the base origin. A body point has the velocity v_m(x) = u_m × x - ŝ_m at a unit rate of
+revolute joint m alone (ŝ_m = u_m × s_m, s_m the origin of frame m), and u_m for a prismatic one. Over composite body j
+(links j to n), and for m ≤ j, all in frame j:
 H_mj = ∫ v_m·v_j dm = u_m·a_j - ŝ_m·e_j and d_mj = ∫ v_j × v_m dm = G_j u_m - e_j × ŝ_m. With
-σ_j = 2 Σ_{k<j} u_k q̇_k + u_j q̇_j (turning joints only),
+σ_j = 2 Σ_{k<j} u_k q̇_k + u_j q̇_j (revolute joints only),
 b_m = Σ_{j>m} d_mj·(q̇_j σ_j) - Σ_{j<m} d_jm·(q̇_j σ_j) - e_m·g.
 
 Symbols (paper | code): û, ŝ | motion (w, s) with w = 0, s = -u for a prismatic joint; p_j first moment
@@ -16,8 +16,8 @@ Symbols (paper | code): û, ŝ | motion (w, s) with w = 0, s = -u for a prismati
 Cost claimed (Table II): (12.5n²+5.5n+3)M (9n²+n)A beyond the inertia matrix, n revolute joints. Executed:
 the n² terms are the same; docs/lin-1991-table-2.md has the rest row by row.
 
-E₀ stands on E₁ at q₁ = 0, as the paper recommends; where the first joint is elsewhere the reference
-point still is, so base placements cost nothing.
+E₀ coincides with E₁ at q₁ = 0, as the paper recommends. If the first joint is placed elsewhere, the reference point
+moves with it, so base placements cost nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NO_COUPLING = Mat3(ZERO, ZERO, ZERO)
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What frame j sees: its own motion, those of the joints before it, composite body j, and its a and e."""
+    """Quantities in frame j: its own motion, those of the joints before it, composite body j, and its a and e."""
 
     step: Step
     own: Motion
@@ -48,12 +48,12 @@ class Seen:
 
     @property
     def G(self) -> Mat3:
-        """What d_mj takes of u_m."""
+        """The matrix of u_m in d_mj."""
         k, P, a, (_, s) = self.body.moment, self.body.P, self.a, self.own
         if not self.step.revolute:
             return Mat3(Vec3(k.z, 0, -k.x), Vec3(0, k.z, -k.y), ZERO)
         return Mat3(
-            Vec3(P.xy - k.y * s.y, on_hand(lambda: k.x * s.y) - P.xx, 0),  # k_x ŝ_y and k_y ŝ_x are on hand from a
+            Vec3(P.xy - k.y * s.y, on_hand(lambda: k.x * s.y) - P.xx, 0),  # k_x ŝ_y and k_y ŝ_x are available from a
             Vec3(P.yy + on_hand(lambda: k.y * s.x), -(P.xy + k.x * s.x), 0),
             Vec3(-a.y, a.x, -(on_hand(lambda: k.x * s.x) + on_hand(lambda: k.y * s.y))),
         )
@@ -69,7 +69,7 @@ def momentum(revolute: bool, body: Body, s: Vec3) -> tuple[Vec3, Vec3]:
 
 
 def seen(chain: Chain, q: list[Scalar]) -> list[Seen]:
-    """Every frame's view, base to tip: what H and b have in common."""
+    """The quantities in every frame, base to tip: the common part of H and b."""
     walk = steps(chain, q)
     stage("motions")
     s = ZERO if walk[0].revolute else Vec3(0, 0, walk[0].d)
@@ -80,7 +80,7 @@ def seen(chain: Chain, q: list[Scalar]) -> list[Seen]:
         if j > 0:
             s = step.offset if s is ZERO else step.R.T @ (s + step.origin)  # eq. (25)
         levers.append(s)
-        # eqs. (26), (27); an axis of the frame before is a row of R, on hand
+        # eqs. (26), (27); the axis of the previous frame is a row of R, already available
         carried = [*before[-1], own[-1]] if j > 0 else []
         before.append([(step.parent_axis if w is Z else step.R.T @ w, step.R.T @ lever) for w, lever in carried])
         own.append((Z, Vec3(-s.y, s.x, 0)) if step.revolute else (ZERO, -Z))
@@ -99,7 +99,7 @@ def seen(chain: Chain, q: list[Scalar]) -> list[Seen]:
 
 
 def from_base(link: Link, s: Vec3) -> Body:
-    """A link's moments about the base origin, its frame's origin standing at s."""
+    """A link's moments about the base origin; its frame's origin is at s."""
     if not link.has_centre:
         return link.moved(IDENTITY, s).body
     about = Body.of(0, ZERO, link.inertia_about_com)
@@ -134,7 +134,7 @@ def bias_from(views: list[Seen], qd: list[Scalar], gravity: Vec3) -> list[Scalar
         stage("rates")
         before = views[j - 1].own[0] * qd[j - 1] if j > 0 else ZERO
         sigma = R.T @ (sigma + before) + v * w  # eqs. (54), (56), (57)
-        # The first turning joint's σ is along its own axis, which frame j sees anyway.
+        # The σ of the first revolute joint is along its own axis, which is in frame j already.
         rates = [square * view.before[m][0] if m == first else R.T @ rate for m, rate in enumerate(rates)]
         own = v * sigma
         square = own.z if j == first else square
@@ -154,7 +154,7 @@ def bias(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
 
 
 def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> list[Scalar]:
-    """H q̈ + b, with what H and b have in common computed once."""
+    """H q̈ + b; the common part of H and b is computed once."""
     views = seen(chain, q)
     tau = bias_from(views, qd, chain.gravity_in_frame_0)
     for i, row in enumerate(inertia_matrix_from(views)):

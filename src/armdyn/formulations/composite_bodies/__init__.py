@@ -1,1 +1,1 @@
-"""Composite bodies: links i to n as one rigid body, seen from frame i; natural and minimal parameters."""
+"""Composite bodies: links i to n as one rigid body in frame i, with natural or minimal parameters."""

@@ -2,10 +2,10 @@
 
 Source: Lin & Fang 1999, Table VII and eqs. (22)-(55); the constants k, U come from App. C.
 
-Idea: ĉᵢ = kᵢ + lᵢ and Ĵᵢ = Uᵢ + Vᵢ, where k and U are constants worked out off-line and only the
-varying parts l and V are carried from the tip to the base. Joint r is the first revolute joint,
-joint s the first revolute joint not parallel to it. Below s every revolute axis is parallel to u_r,
-so of each tensor only its component along u_r is needed: a scalar instead of a similarity.
+Idea: ĉᵢ = kᵢ + lᵢ and Ĵᵢ = Uᵢ + Vᵢ, where k and U are constants computed off-line and only the varying parts l and V
+are propagated from the tip to the base. Joint r is the first revolute joint, joint s the first revolute joint not
+parallel to it. Below s every revolute axis is parallel to u_r, so only the component of each tensor along u_r is
+needed: a scalar instead of a similarity transformation.
 
 Symbols (paper | code): lᵢ | ell, Vᵢ | V, (Vᵢ⁽ʳ⁾)₃₃ | V33, u_r⟨i⟩ | u, m̂ᵢdᵢ | lift, κ₁ᵢ κ₂ᵢ | kappa_1 kappa_2,
 (tᵢᵢ⁽ʳ⁾)_z | Inner.torque.
@@ -32,7 +32,7 @@ StepAndConstants = tuple[Step, Constants]
 
 @dataclass(frozen=True, slots=True)
 class Inner:
-    """What joints feel of a composite body with i < s: u_r in frame i and the torque along it (none before r)."""
+    """A composite body with i < s as it acts on the joints: u_r in frame i and the torque along it (none before r)."""
 
     u: Vec3
     torque: Scalar
@@ -40,9 +40,9 @@ class Inner:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Composite body i in frame i: m̂, ĉ (without its z where the joint turns), the third column of Ĵ.
+    """Composite body i in frame i: m̂, ĉ (without its z if the joint is revolute), the third column of Ĵ.
 
-    Where i < s the column is (0, 0, Ĵ₃₃), ĉ is there for revolute joints only, and `inner` says the rest.
+    If i < s, the column is (0, 0, Ĵ₃₃), only revolute joints have ĉ, and `inner` holds the rest.
     """
 
     revolute: bool
@@ -58,14 +58,14 @@ class Body:
 
     @property
     def torque(self) -> Vec3:
-        """The torque of a unit acceleration of joint i (Lin & Fang eq. 8); below s the part that any joint can feel."""
+        """The torque of a unit acceleration of joint i (Lin & Fang eq. 8); below s, its part that acts on joints."""
         if self.inner is not None:
             return self.column if self.revolute else self.inner.torque * self.inner.u
         return self.column if self.revolute else Vec3(self.moment.y, -self.moment.x, 0)
 
 
 def composite_bodies(chain: Chain, steps: list[Step]) -> list[Body]:
-    """Every composite body, base to tip; before the first revolute joint only the mass is there."""
+    """All composite bodies, base to tip; before the first revolute joint only the mass is computed."""
     r, s, axes = first_axes(chain)
     links = list(zip(steps, inertia_constants(chain), strict=True))
     outer, ell, V33 = _down_to_s(links, s, axes)
@@ -75,7 +75,7 @@ def composite_bodies(chain: Chain, steps: list[Step]) -> list[Body]:
 
 
 def _down_to_s(links: list[StepAndConstants], s: int, axes: Axes) -> tuple[list[Body], Vec3, Scalar]:
-    """Table VII, first part: bodies n … s, and what they leave to body s-1, l and (V⁽ʳ⁾)₃₃."""
+    """Table VII, first part: bodies n … s, and their contribution to body s-1, l and (V⁽ʳ⁾)₃₃."""
     bodies: list[Body] = []
     ell, V, V33 = ZERO, NOTHING, 0
     for i in reversed(range(s, len(links))):
@@ -93,7 +93,7 @@ def _down_to_s(links: list[StepAndConstants], s: int, axes: Axes) -> tuple[list[
 
 
 def _down_to_r(links: list[StepAndConstants], r: int, s: int, axes: Axes, ell: Vec3, V33: Scalar) -> list[Body]:
-    """Table VII, second part: bodies s-1 … r, of which only the component along u_r is carried."""
+    """Table VII, second part: bodies s-1 … r, of which only the component along u_r is propagated."""
     bodies: list[Body] = []
     for i in reversed(range(r, s)):
         step, const = links[i]
@@ -157,7 +157,7 @@ def _moment(step: Step, body: Body, ell: Vec3, lift: Scalar) -> Vec3:
 
 
 def _lifted(step: Step, const: Constants, body: Body, ell: Vec3, V: Sym3, lift: Scalar) -> Sym3:
-    """X: what is turned into frame i-1, after the move by d along z."""
+    """X: the tensor after the shift by d along z, before the rotation into frame i-1."""
     c, J, U, d = body.moment, body.column, const.U, step.d
     if step.revolute:  # Lin & Fang eq. (34)
         w = (2 * d) * ell.z
@@ -167,7 +167,7 @@ def _lifted(step: Step, const: Constants, body: Body, ell: Vec3, V: Sym3, lift: 
 
 
 def _pushed(Y: Sym3, b: Scalar, ell: Vec3) -> Sym3:
-    """The last term of Lin & Fang eqs. (34), (35): the move by b along x of frame i-1."""
+    """The last term of Lin & Fang eqs. (34), (35): the shift by b along x of frame i-1."""
     w = (2 * b) * ell.x
     return Sym3(Y.xx, Y.xy - b * ell.y, Y.yy + w, Y.xz - b * ell.z, Y.yz, Y.zz + w)
 
@@ -175,7 +175,7 @@ def _pushed(Y: Sym3, b: Scalar, ell: Vec3) -> Sym3:
 def _turned(u: Vec3, step: Step) -> Vec3:
     """u_r in frame s: constant in frame s-1, its z constant in frame s (Lin & Fang eq. 39)."""
     u = step.joint.tilt.T @ u
-    if u.x == 0:  # joint s-1 turns about u_r: a row of R, on hand (C1)
+    if u.x == 0:  # joint s-1 is about u_r: a row of R, already available (C1)
         c, s = on_hand(lambda: (u.y * step.R.c, u.y * step.R.s))
         return Vec3(s, c, u.z)
     return Vec3(u.x * step.R.c + u.y * step.R.s, u.y * step.R.c - u.x * step.R.s, u.z)
@@ -192,7 +192,7 @@ def _quadratic(u: Vec3, X: Sym3) -> Scalar:
 
 
 def _inner_lifted(step: Step, const: Constants, body: Body, ell: Vec3, V33: Scalar, lift: Scalar) -> Scalar:
-    """(Y)₃₃ for i < s (Lin & Fang eq. 40, first part, errata mended)."""
+    """(Y)₃₃ for i < s (Lin & Fang eq. 40, first part, with the errata corrected)."""
     if step.revolute or body.inner is None:
         return body.column.z
     u, k = body.inner.u, const.k
@@ -208,7 +208,7 @@ def _inner_pushed(Y33: Scalar, u: Vec3, b: Scalar, ell: Vec3) -> Scalar:
 
 
 def _counted_at_run_time(body: Body) -> Body:
-    """ĉ and Ĵ count as run-time numbers, those of the last link too (C2); literal zeros stay."""
+    """ĉ and Ĵ count as run-time numbers, also those of the last link (C2); literal zeros stay."""
     c = Vec3(online(body.moment.x), online(body.moment.y), 0) if body.revolute else run_time(body.moment)
     inner = body.inner and Inner(body.inner.u, online(body.inner.torque))
     J = body.column

@@ -2,8 +2,8 @@
 
 Source: Lin & Fang 1999, eqs. (3)-(5), as a recursion from the tip to the base.
 
-Idea: composite body i is link i and composite body i+1 fixed to one another; moving a body to the
-next frame turns its first moment and inertia and adds the terms of Huygens and Steiner.
+Idea: composite body i is link i rigidly joined to composite body i+1; transforming a body to the next frame rotates its
+first moment and inertia and adds the terms of the parallel-axis theorem.
 
 Symbols (paper | code): m̂ᵢ | mass, ĉᵢ⟨i⟩ | moment, Ĵᵢ⟨i⟩ | inertia (about the origin of frame i), ⁱ⁺¹ᵢs⟨i⟩ | s.
 
@@ -27,7 +27,7 @@ def composite_bodies(chain: Chain, steps: list[Step]) -> list[Link]:
 
 
 def inwards(body: Link, step: Step) -> Link:
-    """A body of frame i seen from frame i-1, moved by d along z of frame i and by b along x of frame i-1."""
+    """A body of frame i in frame i-1: shifted by d along z of frame i and by b along x of frame i-1."""
     lift = body.mass * step.d
     c, d = body.moment, step.d
     lifted = body.inertia + parallel_axis(d * Z, Vec3(c.x, c.y, c.z + lift / 2))

@@ -1,17 +1,17 @@
 """Composite bodies by their second moments P = ∫ x xᵀ dm, on minimal parameters. Ours.
 
-Idea: Lin & Fang 1999 split the first moment and the inertia of a composite body into a constant and
-a varying part (eqs. 22-26) and let only what a joint really changes take part in the recursion. The
-same split on P instead of J = tr(P)E - P is shorter, because P follows any affine map, and moving a
-massless body by p adds p cᵀ + c pᵀ and nothing to the diagonal of other axes: 3M 3A where J takes
-3M 4A. A turn about z leaves m̂, (k)_z and (P)₃₃ alone: these three are regrouped with the parent link, off-line.
+Idea: Lin & Fang 1999 split the first moment and the inertia of a composite body into a constant and a varying part
+(eqs. 22-26), so that only the parts that change with a joint take part in the recursion. The same split on P instead of
+J = tr(P)E - P takes fewer operations, because P transforms under any affine map, and shifting a massless body by p adds
+p cᵀ + c pᵀ and nothing to the diagonal entries of other axes: 3M 3A where J takes 3M 4A. Rotation about z leaves m̂,
+(k)_z and (P)₃₃ unchanged: these three are regrouped with the parent link, off-line.
 
-Below joint s, the first revolute joint not parallel to joint r, the first of all, P shrinks to the one
-inertia that is felt there (Lin & Fang 1999, eqs. 36-40).
+Below joint s, the first revolute joint not parallel to joint r, the first revolute joint of all, P reduces to the one
+moment of inertia that acts there (Lin & Fang 1999, eqs. 36-40).
 
 Symbols: m̂, k, K: mass, first and second moment, the constant part; ell, V: the varying part;
-c = k + ell, P = K + V about the origin of frame i, in that frame. Of a revolute joint's body the
-varying part has taken over all but (m̂, k_z, K₃₃).
+c = k + ell, P = K + V about the origin of frame i, in that frame. In the body of a revolute joint, the varying part
+includes all constants but (m̂, k_z, K₃₃).
 
 Cost: 31M 32A per link of a general arm of revolute joints (Lin & Fang 1999, Table VII: 32M 33A).
 """
@@ -30,9 +30,9 @@ from armdyn.formulations.steps import collect
 
 @dataclass(frozen=True, slots=True)
 class Moments(Body):
-    """A body of which some inertia about z has been left out of P."""
+    """A body with part of its inertia about z stored outside P."""
 
-    turning: Scalar = 0  # what of J₃₃ = P₁₁ + P₂₂ has been left out of P
+    turning: Scalar = 0  # the part of J₃₃ = P₁₁ + P₂₂ that is not in P
 
     def __add__(self, other: Body) -> Moments:
         turning = self.turning + (other.turning if isinstance(other, Moments) else 0)
@@ -40,13 +40,13 @@ class Moments(Body):
 
     @property
     def wrench_of_turn(self) -> Wrench:
-        """What a unit acceleration about z asks for: (z × c, J z)."""
+        """The wrench of a unit acceleration about z: (z × c, J z)."""
         c, P = self.moment, self.P
         return Wrench(Vec3(-c.y, c.x, 0), Vec3(-P.xz, -P.yz, P.xx + P.yy + self.turning))
 
     @property
     def wrench_of_slide(self) -> Wrench:
-        """What a unit acceleration along z asks for: (m z, c × z)."""
+        """The wrench of a unit acceleration along z: (m z, c × z)."""
         return Wrench(Vec3(0, 0, self.mass), Vec3(self.moment.y, -self.moment.x, 0))
 
 
@@ -55,18 +55,18 @@ NOTHING = Moments(0, ZERO, NO_MOMENTS)
 
 @dataclass(frozen=True, slots=True)
 class Regions:
-    """Which joints stand only on sliding ones, and where all turning joints so far are parallel, to u in frame i."""
+    """Joints preceded only by prismatic ones; joints up to which all revolute axes are parallel, to u in frame i."""
 
     sliding: frozenset[int]
     axes: dict[int, Vec3]
 
     def is_general(self, i: int) -> bool:
-        """Whether joint i stands beyond two turning joints that are not parallel, or is the second of them."""
+        """Whether two revolute joints that are not parallel lie between the base and joint i, joint i included."""
         return i >= 0 and i not in self.axes and i not in self.sliding
 
 
 def regions(chain: Chain) -> Regions:
-    """A constant of the chain: along every path slides come first, then joints about one direction, then the others."""
+    """The regions of a chain: on every path prismatic joints, then revolute ones of one direction, then the rest."""
     sliding: set[int] = {-1}
     axes: dict[int, Vec3] = {}
     for i, (joint, parent) in enumerate(zip(chain.joints, chain.parents, strict=True)):
@@ -85,10 +85,10 @@ def regions(chain: Chain) -> Regions:
 
 
 def second_moments(chain: Chain, q: list[Scalar]) -> list[Moments]:
-    """Every composite body about the origin of its own frame, parents before children.
+    """All composite bodies, each about the origin of its own frame, parents before children.
 
-    Parameters that no joint can move are left out, so mass, (c)_z and (P)₃₃ of a revolute joint's
-    body are not those of the body itself: what a joint cannot feel is not computed.
+    Parameters without effect on any joint are left out, so mass, (c)_z and (P)₃₃ of a revolute joint's body are not
+    those of the actual body.
     """
     region = regions(chain)
     brought: dict[int, Moments] = {}
@@ -106,24 +106,24 @@ def second_moments(chain: Chain, q: list[Scalar]) -> list[Moments]:
             if parent in region.axes:
                 collect(brought, parent, _past(joint, R @ c, turning, region.axes[parent]))
         else:
-            body = Moments(constant.mass, ZERO, NO_MOMENTS)  # only slides: nothing but the mass is felt
+            body = Moments(constant.mass, ZERO, NO_MOMENTS)  # only prismatic joints: only the mass has an effect
         bodies.append(body)
     return bodies[::-1]
 
 
 def _general(joint: Joint, d: Scalar, constant: Moments, varying: Moments) -> tuple[Moments, Vec3, Sym3]:
-    """Body i, and the first and second moments that vary once it has moved along z."""
+    """Body i, and its varying first and second moments after the shift along z."""
     m, k, ell, V = constant.mass, constant.moment, varying.moment, varying.P
     if joint.revolute:
         body = Moments(m, Vec3(k.x + ell.x, k.y + ell.y, ell.z), constant.P + V, constant.turning)
         return body, body.moment, shifted(body.P, Z, d, body.moment)
     c = k + ell
     moved = Sym3(V.xx, V.xy, V.yy, V.xz + d * c.x, V.yz + d * c.y, V.zz + d * (2 * c.z + m * d))
-    return Moments(m, c, NO_MOMENTS), ell + Z * (m * d), moved  # a slide does not feel P
+    return Moments(m, c, NO_MOMENTS), ell + Z * (m * d), moved  # P has no effect on a prismatic joint
 
 
 def _inwards(joint: Joint, R: JointRotation, c: Vec3, P: Sym3) -> Moments:
-    """A massless body, already moved along z, seen from the inner frame."""
+    """A massless body, already shifted along z, in the inner frame."""
     bare = R.unturned
     c = bare @ c
     P = shifted(bare.similarity(P), X, joint.b, c)
@@ -133,19 +133,19 @@ def _inwards(joint: Joint, R: JointRotation, c: Vec3, P: Sym3) -> Moments:
     return Moments(0, c, P)
 
 
-# Every revolute joint inside joint s turns about the same direction u, so only the inertia about u is felt.
+# All revolute joints before joint s have the same direction u, so only the inertia about u has an effect.
 
 
 def _first_turn(joint: Joint, R: JointRotation, c: Vec3, P: Sym3, u: Vec3) -> Moments:
-    """What `_inwards` gives, reduced to u: the inertia tr P - uᵀ R P Rᵀ u."""
+    """The result of `_inwards` reduced to u: the inertia tr P - uᵀ R P Rᵀ u."""
     a = R.T @ u
-    zz = a.z * a.z  # a constant, as the joint turns about z
+    zz = a.z * a.z  # a constant, as the joint rotates about z
     off = a.x * (a.x * (P.xx - P.yy) + 2 * (a.y * P.xy)) + 2 * a.z * (a.x * P.xz + a.y * P.yz)
     return _past(joint, R @ c, P.xx + zz * P.yy + (1 - zz) * P.zz - off, u)
 
 
 def _turning(joint: Joint, d: Scalar, constant: Moments, varying: Moments, u: Vec3) -> tuple[Moments, Vec3, Scalar]:
-    """Body i where all turns are about u; the first moment and the inertia about u that vary once it moved along z."""
+    """Body i if all rotations are about u; its varying first moment and inertia about u after the shift along z."""
     m, k, ell = constant.mass, constant.moment, varying.moment
     if joint.revolute:
         turning = constant.turning + varying.turning
@@ -159,7 +159,7 @@ def _turning(joint: Joint, d: Scalar, constant: Moments, varying: Moments, u: Ve
 
 
 def _felt(c: Vec3, u: Vec3) -> Vec3:
-    """A first moment for which c × z has the same part along u, with one entry where u is known beforehand."""
+    """A first moment for which c × z has the same component along u, with at most one entry if u is constant."""
     if u.x == 0 and u.y == 0:
         return ZERO
     if not (is_number(u.x) and is_number(u.y)):
@@ -168,7 +168,7 @@ def _felt(c: Vec3, u: Vec3) -> Vec3:
 
 
 def _past(joint: Joint, c: Vec3, turning: Scalar, u: Vec3) -> Moments:
-    """The move to the parent's origin, in whose frame c is seen already."""
+    """The shift to the parent's origin; c is in the parent's frame already."""
     if joint.forked:
         p = joint.normal_end
         return Moments(0, c, NO_MOMENTS, turning + 2 * (p.dot(c) - u.dot(p) * u.dot(c)))
@@ -177,19 +177,19 @@ def _past(joint: Joint, c: Vec3, turning: Scalar, u: Vec3) -> Moments:
 
 
 def constants(chain: Chain, region: Regions) -> list[Moments]:
-    """m̂, k and what is left of K when some of it has been regrouped, of every composite body: off-line."""
+    """m̂, k and the remainder of K after regrouping, for every composite body: off-line."""
     found: list[Moments] = []
     brought: dict[int, Moments] = {}
     for i in reversed(range(chain.bodies)):
         own, joint, parent = chain.links[i], chain.joints[i], chain.parents[i]
         outer = brought.get(i, NOTHING)
         mass, c, K = own.mass + outer.mass, own.moment + outer.moment, _of_inertia(own.inertia) + outer.P
-        if joint.revolute and not region.is_general(i):  # one number, at run time, is as good as a constant
+        if joint.revolute and not region.is_general(i):  # a single run-time number costs no more than a constant
             regrouped, body = NO_MOMENTS, Moments(mass, c, NO_MOMENTS, K.xx + K.yy)
         elif joint.revolute:
             first = not region.is_general(parent)
             e = K.xx if first and _meets_at_right_angles(joint, region.axes.get(parent, Z)) else K.yy
-            regrouped = Sym3(e, 0, e, 0, 0, K.zz)  # which no turn about z changes
+            regrouped = Sym3(e, 0, e, 0, 0, K.zz)  # invariant under rotation about z
             body = Moments(mass, c, Sym3(K.xx - e, K.xy, K.yy - e, K.xz, K.yz, 0), 2 * e)
         else:
             regrouped, body = K, Moments(mass, c, NO_MOMENTS)
@@ -199,12 +199,12 @@ def constants(chain: Chain, region: Regions) -> list[Moments]:
 
 
 def _meets_at_right_angles(joint: Joint, u: Vec3) -> bool:
-    """Whether P₁₁ stands alone in the inertia about u that `_first_turn` makes: best without a constant."""
+    """Whether P₁₁ appears alone in the inertia about u of `_first_turn`: then it is best without a constant."""
     return bool((joint.tilt.T @ u).z == 0)
 
 
 def _regrouped(joint: Joint, m: Scalar, k: Vec3, K: Sym3) -> Moments:
-    """What of a body's constants is the parent's for good, about the parent's frame."""
+    """The part of a body's constants that is regrouped with its parent, about the parent's frame."""
     b = X * joint.b
     if joint.revolute:
         R = JointRotation(joint.beta, joint.gamma, 1, 0)
@@ -228,6 +228,6 @@ def shifted(P: Sym3, axis: Vec3, by: Scalar, c: Vec3) -> Sym3:
 
 
 def _of_inertia(J: Sym3) -> Sym3:
-    """P = ½tr(J)E - J, sum by sum: shorter than by the trace where the parameters are inputs."""
+    """P = ½tr(J)E - J, entry by entry: fewer operations than by the trace if the parameters are run-time inputs."""
     xx, yy, zz = (J.yy + J.zz - J.xx) / 2, (J.xx + J.zz - J.yy) / 2, (J.xx + J.yy - J.zz) / 2
     return Sym3(xx, -J.xy, yy, -J.xz, -J.yz, zz)

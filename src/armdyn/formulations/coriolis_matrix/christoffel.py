@@ -2,15 +2,13 @@
 
 Source: Lin 1994, eqs. (5)-(7) (the symbols); Lin 1991, eqs. (45)-(47) (d_mj instead of derivatives).
 
-Idea: with v_m(x) the velocity of a body point for unit rate of joint m alone, d_mj = ∫ v_j × v_m dm
-over composite body j (m < j) gives every symbol as a scalar product with an axis: for k ≤ j,
-Γ_m,jk = d_mj·u_k where m < j, -d_jm·u_k where m > j, 0 where m = j. So
-C_mj = Σ_k Γ_m,jk q̇_k takes O(n²) operations, no derivative, and is exact.
+Idea: with v_m(x) the velocity of a body point at a unit rate of joint m alone, d_mj = ∫ v_j × v_m dm over composite
+body j (m < j) gives every symbol as a scalar product with an axis: for k ≤ j, Γ_m,jk = d_mj·u_k if m < j, -d_jm·u_k if
+m > j, 0 if m = j. So C_mj = Σ_k Γ_m,jk q̇_k takes O(n²) operations without any derivative, and is exact.
 
-Lin 1991 measures points from the base; here each d_mj is taken in frame j about its own origin,
-where v_j(x) = z × x: d_mj = P(z × u_m) + (z × p) × a_m, with a_m the velocity of the origin of frame
-j, p and P = ∫ x xᵀ dm of composite body j. Of a body, only what a turn of its joint does not leave
-unchanged is kept (`inverse_dynamics.second_moments`).
+Lin 1991 measures points from the base; here each d_mj is taken in frame j about its own origin, where v_j(x) = z × x:
+d_mj = P(z × u_m) + (z × p) × a_m, with a_m the velocity of the origin of frame j, p and P = ∫ x xᵀ dm of composite
+body j. Parameters that are invariant under the joint's motion are regrouped (`inverse_dynamics.second_moments`).
 
 Symbols (paper | code): u_m | u, d_mj | d, composite first moment p | k.
 """
@@ -29,7 +27,7 @@ Matrix = list[list[Scalar]]
 
 
 def composites(walk: list[Step], links: list[Body]) -> list[Body]:
-    """Composite body j, link j and all beyond it, about the origin of frame j."""
+    """Composite body j (link j and all beyond it) about the origin of frame j."""
     found: list[Body] = []
     brought: dict[int, Body] = {}
     for i, (step, link) in reversed(list(enumerate(zip(walk, links, strict=True)))):
@@ -49,12 +47,12 @@ def coupling(step: Step, body: Body, motion: Motion) -> Vec3:
 
 
 def coriolis_matrix(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Matrix:
-    """C with C q̇ + g = b and dH/dt - 2C skew."""
+    """C with C q̇ + g = b and dH/dt - 2C skew-symmetric."""
     walk = steps(chain, q)
     n = chain.n
     paths = [chain.path(j) for j in range(n)]
     couplings: list[dict[int, Vec3]] = []  # couplings[j][m] = d_mj for m before j, in frame j
-    axes: list[dict[int, Vec3]] = []  # axes[j][m] = u_m in frame j, 0 for a sliding joint
+    axes: list[dict[int, Vec3]] = []  # axes[j][m] = u_m in frame j, 0 for a prismatic joint
     rates: list[dict[int, Vec3]] = []  # rates[j][m] = Σ_{k up to m} q̇_k u_k, the angular velocity of link m in frame j
     motions: list[dict[int, Motion]] = []
     for j, (step, body) in enumerate(zip(walk, composites(walk, bodies(chain)), strict=True)):
@@ -72,7 +70,7 @@ def coriolis_matrix(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Matrix:
         for j in reversed(paths[m][:-1]):
             d = couplings[m][j]
             C[m][j] = beyond.dot(axes[m][j]) - d.dot(rates[m][j])
-            beyond = beyond - qd[j] * d  # from here on less Σ over k between j and m of q̇_k d_km, all in frame m
+            beyond = beyond - qd[j] * d  # from now on minus Σ over k from j to before m of q̇_k d_km, all in frame m
     return C
 
 

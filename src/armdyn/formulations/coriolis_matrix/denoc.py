@@ -2,14 +2,14 @@
 
 Source: Saha 1999, eq. (18).
 
-Idea: column j of N is the twist of every body for unit rate of joint j alone; its rate and Ω M times
-it are a field of wrenches, carried inwards once per column. The matrix differs from the Christoffel
-one, but C q̇ is the same and dH/dt - 2C is skew as well: ΩM + MΩ is.
+Idea: column j of N holds the twists of all bodies at a unit rate of joint j alone; M times its rate plus Ω M times the
+column itself are wrenches, carried inwards once per column. The matrix differs from that of Christoffel symbols, but
+C q̇ is the same and dH/dt - 2C is skew-symmetric too, since ΩM + MΩ is.
 
-Saha's bodies turn about their mass centres. About the frame's origin, the moment of a column (u, and
-the velocity of the origin, with rates du and da) is J du + ω × J u + h × da - m c² ω × u. The last
-term is the choice of reference point: any factor in place of m c² leaves C q̇ and the skewness, which
-is why C is no function of the minimal parameters. Where the mass is 0 the factor is 0.
+Saha takes moments about mass centres. About the frame's origin, the moment of a column (u, and the velocity of the
+origin, with rates du and da) is J du + ω × J u + h × da - m c² ω × u. The last term depends on the choice of reference
+point: any factor in place of m c² preserves C q̇ and the skew symmetry, which is why C is not a function of the minimal
+parameters. If the mass is 0, the factor is 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Matrix = list[list[Scalar]]
 
 
 def coriolis_matrix(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Matrix:
-    """C with C q̇ + g = b and dH/dt - 2C skew."""
+    """C with C q̇ + g = b and dH/dt - 2C skew-symmetric."""
     walk = steps(chain, q)
     rates: list[Vec3] = []
     for step, v in zip(walk, qd, strict=True):
@@ -34,7 +34,7 @@ def coriolis_matrix(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Matrix:
 
 
 def _column(chain: Chain, walk: list[Step], rates: list[Vec3], qd: list[Scalar], j: int) -> list[Scalar]:
-    """The joint forces of M times the rate, and of Ω M times the value, of column j of N."""
+    """The joint forces of the wrenches M Ṅ_j + Ω M N_j of column j of N."""
     turn = rates[j].cross(Z)
     moving = {j: (Z, turn, ZERO) if walk[j].revolute else (ZERO, ZERO, turn)}  # u, du, da of link j and all beyond it
     own: dict[int, Wrench] = {}

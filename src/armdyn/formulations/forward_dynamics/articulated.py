@@ -1,16 +1,16 @@
-"""Articulated bodies: the inertia that link i shows when the joints beyond it are free to move.
+"""Articulated-body inertias: the apparent inertia of link i when the joints beyond it are free to move.
 
 Source: Saha 1999, eqs. (34), (35); Featherstone 1983.
 
-Idea: M̂ᵢ = Mᵢ + Bᵀ Ψ M̂ᵢ₊₁ B, with Ψ = 1 - M̂ p pᵀ / m̂ projecting out the joint's own motion and
-m̂ = pᵀ M̂ p (plus the rotor's inertia, which turns with the joint alone). In the link's own frame and
-about its origin, p picks a column: M̂ p is column z of the angular or of the linear part.
+Idea: M̂ᵢ = Mᵢ + Bᵀ Ψ M̂ᵢ₊₁ B, where Ψ = 1 - M̂ p pᵀ / m̂ projects out the joint's own motion and m̂ = pᵀ M̂ p (plus the
+rotor inertia, which acts on the joint alone). In the link's own frame and about its origin, p selects a column: M̂ p is
+column z of the angular or of the linear part.
 
 Symbols (paper | code): M̂ᵢ | Articulated (I, H, M): moment = I w + H v, force = Hᵀ w + M v; M̂ᵢ pᵢ |
 (n, f) of a Pivot; m̂ᵢ | D; Ψᵢ M̂ᵢ | projected; B_{i+1,i} | shifts along z and x with a turn between.
 
-The links may be the natural ones or those of `newton_euler_mlc`: the pivots m̂ are the same, and the
-latter take fewer operations because a link has no mass of its own there.
+The links may have natural parameters or those of `newton_euler_mlc`: the pivots m̂ are the same, and the latter take
+fewer operations because links have no mass there.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Pivot:
 
 
 def pivot(step: Step, body: Articulated, least: Scalar, number: int) -> Pivot:
-    """What joint `number` feels of the articulated body, eq. (34)."""
+    """The articulated body along joint `number`: M̂ p and m̂, eq. (34)."""
     I, H, M = body.I, body.H, body.M  # noqa: E741
     if step.revolute:
         n, f, own = Vec3(I.xz, I.yz, I.zz), H.r3, I.zz
@@ -67,7 +67,7 @@ def pivot(step: Step, body: Articulated, least: Scalar, number: int) -> Pivot:
 
 
 def projected(step: Step, body: Articulated, p: Pivot) -> Articulated:
-    """Ψ M̂ = M̂ - M̂ p pᵀ M̂ / m̂: along the joint only the rotor's share is left, exactly 0 without a rotor."""
+    """Ψ M̂ = M̂ - M̂ p pᵀ M̂ / m̂: along the joint only the rotor's part remains, exactly 0 without a rotor."""
     left = step.joint.rotor_inertia * p.r
     rn, rf = p.r * p.n, p.r * p.f
     I, H, M, n, f = body.I, body.H, body.M, p.n, p.f  # noqa: E741
@@ -131,7 +131,7 @@ def _along_x(body: Articulated, b: Scalar) -> Articulated:
 
 
 def _turned(step: Step, H: Mat3) -> Mat3:
-    """R H Rᵀ without a fork's turn, plane by plane: 12M per plane, 8 of them for the four entries outside it."""
+    """R H Rᵀ without the turn at a branch, as two plane rotations of 12M each, 8 of them for entries off the plane."""
     beta, gamma, R = step.joint.beta, step.joint.gamma, step.R
     H = _about_z(H, R.c, R.s)
     if gamma.sin != 0:
@@ -153,7 +153,7 @@ def _about_z(H: Mat3, c: Scalar, s: Scalar) -> Mat3:
 
 
 def _cycled(H: Mat3) -> Mat3:
-    """The same matrix with axes x, y, z called z, x, y, so that x takes the place of z."""
+    """The same matrix with axes x, y, z renamed z, x, y, so that x takes the place of z."""
     r1, r2, r3 = (Vec3(row.y, row.z, row.x) for row in (H.r2, H.r3, H.r1))
     return Mat3(r1, r2, r3)
 

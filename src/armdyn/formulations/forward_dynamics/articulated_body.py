@@ -2,14 +2,13 @@
 
 Source: Featherstone 1983.
 
-Idea: in one pass from tip to base find, for every link, the inertia and the bias wrench it shows with
-the joints beyond it free; then every joint's acceleration follows from that of its parent. Here
-accelerations are those of points (not spatial ones), so no linear velocity is needed: the bias wrench
-of a link is (w × J w, w × (w × h)), gravity is an acceleration of the base, and a shift by p brings
-w × (w × p).
+Idea: one pass from tip to base computes the articulated-body inertia and bias wrench of every link, with the joints
+beyond it free; then every joint's acceleration follows from that of its parent. Here accelerations are those of points
+(not spatial ones), so no linear velocity is needed: the bias wrench of a link is (w × J w, w × (w × h)), gravity is an
+acceleration of the base, and a shift by p adds w × (w × p).
 
-Symbols: c bias acceleration of a joint (dw, dv); Z bias wrench (n, f); u joint force less what the
-bias wrench asks for; the rest as in `articulated`.
+Symbols: c bias acceleration of a joint (dw, dv); Z bias wrench (n, f); u joint force less the component of the bias
+wrench along the joint; the rest as in `articulated`.
 
 Cost quoted (Saha 1999, section 7): (199n-198)M (174n-173)A.
 """
@@ -26,7 +25,7 @@ from armdyn.formulations.steps import Step, collect, steps
 
 
 def forward_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], tau: list[Scalar]) -> list[Scalar]:
-    """The accelerations of joint forces, rotors included."""
+    """The joint accelerations under joint forces, rotors included."""
     walk, links = steps(chain, q), accounts(chain)
     bodies, pivots = articulated_bodies(chain, walk, links)
     rates, biases = _velocities(walk, qd)
@@ -53,7 +52,7 @@ def forward_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], tau: list[
 
 
 def _velocities(walk: list[Step], qd: list[Scalar]) -> tuple[list[Vec3], list[Motion]]:
-    """Angular velocities of the links and the accelerations that velocities alone bring at each joint."""
+    """The angular velocities of the links, and the velocity-product accelerations of each joint."""
     rates: list[Vec3] = []
     biases: list[Motion] = []
     for step, v in zip(walk, qd, strict=True):

@@ -3,8 +3,8 @@
 Source: Walker & Orin 1982 (method 3) as Lin 1991 and Saha 1999 describe it; the elimination is
 Saha's, eqs. (23)-(33).
 
-Idea: H q̈ = τ - b with the cheapest H and the cheapest b at hand; the elimination is part of the
-program, so what H and b have in common is computed once.
+Idea: H q̈ = τ - b with the cheapest formulations of H and b; the elimination is part of the same program, so common
+subexpressions of H and b are computed once.
 
 Cost: H, b, and n(n-1)(n+4)/6 multiplications for the elimination, n² for the solution, n divisions.
 """
@@ -38,7 +38,7 @@ def forward_dynamics(
     solver: Solver = udu,
     coordinates: Coordinates | None = None,
 ) -> list[Scalar]:
-    """The accelerations of joint forces, rotors included; of fewer coordinates where joints follow others."""
+    """The joint accelerations under joint forces, rotors included; `coordinates` reduces the system of mimic joints."""
     H, b = with_rotors(chain, inertia_matrix(chain, q)), bias(chain, q, qd)
     right = [t - b_i for t, b_i in zip(tau, b, strict=True)]
     if coordinates is not None:

@@ -2,9 +2,9 @@
 
 Source: Saha 1999, eqs. (32)-(36) and section 7 (the algorithm itself is Saha 1997).
 
-Idea: column j of U is M̂ⱼ pⱼ / m̂ⱼ carried inwards, so U φ̂ = φ is a wrench collected from tip to base
-and Uᵀ q̈ = D⁻¹ φ̂ an acceleration carried from base to tip. The wrenches behind b are collected on the
-same way inwards, so b is never formed either.
+Idea: column j of U is M̂ⱼ pⱼ / m̂ⱼ carried inwards, so U φ̂ = φ is solved by a wrench accumulated from tip to base and
+Uᵀ q̈ = D⁻¹ φ̂ by an acceleration carried from base to tip. The wrenches of b are accumulated in the same inward pass, so
+b is never formed either.
 
 Symbols (paper | code): φ = τ - C θ̇ | phi; m̂ᵢ | D; M̂ᵢ pᵢ | Pivot (n, f).
 
@@ -31,7 +31,7 @@ def factors(chain: Chain, q: list[Scalar]) -> tuple[list[Step], list[Pivot]]:
 
 
 def forward_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], tau: list[Scalar]) -> list[Scalar]:
-    """The accelerations of joint forces, rotors included."""
+    """The joint accelerations under joint forces, rotors included."""
     walk, pivots = factors(chain, q)
     still: list[Scalar] = [0] * chain.n
     moving = wrenches(motions(chain, walk, qd, still), second_moments.bodies(chain), second_moments.moment)
@@ -55,7 +55,7 @@ def forward_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], tau: list[
 
 
 def alphas(walk: list[Step], pivots: list[Pivot]) -> Matrix:
-    """α[j][i] = U_ij for i < j: M̂ⱼ pⱼ / m̂ⱼ carried inwards to every joint before, eq. (34); 0 for other branches."""
+    """α[j][i] = U_ij for i < j: M̂ⱼ pⱼ / m̂ⱼ carried inwards to every joint i, eq. (34); 0 on other branches."""
     alpha: Matrix = []
     for j, p in enumerate(pivots):
         wrench = Wrench(p.r * p.f, p.r * p.n)
@@ -70,7 +70,7 @@ def alphas(walk: list[Step], pivots: list[Pivot]) -> Matrix:
 
 
 def inertia_factors(chain: Chain, q: list[Scalar]) -> tuple[Matrix, list[Scalar]]:
-    """(U, D) of H = U D Uᵀ: D are the articulated bodies' inertias along their joints, rotors included."""
+    """(U, D) of H = U D Uᵀ: D are the articulated-body inertias along the joints, rotors included."""
     walk, pivots = factors(chain, q)
     return upper(alphas(walk, pivots)), [p.D for p in pivots]
 

@@ -1,12 +1,12 @@
-"""Ways to solve H x = r for the accelerations: U D Uᵀ, L D Lᵀ, Gauss-Jordan.
+"""Solvers of H x = r for the accelerations: U D Uᵀ, L D Lᵀ, Gauss-Jordan.
 
 Source: Saha 1999, eqs. (23)-(33) for U D Uᵀ (reverse Gaussian elimination); Lin 1991 recommends L D Lᵀ;
 Provenzano et al., section 4, use Gauss-Jordan elimination.
 
-Idea: H is symmetric and positive definite, so no pivots need to be looked for and every solver is a
-straight program. U D Uᵀ begins at the last joint, L D Lᵀ at the first; their cost is the same, but from
-the tip inwards the pivots are the articulated bodies' inertias, and zeros of H in the wrist's columns
-are met first and stay zeros. Gauss-Jordan uses no symmetry and clears above and below each pivot.
+Idea: H is symmetric and positive definite, so no pivoting is needed and every solver is straight-line code. U D Uᵀ
+begins at the last joint, L D Lᵀ at the first. Their cost is the same, but from the tip inwards the pivots are the
+articulated-body inertias, and there is less fill-in: zeros of H in the wrist's columns come first and stay zeros.
+Gauss-Jordan does not use the symmetry and eliminates above and below each pivot.
 
 Cost of an n × n system: n(n-1)(n+4)/6 + n² multiplications and n divisions for the first two;
 n²(n-1)/2 + n² and n for the third.
@@ -53,7 +53,7 @@ def ldl(chain: Chain, H: Matrix, right: list[Scalar]) -> list[Scalar]:
 
 
 def gauss_jordan(chain: Chain, H: Matrix, right: list[Scalar]) -> list[Scalar]:
-    """By clearing every column above and below its pivot; all of H is read."""
+    """By eliminating every column above and below its pivot; all of H is read."""
     n, least = len(H), least_pivots(chain)
     H, x = [list(row) for row in H], list(right)
     for k in range(n):

@@ -1,4 +1,4 @@
-"""The inverted inertia matrix and its factors U D Uᵀ; METHODS and FACTORS list the formulations."""
+"""The inverse of the inertia matrix, and its factors U D Uᵀ; METHODS and FACTORS list the formulations."""
 
 from armdyn.formulations.forward_dynamics import composite, denoc
 from armdyn.formulations.registry import Formulation

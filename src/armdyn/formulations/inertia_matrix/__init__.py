@@ -59,7 +59,7 @@ METHODS = (
         "meeting_frame",
         meeting_frame.inertia_matrix,
         "",
-        "motions and wrenches carried half way",
+        "motions and wrenches meet in a middle frame",
         variants=meeting_frame.variants,
     ),
     Formulation("reference", reference.inertia_matrix, "", "the plain sum of JᵀMJ over links", reference_only=True),

@@ -4,7 +4,7 @@ Source: Saha 1999, eqs. (1)-(15), (19)-(22).
 
 Idea: the links' twists at their mass centres are t = N_l N_d q̇, and I = N_dᵀ(N_lᵀ M N_l)N_d. The middle
 matrix holds the extended masses M̃ᵢ of composite bodies, taken at the mass centre of link i (not of the
-composite body); i_ij = pᵢᵀ M̃ᵢ B_ij pⱼ. The paper is free of frames; here body i is seen in frame i.
+composite body); i_ij = pᵢᵀ M̃ᵢ B_ij pⱼ. The paper is coordinate-free; here body i is expressed in frame i.
 
 Symbols (paper | code): dᵢ | link's com, pᵢ | (w, v), M̃ᵢ | a `Link` about that centre (four blocks J, [h×], [h×]ᵀ, m),
 c_i+1,i | -a, pᵢᵀM̃ᵢ | (moment, force).
@@ -33,7 +33,7 @@ def _momentum(body: Link, twist: Twist) -> tuple[Vec3, Vec3]:
 
 
 def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
-    """I(q), row by row from the diagonal to the left."""
+    """I(q), row by row, from the diagonal to the left."""
     path = steps(chain, q)
     twists = [_p(step, link) for step, link in zip(path, chain.links, strict=True)]
     stage("composite bodies")
@@ -61,7 +61,7 @@ def _p(step: Step, link: Link) -> Twist:
 
 
 def _between_centres(chain: Chain, path: list[Step]) -> list[Vec3]:
-    """From the mass centre of the parent to that of link i, in the parent's frame; nothing for a first link."""
+    """The vector from the parent's mass centre to that of link i, in the parent's frame; zero for a first link."""
     centres = [link.com for link in chain.links]
     return [
         step.origin + step.R @ com - centres[step.parent] if step.parent >= 0 else ZERO
@@ -70,7 +70,7 @@ def _between_centres(chain: Chain, path: list[Step]) -> list[Vec3]:
 
 
 def _extended_masses(chain: Chain, path: list[Step], arms: list[Vec3]) -> list[Link]:
-    """M̃ᵢ of every composite body, parents before children (Saha eq. 21)."""
+    """M̃ᵢ of all composite bodies, parents before children (Saha eq. 21)."""
     bodies = [_one(link) for link in chain.links]
     for i, step in reversed(list(enumerate(path))):
         if step.parent >= 0:

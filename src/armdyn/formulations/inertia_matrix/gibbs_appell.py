@@ -1,8 +1,7 @@
 """GAH: the inertia matrix as the Hessian of the Gibbs function.
 
-Source: Provenzano, Mata, Ceccarelli & Suñer, Steps 1-7, eqs. (3)-(20); for revolute joints. Extended here
-to prismatic joints, whose accelerations enter the Gibbs function in the same way: ∂r̈_G/∂q̈ₖ is then the
-axis uₖ itself.
+Source: Provenzano, Mata, Ceccarelli & Suñer, Steps 1-7, eqs. (3)-(20), for revolute joints. Extended here to prismatic
+joints, whose accelerations enter the Gibbs function in the same way: ∂r̈_G/∂q̈ₖ is then the axis uₖ itself.
 
 Idea: D_jk = ∂²G/∂q̈ⱼ∂q̈ₖ = Σ over links of m ∂r̈·∂r̈ + ∂ω̇·I ∂ω̇ (eq. 4); sums over links from j on become the
 recursive first moments fᵢ and tensors φᵢ.
@@ -35,8 +34,8 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
     masses, f, phi = _sums(chain, path, origins)
     stage("formulation")
     columns: list[list[Scalar]] = []
-    axes: list[Vec3] = []  # ∂ω̇/∂q̈ₖ of the joints before, in frame j
-    pieces: list[Vec3] = []  # r_Oi,Oi+1 of the joints before, in frame j
+    axes: list[Vec3] = []  # ∂ω̇/∂q̈ₖ of the previous joints, in frame j
+    pieces: list[Vec3] = []  # r_Oi,Oi+1 of the previous joints, in frame j
     for j, step in enumerate(path):
         if j > 0:
             pieces = [step.R.T @ r for r in [*pieces, run_time(origins[j])]]  # Provenzano et al. eq. (10)
@@ -69,7 +68,7 @@ def _sums(chain: Chain, path: list[Step], origins: list[Vec3]) -> tuple[list[Sca
 
 
 def _along(step: Step, J: Sym3) -> Scalar:
-    """(R J Rᵀ)₃₃, where the last entry of R's third row is a constant."""
+    """(R J Rᵀ)₃₃; the last entry of R's third row is a constant."""
     u, z = step.parent_axis, step.axis.z
     return (
         u.x * (u.x * J.xx + 2 * (u.y * J.xy)) + u.y * u.y * J.yy + (2 * z) * (u.x * J.xz + u.y * J.yz) + (z * z) * J.zz
@@ -77,7 +76,7 @@ def _along(step: Step, J: Sym3) -> Scalar:
 
 
 def _levers(pieces: list[Vec3]) -> list[Vec3]:
-    """r_Ok,Oj of every joint before, from the pieces between neighbours (Provenzano et al. eq. 11)."""
+    """r_Ok,Oj of all previous joints, from the vectors between neighbouring origins (Provenzano et al. eq. 11)."""
     levers: list[Vec3] = []
     for r in reversed(pieces):
         levers.append(r + levers[-1] if levers else r)

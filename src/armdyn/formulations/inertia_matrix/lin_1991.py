@@ -1,22 +1,22 @@
-"""Composite bodies seen from one fixed point, the base origin.
+"""Composite bodies about one fixed point, the base origin.
 
-Source: Lin 1991, eqs. (12)-(30) and Fig. 3 (the display equations are lost in the scan; reconstructed from
-the text, checked by values and by the printed counts).
+Source: Lin 1991, eqs. (12)-(30) and Fig. 3 (the display equations are illegible in the scan; reconstructed from the
+text, and checked against values and the printed operation counts).
 
 Idea: measure every point x from the base origin. A unit rate of joint j alone gives the velocity field
 vⱼ(x) = uⱼ × x - ŝⱼ, ŝⱼ = uⱼ × sⱼ (revolute), or vⱼ = uⱼ (prismatic), and H_mj = ∫ v_m·vⱼ dm over composite
-body j. All distances have the same origin, so nothing has to be moved from frame to frame, only turned.
-The momentum eⱼ = ∫ vⱼ dm and its moment aⱼ = ∫ x × vⱼ dm give H_mj = u_m·aⱼ - ŝ_m·eⱼ, or u_m·eⱼ.
+body j. All vectors have the same origin, so from frame to frame they are only rotated, not shifted.
+The linear momentum eⱼ = ∫ vⱼ dm and the angular momentum aⱼ = ∫ x × vⱼ dm give H_mj = u_m·aⱼ - ŝ_m·eⱼ, or u_m·eⱼ.
 
 Symbols (paper | code): ⁱ₀s⟨i⟩ | s, ⁱ₀p⟨i⟩ | p, pⱼ (first moment) | h, J̃ = J - ½tr(J)E | J, uⱼ⟨k⟩ | u, ŝⱼ⟨k⟩ | v,
 aⱼ | a, eⱼ | e. N_fR, the first revolute joint | r.
 
 Cost claimed (Table I): (10.5n²+38.5n-85)M (6n²+39n-70)A for n revolute joints.
 
-Executed: every multiplication as printed; (n-2)A fewer. The rows add up to the print if R J̃ Rᵀ costs
-36M 19A; its arrangement is lost, two plane products take 36M 18A.
+Executed: every multiplication as printed; (n-2)A fewer. The rows add up to the printed total if R J̃ Rᵀ takes 36M 19A;
+its arrangement is illegible, two plane rotations take 36M 18A.
 
-The base origin may be any point: here it is the origin of frame 1, so that s₁ = 0 also where joint 1 slides.
+The base origin may be any point: here it is the origin of frame 1, so that s₁ = 0 also if joint 1 is prismatic.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
 
 
 def _origins(path: list[Step]) -> list[Vec3]:
-    """Each frame's origin from the base origin, in its own axes."""
+    """The vector from the base origin to each frame's origin, in that frame's axes."""
     s = [ZERO]
     for i, step in enumerate(path[1:]):
         s.append(step.R.T @ (s[-1] + step.origin) if i > 0 else run_time(step.offset))
@@ -59,7 +59,7 @@ def _origins(path: list[Step]) -> list[Vec3]:
 
 
 def momenta(chain: Chain, path: list[Step], origins: list[Vec3]) -> list[Momentum]:
-    """(aⱼ, eⱼ) of every composite body for a unit rate of its joint, base to tip."""
+    """(aⱼ, eⱼ) of every composite body at a unit rate of its joint, base to tip."""
     n = chain.n
     r = next((i for i, step in enumerate(path) if step.revolute), n)
     found: list[Momentum] = []
@@ -76,7 +76,7 @@ def momenta(chain: Chain, path: list[Step], origins: list[Vec3]) -> list[Momentu
         elif j > r:
             R = path[j + 1].R
             h, J = R @ h + own_h, R.similarity_by_products(J) + own_J
-        else:  # of the first revolute joint's body only (J)₃₃, and its first moment unless s = 0
+        else:  # the first revolute joint needs only (J)₃₃ of its body, and its first moment unless s = 0
             about_axis = _about_axis(own_J, path[j + 1], J)
             h = path[j + 1].R @ h + own_h if j > 0 else ZERO
             found.append(_momentum(True, s, mass, h, NOTHING, about_axis))
@@ -86,8 +86,8 @@ def momenta(chain: Chain, path: list[Step], origins: list[Vec3]) -> list[Momentu
 
 
 def _from_base(link: Link, s: Vec3) -> tuple[Vec3, Sym3]:
-    """First moment and J̃ = -∫ x xᵀ dm of one link from the base origin."""
-    if not link.has_centre:  # yet there may be moments
+    """First moment and J̃ = -∫ x xᵀ dm of one link about the base origin."""
+    if not link.has_centre:  # massless, but it may still have moments
         moved = link.moved(IDENTITY, s)
         return moved.moment, _tilde(moved.inertia)
     p = s + link.com
@@ -103,7 +103,7 @@ def _tilde(inertia: Sym3) -> Sym3:
 
 
 def _about_axis(own: Sym3, step: Step, J: Sym3) -> Scalar:
-    """(J)₃₃ of the first turning body: 12M 12A instead of a similarity."""
+    """(J)₃₃ of the first revolute joint's body: 12M 12A instead of a similarity transformation."""
     u = step.parent_axis
     return u.dot(J @ u) - J.trace - (own.xx + own.yy)
 

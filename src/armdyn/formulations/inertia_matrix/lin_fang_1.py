@@ -1,11 +1,11 @@
-"""Formulation 1: carry each composite body's wrench inwards through the local frames.
+"""Formulation 1: propagate each composite body's wrench inwards through the local frames.
 
 Source: Lin & Fang 1999, Table I, eqs. (7)-(11), (18), (29)-(31); the composite bodies of Table VII.
 Lilly & Orin's spatial composite-body method (their Method IV) without the spatial notation.
 
-Idea: D_ji is what joint j feels when joint i alone accelerates by one: the force f and torque t of
-composite body i, carried from frame i to frame j. The move from frame to frame is split into d along
-the outer z and b along the inner x, so that a step costs 20M 12A instead of 22M 14A.
+Idea: D_ji is the force or torque at joint j when joint i alone has unit acceleration: the force f and torque t of
+composite body i, propagated from frame i to frame j. The shift from frame to frame is split into d along the outer z
+and b along the inner x, so that a step takes 20M 12A instead of 22M 14A.
 
 Symbols (paper | code): f_j,i⟨j⟩ | f, t_j,i⟨j⟩ | t, (t_j,i⁽ʳ⁾)_z | t_r, u_r⟨j⟩ | u, ²₁s⟨2⟩ | lever, D | D.
 
@@ -31,7 +31,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
     stage("composite bodies")
     bodies = composite_bodies(chain, path)
     stage("formulation")
-    lever = path[1].offset if chain.n > 1 and path[0].revolute else ZERO  # ²₁s⟨2⟩, paid once (C4)
+    lever = path[1].offset if chain.n > 1 and path[0].revolute else ZERO  # ²₁s⟨2⟩, counted once (C4)
     inners = [body.inner for body in bodies if body.inner is not None]  # i < s
     columns = []
     for i, body in enumerate(bodies):

@@ -1,17 +1,17 @@
-"""Formulation 2: carry each joint's axis and lever outwards to the pivot frame of the composite body.
+"""Formulation 2: propagate each joint's axis and lever outwards to the pivot frame of the composite body.
 
 Source: Lin & Fang 1999, Table II, eqs. (19), (20), (32); the composite bodies of Table VII. New in that paper.
 
-Idea: D_ji is a scalar and may be taken in frame i, where ĉᵢ and Ĵᵢ are at hand: only the axis uⱼ and
-the distance from joint j must be brought there, for all j < i at once, while walking to the tip.
+Idea: D_ji is a scalar and may be computed in frame i, where ĉᵢ and Ĵᵢ are available: only the axis uⱼ and the vector
+from joint j have to be transformed there, for all j < i, in one pass to the tip.
 
 Symbols (paper | code): uⱼ⟨i⟩ | u, ⁱⱼs⟨i⟩ | s, ĉᵢ | c, (Ĵᵢ)₁₃ … | J, m̂ᵢ | body.mass.
 
 Cost claimed (Table VI, without composite bodies): (11.5n²-27.5n+16)M (8n²-18n+10)A for n revolute
 joints; (11.5n²-40.5n+60)M (8n²-29n+46)A with joint 3 prismatic.
 
-Errata: the second pair is 3M 3A more than the rows of Table II add up to. δᵢ of eq. (32) marks terms
-that vanish by themselves; it is not needed to compute.
+Errata: the second pair of polynomials is 3M 3A more than the sum of the rows of Table II. δᵢ of eq. (32) marks terms
+that vanish by themselves; it is not needed in a program.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
     bodies = composite_bodies(chain, path)
     stage("formulation")
     columns: list[list[Scalar]] = []
-    motions: list[tuple[Vec3, Vec3]] = []  # (uⱼ, ⁱⱼs) of the joints before, in frame i
+    motions: list[tuple[Vec3, Vec3]] = []  # (uⱼ, ⁱⱼs) of the previous joints, in frame i
     for i, (step, body) in enumerate(zip(path, bodies, strict=True)):
         if i > 0:
             motions = [_outwards(step, bodies[j].revolute, *motions[j]) for j in range(i - 1)]
@@ -42,7 +42,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
 
 
 def _outwards(step: Step, revolute: bool, u: Vec3, s: Vec3) -> tuple[Vec3, Vec3]:
-    """Axis and lever from frame k-1 to frame k; a prismatic joint has no use for its lever."""
+    """Axis and lever from frame k-1 to frame k; a prismatic joint does not need its lever."""
     u = step.R.T @ u
     if revolute:
         s = step.R.T @ Vec3(s.x + step.b, s.y, s.z)

@@ -1,4 +1,4 @@
-"""Formulation 3: carry each joint's unit motion (axis and velocity) outwards to the pivot frame.
+"""Formulation 3: propagate each joint's unit motion (axis and velocity) outwards to the pivot frame.
 
 Source: Lin & Fang 1999, Table III, eq. (21); the composite bodies of Table VII. Renaud's generalized
 links, extended to prismatic joints by Lin 1991.
@@ -14,7 +14,7 @@ joints; (12.5n²-43.5n+65)M (8n²-29n+45)A with joint 3 prismatic.
 Errata: in D_ji the second bracket is the scalar -ĉ_y ŝ_x + ĉ_x ŝ_y added to the dot product; in the third
 term (Kⱼ*Kᵢ) the vector is (ĉ_y, -ĉ_x, 0), as in eq. (21); the index of dSβ is j+1; the recursion carries ŝ
 (its hat is missing) and costs Kⱼ*. The second pair of polynomials is 1M more than execution takes. The
-paper leaves the joints below s open here; they are done as in its eq. (32).
+paper does not treat the joints below s here; they are done as in its eq. (32).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
     bodies = composite_bodies(chain, path)
     stage("formulation")
     columns: list[list[Scalar]] = []
-    motions: list[tuple[Vec3, Vec3]] = []  # (uⱼ, ⁱⱼŝ) of the joints before, in frame i
+    motions: list[tuple[Vec3, Vec3]] = []  # (uⱼ, ⁱⱼŝ) of the previous joints, in frame i
     for i, (step, body) in enumerate(zip(path, bodies, strict=True)):
         if i > 0:
             motions = [_outwards(step, bodies[j].revolute, *motions[j]) for j in range(i - 1)]
@@ -45,7 +45,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
 
 
 def _first_velocity(step: Step) -> Vec3:
-    """ʲ⁺¹ⱼŝ⟨j+1⟩: R turns z × s = (d Sβ, b, 0); online (C4)."""
+    """ʲ⁺¹ⱼŝ⟨j+1⟩: R rotates z × s = (d Sβ, b, 0); counted as a run-time vector (C4)."""
     axis = step.axis
     return run_time(step.R.T @ Vec3(-(step.d * axis.y), step.b + step.d * axis.x, 0))
 

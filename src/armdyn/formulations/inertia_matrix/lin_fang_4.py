@@ -2,16 +2,16 @@
 
 Source: Lin & Fang 1999, Table IV; the composite bodies of Table VII. Proposed by Fijany & Bejczy.
 
-Idea: once axes, levers and wrenches are all in frame n, carrying a wrench from joint to joint is one
-cross product. Fewer operations per pair, many more per joint: it pays for long arms only.
+Idea: once axes, levers and wrenches are all in frame n, moving a wrench from joint to joint is one cross product. Fewer
+operations per pair, but many more per joint: it pays off for long arms only.
 
 Symbols (paper | code): ⁱₙR | M (frame i into n), uᵢ⟨n⟩ | u, ⁱ⁺¹ᵢs⟨n⟩ | s, f_j,i⟨n⟩ | f, t_j,i⟨n⟩ | t.
 
 Cost claimed (Table VI, without composite bodies): (4.5n²+48.5n-108)M (4n²+24n-56)A for n revolute
 joints, (4.5n²+48.5n-114)M (4n²+24n-62)A with joint 3 prismatic.
 
-Errata: the row for uᵢ⟨n⟩ computes what is there already (the third column of ⁱₙR, 8M 4A per joint), and
-the polynomials hold a slip of 4M: executed, (4.5n²+40.5n-88)M (4n²+20n-48)A and 6M 6A less.
+Errata: the row for uᵢ⟨n⟩ recomputes the third column of ⁱₙR (8M 4A per joint), and the polynomials contain an error of
+4M: executed, (4.5n²+40.5n-88)M (4n²+20n-48)A and 6M 6A less.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _to_end_effector(path: list[Step]) -> list[Mat3]:
     turns = [IDENTITY]
     for step in reversed(path[1:]):
         if len(turns) == 1:
-            rows = step.R.matrix().T  # on hand and online (C1)
+            rows = step.R.matrix().T  # already available at run time (C1)
             turns.append(Mat3(*(run_time(row) for row in rows.rows)))
         else:
             turns.append(Mat3(*(step.R @ row for row in turns[-1].rows)))

@@ -1,7 +1,7 @@
-"""Formulation 5: Formulation 1 started one frame further in, from the first moment about the frame before.
+"""Formulation 5: Formulation 1 started one frame further in, from the first moment about the previous frame.
 
 Source: Lin & Fang 1999, Table V, eqs. (B3), (B5)-(B11); the composite bodies of Table VII. Kawasaki et
-al.'s algorithm with its Steps 4.1 and 4.2 put together.
+al.'s algorithm with its Steps 4.1 and 4.2 combined.
 
 Idea: with ⁱ⁻¹hᵢ, the first moment of composite body i about the origin of frame i-1 and in its axes, the
 wrench there costs one cross product with the constant axis.
@@ -13,8 +13,8 @@ Cost claimed (Table VI, without composite bodies and h): (10n²-18n+14)M (6n²-6
 
 Errata: D_ji takes Kⱼ* and Kⱼ, not Kᵢ* and Kᵢ (Table V and eq. B11); -f × s belongs to Kᵢ* only, as in
 eq. (B8), which makes the second pair 4M 4A less; in t_1,i the bracket closes after × f; Table VI prints
-1016 M at n = 11 where its formula gives 1026. The paper leaves the joints below s open here: the torque of
-eq. (29) along u_r stands for hᵢ × uᵢ.
+1016 M at n = 11 where its formula gives 1026. The paper does not treat the joints below s here: the torque of
+eq. (29) along u_r replaces hᵢ × uᵢ.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
     stage("composite bodies")
     bodies = composite_bodies(chain, path)
     stage("formulation")
-    lever = path[1].free_offset if chain.n > 1 else ZERO  # ²₁s⟨2⟩, free (C4)
+    lever = path[1].free_offset if chain.n > 1 else ZERO  # ²₁s⟨2⟩, not counted (C4)
     return filled([_column(path, body, i, lever) for i, body in enumerate(bodies)])
 
 

@@ -1,29 +1,29 @@
-"""The inertia matrix where motions and wrenches meet. Ours.
+"""The inertia matrix from motions and wrenches that meet in a middle frame. Ours.
 
-Source: none; docs/formulations/meeting_frame.rst derives it. It stands on Lin & Fang 1999, eqs.
+Source: none; docs/formulations/meeting_frame.rst derives it. It builds on Lin & Fang 1999, eqs.
 (7)-(11) and Tables I and III.
 
-Idea: H_ji is the power of joint j's unit motion (w, v) on the wrench (f, t) that composite body i
-asks for when joint i accelerates, and may be taken in any frame between j and i. Formulation 1
-carries every wrench inwards to frame 1, Formulation 3 every motion outwards to frame i: about n²/2
-transports each. Here both go only as far as a frame m in the middle, n²/4 transports in all:
+Idea: H_ji is the power of joint j's unit motion (w, v) on the wrench (f, t) of composite body i at unit acceleration of
+joint i, and may be computed in any frame between j and i. Formulation 1 propagates every wrench inwards to frame 1,
+Formulation 3 every motion outwards to frame i: about n²/2 transports each. Here both go only as far as a frame m in the
+middle, n²/4 transports in total:
 
-- motions of joints j < m go outwards to m and give H_jk in every frame k they pass,
-- wrenches of bodies i > m go inwards to m and give H_ki for nothing in every frame k they pass,
-- the pairs j < m < i that are left meet in frame m.
+- motions of joints j < m go outwards to m and give H_jk in every frame k on the way,
+- wrenches of bodies i > m go inwards to m and give H_ki, at no cost, in every frame k on the way,
+- the remaining pairs j < m < i meet in frame m.
 
-m is where the transports cost least, counted on the arm's geometry (off-line); frames that come near are tried too.
-Formulations 1 and 3 are the limits m = 1 and m = n on Lin & Fang's composite bodies. Frames on parallel axes may slide;
-they stand so that lengths along the axes are met as far out as possible.
+m is where the transports take the fewest operations, counted on the arm's geometry (off-line); frames that come close
+are tried too. Formulations 1 and 3 are the limits m = 1 and m = n on Lin & Fang's composite bodies. Frames on parallel
+axes may be shifted along them; they are placed so that offsets along the axes are as far out as possible.
 
-In a tree the motions go outwards over a part around the base, chosen likewise (`formulations.meeting`); joints of
-different branches have no entry. Where that is cheaper, on long arms, all motions and wrenches go to the middle frame
-by composed placements.
+In a tree the motions go outwards over a part around the base, chosen in the same way (`formulations.meeting`); entries
+of joints on different branches are 0. On long arms, if it is cheaper, all motions and wrenches are transformed to the
+middle frame directly, by composed placements.
 
 Symbols: w, v: angular velocity and velocity at the origin of the frame; f, t: force and moment about
 the origin of the frame; all in the axes of that frame.
 
-Cost: a transport 20M 12A, an entry in passing 5M 4A (motions) or 0 (wrenches), a meeting 6M 5A; general
+Cost: a transport 20M 12A, an entry on the way 5M 4A (motions) or 0 (wrenches), a meeting 6M 5A; general
 6R arm as compiled 271M 233A with the composite bodies (Formulation 1: 290M 250A).
 """
 
@@ -45,13 +45,13 @@ from armdyn.formulations.steps import Step, steps
 
 Matrix = list[list[Scalar]]
 
-PASSING, MEETING = 9, 11  # operations of an entry where a motion passes a body, and at a meeting
+PASSING, MEETING = 9, 11  # operations of an entry on the way of a motion, and at a meeting
 LONG = 14  # joints; from here on composed placements are considered
-SLACK = 40  # operations by which sharing may change the order of meeting frames
+SLACK = 40  # operations by which common subexpressions may change the ranking of meeting frames
 
 
 def inertia_matrix(chain: Chain, q: list[Scalar], m: int | None = None) -> Matrix:
-    """H by a meeting in frame m (1 ≤ m ≤ n), by default as costs least."""
+    """H by a meeting in frame m (1 ≤ m ≤ n), by default the cheapest."""
     chain = slid_outwards(chain)
     stage("composite bodies")
     bodies = second_moments(chain, q)
@@ -93,7 +93,7 @@ def meet(walk: list[Step], wrenches: list[Wrench], inner: frozenset[int]) -> Mat
 def gather(walk: list[Step], wrenches: list[Wrench]) -> Matrix:
     """The same for long chains: all motions and all wrenches in the middle frame, by composed placements.
 
-    A wrench then takes one transport instead of one per joint, and every pair a power.
+    A wrench then takes one transport instead of one per joint, and every pair one scalar product.
     """
     n = len(walk)
     placed = _seen_from(walk, n // 2)
@@ -130,10 +130,10 @@ def _seen_from(walk: list[Step], m: int) -> list[tuple[Mat3, Vec3]]:
 
 @lru_cache(maxsize=256)
 def meeting_frames(joints: tuple[Joint, ...]) -> tuple[int, ...]:
-    """The frames m of least cost, the least first, found on a walk from the middle both ways, downhill."""
+    """The frames m of lowest cost, the lowest first, found by descent from the middle in both directions."""
     n = len(joints)
     if n <= 3:
-        return tuple(range(1, n + 1))  # nothing is carried far enough to gain by a meeting
+        return tuple(range(1, n + 1))  # too short to gain by a meeting
     middle = (n + 1) // 2
     costs = {middle: _cost(joints, middle)}
     for step in (-1, 1):
@@ -146,13 +146,13 @@ def meeting_frames(joints: tuple[Joint, ...]) -> tuple[int, ...]:
 
 
 def meeting_frame(joints: tuple[Joint, ...]) -> int:
-    """The m of least cost."""
+    """The m of lowest cost."""
     return meeting_frames(joints)[0]
 
 
 @lru_cache(maxsize=256)
 def is_long(joints: tuple[Joint, ...]) -> bool:
-    """Whether composed placements cost less than meeting half way; below LONG joints they never do."""
+    """Whether composed placements cost less than a meeting frame; below LONG joints they never do."""
     if len(joints) < LONG:
         return False
     return _executed(joints, gather) < _cost(joints, meeting_frame(joints))
@@ -161,7 +161,7 @@ def is_long(joints: tuple[Joint, ...]) -> bool:
 def _cost(joints: tuple[Joint, ...], m: int) -> int:
     """Operations of `meet`.
 
-    A body's own wrench has been moved along z and turned about z with the composite body already.
+    A body's own wrench has already been shifted along z and rotated about z with the composite body.
     """
 
     def shared(walk: list[Step], wrenches: list[Wrench]) -> None:
@@ -174,7 +174,7 @@ def _cost(joints: tuple[Joint, ...], m: int) -> int:
 
 
 def _executed(joints: tuple[Joint, ...], run: Callable[[list[Step], list[Wrench]], object]) -> int:
-    """Operations on a chain at a configuration without zeros; what a wrench holds is taken as general."""
+    """Operations on a chain at a generic configuration, with generic wrenches."""
     x = Tally(0.7)
     turn = Wrench(Vec3(x, x, 0), Vec3(x, x, x))
     slide = Wrench(Vec3(0, 0, x), Vec3(x, x, 0))

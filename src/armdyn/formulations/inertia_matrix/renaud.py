@@ -1,16 +1,16 @@
-"""Renaud's generalized links: composite bodies about local origins, with the invariant terms worked out before.
+"""Renaud's generalized links: composite bodies about local origins, with the invariant terms precomputed.
 
-Source: Lin 1991, Appendix and Fig. A1, eqs. (A1)-(A8) (most of them lost in the scan); Renaud 1984, 1986.
+Source: Lin 1991, Appendix and Fig. A1, eqs. (A1)-(A8) (most of them illegible in the scan); Renaud 1984, 1986.
 
 Idea: the link's own moments and the terms of the fixed distance to the next frame are constants of the
-arm (the "augmented body"); only what turns is carried. An entry is u·(Ĵ's third column) plus ŝ·(u × ĉ).
+arm (the "augmented body"); only the varying terms are propagated. An entry is u·(Ĵ's third column) plus ŝ·(u × ĉ).
 
 Symbols (paper | code): uⱼ⟨k⟩ | u, ʲŝ⟨k⟩ | v, ĉⱼ | c, Ĵⱼ | J, the invariant terms (A5), (A6) | `Augmented`.
 
 Cost claimed (Table I): (13.5n²+22.5n-68)M (9n²+26n-64)A for n revolute joints.
 
-Executed: 1M 1A less for each of n-2 similarities. The rows add up to the print if R Ĵ Rᵀ costs 37M 19A;
-its arrangement is lost, two plane products take 36M 18A.
+Executed: 1M 1A less for each of n-2 similarity transformations. The rows add up to the printed total if R Ĵ Rᵀ takes
+37M 19A; its arrangement is illegible, two plane rotations take 36M 18A.
 
 Errata: earlier works took the distance to a prismatic joint's frame as constant (Lin's own remark).
 """
@@ -28,7 +28,7 @@ from armdyn.formulations.steps import Step, run_time, steps
 
 @dataclass(frozen=True, slots=True)
 class Augmented:
-    """Mass, first moment and inertia of a composite body; or only their invariant part."""
+    """Mass, first moment and inertia of a composite body, or only their invariant part."""
 
     mass: Scalar
     c: Vec3
@@ -84,7 +84,7 @@ def _steiner(s: Vec3) -> Sym3:
 
 
 def _coupling(s: Vec3, c: Vec3) -> Sym3:
-    """-[s×][c×] - [c×][s×] in 9M 9A: doubled by adding."""
+    """-[s×][c×] - [c×][s×] in 9M 9A: doubling by addition."""
     xx, yy, zz = s.x * c.x, s.y * c.y, s.z * c.z
     a, b, d = yy + zz, xx + zz, xx + yy
     return Sym3(

@@ -3,17 +3,17 @@
 Source: Walker & Orin 1982 (Method 3), as reformulated in normal driving-axis frames by Lin (quoted in
 Lin 1991, Table I) and described in the introduction of Lin & Fang 1999.
 
-Idea: the composite body i has a mass, a centre of mass and an inertia about that centre. A unit
-acceleration of joint i asks for a force at the centre and a torque about it; both are carried inwards,
-and each joint on the way feels its component.
+Idea: composite body i has a mass, a centre of mass and an inertia about that centre. A unit acceleration of joint i
+requires a force at the centre and a torque about it; both are propagated inwards, and each joint on the way takes its
+component.
 
 Symbols (paper | code): Mᵢ | mass, cᵢ | centre, Eᵢ | inertia, Fᵢ Nᵢ | F N, fⱼ nⱼ | f t.
 
 Cost claimed: (11n²+53n-74)M (8n²+52n-62)A (Lin 1991, Table I); (12n²+56n-27)M (7n²+67n-53)A (Provenzano
 et al., Table 1). The steps are printed in neither paper.
 
-A composite body without mass has no centre; it is taken at the frame's origin, where such a body has no
-first moment either.
+A composite body without mass has no centre; the frame's origin is taken, about which such a body must have no first
+moment either.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from armdyn.formulations.steps import Step, steps
 
 _NO_CENTRE = (
     "walker_orin needs centres of mass, and a body of this arm has a first moment but no mass; methods that do "
-    "without: lin_fang_1 … lin_fang_5, lin_1991, renaud, gibbs_appell, denoc, meeting_frame"
+    "not: lin_fang_1 … lin_fang_5, lin_1991, renaud, gibbs_appell, denoc, meeting_frame"
 )
 
 

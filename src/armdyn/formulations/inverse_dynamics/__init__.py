@@ -12,13 +12,13 @@ from armdyn.formulations.inverse_dynamics import (
 from armdyn.formulations.registry import Formulation
 
 METHODS = (
-    Formulation("newton_euler", newton_euler.inverse_dynamics, "luh_1980", "recursive, on natural parameters"),
+    Formulation("newton_euler", newton_euler.inverse_dynamics, "luh_1980", "recursive, with natural parameters"),
     Formulation("newton_euler_mlc", newton_euler_mlc.inverse_dynamics, "lin_1995", "on minimal combinations"),
     Formulation(
         "second_moments",
         second_moments.inverse_dynamics,
         "",
-        "recursive, on regrouped second moments",
+        "recursive, with regrouped second moments",
         derivatives=derivatives.derivatives,
     ),
     Formulation(

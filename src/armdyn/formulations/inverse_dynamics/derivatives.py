@@ -1,20 +1,20 @@
-"""The derivatives of inverse dynamics by recursion, where motions and wrenches meet. Ours.
+"""The derivatives of inverse dynamics by a recursion in which motions and wrenches meet. Ours.
 
 Source: none; docs/formulations/derivatives.rst derives it.
 
-Idea: a point x of the arm beyond joint i moves with Δᵢx when the joint does, Δᵢ being the joint's unit
-motion. Carried along, the joint's part in the point's acceleration changes by d²(Δᵢx)/dt² with q_i and by
-2 d(Δᵢx)/dt with q̇_i, so the derivatives of the joint forces are integrals over composite bodies j:
+Idea: a point x of the arm beyond joint i moves by Δᵢx per unit of q_i, where Δᵢ is the joint's unit motion. In axes
+that move along, the point's acceleration changes by d²(Δᵢx)/dt² per unit of q_i and by 2 d(Δᵢx)/dt per unit of q̇_i, so
+the derivatives of the joint forces are integrals over composite bodies j:
 
     H_ij        = ∫ Δᵢx · Δⱼx dm
     ∂τ_j/∂q̇_i  = 2 ∫ Δⱼx · d(Δᵢx)/dt dm
-    ∂τ_j/∂q_i   = ∫ Δⱼx · d²(Δᵢx)/dt² dm, and for j < i the turned wrench of body i beside it.
+    ∂τ_j/∂q_i   = ∫ Δⱼx · d²(Δᵢx)/dt² dm, plus the rotated wrench of body i for j < i.
 
-Of a pair of joints a < b, everything that concerns body b is a wrench of b, and everything that concerns the
-axis a is its unit motion and that motion's first and second rates: five scalar products per pair. They are taken
-as `meeting_frame` takes them, motions going outwards and wrenches inwards to a frame m between.
+For a pair of joints a < b, body b contributes wrenches, and axis a its unit motion and that motion's first and second
+rates: five scalar products per pair. They are formed as in `meeting_frame`: motions go outwards and wrenches inwards to
+a frame m in between.
 
-Of the velocities of body b's points relative to link b only three sums are needed: h = ∫ ẋ dm, L = ∫ x × ẋ dm
+Of the velocities of body b's points relative to link b, only three integrals are needed: h = ∫ ẋ dm, L = ∫ x × ẋ dm
 and Q = ∫ (ẋ xᵀ + x ẋᵀ) dm.
 
 Symbols: w, v, U, a: angular velocity, velocity of the frame's origin, acceleration matrix and acceleration of the
@@ -48,15 +48,15 @@ from armdyn.formulations.inverse_dynamics.recursion import Moving, motions
 from armdyn.formulations.inverse_dynamics.second_moments import bodies, moment
 from armdyn.formulations.steps import Step, collect, steps
 
-COSTS = (3, 3, 52, 52)  # transports per joint of an axis and of a load; operations of a pair in passing, at a meeting
-SHORT = 10  # joints up to which every meeting frame is counted; in longer arms it lies near the middle
+COSTS = (3, 3, 52, 52)  # transports per joint of an axis and of a load; operations per pair on the way, at a meeting
+SHORT = 10  # joints up to which every meeting frame is counted; in longer arms the best is near the middle
 
 Matrix = list[list[Scalar]]
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Sums over a composite body's points of their velocities relative to its first link: h, L and Q."""
+    """The integrals h, L and Q of the velocities of a composite body's points relative to its first link."""
 
     h: Vec3
     L: Vec3
@@ -71,10 +71,10 @@ NO_FLOW = Flow(ZERO, ZERO, NO_MOMENTS)
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What body b brings to a pair a < b.
+    """The contribution of body b to a pair a < b.
 
-    `unit`, `rate` and `turn` are the wrenches that a unit of q̈_b, of q̇_b and of q_b asks for; `couple` is
-    2∫ ẋ × Δ_b x dm, which meets what of axis a turns.
+    `unit`, `rate` and `turn` are the derivatives of its wrench with respect to q̈_b, q̇_b and q_b; `couple` is
+    2∫ ẋ × Δ_b x dm, which multiplies the angular part of axis a.
     """
 
     unit: Wrench
@@ -85,7 +85,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What joint a brings: its unit motion and that motion's first and second rates."""
+    """The contribution of joint a: its unit motion and that motion's first and second rates."""
 
     unit: Motion
     first: Motion
@@ -95,7 +95,7 @@ class Axis:
 def derivatives(
     chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar], m: int | None = None
 ) -> tuple[Matrix, Matrix, Matrix]:
-    """∂τ/∂q, ∂τ/∂q̇ and ∂τ/∂q̈ = H, by a meeting in frame m (1 ≤ m ≤ n), by default as costs least."""
+    """∂τ/∂q, ∂τ/∂q̇ and ∂τ/∂q̈ = H, meeting in frame m (1 ≤ m ≤ n), by default the cheapest."""
     walk = steps(chain, q)
     moving = motions(chain, walk, qd, qdd)
     velocities = origin_velocities(walk, moving, qd)
@@ -131,7 +131,7 @@ def meet(walk: list[Step], axes: list[Axis], loads: list[Load], inner: frozenset
 
 @lru_cache(maxsize=256)
 def meeting_frame(joints: tuple[Joint, ...]) -> int:
-    """The m of fewest operations for a chain, counted at a configuration without zeros."""
+    """The m with the fewest operations for a chain, counted at a generic configuration."""
     x = Tally(0.7)
     full, flat = Vec3(x, x, x), Vec3(x, x, 0)
     walk = [Step.at(joint, x, i - 1) for i, joint in enumerate(joints)]
@@ -157,13 +157,13 @@ def meeting_frame(joints: tuple[Joint, ...]) -> int:
 
 
 def axis_outward(step: Step, axis: Axis) -> Axis:
-    """An axis of the parent's frame seen from frame i."""
+    """An axis of the parent's frame in frame i."""
     out = step.motion_outward
     return Axis(out(axis.unit), out(axis.first), out(axis.second))
 
 
 def load_inward(step: Step, load: Load) -> Load:
-    """A load in frame i seen from the parent's."""
+    """A load of frame i in the parent's frame."""
     into = step.wrench_inward
     return Load(into(load.unit), into(load.rate), into(load.turn), step.R @ load.couple)
 
@@ -196,7 +196,7 @@ def axis(step: Step, link: Moving, v: Vec3) -> Axis:
 def loads_inwards(
     walk: list[Step], links: list[Body], moving: list[Moving], velocities: list[Vec3], qd: list[Scalar]
 ) -> list[Load]:
-    """What every composite body brings, parents before children."""
+    """The loads of all composite bodies, parents before children."""
     bodies: dict[int, Body] = {}
     flows: dict[int, Flow] = {}
     wrenches: dict[int, Wrench] = {}
@@ -228,7 +228,7 @@ def joined(step: Step, flow: Flow, body: Body, rate: Scalar) -> Flow:
 
 
 def flow_inward(step: Step, flow: Flow) -> Flow:
-    """A flow about the origin of frame i, about that of the parent's."""
+    """A flow of frame i in the parent's frame, about its origin."""
     flow, R, b = flow_along_z(flow, step.d), step.R.unturned, step.b
     h, L, Q = R @ flow.h, R @ flow.L, R.similarity(flow.Q)
     y, z = b * h.y, b * h.z
@@ -241,7 +241,7 @@ def flow_inward(step: Step, flow: Flow) -> Flow:
 
 
 def flow_along_z(flow: Flow, d: Scalar) -> Flow:
-    """A flow seen from a frame in which its own stands at d along z."""
+    """A flow about a new origin, at -d along z."""
     h, L, Q = flow.h, flow.L, flow.Q
     x, y = d * h.x, d * h.y
     Q = Sym3(Q.xx, Q.xy, Q.yy, Q.xz + x, Q.yz + y, Q.zz + (2 * d) * h.z)

@@ -2,10 +2,10 @@
 
 Source: Provenzano et al., eqs. (1)-(3) and (12)-(14); Desoyer & Lugner and Mata et al. as cited there.
 
-Idea: G = Σ ½ m r̈·r̈ + ½ ω̇·I ω̇ + ω̇·(ω × I ω) depends on q̈_j through ∂ω̇_i/∂q̈_j and ∂r̈_i/∂q̈_j alone,
-which are joint j's unit motion seen from link i: carried outwards, never differentiated. The paper
-takes moments about mass centres and revolute joints; about the frame's origin the gradients are
-F = m dv + ω̇ × h + ω × (ω × h) and N = J ω̇ + ω × J ω + h × dv, for either kind of joint.
+Idea: G = Σ ½ m r̈·r̈ + ½ ω̇·I ω̇ + ω̇·(ω × I ω) depends on q̈_j through ∂ω̇_i/∂q̈_j and ∂r̈_i/∂q̈_j alone, which are joint
+j's unit motion in the frame of link i: carried outwards, never differentiated. The paper takes moments about mass
+centres, for revolute joints; about the frame's origin the gradients are F = m dv + ω̇ × h + ω × (ω × h) and
+N = J ω̇ + ω × J ω + h × dv, for either kind of joint.
 
 Symbols (paper | code): ∂ω̇_i/∂q̈_j | u, ∂r̈_i/∂q̈_j | a, r̈_Oi less gravity | dv.
 
@@ -22,7 +22,7 @@ from armdyn.formulations.steps import steps
 
 
 def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> list[Scalar]:
-    """The joint forces of a motion, without rotors and friction."""
+    """The joint forces for a motion, without rotors and friction."""
     tau: list[Scalar] = [0] * chain.n
     w, dw, dv = ZERO, ZERO, -chain.gravity_in_frame_0
     U = acceleration_matrix(w, dw)
@@ -48,5 +48,5 @@ def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[
 
 
 def bias(chain: Chain, q: list[Scalar], qd: list[Scalar], *, qdd: list[Scalar] | None = None) -> list[Scalar]:
-    """C q̇ + g: the joint forces of a motion without acceleration, or with that of a base whose axes turn."""
+    """C q̇ + g: inverse dynamics at zero acceleration, or at `qdd` for the rotating axes of a floating base."""
     return inverse_dynamics(chain, q, qd, [0] * chain.n if qdd is None else qdd)

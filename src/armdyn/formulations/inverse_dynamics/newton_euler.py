@@ -1,9 +1,9 @@
-"""Recursive Newton-Euler on natural parameters.
+"""Recursive Newton-Euler algorithm with natural parameters.
 
 Source: Luh, Walker & Paul 1980, in normal driving-axis frames as Lin 1991 cites it (ref. 1).
 
-Idea: carry angular velocity, angular acceleration and the acceleration of the frame's origin from
-base to tip, gravity as an acceleration of the base; carry forces and moments back.
+Idea: propagate angular velocity, angular acceleration and the acceleration of the frame's origin from base to tip, with
+gravity as an acceleration of the base; propagate forces and moments back.
 
 Symbols: w, dw angular velocity and acceleration; dv acceleration of the origin less gravity; f, n
 force and moment about the origin, all in the link's own frame. A link's inertia is about its
@@ -21,7 +21,7 @@ from armdyn.formulations.steps import collect, steps
 
 
 def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> list[Scalar]:
-    """The joint forces of a motion, without rotors and friction."""
+    """The joint forces for a motion, without rotors and friction."""
     base = ZERO, ZERO, -chain.gravity_in_frame_0
     walk = steps(chain, q)
     moving: list[tuple[Vec3, Vec3, Vec3]] = []
@@ -52,5 +52,5 @@ def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[
 
 
 def bias(chain: Chain, q: list[Scalar], qd: list[Scalar], *, qdd: list[Scalar] | None = None) -> list[Scalar]:
-    """C q̇ + g: the joint forces of a motion without acceleration, or with that of a base whose axes turn."""
+    """C q̇ + g: inverse dynamics at zero acceleration, or at `qdd` for the rotating axes of a floating base."""
     return inverse_dynamics(chain, q, qd, [0] * chain.n if qdd is None else qdd)

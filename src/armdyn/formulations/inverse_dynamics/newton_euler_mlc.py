@@ -1,11 +1,11 @@
-"""Recursive Newton-Euler on minimal linear combinations of the inertial parameters.
+"""Recursive Newton-Euler algorithm on minimal linear combinations of the inertial parameters.
 
-Source: Lin 1995 (ref. 15 of Lin & Fang 1999), not read here: the recursion is our own; the combinations
+Source: Lin 1995 (ref. 15 of Lin & Fang 1999), which was not available: the recursion is our own; the combinations
 are the inertia constants of Lin & Fang 1999, App. C.
 
-Idea: of the constants m̂, k, U of composite body i, a turn of joint i leaves m̂, k_z and diag(U₂₂, U₂₂, 0)
-unchanged; they belong to the link before. What is left, (k_x, k_y) and five entries of U - diag(U₂₂,
-U₂₂, 0), is all that link i has to account for. A prismatic joint leaves U unchanged and keeps m̂, k.
+Idea: of the constants m̂, k, U of composite body i, rotation about joint i leaves m̂, k_z and diag(U₂₂, U₂₂, 0)
+unchanged; they are regrouped with the previous link. The rest, (k_x, k_y) and five entries of U - diag(U₂₂, U₂₂, 0),
+are the parameters of link i. A prismatic joint leaves U unchanged, and its link keeps m̂ and k.
 
 Symbols (paper | code): m̂ᵢ | mass, kᵢ | k, Uᵢ | U.
 """
@@ -22,7 +22,7 @@ NOTHING = Constants(0, ZERO, Sym3(0, 0, 0, 0, 0, 0))
 
 
 def accounts(chain: Chain) -> list[Link]:
-    """What every link has to account for once what its joint leaves unchanged is the inner link's."""
+    """The links with the parameters that remain after regrouping."""
     found: list[Link] = []
     given: dict[int, Constants] = {}
     for i in reversed(range(chain.bodies)):
@@ -40,11 +40,11 @@ def accounts(chain: Chain) -> list[Link]:
 
 
 def moment(link: Link, w: Vec3, dw: Vec3, A: Mat3) -> Vec3:
-    """The moment of a turning body: U ẇ + w × U w."""
+    """The moment of a rotating body: U ẇ + w × U w."""
     U = link.inertia
     return U @ dw + w.cross(U @ w)
 
 
 def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> list[Scalar]:
-    """The joint forces of a motion, without rotors and friction."""
+    """The joint forces for a motion, without rotors and friction."""
     return recursion(chain, q, qd, qdd, accounts(chain), moment)

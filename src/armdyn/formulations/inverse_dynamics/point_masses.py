@@ -1,21 +1,21 @@
-"""Recursive Newton-Euler with second moments and a little left on every axis: ours.
+"""Recursive Newton-Euler algorithm with second moments and point masses on the joint axes. Ours.
 
-Idea: as in `second_moments`, but what lies on the axis that two links share is divided between them so that
-the programs get shorter. A point mass kept back where the common normal from the link before meets the axis
-makes k_x of the link before 0: that link saves k_x U x and two products of k × dv (5M 5A) for m dv of one
-vector (3M 3A). A second moment along the axis makes P₂₃ of the link before 0, unless the axes are at right
-angles: 3M 4A for 2M 2A. Altogether 3M 4A less per joint.
+Idea: as in `second_moments`, but the parameters that two links share on their common axis are divided between them so
+that the program gets shorter. A point mass that stays with link i, where the common normal from the previous link meets
+the axis, makes k_x of the previous link 0: that link saves k_x U x and two products of k × dv (5M 5A) for m dv of one
+vector (3M 3A). A second moment along the axis makes P₂₃ of the previous link 0, unless the axes are at right angles:
+3M 4A for 2M 2A. In total this saves 3M 4A per joint.
 
-A link's point of reference is where the common normal from the link before meets its axis, not the origin of
-its frame; a prismatic joint keeps the origin. The d of a last revolute joint is then part of no program.
+A link's reference point is where the common normal from the previous link meets its axis, not the origin of its frame;
+for a prismatic joint it is the origin. The d of a last revolute joint then appears in no program.
 
-Nothing is kept back that is larger than the whole arm's (a tiny b would ask for a huge mass, and pay in
-digits), nor where the parameters are known at run time only.
+No such mass or moment may exceed that of the whole arm (a tiny b would need a huge mass and lose precision), and none
+is used if the parameters are run-time inputs.
 
-Symbols: k first moment, P second moment about the point of reference; e shift along z from a link's point of
-reference to its frame's origin.
+Symbols: k first moment, P second moment about the reference point; e shift along z from a link's reference point to its
+frame's origin.
 
-Cost: (78n - 99)M (65n - 87)A for n ≥ 3 revolute joints in general position, before common terms are sought.
+Cost: (78n - 99)M (65n - 87)A for n ≥ 3 revolute joints in general position, before common subexpression elimination.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from armdyn.formulations.steps import Step, collect, steps
 
 
 def bodies(chain: Chain) -> list[Body]:
-    """One body per link about its point of reference, with k_x and P₂₃ = 0 where the next axis can see to it."""
+    """One body per link about its reference point, with k_x = 0 and P₂₃ = 0 where the next axis allows it."""
     own = [link.moved(IDENTITY, _entry(joint) * Z).body for joint, link in zip(chain.joints, chain.links, strict=True)]
     divisible = _known(own)
     most = sum(abs(body.mass) for body in own) if divisible else 0
@@ -61,7 +61,7 @@ def bodies(chain: Chain) -> list[Body]:
 
 
 def _may_divide(chain: Chain, i: int) -> bool:
-    """Whether a share kept back at joint i makes k_x of its parent 0: one child of each link but first ones."""
+    """Whether a point mass at joint i can make k_x of its parent 0: for one child of each link, and no first joint."""
     parent = chain.parents[i]
     if parent < 0 or chain.parents[parent] < 0 or not chain.joints[parent].revolute:
         return False
@@ -69,17 +69,17 @@ def _may_divide(chain: Chain, i: int) -> bool:
 
 
 def _entry(joint: Joint) -> Scalar:
-    """The shift along z from the link's point of reference to the origin of its frame."""
+    """The shift along z from the link's reference point to the origin of its frame."""
     return joint.d if joint.revolute else 0
 
 
 def _known(bodies: list[Body]) -> bool:
-    """Whether the parameters are numbers, not inputs."""
+    """Whether the parameters are numbers, not run-time inputs."""
     return all(isinstance(x, int | float | Fraction) for b in bodies for x in (b.mass, *b.moment, *b.P.entries))
 
 
 def _wanted(need: Scalar, lever: Scalar, whole: Scalar, most: Scalar) -> Scalar:
-    """What to regroup for lever × it = need, if what is then kept back is not too much; otherwise all."""
+    """The part to regroup so that lever × part = need, if the rest is at most `most`; otherwise the whole."""
     if lever == 0:
         return whole
     part = need / lever
@@ -87,7 +87,7 @@ def _wanted(need: Scalar, lever: Scalar, whole: Scalar, most: Scalar) -> Scalar:
 
 
 def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> list[Scalar]:
-    """The joint forces of a motion, without rotors and friction."""
+    """The joint forces for a motion, without rotors and friction."""
     walk = steps(chain, q)
     tau: list[Scalar] = []
     brought: dict[int, Wrench] = {}
@@ -102,7 +102,7 @@ def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[
 
 
 def _inward(step: Step, e: Scalar, wrench: Wrench) -> Wrench:
-    """A wrench about a link's point of reference, about the parent's, at -e from the parent's frame."""
+    """A wrench about a link's reference point, moved to the parent's, which is at -e from the parent's frame."""
     f, n = wrench.f, wrench.n
     d, b = 0 if step.revolute else step.d, step.b
     n = Vec3(n.x - d * f.y, n.y + d * f.x, n.z)
@@ -113,7 +113,7 @@ def _inward(step: Step, e: Scalar, wrench: Wrench) -> Wrench:
 
 
 def _wrenches(chain: Chain, walk: list[Step], qd: list[Scalar], qdd: list[Scalar]) -> list[Wrench]:
-    """The wrench about the point of reference that every link's own motion asks for, parents before children."""
+    """The inertial wrench of every link about its reference point, parents before children."""
     base = at_rest(chain)
     moving: list[Moving] = []
     found: list[Wrench] = []
@@ -127,7 +127,7 @@ def _wrenches(chain: Chain, walk: list[Step], qd: list[Scalar], qdd: list[Scalar
 
 
 def _outward(step: Step, e: Scalar, before: Moving, rate: Scalar, acceleration: Scalar) -> Moving:
-    """How link i moves, from how its parent does, accelerations being those of the points of reference."""
+    """The motion of link i from that of its parent; accelerations are those of the reference points."""
     R, U = step.R, before.U
     if step.forked:
         dv = R.T @ (before.dv + U @ (step.fork + e * Z))
@@ -145,5 +145,5 @@ def _outward(step: Step, e: Scalar, before: Moving, rate: Scalar, acceleration: 
 
 
 def bias(chain: Chain, q: list[Scalar], qd: list[Scalar], *, qdd: list[Scalar] | None = None) -> list[Scalar]:
-    """C q̇ + g: the joint forces of a motion without acceleration, or with that of a base whose axes turn."""
+    """C q̇ + g: inverse dynamics at zero acceleration, or at `qdd` for the rotating axes of a floating base."""
     return inverse_dynamics(chain, q, qd, [0] * chain.n if qdd is None else qdd)

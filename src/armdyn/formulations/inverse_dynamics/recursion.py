@@ -1,8 +1,8 @@
-"""The recursion that `newton_euler_mlc` and `second_moments` share: bodies with few parameters.
+"""The common recursion of `newton_euler_mlc` and `second_moments`, for bodies with regrouped parameters.
 
-Idea: with U = [ẇ×] + [w×][w×] the acceleration of a body point x is dv + U x, so the force on a body
-is m dv + U k. On an axis that two links share, U z is the same for both: a shift along x of frame
-i-1 and one along z of frame i take 6M 6A for the acceleration and 4M 4A for the wrench.
+Idea: with U = [ẇ×] + [w×][w×] the acceleration of a body point x is dv + U x, so the force on a body is m dv + U k. On
+the common axis of two links, U z is the same for both: a shift along x of frame i-1 and one along z of frame i take
+6M 6A for the acceleration and 4M 4A for the wrench.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ B = TypeVar("B", bound=HasMoments)
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """How a link moves, in its own frame: w, ẇ, U, and the acceleration of the frame's origin."""
+    """The motion of a link in its own frame: w, ẇ, U, and the acceleration of the frame's origin."""
 
     w: Vec3
     dw: Vec3
@@ -61,13 +61,13 @@ def recursion(
     bodies: Sequence[B],
     moment: Callable[[B, Vec3, Vec3, Mat3], Vec3],
 ) -> list[Scalar]:
-    """The joint forces of a motion; `moment(body, w, dw, U)` is ∫ x × U x dm."""
+    """The joint forces for a motion; `moment(body, w, dw, U)` is ∫ x × U x dm."""
     walk = steps(chain, q)
     return inward(walk, wrenches(motions(chain, walk, qd, qdd), bodies, moment))
 
 
 def inward(walk: list[Step], own: Sequence[Wrench]) -> list[Scalar]:
-    """The joint forces under the wrenches that the links ask for, tips to base."""
+    """The joint forces from the links' own wrenches, tips to base."""
     tau: list[Scalar] = []
     brought: dict[int, Wrench] = {}
     for i, step in reversed(list(enumerate(walk))):
@@ -80,7 +80,7 @@ def inward(walk: list[Step], own: Sequence[Wrench]) -> list[Scalar]:
 def wrenches(
     moving: Sequence[Moving], bodies: Sequence[B], moment: Callable[[B, Vec3, Vec3, Mat3], Vec3]
 ) -> list[Wrench]:
-    """The wrench that every link's own motion asks for, parents before children."""
+    """The inertial wrench of every link, parents before children."""
     found: list[Wrench] = []
     for link, body in zip(moving, bodies, strict=True):
         F = body.mass * link.dv + link.U @ body.moment
@@ -89,7 +89,7 @@ def wrenches(
 
 
 def motions(chain: Chain, walk: list[Step], qd: list[Scalar], qdd: list[Scalar]) -> list[Moving]:
-    """How every link moves, parents before children."""
+    """The motions of all links, parents before children."""
     base = at_rest(chain)
     found: list[Moving] = []
     for step, rate, acceleration in zip(walk, qd, qdd, strict=True):
@@ -98,12 +98,12 @@ def motions(chain: Chain, walk: list[Step], qd: list[Scalar], qdd: list[Scalar])
 
 
 def at_rest(chain: Chain) -> Moving:
-    """The base; gravity is an acceleration of it."""
+    """The motion of the base, with gravity as an acceleration."""
     return Moving(ZERO, ZERO, acceleration_matrix(ZERO, ZERO), -chain.gravity_in_frame_0)
 
 
 def outward(step: Step, before: Moving, rate: Scalar, acceleration: Scalar) -> Moving:
-    """How link i moves, from how its parent does and what joint i does."""
+    """The motion of link i from that of its parent and of joint i."""
     R, U = step.R, before.U
     lever = U @ step.fork if step.forked else step.b * Vec3(U.r1.x, U.r2.x, U.r3.x)
     dv = R.T @ (before.dv + lever)

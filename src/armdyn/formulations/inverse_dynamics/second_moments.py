@@ -1,14 +1,13 @@
-"""Recursive Newton-Euler with second moments: ours.
+"""Recursive Newton-Euler algorithm with second moments. Ours.
 
-Idea: with U = [ẇ×] + [w×][w×] the acceleration of a body point x is dv + U x, so the force on a
-body is m dv + U k and the moment about the origin follows from A = U P, P = ∫ x xᵀ dm, as
-(A₃₂ - A₂₃, A₁₃ - A₃₁, A₂₁ - A₁₂) + k × dv. What a turn about z leaves unchanged, that is m, k_z and
-P₃₃, is regrouped with the parent link (exact, off-line): the moment then takes 13M 13A where J ẇ + w × J w
-takes 22M 16A. A prismatic joint regroups all of P.
+Idea: with U = [ẇ×] + [w×][w×] the acceleration of a body point x is dv + U x, so the force on a body is m dv + U k and
+the moment about the origin follows from A = U P, P = ∫ x xᵀ dm, as (A₃₂ - A₂₃, A₁₃ - A₃₁, A₂₁ - A₁₂) + k × dv. The
+parameters that are invariant under rotation about z (m, k_z and P₃₃) are regrouped with the parent link (exactly,
+off-line): the moment then takes 13M 13A where J ẇ + w × J w takes 22M 16A. A prismatic joint regroups all of P.
 
 Symbols: k first moment, P second moment about the frame's origin.
 
-Cost: (81n - 105)M (69n - 95)A for n ≥ 3 revolute joints in general position, before common terms are sought.
+Cost: (81n - 105)M (69n - 95)A for n ≥ 3 revolute joints in general position, before common subexpression elimination.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from armdyn.formulations.steps import collect
 
 
 def regroup(joint: Joint, body: Body) -> tuple[Body, Body]:
-    """(what stays with the link, what its parent may have as its own, in the parent's frame)."""
+    """(the part that stays with the link, the part regrouped with its parent, in the parent's frame)."""
     P = body.P
     if joint.prismatic:
         return Body(body.mass, body.moment, NO_MOMENTS), Body(0, ZERO, joint.rotation(0).similarity(P))
@@ -32,7 +31,7 @@ def regroup(joint: Joint, body: Body) -> tuple[Body, Body]:
 
 
 def bodies(chain: Chain) -> list[Body]:
-    """One body per link with as few parameters as a turn about its axis can tell apart."""
+    """One body per link, with regrouped parameters."""
     found: list[Body] = []
     given: dict[int, Body] = {}
     for i in reversed(range(chain.bodies)):
@@ -43,7 +42,7 @@ def bodies(chain: Chain) -> list[Body]:
 
 
 def seen_turning(chain: Chain, bodies: list[Body]) -> list[Body]:
-    """The same bodies, those that only ever turn about their own z reduced to P₁₁ + P₂₂, all that shows of P."""
+    """The same bodies; where a body only ever rotates about its own z, P is reduced to P₁₁ + P₂₂."""
     found = list(bodies)
     turning: list[bool] = []
     for i, (joint, parent) in enumerate(zip(chain.joints, chain.parents, strict=True)):
@@ -66,10 +65,10 @@ def moment(body: Body, w: Vec3, dw: Vec3, U: Mat3) -> Vec3:
 
 
 def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> list[Scalar]:
-    """The joint forces of a motion, without rotors and friction."""
+    """The joint forces for a motion, without rotors and friction."""
     return recursion(chain, q, qd, qdd, bodies(chain), moment)
 
 
 def bias(chain: Chain, q: list[Scalar], qd: list[Scalar], *, qdd: list[Scalar] | None = None) -> list[Scalar]:
-    """C q̇ + g: the joint forces of a motion without acceleration, or with that of a base whose axes turn."""
+    """C q̇ + g: inverse dynamics at zero acceleration, or at `qdd` for the rotating axes of a floating base."""
     return inverse_dynamics(chain, q, qd, [0] * chain.n if qdd is None else qdd)

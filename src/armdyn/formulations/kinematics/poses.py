@@ -1,6 +1,6 @@
-"""Where the frames are and how they move: poses, Jacobian and its rate, in base axes.
+"""Forward kinematics: poses, the Jacobian and its time derivative, in base axes.
 
-Source: the definition. Idea: frame i in the base is the product of the placements up to i; joint i
+Source: the definition. Idea: the pose of frame i in the base is the product of the placements up to i; joint i
 contributes its axis (angular) and axis × lever (linear) to the velocity of the tool.
 """
 
@@ -15,7 +15,7 @@ Frame = tuple[Mat3, Vec3]
 
 
 def frames(chain: Chain, q: list[Scalar]) -> list[Frame]:
-    """(R, p) of every link's frame in the base."""
+    """(R, p) of every link's frame in the base frame."""
     out: list[Frame] = []
     for joint, q_i, parent in zip(chain.joints, q, chain.parents, strict=True):
         R, p = out[parent] if parent >= 0 else (chain.base.R, chain.base.p)
@@ -25,7 +25,7 @@ def frames(chain: Chain, q: list[Scalar]) -> list[Frame]:
 
 
 def at_frame(frame: Frame, fixed: Placement) -> Frame:
-    """A frame fixed to a link, in the base."""
+    """A frame fixed to a link, in the base frame."""
     R, p = frame
     return R @ fixed.R, R @ fixed.p + p
 
@@ -37,12 +37,12 @@ def homogeneous(frame: Frame) -> list[list[Scalar]]:
 
 
 def link_poses(chain: Chain, q: list[Scalar]) -> list[Any]:
-    """The (4 × 4) poses of the link frames in the base."""
+    """The (4 × 4) poses of the link frames in the base frame."""
     return [homogeneous(frame) for frame in frames(chain, q)]
 
 
 def pose(chain: Chain, q: list[Scalar]) -> list[Any]:
-    """The (4 × 4) pose of the tool in the base."""
+    """The (4 × 4) pose of the tool in the base frame."""
     return homogeneous(at_frame(frames(chain, q)[-1], chain.tool))
 
 

@@ -1,15 +1,15 @@
-"""The regressor: actuator forces as a linear function of the inertia parameters, τ = Y(q, q̇, q̈) x.
+"""The regressor: joint forces as a linear function of the inertial parameters, τ = Y(q, q̇, q̈) x.
 
 Source: Atkeson, An & Hollerbach 1986, for the wrench of one link; the transport is that of Lin & Fang
 1999, Formulation 3.
 
-Idea: the wrench (f, n) that moves a link is linear in its ten parameters. Instead of carrying ten
-wrenches a link inwards, carry every joint's unit motion (u, u × s) outwards to the link: an entry is
-then the power of one parameter's wrench on one joint's unit motion. What a link's motion contributes
-(the matrix A = [ω̇×] + [ω×]², the accelerations) is worked out once per link.
+Idea: the wrench (f, n) that moves a link is linear in its ten parameters. Instead of ten wrenches per link inwards,
+carry every joint's unit motion (u, u × s) outwards to the link: an entry is then the power of one parameter's wrench on
+one joint's unit motion. The terms of a link's motion (the matrix A = [ω̇×] + [ω×]², the accelerations) are computed once
+per link.
 
 Symbols: w, dw, a | ω, ω̇ and the acceleration of the frame's origin less gravity; (wi, vi) | the unit
-motion of joint i, seen in the link's frame.
+motion of joint i in the link's frame.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def natural_regressor(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list
     """Y of the 10 n natural parameters: n rows, ten columns per link in Pinocchio's order."""
     Y: Matrix = [[] for _ in range(chain.n)]
     moving: list[Moving] = []
-    motions: list[dict[int, Motion]] = []  # of the joints up to i, seen from link i
+    motions: list[dict[int, Motion]] = []  # of the joints up to i, in the frame of link i
     for i, (step, qd_i, qdd_i) in enumerate(zip(steps(chain, q), qd, qdd, strict=True)):
         before = moving[step.parent] if step.parent >= 0 else at_rest(chain)
         carried = motions[step.parent] if step.parent >= 0 else {}
@@ -53,7 +53,7 @@ def natural_regressor(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list
 
 
 def regressor(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> Matrix:
-    """Y of the minimal parameters: n rows, a column for every name of `minimal_parameters`."""
+    """Y of the minimal parameters: n rows, one column per parameter of `minimal_parameters`."""
     return in_minimal_parameters(chain, natural_regressor(chain, q, qd, qdd))
 
 
@@ -63,21 +63,21 @@ def in_minimal_parameters(chain: Chain, Y: Matrix) -> Matrix:
 
 
 def combined(Y: Matrix, realisation: Sequence[Sequence[Scalar]]) -> Matrix:
-    """Y times the matrix that gives the natural parameters, most of it 0."""
+    """Y times the sparse matrix that maps minimal to natural parameters."""
     width = len(realisation[0])
     columns = [[(k, row[j]) for k, row in enumerate(realisation) if row[j] != 0] for j in range(width)]
     return [[sum((f * row[k] for k, f in column), 0) for column in columns] for row in Y]
 
 
 def _carried(step: Step, motion: Motion) -> Motion:
-    """A unit motion seen from the next frame: b stands in the present one, d in the next (12M 8A, not 14M 10A)."""
+    """A unit motion in the next frame: shift by b in this frame and by d in the next (12M 8A instead of 14M 10A)."""
     w = step.R.T @ motion.w
     v = step.R.T @ (motion.v + motion.w.cross(step.fork if step.forked else X * step.b))
     return Motion(w, v + w.cross(Z * step.d))
 
 
 def _joint_motion(step: Step, before: Moving, a: Vec3, qd: Scalar, qdd: Scalar) -> tuple[Vec3, Vec3, Vec3]:
-    """The link's ω, ω̇ and acceleration from its parent's, in the link's frame, where `a` is already."""
+    """The link's ω, ω̇ and acceleration from its parent's; `a` is in the link's frame already."""
     w, dw = step.R.T @ before.w, step.R.T @ before.dw
     if step.revolute:
         return w + Z * qd, dw + w.cross(Z * qd) + Z * qdd, a
@@ -85,7 +85,7 @@ def _joint_motion(step: Step, before: Moving, a: Vec3, qd: Scalar, qdd: Scalar) 
 
 
 def _turning(w: Vec3, dw: Vec3) -> tuple[Vec3, ...]:
-    """The moment J ω̇ + ω × J ω for a unit Jxx, Jxy, Jyy, Jxz, Jyz, Jzz."""
+    """The moments J ω̇ + ω × J ω of a unit Jxx, Jxy, Jyy, Jxz, Jyz, Jzz."""
     xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
     xy, xz, yz = w.x * w.y, w.x * w.z, w.y * w.z
     return (

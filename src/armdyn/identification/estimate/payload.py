@@ -19,7 +19,7 @@ from armdyn.identification.estimate.statistics import autocorrelation_factors, r
 from armdyn.identification.estimate.threads import one_thread
 from armdyn.identification.log.log import Log
 from armdyn.identification.log.processing import choose_processing, joint_side, motions
-from armdyn.identification.model.preflight import changed
+from armdyn.identification.model.reading import changed
 from armdyn.identification.model.rows import filtered
 
 Array = NDArray[np.float64]

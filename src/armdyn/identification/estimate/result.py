@@ -22,7 +22,7 @@ from armdyn.identification.log.log import Log
 from armdyn.identification.log.processing import Motion, Processing, joint_side, motions
 from armdyn.identification.model.bodies import pseudo_inertia
 from armdyn.identification.model.model import RIPPLES, STRIBECK_EXPONENT, Model
-from armdyn.identification.model.preflight import Reading, changed
+from armdyn.identification.model.reading import Reading, changed
 from armdyn.identification.model.rows import Rows, rows
 
 Array = NDArray[np.float64]
@@ -206,8 +206,21 @@ class Estimate:
         fits = ", ".join(f"{r:.4f}" for r in shown.r_squared)
         return (
             f"{repr(self)[1:-1]}\n  R² by joint, on the log that was {where}: {fits}\n  {self.processing}\n"
-            f"  {len(self.training.t)} rows per joint of {self.training.source or 'the log'}"
+            f"  {len(self.training.t)} rows per joint of {self.training.source or 'the log'}{self._apart}"
         )
+
+    @property
+    def _apart(self) -> str:
+        """What the arm and its files do not have, as a line of its own."""
+        if not self.left_behind:
+            return ""
+        motors = [k + 1 for k in range(self.model.n) if self.model.coupling is not None and self._turns(k) > 1]
+        who = f": motor {', '.join(map(str, motors))} turns several joints" if motors else ""
+        names = ", ".join(f"{name} {value:.3g}" for name, value in self.left_behind.items())
+        return f"\n  in predict() alone, not in the arm or its files: {names}{who}"
+
+    def _turns(self, motor: int) -> int:
+        return 0 if self.model.coupling is None else int(np.count_nonzero(self.model.coupling[motor]))
 
     def __repr__(self) -> str:
         test = "" if self.validation is None else f", {100 * self.validation.error:.2f} % on {self.validation.source}"

@@ -14,6 +14,8 @@ from armdyn.arm import Arm
 from armdyn.errors import InputError, choose
 from armdyn.identification.estimate import linear
 from armdyn.identification.estimate.accelerations import judged
+from armdyn.identification.estimate.censored import one_sided
+from armdyn.identification.estimate.coupling import find_coupling
 from armdyn.identification.estimate.estimators import ESTIMATORS, Fit, Setting
 from armdyn.identification.estimate.instrumental import instrumental
 from armdyn.identification.estimate.result import Estimate, compare
@@ -26,7 +28,8 @@ from armdyn.identification.estimate.width import with_widths
 from armdyn.identification.log.log import Log
 from armdyn.identification.log.processing import Motion, Processing, choose_processing, joint_side, motions
 from armdyn.identification.model.model import FRICTION, Model
-from armdyn.identification.model.preflight import changed, preflight
+from armdyn.identification.model.preflight import preflight
+from armdyn.identification.model.reading import changed
 from armdyn.identification.model.rows import Rows, rows
 from armdyn.identification.report.warnings import log_warnings, warnings_of
 
@@ -130,6 +133,9 @@ def identify(
     changes = tuple(finding.reading for finding in doubts) if fix else ()
     if changes:
         side = changed(side, changes)
+        for gravity in [tuple(r.gravity) for r in changes if r.gravity is not None]:
+            arm, prior = arm.with_gravity(gravity), None if prior is None else prior.with_gravity(gravity)
+            start = replace(start, arm=arm)
         how = choose_processing(side, len(start.names), cutoff, parallel, dead_zone)
         parts = motions(side, how)
     how, said_of_states = judged(how, start, side, folds, width)
@@ -140,6 +146,9 @@ def identify(
         raise InputError(f"{folds} folds need as many samples; {len(found)} are left after filtering and thinning")
     if not found.kept.any():
         raise InputError(f"no joint ever moves faster than the dead zone of {dead_zone:g}")
+    if any(part.clipped is not None for part in parts):
+        parts = one_sided(start, prior or arm, parts, how, found)
+        found = rows(start, parts, how)
     model, base_tilt, steps = settled(
         start, prior or arm, parts, how, found, folds, friction == "auto", tilt, width is None
     )
@@ -174,7 +183,7 @@ def identify(
     if validate is not None:
         estimate = replace(estimate, validation=estimate.validate(validate))
     fits = [] if fix else [str(finding) for finding in doubts]
-    said = (*fits, *log_warnings(arm, side), *warnings_of(estimate, parts))
+    said = (*fits, *log_warnings(arm, side, how), *warnings_of(estimate, parts))
     return replace(estimate, warnings=said)
 
 
@@ -195,14 +204,24 @@ def settled(
         if sharpen:
             model = with_widths(model, parts, how, found)
             found = rows(model, parts, how)
+        uncoupled = model
+        model, coupled = find_coupling(model, prior, parts, how, found, folds)
+        found = found if model is uncoupled else rows(model, parts, how)
         chosen = select(model, prior, parts, how, found, folds)
-        model, tilt, steps = chosen.model, tilt or chosen.tilted, chosen.steps
+        model, tilt, steps = chosen.model, tilt or chosen.tilted, with_coupling(chosen.steps, coupled)
     angles = (0.0, 0.0)
     if tilt:
         found = rows(model, parts, how)
         angles = find_tilt(model, prior, parts, how, linear.weighted(found.Y, found.tau, found.kept).weights)
         model = replace(model, arm=tilted(model.arm, *angles))
     return (with_bumps(model, parts, how) if "stribeck" in model.terms else model), angles, steps
+
+
+def with_coupling(steps: dict[str, float], coupled: dict[str, float]) -> dict[str, float]:
+    """The steps of the selection after those that found motors of two joints."""
+    (first, _), *others = steps.items()
+    error = min(coupled.values(), default=1.0)
+    return {first: 1.0, **coupled, **{name: error * value for name, value in others}}
 
 
 def checked(arm: Arm, log: Log, transmission: Any, zero: Any, gains: Any, folds: int, fix: bool = False) -> Log:
@@ -216,6 +235,7 @@ def checked(arm: Arm, log: Log, transmission: Any, zero: Any, gains: Any, folds:
     degrees = [doubt for doubt in log.doubts if "degrees" in doubt]
     if degrees and transmission is None and not fix:
         advice = "Read it with degrees=True (degrees=False if it is in radians), or give the transmission."
+        advice = "(degrees=False if it is in radians)" if "alone" in degrees[0] else advice
         raise InputError(f"{degrees[0]} {advice}")
     return joint_side(log, transmission, zero, gains)
 

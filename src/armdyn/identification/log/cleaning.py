@@ -8,15 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.errors import InputError
-from armdyn.identification.log.faults import held, without_spikes
+from armdyn.identification.log.faults import held, jumps, repeated, unwrapped, without_spikes
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 GAP, BRIDGED = 3.0, 0.025  # a step of more than this many periods and seconds is a gap: the log is cut there
 UNEVEN = 0.05  # jitter, in periods, above which a log is resampled
-DEGREES = 4 * np.pi  # nobody's joint travels more than two turns either way
 SHORTEST = 16  # samples of a piece worth keeping
 BACK = 0.02  # seconds that stamps may run backwards and still be jitter
+RUNS, APART = 20, 1.0  # runs that a log may be made of, each with a clock of its own; seconds put between them
+FEW_STAMPS = 0.01  # of the steps, once the stamps are in order, that may be far too short if rows were only late
 SLOWEST = 0.4  # a step of more than this many seconds is no log of a motion: the stamps have another unit
 UNITS = ((50.0, "milliseconds", 1e-3), (5e4, "microseconds", 1e-6), (np.inf, "nanoseconds", 1e-9))
 WINDOW, WINDOWS = 7, 1500  # samples of a local cubic and how many of those tell the noise of positions
@@ -44,21 +45,71 @@ def clean(t: Array | None, signals: dict[str, Array], rate: float | None) -> Cle
     assert t is not None
     good = _finite(t, signals, notes)
     t, number, signals = t[good], number[good], {k: v[good] for k, v in signals.items()}
-    keep = ~_repeated(t, signals)
-    if not keep.all():
-        notes.append(f"{np.count_nonzero(~keep)} rows repeat the stamp and the values before them: dropped")
-        number = number - np.cumsum(~keep)
-    t, number, signals = t[keep], number[keep], {k: v[keep] for k, v in signals.items()}
-    signals = without_spikes(signals, notes)
+    t, signals = _in_order(_in_seconds(t, notes), signals, notes)
+    t, number, signals = _without_repetition(t, number, signals, notes)
+    signals = without_spikes(signals | {"q": unwrapped(signals["q"], notes)}, notes)
     stuck = held(signals["q"])
     if stuck.any():
-        notes.append(f"{np.count_nonzero(stuck)} rows repeat the positions while the arm moves on: dropped as a gap")
+        notes.append(f"{np.count_nonzero(stuck)} rows repeat a position while the arm moves on: dropped as a gap")
         t, number, signals = t[~stuck], number[~stuck], {k: v[~stuck] for k, v in signals.items()}
     if len(t) < SHORTEST:
         raise InputError(f"the log has {len(t)} usable rows, expected at least {SHORTEST}")
-    t = _usable(_in_seconds(t, notes), signals, notes)
+    t = _cut(_usable(t, signals, notes), signals["q"], notes)
     t, period = _times(t, number, signals["q"], notes)
     return Clean(period, _pieces(t, signals, period, notes), notes)
+
+
+def _in_order(t: Array, signals: dict[str, Array], notes: list[str]) -> tuple[Array, dict[str, Array]]:
+    """Rows by their stamps where some came late; runs one after the other where the clock starts again."""
+    back = np.flatnonzero(np.diff(t) < -BACK)
+    if not len(back):
+        return t, signals
+    order = np.argsort(t, kind="stable")
+    steps = np.diff(t[order])
+    usual = float(np.median(steps))
+    if usual > 0 and np.mean(steps < 0.2 * usual) < FEW_STAMPS:
+        notes.append(
+            f"{len(back)} rows come too late (first: row {back[0] + 2}): all are put in the order of the stamps"
+        )
+        return t[order], {k: v[order] for k, v in signals.items()}
+    if len(back) > RUNS:
+        first = back[0]
+        raise InputError(
+            f"time runs backwards at {len(back)} rows (first: row {first + 2}, {float(t[first]):.6g} s, then"
+            f" {float(t[first + 1]):.6g} s): give the sampling rate (rate=..., Hz) if the rows are in order"
+        )
+    notes.append(f"time starts again at row {', '.join(str(k + 2) for k in back)}: taken as runs one after the other")
+    shift = np.zeros_like(t)
+    for k in back:
+        shift[k + 1 :] += t[k] - t[k + 1] + APART
+    return t + shift, signals
+
+
+def _without_repetition(
+    t: Array, number: Numbers, signals: dict[str, Array], notes: list[str]
+) -> tuple[Array, Numbers, dict[str, Array]]:
+    """The log without rows that are the row before once more."""
+    again = _repeated(t, signals)
+    if again.any():
+        notes.append(f"{np.count_nonzero(again)} rows repeat the stamp and the values before them: dropped")
+    else:
+        again = repeated(signals)
+        if again.any():
+            notes.append(f"{np.count_nonzero(again)} rows repeat all values of the row before: dropped")
+    keep = ~again
+    return t[keep], (number - np.cumsum(again))[keep], {k: v[keep] for k, v in signals.items()}
+
+
+def _cut(t: Array, q: Array, notes: list[str]) -> Array:
+    """The times, with a gap where positions jump though the stamps go on."""
+    lost = jumps(t, q)
+    if not len(lost):
+        return t
+    notes.append(
+        f"the positions jump at {len(lost)} rows (first: row {lost[0] + 1}) while the stamps go on, as if rows were"
+        " lost: the log is cut there"
+    )
+    return t + APART * np.searchsorted(lost, np.arange(len(t)), side="right")
 
 
 def _finite(t: Array, signals: dict[str, Array], notes: list[str]) -> NDArray[np.bool_]:
@@ -96,9 +147,6 @@ def _in_seconds(t: Array, notes: list[str]) -> Array:
 def _usable(t: Array, signals: dict[str, Array], notes: list[str]) -> Array:
     """Stamps that can be used; worked out from positions and velocities where the file's cannot."""
     steps = np.diff(t)
-    back = np.flatnonzero(steps < -BACK)
-    if len(back):
-        raise InputError(f"time runs backwards at row {back[0] + 2}: {t[back[0]]!r} then {t[back[0] + 1]!r}")
     still = np.count_nonzero(steps == 0)
     if still * 2 <= len(steps) or _in_bursts(steps):
         return t
@@ -209,32 +257,3 @@ def _interpolated(even: Array, t: Array, values: Array, period: float, signal: s
     apart = np.r_[True, np.diff(t) > (0.2 * period if signal != "tau" else 0.0)]  # no slopes over nearly no time
     curve = PchipInterpolator if signal == "tau" else CubicSpline
     return np.asarray(curve(t[apart], values[apart], axis=0)(even))
-
-
-def unit_doubts(period: float, pieces: list[dict[str, Array]]) -> list[str]:
-    """Signs of degrees in place of radians, in words."""
-    doubts = []
-    reach = max(float(np.ptp(p["q"], axis=0).max()) for p in pieces)
-    if reach > DEGREES:
-        doubts.append(f"a position ranges over {reach:.4g}: degrees, or the motor's side of a gear?")
-    if "qd" in pieces[0]:
-        slope = velocity_slope(period, pieces)
-        for factor, said in (
-            (180 / np.pi, "positions are in degrees and velocities in radians"),
-            (np.pi / 180, "positions are in radians and velocities in degrees"),
-        ):
-            if abs(slope / factor - 1) < 0.1:
-                doubts.append(f"positions change {slope:.3g} times as fast as the velocities say: {said}?")
-        if not doubts and not 0.9 < slope < 1.1:
-            doubts.append(f"positions change {slope:.3g} times as fast as the velocities say: check the units")
-    return doubts
-
-
-def velocity_slope(period: float, pieces: list[dict[str, Array]]) -> float:
-    """dq/dt over the logged velocity, least squares over all joints: 1 where both agree."""
-    top = bottom = 0.0
-    for piece in pieces:
-        dq = (piece["q"][2:] - piece["q"][:-2]) / (2 * period)
-        top += float((dq * piece["qd"][1:-1]).sum())
-        bottom += float((piece["qd"][1:-1] ** 2).sum())
-    return top / bottom if bottom else 1.0

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.errors import InputError
-from armdyn.identification.log.cleaning import SHORTEST, clean, unit_doubts
+from armdyn.identification.log.cleaning import SHORTEST, clean
 from armdyn.identification.log.columns import Columns, expanded, guess, mapped
 from armdyn.identification.log.files import Table, read_table
+from armdyn.identification.log.units import unit_doubts
 
 Array = NDArray[np.float64]
 SIGNALS = ("q", "qd", "qdd", "tau")

@@ -71,6 +71,7 @@ class Motion:
     tau: Array
     log: int = 0  # which one of several logs it is of
     clipped: NDArray[np.bool_] | None = None  # (N, n): torques at the end of their range, where there are any
+    counted: NDArray[np.bool_] | None = None  # rows of the model that count, where a fit has settled which
 
 
 def choose_processing(

@@ -94,10 +94,7 @@ class Model:
         transmission: Any = None,
     ) -> Model:
         """The model of an arm with this friction, with or without rotors, offsets and springs at the joints."""
-        if arm.floating:
-            raise InputError(
-                f"identification is for a base that stands still, {arm.name}'s floats; load it with floating=False"
-            )
+        arm.require_fixed_base("identification")
         wanted = {"rotor": rotor, **dict.fromkeys(FRICTION[choose("friction", friction, FRICTION)], True)}
         wanted |= {"offset": offset, "spring": spring}
         terms = {term: tuple(range(arm.n)) for term, there in wanted.items() if there}

@@ -61,15 +61,17 @@ def rows(model: Model, parts: list[Motion], how: Processing) -> Rows:
     tau = [filtered(p.tau, p, how) for p in parts]
     t = [_times(p, how) for p in parts]
     piece = [np.full(len(own), number) for number, own in enumerate(t)]
-    kept = [_kept(p, how) for p in parts]
+    kept = [kept_rows(p, how) for p in parts]
     states = [np.hstack([filtered(p.q, p, how), filtered(p.qd, p, how)]) for p in parts]
     repeat = repeats_after(np.concatenate(states))
     joined = [np.concatenate(every) for every in (Y, tau, t)]
     return Rows(joined[0], joined[1], joined[2], np.concatenate(piece), np.concatenate(kept), repeat)
 
 
-def _kept(part: Motion, how: Processing) -> NDArray[np.bool_]:
+def kept_rows(part: Motion, how: Processing) -> NDArray[np.bool_]:
     """Which rows count: not those below the dead zone, nor those with torques at the end of their range in them."""
+    if part.counted is not None:
+        return part.counted
     moving = np.abs(filtered(part.qd, part, how)) >= how.dead_zone
     if part.clipped is None:
         return np.asarray(moving)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armdyn.arm import Arm
+from armdyn.identification.log.aliasing import sampling_doubts
 from armdyn.identification.log.faults import clipped
 from armdyn.identification.log.log import Log
-from armdyn.identification.log.processing import Motion
+from armdyn.identification.log.processing import Motion, Processing
 from armdyn.identification.model.bodies import pseudo_inertia
 from armdyn.identification.model.model import TERMS
 
@@ -22,13 +23,14 @@ ABSURD, FAR = 5.0, 1.0  # a mass this many times off the prior's; a link as larg
 MOSTLY = 0.5  # noise over motion in the filters' pass band, above which the rows are mostly noise
 SLOW = 15.0  # Hz: no drive is logged so slowly
 EXPLAINED, WRONG = 0.5, 0.2  # R² of a joint below which, and relative torque error above which, something is said
+STRETCH, BURST = 0.06, 4.5  # part of a log, and residuals over the usual ones, that tell a contact; good logs: 2.9
 UNSURE = 0.5  # relative deviation above which a parameter's size is not known
 UNEVEN = 200.0  # condition number (unit columns) above which a motion excites some parameters hardly at all
 
 
-def log_warnings(arm: Arm, log: Log) -> list[str]:
+def log_warnings(arm: Arm, log: Log, how: Processing) -> list[str]:
     """Doubts about the log itself."""
-    said = list(log.doubts)
+    said = [*log.doubts, *sampling_doubts(log, how)]
     q = log.array("q")
     for k, joint in enumerate(arm.joints):
         low, high = joint.limit.lower, joint.limit.upper
@@ -47,7 +49,8 @@ def log_warnings(arm: Arm, log: Log) -> list[str]:
     ends = clipped(tau).mean(axis=0)
     said += [
         f"the torque of joint {j + 1} stands at the end of its range in {100 * ends[j]:.0f} % of the samples:"
-        " a limit of the drive or of the logger? Those rows are left out of the fit"
+        " a limit of the drive or of the logger? Those samples only tell that the torque is not less; move more gently,"
+        " or widen the range"
         for j in np.flatnonzero((ends > 0) & (ends < 1))
     ]
     return said
@@ -56,7 +59,9 @@ def log_warnings(arm: Arm, log: Log) -> list[str]:
 def warnings_of(estimate: Estimate, parts: list[Motion]) -> list[str]:
     """Doubts about what was identified."""
     doubts = (
+        _coupled(estimate),
         _noise(estimate),
+        _touched(estimate),
         _motion(estimate, parts),
         _unsure(estimate),
         _inconsistent(estimate),
@@ -66,6 +71,38 @@ def warnings_of(estimate: Estimate, parts: list[Motion]) -> list[str]:
         _bumps(estimate),
     )
     return [text for said in doubts for text in said]
+
+
+def _coupled(estimate: Estimate) -> list[str]:
+    """A motor that turns two joints, which was found though nobody said so."""
+    found = [name for name in estimate.steps if name.startswith("a motor that turns")]
+    if not found:
+        return []
+    names = ", ".join(estimate.left_behind)
+    return [
+        f"the log shows {' and '.join(found)} (a coupled wrist): {names} are its inertia and friction. predict() has"
+        " them, an arm and its files have no place for them. Where the log is of the motors, give the transmission as a"
+        " matrix"
+    ]
+
+
+def _touched(estimate: Estimate) -> list[str]:
+    """A stretch of the log that is predicted far worse than the rest of it."""
+    left, t = estimate.training.residual, estimate.training.t
+    usual = 1.4826 * np.median(np.abs(left), axis=0)
+    seen = usual > 0
+    wide = max(3, round(STRETCH * len(t)))
+    if len(t) < 5 * wide or not seen.any():
+        return []
+    squares = ((left[:, seen] / usual[seen]) ** 2).mean(axis=1)
+    run = np.sqrt(np.convolve(squares, np.ones(wide) / wide, "valid"))
+    worst, ratio = int(np.argmax(run)), float(run.max() / max(float(np.median(run)), 1e-300))
+    if run[worst] < BURST or ratio < BURST:
+        return []
+    return [
+        f"from {t[worst]:.4g} to {t[worst + wide - 1]:.4g} s the residuals are {ratio:.2g} times the usual ones: did"
+        " something touch the arm, or was a payload gripped or a brake on? Cut that part off (log.part)"
+    ]
 
 
 def _bumps(estimate: Estimate) -> list[str]:
@@ -166,7 +203,7 @@ def _inconsistent(estimate: Estimate) -> list[str]:
 
 def _implausible(estimate: Estimate) -> list[str]:
     """Links that could exist but hardly do: masses and sizes far from the prior's and from the arm's own length."""
-    said = []
+    said: list[str] = []
     reach = sum(float(np.hypot(float(j.b), float(j.d))) for j in estimate.given.joints) or 1.0
     for k, (link, prior) in enumerate(zip(estimate.natural, estimate.prior.links, strict=True), 1):
         mass, usual = float(link[0]), float(prior.mass)
@@ -174,11 +211,15 @@ def _implausible(estimate: Estimate) -> list[str]:
             continue
         if usual > 0 and not 1 / ABSURD < mass / usual < ABSURD:
             said.append(f"link {k} has a mass of {mass:.3g} kg, the prior {usual:.3g} kg")
+            continue
         centre = float(np.linalg.norm(link[1:4])) / mass
         gyration = float(np.sqrt(max(np.trace(pseudo_inertia(link)[:3, :3]), 0.0) / mass))
         if max(centre, gyration) > FAR * reach:
             said.append(f"link {k} is {max(centre, gyration):.2g} m large, the arm {reach:.2g} m long")
-    return [f"{text}: consistent, but hardly plausible; this motion may not tell it" for text in said]
+    if not said:
+        return []
+    shown = "; ".join(said[:3]) + (f"; and {len(said) - 3} more links" if len(said) > 3 else "")
+    return [f"{shown}: consistent, but hardly plausible; this motion may not tell it, or the log is read wrongly"]
 
 
 def _noise(estimate: Estimate) -> list[str]:
@@ -198,14 +239,20 @@ def _unexplained(estimate: Estimate, parts: list[Motion]) -> list[str]:
     said = []
     poor = [f"{j + 1} ({r:.2f})" for j, r in enumerate(shown.r_squared) if r < EXPLAINED]
     if poor:
-        said.append(f"little of the torque of joint {', '.join(poor)} is explained (R²) in the log {where}")
+        said.append(
+            f"little of the torque of joint {', '.join(poor)} is explained (R²) in the log {where}:"
+            " check order, sign and unit of its columns, and its zero"
+        )
     if shown.error > max(2 * estimate.error, WRONG):
         said.append(
             f"the log that was not fitted is predicted to {100 * shown.error:.1f} %, the fitted one to"
             f" {100 * estimate.error:.1f} %: is it of the same arm, in the same units, with motions of the same kind?"
         )
     elif estimate.error > WRONG and all(part.clipped is None for part in parts):
-        said.append(f"{100 * estimate.error:.0f} % of the torques are not explained by any arm of this geometry")
+        said.append(
+            f"{100 * estimate.error:.0f} % of the torques are not explained by any arm of this geometry: is the log of"
+            " this arm, its time right, its columns in the arm's order?"
+        )
     return said
 
 

@@ -1,10 +1,10 @@
-// What every script of a page uses: elements, numbers as text, colours of the theme, 3-vectors and 4 x 4 matrices.
-// Matrices are flat arrays of 16 numbers, row after row, as the WebAssembly module writes them.
+// Utilities for all scripts: elements, number formatting, theme colours, 3-vectors and 4 x 4 matrices.
+// Matrices are flat arrays of 16 numbers in row-major order, as the WebAssembly module writes them.
 "use strict";
 const Page = (() => {
   const $ = (id) => document.getElementById(id);
 
-  // An element with attributes and children. Texts become text nodes, so that a name from a file stays text.
+  // Creates an element with attributes and children. Strings become text nodes, so a name from a file is never markup.
   function el(tag, attributes = {}, ...children) {
     const made = document.createElement(tag);
     for (const [key, value] of Object.entries(attributes)) {
@@ -16,7 +16,7 @@ const Page = (() => {
     return made;
   }
 
-  // Three significant digits that do not jump in width; 0 for what rounding left.
+  // Three significant digits of constant width; rounding residue is shown as 0.
   function short(x, digits = 3) {
     if (!Number.isFinite(x)) return "–";
     const size = Math.abs(x);
@@ -29,13 +29,13 @@ const Page = (() => {
 
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
   const rgb = (hex) => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16) / 255);
-  // Okabe and Ito's colours, which the colour-blind can tell apart.
+  // The colour-blind-safe palette of Okabe and Ito.
   const series = (k) => color(`series-${(k % 8) + 1}`);
 
   const themeListeners = [];
   const onTheme = (listener) => themeListeners.push(listener);
 
-  // Light or dark as the system has it, until the button says otherwise.
+  // Follows the system's light or dark theme until the button is used.
   function startTheme(button) {
     const root = document.documentElement, system = matchMedia("(prefers-color-scheme: dark)");
     const take = (theme) => { root.dataset.theme = theme; themeListeners.forEach((listener) => listener()); };
@@ -44,7 +44,7 @@ const Page = (() => {
     if (button) button.addEventListener("click", () => take(root.dataset.theme === "dark" ? "light" : "dark"));
   }
 
-  // A canvas as large as its box, in device pixels; drawing is in CSS pixels.
+  // Sizes a canvas to its box in device pixels; drawing uses CSS pixels.
   function fit(canvas) {
     const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth, height = canvas.clientHeight;
     const w = Math.max(1, Math.round(width * ratio)), h = Math.max(1, Math.round(height * ratio));
@@ -79,7 +79,7 @@ const Geometry = (() => {
     return [x, cross(z, x)];
   }
 
-  // Eigenvalues (ascending) and eigenvectors of a symmetric matrix given as rows: Jacobi's rotations.
+  // Eigenvalues (ascending) and eigenvectors of a symmetric matrix, given as rows, by Jacobi rotations.
   function eigen(matrix) {
     const n = matrix.length, A = matrix.map((row) => Array.from(row));
     const V = A.map((_, i) => A.map((__, j) => (i === j ? 1 : 0)));
@@ -100,7 +100,7 @@ const Geometry = (() => {
     return { values: order.map((i) => A[i][i]), vectors: order.map((i) => V.map((row) => row[i])) };
   }
 
-  // The solution of A x = b by elimination with pivots, for a handful of unknowns.
+  // Solves A x = b by Gaussian elimination with partial pivoting, for a few unknowns.
   function solve(matrix, right) {
     const n = right.length, A = matrix.map((row, i) => [...row, right[i]]);
     for (let i = 0; i < n; i++) {

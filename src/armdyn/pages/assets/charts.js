@@ -2,7 +2,7 @@
 "use strict";
 const Chart = (() => {
   const { el, short, minus, color, series, fit } = Page;
-  const DASHES = [[], [6, 3], [2, 3]]; // after eight colours the next curves are dashed
+  const DASHES = [[], [6, 3], [2, 3]]; // curves beyond the eight colours are dashed
 
   function ticks(low, high, count) {
     const raw = (high - low) / Math.max(count, 1), power = 10 ** Math.floor(Math.log10(raw || 1));
@@ -20,7 +20,7 @@ const Chart = (() => {
     return [low - room, high + room];
   }
 
-  // Curves { name, y } over `x`; `window` = [from, to] in x; `cursor` marks one x; `hint` stands where there is nothing yet.
+  // Curves { name, y } over `x`; `window` = [from, to] in x; `cursor` marks one x; `hint` is shown while there is no data.
   function curves(canvas, { x, curves: list, window: shown, y: label, cursor = null, unit = "s", hint = "" }) {
     const { ratio, width, height } = fit(canvas), g = canvas.getContext("2d");
     g.setTransform(ratio, 0, 0, ratio, 0, 0); g.clearRect(0, 0, width, height);
@@ -63,7 +63,7 @@ const Chart = (() => {
     }));
   }
 
-  // A square of numbers with signed colours: blue is positive, orange negative, on a logarithmic scale of sizes.
+  // A heat map of a matrix: blue is positive, orange negative, on a logarithmic scale.
   function heat(host, names, label) {
     const n = names.length, cells = [];
     const table = el("table", { class: "heat", "aria-label": label });
@@ -86,7 +86,7 @@ const Chart = (() => {
     };
   }
 
-  // One bar per joint, signed about the middle, full at the limit where there is one.
+  // One signed bar per joint, full at the joint's limit if it has one.
   function bars(host, names, limits, units) {
     const rows = names.map((name, i) => {
       const bar = el("i"), value = el("output", {}, "0");

@@ -1,4 +1,4 @@
-// Operations of every formulation: bars to sort, one quantity at a time.
+// Operation counts of every formulation as sortable bars, one quantity at a time.
 "use strict";
 const Costs = (() => {
   const { el } = Page;

@@ -1,4 +1,4 @@
-// Charts of a page without an arm: every canvas with `data-chart` gets its curves or its dots; pointing shows values.
+// Charts of a page without an arm: fills every canvas with `data-chart` with curves or dots; pointing shows the values.
 "use strict";
 const Curves = (() => {
   const { el, short, minus, color, series, fit } = Page;
@@ -23,7 +23,7 @@ const Curves = (() => {
     return draw;
   }
 
-  // Values with twice their deviation, and what was believed before.
+  // Values with two standard deviations, and their prior values.
   function dots(canvas, chart) {
     return () => {
       const { ratio, width, height } = fit(canvas), g = canvas.getContext("2d");

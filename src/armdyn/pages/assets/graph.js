@@ -7,7 +7,7 @@ const Graph = (() => {
   function layout(graph) {
     const depth = graph.nodes.map(() => 0), columns = [];
     graph.nodes.forEach(([, args], k) => { depth[k] = args.length ? 1 + Math.max(...args.map((a) => depth[a])) : 0; });
-    // An input or a constant stands just before what uses it first.
+    // Inputs and constants are placed just before their first use.
     const before = graph.nodes.map(() => Infinity);
     graph.nodes.forEach(([, args], k) => args.forEach((a) => { before[a] = Math.min(before[a], depth[k]); }));
     const y = graph.nodes.map(() => 0);

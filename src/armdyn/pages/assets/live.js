@@ -1,8 +1,8 @@
-// The arm's programs, computed here: a WebAssembly module, its arrays in the module's memory, and the physics on top.
+// The arm's programs as a WebAssembly module, their arrays in its memory, and the simulation built on them.
 "use strict";
 const Live = (() => {
-  const STEP = 1e-3; // seconds of one Runge-Kutta step
-  const BANDWIDTH = 9; // rad/s of the PD controller, critically damped for each joint's own inertia
+  const STEP = 1e-3; // step of the Runge-Kutta integrator, seconds
+  const BANDWIDTH = 9; // of the PD controller, rad/s; critically damped for each joint's own inertia
 
   function decoded(text) {
     const raw = atob(text), bytes = new Uint8Array(raw.length);
@@ -10,7 +10,7 @@ const Live = (() => {
     return bytes;
   }
 
-  // The functions of the module with one array per port; a port of the same name and size is one array for all functions.
+  // The functions of the module and one array per port; functions share the arrays of ports with the same name.
   async function load(robot) {
     const { instance } = await WebAssembly.instantiate(decoded(robot.module), {});
     const { memory, heap } = instance.exports, at = {}, sizes = {};
@@ -31,7 +31,7 @@ const Live = (() => {
       return () => instance.exports[name](...where);
     };
     const arm = { arrays, n: robot.n, robot, state: call("state") }, parameters = call("payload_parameters");
-    // A point mass at the tool: from it the parameters of the arm that holds it, which the other programs take.
+    // Attaches a point mass to the tool: computes the parameters of the loaded arm, which the other programs take.
     arm.hold = (mass, com) => { arrays.mass[0] = mass; arrays.com.set(com); parameters(); };
     const inputs = addresses(robot.functions.acceleration.inputs);
     arm.advance = (step, count) => instance.exports.advance(...inputs, step, count);
@@ -42,9 +42,9 @@ const Live = (() => {
     return arm;
   }
 
-  // Positions, controllers and time. `mode` is "free", "hold" (gravity compensated) or "pd".
+  // The simulation: state, controller and time. `mode` is "free", "hold" (gravity compensation) or "pd".
   function physics(arm) {
-    const { robot, arrays } = arm, { n, nv, first } = robot, base = nv - n; // a floating base has six velocities of its own
+    const { robot, arrays } = arm, { n, nv, first } = robot, base = nv - n; // a floating base adds six velocities
     const world = { t: 0, mode: "hold", playing: false, speed: 1, friction: false, target: robot.home.slice(), left: 0,
       cost: 0, start: robot.home.slice(), message: "" };
 
@@ -67,7 +67,7 @@ const Live = (() => {
       });
     }
 
-    // As many steps as the clock asks for, at most 50 ms of them in one picture.
+    // Advances in whole steps to keep up with the clock, by at most 50 ms per frame.
     function run(seconds) {
       world.left = Math.min(world.left + seconds * world.speed, 0.05);
       const count = Math.floor(world.left / STEP);
@@ -85,7 +85,7 @@ const Live = (() => {
       if (!arrays.q.every(Number.isFinite)) { world.playing = false; reset(); world.message = "the motion diverged; reset"; }
     }
 
-    // The gains are those of the posture in which the controller is switched on.
+    // Sets the controller, with gains for the inertia matrix of the current posture.
     function control(mode) {
       world.mode = mode;
       world.inertia = Array.from({ length: n }, (_, i) => arrays.H[(base + i) * (nv + 1)]);

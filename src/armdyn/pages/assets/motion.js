@@ -1,4 +1,4 @@
-// A recorded motion: the arm moves along it; play, scrub, speed; torques against limits; curves with a cursor.
+// Plays a recorded motion: play, scrub, speed; torques with their limits; curves with a cursor.
 "use strict";
 (async () => {
   const { $, el } = Page, DATA = JSON.parse($("data").textContent), { robot, motion } = DATA;
@@ -7,7 +7,7 @@
   const last = motion.t.length - 1, end = motion.t[last], now = { t: motion.t[0], playing: false, speed: 1 };
   const bars = Chart.bars($("bars"), robot.names, robot.effort.slice(-robot.n), robot.kinds.map((kind) => (kind === "prismatic" ? "N" : "N m")));
 
-  // Between two samples numbers are interpolated; before the first and after the last they stay.
+  // Linear interpolation between samples; constant before the first and after the last.
   function sample(columns, t) {
     let low = 0, high = last;
     while (high - low > 1) { const middle = (low + high) >> 1; if (motion.t[middle] <= t) low = middle; else high = middle; }
@@ -27,7 +27,7 @@
     return draw;
   });
 
-  // Between two samples a floating base's quaternion is shorter than 1.
+  // Interpolation shortens the quaternion of a floating base; it is normalised again.
   function posture(t) {
     const q = sample(motion.q, t);
     if (!robot.first) return q;

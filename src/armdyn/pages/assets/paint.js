@@ -1,4 +1,4 @@
-// Solids on a canvas: by WebGL where there is one, otherwise by a plain painter's algorithm on the same meshes.
+// Draws solids on a canvas with WebGL, or without it by the painter's algorithm on the same meshes.
 // A solid is { mesh, matrix, color, alpha, glow, over }; its matrix is a rotation times a scale along its own axes.
 "use strict";
 const Paint = (() => {
@@ -26,7 +26,7 @@ const Paint = (() => {
     return mesh(points, points, grid(rows, columns));
   }
 
-  // Radius 1 about z, from z = 0 to 1, by a profile of [radius, height, normal outwards, normal upwards].
+  // A body of revolution about z from a profile of [radius, height, radial normal, axial normal].
   function turned(profile, columns) {
     const points = [], normals = [];
     for (const [r, z, nr, nz] of profile) for (let j = 0; j <= columns; j++) {
@@ -35,7 +35,7 @@ const Paint = (() => {
     }
     return mesh(points, normals, grid(profile.length - 1, columns).map(([a, b, c]) => [a, c, b]));
   }
-  // A small bevel, so that edges catch the light.
+  // With a small bevel, which makes the edges visible.
   function cylinder(bevel = 0.06) {
     return turned([[0, 0, 0, -1], [1 - bevel, 0, 0, -1], [1 - bevel, 0, 0.7, -0.7], [1, bevel, 0.7, -0.7], [1, bevel, 1, 0],
       [1, 1 - bevel, 1, 0], [1, 1 - bevel, 0.7, 0.7], [1 - bevel, 1, 0.7, 0.7], [1 - bevel, 1, 0, 1], [0, 1, 0, 1]], 24);
@@ -55,7 +55,7 @@ const Paint = (() => {
     return mesh(points, normals, triangles);
   }
 
-  // A mesh from packed corners: flat where faces meet at an edge, smooth where they nearly go on (within 40 degrees).
+  // A mesh from packed vertices; faces that meet at less than 40 degrees are shaded smoothly, others flat.
   function unpacked(data) {
     const read = (text) => new Uint16Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
     const whole = read(data.points), faces = read(data.faces), at = (k) => [0, 1, 2].map((i) => data.low[i] + data.step * whole[3 * k + i]);
@@ -78,7 +78,7 @@ const Paint = (() => {
 
   const MESHES = { sphere: sphere(), tube: turned([[1, 0, 1, 0], [1, 1, 1, 0]], 24), housing: cylinder(), box: box() };
 
-  // Directions of a solid's normals: columns of its matrix over their squared lengths.
+  // The normal matrix of a solid: the columns of its matrix divided by their squared lengths.
   function normalMatrix(m) {
     const out = new Float32Array(9);
     for (let k = 0; k < 3; k++) {
@@ -94,7 +94,7 @@ const Paint = (() => {
   const FRAGMENT = `#version 300 es
     precision highp float; in vec3 at; in vec3 n; uniform vec3 eye; uniform vec4 color; uniform float glow; uniform vec3 light; out vec4 result;
     void main() {
-      vec3 d = normalize(n), v = normalize(eye - at); if (dot(d, v) < -0.35) d = -d; // seen from inside, not merely at an edge
+      vec3 d = normalize(n), v = normalize(eye - at); if (dot(d, v) < -0.35) d = -d; // seen from inside, not only at grazing angles
       float key = max(dot(d, light), 0.0), sky = 0.5 + 0.5 * d.z, rim = pow(1.0 - max(dot(d, v), 0.0), 3.0);
       float shine = pow(max(dot(d, normalize(light + v)), 0.0), 40.0);
       vec3 c = color.rgb * (0.44 + 0.24 * sky + 0.40 * key) + 0.14 * shine + 0.10 * rim + glow * color.rgb;
@@ -170,7 +170,7 @@ const Paint = (() => {
       const size = 12 * floor.cell, ground = [size, 0, 0, 0, 0, size, 0, 0, 0, 0, 1e-6, floor.z - 0.5e-6, 0, 0, 0, 1];
       gl.depthMask(false);
       one({ mesh: MESHES.box, matrix: ground, color: floor.color, alpha: 0.9, glow: floor.cell }, use(programs.floor, camera));
-      // Shadows: every solid flattened along the light; the stencil lets each pixel be darkened once.
+      // Planar shadows: every solid projected along the light; the stencil darkens each pixel only once.
       gl.enable(gl.STENCIL_TEST); gl.stencilFunc(gl.EQUAL, 0, 255); gl.stencilOp(gl.KEEP, gl.KEEP, gl.INCR);
       const at = use(programs.flat, camera), [lx, ly, lz] = LIGHT, z = floor.z + 1e-4 * floor.cell;
       for (const s of whole) {
@@ -185,7 +185,7 @@ const Paint = (() => {
       const shaded = use(programs.solid, camera);
       whole.forEach((s) => one(s, shaded));
       gl.depthMask(false); gl.enable(gl.CULL_FACE); clear.forEach((s) => one(s, shaded)); gl.disable(gl.CULL_FACE); gl.depthMask(true);
-      gl.clear(gl.DEPTH_BUFFER_BIT); over.forEach((s) => one(s, shaded)); // what lies inside the links is seen through them
+      gl.clear(gl.DEPTH_BUFFER_BIT); over.forEach((s) => one(s, shaded)); // centres of mass and frames are drawn over the links
     }
     return { draw, kind: "WebGL" };
   }

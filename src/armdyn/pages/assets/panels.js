@@ -1,17 +1,17 @@
-// The panels beside the picture: sliders, physics, traces and live numbers. Each function fills one element and
-// returns what brings it up to date.
+// The panels beside the 3D view: sliders, simulation, time plots and live numbers. Each function fills one element and
+// returns a function, or several, that update it.
 "use strict";
 const Panels = (() => {
   const { $, el, short, minus, angle } = Page;
   const unitsOf = (robot, revolute, prismatic) => robot.coordinateKinds.map((kind) => (kind === "prismatic" ? prismatic : revolute));
 
-  // One slider per joint within its limits; `changed(i, value)` is told, `show(q)` follows the arm.
+  // One slider per joint within its limits; calls `changed(i, value)`, and returns a function that shows q.
   function sliders(host, robot, changed) {
     const rows = robot.names.map((name, i) => {
       const value = el("output"), input = el("input", { type: "range", min: robot.lower[i], max: robot.upper[i], step: "any", id: `q${i + 1}`,
         "aria-label": `${name}, ${robot.kinds[i]} joint` });
       input.addEventListener("input", () => { value.textContent = angle(+input.value, robot.kinds[i]); changed(i, +input.value); });
-      // The arrow keys move by a hundredth of the range: a range without steps would move by one.
+      // The arrow keys move by a hundredth of the range; with step "any" the browser would move by one.
       input.addEventListener("keydown", (event) => {
         const way = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
         if (!way) return;
@@ -43,7 +43,7 @@ const Panels = (() => {
     return el("label", { class: "slider" }, el("span", {}, label), input, output);
   }
 
-  // Gravity's direction, payload and friction: inputs of the programs, changed while they run.
+  // Gravity, payload and friction: inputs of the programs that can change during the simulation.
   function conditions(host, arm, world, viewer, changed) {
     const { robot, arrays } = arm, g = Geometry.norm(robot.gravity) || 9.81;
     const tilt = { angle: 0, heading: 0, size: 1 }, down = Geometry.unit(Geometry.norm(robot.gravity) ? robot.gravity : [0, 0, -1]);
@@ -64,13 +64,13 @@ const Panels = (() => {
       range("payload", 0, heaviest, 0, (x) => `${x.toFixed(2)} kg`, payload, "payload"),
       range("payload at z", -0.3 * robot.reach, 0.3 * robot.reach, place[2], (x) => minus(`${x.toFixed(2)} m`), (x) => { place[2] = x; payload(arrays.mass[0]); }, "payload-z"),
       ...(robot.tilts ? [range("gravity tilt", 0, Math.PI, 0, degrees, (x) => { tilt.angle = x; gravity(); }, "tilt"),
-        range("tilt towards", 0, 2 * Math.PI, 0, degrees, (x) => { tilt.heading = x; gravity(); }, "heading")] : []),
+        range("tilt direction", 0, 2 * Math.PI, 0, degrees, (x) => { tilt.heading = x; gravity(); }, "heading")] : []),
       range("gravity", 0, 2, 1, (x) => `${(g * x).toFixed(1)} m/s²`, (x) => { tilt.size = x; gravity(); }, "gravity"),
       el("label", { class: "check" }, friction, total ? "viscous friction (Coulomb friction is not part of this model)" : "viscous friction (none given for this arm)"),
     );
   }
 
-  // The last ten seconds of energy and joints.
+  // Plots of energy and joint positions over the last ten seconds.
   function traces(host, arm, world) {
     const { robot, arrays } = arm, SPAN = 10, KEPT = 1200;
     const data = { t: [], energy: [[], [], []], q: robot.names.map(() => []), tau: robot.names.map(() => []) };
@@ -96,13 +96,13 @@ const Panels = (() => {
     return { sample, draw, clear, data };
   }
 
-  // H as a heat map, torques against their limits, and numbers about the posture.
+  // The inertia matrix as a heat map, torques with their limits, and measures of the posture.
   function numbers(arm, world) {
     const { robot, arrays } = arm, torque = unitsOf(robot, "N m", "N"), names = robot.coordinates;
     const heat = Chart.heat($("heat"), names, "inertia matrix");
     const bars = Chart.bars($("bars"), names, robot.effort, torque), momentum = Chart.bars($("momentum"), names, names.map(() => null), unitsOf(robot, "N m s", "N s"));
     const facts = {};
-    for (const [key, label] of [["condition", "condition number of H"], ["manipulability", "manipulability √det(J Jᵀ)"], ["mass", "least effective mass at the tool"], ["energy", "energy"], ["tool", "tool"]]) {
+    for (const [key, label] of [["condition", "condition number of H"], ["manipulability", "manipulability √det(J Jᵀ)"], ["mass", "smallest effective mass at the tool"], ["energy", "energy"], ["tool", "tool"]]) {
       facts[key] = el("b", { id: `fact-${key}` }); $("live-facts").append(el("div", {}, el("span", {}, label), facts[key]));
     }
     const rows = (flat) => Array.from({ length: robot.nv }, (_, i) => Array.from(flat.slice(i * robot.nv, (i + 1) * robot.nv)));

@@ -1,4 +1,4 @@
-// A page with charts and no arm.
+// A page with charts but no arm.
 "use strict";
 Page.startTheme(Page.$("theme"));
 Curves.start(JSON.parse(Page.$("data").textContent).charts);

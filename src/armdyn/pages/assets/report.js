@@ -1,4 +1,4 @@
-// The report: the arm to touch, its physics running, its numbers following.
+// The report page: the interactive arm, its simulation, and the live numbers.
 "use strict";
 (async () => {
   const { $, el } = Page, DATA = JSON.parse($("data").textContent), robot = DATA.robot;
@@ -15,8 +15,8 @@
     },
     drag(target) {
       grip.target = target;
-      if (world.playing && world.mode !== "pd") return; // then the hand pulls with a spring, see `pull`
-      if (world.playing) { // the PD controller's posture follows the hand
+      if (world.playing && world.mode !== "pd") return; // the pointer pulls through a spring instead, see `pull`
+      if (world.playing) { // the PD controller's target follows the pointer
         const now = [Array.from(arrays.q), Array.from(arrays.qd)];
         arrays.q.set(world.target); arm.state();
         world.target = Viewer.reach(robot, arm, grip.body, grip.local, target);
@@ -26,7 +26,7 @@
     release() { grip = null; arrays.tau.fill(0); },
   });
 
-  // A spring from the hand to the point it holds, damped, as forces on all coordinates.
+  // A damped spring between the pointer and the grabbed point, as generalised forces.
   function pull() {
     if (!grip || world.mode === "pd") return;
     const point = Geometry.apply(Robot.poseOf(robot, arrays.poses, grip.body), grip.local);
@@ -80,14 +80,14 @@
   const play = (on) => { world.playing = on; if (on) requestAnimationFrame(tick); clock(); refresh(true); };
 
   function physicsPanel() {
-    const modes = Panels.choice("controller", [["hold", "Hold", "gravity compensated: the motors carry the weight and nothing else"],
-      ["free", "Free fall", "no motor torque"], ["pd", "PD", "to the posture of the sliders, gravity compensated"]], world.mode, (mode) => { world.target = Array.from(arrays.q); world.control(mode); refresh(true); });
+    const modes = Panels.choice("controller", [["hold", "Hold", "gravity compensation only"],
+      ["free", "Free fall", "no motor torque"], ["pd", "PD", "PD control to the sliders' posture, with gravity compensation"]], world.mode, (mode) => { world.target = Array.from(arrays.q); world.control(mode); refresh(true); });
     const speeds = Panels.choice("speed", [[1, "1×"], [0.25, "¼×"], [0.05, "1/20×"]], 1, (speed) => { world.speed = speed; });
     $("modes").append(modes.group); $("speeds").append(speeds.group);
     $("play").addEventListener("click", () => play(!world.playing));
     $("reset").addEventListener("click", () => { world.reset(); traces.clear(); clock(); refresh(true); });
     $("fall").addEventListener("click", () => { world.reset(); world.control("free"); modes.mark("free"); traces.clear(); play(true); });
-    $("conditions").parentElement.open = innerWidth > 860; // a phone has no room for everything at once
+    $("conditions").parentElement.open = innerWidth > 860; // collapsed on phones to save space
     Panels.conditions($("conditions"), arm, world, viewer, () => { arm.state(); refresh(true); });
     addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA|BUTTON|A|SUMMARY)$/.test(event.target.tagName)) return;
@@ -105,13 +105,13 @@
     );
   }
 
-  // Pointing at a minimal parameter lights up the links whose inertia it is made of.
+  // Pointing at a minimal parameter highlights the links that contribute to it.
   function parameters() {
-    const told = $("parameter-links");
+    const label = $("parameter-links");
     for (const row of document.querySelectorAll("#parameter-table tbody tr")) {
       const links = JSON.parse(row.dataset.links);
-      const on = () => { viewer.show.links = new Set(links); told.textContent = `made of link${links.length > 1 ? "s" : ""} ${links.map((k) => k + 1).join(", ")}`; viewer.redraw(); };
-      const off = () => { viewer.show.links = null; told.textContent = ""; viewer.redraw(); };
+      const on = () => { viewer.show.links = new Set(links); label.textContent = `link${links.length > 1 ? "s" : ""} ${links.map((k) => k + 1).join(", ")}`; viewer.redraw(); };
+      const off = () => { viewer.show.links = null; label.textContent = ""; viewer.redraw(); };
       row.tabIndex = 0;
       row.addEventListener("pointerenter", on); row.addEventListener("focus", on);
       row.addEventListener("pointerleave", off); row.addEventListener("blur", off);
@@ -123,10 +123,10 @@
   if ($("cost-chart")) Costs.create($("cost-chart"), DATA.costs, DATA.labels);
   if ($("graph-chart")) Graph.create($("graph-chart"), DATA.graphs, DATA.labels);
   refresh(true);
-  window.armdyn = { arm, world, viewer, traces, refresh, posture }; // for the browser's console and for tests
+  window.armdyn = { arm, world, viewer, traces, refresh, posture }; // for the browser console and for tests
   document.body.dataset.ready = "yes";
-})().catch((error) => { // an empty page must say why
+})().catch((error) => { // show on the page why it is empty
   document.body.dataset.ready = "failed";
-  document.querySelector("main").prepend(Page.el("p", { class: "odd" }, `This page needs WebAssembly: ${error.message}`));
+  document.querySelector("main").prepend(Page.el("p", { class: "odd" }, `This page could not start; it needs WebAssembly: ${error.message}`));
   console.error(error);
 });

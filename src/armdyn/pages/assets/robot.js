@@ -16,7 +16,7 @@ const Robot = (() => {
   // The pose of body k of the arm's state, or of the base for -1.
   const poseOf = (robot, poses, k) => (k < 0 ? robot.base : poses.subarray(16 * k, 16 * k + 16));
 
-  // Points between a body's parent frame and its own: along the parent's z, then x, then the joint's axis.
+  // Corner points from the parent's frame to a body's: along the parent's z, then x, then the joint's axis.
   function path(robot, poses, i) {
     const body = robot.bodies[i], T = poseOf(robot, poses, body.parent);
     const up = [0, 0, body.shift], out = [body.b * Math.cos(body.turn), body.b * Math.sin(body.turn), body.shift];
@@ -29,7 +29,7 @@ const Robot = (() => {
     return level;
   }
 
-  // How large it is, where its floor is, and what is thick and what is thin.
+  // The dimensions of the drawing: overall size, height of the floor, radius of each link.
   function measure(robot, poses, tool) {
     const points = [origin(robot.base), ...robot.bodies.map((_, i) => origin(poseOf(robot, poses, i))), origin(tool)];
     const foot = points[0], far = Math.max(...points.map((p) => norm(sub(p, foot))));
@@ -68,7 +68,7 @@ const Robot = (() => {
   }
   const IDENTITY = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1];
 
-  // Everything to draw at a state, and the segments that can be taken hold of.
+  // Everything to draw for a state, and the segments that can be grabbed.
   function solids(robot, state, scene, show) {
     const { size, radius, floor, foot } = scene, out = [], picks = [];
     const color = (name) => Page.rgb(Page.color(name)), lit = show.links || new Set();
@@ -108,7 +108,7 @@ const Robot = (() => {
   const triad = (T, length, color) => ["axis-x", "axis-y", "axis-z"].map((name, k) =>
     rod(origin(T), add(origin(T), scale(axis(T, k), length)), 0.05 * length, { color: color(name), glow: 0.1, over: true }));
 
-  // J J^T (velocities of unit joint speeds) or J H^-1 J^T (accelerations of unit forces) of the tool's origin, 3 x 3.
+  // J J^T (manipulability) or J H^-1 J^T (mobility, the inverse effective mass) of the tool's origin, 3 x 3.
   function toolMatrix(kind, n, state) {
     const rows = [0, 1, 2].map((k) => Array.from(state.J.slice(k * n, (k + 1) * n)));
     let right = rows;
@@ -126,7 +126,7 @@ const Robot = (() => {
     return { mesh: sphere, matrix: frame(...vectors.map((v, k) => scale(v, radii[k])), origin(state.tool)), color, alpha: 0.45 };
   }
 
-  // Column i: how the point moves with joint i; from the poses alone, for any body of a tree.
+  // The position Jacobian of a point on any body, computed from the poses; column i belongs to joint i.
   function pointJacobian(robot, state, body, point) {
     const columns = Array.from({ length: robot.n }, () => [0, 0, 0]);
     for (let k = body; k >= 0; k = robot.bodies[k].parent) {
@@ -139,7 +139,7 @@ const Robot = (() => {
     return columns;
   }
 
-  // How a floating base's six velocities, in its own axes, move a point; nothing where the base stands.
+  // The Jacobian columns of a floating base's six velocities, in its own axes; none for a fixed base.
   function baseColumns(robot, state, point) {
     if (robot.stands) return [];
     const T = poseOf(robot, state.poses, 0), axes = [0, 1, 2].map((k) => axis(T, k)), arm = sub(point, origin(T));

@@ -1,4 +1,4 @@
-// The studio's bar: files dropped on the page go to Python behind it; jobs are watched; results are downloaded.
+// The studio's toolbar: sends dropped files to the Python server, shows the progress of jobs, and downloads results.
 "use strict";
 (() => {
   const { $, el } = Page, token = JSON.parse($("token").textContent);
@@ -22,7 +22,7 @@
     }
   }
   function identified(there) {
-    if (there) $("identified").replaceChildren(el("a", { href: `/identified?token=${encodeURIComponent(token)}`, target: "_blank", rel: "noopener" }, "What was identified"));
+    if (there) $("identified").replaceChildren(el("a", { href: `/identified?token=${encodeURIComponent(token)}`, target: "_blank", rel: "noopener" }, "Identification report"));
   }
   async function take(file) {
     const robot = ROBOTS.test(file.name);
@@ -35,7 +35,7 @@
     const answer = await ask(path);
     if (!answer.ok) { say(`failed: ${await answer.text()}`); return; }
     Page.download(/filename="([^"]*)"/.exec(answer.headers.get("Content-Disposition") || "")?.[1] || name, await answer.blob());
-    say("written into your downloads");
+    say("saved to your downloads");
   }
 
   $("file").addEventListener("change", () => { if ($("file").files.length) take($("file").files[0]); });

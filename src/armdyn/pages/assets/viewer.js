@@ -1,9 +1,9 @@
-// The picture of an arm: a camera to orbit and zoom by mouse, touch and keys, and taking hold of links.
+// The 3D view of an arm: a camera to orbit and zoom by mouse, touch and keys, and dragging of links.
 "use strict";
 const Viewer = (() => {
   const { add, sub, scale, dot, cross, unit, norm } = Geometry;
-  const NEAR = 30; // pixels within which a link is taken hold of
-  const FIELD = 1.9; // focal length over half the picture's smaller side
+  const NEAR = 30; // pixels within which a link can be grabbed
+  const FIELD = 1.9; // focal length divided by half the smaller side of the view
 
   function camera(view, width, height) {
     const cp = Math.cos(view.pitch), away = [cp * Math.sin(view.yaw), -cp * Math.cos(view.yaw), Math.sin(view.pitch)];
@@ -18,7 +18,7 @@ const Viewer = (() => {
       const d = sub(p, eye), w = Math.max(dot(d, forward), 1e-6);
       return [width / 2 * (1 + fx * dot(d, right) / w), height / 2 * (1 - fy * dot(d, up) / w), w];
     };
-    // The move in space, at a depth, that a move in pixels shows.
+    // The displacement in space, at a given depth, of a displacement in pixels.
     const lift = (dx, dy, w) => add(scale(right, 2 * dx * w / (fx * width)), scale(up, -2 * dy * w / (fy * height)));
     return { matrix, eye, project, lift };
   }
@@ -34,7 +34,7 @@ const Viewer = (() => {
     return best;
   }
 
-  // `options.grab(body, point)` begins a drag, `.drag(target)` continues it, `.release()` ends it.
+  // `options.grab(body, point)` starts a drag, `.drag(target)` continues it, `.release()` ends it.
   function create(canvas, robot, state, options = {}) {
     const scene = Robot.measure(robot, state.poses, state.tool), painter = Paint.painter(canvas);
     const show = { links: null, masses: false, frames: false, ellipsoid: "none", payload: 0, payloadAt: [0, 0, 0] };
@@ -89,7 +89,7 @@ const Viewer = (() => {
 
     function turn(yaw, pitch) { view.yaw += yaw; view.pitch = Math.max(-0.3, Math.min(1.5, view.pitch + pitch)); redraw(); }
     function zoom(factor) { view.distance = Math.max(0.5 * scene.size, Math.min(12 * scene.size, view.distance * factor)); redraw(); }
-    // The wheel zooms only once the picture has the focus, so that the page can be scrolled past it.
+    // The wheel zooms only while the view has the focus, so that the page can be scrolled past it.
     canvas.addEventListener("wheel", (event) => {
       if (document.activeElement !== canvas && !event.ctrlKey) return;
       event.preventDefault(); zoom(Math.exp(0.0012 * event.deltaY));
@@ -106,7 +106,7 @@ const Viewer = (() => {
     return { view, show, draw, redraw, scene, kind: painter.kind, reset: KEYS[0], project: (p) => current.project(p), held: () => held };
   }
 
-  // Joint moves that bring a point of a body towards a target: damped least squares, within the limits.
+  // Inverse kinematics for a point of a body: damped least squares within the joint limits.
   function reach(robot, arm, body, local, target, limits = true) {
     const { q } = arm.arrays;
     for (let round = 0; round < 8; round++) {

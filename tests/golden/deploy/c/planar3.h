@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* The minimal parameters of the arm as its file has them: pass these, or your own, as `parameters`. */
+/* The arm's minimal parameters, from its file: pass these, or your own, as `parameters`. */
 extern const float planar3_parameters[9];
 
 /*
@@ -22,7 +22,7 @@ extern const float planar3_parameters[9];
  * 12 multiplications, 13 additions, 0 divisions, 4 sines and cosines.
  *   in  q[3], rad
  *   in  parameters[9], SI
- *   out H[3][3], row by row, SI
+ *   out H[3][3], row-major, SI
  */
 void planar3_inertia_matrix(const float *q, const float *parameters, float *H);
 
@@ -37,7 +37,7 @@ void planar3_inertia_matrix(const float *q, const float *parameters, float *H);
 void planar3_gravity_load(const float *q, const float *parameters, float *g);
 
 /*
- * minimal parameters with a body at the tool, by superposition: the body's own added to the arm's
+ * minimal parameters with a payload at the tool, by superposition: the body's own added to the arm's
  * The body is not checked: see to it that one can be like this (a mass that is not negative, an inertia that
  * a body has, no NaN), or is the negative of one, which takes it off. arm.payload_parameters in Python does check.
  * Source: armdyn

@@ -1,5 +1,5 @@
 /*
- * Checks planar3.c against vectors evaluated when it was written.
+ * Checks planar3.c against test vectors computed when it was generated.
  * Build and run: make test
  */
 #include "planar3.h"

@@ -25,14 +25,14 @@ using scalar = float;
 inline constexpr std::size_t N = 3;
 inline constexpr std::size_t P = 9;
 
-/// A view of exactly Size numbers that somebody else owns.
+/// A non-owning view of exactly Size numbers.
 template <typename T, std::size_t Size>
 class view {
 public:
-    /// Of an array of this size.
+    /// From an array of this size.
     constexpr view(T (&numbers)[Size]) noexcept : data_(numbers) {}
 
-    /// Of anything with data() whose size is known at compile time to be this one: std::array, another view.
+    /// From any container with data() and this size at compile time: std::array, another view.
     template <typename Array, std::size_t S = std::tuple_size<std::remove_cv_t<Array>>::value,
               typename = std::enable_if_t<S == Size &&
                                           std::is_convertible_v<decltype(std::declval<Array&>().data()), T*>>>
@@ -41,11 +41,11 @@ public:
     template <typename U, typename = std::enable_if_t<std::is_convertible_v<U*, T*>>>
     constexpr view(const view<U, Size>& other) noexcept : data_(other.data()) {}
 
-    /// Of one number.
+    /// From one number.
     template <std::size_t S = Size, typename = std::enable_if_t<S == 1>>
     constexpr view(T& number) noexcept : data_(&number) {}
 
-    /// Of Size numbers from an address on, unchecked: `input<6>(vector.data())`.
+    /// From a pointer to Size numbers, unchecked: `input<6>(vector.data())`.
     constexpr explicit view(T* numbers) noexcept : data_(numbers) {}
 
     constexpr T& operator[](std::size_t k) const noexcept { return data_[k]; }
@@ -63,7 +63,7 @@ using input = view<const scalar, Size>;
 template <std::size_t Size>
 using output = view<scalar, Size>;
 
-/// The minimal parameters of the arm as its file has them: pass these, or your own, as `parameters`.
+/// The arm's minimal parameters, from its file: pass these, or your own, as `parameters`.
 inline constexpr std::array<scalar, 9> present_parameters = {{
     0.43333334f, // U33_1
     0.95f, // kx_1
@@ -82,7 +82,7 @@ inline constexpr std::array<scalar, 9> present_parameters = {{
  * 12 multiplications, 13 additions, 0 divisions, 4 sines and cosines.
  *   in  q[3], rad
  *   in  parameters[9], SI
- *   out H[3][3], row by row, SI
+ *   out H[3][3], row-major, SI
  */
 inline void inertia_matrix(input<3> q, input<9> parameters, output<9> H) noexcept
 {
@@ -136,7 +136,7 @@ inline void gravity_load(input<3> q, input<9> parameters, output<3> g) noexcept
 }
 
 /*
- * minimal parameters with a body at the tool, by superposition: the body's own added to the arm's
+ * minimal parameters with a payload at the tool, by superposition: the body's own added to the arm's
  * The body is not checked: see to it that one can be like this (a mass that is not negative, an inertia that
  * a body has, no NaN), or is the negative of one, which takes it off. arm.payload_parameters in Python does check.
  * Source: armdyn
@@ -162,7 +162,7 @@ inline void payload_parameters(input<1> mass, input<3> com, input<6> inertia, in
 }
 
 #ifdef PLANAR3_WITH_EIGEN
-/// The same functions on Eigen's matrices; views of theirs, and nothing is allocated.
+/// The same functions on Eigen matrices, without copies of inputs or allocation.
 namespace eigen {
 
 template <int Rows>
@@ -170,7 +170,7 @@ using Vector = Eigen::Matrix<scalar, Rows, 1>;
 template <int Rows, int Columns>
 using Matrix = Eigen::Matrix<scalar, Rows, Columns, Columns == 1 ? Eigen::ColMajor : Eigen::RowMajor>;
 
-/// The numbers of a view as a vector.
+/// A view as an Eigen vector.
 template <std::size_t Size>
 Eigen::Map<const Vector<static_cast<int>(Size)>> map(input<Size> numbers) noexcept
 {

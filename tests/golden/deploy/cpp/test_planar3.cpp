@@ -1,5 +1,5 @@
 /*
- * Checks planar3.hpp against vectors evaluated when it was written.
+ * Checks planar3.hpp against test vectors computed when it was generated.
  * Build and run: make test
  */
 #include "planar3.hpp"

@@ -1,0 +1,153 @@
+/*
+ * A step of the classical Runge-Kutta method of fourth order with joints that stick, slide and meet their stops.
+ *
+ * In constant modes the motion is smooth, so the method keeps its order. The step is cut where a sliding joint comes to
+ * rest or a joint meets its stop; the moment is found by regula falsi (Illinois) on the length of the step. A joint that
+ * a growing load breaks away is seen when the next step begins, as in armdyn's simulator.
+ */
+#include "fmu.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SUBSTEPS 24 /* most parts of one step; the last part is not cut any more */
+#define PINS 40     /* how often joints that return at once are brought to rest; a few are usual */
+#define TRIALS 30   /* at most, to find the moment of an event; 5 to 8 are usual */
+#define CLOSE 1e-13 /* of the velocity at stake: what is left when a joint counts as having come to rest */
+#define HUGE_MARGIN 1e300
+
+typedef struct {
+    double q[N], qd[N];
+} Motion;
+
+/* A search for the first event: the bracket of its moment, with the margins there, and the end that last moved. */
+typedef struct {
+    double low, high, at_low, at_high, level;
+    int last;
+    bool hit;
+} Search;
+
+static void runge_kutta_4(State *state, const Modes *modes, const double *first, double h, Motion *end)
+{
+    static const double ahead[4] = {0.0, 0.5, 0.5, 1.0}, weight[4] = {1.0, 2.0, 2.0, 1.0};
+    const double *q0 = state->values + Q, *qd0 = state->values + QD;
+    double q[N], qd[N], qdd[N], left[N], dq_sum[N], dqd_sum[N];
+    int stage, i;
+    memcpy(qdd, first, sizeof qdd);
+    for (i = 0; i < N; ++i) qd[i] = dq_sum[i] = qd0[i], dqd_sum[i] = qdd[i];
+    for (stage = 1; stage < 4; ++stage) {
+        for (i = 0; i < N; ++i) q[i] = q0[i] + ahead[stage] * h * qd[i];
+        for (i = 0; i < N; ++i) qd[i] = qd0[i] + ahead[stage] * h * qdd[i];
+        accelerations(state, q, qd, modes, qdd, left);
+        for (i = 0; i < N; ++i) {
+            dq_sum[i] += weight[stage] * qd[i];
+            dqd_sum[i] += weight[stage] * qdd[i];
+        }
+    }
+    for (i = 0; i < N; ++i) {
+        end->q[i] = q0[i] + h / 6.0 * dq_sum[i];
+        end->qd[i] = qd0[i] + h / 6.0 * dqd_sum[i];
+    }
+}
+
+/* The least of what separates joints from rest and from their stops, but for those where the part of the step began. */
+static double margin(const State *state, const Modes *modes, const double *q, const double *qd)
+{
+    double least = HUGE_MARGIN;
+    int k;
+    for (k = 0; k < N; ++k) {
+        if (breakaway(state->values, k) > 0.0 && state->values[QD + k] != 0.0)
+            least = fmin(least, qd[k] * modes->side[k]);
+        if (state->values[STOPPING] == 0.0) continue;
+        if (at_stop(state, k) >= 0) least = fmin(least, q[k] - LOWER[k]);
+        if (at_stop(state, k) <= 0) least = fmin(least, UPPER[k] - q[k]);
+    }
+    return least;
+}
+
+/* Joints that would leave their rest against their own friction, or their stop backwards, within this step. */
+static bool returning(const State *state, const Modes *modes, const Motion *end, bool *returns)
+{
+    bool found = false;
+    int k;
+    for (k = 0; k < N; ++k) {
+        const int stop = at_stop(state, k);
+        returns[k] = state->values[QD + k] == 0.0 && end->qd[k] * modes->side[k] < 0.0;
+        if (stop != 0 && modes->moves[k] != 0.0)
+            returns[k] = returns[k] || (stop < 0 ? end->q[k] < LOWER[k] : end->q[k] > UPPER[k]);
+        found = found || returns[k];
+    }
+    return found;
+}
+
+/* Narrows the bracket after a trial of this length, halving the margin at an end that stays twice; the next length. */
+static double aim(Search *search, double length, double now)
+{
+    if (now < 0.0) {
+        if (search->last < 0) search->at_low /= 2.0;
+        search->high = length, search->at_high = now, search->last = -1;
+    } else {
+        if (search->last > 0) search->at_high /= 2.0;
+        search->low = length, search->at_low = now, search->last = 1;
+    }
+    return search->high - search->at_high * (search->high - search->low) / (search->at_high - search->at_low);
+}
+
+/* The state at the end of a part of the step: a joint that came to rest has velocity 0, one that met a stop is there. */
+static void accept(State *state, const Modes *modes, const Search *search, double now, Motion *end)
+{
+    const double near = fmax(now, search->level);
+    int k;
+    for (k = 0; k < N; ++k) {
+        const int stop = at_stop(state, k);
+        const bool slid = breakaway(state->values, k) > 0.0 && state->values[QD + k] != 0.0;
+        if (modes->moves[k] == 0.0 || (search->hit && slid && end->qd[k] * modes->side[k] <= near)) end->qd[k] = 0.0;
+        if (!search->hit || state->values[STOPPING] == 0.0) continue;
+        if (stop >= 0 && end->q[k] - LOWER[k] <= near) end->q[k] = LOWER[k];
+        if (stop <= 0 && UPPER[k] - end->q[k] <= near) end->q[k] = UPPER[k];
+    }
+    memcpy(state->values + Q, end->q, sizeof end->q);
+    memcpy(state->values + QD, end->qd, sizeof end->qd);
+}
+
+/* One part of a step, up to the first event in it if it may be cut; its length. */
+static double part(State *state, double rest, bool may_cut, bool *pinned)
+{
+    double first[N], left[N], length = rest, now;
+    int trial, pins;
+    Search search = {0.0, 0.0, 0.0, 0.0, 0.0, 0, false};
+    Modes modes;
+    Motion end;
+    bool returns[N];
+    for (pins = 0;; ++pins) { /* a joint that returns at once stays for this step */
+        int k;
+        impacts(state);
+        settle(state, pinned, &modes, first, left);
+        runge_kutta_4(state, &modes, first, length, &end);
+        if (pins > PINS || !returning(state, &modes, &end, returns)) break;
+        for (k = 0; k < N; ++k) pinned[k] = pinned[k] || returns[k];
+        bring_to_rest(state, returns);
+    }
+    search.high = rest;
+    search.at_low = margin(state, &modes, state->values + Q, state->values + QD);
+    now = margin(state, &modes, end.q, end.qd);
+    search.hit = now < 0.0;
+    if (search.hit) search.level = CLOSE * fmax(fmin(-now, HUGE_MARGIN), search.at_low);
+    for (trial = 1; trial < TRIALS && search.hit && may_cut; ++trial) {
+        if (fabs(now) <= search.level || search.high - search.low <= 1e-15 * search.high) break;
+        length = aim(&search, length, now);
+        runge_kutta_4(state, &modes, first, length, &end);
+        now = margin(state, &modes, end.q, end.qd);
+    }
+    accept(state, &modes, &search, now, &end);
+    return length;
+}
+
+void take_step(State *state, double h)
+{
+    bool pinned[N] = {false};
+    double rest = h;
+    int k;
+    for (k = 0; k < SUBSTEPS && rest > 0.0; ++k) rest -= part(state, rest, k < SUBSTEPS - 1, pinned);
+    state->derivatives_known = false;
+}
