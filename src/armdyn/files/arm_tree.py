@@ -56,8 +56,8 @@ def _massless_base(found: Description) -> tuple[str, ...]:
         return ()
     name = next(frame.name for frame in found.frames if frame.link == 1)
     return (
-        f"the floating base has no mass, because an arm file gives its base none, and forces alone may not determine "
-        f"how it moves: with_payload(mass, com, inertia, frame={name!r}) gives it one",
+        f"the floating base has no mass, because an arm file gives its base none, so its motion may be undetermined; "
+        f"with_payload(mass, com, inertia, frame={name!r}) adds mass",
     )
 
 
