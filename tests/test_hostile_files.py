@@ -58,8 +58,8 @@ def test_what_is_tolerated_is_noticed():
     arm = armdyn.load(urdf('<axis xyz="0 0 1"/><axis xyz="1 0 0"/><limit lower="0" upper="1" sped="2"/>', twice))
     assert arm.mass == 2
     assert [note.split(": ", 1)[1] for note in arm.notes] == [
-        "link 'b': a second <inertial> is passed by",
-        "joint 'j': a second <axis> is passed by",
+        "link 'b': a second <inertial> is ignored",
+        "joint 'j': a second <axis> is ignored",
         "joint 'j': <limit> has the unknown attribute 'sped'; known: lower, upper, velocity, effort",
     ]
     assert armdyn.load(urdf()).notes == ()
@@ -83,9 +83,9 @@ def test_a_late_declaration_and_xacro_leftovers_are_noticed(tmp_path):
     path.write_bytes(late.encode("iso-8859-1"))
     arm = armdyn.load(path)
     assert arm.joints[0].name == "jé"
-    assert arm.notes == ("late.urdf, line 3: the XML declaration belongs to the very beginning of a file",)
+    assert arm.notes == ("late.urdf, line 3: the XML declaration should be at the very beginning of the file",)
     left = urdf().replace("<link", '<xacro:property name="x" value="1"/><link', 1)
-    assert armdyn.load(left).notes == ("URDF text, line 1: the xacro tag <xacro:property> is passed by",)
+    assert armdyn.load(left).notes == ("URDF text, line 1: the xacro tag <xacro:property> is ignored",)
 
 
 def test_xacro_files_are_expanded_or_the_message_says_how(tmp_path, monkeypatch):

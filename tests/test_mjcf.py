@@ -100,7 +100,7 @@ def test_saved_arm_is_equal(path, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("<mujoco><worldbody><body>", "not a model that MuJoCo compiles"),
+        ("<mujoco><worldbody><body>", "MuJoCo cannot compile the model"),
         (
             "<mujoco><worldbody><body name='a'><freejoint name='f'/><geom size='1'/></body></worldbody></mujoco>",
             "no moving joint below link 'world'",

@@ -30,13 +30,13 @@ def robot(name: str) -> Path:
 MESSAGES = {
     "broken_xml": "broken_xml.urdf: not well-formed XML: mismatched tag: line 1",
     "comma_xyz": "line 1: joint 'j': origin xyz expects finite decimal numbers, got '0,1'",
-    "cycle": "the joints run in a circle: link 'a' is above itself",
-    "cycle_beside": "the joints run in a circle: link 'a' is above itself",
-    "doctype": "line 1: a document type (<!DOCTYPE>) is refused",
+    "cycle": "the joints form a loop: link 'a' is not connected to a root link",
+    "cycle_beside": "the joints form a loop: link 'a' is not connected to a root link",
+    "doctype": "line 1: a document type (<!DOCTYPE>) is not allowed in a URDF",
     "empty": "empty.urdf: not well-formed XML: no element found",
-    "entity_bomb": "a document type (<!DOCTYPE>) is refused",
+    "entity_bomb": "a document type (<!DOCTYPE>) is not allowed in a URDF",
     "expression": "joint 'j': origin rpy expects finite decimal numbers, got '${pi/2}'; a xacro expression: expand",
-    "external_entity": "a document type (<!DOCTYPE>) is refused",
+    "external_entity": "a document type (<!DOCTYPE>) is not allowed in a URDF",
     "floating": "floating.urdf: no moving joint below link 'a'",
     "infinite": "joint 'j': origin xyz expects finite decimal numbers, got '1e999'",
     "mimic_circle": "joint 'j' mimics itself: j > k > j",
@@ -44,24 +44,24 @@ MESSAGES = {
     "nameless_link": "line 1: <link> without name",
     "nan": "link 'b': mass value expects finite decimal numbers, got 'nan'",
     "no_child": "joint 'j' has no <child>",
-    "no_kind": "joint 'j' is of unknown kind None; known: revolute, continuous, prismatic, fixed, floating, planar",
-    "no_links": "no_links.urdf: a robot without links",
+    "no_kind": "joint 'j' has the unknown type None; available: revolute, continuous, prismatic, fixed",
+    "no_links": "no_links.urdf: the robot has no links",
     "no_moving_joint": "no moving joint below link 'a'; an arm needs at least one",
     "no_parent": "joint 'j' has no <parent>",
     "no_robot": "line 1: expected <robot>, got <mujoco>",
     "not_xml": "not_xml.urdf: not well-formed XML: syntax error: line 1",
-    "planar": "joint 'j' is planar; revolute, continuous and prismatic joints are computed with. Hold it with "
+    "planar": "joint 'j' is planar; supported are revolute, continuous and prismatic joints. Lock it with "
     "armdyn.load('planar.urdf', lock={'j': 'rest'}) (command line: --lock j=rest)",
     "short_xyz": "joint 'j': origin xyz expects 3 numbers, got '0 0'",
-    "two_joints_one_name": "two joints are called 'j'",
-    "two_links_one_name": "two links are called 'a'",
-    "two_parents": "link 'c' hangs on two joints, 'j' and 'k'",
-    "two_roots": "more than one root link: 'a', 'b'; one tree is expected",
+    "two_joints_one_name": "two joints are named 'j'",
+    "two_links_one_name": "two links are named 'a'",
+    "two_parents": "link 'c' is the child of two joints, 'j' and 'k'",
+    "two_roots": "more than one root link: 'a', 'b'; expected one tree",
     "undefined_entity": "not well-formed XML: undefined entity",
-    "unknown_kind": "joint 'j' is of unknown kind 'hinge'; known: revolute",
+    "unknown_kind": "joint 'j' has the unknown type 'hinge'; available: revolute",
     "unknown_link": "joint 'j' names the unknown link 'b'",
-    "xacro": "a robot without links; its xacro tags were passed by: expand the file with `xacro` first",
-    "zero_axis": "joint 'j' has the axis 0 0 0, which is no direction",
+    "xacro": "the robot has no links; its xacro tags were ignored: expand the file with `xacro` first",
+    "zero_axis": "joint 'j' has the axis 0 0 0; expected a nonzero vector",
 }
 
 
@@ -204,7 +204,7 @@ def test_cutting_errors_say_what_there_is():
     assert "also carries the moving joints panda_finger_joint1, panda_finger_joint2" in str(error.value)
     assert "armdyn.load('panda.urdf', tip='panda_hand_tcp', lock='rest')" in str(error.value)
     assert "(command line: --tip panda_hand_tcp --lock rest)" in str(error.value)
-    with pytest.raises(InputError, match="say which chain with tip='panda_leftfinger'"):
+    with pytest.raises(InputError, match="select the chain, as in tip='panda_leftfinger'"):
         armdyn.load(panda, lock="rest")
     with pytest.raises(InputError, match=r"unknown joint of panda\.urdf to lock 'finger'; available: panda_joint1"):
         armdyn.load(panda, lock={"finger": 0})

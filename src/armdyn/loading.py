@@ -1,4 +1,4 @@
-"""Loading a robot from a file, a text, the catalogue or a Denavit-Hartenberg table."""
+"""Loading a robot from a file, the text of a URDF, the catalogue or a Denavit-Hartenberg table."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ def load(
     gravity: Any = None,
     allow_outside: bool = False,
 ) -> Arm:
-    """The robot of a catalogue name (`armdyn.catalogue`), of the text of a URDF, or in a file.
+    """Load a robot from the catalogue (`armdyn.catalogue`), a file, or the text of a URDF.
 
     Parameters
     ----------
     arm
-        A name of the catalogue, the text of a URDF, or the path of an arm file (.toml), a URDF (.urdf, .xml), a .xacro
-        or MJCF (.xml, .mjcf).
+        A catalogue name, the text of a URDF, or the path of an arm file (.toml), URDF (.urdf, .xml), xacro (.xacro) or
+        MJCF model (.xml, .mjcf).
     base, tip
-        Cut one chain out of a tree: links or frames of the file. An arm file's links are called ``base``, ``link1``,
-        ... and ``tool``, beside its frames. Without `tip` the whole robot is loaded, branches, mimic joints and all.
-        A `base` below the root sees gravity as the root does, at the locked posture of the joints between.
+        The links or frames at the ends of one chain of the tree; in an arm file the links are ``base``, ``link1``, ...
+        and ``tool``. Without `tip` the whole robot is loaded, with branches and mimic joints. For a `base` below the
+        root, the joints between are locked, and gravity is rotated from the root's axes into the base's.
     lock
-        Joints to hold: ``{"finger_joint": 0.02}``, values in rad or m or "rest"; ``lock="rest"`` holds every joint
-        beside the chain where it rests (zero, or mid-range where zero is outside its limits). See `Arm.notes`.
+        Joints to lock, with values in rad or m, or "rest": ``{"finger_joint": 0.02}``. ``lock="rest"`` locks all joints
+        beside the chain at their rest values: zero, or mid-range if zero is outside the limits. See `Arm.notes`.
     snap
-        Angles within `snap` of a right angle are taken as right; 0 takes every angle as written.
+        Angles within `snap` (rad) of a multiple of π/2 are snapped to it; 0 takes every angle as written.
     floating
-        True: the base floats. By default it does where the file says so; False holds it.
+        True for a floating base, False for a fixed one; by default as the file says.
     gravity
-        Another gravity vector, in the base's axes (m/s²).
+        The gravity vector in the base's axes, m/s², in place of the file's.
     allow_outside
-        Whether an MJCF model may include files from outside its own folder.
+        Whether an MJCF model may read files outside its own folder.
     """
     if not isinstance(snap, Real) or not 0 <= snap < 0.1:
         raise InputError(f"snap must be an angle from 0 to 0.1 rad, got {snap!r}")
@@ -67,21 +67,21 @@ def from_dh(
     tool: Any = None,
     snap: float = SNAP,
 ) -> Arm:
-    """An arm from a Denavit-Hartenberg table.
+    """Make an arm from a Denavit-Hartenberg table.
 
     Parameters
     ----------
     rows
-        One per joint, base to tip: ``(theta, d, a, alpha)`` of a revolute joint, or a mapping with these keys (those
-        that are not given are zero) and, if you like, ``kind`` ("revolute", "prismatic"), ``name``, ``lower``,
-        ``upper``, ``velocity``, ``effort``, ``mass``, ``com``, ``inertia`` (about the centre of mass: (3, 3), or xx,
-        yy, zz, xy, xz, yz), ``rotor_inertia``, ``viscous``, ``coulomb``. q is added to theta (revolute) or d
-        (prismatic). The link's data is given in the row's own frame.
+        One row per joint, base to tip: ``(theta, d, a, alpha)`` of a revolute joint, or a mapping with these keys (zero
+        by default) and optionally ``kind`` ("revolute", "prismatic"), ``name``, ``lower``, ``upper``, ``velocity``,
+        ``effort``, ``mass``, ``com``, ``inertia`` (about the centre of mass: (3, 3), or xx, yy, zz, xy, xz, yz),
+        ``rotor_inertia``, ``viscous``, ``coulomb``. q is added to theta (revolute) or d (prismatic). ``com`` and
+        ``inertia`` are given in the frame of the row.
     convention
-        "standard": T = Rz(theta) Tz(d) Tx(a) Rx(alpha). "modified": T = Tx(a) Rx(alpha) Tz(d) Rz(theta), with a and
-        alpha of the row before in the papers' numbering.
+        "standard": T = Rz(theta) Tz(d) Tx(a) Rx(alpha). "modified": T = Tx(a) Rx(alpha) Tz(d) Rz(theta), where a and
+        alpha of row i are often printed as those of i - 1.
     base, tool
-        Placements (4, 4) of the first frame in the base and of the tool in the last frame.
+        Poses (4, 4) of the first frame in the base and of the tool in the last frame.
     """
     from armdyn.files import dh_table  # imported only if needed
 

@@ -1,4 +1,4 @@
-"""The numbers of algorithms: scalar types, vectors, matrices, joint rotations, operation counts, dual numbers."""
+"""Generic arithmetic for the algorithms: scalars, vectors, sparse joint rotations, operation tallies, dual numbers."""
 
 from armdyn.algebra.angle import Angle
 from armdyn.algebra.dual import Dual

@@ -2,9 +2,9 @@
 
 Source: midpoint-radius arithmetic, Rump 1999.
 
-Idea: the true value lies within `radius` of `centre`. The centre is computed like an ordinary number; the radius covers
-the operands' radii and the rounding error of the operation. Over graph nodes the same arithmetic becomes a program, so
-that an enclosure is compiled like any kernel.
+Idea: the true value lies within `radius` of `centre`. The centre is computed in ordinary arithmetic; the radius covers
+the radii of the operands and the rounding error of the operation. Over graph nodes the same arithmetic becomes a
+program, so that an enclosure is compiled like any kernel.
 
 A radius consists of sums and products of non-negative numbers. Its own rounding is therefore a relative error of one
 unit per operation, and is covered by one factor at the end (`ends`), which covers underflow as well.

@@ -76,7 +76,7 @@ class Sym3:
 
     @property
     def full(self) -> Mat3:
-        """The same matrix with all nine entries."""
+        """The matrix with all nine entries."""
         return Mat3(Vec3(self.xx, self.xy, self.xz), Vec3(self.xy, self.yy, self.yz), Vec3(self.xz, self.yz, self.zz))
 
     @property

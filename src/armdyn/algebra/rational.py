@@ -1,9 +1,8 @@
 """Rational: a `Fraction` with fast arithmetic.
 
-Making a program takes hundreds of thousands of operations on exact constants, most of which are 0, ±1 or short.
-`Fraction` spends most of its time on determining the type of its operand. This class does the same arithmetic with
-rationals, fractions and integers, and leaves everything else to `Fraction`; a result is a `Rational` wherever one of
-the exact operands is.
+Building a program takes hundreds of thousands of operations on exact constants, most of which are 0, ±1 or short.
+`Fraction` spends most of its time on checking operand types. This class handles its own type, fractions and integers
+directly and leaves everything else to `Fraction`; a result is a `Rational` whenever one of the exact operands is.
 """
 
 from __future__ import annotations

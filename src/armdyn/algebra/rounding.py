@@ -1,4 +1,4 @@
-"""Rounded: an enclosure of a number, and a bound of the error of its computed value.
+"""Rounded: an enclosure of an exact value, and a bound of the rounding error of its computed value.
 
 Source: running error analysis, Wilkinson 1986; Higham 2002, section 3.3, with enclosures in place of computed values.
 

@@ -1,4 +1,4 @@
-"""The model of a robot: joints, links, and trees of them (chains are the simplest case); random samples."""
+"""The robot model: joints, links and kinematic trees (serial chains are the simplest), and random samples of them."""
 
 from armdyn.chain.chain import Chain
 from armdyn.chain.joint import Joint, Limit, Mimic

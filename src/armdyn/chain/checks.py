@@ -1,8 +1,8 @@
-"""Checks of what is physically implausible about an arm, reported in plain words.
+"""Physical plausibility checks of an arm, with messages in plain words.
 
-Published models are often implausible and still useful, so findings are reported and never raised. A
-link is possible where its pseudo-inertia is positive semidefinite: its mass is not negative and
-its principal moments about the centre of mass are not negative and obey the triangle inequality.
+Published models often fail such checks and are still useful, so a finding is reported and never raised. A link is
+physically consistent if its pseudo-inertia is positive semidefinite: its mass and its principal moments about the
+centre of mass are not negative, and the moments obey the triangle inequality.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Joint forces beyond velocity-dependent friction: offset, spring, ripple, asymmetry, load-dependent friction."""
+"""Joint forces besides speed-dependent friction: offset, spring, ripple, asymmetry, load-dependent friction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The limits of a robot's independent joints, restricted by the limits of the mimic joints that follow them."""
+"""The limits of a robot's independent joints: their own, narrowed by those of the joints that mimic them."""
 
 from __future__ import annotations
 

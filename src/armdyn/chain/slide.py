@@ -1,8 +1,8 @@
-"""The canonical form of a robot: frames moved along their axes where the convention leaves that free, rotors merged.
+"""The canonical form of a robot: frames slid along their axes where the convention allows it, rotors merged.
 
-If two neighbouring axes are parallel, their common normal may be anywhere along them, and the
-frame of a tip may be anywhere along its axis. No joint-space quantity and no pose of the tool
-depends on the choice, but every d that becomes 0 shortens a program.
+If two neighbouring axes are parallel, their common normal may be anywhere along them, and the frame of a tip may be
+anywhere along its axis. No joint-space quantity and no pose of the tool depends on the choice, but every d that becomes
+0 shortens a program.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Requirements of a chain without which nothing can be computed; `armdyn.chain.checks` reports implausible values."""
+"""Conditions that a chain must satisfy to be computable; mere implausibility is reported by `armdyn.chain.checks`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Where a chain comes from and goes to: arm files, URDF, MJCF, standard tables and the catalogue.
+"""Readers and writers of robot files: arm files (TOML), URDF, MJCF, Denavit-Hartenberg tables, and the catalogue.
 
-`read` takes a name, a path or the text of a URDF and gives a `Description`: the pieces of an arm, as the file has them.
+`read` takes a catalogue name, a path or the text of a URDF, and returns a `Description` of the arm.
 """
 
 from __future__ import annotations
@@ -23,24 +23,26 @@ _READERS = (".toml", ".urdf", ".xacro", ".xml", ".mjcf")
 
 
 def catalogue() -> tuple[str, ...]:
-    """The names of the arms that come with armdyn."""
+    """The names of the arms included with armdyn."""
     return tuple(sorted(entry.stem for entry in _CATALOGUE.glob("*.toml")))
 
 
 def read(
     arm: str | os.PathLike[str], cut: Cut = Cut(), *, snap: float = SNAP, allow_outside: bool = False
 ) -> Description:
-    """The arm of a catalogue name, of the text of a URDF, or in a .toml, .urdf, .xacro, .xml or .mjcf file.
+    """Read an arm from the catalogue, the text of a URDF, or a .toml, .urdf, .xacro, .xml or .mjcf file.
 
-    `cut` says which part of the tree is asked for, and `snap` makes its angles right before frames are placed; an arm
-    file has its frames, and the whole of it is given as written.
+    `cut` selects a part of the tree. Angles within `snap` of a right angle are snapped before the frames are placed. A
+    whole arm file is returned as written, because its frames are given.
     """
     if isinstance(arm, str) and is_text(arm):
         return _read_urdf(arm, cut, snap)
     try:
         name = os.fspath(arm)
     except TypeError:
-        raise InputError(f"an arm is a catalogue name, a path or the text of a URDF; got {arm!r}") from None
+        raise InputError(f"an arm must be a catalogue name, a path or the text of a URDF; got {arm!r}") from None
+    if not isinstance(name, str):
+        raise InputError(f"an arm must be a catalogue name, a path or the text of a URDF, as str; got {type(name)}")
     path = Path(name)
     suffix = path.suffix.lower()
     if name in catalogue():
@@ -50,6 +52,8 @@ def read(
         shown = repr(name) if len(name) <= 200 else f"{name[:80]!r}… ({len(name)} characters)"
         near = did_you_mean(name, list(catalogue()))
         raise FileError(f"no arm {shown}: no such file, and the catalogue has {', '.join(catalogue())}{near}")
+    if not name or path.is_dir():
+        raise FileError(f"{name!r} is no file; expected a name of the catalogue or a file ({', '.join(_READERS)})")
     if suffix == ".toml":
         return _part(toml.read(path), cut, path.name, snap)
     if suffix in (".urdf", ".xacro") or (suffix == ".xml" and b"<robot" in read_bytes(path)):
@@ -62,7 +66,7 @@ def read(
 
 
 def _read_urdf(source: str | Path, cut: Cut, snap: float) -> Description:
-    from armdyn.files import urdf, urdf_tree  # what not everyone needs is imported where it is used
+    from armdyn.files import urdf, urdf_tree  # imported only if needed
 
     return urdf.robot(urdf_tree.read_tree(source), cut, snap)
 

@@ -1,9 +1,8 @@
-"""Cutting an arm that has been built: it becomes the tree of links and joints that a URDF of it would have.
+"""Selecting a part of an arm file: the arm is converted to the tree of links and joints that its URDF would have.
 
-The tree's links are called as in the URDF that `armdyn.files.urdf_out` writes: ``base``, ``link1``, ... for the bodies'
-own frames, ``tool``, and every named frame of the arm. Placements and bodies stay the exact numbers that they are. An
-arm does not say which of the frames on a body carries a joint: with a frame as the base, all joints of its body stand
-on it.
+The links have the names that `armdyn.files.urdf_out` writes: ``base``, ``link1``, ... for the frames of the bodies,
+``tool``, and every named frame of the arm. Placements and inertias remain exact. An arm file does not say which frame
+on a body is the parent of a joint: if a frame is chosen as the base, all joints of its body are attached to it.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ _Z = (Fraction(0), Fraction(0), Fraction(1))
 
 
 def cut(arm: Description, asked: Cut, label: str, snap: float) -> Description:
-    """The part of an arm that is asked for; `label` is what messages call its file."""
-    if not (asked.base or asked.tip or asked.lock) and asked.floating in (None, arm.chain.floating):
+    """The requested part of an arm; `label` names its file in messages."""
+    if replace(asked, floating=None) == Cut() and asked.floating in (None, arm.chain.floating):
         return arm
     chain = snapped(arm.chain, snap)
     frames = tuple(replace(frame, placement=snapped_placement(frame.placement, snap)) for frame in arm.frames)
     whole = replace(arm, chain=chain, frames=frames)
     found = urdf.robot(_tree(whole, label, asked.base), asked, snap, chain.gravity)
-    wanted = {frame.name for frame in arm.frames} | {asked.base, asked.tip} | _nameless(whole)
+    wanted = {frame.name for frame in arm.frames} | {asked.base, asked.tip} | _without_frames(whole)
     return replace(
         found,
         source=arm.source,
@@ -43,14 +42,14 @@ def cut(arm: Description, asked: Cut, label: str, snap: float) -> Description:
     )
 
 
-def _nameless(arm: Description) -> set[str]:
-    """The names of the bodies that no frame of the arm stands on."""
+def _without_frames(arm: Description) -> set[str]:
+    """The link names of the bodies that have no named frame."""
     named = {frame.link for frame in arm.frames}
     return {name for k, name in enumerate(link_names(arm)[:-1]) if k not in named}
 
 
 def _massless_base(found: Description) -> tuple[str, ...]:
-    """What to know of a base that floats and has no mass, because an arm file gives the base none."""
+    """A note if the floating base has no mass: an arm file gives no mass for its base."""
     chain = found.chain
     if not chain.floating or any(chain.links[0].natural):
         return ()
@@ -62,10 +61,10 @@ def _massless_base(found: Description) -> tuple[str, ...]:
 
 
 def _tree(arm: Description, label: str, base: str | None) -> Tree:
-    """The links and joints of the arm; a frame that is the base carries what its body carries."""
+    """The links and joints of the arm; a frame chosen as the base becomes the link of its body."""
     chain, names, calls = arm.chain, link_names(arm), joint_names(arm.chain)
-    carriers = dict(enumerate(names[:-1]))  # body -> the link that its joints, frames and mass stand on
-    places = {k: Placement() for k in carriers}  # of that link in the body's frame
+    carriers = dict(enumerate(names[:-1]))  # body -> the link that its joints, frames and mass are attached to
+    places = {k: Placement() for k in carriers}  # the placement of that link in the body's frame
     frames = [*arm.frames, *_tool(arm, names[-1])]
     for frame in frames:
         if frame.name == base:
@@ -91,14 +90,14 @@ def _tree(arm: Description, label: str, base: str | None) -> Tree:
 
 
 def _tool(arm: Description, name: str) -> tuple[Frame, ...]:
-    """The tool of an arm with one tip as a frame, unless a frame stands there already."""
+    """The tool of an arm with one tip as a frame, unless there is already a frame at its placement."""
     last, tool = arm.chain.bodies, arm.chain.tool
     there = any(frame.link == last and frame.placement == tool for frame in arm.frames)
     return () if there or len(arm.chain.tips) != 1 else (Frame(name, last, tool),)
 
 
 def _standing(joint: Joint) -> Placement:
-    """The joint's frame in its parent's at q = 0, with plain integers where it is right-angled."""
+    """The joint's frame in its parent's at q = 0; whole numbers are plain integers."""
     if joint.free:
         return Placement()
     R = JointRotation(joint.beta, joint.gamma, joint.theta.cos, joint.theta.sin, joint.turn).matrix()

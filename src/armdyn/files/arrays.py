@@ -1,4 +1,4 @@
-"""Numbers from a caller's arrays, checked and made exact."""
+"""Conversion of the caller's arrays to exact numbers, with checks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from armdyn.chain.checks import impossibility
 from armdyn.errors import InputError
 from armdyn.files.numbers import from_rpy, to_rpy
 
-_ROUNDING = 1e-12  # R J Rᵀ is as symmetric as its products were rounded
+_ROUNDING = 1e-12  # relative; a computed R J Rᵀ is symmetric only up to rounding
 
 
 def _array(value: Any, what: str, *shapes: tuple[int, ...]) -> Any:
@@ -30,18 +30,18 @@ def _array(value: Any, what: str, *shapes: tuple[int, ...]) -> Any:
 
 
 def number(value: Any, what: str) -> Fraction:
-    """A finite number, exact."""
+    """A finite number as an exact rational."""
     return exact(float(_array(value, what, ())))
 
 
 def vector(value: Any, what: str) -> Vec3:
-    """Three finite numbers, exact."""
+    """Three finite numbers as an exact vector."""
     x, y, z = (exact(float(v)) for v in _array(value, what, (3,)))
     return Vec3(x, y, z)
 
 
 def numbers(value: Any, what: str) -> list[Fraction]:
-    """A list of finite numbers, exact."""
+    """A list of finite numbers as exact rationals."""
     length = np.size(value)
     return [exact(float(v)) for v in _array(value, what, (length,))]
 
@@ -60,7 +60,7 @@ def inertia(value: Any) -> Sym3:
 
 
 def payload(mass: Any, com: Any, inertia_about_com: Any) -> Link:
-    """A body somebody holds: an error where no body has this mass and inertia."""
+    """The body of a payload; an error if its mass and inertia are physically impossible."""
     body = Link.from_com(number(mass, "mass"), vector(com, "com"), inertia(inertia_about_com))
     if reason := impossibility(body):
         raise InputError(f"this payload is not possible: {reason}")
@@ -70,9 +70,13 @@ def payload(mass: Any, com: Any, inertia_about_com: Any) -> Link:
 def pose(value: Any, what: str) -> list[list[Fraction]]:
     """The exact numbers of a (4, 4) pose: a rotation and a translation."""
     T = _array(value, what, (4, 4))
-    off = np.abs(T[:3, :3] @ T[:3, :3].T - np.eye(3)).max()
-    if off > 1e-9 or np.linalg.det(T[:3, :3]) < 0 or not np.array_equal(T[3], [0, 0, 0, 1]):
-        raise InputError(f"{what} must be a pose: a rotation (R Rᵀ is off by {off:.1e}) and the last row 0 0 0 1")
+    R, last = T[:3, :3], T[3]
+    off, determinant = np.abs(R @ R.T - np.eye(3)).max(), np.linalg.det(R)
+    if off > 1e-9 or determinant < 0 or not np.array_equal(last, [0, 0, 0, 1]):
+        raise InputError(
+            f"{what} must be a pose: a rotation matrix R, and the last row 0 0 0 1; got R with determinant "
+            f"{determinant:.3g}, R Rᵀ off the identity by {off:.1e}, and the last row {last.tolist()}"
+        )
     return [[exact(float(x)) for x in row] for row in T]
 
 
@@ -83,9 +87,9 @@ def placement(xyz: Any, rpy: Any) -> Placement:
 
 
 def tidy(place: Placement, before: Placement) -> Placement:
-    """The placement in numbers of usual length: decimals, and a rotation of three angles unless it is as `before`.
+    """The placement with short numbers: decimals, and a rotation of roll, pitch, yaw unless it equals `before`.
 
-    The angles are rounded to 13 digits, so that an arm file can write them down.
+    The angles are rounded to 13 decimals, so that an arm file can represent the rotation exactly.
     """
     R, p = place.R, Vec3(*(exact(float(x)) for x in place.p))
     if R != before.R:

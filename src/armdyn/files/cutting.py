@@ -1,7 +1,7 @@
-"""What of a file's tree becomes the robot: the whole of it, or one chain; which joints move, follow or are held.
+"""Selection of the robot in a file's tree: the whole tree or one chain, and which joints move, mimic or are locked.
 
-A joint that is held stands at a value somebody gave (`lock`), at what it mimics, or at rest: zero, or the middle of its
-range where zero is outside of its limits. What was decided without being asked is said in the notes.
+A locked joint has the value given by `lock`, the value that its mimic relation gives, or its rest value: zero, or the
+middle of its range if zero is outside its limits. Decisions that the caller did not ask for are listed in the notes.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from armdyn.errors import InputError, choose
 from armdyn.files.urdf_tree import RawJoint, RawMimic, Tree
 
 REST: Literal["rest"] = "rest"
-EVERY = "*"  # in `lock`: every joint beside the chain that has no value of its own
+EVERY = "*"  # in `lock`: every joint beside the chain that is not given a value
+_ROUNDING = 1e-6  # rad or m: a limit written with few digits is still the limit
 Lock = Mapping[str, float | str] | str | None
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Which part of a tree is asked for."""
+    """The requested part of a tree."""
 
     base: str | None = None
     tip: str | None = None
@@ -34,19 +35,19 @@ class Cut:
 
 @dataclass
 class Selection:
-    """The moving joints, depth-first; what the others are held at; what follows what; what was decided."""
+    """The moving joints, depth-first, the values of the locked joints, the mimic relations, and the notes."""
 
     start: str
     tip: str | None
     moving: list[RawJoint]
-    held: dict[str, float]  # joints that stand still, with their values
-    leaders: dict[str, RawMimic]  # moving joints that follow a moving one
-    floating: str | None = None  # the floating joint at the root, "" where the base was asked to float
+    held: dict[str, float]  # locked joints, with their values
+    leaders: dict[str, RawMimic]  # moving joints that mimic a moving one
+    floating: str | None = None  # the floating joint at the root; "" if the caller requested a floating base
     notes: list[str] = field(default_factory=list)
 
 
 def rest(joint: RawJoint) -> float:
-    """Where a joint rests: at zero, or at the middle of its range where zero is outside of it."""
+    """The rest value of a joint: zero, or the middle of its range if zero is outside its limits."""
     lower, upper = joint.limit.get("lower"), joint.limit.get("upper")
     if joint.kind not in ("revolute", "prismatic") or lower is None or upper is None or lower <= 0 <= upper:
         return 0.0
@@ -54,26 +55,28 @@ def rest(joint: RawJoint) -> float:
 
 
 def select(tree: Tree, cut: Cut) -> Selection:
-    """The joints of the robot that is asked for; an error names the remedy for this very file."""
+    """The joints of the requested robot; error messages give the call that works for this file."""
     start = tree.root if cut.base is None else choose(f"link of {tree.label} for base", cut.base, tree.links)
     tip = None if cut.tip is None else choose(f"link of {tree.label} for tip", cut.tip, tree.links)
     given, every = _locks(tree, cut.lock)
     if every is not None and tip is None:
         raise InputError(
-            f"{tree.label}: lock={every!r} holds every joint beside a chain: say which chain with tip="
-            f"{_example(tree)!r}, or name the joints to hold as in lock={{{_first_moving(tree)!r}: {REST!r}}}"
+            f"{tree.label}: lock={every!r} locks every joint beside a chain: select the chain, as in tip="
+            f"{_example(tree)!r}, or name the joints to lock, as in lock={{{_first_moving(tree)!r}: {REST!r}}}"
         )
-    notes: list[str] = []
+    notes = [
+        _outside(tree.joints[name], value) for name, value in given.items() if _is_outside(tree.joints[name], value)
+    ]
     mimics = _mimics(tree, notes)
     held = dict(given)
     _follow(tree, held, mimics)
     chosen = Selection(start, tip, [], held, {}, notes=notes)
-    way = _way(tree, start, tip)
-    _float(tree, chosen, way, cut.floating)
+    path = _path(tree, start, tip)
+    _float(tree, chosen, path, cut.floating)
     if tip is None:
         chosen.moving = [joint for joint in _below(tree, start) if _moves(joint, chosen)]
     else:
-        chosen.moving = [joint for joint in way if _moves(joint, chosen)]
+        chosen.moving = [joint for joint in path if _moves(joint, chosen)]
         _hold_sides(tree, chosen, mimics, every)
     _hold_outside(tree, chosen, mimics)
     chosen.moving = [joint for joint in chosen.moving if _moves(joint, chosen)]
@@ -88,12 +91,12 @@ def _moves(joint: RawJoint, chosen: Selection) -> bool:
 
 
 def _locks(tree: Tree, lock: Lock) -> tuple[dict[str, float], float | str | None]:
-    """The values of the named joints, and what every other joint beside the chain is held at (None: nothing)."""
+    """The values of the named joints, and the value for every other joint beside the chain (None: not locked)."""
     if lock is None:
         return {}, None
     table: Mapping[str, float | str] = {EVERY: lock} if isinstance(lock, str) else lock
     if not isinstance(table, Mapping):
-        raise InputError(f"lock must give joints their values, as in {{'joint': 0.0}}, or is {REST!r}; got {lock!r}")
+        raise InputError(f"lock must map joints to values, as in {{'joint': 0.0}}, or be {REST!r}; got {lock!r}")
     moving = [joint.name for joint in tree.joints.values() if joint.moving]
     held: dict[str, float] = {}
     every: float | str | None = None
@@ -101,26 +104,39 @@ def _locks(tree: Tree, lock: Lock) -> tuple[dict[str, float], float | str | None
         if name != EVERY:
             choose(f"joint of {tree.label} to lock", name, moving)
         if value != REST and (not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value)):
-            raise InputError(f"joint {name!r} cannot be locked at {value!r}; a finite number or {REST!r} is expected")
+            raise InputError(f"joint {name!r} cannot be locked at {value!r}; expected a finite number or {REST!r}")
         if name == EVERY:
             every = value
             continue
         joint = tree.joints[name]
         if not joint.single and value not in (REST, 0):
-            raise InputError(f"joint {name!r} is {joint.kind}: no single value can lock it; {REST!r} can")
+            raise InputError(f"joint {name!r} is {joint.kind} and can be locked only at {REST!r}, got {value!r}")
         held[name] = rest(joint) if value == REST else float(value)
     return held, every
 
 
+def _is_outside(joint: RawJoint, value: float) -> bool:
+    lower, upper = joint.limit.get("lower"), joint.limit.get("upper")
+    if joint.kind not in ("revolute", "prismatic") or lower is None or upper is None or lower >= upper:
+        return False
+    return not lower - _ROUNDING <= value <= upper + _ROUNDING
+
+
+def _outside(joint: RawJoint, value: float) -> str:
+    unit, hint = ("m", "") if joint.kind == "prismatic" else ("rad", ", values are in radians")
+    lower, upper = (float(joint.limit[key]) for key in ("lower", "upper"))
+    return f"{joint.name} is locked at {value:g} {unit}, outside its limits {lower:g} to {upper:g}{hint}"
+
+
 def _mimics(tree: Tree, notes: list[str]) -> dict[str, RawMimic]:
-    """Every joint that follows another one, with the joint at the end of the line that follows none."""
+    """The mimic relation of every joint that has one, resolved to a leader that mimics no other joint."""
     found = {}
-    strangers = {name: j.mimic.joint for name, j in tree.joints.items() if j.mimic and j.mimic.joint not in tree.joints}
-    if strangers:
-        shown = ", ".join(f"{name} ({leader!r})" for name, leader in strangers.items())
-        notes.append(f"joints that mimic one which is not in the file are taken as joints of their own: {shown}")
+    missing = {name: j.mimic.joint for name, j in tree.joints.items() if j.mimic and j.mimic.joint not in tree.joints}
+    if missing:
+        shown = ", ".join(f"{name} ({leader!r})" for name, leader in missing.items())
+        notes.append(f"joints that mimic a joint which is not in the file are taken as independent: {shown}")
     for name, joint in tree.joints.items():
-        if joint.mimic is None or not joint.moving or name in strangers:
+        if joint.mimic is None or not joint.moving or name in missing:
             continue
         leader, factor, offset = joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset
         seen = [name]
@@ -129,7 +145,7 @@ def _mimics(tree: Tree, notes: list[str]) -> dict[str, RawMimic]:
             if leader in seen:
                 raise InputError(f"{at} mimics itself: {' > '.join([*seen, leader])}")
             further = tree.joints[leader].mimic
-            if further is None or not tree.joints[leader].moving or leader in strangers:
+            if further is None or not tree.joints[leader].moving or leader in missing:
                 break
             seen.append(leader)
             leader, offset, factor = further.joint, offset + factor * further.offset, factor * further.multiplier
@@ -140,7 +156,7 @@ def _mimics(tree: Tree, notes: list[str]) -> dict[str, RawMimic]:
 
 
 def _follow(tree: Tree, held: dict[str, float], mimics: Mapping[str, RawMimic]) -> None:
-    """What mimics a joint that stands still stands still as well."""
+    """Lock the joints that mimic a fixed or locked joint."""
     for name, mimic in mimics.items():
         leader = tree.joints[mimic.joint]
         if name not in held and (mimic.joint in held or not leader.moving):
@@ -149,7 +165,7 @@ def _follow(tree: Tree, held: dict[str, float], mimics: Mapping[str, RawMimic]) 
 
 
 def _below(tree: Tree, start: str) -> list[RawJoint]:
-    """Every joint below a link, depth-first, children in the file's order."""
+    """All joints below a link, depth-first, siblings in file order."""
     found: list[RawJoint] = []
     waiting = [*reversed(tree.below[start])]
     while waiting:
@@ -159,24 +175,22 @@ def _below(tree: Tree, start: str) -> list[RawJoint]:
     return found
 
 
-def _way(tree: Tree, start: str, tip: str | None) -> list[RawJoint]:
-    """The joints from one link down to another."""
+def _path(tree: Tree, start: str, tip: str | None) -> list[RawJoint]:
+    """The joints from one link down to another; none without a tip."""
     path: list[RawJoint] = []
     link = start if tip is None else tip
     while link != start:
         joint = tree.above.get(link)
         if joint is None:
-            raise InputError(
-                f"{tree.label}: tip {tip!r} is not below base {start!r}; the root of the file is {tree.root!r}"
-            )
+            raise InputError(f"{tree.label}: tip {tip!r} is not below base {start!r}; the root link is {tree.root!r}")
         path.append(joint)
         link = joint.parent
     return path[::-1]
 
 
-def _float(tree: Tree, chosen: Selection, way: list[RawJoint], asked: bool | None) -> None:
-    """Whether the base floats, and by which joint of the file."""
-    candidates = way if chosen.tip is not None else _below(tree, chosen.start)
+def _float(tree: Tree, chosen: Selection, path: list[RawJoint], asked: bool | None) -> None:
+    """Decide whether the base floats, and by which joint of the file."""
+    candidates = path if chosen.tip is not None else _below(tree, chosen.start)
     moving = [joint for joint in candidates if _moves(joint, chosen)]
     first = moving[0] if moving else None
     if first is not None and first.kind == "floating":
@@ -184,7 +198,7 @@ def _float(tree: Tree, chosen: Selection, way: list[RawJoint], asked: bool | Non
         alone = chosen.tip is not None or len(moving) == 1 + carried
         if asked is False:
             chosen.held[first.name] = 0.0
-            chosen.notes.append(f"the floating joint {first.name!r} is held at its origin (floating=False)")
+            chosen.notes.append(f"the floating joint {first.name!r} is locked at its origin (floating=False)")
         elif alone:
             chosen.floating = first.name
         return
@@ -193,7 +207,7 @@ def _float(tree: Tree, chosen: Selection, way: list[RawJoint], asked: bool | Non
 
 
 def _hold_sides(tree: Tree, chosen: Selection, mimics: Mapping[str, RawMimic], every: float | str | None) -> None:
-    """The joints that the chain carries beside its own are held, or there is an error that says how."""
+    """Lock the joints that the chain carries beside its own; an error if `lock` does not allow it."""
     own = {joint.name for joint in chosen.moving}
     root = _carrying(tree, chosen)
     beside = [j for j in _below(tree, root) if j.name not in own and _moves(j, chosen)] if root is not None else []
@@ -207,22 +221,22 @@ def _hold_sides(tree: Tree, chosen: Selection, mimics: Mapping[str, RawMimic], e
         if joint.name not in mimics:
             chosen.held[joint.name] = rest(joint) if every == REST or not joint.single else float(every)
     _follow(tree, chosen.held, mimics)
-    for joint in beside:  # what follows a joint of the chain is held where that joint rests
+    for joint in beside:  # a joint that mimics a joint of the chain is locked for the rest value of that joint
         if joint.name not in chosen.held:
             mimic = mimics[joint.name]
             value = mimic.multiplier * Fraction(repr(rest(tree.joints[mimic.joint]))) + mimic.offset
             chosen.held[joint.name] = float(value)
-    shown = ", ".join(_standing(j, chosen.held[j.name]) for j in beside)
-    chosen.notes.append(f"held beside the chain: {shown}")
+    shown = ", ".join(_at(j, chosen.held[j.name]) for j in beside)
+    chosen.notes.append(f"locked beside the chain: {shown}")
 
 
-def _standing(joint: RawJoint, value: float) -> str:
+def _at(joint: RawJoint, value: float) -> str:
     middle = " (mid-range, zero is outside its limits)" if value and value == rest(joint) else ""
     return f"{joint.name} at {value:g}{middle}"
 
 
 def _carrying(tree: Tree, chosen: Selection) -> str | None:
-    """The first link of the chain that moves: what hangs on it or below is carried."""
+    """The first moving link of the chain: everything below it is carried."""
     if chosen.floating == "":
         return chosen.start
     if chosen.floating:
@@ -231,28 +245,28 @@ def _carrying(tree: Tree, chosen: Selection) -> str | None:
 
 
 def _hold_outside(tree: Tree, chosen: Selection, mimics: Mapping[str, RawMimic]) -> None:
-    """Joints outside of the robot that matter to it are held at rest: those above the base, and leaders elsewhere."""
+    """Lock the joints outside the robot that affect it at rest: those above the base, and leaders of mimic joints."""
     own = {joint.name for joint in chosen.moving}
-    above = _way(tree, tree.root, chosen.start)
-    elsewhere = [tree.joints[mimics[j.name].joint] for j in chosen.moving if j.name in mimics]
-    fresh = []
-    for joint in [*above, *elsewhere]:
+    above = _path(tree, tree.root, chosen.start)
+    leaders = [tree.joints[mimics[j.name].joint] for j in chosen.moving if j.name in mimics]
+    locked = []
+    for joint in [*above, *leaders]:
         if joint.moving and joint.name not in own and joint.name not in chosen.held and joint.name not in mimics:
             chosen.held[joint.name] = rest(joint)
-            fresh.append(joint)
+            locked.append(joint)
     _follow(tree, chosen.held, mimics)
-    if fresh:
-        shown = ", ".join(_standing(joint, chosen.held[joint.name]) for joint in fresh)
-        chosen.notes.append(f"held outside of the robot: {shown}; lock={{...}} gives other values")
+    if locked:
+        shown = ", ".join(_at(joint, chosen.held[joint.name]) for joint in locked)
+        chosen.notes.append(f"locked outside the robot: {shown}; lock={{...}} sets other values")
 
 
 def _check_kinds(tree: Tree, chosen: Selection) -> None:
     for joint in chosen.moving:
         if not joint.single:
-            where = "" if joint.kind != "floating" else "; a floating joint can only be the one that carries all others"
+            where = "" if joint.kind != "floating" else ", and a floating joint that carries all others"
             raise InputError(
-                f"{tree.label}: joint {joint.name!r} is {joint.kind}; revolute, continuous and prismatic joints are "
-                f"computed with{where}. Hold it with {_both(tree, chosen, {joint.name: REST})}"
+                f"{tree.label}: joint {joint.name!r} is {joint.kind}; supported are revolute, continuous and prismatic "
+                f"joints{where}. Lock it with {_both(tree, chosen, {joint.name: REST})}"
             )
     if not chosen.moving:
         between = f"between {chosen.start!r} and {chosen.tip!r}" if chosen.tip else f"below link {chosen.start!r}"
@@ -260,17 +274,17 @@ def _check_kinds(tree: Tree, chosen: Selection) -> None:
 
 
 def _unlocked(tree: Tree, chosen: Selection, beside: list[RawJoint]) -> str:
-    """The error for joints beside the chain that nobody gave a value, with the exact remedy."""
+    """The error message for joints beside the chain without a value, with the calls that solve it."""
     names = ", ".join(joint.name for joint in beside[:20]) + (f" and {len(beside) - 20} more" * (len(beside) > 20))
     return (
-        f"{tree.label}: the chain to {chosen.tip!r} also carries the moving joints {names}. Hold them at rest with "
-        f"{_both(tree, chosen, REST)}, give them values as in lock={{{beside[0].name!r}: 0.0}}, or load the whole "
+        f"{tree.label}: the chain to {chosen.tip!r} also carries the moving joints {names}. Lock them at rest with "
+        f"{_both(tree, chosen, REST)}, give them values, as in lock={{{beside[0].name!r}: 0.0}}, or load the whole "
         "robot, without tip"
     )
 
 
 def _both(tree: Tree, chosen: Selection, lock: dict[str, str] | str) -> str:
-    """The same remedy in Python and on the command line."""
+    """The same call in Python and on the command line."""
     ends = {"base": None if chosen.start == tree.root else chosen.start, "tip": chosen.tip}
     known = {key: value for key, value in ends.items() if value is not None}
     python = ", ".join([*(f"{key}={value!r}" for key, value in known.items()), f"lock={lock!r}"])
@@ -286,6 +300,6 @@ def _first_moving(tree: Tree) -> str:
 
 
 def _example(tree: Tree) -> str:
-    """A link that could be a tip: the last one that a moving joint carries and that carries none itself."""
+    """A link that could be the tip: the child of the first moving joint that carries no other moving joint."""
     ends = [j.child for j in tree.joints.values() if j.moving and not any(k.moving for k in _below(tree, j.child))]
     return ends[0] if ends else tree.root

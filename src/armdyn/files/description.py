@@ -1,4 +1,4 @@
-"""What every reader gives and every writer takes: the pieces of an arm, before there are kernels."""
+"""The common data of all readers and writers of robot files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from armdyn.chain.snap import SnapReport
 
 @dataclass(frozen=True)
 class Frame:
-    """A named frame fixed to a link; link 0 is the base, link n carries the tool."""
+    """A named frame fixed to a link; link 0 is the base."""
 
     name: str
     link: int
@@ -19,11 +19,14 @@ class Frame:
 
 @dataclass(frozen=True)
 class Description:
-    """An arm as its file has it: nothing snapped, every number exact."""
+    """An arm as given in its file, with exact numbers.
+
+    Nothing is snapped, except what a reader must snap before it places frames.
+    """
 
     name: str
     chain: Chain
     source: str = ""
     frames: tuple[Frame, ...] = ()
-    snapped: SnapReport = SnapReport()  # what a reader that places frames had to snap before
-    notes: tuple[str, ...] = ()  # what a reader tolerated or decided, in plain words
+    snapped: SnapReport = SnapReport()  # what the reader snapped
+    notes: tuple[str, ...] = ()  # what the reader tolerated or decided

@@ -1,9 +1,9 @@
-"""Standard Denavit-Hartenberg tables and the modified (normal driving-axis) ones armdyn computes with.
+"""Conversion between standard Denavit-Hartenberg tables and the modified (normal driving-axis) ones used by armdyn.
 
 Standard: T_i = Rz(θ) Tz(d) Tx(a) Rx(α), frame i at the far end of link i, on the axis of joint i+1.
-Modified: T_i = Tx(b) Rx(β) Tz(d) Rz(θ), frame i on the axis of its own joint. Both name the same
-product, cut at other places: b and β of joint i+1 are a and α of row i, standard frame i stands at
-Tx(a_i) Rx(α_i) in modified frame i, and the last row's a and α go into the tool.
+Modified: T_i = Tx(b) Rx(β) Tz(d) Rz(θ), frame i on the axis of joint i. Both are the same product of elementary
+transforms, split at different places: b and β of joint i+1 are a and α of row i, standard frame i is at
+Tx(a_i) Rx(α_i) in modified frame i, and a and α of the last row are part of the tool.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COLUMNS = ("theta [rad]", "d [m]", "a [m]", "alpha [rad]", "mass [kg]", "centre
 
 @dataclass(frozen=True)
 class StandardRow:
-    """One row of a standard table: the joint's a, α, d, θ and its link as seen in the standard frame."""
+    """One row of a standard table: a, α, d, θ of the joint, and its link in the standard frame."""
 
     kind: str
     a: Scalar
@@ -42,7 +42,7 @@ class StandardRow:
 
     @property
     def end(self) -> Placement:
-        """Where the standard frame stands in the modified one: Tx(a) Rx(α)."""
+        """The standard frame in the modified one: Tx(a) Rx(α)."""
         return along(self.a, self.alpha)
 
 
@@ -66,7 +66,7 @@ class StandardTable:
         return "\n".join([*(line(cells) for cells in [head, *rows]), *self._ends()])
 
     def _ends(self) -> list[str]:
-        """Base and tool, where they are there."""
+        """Base and tool, unless they are the identity."""
         return [
             f"{name}: xyz {_words(place.p)}, rpy {_words(to_rpy(place.R))}"
             for name, place in (("base", self.base), ("tool", self.tool))
@@ -93,7 +93,7 @@ def along(a: Scalar, alpha: Angle) -> Placement:
 def to_modified(
     joints: tuple[Joint, ...], links: tuple[Link, ...], gravity: Vec3, base: Placement, tool: Placement
 ) -> Chain:
-    """The chain of a standard table: every joint carries its own row's a and α as b and β."""
+    """The chain of a standard table, whose a and α are given as b and β of `joints`."""
     b, beta = Fraction(0), ZERO_ANGLE
     moved_joints, moved_links, end = [], [], Placement()
     for joint, link in zip(joints, links, strict=True):
@@ -107,14 +107,16 @@ def to_modified(
 def to_standard(chain: Chain) -> StandardTable:
     """The standard table of a chain; the last row has a = α = 0, the first joint's b and β go into the base."""
     if not chain.serial or chain.floating:
-        raise ComputationError("a Denavit-Hartenberg table is one chain on a base that stands still; cut one with tip=")
+        raise ComputationError(
+            "a Denavit-Hartenberg table needs one chain on a fixed base; load one with tip=..., floating=False"
+        )
     for joint in chain.joints:
         if joint.mimic is not None:
-            raise ComputationError(f"joint {joint.name!r} mimics another one, which a table cannot say")
+            raise ComputationError(f"joint {joint.name!r} mimics another one, which a table cannot represent")
         if joint.gamma.sin != 0:
             raise ComputationError(
-                f"joint {joint.name!r} has gamma = {joint.gamma.radians:g} rad: its axis is nearly parallel to the one "
-                "before it, and a standard table would need a common normal that runs away"
+                f"joint {joint.name!r} has gamma = {joint.gamma.radians:g} rad: its axis is nearly parallel to the "
+                "previous one, and the common normal that a standard table needs is far away"
             )
     first = chain.joints[0]
     following = [(joint.b, joint.beta) for joint in chain.joints[1:]] + [(Fraction(0), ZERO_ANGLE)]

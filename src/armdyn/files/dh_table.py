@@ -1,4 +1,4 @@
-"""A Denavit-Hartenberg table written in Python -> a chain."""
+"""A chain from a Denavit-Hartenberg table given in Python."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _link(i: int, row: Mapping[str, Any]) -> Link:
 
 
 def _placement(matrix: Any, what: str) -> Placement:
-    """A (4, 4) pose, exact; None is the identity."""
+    """A (4, 4) pose as an exact placement; None is the identity."""
     if matrix is None:
         return Placement()
     rows = arrays.pose(matrix, what)

@@ -1,10 +1,10 @@
-"""MJCF in, through the `mujoco` package's compiled model: masses, inertias, axes, armature, damping, frictionloss.
+"""Reading MJCF through the compiled model of the `mujoco` package.
 
-The compiled model is written down as the tree of a URDF and read like one, so that `base`, `tip`, `lock`,
-frames and complaints are the same. A body with several joints becomes several links, a joint off its
-body's origin gets a link of its own there, sites become frames. Every joint keeps its own zero (MuJoCo's
-`ref` is a turn of the body at zero). Gravity is the model's, in the base's axes. Springs, actuators and
-contacts are not part of an arm.
+The compiled model is converted to the tree of a URDF, so that `base`, `tip`, `lock`, frames and error messages are the
+same as for a URDF. Masses, inertias, axes, limits, armature, damping and frictionloss are read. A body with several
+joints becomes several links, a joint away from the origin of its body gets a link there, and sites become frames. Joint
+positions are counted as in MuJoCo: `ref` is included in the joint's placement. Gravity is the model's, rotated into the
+base's axes. Springs, actuators and contacts are ignored.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from armdyn.files.numbers import to_rpy
 from armdyn.files.text import quoted, read_bytes
 from armdyn.files.urdf_tree import RawMimic, Tree, read_tree
 
-_SECONDS, _MEMORY = 60, 4 * 2**30  # of the compiler; the largest model of the MuJoCo Menagerie takes 3 s and 0.6 GB
-_FREE, _BALL, _SLIDE, _HINGE = range(4)  # of mjtJoint
+_SECONDS, _MEMORY = 60, 4 * 2**30  # limits of the compiler; the largest MuJoCo Menagerie model takes 3 s and 0.6 GB
+_FREE, _BALL, _SLIDE, _HINGE = range(4)  # the values of mjtJoint
 
 
 def read(path: str | os.PathLike[str], cut: Cut, snap: float, allow_outside: bool = False) -> Description:
     """Read a robot from an MJCF file (.xml, .mjcf); `base` and `tip` are bodies or sites."""
-    read_bytes(path)  # the same complaints about files that are not there or absurdly large
+    read_bytes(path)  # the same errors for missing and too large files as for other formats
     if not allow_outside:
         confined(Path(path))
     model = _Model(_compiled(path))
@@ -49,7 +49,7 @@ def read(path: str | os.PathLike[str], cut: Cut, snap: float, allow_outside: boo
 
 
 def _compiled(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The compiled model's data, made by a process of its own."""
+    """The data of the compiled model; the compiler runs in a separate process."""
     here = os.path.abspath(mjcf_compile.__file__)
     with tempfile.TemporaryDirectory(prefix="armdyn-mjcf-") as folder:
         command = [sys.executable, "-I", here, os.path.abspath(path), str(_SECONDS), str(_MEMORY)]
@@ -58,7 +58,7 @@ def _compiled(path: str | os.PathLike[str]) -> dict[str, Any]:
                 command, cwd=folder, capture_output=True, timeout=_SECONDS + 10, check=False, stdin=subprocess.DEVNULL
             )
         except subprocess.TimeoutExpired:
-            raise FileError(f"{path}: MuJoCo did not compile it within {_SECONDS} s") from None
+            raise FileError(f"{path}: MuJoCo did not compile the model within {_SECONDS} s") from None
     if done.returncode != 0:
         raise FileError(
             f"{path}: MuJoCo's compiler ended with code {done.returncode} (limits: {_SECONDS} s, "
@@ -66,9 +66,9 @@ def _compiled(path: str | os.PathLike[str]) -> dict[str, Any]:
         )
     data: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     if "missing" in data:
-        raise FileError(f"{path}: reading MJCF takes the mujoco package: pip install 'armdyn[mjcf]'")
+        raise FileError(f"{path}: reading MJCF needs the mujoco package: pip install 'armdyn[mjcf]'")
     if "error" in data:
-        raise FileError(f"{path}: not a model that MuJoCo compiles: {data['error']}")
+        raise FileError(f"{path}: MuJoCo cannot compile the model: {data['error']}")
     return data
 
 
@@ -86,14 +86,14 @@ class _Model:
         self.lines: list[str] = []
 
     def numbers(self, name: str, where: str) -> list[float]:
-        """Numbers that must be finite."""
+        """An array of the model; an error if it is not finite."""
         values: list[float] = self.data[name]
         if not all(math.isfinite(x) for x in values):
             raise FileError(f"{where}: MJCF {name} must be finite, got {values}")
         return values
 
     def name(self, kind: str, i: int) -> str:
-        """The name of an object of the model."""
+        """The name of an object, or its kind and number if it has none."""
         return self.data[f"{kind}_names"][i] or f"{kind}{i}"
 
     def joint(self, j: int) -> str:
@@ -101,7 +101,7 @@ class _Model:
         return self.name("joint", j)
 
     def tree(self, label: str) -> Tree:
-        """The whole tree, with limits, armatures and what mimics what."""
+        """The whole tree, with limits, armatures and mimic relations."""
         read = read_tree(self._text(label))
         joints = dict(read.joints)
         for j in range(self.njnt):
@@ -123,13 +123,13 @@ class _Model:
         return replace(read, label=label, format="MJCF", joints=joints, below=below, above=above)
 
     def _mimic(self, j: int) -> RawMimic | None:
-        """A joint that an equality ties to another one mimics it, about the joints' own zeros."""
+        """The mimic relation of a joint, from a linear equality constraint between two joints."""
         tied = [i for i in self._active("JOINT") if self.data["eq_obj1id"][i] == j and self.data["eq_obj2id"][i] >= 0]
         if not tied or any(self.data["eq_data"][tied[0]][2:5]):
             return None
         leader = self.data["eq_obj2id"][tied[0]]
         zero, slope = (exact(x) for x in self.data["eq_data"][tied[0]][:2])
-        # q - ref = zero + slope (q' - ref'), with q and q' as MuJoCo counts them
+        # MuJoCo's constraint: q - ref = zero + slope (q' - ref')
         ref, other = (exact(self.data["qpos0"][self.data["jnt_qposadr"][k]]) for k in (j, leader))
         return RawMimic(self.joint(leader), slope, ref + zero - slope * other)
 
@@ -139,7 +139,7 @@ class _Model:
         return [i for i in found if self.data["eq_active0"][i] and self.data["eq_type"][i] in codes]
 
     def refuse_loops(self, tree: Tree, cut: Cut) -> None:
-        """Complain about equalities between parts that move against one another: such a thing is no tree."""
+        """Raise an error for equality constraints that close a kinematic loop or that are not linear."""
         chosen = select(tree, cut)
         moving = {joint.name for joint in chosen.moving}
         where = tree.label
@@ -157,7 +157,7 @@ class _Model:
             if carriers(ends[0]) != carriers(ends[1]):
                 raise FileError(
                     f"{where}: the MJCF equality {self.name('equality', i)!r} ties {ends[0]!r} to {ends[1]!r}: it "
-                    f"closes a loop, and a robot is a tree here. Lock the joints between them: "
+                    f"closes a loop, and only tree-structured robots are supported. Lock the joints between them: "
                     f"{', '.join(sorted(carriers(ends[0]) ^ carriers(ends[1])))}"
                 )
         for i in self._active("JOINT"):
@@ -166,7 +166,7 @@ class _Model:
                 tied = f"ties the joints {' and '.join(map(repr, ends))}" if len(ends) > 1 else f"fixes {ends[0]!r}"
                 raise FileError(
                     f"{where}: the MJCF equality {self.name('equality', i)!r} {tied} by a polynomial; only "
-                    f"q = multiplier × q' + offset is read. Lock {ends[0]!r}"
+                    f"q = multiplier × q' + offset is supported. Lock {ends[0]!r}"
                 )
 
     def _text(self, label: str) -> str:
@@ -184,7 +184,7 @@ class _Model:
         return "\n".join([*self.lines, "</robot>"])
 
     def _body(self, b: int) -> None:
-        """A body: one link for every joint it has, and its own at the end."""
+        """The links of a body: one per joint, and then its own."""
         d = self.data
         name, parent = self.name("body", b), self.name("body", d["body_parentid"][b])
         at = np.asarray(d["body_pos"][b]), _rotation(d["body_quat"][b])
@@ -200,7 +200,7 @@ class _Model:
         d = self.data
         dof, axis, kind = d["jnt_dofadr"][j], np.asarray(d["jnt_axis"][j]), d["jnt_type"][j]
         p, R = at
-        if kind == _FREE:  # a free joint says itself where its body is
+        if kind == _FREE:  # the position of a free joint is the pose of its body
             p, R = np.zeros(3), np.eye(3)
         p, ref = p + R @ np.asarray(d["jnt_pos"][j]), d["qpos0"][d["jnt_qposadr"][j]]
         if kind == _SLIDE:
@@ -211,7 +211,7 @@ class _Model:
             f'<axis xyz="{_words(axis)}"/>',
             f'<dynamics damping="{d["dof_damping"][dof]!r}" friction="{d["dof_frictionloss"][dof]!r}"/>',
         ]
-        written = "continuous" if kind == _BALL else _kind(kind, limited=False)  # no URDF has a ball joint
+        written = "continuous" if kind == _BALL else _kind(kind, limited=False)  # URDF has no ball joint; see `tree`
         self._joint(self.joint(j), written, parent, child, (p, R), extra)
 
     def _joint(
@@ -240,7 +240,7 @@ class _Model:
 
 
 def _kind(kind: int, limited: bool) -> str:
-    """The kind of a joint as a tree calls it."""
+    """The URDF type of a joint, or "ball"."""
     turning = "revolute" if limited else "continuous"
     return {_FREE: "floating", _BALL: "ball", _SLIDE: "prismatic", _HINGE: turning}[kind]
 
@@ -254,7 +254,7 @@ def _rpy(R: Any) -> tuple[float, float, float]:
 
 
 def _rotation(quaternion: Any) -> Any:
-    """The matrix of a unit quaternion (w, x, y, z)."""
+    """The rotation matrix of a unit quaternion (w, x, y, z)."""
     w, v = float(quaternion[0]), np.asarray(quaternion[1:])
     return _matrix(w, v)
 

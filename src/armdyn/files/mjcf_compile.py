@@ -1,7 +1,7 @@
-"""Run as a program: compile an MJCF model with the `mujoco` package and print what armdyn needs of it as JSON.
+"""A script that compiles an MJCF model with the `mujoco` package and prints the data that armdyn needs as JSON.
 
-A hostile model can crash its compiler or make it fill the memory, so `armdyn.files.mjcf` runs this apart, with limits
-on time and memory and in a folder of its own (MuJoCo leaves its log where it runs). What comes back is data.
+A malicious model can crash the compiler or exhaust the memory, so `armdyn.files.mjcf` runs this script in a separate
+process, with limits on time and memory, in a temporary folder (MuJoCo writes its log to the working directory).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KINDS = {"joint": "njnt", "body": "nbody", "site": "nsite", "equality": "neq"}
 
 
 def limit(seconds: int, memory: int) -> None:
-    """Bound this process; where the system has no such limits, the parent's clock is the only one."""
+    """Limit the resources of this process; on Windows only the parent's timeout applies."""
     try:
         import resource
     except ImportError:  # Windows
@@ -34,7 +34,7 @@ def limit(seconds: int, memory: int) -> None:
 
 
 def compiled(path: str) -> dict[str, Any]:
-    """The numbers and names of a compiled model; {"error": ...} where there is none."""
+    """The numbers and names of a compiled model; {"error": ...} or {"missing": True} if it cannot be compiled."""
     try:
         import mujoco
     except ImportError:

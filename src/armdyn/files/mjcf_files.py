@@ -1,4 +1,4 @@
-"""Which files an MJCF model would open: they must lie in the model's own folder unless somebody allows others."""
+"""A check that an MJCF model reads only files in its own folder, unless the caller allows others."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from armdyn.errors import FileError
 from armdyn.files.text import read_bytes
 
 _DIRECTORIES = ("meshdir", "texturedir", "assetdir")
-_MOST = 1000  # files of one model
+_MOST_FILES = 1000  # of one model
 
 
 def confined(model: Path) -> None:
-    """An error that names the first file a model would read from outside of its own folder."""
+    """Raise an error if a model would read a file outside its own folder."""
     folder = os.path.realpath(model.parent)
     waiting, seen, directories, files = [Path(os.path.realpath(model))], set[Path](), {""}, list[tuple[str, str]]()
     while waiting:
@@ -22,13 +22,13 @@ def confined(model: Path) -> None:
         if file in seen:
             continue
         seen.add(file)
-        if len(seen) > _MOST:
-            raise FileError(f"{model}: more than {_MOST} included files")
+        if len(seen) > _MOST_FILES:
+            raise FileError(f"{model}: more than {_MOST_FILES} included files")
         for tag, key, value in _mentions(file):
             if key in _DIRECTORIES:
                 directories.add(value)
             elif tag == "include":
-                for base in (model.parent, file.parent):  # MuJoCo looks beside the model
+                for base in (model.parent, file.parent):  # MuJoCo searches the folder of the model
                     inside = _inside(folder, base / value, model, value)
                     if inside.is_file():
                         waiting.append(inside)
@@ -44,14 +44,14 @@ def _inside(folder: str, path: Path, model: Path, value: str) -> Path:
     real = os.path.realpath(path)
     if real != folder and not real.startswith(folder.rstrip(os.sep) + os.sep):
         raise FileError(
-            f"{model}: it would read {value!r} from outside of its own folder ({real}); if you trust it, allow that "
-            "with armdyn.load(..., allow_outside=True), or --allow-outside on the command line"
+            f"{model}: the model would read {value!r} from outside its own folder ({real}); if you trust it, allow "
+            "this with armdyn.load(..., allow_outside=True), or --allow-outside on the command line"
         )
     return Path(real)
 
 
 def _mentions(file: Path) -> list[tuple[str, str, str]]:
-    """Every attribute of an MJCF file that names a file or a folder: (tag, attribute, value)."""
+    """All attributes of an MJCF file that name a file or a folder: (tag, attribute, value)."""
     found: list[tuple[str, str, str]] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
@@ -65,5 +65,5 @@ def _mentions(file: Path) -> list[tuple[str, str, str]]:
     except (expat.ExpatError, LookupError, ValueError) as error:
         if isinstance(error, FileError):
             raise
-        raise FileError(f"{file}: not a model that MuJoCo compiles: {error}") from error
+        raise FileError(f"{file}: MuJoCo cannot compile the model: {error}") from error
     return found

@@ -1,4 +1,4 @@
-"""Numbers in files: from text to an exact rational and back without losing a bit."""
+"""Numbers in files: lossless conversion between text and exact rationals."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from fractions import Fraction
 from armdyn.algebra import IDENTITY, Angle, Mat3, Scalar, exact
 from armdyn.chain import Placement, exactly
 
-_DIGITS = 2000  # the longest decimal that is taken for a number
-_LARGEST = 10**100  # what is larger is no number of an arm
+_DIGITS = 2000  # the longest decimal that is accepted
+_LARGEST = 10**100  # larger numbers are rejected
 
 
 def rational(value: object) -> Fraction | None:
-    """The number a file's value stands for; None where it is no (finite, reasonable) number.
+    """The exact number of a value in a file; None if it is not a finite number below 1e100.
 
-    A decimal is taken digit by digit. A string "p/q" is the fraction itself: what a decimal cannot write.
+    A decimal is taken literally. A string "p/q" is a fraction, for numbers that no decimal represents.
     """
     if isinstance(value, bool):
         return None
@@ -29,7 +29,7 @@ def rational(value: object) -> Fraction | None:
         number = Fraction(int(parts[0]), int(parts[1])) if int(parts[1]) else None
         return number if number is not None and abs(number) < _LARGEST else None
     if isinstance(value, Decimal):
-        # 1e999999999 is a short text and a number that fills the memory
+        # 1e999999999 is short as text, but its digits would exhaust the memory
         if not value.is_finite() or (value and abs(value.adjusted()) > 330) or len(value.as_tuple().digits) > _DIGITS:
             return None
         return Fraction(value) if abs(value) < _LARGEST else None
@@ -39,12 +39,12 @@ def rational(value: object) -> Fraction | None:
 
 
 def decimal_text(x: Scalar) -> str | None:
-    """The decimal that equals `x`: the shortest one of its float if that is exact, else all digits.
+    """The decimal that equals `x`: the shortest form of its float if that is exact, otherwise all digits.
 
-    None where no finite decimal equals it.
+    None if no finite decimal, or only a very long one, equals it.
     """
     value = exact(x)
-    with suppress(OverflowError):  # a number beyond the floats has no short form
+    with suppress(OverflowError):  # a number that is too large for a float has no short form
         short = repr(float(value))
         if Fraction(short) == value:
             return short
@@ -63,7 +63,7 @@ def decimal_text(x: Scalar) -> str | None:
 
 
 def number_text(x: Scalar) -> str:
-    """`x` as TOML that reads back exactly: a decimal, or the string "p/q"."""
+    """`x` as a TOML value that reads back exactly: a decimal, or the string "p/q"."""
     value = exact(x)
     return decimal_text(value) or f'"{value.numerator}/{value.denominator}"'
 
@@ -90,7 +90,7 @@ def to_rpy(R: Mat3) -> tuple[float, float, float]:
 
 
 def rpy_of(R: Mat3) -> tuple[float, float, float] | None:
-    """The shortest roll, pitch, yaw that give exactly `R`; None if no floats do."""
+    """The shortest roll, pitch, yaw that give exactly `R`; None if there are none."""
     if R == IDENTITY:
         return 0.0, 0.0, 0.0
     angles = to_rpy(R)
@@ -103,7 +103,7 @@ def rpy_of(R: Mat3) -> tuple[float, float, float] | None:
 
 
 def placement_text(placement: Placement) -> str:
-    """A TOML table {xyz, rpy} that reads back exactly, with the nine entries where no rpy does."""
+    """A TOML table {xyz, rpy} that reads back exactly, with the rotation matrix if no rpy does."""
     rpy = rpy_of(placement.R)
     if rpy is not None:
         return f"{{ xyz = {numbers_text(tuple(placement.p))}, rpy = [{', '.join(map(repr, rpy))}] }}"

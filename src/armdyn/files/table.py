@@ -1,4 +1,4 @@
-"""A table of a file with its place, so that every complaint says where, what was got and what was expected."""
+"""A table of a file with its location, so that every error says where it is, what was found and what was expected."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from armdyn.files.numbers import from_rpy, rational
 
 @dataclass(frozen=True)
 class Table:
-    """A mapping from a file; `where` says which one ("arm.toml: joint 2 (elbow)")."""
+    """A mapping from a file; `where` is its location ("arm.toml: joint 2 (elbow)")."""
 
     where: str
     content: Mapping[str, Any]
 
     def fail(self, complaint: str) -> NoReturn:
-        """Raise a `FileError` that says where."""
+        """Raise a `FileError` with the location."""
         raise FileError(f"{self.where}: {complaint}")
 
     def only(self, allowed: Iterable[str]) -> None:
-        """Complain about keys that mean nothing here."""
+        """Raise an error for unknown keys."""
         names = list(allowed)
         for key in self.content:
             if key not in names:
@@ -37,11 +37,11 @@ class Table:
                 self.fail(f"unknown key {key!r}{hint}; expected {', '.join(names)}")
 
     def has(self, key: str) -> bool:
-        """Whether the key is there."""
+        """Whether the table has the key."""
         return key in self.content
 
     def require(self, key: str) -> Any:
-        """The value of a key that must be there."""
+        """The value of a required key."""
         if key not in self.content:
             have = ", ".join(self.content) or "nothing"
             self.fail(f"missing key {key!r}; found only {have}")
@@ -55,7 +55,7 @@ class Table:
         return value
 
     def one_of(self, key: str, available: Iterable[str], default: str | None = None) -> str:
-        """A string out of a few."""
+        """One of the available strings."""
         value = self.require(key) if default is None else self.content.get(key, default)
         names = list(available)
         if value not in names:
@@ -74,7 +74,7 @@ class Table:
         return number
 
     def numbers(self, key: str, count: int, meaning: str) -> tuple[Fraction, ...]:
-        """An array of so many exact numbers."""
+        """An array of `count` exact numbers."""
         value = self.require(key)
         if not isinstance(value, list) or len(value) != count:
             self.fail(f"{key} must be an array of {count} numbers ({meaning}), got {_brief(value)}")
@@ -114,12 +114,14 @@ class Table:
         off = max(
             abs(a - b) for r, s in zip(product.rows, IDENTITY.rows, strict=True) for a, b in zip(r, s, strict=True)
         )
-        if off > Fraction(1, 10**9) or R.r1.cross(R.r2).dot(R.r3) < 0:
-            self.fail(f"rotation is no rotation matrix: R Rᵀ differs from the identity by {float(off):.1g}")
+        if off > Fraction(1, 10**9):
+            self.fail(f"rotation is not a rotation matrix: R Rᵀ differs from the identity by {float(off):.1g}")
+        if R.r1.cross(R.r2).dot(R.r3) < 0:
+            self.fail("rotation is not a rotation matrix but a reflection: its determinant is -1")
         return R
 
 
 def _brief(value: object) -> str:
-    """A value as a message may show it."""
+    """A value as text for a message, shortened."""
     text = str(value) if isinstance(value, Decimal) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,4 +1,4 @@
-"""Reading and writing text files: size limits, clear errors, safe names, and never a half-written file."""
+"""Reading and writing files: size limits, clear errors, safe file names, atomic writes."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from typing import IO
 from armdyn.errors import FileError
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_BLANKS = {ord(blank): f"&#{ord(blank)};" for blank in "\t\n\r"}  # a reader would make them spaces
-STRAY = 3600.0  # seconds after which a file that a killed process left is removed; writing takes far less
-LARGEST = 32 * 2**20  # bytes; a model of an arm is a few kilobytes
+_BLANKS = {ord(blank): f"&#{ord(blank)};" for blank in "\t\n\r"}  # XML parsers turn them into spaces in attributes
+STRAY = 3600.0  # seconds after which a temporary file of a killed process is removed; writing takes far less
+LARGEST = 32 * 2**20  # bytes; a typical model of an arm has a few kilobytes
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_LONGEST_NAME = 100  # characters of a file name that is made from a name in a file
-_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # Windows opens devices by these
+_LONGEST_NAME = 100  # characters of a file name made by `file_name`, without the suffix
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # names of devices on Windows
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The bytes of a file that exists, is a regular file, and is not absurdly large."""
+    """The bytes of a file; an error unless it is a regular file of at most `LARGEST` bytes."""
     try:
-        # Without O_NONBLOCK a FIFO in place of a file would wait for a writer that never comes.
+        # Without O_NONBLOCK, opening a FIFO would block until there is a writer.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         with os.fdopen(handle, "rb") as file:
             about = os.fstat(file.fileno())
             if not stat.S_ISREG(about.st_mode):
                 raise FileError(f"{path}: cannot be read (not a regular file)")
             if about.st_size > LARGEST:
-                raise FileError(f"{path}: {about.st_size} bytes; models of at most {LARGEST} bytes are read")
+                raise FileError(f"{path}: {about.st_size} bytes; files of at most {LARGEST} bytes are read")
             return file.read(LARGEST + 1)
     except OSError as error:
         raise FileError(f"{path}: cannot be read ({error.strerror})") from error
@@ -45,9 +45,9 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def file_name(name: str, suffix: str = "") -> str:
-    """A name from inside a file as the name of a file: one component, no way out of its folder.
+    """A safe file name from an untrusted name: a single path component that cannot leave its folder.
 
-    Everything but letters, digits, blanks and ``. _ - + = , ( )`` becomes an underscore; so do dots in front.
+    Everything but letters, digits, blanks and ``. _ - + = , ( )`` becomes an underscore; so do leading dots.
     """
     safe = "".join(c if c.isalnum() or c in " ._-+=,()" else "_" for c in name).strip()
     safe = re.sub(r"^\.+", lambda dots: "_" * len(dots[0]), safe)[:_LONGEST_NAME].rstrip(". ")
@@ -58,18 +58,18 @@ def file_name(name: str, suffix: str = "") -> str:
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write to that appears under its name at the end, whole; after an error nothing does.
+    """Write a file atomically: it appears under its name when it is complete, and not at all after an error.
 
     A file that is overwritten keeps its permissions.
     """
-    where = Path(os.path.realpath(path))  # a link stays one: what it points to is written
+    where = Path(os.path.realpath(path))  # a symbolic link is kept, and its target is written
     try:
         handle, temporary = _temporary(where)
         try:
             with os.fdopen(handle, "wb") as stream:
                 yield stream
                 stream.flush()
-                os.fsync(stream.fileno())  # a crash of the machine must not leave the new name on old blocks
+                os.fsync(stream.fileno())  # otherwise a crash of the machine could leave an incomplete file
             os.replace(temporary, where)
         except BaseException:
             os.unlink(temporary)
@@ -79,9 +79,9 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def _temporary(where: Path) -> tuple[int, Path]:
-    """A new file beside `where`, opened: with the mode of the file it will replace, or that of any new file.
+    """Open a temporary file next to `where`, with the mode of the file it will replace or of a new file.
 
-    What a process that was killed left beside `where` is removed.
+    Temporary files that killed processes left next to `where` are removed.
     """
     head, tail = f".{where.name}.", ".tmp"
     for left in list(where.parent.iterdir()):
@@ -99,13 +99,13 @@ def _temporary(where: Path) -> tuple[int, Path]:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write the whole text or nothing: to a temporary name beside the target, then renamed."""
+    """Write a text file atomically."""
     with written_whole(path) as stream:
         stream.write(text.encode())
 
 
 def write_files(directory: str | os.PathLike[str], contents: Mapping[str, bytes]) -> list[Path]:
-    """Write files of one folder, by name, that belong together: all are complete before the first takes its place."""
+    """Write several files into one folder, by name: all are complete before the first is renamed into place."""
     where = Path(directory)
     where.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -115,9 +115,9 @@ def write_files(directory: str | os.PathLike[str], contents: Mapping[str, bytes]
 
 
 def write_folder(directory: str | os.PathLike[str], contents: Mapping[str, bytes]) -> list[Path]:
-    """Write a folder of files, by their names in it (``lib/arm.o``): a new folder appears whole or not at all.
+    """Write a folder of files by their relative paths (``lib/arm.o``): a new folder appears complete or not at all.
 
-    In a folder that has files already, those that belong together take their places once all are complete.
+    In a folder that is not empty, the files are renamed into place once all of them are complete.
     """
     where = Path(os.path.realpath(directory))
     if where.is_dir() and any(where.iterdir()):
@@ -143,12 +143,12 @@ def write_folder(directory: str | os.PathLike[str], contents: Mapping[str, bytes
 
 
 def visible(text: str) -> str:
-    """The text with every character that could drive a terminal, or turn its line around, written out."""
+    """The text with escaped control characters, including those that change the direction of text."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def quoted(text: str) -> str:
-    """The text as an XML attribute's value, quotes included; an error for what XML has no way to write."""
+    """The text as the value of an XML attribute, with quotes; an error for characters that XML cannot represent."""
     if found := _NOT_IN_XML.search(text):
         raise FileError(f"{text!r} cannot be written as XML: it contains the character {found[0]!r}")
     return f'"{escape(text).translate(_BLANKS)}"'

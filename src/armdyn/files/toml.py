@@ -1,23 +1,23 @@
-"""The arm file: read and written exactly.
+"""The arm file (TOML), read and written losslessly.
 
-Every decimal becomes the rational number it stands for and is written back as the same decimal;
-`read(write(arm))` gives the same arm to the last bit. Beside the keys of the design there are
+Every decimal is read as the exact rational number and written back as the same decimal: an arm that is written and read
+back is identical. The less common keys are
 
-- ``gamma`` of a joint: the small rotation about y of nearly parallel axes;
-- ``moment`` (m·c) in place of ``com`` and ``inertia_at_origin`` (about the frame's origin) in place of
-  ``inertia``, for links whose centre of mass no decimal writes, or whose table gives it so;
+- ``gamma`` of a joint: the small rotation about y for nearly parallel axes;
+- ``moment`` (m·c) in place of ``com`` and ``inertia_at_origin`` (about the frame's origin) in place of ``inertia``, for
+  links whose centre of mass no decimal represents, or whose source gives these;
 - ``rotation`` (three rows) in place of ``rpy``; ``[[frame]]`` with name, link (0 is the base), xyz, rpy;
 - a string "p/q" in place of a number;
-- ``parent`` of a joint: the joint whose link it stands on, by name or number (0 is the base), where that is not the
-  joint before; ``turn`` and ``shift`` about and along the parent's z axis, for all joints of a fork but one;
-  ``mimic = { joint, multiplier, offset }``, by the name or number of the joint that is followed; ``kind = "free"`` of
-  the first joint, which then has a name and a link alone: the base floats;
-- ``static`` and ``stribeck`` (with ``stribeck_exponent``) friction of a joint, and what acts at it beside friction
-  (`JointForces`): ``offset``, ``stiffness``, ``asymmetry``, ``load_friction`` and ``ripple``, an array of tables
+- ``parent`` of a joint: the parent joint by name or number (0 is the base), if it is not the previous joint; ``turn``
+  and ``shift`` about and along the parent's z axis, for all but one of the joints of a branching link;
+  ``mimic = { joint, multiplier, offset }``, with the name or number of the leader; ``kind = "free"`` of the first joint
+  for a floating base; such a joint has only a name and a link;
+- ``static`` and ``stribeck`` (with ``stribeck_exponent``) friction of a joint, and its other forces (`JointForces`):
+  ``offset``, ``stiffness``, ``asymmetry``, ``load_friction`` and ``ripple``, an array of tables
   ``{ per_turn, sine, cosine }``.
 
-With ``convention = "standard"`` a joint has ``a`` and ``alpha`` in place of ``b`` and ``beta``, and the
-data of link i is given in the standard frame i (far end of the link, on the next joint's axis).
+With ``convention = "standard"`` a joint has ``a`` and ``alpha`` in place of ``b`` and ``beta``, and the data of link i
+is given in the standard frame i (far end of the link, on the axis of the next joint).
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ _TREE = ("parent", "turn", "shift", "mimic")
 _JOINT = ("gamma", "d", "theta", "limit", "rotor_inertia", *_FRICTION, *_FORCES, "ripple", "stribeck_exponent", "link")
 _LIMIT = ("lower", "upper", "velocity", "effort")
 _LINK = ("mass", "com", "inertia", "moment", "inertia_at_origin")
-LARGEST_FILE = 2**20  # bytes, so that a refusal takes no more than a second; a robot of 60 joints takes 60 kB
+LARGEST_FILE = 2**20  # bytes, so that an oversized file is rejected within a second; 60 joints take 60 kB
 MOST_JOINTS = 500
 _GRAVITY = Vec3(Fraction(0), Fraction(0), Fraction(-981, 100))
 
 
 def read(path: str | os.PathLike[str]) -> Description:
-    """The arm in a file."""
+    """Read an arm file."""
     return parse(read_bytes(path), str(path), Path(path).stem)
 
 
 def parse(content: bytes, where: str, name: str = "") -> Description:
-    """The arm in the bytes of a file; `where` stands in front of every complaint."""
+    """The arm in the bytes of a file; `where` is the prefix of every error message."""
     if len(content) > LARGEST_FILE:
         raise FileError(f"{where}: {len(content)} bytes; arm files of at most {LARGEST_FILE} bytes are read")
     try:
@@ -93,11 +93,11 @@ def _joint_place(where: str, i: int, row: dict[str, Any]) -> str:
 
 
 def _number_of(table: Table, key: str, names: list[Any], lowest: int) -> int:
-    """The number of the joint that a key names or numbers, from 1."""
+    """The number of the joint, from 1, that a key gives by name or number."""
     value = table.require(key)
     if isinstance(value, str):
         if names.count(value) != 1:
-            table.fail(f"{key} must name one joint, got {value!r}; the names are {', '.join(map(str, names[:50]))}")
+            table.fail(f"{key} must name one joint, got {value!r}; available: {', '.join(map(str, names[:50]))}")
         return names.index(value) + 1
     if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= len(names):
         table.fail(f"{key} must be the name of a joint or a number from {lowest} to {len(names)}, got {value!r}")
@@ -206,7 +206,7 @@ def _frames(top: Table, chain: Chain) -> tuple[Frame, ...]:
         frames.append(Frame(table.text("name"), link, place))
     names = [frame.name for frame in frames]
     if len(set(names)) < len(names):
-        top.fail(f"two frames have one name; the names are {', '.join(names)}")
+        top.fail(f"two frames have the same name; got {', '.join(names)}")
     return tuple(frames)
 
 
@@ -275,7 +275,7 @@ def _forces_lines(forces: JointForces) -> list[str]:
 
 
 def _call(chain: Chain, i: int) -> str:
-    """What a joint is called in the file: its name where only one has it, else its number; 0 is the base."""
+    """The reference to a joint in the file: its name if that is unique, otherwise its number; 0 is the base."""
     names = [joint.name for joint in chain.joints]
     unique = i >= 0 and names[i] and names.count(names[i]) == 1
     return _string(names[i]) if unique else str(i + 1)
@@ -284,12 +284,12 @@ def _call(chain: Chain, i: int) -> str:
 def _angle_text(joint: Joint, key: str) -> str:
     angle: Angle = getattr(joint, key)
     if Angle.of(angle.radians) != angle:
-        raise FileError(f"joint {joint.name!r}: the cosine and sine of {key} do not belong to {angle.radians!r} rad")
-    return repr(angle.radians + 0.0)  # no file needs a negative zero
+        raise FileError(f"joint {joint.name!r}: the cosine and sine of {key} are not those of {angle.radians!r} rad")
+    return repr(angle.radians + 0.0)  # no negative zero
 
 
 def _link_text(link: Link) -> str:
-    """Centre of mass and the inertia about it, or the natural parameters where those are shorter to write."""
+    """Centre of mass and the inertia about it, or moment and inertia at the origin if these are shorter."""
     mass = number_text(link.mass)
     natural = f"moment = {numbers_text(tuple(link.moment))}, inertia_at_origin = {_inertia_text(link.inertia)}"
     central = f"com = {numbers_text(tuple(link.com))}, inertia = {_inertia_text(link.inertia_about_com)}"
@@ -305,7 +305,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f
 
 
 def _string(value: str) -> str:
-    """A TOML string; of several lines where the text has them."""
+    """A TOML string; multi-line if the text has several lines."""
 
     def escape(c: str) -> str:
         return _ESCAPES.get(c) or (f"\\u{ord(c):04x}" if c != "\n" and (ord(c) < 32 or ord(c) == 127) else c)

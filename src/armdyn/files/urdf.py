@@ -1,8 +1,8 @@
-"""URDF in: a file's tree of links and joints -> a robot in normal driving-axis frames.
+"""Reading URDF: from a file's tree of links and joints to a robot in normal driving-axis frames.
 
-What is fixed is merged with its inertia, what is locked likewise; nothing that has mass and is
-carried by the robot is dropped. The zero of every joint stays the file's own. Angles are snapped before
-frames are placed, because a right angle written 1.5708 would tilt every frame after it.
+The inertias of links behind fixed and locked joints are merged into the moving link that carries them; no mass that the
+robot carries is dropped. The zero positions of the joints are those of the file. Angles are snapped before frames are
+placed, because a right angle written as 1.5708 would tilt every frame after it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HERE = Placement()
 _TINY = 1e-100
 _EMPTY = Link.from_natural((Fraction(0),) * 10)
 GRAVITY = Vec3(Fraction(0), Fraction(0), Fraction(-981, 100))
-_FLOATING = "floating_base"  # the name of a free joint that no file names
+_FLOATING = "floating_base"  # the name of a free joint that is not in the file
 
 
 def read(
@@ -36,25 +36,25 @@ def read(
     snap: float = SNAP,
     floating: bool | None = None,
 ) -> Description:
-    """Read a robot from a URDF file (or a text that starts with `<`): the whole of it, or one chain.
+    """Read a robot from a URDF file, or a text that starts with `<`: the whole robot or one chain.
 
     Parameters
     ----------
     source
         Path of the file, or the text itself.
     base
-        Link that stands still; the file's root by default. Gravity stays as the root has it: (0, 0, -9.81) there,
-        turned into the base's axes at the locked posture (or at rest) of the joints between.
+        The base link; the root of the file by default. Gravity is (0, 0, -9.81) in the root's axes, rotated into the
+        base's axes; the joints between are locked, at rest by default.
     tip
-        Link whose frame is the tool: the robot is then the chain from the base to it. By default it is the whole tree,
-        and where that is one chain the tool is the last moving link's frame.
+        The link whose frame is the tool: the robot is the chain from the base to it. By default the robot is the whole
+        tree; if that is a single chain, the tool is the frame of the last moving link.
     lock
-        Joints to hold, with their values (rad or m) or "rest"; "rest" alone holds every joint beside the chain.
+        Joints to lock, with their values (rad or m) or "rest"; "rest" alone locks every joint beside the chain.
     snap
-        Angles within this many radians of a multiple of π/2 are taken as that; lengths below a
-        hundredth of it, in metres, as zero. 0 takes every number as written.
+        Angles within this many radians of a multiple of π/2 are snapped to it, and lengths up to a hundredth of it, in
+        metres, to zero. 0 takes every number as written.
     floating
-        Whether the base floats; by default it does where a floating joint of the file carries all others.
+        Whether the base floats; by default it does if a floating joint of the file carries all other joints.
     """
     return robot(read_tree(source), Cut(base, tip, lock, floating), snap)
 
@@ -74,7 +74,7 @@ def robot(tree: Tree, cut: Cut, snap: float = SNAP, gravity: Vec3 = GRAVITY) -> 
 
 
 class _Snapper:
-    """Reads placements and axes with angles and lengths snapped, and remembers what it changed."""
+    """Converts placements, axes and inertias with angles and lengths snapped, and records the changes."""
 
     def __init__(self, snap: float) -> None:
         self.snap = float(snap)
@@ -100,7 +100,7 @@ class _Snapper:
         return given
 
     def origin(self, joint: RawJoint) -> Placement:
-        """Where the child's frame stands in the parent's, at q = 0."""
+        """The child's frame in the parent's, at q = 0."""
         if joint.placement is not None:
             return joint.placement
         where = f"joint {joint.name}"
@@ -109,9 +109,9 @@ class _Snapper:
         return Placement(from_rpy(*rpy), Vec3(*xyz))
 
     def axis(self, joint: RawJoint) -> Vec3:
-        """The direction of the joint's axis, of length 1."""
+        """The unit vector along the joint's axis."""
         largest = max(map(abs, joint.axis))
-        scale = 1 if largest > _TINY else largest  # the square of 1e-200 is no float
+        scale = 1 if largest > _TINY else largest  # the square of 1e-200 underflows
         v = unit(Vec3(*(x / scale for x in joint.axis)))
         nearest = max((X, Y, Z), key=lambda a: abs(v.dot(a)))
         nearest = nearest if v.dot(nearest) > 0 else -nearest
@@ -124,7 +124,7 @@ class _Snapper:
         return nearest
 
     def inertial(self, link: RawLink) -> Link:
-        """The link's body in its own frame."""
+        """The inertia of the link, in its own frame."""
         if link.body is not None:
             return link.body
         if not link.massive:
@@ -137,7 +137,7 @@ class _Snapper:
 
 
 class _Walk:
-    """From the base outwards: which moving link carries each link of the file, and where; their bodies together."""
+    """Traverses the tree from the base: assigns each link to the moving link that carries it, and sums the inertias."""
 
     def __init__(self, tree: Tree, chosen: Selection, snapper: _Snapper) -> None:
         self.tree = tree
@@ -149,10 +149,10 @@ class _Walk:
         self.carried = [_EMPTY for _ in range(len(names) + 1)]
         self.origins: dict[str, Placement] = {}
         self.parents: dict[str, int] = {}
-        self.where: dict[str, tuple[int, Placement]] = {}  # link of the file -> moving link (0: base), place in it
+        self.where: dict[str, tuple[int, Placement]] = {}  # link of the file -> moving link (0: base), placement in it
 
     def run(self) -> None:
-        """Place every link that the robot has."""
+        """Place every link of the robot."""
         start = self.chosen.start
         self.where[start] = (1 if self.chosen.floating == "" else 0, _HERE)
         if self.chosen.floating == "":
@@ -161,11 +161,11 @@ class _Walk:
         while waiting:
             link = waiting.pop()
             k, at = self.where[link]
-            if k:  # what the base carries moves nothing
+            if k:  # the inertia of a fixed base has no effect
                 body, others = moved(self.snapper.inertial(self.tree.links[link]), at), self.carried[k]
                 self.carried[k] = body if others is _EMPTY else others if body is _EMPTY else others + body
             for joint in self.tree.below[link]:
-                if self._stands_apart(joint):
+                if self._on_other_branch(joint):
                     continue
                 origin = compose(at, self.snapper.origin(joint))
                 if joint.name in self.index:
@@ -175,12 +175,12 @@ class _Walk:
                     self.where[joint.child] = (k, compose(origin, self._held(joint)))
                 waiting.append(joint.child)
 
-    def _stands_apart(self, joint: RawJoint) -> bool:
-        """Whether the joint moves another limb on the base, which is none of this robot's business."""
+    def _on_other_branch(self, joint: RawJoint) -> bool:
+        """Whether the joint moves another branch on the base, which is not a part of this robot."""
         return joint.moving and joint.name not in self.index and joint.name not in self.chosen.held
 
     def _held(self, joint: RawJoint) -> Placement:
-        """The motion of a joint that is fixed or held."""
+        """The displacement of a fixed or locked joint."""
         if not joint.moving or self.chosen.held[joint.name] == 0:
             return _HERE
         value, axis = self.chosen.held[joint.name], self.snapper.axis(joint)
@@ -189,7 +189,7 @@ class _Walk:
         return Placement(turn(axis, Angle.of(value, self.snapper.snap)), _HERE.p)
 
     def root_in_base(self) -> Placement:
-        """Where the file's root stands in the base's frame, at the posture of the joints between."""
+        """The root of the file in the base's frame, with the joints between locked."""
         at, link = _HERE, self.chosen.start
         while link != self.tree.root:
             joint = self.tree.above[link]
@@ -198,7 +198,7 @@ class _Walk:
         return Placement(at.R.T, -rotate(at.R.T, at.p))
 
     def bodies(self) -> list[Body]:
-        """What `build` needs to know of the moving links, base to tips."""
+        """The moving links for `build`, base to tips."""
         found = []
         if self.chosen.floating is not None:
             name = self.chosen.floating
@@ -230,7 +230,7 @@ class _Walk:
 
 
 def turn(axis: Vec3, angle: Angle) -> Mat3:
-    """The rotation by an angle about an axis of length 1."""
+    """The rotation by an angle about a unit axis."""
     c, s = angle.cos, angle.sin
     columns = (c * e + s * axis.cross(e) + ((1 - c) * axis.dot(e)) * axis for e in (X, Y, Z))
     return Mat3(*columns).T

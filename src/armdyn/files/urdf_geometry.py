@@ -1,8 +1,8 @@
-"""Corrected frames in an existing URDF: the <origin>s of its joints are rewritten, every other byte stays.
+"""Writing corrected geometry to an existing URDF: the <origin> of joints is rewritten, every other byte stays.
 
-A link of the file stands where it stood in the arm's link frame, so that a joint whose constants changed gets the
-origin (parent link ← arm's frame) · (arm's joint at 0) · (arm's frame ← child link). The change is applied to the
-numbers of the file itself: what was not corrected keeps every digit.
+Each link of the file keeps its placement in the link frame of the arm. A joint whose constants changed gets the origin
+(parent link ← arm's frame) · (arm's joint at 0) · (arm's frame ← child link). The change is applied to the numbers of
+the file, so that joints which were not corrected keep every digit.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from armdyn.files.numbers import from_rpy, to_rpy
 from armdyn.files.urdf_tree import RawJoint, read_tree
 from armdyn.files.urdf_update import rewritten
 
-UNCHANGED = 1e-13  # metres and radians: what rounding leaves of no change
-SAME = 1e-3  # metres and radians: an arm whose joints stand further away from the file's is another one
+UNCHANGED = 1e-13  # metres and radians: smaller differences are due to rounding
+SAME = 1e-3  # metres and radians: with larger differences, the arm was not read from this file
 
 
 def update_geometry(
@@ -35,18 +35,18 @@ def update_geometry(
     snap: float,
     base: bool = False,
 ) -> list[str]:
-    """Write `original` to `out` with the corrected joints; the names of the joints that were changed.
+    """Write `original` to `out` with corrected joint origins; returns the names of the changed joints.
 
-    `given` is the arm as it was read from the file, `corrected` the same with other geometry. With `base` the base's
-    placement, which belongs to the measuring device, moves the first joint.
+    `given` is the arm as it was read from the file, `corrected` the same with corrected geometry. With `base`, the
+    correction of the base placement, which describes the pose of the measuring device, is applied to the first joint.
     """
     tree = read_tree(original)
     before = urdf.robot(tree, cut, snap)
     if [joint.name for joint in before.chain.joints] != [joint.name for joint in given.joints]:
         names = [", ".join(j.name for j in joints) for joints in (before.chain.joints, given.joints)]
         raise InputError(
-            f"{original} is another arm: it has the joints {names[0]}, this arm {names[1]}; give the base, tip and "
-            "lock with which this arm was read"
+            f"{original} is another arm: it has the joints {names[0]}, this arm {names[1]}; use the base, tip and "
+            "lock with which this arm was loaded"
         )
     frames = {frame.name: _matrix(frame.placement) for frame in before.frames}
     lines = {}
@@ -54,8 +54,8 @@ def update_geometry(
         raw = tree.joints.get(joint.name)
         if raw is None:
             continue
-        stands = (_standing(chain, i, base and chain is corrected, given) for chain in (given, corrected))
-        old, new = (np.linalg.inv(frames[raw.parent]) @ at @ frames[raw.child] for at in stands)
+        poses = (_at_zero(chain, i, base and chain is corrected, given) for chain in (given, corrected))
+        old, new = (np.linalg.inv(frames[raw.parent]) @ at @ frames[raw.child] for at in poses)
         _must_be_the_same(original, raw, old)
         if np.abs(new - old).max() > UNCHANGED:
             lines[joint.name] = [_origin(_raw(raw) @ np.linalg.inv(old) @ new)]
@@ -63,8 +63,8 @@ def update_geometry(
     return rewritten(original, out, "joint", "origin", lines)
 
 
-def _standing(chain: Chain, i: int, moved_base: bool, given: Chain) -> Any:
-    """Joint i at 0 in its parent's frame, or in the base."""
+def _at_zero(chain: Chain, i: int, moved_base: bool, given: Chain) -> Any:
+    """The pose of joint i at q = 0 in the frame of its parent."""
     here = _joint(chain.joints[i])
     if chain.parents[i] >= 0:
         return here
@@ -72,7 +72,7 @@ def _standing(chain: Chain, i: int, moved_base: bool, given: Chain) -> Any:
 
 
 def _tool(joints: Any, before: Description, frames: dict[str, Any], given: Chain, corrected: Chain) -> dict[str, Any]:
-    """The fixed joint that carries the tool's own link, if there is one and the tool was corrected."""
+    """The new origin of the fixed joint of the tool's link, if there is one and the tool was corrected."""
     old, new = _matrix(given.tool), _matrix(corrected.tool)
     if np.abs(new - old).max() <= UNCHANGED or len(given.tips) != 1:
         return {}
@@ -89,8 +89,8 @@ def _must_be_the_same(original: str | os.PathLike[str], raw: RawJoint, computed:
     off = float(np.abs(_raw(raw) - computed).max())
     if off > SAME:
         raise InputError(
-            f"{original}: joint {raw.name!r} stands {off:.3g} (m, or in its axes) away from where this arm has it: "
-            "expected the file that the arm was read from, with the same base, tip and lock"
+            f"{original}: the origin of joint {raw.name!r} differs by {off:.3g} (m, or in the axes) from this arm's: "
+            "expected the file from which the arm was loaded, with the same base, tip and lock"
         )
 
 

@@ -1,10 +1,10 @@
-"""URDF out: a file that other programs load and that gives the same dynamics.
+"""Writing URDF: a file that other programs can load, with the same dynamics.
 
-Link i's frame is the arm's own frame i, every joint turns about or slides along its z axis. The tool and
-the named frames are massless links on fixed joints. A URDF has no place for gravity, rotor inertias and what acts at
-a joint beside viscous and Coulomb friction: its readers take gravity as (0, 0, -9.81), the rest stands in an element
-<armdyn> of the joint, which this package reads back and others pass by. Numbers are
-written as they are: MuJoCo refuses links that no body can have (see `Arm.check`), Pinocchio takes them.
+The frame of link i is frame i of the arm, and every joint axis is its z axis. The tool and the named frames are
+massless links on fixed joints. URDF cannot represent gravity, which its readers take as (0, 0, -9.81). Rotor inertias
+and joint forces other than viscous and Coulomb friction are written to an element <armdyn> of the joint, which armdyn
+reads back and other readers ignore. Numbers are written unchanged: MuJoCo rejects links with physically impossible
+inertias (see `Arm.check`), Pinocchio accepts them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from armdyn.files.numbers import to_rpy
 from armdyn.files.text import quoted, write_text
 from armdyn.files.urdf_xml import EXPONENT, FORCES
 
-_UNLIMITED = 1e9  # URDF insists on a number
+_UNLIMITED = 1e9  # URDF requires a number
 
 
 def write(path: str | os.PathLike[str], arm: Description) -> None:
@@ -51,19 +51,19 @@ def text(arm: Description) -> str:
 
 
 def link_names(arm: Description) -> list[str]:
-    """What the base, the links and the tool are called: names that no frame of the arm has."""
+    """The names of the base, the links and the tool, different from those of the arm's frames."""
     taken = {frame.name for frame in arm.frames}
     return [_unused(name, taken) for name in ("base", *(f"link{i + 1}" for i in range(arm.chain.bodies)), "tool")]
 
 
 def joint_names(chain: Chain) -> list[str]:
-    """The joints' names, each once; a joint without a name is called by its number."""
+    """Unique names of the joints; joint i is named ``joint<i>`` if it has no name."""
     taken: set[str] = set()
     return [_unused(joint.name or f"joint{i + 1}", taken) for i, joint in enumerate(chain.joints)]
 
 
 def _unused(name: str, taken: set[str]) -> str:
-    """`name`, or `name_2`, `name_3`, ... where it is taken; it is taken from now on."""
+    """`name`, or `name_2`, `name_3`, ... if it is taken; the result is added to `taken`."""
     k, found = 1, name
     while found in taken:
         k += 1
@@ -102,7 +102,7 @@ def _joint_lines(
 
 
 def _own_lines(joint: Joint) -> list[str]:
-    """What no URDF knows of a joint, in an element of our own."""
+    """The element <armdyn> with the properties of a joint that URDF cannot represent."""
     own = {key: getattr(joint, key) for key in FORCES if hasattr(joint, key)}
     own |= {key: getattr(joint.forces, key) for key in FORCES if hasattr(joint.forces, key)}
     words = [f'{key}="{_float(own[key])}"' for key in FORCES if key in own and own[key] != 0]
@@ -129,7 +129,7 @@ def _joint_ends(placement: Placement, parent: str, child: str) -> list[str]:
 
 
 def inertial_lines(link: Link) -> list[str]:
-    """The <inertial> of a link in its own frame; nothing for a link without mass and inertia."""
+    """The <inertial> of a link in its own frame; none for a link without mass and inertia."""
     if all(x == 0 for x in link.natural):
         return []
     J = link.inertia_about_com

@@ -13,18 +13,18 @@ from armdyn.chain.joint_forces import NO_FORCES, JointForces, Ripple
 from armdyn.errors import FileError
 from armdyn.files.urdf_xml import EXPONENT, INERTIA, Element, Notes, Reader, content, is_text, parse
 
-MOST_LINKS = 2000  # the largest robot in the wild has some 200; the limit keeps a refusal within a second
+MOST_LINKS = 2000  # the largest known robot has some 200; larger files are rejected within a second
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 
 Triple = tuple[Fraction, Fraction, Fraction]
 _ZERO: Triple = (Fraction(0), Fraction(0), Fraction(0))
 _X: Triple = (Fraction(1), Fraction(0), Fraction(0))
-_XACRO = "; its xacro tags were passed by: expand the file with `xacro` first"
+_XACRO = "; its xacro tags were ignored: expand the file with `xacro` first"
 
 
 @dataclass(frozen=True)
 class RawLink:
-    """A link as written: mass, centre of mass, the inertia's axes, and xx xy xz yy yz zz about the centre."""
+    """A link as written: mass, centre of mass, axes of the inertia, and xx xy xz yy yz zz about the centre of mass."""
 
     name: str
     massive: bool = False
@@ -32,12 +32,12 @@ class RawLink:
     xyz: Triple = _ZERO
     rpy: Triple = _ZERO
     inertia: tuple[Fraction, ...] = (Fraction(0),) * 6
-    body: Link | None = None  # the body itself, where no text gives it
+    body: Link | None = None  # replaces the numbers above if the link does not come from a text
 
 
 @dataclass(frozen=True)
 class RawMimic:
-    """A joint that follows another one: q = multiplier × q of `joint` + offset."""
+    """A mimic relation: q = multiplier × q of `joint` + offset."""
 
     joint: str
     multiplier: Fraction = Fraction(1)
@@ -60,20 +60,20 @@ class RawJoint:
     friction: Fraction
     mimic: RawMimic | None
     line: int
-    armature: Fraction = Fraction(0)  # MJCF has it; in a URDF it stands in <armdyn>, as do the following
+    armature: Fraction = Fraction(0)  # from MJCF; in a URDF from <armdyn>, like the following fields
     static: Fraction = Fraction(0)
     stribeck: Fraction = Fraction(0)
     forces: JointForces = NO_FORCES
-    placement: Placement | None = None  # the origin itself, in place of xyz and rpy
+    placement: Placement | None = None  # replaces xyz and rpy if the joint does not come from a text
 
     @property
     def moving(self) -> bool:
-        """Whether the joint moves at all."""
+        """Whether the joint is not fixed."""
         return self.kind != "fixed"
 
     @property
     def single(self) -> bool:
-        """Whether one number says where the joint stands."""
+        """Whether the joint position is a single number."""
         return self.kind not in ("floating", "planar", "ball")
 
 
@@ -86,14 +86,14 @@ class Tree:
     root: str
     links: dict[str, RawLink]
     joints: dict[str, RawJoint]
-    below: dict[str, list[RawJoint]]  # the joints that hang off a link
-    above: dict[str, RawJoint]  # the joint a link hangs on
+    below: dict[str, list[RawJoint]]  # link -> the joints of which it is the parent
+    above: dict[str, RawJoint]  # link -> the joint of which it is the child
     notes: tuple[str, ...] = ()
-    format: str = "URDF"  # what messages call the file
+    format: str = "URDF"  # the format of the file, for `Arm.source`
 
 
 def read_tree(source: str | os.PathLike[str]) -> Tree:
-    """The tree of links and joints of a URDF file, or of a text that starts with `<`."""
+    """Read the tree of links and joints of a URDF file, or of a text that starts with `<`."""
     data, label = _content(source)
     notes = Notes()
     robot = parse(data, label, notes)
@@ -105,7 +105,7 @@ def read_tree(source: str | os.PathLike[str]) -> Tree:
     joints = _unique(label, "joint", [_joint(label, e) for e in robot.children if e.tag == "joint"])
     hint = _XACRO if any("xacro tag" in note for note in notes.lines) else ""
     if not links:
-        raise FileError(f"{label}: a robot without links{hint}")
+        raise FileError(f"{label}: the robot has no links{hint}")
     name = robot.attributes.get("name") or (Path(label).stem if label != "URDF text" else "robot")
     return connected(label, name, links, joints, notes.all, hint)
 
@@ -114,7 +114,7 @@ def _content(source: str | os.PathLike[str]) -> tuple[bytes, str]:
     """The bytes and the label of a source; a .xacro file is expanded first."""
     if is_text(source) or Path(source).suffix.lower() != ".xacro":
         return content(source)
-    from armdyn.files.xacro import expanded  # what not everyone needs is imported where it is used
+    from armdyn.files.xacro import expanded  # imported only if needed
 
     return content(expanded(source))[0], Path(source).name
 
@@ -146,7 +146,7 @@ def _link(label: str, element: Element) -> RawLink:
 def _needed(read: Reader, inertial: Element, tag: str) -> Element:
     found = inertial.child(tag)
     if found is None:
-        raise FileError(f"{read.at(inertial)} has no <{tag}>; a massless link has no <inertial> at all")
+        raise FileError(f"{read.at(inertial)} has no <{tag}>; for a massless link, leave out <inertial>")
     return found
 
 
@@ -155,11 +155,11 @@ def _joint(label: str, element: Element) -> RawJoint:
     read, at = Reader(label, f"joint {name!r}"), f"{label}, line {element.line}: joint {name!r}"
     kind = element.attributes.get("type")
     if kind not in KINDS:
-        raise FileError(f"{at} is of unknown kind {kind!r}; known: {', '.join(KINDS)}")
+        raise FileError(f"{at} has the unknown type {kind!r}; available: {', '.join(KINDS)}")
     origin, dynamics = element.child("origin"), element.child("dynamics")
-    axis = Reader(label, f"joint {name!r}").numbers(element.child("axis"), "xyz", _X, needed=kind != "fixed")
+    axis = read.numbers(element.child("axis"), "xyz", _X, needed=kind != "fixed")
     if kind != "fixed" and not any(axis):
-        raise FileError(f"{at} has the axis 0 0 0, which is no direction")
+        raise FileError(f"{at} has the axis 0 0 0; expected a nonzero vector")
     limit = element.child("limit")
     own = element.child("armdyn")
     bounds = {k: read.one(limit, k) for k in ("lower", "upper", "velocity", "effort")} if limit else {}
@@ -217,7 +217,7 @@ def _unique(label: str, what: str, items: list[Any]) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for item in items:
         if item.name in table:
-            raise FileError(f"{label}: two {what}s are called {item.name!r}")
+            raise FileError(f"{label}: two {what}s are named {item.name!r}")
         table[item.name] = item
     return table
 
@@ -230,7 +230,7 @@ def connected(
     notes: tuple[str, ...] = (),
     hint: str = "",
 ) -> Tree:
-    """The tree, or an error that says why these links and joints are none."""
+    """The tree of these links and joints, or an error that says why they do not form one."""
     above: dict[str, RawJoint] = {}
     below: dict[str, list[RawJoint]] = {link: [] for link in links}
     for joint in joints.values():
@@ -241,19 +241,19 @@ def connected(
                 )
         if joint.child in above:
             other = above[joint.child].name
-            raise FileError(f"{label}: link {joint.child!r} hangs on two joints, {other!r} and {joint.name!r}")
+            raise FileError(f"{label}: link {joint.child!r} is the child of two joints, {other!r} and {joint.name!r}")
         above[joint.child] = joint
         below[joint.parent].append(joint)
     roots = [link for link in links if link not in above]
     if len(roots) > 1:
         shown = ", ".join(map(repr, roots[:10]))
-        raise FileError(f"{label}: more than one root link: {shown}; one tree is expected{hint}")
+        raise FileError(f"{label}: more than one root link: {shown}; expected one tree{hint}")
     reached, waiting = set(roots), list(roots)
     while waiting:
         for joint in below[waiting.pop()]:
             reached.add(joint.child)
             waiting.append(joint.child)
     if len(reached) < len(links):
-        circle = next(link for link in links if link not in reached)
-        raise FileError(f"{label}: the joints run in a circle: link {circle!r} is above itself")
+        looped = next(link for link in links if link not in reached)
+        raise FileError(f"{label}: the joints form a loop: link {looped!r} is not connected to a root link")
     return Tree(name, label, roots[0], links, joints, below, above, notes)

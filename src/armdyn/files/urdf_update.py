@@ -1,7 +1,7 @@
-"""New masses and inertias in an existing URDF: its <inertial>s are rewritten, every other byte stays.
+"""Writing new inertias to an existing URDF: the <inertial> of links is rewritten, every other byte stays.
 
-An arm's link is a moving link of the file together with everything fixed to it. What the arm's link has
-gained goes to the moving link's own <inertial>; what is fixed to it keeps its numbers.
+A link of the arm is a moving link of the file with everything fixed to it. The change of its inertia is added to the
+<inertial> of the moving link; the links fixed to it keep their numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def update(
     cut: Cut,
     snap: float,
 ) -> list[str]:
-    """Write `original` to `out` with the arm's inertias; the names of the links that were changed."""
+    """Write `original` to `out` with the arm's inertias; returns the names of the changed links."""
     before = urdf.robot(read_tree(original), cut, snap)
     _same_geometry(before, arm, str(original))
     changed = _changed_links(before, arm, os.fspath(original), cut.base)
@@ -48,14 +48,14 @@ def rewritten(
     part: str,
     texts: dict[str, list[str]],
 ) -> list[str]:
-    """Write `original` to `out` with other lines for the <part>s of the <owner>s named in `texts`; those names."""
+    """Write `original` to `out` with new lines for <part> in each <owner> named in `texts`; returns the names."""
     content = read_bytes(original)
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise FileError(f"{original}: only UTF-8 files can be updated in place: {error}") from error
     places = _Places(without_late_declaration(content)[0], owner, part).find()
-    for name in sorted(texts, key=lambda name: places[name].start, reverse=True):  # from the end: offsets stay good
+    for name in sorted(texts, key=lambda name: places[name].start, reverse=True):  # from the end: offsets stay valid
         content = places[name].filled(content, texts[name])
     write_text(out, content.decode("utf-8"))
     return sorted(texts)
@@ -70,13 +70,13 @@ def _same_geometry(before: Description, arm: Description, where: str) -> None:
     if ours != theirs:
         names = [", ".join(joint.name for joint in d.chain.joints) for d in (arm, before)]
         raise InputError(
-            f"{where} is another arm: it has the joints {names[1]}, this arm {names[0]}; give the base, tip, "
-            "lock and snap with which this arm was read"
+            f"{where} is another arm: it has the joints {names[1]}, this arm {names[0]}; use the base, tip, "
+            "lock and snap with which this arm was loaded"
         )
 
 
 def _changed_links(before: Description, arm: Description, original: str, base: str | None) -> dict[str, Link]:
-    """The file's moving links whose inertias change, with their new own inertias in their own frames."""
+    """The moving links of the file whose inertias change, with the new inertias in their own frames."""
     tree = read_tree(original)
     places = {frame.name: frame.placement for frame in before.frames}
     changed = {}
@@ -88,13 +88,13 @@ def _changed_links(before: Description, arm: Description, original: str, base: s
         gain = Link.from_natural(tuple(n - o for n, o in zip(new.natural, old.natural, strict=True)))
         body = _own_body(tree.links[name]) + gain.moved(back.R, back.p)
         if body.mass == 0 and any(body.moment):
-            raise InputError(f"link {name!r} would have a first moment without mass, which a URDF cannot say")
+            raise InputError(f"link {name!r} would have a first moment without mass, which URDF cannot represent")
         changed[name] = body
     return changed
 
 
 def _own_body(link: RawLink) -> Link:
-    """What the file says of this link alone, in its own frame."""
+    """The inertia of this link of the file alone, in its own frame."""
     xx, xy, xz, yy, yz, zz = link.inertia
     body = Link(link.mass, ZERO, Sym3(xx, xy, yy, xz, yz, zz))
     return body.moved(from_rpy(*map(float, link.rpy)), Vec3(*link.xyz))
@@ -102,7 +102,7 @@ def _own_body(link: RawLink) -> Link:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a link's <inertial> (or a joint's <origin>) stands or can be put: bytes start to end are replaced."""
+    """The byte range of a link's <inertial> (or a joint's <origin>) that is replaced; empty if there is none yet."""
 
     start: int
     end: int
@@ -110,7 +110,7 @@ class _Place:
     after: bytes = b""
 
     def filled(self, content: bytes, lines: list[str]) -> bytes:
-        """The file with these lines in the place, indented as its line is."""
+        """The file with these lines in place of the range, with the same indentation."""
         line = content[content.rfind(b"\n", 0, self.start) + 1 : self.start]
         indent = line[: len(line) - len(line.lstrip())].decode()
         newline = "\r\n" if b"\r\n" in content else "\n"
@@ -120,7 +120,7 @@ class _Place:
 
 
 class _Places:
-    """Finds the links of a URDF and their <inertial>s by byte, or its joints and their <origin>s."""
+    """Finds the byte ranges of <inertial> in the links of a URDF, or of <origin> in its joints."""
 
     def __init__(self, content: bytes, owner: str, part: str) -> None:
         self.content = content

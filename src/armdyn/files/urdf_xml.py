@@ -1,9 +1,9 @@
-"""URDF text -> the XML elements that matter. Nothing is trusted.
+"""Parsing the XML of a URDF. The file is not trusted.
 
-The XML parser is the standard library's; document types and entities are refused, depth and size are limited. Only
-links, inertias and joints are kept: meshes, materials, transmissions and extensions pass by without a word. What
-other readers tolerate is tolerated with a notice: an XML declaration that is not on the first line, left-over xacro
-tags, attributes that mean nothing and elements given twice (the first one counts).
+The XML parser is the standard library's; document types and entities are rejected, depth and size are limited. Only
+links, inertias and joints are kept; meshes, materials, transmissions and extensions are ignored silently. What other
+readers tolerate is accepted with a note: an XML declaration that is not at the beginning, left-over xacro tags, unknown
+attributes, and repeated elements (the first one is used).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from xml.parsers import expat
 from armdyn.errors import FileError
 from armdyn.files.text import read_bytes
 
-LARGEST_FILE = 32 * 2**20  # bytes; the largest URDF in the wild is below one megabyte
-LARGEST_NUMBER = 1e100  # what is larger is no number of a robot, and its square no float
+LARGEST_FILE = 32 * 2**20  # bytes; the largest known URDF is below one megabyte
+LARGEST_NUMBER = 1e100  # larger numbers are meaningless for a robot, and their squares may overflow
 DEEPEST = 64
 _KEPT = {
     "link": ("inertial",),
@@ -31,7 +31,7 @@ _KEPT = {
     "robot": ("link", "joint"),
 }
 INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-# What a joint of ours has and no other reader looks for: in an element <armdyn> of the joint, which they pass by.
+# Properties of a joint that URDF does not define: attributes of an element <armdyn>, which other readers ignore.
 FORCES = ("rotor_inertia", "static", "stribeck", "offset", "stiffness", "asymmetry", "load_friction", "ripple")
 EXPONENT = "stribeck_exponent"
 _KNOWN = {
@@ -47,14 +47,14 @@ _KNOWN = {
     "armdyn": (*FORCES, EXPONENT),
 }
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_LONGEST_EXACT = 40  # characters: what is longer is read as a float
+_LONGEST_EXACT = 40  # characters: longer numbers are rounded to a float
 _MOST_NOTES = 20
 _BLANK = "\ufeff \t\r\n"
 
 
 @dataclass
 class Element:
-    """An XML element that matters, with the line it stands on."""
+    """An XML element of the robot, with its line number."""
 
     tag: str
     attributes: dict[str, str]
@@ -67,14 +67,14 @@ class Element:
 
 
 class Notes:
-    """Notices about a file, the first few of each kind."""
+    """Notes about a file: the first few, and the number of the others."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.more = 0
 
     def add(self, line: str) -> None:
-        """One more notice."""
+        """Add a note."""
         if len(self.lines) < _MOST_NOTES:
             self.lines.append(line)
         else:
@@ -82,20 +82,20 @@ class Notes:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """The notices, and how many more there are."""
-        return (*self.lines, *([f"and {self.more} more notices about this file"] if self.more else []))
+        """The notes, and how many more there are."""
+        return (*self.lines, *([f"and {self.more} more notes about this file"] if self.more else []))
 
 
 def is_text(source: object) -> bool:
-    """Whether this is the text of a URDF and no path."""
+    """Whether this is the text of a URDF and not a path."""
     return isinstance(source, str) and source.lstrip(_BLANK).startswith("<")
 
 
 def content(source: str | os.PathLike[str]) -> tuple[bytes, str]:
-    """The bytes of a file, or of a text that starts with `<`, and what to call it in messages."""
+    """The bytes of a file, or of a text that starts with `<`, and its label in messages."""
     if isinstance(source, str) and is_text(source):
         data, label = source.lstrip(_BLANK).encode("utf-8", "surrogatepass"), "URDF text"
-        # A str is already decoded: what its declaration says about bytes no longer holds.
+        # A str is already decoded, so the encoding in its XML declaration no longer applies.
         data = re.sub(rb"""^(<\?xml[^>]*?)\s+encoding=(["'])[^"']*\2""", rb"\1", data)
     else:
         data, label = read_bytes(source), Path(source).name
@@ -105,15 +105,15 @@ def content(source: str | os.PathLike[str]) -> tuple[bytes, str]:
 
 
 def without_late_declaration(data: bytes) -> tuple[bytes, str | None, int]:
-    """The bytes with an XML declaration that is not at their beginning blanked out; its encoding, and its line.
+    """The bytes with a misplaced XML declaration replaced by blanks, its encoding, and its line (0: none).
 
-    Every other byte stays where it is, so that places in the result are places in the file. Line 0: nothing to do.
+    A declaration is misplaced if it is not at the beginning. All byte offsets stay the same as in the file.
     """
     head = data[:4096]
     found = re.search(rb"<\?xml\s[^>]*\?>", head)
     if found is None or found.start() == 0 or re.search(rb"<[A-Za-z]", head[: found.start()]):
         return data, None, 0
-    if data[: found.start()] == b"\xef\xbb\xbf":  # a byte order mark is no text
+    if data[: found.start()] == b"\xef\xbb\xbf":  # only a byte order mark precedes it
         return data, None, 0
     encoding = re.search(rb"""encoding=["']([A-Za-z0-9._-]+)["']""", found[0])
     blank = re.sub(rb"[^\r\n]", b" ", found[0])
@@ -123,23 +123,23 @@ def without_late_declaration(data: bytes) -> tuple[bytes, str | None, int]:
 
 
 def parse(data: bytes, label: str, notes: Notes) -> Element:
-    """The <robot> of a URDF with what matters in it."""
+    """The element <robot> of a URDF, with its links and joints."""
     data, encoding, line = without_late_declaration(data)
     if line:
-        notes.add(f"{label}, line {line}: the XML declaration belongs to the very beginning of a file")
+        notes.add(f"{label}, line {line}: the XML declaration should be at the very beginning of the file")
     robot = _Parser(label, notes, encoding).parse(data)
     _notice_oddities(label, robot, notes)
     return robot
 
 
 class _Parser:
-    """Expat with everything dangerous refused; keeps what `_KEPT` allows in one another, skips the rest."""
+    """An expat parser that rejects everything dangerous, keeps the elements in `_KEPT` and skips all others."""
 
     def __init__(self, label: str, notes: Notes, encoding: str | None) -> None:
         self.label = label
         self.notes = notes
         self.stack: list[Element] = []
-        self.skipped = 0  # depth inside an element that is passed by
+        self.skipped = 0  # depth inside an ignored element
         self.robot: Element | None = None
         self.expat = expat.ParserCreate(encoding)
         self.expat.StartElementHandler = self._start
@@ -158,13 +158,13 @@ class _Parser:
                 raise
             raise FileError(f"{self.label}: not readable as XML: {error}") from None
         if self.robot is None:
-            raise FileError(f"{self.label}: no <robot> in it")
+            raise FileError(f"{self.label}: no element <robot>")
         return self.robot
 
     def _refuse(self, what: str) -> Callable[..., Any]:
         def handler(*_: object) -> None:
             line = self.expat.CurrentLineNumber
-            raise FileError(f"{self.label}, line {line}: {what} is refused; a URDF needs none")
+            raise FileError(f"{self.label}, line {line}: {what} is not allowed in a URDF")
 
         return handler
 
@@ -174,12 +174,13 @@ class _Parser:
             raise FileError(f"{self.label}, line {line}: elements nested more than {DEEPEST} deep")
         if self.robot is None:
             if tag != "robot":
-                raise FileError(f"{self.label}, line {line}: expected <robot>, got <{tag}>")
+                hint = "; an MJCF model is read from a file that ends in .xml or .mjcf" if tag == "mujoco" else ""
+                raise FileError(f"{self.label}, line {line}: expected <robot>, got <{tag}>{hint}")
             self.robot = Element(tag, attributes, line)
             self.stack.append(self.robot)
             return
         if not self.skipped and tag.startswith("xacro:"):
-            self.notes.add(f"{self.label}, line {line}: the xacro tag <{tag}> is passed by")
+            self.notes.add(f"{self.label}, line {line}: the xacro tag <{tag}> is ignored")
         if self.skipped or tag not in _KEPT.get(self.stack[-1].tag, ()):
             self.skipped += 1
             return
@@ -195,40 +196,40 @@ class _Parser:
 
 
 def _notice_oddities(label: str, robot: Element, notes: Notes) -> None:
-    """Attributes that mean nothing here are noticed, and elements that are given twice."""
-    strange: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    """Add notes about unknown attributes and repeated elements."""
+    unknown: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for part in robot.children:
         owner = f"{part.tag} {part.attributes.get('name', '?')!r}"
         for element in (part, *part.children):
             tags = [child.tag for child in element.children]
             for k, child in enumerate(element.children):
                 if child.tag in tags[:k]:
-                    notes.add(f"{label}, line {child.line}: {owner}: a second <{child.tag}> is passed by")
+                    notes.add(f"{label}, line {child.line}: {owner}: a second <{child.tag}> is ignored")
         for element in (e for child in part.children for e in (child, *child.children)):
             odd = tuple(key for key in element.attributes if key not in _KNOWN.get(element.tag, element.attributes))
             if odd:
-                strange.setdefault((element.tag, odd), []).append(f"{label}, line {element.line}: {owner}")
-    for (tag, odd), places in strange.items():
-        more = f" (and {len(places) - 1} more like it)" if len(places) > 1 else ""
+                unknown.setdefault((element.tag, odd), []).append(f"{label}, line {element.line}: {owner}")
+    for (tag, odd), places in unknown.items():
+        more = f" (and {len(places) - 1} more)" if len(places) > 1 else ""
         attributes, known = ", ".join(map(repr, odd)), ", ".join(_KNOWN[tag])
         notes.add(f"{places[0]}: <{tag}> has the unknown attribute {attributes}{more}; known: {known}")
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads attributes of one link or joint of a file; every complaint says where."""
+    """Reads the attributes of one link or joint of a file; errors give the location."""
 
     label: str
     where: str  # "link 'hand'"
 
     def at(self, element: Element) -> str:
-        """The beginning of a complaint."""
+        """The location of an element, as the beginning of an error message."""
         return f"{self.label}, line {element.line}: {self.where}: <{element.tag}>"
 
     def numbers(
         self, element: Element | None, key: str, default: tuple[Fraction, ...], needed: bool = False
     ) -> tuple[Fraction, ...]:
-        """The numbers of an attribute, as many as `default` has; that where it is absent and not needed."""
+        """The numbers of an attribute, as many as in `default`; an absent attribute has the default unless `needed`."""
         if element is None:
             return default
         if key not in element.attributes:
@@ -262,6 +263,6 @@ def _number(place: str, word: str) -> Fraction:
         raise FileError(f"{place} expects finite decimal numbers, got {word[:60]!r}")
     if abs(value) > LARGEST_NUMBER:
         raise FileError(f"{place} expects numbers below {LARGEST_NUMBER:g}, got {word[:60]!r}")
-    if value == 0:  # also 1e-999999999, whose exact value nobody wants to write out
+    if value == 0:  # also for 1e-999999999, whose exact value would exhaust the memory
         return Fraction(0)
     return Fraction(word) if len(word) <= _LONGEST_EXACT else Fraction(repr(value))

@@ -1,4 +1,4 @@
-"""Xacro in: a macro file expanded to the text of a URDF by the `xacro` package, where it is installed."""
+"""Reading xacro: a macro file is expanded to the text of a URDF by the `xacro` package, if it is installed."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _HOW = "pip install 'armdyn[xacro]', or expand it elsewhere (xacro {name} > {ste
 def expanded(path: str | os.PathLike[str]) -> str:
     """The URDF text of a .xacro file.
 
-    Expanding evaluates the file's expressions and reads the files it includes: it is for files that are trusted.
+    Expansion evaluates the expressions in the file and reads the files it includes: use it only for trusted files.
     """
     where = Path(path)
-    read_bytes(where)  # the same complaints about files that are not there or absurdly large
+    read_bytes(where)  # the same errors for missing and too large files as for other formats
     try:
         import xacro
     except ImportError as error:
         how = _HOW.format(name=where.name, stem=where.name.split(".")[0])
-        raise FileError(f"{where}: a xacro file is expanded by the xacro package: {how}") from error
+        raise FileError(f"{where}: reading xacro needs the xacro package: {how}") from error
     try:
         document = xacro.process_file(os.fspath(where))
-    except Exception as error:  # whatever the macros of a file raise
+    except Exception as error:  # macros can raise anything
         raise FileError(f"{where}: xacro cannot expand it: {type(error).__name__}: {error}") from error
     return str(document.toxml())

@@ -1,13 +1,13 @@
-"""One stage of an implicit method: stiff terms at the end of the stage, saturated motors among them.
+"""One stage of an implicit method: stiff terms, including motor saturation, evaluated at the end of the stage.
 
 The stiff terms are linear: stiffness K and damping D of the controller, viscous friction B of the joint. At the
-implicit stage value q̃ + γh v, v = ṽ + γh a they are what they are at the explicit one, plus
+implicit stage value q̃ + γh v, v = ṽ + γh a they equal those at the explicit one, plus
 
     K (q - q̃ - γh ṽ) + (D + B) (q̇ - ṽ)   less   (γh (D + B) + γ²h² K) a,
 
-so the last term is an inertia added to the diagonal of H and the stage is one evaluation of the program. A motor at
-its effort limit has neither K nor D; which motors are is found by pivoting, as for joints that stick: the torque at
-the *end* of the stage decides, so that stiff gains and limits do not alternate from step to step.
+so the last term is an inertia added to the diagonal of H, and the stage is one evaluation of the program. A motor at
+its effort limit has neither K nor D. The saturated motors are found by pivoting, like sticking joints: the torque at
+the *end* of the stage decides, which avoids chattering between stiff gains and limits from step to step.
 """
 
 from __future__ import annotations
