@@ -27,7 +27,7 @@ MOST = 40  # evaluations to find the saturated motors
 
 @dataclass(frozen=True)
 class Stops:
-    """The joints' ends of travel, None where there is none, and what is left of a speed after an impact."""
+    """The joints' ends of travel, or None, and the coefficient of restitution."""
 
     lower: tuple[float | None, ...]
     upper: tuple[float | None, ...]
@@ -40,7 +40,7 @@ class Stops:
 
 @dataclass(frozen=True)
 class Locks:
-    """What the loop must know of the joints: dry friction, stiff terms, motor limits; one number per joint."""
+    """The joint data that the loop needs: dry friction, stiff terms, motor limits; one number per joint."""
 
     breakaway: tuple[float, ...]  # 0: no dry friction
     stiffness: tuple[float, ...]  # of the controller, for implicit schemes
@@ -54,7 +54,7 @@ class Locks:
     excess: tuple[float, ...] = ()
 
     def can_lock(self, i: int) -> bool:
-        """Whether a joint can be at rest for a reason: dry friction or a stop."""
+        """Whether a joint can be held at rest, by dry friction or a stop."""
         return self.breakaway[i] > 0 or (self.stops is not None and self.stops.has(i))
 
 

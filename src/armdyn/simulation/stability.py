@@ -79,7 +79,7 @@ def may_be_stiff(stepper: Any, q: np.ndarray, h: float) -> bool:
 
 
 def step_matrix(scheme: Scheme, linear: Linear, h: float) -> np.ndarray:
-    """What one step makes of a deviation."""
+    """The matrix by which one step maps a deviation."""
     J, size = linear.J, len(linear.J)
     one = np.eye(size)
     if scheme.past:
