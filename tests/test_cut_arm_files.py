@@ -147,7 +147,7 @@ def test_errors_name_the_remedy(cut, message):
 
 @pytest.mark.parametrize("cut", [{"lock": 0.0}, {"base": ""}, {"tip": 3}])
 def test_what_is_no_cut_is_refused(cut):
-    with pytest.raises(InputError, match=r"lock must give joints their values|unknown link of puma560"):
+    with pytest.raises(InputError, match=r"lock must map joints to values|unknown link of puma560"):
         armdyn.load("puma560", **cut)
 
 
