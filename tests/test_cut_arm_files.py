@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import armdyn
 from armdyn.cli import app
-from armdyn.errors import ComputationError, InputError
+from armdyn.errors import ComputationError, FileError, InputError
 from oracles import relative, robots
 
 CUTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -117,7 +117,7 @@ def test_exact_constants_survive_a_cut(name):
 
 def test_a_base_without_mass_is_told():
     arm = armdyn.load("panda", floating=True)
-    assert arm.notes[-1].endswith("with_payload(mass, com, inertia, frame='base')")
+    assert arm.notes[-1].endswith("with_payload(mass, com, inertia, frame='base') adds mass")
     still = np.zeros(arm.chain.nv)
     assert armdyn.cost(arm, "forward_dynamics", method="composite").published.total > 0  # counted, though singular
     point = arm.with_payload(2.5, (0, 0, 0.1), frame="base")  # which nothing keeps from turning about the first axis
@@ -143,6 +143,36 @@ def test_errors_name_the_remedy(cut, message):
     with pytest.raises(InputError) as error:
         armdyn.load("panda_hand", **cut)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("cut", [{"lock": 0.0}, {"base": ""}, {"tip": 3}])
+def test_what_is_no_cut_is_refused(cut):
+    with pytest.raises(InputError, match=r"lock must map joints to values|unknown link of puma560"):
+        armdyn.load("puma560", **cut)
+
+
+def test_a_joint_locked_outside_its_limits_is_told():
+    """As by somebody who thinks in degrees, of a URDF and of an arm file alike."""
+    for file in ("panda_hand", robot("panda")):
+        lock = {"panda_joint4": -90, "panda_finger_joint1": 0.05, "panda_joint2": 0.1}
+        assert armdyn.load(file, lock=lock).notes[-2:] == (
+            "panda_joint4 is locked at -90 rad, outside its limits -3.0718 to -0.0698, values are in radians",
+            "panda_finger_joint1 is locked at 0.05 m, outside its limits 0 to 0.04",
+        )
+
+
+def test_what_is_no_file_is_told(tmp_path):
+    with pytest.raises(FileError, match="is no file; expected a name of the catalogue or a file"):
+        armdyn.load(tmp_path)
+    with pytest.raises(FileError, match="'' is no file"):
+        armdyn.load("")
+    with pytest.raises(InputError, match="as str; got <class 'bytes'>"):
+        armdyn.load(b"<robot/>")
+
+
+def test_the_text_of_an_mjcf_model_is_told_where_it_belongs():
+    with pytest.raises(FileError, match=r"expected <robot>, got <mujoco>; an MJCF model is read from a file that ends"):
+        armdyn.load("<mujoco/>")
 
 
 def test_the_command_line_cuts_a_catalogue_arm():

@@ -20,6 +20,7 @@ import armdyn
 from armdyn.arm import Arm
 from armdyn.chain import JointForces, Ripple
 from armdyn.cli import app
+from armdyn.codegen.text.c import Package
 from armdyn.deployment import fmu
 from armdyn.deployment.fmu_model import Model
 from armdyn.errors import InputError
@@ -182,9 +183,20 @@ def test_what_is_refused(tmp_path):
 
 
 def test_the_command(tmp_path):
-    done = CliRunner().invoke(app, ["deploy", "planar3", "--target", "fmu", "-o", str(tmp_path / "f"), "--quiet"])
+    done = CliRunner().invoke(app, ["deploy", "planar3", "--target", "fmu", "-o", str(tmp_path / "my f")])
     assert done.exit_code == 0, done.output
-    assert "dry friction that sticks" in (tmp_path / "f" / "README.md").read_text()
+    assert "my f' test" in done.output.replace("\n", ""), "the command can be pasted"
+    text = (tmp_path / "my f" / "README.md").read_text()
+    assert "dry friction that sticks" in text
+    assert "(q̇/`stribeck`)²" in text
+
+
+def test_the_exponents_of_stribeck_curves_are_told():
+    arm = everything()
+    assert "(q̇/`stribeck`)⁴" in fmu.fmu_readme(Model(arm, True, True), Package("x", "", {}, {}), [])
+    one = replace(arm.given.joints[0], forces=replace(arm.given.joints[0].forces, stribeck_exponent=2))
+    mixed = Arm("mixed", replace(arm.given, joints=(one, *arm.given.joints[1:])))
+    assert "ⁿ, n = 2, 4, 4, 4 joint by joint" in fmu.fmu_readme(Model(mixed, True, True), Package("x", "", {}, {}), [])
 
 
 @pytest.mark.parametrize("file", ["modelDescription.xml", "model.h"])

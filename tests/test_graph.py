@@ -119,13 +119,13 @@ def malformed(change) -> Program:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda g, x, y, i, o: o.append(Port("w", (), (Node(g, "pow", (x, y), None, 99),))), "no operation is called"),
+        (lambda g, x, y, i, o: o.append(Port("w", (), (Node(g, "pow", (x, y), None, 99),))), "unknown operation"),
         (lambda g, x, y, i, o: o.append(Port("w", (), (Node(g, "add", (x,), None, 99),))), "takes 2 arguments, got 1"),
         (lambda g, x, y, i, o: o.append(Port("w", (2,), (x,))), "1 entries for shape"),
         (lambda g, x, y, i, o: o.append(Port("w", (), (g.input("other"),))), "not among the inputs"),
         (lambda g, x, y, i, o: o.append(Port("w", (), (Node(g, "neg", (o[0].nodes[0],), None, 0),))), "comes before"),
         (lambda g, x, y, i, o: o.append(Port("w", (), (Node(g, "const", (), 0.5, 99),))), "not a rational"),
-        (lambda g, x, y, i, o: o.append(Port("w", (), (Node(g, "mul", (x, y), None, 99),))), "there twice"),
+        (lambda g, x, y, i, o: o.append(Port("w", (), (Node(g, "mul", (x, y), None, 99),))), "occurs twice"),
         (lambda g, x, y, i, o: o.append(Port("w", (), (Node(Graph(), "neg", (y,), None, 99),))), "another graph"),
     ],
 )

@@ -198,8 +198,8 @@ def test_an_arm_with_a_hostile_name_prints_in_any_console():
     [
         ((-1.0,), "negative mass -1 kg"),
         ((0.0, (0, 0, 0), (1, 1, 1, 0, 0, 0)), "zero mass, but an inertia"),
-        ((1.0, (0, 0, 0), (1, 1, 5, 0, 0, 0)), "no body has the principal moments 1, 1, 5"),
-        ((1.0, (0, 0, 0), (-1, 1, 1, 0, 0, 0)), "not definite"),
+        ((1.0, (0, 0, 0), (1, 1, 5, 0, 0, 0)), "principal moments 1, 1, 5 violate the triangle inequality"),
+        ((1.0, (0, 0, 0), (-1, 1, 1, 0, 0, 0)), "not positive semidefinite"),
     ],
 )
 def test_impossible_payloads_are_refused_with_the_reason(load, reason):

@@ -11,6 +11,7 @@ import pytest
 import armdyn
 from armdyn import Log
 from armdyn.chain import Link
+from armdyn.identification.estimate.threads import one_thread
 from armdyn.identification.log.processing import choose_processing, motions
 from armdyn.identification.model.preflight import preflight
 from armdyn.identification.model.reading import Reading
@@ -41,7 +42,8 @@ def log():
 
 
 def found(arm, log):
-    return preflight(arm, motions(log, choose_processing(log, 60, None, None)))
+    with one_thread():
+        return preflight(arm, motions(log, choose_processing(log, 60, None, None)))
 
 
 def test_nothing_is_said_of_a_good_log(arm, log):

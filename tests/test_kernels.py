@@ -120,7 +120,7 @@ def test_threads_work_for_every_shape(quantity: str) -> None:
 @pytest.mark.parametrize("count", [1, 2])
 def test_one_array_is_no_place_for_several_outputs(count: int) -> None:
     (q,) = inputs("inertia_factors", 9000)
-    with pytest.raises(InputError, match="gives 2 arrays, out has 1"):
+    with pytest.raises(InputError, match="returns 2 arrays, out has 1"):
         kernel("inertia_factors", "llvm")(q, out=np.empty((9000, N, N)), threads=count)
 
 
@@ -232,7 +232,7 @@ def test_several_outputs_go_into_several_arrays(backend: str) -> None:
         ((np.zeros((2, N)), np.zeros((3, N))), r"do not broadcast together: q \(2,\), qd \(3,\)"),
         ((np.zeros(N, complex), np.zeros(N)), "expects q as real numbers, got complex128"),
         ((["a"] * N, np.zeros(N)), "expects q as real numbers"),
-        (([[1.0], [1.0, 2.0]], np.zeros(N)), "q is no array of numbers"),
+        (([[1.0], [1.0, 2.0]], np.zeros(N)), "q is not an array of numbers"),
     ],
 )
 def test_errors_name_quantity_and_array(backend: str, arrays: tuple[object, ...], message: str) -> None:
@@ -245,7 +245,7 @@ def test_a_wrong_out_is_refused(backend: str) -> None:
     q, qd = inputs("bias", 3)
     with pytest.raises(InputError, match=rf"expects out .* of shape \(3, {N}\), got \(2, {N}\)"):
         k(q, qd, out=np.empty((2, N)))
-    with pytest.raises(InputError, match="gives 1 arrays, out has 2"):
+    with pytest.raises(InputError, match="returns 1 arrays, out has 2"):
         k(q, qd, out=(np.empty((3, N)), np.empty((3, N))))
     with pytest.raises(InputError, match="unknown option of bias 'speed'"):
         k(q, qd, speed=3)

@@ -84,8 +84,8 @@ def test_what_hangs_on_the_base_changes_nothing():
         ((-1.0, np.zeros(3), np.zeros(6)), "negative mass -1 kg"),
         ((np.nan, np.zeros(3), np.zeros(6)), "mass nan, com .* must be finite"),
         ((1.0, [0, np.inf, 0], np.zeros(6)), "must be finite"),
-        ((1.0, np.zeros(3), [1, 1, 3, 0, 0, 0]), "no body has the principal moments 1, 1, 3"),
-        ((1.0, np.zeros(3), [1, 1, 1, 0, 2, 0]), "inertia about the centre of mass is not definite"),
+        ((1.0, np.zeros(3), [1, 1, 3, 0, 0, 0]), "principal moments 1, 1, 3 violate the triangle inequality"),
+        ((1.0, np.zeros(3), [1, 1, 1, 0, 2, 0]), "inertia about the centre of mass is not positive semidefinite"),
         ((0.0, np.zeros(3), np.ones(6)), "zero mass, but an inertia"),
     ],
 )

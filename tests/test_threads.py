@@ -150,5 +150,5 @@ def test_arrays_of_64_axes(count):
     x = np.zeros((1,) * 62 + (9000, 2))
     assert ARM.kernel("bias")(x, Q, threads=count).shape == x.shape
     for backend in ("numpy", "python"):
-        with pytest.raises(InputError, match="at most 32 axes before the array's own, got 63"):
+        with pytest.raises(InputError, match="at most 32 batch axes, got 63"):
             ARM.kernel("bias", backend=backend)(x, Q, threads=count)

@@ -314,3 +314,11 @@ def test_what_plants_cannot_be_stepped_by_is_refused():
             samples.simulate(np.zeros(3), duration=0.01, **given)
     with pytest.raises(InputError, match="as it was"):
         armdyn.simulate(arm().with_payload(1.0), np.zeros(3), duration=0.01, plants=samples.plants)
+
+
+def test_an_estimate_of_another_arm_is_refused():
+    """Also one with as many joints."""
+    model = SimpleNamespace(arm=armdyn.load("ur5"), natural=None, extra_names=())
+    estimate = SimpleNamespace(uncertainty=None, model=model, given=armdyn.load("ur5"))
+    with pytest.raises(InputError, match="the estimate is of ur5, whose joints are not those of puma560"):
+        Uncertain(armdyn.load("puma560"), covariance=estimate).sample(1)

@@ -1,4 +1,4 @@
-"""What an algorithm may do with numbers: scalars, vectors, the joint rotation that knows its zeros, tallies, duals."""
+"""Generic arithmetic for the algorithms: scalars, vectors, sparse joint rotations, operation tallies, dual numbers."""
 
 from armdyn.algebra.angle import Angle
 from armdyn.algebra.dual import Dual

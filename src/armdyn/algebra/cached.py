@@ -1,8 +1,8 @@
 """cached_property without a lock, on every Python.
 
 Up to Python 3.11 `functools.cached_property` holds a lock while it computes, one for all objects of a class. A process
-that forks while a thread is inside leaves that lock held in the child for ever, and threads that compute the same
-attribute of different objects wait for one another. Two threads may compute an attribute twice here; both get the same
+that forks while a thread is inside leaves that lock held in the child forever, and threads that compute the same
+attribute of different objects wait for one another. Here two threads may compute an attribute twice; both get the same
 value.
 """
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 else:
 
     class cached_property(functools.cached_property):  # noqa: N801
-        """An attribute that is computed when it is first asked for."""
+        """An attribute that is computed on first access."""
 
         def __get__(self, instance: Any, owner: Any = None) -> Any:
             """The value, computed and kept in the instance's dictionary."""

@@ -15,12 +15,12 @@ _LEVELS = count(1)
 class Dual:
     """value + Σ derivative_k ε_k with ε² = 0; values and derivatives may be of any scalar type.
 
-    `level` tells the variables of one differentiation from those of another around it: what is of a lower level, a
-    constant of the arm that is differentiated in further out say, is a constant here.
+    `level` distinguishes nested differentiations: a number of a lower level (for example, a constant of the arm with
+    respect to which an outer differentiation is done) is a constant here.
     """
 
     __slots__ = ("level", "slopes", "value")
-    __array_ufunc__ = None  # an array times this is this one's business, not an array of objects
+    __array_ufunc__ = None  # so that `array * self` calls `__rmul__` instead of making an array of objects
 
     def __init__(self, value: Any, slopes: tuple[Any, ...], level: int = 0) -> None:
         self.value = value
@@ -35,7 +35,7 @@ class Dual:
 
     @staticmethod
     def gradient(of: Any, variables: list[Dual]) -> tuple[Any, ...]:
-        """The derivatives of a result in these variables; zeros where it does not depend on them."""
+        """The derivatives of a result with respect to these variables; zero where it does not depend on them."""
         known = isinstance(of, Dual) and bool(variables) and of.level == variables[0].level
         return of.slopes if known else (0,) * len(variables)
 

@@ -2,12 +2,12 @@
 
 Source: midpoint-radius arithmetic, Rump 1999.
 
-Idea: the true value lies within `radius` of `centre`. The centre is computed as any number is; the radius takes in what
-the operands' radii allow and what the rounding of the operation may be off. Over graph nodes the same arithmetic
-becomes a program, so that an enclosure is compiled like any kernel.
+Idea: the true value lies within `radius` of `centre`. The centre is computed in ordinary arithmetic; the radius covers
+the radii of the operands and the rounding error of the operation. Over graph nodes the same arithmetic becomes a
+program, so that an enclosure is compiled like any kernel.
 
-A radius is made of sums and products of numbers that are not negative. Its own rounding is therefore a relative error
-of one unit per operation, and is covered by one factor at the end (`ends`), which covers underflow as well.
+A radius consists of sums and products of non-negative numbers. Its own rounding is therefore a relative error of one
+unit per operation, and is covered by one factor at the end (`ends`), which covers underflow as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from armdyn.algebra import scalar
 from armdyn.algebra.mat3 import Mat3
 from armdyn.algebra.vec3 import Vec3
 
-UNIT = Fraction(1, 2**52)  # twice what an operation is rounded by, relative to its result
+UNIT = Fraction(1, 2**52)  # twice the unit roundoff
 TRIG = Fraction(1, 2**50)  # four units in the last place of 1: sine and cosine are within two of their value
 ALL = Fraction(1) + Fraction(1, 10**9)  # for the rounding of radii: up to a million operations
 LEAST = Fraction(1, 10**290)  # for results that underflow
@@ -95,10 +95,10 @@ class Interval:
 
 
 def rounded(centre: Any, radius: Any, operations: int = 1) -> Interval:
-    """The interval, with what so many operations on the centre may be rounded by."""
+    """The interval, enlarged by the rounding errors of this many operations on the centre."""
     return Interval(centre, radius + size(centre) * (operations * UNIT))
 
 
 def inexact(x: Any) -> Any:
-    """What a constant is off when it is written as a float; 0 where it is one."""
+    """The rounding error of a constant written as a float; 0 if it is exact."""
     return abs(x) * UNIT if isinstance(x, Fraction) and Fraction(float(x)) != x else 0

@@ -16,7 +16,7 @@ class Mat3:
     r1: Vec3
     r2: Vec3
     r3: Vec3
-    __array_ufunc__ = None  # an array times this is this one's business, not an array of objects
+    __array_ufunc__ = None  # so that `array * self` calls `__rmul__` instead of making an array of objects
 
     @property
     def T(self) -> Mat3:
@@ -67,7 +67,7 @@ class Sym3:
     xz: Scalar
     yz: Scalar
     zz: Scalar
-    __array_ufunc__ = None  # an array times this is this one's business, not an array of objects
+    __array_ufunc__ = None  # so that `array * self` calls `__rmul__` instead of making an array of objects
 
     @property
     def entries(self) -> tuple[Scalar, ...]:
@@ -76,7 +76,7 @@ class Sym3:
 
     @property
     def full(self) -> Mat3:
-        """The same matrix with all nine entries."""
+        """The matrix with all nine entries."""
         return Mat3(Vec3(self.xx, self.xy, self.xz), Vec3(self.xy, self.yy, self.yz), Vec3(self.xz, self.yz, self.zz))
 
     @property

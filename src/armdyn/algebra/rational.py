@@ -1,9 +1,8 @@
-"""Rational: a `Fraction` with quick arithmetic.
+"""Rational: a `Fraction` with fast arithmetic.
 
-Making a program takes hundreds of thousands of operations on exact constants, most of which are 0, ±1 or short.
-`Fraction` spends most of its time on finding out what kind of number it is given. This does the same arithmetic with
-its own kind, fractions and integers, and leaves everything else to `Fraction`; a result is a `Rational` wherever one of
-the exact operands is.
+Building a program takes hundreds of thousands of operations on exact constants, most of which are 0, ±1 or short.
+`Fraction` spends most of its time on checking operand types. This class handles its own type, fractions and integers
+directly and leaves everything else to `Fraction`; a result is a `Rational` whenever one of the exact operands is.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from fractions import Fraction
 from math import gcd
 from typing import Any
 
-_NUMBERS = (int, float, complex)  # whether something is a `Fraction` would take longer to find out
+_NUMBERS = (int, float, complex)  # testing for these is faster than testing for a `Fraction`
 _new = object.__new__
 
 
 class Rational(Fraction):
-    """An exact constant: equal to the `Fraction` of the same value, with the same hash, and calculating faster."""
+    """An exact constant: equal to the `Fraction` of the same value, with the same hash, but with faster arithmetic."""
 
     __slots__ = ()
     _numerator: int  # the fields of a `Fraction`

@@ -1,9 +1,9 @@
 """The rotation of a joint in normal driving-axis frames, as three plane rotations.
 
-R carries frame i into its parent's: ``R = Rx(β) Ry(γ) Rz(θ)``. γ is 0 in all but nearly parallel pairs of
-axes, where it stands in for a common normal that would run away. A vector costs 8M 4A: four
-multiplications and two additions per plane; right angles cost nothing. At a fork a constant turn about the
-parent's z axis comes before: ``R = Rz(turn) Rx(β) Ry(γ) Rz(θ)``.
+R transforms vectors from frame i to its parent's: ``R = Rx(β) Ry(γ) Rz(θ)``. γ is 0 except for nearly parallel
+axes, where it avoids an ill-conditioned common normal. Rotating a vector costs 8M 4A: four
+multiplications and two additions per plane; right angles cost nothing. At a fork a constant rotation about the
+parent's z axis comes first: ``R = Rz(turn) Rx(β) Ry(γ) Rz(θ)``.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class JointRotation:
 
     @property
     def turned(self) -> bool:
-        """Whether there is a turn about the parent's z axis."""
+        """Whether there is a rotation about the parent's z axis."""
         return bool(self.turn.sin != 0 or self.turn.cos != 1)
 
     @property
     def unturned(self) -> JointRotation:
-        """The same without the turn about the parent's z axis."""
+        """The same without the rotation about the parent's z axis."""
         return JointRotation(self.beta, self.gamma, self.c, self.s) if self.turned else self
 
     def __matmul__(self, v: Vec3) -> Vec3:
@@ -108,7 +108,7 @@ class InverseRotation:
 
 
 def _plane(a: Scalar, b: Scalar, h: Scalar, c: Scalar, s: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """[[c, -s], [s, c]] [[a, h], [h, b]] [[c, s], [-s, c]] -> (a', b', h')."""
+    """[[c, -s], [s, c]] [[a, h], [h, b]] [[c, s], [-s, c]] as (a', b', h')."""
     t = s * (a - b) + 2 * (c * h)  # b' = b + s t, a' = a - s t, h' = c s (a - b) + (c² - s²) h
     st = s * t
     return a - st, b + st, c * t - h

@@ -1,10 +1,11 @@
-"""Rounded: an enclosure of a number, and how far what a processor computes in its place may be off.
+"""Rounded: an enclosure of an exact value, and a bound of the rounding error of its computed value.
 
 Source: running error analysis, Wilkinson 1986; Higham 2002, section 3.3, with enclosures in place of computed values.
 
-Idea: a pair (interval, error). The interval holds the exact value, the error bounds |computed - exact|. Every operation
-is exact up to a relative error of one unit (IEEE 754, to nearest) and a small number where results underflow; sine and
-cosine are as accurate as the assumptions say. Over graph nodes the pair becomes a program, compiled like any kernel.
+Idea: a pair (interval, error). The interval contains the exact value, the error bounds |computed - exact|. Every
+operation is exact up to a relative error of one unit roundoff (IEEE 754, to nearest) and a small absolute error where
+results underflow; the accuracy of sine and cosine is an assumption. Over graph nodes the pair becomes a program,
+compiled like any kernel.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Rounded:
 
     @property
     def largest(self) -> Any:
-        """A bound of the size of the exact value."""
+        """A bound of the magnitude of the exact value."""
         if not isinstance(self.value, Interval):
             return abs(self.value)
         return size(self.value.centre) + self.value.radius

@@ -16,7 +16,7 @@ Scalar = Any
 
 
 def exact(x: Any) -> Fraction:
-    """The rational number a decimal stands for: ``exact(0.1) == Fraction(1, 10)``."""
+    """The exact rational value of a decimal: ``exact(0.1) == Fraction(1, 10)``."""
     if isinstance(x, Fraction):
         return x
     if isinstance(x, int | Decimal | str):
@@ -25,7 +25,7 @@ def exact(x: Any) -> Fraction:
 
 
 def is_number(x: Scalar) -> bool:
-    """Whether `x` is known beforehand: neither an input of a program nor a run-time number."""
+    """Whether `x` is a constant: neither an input of a program nor a run-time number."""
     return isinstance(x, int | float | Fraction)
 
 
@@ -49,7 +49,7 @@ def sign(x: Scalar) -> Scalar:
 
 
 def positive(x: Scalar) -> Scalar:
-    """1 where `x` is positive, NaN elsewhere: the guard of a quotient that must not exist otherwise."""
+    """1 where `x` is positive, NaN elsewhere: guards quotients that are undefined otherwise."""
     if hasattr(x, "positive"):
         return x.positive()
     return 1 if x > 0 else math.nan

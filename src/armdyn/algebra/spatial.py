@@ -1,8 +1,9 @@
 """Spatial quantities: motions, wrenches, bodies, and their transforms over a joint.
 
-Frame i stands in its parent's at ``Tz(shift) Rz(turn) Tx(b) Rx(β) Ry(γ) Tz(d) Rz(θ)``. A transform is done shift by
-shift and plane by plane: a shift along one axis is two products of a lever (4M 4A for both shifts of a joint where the
-plain cross product takes 6M 6A); right angles and zero lengths cost nothing. `shift` and `turn` are 0 but at forks.
+The placement of frame i in its parent's is ``Tz(shift) Rz(turn) Tx(b) Rx(β) Ry(γ) Tz(d) Rz(θ)``. A transform is
+applied translation by translation and plane by plane: a translation along one axis takes two products (4M 4A for both
+translations of a joint, where the general cross product takes 6M 6A); right angles and zero lengths cost nothing.
+`shift` and `turn` are 0 except at forks.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Wrench:
         return Wrench(self.f + other.f, self.n + other.n)
 
     def along(self, revolute: bool) -> Scalar:
-        """What a joint with axis z feels: the moment about its axis, or the force along it."""
+        """The joint force at a joint with axis z: the moment about its axis, or the force along it."""
         return self.n.z if revolute else self.f.z
 
 
@@ -57,7 +58,7 @@ UNIT_SLIDE = Motion(ZERO, Z)
 
 
 def unit_motion(revolute: bool) -> Motion:
-    """The motion of unit rate of a joint with axis z, in its own frame."""
+    """The motion for a unit rate of a joint with axis z, in its own frame."""
     return UNIT_TURN if revolute else UNIT_SLIDE
 
 
@@ -115,7 +116,7 @@ def parallel_axis(a: Vec3, b: Vec3) -> Sym3:
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """The placement of frame i in its parent's, and what it does to motions, wrenches, points and bodies."""
+    """The placement of frame i in its parent's, and the transforms of motions, wrenches, points and bodies."""
 
     R: JointRotation  # carries frame i into its parent's, the fork's turn included
     b: Scalar
@@ -124,7 +125,7 @@ class Transform:
 
     @property
     def forked(self) -> bool:
-        """Whether there is a turn about or a shift along the parent's z."""
+        """Whether there is a rotation about or a translation along the parent's z."""
         return bool(self.R.turned or self.shift != 0)
 
     @property

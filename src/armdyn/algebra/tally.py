@@ -1,8 +1,8 @@
 """Tally: a number that counts the operations done with it, as the papers count them.
 
 A `Tally` is a number known only at run time. Plain numbers (int, float, Fraction) are constants of
-the arm: work among constants is off-line and free, 0 and ±1 fold, signs are free. Everything else
-that touches a tally costs one multiplication, addition or division on the active counter.
+the arm: operations among constants are off-line and free, 0 and ±1 fold, signs are free. Every other
+operation on a tally counts as one multiplication, addition or division on the active counter.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from armdyn.algebra.rational import Rational
 
 
 class Counter:
-    """Operations by stage; the first stage is named by whoever opens it."""
+    """Operations by stage."""
 
     def __init__(self) -> None:
         self.stages: dict[str, dict[str, int]] = {}
@@ -63,7 +63,7 @@ def stage(name: str) -> None:
 
 
 def on_hand(compute: Callable[[], Any]) -> Any:
-    """What `compute` gives, free of charge: the papers take some products as known."""
+    """The result of `compute`, not counted: the papers assume that some products are available."""
     counter = active()
     if counter is None:
         return compute()

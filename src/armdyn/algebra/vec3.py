@@ -15,7 +15,7 @@ class Vec3:
     x: Scalar
     y: Scalar
     z: Scalar
-    __array_ufunc__ = None  # an array times this is this one's business, not an array of objects
+    __array_ufunc__ = None  # so that `array * self` calls `__rmul__` instead of making an array of objects
 
     def __iter__(self) -> Iterator[Scalar]:
         return iter((self.x, self.y, self.z))

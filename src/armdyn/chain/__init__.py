@@ -1,4 +1,4 @@
-"""What a robot is made of: joints, links, trees of them (chains are the simplest); random samples of them."""
+"""The robot model: joints, links and kinematic trees (serial chains are the simplest), and random samples of them."""
 
 from armdyn.chain.chain import Chain
 from armdyn.chain.joint import Joint, Limit, Mimic

@@ -1,7 +1,7 @@
-"""Two neighbouring axes: the frame on the first one and the way to the second, by their common normal.
+"""Two neighbouring axes: the frame on the first one and the transform to the second, by their common normal.
 
-The trap is axes a little off parallel: at ε from parallel the common normal runs 1/ε away. Such pairs keep the
-origin where it is and take a second small angle, γ about y (see `Joint`).
+Nearly parallel axes are ill-conditioned: at an angle ε the common normal is 1/ε away. Such pairs keep the
+origin and have a second small angle, γ about y (see `Joint`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Seat(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Frame i, and what of the way to frame i+1 is known there: b, β, γ and the seat d and θ start from."""
+    """Frame i, and the known part of the transform to frame i+1: b, β, γ and the seat from which d and θ start."""
 
     seat: Seat
     b: Scalar
@@ -75,7 +75,7 @@ def _parallel(seat: Seat, u: Vec3, Q: Vec3) -> Step:
 
 
 def _nearly_parallel(seat: Seat, u: Vec3, Q: Vec3) -> Step:
-    """Axes whose common normal runs away: b leads to where the next axis meets the plane across this one."""
+    """Axes whose common normal is far away: b leads to where the next axis meets the plane normal to this one."""
     z = seat.z
     T = Q + ((seat.p - Q).dot(z) * reciprocal(u.dot(z))) * u
     w = T - seat.p
@@ -110,14 +110,14 @@ def angle(a: Vec3, b: Vec3, axis: Vec3) -> Angle:
 
 
 def across_from(v: Vec3, z: Vec3) -> Vec3:
-    """The direction of v across z, for v nearly across it."""
+    """The direction of v orthogonalised to z, for v nearly orthogonal to it."""
     x = unit(v)
     along = x.dot(z)
     return x if along == 0 else unit(x - along * z)
 
 
 def across(z: Vec3) -> Vec3:
-    """A direction across z: x if it can be, else y, made square to z."""
+    """A direction orthogonal to z: x if possible, else y, orthogonalised to z."""
     zero = z.x * 0
     x = Vec3(1 + zero, zero, zero) if abs(z.x) < 0.9 else Vec3(zero, 1 + zero, zero)
     return across_from(x - x.dot(z) * z, z)

@@ -1,4 +1,4 @@
-"""Chain: a tree of joints and links (an arm is the simplest one), gravity, base, tool. Frozen; exact constants."""
+"""Chain: a kinematic tree of joints and links with gravity, base and tool; frozen, with exact constants."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from armdyn.chain.structure import must_be_computable
 
 @dataclass(frozen=True)
 class Chain:
-    """A tree of joints and links; `parents[i]` is the link that joint i stands on, -1 the base; i - 1 in an arm.
+    """A kinematic tree; `parents[i]` is the link that carries joint i (i - 1 in a serial arm), -1 for the base.
 
-    Parents come before their children. `base` places frame 0, `gravity` is given in the base, `tool` stands on the only
-    tip; a tree with several tips has no tool. `joints` and `links` run over all N bodies; n counts the joints with a
-    coordinate of their own: neither mimic joints, which follow another one, nor the free joint of a floating base.
+    Parents come before their children. `base` places frame 0, `gravity` is given in the base, `tool` is attached to the
+    only tip; a tree with several tips has no tool. `joints` and `links` contain all N bodies. n counts the independent
+    joints: neither mimic joints nor the free joint of a floating base.
     """
 
     joints: tuple[Joint, ...]
@@ -32,7 +32,7 @@ class Chain:
     gravity: Vec3 = Vec3(0, 0, Fraction(-981, 100))
     base: Placement = Placement()
     tool: Placement = Placement()
-    parents: tuple[int, ...] = ()  # empty: every joint stands on the link before
+    parents: tuple[int, ...] = ()  # empty for a serial chain
 
     def __post_init__(self) -> None:
         if not self.parents:
@@ -44,11 +44,11 @@ class Chain:
 
     @cached_property
     def _hash(self) -> int:
-        """Kept, for programs are looked up by their chain, and rationals are slow to hash."""
+        """Cached, because programs are looked up by their chain and rationals are slow to hash."""
         return hash(tuple(getattr(self, f.name) for f in fields(self)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone: hashes of names differ from process to process."""
+        """Only the fields: cached hashes of names differ between processes."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __repr__(self) -> str:
@@ -58,17 +58,17 @@ class Chain:
 
     @property
     def bodies(self) -> int:
-        """N: the number of joints and links, mimic joints and a floating base's link among them."""
+        """N, the number of joints and links, including mimic joints and the link of a floating base."""
         return len(self.joints)
 
     @cached_property
     def independent(self) -> tuple[int, ...]:
-        """The joints with a coordinate of their own in q's order: all but mimic joints and a free joint."""
+        """The independent joints in the order of q: all but mimic joints and a free joint."""
         return tuple(i for i, joint in enumerate(self.joints) if joint.mimic is None and not joint.free)
 
     @cached_property
     def n(self) -> int:
-        """The number of joints with a coordinate of their own."""
+        """The number of independent joints."""
         return sum(joint.mimic is None and not joint.free for joint in self.joints)
 
     @property
@@ -78,32 +78,32 @@ class Chain:
 
     @property
     def nq(self) -> int:
-        """The length of q: n, and 7 before them (position, quaternion x y z w) where the base floats."""
+        """The length of q: n, plus 7 leading entries (position, quaternion x y z w) for a floating base."""
         return self.n + 7 if self.floating else self.n
 
     @property
     def nv(self) -> int:
-        """The length of q̇, q̈ and τ: n, and 6 before them (linear, angular, in base axes) where the base floats."""
+        """The length of q̇, q̈ and τ: n, plus 6 leading entries (linear, angular, in base axes) for a floating base."""
         return self.n + 6 if self.floating else self.n
 
     @cached_property
     def serial(self) -> bool:
-        """Whether every joint stands on the link before, with no constants of a fork."""
+        """Whether every joint is carried by the previous link, without the constants of a fork."""
         return all(parent == i - 1 for i, parent in enumerate(self.parents)) and not any(j.forked for j in self.joints)
 
     @cached_property
     def has_mimics(self) -> bool:
-        """Whether some joints follow others."""
+        """Whether there are mimic joints."""
         return any(joint.mimic is not None for joint in self.joints)
 
     @property
     def plain(self) -> bool:
-        """Whether every joint has one coordinate of its own: no mimic joint, no floating base."""
+        """Whether every joint is independent: no mimic joint, no floating base."""
         return self.n == len(self.joints)
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """The joints that stand on each link."""
+        """The joints that each link carries."""
         found: list[list[int]] = [[] for _ in self.joints]
         for i, parent in enumerate(self.parents):
             if parent >= 0:
@@ -117,13 +117,13 @@ class Chain:
 
     @cached_property
     def known_geometry(self) -> bool:
-        """Whether the joints' constants are numbers: none of them is an input of a program."""
+        """Whether all constants of the joints are numbers, and none an input of a program."""
         angles = (a for j in self.joints for a in (j.beta, j.gamma, j.theta, j.turn))
         lengths = (x for j in self.joints for x in (j.b, j.d, j.shift))
         return all(map(is_number, (*lengths, *(a.cos for a in angles))))
 
     def path(self, link: int) -> tuple[int, ...]:
-        """The joints from the base to a link, that link's own joint last; none to the base, -1."""
+        """The joints from the base to a link, ending with the link's own joint; empty for the base, -1."""
         found: list[int] = []
         while link >= 0:
             found.append(link)
@@ -142,7 +142,7 @@ class Chain:
 
     @property
     def gravity_in_frame_0(self) -> Vec3:
-        """Gravity as the first frame sees it."""
+        """Gravity in the axes of frame 0."""
         return self.base.R.T @ self.gravity
 
     def with_links(self, links: tuple[Link, ...]) -> Chain:
@@ -151,12 +151,12 @@ class Chain:
 
     @property
     def floats(self) -> Chain:
-        """The same chain with floats for exact constants: what the plain Python path computes with."""
+        """The same chain with floats in place of exact constants, for the plain Python backend."""
         return _floats(self)
 
     @property
     def rationals(self) -> Chain:
-        """The same chain with constants that calculate quickly: what programs are made with."""
+        """The same chain with fast exact rationals, for building programs."""
         return _rationals(self)
 
 

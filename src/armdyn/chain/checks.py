@@ -1,8 +1,8 @@
-"""What is physically odd about an arm, in plain words.
+"""Physical plausibility checks of an arm, with messages in plain words.
 
-Published models are often odd and still useful, so oddity is a report and never an exception. A
-link is possible where its pseudo-inertia is positive semidefinite: its mass is not negative and
-its principal moments about the centre of mass are not negative and obey the triangle inequality.
+Published models often fail such checks and are still useful, so a finding is reported and never raised. A link is
+physically consistent if its pseudo-inertia is positive semidefinite: its mass and its principal moments about the
+centre of mass are not negative, and the moments obey the triangle inequality.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from armdyn.chain.limits import contradicted
 from armdyn.chain.link import Link
 from armdyn.chain.snap import SnapReport
 
-ROUNDING = 1e-9  # of the largest principal moment: less is not worth a word
+ROUNDING = 1e-9  # of the largest principal moment: smaller violations are not reported
 _HEAVY = 1e5  # kg, kg m²: the heaviest robot arm moves a few tonnes
 _LONG = 100.0  # metres: the longest robot arm, on a space station, has 17
 _FAR = 1.0  # metres: a centre of mass nearer than this is never called far
@@ -27,7 +27,7 @@ _FAR = 1.0  # metres: a centre of mass nearer than this is never called far
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something odd: which link or joint, what kind of oddity, and the words for it."""
+    """Something implausible: the link or joint, the kind of problem, and its description."""
 
     where: str
     what: str
@@ -38,7 +38,7 @@ class Finding:
 
 
 def check(chain: Chain, snapped: SnapReport = SnapReport()) -> list[Finding]:
-    """Everything odd about the chain, link by link and joint by joint; an empty list if nothing is."""
+    """Everything implausible about the chain, link by link and joint by joint; an empty list if nothing is."""
     found: list[Finding] = []
     reach = _reach(chain)
     for i, (joint, link) in enumerate(zip(chain.joints, chain.links, strict=True), 1):
@@ -51,13 +51,13 @@ def check(chain: Chain, snapped: SnapReport = SnapReport()) -> list[Finding]:
         found += [Finding(f"joint {joint.name or i}", what, text) for what, text in _of_joint(joint, before)]
     for k in contradicted(chain):
         joint, leader = chain.joints[k], chain.joints[chain.leader(chain.joints[k])[0]]
-        text = f"its limits leave nothing of the range of {leader.name or 'the joint'} that it mimics; they are ignored"
+        text = f"its limits do not overlap the range of {leader.name or 'the joint'} that it mimics; they are ignored"
         found.append(Finding(f"joint {joint.name or k + 1}", "limits", text))
     return found + [Finding(s.where, "few digits", _few_digits(s.what, s.given, s.taken)) for s in snapped.doubtful]
 
 
 def link_faults(link: Link) -> Iterator[tuple[str, str]]:
-    """Why no body is like this: mass, definiteness, triangle inequality; nothing where one is."""
+    """Why this body is physically impossible: mass, definiteness, triangle inequality; empty if it is possible."""
     if not any(link.natural):
         yield "no inertia", "has neither mass nor inertia; a missing <inertial>?"
         return
@@ -72,7 +72,7 @@ def link_faults(link: Link) -> Iterator[tuple[str, str]]:
 
 
 def impossibility(body: Link) -> str:
-    """Why nobody can hold such a body, "" if somebody can: a body of nothing may be held."""
+    """Why this payload is physically impossible, "" if it is possible; a payload without mass and inertia is."""
     return "; ".join(text for what, text in link_faults(body) if what != "no inertia")
 
 
@@ -98,10 +98,11 @@ def _of_inertia(moments: tuple[float, float, float]) -> Iterator[tuple[str, str]
     if small < -slack:
         yield (
             "definiteness",
-            f"inertia about the centre of mass is not definite: principal moments {shown}",
+            f"inertia about the centre of mass is not positive semidefinite: principal moments {shown}",
         )
     elif large > small + middle + slack:
-        yield "triangle inequality", f"no body has the principal moments {shown}: {large:.4g} > {small + middle:.4g}"
+        text = f"principal moments {shown} violate the triangle inequality: {large:.4g} > {small + middle:.4g}"
+        yield "triangle inequality", text
 
 
 def _placeholder(chain: Chain) -> str:
@@ -147,7 +148,7 @@ def _few_digits(what: str, given: float, taken: float) -> str:
 
 
 def _reach(chain: Chain) -> float:
-    """An upper bound of how far the arm can stretch, with sliding joints at their limits."""
+    """An upper bound of the arm's reach, with prismatic joints at their limits."""
     total = math.hypot(*(float(x) for x in chain.tool.p))
     for joint in chain.joints:
         total += math.hypot(float(joint.b), float(joint.d))

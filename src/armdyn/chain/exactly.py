@@ -1,4 +1,4 @@
-"""Placements and bodies in exact arithmetic, quick where rotations are right-angled.
+"""Placements and bodies in exact arithmetic, fast where rotations are right-angled.
 
 A right-angled rotation has the plain integers 0 and ±1 as entries. Fractions are slow, so products
 with such entries are never multiplied out; a file with a dozen links loads in a few milliseconds.
@@ -14,9 +14,9 @@ from armdyn.algebra import Angle, Mat3, Scalar, Sym3, Vec3, exact
 from armdyn.chain.link import Link
 from armdyn.chain.placement import Placement
 
-NOISE = 1e-14  # radians or metres: what rounding leaves of a zero
-_ROUNDING = 4e-16  # of a rotation's entries: what the product of a few rounded ones is off
-_BITS = 128  # a longer denominator is the debris of rounded numbers, not a decimal somebody wrote
+NOISE = 1e-14  # radians or metres: the rounding error of a zero
+_ROUNDING = 4e-16  # the error of a rotation's entries after a few products of rounded ones
+_BITS = 128  # a longer denominator results from rounded numbers, not from a decimal in a file
 
 
 def dot(a: Iterable[Scalar], b: Iterable[Scalar]) -> Scalar:
@@ -52,7 +52,7 @@ def at(outer: Placement, p: Vec3) -> Vec3:
 
 
 def compose(outer: Placement, inner: Placement) -> Placement:
-    """The product of two placements, long denominators cut."""
+    """The product of two placements, with long denominators shortened."""
     R = product(outer.R, inner.R)
     if not is_right(R):
         R = Mat3(*(_rounded_row(row) for row in R.rows))
@@ -60,7 +60,7 @@ def compose(outer: Placement, inner: Placement) -> Placement:
 
 
 def _rounded_row(row: Vec3) -> Vec3:
-    """A row of a rotation as floats have it; what two odd angles leave of a right one is right again."""
+    """A row of a rotation rounded to floats; a right angle composed of two oblique ones becomes exact again."""
 
     def entry(x: Scalar) -> Scalar:
         if type(x) is int:
@@ -78,7 +78,7 @@ def inverse(of: Placement) -> Placement:
 
 
 def moved(link: Link, to: Placement) -> Link:
-    """The body seen from a frame in which its own frame stands at `to`; exact where that is right-angled."""
+    """The body in a frame in which its own frame is placed at `to`; exact if that is right-angled."""
     R, p, m = to.R, to.p, link.mass
     if not any(link.natural):
         return link
@@ -98,7 +98,7 @@ def _similarity(R: Mat3, J: Sym3) -> Sym3:
 
 
 def _steiner(p: Vec3, w: Vec3) -> Sym3:
-    """What an inertia gains when its body, with first moment h, moves by p; w = 2h + m p."""
+    """The change of an inertia when its body, with first moment h, is moved by p; w = 2h + m p."""
     xx, yy, zz = p.x * w.x, p.y * w.y, p.z * w.z
 
     def mixed(a: Scalar, b: Scalar, c: Scalar, d: Scalar) -> Scalar:
@@ -109,7 +109,7 @@ def _steiner(p: Vec3, w: Vec3) -> Sym3:
 
 
 def _rounded(link: Link) -> Link:
-    """The link with decimals for the debris of a rotation that is not right-angled."""
+    """The link with the results of a rotation that is not right-angled rounded to decimals."""
     size = (link.mass, *(max(map(abs, link.moment)),) * 3, *(max(map(abs, link.inertia.entries)),) * 6)
     values = (
         Fraction(0) if abs(x) <= _ROUNDING * float(scale) else exact(float(x))

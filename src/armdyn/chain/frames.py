@@ -1,7 +1,7 @@
-"""Frames: from joint axes standing anywhere to normal driving-axis (modified Denavit-Hartenberg) frames.
+"""Frames: from arbitrary joint axes to normal driving-axis (modified Denavit-Hartenberg) frames.
 
 Idea: z of frame i lies on axis i, x of frame i points along the common normal of axes i and i+1, the
-origin is the foot of that normal. The freedom that is left makes parameters zero:
+origin is the foot of that normal. The remaining freedom is used to make parameters zero:
 
 | where                         | what is free              | what is done with it                            |
 |-------------------------------|---------------------------|-------------------------------------------------|
@@ -13,13 +13,13 @@ origin is the foot of that normal. The freedom that is left makes parameters zer
 | sliding axes                  | where the axis stands     | as many b and d as possible are zero            |
 | fork                          | whose normal x follows    | as many turns and shifts as possible are zero   |
 
-At a fork x of frame i points along the common normal to one of the axes that follow; the others take two more
-constants each, a turn about and a shift along z (Khalil & Kleinfinger 1986). Where several joints stand on the base,
-frame 0 is the base itself and `base` nothing. The frame of a floating base is its link's own, because its coordinates
-say where that frame is.
+At a fork x of frame i points along the common normal to one of the axes that follow; the others have two more
+constants each, a rotation about and a translation along z (Khalil & Kleinfinger 1986). If several joints are
+attached to the base, frame 0 is the base itself and `base` is the identity. The frame of a floating base is its
+link's own, because its coordinates are the pose of that frame.
 
-Work is done link by link in the links' own frames and with exact numbers, so that one odd angle in the
-arm does not spoil the exact constants of the other links.
+Each link is processed in its own frame and with exact numbers, so that one oblique angle in the arm does not
+affect the exact constants of the other links.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def build(
     gravity: Vec3 = Vec3(Fraction(0), Fraction(0), Fraction(-981, 100)),
     parallel: float = PARALLEL,
 ) -> tuple[Chain, tuple[Placement, ...]]:
-    """The tree of these bodies, and where each body's own frame stands in its normal driving-axis frame.
+    """The tree of these bodies, and the placement of each body's own frame in its normal driving-axis frame.
 
     Parents come before their children. `tool` is given in the last body's own frame and means nothing where there
     are several tips. A joint's own zero is kept. Axes closer than `parallel` (radians) are taken as parallel.

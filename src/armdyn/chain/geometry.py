@@ -1,10 +1,10 @@
-"""The geometry constants of a robot as one vector: names, values, and the robot with other ones.
+"""The geometry constants of a robot as one vector: names, values, and the robot with other values.
 
-The constants are those of `Joint`, in its order: Tz(shift) Rz(turn) Tx(b) Rx(β) Ry(γ) Tz(d) Rz(θ). Only what a joint
-can have is listed: shift and turn where its link carries several joints, γ where its axis is nearly parallel to the one
-before (Hayati & Mirmirani 1985), for there b and β cannot describe every small error. A fixed base comes first and the
-tool of a robot with one tip last: three coordinates, and roll, pitch and yaw *from today's orientation*, so that no
-placement of a file is a singular one.
+The constants are those of `Joint`, in its order: Tz(shift) Rz(turn) Tx(b) Rx(β) Ry(γ) Tz(d) Rz(θ). Shift and turn are
+listed only if the parent link carries several joints, and γ only if the axis is nearly parallel to the previous one
+(Hayati & Mirmirani 1985), where b and β cannot describe every small error. A fixed base comes first, and the tool of a
+robot with one tip last: three coordinates, and roll, pitch and yaw *relative to the current orientation*, so that no
+placement is singular.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PLACEMENT = ("x", "y", "z", "roll", "pitch", "yaw")
 
 @dataclass(frozen=True, slots=True)
 class GeometryConstant:
-    """One constant: of joint `joint` (from 0) or, where that is None, of the base's or the tool's placement."""
+    """One constant of joint `joint` (from 0) or, if that is None, of the placement of the base or the tool."""
 
     kind: str  # a field of `Joint`, or base_x … base_yaw, tool_x … tool_yaw
     joint: int | None = None
@@ -45,7 +45,7 @@ class GeometryConstant:
         return self.kind in LENGTHS if self.joint is not None else self.kind[-1] in "xyz" and self.kind[-2] == "_"
 
     def of(self, chain: Chain) -> float:
-        """Its value in this chain; the angles of base and tool are counted from where they stand."""
+        """Its value in this chain; the angles of base and tool are relative to their current orientation, hence 0."""
         if self.joint is None:
             place = chain.base if self.kind.startswith("base") else chain.tool
             return float(getattr(place.p, self.kind[-1])) if self.is_length else 0.0
@@ -54,7 +54,7 @@ class GeometryConstant:
 
 @lru_cache(maxsize=64)
 def geometry_constants(chain: Chain) -> tuple[GeometryConstant, ...]:
-    """What the entries of the geometry are: base, joints from the base outwards, tool."""
+    """The constants behind the entries of the geometry vector: base, joints from the base outwards, tool."""
     found = [] if chain.floating else [GeometryConstant(f"base_{part}") for part in PLACEMENT]
     for i, (joint, parent) in enumerate(zip(chain.joints, chain.parents, strict=True)):
         if joint.free:
@@ -69,14 +69,14 @@ def geometry_constants(chain: Chain) -> tuple[GeometryConstant, ...]:
 
 
 def geometry_values(chain: Chain) -> tuple[float, ...]:
-    """The geometry as it is."""
+    """The current values of the geometry constants."""
     return tuple(constant.of(chain) for constant in geometry_constants(chain))
 
 
 def with_geometry(chain: Chain, values: Sequence[Scalar]) -> Chain:
-    """The same links, kinds of joints and limits on other geometry; the values are numbers or inputs of a program.
+    """The chain with other geometry constants, which may be numbers or inputs of a program.
 
-    The links' parameters stay what they are in the frames of their links, which move with their joints.
+    The inertial parameters of the links are unchanged in their own frames, which move with the joints.
     """
     constants = geometry_constants(chain)
     if len(values) != len(constants):

@@ -1,4 +1,4 @@
-"""Joint: one joint in normal driving-axis (modified Denavit-Hartenberg) frames, with the constants of a fork."""
+"""Joint: one joint in normal driving-axis (modified Denavit-Hartenberg) frames, including branching links."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS: tuple[Kind, ...] = ("revolute", "prismatic", "free")
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What a joint may do; None where unknown. SI units (rad or m, per second, N m or N)."""
+    """The limits of a joint in SI units (rad or m, per second, N m or N); None if unknown."""
 
     lower: float | None = None
     upper: float | None = None
@@ -26,7 +26,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Mimic:
-    """A joint that follows another one: q = multiplier × q of joint `joint` of the chain + offset."""
+    """A mimic joint follows another one: its position is multiplier × that of joint `joint` of the chain + offset."""
 
     joint: int
     multiplier: Scalar = 1
@@ -37,15 +37,15 @@ class Mimic:
 class Joint:
     """Frame i in its parent's frame: Tz(shift) Rz(turn) Tx(b) Rx(β) Ry(γ) Tz(d) Rz(θ).
 
-    A revolute joint adds q to θ, a prismatic one adds q to d. γ is 0 but for nearly parallel axes. Where a link
-    carries several joints, the parent's x axis can lie along one common normal only: `turn` and `shift` (about and
-    along the parent's z axis; Khalil & Kleinfinger 1986) are the two further constants of all others, and 0 in a chain.
+    A revolute joint adds q to θ, a prismatic one adds q to d. γ is 0 except for nearly parallel axes. If a link carries
+    several joints, its x axis can lie along only one common normal; the other joints have two more constants, `turn`
+    and `shift` (about and along the parent's z axis; Khalil & Kleinfinger 1986), which are 0 in a serial chain.
 
     A free joint is a floating base: six degrees of freedom, no constants. Only the first joint can be free.
 
-    Friction: `viscous` per unit of speed; dry friction that goes from `static` (the breakaway force or torque; 0 counts
-    as `coulomb`) to `coulomb` around the speed `stribeck`. `forces` are all others: offset, spring, ripple, asymmetry
-    of the viscous friction, friction with the load.
+    Friction is `viscous` friction per unit of speed, and dry friction that falls from `static` (the breakaway force or
+    torque; 0 counts as `coulomb`) to `coulomb` around the Stribeck speed `stribeck`. `forces` are all others: offset,
+    spring, ripple, asymmetry of the viscous friction, load-dependent friction.
     """
 
     kind: Kind
@@ -79,31 +79,31 @@ class Joint:
 
     @property
     def revolute(self) -> bool:
-        """Whether the joint turns."""
+        """Whether the joint is revolute."""
         return self.kind == "revolute"
 
     @property
     def prismatic(self) -> bool:
-        """Whether the joint slides."""
+        """Whether the joint is prismatic."""
         return self.kind == "prismatic"
 
     @property
     def free(self) -> bool:
-        """Whether the joint is a floating base's."""
+        """Whether the joint is that of a floating base."""
         return self.kind == "free"
 
     @property
     def forked(self) -> bool:
-        """Whether the joint has a turn or a shift: never in a chain, and for all joints of a link but one."""
+        """Whether the joint has a turn or a shift: never in a serial chain, nor for one joint per link."""
         return bool(self.shift != 0 or self.turn.sin != 0 or self.turn.cos != 1)
 
     def rotation(self, q: Scalar) -> JointRotation:
-        """The rotation that carries frame i into its parent's."""
+        """The rotation from frame i to its parent's frame."""
         c, s = self.theta.plus(q) if self.revolute else (self.theta.cos, self.theta.sin)
         return JointRotation(self.beta, self.gamma, c, s, self.turn)
 
     def extension(self, q: Scalar) -> Scalar:
-        """d, with q added where the joint slides."""
+        """d, plus q for a prismatic joint."""
         return self.d + q if self.prismatic else self.d
 
     @property
@@ -149,7 +149,7 @@ class Joint:
 
     @property
     def origin(self) -> Vec3:
-        """The origin of frame i in the parent's at q = 0: a constant where the joint turns."""
+        """The origin of frame i in the parent's at q = 0; constant for a revolute joint."""
         along: Vec3 = self.d * self.axis
         return self.normal_end + along
 
@@ -171,7 +171,7 @@ class Joint:
 
 
 def _shown(x: Scalar) -> str:
-    """A number in six digits; any other scalar as it shows itself."""
+    """A number with six digits, or the representation of any other scalar."""
     try:
         return f"{float(x):.6g}"
     except TypeError:

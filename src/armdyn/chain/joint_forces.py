@@ -1,4 +1,4 @@
-"""What acts at a joint beside friction over its speed: offset, spring, ripple, asymmetry, friction with the load."""
+"""Joint forces besides speed-dependent friction: offset, spring, ripple, asymmetry, load-dependent friction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from armdyn.algebra import Scalar, cos, sign, sin
 
 @dataclass(frozen=True, slots=True)
 class Ripple:
-    """A force that goes round with the joint: sine × sin(k q) + cosine × cos(k q), `per_turn` = k."""
+    """A periodic force over the joint's rotation: sine × sin(k q) + cosine × cos(k q), `per_turn` = k."""
 
     per_turn: int
     sine: Scalar = 0
@@ -22,13 +22,13 @@ class Ripple:
 
 @dataclass(frozen=True, slots=True)
 class JointForces:
-    """What the motor of a joint must give beside friction over its speed.
+    """The forces that the motor of a joint must provide in addition to velocity-dependent friction.
 
-    `offset` is constant (N m or N), `stiffness` a spring at rest at q = 0 (a cable), `ripples` go round with the joint;
-    `asymmetry` is half of viscous friction forwards less backwards, and `load_friction` the part of the load (what the
-    joint must give without any of these forces) that a gear loses: friction of load_friction × |load|, below 1.
-    `stribeck_exponent` (even) is that of the speed in the Stribeck curve: 2 is Hess and Soom's, with 4 the change from
-    static to Coulomb friction is more abrupt.
+    `offset` is constant (N m or N), `stiffness` is that of a spring at rest at q = 0 (a cable), `ripples` are
+    periodic in q; `asymmetry` is half the difference of viscous friction forwards and backwards, and
+    `load_friction` (below 1) is the fraction of the load (the joint force without any of these forces) that a gear
+    loses: friction of load_friction × |load|. `stribeck_exponent` (even) is that of the velocity in the Stribeck
+    curve: 2 is Hess and Soom's; with 4 the change from static to Coulomb friction is more abrupt.
     """
 
     offset: Scalar = 0
@@ -39,7 +39,7 @@ class JointForces:
     stribeck_exponent: int = 2
 
     def at(self, q: Scalar) -> Scalar:
-        """What depends on the position alone."""
+        """The forces that depend only on the position."""
         force = self.offset + self.stiffness * q
         for ripple in self.ripples:
             force = force + ripple.at(q)

@@ -1,4 +1,4 @@
-"""What a robot's independent joints may do: within their own limits and within those of the joints that follow them."""
+"""The limits of a robot's independent joints: their own, narrowed by those of the joints that mimic them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Range = tuple[float | None, float | None]
 
 
 def limits(chain: Chain) -> tuple[Limit, ...]:
-    """The limits of the independent joints in q's order, narrowed by those of the joints that mimic them.
+    """The limits of the independent joints in q's order, restricted by those of the joints that mimic them.
 
-    A follower at α q + β within its own range keeps q within ((lower - β)/α, (upper - β)/α), and its speed keeps that
-    of its leader. Where nothing is left between them, the follower's range is a slip of the file: it is passed over,
-    and `check` says so. Efforts are those of the leaders' motors.
+    A follower at α q + β within its own range restricts q to ((lower - β)/α, (upper - β)/α), and its velocity limit
+    restricts that of its leader. If the ranges do not overlap, the follower's range is an error of the file: it is
+    ignored, and `check` reports it. Efforts are those of the leaders' motors.
     """
     found = {i: chain.joints[i].limit for i in chain.independent}
     for k, joint in enumerate(chain.joints):
@@ -33,7 +33,7 @@ def limits(chain: Chain) -> tuple[Limit, ...]:
 
 
 def follower_range(chain: Chain, k: int) -> Range:
-    """What the range of mimic joint k leaves to its leader."""
+    """The range of the leader that the range of mimic joint k allows."""
     joint = chain.joints[k]
     _, multiplier, offset = chain.leader(joint)
     if not multiplier:
@@ -44,14 +44,14 @@ def follower_range(chain: Chain, k: int) -> Range:
 
 
 def contradicted(chain: Chain) -> list[int]:
-    """The mimic joints whose range leaves nothing of their leader's."""
+    """The mimic joints whose range does not overlap their leader's."""
     leaders = {k: chain.leader(joint)[0] for k, joint in enumerate(chain.joints) if joint.mimic is not None}
     own = {i: chain.joints[i].limit for i in leaders.values()}
     return [k for k, i in leaders.items() if _both((own[i].lower, own[i].upper), follower_range(chain, k)) is None]
 
 
 def _both(a: Range, b: Range) -> Range | None:
-    """The range within two; None where it has no inside."""
+    """The intersection of two ranges; None if it is empty."""
     low = max((x for x in (a[0], b[0]) if x is not None), default=None)
     high = min((x for x in (a[1], b[1]) if x is not None), default=None)
     narrows = b != (None, None)

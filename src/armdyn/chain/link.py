@@ -44,7 +44,7 @@ class Link:
 
     @property
     def has_centre(self) -> bool:
-        """Whether there is a centre of mass beforehand: the mass is no input of a program, and not 0."""
+        """Whether the centre of mass is known: the mass is not an input of a program, and not 0."""
         return isinstance(self.mass, int | float | Fraction | Tally) and self.mass != 0
 
     @property
@@ -69,7 +69,7 @@ class Link:
         return Link(self.mass + other.mass, self.moment + other.moment, self.inertia + other.inertia)
 
     def moved(self, R: Mat3, p: Vec3) -> Link:
-        """The same body seen from a frame in which its own frame stands at (R, p)."""
+        """The same body in a frame in which its own frame is placed at (R, p)."""
         h = R @ self.moment
         J = R.similarity(self.inertia) + 2 * Sym3.steiner(p, h) + self.mass * Sym3.steiner(p, p)
         return Link(self.mass, h + self.mass * p, J)

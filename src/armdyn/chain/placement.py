@@ -1,4 +1,4 @@
-"""A fixed placement: where one frame stands in another."""
+"""A fixed placement of one frame in another."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _KINDS: dict[str, Kind] = {"R": "revolute", "P": "prismatic"}
 
 
 def generic_chain(kinds: str, seed: int = 0) -> Chain:
-    """A chain with random geometry, nothing special about it, but E₀ on E₁ at q₁ = 0 as the papers count."""
+    """A chain with random, generic geometry, except that E₀ is E₁ at q₁ = 0, as in the papers' counts."""
     if not kinds or set(kinds) - set(_KINDS):
         raise InputError(f"kinds must be letters R (revolute) and P (prismatic), at least one; got {kinds!r}")
     rng = random.Random(f"armdyn {seed}")

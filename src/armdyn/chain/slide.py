@@ -1,8 +1,8 @@
-"""The canonical form of a robot: frames slid along their axes where the convention leaves it open, rotors merged.
+"""The canonical form of a robot: frames slid along their axes where the convention allows it, rotors merged.
 
-Where two neighbouring axes are parallel, their common normal may stand anywhere along them, and the
-frame of a tip may stand anywhere along its axis. Nothing that is asked of an arm in joint space, and no
-pose of its tool, depends on the choice, but every d that becomes 0 shortens a program.
+If two neighbouring axes are parallel, their common normal may be anywhere along them, and the frame of a tip may be
+anywhere along its axis. No joint-space quantity and no pose of the tool depends on the choice, but every d that becomes
+0 shortens a program.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def _first_rotors_in_links(chain: Chain) -> Chain:
 def slid_outwards(chain: Chain) -> Chain:
     """The same arm with the d's of neighbouring parallel axes gathered in the outermost joint.
 
-    What is carried from the tip inwards then meets the lengths while it is still short. Links that are
-    not given by numbers, geometry that is not, and chains that slide between parallel axes, are left alone.
+    Recursions from the tip inwards then meet these lengths while their expressions are still short. Links or geometry
+    that are not numbers, and chains with prismatic joints between parallel axes, are left unchanged.
     """
     known = all(is_number(x) for link in chain.links for x in link.natural)
     if not (known and chain.known_geometry):

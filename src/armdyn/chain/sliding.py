@@ -1,4 +1,4 @@
-"""Where sliding axes stand: only a prismatic axis's direction matters, so it is moved to where parameters vanish."""
+"""Positions of prismatic axes: only their direction matters, so they are moved to where parameters vanish."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from armdyn.chain.axes import reciprocal
 from armdyn.chain.exactly import at, inverse, rotate, short
 from armdyn.chain.placing import Body, Placed, numbers, place
 
-_MOST = 24  # sliding axes: with more, trying places takes longer than a shorter program is worth
+_MOST = 24  # prismatic axes: with more, the search takes longer than a shorter program is worth
 
 
 def settled(bodies: list[Body], parents: Sequence[int], parallel: float) -> list[Body]:

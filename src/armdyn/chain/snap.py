@@ -1,4 +1,4 @@
-"""Snapping: angles written 1.5708 are right angles, lengths of 1e-9 m are zero; and a report of what was snapped."""
+"""Snapping: angles such as 1.5708 become right angles, lengths of 1e-9 m become zero, with a report of all changes."""
 
 from __future__ import annotations
 

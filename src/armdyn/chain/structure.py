@@ -1,4 +1,4 @@
-"""What a chain must fulfil before anything can be computed with it; what is merely odd is for `armdyn.chain.checks`."""
+"""Conditions that a chain must satisfy to be computable; mere implausibility is reported by `armdyn.chain.checks`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def must_be_computable(chain: Chain) -> None:
-    """An error for what cannot be computed with."""
+    """Raise an error for a chain that cannot be computed with."""
     if not chain.joints:
         raise InputError("a chain needs at least one joint, got none")
     if len(chain.links) != len(chain.joints):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -52,4 +53,4 @@ def command(
     elif not quiet:
         for path in files:
             console().print(f"wrote {path}  ({path.stat().st_size} bytes)", markup=False)
-        console().print(f"to test it: make -C {output} test", markup=False)
+        console().print(f"to test it: make -C {shlex.quote(str(output))} test", markup=False)

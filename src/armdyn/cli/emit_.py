@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -49,4 +50,4 @@ def command(
         for path in files:
             console().print(f"wrote {path}  ({path.stat().st_size} bytes)", markup=False)
         if not wasm:
-            console().print(f"to test it: make -C {where} test", markup=False)
+            console().print(f"to test it: make -C {shlex.quote(str(where))} test", markup=False)

@@ -56,7 +56,7 @@ LOCALITY_WEIGHT, LOCALITY_WINDOW = 0.0085, 22
 NEAR_USE = 4  # instructions within which a second use of a memory operand is worth a free register
 RELOAD_ADVANTAGE = 5  # factor on the next-use distance of a value that is already in memory: evicting it costs no store
 
-# Single calls. Programs with more nodes get a second version, one lane wide, beside that of 8 lanes for batches. With
+# Single calls. Programs with more nodes get a second version, one lane wide, besides that of 8 lanes for batches. With
 # one lane Talos's inertia matrix takes 0.55 µs instead of 1.1, the derivatives of inverse dynamics 3.4 µs instead of
 # 6.4, for twice the compile time. With 4 lanes (AVX2) they would gain a fifth.
 LONGEST_WIDE_SINGLE = 2000

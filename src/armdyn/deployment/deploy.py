@@ -42,7 +42,8 @@ def deploy(
     arm
         The arm.
     directory
-        The folder. A new one appears whole or not at all.
+        The folder. A new one appears whole or not at all; in an existing one files of the same names are replaced and
+        all others stay, so take a folder per target.
     target
         "c": C99, a header and a source. "cpp": one C++17 header. "fmu": FMI 3.0 co-simulation and model exchange of
         the forward dynamics. "object": relocatable objects for Cortex-M, AArch64 and RISC-V, with a header.

@@ -85,9 +85,10 @@ def _notes(model: Model) -> str:
         notes.insert(
             1,
             "**Friction**: `viscous`·q̇, and dry friction that sticks. Sliding, it is `coulomb` + (`static` − "
-            "`coulomb`) / (1 + (q̇/`stribeck`)²), or `coulomb` without `stribeck`; a joint at rest is held by any force "
-            "up to `static`, or `coulomb` where that is more and there is no `stribeck`. `mode` says which joints are "
-            "held. It is the law of armdyn's simulator, and co-simulation takes the same steps.",
+            f"`coulomb`) / (1 + (q̇/`stribeck`){_exponent(model)}), or `coulomb` without `stribeck`; a joint at "
+            "rest is held by any force up to `static`, or `coulomb` where that is more and there is no `stribeck`. "
+            "`mode` says which joints are held. It is the law of armdyn's simulator, and co-simulation takes the "
+            "same steps.",
         )
     if model.pushed:
         notes.append("**Springs, offsets, ripples, friction with the load**: as the arm has them, not parameters.")
@@ -103,3 +104,11 @@ def _notes(model: Model) -> str:
         "Association's, under the two-clause BSD licence that stands in them."
     )
     return "\n".join(["## Notes", "", *(f"- {note}" for note in notes)])
+
+
+def _exponent(model: Model) -> str:
+    """That of the speed in the Stribeck curves, as one writes it."""
+    found = [joint.forces.stribeck_exponent for joint, _, _ in model.rubbing]
+    if len(set(found)) > 1:
+        return f"ⁿ, n = {', '.join(map(str, found))} joint by joint"
+    return {2: "²", 4: "⁴"}.get(found[0], f"^{found[0]}")

@@ -41,6 +41,8 @@ def read(
         name = os.fspath(arm)
     except TypeError:
         raise InputError(f"an arm must be a catalogue name, a path or the text of a URDF; got {arm!r}") from None
+    if not isinstance(name, str):
+        raise InputError(f"an arm must be a catalogue name, a path or the text of a URDF, as str; got {type(name)}")
     path = Path(name)
     suffix = path.suffix.lower()
     if name in catalogue():
@@ -50,6 +52,8 @@ def read(
         shown = repr(name) if len(name) <= 200 else f"{name[:80]!r}… ({len(name)} characters)"
         near = did_you_mean(name, list(catalogue()))
         raise FileError(f"no arm {shown}: no such file, and the catalogue has {', '.join(catalogue())}{near}")
+    if not name or path.is_dir():
+        raise FileError(f"{name!r} is no file; expected a name of the catalogue or a file ({', '.join(_READERS)})")
     if suffix == ".toml":
         return _part(toml.read(path), cut, path.name, snap)
     if suffix in (".urdf", ".xacro") or (suffix == ".xml" and b"<robot" in read_bytes(path)):

@@ -26,7 +26,7 @@ _Z = (Fraction(0), Fraction(0), Fraction(1))
 
 def cut(arm: Description, asked: Cut, label: str, snap: float) -> Description:
     """The requested part of an arm; `label` names its file in messages."""
-    if not (asked.base or asked.tip or asked.lock) and asked.floating in (None, arm.chain.floating):
+    if replace(asked, floating=None) == Cut() and asked.floating in (None, arm.chain.floating):
         return arm
     chain = snapped(arm.chain, snap)
     frames = tuple(replace(frame, placement=snapped_placement(frame.placement, snap)) for frame in arm.frames)
@@ -55,8 +55,8 @@ def _massless_base(found: Description) -> tuple[str, ...]:
         return ()
     name = next(frame.name for frame in found.frames if frame.link == 1)
     return (
-        f"the floating base has no mass, because an arm file gives none for its base, so its acceleration may not be "
-        f"determined by the forces: add a mass with with_payload(mass, com, inertia, frame={name!r})",
+        f"the floating base has no mass, because an arm file gives its base none, so its motion may be undetermined; "
+        f"with_payload(mass, com, inertia, frame={name!r}) adds mass",
     )
 
 

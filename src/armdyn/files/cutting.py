@@ -19,6 +19,7 @@ from armdyn.files.urdf_tree import RawJoint, RawMimic, Tree
 
 REST: Literal["rest"] = "rest"
 EVERY = "*"  # in `lock`: every joint beside the chain that is not given a value
+_ROUNDING = 1e-6  # rad or m: a limit written with few digits is still the limit
 Lock = Mapping[str, float | str] | str | None
 
 
@@ -63,7 +64,9 @@ def select(tree: Tree, cut: Cut) -> Selection:
             f"{tree.label}: lock={every!r} locks every joint beside a chain: select the chain, as in tip="
             f"{_example(tree)!r}, or name the joints to lock, as in lock={{{_first_moving(tree)!r}: {REST!r}}}"
         )
-    notes: list[str] = []
+    notes = [
+        _outside(tree.joints[name], value) for name, value in given.items() if _is_outside(tree.joints[name], value)
+    ]
     mimics = _mimics(tree, notes)
     held = dict(given)
     _follow(tree, held, mimics)
@@ -110,6 +113,19 @@ def _locks(tree: Tree, lock: Lock) -> tuple[dict[str, float], float | str | None
             raise InputError(f"joint {name!r} is {joint.kind} and can be locked only at {REST!r}, got {value!r}")
         held[name] = rest(joint) if value == REST else float(value)
     return held, every
+
+
+def _is_outside(joint: RawJoint, value: float) -> bool:
+    lower, upper = joint.limit.get("lower"), joint.limit.get("upper")
+    if joint.kind not in ("revolute", "prismatic") or lower is None or upper is None or lower >= upper:
+        return False
+    return not lower - _ROUNDING <= value <= upper + _ROUNDING
+
+
+def _outside(joint: RawJoint, value: float) -> str:
+    unit, hint = ("m", "") if joint.kind == "prismatic" else ("rad", ", values are in radians")
+    lower, upper = (float(joint.limit[key]) for key in ("lower", "upper"))
+    return f"{joint.name} is locked at {value:g} {unit}, outside its limits {lower:g} to {upper:g}{hint}"
 
 
 def _mimics(tree: Tree, notes: list[str]) -> dict[str, RawMimic]:

@@ -174,7 +174,8 @@ class _Parser:
             raise FileError(f"{self.label}, line {line}: elements nested more than {DEEPEST} deep")
         if self.robot is None:
             if tag != "robot":
-                raise FileError(f"{self.label}, line {line}: expected <robot>, got <{tag}>")
+                hint = "; an MJCF model is read from a file that ends in .xml or .mjcf" if tag == "mujoco" else ""
+                raise FileError(f"{self.label}, line {line}: expected <robot>, got <{tag}>{hint}")
             self.robot = Element(tag, attributes, line)
             self.stack.append(self.robot)
             return

@@ -40,4 +40,4 @@ def held(at: Placement, mass: Any, com: Any, inertia: Any = (0, 0, 0, 0, 0, 0)) 
     return Link.from_com(mass, Vec3(*com), Sym3(xx, xy, yy, xz, yz, zz)).moved(at.R, at.p)
 
 
-METHODS = (Formulation("superposition", payload_parameters, "", "the body's own added to the arm's"),)
+METHODS = (Formulation("superposition", payload_parameters, "", "the payload's parameters added to the arm's"),)

@@ -75,7 +75,7 @@ METHODS = (
         "second_moments",
         reference_dynamics,
         "slotine_li_1987",
-        "recursive, both motions at once, on regrouped second moments",
+        "recursive, both motions at once, with regrouped second moments",
     ),
     Formulation("reference", reference.reference_dynamics, "", "derivatives of the energies", reference_only=True),
 )

@@ -102,7 +102,7 @@ def derivatives(own: Run, robot: Chain, inputs: list[Any]) -> tuple[Matrix, Matr
     tree, plain = substituted(coordinates, {"q": q, "qd": qd, "qdd": qdd})
     by_q, by_qd, H = own(tree, *plain)
     if robot.floating:
-        by_qd = _less(by_qd, times_base(H, base_rate_slopes(qd)))
+        by_qd = _difference(by_qd, times_base(H, base_rate_slopes(qd)))
         x, y, z = tree.gravity_in_frame_0
         turns = ((0, -z, y), (z, 0, -x), (-y, x, 0))  # e_k × g
         for row, h in zip(by_q, H, strict=True):
@@ -111,7 +111,7 @@ def derivatives(own: Run, robot: Chain, inputs: list[Any]) -> tuple[Matrix, Matr
     return project(by_q), project(by_qd), project(H)
 
 
-def _less(A: Matrix, B: Matrix) -> Matrix:
+def _difference(A: Matrix, B: Matrix) -> Matrix:
     return [[a - b for a, b in zip(*rows, strict=True)] for rows in zip(A, B, strict=True)]
 
 
@@ -125,17 +125,17 @@ def _accelerations(result: Any, tree: Chain, plain: list[Any], qd: list[Any], op
 
 def _coriolis(result: Any, tree: Chain, plain: list[Any], qd: list[Any], options: Options) -> Any:
     """C - H S, which preserves C q̇ + g = b and the skew symmetry of dH/dt - 2C."""
-    return _less(result, times_base(meeting_frame.inertia_matrix(tree, plain[0]), base_rate_matrix(qd)))
+    return _difference(result, times_base(meeting_frame.inertia_matrix(tree, plain[0]), base_rate_matrix(qd)))
 
 
 def _inertia_rate(result: Any, tree: Chain, plain: list[Any], qd: list[Any], options: Options) -> Any:
     turned = times_base(meeting_frame.inertia_matrix(tree, plain[0]), base_rate_matrix(qd))
-    return _less(_less(result, turned), [list(column) for column in zip(*turned, strict=True)])
+    return _difference(_difference(result, turned), [list(column) for column in zip(*turned, strict=True)])
 
 
 def _jacobian_rate(result: Any, tree: Chain, plain: list[Any], qd: list[Any], options: Options) -> Any:
     J = jacobian_at_frame(poses.jacobian, tree, plain[:1], options, None)
-    return _less(result, times_base(J, base_rate_matrix(qd)))
+    return _difference(result, times_base(J, base_rate_matrix(qd)))
 
 
 def _momentum_bias(result: Any, tree: Chain, plain: list[Any], qd: list[Any], options: Options) -> Any:

@@ -11,7 +11,7 @@ from armdyn.graph.program import Program
 
 
 class MalformedProgramError(ValueError):
-    """A program that breaks a rule every backend relies on; armdyn made it, so this is a bug in armdyn."""
+    """A program that violates a rule every backend relies on: a bug in armdyn."""
 
 
 def check(program: Program) -> Program:
@@ -32,7 +32,7 @@ def check(program: Program) -> Program:
             raise MalformedProgramError(f"{program.name}: {node} is not among the inputs")
         made = (node.op, node.value, *(a.serial for a in node.args))
         if made in seen:
-            raise MalformedProgramError(f"{program.name}: {node} is there twice")
+            raise MalformedProgramError(f"{program.name}: {node} occurs twice")
         seen.add(made)
     for port in (*program.inputs, *program.outputs):
         if len(port.nodes) != math.prod(port.shape):
@@ -45,7 +45,7 @@ def check(program: Program) -> Program:
 def _check_node(program: Program, node: Node) -> None:
     if node.op not in (*LEAVES, *OPERATIONS):
         known = ", ".join((*LEAVES, *OPERATIONS))
-        raise MalformedProgramError(f"{program.name}: no operation is called {node.op!r}; there are {known}")
+        raise MalformedProgramError(f"{program.name}: unknown operation {node.op!r}; available: {known}")
     expected = 0 if node.op in LEAVES else OPERATIONS[node.op].arity
     if len(node.args) != expected:
         raise MalformedProgramError(f"{program.name}: {node.op} takes {expected} arguments, got {len(node.args)}")

@@ -5,9 +5,9 @@ a node is its operation, that of a constant is "zero", "one", "positive" or "neg
 and "_" is anything.
 
 A rule takes the graph and the arguments (nodes; constants are const nodes) and returns a node, a
-number, or None where it does not apply. Signs are moved outwards (and are free), so that a sum
-and its negative are one node. The rules assume finite arithmetic: 0·x is 0 also where x is NaN or
-infinite, and the sign of zero is not kept (docs/adr/0002-operations-and-folds.md).
+number, or None where it does not apply. Negations are moved outwards (they are free), so that a sum and its negative
+are one node. The rules assume finite arithmetic: 0·x is 0 even if x is NaN or infinite, and the sign of zero is not
+preserved (docs/adr/0002-operations-and-folds.md).
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Operation:
 
     @property
     def infix(self) -> bool:
-        """Whether the text stands between the arguments."""
+        """Whether the text is written between the arguments."""
         return self.arity == 2
 
 
@@ -58,5 +58,5 @@ def partial_derivatives(node: Any) -> Iterable[Any]:
     """The derivatives of a node with respect to each of its arguments."""
     rule = OPERATIONS[node.op].partials
     if rule is None:
-        raise ValueError(f"{node.op} has no derivative: derivatives are taken before code generation puts it in")
+        raise ValueError(f"{node.op} has no derivative: differentiate before code generation introduces it")
     return rule(node)

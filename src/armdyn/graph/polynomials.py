@@ -89,7 +89,7 @@ class Polynomials:
     """Atoms in the order they were met, the sums that some of them stand for, and the sums of the outputs."""
 
     leaves: list[Node | None] = field(default_factory=list)  # the input or function of an atom; None for a named sum
-    arguments: list[tuple[Sum, ...]] = field(default_factory=list)  # what a function atom is taken of
+    arguments: list[tuple[Sum, ...]] = field(default_factory=list)  # of a function atom
     sums: dict[int, Sum] = field(default_factory=dict)
     roots: list[Sum] = field(default_factory=list)
     coefficients: Coefficients = field(default_factory=Coefficients)

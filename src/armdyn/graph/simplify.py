@@ -35,7 +35,7 @@ from armdyn.graph.terms import (
 )
 
 Key = tuple[Any, ...]  # ("factor", f), ("product", f, atom) or ("sum", product, product, ratio)
-# What a factor is stands in `terms`.
+# `terms` defines what a factor is.
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from armdyn.errors import InputError
 
 
 def masked(array: object) -> bool:
-    """Is this a masked array."""
-    module = sys.modules.get("numpy.ma")  # without it there are none
+    """Whether this is a masked array."""
+    module = sys.modules.get("numpy.ma")  # there is no masked array before it is imported
     return module is not None and isinstance(array, module.MaskedArray)
 
 

@@ -29,8 +29,8 @@ Progress = Callable[[float, float, str], None]  # done, total, what is being don
 TRIG_ULPS = 2.0  # the assumed error of the C library's sine and cosine
 ERROR_BOXES = 4096  # into which the ranges are subdivided
 UNCHECKED = (
-    "\nThe body is not checked: see to it that one can be like this (a mass that is not negative, an inertia that"
-    "\na body has, no NaN), or is the negative of one, which takes it off. arm.payload_parameters in Python does check."
+    "\nThe payload is not checked. It must be physically possible (non-negative mass, an inertia that a rigid body can"
+    "\nhave, no NaN), or the negative of such a payload, which removes it. arm.payload_parameters in Python checks it."
 )
 
 
@@ -89,7 +89,7 @@ def package(
     comment += [f"Arm: {' '.join(source.split())}"] if source else []
     if ranges is not None:
         functions = {key: _with_errors(one, dtype, ranges) for key, one in functions.items()}
-        comment += ["Rounding errors are bounded for inputs within the ranges that stand with them, provided that"]
+        comment += ["Bounds of rounding errors hold for inputs within the ranges given with them, provided that"]
         comment += [f"- {line};" for line in assumptions(dtype, TRIG_ULPS)]
     comment += ["SI units; the arrays of a call must not overlap; no allocation, no dependency but libm."]
     pairs = list(zip(minimal.names, map(float, minimal.values), strict=True)) if minimal is not None else []
@@ -123,7 +123,7 @@ def requests(
 
 
 def _safe(text: str) -> str:
-    """Text that cannot end a C comment."""
+    """Text escaped so that it cannot end a C comment."""
     return text.replace("*/", "* /").replace("/*", "/ *")
 
 
@@ -134,7 +134,7 @@ def _function(chain: Chain, quantity: str, options: Options, parameters: Any) ->
     made = program(chain, quantity, method, options)
     comment = f"{entry.summary}{', with friction' if options.friction else ''}, by {method}: {formulation.summary}"
     if options.derivatives:
-        comment = f"partial derivatives of the {entry.summary} in {', '.join(options.derivatives)}"
+        comment = f"partial derivatives of the {entry.summary} with respect to {', '.join(options.derivatives)}"
     comment += UNCHECKED if entry.of_body else ""
     comment += f"\nSource: {'armdyn' if options.derivatives else formulation.source or 'armdyn'}"
     inputs = _vectors(chain, made, parameters)
@@ -170,7 +170,7 @@ def _with_errors(function: Function, dtype: str, ranges: Mapping[str, Any]) -> F
 
 def _range_of(port: Any, ranges: Mapping[str, Any]) -> Any:
     if port.name not in ranges:
-        raise InputError(f"The input {port.name} has no range; {', '.join(ranges)} have")
+        raise InputError(f"The input {port.name} has no range; ranges are given for {', '.join(ranges)}")
     return ranges[port.name]
 
 

@@ -84,7 +84,7 @@ class Form:
 
 
 def _turned(value: Any, slope: Any, radius: Any) -> Form:
-    """As `algebra.interval` has it: within h of (1 - h) value but for slope sin δ."""
+    """As in `algebra.interval`: within h of (1 - h) value, plus slope sin δ."""
     s, c = np.sin(radius / 2), np.cos(radius / 2)
     h = s * s
     return Form.number(value - h * value, np.abs(value) * h + 2 * np.abs(slope) * (s * c) + TRIG)

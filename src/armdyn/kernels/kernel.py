@@ -38,7 +38,7 @@ _ARRAY = np.ndarray  # a module constant, because every call looks it up
 if TYPE_CHECKING:
 
     class Fast:
-        """Made by CPython's C interface; see `codegen.runtime.vectorcall`."""
+        """Made through CPython's C API; see `codegen.runtime.vectorcall`."""
 else:
     Fast = vectorcall.base()
 
@@ -62,7 +62,7 @@ class Kernel(Fast):
         self._of_body = QUANTITIES[quantity].of_body
         self.backend = choose("backend", backend, BACKENDS)
         self.options = options
-        self.frames = dict(frames or {})  # what a `frame` may be called
+        self.frames = dict(frames or {})  # frames by name, for the option `frame`
         self._variants: dict[Options, Kernel] = {options: self}
         self._calls: dict[Any, Kernel] = {}
         self._compiled: Any = None
@@ -188,7 +188,7 @@ class Kernel(Fast):
             flags["frame"] = self.frames[choose("frame", flags["frame"], self.frames)]
         options = replace(self.options, **flags)
         if options not in self._variants:
-            # friction changes no order; without a frame a robot with several tips has no method
+            # Friction does not change the ranking; a robot with several tips has no method until it has a frame.
             placed = bool(options.frames) or (options.frame is not None and self.options.frame is None)
             searched = options.derivatives or options.parameters != self.options.parameters or placed
             method = self._asked_method if searched else self.method
@@ -197,7 +197,7 @@ class Kernel(Fast):
 
     def casadi(self, **choices: Any) -> Any:
         """The same as a `casadi.Function` of named matrices, whose Jacobian is armdyn's derivative program."""
-        from armdyn.bridges import casadi_  # each of these libraries only where it is asked for
+        from armdyn.bridges import casadi_  # each of these libraries is imported only on demand
 
         return casadi_.function(self.variant(**choices))
 
@@ -249,7 +249,7 @@ class Kernel(Fast):
             try:
                 value = np.asarray(array)
             except ValueError as ragged:
-                return InputError(f"{of}: {name} is no array of numbers: {ragged}")
+                return InputError(f"{of}: {name} is not an array of numbers: {ragged}")
             core = value.ndim - len(shape)
             if core < 0 or value.shape[core:] != shape:
                 return InputError(f"{of} expects {name} of shape {_shape(shape)}, got {value.shape}")
@@ -269,7 +269,7 @@ class Kernel(Fast):
         gives = self.assembly.outputs
         given = out if isinstance(out, tuple) else (out,)
         if out is not None and len(given) != len(gives):
-            return InputError(f"{of} gives {len(gives)} arrays, out has {len(given)}")
+            return InputError(f"{of} returns {len(gives)} arrays, out has {len(given)}")
         for array, (name, shape) in zip(given, gives, strict=False):
             if array is not None and getattr(array, "shape", None) != (*batch, *shape):
                 got = getattr(array, "shape", type(array).__name__)

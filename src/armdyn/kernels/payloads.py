@@ -11,7 +11,7 @@ from armdyn.chain import Link
 from armdyn.chain.checks import ROUNDING, impossibility
 from armdyn.errors import InputError
 
-_FULL = [[0, 3, 4], [3, 1, 5], [4, 5, 2]]  # where the entries of a matrix stand among xx, yy, zz, xy, xz, yz
+_FULL = [[0, 3, 4], [3, 1, 5], [4, 5, 2]]  # the index of each matrix entry among xx, yy, zz, xy, xz, yz
 
 
 def refuse_impossible(*inputs: Any) -> None:
@@ -28,7 +28,7 @@ def refuse_impossible(*inputs: Any) -> None:
     if not numbers or com.shape[-1:] != (3,) or inertia.shape[-1:] != (6,):
         return
     finite = np.isfinite(mass) & np.isfinite(com).all(axis=-1) & np.isfinite(inertia).all(axis=-1)
-    with np.errstate(all="ignore"):  # what is not finite has been found
+    with np.errstate(all="ignore"):  # non-finite inputs are flagged above
         odd = ~finite | (mass < 0) | _impossible(inertia) | ((mass == 0) & inertia.any(axis=-1))
     if odd.any():
         row = np.unravel_index(int(np.argmax(odd)), batch)

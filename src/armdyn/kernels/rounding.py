@@ -122,14 +122,14 @@ def _exactly(node: Node, arguments: list[Form]) -> Form:
 
 
 def _backwards(node: Node, slope: Form, forms: dict[int, Form], slopes: dict[int, Form]) -> None:
-    """Add what a node hands to the derivatives in its arguments."""
+    """Add the contribution of a node to the derivatives with respect to its arguments."""
     for k, arg in enumerate(node.args):
         if node.op == "mul":
             part = slope * forms[node.args[1 - k].serial]
         elif node.op in ("sin", "cos"):
             part = slope * (forms[arg.serial].cos() if node.op == "sin" else -forms[arg.serial].sin())
         elif node.op == "sign":
-            continue  # of an input, which is exact
+            continue  # an exact input
         else:
             part = -slope if node.op == "neg" or (node.op == "sub" and k == 1) else slope
         slopes[arg.serial] = slopes[arg.serial] + part if arg.serial in slopes else part
@@ -169,7 +169,7 @@ def _angles(analysis: Analysis, positions: int) -> Any:
 
 
 def _first_boxes(analysis: Analysis, positions: int) -> tuple[Any, Any]:
-    """The ranges of the positions, cut to what sine and cosine of intervals can take; of a longer range, one turn."""
+    """The ranges of the positions, split to widths that interval sine and cosine allow; of a longer range, one turn."""
     matter, angles = _angles(analysis, positions)
     pieces = []
     for (low, high), matters, angle in zip(analysis.ranges[:positions], matter, angles, strict=True):
@@ -205,9 +205,9 @@ def assumptions(dtype: str, trig_ulps: float) -> tuple[str, ...]:
     suffix = "f" if dtype == "float" else ""
     return (
         f"arithmetic is IEEE 754 {dtype}, rounded to nearest, with subnormal numbers, evaluated in {dtype}",
-        "the compiler keeps to the text: -ffp-contract=off, no -ffast-math",
+        "the compiler neither contracts nor reorders operations: -ffp-contract=off, no -ffast-math",
         f"sin{suffix} and cos{suffix} are off by at most {trig_ulps:g} units in the last place",
-        f"the inputs are {dtype} numbers and exact; constants of the arm are as its file has them",
+        f"the inputs are exact {dtype} numbers; the arm's constants are those in its file, taken as exact",
     )
 
 

@@ -45,13 +45,13 @@ def shared(function: Any, arrays: tuple[Any, ...], out: Any, count: int) -> Any:
     if batch is None or int(np.prod(batch)) < 2 * SMALLEST or len(given) != len(function.outputs) or not arrays_given:
         return function(*arrays, out=out)
     if any(o is not None and np.may_share_memory(o, v) for o in given for v in values):
-        return function(*arrays, out=out)  # one part could overwrite what another still has to read
+        return function(*arrays, out=out)  # one part could overwrite the input of another
     whole = [
         np.empty((*batch, *shape)) if o is None else o for o, (_, shape) in zip(given, function.outputs, strict=True)
     ]
     for o, (_, shape) in zip(whole, function.outputs, strict=True):
         if o.shape != (*batch, *shape):
-            return function(*arrays, out=out)  # which says what is wrong
+            return function(*arrays, out=out)  # raises the error
     spread = [np.broadcast_to(v, (*batch, *shape)) for v, (_, shape) in zip(values, function.inputs, strict=True)]
     axis = int(np.argmax(batch))
     parts = min(count, max(1, int(np.prod(batch)) // SMALLEST), batch[axis])
@@ -67,7 +67,7 @@ def shared(function: Any, arrays: tuple[Any, ...], out: Any, count: int) -> Any:
 
 
 def batch_of(function: Any, values: Sequence[Any]) -> tuple[int, ...] | None:
-    """The shape of the batch; None where the arrays do not fit, which the function itself reports better."""
+    """The shape of the batch; None if the arrays do not fit, which the function itself reports better."""
     if len(values) != len(function.inputs):
         return None
     batches = []

@@ -1,4 +1,4 @@
-"""Simulation: what an arm does under torques, controllers and gravity; motions to follow."""
+"""Simulation of arms under torques, controllers and gravity, and reference motions."""
 
 from armdyn.simulation.actuators import Actuators
 from armdyn.simulation.controllers import PD, ComputedTorque, Feedforward, PDGravity

@@ -1,8 +1,8 @@
-"""Motors and sensors as they are: a controller that is asked at its own rate, sees counts and noise and acts late.
+"""Models of motors and sensors: control period, delay, torque rate limit, encoder resolution and noise.
 
-The controller is asked every `period`; it gets the joints' positions in whole counts of the encoder and velocities as
-differences of these, or both with noise; its torques are clamped to the motors' limits, change at no more than `rate`
-and act after `delay`, held until the next. Between two changes of the torque the compiled loop takes its steps.
+The controller is called every `period`. It gets the joint positions in whole encoder counts and velocities as their
+differences, or both with noise. Its torques are clamped to the motors' limits, limited in rate, applied after `delay`
+and held until the next. Between two changes of the torque the compiled loop takes its steps.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Torque = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Actuators:
-    """Motors and sensors: control period and delay in seconds, the torques' largest rate per second, encoder steps.
+    """Motors and sensors: control period and delay in seconds, largest torque rate per second, encoder resolution.
 
-    What is left out is ideal; without a period the controller is asked at every integration step. `rate` and
-    `encoder` (rad or m per count) are one number or one per joint, and so are the standard deviations of the noise on
-    positions, velocities and measured torques. With an encoder, velocities are differences of its counts and have
-    no noise of their own. The same `seed` gives the same noise.
+    What is not given is ideal; without a period the controller is called at every integration step. `rate`, `encoder`
+    (rad or m per count) and the standard deviations of the noise on positions, velocities and measured torques are one
+    number or one per joint. With an encoder, velocities are differences of its counts, without velocity noise. The same
+    `seed` gives the same noise.
     """
 
     period: float | None = None
@@ -98,26 +98,26 @@ def law_function(chain: Chain, drive: Drive) -> Torque:
 
 @dataclass(frozen=True)
 class HeldStepper:
-    """An arm whose controller is asked at its own rate; `idle` steps it under torques that are given."""
+    """An arm whose controller is called at its own rate; `idle` steps it under given torques."""
 
     idle: Stepper
     torque: Torque
     actuators: Actuators
     effort: tuple[float | None, ...] | None
     batch: tuple[int, ...]
-    digital: bool = False  # the controller is told the torques that acted and its period, too
-    applied: list[tuple[float, np.ndarray]] = field(default_factory=list)  # from when on, and the torques (count, n)
+    digital: bool = False  # the controller also gets the applied torques and its period
+    applied: list[tuple[float, np.ndarray]] = field(default_factory=list)  # start time and torques (count, n)
 
     silent = False
 
     @property
     def options(self) -> Any:
-        """What acts beside the torques."""
+        """The forces that act besides the torques."""
         return self.idle.options
 
     @property
     def taken(self) -> str:
-        """The method whose steps are taken: a multistep method would need torques that do not jump."""
+        """The method used: a multistep method would need torques without jumps."""
         return "RK4" if self.idle.method == "AB4" else self.idle.method
 
     @property
@@ -139,7 +139,7 @@ class HeldStepper:
         return np.array([np.inf if x is None else x for x in self.effort or (None,) * self.idle.chain.nv])
 
     def some(self, lanes: np.ndarray) -> Stepper:
-        """Some lanes under the torques that were applied."""
+        """Some lanes, under the torques that were applied to them."""
         return (self._replayed() if self.applied else self.idle).some(lanes)
 
     def _replayed(self) -> Stepper:
@@ -172,7 +172,7 @@ class HeldStepper:
         acted = [self.applied[-1][1]] if self.applied else []  # the torques of the last period, step by step
         for k in range(span.rows * span.every):
             t = span.t + k * span.h
-            if k % ticks == 0:  # the first command acts at once: the controller was there before the start
+            if k % ticks == 0:  # the first command acts without delay, as if issued before the start
                 measured = np.mean(acted, axis=0) if acted else None
                 waiting.append((k + late if k else 0, controller.command(t, state, measured)))
                 acted = []
@@ -195,7 +195,7 @@ class HeldStepper:
 
 @dataclass
 class _Asked:
-    """The controller behind its sensors and motors."""
+    """The controller with its sensors and motors."""
 
     stepper: HeldStepper
     rate: np.ndarray | None
@@ -203,18 +203,20 @@ class _Asked:
     period: float
     noises: tuple[np.ndarray, ...]
     rng: np.random.Generator
-    seen: np.ndarray | None = None  # the positions of the last time
-    last: np.ndarray | None = None  # the torques of the last time
+    seen: np.ndarray | None = None  # positions at the last call
+    last: np.ndarray | None = None  # torques of the last call
 
     def noisy(self, value: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-        """A measured value."""
+        """The value with measurement noise."""
         return value + deviation * self.rng.standard_normal(value.shape) if deviation.any() else value
 
     def command(self, t: float, state: np.ndarray, acted: np.ndarray | None) -> np.ndarray:
         """The torques (count, nv) for states (count, size); `acted` are those of the last period, None at the start."""
         chain, most = self.stepper.idle.chain, self.stepper.most
         q, qd = (np.array(x) for x in self.stepper.idle.layout.split(state))
-        joints, speeds = (x[:, x.shape[1] - chain.n :] for x in (q, qd))  # a floating base is seen as it is
+        joints, speeds = (
+            x[:, x.shape[1] - chain.n :] for x in (q, qd)
+        )  # the state of a floating base is measured exactly
         joints[:], speeds[:] = self.noisy(joints, self.noises[0]), self.noisy(speeds, self.noises[1])
         if self.encoder is not None:
             joints[:] = np.round(joints / self.encoder) * self.encoder

@@ -1,10 +1,10 @@
 """Adaptive integration: scipy's solvers on the compiled right-hand side, one state at a time.
 
-Torques may jump or bend at knots (sampled torques do); no step goes across one, so that the error
-estimate and the order hold on either side. Dry friction is treated the same way: between two events the modes
-of the joints (which sticks, to which side the others slide) are constant and the right-hand side is smooth; the
-moment when a sliding joint comes to rest or a sticking joint breaks away is located on the dense output, and the
-solver starts anew from there.
+Torques may jump or have kinks at knots (sampled torques do); no step crosses one, so that the error estimate and the
+order hold on either side. Dry friction is treated the same way: between two events the modes of the joints (which ones
+stick, and the direction in which the others slide) are constant and the right-hand side is smooth. The time at which a
+sliding joint comes to rest or a sticking joint breaks away is located on the dense output, and the solver restarts
+there.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from armdyn.simulation.sticking import Modes
 Right = Callable[[float, np.ndarray], np.ndarray]
 Watch = Callable[[np.ndarray], float]  # positive inside the limits
 Tick = Callable[[float], None]
-PATIENCE = 400  # steps that may pass with next to no time going by
-CRAWL = 1e-5  # of the whole time
-LOOKS = 9  # at the limits and modes in a step, so that a joint cannot go beyond and come back unseen
-EXCESS = 1e-12  # of the breakaway force: what a sticking joint may be beyond it by rounding
+PATIENCE = 400  # steps allowed without progress before the run counts as stalled
+CRAWL = 1e-5  # of the whole time: what counts as progress
+LOOKS = 9  # checks of limits and modes per step, so that a joint cannot leave and return unnoticed
+EXCESS = 1e-12  # of the breakaway force: tolerance for rounding at a sticking joint
 
 
 class Forces(Protocol):
-    """What a state's modes are decided by; steppers have it."""
+    """The part of a stepper that determines the modes of a state."""
 
     @property
     def sticks(self) -> bool:
@@ -54,7 +54,7 @@ class Forces(Protocol):
 
 @dataclass
 class Motion:
-    """One state's motion in constant modes: its right-hand side, and how far it is from an event."""
+    """The motion of one state in constant modes: its right-hand side, and its distance from the next event."""
 
     one: Forces
     most: np.ndarray  # the breakaway forces
@@ -82,7 +82,7 @@ class Motion:
         return self.one.forces(self.moment(t), y, self.modes)
 
     def distances(self, t: float, y: np.ndarray) -> np.ndarray:
-        """Per joint what is left until its mode ends: the speed of sliding ones, the margin of sticking ones."""
+        """The distance of each joint from the end of its mode: speed if it slides, friction margin if it sticks."""
         assert self.modes is not None
         free, side = self.modes.free[0], self.modes.side[0]
         _, left = self._forces(t, y)
@@ -91,11 +91,11 @@ class Motion:
         return found
 
     def distance(self, t: float, y: np.ndarray) -> float:
-        """What is left until the first mode ends."""
+        """The smallest distance from the end of a mode."""
         return float(np.min(self.distances(t, y)))
 
     def end(self, t: float, y: np.ndarray, stuck: bool) -> np.ndarray:
-        """The state after an event there, with the modes that follow; `stuck`: no time has passed since the last."""
+        """The state after an event, with the modes that follow; `stuck`: no time has passed since the last event."""
         assert self.modes is not None
         joint = int(np.argmin(self.distances(t, y)))
         free, side = self.modes.free.copy(), self.modes.side.copy()
@@ -107,12 +107,12 @@ class Motion:
         self.speeds(y)[joint] = 0.0
         free[0, joint] = side[0, joint] = 0.0
         self.settle(t, y, Modes(free, side))
-        if stuck:  # it cannot leave: keep it until another event
+        if stuck:  # keep it at rest until another event
             self.modes = Modes(free, side)
         return y
 
     def state(self, y: np.ndarray) -> np.ndarray:
-        """A state on the way, where sticking joints have velocity 0."""
+        """An intermediate state, with the velocity of sticking joints set to 0."""
         if self.modes is None:
             return y
         y = np.array(y)
@@ -122,7 +122,7 @@ class Motion:
 
 @dataclass
 class _Record:
-    """What has been reached so far, and why it ended."""
+    """The states reached so far, and why the run ended."""
 
     times: np.ndarray
     y: np.ndarray
@@ -130,10 +130,10 @@ class _Record:
     states: list[np.ndarray] = field(default_factory=list)
     ended: tuple[str, str] | None = None
     steps: int = 0
-    mark: float = -np.inf  # the time when patience was last restored
+    mark: float = -np.inf  # the time of the last progress
 
     def stalled(self, t: float) -> bool:
-        """Have too many steps brought too little."""
+        """Count a step; whether too many steps have made too little progress."""
         self.steps += 1
         if t - self.mark > CRAWL * (self.times[-1] - self.times[0]):
             self.steps, self.mark = 0, t
@@ -149,7 +149,7 @@ class _Record:
 
 @dataclass(frozen=True)
 class Solver:
-    """One of scipy's solvers with its tolerances; `held` torques jump at the knots, others only bend."""
+    """One of scipy's solvers with its tolerances; `held` torques jump at the knots, others only have kinks."""
 
     method: str
     rtol: float
@@ -178,7 +178,7 @@ class Solver:
         self, a: float, b: float, right: Right | Motion, record: _Record, watch: Watch | None, tick: Tick
     ) -> None:
         """From one knot to the next, event by event."""
-        inset = 1e-9 * (b - a) if self.held else 0.0  # a stage at the very end must not see the next sample
+        inset = 1e-9 * (b - a) if self.held else 0.0  # a stage at the end of an interval must not see the next sample
 
         def moment(t: float) -> float:
             return min(max(t, a + inset), b - inset)
@@ -198,11 +198,11 @@ class Solver:
     def _smooth(
         self, a: float, b: float, right: Right, record: _Record, watch: Watch | None, tick: Tick, motion: Motion | None
     ) -> float | None:
-        """As far as the modes last; the time when they end, None at b."""
+        """Integrate while the modes last; returns the time when they end, or None at b."""
         from scipy import integrate
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # LSODA says by warnings what its status says too
+            warnings.simplefilter("ignore")  # LSODA warns about what its status reports too
             solver = _attempt(
                 lambda: getattr(integrate, self.method)(right, a, record.y, b, rtol=self.rtol, atol=self.atol)
             )
@@ -210,7 +210,7 @@ class Solver:
                 stepped = solver is not None and _attempt(lambda: (solver.step(),)) is not None
                 if not stepped or solver.status == "failed" or not np.all(np.isfinite(solver.y)):
                     t = a if solver is None else solver.t
-                    record.ended = "diverged", f"no step is small enough any more at t = {t:.6g} s"
+                    record.ended = "diverged", f"the solver found no small enough step at t = {t:.6g} s"
                     return None
                 event = _advance(solver, record, watch, motion, fresh=bool(solver.t_old == a))
                 if not record.ended and record.stalled(solver.t):
@@ -222,13 +222,13 @@ class Solver:
 
 
 STALLED = (
-    "steps became too short at t = {t:.6g} s: the forces jump to and fro there or grow without bound; "
-    "a fixed-step method may go on"
+    "steps became too short at t = {t:.6g} s: the forces chatter there or grow without bound; "
+    "a fixed-step method may continue"
 )
 
 
 def _advance(solver: Any, record: _Record, watch: Watch | None, motion: Motion | None, fresh: bool) -> float | None:
-    """Take a step into the record; a limit ends it, the end of the modes cuts it (its time is returned)."""
+    """Record a step; a joint limit ends the run, an event cuts the step and its time is returned."""
     dense = solver.dense_output()
     state = (lambda t: motion.state(dense(t))) if motion else dense
     hit = _crossing(lambda t: watch(state(t)), solver.t_old, solver.t) if watch else None
@@ -248,7 +248,7 @@ def _advance(solver: Any, record: _Record, watch: Watch | None, motion: Motion |
 
 
 def _attempt(act: Callable[[], Any]) -> Any:
-    """None where numbers that are not finite break the solver's linear algebra."""
+    """The result, or None if numbers that are not finite break the solver's linear algebra."""
     try:
         return act()
     except ArmdynError:
@@ -258,7 +258,7 @@ def _attempt(act: Callable[[], Any]) -> Any:
 
 
 def _crossing(watch: Callable[[float], float], a: float, b: float, fresh: bool = False) -> float | None:
-    """When the watched number first becomes negative inside a step; `fresh`: at a it is 0 but for rounding."""
+    """When the watched number first becomes negative within a step; `fresh`: at a it is 0 up to rounding."""
     moments = np.linspace(a, b, LOOKS)
     beyond = [watch(t) < 0 for t in moments]
     if not any(beyond[fresh:]):

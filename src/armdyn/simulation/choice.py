@@ -1,4 +1,4 @@
-"""What is chosen where nothing is asked for: the method and the step."""
+"""Automatic choice of the integration method and the step."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from armdyn.simulation import stability
 from armdyn.simulation.fixed import scheme
 from armdyn.simulation.request import Request
 
-LONGEST = 1e-3  # s: the automatic step where stability does not ask for less
-SHORTEST = 1e-7  # s: no automatic step below
-RESERVE = 2.0  # how much stiffer an arm may become on its way than it was when it started
+LONGEST = 1e-3  # s: the automatic step unless stability requires a shorter one
+SHORTEST = 1e-7  # s: the shortest automatic step
+RESERVE = 2.0  # how much stiffer than at the start an arm may become
 
 
 def chosen_method(stepper: Any, asked: Request) -> str:
-    """RK4, or ARK4 where controller gains or viscous friction are too stiff for RK4 with this step."""
+    """RK4, or ARK4 if controller gains or viscous friction are too stiff for RK4 with this step."""
     postures = asked.layout.split(asked.state)[0]
     if stepper.silent or not len(postures) or not stability.may_be_stiff(stepper, postures, RESERVE * asked.step):
         return "RK4"
@@ -25,14 +25,14 @@ def chosen_method(stepper: Any, asked: Request) -> str:
 
 
 def first_step(stepper: Any, asked: Request) -> float:
-    """The longest step, or what the method needs where the lanes start."""
+    """The longest automatic step, or a shorter one if the method needs it at the initial states."""
     if stepper.silent:
         return LONGEST
     return stability.stable_step(scheme(stepper.taken), _starts(stepper, asked), LONGEST)
 
 
 def _starts(stepper: Any, asked: Request) -> list[stability.Linear]:
-    """The motion about where some of the lanes start."""
+    """The linearised motion about the initial states of some lanes."""
     if not len(asked.state):
         return []
     lanes = np.unique(np.linspace(0, len(asked.state) - 1, stability.LANES).astype(int))

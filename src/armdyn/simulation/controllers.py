@@ -1,8 +1,8 @@
-"""Controllers that are compiled into the loop: PD, PD with gravity load, computed torque, feedforward.
+"""Controllers compiled into the loop: PD, PD with gravity compensation, computed torque, feedforward.
 
-A controller has a method `drive(chain)`. Its law is written over scalars, with what it needs of the time as u: so it
-becomes part of the compiled step, and its stiffness and damping are known to implicit methods. Targets, references and
-gains are those of the n joints; nothing drives a floating base.
+A controller has a method `drive(chain)`. Its law is a function of scalars, with its time-dependent inputs as u, so that
+it becomes part of the compiled step and implicit methods know its stiffness and damping. Targets, references and gains
+are those of the n joints; nothing drives a floating base.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class PDGravity:
 class ComputedTorque:
     """τ = inverse dynamics of q̈_ref + kd (q̇_ref - q̇) + kp (q_ref - q): exact tracking of a reference.
 
-    On a floating base the joints track theirs, while the base moves as their forces make it.
+    With a floating base the joints track their reference, while the base moves under their reactions.
     """
 
     reference: Reference
@@ -69,9 +69,9 @@ class ComputedTorque:
 
 @dataclass(frozen=True, eq=False)
 class Feedforward:
-    """τ(t) = inverse dynamics of a reference at time t: open loop, nothing is measured.
+    """τ(t) = inverse dynamics of a reference at time t: open loop, without feedback.
 
-    The reference of a floating base begins with its pose (7) and velocity (6), and force and moment act on it too.
+    The reference of a floating base starts with its pose (7) and velocity (6), and a force and moment act on it too.
     """
 
     reference: Reference
@@ -91,7 +91,7 @@ class PDLaw:
 
     @property
     def stiffness(self) -> tuple[float, ...]:
-        """-∂τ/∂q; but for g(q), which the arm's own gravity cancels, where it is added."""
+        """-∂τ/∂q, without that of gravity compensation, which cancels the arm's own gravity."""
         return self.kp
 
     @property
@@ -135,9 +135,9 @@ class ComputedTorqueLaw:
 
 
 def _on_a_free_base(chain: Chain, q: list[Any], qd: list[Any], qdd: list[Any]) -> list[Any]:
-    """The joints' forces that give them these accelerations while nothing holds the base.
+    """The joint forces for these accelerations with an unactuated base.
 
-    The base's rows of H q̈ + b = 0 give its acceleration, the joints' rows then their forces.
+    The base rows of H q̈ + b = 0 give its acceleration; the joint rows then give the forces.
     """
     H = assemble(chain, "inertia_matrix", cheapest(chain, "inertia_matrix")).function(q)
     b = assemble(chain, "bias", cheapest(chain, "bias")).function(q, qd)

@@ -1,7 +1,7 @@
-"""Digital: a control law with a memory in the simulated loop, and observers beside it.
+"""Digital: a sampled control law with internal state in the simulated loop, and observers.
 
-The law is asked once per control period, as on a robot: it sees what the sensors say (`Actuators`), and its torques are
-held until the next period. Everything that it and the observers give or remember is recorded.
+The law is called once per control period, as on a robot: it gets the sensor readings (`Actuators`), and its torques are
+held until the next period. All outputs and states of the law and the observers are recorded.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ Signals = dict[str, dict[str, np.ndarray]]
 
 @dataclass(frozen=True, eq=False)
 class Digital:
-    """A controller that is asked once per period, with observers that watch what it does.
+    """A controller that is called once per control period, with observers.
 
     Parameters
     ----------
     control : armdyn.control.Controller, or anything else that `simulate` takes as torque
-        Who drives the joints.
+        The controller that drives the joints.
     reference : Reference, posture or function, optional
-        What a control law follows: a motion of the joints, n numbers, or a function of t that gives the law's
-        references by name. The posture at the start if left out. A law of the tool gets its pose along the motion.
+        The reference of the control law: a joint motion, n numbers, or a function of t that returns the law's
+        references by name. By default the initial posture. A law in task space gets the tool's pose along the motion.
     observers : sequence of armdyn.control.Controller
-        What only watches.
+        Laws that only observe.
     memory : mapping, optional
-        Entries of the control law's first memory other than its own, by name.
+        Initial values of entries of the control law's memory, by name, in place of the defaults.
     """
 
     control: Any
@@ -45,7 +45,7 @@ class Digital:
     memory: Mapping[str, Any] = field(default_factory=dict)
 
     def running(self, arm: Arm) -> Running:
-        """The controller at the beginning of a run on an arm."""
+        """The controller at the start of a run on an arm."""
         laws = [*((self.control,) if isinstance(self.control, Controller) else ()), *self.observers]
         for law in laws:
             if not isinstance(law, Controller):
@@ -66,7 +66,7 @@ def _function(arm: Arm, control: Any) -> Callable[..., Any]:
 
 @dataclass(eq=False)
 class Running:
-    """A digital controller in a run: what it remembers and what it has given so far."""
+    """A digital controller during a run, with its memory and the recorded signals."""
 
     digital: Digital
     arm: Arm
@@ -76,7 +76,7 @@ class Running:
     recorded: dict[str, list[tuple[float, dict[str, np.ndarray]]]] = field(default_factory=dict)
 
     def __call__(self, t: float, q: np.ndarray, qd: np.ndarray, tau: np.ndarray | None, dt: float) -> Any:
-        """The torques at a time; `tau` is what acted in the last period, None at the beginning."""
+        """The torques at a time; `tau` are those applied in the last period, None at the start."""
         if self.first is None:
             self.first = q
         for observer in self.digital.observers:
@@ -88,7 +88,7 @@ class Running:
         return self._asked(control, t, given, dt)["tau"]
 
     def _asked(self, law: Controller, t: float, given: dict[str, Any], dt: float) -> dict[str, np.ndarray]:
-        """One step of a law, recorded; an observer has nothing to say before a first period has passed."""
+        """One recorded step of a law; observers have no output before the first period has passed."""
         measured = {entry.name: given[entry.name] for entry in law.law.measured}
         if law.law.name not in self.memories:
             still = {name: np.zeros_like(given["q"]) if value is None else value for name, value in measured.items()}
@@ -123,7 +123,7 @@ class Running:
         return joints if set(wanted) <= set(joints) else {**joints, **tool_reference(law.arm, q, qd, qdd)}
 
     def signals(self) -> Signals:
-        """What was recorded, by law and name: t (times,), the others (..., times, *shape)."""
+        """The recorded signals by law and name: t (times,), the others (..., times, *shape)."""
         found: Signals = {}
         for name, rows in self.recorded.items():
             found[name] = {"t": np.array([t for t, _ in rows])}

@@ -12,14 +12,14 @@ from armdyn.simulation.fixed import scheme
 from armdyn.simulation.request import Request, Span, steps_in
 from armdyn.simulation.state import Layout
 
-HALVINGS = 60  # of a step, until the moment of an event is known to the last bit
+HALVINGS = 60  # of a step, which locates an event to the last bit
 UNSTABLE = "unstable step"
-FEW = 16  # lanes that are bisected; of more, the positions are interpolated
+FEW = 16  # up to so many lanes are bisected; with more, positions are interpolated
 
 
 @dataclass
 class Ends:
-    """Per lane: its status, in words, when it ended, and the state there."""
+    """Per lane: its status and message, when it ended, and the state there."""
 
     statuses: np.ndarray
     messages: list[str]
@@ -56,7 +56,7 @@ def found_ends(
 def _at_limits(
     asked: Request, stepper: Any, states: np.ndarray, rows: np.ndarray, lanes: np.ndarray, ends: Ends
 ) -> None:
-    """Locate the moment each of these lanes met a limit; lanes of the same row together."""
+    """Locate the time at which each of these lanes met a limit; lanes of the same row together."""
     for row in np.unique(rows[lanes]).tolist():
         group = lanes[rows[lanes] == row]
         one = stepper.some(group)
@@ -67,7 +67,7 @@ def _at_limits(
 
 
 def met_limit(joint: str, t: float) -> str:
-    """What a run that ended at a limit says, with what else could be asked for."""
+    """The message of a run that ended at a limit, with the alternatives."""
     rest = "which ends the run; limits=0.0 makes every limit a stop, limits=False ignores them"
     return f"{joint} met its limit at t = {t:.9g} s, {rest}"
 
@@ -104,7 +104,7 @@ def _bisected(
         part /= 2
         if part <= 1e-15 * max(1.0, abs(t)):
             break
-        # Lanes are at different times now; every one takes one more part from where it still is inside.
+        # Lanes are at different times now; each takes one more part from its last state inside the limits.
         for moment in np.unique(done).tolist():
             group = np.flatnonzero(done == moment)
             moved = next(some.some(group).run(reached[group], Span(moment, part, 1, 1), some.single_step))[0][:, -1]
@@ -117,7 +117,7 @@ def _bisected(
 def _interpolated(
     asked: Request, some: Any, start: np.ndarray, beyond: np.ndarray, t: float, h: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same for many lanes, by the cubic through positions and velocities at both ends: an error of order h⁴."""
+    """The same for many lanes, by cubic Hermite interpolation of the positions, with an error of order h⁴."""
     layout = asked.layout
     low, high = np.zeros(len(start)), np.ones(len(start))
     for _ in range(HALVINGS):
@@ -128,7 +128,7 @@ def _interpolated(
 
 
 def _cubic(layout: Layout, a: np.ndarray, b: np.ndarray, x: np.ndarray, h: float) -> np.ndarray:
-    """States on Hermite's cubic from a (x = 0) to b (x = 1)."""
+    """States on the Hermite cubic from a (x = 0) to b (x = 1)."""
     x = x[:, None]
     (qa, va), (qb, vb) = layout.split(a), layout.split(b)
     q = qa * (1 + 2 * x) * (1 - x) ** 2 + qb * x**2 * (3 - 2 * x)
@@ -141,7 +141,7 @@ def _unstable(
 ) -> None:
     """Lanes that ended, or went on, because their step was too long for the method."""
     if stepper.silent and not np.any(rows < len(times)):
-        return  # a function is not asked about states that it did not meet
+        return  # a function is not called with states that did not occur
     early = np.flatnonzero(rows < len(times))[: 2 * stability.LANES]
     others = np.flatnonzero(rows == len(times))
     others = others[:: max(1, len(others) // stability.LANES)][: stability.LANES]
@@ -157,7 +157,7 @@ def _unstable(
         if verdict:
             ends.statuses[lane] = UNSTABLE
             ends.messages[lane] = _advice(stepper, h, verdict)
-    if UNSTABLE in ends.statuses[early]:  # lanes that were not looked at ended in the same way
+    if UNSTABLE in ends.statuses[early]:  # lanes that were not examined are assumed to have ended in the same way
         first = next(lane for lane in early.tolist() if ends.statuses[lane] == UNSTABLE)
         for lane in np.flatnonzero(rows < len(times)).tolist():
             if lane not in early:
@@ -165,7 +165,7 @@ def _unstable(
 
 
 def _advice(stepper: Any, h: float, verdict: stability.Verdict) -> str:
-    """What was wrong, and what would do."""
+    """What was wrong, and what would help."""
     others = "" if stepper.taken == "ARK4" or stepper.silent else '; so would method="ARK4"'
     return (
         f"a step of {h:.3g} s is too long for {stepper.taken} from t = {verdict.t:.4g} s on: it amplifies motions "

@@ -1,7 +1,7 @@
-"""The moment within a step at which the first event happens, lane by lane, within the compiled loop.
+"""Locate the first event within a step, per lane, in the compiled loop.
 
-An event is the zero of a margin: the least of what separates the joints from rest or from their stops, which is
-positive as long as nothing has happened. It is found by regula falsi (Illinois) on the length of the step.
+An event is a zero of a margin, the smallest distance of the joints from rest or from their stops, which is positive
+before the event. It is found by regula falsi (the Illinois variant) on the length of the step.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from armdyn.codegen.llvm.ir import Writer
 from armdyn.simulation.lanes import Counter, NamedSlots, Number, Truth, constant
 
-TRIALS = 30  # at most, to find the moment of an event; 5 to 8 are usual
-CLOSE = 1e-13  # of the velocity at stake: what is left when a joint counts as having come to rest
+TRIALS = 30  # at most, to locate an event; 5 to 8 are usual
+CLOSE = 1e-13  # relative to the larger margin at the ends of the step: smaller margins count as zero
 HUGE = 1e300
 
 LANE = (

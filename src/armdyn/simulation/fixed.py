@@ -26,8 +26,8 @@ from armdyn.simulation.sticking import Modes, breakaway, holding, settle
 from armdyn.simulation.tableaus import AB4, ARK4, ARK4_IMPLICIT, EULER, RUNGE_KUTTA
 from armdyn.simulation.torque import Drive, Law, Saturated, source_of
 
-WORK = 200_000  # steps of single states between two looks at the keyboard and the clock
-INSET = 1e-4  # of a step: beyond rounding, and a held value is the same all along
+WORK = 200_000  # steps of single states per call, between which Ctrl-C and progress are handled
+INSET = 1e-4  # of a step: more than rounding, so that a stage stays within the interval of a held value
 
 Inside = Callable[[np.ndarray], np.ndarray]
 
@@ -101,7 +101,7 @@ def loop_of(
 def locks_of(
     chain: Chain, law: Law, options: Options, stops: Stops | None = None, varying: Varying | None = None
 ) -> Locks:
-    """What a loop must know of the joints."""
+    """The joint data that a loop needs."""
     viscous = tuple(float(friction.viscous) if options.friction else 0.0 for friction in frictions(chain))
     effort = law.effort if isinstance(law, Saturated) else (None,) * chain.nv
     inner, none = law.law if isinstance(law, Saturated) else law, (0.0,) * chain.nv
@@ -121,7 +121,7 @@ def _inertia_matrix(chain: Chain) -> Kernel:
 
 
 def lockable_joints(locks: Locks) -> tuple[bool, ...]:
-    """Which joints may be at rest for a reason."""
+    """The joints that can be held at rest."""
     return tuple(locks.can_lock(i) for i in range(len(locks.breakaway)))
 
 

@@ -1,13 +1,13 @@
-"""One stage of an implicit method: stiff terms at the end of the stage, saturated motors among them.
+"""One stage of an implicit method: stiff terms, including motor saturation, evaluated at the end of the stage.
 
 The stiff terms are linear: stiffness K and damping D of the controller, viscous friction B of the joint. At the
-implicit stage value q̃ + γh v, v = ṽ + γh a they are what they are at the explicit one, plus
+implicit stage value q̃ + γh v, v = ṽ + γh a they equal those at the explicit one, plus
 
     K (q - q̃ - γh ṽ) + (D + B) (q̇ - ṽ)   less   (γh (D + B) + γ²h² K) a,
 
-so the last term is an inertia added to the diagonal of H and the stage is one evaluation of the program. A motor at
-its effort limit has neither K nor D; which motors are is found by pivoting, as for joints that stick: the torque at
-the *end* of the stage decides, so that stiff gains and limits do not alternate from step to step.
+so the last term is an inertia added to the diagonal of H, and the stage is one evaluation of the program. A motor at
+its effort limit has neither K nor D. The saturated motors are found by pivoting, like sticking joints: the torque at
+the *end* of the stage decides, which avoids chattering between stiff gains and limits from step to step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST = 40  # evaluations to find the saturated motors
 
 @dataclass(frozen=True)
 class Stops:
-    """The joints' ends of travel, None where there is none, and what is left of a speed after an impact."""
+    """The joints' ends of travel, or None, and the coefficient of restitution."""
 
     lower: tuple[float | None, ...]
     upper: tuple[float | None, ...]
@@ -40,7 +40,7 @@ class Stops:
 
 @dataclass(frozen=True)
 class Locks:
-    """What the loop must know of the joints: dry friction, stiff terms, motor limits; one number per joint."""
+    """The joint data that the loop needs: dry friction, stiff terms, motor limits; one number per joint."""
 
     breakaway: tuple[float, ...]  # 0: no dry friction
     stiffness: tuple[float, ...]  # of the controller, for implicit schemes
@@ -54,7 +54,7 @@ class Locks:
     excess: tuple[float, ...] = ()
 
     def can_lock(self, i: int) -> bool:
-        """Whether a joint can be at rest for a reason: dry friction or a stop."""
+        """Whether a joint can be held at rest, by dry friction or a stop."""
         return self.breakaway[i] > 0 or (self.stops is not None and self.stops.has(i))
 
 

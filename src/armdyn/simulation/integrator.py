@@ -1,7 +1,7 @@
-"""A compiled loop over steps: LLVM assembly to machine code, kept on disk like every kernel.
+"""A compiled loop over steps: LLVM assembly to machine code, cached on disk like every kernel.
 
-Fewer states than lanes are repeated until they fill a vector: a loop with one lane was measured 2 to 8 %
-faster for a single state, not worth a second compilation.
+If there are fewer states than SIMD lanes, they are repeated to fill a vector: a scalar loop was measured to be only 2
+to 8 % faster for a single state, which is not worth a second compilation.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def object_code(program: Program, scheme: Scheme, target: Target, locks: Locks |
 class Integrator:
     """A compiled loop: `run` advances many states by many steps without Python in between.
 
-    `asked` must print everything that shapes the program which `make` gives, beyond armdyn's own source.
+    The representation of `asked` must contain everything besides armdyn's own source that determines the program that
+    `make` returns.
     """
 
     def __init__(

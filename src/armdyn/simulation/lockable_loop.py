@@ -1,17 +1,17 @@
 """The loop over steps of an arm whose joints may stick, hit their stops, or have stiff controllers.
 
-A step with constant modes (which joint sticks, to which side the others slide) has a smooth right-hand side, so a
-method keeps its order. A step is cut where a sliding joint comes to rest or a joint meets its stop, lane by lane:
+A step with constant modes (which joints stick, and the direction in which the others slide) has a smooth right-hand
+side, so a method keeps its order. A step is cut, per lane, when a sliding joint comes to rest or one meets its stop:
 
-1. Modes. A joint at rest sticks if the force that holds it lies within its friction; all joints at rest are
-   solved together, a linear complementarity problem with bounds in H⁻¹, by principal pivoting: block pivots first,
-   then the least index alone, which ends on every positive definite matrix (Judice and Pires 1994). One pivot is
-   one evaluation of the program with other locks.
-2. Trial step over what is left of the step. Where a velocity changes its sign (or a joint passes its stop), the
-   first such moment is found by regula falsi (Illinois) on the step's length.
-3. The joint that came to rest gets velocity 0, exactly; go on at 1 with what is left of the step.
+1. Modes. A joint at rest sticks if the force needed to hold it is within its friction. All joints at rest are solved
+   together, as a boxed linear complementarity problem in H⁻¹, by principal pivoting: block pivots first, then only the
+   least index, which terminates for every positive definite matrix (Judice and Pires 1994). One pivot is one evaluation
+   of the program with other locks.
+2. Trial step over the rest of the step. If a velocity changes its sign (or a joint passes its stop), the first such
+   time is located by regula falsi (the Illinois variant) on the length of the step.
+3. The velocity of the joint that came to rest is set to exactly 0; continue at 1 with the rest of the step.
 
-Lanes that are done wait with their state untouched.
+Lanes that are done wait with their state unchanged.
 """
 
 from __future__ import annotations

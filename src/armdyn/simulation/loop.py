@@ -1,11 +1,10 @@
 """A fixed-step integrator as LLVM assembly: the whole loop over steps, one lane per initial state.
 
-The program gives accelerations: ports q, qd and u in (u: whatever a controller needs of the time,
-sampled at the stages), the acceleration out. The state is y = (q, qd) with y' = (qd, acceleration); the pose of a
-floating base moves with its velocity as `formulations.coordinates.pose_rate` says, and its quaternion gets length 1
-at the end of every step.
+The program computes accelerations from the inputs q, qd and u (the time-dependent inputs of a controller, sampled at
+the stages). The state is y = (q, qd) with y' = (qd, acceleration). The pose of a floating base follows from its
+velocity by `formulations.coordinates.pose_rate`, and its quaternion is normalised at the end of every step.
 `integrate(arguments)` takes one array of 64-bit words, named in `ARGUMENTS`. `integrator` compiles it;
-`lockable_loop` is the loop of arms with dry friction and of implicit methods.
+`lockable_loop` is the loop for arms with dry friction and for implicit methods.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class PlainStepper:
     inside: Inside | None = None
     effort: tuple[float | None, ...] | None = None  # the torques are clamped to it
     stops: Stops | None = None
-    # What the function said at the rows: it may have a memory, and is not asked twice.
+    # The function's results at the rows: it may have internal state, so it is not called twice.
     said: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
     @cached_property
@@ -70,7 +70,7 @@ class PlainStepper:
         """The method whose steps are taken: a multistep method's past does not reach across stick and slip."""
         return self.single_step if self.sticks else self.method
 
-    silent = True  # a function may have a memory: it is not asked about states that it did not meet
+    silent = True  # a function may have internal state, so it is not called with states that did not occur
 
     def some(self, lanes: np.ndarray) -> PlainStepper:
         """The same for some states of the batch."""

@@ -1,7 +1,7 @@
-"""Plants: arms that differ from the one a controller knows, one per lane, by numbers that programs take at run time.
+"""Plants: arms that differ from the controller's model, one per lane, by run-time parameters of the programs.
 
-A compiled loop has them as one more input, `constants`, the same at every step of a lane: inertial parameters, gravity,
-friction, joint offsets, as far as they vary. So any number of arms is simulated by one program.
+A compiled loop takes them as one more input, `constants`, fixed for each lane: the inertial parameters, gravity,
+friction and joint offsets that vary. One program thus simulates any number of arms.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ AT_RUN_TIME = Options(parameters="runtime")
 
 @dataclass(frozen=True)
 class Varying:
-    """What differs from plant to plant beside the inertial parameters; `dry` are the joints with dry friction.
+    """What varies between plants besides the inertial parameters; `dry` flags the joints with dry friction.
 
-    Where gravity or the geometry differ, the inertial parameters are the ten natural ones per link, else the minimal
-    ones: those are fewer, but which they are depends on the geometry and gravity's direction.
+    If gravity or the geometry varies, the inertial parameters are the ten natural ones per link. Otherwise they are the
+    minimal ones, which are fewer but depend on the geometry and the direction of gravity.
     """
 
     gravity: bool = False
@@ -62,7 +62,7 @@ class Varying:
 
 @dataclass(frozen=True)
 class Plant:
-    """One plant over any scalar: its chain, viscous and Coulomb friction and offsets per joint, where they vary."""
+    """One plant over any scalar: its chain, and per joint viscous and Coulomb friction and offsets, if they vary."""
 
     chain: Chain
     viscous: list[Any]
@@ -87,13 +87,13 @@ class Plant:
         if varying.rotors:
             pairs = zip(real.joints, parts["rotors"], strict=True)
             real = replace(real, joints=tuple(replace(joint, rotor_inertia=x) for joint, x in pairs))
-        if varying.friction:  # dry friction is the loop's own matter; without any, a joint's is 0
+        if varying.friction:  # the loop handles dry friction itself
             pairs = zip(real.joints, parts["viscous"], strict=True)
             real = replace(real, joints=tuple(replace(joint, viscous=b) for joint, b in pairs))
         return cls(real, parts["viscous"], parts["coulomb"], parts["offsets"])
 
     def measured(self, q: list[Any]) -> list[Any]:
-        """The positions that the controller is told."""
+        """The encoder readings, which the controller gets."""
         return [x - o for x, o in zip(q, self.offsets, strict=True)] if self.offsets else q
 
 
@@ -130,10 +130,10 @@ def plant_program(chain: Chain, quantity: str, options: Options, varying: Varyin
 
 @dataclass(frozen=True, eq=False)
 class Plants:
-    """Arms of one geometry, k of them: natural parameters (k, N, 10), and what else varies; None is as the arm has it.
+    """k arms with the same geometry: natural parameters (k, N, 10), and what else varies; None keeps the arm's value.
 
-    `parameters` (k, p) are the minimal parameters of `natural`. `gravity` is (k, 3); `viscous` and `coulomb` (k, n)
-    come together; the true positions are those an encoder tells plus `offsets` (k, n); `rotors` are (k, n).
+    `parameters` (k, p) are the minimal parameters of `natural`. `gravity` is (k, 3); `viscous` and `coulomb` (k, n) are
+    given together; true positions are encoder readings plus `offsets` (k, n); `rotors` are rotor inertias (k, n).
     """
 
     arm: Arm
@@ -150,7 +150,7 @@ class Plants:
 
     @cached_property
     def varying(self) -> Varying:
-        """Which numbers a program must take."""
+        """Which parameters are inputs of the programs."""
         joints = [joint.breakaway > 0 or joint.forces.load_friction > 0 for joint in self.arm.joints]
         friction = self.viscous is not None and self.coulomb is not None
         dry = np.logical_or(joints, (self.coulomb > 0).any(axis=0)) if self.coulomb is not None else ()
@@ -181,10 +181,10 @@ class Plants:
 
     @property
     def breakaway(self) -> np.ndarray | None:
-        """The largest dry friction at rest, (k, n); None where friction does not vary."""
+        """The breakaway friction, (k, n); None if friction does not vary."""
         if self.coulomb is None:
             return None
-        from armdyn.simulation.programs import frictions  # which is made with this module
+        from armdyn.simulation.programs import frictions  # that module imports this one
 
         pairs = zip(frictions(self.arm.chain), self.arm.joints, strict=True)
         excess = [float(friction.breakaway - joint.coulomb) for friction, joint in pairs]
@@ -193,14 +193,14 @@ class Plants:
     def quantity(self, name: str, *arrays: Any, options: Options = Options()) -> Any:
         """A quantity of every plant at true positions; the arrays' first axis runs over the plants.
 
-        Friction and offsets are left to the caller. By the arm's own kernel with parameters at run time where they and
-        the arm's gravity and rotors determine the quantity, else by one that takes natural parameters.
+        Friction and offsets are left to the caller. The arm's kernel with run-time parameters is used if gravity and
+        rotor inertias do not vary, otherwise one that takes natural parameters.
         """
         entry, extra = QUANTITIES[name], (np.ndim(arrays[0]) - 2) * (1,)
         if "parameters" in entry.takes and self.gravity is None and self.rotors is None:
             kernel = self.arm.kernel(name, parameters="runtime", **_chosen(options))
             return kernel(*arrays, self.parameters.reshape(len(self), *extra, -1))
-        if name == "regressor":  # which columns there are depends on gravity, and nothing on the links
+        if name == "regressor":  # its columns depend on gravity, and its values not on the links
             if self.gravity is not None:
                 raise InputError("the regressor's columns depend on gravity's direction; natural_regressor has all")
             return self.arm.kernel(name)(*arrays)

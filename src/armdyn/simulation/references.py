@@ -1,6 +1,6 @@
-"""Motions to follow: functions of time with exact first and second derivatives.
+"""Reference motions: functions of time with exact first and second derivatives.
 
-A reference is called with times of any shape and gives (q, qd, qdd), each (..., n).
+A reference is called with times of any shape and returns (q, qd, qdd), each (..., n).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Motion = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Reference:
-    """A motion: `duration` in seconds, and a function of time that gives (q, qd, qdd)."""
+    """A motion: `duration` in seconds, and a function of time that returns (q, qd, qdd)."""
 
     name: str
     duration: float
@@ -101,8 +101,8 @@ def fourier(center: Any, sine: Any, cosine: Any, frequency: float, duration: flo
 def straight_line(arm: Arm, start: Any, end: Any, rotation: Any, speed: float, q0: Any = None) -> Reference:
     """The tool along a straight line at constant speed with constant orientation.
 
-    `start`, `end` are points (m, base frame), `rotation` a 3 × 3 matrix, `speed` in m/s. Positions by
-    inverse kinematics to the last digits, velocities and accelerations from the Jacobian and its rate.
+    `start` and `end` are points in the base frame, m; `rotation` is a 3 × 3 matrix, `speed` in m/s. Positions come from
+    inverse kinematics solved to machine precision, velocities and accelerations from the Jacobian and its rate.
     """
     a, b = np.asarray(start, float), np.asarray(end, float)
     R = np.asarray(rotation, float)
@@ -128,7 +128,7 @@ def straight_line(arm: Arm, start: Any, end: Any, rotation: Any, speed: float, q
 
 
 def _knots(arm: Arm, a: np.ndarray, v: np.ndarray, R: np.ndarray, t: np.ndarray, q0: Any) -> np.ndarray:
-    """Configurations along the line, each from the one before, so that the branch never changes."""
+    """Configurations along the line, each solved from the previous one to stay on the same branch."""
     pose = np.eye(4)
     pose[:3, :3], pose[:3, 3] = R, a
     first = arm.inverse_kinematics(pose, q0)

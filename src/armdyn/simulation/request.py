@@ -1,4 +1,4 @@
-"""What was asked of a simulation, checked: states as rows, times, steps, limits."""
+"""Checked arguments of a simulation: states as rows, times, steps, limits."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from armdyn.simulation.state import QUATERNION, Layout
 from armdyn.simulation.torque import Drive
 
 Progress = Callable[[float, float], None]
-ROUNDED = 1e-4  # what a quaternion's length may be off by: four digits, as people write them
-LARGEST = 2**31  # numbers stored; a wrong step fills the memory otherwise
+ROUNDED = 1e-4  # tolerance of a quaternion's length, for numbers written with four digits
+LARGEST = 2**31  # numbers stored; guards against a far too short step
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Request:
 
     @property
     def limited(self) -> bool:
-        """Does any joint have a limit to watch."""
+        """Whether any joint has a limit that ends the run."""
         return self.stops is None and bool(np.isfinite(self.bounds).any())
 
     def inside(self, state: np.ndarray) -> np.ndarray:
@@ -100,7 +100,7 @@ def request(
     wrench: Any,
     progress: Progress | None,
 ) -> Request:
-    """Check and complete what was asked; `batch` is what the torques come in."""
+    """Check and complete the arguments; `batch` is the batch shape of the torques."""
     nq, nv = arm.chain.nq, arm.chain.nv
     q, qd = _positions(arm, q0), _vectors(np.zeros(nv) if qd0 is None else qd0, nv, "qd0")
     w = None if wrench is None else _vectors(wrench, 6, "tool_wrench (force, torque)")
@@ -131,7 +131,7 @@ def request(
 
 
 def _stops(arm: Arm, limits: Any) -> Stops | None:
-    """Limits as stops, where that is asked for and there are limits."""
+    """Joint limits as stops, if requested and if there are any."""
     if isinstance(limits, bool | np.bool_) or limits == "end":
         return None
     number = 0.0 if limits == "stop" else limits
@@ -147,12 +147,12 @@ def _stops(arm: Arm, limits: Any) -> Stops | None:
 
 
 def efforts(arm: Arm) -> tuple[float | None, ...]:
-    """The motors' effort limits along every velocity, None where there is none: a floating base has no motors."""
+    """The effort limit along every velocity, or None; a floating base has no motors."""
     return (*(None,) * (arm.chain.nv - arm.n), *(joint.limit.effort for joint in arm.joints))
 
 
 def _positions(arm: Arm, values: Any) -> np.ndarray:
-    """Initial coordinates, checked; a quaternion that has length 1 but for rounding gets it exactly."""
+    """Checked initial coordinates, with the quaternion of a floating base normalised."""
     if not arm.floating:
         return _vectors(values, arm.n, "q0")
     q = _vectors(values, arm.chain.nq, "q0 of a floating base (x, y, z, quaternion x, y, z, w, joints)")
@@ -224,5 +224,5 @@ def _evenly(duration: float, step: float, size: int) -> tuple[np.ndarray, tuple[
 
 
 def steps_in(gap: float, step: float) -> int:
-    """How many equal steps, none longer than `step`, make up a gap."""
+    """The smallest number of equal steps, none longer than `step`, in a gap."""
     return max(1, math.ceil(gap / step * (1 - 1e-9)))

@@ -1,4 +1,4 @@
-"""`simulate`: what an arm does when its joints are driven, or nobody drives them."""
+"""`simulate`: the motion of an arm under controllers, given torques, or no torques."""
 
 from __future__ import annotations
 
@@ -51,43 +51,43 @@ def simulate(
     Parameters
     ----------
     arm : Arm
-        The arm; its friction acts unless ``friction=False``, its limits end the run unless `limits` says otherwise.
+        The arm. Its friction acts unless ``friction=False``; its joint limits end the run unless `limits` is given.
     q0, qd0 : array_like
-        Initial positions and velocities, (n,) or a batch (..., n); the rest posture and zero if left out. Those of a
-        floating base come first: position and quaternion, then velocities in its own axes, as everywhere.
+        Initial positions and velocities, (n,) or a batch (..., n); by default the rest posture and zero. The entries of
+        a floating base come first: position and quaternion, and velocities in its own axes.
     torque : None, array, Sampled, PD, PDGravity, ComputedTorque, Feedforward, Controller, Digital or function
-        Who drives the joints; an array may be a batch (..., n). A function gets (t, q, qd) and gives (..., n).
-        With a floating base (..., 6 + n) is force and moment on it first, (..., n) are the joints' and none on it.
-        `Digital` is a control law with a memory, asked once per control period.
+        What drives the joints. An array may be a batch (..., n). A function gets (t, q, qd) and returns (..., n).
+        With a floating base, (..., 6 + n) starts with force and moment on the base; (..., n) are joint torques only.
+        `Digital` is a control law with internal state, called once per control period.
     duration, times : float, array_like
-        Either how long (stored every `step`), or the increasing times to store, the first being the start.
+        Either the duration (stored every `step`), or the increasing times to store, the first being the start.
     method : str
-        Fixed step, whole loop compiled: RK4, RK5, AB4, semi_implicit_euler, and ARK4, which takes a controller's
-        gains and viscous friction implicitly. Adaptive, by scipy: DOP853, RK45, LSODA, Radau. "auto" is RK4, or
-        ARK4 where the gains are too stiff for RK4 with this step; the result's `method` says which.
+        Fixed step, with the whole loop compiled: RK4, RK5, AB4, semi_implicit_euler, and ARK4, which treats controller
+        gains and viscous friction implicitly. Adaptive, by scipy: DOP853, RK45, LSODA, Radau. "auto" is RK4, or ARK4
+        if the gains are too stiff for RK4 with this step; the result's `method` tells which was used.
     step : float or "auto"
-        Longest step of the fixed-step methods, s; "auto": 1 ms, or what the method needs to be stable.
+        Longest step of the fixed-step methods, s; "auto" is 1 ms, or less if the method needs it to be stable.
     rtol, atol : float, optional
-        Tolerances of the adaptive ones, 1e-9 and 1e-11 by default; the fixed-step methods take none.
+        Tolerances of the adaptive methods, 1e-9 and 1e-11 by default; the fixed-step methods take none.
     tool_wrench : array_like, optional
-        Constant wrench (force, torque) of the surroundings on the tool, in base axes: (6,) or (..., 6).
+        Constant wrench (force, torque) of the environment on the tool, in base axes: (6,) or (..., 6).
     limits : bool, "end", "stop" or float
-        What a joint limit does: end the run (True, "end"), stop the joint without a rebound ("stop"), let it rebound
-        with this coefficient of restitution (a number from 0 to 1), or nothing (False).
+        The effect of a joint limit: it ends the run (True, "end"), stops the joint without a rebound ("stop"), lets it
+        rebound with this coefficient of restitution (a number from 0 to 1), or is ignored (False).
     saturate : bool, optional
-        Cut the torques off at the motors' effort limits; by default for controllers, not for given torques.
+        Clamp the torques to the effort limits; by default for controllers, but not for given torques.
     actuators : Actuators, optional
-        The controller's own rate, delay, the motors' largest torque rate, the encoders' steps.
+        Control period, delay, torque rate limit and sensor resolution and noise.
     plants : Plants, optional
-        Arms that move in place of `arm`, which is what the controller knows: one lane each, on the batch's last axis
-        (`armdyn.Uncertain` samples them). Positions are the true ones; `q0` is what the encoders tell.
+        Arms simulated in place of `arm`, which remains the controller's model: one per lane on the last batch axis
+        (`armdyn.Uncertain` samples them). Positions are the true ones; `q0` is the encoder reading.
     progress : function, optional
-        Called with (done, total) now and then.
+        Called with (done, total) from time to time.
 
     Returns
     -------
     Trajectory
-        With a status and a message; what was computed before an early end, Ctrl-C included, is kept.
+        With a status and a message; results before an early end, including Ctrl-C, are kept.
     """
     _check(arm, method, rtol, atol)
     driven = _drive(arm, torque, saturate)
@@ -132,17 +132,17 @@ def _check(arm: Any, method: str, rtol: float | None, atol: float | None) -> Non
 
 
 def _check_plants(plants: Plants, arm: Arm, driven: Drive | None, method: str, actuators: Any) -> None:
-    """An error for what is not there for arms that differ from lane to lane."""
+    """Raise an error for options that are not available with plants."""
     if plants.arm.chain != arm.chain:
         raise InputError(f"the plants are those of {plants.arm.name} as it was, not of this {arm.name}")
     if driven is None or actuators is not None:
-        raise InputError("plants= need a controller, torques or nobody at the joints; no Python function, no actuators")
+        raise InputError("plants= need a compiled controller, given torques or none; no Python function, no actuators")
     if method in ADAPTIVE:
-        raise InputError(f"{method} steps one arm; for plants= there are auto, {', '.join(FIXED)}")
+        raise InputError(f"{method} simulates one arm; with plants= use one of auto, {', '.join(FIXED)}")
 
 
 def _batch(driven: Drive | None, plants: Plants | None) -> tuple[int, ...]:
-    """The batch that torques and plants make."""
+    """The broadcast batch shape of torques and plants."""
     own = driven.batch if driven else ()
     if plants is None:
         return own
@@ -154,7 +154,7 @@ def _batch(driven: Drive | None, plants: Plants | None) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class _Setting:
-    """What drives the arm and what acts on it, ready to be stepped by any method."""
+    """The drive, actuators and external forces of a run, for any method."""
 
     torque: Any
     driven: Drive | None  # None: the torque is a Python function
@@ -164,7 +164,7 @@ class _Setting:
     plants: Plants | None = None
 
     def at_true_positions(self, asked: Request) -> Request:
-        """The request with the lanes where they are, not where their encoders tell."""
+        """The request with true initial positions in place of encoder readings."""
         if self.plants is None or self.plants.offsets is None:
             return asked
         state = asked.state.copy()
@@ -175,7 +175,7 @@ class _Setting:
         """The arm, to be stepped by a method."""
         arm, inside = asked.arm, asked.inside if asked.limited else None
         beside = (self.options, asked.wrench, method)
-        effort = efforts(arm) if self.saturate else None  # of a function; a compiled law cuts off by itself
+        effort = efforts(arm) if self.saturate else None  # for a function; a compiled law saturates by itself
         if self.actuators is not None:
             idle = Drive(arm.chain.nv, lambda t: np.zeros((*t.shape, arm.chain.nv)), AsGiven())
             function = self.torque if self.driven is None else law_function(arm.chain, self.driven)
@@ -186,14 +186,14 @@ class _Setting:
         if self.driven is not None:
             return Stepper(arm.chain, asked.per_lane(self.driven), *beside, inside, asked.stops, self.plants)
         if method == ARK4.name:
-            raise InputError("ARK4 needs a controller whose gains it knows; with a function take RK4, LSODA or Radau")
+            raise InputError("ARK4 needs a controller with known gains; with a function use RK4, LSODA or Radau")
         return PlainStepper(arm, self.torque, *beside, asked.batch, inside, effort, asked.stops)
 
     def solver(self, asked: Request, method: str, rtol: float | None, atol: float | None) -> adaptive.Solver:
         """The adaptive method with its tolerances."""
         if self.actuators is not None:
             raise InputError(
-                f"{method} has no steps of its own to hold torques; actuators= need one of {', '.join(FIXED)}"
+                f"{method} has no fixed step during which torques are held; actuators= need one of {', '.join(FIXED)}"
             )
         if asked.stops:
             raise InputError(f"{method} ends at a joint limit; limits as stops need one of {', '.join(FIXED)}")
@@ -203,7 +203,7 @@ class _Setting:
 
 
 def _drive(arm: Arm, torque: Any, saturate: bool | None) -> Drive | None:
-    """The compilable drive, with its torques clamped to the motors' limits where that is asked for."""
+    """The compilable drive, with its torques clamped to the effort limits if requested."""
     driven = None if isinstance(torque, Digital) else drive(arm.chain, torque)
     limited = any(effort is not None for effort in efforts(arm))
     if driven and limited and (driven.controller if saturate is None else saturate):
@@ -240,7 +240,7 @@ def _chunks(asked: Request, stepper: Any) -> Iterator[tuple[np.ndarray, np.ndarr
 
 
 def _finish(asked: Request, stepper: Any, states: np.ndarray, good: np.ndarray, status: str) -> Trajectory:
-    """Find out how each lane ended; a single one gets a row for the moment a limit was met."""
+    """Determine how each lane ended; a single lane gets a row for the time at which it met a limit."""
     times = asked.times[: states.shape[1]]
     ends = found_ends(asked, stepper, times, states, good, status)
     if len(states) == 1 and not good[0].all():
@@ -252,7 +252,7 @@ def _finish(asked: Request, stepper: Any, states: np.ndarray, good: np.ndarray, 
 
 
 def _trajectory(asked: Request, stepper: Any, times: np.ndarray, states: np.ndarray, ends: Ends) -> Trajectory:
-    """Work out what follows from the states."""
+    """The trajectory of the states, with accelerations, torques and energies."""
     arm = asked.arm
     qdd, tau = stepper.reported(times, states)
     q, qd = asked.layout.split(states)
@@ -275,7 +275,7 @@ def _trajectory(asked: Request, stepper: Any, times: np.ndarray, states: np.ndar
 
 
 def _signals(stepper: Any) -> Any:
-    """What a digital controller recorded."""
+    """The signals that a digital controller recorded."""
     running = getattr(stepper, "torque", None)
     return running.signals() if isinstance(running, Running) else {}
 
@@ -321,7 +321,7 @@ def _adaptive(asked: Request, stepper: Any, solver: adaptive.Solver) -> Trajecto
         if status == "limit":
             message = met_limit(asked.joint_beyond(y[-1]), t[-1])
         ends.statuses[lane], ends.messages[lane], ends.times[lane] = status, message, t[-1]
-        y = asked.layout.normalised(y)  # the solver's own quaternions are off by its tolerance
+        y = asked.layout.normalised(y)  # the solver keeps quaternions only to its tolerance
         if count == 1:
             states, reached = y[None], t
         else:

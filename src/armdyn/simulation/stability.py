@@ -1,10 +1,9 @@
-"""Whether a step is too long: does the method amplify what the arm itself damps.
+"""Numerical stability of a step: whether the method amplifies deviations that the arm itself damps.
 
-At sampled states the equations of motion are linearised (finite differences of the compiled right-hand side, in the
-modes of the state: joints that stick are left out). G is what one step of the method makes of a small deviation, the
-exact flow would make exp(h J) of it. If the spectral radius of G is above 1 and above that of the flow, deviations
-grow that should not: the step is unstable, whatever the states look like. Torques that are clamped to a motor's limit
-count with their gains, because the step must be able to leave the limit again.
+At sampled states the equations of motion are linearised, by finite differences of the compiled right-hand side in the
+modes of the state (joints that stick are left out). One step of the method maps a small deviation by G; the exact flow
+would map it by exp(h J). If the spectral radius of G exceeds both 1 and that of the flow, the step is unstable,
+whatever the states look like. Saturated motors count with their gains, because a step must be able to leave the limit.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def may_be_stiff(stepper: Any, q: np.ndarray, h: float) -> bool:
 
 
 def step_matrix(scheme: Scheme, linear: Linear, h: float) -> np.ndarray:
-    """What one step makes of a deviation."""
+    """The matrix by which one step maps a deviation."""
     J, size = linear.J, len(linear.J)
     one = np.eye(size)
     if scheme.past:

@@ -1,8 +1,8 @@
-"""Where positions and velocities lie in a state y = (q, q̇), and how the pose of a floating base moves.
+"""The layout of a state y = (q, q̇), and the kinematics of a floating base's pose.
 
-A floating base has seven coordinates and six velocities. Its quaternion is integrated as four numbers and scaled back
-to length 1 after every step: the exact motion keeps the length, so that a method keeps its order on the manifold of
-unit quaternions (projection; Hairer, Lubich and Wanner 2006, section IV.4; docs/adr/0025-floating-simulation.md).
+A floating base has seven coordinates and six velocities. Its quaternion is integrated as four numbers and normalised
+after every step. The exact motion preserves the length, so a method keeps its order under this projection onto the unit
+quaternions (Hairer, Lubich and Wanner 2006, section IV.4; docs/adr/0025-floating-simulation.md).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Layout:
 
     @property
     def size(self) -> int:
-        """The numbers of a state."""
+        """The number of entries of a state."""
         return self.nq + self.nv
 
     @property
@@ -44,7 +44,7 @@ class Layout:
 
     @property
     def shift(self) -> int:
-        """Coordinate i + shift of a joint goes with velocity i."""
+        """The coordinate of the joint with velocity i has index i + shift."""
         return self.nq - self.nv
 
     def split(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -52,10 +52,10 @@ class Layout:
         return y[..., : self.nq], y[..., self.nq :]
 
     def beside(self, q: np.ndarray) -> np.ndarray:
-        """A coordinate beside every velocity, (..., nv).
+        """One coordinate per velocity, (..., nv).
 
-        Joints have their own. Beside the six velocities of a floating base stand numbers of its pose, for things that
-        it does not have: stops, friction and gains.
+        Those of the joints are their own. Those of a floating base's six velocities are arbitrary entries of its pose,
+        which nothing uses: the base has no stops, friction or gains.
         """
         return q[..., self.shift :]
 
@@ -88,7 +88,7 @@ class Layout:
         return self.normalised(np.hstack([q + by, qd + velocities]))
 
     def kinematics(self, qd: np.ndarray) -> np.ndarray:
-        """(nv, nv) matrix K: a small deviation x of the positions changes at K x plus the velocities' deviation."""
+        """(nv, nv) matrix K: the rate of a small position deviation x is K x plus the velocity deviation."""
         K = np.zeros((self.nv, self.nv))
         if self.floating:  # the deviation is in axes that turn with the base
             v, w = (np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]]) for x, y, z in (qd[:3], qd[3:6]))
@@ -98,12 +98,12 @@ class Layout:
 
 
 def joints_of(chain: Chain, values: list[Any]) -> list[Any]:
-    """The joints' entries of coordinates, velocities or forces, behind those of a floating base."""
+    """The joint entries of coordinates, velocities or forces, which follow those of a floating base."""
     return values[len(values) - chain.n :]
 
 
 def forces_of(chain: Chain, tau: Sequence[Any]) -> list[Any]:
-    """Forces along all velocities; where the joints' alone are given, nothing acts on a floating base."""
+    """Forces along all velocities; with joint forces only, zeros on a floating base."""
     return [0] * (chain.nv - chain.n) + list(tau) if len(tau) == chain.n else list(tau)
 
 

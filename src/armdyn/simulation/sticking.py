@@ -1,10 +1,10 @@
-"""Which joints stick and which slide: dry friction at rest, all joints of a state solved together.
+"""Which joints stick and which slide: dry friction at rest, solved for all joints of a state together.
 
-At rest the friction f of a joint is any force up to its breakaway value. A joint sticks (q̈ = 0) if the force that
-holds it is one of these; otherwise f has its largest value against the acceleration. For given forces that is a
-linear complementarity problem with bounds in H⁻¹, with exactly one solution because H is positive definite; it is
-solved by principal pivoting as in `lockable_loop`, which has the same rules for its lanes. The arrays of this module
-serve adaptive methods, torques from Python, and what a trajectory reports.
+At rest the friction of a joint can be any force up to its breakaway value. A joint sticks (q̈ = 0) if the force needed
+to hold it is within that range; otherwise friction has its breakaway value and opposes the acceleration. This is a
+boxed linear complementarity problem in H⁻¹, with a unique solution because H is positive definite. It is solved by
+principal pivoting, by the same rules as in the compiled `lockable_loop`. This array version serves adaptive methods,
+torque functions in Python, and the values that a trajectory reports.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ Evaluate = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, ...]
 
 @dataclass(frozen=True)
 class Modes:
-    """Per state and joint: 1 where it may move, and the side it slides to, 0 where it sticks."""
+    """Per state and joint: `free` is 1 if it moves, and `side` the sign of its sliding direction, 0 if it sticks."""
 
     free: np.ndarray
     side: np.ndarray
 
 
 def breakaway(chain: Chain, options: Options) -> np.ndarray:
-    """The largest dry friction at rest, per joint; 0 where there is none, or friction is left out."""
+    """The breakaway friction per joint; 0 without dry friction, or with friction off."""
     values = [float(friction.breakaway) if options.friction else 0.0 for friction in frictions(chain)]
     return np.array(values)
 
 
 @dataclass(frozen=True)
 class Holding:
-    """Per state and joint at rest: can it be held, and between which forces."""
+    """Per state and joint at rest: whether it can be held, and the range of holding forces."""
 
     able: np.ndarray
     low: np.ndarray
@@ -47,7 +47,7 @@ class Holding:
 
 
 def holding(q: np.ndarray, most: np.ndarray, stops: Stops | None = None) -> Holding:
-    """What dry friction and stops can hold at positions q (rows, n)."""
+    """The holding forces of dry friction and stops at positions q (rows, n)."""
     low, high = np.broadcast_to(-most, q.shape), np.broadcast_to(most, q.shape)
     able = high > 0
     if stops is not None:
@@ -61,10 +61,10 @@ def holding(q: np.ndarray, most: np.ndarray, stops: Stops | None = None) -> Hold
 def settle(
     evaluate: Evaluate, qd: np.ndarray, holds: Holding, modes: Modes | None = None
 ) -> tuple[tuple[np.ndarray, ...], Modes]:
-    """What `evaluate(rows, free, side)` gives for states `qd` (rows, n) in the modes that agree with it.
+    """The results of `evaluate(rows, free, side)` for states `qd` (rows, n) in consistent modes, and these modes.
 
-    Its first two results must be the accelerations and the forces left (`programs.lockable_loop`). The search
-    begins at `modes`, by default at those where every joint at rest that can be held is.
+    Its first two results must be the accelerations and the holding forces (`programs.lockable_loop`). The search starts
+    from `modes`, by default with every joint locked that is at rest and can be held.
     """
     may = (qd == 0) & holds.able
     free = np.where(may, 0.0, 1.0) if modes is None else modes.free.copy()
@@ -78,7 +78,7 @@ def settle(
         rows = np.flatnonzero(wrong.any(axis=1))
         if not len(rows):
             break
-        if pivot + 1 >= BLOCK_PIVOTS:  # the least index alone
+        if pivot + 1 >= BLOCK_PIVOTS:  # only the least index
             wrong &= np.cumsum(wrong, axis=1) == 1
         side = np.where(wrong & breaks, np.where(left > 0, 1.0, -1.0), np.where(wrong & returns, 0.0, side))
         free = np.where(wrong & breaks, 1.0, np.where(wrong & returns, 0.0, free))

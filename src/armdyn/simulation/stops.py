@@ -1,9 +1,9 @@
-"""Joint limits as stops, within the compiled loop.
+"""Joint limits as stops, in the compiled loop.
 
-A joint at rest at its stop is held like one that sticks, only that the stop can push without bound and never pull.
-When a joint meets its stop its speed turns round, less what the coefficient of restitution takes, and the impulse
-goes through the whole arm: Δq̇ = H⁻¹ eᵢ p. Column i of H⁻¹ is the difference of two evaluations of the program, with
-and without a force on joint i. Impacts of several joints at one moment are taken one after the other.
+A joint at rest at its stop is held like one that sticks, except that the stop can push without bound and never pull.
+When a joint hits its stop, its velocity is reversed and multiplied by the coefficient of restitution, and the impulse p
+changes the velocities of the whole arm: Δq̇ = H⁻¹ eᵢ p. Column i of H⁻¹ is the difference of two evaluations of the
+program, with and without a force on joint i. Simultaneous impacts are processed one after the other.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from armdyn.simulation.lanes import Number, Slots, Truth, branch
 if TYPE_CHECKING:
     from armdyn.simulation.lockable_loop import LockableLoop
 
-FORCE = 1024.0  # N m or N: large beside what else acts, so that the difference keeps its digits
-PASSES = 2  # over the joints, for impacts that set off others
+FORCE = 1024.0  # N m or N: much larger than the other forces, to avoid cancellation in the difference
+PASSES = 2  # over the joints, for impacts that cause others
 FAR = 1e300
 
 
 class Stopping:
-    """Writes what a loop does about stops."""
+    """Writes the part of a loop that handles stops."""
 
     def __init__(self, loop: LockableLoop, stops: Stops) -> None:
         self.loop, self.w, self.stops = loop, loop.w, stops
@@ -40,7 +40,7 @@ class Stopping:
         return q <= lower, q >= upper
 
     def least(self, i: int, y: Slots, least: Number) -> Number:
-        """The least of `least` and what is left to the stops, but for one where the step began."""
+        """The smaller of `least` and the distance to the stops, except a stop at which the step started."""
         lower, upper = self._ends(i)
         at_lower, at_upper = self.at(i)
         q = y[self.loop.position(i)]
@@ -48,14 +48,14 @@ class Stopping:
         return at_upper.choose(least, least.least(-(q - upper)))
 
     def returns(self, i: int, y: Slots) -> Truth:
-        """Whether a joint that began at a stop would end behind it."""
+        """Whether a joint that started at a stop would end beyond it."""
         lower, upper = self._ends(i)
         at_lower, at_upper = self.at(i)
         moves, q = self.loop.free[i] > 0.0, y[self.loop.position(i)]
         return moves & ((at_lower & (q < lower)) | (at_upper & (q > upper)))
 
     def meet(self, i: int, hit: Truth, margin: Number) -> None:
-        """Put a joint of y1 that met its stop onto it."""
+        """Place a joint of y1 that met its stop exactly on it."""
         lower, upper = self._ends(i)
         at_lower, at_upper = self.at(i)
         q = self.loop.y1[self.loop.position(i)]
@@ -70,7 +70,7 @@ class Stopping:
         return (at_lower & (v < 0.0)) | (at_upper & (v > 0.0))
 
     def impacts(self, active: Truth) -> None:
-        """Turn the speeds of joints that move into their stops."""
+        """Apply the impacts of joints that move into their stops."""
         w, loop = self.w, self.loop
         found = self._into(self.joints[0])
         for i in self.joints[1:]:
@@ -81,7 +81,7 @@ class Stopping:
         for restitution in (self.stops.restitution,) * PASSES + (0.0,) * PASSES:
             for i in self.joints:
                 self._strike(i, self._into(i) & active, restitution, idle)
-        for i in self.joints:  # what the passes left over is small
+        for i in self.joints:  # what remains after the passes is small
             loop.y[loop.velocity(i)] = (self._into(i) & active).choose(0.0, loop.y[loop.velocity(i)])
         loop.explicit_inputs()
         w.do("br label %clear")
@@ -93,7 +93,7 @@ class Stopping:
         for i, truth in joints:
             if i in self.joints:
                 self._strike(i, truth, 0.0, idle)
-        for i, truth in joints:  # and what the strikes of others gave them since
+        for i, truth in joints:  # including what later impacts of other joints gave them
             v = self.loop.velocity(i)
             self.loop.y[v] = truth.choose(0.0, self.loop.y[v])
         self.loop.explicit_inputs()
@@ -117,7 +117,7 @@ class Stopping:
         return idle
 
     def _strike(self, i: int, where: Truth, restitution: float, idle: Slots) -> None:
-        """The impulse on joint i that turns its velocity round, less what the restitution takes."""
+        """The impulse on joint i that reverses its velocity, times the restitution."""
         w, loop, n = self.w, self.loop, self.loop.n
         force = Slots(w, "in", loop.size + loop.m + 3 * n)
         force[i] = FORCE

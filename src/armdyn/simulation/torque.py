@@ -1,10 +1,9 @@
-"""Who drives the joints: nobody, constants, samples, a Python function, or a controller.
+"""Drives of the joints: none, constant torques, samples, a Python function, or a controller.
 
-A drive that can be compiled has a law, written over scalars like every other algorithm:
-``law(chain, q, qd, u) -> tau``, where u is what the drive needs to know of the time; q and qd begin with the pose and
-velocity of a floating base, and tau may be that of the joints alone. A law is frozen data, so
-that what was compiled for it can be found again by its name. A controller is anything with a method
-``drive(chain) -> Drive``; `controllers` has those that come with armdyn.
+A compilable drive has a law over scalars, like every other algorithm: ``law(chain, q, qd, u) -> tau``. Its
+time-dependent inputs are u; q and qd start with the pose and velocity of a floating base; tau may be for the joints
+only. A law is frozen data, which identifies its compiled code in the cache. A controller is anything with a method
+``drive(chain) -> Drive``; `controllers` has those of armdyn.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ Law = Callable[[Chain, list[Any], list[Any], list[Any]], list[Any]]
 class Drive:
     """A compilable drive: the size of u, u at times (steps, stages), and the law.
 
-    `inputs` gives what broadcasts to ``(*batch, steps, stages, size)``. `held` values jump at the `knots`,
-    others bend there. A controller's torques are clamped to the motors' effort limits unless told otherwise.
-    A law may have `stiffness` (-∂τ/∂q) and `damping` (-∂τ/∂q̇), one number per joint, which implicit methods take in.
+    `inputs` returns an array that broadcasts to ``(*batch, steps, stages, size)``. `held` values jump at the `knots`,
+    others have kinks there. By default the torques of a controller are clamped to the effort limits. A law may have
+    `stiffness` (-∂τ/∂q) and `damping` (-∂τ/∂q̇), one number per joint, for implicit methods.
     """
 
     size: int
@@ -46,7 +45,7 @@ class Drive:
 
 @runtime_checkable
 class Controller(Protocol):
-    """What `simulate` takes as a controller."""
+    """The protocol of controllers for `simulate`."""
 
     def drive(self, chain: Chain) -> Drive:
         """The drive of this controller for an arm."""
@@ -55,7 +54,7 @@ class Controller(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """Torques (..., k, n) at k times, held until the next sample or joined by straight lines; constant outside."""
+    """Torques (..., k, n) at k times, held until the next sample or linearly interpolated; constant outside."""
 
     times: Any
     values: Any
@@ -64,7 +63,7 @@ class Sampled:
     def at(self, t: np.ndarray) -> np.ndarray:
         """The torques at times `t`: (..., *t.shape, n)."""
         times, values = np.asarray(self.times, float), np.asarray(self.values, float)
-        # A time that is a sample's but for rounding belongs to that sample.
+        # A time that equals a sample's up to rounding belongs to that sample.
         index = np.clip(np.searchsorted(times, t + 4 * np.spacing(np.abs(t)), side="right") - 1, 0, len(times) - 1)
         start: np.ndarray = values[..., index, :]
         if self.between == "held":
@@ -84,12 +83,12 @@ class Sampled:
 
 
 def cheapest(chain: Chain, quantity: str) -> str:
-    """The formulation an arm's own kernel would take."""
+    """The formulation that the arm's kernel uses."""
     return Kernel(chain, quantity).method
 
 
 def drive(chain: Chain, torque: Any) -> Drive | None:
-    """The compilable drive a user asked for; None for a Python function."""
+    """The compilable drive for a `torque` argument; None for a Python function."""
     if isinstance(torque, Controller):
         return torque.drive(chain)
     if torque is None:
@@ -100,7 +99,7 @@ def drive(chain: Chain, torque: Any) -> Drive | None:
 
 
 def source_of(law: Law) -> bytes:
-    """What shapes a law beyond its numbers and armdyn's own source: the file that it comes from, else its code."""
+    """The source file (or the bytecode) of a law defined outside armdyn, for the cache key."""
     inner = law.law if isinstance(law, Saturated) else law
     kind = type(inner)
     if kind.__module__.split(".")[0] == "armdyn":
@@ -133,7 +132,7 @@ def _constant(torque: Any, chain: Chain) -> Drive:
 def asked_torque(
     chain: Chain, torque: Callable[..., Any], t: float, q: Any, qd: Any, batch: tuple[int, ...]
 ) -> np.ndarray:
-    """The forces (count, nv) that a function of (t, q, qd) gives for rows of q and qd, which it sees in their batch."""
+    """The forces (count, nv) from a function of (t, q, qd), which gets the rows of q and qd in their batch shape."""
     tau = np.asarray(torque(t, q.reshape(*batch, chain.nq), qd.reshape(*batch, chain.nv)), float)
     if tau.shape[-1:] not in ((chain.n,), (chain.nv,)):
         raise InputError(f"the torque function gave shape {tau.shape}, expected (..., {force_sizes(chain)})")
@@ -156,16 +155,16 @@ def _check_samples(torque: Sampled, chain: Chain) -> None:
 
 @dataclass(frozen=True)
 class Nobody:
-    """The law of an arm left alone."""
+    """The law of an unactuated arm."""
 
     def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
-        """No torque at all."""
+        """Zero torques."""
         return [0] * chain.nv
 
 
 @dataclass(frozen=True)
 class AsGiven:
-    """The law of torques known as functions of time."""
+    """The law of torques given as functions of time."""
 
     def __call__(self, chain: Chain, q: list[Any], qd: list[Any], u: list[Any]) -> list[Any]:
         """The torques are u."""
@@ -174,7 +173,7 @@ class AsGiven:
 
 @dataclass(frozen=True)
 class Saturated:
-    """Another law with its torques clamped to the motors' limits; None where there is none."""
+    """Another law with its torques clamped to the effort limits; None for no limit."""
 
     law: Law
     effort: tuple[float | None, ...]

@@ -1,4 +1,4 @@
-"""Trajectory: what a simulation gives back."""
+"""Trajectory: the result of a simulation."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ FORMATS = (".csv", ".npz", ".parquet", ".html")
 
 @dataclass(frozen=True)
 class Trajectory:
-    """States over time; the last two axes of q, qd, qdd and tau are time and joint, those before are a batch.
+    """States over time; the last two axes of q, qd, qdd and tau are time and joint, those before are batch axes.
 
-    Of a robot with a floating base q begins with its position and quaternion (x, y, z, w), and qd, qdd and tau with
-    what belongs to its six velocities; `base_pose` has its pose as matrices.
+    For a robot with a floating base, q starts with its position and quaternion (x, y, z, w), and qd, qdd and tau with
+    the entries of its six velocities; `base_pose` is its pose as matrices.
 
-    `status` is "finished", "unstable step" (too long for the method: not what the arm would do), or what ended the
-    simulation early: "limit", "diverged", "stalled" (adaptive steps that shrink without end) or "interrupted";
-    `message` says it in words. In a batch, `statuses`, `ends` and `messages` have one entry per lane, and rows after
-    a lane's end are NaN. `signals` are what a `Digital` controller and its observers recorded, by law and name.
+    `status` is "finished", "unstable step" (too long for the method, so the result is not the motion of the arm), or
+    the reason for an early end: "limit", "diverged", "stalled" (adaptive steps that keep shrinking) or "interrupted";
+    `message` explains it. In a batch, `statuses`, `ends` and `messages` have one entry per lane, and rows after a
+    lane's end are NaN. `signals` are recorded by a `Digital` controller and its observers, by law and name.
     """
 
     arm: Arm
@@ -46,7 +46,7 @@ class Trajectory:
     method: str
     statuses: np.ndarray
     ends: np.ndarray  # when each lane ended, s
-    messages: np.ndarray  # in words, per lane; empty where there is nothing to say
+    messages: np.ndarray  # per lane; may be empty
     signals: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -59,7 +59,7 @@ class Trajectory:
 
     @property
     def base_pose(self) -> np.ndarray:
-        """(..., times, 4, 4): where a floating base is; where the base stands, if it does not float."""
+        """(..., times, 4, 4) poses of the base, constant for a fixed base."""
         chain = self.arm.chain
         stands = np.eye(4)
         stands[:3, :3], stands[:3, 3] = (
@@ -76,7 +76,7 @@ class Trajectory:
 
     @property
     def _base_names(self) -> tuple[list[str], list[str]]:
-        """What a floating base's coordinates and velocities are called."""
+        """Names of a floating base's coordinates and velocities."""
         if not self.arm.floating:
             return [], []
         turns = [f"base rotation {axis}" for axis in "xyz"]
@@ -84,7 +84,7 @@ class Trajectory:
         return [*places, *(f"base quaternion {axis}" for axis in "xyzw")], places + turns
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write CSV, NPZ, Parquet or an HTML page that plays, by the name's suffix; whole or not at all."""
+        """Write CSV, NPZ, Parquet or an animated HTML page, by the suffix of the name; the write is atomic."""
         suffix = Path(path).suffix
         if suffix == ".csv":
             names, table = self._table()
@@ -106,7 +106,7 @@ class Trajectory:
             import pyarrow
             from pyarrow import parquet
         except ImportError as error:
-            raise InputError("Parquet needs the extra: pip install armdyn[data]") from error
+            raise InputError('Parquet needs an extra; install it with: pip install "armdyn[data]"') from error
         names, table = self._table()
         columns = pyarrow.table({name: table[:, k] for k, name in enumerate(names)})
         with written_whole(path) as stream:
@@ -132,18 +132,18 @@ class Trajectory:
         return names, np.hstack(parts)
 
     def animate(self) -> Animation:
-        """A page on which the arm moves (one lane of a batch: the first): play, scrub, torques against limits, energy.
+        """An animated page of the arm (the first lane of a batch): play, scrub, torques with limits, energy.
 
-        A notebook shows it in place; its `save` writes the file, as ``save("motion.html")`` of the trajectory does.
+        Notebooks show it inline; its `save` writes the file, as ``save("motion.html")`` of the trajectory does.
         """
-        from armdyn.pages.motion import animation  # what not everyone needs is imported where it is used
+        from armdyn.pages.motion import animation  # imported only when needed
 
         first = (0,) * (self.q.ndim - 2)
         charts = (*self._curves(), ("energy [J]", ["energy"], self.energy[first][:, None]))
         return animation(self.arm, self.t, self.q[first], self.tau[first], charts, self.arm.name, self.message)
 
     def _curves(self) -> tuple[tuple[str, list[str], np.ndarray], ...]:
-        """What is drawn over time: label, names, values (times, names) of the first lane."""
+        """The curves over time: label, names, values (times, names) of the first lane."""
         first = (0,) * (self.q.ndim - 2)
         names = [joint.name or f"joint {i + 1}" for i, joint in enumerate(self.arm.joints)]
         positions, velocities = ([*base, *names] for base in self._base_names)
@@ -154,7 +154,7 @@ class Trajectory:
         )
 
     def plot(self) -> Any:
-        """A plotly figure of positions, velocities, forces and energy over time (one lane of a batch: the first)."""
+        """A plotly figure of positions, velocities, forces and energy over time (of the first lane of a batch)."""
         from plotly.subplots import make_subplots
 
         first = (0,) * (self.q.ndim - 2)

@@ -50,8 +50,8 @@ class Correlated:
         """From an `Estimate`, or a covariance (p, p) of the arm's minimal parameters."""
         names: tuple[str, ...] = ()
         if hasattr(given, "uncertainty") and hasattr(given, "model"):
-            if given.model.arm.chain.joints != arm.chain.joints and given.arm.n != arm.n:
-                raise InputError(f"the estimate is of {given.given.name}, not of {arm.name}")
+            if not _same_joints(given.model.arm, arm):
+                raise InputError(f"the estimate is of {given.given.name}, whose joints are not those of {arm.name}")
             natural, K, covariance = given.natural, given.model.natural, given.uncertainty.covariance
             names = tuple(given.model.extra_names)
             extras = np.array([float(given.extras[name]) for name in names])
@@ -131,3 +131,11 @@ def _square(given: Any, arm: Arm) -> Array:
     if np.linalg.eigvalsh(matrix)[0] < -1e-9 * np.abs(matrix).max():
         raise InputError("covariance must be positive semidefinite; its smallest eigenvalue is negative")
     return matrix
+
+
+def _same_joints(a: Arm, b: Arm) -> bool:
+    """Whether two arms have the same kinds of joints in the same places; base and tool may differ."""
+    if a.kinds != b.kinds or a.geometry_names != b.geometry_names:
+        return False
+    joints = [not name.startswith(("base_", "tool_")) for name in a.geometry_names]
+    return np.allclose(a.geometry[joints], b.geometry[joints], rtol=0, atol=1e-6)

@@ -49,7 +49,7 @@ void planar3_bias(const double *q, const double *qd, const double *parameters, d
 void planar3_gravity_load(const double *q, const double *parameters, double *g);
 
 /*
- * forces of a motion, with friction, by newton_euler_mlc: on minimal combinations
+ * joint forces for a motion, with friction, by newton_euler_mlc: recursive, with minimal combinations
  * Source: lin_1995
  * 42 multiplications, 31 additions, 0 divisions, 6 sines and cosines.
  *   in  q[3], rad
@@ -61,7 +61,7 @@ void planar3_gravity_load(const double *q, const double *parameters, double *g);
 void planar3_inverse_dynamics(const double *q, const double *qd, const double *qdd, const double *parameters, double *tau);
 
 /*
- * accelerations of forces, with friction, by composite: H, b, then U D Uᵀ
+ * joint accelerations under joint forces, with friction, by composite: H, b, then U D Uᵀ
  * Source: walker_orin_1982
  * 61 multiplications, 46 additions, 3 divisions, 6 sines and cosines.
  *   in  q[3], rad
@@ -73,7 +73,7 @@ void planar3_inverse_dynamics(const double *q, const double *qd, const double *q
 void planar3_forward_dynamics(const double *q, const double *qd, const double *tau, const double *parameters, double *qdd);
 
 /*
- * tool in the base, by definition: product of placements
+ * pose of the tool in the base frame, by definition: product of placements
  * Source: armdyn
  * 14 multiplications, 8 additions, 0 divisions, 6 sines and cosines.
  *   in  q[3], rad
@@ -91,9 +91,9 @@ void planar3_pose(const double *q, double *T);
 void planar3_jacobian(const double *q, double *J);
 
 /*
- * minimal parameters with a payload at the tool, by superposition: the body's own added to the arm's
- * The body is not checked: see to it that one can be like this (a mass that is not negative, an inertia that
- * a body has, no NaN), or is the negative of one, which takes it off. arm.payload_parameters in Python does check.
+ * minimal parameters with a payload at the tool, by superposition: the payload's parameters added to the arm's
+ * The payload is not checked. It must be physically possible (non-negative mass, an inertia that a rigid body can
+ * have, no NaN), or the negative of such a payload, which removes it. arm.payload_parameters in Python checks it.
  * Source: armdyn
  * 9 multiplications, 12 additions, 0 divisions, 0 sines and cosines.
  *   in  mass (one number), kg

@@ -31,7 +31,9 @@ def kernel_module(program: Program | ColumnProgram, target: Target, uniform: Col
     """The module of a program, with the functions `loop` (NumPy's inner loop) and `entry` (CPython's vectorcall)."""
     for port in (*program.inputs, *program.outputs):
         if len(port.shape) > CORE_DIMENSIONS:
-            raise InputError(f"{program.name}: {port.name} has shape {port.shape}, at most {CORE_DIMENSIONS} axes work")
+            raise InputError(
+                f"{program.name}: {port.name} has shape {port.shape}, at most {CORE_DIMENSIONS} axes are supported"
+            )
     if isinstance(program, ColumnProgram):
         parts = _column_parts(program, target, uniform)
     else:

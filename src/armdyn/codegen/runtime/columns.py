@@ -90,12 +90,12 @@ def over_columns(function: Callable[..., Any], inputs: Shapes, outputs: Shapes) 
 
 
 def _batch(value: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
-    core = value.ndim - len(shape)
-    if core > MOST_AXES:
-        raise ValueError(f"at most {MOST_AXES} axes before the array's own, got {core}")
-    if core < 0 or value.shape[core:] != shape:
+    axes = value.ndim - len(shape)
+    if axes > MOST_AXES:
+        raise ValueError(f"at most {MOST_AXES} batch axes, got {axes}")
+    if axes < 0 or value.shape[axes:] != shape:
         raise ValueError(f"expected shape (..., {', '.join(map(str, shape))}), got {value.shape}")
-    return tuple(value.shape[:core])
+    return tuple(value.shape[:axes])
 
 
 def _columns(value: Any, shape: tuple[int, ...], batch: tuple[int, ...]) -> Any:

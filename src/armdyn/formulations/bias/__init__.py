@@ -9,7 +9,7 @@ METHODS = (
     Formulation("lin_1991", lin_1991.bias, "lin_1991", "composite bodies about the base origin", serial_only=True),
     Formulation("newton_euler", newton_euler.bias, "luh_1980", "inverse dynamics without acceleration"),
     Formulation("gibbs_appell", gibbs_appell.bias, "provenzano", "∂G/∂q̈ without acceleration", serial_only=True),
-    Formulation("second_moments", second_moments.bias, "", "Newton-Euler on regrouped second moments"),
-    Formulation("point_masses", point_masses.bias, "", "the same with a point mass per joint"),
+    Formulation("second_moments", second_moments.bias, "", "Newton-Euler with regrouped second moments"),
+    Formulation("point_masses", point_masses.bias, "", "second moments and a point mass per joint"),
     Formulation("reference", reference.bias, "", "exact derivatives of the energies", reference_only=True),
 )

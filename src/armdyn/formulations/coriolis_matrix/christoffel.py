@@ -83,7 +83,7 @@ def _outer_columns(
     m: int,
     row: list[Scalar],
 ) -> tuple[Scalar, Vec3]:
-    """Row m of C at the joints beyond m, put into `row`; C_mm and Σ over k beyond m of q̇_k d_mk in frame m."""
+    """Fill in row m of C at the joints beyond m; returns C_mm and Σ over k beyond m of q̇_k d_mk in frame m."""
     brought: dict[int, Vec3] = {}  # Σ over k beyond j of q̇_k d_mk, carried inwards to frame j
     for j in reversed(range(m + 1, len(walk))):
         if m in couplings[j]:

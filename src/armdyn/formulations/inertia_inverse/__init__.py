@@ -14,9 +14,7 @@ METHODS = (
     ),
 )
 FACTORS = (
-    Formulation(
-        "denoc", denoc.inertia_factors, "saha_1999", "articulated bodies' inertias and couplings", no_mimics=True
-    ),
+    Formulation("denoc", denoc.inertia_factors, "saha_1999", "articulated-body inertias and couplings", no_mimics=True),
     Formulation(
         "composite",
         composite.inertia_factors,

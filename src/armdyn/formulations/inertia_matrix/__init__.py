@@ -42,14 +42,22 @@ METHODS = (
         serial_only=True,
     ),
     Formulation(
-        "lin_fang_5", lin_fang_5.inertia_matrix, "lin_fang_1999", "wrenches from the frame before", serial_only=True
+        "lin_fang_5",
+        lin_fang_5.inertia_matrix,
+        "lin_fang_1999",
+        "wrenches from the previous frame on",
+        serial_only=True,
     ),
     Formulation("lin_1991", lin_1991.inertia_matrix, "lin_1991", "momenta about the base origin", serial_only=True),
     Formulation(
         "renaud", renaud.inertia_matrix, "renaud_1984", "generalized links with invariant terms", serial_only=True
     ),
     Formulation(
-        "walker_orin", walker_orin.inertia_matrix, "walker_orin_1982", "bodies about centres of mass", serial_only=True
+        "walker_orin",
+        walker_orin.inertia_matrix,
+        "walker_orin_1982",
+        "composite bodies about mass centres",
+        serial_only=True,
     ),
     Formulation(
         "gibbs_appell", gibbs_appell.inertia_matrix, "provenzano", "Hessian of the Gibbs function", serial_only=True
@@ -62,5 +70,5 @@ METHODS = (
         "motions and wrenches meet in a middle frame",
         variants=meeting_frame.variants,
     ),
-    Formulation("reference", reference.inertia_matrix, "", "the plain sum of JᵀMJ over links", reference_only=True),
+    Formulation("reference", reference.inertia_matrix, "", "sum of JᵀMJ over the links", reference_only=True),
 )

@@ -13,7 +13,9 @@ from armdyn.formulations.registry import Formulation
 
 METHODS = (
     Formulation("newton_euler", newton_euler.inverse_dynamics, "luh_1980", "recursive, with natural parameters"),
-    Formulation("newton_euler_mlc", newton_euler_mlc.inverse_dynamics, "lin_1995", "on minimal combinations"),
+    Formulation(
+        "newton_euler_mlc", newton_euler_mlc.inverse_dynamics, "lin_1995", "recursive, with minimal combinations"
+    ),
     Formulation(
         "second_moments",
         second_moments.inverse_dynamics,
@@ -25,7 +27,7 @@ METHODS = (
         "point_masses",
         point_masses.inverse_dynamics,
         "",
-        "the same with a point mass per joint",
+        "recursive, with second moments and a point mass per joint",
         derivatives=derivatives.derivatives,
     ),
     Formulation("lin_1991", lin_1991.inverse_dynamics, "lin_1991", "H q̈ + b from composite bodies", serial_only=True),

@@ -32,8 +32,11 @@ from armdyn.formulations.steps import Step, collect, steps
 
 def bodies(chain: Chain) -> list[Body]:
     """One body per link about its reference point, with k_x = 0 and P₂₃ = 0 where the next axis allows it."""
-    own = [link.moved(IDENTITY, _entry(joint) * Z).body for joint, link in zip(chain.joints, chain.links, strict=True)]
-    divisible = _known(own)
+    own = [
+        link.moved(IDENTITY, _shift_to_origin(joint) * Z).body
+        for joint, link in zip(chain.joints, chain.links, strict=True)
+    ]
+    divisible = _are_numbers(own)
     most = sum(abs(body.mass) for body in own) if divisible else 0
     widest = sum(abs(body.P.trace) for body in own) if divisible else 0
     found: list[Body] = []
@@ -46,13 +49,13 @@ def bodies(chain: Chain) -> list[Body]:
             collect(given, parent, Body(0, ZERO, joint.rotation(0).similarity(P)))
             continue
         inner = chain.joints[parent] if parent >= 0 else joint
-        axis, s = joint.axis, joint.normal_end + _entry(inner) * Z
+        axis, s = joint.axis, joint.normal_end + _shift_to_origin(inner) * Z
         m, second = body.mass, P.zz
-        if divisible and _may_divide(chain, i):
+        if divisible and _can_divide(chain, i):
             beside = own[parent] + given.get(parent, NO_BODY)
-            m = _wanted(-(beside.moment.x + k.z * axis.x), s.x, m, most)
+            m = _part_to_regroup(-(beside.moment.x + k.z * axis.x), s.x, m, most)
             left = beside.P + 2 * k.z * outer(axis, s) + m * outer(s, s)
-            second = _wanted(-left.yz, axis.y * axis.z, second, widest)
+            second = _part_to_regroup(-left.yz, axis.y * axis.z, second, widest)
         kept = Body(body.mass - m, Vec3(k.x, k.y, 0), Sym3(P.xx, P.xy, P.yy, P.xz, P.yz, P.zz - second))
         found.append(kept)
         second_moment = second * outer(axis, axis) + 2 * k.z * outer(axis, s) + m * outer(s, s)
@@ -60,25 +63,25 @@ def bodies(chain: Chain) -> list[Body]:
     return seen_turning(chain, found[::-1])
 
 
-def _may_divide(chain: Chain, i: int) -> bool:
-    """Whether a point mass at joint i can make k_x of its parent 0: for one child of each link, and no first joint."""
+def _can_divide(chain: Chain, i: int) -> bool:
+    """Whether a point mass at joint i can make k_x of its parent 0: for first children, but not of first links."""
     parent = chain.parents[i]
     if parent < 0 or chain.parents[parent] < 0 or not chain.joints[parent].revolute:
         return False
     return chain.children[parent][0] == i and not chain.joints[i].forked
 
 
-def _entry(joint: Joint) -> Scalar:
+def _shift_to_origin(joint: Joint) -> Scalar:
     """The shift along z from the link's reference point to the origin of its frame."""
     return joint.d if joint.revolute else 0
 
 
-def _known(bodies: list[Body]) -> bool:
+def _are_numbers(bodies: list[Body]) -> bool:
     """Whether the parameters are numbers, not run-time inputs."""
     return all(isinstance(x, int | float | Fraction) for b in bodies for x in (b.mass, *b.moment, *b.P.entries))
 
 
-def _wanted(need: Scalar, lever: Scalar, whole: Scalar, most: Scalar) -> Scalar:
+def _part_to_regroup(need: Scalar, lever: Scalar, whole: Scalar, most: Scalar) -> Scalar:
     """The part to regroup so that lever × part = need, if the rest is at most `most`; otherwise the whole."""
     if lever == 0:
         return whole
@@ -97,7 +100,7 @@ def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[
         wrench = brought.get(i, NO_WRENCH) + own[i]
         tau.append(wrench.along(step.revolute))
         if step.parent >= 0:
-            collect(brought, step.parent, _inward(step, _entry(chain.joints[step.parent]), wrench))
+            collect(brought, step.parent, _inward(step, _shift_to_origin(chain.joints[step.parent]), wrench))
     return tau[::-1]
 
 
@@ -118,7 +121,7 @@ def _wrenches(chain: Chain, walk: list[Step], qd: list[Scalar], qdd: list[Scalar
     moving: list[Moving] = []
     found: list[Wrench] = []
     for step, body, v_i, a_i in zip(walk, bodies(chain), qd, qdd, strict=True):
-        e = _entry(chain.joints[step.parent]) if step.parent >= 0 else 0
+        e = _shift_to_origin(chain.joints[step.parent]) if step.parent >= 0 else 0
         link = _outward(step, e, moving[step.parent] if step.parent >= 0 else base, v_i, a_i)
         moving.append(link)
         F = body.mass * link.dv + link.U @ body.moment

@@ -150,7 +150,7 @@ def identify(
         parts = one_sided(start, prior or arm, parts, how, found)
         found = rows(start, parts, how)
     model, base_tilt, steps = settled(
-        start, prior or arm, parts, how, found, folds, friction == "auto", tilt, width is None
+        start, prior or arm, parts, how, found, folds, friction == "auto", tilt, width is None, fix or not doubts
     )
     if model is not start:
         found = rows(model, parts, how)
@@ -197,6 +197,7 @@ def settled(
     auto: bool,
     tilt: bool,
     sharpen: bool,
+    couple: bool,
 ) -> tuple[Model, tuple[float, float], dict[str, float]]:
     """The model to fit, as asked for or as the log bears it out; the base tilt; the steps of the selection."""
     steps: dict[str, float] = {}
@@ -204,9 +205,10 @@ def settled(
         if sharpen:
             model = with_widths(model, parts, how, found)
             found = rows(model, parts, how)
-        uncoupled = model
-        model, coupled = find_coupling(model, prior, parts, how, found, folds)
-        found = found if model is uncoupled else rows(model, parts, how)
+        uncoupled, coupled = model, dict[str, float]()
+        if couple:  # columns that are mixed up look like motors of two joints
+            model, coupled = find_coupling(model, prior, parts, how, found, folds)
+            found = found if model is uncoupled else rows(model, parts, how)
         chosen = select(model, prior, parts, how, found, folds)
         model, tilt, steps = chosen.model, tilt or chosen.tilted, with_coupling(chosen.steps, coupled)
     angles = (0.0, 0.0)

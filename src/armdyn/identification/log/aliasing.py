@@ -8,9 +8,7 @@ from armdyn.identification.log.log import Log
 from armdyn.identification.log.processing import Processing
 
 NEAR = 0.8  # of half the sampling rate: what is logged above it tells what was folded down
-FOLDED = (
-    0.04  # of the torques in the pass band: 1.4 % of a TX40's log at 5 kHz, 6 to 14 % when it is thinned unfiltered
-)
+FOLDED = 0.05  # of the torques in the pass band: a TX40 at 5 kHz has 0.014, thinned unfiltered 0.06 to 0.14
 COARSE, FINE = 8.0, 20.0  # samples per period of the fastest motion: too few to differentiate, enough
 
 

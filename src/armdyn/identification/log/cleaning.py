@@ -43,6 +43,7 @@ def clean(t: Array | None, signals: dict[str, Array], rate: float | None) -> Cle
             raise InputError(f"the sampling rate must be positive, got {rate}")
         t = number / rate
     assert t is not None
+    signals = _without_empty(signals, notes)
     good = _finite(t, signals, notes)
     t, number, signals = t[good], number[good], {k: v[good] for k, v in signals.items()}
     t, signals = _in_order(_in_seconds(t, notes), signals, notes)
@@ -92,12 +93,20 @@ def _without_repetition(
     again = _repeated(t, signals)
     if again.any():
         notes.append(f"{np.count_nonzero(again)} rows repeat the stamp and the values before them: dropped")
-    else:
-        again = repeated(signals)
-        if again.any():
-            notes.append(f"{np.count_nonzero(again)} rows repeat all values of the row before: dropped")
     keep = ~again
-    return t[keep], (number - np.cumsum(again))[keep], {k: v[keep] for k, v in signals.items()}
+    t, number, signals = t[keep], (number - np.cumsum(again))[keep], {k: v[keep] for k, v in signals.items()}
+    again = repeated(signals)
+    if not again.any():
+        return t, number, signals
+    said = f"{np.count_nonzero(again)} rows repeat all values of the row before: dropped"
+    counted, keep = t[: np.count_nonzero(~again)], ~again
+    fewer = (number - np.cumsum(again))[keep]
+    t, number, signals = t[keep], number[keep], {k: v[keep] for k, v in signals.items()}
+    if roughness(counted, signals["q"]) < 0.9 * roughness(t, signals["q"]):
+        notes.append(f"{said}, and those after them counted on")
+        return counted, fewer, signals
+    notes.append(said)
+    return t, number, signals
 
 
 def _cut(t: Array, q: Array, notes: list[str]) -> Array:
@@ -112,13 +121,30 @@ def _cut(t: Array, q: Array, notes: list[str]) -> Array:
     return t + APART * np.searchsorted(lost, np.arange(len(t)), side="right")
 
 
+def _without_empty(signals: dict[str, Array], notes: list[str]) -> dict[str, Array]:
+    """The signals without derivatives that were never logged; a torque that never was is dead: 0 throughout."""
+    out = {}
+    for name, values in signals.items():
+        empty = ~np.isfinite(values).any(axis=0)
+        if name == "q" or not empty.any() or (name == "tau" and empty.all()):
+            out[name] = values
+            continue
+        who = ", ".join(f"{name}{j + 1}" for j in np.flatnonzero(empty))
+        notes.append(f"{who} has no values at all: {'taken as dead' if name == 'tau' else f'{name} is not used'}")
+        if name == "tau":
+            out[name] = np.where(empty, 0.0, values)
+    return out
+
+
 def _finite(t: Array, signals: dict[str, Array], notes: list[str]) -> NDArray[np.bool_]:
     good = np.isfinite(t)
     for values in signals.values():
         good &= np.isfinite(values).all(axis=1)
     missing = np.count_nonzero(~good)
     if missing == len(t):
-        raise InputError("every row of the log has a missing or infinite value")
+        empty = [f"{k}{j + 1}" for k, v in signals.items() for j in np.flatnonzero(~np.isfinite(v).any(axis=0))]
+        who = f" ({', '.join(empty)} in all of them)" if empty else ""
+        raise InputError(f"every row of the log has a missing or infinite value{who}")
     if missing:
         first = int(np.argmin(good))
         notes.append(f"{missing} of {len(t)} rows have missing or infinite values (first: row {first + 1}): dropped")

@@ -110,7 +110,7 @@ def repeated(signals: dict[str, Array]) -> Mask:
 
 def unwrapped(q: Array, notes: list[str]) -> Array:
     """Positions without jumps of a whole turn (radians or degrees), which a position between -π and π makes."""
-    out = q.copy()
+    out, found = q.copy(), {}
     for j, own in enumerate(q.T):
         steps = np.diff(own)
         for turn, name in ((2 * np.pi, "2 π"), (360.0, "360 degrees")):
@@ -123,10 +123,11 @@ def unwrapped(q: Array, notes: list[str]) -> Array:
             out[:, j] = np.unwrap(own, period=turn)
             middle = (out[:, j].max() + out[:, j].min()) / 2
             out[:, j] -= turn * np.round(middle / turn)
-            notes.append(
-                f"the position of joint {j + 1} jumps by {name} at {np.count_nonzero(jumps)} rows: taken as one motion"
-            )
+            found[j] = name
             break
+    if found:
+        who = ", ".join(str(j + 1) for j in found)
+        notes.append(f"the positions of joint {who} jump by {' or '.join(sorted(set(found.values())))}: unwrapped")
     return out
 
 

@@ -16,6 +16,7 @@ from armdyn.identification.log.log import Log, Piece
 Array = NDArray[np.float64]
 PARALLEL = 5.0  # cut-off of the filter both sides of the model go through, in bandwidths of the motion
 POSITIONS = 2.0  # cut-off of the positions' filter over that: ten bandwidths in all, Gautier's rule
+MOVING = 1e-3  # rad or m: a log in which no joint goes further is of an arm at rest
 LEAST = 1.5  # bandwidths that the model's filter keeps, whatever the noise
 QUIET = 0.01  # noise over motion, in energy of accelerations, that the filter of the positions may pass
 ENOUGH = 2  # samples per parameter, each with n rows: friction turns round faster than the arm does
@@ -84,6 +85,9 @@ def choose_processing(
     """
     if not any(np.ptp(p.q, axis=0).any() for p in log.pieces):
         raise InputError("nothing moves in this log: no joint's position ever changes")
+    reach = float(np.max([np.ptp(p.q, axis=0) for p in log.pieces]))
+    if reach < MOVING:
+        raise InputError(f"nothing moves in this log: no position changes by more than {reach:.2g} (noise?)")
     if cutoff is not None and not 0 < cutoff < log.rate / 2:
         raise InputError(f"cutoff must lie between 0 and {log.rate / 2:.4g} Hz for this log, got {cutoff}")
     if not dead_zone >= 0:

@@ -50,12 +50,10 @@ def _velocities(period: float, pieces: list[dict[str, Array]]) -> list[str]:
         if alike[j, j] < -ALIKE:
             said.append(f"the velocity of joint {j + 1} has the other sign than its position says")
         elif alike[j, j] < 0.5 and best != j and alike[j, best] > ALIKE:
-            said.append(
-                f"the position of joint {j + 1} moves as the velocity of joint {best + 1} says: are they exchanged?"
-            )
+            said.append(f"the position of joint {j + 1} moves as the velocity of joint {best + 1} says")
         elif alike[j, j] > ALIKE and not 0.8 < factor < 1.25:
             said += [f"joint {j + 1}: {text}" for text in _scaled(float(factor))]
-    return [f"{'; '.join(said)}. {NOT_USED}"] if said else _scaled(slope)
+    return [f"{'; '.join(said)}: are the columns mixed up? {NOT_USED}"] if said else _scaled(slope)
 
 
 def _scaled(slope: float) -> list[str]:

@@ -52,8 +52,7 @@ def preflight(arm: Arm, parts: list[Motion]) -> list[Finding]:
     view = View.of(arm, parts)
     now = view.total
     for _ in range(ROUNDS):
-        tried = [(view.read(reading).total, reading) for reading in readings(view)]
-        tried = [(after, r) for after, r in tried if after <= GOOD and after * r.penalty <= r.needed * now]
+        tried = [(tried_view.total, r) for r in readings(view) if _better(view, tried_view := view.read(r), r)]
         if not tried:
             break
         after, reading = min(tried, key=lambda trial: trial[0] * trial[1].penalty)
@@ -62,6 +61,13 @@ def preflight(arm: Arm, parts: list[Motion]) -> list[Finding]:
     if not any(finding.reading.late for finding in found):
         found += _delayed(view)
     return found
+
+
+def _better(view: View, after: View, reading: Reading) -> bool:
+    """Whether a reading is so much better that it is proposed: over all joints, or over those that it is about."""
+    own = list(reading.joints) or list(range(len(view.errors)))
+    before, now = (float(np.sqrt(np.mean(v.errors[own] ** 2))) for v in (view, after))
+    return now <= GOOD and now * reading.penalty <= reading.needed * before and after.total < view.total
 
 
 def _delayed(view: View) -> list[Finding]:

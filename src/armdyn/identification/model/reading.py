@@ -16,7 +16,7 @@ from armdyn.identification.log.processing import Motion
 Array = NDArray[np.float64]
 SAMPLES = 800  # of a log that are looked at
 BETTER = 0.6  # error over that as logged, below which another reading is proposed
-TOLD = 0.5  # of a torque, that must go with the prediction beside friction before it tells a scale
+TOLD = 0.3  # of a torque, that must go with the prediction beside friction before it tells a scale
 STEP = 1e-6  # rad or m, of the differences that tell how centres of mass move
 
 
@@ -36,6 +36,7 @@ class Reading:
     gravity: tuple[float, ...] | None = None  # of the arm, in place of its own
     needed: float = BETTER
     penalty: float = 1.0
+    joints: tuple[int, ...] = ()  # whose errors decide, where the others' stay as they are; none: all
 
     @classmethod
     def of(cls, n: int, words: str, remedy: str, **change: object) -> Reading:
@@ -138,10 +139,15 @@ class View:
         told = abs(factor) * float(np.linalg.norm(moved)) / size
         return factor if told > TOLD else 0.0
 
+    @cached_property
+    def errors(self) -> Array:
+        """The error of each joint."""
+        return np.array([self.error(j, j) for j in range(self.tau.shape[1])])
+
     @property
     def total(self) -> float:
         """The error over all joints, each counted alike."""
-        return float(np.sqrt(np.mean([self.error(j, j) ** 2 for j in range(self.tau.shape[1])])))
+        return float(np.sqrt(np.mean(self.errors**2)))
 
 
 def _left(tau: Array, qd: Array) -> float:

@@ -15,6 +15,7 @@ SLIGHTLY = 0.85  # error over that as logged for units and delays, which frictio
 LATE = 0.01  # seconds between signals worth mentioning
 REORDERED = 1.3  # an order or a zero must be this much better than a sign: it has more freedom to fit
 APART = 2.5  # times that the joints' factors differ, where they are not one
+HUGE, LIGHT = 200.0, 0.02  # one joint's factor that only a unit makes; torques beside the largest that tell none
 DOUBTFUL = 0.25  # error of the arm as given above which its gravity is doubted
 SNAPPED = 0.25  # rad: gravity this near an axis of the base acts along it, or is as it was
 UNITS = {1e3: "N mm", 100.0: "N cm", 9.80665: "kgf m", 1e-3: "kN m"}
@@ -44,7 +45,7 @@ def readings(view: View) -> Iterator[Reading]:
         yield Reading.of(n, words, "Reorder the columns of q and tau", penalty=REORDERED, **change)
         if a >= 0:
             words = f"the positions of joints {a + 1} and {b + 1} are exchanged"
-            yield Reading.of(n, words, "Reorder the columns of q", penalty=REORDERED, order=order)
+            yield Reading.of(n, words, "Reorder the columns of q", penalty=REORDERED, order=order, joints=(a, b))
     for j in range(n):
         signs = np.where(np.arange(n) == j, -1.0, 1.0)
         words = f"joint {j + 1} turns the other way"
@@ -68,7 +69,8 @@ def _columns(view: View, n: int) -> Iterator[Reading]:
     if (joints != columns).any():
         signs = np.where(errors[columns, joints].argmin(axis=1) == 1, -1.0, 1.0)
         said = ", ".join(f"{'-' if s < 0 else ''}tau{k + 1}" for k, s in zip(columns, signs, strict=True))
-        change = {"torque_order": columns, "torque_factor": signs, "penalty": REORDERED}
+        moved = tuple(int(j) for j in np.flatnonzero((columns != joints) | (signs < 0)))
+        change = {"torque_order": columns, "torque_factor": signs, "penalty": REORDERED, "joints": moved}
         yield Reading.of(n, f"the torques are in another order ({said})", "Reorder the torques", **change)
 
 
@@ -100,7 +102,8 @@ def _scales(view: View, n: int) -> Iterator[Reading]:
     if not len(off):
         return
     if len(off) < max(2, n // 2):
-        for j in off:
+        size = np.linalg.norm(view.own, axis=0)
+        for j in off[(np.abs(np.log(factors[off])) > np.log(HUGE)) & (size[off] > LIGHT * size.max())]:
             named = next(
                 ((value, f" (in {unit}?)") for value, unit in UNITS.items() if 0.5 < factors[j] / value < 2), None
             )
@@ -108,7 +111,7 @@ def _scales(view: View, n: int) -> Iterator[Reading]:
             change = np.where(np.arange(n) == j, 1 / exact, 1.0)
             words = f"the torque of joint {j + 1} is {_times(float(factors[j]))}{unit}"
             remedy = _undone(exact).replace("them", "it")
-            yield Reading.of(n, words, remedy, torque_factor=change, needed=SLIGHTLY)
+            yield Reading.of(n, words, remedy, torque_factor=change, needed=SLIGHTLY, joints=(int(j),))
         return
     usual = float(np.median(factors[factors > 0]))
     if factors.max() < APART * factors[factors > 0].min():
@@ -139,7 +142,7 @@ def _gravities(view: View, n: int) -> Iterator[Reading]:
     if down @ view.gravity < np.cos(SNAPPED) * size:
         gravity = tuple(float(x) for x in np.round(size * down, 3) + 0.0)
         words = f"gravity acts along ({', '.join(f'{x:.3g}' for x in gravity)}): the arm is mounted otherwise"
-        yield Reading.of(n, words, "Identify with arm.with_gravity(...) of it", gravity=gravity)
+        yield Reading.of(n, words, f"Identify with arm.with_gravity({gravity})", gravity=gravity)
 
 
 def _zeros(n: int) -> Iterator[Reading]:

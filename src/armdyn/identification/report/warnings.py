@@ -82,7 +82,7 @@ def _coupled(estimate: Estimate) -> list[str]:
     return [
         f"the log shows {' and '.join(found)} (a coupled wrist): {names} are its inertia and friction. predict() has"
         " them, an arm and its files have no place for them. Where the log is of the motors, give the transmission as a"
-        " matrix"
+        " matrix; where no such motor exists, check that the columns of these joints are not mixed up"
     ]
 
 
@@ -127,11 +127,13 @@ def _motion(estimate: Estimate, parts: list[Motion]) -> list[str]:
     said = []
     q = np.concatenate([p.q for p in parts])
     share = _share(estimate)
-    for j, reach in enumerate(np.ptp(q, axis=0)):
-        if reach < STILL:
-            weak = sum(s < 0.5 for name, s in zip(estimate.names, share, strict=True) if _joint(name) == j + 1)
-            where = "rest on the prior" if estimate.fit.information is not None else "cannot be told"
-            said.append(f"joint {j + 1} hardly moves ({reach:.2g} in all): {weak} of its parameters {where}")
+    reach = np.ptp(q, axis=0)
+    slow = np.flatnonzero(reach < STILL) + 1
+    if len(slow):
+        weak = sum(s < 0.5 for name, s in zip(estimate.names, share, strict=True) if _joint(name) in slow)
+        where = "rest on the prior" if estimate.fit.information is not None else "cannot be told"
+        who = ", ".join(f"joint {j} hardly moves ({reach[j - 1]:.2g} in all)" for j in slow)
+        said.append(f"{who}: {weak} of {'its' if len(slow) == 1 else 'their'} parameters {where}")
     still = _at_rest(parts)
     if still > RESTING and not estimate.processing.dead_zone:
         said.append(

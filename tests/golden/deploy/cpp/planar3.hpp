@@ -136,9 +136,9 @@ inline void gravity_load(input<3> q, input<9> parameters, output<3> g) noexcept
 }
 
 /*
- * minimal parameters with a payload at the tool, by superposition: the body's own added to the arm's
- * The body is not checked: see to it that one can be like this (a mass that is not negative, an inertia that
- * a body has, no NaN), or is the negative of one, which takes it off. arm.payload_parameters in Python does check.
+ * minimal parameters with a payload at the tool, by superposition: the payload's parameters added to the arm's
+ * The payload is not checked. It must be physically possible (non-negative mass, an inertia that a rigid body can
+ * have, no NaN), or the negative of such a payload, which removes it. arm.payload_parameters in Python checks it.
  * Source: armdyn
  * 9 multiplications, 12 additions, 0 divisions, 0 sines and cosines.
  *   in  mass (one number), kg
