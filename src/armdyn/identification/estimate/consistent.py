@@ -1,13 +1,13 @@
-"""The physically consistent fit: every link a real body, regularized towards a prior arm by log-det.
+"""The physically consistent fit: every link is a possible body, with log-det regularization towards a prior arm.
 
 Source: P. M. Wensing, S. Kim, J.-J. Slotine, IEEE RA-L 3(1), 2018 (pseudo-inertia as LMI); T. Lee, P. M. Wensing,
 F. C. Park, IEEE T-RO 36(2), 2020 (log-det, or entropic, Bregman divergence to a prior).
 
 Idea: minimise ½‖A x - z‖² + λ Σ_i [tr X_i - log det X_i] over x = (links, extras), where P_i = L_i X_i L_iᵀ and
-L_i L_iᵀ is the prior's pseudo-inertia: in these coordinates the prior is X_i = 1, whatever the units, and λ counts
-in units of one noise variance. A and z are the compressed (QR) and whitened data, so the size does not depend on
-the log. log det is its own barrier: Newton's method started at the prior stays inside the cone for every λ > 0, and
-each λ starts from the next larger one's solution (path following, Nesterov & Nemirovskii 1994).
+L_i L_iᵀ is the prior's pseudo-inertia: in these coordinates the prior is X_i = 1 for any units, and λ is in units of
+one noise variance. A and z are the compressed (QR) and whitened data, so the size does not depend on the length of the
+log. log det is its own barrier: Newton's method started at the prior stays inside the cone for every λ > 0, and each λ
+starts from the solution of the next larger one (path following, Nesterov & Nemirovskii 1994).
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ UNITS = _units()
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Links measured by reference bodies (n, 4, 4); `positive` tells which extras cannot be negative.
+    """The fit of the links relative to reference bodies (n, 4, 4); `positive` marks the extras that cannot be negative.
 
-    `extras` are the prior's rotors and friction, 0 where it has none, and `deviations` how far off those may well be:
-    inf where they are not held at all.
+    `extras` are the prior's rotor inertias and friction, 0 where it has none, and `deviations` their prior standard
+    deviations, inf for those without a prior.
     """
 
     reference: Array

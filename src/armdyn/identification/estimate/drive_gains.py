@@ -1,7 +1,7 @@
-"""Drive gains from logs of currents, with the noise on the currents and a variance per joint.
+"""Drive gains from logs of currents, with noise on the currents and one variance per joint.
 
-The scale comes from something known: a weighed payload in a second log (Gautier & Briot 2014), of which the mass is
-enough, or, without one, the arm's own inertias taken as true.
+The scale comes from a payload of known mass in a second log (Gautier & Briot 2014) or, without one, from the arm's own
+inertias, which are then taken as true.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from armdyn.identification.model.model import Model
 from armdyn.identification.model.rows import filtered, rows
 
 Array = NDArray[np.float64]
-CLEAR = 5.0  # deviations of a slope above which it tells a gain
-HELD = 0.7  # logarithm of a factor of two: how far off a gain by the arm's own inertias may well be
-WEAK = 0.2  # relative deviation above which a gain is not to be relied on
+CLEAR = 5.0  # standard deviations by which a slope must differ from zero to determine a gain
+HELD = 0.7  # logarithm of a factor of two: prior standard deviation of a gain from the arm's own inertias
+WEAK = 0.2  # relative standard deviation above which a gain is unreliable
 
 
 @one_thread()
@@ -41,18 +41,18 @@ def identify_gains(
     cutoff: float | None = None,
     parallel: float | bool | None = None,
 ) -> Gains:
-    """The gain of every drive.
+    """Identify the gain of every drive, torque / logged effort.
 
     Parameters
     ----------
     arm
-        Its geometry; its inertias where there is no payload, and to begin with: a gain that the load does not tell
-        stays within a factor of two or so of what they say.
+        The arm. Its inertias are used if there is no payload, and as a prior: a gain that the payload does not
+        determine stays within about a factor of two of the one from the inertias.
     log
-        Currents of the arm alone.
+        A log of currents of the arm without a payload.
     loaded, payload
-        A second log with a body at the tool whose mass is known, or (mass, com, inertia) in the tool's frame; what is
-        None is found with the rest.
+        A second log with a payload, and its mass, or (mass, com, inertia) in the tool's frame; com and inertia are
+        estimated if they are None.
     transmission, zero, cutoff, parallel
         As for `identify`.
     """
@@ -88,7 +88,7 @@ def _stacked(model: Model, side: Log, how: Processing) -> tuple[Array, Array]:
 
 
 def _load_columns(arm: Arm, side: Log, how: Processing) -> Array:
-    """The regressor of a body at the tool: its ten natural parameters in the tool's frame, (N, n, 10)."""
+    """The regressor (N, n, 10) of a body at the tool, with its inertial parameters in the tool's frame."""
     to_last = tool_to_last(arm)
     parts = motions(side, how)
     return np.concatenate([
@@ -97,7 +97,7 @@ def _load_columns(arm: Arm, side: Log, how: Processing) -> Array:
 
 
 def _split(ten: Array, mass: float, com: Any, inertia: Any) -> tuple[Array, Array]:
-    """(what is known of the load's torque, the columns of what is not): of mass alone, nine are unknown."""
+    """The known part of the payload's torque, and the columns of its unknown parameters."""
     if not mass > 0:
         raise InputError(f"the payload's mass must be positive, got {mass}")
     if com is None:

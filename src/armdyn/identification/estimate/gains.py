@@ -1,4 +1,4 @@
-"""Gains: torque over logged effort of every joint, as found by `identify_gains` and taken by everything else."""
+"""Gains: the ratio of torque to logged effort per joint, as identified by `identify_gains`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Gains:
-    """Torque over logged effort of every joint, with standard deviations."""
+    """The ratio of torque to logged effort per joint, with standard deviations."""
 
     values: Array
     deviations: Array

@@ -4,12 +4,12 @@ Source: A. Janot, P.-O. Vandanjon, M. Gautier, "A generic instrumental variable 
 identification", IEEE T-CST 22(1), 2014.
 
 Idea: noise on the positions makes the regressor Y noisy and least squares biased. Instruments Z, the same regressor
-along a simulated motion of the estimated arm under feedback, follow Y but know nothing of its noise:
-π = (Zᵀ W² Y)⁻¹ Zᵀ W² τ. A few rounds of simulating and solving settle.
+along a simulated motion of the estimated arm under feedback, are correlated with Y but not with its noise:
+π = (Zᵀ W² Y)⁻¹ Zᵀ W² τ. A few iterations of simulating and solving converge.
 
-The robot's controller is not in the log: the simulation follows the smoothed positions with a proportional and
-derivative law of ten times the motion's bandwidth, gravity and friction compensated. The arm simulated is the possible
-one nearest the estimate.
+The robot's controller is not in the log: the simulation follows the smoothed positions by PD control with ten times the
+bandwidth of the motion, and with compensation of gravity and friction. The simulated arm is the physically consistent
+one closest to the estimate.
 """
 
 from __future__ import annotations

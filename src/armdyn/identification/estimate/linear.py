@@ -1,6 +1,6 @@
-"""Least squares on the rows of the model: ordinary, weighted by joint, robust (Huber).
+"""Least squares on the rows of the model: ordinary, weighted per joint, robust (Huber).
 
-Rows are compressed by QR first: a log of any length becomes a triangle of p + 1 columns.
+Rows are compressed by a QR factorization first: a log of any length becomes a triangular matrix of p + 1 columns.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from armdyn.errors import ComputationError
 
 Array = NDArray[np.float64]
-Kept = NDArray[np.bool_] | None  # which rows count, (N, n); None: all
-QUIET = 1e-4  # of the torques' size: no torque is known better, and what is weighed by it stays well scaled
-HUBER = 1.345  # residuals beyond this many deviations count linearly: 95 % efficient on Gaussian noise
+Kept = NDArray[np.bool_] | None  # which rows are used, (N, n); None: all
+QUIET = 1e-4  # of the rms torque: the smallest standard deviation of a joint, which keeps the weights well scaled
+HUBER = 1.345  # larger residuals, in standard deviations, count linearly: 95 % efficiency on Gaussian noise
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Parameters and each row's weight (N, n)."""
+    """The parameters and the weight of each row, (N, n)."""
 
     values: Array
     weights: Array
@@ -62,25 +62,25 @@ def solve(R: Array, z: Array) -> Array:
 
 
 def ordinary(Y: Array, tau: Array, kept: Kept = None) -> Solution:
-    """Every row counts the same."""
+    """Ordinary least squares: all rows have the same weight."""
     weights = _counted(tau, kept)
     return Solution(solve(*compress(Y, tau, weights)), weights)
 
 
 def _counted(tau: Array, kept: Kept) -> Array:
-    """1 for a row that counts, 0 for one that was dropped."""
+    """1 for a row that is used, 0 for one that is not."""
     return np.ones_like(tau) if kept is None else kept.astype(float)
 
 
 def deviations(residual: Array, parameters: int, counted: Array) -> Array:
-    """Standard deviation of the residual of each joint over the rows that count, (n,); never 0."""
+    """Standard deviation of each joint's residual over the rows that are used, (n,); never 0."""
     freedom = np.maximum(counted.sum(axis=0) - parameters / residual.shape[1], 1.0)
     sigma = np.sqrt((counted * residual**2).sum(axis=0) / freedom)
     return np.asarray(np.maximum(sigma, 1e-12 * max(float(sigma.max()), 1e-300)))
 
 
 def _quick(Y: Array, tau: Array, weights: Array) -> Array:
-    """Least squares by the normal equations in unit-norm columns: for rounds of weights, not for the last word."""
+    """Least squares by the normal equations in unit-norm columns, for iterations on the weights only."""
     p = Y.shape[-1]
     A, b = (Y * weights[..., None]).reshape(-1, p), (tau * weights).ravel()
     norms = np.linalg.norm(A, axis=0)
@@ -89,7 +89,7 @@ def _quick(Y: Array, tau: Array, weights: Array) -> Array:
 
 
 def weighted(Y: Array, tau: Array, kept: Kept = None) -> Solution:
-    """Each joint by the deviation of its residuals, settled in three rounds from ordinary least squares."""
+    """Weighted least squares, by the residuals' standard deviation per joint; three iterations from ordinary ones."""
     counted = _counted(tau, kept)
     values = _quick(Y, tau, counted)
     quiet = QUIET * np.sqrt(np.mean(tau**2))
@@ -100,7 +100,7 @@ def weighted(Y: Array, tau: Array, kept: Kept = None) -> Solution:
 
 
 def huber(Y: Array, tau: Array, kept: Kept = None, rounds: int = 30) -> Solution:
-    """Iteratively reweighted: rows far off their joint's usual residual count less."""
+    """Huber's estimator by iteratively reweighted least squares: outliers of a joint have less weight."""
     counted = _counted(tau, kept)
     weights = counted / deviations(tau, 0, counted)
     values = _quick(Y, tau, weights)

@@ -1,10 +1,10 @@
-"""Which further terms a log bears: forward selection, one term at one joint at a time.
+"""Forward selection of extra terms, one term at one joint at a time.
 
-Candidates are Stribeck's bump, friction that grows with the load, a spring, ripples of the torque over a turn, at each
-joint, and a base tilt. A candidate is kept if the whole log makes it evident, by an information criterion that
-counts neighbouring residuals once, and if it predicts segments that were left out better, by 1 % at least. Trial fits
-are ridge regressions towards the prior: log-det to second order, ½ ‖X - 1‖² in the prior's own coordinates. There a
-further column costs one projection, so that all candidates are tried at once on one triangle per segment.
+Candidates are, at each joint, Stribeck friction, load-dependent friction, a spring and torque ripple, and a base tilt.
+A candidate is added if an information criterion on the whole log, which accounts for autocorrelated residuals, supports
+it, and if it lowers the prediction error of left-out segments by at least 1 %. Trial fits are ridge regressions towards
+the prior: the log-det divergence to second order, ½ ‖X - 1‖² in the coordinates of the prior. There a further column
+costs one projection, so that all candidates are tried at once on one triangular matrix per segment.
 """
 
 from __future__ import annotations

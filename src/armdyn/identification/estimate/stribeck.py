@@ -1,7 +1,7 @@
-"""Stribeck friction by separable non-linear least squares: only the bumps' velocities are searched for.
+"""Stribeck friction by separable nonlinear least squares: the search is over the Stribeck velocities only.
 
-For given velocities everything else is linear and is projected out (Golub & Pereyra 1973). One joint's velocity
-changes one column, so that the gain of a trial is (cᵀ r)² / (cᵀ c) with column and residual freed of all the others.
+For given velocities all other parameters are linear and are projected out (Golub & Pereyra 1973). The velocity of one
+joint changes one column, so the gain of a trial is (cᵀ r)² / (cᵀ c), with all other columns projected out of c and r.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from armdyn.identification.model.rows import rows
 
 Array = NDArray[np.float64]
 SWEEPS = 2
-SLOWEST, FASTEST = 0.02, 1.0  # bumps between these parts of a joint's largest velocity
+SLOWEST, FASTEST = 0.02, 1.0  # range of the Stribeck velocity, as fractions of the joint's largest velocity
 
 
 def with_bumps(model: Model, parts: list[Motion], how: Processing) -> Model:
-    """The model with each joint's Stribeck velocity where it explains the log best."""
+    """The model with the Stribeck velocity of each joint that fits the log best."""
     from scipy.optimize import minimize_scalar
 
     top = np.abs(np.concatenate([p.qd for p in parts])).max(axis=0)
