@@ -201,7 +201,7 @@ def test_a_fixed_step_takes_no_tolerance():
     "use", [lambda: armdyn.simulate("scara", [0.0], duration=1), lambda: armdyn.cost("scara", "bias")]
 )
 def test_a_name_is_no_arm(use):
-    with pytest.raises(InputError, match=r"takes an Arm, got 'scara'; armdyn.load\(...\) gives one"):
+    with pytest.raises(InputError, match=r"takes an Arm, got 'scara'; armdyn.load\(...\) returns one"):
         use()
 
 

@@ -131,7 +131,7 @@ def controller(arm: Arm, name: str, *, friction: bool = False, **gains: Any) -> 
     from armdyn.control import CONTROLLERS
 
     if not isinstance(arm, Arm):
-        raise InputError(f"controller takes an Arm, got {arm!r}; armdyn.load(...) gives one")
+        raise InputError(f"controller takes an Arm, got {arm!r}; armdyn.load(...) returns one")
     law = CONTROLLERS[choose("controller", name, CONTROLLERS)]
     check(law, arm.chain)
     for gain in gains:

@@ -124,7 +124,7 @@ def simulate(
 
 def _check(arm: Any, method: str, rtol: float | None, atol: float | None) -> None:
     if not isinstance(arm, Arm):
-        raise InputError(f"simulate takes an Arm, got {arm!r}; armdyn.load(...) gives one")
+        raise InputError(f"simulate takes an Arm, got {arm!r}; armdyn.load(...) returns one")
     choose("integration method", method, ("auto", *METHODS))
     if method not in ADAPTIVE and not rtol is atol is None:
         has = "auto chooses a method with" if method == "auto" else f"{method} has"

@@ -35,7 +35,7 @@ class Study:
 
     def __post_init__(self) -> None:
         if not isinstance(self.arm, Arm):
-            raise InputError(f"sweep takes an Arm, got {self.arm!r}; armdyn.load(...) gives one")
+            raise InputError(f"sweep takes an Arm, got {self.arm!r}; armdyn.load(...) returns one")
         if not callable(self.compute):
             raise InputError(f"compute must be a function of (arm, samples), got {self.compute!r}")
         if not hasattr(self.samples, "__len__") or not hasattr(self.samples, "__getitem__"):

@@ -94,7 +94,7 @@ class Uncertain:
 
     def __post_init__(self) -> None:
         if not isinstance(self.arm, Arm):
-            raise InputError(f"Uncertain takes an Arm, got {self.arm!r}; armdyn.load(...) gives one")
+            raise InputError(f"Uncertain takes an Arm, got {self.arm!r}; armdyn.load(...) returns one")
         checked_seed(self.seed)
         chain = self.arm.chain
         frictions = [name for name in ("friction", "viscous", "coulomb") if getattr(self, name) is not None]

@@ -80,7 +80,7 @@ class OnlineEstimator:
         largest parameter if that is larger.
         """
         if not isinstance(arm, Arm):
-            raise InputError(f"OnlineEstimator takes an Arm, got {arm!r}; armdyn.load(...) gives one")
+            raise InputError(f"OnlineEstimator takes an Arm, got {arm!r}; armdyn.load(...) returns one")
         model = Model.of(arm, friction, rotor=rotor, offset=offset)
         widths = _per_joint(width, arm.n, "width", least=0.0)
         model = replace(model, width=widths, stribeck=np.where(widths > 0, 5 * widths, 1.0))
