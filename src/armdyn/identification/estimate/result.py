@@ -108,7 +108,7 @@ class Estimate:
 
     @property
     def relative_deviations(self) -> Array:
-        """Standard deviation / |value|; inf if the value is 0."""
+        """Standard deviation divided by the absolute value; inf if the value is 0."""
         size = np.abs(self.values)
         return np.where(size > 0, self.deviations / np.where(size > 0, size, 1.0), np.inf)
 
