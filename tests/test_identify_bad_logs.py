@@ -72,7 +72,7 @@ class TestRows:
         assert not held(q).any()
         q[800:860, 1] = q[800, 1]
         log = Log.of(t, q, tau)
-        assert log.notes[0] == "59 rows repeat a position while the arm moves on: dropped as a gap"
+        assert log.notes[0] == "59 rows have a frozen position while the arm moves: dropped, which leaves a gap"
         assert len(log.pieces) == 2
 
     def test_rows_lost_while_the_stamps_count_on(self):
@@ -95,7 +95,7 @@ class TestRows:
         else:
             order = np.sort(np.concatenate([order, twice]))
         log = Log.of(np.arange(len(order)) / RATE, q[order], tau[order])
-        assert "rows repeat all values of the row before: dropped" in log.notes[0]
+        assert "rows repeat all values of the previous row: dropped" in log.notes[0]
         own = log.pieces[0]
         right = np.stack([np.interp(own.t, t, x) for x in q.T], axis=1)
         assert np.abs(own.q - right)[5:-5].max() < 2e-3
@@ -104,7 +104,7 @@ class TestRows:
         t, q, qd, tau = recorded(armdyn.load("planar3"))
         tau[:, 1] = np.nan
         log = Log.of(t, q, tau, np.full_like(qd, np.nan))
-        assert "tau2 has no values at all: taken as dead" in log.notes
+        assert "tau2 has no values: taken as not measured" in log.notes
         assert log.pieces[0].qd is None
         assert len(log) == len(t)
         with pytest.raises(InputError, match=r"tau1, tau2, tau3 in all"):
@@ -124,16 +124,16 @@ class TestUnits:
         t, q, qd, tau = recorded(armdyn.load("planar3"))
         assert Log.of(t, q, tau, qd).doubts == ()
         mixed = Log.of(t, q, tau, qd[:, [1, 0, 2]]).doubts[0]
-        assert "the position of joint 1 moves as the velocity of joint 2 says" in mixed
+        assert "the derivative of the position of joint 1 matches the velocity of joint 2" in mixed
         assert "The velocities are not used" in mixed
-        assert "the velocity of joint 2 has the other sign" in Log.of(t, q, tau, qd * [1, -1, 1]).doubts[0]
-        assert "or the stamps" in Log.of(t / 2, q, tau, qd).doubts[0]
+        assert "the velocity of joint 2 has the opposite sign" in Log.of(t, q, tau, qd * [1, -1, 1]).doubts[0]
+        assert "or the time stamps" in Log.of(t / 2, q, tau, qd).doubts[0]
         assert Log.of(t, q, tau, 0 * qd).doubts == ()
 
     def test_one_joint_in_degrees(self):
         arm = armdyn.load("planar3")
         t, q, _, tau = recorded(arm)
-        with pytest.raises(InputError, match=r"joint 2 ranges over .* alone in degrees\? Convert that column"):
+        with pytest.raises(InputError, match=r"joint 2 ranges over .* only one in degrees\? Convert that column"):
             armdyn.identify(arm, Log.of(t, q * [1, 57.3, 1] / 2, tau))
 
 

@@ -39,9 +39,9 @@ def test_spikes_are_replaced_and_said(arm):
     bad_tau[[100, 700, 701], [0, 2, 2]] = 1e4
     clean, mended = Log.of(t, q, tau), Log.of(t, bad_q, bad_tau)
     assert clean.notes == ()
-    assert [note.split(" are far")[0] for note in mended.notes] == [
-        "1 values of the positions",
-        "3 values of the torques",
+    assert [note.split(" (first")[0] for note in mended.notes] == [
+        "1 outliers in the positions",
+        "3 outliers in the torques",
     ]
     assert "row 301, joint 2" in mended.notes[0]
     np.testing.assert_allclose(mended.array("q"), q, atol=0.01)
@@ -55,7 +55,7 @@ def test_held_positions_are_a_gap(arm):
     stuck = q.copy()
     stuck[800:860] = q[800]
     log = Log.of(t, stuck, tau)
-    assert any(note.startswith("59 rows repeat a position") for note in log.notes)
+    assert any(note.startswith("59 rows have a frozen position") for note in log.notes)
     assert len(log.pieces) == 2
     resting = np.concatenate([q, np.repeat(q[-1:], 100, axis=0)])  # at rest, and no jump afterwards
     assert not held(resting).any()

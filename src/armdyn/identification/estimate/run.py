@@ -237,7 +237,7 @@ def checked(arm: Arm, log: Log, transmission: Any, zero: Any, gains: Any, folds:
     degrees = [doubt for doubt in log.doubts if "degrees" in doubt]
     if degrees and transmission is None and not fix:
         advice = "Read it with degrees=True (degrees=False if it is in radians), or give the transmission."
-        advice = "(degrees=False if it is in radians)" if "alone" in degrees[0] else advice
+        advice = "(degrees=False if it is in radians)" if "only one" in degrees[0] else advice
         raise InputError(f"{degrees[0]} {advice}")
     return joint_side(log, transmission, zero, gains)
 
