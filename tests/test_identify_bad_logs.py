@@ -140,7 +140,7 @@ class TestUnits:
 WRONG = {
     "the zero of joint 2 is off by -90 degrees": {"zero": np.where(SECOND, -np.pi / 2, 0.0)},
     "the torque of joint 2 is": {"torque_factor": np.where(SECOND, 1000.0, 1.0)},
-    "the torques have scales of their own": {"torque_factor": 1 / np.array([50.0, 160, 100, 50, 300, 80])},
+    "the torques have different scales per joint": {"torque_factor": 1 / np.array([50.0, 160, 100, 50, 300, 80])},
     "positions are in turns": {"factor": np.full(6, 0.5 / np.pi)},
     "the positions of joints 2 and 3 are exchanged": {"order": np.array([0, 2, 1, 3, 4, 5])},
     "in another order (tau1, tau3, tau2, tau4, tau5, tau6)": {"torque_order": np.array([0, 2, 1, 3, 4, 5])},
@@ -166,20 +166,20 @@ class TestPreflight:
     def test_an_arm_mounted_otherwise(self, arm, log, gravity):
         other = arm.with_gravity(gravity)
         finding = self.found(other, log)[0]
-        assert "the arm is mounted otherwise" in str(finding)
+        assert "the arm is mounted in another orientation" in str(finding)
         np.testing.assert_allclose(finding.reading.gravity, (0, 0, -9.81), atol=1e-9)
 
     def test_torques_without_gravity(self, arm, log):
         pieces = [replace(p, tau=p.tau - np.asarray(arm.gravity_load(p.q))) for p in log.pieces]
         without = replace(log, pieces=tuple(pieces))
-        assert "no gravity in them" in str(self.found(arm, without)[0])
+        assert "do not include the gravity load" in str(self.found(arm, without)[0])
 
     def test_gravity_is_fixed_on_request(self):
         arm = armdyn.load("planar3").with_gravity((0.0, -9.81, 0.0))
         t, q, qd, tau = recorded(arm)
         without = Log.of(t, q, tau - np.asarray(arm.gravity_load(q)), qd)
         fixed = armdyn.identify(arm, without, friction="coulomb", folds=2, fix=True)
-        assert any("changed: the torques have no gravity in them" in note for note in fixed.notes)
+        assert any("changed: the torques do not include the gravity load" in note for note in fixed.notes)
         assert fixed.arm.gravity == (0, 0, 0)
         assert fixed.error < 0.05
 
