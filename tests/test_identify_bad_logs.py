@@ -236,7 +236,7 @@ def test_clipped_torques_count_where_the_model_predicts_less():
     assert (counted >= left_out.kept).all()
     assert (counted[:, :2] == left_out.kept[:, :2]).all()
     fit = armdyn.identify(arm, log, friction="coulomb")
-    assert any("stands at the end of its range" in text for text in fit.warnings)
+    assert any("is saturated" in text for text in fit.warnings)
     fast = np.abs(qd[:, 2]) > 1
     predicted = fit.predict(q, qd, np.gradient(qd, t, axis=0))[fast, 2]
     assert np.mean(np.abs(predicted) > 2.3) > 0.9
