@@ -450,7 +450,7 @@ class TestWords:
         )
         found.report(tmp_path / "report.html")
         text = (tmp_path / "report.html").read_text(encoding="utf-8")
-        for said in ("Measured and predicted torque", "What can be told and what cannot", "<script>", "Links"):
+        for said in ("Measured and predicted torque", "Identifiability", "<script>", "Links"):
             assert said in text
         assert "https://cdn" not in text.split("</script>")[-1]
         found.save(tmp_path / "arm.toml")

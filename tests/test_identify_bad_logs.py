@@ -72,7 +72,7 @@ class TestRows:
         assert not held(q).any()
         q[800:860, 1] = q[800, 1]
         log = Log.of(t, q, tau)
-        assert log.notes[0] == "59 rows repeat a position while the arm moves on: dropped as a gap"
+        assert log.notes[0] == "59 rows have a frozen position while the arm moves: dropped, which leaves a gap"
         assert len(log.pieces) == 2
 
     def test_rows_lost_while_the_stamps_count_on(self):
@@ -95,7 +95,7 @@ class TestRows:
         else:
             order = np.sort(np.concatenate([order, twice]))
         log = Log.of(np.arange(len(order)) / RATE, q[order], tau[order])
-        assert "rows repeat all values of the row before: dropped" in log.notes[0]
+        assert "rows repeat all values of the previous row: dropped" in log.notes[0]
         own = log.pieces[0]
         right = np.stack([np.interp(own.t, t, x) for x in q.T], axis=1)
         assert np.abs(own.q - right)[5:-5].max() < 2e-3
@@ -104,7 +104,7 @@ class TestRows:
         t, q, qd, tau = recorded(armdyn.load("planar3"))
         tau[:, 1] = np.nan
         log = Log.of(t, q, tau, np.full_like(qd, np.nan))
-        assert "tau2 has no values at all: taken as dead" in log.notes
+        assert "tau2 has no values: taken as not measured" in log.notes
         assert log.pieces[0].qd is None
         assert len(log) == len(t)
         with pytest.raises(InputError, match=r"tau1, tau2, tau3 in all"):
@@ -124,23 +124,23 @@ class TestUnits:
         t, q, qd, tau = recorded(armdyn.load("planar3"))
         assert Log.of(t, q, tau, qd).doubts == ()
         mixed = Log.of(t, q, tau, qd[:, [1, 0, 2]]).doubts[0]
-        assert "the position of joint 1 moves as the velocity of joint 2 says" in mixed
+        assert "the derivative of the position of joint 1 matches the velocity of joint 2" in mixed
         assert "The velocities are not used" in mixed
-        assert "the velocity of joint 2 has the other sign" in Log.of(t, q, tau, qd * [1, -1, 1]).doubts[0]
-        assert "or the stamps" in Log.of(t / 2, q, tau, qd).doubts[0]
+        assert "the velocity of joint 2 has the opposite sign" in Log.of(t, q, tau, qd * [1, -1, 1]).doubts[0]
+        assert "or the time stamps" in Log.of(t / 2, q, tau, qd).doubts[0]
         assert Log.of(t, q, tau, 0 * qd).doubts == ()
 
     def test_one_joint_in_degrees(self):
         arm = armdyn.load("planar3")
         t, q, _, tau = recorded(arm)
-        with pytest.raises(InputError, match=r"joint 2 ranges over .* alone in degrees\? Convert that column"):
+        with pytest.raises(InputError, match=r"joint 2 ranges over .* only one in degrees\? Convert that column"):
             armdyn.identify(arm, Log.of(t, q * [1, 57.3, 1] / 2, tau))
 
 
 WRONG = {
     "the zero of joint 2 is off by -90 degrees": {"zero": np.where(SECOND, -np.pi / 2, 0.0)},
     "the torque of joint 2 is": {"torque_factor": np.where(SECOND, 1000.0, 1.0)},
-    "the torques have scales of their own": {"torque_factor": 1 / np.array([50.0, 160, 100, 50, 300, 80])},
+    "the torques have different scales per joint": {"torque_factor": 1 / np.array([50.0, 160, 100, 50, 300, 80])},
     "positions are in turns": {"factor": np.full(6, 0.5 / np.pi)},
     "the positions of joints 2 and 3 are exchanged": {"order": np.array([0, 2, 1, 3, 4, 5])},
     "in another order (tau1, tau3, tau2, tau4, tau5, tau6)": {"torque_order": np.array([0, 2, 1, 3, 4, 5])},
@@ -166,20 +166,20 @@ class TestPreflight:
     def test_an_arm_mounted_otherwise(self, arm, log, gravity):
         other = arm.with_gravity(gravity)
         finding = self.found(other, log)[0]
-        assert "the arm is mounted otherwise" in str(finding)
+        assert "the arm is mounted in another orientation" in str(finding)
         np.testing.assert_allclose(finding.reading.gravity, (0, 0, -9.81), atol=1e-9)
 
     def test_torques_without_gravity(self, arm, log):
         pieces = [replace(p, tau=p.tau - np.asarray(arm.gravity_load(p.q))) for p in log.pieces]
         without = replace(log, pieces=tuple(pieces))
-        assert "no gravity in them" in str(self.found(arm, without)[0])
+        assert "do not include the gravity load" in str(self.found(arm, without)[0])
 
     def test_gravity_is_fixed_on_request(self):
         arm = armdyn.load("planar3").with_gravity((0.0, -9.81, 0.0))
         t, q, qd, tau = recorded(arm)
         without = Log.of(t, q, tau - np.asarray(arm.gravity_load(q)), qd)
         fixed = armdyn.identify(arm, without, friction="coulomb", folds=2, fix=True)
-        assert any("changed: the torques have no gravity in them" in note for note in fixed.notes)
+        assert any("changed: the torques do not include the gravity load" in note for note in fixed.notes)
         assert fixed.arm.gravity == (0, 0, 0)
         assert fixed.error < 0.05
 
@@ -236,7 +236,7 @@ def test_clipped_torques_count_where_the_model_predicts_less():
     assert (counted >= left_out.kept).all()
     assert (counted[:, :2] == left_out.kept[:, :2]).all()
     fit = armdyn.identify(arm, log, friction="coulomb")
-    assert any("stands at the end of its range" in text for text in fit.warnings)
+    assert any("is saturated" in text for text in fit.warnings)
     fast = np.abs(qd[:, 2]) > 1
     predicted = fit.predict(q, qd, np.gradient(qd, t, axis=0))[fast, 2]
     assert np.mean(np.abs(predicted) > 2.3) > 0.9

@@ -39,9 +39,9 @@ def test_spikes_are_replaced_and_said(arm):
     bad_tau[[100, 700, 701], [0, 2, 2]] = 1e4
     clean, mended = Log.of(t, q, tau), Log.of(t, bad_q, bad_tau)
     assert clean.notes == ()
-    assert [note.split(" are far")[0] for note in mended.notes] == [
-        "1 values of the positions",
-        "3 values of the torques",
+    assert [note.split(" (first")[0] for note in mended.notes] == [
+        "1 outliers in the positions",
+        "3 outliers in the torques",
     ]
     assert "row 301, joint 2" in mended.notes[0]
     np.testing.assert_allclose(mended.array("q"), q, atol=0.01)
@@ -55,7 +55,7 @@ def test_held_positions_are_a_gap(arm):
     stuck = q.copy()
     stuck[800:860] = q[800]
     log = Log.of(t, stuck, tau)
-    assert any(note.startswith("59 rows repeat a position") for note in log.notes)
+    assert any(note.startswith("59 rows have a frozen position") for note in log.notes)
     assert len(log.pieces) == 2
     resting = np.concatenate([q, np.repeat(q[-1:], 100, axis=0)])  # at rest, and no jump afterwards
     assert not held(resting).any()
@@ -71,9 +71,9 @@ def test_clipped_rows_are_left_out(arm):
     options = {"friction": "coulomb", "validate": Log.of(*recorded(arm, seed=1))}
     whole = armdyn.identify(arm, Log.of(t, q, tau), **options)
     left = armdyn.identify(arm, Log.of(t, q, cut), **options)
-    assert any("joint 1 stands at the end of its range" in text for text in left.warnings)
+    assert any("joint 1 is saturated" in text for text in left.warnings)
     assert left.validation.error < 1.5 * whole.validation.error
-    assert not any("range" in text for text in whole.warnings)
+    assert not any("saturated" in text for text in whole.warnings)
 
 
 def test_a_dead_channel_and_a_still_joint_are_said(arm):
@@ -105,5 +105,5 @@ def test_a_log_that_is_wrong_is_said_to_be(arm):
     said = " ".join(found.warnings)
     assert "5 samples per second" in said
     assert "milliseconds" in said
-    assert "the log that was not fitted is predicted to" in said
+    assert "the validation log is predicted with an error of" in said
     assert "of joint 1 (" in said

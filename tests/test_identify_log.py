@@ -228,7 +228,7 @@ class TestBadLogs:
     def test_duplicated_stamps(self, signals):
         repeated = np.sort(np.r_[np.arange(N), [20, 40]])
         log = Log.of(*(signals[k][repeated] for k in (0, 1, 3, 2)))
-        assert "2 rows repeat the stamp" in log.notes[0]
+        assert "2 rows repeat the time stamp" in log.notes[0]
         assert_same(log, signals)
 
     def test_uneven_sampling(self, signals):
@@ -283,10 +283,10 @@ class TestBadLogs:
         t, q, _, tau = signals
         again = Log.of(np.concatenate([t, t]), *(np.concatenate([x, x]) for x in (q, tau)))
         assert len(again.pieces) == 2
-        assert f"time starts again at row {len(t) + 1}" in again.notes[0]
+        assert f"the clock restarts at row {len(t) + 1}" in again.notes[0]
         late = np.argsort(np.arange(len(t)) + np.where(np.arange(len(t)) % 40 == 7, 9.5, 0))  # some rows come too late
         mended = Log.of(t[late], q[late], tau[late])
-        assert "put in the order of the stamps" in mended.notes[0]
+        assert "sorted by time stamp" in mended.notes[0]
         np.testing.assert_array_equal(mended.array("q"), q)
         with pytest.raises(InputError, match=r"backwards at \d+ rows \(first: row"):
             Log.of(np.abs((t / 0.1) % 2 - 1), q, tau)
@@ -331,7 +331,7 @@ class TestBadLogs:
         t, q, _, tau = signals
         with pytest.raises(InputError, match="tau has shape"):
             Log.of(t, q, tau[:-1])
-        with pytest.raises(InputError, match="no column of time"):
+        with pytest.raises(InputError, match="no time column"):
             Log.of(None, q, tau)
         with pytest.raises(InputError, match="usable rows"):
             Log.of(t[:5], q[:5], tau[:5])

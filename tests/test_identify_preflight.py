@@ -20,9 +20,9 @@ DATA = Path(__file__).parent / "data"
 ONES, SECOND = np.ones(6), np.where(np.arange(6) == 1, -1.0, 1.0)
 SWAPPED = np.array([0, 2, 1, 3, 4, 5])
 WRONG = {
-    "every torque has the other sign": {"torque_factor": -ONES},
-    "the torque of joint 2 has the other sign": {"torque_factor": SECOND},
-    "joint 2 turns the other way": {"factor": SECOND, "torque_factor": SECOND},
+    "all torques have the opposite sign": {"torque_factor": -ONES},
+    "the torque of joint 2 has the opposite sign": {"torque_factor": SECOND},
+    "joint 2 has the opposite direction": {"factor": SECOND, "torque_factor": SECOND},
     "joints 2 and 3 are exchanged": {"order": SWAPPED, "torque_order": SWAPPED},
     "the torques are in another order (tau6, tau5, tau4, tau3, tau2, tau1)": {"torque_order": np.arange(6)[::-1]},
     "times too large (in N mm?)": {"torque_factor": 1000 * ONES},
@@ -73,9 +73,9 @@ def test_identify_says_it_and_mends_it_on_request(arm, log):
     wrong = Reading.of(6, "made wrong", "", torque_factor=-ONES).apply(log)
     options = {"friction": "coulomb", "estimator": "weighted", "folds": 2}
     told = armdyn.identify(arm, wrong, **options)
-    assert "every torque has the other sign" in told.warnings[0]
+    assert "all torques have the opposite sign" in told.warnings[0]
     mended = armdyn.identify(arm, wrong, fix=True, validate=wrong, **options)
-    assert "changed: every torque has the other sign" in mended.notes
+    assert "changed: all torques have the opposite sign" in mended.notes
     right = armdyn.identify(arm, log, **options)
     np.testing.assert_allclose(mended.values, right.values, rtol=1e-6, atol=1e-9)
     assert mended.validation.error == pytest.approx(right.error, rel=1e-6)

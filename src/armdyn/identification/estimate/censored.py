@@ -1,9 +1,9 @@
-"""Torques at the end of their range still tell something: the true torque lies there or beyond.
+"""Censored regression for saturated torques: the true torque lies at the limit or beyond it.
 
-Left out altogether they take what is told at speed with them, for it is the torque that chooses what is left out: a
-joint that mostly rubs keeps the rows near standstill alone. So a row with such torques in it counts where the model
-predicts less than was logged, and only there: one-sided least squares, whose rows are settled in rounds (a censored
-likelihood with noise that is small beside the range).
+Leaving these rows out would bias the fit, because the torque itself then decides which rows are kept: for a joint
+dominated by friction, only the rows near standstill would remain. A row with saturated torques is therefore fitted only
+if the model predicts a smaller magnitude than was logged. This one-sided least-squares problem is solved iteratively;
+it is the limit of a censored likelihood for noise that is small compared with the torque range.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from armdyn.identification.model.model import Model
 from armdyn.identification.model.rows import Rows, filtered, kept_rows
 
 Array = NDArray[np.float64]
-ROUNDS = 15
-REGULARIZATION = 10.0  # of the fits that settle the rows
-ONE_END = 0.9  # of what clipped torques have part in a row: all but this at one end, or the row tells nothing
+MAX_ITERATIONS = 15
+REGULARIZATION = 10.0  # of the fits that select the rows
+ONE_LIMIT = 0.9  # minimum dominance of one limit in the saturated torques of a filtered row for it to be used
 
 
 def one_sided(model: Model, prior: Arm, parts: list[Motion], how: Processing, found: Rows) -> list[Motion]:
-    """The motions with the rows that count; as they are where no torque is clipped, or all of a joint's."""
+    """The motions with the rows to fit; unchanged if no torque is saturated, or if all torques of a joint are."""
     parts = [replace(part, counted=None) for part in parts]
     outside = np.concatenate([kept_rows(part, how) for part in parts])
     if all(part.clipped is None for part in parts) or not outside.any(axis=0).all():
         return parts
     end = np.concatenate([_end(part, how, _middle(parts)) for part in parts])
     problem, K, kept = Problem.of(model, prior, found), model.natural, outside
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ITERATIONS):
         weights = linear.weighted(found.Y, found.tau, kept).weights
         R, z = linear.compress(found.Y, found.tau, weights)
         short = (found.tau - found.Y @ (K @ problem.solve(R @ K, z, REGULARIZATION))) * end > 0
@@ -50,9 +50,9 @@ def _middle(parts: list[Motion]) -> Array:
 
 
 def _end(part: Motion, how: Processing, middle: Array) -> Array:
-    """Of every row (N, n): 1 where torques in it stand at the upper end, -1 at the lower one, 0 at none or both."""
+    """The limit that saturates each row, (N, n): 1 the upper, -1 the lower, 0 none or both."""
     if part.clipped is None:
         return 0 * filtered(part.tau, part, how)
     size = filtered(part.clipped.astype(float), part, how)
     sign = filtered(np.where(part.tau > middle, 1.0, -1.0) * part.clipped, part, how)
-    return np.where(np.abs(sign) >= ONE_END * np.abs(size), np.sign(sign), 0.0)
+    return np.where(np.abs(sign) >= ONE_LIMIT * np.abs(size), np.sign(sign), 0.0)

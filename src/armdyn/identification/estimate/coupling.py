@@ -1,9 +1,10 @@
-"""Motors that turn two joints, where nobody said so.
+"""Detection of motors that drive two joints without this being specified.
 
-In many wrists a motor is geared to its joint's neighbour too: its inertia and friction act between the two, with the
-sum or the difference of both speeds. No friction joint by joint explains that: the wrist of a TX40 (joints' side) was
-predicted to 384 % of its torque, and is to 50 % with the motor's three columns. They are tried at all neighbours,
-and kept if the log makes them evident and left-out segments are predicted far better.
+In many wrists a motor also drives the neighbouring joint: its inertia and friction then depend on the sum or the
+difference of the two joint velocities, which friction models per joint cannot explain. The torque error of the wrist
+of a TX40 (joint side) was 384 %, and is 50 % with the three regressor columns of the motor. These columns are tried for
+all pairs of neighbouring joints, and kept if they are statistically significant and left-out segments are predicted far
+better.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ from armdyn.identification.model.model import Model
 from armdyn.identification.model.rows import Rows, filtered, rows
 
 Array = NDArray[np.float64]
-LITTLE = 0.01  # of every joint's torque: where less is left, there is nothing to look for
-WORTH = 0.15  # of the left-out error, in the mean over the joints: 0.47 for a TX40's wrist, 0.08 where there is none
+MIN_RESIDUAL = 0.01  # of the torque; if the residual of every joint is smaller, no coupling is searched for
+MIN_GAIN = 0.15  # reduction of the mean left-out error of the joints: 0.47 for a TX40's wrist, 0.08 if uncoupled
 
 
 def find_coupling(
     model: Model, prior: Arm, parts: list[Motion], how: Processing, found: Rows, folds: int
 ) -> tuple[Model, dict[str, float]]:
-    """The model with the motors that turn two joints, where none was given; and the steps, with the left-out error."""
+    """The model with motors that drive two joints, if none was given; and the steps, with their left-out errors."""
     steps: dict[str, float] = {}
     error = 1.0
     while "coulomb" in model.terms and (steps or model.coupling is None):
         fit = linear.weighted(found.Y, found.tau, found.kept)
         weights, left = fit.weights, found.tau - found.Y @ fit.values
-        if (np.linalg.norm(left, axis=0) < LITTLE * np.linalg.norm(found.tau, axis=0)).all():
+        if (np.linalg.norm(left, axis=0) < MIN_RESIDUAL * np.linalg.norm(found.tau, axis=0)).all():
             break
         every = list(_candidates(model, parts, how))
         if not every:
@@ -44,7 +45,7 @@ def find_coupling(
         trials = Trials(model, Problem.of(model, prior, found), found, weights, [c for c, _ in every], folds)
         shown = [c for c, _ in every]
         gains = np.where(trials.evident([], shown), trials.gains([], shown), 0.0)
-        if gains.min() > -WORTH:
+        if gains.min() > -MIN_GAIN:
             break
         best, coupled = every[int(np.argmin(gains))]
         error *= float(np.exp(gains.min()))
@@ -55,9 +56,9 @@ def find_coupling(
 
 
 def _candidates(model: Model, parts: list[Motion], how: Processing) -> Iterator[tuple[Candidate, Model]]:
-    """Motors that turn the joint before theirs too, forwards or backwards, as columns and as models.
+    """Motors that also drive the previous joint, in the same or the opposite direction, as columns and as models.
 
-    (That the motor before turns the next joint too is the same: its row is 1 and ±1 at both.)
+    A motor that also drives the next joint is the same case, because its row has the entries 1 and ±1 at both joints.
     """
     K = np.eye(model.n) if model.coupling is None else model.coupling
     for k in range(1, model.n):

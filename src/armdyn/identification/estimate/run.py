@@ -1,4 +1,4 @@
-"""identify: from a log to an Estimate, in one call."""
+"""The function `identify`, which turns a log into an Estimate."""
 
 from __future__ import annotations
 
@@ -68,49 +68,50 @@ def identify(
     Parameters
     ----------
     arm
-        Its geometry, and, as the prior, its inertias.
+        Its geometry and, as the prior, its inertial parameters.
     log
-        What the robot recorded; or several logs, which are fitted together.
+        The recorded log, or several logs, which are fitted together.
     estimator
         ``consistent`` (physically consistent links, regularized towards the prior), ``ordinary``, ``weighted`` (per
         joint), ``huber`` (robust), ``instrumental`` (IDIM-IV).
     friction
         ``none``, ``viscous``, ``coulomb`` (and viscous), ``asymmetric``, ``stribeck``, ``asymmetric_stribeck``;
-        ``auto`` takes ``coulomb`` and adds, joint by joint, what the log makes evident and what predicts left-out
-        segments better: Stribeck's bump, friction that grows with the load, springs, ripples over a turn, a tilt.
+        ``auto`` starts from ``coulomb`` and adds, per joint, the terms that are statistically significant and improve
+        the prediction of left-out segments: Stribeck effect, load-dependent friction, springs, position-dependent
+        ripple, a tilt of the base.
     rotor, offset, spring
         Whether every joint has a rotor inertia, a constant offset, a stiffness.
     tilt
-        Whether the base may be tilted: two angles of gravity are found with the rest.
+        Whether the base may be tilted: two angles of the gravity vector are identified, too.
     prior
-        An arm to regularize towards, where it is not `arm` itself.
+        An arm to regularize towards, if it is not `arm` itself.
     regularization
-        Its weight, in units of one noise variance; by cross-validation on segments of the log unless given.
+        Weight of the prior, in units of one noise variance; by cross-validation on segments of the log unless given.
     transmission, zero
-        Where the log is the motors': motor positions = matrix @ joint positions (or n ratios), and the joint
-        positions to add afterwards.
+        If the log is on the motor side: motor positions = matrix @ joint positions (or n ratios), and the offsets to
+        add to the joint positions afterwards.
     gains
-        Torque over logged effort, one per joint: where the log has currents.
+        Torque per unit of logged effort, one per joint, if the log has motor currents.
     cutoff, parallel
-        Cut-offs (Hz) of the positions' filter and of the filter both sides of the model go through (False: none);
-        from the motion's bandwidth unless given.
+        Cut-off frequencies (Hz) of the position filter and of the parallel filter of torques and regressor (False: no
+        parallel filter); from the bandwidth of the motion unless given.
     width
-        Velocity over which Coulomb friction turns round, one or n; 0: sign. Unless given it is 2 % of each joint's
-        largest, and with ``auto`` as much less as explains the log better.
+        Velocity range over which Coulomb friction changes sign, one value or n; 0: the sign function. Unless given, it
+        is 2 % of the largest velocity of each joint; ``auto`` reduces it as far as this improves the fit.
     dead_zone
-        Velocity below which a joint's torque is left out of the fit: at rest, friction is anything up to stiction.
-        Errors are still those of every row.
+        Velocity below which a joint's torque is left out of the fit: at rest, friction takes any value up to stiction.
+        The errors are still computed over all rows.
     folds
-        Segments for cross-validation.
+        Number of segments for cross-validation.
     validate
         A log to predict, never used for fitting.
     fix
-        Whether to read the logs as the check against the arm proposes: other signs, order, unit or delay of the
-        torques, other order, direction or unit of the joints. What was changed stands in `notes`.
+        Whether to apply the corrections that the pre-flight check proposes: sign, order, unit or delay of the torques;
+        order, direction or unit of the joint positions. `notes` lists what was changed.
     friction_per_log
-        Whether viscous and Coulomb friction and offsets are each log's own (a drive warms up), with inertias and all
-        else shared. ``fc2_3`` is by what the third log differs from the first; `arm` is that of the last log,
-        `arm_of_log(1)` that of the first.
+        Whether viscous and Coulomb friction and offsets are identified separately for each log (drives warm up), while
+        all other parameters are shared. ``fc2_3`` is the difference of the third log from the first; `arm` belongs
+        to the last log, `arm_of_log(1)` to the first.
     pull
         The former name of `regularization`.
     """
@@ -143,7 +144,7 @@ def identify(
     start = start.tuned(np.concatenate([p.qd for p in parts]), width)
     found = rows(start, parts, how)
     if folds > len(found):
-        raise InputError(f"{folds} folds need as many samples; {len(found)} are left after filtering and thinning")
+        raise InputError(f"{folds} folds need as many samples; {len(found)} are left after filtering and decimation")
     if not found.kept.any():
         raise InputError(f"no joint ever moves faster than the dead zone of {dead_zone:g}")
     if any(part.clipped is not None for part in parts):
@@ -156,7 +157,7 @@ def identify(
         found = rows(model, parts, how)
     setting = Setting(model, prior or arm, folds, regularization, parts, how)
     fit = ALL[estimator](found, setting)
-    if "load" in model.terms:  # once more with the loads of these very links: those of a first fit are nearly so
+    if "load" in model.terms:  # fit again with the loads of the identified links; one iteration is enough
         setting = replace(setting, model=model.loaded(fit.natural), regularization=fit.regularization)
         model, found, curve = setting.model, rows(setting.model, parts, how), fit.curve
         fit = replace(ALL[estimator](found, setting), curve=curve)
@@ -199,14 +200,14 @@ def settled(
     sharpen: bool,
     couple: bool,
 ) -> tuple[Model, tuple[float, float], dict[str, float]]:
-    """The model to fit, as asked for or as the log bears it out; the base tilt; the steps of the selection."""
+    """The model to fit, as given or as selected from the log; the base tilt; the steps of the selection."""
     steps: dict[str, float] = {}
     if auto:
         if sharpen:
             model = with_widths(model, parts, how, found)
             found = rows(model, parts, how)
         uncoupled, coupled = model, dict[str, float]()
-        if couple:  # columns that are mixed up look like motors of two joints
+        if couple:  # not if the columns may be mixed up, which looks like coupled motors
             model, coupled = find_coupling(model, prior, parts, how, found, folds)
             found = found if model is uncoupled else rows(model, parts, how)
         chosen = select(model, prior, parts, how, found, folds)
@@ -220,14 +221,14 @@ def settled(
 
 
 def with_coupling(steps: dict[str, float], coupled: dict[str, float]) -> dict[str, float]:
-    """The steps of the selection after those that found motors of two joints."""
+    """The steps of the selection, preceded by those that found motors driving two joints."""
     (first, _), *others = steps.items()
     error = min(coupled.values(), default=1.0)
     return {first: 1.0, **coupled, **{name: error * value for name, value in others}}
 
 
 def checked(arm: Arm, log: Log, transmission: Any, zero: Any, gains: Any, folds: int, fix: bool = False) -> Log:
-    """The log on the joints' side; an error that says what does not fit."""
+    """The log on the joint side, after checking that it is compatible with the arm and the options."""
     if log.n != arm.n:
         raise InputError(f"the log has {log.n} joints ({', '.join(log.joints)}), {arm.name} has {arm.n}")
     if folds < 2:
@@ -237,7 +238,7 @@ def checked(arm: Arm, log: Log, transmission: Any, zero: Any, gains: Any, folds:
     degrees = [doubt for doubt in log.doubts if "degrees" in doubt]
     if degrees and transmission is None and not fix:
         advice = "Read it with degrees=True (degrees=False if it is in radians), or give the transmission."
-        advice = "(degrees=False if it is in radians)" if "alone" in degrees[0] else advice
+        advice = "(degrees=False if it is in radians)" if "only one" in degrees[0] else advice
         raise InputError(f"{degrees[0]} {advice}")
     return joint_side(log, transmission, zero, gains)
 

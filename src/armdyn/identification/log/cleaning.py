@@ -1,4 +1,4 @@
-"""What can be wrong with a log's stamps and rows, found, mended where that is safe, and said in words."""
+"""Detection of faulty time stamps and rows in a log; they are corrected where that is safe, and noted."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from armdyn.identification.log.faults import held, jumps, repeated, unwrapped, w
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
-GAP, BRIDGED = 3.0, 0.025  # a step of more than this many periods and seconds is a gap: the log is cut there
+GAP, BRIDGED = 3.0, 0.025  # a log is split where a step exceeds both this many periods and this many seconds
 UNEVEN = 0.05  # jitter, in periods, above which a log is resampled
-SHORTEST = 16  # samples of a piece worth keeping
-BACK = 0.02  # seconds that stamps may run backwards and still be jitter
-RUNS, APART = 20, 1.0  # runs that a log may be made of, each with a clock of its own; seconds put between them
-FEW_STAMPS = 0.01  # of the steps, once the stamps are in order, that may be far too short if rows were only late
-SLOWEST = 0.4  # a step of more than this many seconds is no log of a motion: the stamps have another unit
+SHORTEST = 16  # minimum length of a piece, in samples
+BACK = 0.02  # seconds by which time stamps may run backwards because of jitter
+MAX_RUNS = 20  # times that the clock may restart within a log
+SEPARATION = 1.0  # seconds inserted between two runs, so that the log is split there
+MAX_SHORT_STEPS = 0.01  # fraction of far too short steps after sorting, up to which rows were only out of order
+LONGEST_STEP = 0.4  # seconds; where the median step is longer, the time stamps are in another unit
 UNITS = ((50.0, "milliseconds", 1e-3), (5e4, "microseconds", 1e-6), (np.inf, "nanoseconds", 1e-9))
-WINDOW, WINDOWS = 7, 1500  # samples of a local cubic and how many of those tell the noise of positions
+WINDOW, WINDOWS = 7, 1500  # samples per local cubic fit, and number of fits, to estimate the noise of the positions
 
 
 @dataclass
 class Clean:
-    """Evenly sampled pieces of a log and what was found on the way."""
+    """Evenly sampled pieces of a log, and notes on what was corrected."""
 
     period: float
     pieces: list[dict[str, Array]]
@@ -33,11 +34,11 @@ class Clean:
 
 
 def clean(t: Array | None, signals: dict[str, Array], rate: float | None) -> Clean:
-    """Even pieces without missing values; `rate` (Hz) overrides the stamps."""
+    """Evenly sampled pieces without missing values; `rate` (Hz) overrides the time stamps."""
     notes: list[str] = []
     number = np.arange(len(signals["q"]))
     if t is None and rate is None:
-        raise InputError("the log has no column of time: give the sampling rate (rate=..., Hz)")
+        raise InputError("the log has no time column: give the sampling rate (rate=..., Hz)")
     if rate is not None:
         if not rate > 0:
             raise InputError(f"the sampling rate must be positive, got {rate}")
@@ -51,7 +52,9 @@ def clean(t: Array | None, signals: dict[str, Array], rate: float | None) -> Cle
     signals = without_spikes(signals | {"q": unwrapped(signals["q"], notes)}, notes)
     stuck = held(signals["q"])
     if stuck.any():
-        notes.append(f"{np.count_nonzero(stuck)} rows repeat a position while the arm moves on: dropped as a gap")
+        notes.append(
+            f"{np.count_nonzero(stuck)} rows have a frozen position while the arm moves: dropped, which leaves a gap"
+        )
         t, number, signals = t[~stuck], number[~stuck], {k: v[~stuck] for k, v in signals.items()}
     if len(t) < SHORTEST:
         raise InputError(f"the log has {len(t)} usable rows, expected at least {SHORTEST}")
@@ -61,76 +64,77 @@ def clean(t: Array | None, signals: dict[str, Array], rate: float | None) -> Cle
 
 
 def _in_order(t: Array, signals: dict[str, Array], notes: list[str]) -> tuple[Array, dict[str, Array]]:
-    """Rows by their stamps where some came late; runs one after the other where the clock starts again."""
+    """The rows sorted by time stamp if some are out of order; runs in sequence if the clock restarts."""
     back = np.flatnonzero(np.diff(t) < -BACK)
     if not len(back):
         return t, signals
     order = np.argsort(t, kind="stable")
     steps = np.diff(t[order])
     usual = float(np.median(steps))
-    if usual > 0 and np.mean(steps < 0.2 * usual) < FEW_STAMPS:
-        notes.append(
-            f"{len(back)} rows come too late (first: row {back[0] + 2}): all are put in the order of the stamps"
-        )
+    if usual > 0 and np.mean(steps < 0.2 * usual) < MAX_SHORT_STEPS:
+        notes.append(f"{len(back)} rows are out of order (first: row {back[0] + 2}): sorted by time stamp")
         return t[order], {k: v[order] for k, v in signals.items()}
-    if len(back) > RUNS:
+    if len(back) > MAX_RUNS:
         first = back[0]
         raise InputError(
             f"time runs backwards at {len(back)} rows (first: row {first + 2}, {float(t[first]):.6g} s, then"
             f" {float(t[first + 1]):.6g} s): give the sampling rate (rate=..., Hz) if the rows are in order"
         )
-    notes.append(f"time starts again at row {', '.join(str(k + 2) for k in back)}: taken as runs one after the other")
+    notes.append(f"the clock restarts at row {', '.join(str(k + 2) for k in back)}: taken as consecutive runs")
     shift = np.zeros_like(t)
     for k in back:
-        shift[k + 1 :] += t[k] - t[k + 1] + APART
+        shift[k + 1 :] += t[k] - t[k + 1] + SEPARATION
     return t + shift, signals
 
 
 def _without_repetition(
     t: Array, number: Numbers, signals: dict[str, Array], notes: list[str]
 ) -> tuple[Array, Numbers, dict[str, Array]]:
-    """The log without rows that are the row before once more."""
+    """The log without rows that repeat the previous row."""
     again = _repeated(t, signals)
     if again.any():
-        notes.append(f"{np.count_nonzero(again)} rows repeat the stamp and the values before them: dropped")
+        notes.append(
+            f"{np.count_nonzero(again)} rows repeat the time stamp and all values of the previous row: dropped"
+        )
     keep = ~again
     t, number, signals = t[keep], (number - np.cumsum(again))[keep], {k: v[keep] for k, v in signals.items()}
     again = repeated(signals)
     if not again.any():
         return t, number, signals
-    said = f"{np.count_nonzero(again)} rows repeat all values of the row before: dropped"
+    said = f"{np.count_nonzero(again)} rows repeat all values of the previous row: dropped"
     counted, keep = t[: np.count_nonzero(~again)], ~again
     fewer = (number - np.cumsum(again))[keep]
     t, number, signals = t[keep], number[keep], {k: v[keep] for k, v in signals.items()}
     if roughness(counted, signals["q"]) < 0.9 * roughness(t, signals["q"]):
-        notes.append(f"{said}, and those after them counted on")
+        notes.append(f"{said}, and the time stamps of the following rows moved up")
         return counted, fewer, signals
     notes.append(said)
     return t, number, signals
 
 
 def _cut(t: Array, q: Array, notes: list[str]) -> Array:
-    """The times, with a gap where positions jump though the stamps go on."""
+    """The times, with a gap where the positions jump although the time stamps are regular."""
     lost = jumps(t, q)
     if not len(lost):
         return t
     notes.append(
-        f"the positions jump at {len(lost)} rows (first: row {lost[0] + 1}) while the stamps go on, as if rows were"
-        " lost: the log is cut there"
+        f"the positions jump at {len(lost)} rows (first: row {lost[0] + 1}) although the time stamps are"
+        " regular, as if rows were lost: the log is split there"
     )
-    return t + APART * np.searchsorted(lost, np.arange(len(t)), side="right")
+    return t + SEPARATION * np.searchsorted(lost, np.arange(len(t)), side="right")
 
 
 def _without_empty(signals: dict[str, Array], notes: list[str]) -> dict[str, Array]:
-    """The signals without derivatives that were never logged; a torque that never was is dead: 0 throughout."""
+    """The signals without derivatives that have an empty column; an empty torque column is set to 0."""
     out = {}
     for name, values in signals.items():
         empty = ~np.isfinite(values).any(axis=0)
         if name == "q" or not empty.any() or (name == "tau" and empty.all()):
             out[name] = values
             continue
-        who = ", ".join(f"{name}{j + 1}" for j in np.flatnonzero(empty))
-        notes.append(f"{who} has no values at all: {'taken as dead' if name == 'tau' else f'{name} is not used'}")
+        columns = ", ".join(f"{name}{j + 1}" for j in np.flatnonzero(empty))
+        consequence = "taken as not measured" if name == "tau" else f"{name} is not used"
+        notes.append(f"{columns} has no values: {consequence}")
         if name == "tau":
             out[name] = np.where(empty, 0.0, values)
     return out
@@ -143,8 +147,8 @@ def _finite(t: Array, signals: dict[str, Array], notes: list[str]) -> NDArray[np
     missing = np.count_nonzero(~good)
     if missing == len(t):
         empty = [f"{k}{j + 1}" for k, v in signals.items() for j in np.flatnonzero(~np.isfinite(v).any(axis=0))]
-        who = f" ({', '.join(empty)} in all of them)" if empty else ""
-        raise InputError(f"every row of the log has a missing or infinite value{who}")
+        where = f" ({', '.join(empty)} in all of them)" if empty else ""
+        raise InputError(f"every row of the log has a missing or infinite value{where}")
     if missing:
         first = int(np.argmin(good))
         notes.append(f"{missing} of {len(t)} rows have missing or infinite values (first: row {first + 1}): dropped")
@@ -152,7 +156,7 @@ def _finite(t: Array, signals: dict[str, Array], notes: list[str]) -> NDArray[np
 
 
 def _repeated(t: Array, signals: dict[str, Array]) -> NDArray[np.bool_]:
-    """Rows that are the row before once more."""
+    """Rows that repeat the previous row and its time stamp."""
     same = np.diff(t) == 0
     for values in signals.values():
         same &= (np.diff(values, axis=0) == 0).all(axis=1)
@@ -160,28 +164,28 @@ def _repeated(t: Array, signals: dict[str, Array]) -> NDArray[np.bool_]:
 
 
 def _in_seconds(t: Array, notes: list[str]) -> Array:
-    """Stamps of another unit, told by a step that no log of a motion has."""
+    """The time stamps in seconds; another unit is recognized by a step too long to record a motion."""
     steps = np.diff(t)
     step = float(np.median(steps[steps > 0])) if (steps > 0).any() else 0.0
-    if step < SLOWEST or np.count_nonzero(steps == 0) * 2 > len(steps):
+    if step < LONGEST_STEP or np.count_nonzero(steps == 0) * 2 > len(steps):
         return t
     name, unit = next((name, unit) for most, name, unit in UNITS if step < most)
-    notes.append(f"the stamps step by {step:.4g}: taken as {name} ({1 / (unit * step):.4g} Hz)")
+    notes.append(f"the time stamps are {step:.4g} apart: taken as {name} ({1 / (unit * step):.4g} Hz)")
     return np.asarray((t - t[0]) * unit)
 
 
 def _usable(t: Array, signals: dict[str, Array], notes: list[str]) -> Array:
-    """Stamps that can be used; worked out from positions and velocities where the file's cannot."""
+    """The time stamps, replaced by a period computed from positions and velocities if most of them are repeated."""
     steps = np.diff(t)
     still = np.count_nonzero(steps == 0)
     if still * 2 <= len(steps) or _in_bursts(steps):
         return t
-    said = f"{still} of {len(steps)} stamps repeat the one before (too few digits?)"
+    said = f"{still} of {len(steps)} time stamps repeat the previous one (too few digits?)"
     if "qd" not in signals:
-        raise InputError(f"{said}: the stamps cannot be used, give the sampling rate (rate=..., Hz)")
+        raise InputError(f"{said}: the time stamps cannot be used, give the sampling rate (rate=..., Hz)")
     v = (signals["qd"][1:] + signals["qd"][:-1]) / 2
     dq = np.diff(signals["q"], axis=0)
-    fast = (v * v).sum(1) > np.mean((v * v).sum(1))  # slow samples tell nothing of the period
+    fast = (v * v).sum(1) > np.mean((v * v).sum(1))  # slow samples carry no information about the period
     period = float(np.median((v * dq).sum(1)[fast] / (v * v).sum(1)[fast]))
     if not period > 0:
         raise InputError(f"{said}, and positions and velocities disagree: give the sampling rate (rate=..., Hz)")
@@ -190,16 +194,16 @@ def _usable(t: Array, signals: dict[str, Array], notes: list[str]) -> Array:
 
 
 def _in_bursts(steps: Array) -> bool:
-    """Whether rows came in bursts of one stamp each, short and alike: their mean step is then the period."""
+    """Whether the rows were time-stamped in short bursts of similar length: the mean step is then the period."""
     longer = np.diff(np.flatnonzero(steps > 0))
     return len(longer) > 50 and float(np.percentile(longer, 95)) <= 20 and float(np.max(steps)) < BACK
 
 
 def _times(t: Array, number: Numbers, q: Array, notes: list[str]) -> tuple[Array, float]:
-    """The times the rows were taken at, and the period: the stamps', or a steady clock's where those are worse.
+    """The sampling times and the period: the time stamps, or a steady clock where it fits the positions better.
 
-    A logger's stamps are late by turns while the controller samples evenly, or the sampling itself is uneven. The
-    positions tell: with the right times they are smooth.
+    Either the time stamps jitter while the controller samples evenly, or the sampling itself is uneven. The positions
+    distinguish the two cases: over the correct sampling times they are smooth.
     """
     lag = min(len(t) // 2, 200)
     period = float(np.median((t[lag:] - t[:-lag]) / (number[lag:] - number[:-lag])))
@@ -209,13 +213,13 @@ def _times(t: Array, number: Numbers, q: Array, notes: list[str]) -> tuple[Array
     steady = _steady(t, number, period)
     if steps.min() <= 0 or roughness(steady, q) < 0.9 * roughness(t, q):
         late = float(np.percentile(np.abs(t - steady), 95))
-        notes.append(f"the stamps jitter by {1e3 * late:.2g} ms, the positions do not: a steady clock is taken")
+        notes.append(f"the time stamps jitter by {1e3 * late:.2g} ms, the positions do not: a steady clock is used")
         return steady, period
     return t, period
 
 
 def _steady(t: Array, number: Numbers, period: float) -> Array:
-    """Evenly spaced times by the rows' numbers, with the jumps where rows were lost."""
+    """Evenly spaced times by row number, with jumps where rows were lost."""
     off = t - period * number
     wide = 15
     noise = 1.4826 * float(np.median(np.abs(np.diff(off)))) + 1e-3 * period
@@ -233,7 +237,7 @@ def _steady(t: Array, number: Numbers, period: float) -> Array:
 
 
 def roughness(t: Array, q: Array) -> float:
-    """Deviation of positions from cubics over a few samples each: their noise, if the times are right."""
+    """Deviation of the positions from local cubic fits: their noise, if the times are correct."""
     starts = np.unique(np.linspace(0, len(t) - WINDOW, WINDOWS).astype(int))
     rows = starts[:, None] + np.arange(WINDOW)
     local = t[rows] - t[rows].mean(axis=1, keepdims=True)
@@ -245,12 +249,12 @@ def roughness(t: Array, q: Array) -> float:
 
 
 def _pieces(t: Array, signals: dict[str, Array], period: float, notes: list[str]) -> list[dict[str, Array]]:
-    """Cut at gaps, bridge short ones, resample what is uneven."""
+    """The log split at long gaps; short gaps are bridged and unevenly sampled pieces are resampled."""
     steps = np.diff(t)
     cuts = np.flatnonzero(steps > max(GAP * period, BRIDGED)) + 1
     if len(cuts):
         longest = float(steps.max())
-        notes.append(f"{len(cuts)} gaps, the longest {longest:.3g} s: the log is used in {len(cuts) + 1} pieces")
+        notes.append(f"{len(cuts)} gaps, the longest {longest:.3g} s: the log is split into {len(cuts) + 1} pieces")
     short_gaps = np.count_nonzero(steps > 1.5 * period) - len(cuts)
     pieces, uneven, short = [], 0.0, 0
     for part in np.split(np.arange(len(t)), cuts):
@@ -268,7 +272,9 @@ def _pieces(t: Array, signals: dict[str, Array], period: float, notes: list[str]
         pieces.append({"t": own, **piece})
     if uneven:
         bridged = f", {short_gaps} short gaps bridged" if short_gaps else ""
-        notes.append(f"steps are uneven (by up to {100 * uneven:.0f} %): resampled at {1 / period:.4g} Hz{bridged}")
+        notes.append(
+            f"the time steps are uneven (by up to {100 * uneven:.0f} %): resampled at {1 / period:.4g} Hz{bridged}"
+        )
     if short:
         notes.append(f"{short} rows in pieces shorter than {SHORTEST} samples: dropped")
     if not pieces:
@@ -277,9 +283,11 @@ def _pieces(t: Array, signals: dict[str, Array], period: float, notes: list[str]
 
 
 def _interpolated(even: Array, t: Array, values: Array, period: float, signal: str) -> Array:
-    """Positions by cubic splines, torques, which friction makes jump, by a curve that does not overshoot."""
+    """Resampling by cubic splines; torques, which jump with friction, by a monotone interpolant without overshoot."""
     from scipy.interpolate import CubicSpline, PchipInterpolator
 
-    apart = np.r_[True, np.diff(t) > (0.2 * period if signal != "tau" else 0.0)]  # no slopes over nearly no time
+    apart = np.r_[
+        True, np.diff(t) > (0.2 * period if signal != "tau" else 0.0)
+    ]  # avoids extreme slopes between nearly equal times
     curve = PchipInterpolator if signal == "tau" else CubicSpline
     return np.asarray(curve(t[apart], values[apart], axis=0)(even))

@@ -1,4 +1,4 @@
-"""From a log to states: cut-offs from the motion's spectrum and its noise floor, filtered derivatives."""
+"""Filtering and differentiation of a log; the cut-off frequencies follow from the spectrum of the motion."""
 
 from __future__ import annotations
 
@@ -14,40 +14,41 @@ from armdyn.identification.log.filters import Spectrum, derivative, lowpass
 from armdyn.identification.log.log import Log, Piece
 
 Array = NDArray[np.float64]
-PARALLEL = 5.0  # cut-off of the filter both sides of the model go through, in bandwidths of the motion
-POSITIONS = 2.0  # cut-off of the positions' filter over that: ten bandwidths in all, Gautier's rule
-MOVING = 1e-3  # rad or m: a log in which no joint goes further is of an arm at rest
-LEAST = 1.5  # bandwidths that the model's filter keeps, whatever the noise
-QUIET = 0.01  # noise over motion, in energy of accelerations, that the filter of the positions may pass
-ENOUGH = 2  # samples per parameter, each with n rows: friction turns round faster than the arm does
-DECIMATE = 2.5  # samples kept for one period of that cut-off: above 2, the filter's roll-off has room
-AGREE = 0.01  # relative difference (rms) up to which logged derivatives are those of the positions
-SIMILAR, LAG = 0.1, 0.75  # the same for velocities without a lag, and the lag in periods (a backward difference: 0.5)
+PARALLEL = 5.0  # cut-off of the parallel filter (of torques and regressor), as a multiple of the motion bandwidth
+POSITIONS = 2.0  # cut-off of the position filter over that of the parallel filter: ten bandwidths (Gautier's rule)
+MOVING = 1e-3  # rad or m; if no joint moves further, the arm is at rest throughout the log
+MIN_BANDWIDTHS = 1.5  # lower bound on the cut-off of the parallel filter, however large the noise
+MAX_NOISE = 0.01  # ratio of noise to motion energy of the accelerations that the position filter may pass
+SAMPLES_PER_PARAMETER = 2  # with n rows each: friction reverses faster than the arm moves
+DECIMATE = 2.5  # samples kept per period of the cut-off frequency; more than 2, because of the filter's roll-off
+AGREE = 0.01  # relative rms difference up to which logged derivatives agree with the differentiated positions
+SIMILAR = 0.1  # the same for velocities with a small lag
+LAG = 0.75  # the largest such lag, in periods; a backward difference has 0.5
 
 
 @dataclass(frozen=True)
 class Processing:
-    """Cut-offs (Hz) and what to take for derivatives, settled once on the training log and kept for every other."""
+    """Cut-off frequencies (Hz) and sources of the derivatives, chosen on the training log and used for all others."""
 
     positions: float
-    parallel: float | None  # None: no filtering of the model, no decimation
+    parallel: float | None  # None: no parallel filter, no decimation
     logged_velocity: bool = False
-    logged_acceleration: bool = False  # then positions and velocities are taken as they are, too
-    dead_zone: float = 0.0  # rad/s or m/s: slower than this a joint's row does not count in the fit
-    bandwidth: float = 0.0  # of the motion, Hz
-    noise: float = 0.0  # over motion, in energy of accelerations within the model's filter, of the worst joint
+    logged_acceleration: bool = False  # positions and velocities are then used unfiltered, too
+    dead_zone: float = 0.0  # rad/s or m/s; rows of a joint at a lower speed are left out of the fit
+    bandwidth: float = 0.0  # of the motion, in Hz
+    noise: float = 0.0  # ratio of noise to motion energy of the filtered accelerations, of the worst joint
 
     def early(self, rate: float) -> int:
-        """Decimation before the model is evaluated: sixteen samples per period of the positions' cut-off are plenty."""
+        """Decimation factor before the model is evaluated, to sixteen samples per period of the position cut-off."""
         return 1 if self.logged_acceleration else max(1, int(rate / (16 * self.positions)))
 
     def late(self, rate: float) -> int:
-        """Decimation after the model's filter."""
+        """Decimation factor after the parallel filter."""
         return 1 if self.parallel is None else max(1, int(rate / (DECIMATE * self.parallel)))
 
     @property
     def settling(self) -> float:
-        """Seconds at either end of a piece where the filters have not settled."""
+        """Length (s) of the filter transients at either end of a piece."""
         cuts = [] if self.logged_acceleration else [self.positions]
         cuts += [] if self.parallel is None else [self.parallel]
         return 0.5 / min(cuts) if cuts else 0.0
@@ -62,7 +63,7 @@ class Processing:
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """States and efforts of a piece on the joints' side, at the rate the model is evaluated at."""
+    """Joint-side states and efforts of a piece, at the rate at which the model is evaluated."""
 
     period: float
     t: Array
@@ -70,18 +71,19 @@ class Motion:
     qd: Array
     qdd: Array
     tau: Array
-    log: int = 0  # which one of several logs it is of
-    clipped: NDArray[np.bool_] | None = None  # (N, n): torques at the end of their range, where there are any
-    counted: NDArray[np.bool_] | None = None  # rows of the model that count, where a fit has settled which
+    log: int = 0  # index of the log it belongs to, of several
+    clipped: NDArray[np.bool_] | None = None  # (N, n): saturated torques, if there are any
+    counted: NDArray[np.bool_] | None = None  # rows used in the fit, if already determined
 
 
 def choose_processing(
     log: Log, parameters: int, cutoff: float | None, parallel: float | bool | None, dead_zone: float = 0.0
 ) -> Processing:
-    """Settled by the motion itself: five bandwidths for the model, twice that for positions, unless given.
+    """Cut-offs from the bandwidth of the motion unless given: five times it for the model, ten for the positions.
 
-    The bandwidth counts velocity only up to where the spectrum of the positions meets its noise floor. Where noise
-    would dominate the accelerations the cut-offs fall; where a short, slow log would leave too few rows they rise.
+    The bandwidth is that of the velocity, up to the frequency at which the spectrum of the positions meets its noise
+    floor. The cut-offs are lowered where noise would dominate the accelerations, and raised where a short, slow log
+    would leave too few rows.
     """
     if not any(np.ptp(p.q, axis=0).any() for p in log.pieces):
         raise InputError("nothing moves in this log: no joint's position ever changes")
@@ -92,12 +94,12 @@ def choose_processing(
         raise InputError(f"cutoff must lie between 0 and {log.rate / 2:.4g} Hz for this log, got {cutoff}")
     if not dead_zone >= 0:
         raise InputError(f"the dead zone is a velocity, at least 0; got {dead_zone}")
-    top = 0.45 * log.rate  # below half the sampling rate
+    top = 0.45 * log.rate  # below the Nyquist frequency
     spectra = _spectra(log)
     motion = max(s.bandwidth() for s in spectra)
-    enough = ENOUGH * parameters / (DECIMATE * log.duration)
+    enough = SAMPLES_PER_PARAMETER * parameters / (DECIMATE * log.duration)
     wanted = max(PARALLEL * motion, enough)
-    while wanted > max(LEAST * motion, enough / 4) and _noise(spectra, POSITIONS * wanted) > QUIET:
+    while wanted > max(MIN_BANDWIDTHS * motion, enough / 4) and _noise(spectra, POSITIONS * wanted) > MAX_NOISE:
         wanted *= 0.9
     wanted = min(wanted, top)
     if parallel is False:
@@ -112,7 +114,7 @@ def choose_processing(
 
 
 def _spectra(log: Log) -> list[Spectrum]:
-    """Of every joint that moves, in the longest piece."""
+    """Spectra of the positions of all joints that move, in the longest piece."""
     piece = max(log.pieces, key=len)
     every = [Spectrum.of(own, log.rate) for own in piece.q.T]
     energy = np.array([s.energy(1)[-1] for s in every])
@@ -120,12 +122,12 @@ def _spectra(log: Log) -> list[Spectrum]:
 
 
 def _noise(spectra: list[Spectrum], cutoff: float) -> float:
-    """Noise over motion, in energy of accelerations below a cut-off, of the worst joint."""
+    """Ratio of noise to motion energy of the accelerations below a cut-off, of the worst joint."""
     return max(s.noise(2, cutoff) / max(float(s.energy(2)[-1]), 1e-300) for s in spectra)
 
 
 def _derivatives(log: Log, how: Processing, given: bool) -> dict[str, bool]:
-    """Which logged derivatives to take: those that agree with the positions and have less noise than differences."""
+    """Which logged derivatives to use: those that agree with the differentiated positions and are less noisy."""
     piece = max(log.pieces, key=len)
     if piece.qd is None or any(p.qd is None for p in log.pieces):
         return {}
@@ -142,7 +144,7 @@ def _derivatives(log: Log, how: Processing, given: bool) -> dict[str, bool]:
 
 
 def _difference(logged: Array, own: Array, rate: Array) -> tuple[float, float]:
-    """Relative difference (rms) of two signals, and by how many seconds the logged one lags; of the worst joint."""
+    """Relative rms difference of two signals, and the lag (s) of the logged one; of the worst joint."""
     size = np.sqrt((own**2).mean(axis=0))
     moving = size > 1e-3 * size.max()
     apart = np.sqrt(((logged - own) ** 2).mean(axis=0))[moving] / size[moving]
@@ -161,7 +163,7 @@ def _less_noise(piece: Piece, log: Log, how: Processing) -> bool:
 
 
 def motions(log: Log, how: Processing, decimate: bool = True) -> list[Motion]:
-    """Filtered and differentiated pieces; a log slower than the cut-offs is filtered below half its own rate."""
+    """Filtered and differentiated pieces; the cut-off is limited to below the Nyquist frequency of the log."""
     cut = min(how.positions, 0.45 * log.rate)
     found = [_motion(piece, log.period, replace(how, positions=cut), decimate) for piece in log.pieces]
     ends = clipped(log.array("tau"))
@@ -177,7 +179,7 @@ def motions(log: Log, how: Processing, decimate: bool = True) -> list[Motion]:
 
 
 def _near(clipped: NDArray[np.bool_], reach: int) -> NDArray[np.bool_]:
-    """Which samples have one within `reach` of them, so that none is lost between those that are kept."""
+    """Samples less than `reach` away from a saturated one, so that decimation does not skip any."""
     out = clipped.copy()
     for k in range(1, reach):
         out[k:] |= clipped[:-k]
@@ -186,7 +188,7 @@ def _near(clipped: NDArray[np.bool_], reach: int) -> NDArray[np.bool_]:
 
 
 def _still(q: Array) -> NDArray[np.bool_]:
-    """Joints that never move: what filters leave of them is rounding, and its sign would pass for friction's."""
+    """Joints that never move: filtering leaves only rounding errors, whose sign would be mistaken for friction."""
     return np.asarray(np.ptp(q, axis=0) <= 1e-12 * np.maximum(np.abs(q).max(axis=0), 1.0))
 
 
@@ -213,12 +215,12 @@ def matrix_of(transmission: Any, n: int) -> Array:
     if K.shape != (n, n):
         raise InputError(f"the transmission must be {n} ratios or a {n} x {n} matrix, got shape {given.shape}")
     if not np.isfinite(K).all() or abs(np.linalg.det(K / np.abs(K).max(axis=1, keepdims=True))) < 1e-9:
-        raise InputError("the transmission must be invertible: every joint needs its motor")
+        raise InputError("the transmission must be invertible: every joint needs a motor")
     return K
 
 
 def joint_side(log: Log, transmission: Any, zero: Any, gains: Any = None) -> Log:
-    """The log as the joints see it: q = K⁻¹ q_motor + zero, τ = Kᵀ (gains · efforts)."""
+    """The log on the joint side: q = K⁻¹ q_motor + zero, τ = Kᵀ (gains · efforts)."""
     if transmission is None and zero is None and gains is None:
         return log
     gain = np.broadcast_to(np.asarray(1.0 if gains is None else gains, dtype=float), (log.n,))

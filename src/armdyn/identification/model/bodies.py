@@ -1,8 +1,8 @@
 """Pseudo-inertia: a link's ten parameters as a symmetric 4 x 4 matrix, positive definite for a real body.
 
 P = [[Σ, h], [hᵀ, m]] with Σ = ½ tr(I) 1 - I (Wensing, Kim & Slotine 2018, "Linear matrix inequalities for physically
-consistent inertial parameter identification"). P ≻ 0 holds exactly when mass, principal moments and their triangle
-inequalities are those of a body with positive density.
+consistent inertial parameter identification"). P ≻ 0 holds exactly when the mass and the principal moments are
+positive and the moments satisfy the triangle inequalities, as those of a body with positive density do.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# Symmetric entries in the order of the upper triangle, column by column.
+# Entries of the upper triangle, column by column.
 PAIRS = [(i, j) for j in range(4) for i in range(j + 1)]
 
 
 def pseudo_inertia(natural: Array) -> Array:
-    """(..., 10) -> (..., 4, 4)."""
+    """The pseudo-inertia matrices (..., 4, 4) of inertial parameters (..., 10)."""
     m, hx, hy, hz, xx, xy, yy, xz, yz, zz = np.moveaxis(np.asarray(natural, dtype=float), -1, 0)
     half = (xx + yy + zz) / 2
     rows = [[half - xx, -xy, -xz, hx], [-xy, half - yy, -yz, hy], [-xz, -yz, half - zz, hz], [hx, hy, hz, m]]
@@ -25,7 +25,7 @@ def pseudo_inertia(natural: Array) -> Array:
 
 
 def natural_of(P: Array) -> Array:
-    """(..., 4, 4) -> (..., 10): the inverse of `pseudo_inertia`."""
+    """The inertial parameters (..., 10) of pseudo-inertia matrices (..., 4, 4): the inverse of `pseudo_inertia`."""
     P = np.asarray(P, dtype=float)
     s = P[..., 0, 0] + P[..., 1, 1] + P[..., 2, 2]
     parts = [P[..., 3, 3], P[..., 0, 3], P[..., 1, 3], P[..., 2, 3], s - P[..., 0, 0], -P[..., 0, 1]]
@@ -34,10 +34,10 @@ def natural_of(P: Array) -> Array:
 
 
 def reference_bodies(natural: Array) -> tuple[Array, list[int]]:
-    """Consistent bodies near those given, (n, 4, 4), and the links (from 0) that were not consistent as given.
+    """Physically consistent bodies near the given ones, (n, 4, 4), and the links (from 0) that were inconsistent.
 
-    An inconsistent or flat body keeps its mass and centre and is given the radius of gyration of a ball; a link
-    without mass gets a tenth of the mean one. Only a reference to measure by: nothing is identified from it alone.
+    An inconsistent or flat body keeps its mass and centre of mass and is given the inertia of a small sphere; a link
+    without mass is given a tenth of the mean mass. The bodies serve only as the reference of the regularization.
     """
     links = np.asarray(natural, dtype=float).reshape(-1, 10)
     masses = links[:, 0]
@@ -60,7 +60,7 @@ def reference_bodies(natural: Array) -> tuple[Array, list[int]]:
 
 
 def _unit(P: Array, scale: float) -> Array:
-    """P in units of its own mass and size, so that its eigenvalues can be judged."""
+    """P normalized by its own mass and size, so that its eigenvalues can be compared with a threshold."""
     if not scale > 0 or not P[3, 3] > 0:
         return -np.eye(4)
     d = np.array([*([1 / np.sqrt(scale)] * 3), 1 / np.sqrt(P[3, 3])])

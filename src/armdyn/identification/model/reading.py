@@ -1,4 +1,4 @@
-"""Another way to read a log, and what an arm as it is given makes of it."""
+"""Interpretations of a log, and how well the given arm predicts the torques under each of them."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from armdyn.identification.log.log import Log, Piece
 from armdyn.identification.log.processing import Motion
 
 Array = NDArray[np.float64]
-SAMPLES = 800  # of a log that are looked at
-BETTER = 0.6  # error over that as logged, below which another reading is proposed
-TOLD = 0.3  # of a torque, that must go with the prediction beside friction before it tells a scale
-STEP = 1e-6  # rad or m, of the differences that tell how centres of mass move
+SAMPLES = 800  # number of samples of a log that are evaluated
+BETTER = 0.6  # ratio to the error as logged, below which another interpretation is proposed
+MIN_EXPLAINED = 0.3  # fraction of a torque that the prediction must explain, apart from friction, to estimate a scale
+STEP = 1e-6  # rad or m, of the finite differences of the centres of mass
 
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """Another way to read a log, in words and as what is done to its columns."""
+    """An interpretation of a log: its description, its remedy, and the operations on its columns."""
 
     words: str
     remedy: str
-    order: NDArray[np.int64]  # columns of the positions to take
+    order: NDArray[np.int64]  # of the position columns
     factor: Array  # of the positions
     torque_order: NDArray[np.int64]
     torque_factor: Array
-    late: float = 0.0  # seconds that torques come after the states they belong to
-    late_joint: int | None = None  # the joint (from 0) whose torque alone is late; None: all
-    zero: Array | None = None  # to be added to the positions
-    gravity: tuple[float, ...] | None = None  # of the arm, in place of its own
+    late: float = 0.0  # delay of the torques with respect to the states, in seconds
+    late_joint: int | None = None  # the only joint (from 0) whose torque is delayed; None: all joints
+    zero: Array | None = None  # offsets to add to the positions
+    gravity: tuple[float, ...] | None = None  # gravity vector that replaces the one of the arm
     needed: float = BETTER
     penalty: float = 1.0
-    joints: tuple[int, ...] = ()  # whose errors decide, where the others' stay as they are; none: all
+    joints: tuple[int, ...] = ()  # joints over which the errors are compared; empty: all
 
     @classmethod
     def of(cls, n: int, words: str, remedy: str, **change: object) -> Reading:
-        """A reading of n joints that changes only what is said."""
+        """An interpretation of a log of n joints that changes only the given items."""
         same = {"order": np.arange(n), "factor": np.ones(n), "torque_order": np.arange(n), "torque_factor": np.ones(n)}
         return cls(words, remedy, **{**same, **change})  # type: ignore[arg-type]
 
@@ -53,7 +53,7 @@ class Reading:
         return self.states(q) if self.zero is None else self.states(q) + self.zero
 
     def torques(self, tau: Array, shift: int) -> Array:
-        """Torques of the states that are kept when they come `shift` samples later, (rows, n)."""
+        """Torques of the states that are kept, for a delay of `shift` samples, (rows, n)."""
         own, other = aligned(len(tau), shift)
         out = tau[other] if self.late_joint is None else tau[own].copy()
         if self.late_joint is not None:
@@ -61,7 +61,7 @@ class Reading:
         return np.asarray(out[:, self.torque_order] * self.torque_factor)
 
     def apply(self, log: Log) -> Log:
-        """The log read so; what was done stands in its notes."""
+        """The log under this interpretation; its notes say what was changed."""
         shift = round(self.late / log.period)
         pieces = tuple(self._piece(p, shift) for p in log.pieces if len(p) > 2 * abs(shift))
         return replace(log, pieces=pieces, doubts=(), notes=(*log.notes, f"changed: {self.words}"))
@@ -73,13 +73,13 @@ class Reading:
 
 
 def aligned(rows: int, shift: int) -> tuple[slice, slice]:
-    """The rows of states and those of torques that come `shift` samples later."""
+    """The rows of the states, and those of the torques delayed by `shift` samples."""
     kept = rows - abs(shift)
     return (slice(0, kept), slice(shift, None)) if shift >= 0 else (slice(-shift, None), slice(0, kept))
 
 
 class View:
-    """A few samples of a log: states, measured torques and those the arm predicts."""
+    """A subset of the samples of a log: states, measured torques, and torques predicted by the arm."""
 
     def __init__(
         self, arm: Arm, q: Array, qd: Array, qdd: Array, tau: Array, period: float, gravity: Array | None = None
@@ -99,7 +99,7 @@ class View:
         return cls(arm, q, qd, qdd, tau, part.period * step)
 
     def read(self, how: Reading) -> View:
-        """The same samples, read in another way."""
+        """The same samples under another interpretation."""
         shift = round(how.late / self.period)
         own, _ = aligned(len(self.q), shift)
         q, qd, qdd = how.positions(self.q)[own], how.states(self.qd)[own], how.states(self.qdd)[own]
@@ -109,7 +109,7 @@ class View:
 
     @cached_property
     def weight(self) -> Array:
-        """Torques over gravity, (N, n, 3): by differences of the moments of all masses, so that no kernel is built."""
+        """Torques per unit of gravity, (N, n, 3), by finite differences, which need no compiled kernel."""
         masses = np.array([float(link.mass) for link in self.arm.links])
         centres = np.array([[float(x) for x in link.com] for link in self.arm.links])
 
@@ -122,36 +122,36 @@ class View:
         return -np.stack(slopes, axis=1)
 
     def error(self, measured: int, joint: int, sign: float = 1.0) -> float:
-        """Relative error of a measured torque by a joint's prediction, with offset and friction of that joint."""
+        """Relative error of the prediction of a measured torque by a joint, with fitted offset and friction."""
         tau = sign * self.tau[:, measured]
         size = float(np.linalg.norm(tau))
         return _left(tau - self.own[:, joint], self.qd[:, joint]) / size if size else 0.0
 
     def scale(self, joint: int) -> float:
-        """Measured over predicted torque of a joint beside offset and friction; 0 where that is not to be told."""
+        """Ratio of measured to predicted torque of a joint, apart from offset and friction; 0 if unidentifiable."""
         qd, tau, own = self.qd[:, joint], self.tau[:, joint], self.own[:, joint]
         columns = np.column_stack([np.ones_like(qd), qd, np.sign(qd)])
-        moved = own - columns @ np.linalg.lstsq(columns, own, rcond=1e-9)[0]  # what friction does not look like
+        moved = own - columns @ np.linalg.lstsq(columns, own, rcond=1e-9)[0]  # orthogonal to offset and friction
         size = float(np.linalg.norm(tau - tau.mean()))
         if not size or np.linalg.norm(moved) <= 1e-9 * np.linalg.norm(own):
             return 0.0
         factor = float(moved @ tau) / float(moved @ moved)
         told = abs(factor) * float(np.linalg.norm(moved)) / size
-        return factor if told > TOLD else 0.0
+        return factor if told > MIN_EXPLAINED else 0.0
 
     @cached_property
     def errors(self) -> Array:
-        """The error of each joint."""
+        """The relative error of each joint."""
         return np.array([self.error(j, j) for j in range(self.tau.shape[1])])
 
     @property
     def total(self) -> float:
-        """The error over all joints, each counted alike."""
+        """The rms of the relative errors of all joints."""
         return float(np.sqrt(np.mean(self.errors**2)))
 
 
 def _left(tau: Array, qd: Array) -> float:
-    """What an offset, viscous and Coulomb friction, neither of them negative, leave of a torque."""
+    """Residual norm of a torque after fitting an offset and non-negative viscous and Coulomb friction."""
     columns = np.column_stack([np.ones_like(qd), qd, np.sign(qd)])
     normal, moment = columns.T @ columns, columns.T @ tau
     least = float(tau @ tau - moment[0] ** 2 / normal[0, 0])
@@ -163,7 +163,7 @@ def _left(tau: Array, qd: Array) -> float:
 
 
 def changed(log: Log, readings: Sequence[Reading]) -> Log:
-    """A log read in these ways, one after the other."""
+    """A log with several interpretations applied in sequence."""
     for reading in readings:
         log = reading.apply(log)
     return log

@@ -1,4 +1,4 @@
-"""The ways in which logs are read wrongly, as readings to try: signs, order, units, zeros, gravity, delays."""
+"""Interpretations of a log that are tried: signs, order, units, joint zeros, gravity and delays."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from numpy.typing import NDArray
 from armdyn.identification.model.reading import BETTER, Reading, View
 
 Array = NDArray[np.float64]
-SLIGHTLY = 0.85  # error over that as logged for units and delays, which friction and offsets partly explain away
-LATE = 0.01  # seconds between signals worth mentioning
-REORDERED = 1.3  # an order or a zero must be this much better than a sign: it has more freedom to fit
-APART = 2.5  # times that the joints' factors differ, where they are not one
-HUGE, LIGHT = 200.0, 0.02  # one joint's factor that only a unit makes; torques beside the largest that tell none
-DOUBTFUL = 0.25  # error of the arm as given above which its gravity is doubted
-SNAPPED = 0.25  # rad: gravity this near an axis of the base acts along it, or is as it was
+SLIGHTLY = 0.85  # ratio of errors required for units and delays, which friction and offsets partly compensate
+MIN_DELAY = 0.01  # shortest delay considered, in seconds
+REORDERED = 1.3  # penalty on orders and zeros with respect to signs, because they have more degrees of freedom
+SPREAD = 2.5  # ratio of the largest to the smallest scale above which the joints do not share one
+UNIT_SCALE = 200.0  # scale (or its inverse) of a single joint that only a wrong unit explains
+MIN_TORQUE = 0.02  # of the largest torque; a smaller one is not sufficient to estimate the scale of a joint
+DOUBTFUL = 0.25  # error of the given arm above which another gravity vector is tried
+SNAP = 0.25  # rad; directions of gravity within this angle of a base axis, or of the given gravity, are taken as equal
 UNITS = {1e3: "N mm", 100.0: "N cm", 9.80665: "kgf m", 1e-3: "kN m"}
 
 
 def readings(view: View) -> Iterator[Reading]:
-    """Other ways to read a log."""
+    """All interpretations of a log to be tried."""
     n = view.tau.shape[1]
     yield from _columns(view, n)
     yield from _units(view, n)
@@ -48,21 +49,21 @@ def readings(view: View) -> Iterator[Reading]:
             yield Reading.of(n, words, "Reorder the columns of q", penalty=REORDERED, order=order, joints=(a, b))
     for j in range(n):
         signs = np.where(np.arange(n) == j, -1.0, 1.0)
-        words = f"joint {j + 1} turns the other way"
+        words = f"joint {j + 1} has the opposite direction"
         yield Reading.of(n, words, f"Negate q{j + 1} and tau{j + 1}", factor=signs, torque_factor=signs)
-        yield Reading.of(n, f"the position of joint {j + 1} has the other sign", f"Negate q{j + 1}", factor=signs)
+        yield Reading.of(n, f"the position of joint {j + 1} has the opposite sign", f"Negate q{j + 1}", factor=signs)
 
 
 def _columns(view: View, n: int) -> Iterator[Reading]:
-    """The measured torques with the signs and in the order that fit best."""
+    """The measured torques with the signs and the order that fit best."""
     from scipy.optimize import linear_sum_assignment
 
     errors = np.array([[[view.error(i, j, s) for s in (1.0, -1.0)] for j in range(n)] for i in range(n)])
-    yield Reading.of(n, "every torque has the other sign", "Negate the torques", torque_factor=-np.ones(n))
+    yield Reading.of(n, "all torques have the opposite sign", "Negate the torques", torque_factor=-np.ones(n))
     flipped = [j for j in range(n) if errors[j, j, 1] < BETTER * errors[j, j, 0]]
     if flipped:
         signs = np.where(np.isin(np.arange(n), flipped), -1.0, 1.0)
-        words = f"the torque of {', '.join(f'joint {j + 1}' for j in flipped)} has the other sign"
+        words = f"the torque of {', '.join(f'joint {j + 1}' for j in flipped)} has the opposite sign"
         yield Reading.of(n, words, "Negate it", torque_factor=signs)
     cost = errors.min(axis=2).T ** 2 * np.where(np.eye(n) > 0, 1.0, REORDERED**2)
     joints, columns = linear_sum_assignment(cost)
@@ -75,7 +76,7 @@ def _columns(view: View, n: int) -> Iterator[Reading]:
 
 
 def _units(view: View, n: int) -> Iterator[Reading]:
-    """One factor between measured and predicted torques."""
+    """A common factor between measured and predicted torques."""
     size = float((view.own * view.own).sum())
     factor = float((view.own * view.tau).sum()) / size if size else 1.0
     if factor <= 0 or 0.3 < factor < 3:
@@ -96,14 +97,14 @@ def _undone(factor: float) -> str:
 
 
 def _scales(view: View, n: int) -> Iterator[Reading]:
-    """A factor of its own for each joint's torque: one column in another unit, or torques of the motors."""
+    """An individual scale per joint: one column in another unit, or motor torques."""
     factors = np.array([view.scale(j) for j in range(n)])
     off = np.flatnonzero((factors > 0) & ~((factors > 0.2) & (factors < 5)))
     if not len(off):
         return
     if len(off) < max(2, n // 2):
         size = np.linalg.norm(view.own, axis=0)
-        for j in off[(np.abs(np.log(factors[off])) > np.log(HUGE)) & (size[off] > LIGHT * size.max())]:
+        for j in off[(np.abs(np.log(factors[off])) > np.log(UNIT_SCALE)) & (size[off] > MIN_TORQUE * size.max())]:
             named = next(
                 ((value, f" (in {unit}?)") for value, unit in UNITS.items() if 0.5 < factors[j] / value < 2), None
             )
@@ -114,39 +115,41 @@ def _scales(view: View, n: int) -> Iterator[Reading]:
             yield Reading.of(n, words, remedy, torque_factor=change, needed=SLIGHTLY, joints=(int(j),))
         return
     usual = float(np.median(factors[factors > 0]))
-    if factors.max() < APART * factors[factors > 0].min():
-        return  # one factor for all
+    if factors.max() < SPREAD * factors[factors > 0].min():
+        return  # a common factor
     factors = np.where(factors > 0, factors, usual)
     said = ", ".join(f"{x:.2g}" for x in factors)
-    words = f"the torques have scales of their own, {said} times what the arm predicts (of the motors, or per cent?)"
+    words = f"the torques have different scales per joint, {said} times the prediction (motor torques, or per cent?)"
     remedy = "Give the gear ratios or rated torques as gains=[...], or find them with identify_gains"
     yield Reading.of(n, words, remedy, torque_factor=1 / factors, needed=SLIGHTLY, penalty=REORDERED)
 
 
 def _gravities(view: View, n: int) -> Iterator[Reading]:
-    """Torques without gravity in them, and arms that are mounted otherwise."""
+    """Torques without the gravity load, and arms mounted in another orientation."""
     size = float(np.linalg.norm(view.gravity))
     if size == 0 or view.total < DOUBTFUL:
         return
-    words = "the torques have no gravity in them (a controller that compensates it?)"
+    words = "the torques do not include the gravity load (does the controller compensate it?)"
     yield Reading.of(n, words, "Identify with arm.with_gravity((0, 0, 0))", gravity=(0.0, 0.0, 0.0))
     rest = view.tau - (view.own - view.weight @ view.gravity)
-    scale = np.maximum(np.linalg.norm(view.tau, axis=0), 1e-300)  # each joint counts alike
+    scale = np.maximum(np.linalg.norm(view.tau, axis=0), 1e-300)  # joints weighted equally
     columns = view.weight / scale[:, None]
     found = np.linalg.lstsq(columns.reshape(-1, 3), (rest / scale).ravel(), rcond=1e-6)[0]
     if np.linalg.norm(found) < size / 3:
         return
     down = found / np.linalg.norm(found)
     axis = np.where(np.arange(3) == np.argmax(np.abs(down)), np.sign(down), 0.0)
-    down = axis if down @ axis > np.cos(SNAPPED) else down
-    if down @ view.gravity < np.cos(SNAPPED) * size:
+    down = axis if down @ axis > np.cos(SNAP) else down
+    if down @ view.gravity < np.cos(SNAP) * size:
         gravity = tuple(float(x) for x in np.round(size * down, 3) + 0.0)
-        words = f"gravity acts along ({', '.join(f'{x:.3g}' for x in gravity)}): the arm is mounted otherwise"
+        words = (
+            f"gravity acts along ({', '.join(f'{x:.3g}' for x in gravity)}): the arm is mounted in another orientation"
+        )
         yield Reading.of(n, words, f"Identify with arm.with_gravity({gravity})", gravity=gravity)
 
 
 def _zeros(n: int) -> Iterator[Reading]:
-    """Joints whose zero is a right angle or half a turn elsewhere."""
+    """Joint zeros that are off by a right angle or half a turn."""
     for j in range(n):
         for angle in (90, -90, 180):
             zero = np.where(np.arange(n) == j, np.deg2rad(angle), 0.0)
@@ -155,18 +158,20 @@ def _zeros(n: int) -> Iterator[Reading]:
 
 
 def delays(view: View, n: int) -> Iterator[Reading]:
-    """Torques that come late or early."""
+    """Torques that are delayed or early with respect to the states."""
     most = max(1, round(0.2 / view.period))
     for step in sorted({s * round(k) for k in np.geomspace(1, most, 12) for s in (-1, 1)}):
         seconds = step * view.period
-        if abs(seconds) >= LATE and len(view.q) > 8 * abs(step):
+        if abs(seconds) >= MIN_DELAY and len(view.q) > 8 * abs(step):
             late = f"{1e3 * abs(seconds):.0f} ms {'late' if step > 0 else 'early'}"
-            yield Reading.of(n, f"the torques are about {late}", "Shift them before", late=seconds, needed=SLIGHTLY)
+            yield Reading.of(
+                n, f"the torques are about {late}", "Shift them in time first", late=seconds, needed=SLIGHTLY
+            )
 
 
 def late_joint(view: View, n: int, joint: int, step: int) -> Reading:
-    """One joint's torque, late or early by so many samples."""
+    """The torque of one joint, late by `step` samples (early if negative)."""
     seconds = step * view.period
     late = f"{1e3 * abs(seconds):.0f} ms {'late' if step > 0 else 'early'}"
-    words = f"the torque of joint {joint + 1} is about {late} beside the positions"
-    return Reading.of(n, words, "Shift it before", late=seconds, late_joint=joint)
+    words = f"the torque of joint {joint + 1} is about {late} with respect to the positions"
+    return Reading.of(n, words, "Shift it in time first", late=seconds, late_joint=joint)

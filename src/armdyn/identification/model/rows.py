@@ -1,4 +1,4 @@
-"""The rows of τ = Y π from the motions of a log: both sides filtered alike and decimated."""
+"""The rows of τ = Y π from the motions of a log: both sides pass the same filter and are decimated."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from armdyn.identification.log.processing import Motion, Processing
 from armdyn.identification.model.model import Model
 
 Array = NDArray[np.float64]
-SAME = 0.97  # correlation of positions and velocities with those a lag later, above which a motion repeats itself
-TOUCHED = 0.02  # of a filtered row: what torques at the end of their range may have part in it
-RUN = 0.3  # part of the log that must overlap with itself
+PERIODIC = 0.97  # autocorrelation of positions and velocities above which a motion is periodic
+MAX_CLIPPED = 0.02  # largest contribution of saturated torques to a filtered row that is kept
+MIN_OVERLAP = 0.3  # smallest fraction of the log that must overlap with itself at a lag
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows of the model: Y (N, n, p), tau (N, n), the time and the piece of each, which count in a fit (N, n)."""
+    """Rows of the model: Y (N, n, p), tau (N, n), times, numbers of the pieces, and which are fitted (N, n)."""
 
     Y: Array
     tau: Array
     t: Array
     piece: NDArray[np.int64]
     kept: NDArray[np.bool_]
-    repeat: int = 0  # rows after which the motion comes again; 0 where it does not
+    repeat: int = 0  # period of the motion in rows; 0 if it is not periodic
 
     def __len__(self) -> int:
         return len(self.t)
 
     def where(self, chosen: NDArray[np.bool_]) -> Rows:
-        """Some of the samples."""
+        """The chosen samples."""
         return Rows(self.Y[chosen], self.tau[chosen], self.t[chosen], self.piece[chosen], self.kept[chosen])
 
     def segments(self, count: int) -> NDArray[np.int64]:
-        """The number of the segment each sample belongs to: `count` stretches of equal length, in order.
+        """The cross-validation segment of each sample: `count` consecutive segments of equal length.
 
-        Where the motion repeats itself, of its period: the same stretch of another run tells nothing new, so that a
+        A periodic motion is divided within its period, and the repetitions of a segment have the same number: a
         segment predicted from its own repetition would make any model look good.
         """
         length = self.repeat or len(self)
@@ -46,7 +46,7 @@ class Rows:
 
 
 def filtered(x: Array, part: Motion, how: Processing) -> Array:
-    """A signal of a piece through the model's filter, decimated, without the unsettled ends."""
+    """A signal of a piece after the parallel filter and decimation, without the filter transients at its ends."""
     rate = 1 / part.period
     late = how.late(rate)
     if how.parallel is not None and how.parallel < 0.45 * rate:
@@ -56,7 +56,7 @@ def filtered(x: Array, part: Motion, how: Processing) -> Array:
 
 
 def rows(model: Model, parts: list[Motion], how: Processing) -> Rows:
-    """The rows of the model over all pieces; columns and torques go through the same filter."""
+    """The rows of the model over all pieces; regressor and torques pass the same filter."""
     Y = [filtered(model.regressor(p.q, p.qd, p.qdd, p.log), p, how) for p in parts]
     tau = [filtered(p.tau, p, how) for p in parts]
     t = [_times(p, how) for p in parts]
@@ -69,19 +69,19 @@ def rows(model: Model, parts: list[Motion], how: Processing) -> Rows:
 
 
 def kept_rows(part: Motion, how: Processing) -> NDArray[np.bool_]:
-    """Which rows count: not those below the dead zone, nor those with torques at the end of their range in them."""
+    """Which rows are fitted: those outside the dead zone and without saturated torques."""
     if part.counted is not None:
         return part.counted
     moving = np.abs(filtered(part.qd, part, how)) >= how.dead_zone
     if part.clipped is None:
         return np.asarray(moving)
-    return np.asarray(moving & (np.abs(filtered(part.clipped.astype(float), part, how)) < TOUCHED))
+    return np.asarray(moving & (np.abs(filtered(part.clipped.astype(float), part, how)) < MAX_CLIPPED))
 
 
 def repeats_after(states: Array) -> int:
-    """The rows after which a motion comes again, 0 where it does not, by correlating positions and velocities.
+    """Period of a motion in rows, from the autocorrelation of positions and velocities; 0 if it is not periodic.
 
-    A lag counts if at least RUN of the motion overlaps with itself there; runs one after the other count like periods.
+    A lag is considered if at least MIN_OVERLAP of the motion overlaps with itself; consecutive runs count as periods.
     """
     centred = states - states.mean(axis=0)
     size = np.sqrt((centred**2).mean(axis=0))
@@ -94,7 +94,9 @@ def repeats_after(states: Array) -> int:
     correlation = product / np.maximum(np.sqrt(before * after), 1e-300)
     lags = np.arange(rows)
     gone = np.flatnonzero(correlation < 0.5)
-    possible = (lags >= (gone[0] if len(gone) else rows)) & (lags <= (1 - RUN) * rows) & (correlation > SAME)
+    possible = (
+        (lags >= (gone[0] if len(gone) else rows)) & (lags <= (1 - MIN_OVERLAP) * rows) & (correlation > PERIODIC)
+    )
     if not possible.any():
         return 0
     first = int(np.argmax(possible))

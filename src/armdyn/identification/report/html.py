@@ -1,4 +1,4 @@
-"""The report of an identification: one HTML file that needs nothing else, in plain words."""
+"""The report of an identification as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from armdyn.pages.writer import escape, navigation, section, table
 if TYPE_CHECKING:
     from armdyn.identification.estimate.result import Comparison, Estimate
 
-SHOWN = 1500  # samples of a curve that a page keeps; more cannot be seen
+SHOWN = 1500  # samples per curve in the page; more would not be visible
 
 
 def write(estimate: Estimate, path: str | os.PathLike[str]) -> None:
@@ -27,29 +27,29 @@ def page(estimate: Estimate) -> str:
     """The report as text."""
     charts: list[dict[str, Any]] = []
     sections = [
-        ("summary", "In short", _summary(estimate) + _warnings(estimate)),
-        ("steps", "What the model is made of", _steps(estimate)),
-        ("joints", "Errors by joint", _joints(estimate)),
+        ("summary", "Summary", _summary(estimate) + _warnings(estimate)),
+        ("steps", "Model selection", _steps(estimate)),
+        ("joints", "Errors per joint", _joints(estimate)),
         ("torques", "Measured and predicted torque", _torques(estimate, estimate.training, charts)),
     ]
     if estimate.validation is not None:
-        title = f"The log that was not trained on: {estimate.validation.source}"
+        title = f"Validation log: {estimate.validation.source}"
         sections.append(("validation", title, _torques(estimate, estimate.validation, charts)))
     sections += [
         ("parameters", "Parameters", _parameters(estimate, charts)),
-        ("identifiable", "What can be told and what cannot", _identifiable(estimate)),
+        ("identifiable", "Identifiability", _identifiable(estimate)),
         ("links", "Links", _links(estimate)),
         ("drives", "Drives and friction", _extras(estimate)),
     ]
     shown = [one for one in sections if one[2]]
     title = f"{estimate.given.name}: identified from {estimate.training.source or 'a log'}"
     text = navigation((key, name) for key, name, _ in shown) + "".join(section(*one) for one in shown)
-    said = "The arm along the log; the bars are the measured torques."
+    said = "The motion of the arm in the log; the bars show the measured torques."
     return motion_page(title, said, {**_motion(estimate), "charts": charts}, text)
 
 
 def _motion(e: Estimate) -> dict[str, Any]:
-    """The arm along the log it was identified from, with measured and predicted torques under it."""
+    """Animation of the arm along the training log, with the measured and predicted torques below."""
     names = [joint.name or f"joint {k}" for k, joint in enumerate(e.given.joints, 1)]
     log = e.training
     under = [("measured torque [N m], [N]", names, log.tau), ("predicted torque [N m], [N]", names, log.predicted)]
@@ -61,37 +61,39 @@ def _summary(e: Estimate) -> str:
     lines = [
         f"{len(e.names)} parameters ({e.model.rigid} of the rigid body) by the {e.estimator} estimator from"
         f" {len(e.training.t)} samples per joint.",
-        f"The model explains the torques to {100 * e.error:.2f} %; segments left out in turn to {left:.2f} %.",
+        f"Torque error of the model: {100 * e.error:.2f} %; in cross-validation on left-out segments: {left:.2f} %.",
     ]
     if e.validation is not None:
         lines.append(
-            f"A log it never saw is predicted to <b>{100 * e.validation.error:.2f} %</b>"
-            f" ({100 * e.validation.raw_error:.2f} % with every sample unfiltered)."
+            f"The validation log is predicted with an error of <b>{100 * e.validation.error:.2f} %</b>"
+            f" ({100 * e.validation.raw_error:.2f} % over all samples, unfiltered)."
         )
     if e.regularization is not None:
         lines.append(f"Regularization towards the prior arm: {e.regularization:g} noise variances.")
     lines.insert(1, f"Signals: {e.processing}.")
     if e.processing.dead_zone:
-        lines.append(f"Rows slower than {e.processing.dead_zone:g} were left out of the fit, not of the errors.")
+        lines.append(
+            f"Rows at speeds below {e.processing.dead_zone:g} were left out of the fit, but not of the errors."
+        )
     if any(e.base_tilt):
         angle = np.degrees(np.hypot(*e.base_tilt))
-        lines.append(f"The base is tilted by {angle:.2f} degrees; gravity is taken accordingly.")
+        lines.append(f"The base is tilted by {angle:.2f} degrees; the gravity vector is rotated accordingly.")
     return "".join(f"<p>{line}</p>" for line in lines)
 
 
 def _warnings(e: Estimate) -> str:
     said = [*e.notes, *e.warnings]
     if not said:
-        return "<p>Nothing to warn of.</p>"
-    return "<h3>Before you trust it</h3>" + "".join(f'<div class="warn">{escape(text)}</div>' for text in said)
+        return "<p>No warnings.</p>"
+    return "<h3>Notes and warnings</h3>" + "".join(f'<div class="warn">{escape(text)}</div>' for text in said)
 
 
 def _steps(e: Estimate) -> str:
     if not e.steps:
         return ""
     text = (
-        "<p>Terms were added one at a time, as long as the log made one evident and"
-        " segments left out were predicted better with it.</p>"
+        "<p>Terms were added one at a time, as long as they were statistically significant and"
+        " improved the prediction of left-out segments.</p>"
     )
     return text + table("", ["model", "left-out error"], [[name, f"{error:.3f}"] for name, error in e.steps.items()])
 
@@ -111,12 +113,15 @@ def _joints(e: Estimate) -> str:
     factors = [f"{f:.2f}" for f in e.autocorrelation_factors]
     names = [joint.name or str(k) for k, joint in enumerate(e.given.joints, 1)]
     rows = [list(row) for row in zip(names, *pairs, rms, factors, strict=True)]
-    note = "<p>The last column says by how much deviations were enlarged because neighbouring residuals agree.</p>"
+    note = (
+        "<p>The last column is the factor by which the standard deviations were increased"
+        " because the residuals are autocorrelated.</p>"
+    )
     return table("", head, rows) + note
 
 
 def _chart(charts: list[dict[str, Any]], chart: dict[str, Any], label: str) -> str:
-    """A place for a chart, whose data are added to the page's."""
+    """A canvas for a chart, whose data are added to those of the page."""
     charts.append(chart)
     return f'<canvas class="chart" data-chart="{len(charts) - 1}" role="img" aria-label="{escape(label)}"></canvas>'
 
@@ -136,7 +141,7 @@ def _torques(e: Estimate, shown: Comparison, charts: list[dict[str, Any]]) -> st
 
 
 def _short(values: Any) -> list[float]:
-    """Six digits: what a picture can show."""
+    """Values rounded to six significant digits, which are enough for a plot."""
     return [float(f"{x:.6g}") for x in values]
 
 
@@ -149,11 +154,11 @@ def _parameters(e: Estimate, charts: list[dict[str, Any]]) -> str:
         "deviations": _short(2 * e.deviations),
         "prior": _short(prior),
     }
-    return _chart(charts, chart, "identified parameters with twice their deviation, and the prior's")
+    return _chart(charts, chart, "identified parameters with two standard deviations, and those of the prior")
 
 
 def _identifiable(e: Estimate) -> str:
-    head = ["parameter", "value [SI]", "σ", "σ %", "owed to the log %"]
+    head = ["parameter", "value [SI]", "σ", "σ %", "determined by the log %"]
     rows = [
         [name, f"{v:.5g}", f"{d:.2g}", f"{100 * r:.1f}", f"{100 * s:.0f}"]
         for name, v, d, r, s in zip(
@@ -161,8 +166,8 @@ def _identifiable(e: Estimate) -> str:
         )
     ]
     text = (
-        "<p>These combinations are all that the arm's motion can tell; the"
-        " mass of the first link, say, moves no joint and is not among them. A parameter that owes little to the log"
+        "<p>Only these combinations of the inertial parameters affect the joint torques; the mass"
+        " of the first link, for example, is often not among them. A parameter that is hardly determined by the log"
         f" rests on the prior. Condition number (unit columns): {e.condition:.3g}.</p>"
     )
     return text + table("", head, rows)
@@ -174,7 +179,7 @@ def _links(e: Estimate) -> str:
         [str(k + 1), f"{m:.4g}", f"{float(link.mass):.4g}", f"{low:.3g}"]
         for k, (m, link, low) in enumerate(zip(e.natural[:, 0], e.prior.links, e.smallest_eigenvalues, strict=True))
     ]
-    return "<p>A negative eigenvalue is a body that cannot exist.</p>" + table("", head, rows)
+    return "<p>A link with a negative eigenvalue is physically impossible.</p>" + table("", head, rows)
 
 
 def _extras(e: Estimate) -> str:
