@@ -172,9 +172,9 @@ def test_without_a_compiler_that_works_it_is_a_source_fmu(found, tmp_path, monke
 def test_what_is_refused(tmp_path):
     arm = armdyn.load("planar3")
     cases = {
-        "an FMU is of the forward dynamics": {"quantities": ["bias"]},
+        "an FMU contains the forward dynamics only": {"quantities": ["bias"]},
         "an FMU computes in double precision; got dtype float32": {"dtype": "float32"},
-        "the frame is where the FMU's payload is held": {"frame": "tool", "parameters": "baked"},
+        "the frame is where the FMU's payload is attached": {"frame": "tool", "parameters": "baked"},
     }
     for message, options in cases.items():
         with pytest.raises(InputError, match=message):
