@@ -372,7 +372,9 @@ def test_errors_say_what_is_available(ur5):
         armdyn.controller(ur5, "pid")
     with pytest.raises(InputError, match=r"unknown gain of computed_torque 'kq'; available: kp, kd, ki"):
         armdyn.controller(ur5, "computed_torque", kq=1.0)
-    with pytest.raises(InputError, match=r"expects kp \(1/s²\) as one finite number or 6, got \[1, 2\]"):
+    with pytest.raises(
+        InputError, match=r"expects kp \(proportional gain, 1/s²\) as one finite number or 6, got \[1, 2\]"
+    ):
         armdyn.controller(ur5, "computed_torque", kp=[1, 2])
     with pytest.raises(InputError, match="takes an Arm, got 'ur5'"):
         armdyn.controller("ur5", "adaptive")

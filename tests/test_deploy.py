@@ -147,7 +147,7 @@ def test_the_folder_builds_as_it_is(target, tmp_path):
     vectors = 8 * 5 * (2 if target == "cpp" and EIGEN.is_dir() else 1)
     assert f"{vectors} passed" in out
     text = (tmp_path / "x" / "README.md").read_text()
-    assert re.search(r"compiled it when this folder was written, by `-std=\S+ -O2 -fstack-usage`", text)
+    assert re.search(r"with `-std=\S+ -O2 -fstack-usage` when this folder was generated", text)
     assert len(re.findall(r"^\| `\w+` \| \d+ \|$", text, re.MULTILINE)) == 8
 
 

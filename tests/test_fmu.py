@@ -163,15 +163,18 @@ def test_without_a_compiler_that_works_it_is_a_source_fmu(found, tmp_path, monke
         names = set(archive.namelist())
     assert not [name for name in names if name.startswith("binaries")]
     assert {"modelDescription.xml", "sources/buildDescription.xml", "sources/planar3.c", "sources/fmu.c"} <= names
-    assert "It is a source FMU: no C compiler was found that builds it" in (tmp_path / "README.md").read_text()
+    assert (
+        "It is a source-code FMU without a binary, because no working C compiler"
+        in (tmp_path / "README.md").read_text()
+    )
 
 
 def test_what_is_refused(tmp_path):
     arm = armdyn.load("planar3")
     cases = {
-        "an FMU is of the forward dynamics": {"quantities": ["bias"]},
+        "an FMU contains the forward dynamics only": {"quantities": ["bias"]},
         "an FMU computes in double precision; got dtype float32": {"dtype": "float32"},
-        "the frame is where the FMU's payload is held": {"frame": "tool", "parameters": "baked"},
+        "the frame is where the FMU's payload is attached": {"frame": "tool", "parameters": "baked"},
     }
     for message, options in cases.items():
         with pytest.raises(InputError, match=message):
@@ -187,7 +190,7 @@ def test_the_command(tmp_path):
     assert done.exit_code == 0, done.output
     assert "my f' test" in done.output.replace("\n", ""), "the command can be pasted"
     text = (tmp_path / "my f" / "README.md").read_text()
-    assert "dry friction that sticks" in text
+    assert "dry friction with sticking" in text
     assert "(q̇/`stribeck`)²" in text
 
 

@@ -1,7 +1,7 @@
 /*
  * planar3: dynamics in straight-line C99, written by armdyn 0.1.0.
  * Arm: Saha, IJRR 1999, section 6 (structure); the numbers are made up: uniform rods
- * SI units; the arrays of a call must not overlap; no allocation, no dependency but libm.
+ * SI units. The arrays of a call must not overlap. No memory allocation, no dependency except libm.
  */
 #ifndef PLANAR3_H
 #define PLANAR3_H

@@ -1,12 +1,12 @@
-"""Adaptive control of Slotine and Li: tracking while the inertial parameters and the friction are learned.
+"""Adaptive control of Slotine and Li: tracking with online estimation of the inertial parameters and friction.
 
 Source: Slotine & Li 1987.
 
 Idea: with v = q̇_ref + λ e and s = v - q̇, the law τ = Y π̂ + K s with Y π = H v̇ + C v + g and dπ̂/dt = Γ Yᵀs makes the
 tracking error converge to zero for any true parameters, because dH/dt - 2C is skew-symmetric. Y is never formed: Y π̂ is
 the reference dynamics with run-time parameters, and Yᵀs is the gradient of s·(Y π) with respect to π, computed by one
-reverse-mode pass through the same program. Viscous and Coulomb friction coefficients are learned as well, at the
-velocity v. `leak` pulls the estimates back to the arm's own parameters, so that noise does not make them drift.
+reverse-mode pass through the same program. Viscous and Coulomb friction coefficients are adapted as well, at the
+velocity v. `leak` pulls the estimates back to the nominal parameters, so that noise does not make them drift.
 """
 
 from __future__ import annotations
@@ -70,23 +70,23 @@ def adaptation(chain: Chain) -> list[float]:
 
 LAW = ControlLaw(
     "adaptive",
-    "tracking with inertial parameters and friction learned on the way",
+    "adaptive tracking control that estimates inertial parameters and friction online",
     "slotine_li_1987",
     measured=(Q, QD),
     reference=(Q_REF, QD_REF, QDD_REF),
     gains=(
-        Entry("rate", ("nv",), "1/s, at which errors decay on the sliding surface", 8.0),
-        Entry("damping", ("nv",), "N m s/rad or N s/m", 8.0),
-        Entry("adaptation", ("p",), "gains of the minimal parameters, squares of their units per joule", adaptation),
-        Entry("friction_adaptation", ("nv",), "gain of the friction coefficients; 0: not learned", 0.0),
-        Entry("sign_width", (), "rad/s or m/s within which Coulomb friction changes its sign", 0.02),
-        Entry("leak", (), "1/s, back to the arm's own parameters", 0.0),
+        Entry("rate", ("nv",), "decay rate of the tracking error on the sliding surface, 1/s", 8.0),
+        Entry("damping", ("nv",), "feedback gain on the sliding variable, N m s/rad or N s/m", 8.0),
+        Entry("adaptation", ("p",), "adaptation gains of the minimal parameters, squared units per joule", adaptation),
+        Entry("friction_adaptation", ("nv",), "adaptation gain of the friction coefficients; 0: not adapted", 0.0),
+        Entry("sign_width", (), "velocity within which the Coulomb friction is smoothed, rad/s or m/s", 0.02),
+        Entry("leak", (), "leakage rate towards the nominal parameters of the arm, 1/s", 0.0),
     ),
     outputs=(COMMAND,),
     memory=(
-        Entry("parameters", ("p",), "estimates of the minimal parameters"),
-        Entry("viscous", ("nv",), "estimates of viscous friction"),
-        Entry("coulomb", ("nv",), "estimates of Coulomb friction"),
+        Entry("parameters", ("p",), "estimated minimal parameters"),
+        Entry("viscous", ("nv",), "estimated viscous friction coefficients"),
+        Entry("coulomb", ("nv",), "estimated Coulomb friction"),
     ),
     step=step,
     start=start,

@@ -30,13 +30,13 @@ def functions(controller: Controller) -> dict[str, Function]:
     if law.memory:
         made = start_program(law, chain, controller.friction)
         given = [{**gains, **one} for one in read[:VECTORS]]
-        found[f"{law.name}_start"] = _function(made, f"the first memory of {law.name}", controller, given)
+        found[f"{law.name}_start"] = _function(made, f"initial memory of {law.name}", controller, given)
         memory = dict(zip((e.name for e in law.memory), _outputs(made, given[0]), strict=True))
     given = []
     for one in read[1:]:
         given.append({**gains, **memory, **one, "dt": np.array(PERIOD)})
         memory = _memory(step, _outputs(step, given[-1]))
-    comment = f"{law.summary}\nOne control period; Source: {law.source or 'armdyn'}"
+    comment = f"{law.summary}\nOne control period. Source: {law.source or 'armdyn'}"
     found[law.name] = _function(step, comment, controller, given)
     return found
 

@@ -20,12 +20,12 @@ def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
 
 LAW = ControlLaw(
     "gravity_compensation",
-    "gravity load of the arm and of a payload, with damping",
+    "gravity compensation of the arm and a payload, with joint damping",
     "",
     measured=(Q, QD),
     gains=(
-        Entry("payload", (4,), "mass and first moments (kg, kg m) of the payload, at the tool in its axes", 0.0, True),
-        Entry("damping", ("nv",), "N m s/rad or N s/m", 0.0),
+        Entry("payload", (4,), "mass (kg) and first moments (kg m) of the payload in the tool frame", 0.0, True),
+        Entry("damping", ("nv",), "joint damping, N m s/rad or N s/m", 0.0),
     ),
     outputs=(COMMAND,),
     step=step,

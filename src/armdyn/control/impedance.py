@@ -1,4 +1,4 @@
-"""Operational-space impedance control: springs and dampers pull the tool, with its own inertia, to a moving pose.
+"""Operational-space impedance control about a moving reference pose; the inertia of the tool is not shaped.
 
 Source: Khatib 1987 (operational space); Hogan 1985 (impedance).
 
@@ -52,21 +52,21 @@ def pose_error(wanted: Matrix, pose: Matrix) -> list[Scalar]:
 
 LAW = ControlLaw(
     "impedance",
-    "the tool on springs and dampers towards a moving pose",
+    "Cartesian impedance control of the tool about a moving reference pose",
     "khatib_1987",
     measured=(Q, QD),
     reference=(
-        Entry("pose_ref", (4, 4), "reference pose of the tool in the base"),
-        Entry("twist_ref", (6,), "its velocity, linear before angular, in base axes"),
-        Entry("acceleration_ref", (6,), "its acceleration"),
+        Entry("pose_ref", (4, 4), "reference pose of the tool in the base frame"),
+        Entry("twist_ref", (6,), "reference velocity of the tool, linear then angular, in base axes"),
+        Entry("acceleration_ref", (6,), "reference acceleration of the tool, linear then angular, in base axes"),
         Q_REF,
     ),
     gains=(
-        Entry("stiffness", (6,), "N/m and N m/rad", lambda chain: [500.0] * 3 + [50.0] * 3),
-        Entry("damping_ratio", (6,), "1: springs damped critically, with the inertia that each direction shows", 1.0),
-        Entry("posture_stiffness", (), "1/s², towards q_ref in the null space", 20.0),
-        Entry("posture_damping", (), "1/s", 9.0),
-        Entry("regularization", (), "1/kg, keeps the tool's inertia finite near a singularity", 1e-3),
+        Entry("stiffness", (6,), "translation then rotation, N/m and N m/rad", lambda chain: [500.0] * 3 + [50.0] * 3),
+        Entry("damping_ratio", (6,), "damping ratio per direction; 1 is critical damping", 1.0),
+        Entry("posture_stiffness", (), "null-space stiffness towards q_ref, 1/s²", 20.0),
+        Entry("posture_damping", (), "null-space damping, 1/s", 9.0),
+        Entry("regularization", (), "1/kg, keeps the operational-space inertia finite near singularities", 1e-3),
     ),
     outputs=(COMMAND,),
     step=step,

@@ -44,12 +44,12 @@ class Entry:
 
 Q = Entry("q", ("nq",), "measured positions")
 QD = Entry("qd", ("nv",), "measured velocities")
-TAU = Entry("tau", ("nv",), "motor torques, mean of the last period")
+TAU = Entry("tau", ("nv",), "motor torques, averaged over the last control period")
 Q_REF = Entry("q_ref", ("nq",), "reference positions")
 QD_REF = Entry("qd_ref", ("nv",), "reference velocities")
 QDD_REF = Entry("qdd_ref", ("nv",), "reference accelerations")
 DT = Entry("dt", (), "control period, s")
-COMMAND = Entry("tau", ("nv",), "torques to apply")
+COMMAND = Entry("tau", ("nv",), "commanded joint torques")
 
 
 @dataclass(frozen=True)

@@ -50,18 +50,18 @@ def threshold(chain: Chain) -> list[float]:
 
 LAW = ControlLaw(
     "momentum_observer",
-    "torques of the surroundings from the momenta, for collisions",
+    "external joint torques estimated from the generalised momentum, for collision detection",
     "de_luca_2003",
     measured=(Q, QD, TAU),
     gains=(
-        Entry("bandwidth", ("nv",), "1/s", 50.0),
-        Entry("threshold", ("nv",), "torque beyond which a joint is in contact", threshold),
+        Entry("bandwidth", ("nv",), "observer gain, 1/s", 50.0),
+        Entry("threshold", ("nv",), "residual above which contact is reported, N m or N", threshold),
     ),
     outputs=(
-        Entry("residual", ("nv",), "estimated torques of the surroundings"),
-        Entry("contact", ("nv",), "1 where the residual is beyond the threshold, otherwise 0"),
+        Entry("residual", ("nv",), "estimated external torques"),
+        Entry("contact", ("nv",), "1 where the magnitude of the residual exceeds the threshold, otherwise 0"),
     ),
-    memory=(Entry("filtered", ("nv",), "the filter's state"),),
+    memory=(Entry("filtered", ("nv",), "filter state"),),
     step=step,
     start=start,
 )

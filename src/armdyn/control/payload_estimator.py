@@ -132,25 +132,25 @@ def law(name: str, summary: str, size: int) -> ControlLaw:
         "bierman_1977",
         measured=(Q, QD, TAU),
         gains=(
-            Entry("bandwidth", ("nv",), "1/s, of the filters", 20.0),
-            Entry("deviation", ("nv",), "standard deviation of the residual without a payload", deviation),
-            Entry("prior", (size,), f"standard deviations of the payload's parameters beforehand, {unit}",
+            Entry("bandwidth", ("nv",), "filter bandwidth, 1/s", 20.0),
+            Entry("deviation", ("nv",), "standard deviation of the residual without a payload, N m or N", deviation),
+            Entry("prior", (size,), f"prior standard deviations of the payload parameters, {unit}",
                   lambda chain: list(PRIOR[:size])),
-            Entry("forgetting", (), "1/s; 0: nothing is forgotten", 0.0),
-            Entry("change", (), "mean squared innovation by its variance beyond which the payload has changed", 10.0),
+            Entry("forgetting", (), "forgetting rate, 1/s; 0: no forgetting", 0.0),
+            Entry("change", (), "normalized squared innovation above which a payload change is detected", 10.0),
         ),
         outputs=(
-            Entry("payload", (size,), f"natural parameters about the tool's origin, in its axes: {unit}"),
-            Entry("com", (3,), "centre of mass in the tool's frame, m"),
-            Entry("deviations", (size,), "standard deviations of the parameters"),
-            Entry("changed", (), "1 where the payload was found to have changed, otherwise 0"),
+            Entry("payload", (size,), f"estimated inertial parameters about the tool origin, in tool axes: {unit}"),
+            Entry("com", (3,), "centre of mass in the tool frame, m"),
+            Entry("deviations", (size,), "standard deviations of the estimated parameters"),
+            Entry("changed", (), "1 if a change of payload was detected in this step, otherwise 0"),
         ),
         memory=(
-            Entry("filtered", ("nv",), "the residual's filter"),
-            Entry("columns", ("nv", size), "the filters of unit payloads"),
-            Entry("triangle", (triangle_size(size),), "the square root of the information, row by row"),
-            Entry("right", (size,), "its right-hand side"),
-            Entry("surprise", (), "filtered squared innovation by its variance"),
+            Entry("filtered", ("nv",), "filter state of the residual"),
+            Entry("columns", ("nv", size), "filter states of the regressor columns"),
+            Entry("triangle", (triangle_size(size),), "upper triangular square root of the information matrix"),
+            Entry("right", (size,), "right-hand side of the square-root information equation"),
+            Entry("surprise", (), "low-pass filtered normalized squared innovation"),
         ),
         step=step,
         start=start,
@@ -158,5 +158,5 @@ def law(name: str, summary: str, size: int) -> ControlLaw:
     )  # fmt: skip
 
 
-LAW = law("payload_estimator", "mass and centre of mass of a payload, recursively", 4)
-WHOLE = law("payload_inertia_estimator", "all ten parameters of a payload, recursively", 10)
+LAW = law("payload_estimator", "recursive estimator of the mass and centre of mass of a payload", 4)
+WHOLE = law("payload_inertia_estimator", "recursive estimator of all ten inertial parameters of a payload", 10)

@@ -29,9 +29,9 @@ def _readme(package: Package, stack: Stack | None, controllers: bool) -> Readme:
         package=package,
         language="C99",
         files={
-            f"{name}.h": "the functions, each with what it takes and what it costs",
-            f"{name}.c": "the functions; compile it with your controller",
-            f"test_{name}.c": "a program that checks them against vectors that armdyn computed",
+            f"{name}.h": "declarations of the functions, with arguments, units and operation counts",
+            f"{name}.c": "the functions; compile this file with your controller",
+            f"test_{name}.c": "test program: compares the functions with test vectors computed by armdyn",
             "Makefile": "`make test` builds and runs the test program",
         }
         | ({f"{name}_controllers.h": STRUCTS} if controllers else {}),

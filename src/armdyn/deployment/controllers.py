@@ -19,7 +19,8 @@ from armdyn.control.program import start_program, step_program
 from armdyn.errors import InputError
 from armdyn.graph import Program
 
-STRUCTS = "the controllers with structs for memory, gains, inputs, outputs"  # the header's description in the README
+# The description of the header in the README.
+STRUCTS = "the controllers, with structs for their memory, gains, inputs and outputs"
 
 
 def chosen(arm: Arm, asked: Sequence[str | Controller], friction: bool) -> tuple[Controller, ...]:
@@ -29,7 +30,7 @@ def chosen(arm: Arm, asked: Sequence[str | Controller], friction: bool) -> tuple
         if not isinstance(one, Controller):
             raise InputError(f"a controller must be a name or the result of armdyn.controller(...), got {one!r}")
         if one.arm != arm:
-            raise InputError(f"{one!r} is for another arm than {arm.name}, which is being deployed")
+            raise InputError(f"{one!r} is for another arm than {arm.name}, the arm to be deployed")
     return tuple({one.law.name: one for one in found}.values())
 
 

@@ -63,7 +63,8 @@ def _functions(name: str, one: Controller) -> list[str]:
     law, chain, lines = one.law, one.arm.chain, []
     if law.memory:
         call = _call(f"{name}::{law.name}_start", start_program(law, chain, one.friction), one, "memory.")
-        lines += ["    /// The first memory.", "    void begin(const in& x) noexcept", "    {"]
+        lines += ["    /// Sets the initial memory; call it once before the first update()."]
+        lines += ["    void begin(const in& x) noexcept", "    {"]
         lines += ["        (void)x;", f"        {call}", "    }", ""]
     lines += ["    /// One control period of dt seconds.", "    out update(const in& x, scalar dt) noexcept", "    {"]
     lines += ["        out y{};", *(["        memory_type next{};"] if law.memory else [])]

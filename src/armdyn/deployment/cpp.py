@@ -13,8 +13,8 @@ from armdyn.deployment.stack import Stack, measured
 from armdyn.graph import Port
 
 EIGEN = (
-    "With the macro `{macro}` the functions of the namespace `{name}::eigen` take and return Eigen's matrices of fixed "
-    "size:"
+    "If the macro `{macro}` is defined, the functions in the namespace `{name}::eigen` take and return fixed-size "
+    "Eigen matrices:"
 )
 
 
@@ -44,11 +44,11 @@ def _readme(package: Package, stack: Stack | None, controllers: bool) -> Readme:
         package=package,
         language="C++17",
         files={
-            f"{name}.hpp": "all of it: include it in your controller",
-            f"test_{name}.cpp": "a program that checks the functions against vectors that armdyn computed",
-            "Makefile": "`make test` builds and runs the test program, with Eigen where it is found",
+            f"{name}.hpp": "all functions; include this header in your controller",
+            f"test_{name}.cpp": "test program: compares the functions with test vectors computed by armdyn",
+            "Makefile": "`make test` builds and runs the test program, with Eigen if it is installed",
         }
-        | ({f"{name}_controllers.hpp": "the controllers as classes with gains and memory"} if controllers else {}),
+        | ({f"{name}_controllers.hpp": "the controllers, as classes with gains and memory"} if controllers else {}),
         signatures={key: signature(key, function.program) for key, function in package.functions.items()},
         call=_call(name, package),
         more=stack.section if stack else "",
@@ -65,9 +65,10 @@ def _call(name: str, package: Package) -> str:
     given = ", ".join(present if port.name == "parameters" else port.name for port in program.inputs)
     outs = [f"{port.name}_out" for port in program.outputs]
     views = (
-        "Views are made from `std::array` and plain arrays of the right size; any other size does not compile. For a "
-        f"`std::vector` write `{name}::input<{first}>(vector.data())`. No function allocates or throws, so they may be "
-        "called from the `update` of a ros2_control controller or the `updateHook` of an Orocos component."
+        "`std::array` and C arrays convert to the arguments; an array of the wrong size does not compile. For a "
+        f"`std::vector`, write `{name}::input<{first}>(vector.data())`. The functions neither allocate memory nor "
+        "throw, so they may be called from `update` of a ros2_control controller or `updateHook` of an Orocos "
+        "component."
     )
     plain = [_array(name, port, port.name) for port in arrays]
     plain += [_array(name, port, out) for port, out in zip(program.outputs, outs, strict=True)]

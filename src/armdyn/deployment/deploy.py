@@ -1,4 +1,4 @@
-"""`armdyn.deploy`: the table of targets, and the folder."""
+"""`armdyn.deploy`: writes the code of an arm for one of the targets."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def deploy(
         The arm.
     directory
         The folder. A new one appears whole or not at all; in an existing one files of the same names are replaced and
-        all others stay, so take a folder per target.
+        all others are kept, so use one folder per target.
     target
         "c": C99, a header and a source. "cpp": one C++17 header. "fmu": FMI 3.0 co-simulation and model exchange of
         the forward dynamics. "object": relocatable objects for Cortex-M, AArch64 and RISC-V, with a header.
     quantities
-        What to write; by default what a controller asks for most.
+        The quantities to write; by default those that controllers need most often.
     dtype
         "double" or "float" ("float64" and "float32" mean the same). By default double; for objects the widest that
         the processor has in hardware.
@@ -57,18 +57,18 @@ def deploy(
         no new code; ``payload_parameters``, which computes them for a payload, is written too. "baked": they are
         constants, which takes fewer operations.
     friction
-        Whether inverse and forward dynamics have the joints' friction.
+        Whether inverse and forward dynamics include joint friction.
     controllers
-        Control laws to write beside the quantities: names of `armdyn.control.CONTROLLERS`, or what
-        `armdyn.controller` gave, whose gains are then the defaults.
+        Control laws to write beside the quantities: names in `armdyn.control.CONTROLLERS`, or
+        results of `armdyn.controller`, whose gains become the defaults.
     frame
-        The frame that stands for the tool; a robot with several tips has no tool of its own.
+        The frame to use as the tool; a robot with several tips has no default tool.
     functions
         Further programs to write beside the quantities, by name.
     cpus
         The processors that objects are made for; by default all of `armdyn.codegen.embedded.cpus.CPUS`.
     measure_stack
-        Where gcc is found, compile the code once and write into the read-me file how much stack each function takes.
+        If gcc is installed, compile the code once and state the stack usage of each function in the README.
     progress
         Called with (done, total, what is being done).
 

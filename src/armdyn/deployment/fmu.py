@@ -59,34 +59,34 @@ def fmu_folder(request: Request) -> Files:
 
 
 def _model(request: Request) -> Model:
-    """What the FMU is of; what it cannot be of is refused."""
+    """The model of the FMU; an error if the request does not suit an FMU."""
     arm = request.arm
     if request.quantities is not None:
-        raise InputError("an FMU is of the forward dynamics; quantities are for the other targets")
+        raise InputError("an FMU contains the forward dynamics only; quantities are for the other targets")
     if request.dtype is not None and c_type(request.dtype) != "double":
         raise InputError(f"an FMU computes in double precision; got dtype {request.dtype}")
     if request.functions:
-        raise InputError("an FMU is of the forward dynamics; further functions are for the other targets")
+        raise InputError("an FMU contains the forward dynamics only; further functions are for the other targets")
     arm.require_fixed_base("an FMU")
     if request.frame is not None and request.parameters != "runtime":
-        raise InputError("the frame is where the FMU's payload is held, which needs parameters='runtime'")
+        raise InputError("the frame is where the FMU's payload is attached, which requires parameters='runtime'")
     return Model(arm, PAYLOAD in request.wanted, request.friction, request.frame)
 
 
 def _dynamics(model: Model, runtime: bool) -> Function:
-    """Accelerations with joints that may be held; what the FMU adds is friction and the choice of these joints."""
-    comment = "accelerations where free is 1; where it is 0 joints are held, and left is the force that this takes"
+    """Accelerations with joints that may be held; the FMU adds friction and decides which joints are held."""
+    comment = "accelerations of the joints with free = 1; joints with free = 0 are held, and left is the holding force"
     return _function(lockable_dynamics(model.arm.chain, runtime), comment)
 
 
 def _joint_forces(model: Model) -> Function:
-    """Springs, offsets, ripples and asymmetric friction as a program: what the motors must give for them."""
+    """The motor torques that springs, offsets, ripple and asymmetric friction require, as a program."""
 
     def function(q: list[Any], qd: list[Any]) -> list[Any]:
         return [along.forces(x, v) for along, x, v in zip(model.along, q, qd, strict=True)]
 
     made = trace(FORCES, function, {"q": (model.n,), "qd": (model.n,)}, [("tau", (model.n,))])
-    return _function(made, "springs, offsets, ripples and the asymmetry of viscous friction")
+    return _function(made, "springs, torque offsets, torque ripple and the asymmetry of viscous friction")
 
 
 def _function(made: Program, comment: str) -> Function:
@@ -117,7 +117,7 @@ def _sources(model: Model, package: Package, name: str) -> dict[str, str]:
 
 
 def _header(model: Model, package: Package, name: str) -> str:
-    """``model.h``: what the general sources must know of this arm."""
+    """The text of ``model.h``, the part of the sources that is specific to this arm."""
     runtime = bool(package.parameters)
     if model.payload:
         compute = f"{name}_payload_parameters(mass, com, inertia, {name}_parameters, values);"
@@ -197,7 +197,7 @@ def _makefile(name: str) -> str:
         "test: test_fmu\n\t./test_fmu\n\n"
         "test_fmu: test_fmu.c vectors.h $(SOURCES)\n"
         "\t$(CC) $(CFLAGS) -Isources -I. -o $@ test_fmu.c $(SOURCES) -lm\n\n"
-        "# The library for this machine, put into the FMU beside what it holds.\n"
+        "# Builds the library for this machine and adds it to the FMU.\n"
         f"PLATFORM ?= {platform_tuple()}\n"
         "fmu: $(SOURCES)\n"
         "\tmkdir -p binaries/$(PLATFORM)\n"

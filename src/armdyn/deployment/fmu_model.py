@@ -59,12 +59,12 @@ class Variable:
 
 @dataclass(frozen=True)
 class Model:
-    """An arm as an FMU has it."""
+    """The model in the FMU of an arm."""
 
     arm: Arm
     payload: bool
     friction: bool
-    frame: str | None = None  # where the payload is held; None: the tool
+    frame: str | None = None  # the frame to which the payload is attached; None: the tool
 
     @property
     def n(self) -> int:
@@ -127,19 +127,19 @@ class Model:
         n, joints, rest = self.n, list(zip(self.names, self.arm.joints, strict=True)), self.arm.rest
         of = [_units(joint) for joint in self.arm.joints]
         rows: list[Row] = [("time", "independent", "time", "s", None, None)]
-        rows += [(f"{a}.tau", "input", "force or torque of the motor", of[k]["force"], 0, None)
+        rows += [(f"{a}.tau", "input", "motor torque or force", of[k]["force"], 0, None)
                  for k, (a, _) in enumerate(joints)]  # fmt: skip
         rows += [(f"{a}.q", "output", "position", of[k]["q"], float(rest[k]), None) for k, (a, _) in enumerate(joints)]
         rows += [(f"{a}.qd", "output", "velocity", of[k]["qd"], 0, None) for k, (a, _) in enumerate(joints)]
-        rows += [(f"der({a}.q)", "local", "rate of the position", of[k]["qd"], None, 1 + n + k)
+        rows += [(f"der({a}.q)", "local", "time derivative of the position", of[k]["qd"], None, 1 + n + k)
                  for k, (a, _) in enumerate(joints)]  # fmt: skip
         rows += [(f"{a}.qdd", "output", "acceleration", of[k]["qdd"], None, 1 + 2 * n + k)
                  for k, (a, _) in enumerate(joints)]  # fmt: skip
-        rows += [(f"{a}.event", "local", "positive until it comes to rest, breaks away or meets a stop", "", None, None)
+        rows += [(f"{a}.event", "local", "event indicator for coming to rest, breakaway and stops", "", None, None)
                  for a, _ in joints]  # fmt: skip
         rows += [(name, "parameter", text, unit, 0, None) for name, text, unit in (PAYLOAD if self.payload else ())]
         rows += self._friction_rows()
-        rows += [("solver.step", "parameter", "longest step of the integrator inside", "s", self.step, None)]
+        rows += [("solver.step", "parameter", "maximum step of the internal integrator", "s", self.step, None)]
         rows += [(name, "parameter", text, "", start, None) for name, text, start in (STOPS if self.stops else ())]
         continuous = [Variable(k, *row) for k, row in enumerate(rows)]
         modes = [Variable(len(rows) + k, f"{a}.mode", "output", MODE, discrete=True) for k, (a, _) in enumerate(joints)]
@@ -165,22 +165,22 @@ def _units(joint: Joint) -> dict[str, str]:
 
 
 PAYLOAD = (
-    ("payload.mass", "mass of the body that the tool holds", "kg"),
-    *((f"payload.com.{axis}", "its centre of mass in the tool's frame", "m") for axis in "xyz"),
-    *((f"payload.inertia.{axes}", "its inertia about the centre of mass", "kg.m2")
+    ("payload.mass", "mass of the payload", "kg"),
+    *((f"payload.com.{axis}", "centre of mass of the payload in the tool frame", "m") for axis in "xyz"),
+    *((f"payload.inertia.{axes}", "inertia of the payload about its centre of mass", "kg.m2")
       for axes in ("xx", "yy", "zz", "xy", "xz", "yz")),
 )  # fmt: skip
 FRICTION = {
-    "viscous": "viscous friction",
-    "coulomb": "dry friction while sliding",
-    "static": "the largest dry friction at rest, where it is more",
-    "stribeck": "speed around which dry friction falls from the one to the other; 0: as soon as the joint moves",
+    "viscous": "viscous friction coefficient",
+    "coulomb": "Coulomb (sliding) friction",
+    "static": "static (breakaway) friction, if larger than the Coulomb friction",
+    "stribeck": "Stribeck velocity; 0: friction drops to Coulomb friction as soon as the joint moves",
 }
 STOPS = (
-    ("stops.active", "1: joints stop at their limits; 0: they go on beyond", 1),
-    ("stops.restitution", "what is left of a joint's speed after it has met a stop, from 0 to 1", 0),
+    ("stops.active", "1: joints stop at their limits; 0: the limits are ignored", 1),
+    ("stops.restitution", "coefficient of restitution at the stops, from 0 to 1", 0),
 )
-MODE = "0: held by dry friction or a stop; 1, -1: slides to this side against dry friction; 2: moves without any"
+MODE = "0: held by dry friction or a stop; 1, -1: slides in this direction; 2: moves without dry friction"
 
 
 def _unique(names: Iterable[str]) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def _wanted(names: Sequence[str], dtype: str | None) -> list[tuple[Cpu, str]]:
             others = ", ".join(one.name for one in CPUS.values() if asked in one.dtypes)
             raise InputError(
                 f"{cpu.name} has no {asked} precision in hardware, only {', '.join(cpu.dtypes)}; leave out the dtype, "
-                f"or name processors that have it: {others}"
+                f"or choose processors that have it: {others}"
             )
     return [(cpu, asked or cpu.dtypes[0]) for cpu in cpus]
 
@@ -71,8 +71,8 @@ def _harness(file: str) -> str:
 def _comment(package: Package, dtype: str) -> str:
     """The comment of the package, with its last line about C replaced by one about objects."""
     head, *rest = package.comment.splitlines()
-    end = "SI units; the arrays of a call must not overlap; no allocation, no library, no symbol from outside."
-    which = [f"For the objects in this folder, which are of {dtype} precision; see ABI.md."] if dtype else []
+    end = "SI units. The arrays of a call must not overlap. No memory allocation, no library, no external symbols."
+    which = [f"This header is for the objects in this folder, which compute in {dtype}; see ABI.md."] if dtype else []
     return "\n".join([head, *rest[:-1], end, *which])
 
 
@@ -81,16 +81,22 @@ def _readme(package: Package, made: Sequence[Object], controllers: bool) -> Read
     dtypes = list(dict.fromkeys(one.dtype for one in made))
     kinds = " and ".join(dtypes)
     named = {
-        f"{one.dtype}/{name}_{one.cpu.name}.o": f"{one.cpu.summary}, {one.dtype} ({len(one.code)} bytes as a file)"
+        f"{one.dtype}/{name}_{one.cpu.name}.o": f"{one.cpu.summary}, {one.dtype} (file size {len(one.code)} bytes)"
         for one in made
     }
-    named |= {f"{dtype}/{name}.h": f"the functions of the objects beside it, in {dtype}" for dtype in dtypes}
-    named |= {f"{dtype}/test_{name}.c": "a program that checks them against vectors of armdyn" for dtype in dtypes}
+    named |= {
+        f"{dtype}/{name}.h": f"declarations of the functions in the objects of this folder, in {dtype}"
+        for dtype in dtypes
+    }
+    named |= {
+        f"{dtype}/test_{name}.c": "test program: compares the functions with test vectors computed by armdyn"
+        for dtype in dtypes
+    }
     named |= {f"{dtype}/{name}_controllers.h": STRUCTS for dtype in dtypes if controllers}
     named |= {
-        "ABI.md": "what a linker and a caller must know: calling convention, float ABI, alignment, symbols",
-        "harness/": "what the test programs run on without a C library; not needed by your controller",
-        "Makefile": "`make test` builds and runs the test programs under QEMU, for every cross compiler it finds",
+        "ABI.md": "calling convention, float ABI, alignment and symbols of the objects",
+        "harness/": "support code for running the test programs without a C library; not needed by your controller",
+        "Makefile": "`make test` builds the test programs with every cross compiler it finds and runs them under QEMU",
     }
     return Readme(
         package=package,
@@ -105,7 +111,7 @@ def _readme(package: Package, made: Sequence[Object], controllers: bool) -> Read
 def _call(name: str, one: Object) -> str:
     command = f"{BUILDS[one.cpu.name].compiler} ... controller.c {one.dtype}/{name}_{one.cpu.name}.o"
     return (
-        f"Include `{one.dtype}/{name}.h` and give the object of your processor to the linker:\n\n"
+        f"Include `{one.dtype}/{name}.h` and link the object for your processor, for example:\n\n"
         f"```console\n$ {command}\n```"
     )
 
@@ -115,14 +121,15 @@ def _footprints(made: Sequence[Object]) -> str:
     lines = [
         "## Flash, stack and instructions",
         "",
-        "- **flash**: bytes of the function's own sections in the object (code and constants), read from its section "
-        "headers. What functions share (sine, cosine, their bits of 2/π, the parameters) is counted once, in the "
-        "last row.",
-        "- **stack**: worst case in bytes of the function with everything it calls, from the frames that LLVM's unwind "
-        "directives state; there is no recursion and no allocation of variable size.",
-        "- **instructions**: counted in the object, not measured: every instruction of the function once, and those of "
-        "the sine and cosine once per angle. The code has no loop, so this is the most that a call executes with "
-        f"angles up to {far} rad; in brackets with every angle beyond. They are instructions, not cycles.",
+        "- **flash**: size in bytes of the function's own sections (code and constants), read from the section headers "
+        "of the object. Code and data shared by several functions (sine, cosine, the table of the bits of 2/π, the "
+        "parameters) are counted once, in the last row.",
+        "- **stack**: worst-case stack usage in bytes, including all called functions, from the frame sizes in LLVM's "
+        "unwind directives. There is no recursion and no variable-size allocation.",
+        "- **instructions**: counted in the object, not measured. Every instruction of the function counts once, "
+        "those of the sine and cosine once per angle. The code has no loops, so this is the largest number of "
+        f"instructions that a call executes if all angles are within ±{far} rad; the number in brackets "
+        "is the maximum if every angle is larger. These are instructions, not clock cycles.",
     ]
     for one in made:
         lines += ["", f"### {one.cpu.name}, {one.dtype}", "", "| function | flash | stack | instructions |"]
@@ -142,7 +149,7 @@ def _abi(name: str, made: Sequence[Object]) -> str:
     ]
     return "\n".join(
         [
-            f"# ABI of the objects of {name}",
+            f"# ABI of the {name} objects",
             "",
             "| object | processor | calling convention and compiler options | alignment of arrays in bytes |",
             "|---|---|---|---:|",
@@ -156,21 +163,27 @@ def _abi(name: str, made: Sequence[Object]) -> str:
 
 _ABI_NOTES = (
     "Relocatable ELF objects, little-endian.",
-    "Every argument is a pointer, so no floating-point number is passed in a register. The objects still say which "
-    "float ABI they have, and linkers insist that all objects agree.",
-    "Arrays are aligned as their numbers are; those of one call must not overlap. Inputs are only read.",
-    "Required symbols: none. Sine, cosine and square root are inside; nothing is taken from libm, libgcc or libc.",
-    "Defined symbols: the functions of the header and, with run-time parameters, the array of their present values. "
-    "Everything else is local.",
-    "No variables: the objects have no section that is written to. The functions are reentrant, and may be called from "
-    "interrupts if the floating-point registers are saved there, as the hardware or your system does.",
-    "One section per function (`.text.*`, `.rodata.*`): `--gc-sections` drops what is not called.",
-    "The code is position-independent on AArch64 and RISC-V; on Cortex-M the constants are at fixed addresses.",
-    "The floating-point unit must be switched on before the first call (Cortex-M: CPACR; RISC-V: mstatus.FS), and "
-    "round to nearest. Denormal numbers are used where the unit has them; flushing them to zero does no harm.",
-    "The stack is aligned at the call as the convention asks: 8 bytes for Cortex-M, 16 bytes elsewhere.",
-    f"Sines and cosines are within 2 units in the last place up to {LIMIT:g} rad and within 3 beyond, at every finite "
-    "angle; not a number and infinities give not a number.",
+    "Every argument is a pointer, so no floating-point values are passed in registers. The objects are nevertheless "
+    "marked with their float ABI, and linkers require all objects to have the same one.",
+    "Arrays need only the alignment of their elements. The arrays of one call must not overlap. Inputs are not "
+    "modified.",
+    "Undefined symbols: none. The objects contain sine, cosine and square root and need no libm, libgcc or libc.",
+    "Global symbols: the functions in the header and, with run-time parameters, the array of the arm's own parameters. "
+    "All other symbols are local.",
+    "The objects have no writable sections, so the functions are reentrant. They may be called from "
+    "interrupt handlers if the hardware or your operating system saves the floating-point registers.",
+    "One section per function (`.text.*`, `.rodata.*`): `--gc-sections` removes functions that are not called.",
+    "The code is position-independent on AArch64 and RISC-V; on Cortex-M the constants have absolute addresses.",
+    "The floating-point unit must be enabled before the first call (Cortex-M: CPACR; RISC-V: mstatus.FS) and set to "
+    "round to nearest. Flushing subnormal numbers to zero is harmless.",
+    "The stack must be aligned at the call as the calling convention requires: 8 bytes for Cortex-M, 16 bytes "
+    "otherwise.",
+    f"Sines and cosines are accurate to 2 units in the last place for angles up to {LIMIT:g} rad, and to 3 for all "
+    "larger finite angles. NaN and infinities give NaN.",
 )
 
-TARGET = Target("object", "relocatable objects for Cortex-M, AArch64 and RISC-V, header, ABI note", object_folder)
+TARGET = Target(
+    "object",
+    "relocatable objects for Cortex-M, AArch64 and RISC-V, with headers and a description of their ABI",
+    object_folder,
+)

@@ -92,7 +92,7 @@ def pipeline(
     """
     where = Path(directory)
     if where.exists() and (not where.is_dir() or any(where.iterdir())):
-        raise InputError(f"{where} is not an empty folder and could keep code of another model; give a new folder")
+        raise InputError(f"{where} is not an empty folder and could contain code of another model; give a new folder")
     for target in targets:
         choose("target", target, TARGETS)
     say = _steps(progress)
@@ -177,37 +177,41 @@ def _arm_files(estimate: Estimate, urdf: str | os.PathLike[str] | None, cut: Map
 
 
 WHAT = {
-    "arm.toml": "the identified arm, all that was found of it: `armdyn.load` reads it",
-    "arm.urdf": "the same as a URDF",
-    "robot.urdf": "the URDF the arm came from with the identified masses and inertias, every other byte as it was",
-    "report.html": "the validation report: torques measured and predicted, parameters, what to know before trusting it",
-    "manifest.json": "hashes of inputs and outputs, versions, settings, figures of merit, the verdict",
+    "arm.toml": "the complete identified model; read it with `armdyn.load`",
+    "arm.urdf": "the identified arm as a URDF",
+    "robot.urdf": "the original URDF with the identified masses and inertias, otherwise unchanged",
+    "report.html": "the validation report: measured and predicted torques, parameters, and warnings",
+    "manifest.json": "hashes of the inputs and outputs, versions, settings, error figures and the verdict",
 }
 
 
 def _readme(estimate: Estimate, found: Verdict, deployed: bool, contents: Mapping[str, bytes]) -> str:
     """The README of the folder: the verdict with its checks, the files, and the warnings."""
-    verdict_line = "The model carries over to what was held out." if found.carries_over else (
-        "**The model does not carry over to what was held out.** "
-        + ("Code was written by force." if deployed else "No code was written.")
+    verdict_line = "The model passed the validation on held-out data." if found.carries_over else (
+        "**The model failed the validation on held-out data.** "
+        + ("The code was written nevertheless, because `force` was set." if deployed else "No code was written.")
     )  # fmt: skip
     checks = [f"| {c.name} | {'passed' if c.passed else '**failed**'} | {c.words} |" for c in found.checks]
     folders = sorted({name.split("/")[0] for name in contents if "/" in name})
     files = [f"| `{name}` | {what} |" for name, what in WHAT.items() if name in contents or name == "manifest.json"]
-    files += [f"| `{name}/` | {TARGETS[name].summary}; see its own read-me file |" for name in folders]
+    files += [f"| `{name}/` | {TARGETS[name].summary}; see the README in that folder |" for name in folders]
     name, log = line(estimate.given.name), line(estimate.training.source)
-    parts = [f"# {name}: identified from {log}", "", verdict_line, "", "| check | | what was found |", "|---|---|---|"]
-    parts += [*checks, "", "## Files", "", "| file | what it is |", "|---|---|", *files, ""]
+    parts = [f"# {name}: identified from {log}", "", verdict_line, "", "| check | | result |", "|---|---|---|"]
+    parts += [*checks, "", "## Files", "", "| file | contents |", "|---|---|", *files, ""]
     doubts = [*estimate.warnings, *left_behind(estimate)]
     if doubts:
-        parts += ["## Before you trust it", "", *(f"- {line(text)}" for text in doubts), ""]
+        parts += ["## Warnings", "", *(f"- {line(text)}" for text in doubts), ""]
     return "\n".join(parts)
 
 
 def left_behind(estimate: Estimate) -> list[str]:
     """A note on the identified effects that an `Arm`, and therefore the code, cannot represent."""
     names = ", ".join(estimate.left_behind)
-    return [f"found, but not in the code, for an arm has no place for it: {names}"] if names else []
+    return (
+        [f"identified, but not included in the code, because the arm model cannot represent it: {names}"]
+        if names
+        else []
+    )
 
 
 def _inputs(

@@ -10,8 +10,9 @@ from armdyn.files.text import visible
 from armdyn.graph import Port
 
 HELD = (
-    "With a body at the tool, here of 1 kg with its centre 0.1 m out, pass `{mine}` as the parameters from then on; "
-    "starting from `{mine}`, a negative mass and inertia take it off again:"
+    "To attach a payload to the tool, here 1 kg with its centre of mass at z = 0.1 m in the tool frame, compute new "
+    "parameters as follows and pass `{mine}` to every call from then on. To remove the payload again, call the same "
+    "function with `{mine}` as the parameters and with the negative mass and inertia."
 )
 
 
@@ -55,17 +56,18 @@ def line(text: str) -> str:
 
 def _files(files: Mapping[str, str]) -> str:
     rows = [f"| `{name}` | {what} |" for name, what in files.items()]
-    return "\n".join(["## Files", "", "| file | what it is |", "|---|---|", *rows])
+    return "\n".join(["## Files", "", "| file | contents |", "|---|---|", *rows])
 
 
 def _functions(about: Readme) -> str:
     heads = [
         "## Functions",
         "",
-        "Every function is straight-line code: no loop, no allocation, no recursion. Matrices are stored row by row. "
-        "M: multiplications, A: additions, D: divisions and square roots, T: sines and cosines.",
+        "Every function is straight-line code without loops, recursion or memory allocation. Matrices are stored in "
+        "row-major order. Operation counts: M multiplications, A additions, D divisions and square roots, T sines "
+        "and cosines.",
         "",
-        "| function | in | out | operations |",
+        "| function | inputs | outputs | operations |",
         "|---|---|---|---|",
     ]
     rows = [_row(key, function) for key, function in about.package.functions.items()]
@@ -93,7 +95,7 @@ def _port(port: Port, label: str, function: Function) -> str:
 def _parameters(package: Package) -> str:
     rows = [f"| {k} | `{name}` | {value:.9g} |" for k, (name, value) in enumerate(package.parameters)]
     text = (
-        "The minimal parameters of the arm as its file has them, in SI units, in the order of the array `parameters`. "
-        "Pass your own where you know better."
+        "The minimal parameters of the arm, computed from its model file, in SI units and in the order of the array "
+        "`parameters`. If you have better values, such as identified ones, pass those instead."
     )
     return "\n".join(["## Parameters", "", text, "", "| index | name | value |", "|---|---|---|", *rows])

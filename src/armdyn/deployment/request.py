@@ -1,4 +1,4 @@
-"""What is to be deployed: an arm, which of its quantities and how; every target takes this."""
+"""The request that every target takes: the arm, the quantities to write, and the options."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Files = Mapping[str, bytes]  # by their names in the folder
 
 @dataclass(frozen=True)
 class Request:
-    """An arm and what a target is to write of it.
+    """An arm, and what a target writes for it.
 
-    `functions` are further programs (a controller, say) that stand beside the quantities, each with its test vectors.
+    `functions` are further programs (a controller, say) written beside the quantities, each with its test vectors.
     """
 
     arm: Arm
@@ -30,22 +30,22 @@ class Request:
     dtype: str | None = None  # None: double, or what the processor has
     parameters: str = "runtime"
     friction: bool = True
-    frame: str | None = None  # what stands for the tool; a robot with several tips has none of its own
+    frame: str | None = None  # the frame used as the tool; a robot with several tips has no default tool
     functions: Mapping[str, Function] = field(default_factory=dict)
     measure_stack: bool = True  # where gcc is found
     progress: Progress | None = None
-    cpus: Sequence[str] = ()  # the processors of the target `object`; none: all it has
+    cpus: Sequence[str] = ()  # the processors of the target `object`; empty: all of them
     controllers: tuple[Controller, ...] = ()
 
     @property
     def place(self) -> Frame | None:
-        """The frame that stands for the tool, if one is named."""
+        """The frame used as the tool, if one is named."""
         named = {frame.name: (frame.link, frame.placement) for frame in self.arm.frames}
         return None if self.frame is None else named[choose("frame", self.frame, named)]
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """The quantities; where parameters are given at run time, what computes those of a payload is one of them."""
+        """The quantities to write; with run-time parameters, `payload_parameters` is one of them."""
         chain = self.arm.chain
         named = emission.default(chain, self.place) if self.quantities is None else tuple(self.quantities)
         if not self.functions:

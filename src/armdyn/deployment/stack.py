@@ -27,9 +27,10 @@ class Stack:
     def section(self) -> str:
         """The section of the README about the stack."""
         text = (
-            f"The frame of each function as {self.compiler} for {self.machine} compiled it when this folder was "
-            f"written, by `{' '.join(self.flags)} -fstack-usage`. The functions call nothing but the mathematical "
-            "library, whose frames come on top; other compilers, flags and machines give other numbers."
+            f"The stack frame of each function, as reported by {self.compiler} for {self.machine} with "
+            f"`{' '.join(self.flags)} -fstack-usage` when this folder was generated. The functions call only the "
+            "mathematical library, whose stack usage must be added. Other compilers, options and processors give other "
+            "values."
         )
         rows = [f"| `{name}` | {size} |" for name, size in self.frames.items()]
         return "\n".join(["## Stack", "", text, "", "| function | bytes |", "|---|---|", *rows])

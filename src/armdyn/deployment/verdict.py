@@ -88,22 +88,24 @@ def _raw_error(arm: Arm, estimate: Estimate, log: Log) -> float:
 def checks(figures: dict[str, Any]) -> Iterator[Check]:
     """The checks of the figures."""
     fit, carried = figures["fit_error"], WORSE * max(figures["fit_error"], FLOOR)
-    for name, what in (("held_out", "the log that was held out"), ("left_out", "segments left out in turn")):
+    for name, what in (("held_out", "held-out data"), ("left_out", "cross-validation over segments")):
         error = figures[f"{name}_error"]
-        words = f"{what}: predicted to {_percent(error)}, fitted to {_percent(fit)}, allowed {_percent(carried)}"
+        words = f"{what}: prediction error {_percent(error)}, error of fit {_percent(fit)}, limit {_percent(carried)}"
         yield Check(name, error, carried, words)
     deployed, prior = figures["deployed_raw_error"], figures["prior_raw_error"]
     raw = figures["held_out_raw_error"]
-    words = f"sample by sample the code is off by {_percent(deployed)}, the fitted model by {_percent(raw)}"
+    words = f"error over all samples: {_percent(deployed)} for the code, {_percent(raw)} for the fitted model"
     yield Check("code", deployed, WORSE * max(raw, FLOOR), words)
-    words = f"the code's own prediction is off by {_percent(deployed)}, that of the arm as given by {_percent(prior)}"
+    words = f"error over all samples: {_percent(deployed)} for the code, {_percent(prior)} for the arm as given"
     yield Check("prior", deployed, max(prior, FLOOR), words)
     worst = int(np.argmax(np.nan_to_num(figures["held_out_joint_errors"], nan=np.inf)))
     error = figures["held_out_joint_errors"][worst]
-    words = f"joint {worst + 1} is off by {_percent(error)}; predicting no torque at all is off by {_percent(USELESS)}"
+    words = (
+        f"largest error: {_percent(error)}, at joint {worst + 1}; a prediction of zero torque has {_percent(USELESS)}"
+    )
     yield Check("joints", error, USELESS, words)
     smallest = figures["smallest_eigenvalue"]
-    words = f"every link must be a possible body; the smallest eigenvalue of a pseudo-inertia is {smallest:.3g}"
+    words = f"every link must be physically consistent; the smallest pseudo-inertia eigenvalue is {smallest:.3g}"
     yield Check("bodies", -smallest, 0.0, words)
 
 

@@ -91,7 +91,7 @@ def package(
         functions = {key: _with_errors(one, dtype, ranges) for key, one in functions.items()}
         comment += ["Bounds of rounding errors hold for inputs within the ranges given with them, provided that"]
         comment += [f"- {line};" for line in assumptions(dtype, TRIG_ULPS)]
-    comment += ["SI units; the arrays of a call must not overlap; no allocation, no dependency but libm."]
+    comment += ["SI units. The arrays of a call must not overlap. No memory allocation, no dependency except libm."]
     pairs = list(zip(minimal.names, map(float, minimal.values), strict=True)) if minimal is not None else []
     return Package(name, _safe("\n".join(comment)), functions, constants, pairs, dtype)
 

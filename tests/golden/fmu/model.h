@@ -8,21 +8,21 @@
 
 #define TOKEN "{2b2ecd84eec1e40809eb7c1a339e4c53}"
 #define N 3 /* degrees of freedom */
-#define P 9 /* parameters at run time */
+#define P 9 /* run-time parameters */
 #define PAYLOAD 1 /* whether there are variables for a payload */
 #define JOINTS 3 /* joints with variables for friction */
 #define STOPS 0 /* whether a joint has limits, and there are variables for stops */
 #define SETTINGS 23 /* parameters that an importer may set */
 
-/* Of each joint with friction: along which degree of freedom it moves, how fast beside it, and the exponent of the
- * speed in its Stribeck curve. */
+/* For each joint with friction: its degree of freedom, the ratio of their velocities, and the exponent of the velocity
+ * in the Stribeck curve. */
 static const int ALONG[JOINTS + 1] = {0, 1, 2, 0};
 static const double RATIO[JOINTS + 1] = {1.0, 1.0, 1.0, 0.0};
 static const int EXPONENT[JOINTS + 1] = {2, 2, 2, 0};
-/* Of each degree of freedom: the part of the load that its gear loses. */
+/* For each degree of freedom: the coefficient of load-dependent friction. */
 static const double LOSS[N] = {0.0, 0.0, 0.0};
 
-/* Its limits. */
+/* Joint limits. */
 static const double LOWER[N] = {-INFINITY, -INFINITY, -INFINITY};
 static const double UPPER[N] = {INFINITY, INFINITY, INFINITY};
 
@@ -77,7 +77,7 @@ static inline void parameters(const double *mass, const double *com, const doubl
     planar3_payload_parameters(mass, com, inertia, planar3_parameters, values);
 }
 
-/* Springs, offsets, ripples: what the motors must give for them. */
+/* The motor torques that springs, torque offsets and torque ripple require. */
 static inline void joint_forces(const double *q, const double *qd, double *forces)
 {
     (void)q, (void)qd;

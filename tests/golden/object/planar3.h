@@ -1,8 +1,8 @@
 /*
  * planar3: dynamics in straight-line machine code, written by armdyn 0.1.0.
  * Arm: Saha, IJRR 1999, section 6 (structure); the numbers are made up: uniform rods
- * SI units; the arrays of a call must not overlap; no allocation, no library, no symbol from outside.
- * For the objects in this folder, which are of double precision; see ABI.md.
+ * SI units. The arrays of a call must not overlap. No memory allocation, no library, no external symbols.
+ * This header is for the objects in this folder, which compute in double; see ABI.md.
  */
 #ifndef PLANAR3_H
 #define PLANAR3_H

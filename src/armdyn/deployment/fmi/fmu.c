@@ -53,7 +53,7 @@ static bool within_stops(Instance *instance)
         const double q = instance->state.values[Q + k];
         if (q >= LOWER[k] && q <= UPPER[k]) continue;
         snprintf(message, sizeof message,
-                 "joint %d begins at %g, beyond its limits, %g to %g; stops.active = 0 ignores them", k + 1, q, LOWER[k],
+                 "joint %d starts at %g, outside its limits %g to %g; stops.active = 0 ignores them", k + 1, q, LOWER[k],
                  UPPER[k]);
         refuse(instance, message);
         return false;
@@ -68,7 +68,7 @@ static Instance *instantiate(fmi3String token, fmi3InstanceEnvironment environme
     instance->environment = environment;
     instance->log = log;
     if (token == NULL || strcmp(token, TOKEN) != 0) {
-        refuse(instance, "the instantiation token is not that of this model's description");
+        refuse(instance, "the instantiation token does not match modelDescription.xml");
         free(instance);
         return NULL;
     }
@@ -84,7 +84,7 @@ fmi3Status fmi3SetDebugLogging(fmi3Instance instance, fmi3Boolean on, size_t n, 
     (void)on; /* errors are always reported, and there is nothing else to report */
     for (k = 0; k < n; ++k)
         if (strcmp(categories[k], "logStatusError") != 0)
-            return refuse(instance, "unknown category of messages; available: logStatusError");
+            return refuse(instance, "unknown log category; available: logStatusError");
     return fmi3OK;
 }
 
@@ -216,7 +216,7 @@ fmi3Status fmi3SetInt32(fmi3Instance instance, const fmi3ValueReference referenc
                         const fmi3Int32 values[], size_t n_values)
 {
     (void)references, (void)values, (void)n_values;
-    return n == 0 ? fmi3OK : refuse(instance, "the modes of joints follow from their states");
+    return n == 0 ? fmi3OK : refuse(instance, "the modes of the joints are outputs and cannot be set");
 }
 
 /* The modes in which a variable may be set. */
@@ -249,7 +249,7 @@ fmi3Status fmi3SetFloat64(fmi3Instance instance, const fmi3ValueReference refere
     for (k = 0; k < n; ++k) {
         if (references[k] >= VARIABLES) return refuse(one, "no variable has this value reference");
         if ((settable(one, references[k]) & one->state.mode) == 0)
-            return refuse(one, "this variable may not be set, or not in this mode");
+            return refuse(one, "this variable cannot be set, or not in this mode");
         if (!possible(references[k], values[k]))
             return refuse(one, "a value must be finite; mass and friction not negative; solver.step positive; "
                                "stops.active 0 or 1; stops.restitution from 0 to 1");

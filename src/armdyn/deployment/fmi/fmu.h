@@ -1,8 +1,8 @@
 /*
  * FMI 3.0 model exchange and co-simulation of an arm: torques in, positions, velocities and accelerations out.
  *
- * model.h says how many joints there are, what the variables start from, and gives the dynamics. Variables stand in one
- * array, in the order of the enumeration below, which is also the order of their value references.
+ * model.h defines the number of joints, the start values and the dynamics. The variables are stored in one array, in
+ * the order of the enumeration below, which is also the order of their value references.
  */
 #ifndef FMU_H
 #define FMU_H
@@ -35,13 +35,13 @@ enum {
     REFERENCES = JOINT_MODE + N
 };
 
-/* What JOINT_MODE says, beside the side, 1 or -1, to which a joint slides against dry friction. */
+/* Values of JOINT_MODE besides 1 and -1, the direction in which a joint slides against dry friction. */
 enum { HELD = 0, WITHOUT_DRY_FRICTION = 2 };
 
-/* Modes of FMI's state machine, one bit each. */
+/* States of the FMI state machine, one bit each. */
 enum { INSTANTIATED = 1, INITIALIZATION = 2, EVENT = 4, CONTINUOUS = 8, STEPPING = 16, TERMINATED = 32 };
 
-/* Per degree of freedom: 1 where it may move and 0 where it is held; the side it slides to. */
+/* Per degree of freedom: 1 if it may move and 0 if it is held; the direction of sliding. */
 typedef struct {
     double moves[N], side[N];
 } Modes;
@@ -63,7 +63,7 @@ typedef struct {
     fmi3LogMessageCallback log;
 } Instance;
 
-/* Nothing below is seen outside of the library, however it is built: what else a process has may have the same names. */
+/* The functions below are hidden, because other libraries in the same process may define the same names. */
 #if defined(__GNUC__) && !defined(_WIN32)
 #pragma GCC visibility push(hidden)
 #endif
@@ -72,19 +72,19 @@ typedef struct {
 fmi3Status refuse(fmi3Instance instance, const char *message);
 /* Whether the instance is in one of these modes; reports an error if it is not. */
 bool in_mode(Instance *instance, int modes, const char *function);
-/* Whether there can be a body like the payload; reports an error if there cannot. */
+/* Whether the payload is physically possible; reports an error if it is not. */
 bool possible_payload(Instance *instance);
 /* Start values, and the mode in which an instance begins. */
 void start(State *state);
 /* Fills in the derivatives of the states and the event indicators, if they are not known. */
 void derivatives(State *state);
-/* One step of the classical Runge-Kutta method of fourth order, cut where a joint comes to rest or meets a stop; the
- * torques stay as they are. */
+/* One step of the classical Runge-Kutta method of fourth order, split where a joint comes to rest or reaches a stop;
+ * the torques are constant. */
 void take_step(State *state, double h);
 
 /* Computes the arm's parameters with the payload, if they are not known. */
 void know_parameters(State *state);
-/* The largest dry friction at rest along a degree of freedom, that of its load left out. */
+/* The breakaway friction of a degree of freedom, without load-dependent friction. */
 double breakaway(const double *values, int k);
 /* Accelerations in given modes; `left` is what holds a joint, to be compared with `breakaway`, or drives one. */
 void accelerations(State *state, const double *q, const double *qd, const Modes *modes, double *qdd, double *left);
@@ -92,11 +92,11 @@ void accelerations(State *state, const double *q, const double *qd, const Modes 
 int at_stop(const State *state, int k);
 /* Which joints are held, and to which side the others slide: modes that agree with the forces. Pinned joints stay. */
 void settle(State *state, const bool *pinned, Modes *modes, double *qdd, double *left);
-/* Turns the speeds of joints that move into their stops. */
+/* Applies the impacts of joints that move into their stops. */
 void impacts(State *state);
 /* Brings joints to rest, by impacts without restitution where they have stops. */
 void bring_to_rest(State *state, const bool *joints);
-/* What happens at an event of model exchange; whether the states change by it. */
+/* Handles an event in model exchange; returns whether the continuous states changed. */
 bool update_modes(State *state);
 
 #if defined(__GNUC__) && !defined(_WIN32)

@@ -109,7 +109,7 @@ fmi3Status fmi3DoStep(fmi3Instance instance, fmi3Float64 now, fmi3Float64 size, 
     *event = *terminate = *early = fmi3False;
     *last = one->state.values[TIME];
     if (!(fabs(now - one->state.values[TIME]) <= 1e-9 * (1.0 + fabs(now))))
-        return refuse(one, "a step must begin where the one before ended");
+        return refuse(one, "a step must begin where the previous one ended");
     if (!(size > 0.0) || !isfinite(size)) return refuse(one, "the communication step must be positive");
     if (!possible_payload(one)) return fmi3Error;
     /* As few equal steps as keep each within solver.step; the last bits of the quotient are not worth a step. */
@@ -118,7 +118,7 @@ fmi3Status fmi3DoStep(fmi3Instance instance, fmi3Float64 now, fmi3Float64 size, 
     if (count > 1e9) return refuse(one, "solver.step is too short for this communication step");
     for (k = 0.0; k < count; k += 1.0) {
         take_step(&one->state, size / count);
-        if (!finite_state(&one->state)) return refuse(one, "the state grew beyond all numbers; shorten solver.step");
+        if (!finite_state(&one->state)) return refuse(one, "the integration diverged; reduce solver.step");
         *last = one->state.values[TIME] = now + size * ((k + 1.0) / count);
     }
     *last = one->state.values[TIME] = now + size;
@@ -162,7 +162,7 @@ fmi3Status fmi3SerializedFMUStateSize(fmi3Instance instance, fmi3FMUState state,
 fmi3Status fmi3SerializeFMUState(fmi3Instance instance, fmi3FMUState state, fmi3Byte bytes[], size_t size)
 {
     if (state == NULL || size != sizeof TOKEN + sizeof(State))
-        return refuse(instance, "not the size that a serialized state has");
+        return refuse(instance, "wrong size of a serialized state");
     memcpy(bytes, TOKEN, sizeof TOKEN);
     memcpy(bytes + sizeof TOKEN, state, sizeof(State));
     return fmi3OK;
@@ -171,7 +171,7 @@ fmi3Status fmi3SerializeFMUState(fmi3Instance instance, fmi3FMUState state, fmi3
 fmi3Status fmi3DeserializeFMUState(fmi3Instance instance, const fmi3Byte bytes[], size_t size, fmi3FMUState *state)
 {
     if (size != sizeof TOKEN + sizeof(State) || memcmp(bytes, TOKEN, sizeof TOKEN) != 0)
-        return refuse(instance, "not a state of this model");
+        return refuse(instance, "the serialized state is not of this model");
     if (*state == NULL) *state = malloc(sizeof(State));
     if (*state == NULL) return refuse(instance, "out of memory");
     memcpy(*state, bytes + sizeof TOKEN, sizeof(State));

@@ -1,6 +1,6 @@
 /*
- * Checks the model against vectors that armdyn computed with other programs: accelerations in model exchange, the end
- * of a motion in co-simulation, and that a saved state goes on exactly as the model did.
+ * Compares the model with test vectors that armdyn computed independently: accelerations in model exchange, the final
+ * state of a motion in co-simulation, and the exact repetition of a motion from a saved state.
  * Build and run: make test
  */
 #include <math.h>

@@ -121,7 +121,7 @@ fmi3Status fmi3SetShiftFraction(fmi3Instance instance, const fmi3ValueReference 
 fmi3Status fmi3GetNumberOfVariableDependencies(fmi3Instance instance, fmi3ValueReference reference, size_t *n)
 {
     (void)reference, (void)n;
-    return refuse(instance, "dependencies stand in modelDescription.xml and do not change");
+    return refuse(instance, "the dependencies are in modelDescription.xml and do not change");
 }
 
 fmi3Status fmi3GetVariableDependencies(fmi3Instance instance, fmi3ValueReference dependent, size_t of_dependent[],
@@ -129,7 +129,7 @@ fmi3Status fmi3GetVariableDependencies(fmi3Instance instance, fmi3ValueReference
                                        fmi3DependencyKind kinds[], size_t n)
 {
     (void)dependent, (void)of_dependent, (void)independents, (void)of_independents, (void)kinds, (void)n;
-    return refuse(instance, "dependencies stand in modelDescription.xml and do not change");
+    return refuse(instance, "the dependencies are in modelDescription.xml and do not change");
 }
 
 fmi3Status fmi3GetDirectionalDerivative(fmi3Instance instance, const fmi3ValueReference unknowns[], size_t n_unknowns,
@@ -138,7 +138,7 @@ fmi3Status fmi3GetDirectionalDerivative(fmi3Instance instance, const fmi3ValueRe
 {
     (void)unknowns, (void)n_unknowns, (void)knowns, (void)n_knowns, (void)seed, (void)n_seed;
     (void)sensitivity, (void)n_sensitivity;
-    return refuse(instance, "this model gives no directional derivatives");
+    return refuse(instance, "this model provides no directional derivatives");
 }
 
 fmi3Status fmi3GetAdjointDerivative(fmi3Instance instance, const fmi3ValueReference unknowns[], size_t n_unknowns,
@@ -147,7 +147,7 @@ fmi3Status fmi3GetAdjointDerivative(fmi3Instance instance, const fmi3ValueRefere
 {
     (void)unknowns, (void)n_unknowns, (void)knowns, (void)n_knowns, (void)seed, (void)n_seed;
     (void)sensitivity, (void)n_sensitivity;
-    return refuse(instance, "this model gives no adjoint derivatives");
+    return refuse(instance, "this model provides no adjoint derivatives");
 }
 
 fmi3Status fmi3EnterConfigurationMode(fmi3Instance instance)
@@ -186,5 +186,5 @@ fmi3Status fmi3GetOutputDerivatives(fmi3Instance instance, const fmi3ValueRefere
                                     const fmi3Int32 orders[], fmi3Float64 values[], size_t n_values)
 {
     (void)references, (void)orders, (void)values, (void)n_values;
-    return n == 0 ? fmi3OK : refuse(instance, "this model gives no derivatives of its outputs in steps");
+    return n == 0 ? fmi3OK : refuse(instance, "this model provides no derivatives of its outputs in steps");
 }
