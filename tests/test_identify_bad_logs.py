@@ -20,8 +20,9 @@ from armdyn.identification.model.model import Model
 from armdyn.identification.model.preflight import preflight
 from armdyn.identification.model.reading import Reading, View
 from armdyn.identification.model.rows import rows
+from noisy_logs import RATE, recorded
 
-RATE, SECOND = 200.0, np.arange(6) == 1
+SECOND = np.arange(6) == 1
 LOG = Path(__file__).parent / "data" / "ur5_log.csv"
 
 
@@ -33,20 +34,6 @@ def arm():
 @pytest.fixture(scope="module")
 def log():
     return Log.read(LOG)
-
-
-def recorded(arm, seconds=10.0, seed=0, drive=None):
-    """t, q, qd, tau of a noisy motion with friction; `drive` adds torques of its own to it."""
-    rng = np.random.default_rng(seed)
-    t = np.arange(0, seconds, 1 / RATE)
-    q, qd, qdd = np.zeros((3, len(t), arm.n))
-    for k in range(1, 6):
-        w, a, b = 2 * np.pi * 0.13 * k, *rng.normal(size=(2, arm.n)) / k
-        s, c = np.sin(w * t)[:, None], np.cos(w * t)[:, None]
-        q, qd, qdd = q + a * s + b * c, qd + w * (a * c - b * s), qdd - w**2 * (a * s + b * c)
-    tau = np.asarray(arm.inverse_dynamics(q, qd, qdd)) + 0.4 * qd + 0.8 * np.sign(qd)
-    tau = tau if drive is None else tau + drive(qd, qdd)
-    return t, q + 1e-5 * rng.normal(size=q.shape), qd, tau + 0.02 * rng.normal(size=q.shape)
 
 
 class TestRows:

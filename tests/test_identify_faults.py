@@ -10,8 +10,7 @@ from armdyn import Log
 from armdyn.errors import InputError
 from armdyn.identification.log.faults import clipped, held, resolution
 from armdyn.identification.log.filters import Spectrum
-
-RATE = 200.0
+from noisy_logs import RATE, recorded
 
 
 @pytest.fixture(scope="module")
@@ -19,21 +18,8 @@ def arm():
     return armdyn.load("planar3")
 
 
-def recorded(arm, seconds=12.0, seed=0):
-    """t, q, tau of a noisy motion with friction, a pause nowhere in it."""
-    rng = np.random.default_rng(seed)
-    t = np.arange(0, seconds, 1 / RATE)
-    q, qd, qdd = np.zeros((3, len(t), arm.n))
-    for k in range(1, 6):
-        w, a, b = 2 * np.pi * 0.13 * k, *rng.normal(size=(2, arm.n)) / k
-        s, c = np.sin(w * t)[:, None], np.cos(w * t)[:, None]
-        q, qd, qdd = q + a * s + b * c, qd + w * (a * c - b * s), qdd - w**2 * (a * s + b * c)
-    tau = np.asarray(arm.inverse_dynamics(q, qd, qdd)) + 0.4 * qd + 0.8 * np.sign(qd)
-    return t, q + 1e-5 * rng.normal(size=q.shape), tau + 0.02 * rng.normal(size=q.shape)
-
-
 def test_spikes_are_replaced_and_said(arm):
-    t, q, tau = recorded(arm)
+    t, q, _, tau = recorded(arm, 12.0)
     bad_q, bad_tau = q.copy(), tau.copy()
     bad_q[300, 1] += 0.5
     bad_tau[[100, 700, 701], [0, 2, 2]] = 1e4
@@ -51,7 +37,7 @@ def test_spikes_are_replaced_and_said(arm):
 
 
 def test_held_positions_are_a_gap(arm):
-    t, q, tau = recorded(arm)
+    t, q, _, tau = recorded(arm, 12.0)
     stuck = q.copy()
     stuck[800:860] = q[800]
     log = Log.of(t, stuck, tau)
@@ -62,13 +48,14 @@ def test_held_positions_are_a_gap(arm):
 
 
 def test_clipped_rows_are_left_out(arm):
-    t, q, tau = recorded(arm)
+    t, q, _, tau = recorded(arm, 12.0)
     most = 0.6 * np.abs(tau[:, 0]).max()
     cut = tau.copy()
     cut[:, 0] = np.clip(tau[:, 0], -most, most)
     assert not clipped(tau).any()
     np.testing.assert_array_equal(clipped(cut)[:, 0], np.abs(tau[:, 0]) >= most)
-    options = {"friction": "coulomb", "validate": Log.of(*recorded(arm, seed=1))}
+    t_other, q_other, _, tau_other = recorded(arm, 12.0, seed=1)
+    options = {"friction": "coulomb", "validate": Log.of(t_other, q_other, tau_other)}
     whole = armdyn.identify(arm, Log.of(t, q, tau), **options)
     left = armdyn.identify(arm, Log.of(t, q, cut), **options)
     assert any("joint 1 is saturated" in text for text in left.warnings)
@@ -77,7 +64,7 @@ def test_clipped_rows_are_left_out(arm):
 
 
 def test_a_dead_channel_and_a_still_joint_are_said(arm):
-    t, q, tau = recorded(arm)
+    t, q, _, tau = recorded(arm, 12.0)
     q[:, 2], tau[:, 2] = 0.3, 0.0
     found = armdyn.identify(arm, Log.of(t, q, tau), friction="coulomb")
     assert any("joint 3 never changes" in text for text in found.warnings)
@@ -99,7 +86,7 @@ def test_coarse_positions_do_not_widen_the_band():
 
 
 def test_a_log_that_is_wrong_is_said_to_be(arm):
-    t, q, tau = recorded(arm)
+    t, q, _, tau = recorded(arm, 12.0)
     slow = Log.of(t * 40, q, tau)  # 5 Hz: stamps in another unit, or a log of nothing
     found = armdyn.identify(arm, slow, friction="coulomb", validate=Log.of(t, q, -2 * tau))
     said = " ".join(found.warnings)

@@ -133,9 +133,9 @@ def test_threads_leave_overlapping_arrays_right() -> None:
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, "2", True])
 def test_a_number_of_threads_is_a_whole_number_from_one_on(count: object) -> None:
-    with pytest.raises(InputError, match="threads must be a whole number"):
+    with pytest.raises(InputError, match="threads must be a positive whole number"):
         kernel("bias", "llvm")(*inputs("bias", 2), threads=count)
-    with pytest.raises(InputError, match="threads must be a whole number"):
+    with pytest.raises(InputError, match="threads must be a positive whole number"):
         armdyn.set_threads(count)  # type: ignore[arg-type]
 
 

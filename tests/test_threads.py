@@ -93,7 +93,7 @@ def test_after_an_error_no_part_writes_any_more():
 
 @pytest.mark.parametrize("count", [None, 0, 1.5, True, "2"])
 def test_set_threads_takes_whole_numbers(count):
-    with pytest.raises(InputError, match="threads must be a whole number from 1 on"):
+    with pytest.raises(InputError, match="threads must be a positive whole number"):
         armdyn.set_threads(count)
 
 

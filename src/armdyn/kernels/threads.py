@@ -32,7 +32,7 @@ def checked(count: int | None) -> int:
 
 def _count(count: object) -> int:
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise InputError(f"threads must be a whole number from 1 on, got {count!r}; this machine has {os.cpu_count()}")
+        raise InputError(f"threads must be a positive whole number, got {count!r}; this machine has {os.cpu_count()}")
     return int(count)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import ArmdynError, ComputationError, InputError
+from armdyn.kernels.threads import checked as checked_threads
 from armdyn.sweeps.labels import Variable, Variables, dataset
 from armdyn.sweeps.reductions import Part
 from armdyn.sweeps.stores import Store, store_at
@@ -83,9 +84,7 @@ def sweep(
 def _threads(threads: int | None) -> int:
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise InputError(f"threads must be a whole number, at least 1; got {threads!r}")
-    return threads
+    return checked_threads(threads)
 
 
 def _prepared(study: Study, store: Store, layout: Variables) -> None:

@@ -1,26 +1,26 @@
 /*
- * A step of the classical Runge-Kutta method of fourth order with joints that stick, slide and meet their stops.
+ * A step of the classical fourth-order Runge-Kutta method with joints that stick, slide and reach their stops.
  *
- * In constant modes the motion is smooth, so the method keeps its order. The step is cut where a sliding joint comes to
- * rest or a joint meets its stop; the moment is found by regula falsi (Illinois) on the length of the step. A joint that
- * a growing load breaks away is seen when the next step begins, as in armdyn's simulator.
+ * In constant modes the motion is smooth, so the method keeps its order. The step is split where a sliding joint comes to
+ * rest or a joint reaches its stop; the time is found by regula falsi (Illinois) on the length of the step. The
+ * breakaway of a joint under a growing load is detected at the beginning of the next step, as in armdyn's simulator.
  */
 #include "fmu.h"
 
 #include <math.h>
 #include <string.h>
 
-#define SUBSTEPS 24 /* most parts of one step; the last part is not cut any more */
+#define SUBSTEPS 24 /* largest number of parts of one step; the last part is not split again */
 #define PINS 40     /* how often joints that return at once are brought to rest; a few are usual */
-#define TRIALS 30   /* at most, to find the moment of an event; 5 to 8 are usual */
-#define CLOSE 1e-13 /* of the velocity at stake: what is left when a joint counts as having come to rest */
+#define TRIALS 30   /* at most, to find the time of an event; 5 to 8 are usual */
+#define CLOSE 1e-13 /* relative velocity below which a joint counts as having come to rest */
 #define HUGE_MARGIN 1e300
 
 typedef struct {
     double q[N], qd[N];
 } Motion;
 
-/* A search for the first event: the bracket of its moment, with the margins there, and the end that last moved. */
+/* A search for the first event: the bracket of its time, the margins there, and the end that moved last. */
 typedef struct {
     double low, high, at_low, at_high, level;
     int last;
@@ -50,7 +50,7 @@ static void runge_kutta_4(State *state, const Modes *modes, const double *first,
     }
 }
 
-/* The least of what separates joints from rest and from their stops, but for those where the part of the step began. */
+/* The smallest margin of any joint to rest and to its stops, except for those it had at the start of the part. */
 static double margin(const State *state, const Modes *modes, const double *q, const double *qd)
 {
     double least = HUGE_MARGIN;
@@ -65,7 +65,7 @@ static double margin(const State *state, const Modes *modes, const double *q, co
     return least;
 }
 
-/* Joints that would leave their rest against their own friction, or their stop backwards, within this step. */
+/* Joints that would leave their rest against their own friction, or pass their stop, within this step. */
 static bool returning(const State *state, const Modes *modes, const Motion *end, bool *returns)
 {
     bool found = false;
@@ -93,7 +93,7 @@ static double aim(Search *search, double length, double now)
     return search->high - search->at_high * (search->high - search->low) / (search->at_high - search->at_low);
 }
 
-/* The state at the end of a part of the step: a joint that came to rest has velocity 0, one that met a stop is there. */
+/* The state at the end of a part of the step: a joint that came to rest has velocity 0, one that reached a stop is there. */
 static void accept(State *state, const Modes *modes, const Search *search, double now, Motion *end)
 {
     const double near = fmax(now, search->level);
@@ -110,7 +110,7 @@ static void accept(State *state, const Modes *modes, const Search *search, doubl
     memcpy(state->values + QD, end->qd, sizeof end->qd);
 }
 
-/* One part of a step, up to the first event in it if it may be cut; its length. */
+/* One part of a step, up to the first event in it if it may be split; returns its length. */
 static double part(State *state, double rest, bool may_cut, bool *pinned)
 {
     double first[N], left[N], length = rest, now;

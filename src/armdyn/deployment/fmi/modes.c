@@ -1,6 +1,6 @@
 /*
- * Which joints are held, by dry friction or by a stop, and what happens when one comes to rest, breaks away or meets its
- * stop: the rules of armdyn's simulator.
+ * Which joints are held, by dry friction or by a stop, and what happens when one comes to rest, breaks away or reaches
+ * its stop: the rules of armdyn's simulator.
  *
  * A joint at rest is held if the force that this takes lies within its friction; a stop can push without bound and never
  * pull. All joints at rest are solved together, a linear complementarity problem with bounds, by principal pivoting:
@@ -11,12 +11,12 @@
 #include <math.h>
 #include <string.h>
 
-#define BLOCK_PIVOTS 3 /* all violated joints at once; the least index alone afterwards */
+#define BLOCK_PIVOTS 3 /* pivots on all violated joints at once; afterwards on the least index only */
 #define PIVOTS 60      /* most evaluations to find the modes */
-#define FORCE 1024.0   /* N m or N: large beside what else acts, so that a difference keeps its digits */
+#define FORCE 1024.0   /* N m or N: large compared with the other forces, to avoid cancellation */
 #define ROUNDING 1e-12 /* of the largest velocity */
-#define PASSES 2       /* over the joints, for impacts that set off others */
-#define ROUNDS 40      /* of impacts and ends of rebounds at one event; a few are usual */
+#define PASSES 2       /* over the joints, because one impact can cause others */
+#define ROUNDS 40      /* of impacts and suppressed rebounds at one event; a few are usual */
 
 int at_stop(const State *state, int k)
 {
@@ -72,7 +72,7 @@ static void column(State *state, int i, double *unit)
     for (k = 0; k < N; ++k) unit[k] = (unit[k] - idle[k]) / FORCE;
 }
 
-/* The impulse on joint i that turns its velocity round, less what the restitution takes; it goes through the arm. */
+/* Applies the impulse on joint i that reverses its velocity, scaled by the restitution, to the whole arm. */
 static void strike(State *state, int i, double restitution)
 {
     double unit[N], *qd = state->values + QD;
@@ -83,8 +83,8 @@ static void strike(State *state, int i, double restitution)
     qd[i] = -restitution * before;
 }
 
-/* Joints at stops that impacts of others left with a speed which is rounding stay at rest: otherwise they would be
- * brought to rest again and again, with ever less of it. */
+/* Sets the velocities of joints at stops to 0 where they are only rounding errors of other joints' impacts. Otherwise
+ * these joints would be brought to rest again and again, at ever smaller velocities. */
 static void without_rounding(State *state)
 {
     double *qd = state->values + QD, largest = 0.0;
@@ -105,7 +105,7 @@ void impacts(State *state)
     for (pass = 0; pass < 2 * PASSES; ++pass)
         for (k = 0; k < N; ++k)
             if (into_stop(state, k)) strike(state, k, pass < PASSES ? state->values[RESTITUTION] : 0.0);
-    for (k = 0; k < N; ++k) /* what the passes left over is small */
+    for (k = 0; k < N; ++k) /* the remaining velocities are small */
         if (into_stop(state, k)) state->values[QD + k] = 0.0;
     without_rounding(state);
 }
@@ -115,12 +115,12 @@ void bring_to_rest(State *state, const bool *joints)
     int k;
     for (k = 0; k < N; ++k)
         if (joints[k] && state->values[QD + k] != 0.0) strike(state, k, 0.0);
-    for (k = 0; k < N; ++k) /* and what the strikes of others gave them since */
+    for (k = 0; k < N; ++k) /* and remove the velocities caused by the other impulses */
         if (joints[k]) state->values[QD + k] = 0.0;
     without_rounding(state);
 }
 
-/* Rebounds that would end within solver.step are none: there would be no end of them. Whether there was one. */
+/* Suppresses rebounds that would end within solver.step, because they would never cease; whether there was one. */
 static bool end_rebounds(State *state)
 {
     const bool pinned[N] = {false};
@@ -149,7 +149,7 @@ bool update_modes(State *state)
         if (at_stop(state, k) != 0) q[k] = at_stop(state, k) < 0 ? LOWER[k] : UPPER[k];
         if (breakaway(state->values, k) > 0.0 && state->modes.side[k] * qd[k] < 0.0) qd[k] = 0.0;
     }
-    for (k = 0; k < ROUNDS; ++k) { /* joints at stops push each other, less each time */
+    for (k = 0; k < ROUNDS; ++k) { /* joints at stops push each other, with decreasing impulses */
         impacts(state);
         if (!end_rebounds(state)) break;
     }
