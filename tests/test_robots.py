@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import armdyn
+from armdyn.chain.joint import Limit
 from armdyn.cli import app
 from armdyn.errors import ComputationError, FileError, InputError
 from oracles import plain, relative, robots
@@ -167,6 +169,61 @@ def test_the_rest_posture_is_zero_or_the_middle_of_the_range():
     assert by_hand.chain == chain.chain
     floating = armdyn.load(two(), floating=True)
     np.testing.assert_allclose(floating.rest, [0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0])
+
+
+def limited(kind: str, lower: float | None, upper: float | None):
+    """The chosen range of a joint without a file: (lower, upper)."""
+    puma = armdyn.load("puma560")
+    joint = replace(puma.given.joints[0], kind=kind, limit=Limit(lower, upper))
+    arm = replace(puma, given=replace(puma.given, joints=(joint, *puma.given.joints[1:])))
+    return tuple(arm.working_range[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit", "expected"),
+    [
+        ("revolute", (None, None), (-np.pi, np.pi)),
+        ("revolute", (-6.3, 6.3), (-np.pi, np.pi)),
+        ("revolute", (-1.0, 2.0), (-1.0, 2.0)),
+        ("revolute", (0.5, None), (0.5, np.pi)),
+        ("revolute", (4.0, 5.0), (4.0, 5.0)),
+        ("revolute", (-20.0, -4.0), (-4.0 - 2 * np.pi, -4.0)),
+        ("revolute", (1.0, 1.0), (1.0, 1.0)),
+        ("revolute", (2.0, -1.0), (-np.pi, np.pi)),
+        ("prismatic", (None, None), (-0.5, 0.5)),
+        ("prismatic", (0.0, 0.8), (0.0, 0.8)),
+        ("prismatic", (1.0, None), (1.0, 1.5)),
+        ("prismatic", (None, -2.0), (-2.5, -2.0)),
+    ],
+)
+def test_every_joint_has_a_finite_range_to_work_in(kind, limit, expected):
+    assert limited(kind, *limit) == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize("floating", [None, True])
+def test_postures_are_configurations_within_the_limits(floating: bool | None):
+    arm = armdyn.load(robot("panda"), floating=floating)
+    q = arm.postures(np.random.default_rng(1), 500)
+    assert q.shape == (500, arm.chain.nq)
+    assert arm.postures(np.random.default_rng(1), 0).shape == (0, arm.chain.nq)
+    joints, (low, high) = q[:, -arm.n :], arm.working_range.T
+    assert (low <= joints.min(axis=0)).all()
+    assert (joints.max(axis=0) <= high).all()
+    assert (joints.max(axis=0) - joints.min(axis=0) > 0.97 * (high - low)).all()
+    if floating:
+        assert not q[:, :3].any()
+        np.testing.assert_allclose(np.linalg.norm(q[:, 3:7], axis=1), 1, rtol=1e-15)
+
+
+def test_joints_without_names_are_counted():
+    arm = armdyn.load(robot("panda"))
+    assert arm.joint_names == tuple(joint.name for joint in arm.joints)
+    assert arm.chain.joint_names[-2:] == ("panda_finger_joint1", "panda_finger_joint2")
+    assert len(arm.joint_names) == 8
+    bare = armdyn.from_dh([(0, 0, 0.3, 0), (0.2, 1.5, 0, 0)])
+    assert bare.joint_names == bare.chain.joint_names
+    nameless = replace(bare, given=replace(bare.given, joints=tuple(replace(j, name="") for j in bare.given.joints)))
+    assert nameless.joint_names == ("joint 1", "joint 2")
 
 
 def test_errors_name_the_exact_remedy():

@@ -135,9 +135,8 @@ class Arm(KernelAttributes, JointArrays):
         from armdyn import drawing
 
         postures = np.atleast_2d(self.rest if q is None else np.asarray(q, float))
-        names = [joint.name or f"joint {i + 1}" for i, joint in enumerate(self.chain.joints)]
         tool = self.pose(postures) if len(self.chain.tips) == 1 else None
-        return drawing.figure(self.chain, names, self.link_poses(postures), tool, self.name)
+        return drawing.figure(self.chain, self.link_poses(postures), tool, self.name)
 
     def emit_c(
         self,

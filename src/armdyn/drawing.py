@@ -29,7 +29,7 @@ def skeleton(chain: Chain, link_poses: np.ndarray, pose: np.ndarray | None) -> n
     return np.array([*points, *([] if pose is None else [pose[:3, 3]])])
 
 
-def figure(chain: Chain, names: list[str], link_poses: np.ndarray, poses: Any, title: str) -> Any:
+def figure(chain: Chain, link_poses: np.ndarray, poses: Any, title: str) -> Any:
     """A plotly figure of one configuration, or of several, the earlier ones fainter; `poses` of the tool, or None."""
     from plotly import graph_objects as go
 
@@ -52,7 +52,7 @@ def figure(chain: Chain, names: list[str], link_poses: np.ndarray, poses: Any, t
         )
         x, y, z = links[:, :3, 3].T
         out.add_scatter3d(
-            x=x, y=y, z=z, mode="markers", marker={"size": 5, "color": JOINT}, opacity=faint, text=names,
+            x=x, y=y, z=z, mode="markers", marker={"size": 5, "color": JOINT}, opacity=faint, text=chain.joint_names,
             hovertemplate="%{text}<br>%{x:.3f}, %{y:.3f}, %{z:.3f} m<extra></extra>", showlegend=False,
         )  # fmt: skip
         if pose is None or not last:

@@ -9,7 +9,8 @@ import numpy as np
 
 from armdyn.chain import Joint
 from armdyn.chain.geometry import geometry_constants, geometry_values, with_geometry
-from armdyn.chain.limits import limits
+from armdyn.chain.joint import named
+from armdyn.chain.limits import limits, working_range
 from armdyn.errors import InputError
 from armdyn.files import arrays
 
@@ -21,6 +22,11 @@ class JointArrays:
     def joints(self: Any) -> tuple[Joint, ...]:
         """The n independent joints in q's order: depth-first, base to tips."""
         return tuple(self.chain.joints[i] for i in self.chain.independent)
+
+    @property
+    def joint_names(self: Any) -> tuple[str, ...]:
+        """The names of the n independent joints in q's order; "joint 3" for the third if it has none."""
+        return named(self.joints)
 
     @property
     def kinds(self: Any) -> str:
@@ -39,6 +45,20 @@ class JointArrays:
             for (low, high), ends in zip(self.limits, finite, strict=True)
         ]
         return np.array([*([0.0] * 6 + [1.0] if self.floating else []), *middle])
+
+    @property
+    def working_range(self: Any) -> Any:
+        """(n, 2) finite ranges of q: the limits, those of a revolute joint within ±π, ±0.5 m where a slide has none."""
+        return np.array([working_range(*pair) for pair in zip(self.joints, limits(self.chain), strict=True)])
+
+    def postures(self: Any, rng: np.random.Generator, count: int) -> Any:
+        """(count, nq) random configurations within `working_range`; a floating base turns about the origin."""
+        low, high = self.working_range.T
+        q = rng.uniform(low, high, (count, self.n))
+        if not self.floating:
+            return q
+        turns = rng.normal(size=(count, 4))
+        return np.hstack([np.zeros((count, 3)), turns / np.linalg.norm(turns, axis=1, keepdims=True), q])
 
     def require_fixed_base(self: Any, task: str) -> None:
         """Raise InputError if the base floats; `task` is what needs a fixed one ("inverse kinematics")."""

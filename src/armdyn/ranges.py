@@ -44,11 +44,7 @@ def of_input(arm: Any, name: str, given: Any, acceleration: float = 0.0) -> Any:
     if default is None:
         raise InputError(f"there is no range for the input {name}; q, qd and qdd have one")
     if not np.isfinite(default).all():
-        unlimited = [
-            j.name or str(k + 1)
-            for k, (j, row) in enumerate(zip(arm.joints, default, strict=True))
-            if not np.isfinite(row).all()
-        ]
+        unlimited = [arm.joint_names[k] for k in np.flatnonzero(~np.isfinite(default).all(axis=1))]
         raise InputError(
             f"{arm.name} has no limit of {name} for {', '.join(unlimited)}; give {name}= as an (n, 2) array"
         )

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from armdyn.arm import Arm
 
 EXCHANGE_SWEEPS = 10  # at most; one sweep tries to exchange every pose once
-PRISMATIC_RANGE = 0.5  # metres in each direction for a prismatic joint without limits
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,12 +110,10 @@ def _candidates(arm: Arm, candidates: int | Any, accept: Callable[[Array], Any] 
         if drawn.shape[1] != arm.n:
             raise InputError(f"candidates are configurations (k, {arm.n}), got {drawn.shape}")
         return drawn if accept is None else drawn[np.asarray(accept(drawn), bool)]
-    reach = np.array([np.pi if joint.revolute else PRISMATIC_RANGE for joint in arm.joints])
-    low, high = np.maximum(arm.limits[:, 0], -reach), np.minimum(arm.limits[:, 1], reach)
     rng = np.random.default_rng(seed)
     drawn = np.zeros((0, arm.n))
     for _ in range(100):
-        fresh = rng.uniform(low, high, (candidates, arm.n))
+        fresh = arm.postures(rng, int(candidates))
         drawn = np.concatenate([drawn, fresh if accept is None else fresh[np.asarray(accept(fresh), bool)]])
         if len(drawn) >= candidates:
             return drawn[:candidates]

@@ -12,7 +12,7 @@ from armdyn.algebra import Scalar, Vec3
 from armdyn.algebra.cached import cached_property
 from armdyn.algebra.rational import Rational
 from armdyn.algebra.scalar import is_number
-from armdyn.chain.joint import Joint
+from armdyn.chain.joint import Joint, named
 from armdyn.chain.link import Link
 from armdyn.chain.placement import Placement
 from armdyn.chain.structure import must_be_computable
@@ -65,6 +65,11 @@ class Chain:
     def independent(self) -> tuple[int, ...]:
         """The independent joints in the order of q: all but mimic joints and a free joint."""
         return tuple(i for i, joint in enumerate(self.joints) if joint.mimic is None and not joint.free)
+
+    @cached_property
+    def joint_names(self) -> tuple[str, ...]:
+        """The names of all N joints; "joint 3" for the third if it has none."""
+        return named(self.joints)
 
     @cached_property
     def n(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -168,6 +169,11 @@ class Joint:
         b = self.b * self.gamma.cos
         p = Vec3(b * R.c, -b * R.s, self.extension(q) + self.b * self.gamma.sin)
         return p + R.inverse(Vec3(0, 0, self.shift)) if self.forked else p
+
+
+def named(joints: Iterable[Joint]) -> tuple[str, ...]:
+    """The names of joints; "joint 3" for the third if it has none."""
+    return tuple(joint.name or f"joint {k}" for k, joint in enumerate(joints, 1))
 
 
 def _shown(x: Scalar) -> str:

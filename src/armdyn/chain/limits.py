@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from armdyn.chain.chain import Chain
-from armdyn.chain.joint import Limit
+from armdyn.chain.joint import Joint, Limit
 
 Range = tuple[float | None, float | None]
+SLIDE = 0.5  # metres in each direction for a prismatic joint without limits
 
 
 def limits(chain: Chain) -> tuple[Limit, ...]:
@@ -30,6 +32,28 @@ def limits(chain: Chain) -> tuple[Limit, ...]:
             own = found[i].velocity
             found[i] = replace(found[i], velocity=speed if own is None else min(own, speed))
     return tuple(found.values())
+
+
+def working_range(joint: Joint, limit: Limit) -> tuple[float, float]:
+    """The finite range in which to try an independent joint out, given its limits.
+
+    The limits of a revolute joint are narrowed to ±π, or where they exclude that to the nearest whole turn; a prismatic
+    joint without limits moves by `SLIDE`. Limits in the wrong order count as none.
+    """
+    reach = math.pi if joint.revolute else SLIDE
+    low = -math.inf if limit.lower is None else limit.lower
+    high = math.inf if limit.upper is None else limit.upper
+    if low > high:
+        low, high = -math.inf, math.inf
+    if not math.isfinite(low):
+        low = min(-reach, high - reach)
+    if not math.isfinite(high):
+        high = max(reach, low + reach)
+    if not joint.revolute:
+        return low, high
+    if max(low, -reach) < min(high, reach):
+        return max(low, -reach), min(high, reach)
+    return (low, min(high, low + 2 * reach)) if low > 0 else (max(low, high - 2 * reach), high)
 
 
 def follower_range(chain: Chain, k: int) -> Range:

@@ -117,10 +117,9 @@ def _data(found: Any) -> dict[str, Any]:
 def _show(found: Any, written: list[Path]) -> None:
     out = console()
     out.print(str(found), highlight=False, markup=False)
-    names = [joint.name or f"joint {k}" for k, joint in enumerate(found.given.joints, 1)]
     for shown in (found.validation, found.training):  # validation comes first
         if shown is not None:
-            numbers = zip(names, shown.joint_errors, shown.r_squared, strict=True)
+            numbers = zip(found.given.joint_names, shown.joint_errors, shown.r_squared, strict=True)
             rows = [[name, f"{100 * error:.2f} %", f"{fit:.4f}"] for name, error, fit in numbers]
             title = f"Torque per joint, {'fitted' if shown is found.training else 'not fitted'}: {shown.source}"
             out.print(table(title, ["joint", "relative error", "R²"], rows))

@@ -99,9 +99,7 @@ class Model:
         stiffness k swings with the square root of that of H⁻¹ diag(k).
         """
         rng = np.random.default_rng(0)
-        lower, upper = np.clip(self.arm.limits, -math.pi, math.pi).T
-        q = rng.uniform(lower, upper, (CONFIGURATIONS, self.n))
-        inverse = np.asarray(self.arm.inertia_inverse(q))
+        inverse = np.asarray(self.arm.inertia_inverse(self.arm.postures(rng, CONFIGURATIONS)))
 
         def largest(damping: list[float]) -> float:
             found = np.linalg.eigvals(inverse * np.array(damping)) if any(damping) else np.zeros(1)

@@ -317,4 +317,4 @@ def tip_names(chain: Chain, frames: Mapping[str, int]) -> tuple[str, ...]:
     """The names of the frames on the outermost links, or of their joints if there are none."""
     tips = {tip + 1 for tip in chain.tips}
     named = tuple(name for name, k in frames.items() if k in tips)
-    return named or tuple(chain.joints[tip].name or f"joint {tip + 1}" for tip in chain.tips)
+    return named or tuple(chain.joint_names[tip] for tip in chain.tips)

@@ -48,7 +48,7 @@ def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     """The data for `robot.js` and `live.js`: bodies, limits, a posture, the module, and meshes (`meshes.shapes`)."""
     chain, joints = arm.chain, _joints(arm.chain)
     low, high = ranges(arm).T
-    names = [joint.name or f"joint {k}" for k, joint in enumerate(joints, 1)]
+    names = arm.joint_names
     lift = 7 if chain.floating else 0
     made = programs(chain)
     base = ["x", "y", "z", "rotation x", "rotation y", "rotation z"] if chain.floating else []

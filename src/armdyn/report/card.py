@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from armdyn.arm import Arm
+from armdyn.chain import Joint
 
 
 def card(arm: Arm) -> dict[str, Any]:
@@ -26,10 +27,12 @@ def card(arm: Arm) -> dict[str, Any]:
         "mass_kg": sum(link["mass"] for link in links),
         "gravity": list(arm.gravity),
         "source": " ".join(arm.source.split()),
-        "joints": [_joint(joint, k) for k, joint in enumerate(arm.joints, 1)],
+        "joints": [_joint(joint, name) for joint, name in zip(arm.joints, arm.joint_names, strict=True)],
         "links": links,
         "floating": arm.floating,
-        "bodies": [_joint(joint, k) | _place(arm, k) for k, joint in enumerate(arm.chain.joints, 1)],
+        "bodies": [
+            _joint(joint, arm.chain.joint_names[i]) | _place(arm, i + 1) for i, joint in enumerate(arm.chain.joints)
+        ],
         "tips": list(arm.tips),
         "frames": [{"name": frame.name, "link": frame.link} for frame in arm.frames],
         "checks": [str(finding) for finding in arm.check()],
@@ -41,15 +44,15 @@ def _place(arm: Arm, k: int) -> dict[str, Any]:
     joint, follows = arm.chain.joints[k - 1], None
     if joint.mimic is not None:
         i, multiplier, offset = arm.chain.leader(joint)
-        leader = arm.chain.joints[i].name or f"joint {i + 1}"
+        leader = arm.chain.joint_names[i]
         follows = {"joint": leader, "multiplier": float(multiplier), "offset": float(offset)}
     place = {"link": k, "parent": arm.parents[k - 1] + 1, "turn": joint.turn.radians, "shift": float(joint.shift)}
     return place | {"follows": follows}
 
 
-def _joint(joint: Any, k: int) -> dict[str, Any]:
+def _joint(joint: Joint, name: str) -> dict[str, Any]:
     return {
-        "name": joint.name or f"joint {k}",
+        "name": name,
         "kind": joint.kind,
         "b": float(joint.b),
         "beta": joint.beta.radians,

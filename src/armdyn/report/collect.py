@@ -12,7 +12,7 @@ import numpy as np
 import armdyn
 from armdyn.arm import Arm
 from armdyn.formulations import QUANTITIES as REGISTRY
-from armdyn.pages.live import home, ranges, robot
+from armdyn.pages.live import home, robot
 from armdyn.programs.cost import cost
 from armdyn.report.card import card
 from armdyn.report.graphs import graphs
@@ -53,13 +53,9 @@ def collect(arm: Arm, progress: Progress | None = None, meshes: Sequence[dict[st
 
 def _states(arm: Arm, quantity: str, rng: np.random.Generator, count: int) -> list[np.ndarray]:
     """Random inputs of a quantity: positions uniform within the limits, rates and forces normally distributed."""
-    low, high = ranges(arm).T
     made = []
     for name, shape in REGISTRY[quantity].input_shapes(arm.chain):
-        x = rng.normal(size=(count, *shape))
-        if name == "q":
-            x[:, -arm.n :] = rng.uniform(low, high, (count, arm.n))
-        made.append(x)
+        made.append(arm.postures(rng, count) if name == "q" else rng.normal(size=(count, *shape)))
     return made
 
 

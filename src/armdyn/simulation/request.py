@@ -72,7 +72,7 @@ class Request:
         """The name of the joint that is furthest beyond its limit in a state, or nearest to it."""
         q = self.joints(state)
         k = int(np.argmax(np.maximum(q - self.bounds[:, 1], self.bounds[:, 0] - q)))
-        return self.arm.joints[k].name or f"joint {k + 1}"
+        return self.arm.joint_names[k]
 
     def per_lane(self, drive: Drive) -> Drive:
         """A drive with a batch of its own, as one axis of lanes."""
@@ -123,7 +123,7 @@ def request(
     joints = state[:, nq - arm.n : nq]
     outside = np.any((joints < bounds[:, 0]) | (joints > bounds[:, 1]), axis=0)
     if outside.any():
-        names = ", ".join(arm.joints[i].name or f"joint {i + 1}" for i in np.flatnonzero(outside))
+        names = ", ".join(arm.joint_names[i] for i in np.flatnonzero(outside))
         raise InputError(f"q0 lies outside the limits of {names}; limits=False ignores them")
     if w is not None and w.ndim > 1:
         w = np.broadcast_to(w, (*whole, 6)).reshape(-1, 1, 1, 6)

@@ -145,8 +145,7 @@ class Trajectory:
     def _curves(self) -> tuple[tuple[str, list[str], np.ndarray], ...]:
         """The curves over time: label, names, values (times, names) of the first lane."""
         first = (0,) * (self.q.ndim - 2)
-        names = [joint.name or f"joint {i + 1}" for i, joint in enumerate(self.arm.joints)]
-        positions, velocities = ([*base, *names] for base in self._base_names)
+        positions, velocities = ([*base, *self.arm.joint_names] for base in self._base_names)
         return (
             ("position [rad], [m]", positions, self.q[first]),
             ("velocity [rad/s], [m/s]", velocities, self.qd[first]),

@@ -15,8 +15,8 @@ AXES = np.array(["x", "y", "z"])
 
 
 def postures(arm: Arm, seed: int, first: int, count: int, kind: str = "sobol") -> np.ndarray:
-    """Configurations (count, n) within the joint limits and ±π, addressed by index."""
-    low, high = np.clip(arm.limits, -np.pi, np.pi).T
+    """Configurations (count, n) within `Arm.working_range`, addressed by index."""
+    low, high = arm.working_range.T
     return np.asarray(low + (high - low) * unit_points(kind, seed, first, count, arm.n))
 
 

@@ -82,7 +82,7 @@ class Design:
 
     def _motions(self, arm: Arm) -> Motions:
         q, other = postures(arm, self.seed, 0, self.count), postures(arm, self.seed + 1, 0, self.count)
-        span = np.maximum(np.clip(arm.limits, -np.pi, np.pi)[:, 1], 1e-9)
+        span = np.maximum(arm.working_range[:, 1], 1e-9)
         return q, np.zeros_like(q), self.acceleration * np.clip(other / span, -1, 1)
 
     def _natural(self, arm: Arm, factors: np.ndarray) -> np.ndarray:

@@ -156,7 +156,7 @@ def _bootstrap(arm: Arm, own: Mapping[str, Any], table: Mapping[str, Any], folde
 def _design(arm: Arm, own: Mapping[str, Any], table: Mapping[str, Any], folder: Path) -> tuple[Any, Any]:
     settings = dict(own)
     grids = [settings.pop(name, {}) for name in ("lengths", "masses")]
-    names = [joint.name or f"joint {k}" for k, joint in enumerate(arm.joints, 1)]
+    names = arm.joint_names
     for grid in grids:
         for name in grid:
             choose("joint", name, names)

@@ -56,8 +56,7 @@ def _variable(name: str, given: Any, count: int, arm: Arm) -> Variable:
 
 def coordinates(arm: Arm) -> Variables:
     """The names of the joints as a coordinate."""
-    names = [joint.name or f"joint {k}" for k, joint in enumerate(arm.joints, 1)]
-    return {"joint": Variable(("joint",), np.array(names, dtype=np.str_))}
+    return {"joint": Variable(("joint",), np.array(arm.joint_names, dtype=np.str_))}
 
 
 def dataset(variables: Variables, coords: Variables, attributes: Mapping[str, Any]) -> Any:

@@ -120,7 +120,7 @@ class Uncertain:
 
     @property
     def _joints(self) -> list[str]:
-        return [joint.name or f"joint {k}" for k, joint in enumerate(self.arm.joints, 1)]
+        return list(self.arm.joint_names)
 
     def _specs(self) -> Iterator[tuple[str, float, tuple[str, ...], tuple[Spec, ...]]]:
         """(parameter, smallest possible value, names, distributions) of everything that was given."""

@@ -50,7 +50,7 @@ def page(estimate: Estimate) -> str:
 
 def _motion(e: Estimate) -> dict[str, Any]:
     """Animation of the arm along the training log, with the measured and predicted torques below."""
-    names = [joint.name or f"joint {k}" for k, joint in enumerate(e.given.joints, 1)]
+    names = list(e.given.joint_names)
     log = e.training
     under = [("measured torque [N m], [N]", names, log.tau), ("predicted torque [N m], [N]", names, log.predicted)]
     return motion(e.given, log.t - log.t[0], log.q, log.tau, under)
@@ -111,8 +111,7 @@ def _joints(e: Estimate) -> str:
     pairs = [column for both in zip(columns, numbers, strict=True) for column in both]
     rms = [f"{s:.3g}" for s in np.sqrt((e.training.residual**2).mean(axis=0))]
     factors = [f"{f:.2f}" for f in e.autocorrelation_factors]
-    names = [joint.name or str(k) for k, joint in enumerate(e.given.joints, 1)]
-    rows = [list(row) for row in zip(names, *pairs, rms, factors, strict=True)]
+    rows = [list(row) for row in zip(e.given.joint_names, *pairs, rms, factors, strict=True)]
     note = (
         "<p>The last column is the factor by which the standard deviations were increased"
         " because the residuals are autocorrelated.</p>"
@@ -133,7 +132,7 @@ def _torques(e: Estimate, shown: Comparison, charts: list[dict[str, Any]]) -> st
     curves = (("measured", shown.tau), ("predicted", shown.predicted), ("residual", shown.residual))
     parts = []
     for j, joint in enumerate(e.given.joints):
-        name = joint.name or f"joint {j + 1}"
+        name = e.given.joint_names[j]
         drawn = [{"name": label, "y": _short(y[rows, j]), "strong": k == 0} for k, (label, y) in enumerate(curves)]
         chart = {"x": t, "y": f"{name} [{'N m' if joint.revolute else 'N'}]", "curves": drawn}
         parts.append(f"<div>{_chart(charts, chart, f'torque of {name}')}</div>")
