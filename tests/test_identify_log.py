@@ -346,3 +346,71 @@ def test_parts(signals):
 
 def test_public_name():
     assert armdyn.Log is Log
+
+
+def moving_log(arm, commands=False, seconds=6.0):
+    t = np.arange(0, seconds, 1 / RATE)
+    q = np.stack([0.8 * np.sin((k + 1.3) * t + k) for k in range(arm.n)], axis=1)
+    qd, qdd = np.gradient(q, 1 / RATE, axis=0), np.gradient(np.gradient(q, 1 / RATE, axis=0), 1 / RATE, axis=0)
+    tau = np.asarray(arm.inverse_dynamics(q, qd, qdd)) + 0.5 * qd
+    return Log.of(t, q, tau, command=q if commands else None)
+
+
+def test_names_and_paths_do_as_well_as_arms_and_logs(tmp_path):
+    arm = armdyn.load("planar3")
+    log = moving_log(arm)
+    log.save(tmp_path / "log.csv")
+    arm.save(tmp_path / "arm.toml")
+    path = tmp_path / "log.csv"
+    expected = armdyn.identify(arm, Log.read(path), friction="viscous")
+    for given in ("planar3", tmp_path / "arm.toml", arm):
+        found = armdyn.identify(given, str(path), friction="viscous", validate=path, prior=given)
+        np.testing.assert_array_equal(found.values, expected.values)
+    assert found.validation.error == expected.validate(str(path)).error
+    assert armdyn.identify(arm, [path, log], friction="viscous").training.source == "log.csv"
+    payload = armdyn.identify_payload("planar3", path)
+    assert payload.mass == armdyn.identify_payload(arm, Log.read(path)).mass
+    gains = armdyn.identify_gains("planar3", path)
+    np.testing.assert_array_equal(gains.values, armdyn.identify_gains(arm, Log.read(path)).values)
+
+
+def test_what_is_no_arm_or_no_log_is_said():
+    with pytest.raises(
+        InputError, match="identify takes an Arm, a catalogue name or the path of a robot's file, got 3"
+    ):
+        armdyn.identify(3, "log.csv")
+    with pytest.raises(InputError, match=r"expected a Log or the path of a log, got int: Log.of\(t, q, tau\)"):
+        armdyn.identify("planar3", 3)
+    with pytest.raises(FileError, match=r"no.csv: no such log"):
+        armdyn.identify("planar3", "no.csv")
+    with pytest.raises(InputError, match="no log to identify from"):
+        armdyn.identify("planar3", [])
+
+
+def test_commands_are_kept_and_a_log_may_be_without_torques(tmp_path):
+    arm = armdyn.load("planar3")
+    whole = moving_log(arm, commands=True)
+    whole.save(tmp_path / "log.csv")
+    again = Log.read(tmp_path / "log.csv")
+    np.testing.assert_allclose(again.array("command"), whole.array("command"), atol=1e-9)
+    t, q = whole.array("t"), whole.array("q")
+    servo = Log.of(t, q, command=q)
+    assert servo.drive == ""
+    assert "q command" in repr(servo)
+    servo.save(tmp_path / "servo.csv")
+    assert Log.read(tmp_path / "servo.csv").drive == ""
+    np.testing.assert_allclose(servo.part(0, 0.5).array("command"), q[: len(q) // 2])
+    with pytest.raises(InputError, match="the log has no tau"):
+        servo.array("tau")
+    with pytest.raises(InputError, match="no torques or currents"):
+        armdyn.identify(arm, servo)
+    with pytest.raises(InputError, match="give the torques"):
+        Log.of(t, q)
+
+
+def test_a_command_holds_until_the_next_when_a_log_is_resampled():
+    rng = np.random.default_rng(0)
+    t = np.arange(N) / RATE + rng.uniform(-0.004, 0.004, N)
+    q = np.sin(t)[:, None]
+    log = Log.of(t, q, command=np.floor(5 * t)[:, None])
+    assert set(np.unique(log.array("command"))) <= set(range(11))

@@ -57,6 +57,15 @@ def load(
     return made if gravity is None else made.with_gravity(gravity)
 
 
+def as_arm(arm: Arm | str | os.PathLike[str], caller: str) -> Arm:
+    """The arm itself, or the one that a catalogue name or a path stands for; `caller` is named in the error."""
+    if isinstance(arm, Arm):
+        return arm
+    if isinstance(arm, str | os.PathLike):
+        return load(arm)
+    raise InputError(f"{caller} takes an Arm, a catalogue name or the path of a robot's file, got {arm!r}")
+
+
 def from_dh(
     rows: Sequence[Mapping[str, Any] | Sequence[float]],
     convention: str = "standard",

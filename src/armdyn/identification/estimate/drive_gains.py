@@ -18,10 +18,11 @@ from armdyn.identification.estimate.gains import Gains
 from armdyn.identification.estimate.payload import tool_to_last
 from armdyn.identification.estimate.statistics import autocorrelation_factors
 from armdyn.identification.estimate.threads import one_thread
-from armdyn.identification.log.log import Log
+from armdyn.identification.log.log import Log, PathName, as_log
 from armdyn.identification.log.processing import Processing, choose_processing, joint_side, motions
 from armdyn.identification.model.model import Model
 from armdyn.identification.model.rows import filtered, rows
+from armdyn.loading import as_arm
 
 Array = NDArray[np.float64]
 CLEAR = 5.0  # standard deviations by which a slope must differ from zero to determine a gain
@@ -31,10 +32,10 @@ WEAK = 0.2  # relative standard deviation above which a gain is unreliable
 
 @one_thread()
 def identify_gains(
-    arm: Arm,
-    log: Log,
+    arm: Arm | PathName,
+    log: Log | PathName,
     *,
-    loaded: Log | None = None,
+    loaded: Log | PathName | None = None,
     payload: float | tuple[float, Any, Any] | None = None,
     transmission: Any = None,
     zero: Any = None,
@@ -46,8 +47,8 @@ def identify_gains(
     Parameters
     ----------
     arm
-        The arm. Its inertias are used if there is no payload, and as a prior: a gain that the payload does not
-        determine stays within about a factor of two of the one from the inertias.
+        The arm, or its catalogue name or path. Its inertias are used if there is no payload, and as a prior: a gain
+        that the payload does not determine stays within about a factor of two of the one from the inertias.
     log
         A log of currents of the arm without a payload.
     loaded, payload
@@ -58,8 +59,9 @@ def identify_gains(
     """
     if (loaded is None) != (payload is None):
         raise InputError("a loaded log and its payload (mass, or mass, com, inertia) go together: give both or neither")
+    arm = as_arm(arm, "identify_gains")
     model = Model.of(arm, "coulomb", transmission=transmission)
-    first = joint_side(log, transmission, zero)
+    first = joint_side(as_log(log, arm), transmission, zero)
     how = choose_processing(first, len(model.names), cutoff, parallel)
     model = model.tuned(np.concatenate([p.qd for p in motions(first, how)]), None)
     Y, effort = _stacked(model, first, how)
@@ -69,7 +71,7 @@ def identify_gains(
         said = ("the scale rests on the arm's own inertias: weigh a payload for gains you can trust",)
         return _fitted(Y[..., model.rigid :], own, effort, _start(own, Y[..., model.rigid :], effort), said)
     mass, com, inertia = payload if isinstance(payload, tuple) else (payload, None, None)
-    second = joint_side(loaded, transmission, zero)
+    second = joint_side(as_log(loaded, arm), transmission, zero)
     carrying, effort_b = _stacked(model, second, how)
     ten = _load_columns(arm, second, how)
     known, unknown = _split(ten, float(mass), com, inertia)

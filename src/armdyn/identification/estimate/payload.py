@@ -17,10 +17,11 @@ from armdyn.identification.estimate.result import Estimate
 from armdyn.identification.estimate.run import checked
 from armdyn.identification.estimate.statistics import autocorrelation_factors, relative_error
 from armdyn.identification.estimate.threads import one_thread
-from armdyn.identification.log.log import Log
+from armdyn.identification.log.log import Log, PathName, as_log
 from armdyn.identification.log.processing import choose_processing, joint_side, motions
 from armdyn.identification.model.reading import changed
 from armdyn.identification.model.rows import filtered
+from armdyn.loading import as_arm
 
 Array = NDArray[np.float64]
 REGULARIZATION = 0.01  # weak: it only keeps the body physically consistent
@@ -54,8 +55,8 @@ class Payload:
 
 @one_thread()
 def identify_payload(
-    known: Arm | Estimate,
-    log: Log,
+    known: Arm | Estimate | PathName,
+    log: Log | PathName,
     *,
     transmission: Any = None,
     zero: Any = None,
@@ -65,11 +66,13 @@ def identify_payload(
 ) -> Payload:
     """Identify the payload of an arm; `known` is the arm without it or, better, an estimate from a log without it.
 
+    An arm may be given by its catalogue name or path, a log by its path.
     `gains` (from `identify_gains`, with deviations, or numbers) are for a log of currents; by default those with which
     the estimate was identified. The uncertainty of the gains is included in the deviations of the payload.
     """
     unsure = _unsure(gains if gains is not None else known.gains if isinstance(known, Estimate) else None)
-    arm = known.model.arm if isinstance(known, Estimate) else known
+    arm = known.model.arm if isinstance(known, Estimate) else as_arm(known, "identify_payload")
+    log = as_log(log, arm)
     if isinstance(known, Estimate):
         side = changed(joint_side(log, known.transmission, known.zero, known.gains), known.changes)
         how = known.processing

@@ -18,7 +18,7 @@ from armdyn.chain import JointForces, Link, Ripple
 from armdyn.errors import InputError
 from armdyn.identification.estimate.estimators import Fit
 from armdyn.identification.estimate.statistics import Uncertainty, r_squared, relative_error
-from armdyn.identification.log.log import Log
+from armdyn.identification.log.log import Log, PathName, as_log
 from armdyn.identification.log.processing import Motion, Processing, joint_side, motions
 from armdyn.identification.model.bodies import pseudo_inertia
 from armdyn.identification.model.model import RIPPLES, STRIBECK_EXPONENT, Model
@@ -164,9 +164,9 @@ class Estimate:
         q, qd, qdd = (np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, qd, qdd))
         return predict(self.model, self.values, q, qd, qdd, self.model.logs - 1)
 
-    def validate(self, log: Log) -> Comparison:
-        """Compare the torques of a log that was not used for the fit with the prediction."""
-        side = changed(joint_side(log, self.transmission, self.zero, self.gains), self.changes)
+    def validate(self, log: Log | PathName) -> Comparison:
+        """Compare the torques of a log (or of its file) that was not used for the fit with the prediction."""
+        side = changed(joint_side(as_log(log, self.given), self.transmission, self.zero, self.gains), self.changes)
         last = replace(side, pieces=tuple(replace(piece, log=self.model.logs - 1) for piece in side.pieces))
         return compare(self.model, self.values, last, self.processing)
 

@@ -25,13 +25,14 @@ from armdyn.identification.estimate.stribeck import with_bumps
 from armdyn.identification.estimate.threads import one_thread
 from armdyn.identification.estimate.tilt import find_tilt, tilted
 from armdyn.identification.estimate.width import with_widths
-from armdyn.identification.log.log import Log
+from armdyn.identification.log.log import Log, PathName, as_log
 from armdyn.identification.log.processing import Motion, Processing, choose_processing, joint_side, motions
 from armdyn.identification.model.model import FRICTION, Model
 from armdyn.identification.model.preflight import preflight
 from armdyn.identification.model.reading import changed
 from armdyn.identification.model.rows import Rows, rows
 from armdyn.identification.report.warnings import log_warnings, warnings_of
+from armdyn.loading import as_arm
 
 Array = NDArray[np.float64]
 ALL = {**ESTIMATORS, "instrumental": instrumental}
@@ -39,8 +40,8 @@ ALL = {**ESTIMATORS, "instrumental": instrumental}
 
 @one_thread()
 def identify(
-    arm: Arm,
-    log: Log | Sequence[Log],
+    arm: Arm | PathName,
+    log: Log | PathName | Sequence[Log | PathName],
     *,
     estimator: str = "consistent",
     friction: str = "auto",
@@ -48,7 +49,7 @@ def identify(
     offset: bool = True,
     spring: bool = False,
     tilt: bool = False,
-    prior: Arm | None = None,
+    prior: Arm | PathName | None = None,
     regularization: float | None = None,
     transmission: Any = None,
     zero: Any = None,
@@ -58,7 +59,7 @@ def identify(
     width: float | Sequence[float] | None = None,
     dead_zone: float = 0.0,
     folds: int = 5,
-    validate: Log | None = None,
+    validate: Log | PathName | None = None,
     fix: bool = False,
     friction_per_log: bool = False,
     pull: float | None = None,
@@ -68,9 +69,10 @@ def identify(
     Parameters
     ----------
     arm
-        Its geometry and, as the prior, its inertial parameters.
+        Its geometry and, as the prior, its inertial parameters: an Arm, a catalogue name or a path.
     log
-        The recorded log, or several logs, which are fitted together.
+        The recorded log or its path, or several of them, which are fitted together. `Log.read` has options for files
+        whose columns, units or time stamps need to be explained.
     estimator
         ``consistent`` (physically consistent links, regularized towards the prior), ``ordinary``, ``weighted`` (per
         joint), ``huber`` (robust), ``instrumental`` (IDIM-IV).
@@ -120,7 +122,9 @@ def identify(
         regularization = pull
     choose("estimator", estimator, ALL)
     choose("friction", friction, ("auto", *FRICTION))
-    logs = [log] if isinstance(log, Log) else list(log)
+    arm, prior = as_arm(arm, "identify"), None if prior is None else as_arm(prior, "identify(prior=...)")
+    given = log if isinstance(log, Sequence) and not isinstance(log, str) else [log]
+    logs = [as_log(one, arm) for one in given]
     side = Log.joined([checked(arm, one, transmission, zero, gains, folds, fix) for one in logs])
     if not np.ptp(side.array("tau"), axis=0).any():
         raise InputError("no torque ever changes in this log: there is nothing to identify from")
@@ -233,6 +237,8 @@ def checked(arm: Arm, log: Log, transmission: Any, zero: Any, gains: Any, folds:
         raise InputError(f"the log has {log.n} joints ({', '.join(log.joints)}), {arm.name} has {arm.n}")
     if folds < 2:
         raise InputError(f"expected at least 2 folds, got {folds}")
+    if not log.drive:
+        raise InputError("the log has no torques or currents (tau), from which inertias and friction are identified")
     if log.drive == "current" and gains is None:
         raise InputError("the log has currents: give gains=[...] (N m per unit), or find them with identify_gains")
     degrees = [doubt for doubt in log.doubts if "degrees" in doubt]

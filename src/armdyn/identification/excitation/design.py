@@ -8,6 +8,7 @@ limit holds.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,6 +23,7 @@ from armdyn.identification.excitation.fourier import Basis
 from armdyn.identification.excitation.information import CRITERIA, Information
 from armdyn.identification.excitation.limits import Limits
 from armdyn.identification.excitation.result import OTHERS, Excitation
+from armdyn.loading import as_arm
 
 Array = NDArray[np.float64]
 LEAST = 120  # samples per trajectory while searching, at least
@@ -39,7 +41,7 @@ NOISE = 0.02  # of each joint's torque limit, or of its rms torque without one: 
 
 
 def excite(
-    arm: Arm,
+    arm: Arm | str | os.PathLike[str],
     duration: float = 20.0,
     *,
     trajectories: int = 1,
@@ -61,7 +63,8 @@ def excite(
     Parameters
     ----------
     arm
-        The arm; the trajectory respects its limits of position, velocity and effort, with torques from its inertias.
+        The arm, or its catalogue name or path. The trajectory respects its limits of position, velocity and effort,
+        with torques from its inertias.
     duration
         The period, s.
     trajectories
@@ -94,6 +97,7 @@ def excite(
         Called with (done, total).
     """
     choose("criterion", criterion, CRITERIA)
+    arm = as_arm(arm, "excite")
     if harmonics is None:
         harmonics = int(np.clip(round(HIGHEST * duration), SLOW, MANY))
     if not (duration > 0 and harmonics >= 2 and trajectories >= 1 and starts >= 1 and 0 < margin <= 1 and rate > 0):

@@ -19,7 +19,7 @@ def folded(log: Log, how: Processing) -> float:
     The spectrum of aliased noise is nearly flat, so its level near the Nyquist frequency holds at all frequencies.
     """
     piece = max(log.pieces, key=len)
-    tau = (piece.tau - piece.tau.mean(axis=0)) * np.hanning(len(piece))[:, None]
+    tau = (piece.efforts - piece.efforts.mean(axis=0)) * np.hanning(len(piece))[:, None]
     power = (np.abs(np.fft.rfft(tau, axis=0)) ** 2).sum(axis=1)
     frequency = np.arange(len(power)) * log.rate / len(piece)
     inside = frequency <= (log.rate if how.parallel is None else how.parallel)

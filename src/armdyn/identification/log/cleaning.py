@@ -283,8 +283,14 @@ def _pieces(t: Array, signals: dict[str, Array], period: float, notes: list[str]
 
 
 def _interpolated(even: Array, t: Array, values: Array, period: float, signal: str) -> Array:
-    """Resampling by cubic splines; torques, which jump with friction, by a monotone interpolant without overshoot."""
+    """Resampling by cubic splines; torques, which jump with friction, by a monotone interpolant without overshoot.
+
+    A command holds until the next one.
+    """
     from scipy.interpolate import CubicSpline, PchipInterpolator
+
+    if signal == "command":
+        return np.asarray(values[np.maximum(np.searchsorted(t, even + 1e-9 * period, side="right") - 1, 0)])
 
     apart = np.r_[
         True, np.diff(t) > (0.2 * period if signal != "tau" else 0.0)

@@ -37,7 +37,7 @@ def without_spikes(signals: dict[str, Array], notes: list[str]) -> dict[str, Arr
         ("tau", "torques", _beyond, MAX_FAULTS),
         ("tau", "torques", _isolated, MAX_TORQUE_FAULTS),
     ):
-        x = out[name]
+        x = out.get(name, np.empty((0, 1)))
         if len(x) < 50:
             continue
         off = np.abs(x - _median_of_five(x))
@@ -101,7 +101,9 @@ def repeated(signals: dict[str, Array]) -> Mask:
     """Rows equal to the previous row, in short runs only: in long runs of equal rows the arm is at rest."""
     same = np.ones(len(signals["q"]), dtype=bool)
     same[0] = False
-    for values in signals.values():
+    for name, values in signals.items():
+        if name == "command":  # it may change although the measured values are those of the previous row
+            continue
         same[1:] &= (np.diff(values, axis=0) == 0).all(axis=1)
     edges = np.flatnonzero(np.diff(np.r_[False, same, False]))
     for first, last in zip(edges[::2], edges[1::2], strict=True):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.identification.log.cleaning import SHORTEST, clean
 from armdyn.identification.log.columns import Columns, expanded, guess, mapped
@@ -18,32 +19,52 @@ from armdyn.identification.log.files import Table, read_table
 from armdyn.identification.log.units import unit_doubts
 
 Array = NDArray[np.float64]
-SIGNALS = ("q", "qd", "qdd", "tau")
+PathName = str | os.PathLike[str]
+SIGNALS = ("q", "qd", "qdd", "tau", "command")
 
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A uniformly sampled piece of a log: times (N,), signals (N, n); velocities and accelerations if logged."""
+    """A uniformly sampled piece of a log: times (N,) and signals (N, n), of which only the positions are always there.
+
+    `command` holds the commanded positions.
+    """
 
     t: Array
     q: Array
-    tau: Array
+    tau: Array | None = None
     qd: Array | None = None
     qdd: Array | None = None
     log: int = 0  # the number of its log, if several are used together
+    command: Array | None = None
 
     def __len__(self) -> int:
         return len(self.t)
 
     def __getitem__(self, rows: slice) -> Piece:
-        qd = None if self.qd is None else self.qd[rows]
-        qdd = None if self.qdd is None else self.qdd[rows]
-        return Piece(self.t[rows], self.q[rows], self.tau[rows], qd, qdd, self.log)
+        signals = {name: values[rows] for name, values in self.signals.items()}
+        return Piece(t=self.t[rows], log=self.log, **signals)
+
+    @property
+    def signals(self) -> dict[str, Array]:
+        """The logged signals by name, each (N, n)."""
+        every = {name: getattr(self, name) for name in SIGNALS}
+        return {name: values for name, values in every.items() if values is not None}
+
+    @property
+    def efforts(self) -> Array:
+        """The logged torques or currents (N, n); an error if there are none."""
+        if self.tau is None:
+            raise InputError("the log has no torques or currents (tau)")
+        return self.tau
 
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """A robot's log. `drive` is what `tau` holds, "torque" (N m, N) or "current"; `notes` are about the cleaning."""
+    """A robot's log. `drive` is what `tau` holds, "torque" (N m, N), "current" or "" if it has none.
+
+    `notes` are about the cleaning.
+    """
 
     pieces: tuple[Piece, ...]
     period: float
@@ -94,21 +115,42 @@ class Log:
             k: np.stack([table[c] for c in v], axis=1) for k, v in named.signals.items() if k in (*SIGNALS, "current")
         }
         drive = "torque" if "tau" in signals or effort is not None else "current"
-        signals["tau"] = _efforts(signals, effort, topic, path)
+        efforts = _efforts(signals, effort, topic, path)
         signals.pop("current", None)
+        if efforts is not None:
+            signals["tau"] = efforts
         if degrees:
-            for k in {"q", "qd", "qdd"} & set(signals):
+            for k in {"q", "qd", "qdd", "command"} & set(signals):
                 signals[k] = np.deg2rad(signals[k])
+        if not np.isfinite(signals.get("command", 0.0)).all():
+            del signals["command"]
+            said.append("some commands are missing: the commands are not used")
         t = None if named.time is None else table[named.time] * named.time_unit
-        log = cls.of(t, signals["q"], signals["tau"], signals.get("qd"), signals.get("qdd"), rate=rate)
+        log = cls.of(t, rate=rate, **signals)
         doubts = () if degrees is not None else log.doubts
         notes, source = (*said, *log.notes), Path(path).name
+        drive = drive if efforts is not None else ""
         return replace(log, joints=tuple(named.joints), drive=drive, doubts=doubts, notes=notes, source=source)
 
     @classmethod
-    def of(cls, t: Any, q: Any, tau: Any, qd: Any = None, qdd: Any = None, *, rate: float | None = None) -> Log:
-        """A log from arrays: t (N,) or None with a rate, the others (N, n)."""
-        given = {"q": q, "qd": qd, "qdd": qdd, "tau": tau}
+    def of(
+        cls,
+        t: Any,
+        q: Any,
+        tau: Any = None,
+        qd: Any = None,
+        qdd: Any = None,
+        *,
+        command: Any = None,
+        rate: float | None = None,
+    ) -> Log:
+        """A log from arrays: t (N,) or None with a rate, the others (N, n); `command` holds the commanded positions.
+
+        A log needs torques or commands besides the positions.
+        """
+        if tau is None and command is None:
+            raise InputError("a log of positions alone tells nothing: give the torques (tau) or the commands (command)")
+        given = {"q": q, "qd": qd, "qdd": qdd, "tau": tau, "command": command}
         signals = {k: np.atleast_2d(np.asarray(v, dtype=float)) for k, v in given.items() if v is not None}
         shape = signals["q"].shape
         for name, values in signals.items():
@@ -119,9 +161,10 @@ class Log:
             raise InputError(f"got {len(stamps)} time stamps for {shape[0]} samples; expected as many")
         cleaned = clean(stamps, signals, rate)
         return cls(
-            pieces=tuple(Piece(p["t"], p["q"], p["tau"], p.get("qd"), p.get("qdd")) for p in cleaned.pieces),
+            pieces=tuple(Piece(log=0, **piece) for piece in cleaned.pieces),
             period=cleaned.period,
             joints=tuple(f"joint{k + 1}" for k in range(shape[1])),
+            drive="" if tau is None else "torque",
             notes=tuple(cleaned.notes),
             doubts=tuple(unit_doubts(cleaned.period, cleaned.pieces)),
         )
@@ -145,7 +188,7 @@ class Log:
         return sum(len(piece) for piece in self.pieces)
 
     def __repr__(self) -> str:
-        signals = " ".join(s for s in SIGNALS if getattr(self.pieces[0], s) is not None)
+        signals = " ".join(self.pieces[0].signals)
         pieces = "" if len(self.pieces) == 1 else f", {len(self.pieces)} pieces"
         said = f", {len(self.notes)} notes" if self.notes else ""
         return (
@@ -195,7 +238,7 @@ class Log:
         """Write the log as CSV: t, q1 ... tau1 ..."""
         from armdyn.files.text import write_text
 
-        signals = [s for s in SIGNALS if getattr(self.pieces[0], s) is not None]
+        signals = list(self.pieces[0].signals)
         names = ["t", *(f"{s}{k + 1}" for s in signals for k in range(self.n))]
         rows = np.column_stack([self.array("t"), *(self.array(s) for s in signals)])
         lines = [",".join(names), *(",".join(f"{x:.12g}" for x in row) for row in rows)]
@@ -217,15 +260,24 @@ def _named(
         return Columns(None, {"q": tuple(names)}, tuple(names))
 
 
-def _efforts(signals: dict[str, Array], effort: Any, topic: str | None, path: Any) -> Array:
+def _efforts(signals: dict[str, Array], effort: Any, topic: str | None, path: Any) -> Array | None:
     if effort is None:
-        found = signals.get("tau", signals.get("current"))
-        if found is None:
+        efforts = signals.get("tau", signals.get("current"))
+        if efforts is None and "command" not in signals:
             raise InputError(f"{path}: no torques, efforts or currents; expected tau1, effort_1, current[0] ...")
-        return found
+        return efforts
     table, _ = read_table(effort, topic)
     columns = list(table.values())
     rows, n = signals["q"].shape
     if len(columns) != n or len(columns[0]) != rows:
         raise InputError(f"{effort}: {len(columns)} columns of {len(columns[0])} rows, expected {n} of {rows}")
     return np.stack(columns, axis=1)
+
+
+def as_log(log: Log | PathName, arm: Arm) -> Log:
+    """The log itself, or the one read from a path, its joints in the order of the arm's."""
+    if isinstance(log, Log):
+        return log
+    if isinstance(log, str | os.PathLike):
+        return Log.read(log, joints=[joint.name for joint in arm.joints])
+    raise InputError(f"expected a Log or the path of a log, got {type(log).__name__}: Log.of(t, q, tau) takes arrays")

@@ -194,7 +194,7 @@ def _still(q: Array) -> NDArray[np.bool_]:
 
 def _motion(piece: Piece, period: float, how: Processing, decimate: bool = True) -> Motion:
     if how.logged_acceleration and piece.qd is not None and piece.qdd is not None:
-        return Motion(period, piece.t, piece.q, piece.qd, piece.qdd, piece.tau, piece.log)
+        return Motion(period, piece.t, piece.q, piece.qd, piece.qdd, piece.efforts, piece.log)
     rate, cut = 1 / period, how.positions
     q = lowpass(piece.q, rate, cut)
     qd = lowpass(piece.qd, rate, cut) if how.logged_velocity and piece.qd is not None else derivative(q, period)
@@ -203,7 +203,7 @@ def _motion(piece: Piece, period: float, how: Processing, decimate: bool = True)
     if still.any():
         q, qd, qdd = np.where(still, piece.q[0], q), np.where(still, 0.0, qd), np.where(still, 0.0, qdd)
     early = how.early(rate) if decimate else 1
-    tau = lowpass(piece.tau, rate, cut) if early > 1 else piece.tau
+    tau = lowpass(piece.efforts, rate, cut) if early > 1 else piece.efforts
     every = slice(None, None, early)
     return Motion(early * period, piece.t[every], q[every], qd[every], qdd[every], tau[every], piece.log)
 
@@ -231,7 +231,8 @@ def joint_side(log: Log, transmission: Any, zero: Any, gains: Any = None) -> Log
     def turned(p: Piece) -> Piece:
         qd = None if p.qd is None else p.qd @ back
         qdd = None if p.qdd is None else p.qdd @ back
-        return Piece(p.t, p.q @ back + shift, (p.tau * gain) @ K, qd, qdd, p.log)
+        command = None if p.command is None else p.command @ back + shift
+        return Piece(p.t, p.q @ back + shift, (p.efforts * gain) @ K, qd, qdd, p.log, command)
 
     pieces = tuple(turned(p) for p in log.pieces)
     drive = log.drive if gains is None else "torque"

@@ -68,8 +68,10 @@ class Reading:
 
     def _piece(self, p: Piece, shift: int) -> Piece:
         qd, qdd = (None if x is None else self.states(x) for x in (p.qd, p.qdd))
+        command = None if p.command is None else self.positions(p.command)
         own, _ = aligned(len(p), shift)
-        return replace(Piece(p.t, self.positions(p.q), p.tau, qd, qdd, p.log)[own], tau=self.torques(p.tau, shift))
+        states = Piece(p.t, self.positions(p.q), None, qd, qdd, p.log, command)[own]
+        return replace(states, tau=self.torques(p.efforts, shift))
 
 
 def aligned(rows: int, shift: int) -> tuple[slice, slice]:
