@@ -66,11 +66,13 @@ def test_the_page_computes_what_the_kernels_do(kind, tmp_path):
         options = {"frame": frame} if key in ("tool", "J") and len(chain.tips) > 1 else {}
         truth = turned.kernel(quantity, **options)(*(given[name] for name, _ in QUANTITIES[quantity].inputs))
         assert np.abs(value - truth).max() < 1e-13 * max(np.abs(truth).max(), 1), key
-    tau, nothing = rng.normal(size=(STATES, chain.nv)), np.zeros((STATES, chain.n))
-    inputs = [q, qd, tau, *[nothing] * 4, nothing[:, :1], gravity, np.tile(parameters, (STATES, 1))]
-    (qdd,) = run_modules(module, {"acceleration": (inputs, [(chain.nv,)])}, tmp_path)["acceleration"]
-    truth = turned.forward_dynamics(q, qd, tau)
-    assert np.abs(qdd - truth).max() < 1e-11 * np.abs(truth).max()
+    nv = chain.nv
+    inputs = [q, qd, qd, gravity, np.tile(parameters, (STATES, 1))]
+    H, b, g, f = run_modules(module, {"dynamics": (inputs, [(nv, nv), (nv,), (nv,), (nv,)])}, tmp_path)["dynamics"]
+    rubbing = turned.kernel("joint_forces")(q, qd, np.zeros_like(qd))
+    for value, truth in ((H, turned.inertia_matrix(q)), (b, turned.bias(q, qd)), (f, rubbing)):
+        assert np.abs(value - truth).max() <= 1e-13 * max(np.abs(truth).max(), 1)
+    assert np.abs(g - turned.gravity_load(q)).max() < 1e-13 * np.abs(g).max()
 
 
 SLIDES = """<robot name="slides"><link name="base"/>{links}</robot>"""
@@ -112,5 +114,6 @@ def test_the_drawings_data_are_whole(kind):
     assert len(data["names"]) == data["n"] == arm.n
     assert len(data["coordinates"]) == len(data["effort"]) == len(data["coordinateKinds"]) == data["nv"]
     assert len(data["home"]) == arm.chain.nq
+    assert len(data["stops"]) == len(data["breakaway"]) == arm.n
     moved = {body["joint"] for body in data["bodies"]} - {-1}
     assert moved == set(range(arm.n))

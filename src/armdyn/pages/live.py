@@ -11,6 +11,7 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.chain import Chain
+from armdyn.chain.joint_forces import NO_FORCES
 from armdyn.chain.limits import limits
 from armdyn.kernels.wasm_emission import wasm_module
 from armdyn.pages.programs import programs, tool_link, under_any_gravity
@@ -31,12 +32,19 @@ def ranges(arm: Arm) -> np.ndarray:
     return np.array(rows)
 
 
-def home(arm: Arm) -> np.ndarray:
-    """A bent posture inside the limits: near zero where zero is allowed."""
-    low, high = ranges(arm).T
-    rest = np.array([0.35 * (-1) ** k if joint.revolute else 0.2 for k, joint in enumerate(_joints(arm.chain))])
-    inside: np.ndarray = np.clip(rest, low + 0.05 * (high - low), high - 0.05 * (high - low))
-    return inside
+def breakaway(chain: Chain) -> list[float]:
+    """The largest dry friction at rest along each independent joint, that of mimic joints by their multipliers."""
+    total = dict.fromkeys(chain.independent, 0.0)
+    for i, joint in enumerate(chain.joints):
+        leader, ratio = (i, 1) if joint.mimic is None else chain.leader(joint)[:2]
+        if leader in total:
+            total[leader] += abs(float(ratio)) * float(joint.breakaway)
+    return list(total.values())
+
+
+def _resists(chain: Chain) -> bool:
+    """Whether any joint has friction, a spring or an offset."""
+    return any(j.viscous != 0 or j.breakaway > 0 or j.forces != NO_FORCES for j in chain.joints)
 
 
 def _joints(chain: Chain) -> list[Any]:
@@ -65,8 +73,11 @@ def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
         "lower": low,
         "upper": high,
         "effort": [*([None] * len(base)), *(joint.limit.effort for joint in joints)],
-        "viscous": [float(joint.viscous) for joint in joints],
-        "home": [*([0.0] * 6 + [1.0] if chain.floating else []), *home(arm).tolist()],
+        "stops": arm.limits,
+        "breakaway": breakaway(chain),
+        "frictional": _resists(chain),
+        "loadFriction": any(joint.forces.load_friction != 0 for joint in chain.joints),
+        "home": arm.rest,
         "gravity": list(arm.gravity),
         "tilts": under_any_gravity(chain) is not None,
         "masses": [float(link.mass) for link in chain.links],

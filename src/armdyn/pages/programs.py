@@ -1,8 +1,9 @@
 """The programs of a page: an arm's dynamics with gravity and the parameters of arm and payload as inputs.
 
 `payload_parameters`, as in the registry, gives the run-time parameters of the arm with a payload at its tool. `state`
-(inertia matrix, gravity load, energies, momenta, poses, Jacobian) and `acceleration` (forward dynamics with a
-controller) take these and gravity as inputs, so both can change while the arm moves.
+(inertia matrix, gravity load, energies, momenta, poses, Jacobian) and `dynamics` (what the equation of motion consists
+of, friction included) take these and gravity as inputs, so both can change while the arm moves. `dynamics.js` solves
+the equation of motion, because which joints stick or stand at a stop changes from step to step.
 """
 
 from __future__ import annotations
@@ -75,15 +76,13 @@ def under_any_gravity(chain: Chain) -> Chain | None:
 
 
 def programs(chain: Chain) -> dict[str, Program]:
-    """`payload_parameters`, `state` and `acceleration`."""
+    """`payload_parameters`, `state` and `dynamics`."""
     known = under_any_gravity(chain) or (chain if any(chain.gravity) else replace(chain, gravity=Z))
     sizes: Sizes = {"gravity": (3,), "parameters": (len(minimal_parameters(known)),)}
-    methods = [m.key for m in QUANTITIES["forward_dynamics"].methods if m.serves(chain)]
-    made = (_acceleration(chain, known, method, sizes) for method in methods)
     return {
         "payload_parameters": _payload_parameters(known),
         "state": _state(chain, known, sizes),
-        "acceleration": min(made, key=lambda one: one.operations.total),
+        "dynamics": _dynamics(chain, known, sizes),
     }
 
 
@@ -141,22 +140,23 @@ def _state(chain: Chain, known: Chain, sizes: Sizes) -> Program:
     return trace("state", function, inputs, shapes)
 
 
-def _acceleration(chain: Chain, known: Chain, method: str, sizes: Sizes) -> Program:
-    """Forward dynamics with gravity compensation, PD control to the target, and viscous friction.
+def _dynamics(chain: Chain, known: Chain, sizes: Sizes) -> Program:
+    """H, bias, gravity load, and the joint forces besides (friction, springs, offsets), for H q̈ + b + f = τ.
 
-    All of these act at the joints; only `tau` acts on a floating base.
+    `slide` are the speeds that friction acts against: q̇, but of a joint that is about to slide a tiny speed in its
+    direction. Friction that grows with the load is left out.
     """
-    n, nv, first, base = chain.n, chain.nv, chain.nq - chain.n, chain.nv - chain.n
-    state: Sizes = {"q": (chain.nq,), "qd": (nv,), "tau": (nv,)}
-    vector = dict.fromkeys(("target", "kp", "kd", "viscous"), (n,))
 
-    def function(
-        q: Any, qd: Any, tau: Any, target: Any, kp: Any, kd: Any, viscous: Any, hold: Any, gravity: Any, parameters: Any
-    ) -> Any:
-        real = _real(known, gravity, parameters)
-        weight = _of_parameters(real, chain, "gravity_load", [q])
-        at_joints = zip(tau[base:], weight[base:], kp, target, q[first:], kd, viscous, qd[base:], strict=True)
-        force = [t + hold[0] * g + p * (goal - x) - (d + b) * v for t, g, p, goal, x, d, b, v in at_joints]
-        return _of_parameters(real, chain, "forward_dynamics", [q, qd, [*tau[:base], *force]], method)
+    def function(q: Any, qd: Any, slide: Any, gravity: Any, parameters: Any) -> Any:
+        real, unloaded = _real(known, gravity, parameters), [0] * chain.nv
+        inputs = {
+            "inertia_matrix": [q],
+            "bias": [q, qd],
+            "gravity_load": [q],
+            "joint_forces": [q, slide, unloaded],
+        }
+        return tuple(_of_parameters(real, chain, quantity, given) for quantity, given in inputs.items())
 
-    return trace("acceleration", function, {**state, **vector, "hold": (1,), **sizes}, [("qdd", (nv,))])
+    nv = chain.nv
+    outputs = [("H", (nv, nv)), ("b", (nv,)), ("g", (nv,)), ("f", (nv,))]
+    return trace("dynamics", function, {"q": (chain.nq,), "qd": (nv,), "slide": (nv,), **sizes}, outputs)

@@ -12,7 +12,7 @@ import numpy as np
 import armdyn
 from armdyn.arm import Arm
 from armdyn.formulations import QUANTITIES as REGISTRY
-from armdyn.pages.live import home, robot
+from armdyn.pages.live import robot
 from armdyn.programs.cost import cost
 from armdyn.report.card import card
 from armdyn.report.graphs import graphs
@@ -156,10 +156,8 @@ def speed(arm: Arm) -> list[dict[str, Any]]:
 
 def fall(arm: Arm, duration: float = 2.0) -> dict[str, Any]:
     """Simulate the arm falling without friction, and report the energy drift as a number and in words."""
-    start = arm.rest
-    start[arm.chain.nq - arm.n :] = home(arm)
     result = armdyn.simulate(
-        arm, start, np.zeros(arm.chain.nv), duration=duration, method="RK5", step=1e-3, friction=False, limits=False
+        arm, arm.rest, np.zeros(arm.chain.nv), duration=duration, method="RK5", step=1e-3, friction=False, limits=False
     )
     energy = np.asarray(result.energy)
     error = float(np.max(np.abs(energy - energy[0]))) if result.status == "finished" else None

@@ -86,6 +86,7 @@ STAGE = """
         <span id="clock"></span>
       </div>
       <div class="row"><span id="modes"></span><span id="speeds"></span></div>
+      <p class="muted small" id="differs"></p>
       <p id="meter"></p>
     </div>
     <h3>Joints</h3>

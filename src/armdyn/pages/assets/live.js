@@ -1,7 +1,7 @@
 // The arm's programs as a WebAssembly module, their arrays in its memory, and the simulation built on them.
 "use strict";
 const Live = (() => {
-  const STEP = 1e-3; // step of the Runge-Kutta integrator, seconds
+  const STEP = 1e-3; // step of the integrator, seconds
   const BANDWIDTH = 9; // of the PD controller, rad/s; critically damped for each joint's own inertia
 
   function decoded(text) {
@@ -30,11 +30,9 @@ const Live = (() => {
       const { inputs, outputs } = robot.functions[name], where = addresses([...inputs, ...outputs]);
       return () => instance.exports[name](...where);
     };
-    const arm = { arrays, n: robot.n, robot, state: call("state") }, parameters = call("payload_parameters");
+    const arm = { arrays, n: robot.n, robot, state: call("state"), dynamics: call("dynamics") }, parameters = call("payload_parameters");
     // Attaches a point mass to the tool: computes the parameters of the loaded arm, which the other programs take.
     arm.hold = (mass, com) => { arrays.mass[0] = mass; arrays.com.set(com); parameters(); };
-    const inputs = addresses(robot.functions.acceleration.inputs);
-    arm.advance = (step, count) => instance.exports.advance(...inputs, step, count);
     arrays.q.set(robot.home);
     arrays.gravity.set(robot.gravity);
     arm.hold(0, [0, 0, 0]);
@@ -42,30 +40,24 @@ const Live = (() => {
     return arm;
   }
 
-  // The simulation: state, controller and time. `mode` is "free", "hold" (gravity compensation) or "pd".
+  // The simulation: state, controller and time. `mode` is "free", "hold" (gravity compensation) or "pd"; `pull` are the
+  // pointer's forces along the coordinates.
   function physics(arm) {
     const { robot, arrays } = arm, { n, nv, first } = robot, base = nv - n; // a floating base adds six velocities
-    const world = { t: 0, mode: "hold", playing: false, speed: 1, friction: false, target: robot.home.slice(), left: 0,
-      cost: 0, start: robot.home.slice(), message: "" };
+    const world = { t: 0, mode: "free", playing: false, speed: 1, friction: robot.frictional, target: Array.from(robot.home), left: 0,
+      cost: 0, start: Array.from(robot.home), message: "", pull: new Float64Array(nv), inertia: [] };
 
-    function controller() {
-      const pd = world.mode === "pd";
-      arrays.hold[0] = world.mode === "free" ? 0 : 1;
-      for (let i = 0; i < n; i++) {
-        arrays.kp[i] = pd ? BANDWIDTH ** 2 * world.inertia[i] : 0;
-        arrays.kd[i] = pd ? 2 * BANDWIDTH * world.inertia[i] : 0;
-        arrays.target[i] = world.target[first + i];
-        arrays.viscous[i] = world.friction ? robot.viscous[i] : 0;
+    function motors(out, q, qd, g) {
+      for (let k = 0; k < nv; k++) {
+        const i = k - base;
+        out[k] = i < 0 || world.mode === "free" ? 0 : g[k];
+        if (i >= 0 && world.mode === "pd") out[k] += world.inertia[i] * (BANDWIDTH ** 2 * (world.target[first + i] - q[first + i]) - 2 * BANDWIDTH * qd[k]);
       }
     }
+    const dynamics = Dynamics.create(arm, (out, q, qd, g) => { motors(out, q, qd, g); for (let k = 0; k < nv; k++) out[k] += world.pull[k]; });
+    world.stops = (on) => { dynamics.settings.stops = on; };
 
-    function torques() {
-      return Array.from(arrays.g, (g, k) => {
-        const i = k - base;
-        if (i < 0) return arrays.tau[k];
-        return arrays.hold[0] * g + arrays.tau[k] + arrays.kp[i] * (arrays.target[i] - arrays.q[first + i]) - arrays.kd[i] * arrays.qd[k];
-      });
-    }
+    function torques() { const out = new Float64Array(nv); motors(out, arrays.q, arrays.qd, arrays.g); return out; }
 
     // Advances in whole steps to keep up with the clock, by at most 50 ms per frame.
     function run(seconds) {
@@ -77,8 +69,8 @@ const Live = (() => {
 
     function steps(count) {
       const before = performance.now();
-      controller();
-      arm.advance(STEP, count);
+      dynamics.settings.friction = world.friction;
+      dynamics.advance(STEP, count);
       world.cost = performance.now() - before;
       world.t += count * STEP;
       arm.state();
@@ -89,19 +81,24 @@ const Live = (() => {
     function control(mode) {
       world.mode = mode;
       world.inertia = Array.from({ length: n }, (_, i) => arrays.H[(base + i) * (nv + 1)]);
-      controller();
     }
 
     function place(q) {
-      arrays.q.set(q); arrays.qd.fill(0); arrays.tau.fill(0);
+      arrays.q.set(q); arrays.qd.fill(0); world.pull.fill(0);
       arm.state(); control(world.mode);
     }
 
     function reset() { world.t = 0; world.left = 0; world.message = ""; world.target = world.start.slice(); place(world.start); }
 
     control(world.mode);
-    return Object.assign(world, { run, steps, place, reset, torques, control, controller, energy: () => arrays.T[0] + arrays.V[0] });
+    return Object.assign(world, { run, steps, place, reset, torques, control, energy: () => arrays.T[0] + arrays.V[0] });
   }
 
-  return { load, physics, STEP };
+  // What a run on the page is in Python, and where it differs.
+  function sameAs(robot) {
+    const differs = [["motors without torque limits", true], ["no ground under a floating base", !robot.stands], ["without load-dependent friction", robot.loadFriction]];
+    return `As armdyn.simulate(arm, q, limits="stop"): inelastic joint stops, ${robot.frictional ? "dry and viscous friction" : "no friction given"}. Here: ${differs.filter(([, here]) => here).map(([text]) => text).join(", ")}.`;
+  }
+
+  return { load, physics, sameAs, STEP };
 })();

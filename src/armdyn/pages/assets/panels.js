@@ -58,15 +58,14 @@ const Panels = (() => {
       arm.hold(mass, place); viewer.show.payload = mass; viewer.show.payloadAt = place; changed();
     };
     const heaviest = Math.max(1, Math.round(0.4 * robot.masses.reduce((a, b) => a + b, 0)));
-    const total = robot.viscous.some((x) => x > 0);
-    const friction = el("input", { type: "checkbox", id: "friction", disabled: !total, onchange: (event) => { world.friction = event.target.checked; world.controller(); changed(); } });
+    const friction = el("input", { type: "checkbox", id: "friction", disabled: !robot.frictional, checked: world.friction, onchange: (event) => { world.friction = event.target.checked; changed(); } });
     host.append(
       range("payload", 0, heaviest, 0, (x) => `${x.toFixed(2)} kg`, payload, "payload"),
       range("payload at z", -0.3 * robot.reach, 0.3 * robot.reach, place[2], (x) => minus(`${x.toFixed(2)} m`), (x) => { place[2] = x; payload(arrays.mass[0]); }, "payload-z"),
       ...(robot.tilts ? [range("gravity tilt", 0, Math.PI, 0, degrees, (x) => { tilt.angle = x; gravity(); }, "tilt"),
         range("tilt direction", 0, 2 * Math.PI, 0, degrees, (x) => { tilt.heading = x; gravity(); }, "heading")] : []),
       range("gravity", 0, 2, 1, (x) => `${(g * x).toFixed(1)} m/s²`, (x) => { tilt.size = x; gravity(); }, "gravity"),
-      el("label", { class: "check" }, friction, total ? "viscous friction (Coulomb friction is not part of this model)" : "viscous friction (none given for this arm)"),
+      el("label", { class: "check" }, friction, robot.frictional ? "friction, as armdyn.simulate" : "friction (none given for this arm)"),
     );
   }
 

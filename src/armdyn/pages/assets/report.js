@@ -20,10 +20,10 @@
         const now = [Array.from(arrays.q), Array.from(arrays.qd)];
         arrays.q.set(world.target); arm.state();
         world.target = Viewer.reach(robot, arm, grip.body, grip.local, target);
-        arrays.q.set(now[0]); arrays.qd.set(now[1]); arm.state(); world.controller();
+        arrays.q.set(now[0]); arrays.qd.set(now[1]); arm.state();
       } else { posture(Viewer.reach(robot, arm, grip.body, grip.local, target)); }
     },
-    release() { grip = null; arrays.tau.fill(0); },
+    release() { grip = null; world.pull.fill(0); },
   });
 
   // A damped spring between the pointer and the grabbed point, as generalised forces.
@@ -33,7 +33,7 @@
     const J = [...Robot.baseColumns(robot, arrays, point), ...Robot.pointJacobian(robot, arrays, grip.body, point)], mass = robot.masses.reduce((a, b) => a + b, 0) / robot.masses.length;
     const speed = [0, 1, 2].map((k) => J.reduce((s, column, i) => s + column[k] * arrays.qd[i], 0));
     const force = [0, 1, 2].map((k) => 60 * mass * (grip.target[k] - point[k]) - 8 * mass * speed[k]);
-    J.forEach((column, i) => { arrays.tau[i] = Geometry.dot(column, force); });
+    J.forEach((column, i) => { world.pull[i] = Geometry.dot(column, force); });
   }
 
   function posture(q) {
@@ -43,7 +43,7 @@
   }
 
   const showSliders = Panels.sliders($("sliders"), robot, (i, value) => {
-    if (world.playing && world.mode === "pd") { world.target[robot.first + i] = value; world.controller(); return; }
+    if (world.playing && world.mode === "pd") { world.target[robot.first + i] = value; return; }
     const q = Array.from(arrays.q); q[robot.first + i] = value; posture(q);
   });
   const showNumbers = Panels.numbers(arm, world);
@@ -83,6 +83,7 @@
     const modes = Panels.choice("controller", [["hold", "Hold", "gravity compensation only"],
       ["free", "Free fall", "no motor torque"], ["pd", "PD", "PD control to the sliders' posture, with gravity compensation"]], world.mode, (mode) => { world.target = Array.from(arrays.q); world.control(mode); refresh(true); });
     const speeds = Panels.choice("speed", [[1, "1×"], [0.25, "¼×"], [0.05, "1/20×"]], 1, (speed) => { world.speed = speed; });
+    $("differs").textContent = Live.sameAs(robot);
     $("modes").append(modes.group); $("speeds").append(speeds.group);
     $("play").addEventListener("click", () => play(!world.playing));
     $("reset").addEventListener("click", () => { world.reset(); traces.clear(); clock(); refresh(true); });
