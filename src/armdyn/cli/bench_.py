@@ -42,4 +42,6 @@ def command(
     out = console()
     out.print(speed.machine(), style="dim", highlight=False)
     columns = ["quantity", "call", "armdyn [ns]", *(f"{who} [ns]" for who in others)]
-    out.print(table(f"{loaded.name}: nanoseconds per configuration (times as long as armdyn)", columns, cells, left=2))
+    out.print(
+        table(f"{loaded.name}: nanoseconds per configuration (times as long as armdyn)", columns, cells, left=2, keys=2)
+    )

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, table
+from armdyn.cli.common import ArmName, AsJson, Quiet, console, count, load, print_json, progress, table
 from armdyn.cli.ranges import Range, pair, range_options
 
 EXAMPLE = "Example: armdyn bound panda gravity_load --payload 0,3"
@@ -31,6 +31,7 @@ def command(
 ) -> None:
     """Bound a quantity over all configurations within the limits, and show the worst configurations found."""
     import armdyn
+    from armdyn.formulations.units import units
 
     loaded = load(arm)
     mass = None if payload is None else pair(payload, "--payload")
@@ -40,17 +41,19 @@ def command(
     if as_json:
         print_json(_as_dict(loaded, found))
         return
+    unit = units(loaded.chain, quantity, loaded.kernel(quantity).program.outputs[0].name)
     shown = table(
-        f"{loaded.name}: {quantity} over its ranges; all values are between lower and upper [SI]",
+        f"{loaded.name}: {quantity} over its ranges; all values are between lower and upper [{unit}]",
         ["entry", "lower", "smallest found", "upper", "largest found", "gap [%]", "q of the largest"],
         [],
-        left=1,
+        prose=[6],
+        groups=[6],
     )
     for row in _rows(loaded, found):
         shown.add_row(*row)
     out = console()
     out.print(shown)
-    out.print(f"{found.boxes} boxes in {found.seconds:.1f} s")
+    out.print(f"{count(found.boxes, 'box', 'boxes')} in {found.seconds:.1f} s")
 
 
 def _rows(loaded: Any, found: Any) -> list[tuple[str, ...]]:
@@ -59,7 +62,7 @@ def _rows(loaded: Any, found: Any) -> list[tuple[str, ...]]:
     rows = []
     for at in np.ndindex(*found.upper.shape):
         name = loaded.joints[at[0]].name if len(at) == 1 else ", ".join(str(k + 1) for k in at)
-        where = ", ".join(f"{x:.3f}" for x in found.witness["q"][1][at])
+        where = ", ".join(f"{round(float(x), 3) + 0.0:.3f}" for x in found.witness["q"][1][at])
         numbers = (found.lower[at], found.found[0][at], found.upper[at], found.found[1][at], 100 * found.gap[at])
         rows.append((name or str(at[0] + 1), *(_number(float(x)) for x in numbers), where))
     return rows

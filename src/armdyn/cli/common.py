@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -59,8 +62,11 @@ def styled(*parts: str | tuple[str, str]) -> Text:
 
 
 def console() -> Console:
-    """The terminal; wide and plain where the output goes to a file or a pipe."""
-    return PlainConsole() if sys.stdout.isatty() else PlainConsole(width=160, no_color=True, highlight=False)
+    """The terminal; plain where the output goes to a file or a pipe, and as wide as COLUMNS says or 160 characters."""
+    if sys.stdout.isatty():
+        return PlainConsole()
+    columns = os.environ.get("COLUMNS", "")
+    return PlainConsole(width=int(columns) if columns.isdigit() else 160, no_color=True, highlight=False)
 
 
 def fail(message: str, code: int = 1) -> NoReturn:
@@ -154,25 +160,157 @@ def plain(x: Any) -> Any:
     return x if x is None or isinstance(x, bool | int | str) else str(x)
 
 
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], left: int = 1) -> Table:
-    """A table; the first `left` columns are left-aligned text, the others right-aligned numbers."""
-    from rich import box
+GAP, EDGES = 3, 2  # the characters between two columns of a table, and at its two edges
+PROSE = 24  # a column of text may be wrapped between words, down to this width
 
-    out = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
-    for k, column in enumerate(columns):
-        out.add_column(column, justify="left" if k < left else "right", overflow="fold")
+
+class Fitted:
+    """A table laid out for the terminal's width, in which no word is ever cut.
+
+    It is printed whole where it fits; otherwise its columns of prose are wrapped between words; otherwise it is
+    transposed; otherwise its columns are printed in blocks below one another, each beginning with the first `keys`.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        columns: Sequence[str],
+        left: int = 1,
+        keys: int = 1,
+        prose: Sequence[int] = (),
+        groups: Sequence[int] = (),
+    ) -> None:
+        self.title, self.columns, self.left, self.keys = title, list(columns), left, keys
+        self.prose, self.groups = set(prose), set(groups)
+        self.rows: list[list[str]] = []
+        self.styles: list[str] = []
+
+    def add_row(self, *cells: Any, style: str = "") -> None:
+        """One row more, printed in `style`."""
+        self.rows.append([visible(number(cell)) for cell in cells])
+        self.styles.append(style)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The tables that this one becomes at the width of `options`."""
+        width, every = options.max_width, range(len(self.columns))
+        if self.title:
+            yield styled((self.title, "bold"))
+        turned = self._transposed()
+        if _total(map(self._narrowest, every)) <= width:
+            yield self._table(every, width)
+        elif turned and _total(map(turned._narrowest, range(len(turned.columns)))) <= width:
+            yield turned._table(range(len(turned.columns)), width)
+        else:
+            for block in self._blocks(width):
+                yield self._table(block, width)
+
+    def _table(self, columns: Sequence[int], width: int) -> Table:
+        from rich import box
+
+        out = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for k, wide in zip(columns, self._widths(columns, width), strict=True):
+            side: Any = "left" if k < self.left or k in self.prose else "right"
+            head = visible(self.columns[k])
+            if cell_len(head) > wide:
+                head = head.replace(" [", "\n[")  # a unit stays on one line
+            out.add_column(Text(head), justify=side, overflow="fold", width=wide)
+        for row, style in zip(self.rows, self.styles, strict=True):
+            out.add_row(*(Text(row[k]) for k in columns), style=style)
+        return out
+
+    def _widths(self, columns: Sequence[int], width: int) -> list[int]:
+        """The width of each column: as narrow as possible, and the rest of the line to those that need more."""
+        widths = [self._narrowest(k) for k in columns]
+        wanted = [max(map(cell_len, (self.columns[k], *self._cells(k)))) for k in columns]
+        rest = width - _total(widths)
+        while rest > 0 and widths != wanted:
+            for place, most in enumerate(wanted):
+                if widths[place] < most and rest > 0:
+                    widths[place] += 1
+                    rest -= 1
+        return widths
+
+    def _narrowest(self, k: int) -> int:
+        """The width of a column below which a word of its header, or a cell that is not prose, would be cut."""
+        words = re.findall(r"\[.*?\]|\S+", self.columns[k])  # a unit in brackets counts as a word
+        words += [word for text in self._cells(k) for word in text.split()]
+        longest = max(map(cell_len, words), default=0)
+        if k not in self.prose:
+            return max([longest, *map(cell_len, self._cells(k))])
+        return max(longest, min(PROSE, max(map(cell_len, self._cells(k)), default=0)))
+
+    def _cells(self, k: int) -> list[str]:
+        return [row[k] for row in self.rows]
+
+    def _transposed(self) -> Fitted | None:
+        """The same table with one column per row, named by the first cell; None if there is prose or several keys."""
+        if self.prose or self.keys > 1 or not self.rows:
+            return None
+        heads = [self.columns[0], *self._cells(0)]
+        out = Fitted(self.title, heads)
+        for k in range(1, len(self.columns)):
+            out.add_row(self.columns[k], *self._cells(k))
+        return out
+
+    def _blocks(self, width: int) -> list[list[int]]:
+        """The columns in blocks that fit into the width, each beginning with the keys; groups stay together."""
+        keys = list(range(self.keys))
+
+        def fits(columns: Sequence[int]) -> bool:
+            return _total(map(self._narrowest, columns)) <= width
+
+        groups: list[list[int]] = []
+        for k in range(self.keys, len(self.columns)):
+            if not groups or k in self.groups or not (self.groups and fits([*keys, *groups[-1], k])):
+                groups.append([])
+            groups[-1].append(k)
+        blocks = [keys]
+        for group in groups:
+            if len(blocks[-1]) > len(keys) and not fits([*blocks[-1], *group]):
+                blocks.append(keys)
+            blocks[-1] = [*blocks[-1], *group]
+        return blocks
+
+
+def _total(widths: Iterable[int]) -> int:
+    """The width of a table with columns of these widths."""
+    known = list(widths)
+    return sum(known) + GAP * (len(known) - 1) + EDGES
+
+
+def table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    left: int = 1,
+    keys: int = 1,
+    prose: Sequence[int] = (),
+    groups: Sequence[int] = (),
+) -> Fitted:
+    """A table that fits the terminal.
+
+    The first `left` columns are text, to the left; the others numbers, to the right. The first `keys` columns say what
+    a row is about. `prose` are the indices of columns whose text may be wrapped between words, `groups` those of the
+    columns before which a wide table is rather divided.
+    """
+    out = Fitted(title, columns, left, keys, prose, groups)
     for row in rows:
-        out.add_row(*(number(cell) for cell in row))
+        out.add_row(*row)
     return out
 
 
 def number(cell: Any) -> str:
-    """A cell as text: six significant digits; empty for None."""
+    """A cell as text: six significant digits, no minus before zero; empty for None."""
     if cell is None:
         return ""
     if isinstance(cell, float):
-        return f"{cell:.6g}"
+        return f"{cell + 0.0:.6g}"
     return str(cell)
+
+
+def count(number: int, thing: str, things: str = "") -> str:
+    """A number of things, as in "1 joint" and "2 joints"."""
+    return f"{number} {thing if number == 1 else things or thing + 's'}"
 
 
 def vector(text: str, name: str) -> list[float]:

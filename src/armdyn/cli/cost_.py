@@ -32,20 +32,21 @@ def command(
         return
     out = console()
     shown = table(
-        f"{loaded.name}: M multiplications, A additions, D divisions; sines and cosines are counted separately",
-        ["quantity", "formulation", "executed", "compiled", "compiled, total", "sin, cos"],
+        f"{loaded.name}: M multiplications, A additions, D divisions; total: of the compiled; sines and cosines apart",
+        ["formulation", "executed", "compiled", "total", "sin, cos"],
         [],
-        left=2,
     )
-    for row in rows:
+    for k, row in enumerate(rows):
+        if not k or row["quantity"] != rows[k - 1]["quantity"]:
+            shown.add_row(row["quantity"], "", "", "", "", style="bold")
         executed = row["published"]["text"] if row["published"] else "–"
-        cells = [row["quantity"], row["method"], executed, row["compiled"]["text"]]
+        cells = [f"  {row['method']}", executed, row["compiled"]["text"]]
         cells += [str(row["compiled"]["total"]), str(row["compiled"]["trig"])]
         shown.add_row(*cells, style="bold green" if row["best"] else "")
     out.print(shown)
     for name in wanted:
         for why, methods in _refused(loaded, name).items():
-            out.print(f"{name} by {', '.join(methods)} {why}", soft_wrap=True)
+            out.print(f"{name} by {', '.join(methods)} {why}", highlight=False)
 
 
 def _quantity(loaded: Any, quantity: str) -> list[dict[str, Any]]:

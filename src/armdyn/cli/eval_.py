@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from armdyn.cli.common import ArmName, AsJson, console, load, print_json, styled, vector
+from armdyn.cli.values import described
 from armdyn.errors import InputError
 
 EXAMPLE = "Example: armdyn eval puma560 inertia_matrix --q 0,-pi/4,0,0,0.5,0"
@@ -53,10 +54,9 @@ def command(
         return
     out = console()
     out.print(styled((quantity, "bold"), f" of {loaded.name} by {kernel.method}"))
-    with np.printoptions(precision=6, suppress=True, linewidth=140):
-        for name, value in named.items():
-            out.print(f"{name} =", highlight=False)
-            out.print(str(value), highlight=False, markup=False)
+    for name, value in named.items():
+        for shown in described(loaded, quantity, name, value, out.width):
+            out.print(shown, highlight=False)
 
 
 def _numbers(text: str, name: str, shape: tuple[int, ...]) -> Any:

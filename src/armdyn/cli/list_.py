@@ -20,13 +20,13 @@ def command(as_json: AsJson = False) -> None:
     if as_json:
         print_json(rows)
         return
-    out = table("Catalogue", ["name", "joints", "mass [kg]", "source"], [])
-    out.columns[3].justify = "left"
+    out = table("Catalogue", ["name", "joints", "mass [kg]", "source"], [], prose=[3])
     for row in rows:
-        out.add_row(str(row["name"]), str(row["joints"]), f"{row['mass_kg']:.3f}", _short(str(row["source"])))
+        out.add_row(row["name"], row["joints"], f"{row['mass_kg']:.3f}", _short(str(row["source"])))
     console().print(out)
 
 
 def _short(text: str, width: int = 90) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= width else text[: width - 1] + "…"
+    from textwrap import shorten
+
+    return shorten(text, width, placeholder=" …")

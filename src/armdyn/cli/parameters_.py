@@ -37,10 +37,9 @@ def command(
         for name, formula in zip(minimal.names, formulas, strict=True):
             out.print(f"{name} = {formula}", markup=False, highlight=False, soft_wrap=True)
         return
-    shown = table("", ["parameter", "value [SI]", "formula"], [])
-    shown.columns[2].justify = "left"
+    shown = table("", ["parameter", "value [SI]", "formula"], [], prose=[2])
     for name, value, formula in zip(minimal.names, minimal.values, formulas, strict=True):
-        shown.add_row(name, f"{float(value):.6g}", formula.replace("[", r"\["))
+        shown.add_row(name, f"{float(value):.6g}", formula)
     out.print(shown)
     if report is not None:
         out.print(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, console, load, print_json, styled, table
+from armdyn.cli.common import ArmName, AsJson, console, count, load, print_json, styled, table
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from armdyn.cli.common import Fitted
 
 EXAMPLE = "Example: armdyn show puma560"
 
@@ -42,8 +42,12 @@ def command(
         return
     out = console()
     base = " on a floating base" if data["floating"] else ""
-    out.print(styled((data["name"], "bold"), f"  {data['n']} joints ({data['kinds']}){base}, {data['mass_kg']:.3f} kg"))
-    out.print(f"gravity {data['gravity']} m/s²")
+    out.print(
+        styled(
+            (data["name"], "bold"), f"  {count(data['n'], 'joint')} ({data['kinds']}){base}, {data['mass_kg']:.3f} kg"
+        )
+    )
+    out.print(f"gravity ({', '.join(f'{x + 0.0:g}' for x in data['gravity'])}) m/s²")
     if data["source"]:
         out.print(f"source: {data['source']}", style="dim", highlight=False, markup=False)
     out.print(_joints(data))
@@ -52,9 +56,10 @@ def command(
         out.print(f"mimic joints: {', '.join(followers)}", highlight=False)
     out.print(
         table(
-            "Links (centre of mass in the link's frame; inertia about it)",
-            ["link", "mass [kg]", "cx [m]", "cy [m]", "cz [m]", "Ixx [kg m²]", "Iyy", "Izz", "Ixy", "Ixz", "Iyz"],
+            "Links (c: centre of mass in the link's frame, m; I: inertia about it, kg m²)",
+            ["link", "mass [kg]", "cx [m]", "cy", "cz", "Ixx [kg m²]", "Iyy", "Izz", "Ixy", "Ixz", "Iyz"],
             [[k + 1, link["mass"], *link["com"], *link["inertia"]] for k, link in enumerate(data["links"])],
+            groups=[5],
         )
     )
     for finding in data["checks"]:
@@ -66,12 +71,15 @@ def command(
         out.print(f"tips: {', '.join(data['tips'])}", highlight=False)
 
 
-def _joints(data: dict[str, Any]) -> Table:
+def _joints(data: dict[str, Any]) -> Fitted:
     """The joints with their constants; those of a robot that is no plain arm with the links they stand on."""
     bodies, parts = data["bodies"], "b along x, β about x, d along z, θ about z"
     forked = any(map(_forked, bodies))
     keys = ["b", "beta", "d", "theta", "lower", "upper", "rotor_inertia", "viscous", "coulomb"]
-    heads = ["b [m]", "β [rad]", "d [m]", "θ [rad]", "lower", "upper", "rotor", "viscous", "Coulomb"]
+    heads = ["b [m]", "β [rad]", "d [m]", "θ [rad]"]
+    heads += ["lower [rad]", "upper [rad]", "rotor inertia [kg m²]", "viscous [N m s/rad]", "Coulomb [N m]"]
+    if any(joint["kind"] == "prismatic" for joint in bodies):  # the unit of a row depends on its kind
+        heads[4:] = ["lower [rad, m]", "upper [rad, m]", "rotor inertia", "viscous", "Coulomb [N m, N]"]
     if forked:
         keys, heads, parts = (
             ["turn", "shift", *keys],
@@ -87,7 +95,7 @@ def _joints(data: dict[str, Any]) -> Table:
         [j["name"], j["kind"], *(None if j["kind"] == "free" and key in constants else j[key] for key in keys)]
         for j in bodies
     ]
-    return table(title, ["joint", "kind", *heads], cells, left=2)
+    return table(title, ["joint", "kind", *heads], cells, left=2, groups=[2 + keys.index("lower")])
 
 
 def _forked(joint: dict[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, vector
+from armdyn.cli.values import state_table
 
 if TYPE_CHECKING:
     from armdyn.simulation import Trajectory
@@ -154,8 +155,7 @@ def _print(result: Trajectory, written: list[Path]) -> None:
     out = console()
     head = f"{result.arm.name} by {result.method}: {result.status}; {spelled(result.message)}"
     out.print(head, highlight=False, markup=False)
-    out.print(f"q  = {np.array2string(result.q[-1], precision=6)}", highlight=False, markup=False)
-    out.print(f"qd = {np.array2string(result.qd[-1], precision=6)}", highlight=False, markup=False)
+    out.print(state_table(result.arm, result.t[-1], result.q[-1], result.qd[-1]))
     drift = float(np.max(np.abs(result.energy - result.energy[0])))
     out.print(f"energy {result.energy[-1]:.6g} J, largest change {drift:.3g} J", highlight=False)
     saturated = (np.abs(result.tau[..., -result.arm.n :]) >= (1 - 1e-9) * result.arm.effort_limits).any(axis=0)

@@ -36,7 +36,7 @@ def command(
         print_json(data)
     elif not quiet:
         out = console()
-        out.print(table("Provenzano et al., Table 2 (m, m/s, m/s²)", HEADS, rows(data), left=2))
+        out.print(table("Provenzano et al., Table 2 (m, m/s, m/s²)", HEADS, rows(data), left=2, keys=2))
         for text in findings(data):
             out.print(f"· {text}", highlight=False, markup=False)
         if output is not None:

@@ -31,14 +31,18 @@ def command(joints: Joints = 6, only: Only = None, no_compiled: Fast = False, as
     for item in found:
         title = f"{item['source']}: {item['title']}"
         columns = ["row", "type", "printed", "counted", "", f"n = {joints}: printed", "counted", "compiled"]
-        out.print(table(title, columns, _rows(item), left=5))
-        out.print(f"  compiled: {item['compiled_column']}", style="dim")
+        shown = len(columns) - no_compiled
+        rows = [row[:shown] for row in _rows(item)]
+        out.print(table(title, columns[:shown], rows, left=5, keys=2, prose=[2, 3], groups=[5]))
+        if not no_compiled:
+            out.print(f"  compiled: {item['compiled_column']}", style="dim")
         for row in item["rows"]:
             if row["note"]:
                 out.print(f"  {row['label']}, type {row['type']}: {row['note']}", style="dim", markup=False)
     if claims:
         rows = [[c["source"], c["claim"], _verdict(c["as_printed"]), _verdict(c["as_counted"])] for c in claims]
-        out.print(table("The papers' conclusions", ["paper", "claim", "as printed", "as counted"], rows, left=4))
+        columns = ["paper", "claim", "as printed", "as counted"]
+        out.print(table("The papers' conclusions", columns, rows, left=4, prose=range(4)))
 
 
 def _rows(item: dict[str, Any]) -> list[list[Any]]:

@@ -28,6 +28,19 @@ _UNITS = {
     "inertia": "kg m²: xx, yy, zz, xy, xz, yz about com",
 }
 
+_PORTS = ("q", "qd", "qdd", "tau", "b", "g", "h")  # with one entry per coordinate or degree of freedom
+
+
+def entry_units(chain: Chain, port: str) -> tuple[str, ...]:
+    """The units of q, of a velocity or acceleration, or of joint forces, one per entry, a floating base's first."""
+    text = _UNITS[port]
+    kinds = [chain.joints[i].revolute for i in chain.independent]
+    joints = [text.format(q="rad" if turns else "m", force="N m" if turns else "N") for turns in kinds]
+    base = [text.format(q=q, force=force) for q, force in (("m", "N"), ("rad", "N m")) for _ in range(3)]
+    if port == "q":
+        base = ["m"] * 3 + ["1"] * 4
+    return (*(base if chain.floating else ()), *joints)
+
 
 def units(chain: Chain, quantity: str, port: str) -> str:
     """The unit of an input or output of a quantity; "SI" where its entries have several."""
