@@ -18,7 +18,7 @@ import armdyn
 from armdyn.arm import Arm
 from armdyn.chain import Chain
 from armdyn.files import toml
-from armdyn.kernels import Kernel
+from armdyn.kernels.kernel import Kernel
 from attacks_on_files import Failure, files, forks, killed_writers, spoilt_cache
 from campaign_trees import TOLERANCE, drawn
 from dynamics_cases import mujoco_model

@@ -26,7 +26,7 @@ from armdyn.codegen.runtime import cache
 from armdyn.errors import ArmdynError
 from armdyn.files import toml, urdf_out
 from armdyn.files.text import write_text
-from armdyn.kernels import Kernel, choice
+from armdyn.kernels.kernel import Kernel, choice
 
 SLOW = 10.0  # seconds after which a reader counts as stuck; on its own it refuses within one
 

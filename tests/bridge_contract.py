@@ -13,7 +13,7 @@ import armdyn
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.derive import jacobian
 from armdyn.graph.program import evaluate
-from armdyn.kernels import Kernel
+from armdyn.kernels.kernel import Kernel
 from possible import possible
 from random_trees import TreeKind, random_tree
 

@@ -15,7 +15,7 @@ import pytest
 
 import armdyn
 from armdyn.files import urdf
-from armdyn.kernels import Kernel
+from armdyn.kernels.kernel import Kernel
 
 pin = pytest.importorskip("pinocchio", reason="Pinocchio, which this compares with, is not installed")
 

@@ -24,7 +24,7 @@ from armdyn.formulations import QUANTITIES, reference, steps
 from armdyn.formulations.composite_bodies import minimal, natural
 from armdyn.formulations.inertia_matrix import lin_fang_1
 from armdyn.graph.program import evaluate
-from armdyn.kernels import Kernel
+from armdyn.kernels.kernel import Kernel
 from armdyn.parameters import minimal_parameters, realise
 from armdyn.programs.program import program
 from comparing import SERIAL

@@ -23,7 +23,7 @@ from armdyn.codegen.target import avx2, baseline, binding, host
 from armdyn.errors import InputError
 from armdyn.graph.node import Graph
 from armdyn.graph.program import Port, Program, evaluate, trace
-from armdyn.kernels import Kernel
+from armdyn.kernels.kernel import Kernel
 
 ARM = armdyn.generic_arm("RRPR", seed=3)
 N = ARM.n

@@ -17,7 +17,7 @@ import armdyn
 from armdyn.codegen.llvm.vectorcall import KERNEL
 from armdyn.codegen.runtime import vectorcall
 from armdyn.errors import InputError
-from armdyn.kernels import Kernel
+from armdyn.kernels.kernel import Kernel
 
 ARM = armdyn.generic_arm("RPRR", seed=1)
 N = ARM.n
@@ -196,7 +196,7 @@ def test_where_the_proof_fails_the_gufunc_answers(monkeypatch):
 SCRIPT = """
 import numpy as np, armdyn
 from armdyn.codegen.runtime import vectorcall
-from armdyn.kernels import Kernel
+from armdyn.kernels.kernel import Kernel
 arm = armdyn.generic_arm("RPRR", seed=1)
 q = np.arange(4.0)
 same = arm.bias(q, q).tolist() == arm.bias(q[None], q)[0].tolist()

@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from armdyn.arm import Arm
-from armdyn.chain.samples import generic_chain
-from armdyn.errors import ArmdynError, choose
-from armdyn.files import catalogue
-from armdyn.formulations import QUANTITIES
-from armdyn.kernels.threads import set_threads
-from armdyn.loading import from_dh, load
-from armdyn.programs.cost import cost
+if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with the table below
+    from armdyn.arm import Arm
+    from armdyn.calibration import Calibration, Plan, Poses, calibrate, calibration_poses
+    from armdyn.control.controller import controller
+    from armdyn.deployment.deploy import deploy
+    from armdyn.deployment.pipeline import pipeline
+    from armdyn.errors import ArmdynError
+    from armdyn.files import catalogue
+    from armdyn.formulations import methods
+    from armdyn.identification.estimate.drive_gains import identify_gains
+    from armdyn.identification.estimate.payload import identify_payload
+    from armdyn.identification.estimate.result import Estimate
+    from armdyn.identification.estimate.run import identify
+    from armdyn.identification.excitation.design import excite
+    from armdyn.identification.excitation.result import Excitation
+    from armdyn.identification.log.log import Log
+    from armdyn.identification.online.estimator import OnlineEstimator
+    from armdyn.kernels.threads import set_threads
+    from armdyn.loading import from_dh, generic_arm, load
+    from armdyn.parameters import equivalence, extended_parameters, minimal_combinations
+    from armdyn.programs.cost import cost
+    from armdyn.references import citation
+    from armdyn.simulation import Trajectory
+    from armdyn.simulation.simulate import simulate
+    from armdyn.studies.identifiability import rank_report
+    from armdyn.sweeps import sweep
+    from armdyn.uncertainty import Bound, Normal, Uncertain, Uniform, bound
+    from armdyn.uncertainty.rounding_error import RoundingError, rounding_error
+
 
 __version__ = "0.1.0"
 __all__ = [
@@ -59,43 +81,41 @@ __all__ = [
 ]
 
 
-def generic_arm(kinds: str, seed: int = 0) -> Arm:
-    """An arm with random geometry; `kinds` is a string of R (revolute) and P (prismatic)."""
-    return Arm(f"generic_{kinds}_{seed}", generic_chain(kinds, seed), snap=0.0, source="random geometry")
-
-
-def methods(quantity: str, arm: Arm | None = None) -> tuple[str, ...]:
-    """The keys of a quantity's formulations; with an arm, only of those that apply to it."""
-    found = QUANTITIES[choose("quantity", quantity, QUANTITIES)].methods
-    return tuple(m.key for m in found if arm is None or m.serves(arm.chain))
-
-
-# Imported on first access, because their imports take time.
+# Imported on first access, because their imports take time: `import armdyn` by itself loads nothing else.
 _LAZY = {
+    "Arm": "armdyn.arm",
+    "ArmdynError": "armdyn.errors",
+    "catalogue": "armdyn.files",
+    "cost": "armdyn.programs.cost",
+    "from_dh": "armdyn.loading",
+    "generic_arm": "armdyn.loading",
+    "load": "armdyn.loading",
+    "methods": "armdyn.formulations",
+    "set_threads": "armdyn.kernels.threads",
     "equivalence": "armdyn.parameters",
     "extended_parameters": "armdyn.parameters",
     "minimal_combinations": "armdyn.parameters",
     "rank_report": "armdyn.studies.identifiability",
     "citation": "armdyn.references",
-    "controller": "armdyn.control",
+    "controller": "armdyn.control.controller",
     "Bound": "armdyn.uncertainty",
     "Normal": "armdyn.uncertainty",
     "Uncertain": "armdyn.uncertainty",
     "Uniform": "armdyn.uncertainty",
     "sweep": "armdyn.sweeps",
     "bound": "armdyn.uncertainty",
-    "deploy": "armdyn.deployment",
+    "deploy": "armdyn.deployment.deploy",
     "pipeline": "armdyn.deployment.pipeline",
-    "RoundingError": "armdyn.uncertainty",
-    "rounding_error": "armdyn.uncertainty",
-    "simulate": "armdyn.simulation",
+    "RoundingError": "armdyn.uncertainty.rounding_error",
+    "rounding_error": "armdyn.uncertainty.rounding_error",
+    "simulate": "armdyn.simulation.simulate",
     "Calibration": "armdyn.calibration",
     "Plan": "armdyn.calibration",
     "Poses": "armdyn.calibration",
     "calibrate": "armdyn.calibration",
     "calibration_poses": "armdyn.calibration",
     "Trajectory": "armdyn.simulation",
-    "Excitation": "armdyn.identification.excitation.design",
+    "Excitation": "armdyn.identification.excitation.result",
     "Estimate": "armdyn.identification.estimate.result",
     "Log": "armdyn.identification.log.log",
     "OnlineEstimator": "armdyn.identification.online.estimator",
@@ -107,10 +127,12 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'armdyn' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_LAZY[name]), name)
-    return value
+    if name in _LAZY:
+        value = globals()[name] = getattr(import_module(_LAZY[name]), name)
+        return value
+    if not name.startswith("_") and find_spec(f"armdyn.{name}") is not None:  # armdyn.control, armdyn.simulation, ...
+        return import_module(f"armdyn.{name}")
+    raise AttributeError(f"module 'armdyn' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armdyn import kinematics, listing, ranges
 from armdyn.algebra.cached import cached_property
 from armdyn.algebra.fingerprint import fingerprint
 from armdyn.chain import Chain, Link
@@ -21,14 +20,13 @@ from armdyn.files import Description, Frame, arrays, toml
 from armdyn.files.cutting import Cut, Lock
 from armdyn.files.text import write_files
 from armdyn.joint_arrays import JointArrays
-from armdyn.kernels import Kernel
 from armdyn.kernels.attributes import KernelAttributes
-from armdyn.kernels.kernel import tip_names
-from armdyn.kinematics import InverseKinematics
-from armdyn.parameters import MinimalParameters, minimal_parameters, realise
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # imported in the methods that need them, so that loading a robot does not import the compiler
     from armdyn.files.dh import StandardTable
+    from armdyn.kernels.kernel import Kernel
+    from armdyn.kinematics import InverseKinematics
+    from armdyn.parameters import MinimalParameters
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,6 +78,8 @@ class Arm(KernelAttributes, JointArrays):
     @property
     def tips(self) -> tuple[str, ...]:
         """The names of the frames on the outermost links, or of their joints if they have no frames."""
+        from armdyn.kernels.kernel import tip_names
+
         return tip_names(self.chain, {frame.name: frame.link for frame in self.frames})
 
     @property
@@ -114,9 +114,13 @@ class Arm(KernelAttributes, JointArrays):
         return f"<Arm {self.name}: {self.n} joints {self.kinds}, {self.mass:.4g} kg>"
 
     def __rich__(self) -> Any:
+        from armdyn import listing
+
         return listing.rich_table(repr(self)[1:-1], self.source, self.chain)
 
     def _repr_html_(self) -> str:
+        from armdyn import listing
+
         return listing.html_table(repr(self)[1:-1], self.source, self.chain)
 
     def kernel(self, quantity: str, method: str = "auto", backend: str = "llvm", **options: Any) -> Kernel:
@@ -126,6 +130,8 @@ class Arm(KernelAttributes, JointArrays):
         parameters are a last input; "geometry": the geometry constants are, see `geometry`), `derivatives`
         (names of inputs: the exact partial derivatives in them).
         """
+        from armdyn.kernels.kernel import Kernel
+
         frames = {frame.name: (frame.link, frame.placement) for frame in self.frames}
         plain = Kernel(self.chain, quantity, method, backend, frames=frames)
         return plain.variant(**options) if options else plain
@@ -153,7 +159,7 @@ class Arm(KernelAttributes, JointArrays):
         "double" or "float"; with ``parameters="runtime"`` the minimal parameters are an argument. With `error_bound`
         the header says how far results are off at most, within ranges as those of `armdyn.rounding_error`.
         """
-        from armdyn import __version__
+        from armdyn import __version__, ranges
         from armdyn.kernels import emission
 
         wanted = emission.default(self.chain) if quantities is None else quantities
@@ -243,6 +249,8 @@ class Arm(KernelAttributes, JointArrays):
     @cached_property
     def minimal_parameters(self) -> MinimalParameters:
         """The identifiable inertial parameters: names, expressions, values, matrix (p × 10 n), kind."""
+        from armdyn.parameters import minimal_parameters
+
         return minimal_parameters(self.chain)
 
     def with_minimal_parameters(self, values: Any, nearest: bool = False) -> Arm:
@@ -251,6 +259,8 @@ class Arm(KernelAttributes, JointArrays):
         The links have many zeros and need not be possible bodies; with `nearest` their natural
         parameters are those nearest to the present ones.
         """
+        from armdyn.parameters import realise
+
         numbers = arrays.numbers(values, "minimal parameters")
         return self._with(links=realise(self.chain, numbers, nearest).links)
 
@@ -311,6 +321,8 @@ class Arm(KernelAttributes, JointArrays):
 
         NaN at configurations where the frame cannot move in all six directions.
         """
+        from armdyn import kinematics
+
         if self.chain.nv < 6:
             raise InputError(
                 f"the operational-space inertia needs 6 degrees of freedom, {self.name} has {self.chain.nv}"
@@ -334,6 +346,8 @@ class Arm(KernelAttributes, JointArrays):
         The result says whether each pose was reached (to `tolerance` metres and radians) and by how much it was
         missed. ``limits=False`` ignores the joint limits, ``orientation=False`` asks for the position alone.
         """
+        from armdyn import kinematics
+
         self.require_fixed_base("inverse kinematics")
         ends = self.limits if limits else np.tile([-np.inf, np.inf], (self.n, 1))
         if (ends[:, 0] > ends[:, 1]).any():

@@ -96,3 +96,10 @@ def from_dh(
 
     chain = dh_table.chain(rows, convention, gravity, base, tool)
     return Arm(name, chain, snap, f"{convention} Denavit-Hartenberg table")
+
+
+def generic_arm(kinds: str, seed: int = 0) -> Arm:
+    """An arm with random geometry; `kinds` is a string of R (revolute) and P (prismatic)."""
+    from armdyn.chain.samples import generic_chain
+
+    return Arm(f"generic_{kinds}_{seed}", generic_chain(kinds, seed), snap=0.0, source="random geometry")

@@ -5,49 +5,11 @@ An algorithm is a pure function ``run(chain, q, ...)``, generic over the scalar 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from armdyn.formulations import (
-    bias,
-    centroidal,
-    coriolis_matrix,
-    energies,
-    forward_dynamics,
-    inertia_inverse,
-    inertia_matrix,
-    inverse_dynamics,
-    momentum_bias,
-    payload,
-    physics,
-    reference,
-    reference_dynamics,
-    regressor,
-)
-from armdyn.formulations.coriolis_matrix import christoffel
-from armdyn.formulations.kinematics import poses
+from armdyn.errors import choose
 from armdyn.formulations.registry import QD, QD_REF, QDD, QDD_REF, TAU, Formulation, Options, Q, Quantity
 
-Methods = tuple[Formulation, ...]
-
-
-def _one(run: Callable[..., Any], summary: str) -> Methods:
-    return (Formulation("definition", run, "", summary),)
-
-
-def _recursive(run: Callable[..., Any], check: Callable[..., Any], summary: str) -> Methods:
-    return (
-        Formulation("recursive", run, "", summary),
-        Formulation("definition", check, "", "sum over the links"),
-    )
-
-
-GRAVITY = (
-    *_recursive(energies.gravity_load, reference.gravity_load, "forces carried inwards"),
-    Formulation("first_moments", energies.gravity_load_of_moments, "", "gravity outwards, first moments inwards"),
-)
-KINETIC = _recursive(energies.kinetic_energy, reference.kinetic_energy, "velocities carried outwards")
-POTENTIAL = _recursive(energies.potential_energy, reference.potential_energy, "first moments carried inwards")
 RUNTIME = ("parameters",)  # quantities that the minimal parameters determine can take them as an input
 FORCES = ("friction", "tool_wrench", "frame", *RUNTIME)
 
@@ -58,18 +20,18 @@ QUANTITIES: dict[str, Quantity] = {
             "inertia_matrix",
             inputs=(Q,),
             outputs=(("H", ("nv", "nv")),),
-            methods=inertia_matrix.METHODS,
+            methods_in="inertia_matrix.METHODS",
             summary="joint-space inertia matrix",
             doc="Joint-space inertia matrix H(q)",
             takes=RUNTIME,
-            physics=physics.inertia_matrix,
+            physics_in="inertia_matrix",
             in_c=True,
         ),
         Quantity(
             "inertia_inverse",
             inputs=(Q,),
             outputs=(("W", ("nv", "nv")),),
-            methods=inertia_inverse.METHODS,
+            methods_in="inertia_inverse.METHODS",
             summary="inverse of the inertia matrix",
             doc="Inverse of the inertia matrix",
             takes=RUNTIME,
@@ -78,7 +40,7 @@ QUANTITIES: dict[str, Quantity] = {
             "inertia_factors",
             inputs=(Q,),
             outputs=(("U", ("nv", "nv")), ("D", ("nv",))),
-            methods=inertia_inverse.FACTORS,
+            methods_in="inertia_inverse.FACTORS",
             summary="H = U diag(D) Uᵀ",
             doc="(U, D) of H = U diag(D) Uᵀ, U unit upper triangular",
             takes=RUNTIME,
@@ -87,7 +49,7 @@ QUANTITIES: dict[str, Quantity] = {
             "inertia_rate",
             inputs=(Q, QD),
             outputs=(("dH", ("nv", "nv")),),
-            methods=_one(christoffel.inertia_rate, "C + Cᵀ"),
+            methods_in="coriolis_matrix.christoffel.INERTIA_RATE",
             summary="time derivative of the inertia matrix",
             doc="Time derivative of the inertia matrix along qd",
             takes=RUNTIME,
@@ -96,7 +58,7 @@ QUANTITIES: dict[str, Quantity] = {
             "bias",
             inputs=(Q, QD),
             outputs=(("b", ("nv",)),),
-            methods=bias.METHODS,
+            methods_in="bias.METHODS",
             summary="Coriolis, centrifugal and gravity forces",
             doc="Coriolis, centrifugal and gravity forces b(q, qd)",
             takes=RUNTIME,
@@ -106,7 +68,7 @@ QUANTITIES: dict[str, Quantity] = {
             "gravity_load",
             inputs=(Q,),
             outputs=(("g", ("nv",)),),
-            methods=GRAVITY,
+            methods_in="energies.GRAVITY",
             summary="gravity load",
             doc="Gravity load g(q)",
             takes=RUNTIME,
@@ -116,7 +78,7 @@ QUANTITIES: dict[str, Quantity] = {
             "coriolis_matrix",
             inputs=(Q, QD),
             outputs=(("C", ("nv", "nv")),),
-            methods=coriolis_matrix.METHODS,
+            methods_in="coriolis_matrix.METHODS",
             summary="C with C q̇ + g = b",
             doc="C(q, qd) with C qd + g = b and dH/dt - 2C skew-symmetric",
             takes=RUNTIME,
@@ -125,11 +87,11 @@ QUANTITIES: dict[str, Quantity] = {
             "inverse_dynamics",
             inputs=(Q, QD, QDD),
             outputs=(("tau", ("nv",)),),
-            methods=inverse_dynamics.METHODS,
+            methods_in="inverse_dynamics.METHODS",
             summary="joint forces for a motion",
             doc="Joint forces for a motion (q, qd, qdd); friction=, tool_wrench=",
             takes=FORCES,
-            physics=physics.inverse_dynamics,
+            physics_in="inverse_dynamics",
             derivative_kernel=True,
             in_c=True,
         ),
@@ -137,11 +99,11 @@ QUANTITIES: dict[str, Quantity] = {
             "forward_dynamics",
             inputs=(Q, QD, TAU),
             outputs=(("qdd", ("nv",)),),
-            methods=forward_dynamics.METHODS,
+            methods_in="forward_dynamics.METHODS",
             summary="joint accelerations under joint forces",
             doc="Joint accelerations under joint forces (q, qd, tau); friction=, tool_wrench=",
             takes=FORCES,
-            physics=physics.forward_dynamics,
+            physics_in="forward_dynamics",
             derivative_kernel=True,
             inverse_of="inverse_dynamics",
             in_c=True,
@@ -150,17 +112,17 @@ QUANTITIES: dict[str, Quantity] = {
             "reference_dynamics",
             inputs=(Q, QD, QD_REF, QDD_REF),
             outputs=(("tau", ("nv",)),),
-            methods=reference_dynamics.METHODS,
+            methods_in="reference_dynamics.METHODS",
             summary="forces H q̈ᵣ + C q̇ᵣ + g of passivity-based control",
             doc="Joint forces H(q) qdd_ref + C(q, qd) qd_ref + g(q) of Slotine and Li's control law",
             takes=RUNTIME,
-            physics=physics.reference_dynamics,
+            physics_in="reference_dynamics",
         ),
         Quantity(
             "regressor",
             inputs=(Q, QD, QDD),
             outputs=(("Y", ("nv", "p")),),
-            methods=regressor.METHODS,
+            methods_in="regressor.METHODS",
             summary="regressor of the minimal parameters",
             doc="Regressor Y(q, qd, qdd) of the minimal parameters, one column per parameter",
             link_frames=True,
@@ -169,7 +131,7 @@ QUANTITIES: dict[str, Quantity] = {
             "natural_regressor",
             inputs=(Q, QD, QDD),
             outputs=(("Y", ("nv", "10N")),),
-            methods=regressor.NATURAL_METHODS,
+            methods_in="regressor.NATURAL_METHODS",
             summary="regressor of the natural parameters",
             doc="Regressor Y(q, qd, qdd) of the natural parameters, ten columns per link",
             link_frames=True,
@@ -178,11 +140,11 @@ QUANTITIES: dict[str, Quantity] = {
             "payload_parameters",
             inputs=(("mass", ()), ("com", (3,)), ("inertia", (6,))),
             outputs=(("values", ("p",)),),
-            methods=payload.METHODS,
+            methods_in="payload.METHODS",
             summary="minimal parameters with a payload at the tool",
             doc="Minimal parameters of the arm with a payload (mass, com, inertia about com: xx, yy, zz, xy, xz, yz)",
             takes=("frame", *RUNTIME),
-            physics=physics.payload_parameters,
+            physics_in="payload_parameters",
             link_frames=True,
             own_geometry=True,
             of_body=True,
@@ -191,17 +153,17 @@ QUANTITIES: dict[str, Quantity] = {
             "momentum",
             inputs=(Q, QD),
             outputs=(("p", ("nv",)),),
-            methods=_one(energies.momentum, "recursive"),
+            methods_in="energies.MOMENTUM",
             summary="joint momenta H q̇",
             doc="Joint momenta H(q) qd",
             takes=RUNTIME,
-            physics=physics.momentum,
+            physics_in="momentum",
         ),
         Quantity(
             "momentum_bias",
             inputs=(Q, QD),
             outputs=(("beta", ("nv",)),),
-            methods=momentum_bias.METHODS,
+            methods_in="momentum_bias.METHODS",
             summary="Cᵀq̇ - g, the rate of the joint momenta without joint forces",
             doc="Cᵀ(q, qd) qd - g(q): plus the joint forces, this is the rate of the joint momenta",
             takes=RUNTIME,
@@ -210,17 +172,17 @@ QUANTITIES: dict[str, Quantity] = {
             "kinetic_energy",
             inputs=(Q, QD),
             outputs=(("T", ()),),
-            methods=KINETIC,
+            methods_in="energies.KINETIC",
             summary="kinetic energy",
             doc="Kinetic energy T(q, qd)",
             takes=RUNTIME,
-            physics=physics.kinetic_energy,
+            physics_in="kinetic_energy",
         ),
         Quantity(
             "potential_energy",
             inputs=(Q,),
             outputs=(("V", ()),),
-            methods=POTENTIAL,
+            methods_in="energies.POTENTIAL",
             summary="potential energy",
             doc="Potential energy V(q), zero at the base origin",
         ),
@@ -228,7 +190,7 @@ QUANTITIES: dict[str, Quantity] = {
             "friction",
             inputs=(QD,),
             outputs=(("tau", ("nv",)),),
-            methods=_one(energies.friction, "per joint"),
+            methods_in="energies.FRICTION",
             summary="viscous and dry friction",
             doc="Viscous and dry friction of the joints at velocities qd",
         ),
@@ -236,7 +198,7 @@ QUANTITIES: dict[str, Quantity] = {
             "joint_forces",
             inputs=(Q, QD, ("load", ("nv",))),
             outputs=(("tau", ("nv",)),),
-            methods=_one(energies.joint_forces, "per joint"),
+            methods_in="energies.JOINT_FORCES",
             summary="friction, springs, ripples and offsets",
             doc="Joint forces beyond rigid-body dynamics: friction (also with load), springs, ripples, offsets",
         ),
@@ -244,18 +206,18 @@ QUANTITIES: dict[str, Quantity] = {
             "pose",
             inputs=(Q,),
             outputs=(("T", (4, 4)),),
-            methods=_one(poses.pose, "product of placements"),
+            methods_in="kinematics.poses.POSE",
             summary="pose of the tool in the base frame",
             doc="Pose of the tool, or of a frame=, in the base frame",
             takes=("frame",),
-            physics=physics.pose,
+            physics_in="pose",
             in_c=True,
         ),
         Quantity(
             "link_poses",
             inputs=(Q,),
             outputs=(("T", ("N", 4, 4)),),
-            methods=_one(poses.link_poses, "product of placements"),
+            methods_in="kinematics.poses.LINK_POSES",
             summary="poses of the links in the base frame",
             doc="Poses of the links in the base frame",
             link_frames=True,
@@ -264,28 +226,28 @@ QUANTITIES: dict[str, Quantity] = {
             "jacobian",
             inputs=(Q,),
             outputs=(("J", (6, "nv")),),
-            methods=_one(poses.jacobian, "axes and levers"),
+            methods_in="kinematics.poses.JACOBIAN",
             summary="tool Jacobian",
             doc="Jacobian of the tool, or of a frame=, linear rows first, in base axes",
             takes=("frame",),
-            physics=physics.jacobian,
+            physics_in="jacobian",
             in_c=True,
         ),
         Quantity(
             "jacobian_rate",
             inputs=(Q, QD),
             outputs=(("dJ", (6, "nv")),),
-            methods=_one(poses.jacobian_rate, "axes, levers and their rates"),
+            methods_in="kinematics.poses.JACOBIAN_RATE",
             summary="time derivative of the Jacobian",
             doc="Time derivative of the Jacobian along qd",
             takes=("frame",),
-            physics=physics.jacobian,
+            physics_in="jacobian",
         ),
         Quantity(
             "centre_of_mass",
             inputs=(Q,),
             outputs=(("c", (3,)),),
-            methods=_one(centroidal.centre_of_mass, "first moments carried inwards"),
+            methods_in="centroidal.CENTRE_OF_MASS",
             summary="centre of mass in the base frame",
             doc="Centre of mass of the whole robot in the base frame",
         ),
@@ -293,7 +255,7 @@ QUANTITIES: dict[str, Quantity] = {
             "centre_of_mass_jacobian",
             inputs=(Q,),
             outputs=(("J", (3, "nv")),),
-            methods=_one(centroidal.centre_of_mass_jacobian, "momenta of composite bodies"),
+            methods_in="centroidal.CENTRE_OF_MASS_JACOBIAN",
             summary="Jacobian of the centre of mass",
             doc="Jacobian of the centre of mass, in base axes",
         ),
@@ -301,7 +263,7 @@ QUANTITIES: dict[str, Quantity] = {
             "centroidal_momentum",
             inputs=(Q, QD),
             outputs=(("h", (6,)),),
-            methods=_one(centroidal.centroidal_momentum, "momenta carried inwards"),
+            methods_in="centroidal.CENTROIDAL_MOMENTUM",
             summary="momentum about the centre of mass",
             doc="Momentum of the whole robot, linear and about its centre of mass, in base axes",
             link_frames=True,
@@ -310,7 +272,7 @@ QUANTITIES: dict[str, Quantity] = {
             "centroidal_momentum_matrix",
             inputs=(Q,),
             outputs=(("A", (6, "nv")),),
-            methods=_one(centroidal.centroidal_momentum_matrix, "momenta of composite bodies"),
+            methods_in="centroidal.CENTROIDAL_MOMENTUM_MATRIX",
             summary="matrix A: A q̇ is the momentum about the centre of mass",
             doc="Centroidal momentum matrix A(q): A qd is the momentum about the centre of mass, linear rows first",
             link_frames=True,
@@ -319,11 +281,11 @@ QUANTITIES: dict[str, Quantity] = {
             "operational_space_inertia_inverse",
             inputs=(Q,),
             outputs=(("W", (6, 6)),),
-            methods=centroidal.OPERATIONAL,
+            methods_in="centroidal.OPERATIONAL",
             summary="acceleration of the tool per wrench, J H⁻¹ Jᵀ",
             doc="Inverse operational-space inertia: acceleration of the tool, or of a frame=, per wrench on it",
             takes=("frame",),
-            physics=physics.operational_space_inertia_inverse,
+            physics_in="operational_space_inertia_inverse",
         ),
     )
 }
@@ -341,4 +303,10 @@ def taking(option: str) -> tuple[str, ...]:
     return tuple(name for name, quantity in QUANTITIES.items() if option in quantity.takes)
 
 
-__all__ = ["DERIVATIVES", "QUANTITIES", "Formulation", "Options", "Quantity", "taking"]
+def methods(quantity: str, arm: Any = None) -> tuple[str, ...]:
+    """The keys of a quantity's formulations; with an arm, only of those that apply to it."""
+    formulations = QUANTITIES[choose("quantity", quantity, QUANTITIES)].methods
+    return tuple(m.key for m in formulations if arm is None or m.serves(arm.chain))
+
+
+__all__ = ["DERIVATIVES", "QUANTITIES", "Formulation", "Options", "Quantity", "methods", "taking"]

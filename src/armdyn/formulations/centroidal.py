@@ -19,7 +19,7 @@ from armdyn.formulations.energies import first_moment
 from armdyn.formulations.forward_dynamics.composite import CHEAP, InertiaMatrix
 from armdyn.formulations.kinematics.poses import frames
 from armdyn.formulations.kinematics.poses import jacobian as tool_jacobian
-from armdyn.formulations.registry import Formulation
+from armdyn.formulations.registry import Formulation, definition
 from armdyn.formulations.steps import collect, steps
 
 
@@ -108,3 +108,9 @@ def _past_upper(alpha: Matrix, right: list[Scalar]) -> list[Scalar]:
 OPERATIONAL = (
     Formulation("composite", operational_space_inertia_inverse, "", "H, then J H⁻¹ Jᵀ", made_of=("inertia_matrix",)),
 )
+
+
+CENTRE_OF_MASS = definition(centre_of_mass, "first moments carried inwards")
+CENTRE_OF_MASS_JACOBIAN = definition(centre_of_mass_jacobian, "momenta of composite bodies")
+CENTROIDAL_MOMENTUM = definition(centroidal_momentum, "momenta carried inwards")
+CENTROIDAL_MOMENTUM_MATRIX = definition(centroidal_momentum_matrix, "momenta of composite bodies")

@@ -11,8 +11,10 @@ from dataclasses import replace
 from armdyn.algebra import ZERO, Scalar, Vec3, sign
 from armdyn.algebra.spatial import NO_MOTION, Motion
 from armdyn.chain import Chain
+from armdyn.formulations import reference
 from armdyn.formulations.inverse_dynamics import second_moments
 from armdyn.formulations.inverse_dynamics.newton_euler_mlc import accounts
+from armdyn.formulations.registry import Formulation, definition, recursive
 from armdyn.formulations.steps import Step, collect, steps
 
 
@@ -124,3 +126,14 @@ def joint_forces(chain: Chain, q: list[Scalar], qd: list[Scalar], load: list[Sca
         joint.forces.at(x) + joint.friction(v) + joint.forces.lost(carried, sign(v))
         for joint, x, v, carried in zip(chain.joints, q, qd, load, strict=True)
     ]
+
+
+GRAVITY = (
+    *recursive(gravity_load, reference.gravity_load, "forces carried inwards"),
+    Formulation("first_moments", gravity_load_of_moments, "", "gravity outwards, first moments inwards"),
+)
+KINETIC = recursive(kinetic_energy, reference.kinetic_energy, "velocities carried outwards")
+POTENTIAL = recursive(potential_energy, reference.potential_energy, "first moments carried inwards")
+MOMENTUM = definition(momentum, "recursive")
+FRICTION = definition(friction, "per joint")
+JOINT_FORCES = definition(joint_forces, "per joint")

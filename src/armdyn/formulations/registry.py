@@ -8,16 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from importlib import import_module
+from typing import Any, cast
 
 from armdyn.chain import Chain, Placement
 from armdyn.errors import InputError, choose
-from armdyn.parameters import minimal_parameters
 
 Run = Callable[..., Any]  # (chain, *inputs) -> nested lists of scalars
 Size = int | str  # a number, or a key of `SIZES`
 Ports = tuple[tuple[str, tuple[Size, ...]], ...]  # name and shape of each input or output
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def _minimal(chain: Chain) -> int:
+    """The number of minimal parameters."""
+    from armdyn.parameters import minimal_parameters  # a table of quantities needs none
+
+    return len(minimal_parameters(chain))
+
 
 # Symbolic sizes in shapes: the lengths of q and of q̇ (both n unless the base floats), the numbers of bodies, of minimal
 # parameters and of natural parameters.
@@ -25,7 +34,7 @@ SIZES: dict[str, Callable[[Chain], int]] = {
     "nq": lambda chain: chain.nq,
     "nv": lambda chain: chain.nv,
     "N": lambda chain: chain.bodies,
-    "p": lambda chain: len(minimal_parameters(chain)),
+    "p": _minimal,
     "10N": lambda chain: 10 * chain.bodies,
 }
 
@@ -83,6 +92,22 @@ class Formulation:
         return not self.refusal(chain)
 
 
+Methods = tuple[Formulation, ...]
+
+
+def definition(run: Run, summary: str) -> Methods:
+    """The formulations of a quantity that has only its definition."""
+    return (Formulation("definition", run, "", summary),)
+
+
+def recursive(run: Run, check: Run, summary: str) -> Methods:
+    """A recursion of ours, and the sum over the links that defines the quantity."""
+    return (
+        Formulation("recursive", run, "", summary),
+        Formulation("definition", check, "", "sum over the links"),
+    )
+
+
 Physics = Callable[[Run, Chain, list[Any], Options, Any], Any]
 
 
@@ -93,17 +118,21 @@ def nothing_added(run: Run, chain: Chain, inputs: list[Any], options: Options, w
 
 @dataclass(frozen=True)
 class Quantity:
-    """A quantity of an arm: its inputs, outputs, options and formulations, the default first."""
+    """A quantity of an arm: its inputs, outputs, options and formulations, the default first.
+
+    The facts are here; the functions are named by their place in `armdyn.formulations` and imported at first use, so
+    that listing quantities loads no algorithm.
+    """
 
     name: str
     inputs: Ports
     outputs: Ports
-    methods: tuple[Formulation, ...]
+    methods_in: str  # "module.NAME" of the tuple of its formulations, the default first
     summary: str  # a short phrase, for tables and comments
     doc: str  # the docstring of the arm's attribute, to which shapes are added
     takes: tuple[str, ...] = ()  # the fields of `Options` that apply to it; "parameters": at run time
     # Rotor inertia, friction and wrench, added outside the recursion (docs/adr/0003-extra-physics.md).
-    physics: Physics = nothing_added
+    physics_in: str = ""  # the name of a function of `physics`, "" if nothing is added
     link_frames: bool = False  # needs links and frames as given: no frame moved along its axis, no rotor merged
     own_geometry: bool = False  # its outputs depend on the structure of the geometry, which cannot be a run-time input
     of_body: bool = (
@@ -112,6 +141,16 @@ class Quantity:
     derivative_kernel: bool = False  # the arm has an attribute for its derivatives with respect to all inputs
     inverse_of: str = ""  # the quantity that it inverts for the last input: its derivatives follow from that one's
     in_c: bool = False  # among the quantities that `emit_c` writes by default
+
+    @property
+    def methods(self) -> Methods:
+        """Its formulations, the default first."""
+        return cast(Methods, _imported(self.methods_in))
+
+    @property
+    def physics(self) -> Physics:
+        """What is added outside the recursion."""
+        return cast(Physics, _imported(f"physics.{self.physics_in}")) if self.physics_in else nothing_added
 
     @property
     def at_tool(self) -> bool:
@@ -139,6 +178,13 @@ class Quantity:
     def output_shapes(self, chain: Chain) -> Shapes:
         """The outputs with their shapes for this chain."""
         return shapes(self.outputs, chain)
+
+
+@cache
+def _imported(place: str) -> Any:
+    """The object at "module.NAME" below `armdyn.formulations`."""
+    module, name = place.rsplit(".", 1)
+    return getattr(import_module(f"armdyn.formulations.{module}"), name)
 
 
 def shapes(ports: Ports, chain: Chain) -> Shapes:

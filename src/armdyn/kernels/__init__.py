@@ -1,5 +1,1 @@
-"""Chain + quantity + formulation + backend -> Kernel."""
-
-from armdyn.kernels.kernel import Kernel
-
-__all__ = ["Kernel"]
+"""Chain + quantity + formulation + backend -> `kernel.Kernel`."""

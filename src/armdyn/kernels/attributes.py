@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.formulations.registry import Ports
-from armdyn.kernels.kernel import Kernel
+
+if TYPE_CHECKING:
+    from armdyn.kernels.kernel import Kernel
 
 
 class KernelOf:

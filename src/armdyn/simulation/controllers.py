@@ -16,7 +16,7 @@ from armdyn.chain import Chain
 from armdyn.control.feedback import pd, plus
 from armdyn.errors import InputError
 from armdyn.formulations.elimination import eliminate, solve
-from armdyn.kernels import Kernel
+from armdyn.kernels.kernel import Kernel
 from armdyn.programs.assemble import assemble
 from armdyn.simulation.references import Reference
 from armdyn.simulation.state import joints_of

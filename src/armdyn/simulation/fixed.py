@@ -13,7 +13,7 @@ from armdyn.algebra.cached import cached_property
 from armdyn.chain import Chain
 from armdyn.codegen.compile import Compiled, load_or_compile
 from armdyn.graph.program import Program
-from armdyn.kernels import Kernel
+from armdyn.kernels.kernel import Kernel
 from armdyn.programs.assemble import Options
 from armdyn.simulation.implicit_stage import Locks, Stops
 from armdyn.simulation.integrator import Integrator

@@ -24,7 +24,7 @@ from armdyn.formulations import QUANTITIES
 from armdyn.formulations.registry import Options
 from armdyn.formulations.substitution import complete
 from armdyn.graph.program import trace
-from armdyn.kernels import Kernel
+from armdyn.kernels.kernel import Kernel
 from armdyn.parameters import minimal_parameters, realise
 
 AT_RUN_TIME = Options(parameters="runtime")

@@ -14,7 +14,7 @@ from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.formulations.payload import held
-from armdyn.kernels import Kernel
+from armdyn.kernels.kernel import Kernel
 from armdyn.simulation.plants import Plants
 from armdyn.uncertainty import bodies
 from armdyn.uncertainty.covariance import Correlated

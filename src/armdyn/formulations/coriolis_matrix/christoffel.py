@@ -21,6 +21,7 @@ from armdyn.algebra import ZERO, Scalar, Vec3, Z
 from armdyn.algebra.spatial import NO_BODY, Body, Motion, unit_motion
 from armdyn.chain import Chain
 from armdyn.formulations.inverse_dynamics.second_moments import bodies
+from armdyn.formulations.registry import definition
 from armdyn.formulations.steps import Step, collect, steps
 
 Matrix = list[list[Scalar]]
@@ -103,3 +104,6 @@ def inertia_rate(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Matrix:
         for j in range(i + 1):
             H[i][j] = H[j][i] = C[i][j] + C[j][i]
     return H
+
+
+INERTIA_RATE = definition(inertia_rate, "C + Cᵀ")

@@ -10,6 +10,7 @@ from typing import Any
 
 from armdyn.algebra import ZERO, Mat3, Scalar, Vec3, Z
 from armdyn.chain import Chain, Placement
+from armdyn.formulations.registry import definition
 
 Frame = tuple[Mat3, Vec3]
 
@@ -79,3 +80,9 @@ def jacobian_rate(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[list[
         du = w_i.cross(u)
         columns.append((*(du.cross(tip - p) + u.cross(tip_v - v_i)), *du) if joint.revolute else (*du, 0, 0, 0))
     return [list(row) for row in zip(*columns, strict=True)]
+
+
+POSE = definition(pose, "product of placements")
+LINK_POSES = definition(link_poses, "product of placements")
+JACOBIAN = definition(jacobian, "axes and levers")
+JACOBIAN_RATE = definition(jacobian_rate, "axes, levers and their rates")

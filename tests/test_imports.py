@@ -1,0 +1,61 @@
+"""What an import loads, as numbers of modules: a user waits for each of them."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+
+def loaded(code: str) -> list[str]:
+    """The modules of armdyn, numpy, scipy and llvmlite that a fresh interpreter holds after `code`."""
+    ask = "import sys; print(*(m for m in sys.modules if m.split('.')[0] in ('armdyn', 'numpy', 'scipy', 'llvmlite')))"
+    run = [sys.executable, "-c", f"{code}\n{ask}"]
+    return subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()[-1].split()
+
+
+def test_importing_the_package_loads_nothing_else():
+    assert loaded("import armdyn") == ["armdyn"]
+
+
+def test_loading_an_arm_imports_no_compiler_and_no_formulation():
+    modules = loaded("import armdyn; armdyn.load('puma560')")
+    ours = [m for m in modules if m.startswith("armdyn")]
+    assert len(ours) < 60
+    unwanted = ("llvmlite", "scipy", "armdyn.codegen", "armdyn.graph", "armdyn.programs", "armdyn.formulations.i")
+    assert [m for m in modules if m.startswith(unwanted)] == []
+
+
+def test_listing_quantities_imports_no_algorithm():
+    code = "from armdyn.formulations import QUANTITIES; [q.doc for q in QUANTITIES.values()]"
+    assert {m for m in loaded(code) if m.startswith("armdyn.formulations")} == {
+        "armdyn.formulations",
+        "armdyn.formulations.registry",
+    }
+
+
+def test_every_place_in_the_registry_exists():
+    from armdyn.formulations import QUANTITIES
+
+    for quantity in QUANTITIES.values():
+        assert quantity.methods[0].key, quantity.name
+        assert callable(quantity.physics), quantity.name
+
+
+def test_subpackages_are_attributes_and_other_names_are_not():
+    code = "import armdyn; print(armdyn.control.__name__, hasattr(armdyn, 'nothing'), hasattr(armdyn, '_private'))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["armdyn.control", "False", "False"]
+
+
+def test_type_checkers_see_what_the_table_of_lazy_names_holds():
+    import armdyn
+
+    tree = ast.parse(Path(armdyn.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.name: line.module for line in block.body for alias in line.names}
+    assert seen == armdyn._LAZY
+    assert sorted(armdyn.__all__) == sorted(seen)
+    for name in seen:
+        assert getattr(armdyn, name).__name__ == name
