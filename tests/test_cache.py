@@ -6,11 +6,13 @@ import copy
 import dataclasses
 import multiprocessing
 import os
+import re
 import stat
 import subprocess
 import sys
 import threading
 from fractions import Fraction
+from pathlib import Path
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -212,6 +214,26 @@ def test_source_that_was_read_before_it_was_written_has_no_fingerprint(monkeypat
     cache.source.cache_clear()
     monkeypatch.setattr(cache, "_IMPORTED", float("inf"))
     assert len(cache.source()) == 64
+    cache.source.cache_clear()
+
+
+def test_the_source_of_everything_that_is_cached_is_in_the_key():
+    package = Path(armdyn.__file__).parent
+    callers = {
+        path.relative_to(package).parts[0]
+        for path in package.rglob("*.py")
+        if re.search(r"load_or_compile\(|cache\.key\(", path.read_text(encoding="utf-8"))
+    }
+    assert "uncertainty" in callers
+    assert callers <= set(cache.DEPENDENCIES)
+    assert all((package / part).is_dir() for part in cache.DEPENDENCIES)
+
+
+def test_a_package_that_is_not_found_is_not_taken_for_an_empty_one(monkeypatch, tmp_path):
+    cache.source.cache_clear()
+    monkeypatch.setattr(cache.errors, "__file__", str(tmp_path / "armdyn" / "errors.py"))
+    with pytest.raises(AssertionError, match="only 0 files of armdyn's source"):
+        cache.source()
     cache.source.cache_clear()
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from armdyn import errors
 from armdyn.algebra.fingerprint import fingerprint
 
 LIMIT = 256 * 2**20  # bytes
@@ -33,7 +34,8 @@ STRAY = 3600.0  # seconds after which a temporary file left by a killed process 
 OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 # The packages that kernels depend on; a change elsewhere does not invalidate the cache.
 DEPENDENCIES = ("algebra", "chain", "parameters", "formulations", "graph", "programs", "codegen", "kernels", "control",
-           "simulation")  # fmt: skip
+           "simulation", "uncertainty", "bridges")  # fmt: skip
+FEWEST = 50  # files: with fewer the package was not found, and kernels of another version would be loaded
 _MARGIN = 10.0  # seconds: importing armdyn takes less
 _IMPORTED = time.time() - _MARGIN
 
@@ -83,9 +85,11 @@ def _is_private(status: os.stat_result) -> bool:
 @lru_cache(maxsize=1)
 def source() -> str | None:
     """A hash of the source that kernels depend on; None if it was modified after this process imported it."""
-    package = str(Path(__file__).parents[2])
+    package = os.path.dirname(os.path.abspath(errors.__file__))
     digest = hashlib.sha256()
-    for path in sorted(path for part in DEPENDENCIES for path in _modules(os.path.join(package, part))):
+    paths = sorted(path for part in DEPENDENCIES for path in _modules(os.path.join(package, part)))
+    assert len(paths) > FEWEST, f"only {len(paths)} files of armdyn's source in {package}"
+    for path in paths:
         with open(path, "rb", buffering=0) as file:
             if os.fstat(file.fileno()).st_mtime > _IMPORTED:
                 return None
