@@ -5,7 +5,8 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import field, make_dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import armdyn
+from armdyn.algebra.fingerprint import fingerprint
 from armdyn.errors import InputError
 from armdyn.files import urdf_out
 from comparing import close, pinocchio_of
@@ -56,6 +58,17 @@ def test_the_hash_is_the_same_in_every_process(puma):
     code = "import armdyn; a = armdyn.load('puma560'); print(a.fingerprint, hash(a))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.split() == [puma.fingerprint, str(hash(puma))]
+
+
+def test_a_field_with_its_default_value_does_not_change_the_fingerprint(puma):
+    def fields_of(name, *fields):
+        return make_dataclass(name, fields, frozen=True)
+
+    before, after = fields_of("Part", "x"), fields_of("Part", "x", ("y", int, 0), ("z", tuple, field(default=())))
+    assert fingerprint(before(1)) == fingerprint(after(1)) == fingerprint(after(1, Fraction(0), ()))
+    assert len({fingerprint(after(1)), fingerprint(after(1, 1)), fingerprint(after(1, z=(0,))), fingerprint(1)}) == 4
+    one, other = fields_of("Part", ("y", int, 0), ("z", int, 0)), fields_of("Part", ("z", int, 0), ("y", int, 0))
+    assert fingerprint(one(y=1)) != fingerprint(one(z=1)) == fingerprint(other(z=1))
 
 
 def test_pickle_leaves_the_kernels_behind(puma):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 
 def fingerprint(*data: Any) -> str:
-    """64 hexadecimal digits that are equal for equal data (0 and Fraction(0) are equal) and for no other."""
+    """64 hexadecimal digits that are equal for equal data (0 and Fraction(0) are equal) and for no other.
+
+    A field that has its default value does not count, so that a new field changes only what uses it.
+    """
     return hashlib.sha256(_canonical(data).encode()).hexdigest()
 
 
@@ -21,5 +25,14 @@ def _canonical(x: Any) -> str:
     if isinstance(x, tuple):
         return f"({','.join(map(_canonical, x))})"
     if is_dataclass(x) and not isinstance(x, type):
-        return f"{type(x).__name__}({','.join(_canonical(getattr(x, f.name)) for f in fields(x))})"
+        texts = ((name, _canonical(getattr(x, name)), default) for name, default in _defaults(type(x)))
+        return f"{type(x).__name__}({','.join(f'{name}={text}' for name, text, default in texts if text != default)})"
     return str(Fraction(x))
+
+
+@lru_cache(maxsize=256)
+def _defaults(kind: Any) -> tuple[tuple[str, str | None], ...]:
+    """The fields of a dataclass, each with the text of its default value."""
+    factories = ((f.name, f.default, f.default_factory) for f in fields(kind))
+    made = ((name, x if make is MISSING else make()) for name, x, make in factories)
+    return tuple((name, None if x is MISSING else _canonical(x)) for name, x in made)

@@ -6,7 +6,7 @@
 
 #include "planar3.h"
 
-#define TOKEN "{2b2ecd84eec1e40809eb7c1a339e4c53}"
+#define TOKEN "{aa36a2acbcccfb6b0dd5468b9d4b089a}"
 #define N 3 /* degrees of freedom */
 #define P 9 /* run-time parameters */
 #define PAYLOAD 1 /* whether there are variables for a payload */
