@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,7 +14,12 @@ import pytest
 import armdyn
 from armdyn import Log
 from armdyn.chain import JointForces, Mimic, Ripple
+from armdyn.chain.joint import DRIVE
+from armdyn.chain.joint_forces import NUMBERS, POSITIVE
 from armdyn.errors import FileError, InputError
+from armdyn.identification.estimate.result import identified_arm
+from armdyn.identification.model.model import TERMS, Model
+from armdyn.report.card import card
 
 
 def everything(k):
@@ -222,3 +227,94 @@ def test_an_identified_arm_does_what_the_estimate_predicts(rng):
     plain = replace(found.arm, given=replace(found.arm.given, joints=arm.given.joints))
     off = armdyn.simulate(plain, q[0], qd[0], torque=lambda s, *_: found.predict(*motion(s))[0], duration=0.15)
     assert np.abs(off.q[-1] - motion(0.15)[0]).max() > 0.005  # without what was found it goes elsewhere
+
+
+def with_forces(arm, **forces):
+    """The arm with these forces at every joint and no drive."""
+    none = dict.fromkeys(DRIVE, 0)
+    joints = tuple(replace(joint, **none, forces=JointForces(**forces)) for joint in arm.given.joints)
+    return replace(arm, given=replace(arm.given, joints=joints))
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(JointForces)])
+def test_every_field_is_a_law_that_files_and_the_data_sheet_have(name, tmp_path, rng):
+    values = {"ripples": (Ripple(3, Fraction(1, 8), Fraction(-1, 4)),), "stribeck_exponent": 4}
+    value = values.get(name, Fraction(1, 8))
+    bare, some = with_forces(armdyn.load("planar3")), with_forces(armdyn.load("planar3"), **{name: value})
+    if name == "stribeck_exponent":  # shapes friction
+        bare, some = (rubbing(arm) for arm in (bare, some))
+    q, qd, qdd = 1 + rng.random((3, 3))
+    torques = [np.asarray(one.inverse_dynamics(q, qd, qdd, friction=True)) for one in (bare, some)]
+    assert np.abs(torques[1] - torques[0]).min() > 1e-6, "every field changes the torque"
+    some.save(tmp_path / "arm.toml")
+    some.to_urdf(tmp_path / "arm.urdf")
+    for file in ("arm.toml", "arm.urdf"):
+        assert [j.forces for j in armdyn.load(tmp_path / file).given.joints] == [j.forces for j in some.given.joints]
+    rows = [{key: x for key, x in joint.items() if key != "name"} for joint in card(some)["joints"]]
+    assert rows[0] != {key: x for key, x in card(bare)["joints"][0].items() if key != "name"}, "the data sheet shows it"
+    assert name == "stribeck_exponent" or name in {term.field for term in TERMS.values()}, "a term identifies it"
+
+
+def rubbing(arm):
+    """The arm with static and Coulomb friction."""
+    joints = (replace(j, coulomb=1, static=2, stribeck=Fraction(1, 2)) for j in arm.given.joints)
+    return replace(arm, given=replace(arm.given, joints=tuple(joints)))
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_forces_that_are_not_finite_are_refused(name, value):
+    with pytest.raises(InputError, match="every number must be finite"):
+        with_forces(armdyn.load("planar3"), **{name: value})
+
+
+@pytest.mark.parametrize("name", POSITIVE)
+def test_forces_that_cannot_be_negative_are_refused(name):
+    with pytest.raises(InputError, match=f"{name} must be at least 0.*, got -0.1"):
+        with_forces(armdyn.load("planar3"), **{name: Fraction(-1, 10)})
+
+
+@pytest.fixture(scope="module")
+def everything_fitted():
+    """A model with every term at every joint, and natural parameters all different from 0."""
+    arm = armdyn.load("planar3").with_gravity((0.0, -9.81, 0.0))
+    terms = dict.fromkeys(TERMS, (0, 1, 2))
+    model = replace(Model.of(arm), terms=terms, stribeck=np.array([0.3, 0.5, 0.7]))
+    extras = 0.02 + 0.01 * np.arange(len(model.extra_names)) % 0.07
+    natural = np.concatenate([model.prior(arm)[: model.links], extras])
+    return model.loaded(natural), natural
+
+
+def test_the_columns_of_all_terms_are_the_law_of_the_arm_they_give(everything_fitted, rng):
+    model, natural = everything_fitted
+    extras = dict(zip(model.extra_names, natural[model.links :], strict=True))
+    arm = identified_arm(model, natural[: model.links].reshape(-1, 10), extras)
+    q, qd, qdd = rng.normal(size=(3, 50, 3))
+    expected = model.regressor(q, qd, qdd) @ (model.natural @ natural)
+    np.testing.assert_allclose(arm.inverse_dynamics(q, qd, qdd, friction=True), expected, atol=1e-12)
+    np.testing.assert_allclose(model.prior(arm), natural, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_a_negative_parameter_never_makes_an_impossible_arm(everything_fitted, name):
+    model, natural = everything_fitted
+    extras = dict(zip(model.extra_names, natural[model.links :], strict=True))
+    extras[f"{TERMS[name].symbol}2"] = -0.25
+    arm = identified_arm(model, natural[: model.links].reshape(-1, 10), extras)
+    assert TERMS[name].value(arm.joints[1]) == (0.0 if TERMS[name].positive else -0.25)
+    assert not [finding for finding in arm.check() if "negative" in finding.text]
+
+
+def test_a_strong_prior_is_the_whole_arm():
+    given = with_forces(armdyn.load("planar3"), offset=Fraction(1, 2), stiffness=Fraction(2))
+    arm = given.with_gravity((0.0, -9.81, 0.0))
+    t = np.arange(0, 10, 0.01)
+    q = np.stack([np.sin(1.3 * t), 0.8 * np.cos(1.9 * t), np.sin(2.3 * t + 1)], axis=1)
+    qd, qdd = (np.gradient(x, 0.01, axis=0) for x in (q, np.gradient(q, 0.01, axis=0)))
+    tau = np.asarray(arm.inverse_dynamics(q, qd, qdd, friction=True))
+    found = armdyn.identify(
+        arm, Log.of(t, q, tau, qd, qdd), friction="viscous", rotor=False, spring=True, regularization=1e5
+    )
+    values = found.extras
+    assert [values[f"k{j}"] for j in (1, 2, 3)] == pytest.approx([2.0] * 3, abs=1e-3)
+    assert [values[f"off{j}"] for j in (1, 2, 3)] == pytest.approx([0.5] * 3, abs=1e-3)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from armdyn.algebra import Sym3
 from armdyn.chain.chain import Chain
 from armdyn.chain.frames import NEARLY, PARALLEL
-from armdyn.chain.joint import Joint
+from armdyn.chain.joint import DRIVE, Joint
 from armdyn.chain.limits import contradicted
 from armdyn.chain.link import Link
 from armdyn.chain.snap import SnapReport
@@ -121,12 +121,10 @@ def _of_joint(joint: Joint, before: Joint | None) -> Iterator[tuple[str, str]]:
         most = getattr(joint.limit, name)
         if most is not None and most < 0:
             yield "limits", f"negative {name} limit {most:g}"
-    for name in ("rotor_inertia", "viscous", "coulomb", "static", "stribeck"):
+    for name in DRIVE:
         value = getattr(joint, name)
         if value < 0:
             yield name, f"negative {name.replace('_', ' ')} {float(value):g}"
-    if joint.forces.load_friction < 0:
-        yield "load_friction", f"negative friction with the load {float(joint.forces.load_friction):g}"
     if 0 < joint.static < joint.coulomb:
         yield "static", f"static friction {float(joint.static):g} below Coulomb friction {float(joint.coulomb):g}"
     for name in ("b", "d"):

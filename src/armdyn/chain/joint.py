@@ -13,6 +13,7 @@ from armdyn.chain.joint_forces import NO_FORCES, JointForces
 
 Kind = Literal["revolute", "prismatic", "free"]
 KINDS: tuple[Kind, ...] = ("revolute", "prismatic", "free")
+DRIVE = ("rotor_inertia", "viscous", "coulomb", "static", "stribeck")  # fields of a joint that cannot be negative
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ class Joint:
         """Viscous and dry friction at a speed; 0 at rest, where dry friction is any value up to `breakaway`."""
         side = sign(qd)
         force = self.viscous * qd + self.dry_friction(qd) * side
-        return force + self.forces.asymmetry * (qd * side) if self.forces.asymmetry != 0 else force
+        return force + self.forces.over_speed(qd, side)
 
     @property
     def tilt(self) -> Mat3:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from armdyn.chain.joint import KINDS, Joint
-from armdyn.chain.joint_forces import JointForces
+from armdyn.chain.joint import DRIVE, KINDS, Joint
+from armdyn.chain.joint_forces import BELOW, NO_FORCES, NUMBERS, POSITIVE, JointForces
 from armdyn.errors import InputError, choose
 
 if TYPE_CHECKING:
@@ -23,16 +23,13 @@ def must_be_computable(chain: Chain) -> None:
         )
     for i, (joint, link) in enumerate(zip(chain.joints, chain.links, strict=True), 1):
         choose(f"kind of joint {joint.name or i}", joint.kind, KINDS)
-        friction = (joint.viscous, joint.coulomb, joint.static, joint.stribeck, *_numbers(joint.forces))
-        lengths = (joint.b, joint.d, joint.shift, joint.rotor_inertia, *friction)
+        drive = (*(getattr(joint, name) for name in DRIVE), *_numbers(joint.forces))
+        lengths = (joint.b, joint.d, joint.shift, *drive)
         angles = (joint.beta.radians, joint.gamma.radians, joint.theta.radians, joint.turn.radians)
         _must_be_finite(f"joint {joint.name or i}", (*lengths, *angles))
         _must_be_finite(f"link {i}", link.natural)
-        exponent = joint.forces.stribeck_exponent
-        if not isinstance(exponent, int) or exponent < 2 or exponent % 2:
-            raise InputError(
-                f"joint {joint.name or i}: stribeck_exponent must be an even whole number, got {exponent!r}"
-            )
+        if joint.forces != NO_FORCES:
+            _forces_within_their_ranges(f"joint {joint.name or i}", joint.forces)
     _must_be_finite("gravity", tuple(chain.gravity))
     _parents_come_first(chain)
     _free_joint_comes_first(chain)
@@ -51,7 +48,18 @@ def _must_be_finite(where: str, numbers: tuple[Any, ...]) -> None:
 
 def _numbers(forces: JointForces) -> tuple[Any, ...]:
     ripples = (x for ripple in forces.ripples for x in (ripple.sine, ripple.cosine))
-    return forces.offset, forces.stiffness, forces.asymmetry, forces.load_friction, *ripples
+    return *(getattr(forces, name) for name in NUMBERS), *ripples
+
+
+def _forces_within_their_ranges(where: str, forces: JointForces) -> None:
+    exponent = forces.stribeck_exponent
+    if not isinstance(exponent, int) or exponent < 2 or exponent % 2:
+        raise InputError(f"{where}: stribeck_exponent must be an even whole number, got {exponent!r}")
+    for name in POSITIVE:
+        value = getattr(forces, name)
+        if value < 0 or value >= BELOW.get(name, math.inf):
+            below = f" and below {BELOW[name]}" if name in BELOW else ""
+            raise InputError(f"{where}: {name} must be at least 0{below}, got {float(value):g}")
 
 
 def _load_friction_stands_alone(chain: Chain) -> None:
@@ -64,9 +72,6 @@ def _load_friction_stands_alone(chain: Chain) -> None:
                 f"joint {_name(chain.joints, i)} has load_friction {float(share):g} and moves together with another "
                 "joint (mimic); expected 0 there, because the load of such a joint is not its own"
             )
-        if not -1 < share < 1:
-            name = _name(chain.joints, i)
-            raise InputError(f"joint {name}: load_friction must be a part of the load, below 1, got {float(share):g}")
 
 
 def _name(joints: tuple[Joint, ...], i: int) -> str:
@@ -93,7 +98,7 @@ def _free_joint_comes_first(chain: Chain) -> None:
         angles = (joint.beta, joint.gamma, joint.theta, joint.turn)
         if any(x != 0 for x in (joint.b, joint.d, joint.shift)) or any(a.radians != 0 for a in angles):
             raise InputError("a free joint has no constants: its frame is the floating base's own")
-        if joint.rotor_inertia != 0 or joint.viscous != 0 or joint.breakaway != 0 or any(_numbers(joint.forces)):
+        if joint.rotor_inertia != 0 or joint.viscous != 0 or joint.breakaway != 0 or joint.forces != NO_FORCES:
             raise InputError("a free joint has neither rotor inertia nor friction, nor other forces")
     if chain.joints[0].free and any(parent < 0 for parent in chain.parents[1:]):
         loose = next(i for i, parent in enumerate(chain.parents) if i > 0 and parent < 0)

@@ -12,9 +12,8 @@ back is identical. The less common keys are
   and ``shift`` about and along the parent's z axis, for all but one of the joints of a branching link;
   ``mimic = { joint, multiplier, offset }``, with the name or number of the leader; ``kind = "free"`` of the first joint
   for a floating base; such a joint has only a name and a link;
-- ``static`` and ``stribeck`` (with ``stribeck_exponent``) friction of a joint, and its other forces (`JointForces`):
-  ``offset``, ``stiffness``, ``asymmetry``, ``load_friction`` and ``ripple``, an array of tables
-  ``{ per_turn, sine, cosine }``.
+- ``static`` and ``stribeck`` (with ``stribeck_exponent``) friction of a joint, and its other forces by the names of
+  `JointForces`: ``offset``, ``stiffness``, …, and ``ripple``, an array of tables ``{ per_turn, sine, cosine }``.
 
 With ``convention = "standard"`` a joint has ``a`` and ``alpha`` in place of ``b`` and ``beta``, and the data of link i
 is given in the standard frame i (far end of the link, on the axis of the next joint).
@@ -32,7 +31,8 @@ from typing import Any, cast
 from armdyn.algebra import Angle, Sym3, Vec3
 from armdyn.algebra.angle import ZERO_ANGLE
 from armdyn.chain import Chain, Joint, JointForces, Limit, Link, Mimic, Placement, Ripple
-from armdyn.chain.joint import Kind
+from armdyn.chain.joint import DRIVE, Kind
+from armdyn.chain.joint_forces import NUMBERS
 from armdyn.errors import FileError
 from armdyn.files.description import Description, Frame
 from armdyn.files.dh import to_modified
@@ -42,10 +42,8 @@ from armdyn.files.text import read_bytes, write_text
 
 _TOP = ("name", "convention", "source", "gravity", "base", "tool", "joint", "frame")
 _GEOMETRY = {"modified": ("b", "beta"), "standard": ("a", "alpha")}
-_FRICTION = ("viscous", "coulomb", "static", "stribeck")
-_FORCES = ("offset", "stiffness", "asymmetry", "load_friction")
 _TREE = ("parent", "turn", "shift", "mimic")
-_JOINT = ("gamma", "d", "theta", "limit", "rotor_inertia", *_FRICTION, *_FORCES, "ripple", "stribeck_exponent", "link")
+_JOINT = ("gamma", "d", "theta", "limit", *DRIVE, *NUMBERS, "ripple", "stribeck_exponent", "link")
 _LIMIT = ("lower", "upper", "velocity", "effort")
 _LINK = ("mass", "com", "inertia", "moment", "inertia_at_origin")
 LARGEST_FILE = 2**20  # bytes, so that an oversized file is rejected within a second; 60 joints take 60 kB
@@ -127,6 +125,7 @@ def _joint(table: Table, convention: str, names: list[Any]) -> Joint:
     def angle(key: str) -> Angle:
         return Angle.of(float(table.number(key)))
 
+    drive: dict[str, Any] = {key: table.number(key, Fraction(0)) for key in DRIVE}
     return Joint(
         kind=cast(Kind, table.one_of("kind", ("revolute", "prismatic", "free"))),
         b=table.number(length),
@@ -136,20 +135,16 @@ def _joint(table: Table, convention: str, names: list[Any]) -> Joint:
         gamma=angle("gamma") if table.has("gamma") else ZERO_ANGLE,
         name=table.text("name", ""),
         limit=_limit(table.table("limit")) if table.has("limit") else Limit(),
-        rotor_inertia=table.number("rotor_inertia", Fraction(0)),
-        viscous=table.number("viscous", Fraction(0)),
-        coulomb=table.number("coulomb", Fraction(0)),
-        static=table.number("static", Fraction(0)),
-        stribeck=table.number("stribeck", Fraction(0)),
         turn=angle("turn") if table.has("turn") else ZERO_ANGLE,
         shift=table.number("shift", Fraction(0)),
         mimic=_mimic(table.table("mimic"), names) if table.has("mimic") else None,
         forces=_forces(table),
+        **drive,
     )
 
 
 def _forces(table: Table) -> JointForces:
-    numbers: dict[str, Any] = {key: table.number(key, Fraction(0)) for key in _FORCES}
+    numbers: dict[str, Any] = {key: table.number(key, Fraction(0)) for key in NUMBERS}
     rows = table.content.get("ripple", [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         table.fail(f"ripple must be an array of tables {{ per_turn, sine, cosine }}, got {rows!r}")
@@ -257,14 +252,14 @@ def _joint_lines(chain: Chain, i: int) -> list[str]:
     known = ", ".join(f"{key} = {float(value) + 0.0!r}" for key, value in limits if value is not None)
     if known:
         lines.append(f"limit = {{ {known} }}")
-    for key in ("rotor_inertia", *_FRICTION):
+    for key in DRIVE:
         if getattr(joint, key) != 0:
             lines.append(f"{key} = {number_text(getattr(joint, key))}")
     return [*lines, *_forces_lines(joint.forces)]
 
 
 def _forces_lines(forces: JointForces) -> list[str]:
-    lines = [f"{key} = {number_text(getattr(forces, key))}" for key in _FORCES if getattr(forces, key) != 0]
+    lines = [f"{key} = {number_text(getattr(forces, key))}" for key in NUMBERS if getattr(forces, key) != 0]
     if forces.stribeck_exponent != 2:
         lines.append(f"stribeck_exponent = {forces.stribeck_exponent}")
     rows = [

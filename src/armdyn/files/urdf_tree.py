@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from armdyn.chain import Link, Placement
-from armdyn.chain.joint_forces import NO_FORCES, JointForces, Ripple
+from armdyn.chain.joint_forces import NO_FORCES, NUMBERS, JointForces, Ripple
 from armdyn.errors import FileError
 from armdyn.files.urdf_xml import EXPONENT, INERTIA, Element, Notes, Reader, content, is_text, parse
 
@@ -186,7 +186,7 @@ def _joint(label: str, element: Element) -> RawJoint:
 def _forces(read: Reader, own: Element | None) -> JointForces:
     if own is None:
         return NO_FORCES
-    numbers: dict[str, Any] = {key: read.one(own, key) for key in ("offset", "stiffness", "asymmetry", "load_friction")}
+    numbers: dict[str, Any] = {key: read.one(own, key) for key in NUMBERS}
     words = own.attributes.get("ripple", "").split()
     if len(words) % 3 or not all(per_turn.isdecimal() and int(per_turn) for per_turn in words[::3]):
         raise FileError(f"{read.at(own)} ripple expects triples (per turn, sine, cosine), got {' '.join(words)[:60]!r}")

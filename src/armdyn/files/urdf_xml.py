@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
+from armdyn.chain.joint import DRIVE
+from armdyn.chain.joint_forces import NUMBERS
 from armdyn.errors import FileError
 from armdyn.files.text import read_bytes
 
@@ -32,7 +34,7 @@ _KEPT = {
 }
 INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 # Properties of a joint that URDF does not define: attributes of an element <armdyn>, which other readers ignore.
-FORCES = ("rotor_inertia", "static", "stribeck", "offset", "stiffness", "asymmetry", "load_friction", "ripple")
+FORCES = (*(name for name in DRIVE if name not in ("viscous", "coulomb")), *NUMBERS, "ripple")
 EXPONENT = "stribeck_exponent"
 _KNOWN = {
     "origin": ("xyz", "rpy"),

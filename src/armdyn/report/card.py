@@ -6,6 +6,8 @@ from typing import Any
 
 from armdyn.arm import Arm
 from armdyn.chain import Joint
+from armdyn.chain.joint import DRIVE
+from armdyn.chain.joint_forces import NUMBERS
 
 
 def card(arm: Arm) -> dict[str, Any]:
@@ -63,15 +65,8 @@ def _joint(joint: Joint, name: str) -> dict[str, Any]:
         "upper": joint.limit.upper,
         "velocity": joint.limit.velocity,
         "effort": joint.limit.effort,
-        "rotor_inertia": float(joint.rotor_inertia),
-        "viscous": float(joint.viscous),
-        "coulomb": float(joint.coulomb),
-        "static": float(joint.static),
-        "stribeck": float(joint.stribeck),
+        **{name: float(getattr(joint, name)) for name in DRIVE},
         "stribeck_exponent": joint.forces.stribeck_exponent,
-        "offset": float(joint.forces.offset),
-        "stiffness": float(joint.forces.stiffness),
-        "asymmetry": float(joint.forces.asymmetry),
-        "load_friction": float(joint.forces.load_friction),
+        **{name: float(getattr(joint.forces, name)) for name in NUMBERS},
         "ripples": [[r.per_turn, float(r.sine), float(r.cosine)] for r in joint.forces.ripples],
     }

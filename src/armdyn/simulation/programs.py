@@ -59,12 +59,13 @@ class Friction:
         return next((joint.forces for joint, _, _ in self.joints if joint.mimic is None), NO_FORCES)
 
     def forces(self, q: Any, qd: Any) -> Any:
-        """Springs, offsets, ripples and the asymmetry of viscous friction."""
+        """The forces besides dry and viscous friction and that of the load."""
         total = 0
         for joint, ratio, shift in self.joints:
             more = joint.forces
             if more != NO_FORCES:
-                total = total + ratio * (more.at(ratio * q + shift) + more.asymmetry * (abs(ratio) * (qd * sign(qd))))
+                rate = ratio * qd
+                total = total + ratio * (more.at(ratio * q + shift) + more.over_speed(rate, sign(rate)))
         return total
 
     def bounded(self, left: Any, force: Any) -> Any:

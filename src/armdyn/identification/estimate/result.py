@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from warnings import warn
@@ -14,23 +14,19 @@ from numpy.typing import NDArray
 from armdyn.algebra import exact
 from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
-from armdyn.chain import JointForces, Link, Ripple
+from armdyn.chain import Joint, JointForces, Link, Ripple
+from armdyn.chain.joint import DRIVE
 from armdyn.errors import InputError
 from armdyn.identification.estimate.estimators import Fit
 from armdyn.identification.estimate.statistics import Uncertainty, r_squared, relative_error
 from armdyn.identification.log.log import Log, PathName, as_log
 from armdyn.identification.log.processing import Motion, Processing, joint_side, motions
 from armdyn.identification.model.bodies import pseudo_inertia
-from armdyn.identification.model.model import RIPPLES, STRIBECK_EXPONENT, Model
+from armdyn.identification.model.model import STRIBECK_EXPONENT, TERMS, Model
 from armdyn.identification.model.reading import Reading, changed
 from armdyn.identification.model.rows import Rows, rows
 
 Array = NDArray[np.float64]
-# Attributes of a joint, and of its forces, with the symbols of their parameters.
-DRIVES = {"rotor_inertia": "Ia", "viscous": "fv", "coulomb": "fc", "static": "fs"}
-DRIVEN = {"rotor_inertia": "rotor", "viscous": "viscous", "coulomb": "coulomb", "static": "coulomb"}  # with its term
-FORCES = {"offset": "off", "stiffness": "k", "asymmetry": "fva", "load_friction": "fl"}
-SYMBOLS = (*DRIVES.values(), *FORCES.values(), *(f"{wave}{k}q" for k in RIPPLES for wave in ("sin", "cos")))
 BLOCK = 4096  # rows of the regressor computed at a time
 RENAMED = {"pull": "regularization", "lean": "base_tilt", "how": "processing"}  # deprecated; kept for two versions
 
@@ -184,8 +180,7 @@ class Estimate:
 
         These belong to motors that drive several joints, or are friction coefficients estimated as negative.
         """
-        symbols = ("Ia", "fv", "fc", "fs", "fl")
-        kept = {f"{symbol}{k}": symbol in symbols for symbol in SYMBOLS for k in range(1, self.model.n + 1)}
+        kept = {f"{term.symbol}{k}": term.positive for term in TERMS.values() for k in range(1, self.model.n + 1)}
         found = {name: value for name, value in self.extras.items() if value and "_" not in name}
         return {name: value for name, value in found.items() if name not in kept or (kept[name] and value < 0)}
 
@@ -255,32 +250,35 @@ def identified_arm(model: Model, natural: Array, extras: Mapping[str, float]) ->
     arm = model.arm
     links = tuple(Link.from_natural(tuple(exact(float(x)) for x in row)) for row in natural)
     joints = []
-    number = {i: k for k, i in enumerate(arm.given.independent, 1)}
+    coordinate = {i: j for j, i in enumerate(arm.given.independent)}
     for i, joint in enumerate(arm.given.joints):
-        if i not in number:  # the drive parameters of a mimic joint are identified at its leader
-            none: dict[str, Any] = {name: exact(0.0) for name, term in DRIVEN.items() if term in model.terms}
-            joints.append(replace(joint, **none))
-            continue
-        k = number[i]
-        found = {name: extras[f"{symbol}{k}"] for name, symbol in DRIVES.items() if f"{symbol}{k}" in extras}
-        found |= {"stribeck": float(model.stribeck[k - 1]) if "static" in found else 0.0}
-        numbers: dict[str, Any] = {name: exact(max(value, 0.0)) for name, value in found.items()}
-        joints.append(replace(joint, **numbers, forces=identified_forces(extras, k)))
+        j = coordinate.get(i)  # what a mimic joint adds is identified at its leader
+        own = {} if j is None else {term: extras.get(f"{TERMS[term].symbol}{j + 1}", 0.0) for term, at in
+               model.terms.items() if j in at}  # fmt: skip
+        speed = float(model.stribeck[j]) if j is not None and "stribeck" in own else 0.0
+        joints.append(_identified_joint(joint, model.terms, own, speed))
     given = replace(arm.given, links=links, joints=tuple(joints))
     return replace(arm, given=given, source=f"{arm.source}; links and drives identified from a log".lstrip("; "))
 
 
-def identified_forces(extras: Mapping[str, float], k: int) -> JointForces:
-    """The forces at joint k (from 1) other than its speed-dependent friction."""
-    numbers: dict[str, Any] = {name: exact(extras.get(f"{symbol}{k}", 0.0)) for name, symbol in FORCES.items()}
-    numbers["load_friction"] = max(numbers["load_friction"], exact(0.0))
-    ripples = (
-        Ripple(turns, *(exact(extras[f"{wave}{turns}q{k}"]) for wave in ("sin", "cos")))
-        for turns in RIPPLES
-        if f"sin{turns}q{k}" in extras
-    )
-    exponent = STRIBECK_EXPONENT if f"fs{k}" in extras else 2
-    return JointForces(ripples=tuple(ripples), stribeck_exponent=exponent, **numbers)
+def _identified_joint(joint: Joint, terms: Iterable[str], values: Mapping[str, float], stribeck: float) -> Joint:
+    """The joint with the parameters of its own terms, and none of the other terms of the model."""
+    names = {TERMS[term].field for term in terms} | ({"static", "stribeck"} if "coulomb" in terms else set())
+    drive: dict[str, Any] = {name: exact(0.0) for name in names if name in DRIVE}
+    forces: dict[str, Any] = {}
+    waves: dict[int, dict[str, Any]] = {}
+    for name, value in values.items():
+        term = TERMS[name]
+        number = exact(max(value, 0.0) if term.positive else value)
+        if term.ripple is not None:
+            per_turn, wave = term.ripple
+            waves.setdefault(per_turn, {})[wave] = number
+        else:
+            (drive if term.field in DRIVE else forces)[term.field] = number
+    ripples = tuple(Ripple(per_turn, **wave) for per_turn, wave in waves.items())
+    if "stribeck" in values:
+        drive["stribeck"], forces["stribeck_exponent"] = exact(stribeck), STRIBECK_EXPONENT
+    return replace(joint, **drive, forces=JointForces(ripples=ripples, **forces))
 
 
 def upright(arm: Arm, gravity: Any) -> Arm:

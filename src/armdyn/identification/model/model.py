@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
-from armdyn.chain import Chain
+from armdyn.chain import Chain, Joint
+from armdyn.chain.joint import DRIVE
+from armdyn.chain.joint_forces import POSITIVE
 from armdyn.errors import InputError, choose
 from armdyn.identification.log.filters import smooth_sign
 from armdyn.identification.log.processing import matrix_of
@@ -42,24 +44,59 @@ RIPPLES = (2, 3, 4)  # per turn: once per turn is what gravity does, faster ones
 
 @dataclass(frozen=True)
 class Term:
-    """An extra term: the symbol of its parameter, its description, whether it cannot be negative."""
+    """An extra term: the symbol and meaning of its parameter, the field it is in, and its column of the regressor.
+
+    `field` is one of `Joint` or of its `JointForces`; `column` takes the model and a motion (N, n) and gives (N, n).
+    """
 
     symbol: str
     words: str
-    positive: bool = False
+    field: str
+    column: Callable[[Model, Array, Array, Array], Any]
+    ripple: tuple[int, str] | None = None  # of one wave of `ripples`: how often per turn, "sine" or "cosine"
+
+    @property
+    def positive(self) -> bool:
+        """Whether the parameter cannot be negative."""
+        return self.field in (*DRIVE, *POSITIVE)
+
+    def value(self, joint: Joint) -> float:
+        """The parameter that a joint has."""
+        if self.ripple is not None:
+            per_turn, wave = self.ripple
+            return float(sum(getattr(r, wave) for r in joint.forces.ripples if r.per_turn == per_turn))
+        return float(getattr(joint if self.field in DRIVE else joint.forces, self.field))
+
+
+def _ripple(per_turn: int, wave: str) -> Term:
+    function, field = {"sin": (np.sin, "sine"), "cos": (np.cos, "cosine")}[wave]
+
+    def column(model: Model, q: Array, qd: Array, qdd: Array) -> Any:
+        return function(per_turn * q)
+
+    words = f"ripple of the torque, {per_turn} per turn"
+    return Term(f"{wave}{per_turn}q", words, "ripples", column, (per_turn, field))
 
 
 TERMS: dict[str, Term] = {
-    "rotor": Term("Ia", "rotor inertia, reflected to the joint", positive=True),
-    "viscous": Term("fv", "viscous friction", positive=True),
-    "asymmetry": Term("fva", "viscous friction forwards less backwards, half"),
-    "coulomb": Term("fc", "Coulomb friction", positive=True),
-    "stribeck": Term("fs", "static friction, Coulomb's being that of higher speeds", positive=True),
-    "load": Term("fl", "friction over the joint's load", positive=True),
-    "offset": Term("off", "constant offset"),
-    "spring": Term("k", "stiffness (cable, spring)"),
-    **{f"{f}{k}": Term(f"{f}{k}q", f"ripple of the torque, {k} per turn") for k in RIPPLES for f in ("sin", "cos")},
-}
+    "rotor": Term("Ia", "rotor inertia, reflected to the joint", "rotor_inertia", lambda m, q, qd, qdd: qdd),
+    "viscous": Term("fv", "viscous friction", "viscous", lambda m, q, qd, qdd: qd),
+    "asymmetry": Term(
+        "fva", "viscous friction forwards less backwards, half", "asymmetry", lambda m, q, qd, qdd: np.abs(qd)
+    ),
+    "coulomb": Term("fc", "Coulomb friction", "coulomb", lambda m, q, qd, qdd: smooth_sign(qd, m.width)),
+    "stribeck": Term(
+        "fs", "static friction, Coulomb's being that of higher speeds", "static",
+        lambda m, q, qd, qdd: smooth_sign(qd, m.width) / (1 + (qd / m.stribeck) ** STRIBECK_EXPONENT),
+    ),
+    "load": Term(
+        "fl", "friction over the joint's load", "load_friction",
+        lambda m, q, qd, qdd: smooth_sign(qd, m.width) * m.load_torque(q, qd, qdd),
+    ),
+    "offset": Term("off", "constant offset", "offset", lambda m, q, qd, qdd: np.ones_like(qd)),
+    "spring": Term("k", "stiffness (cable, spring)", "stiffness", lambda m, q, qd, qdd: q),
+    **{f"{wave}{k}": _ripple(k, wave) for k in RIPPLES for wave in ("sin", "cos")},
+}  # fmt: skip
 COUPLED = ("rotor", "viscous", "coulomb")
 DRIFTING = ("viscous", "coulomb", "offset")  # what may differ from log to log: friction falls as a drive warms up
 
@@ -157,7 +194,7 @@ class Model:
     def extras(self, q: Array, qd: Array, qdd: Array, log: int = 0) -> Array:
         """The columns of the extra terms, merged or not, along a motion of one of the logs: (N, n, extras)."""
         out = np.zeros((*q.shape, len(self.extra_names)))
-        columns = {term: self._columns(term, q, qd, qdd) for term in self.terms}
+        columns = {term: np.asarray(TERMS[term].column(self, q, qd, qdd)) for term in self.terms}
         static = self.terms.get("stribeck", ())
         for k, (term, j) in enumerate(self._own):
             out[:, j, k] = columns[term][:, j]
@@ -173,23 +210,7 @@ class Model:
                 out[:, j, k] = out[:, j, self._own.index((term, j))]
         return out
 
-    def _columns(self, term: str, q: Array, qd: Array, qdd: Array) -> Array:
-        """A term's column at every joint, (N, n)."""
-        if term[:3] in ("sin", "cos"):
-            return np.asarray((np.sin if term[:3] == "sin" else np.cos)(int(term[3:]) * q))
-        column: dict[str, Callable[[], Array]] = {
-            "rotor": lambda: qdd,
-            "viscous": lambda: qd,
-            "asymmetry": lambda: np.abs(qd),
-            "coulomb": lambda: smooth_sign(qd, self.width),
-            "stribeck": lambda: smooth_sign(qd, self.width) / (1 + (qd / self.stribeck) ** STRIBECK_EXPONENT),
-            "load": lambda: smooth_sign(qd, self.width) * self._load(q, qd, qdd),
-            "offset": lambda: np.ones_like(qd),
-            "spring": lambda: q,
-        }
-        return column[term]()
-
-    def _load(self, q: Array, qd: Array, qdd: Array) -> Array:
+    def load_torque(self, q: Array, qd: Array, qdd: Array) -> Array:
         """The magnitude of the load torque of each joint."""
         minimal = np.asarray(self.arm.minimal_parameters.array) @ self.load
         return np.abs(np.asarray(self.arm.regressor(q, qd, qdd)) @ minimal + self.load_rotors * qdd)
@@ -282,12 +303,10 @@ class Model:
         return np.concatenate([Y, self.extras(q, qd, qdd, log)[:, :, self._merged[0]]], axis=2)
 
     def prior(self, arm: Arm) -> Array:
-        """The natural parameters of an arm and its drives: (10 n + extras,)."""
+        """The natural parameters of an arm, its drives and other joint forces: (10 n + extras,)."""
         links = np.array([[float(x) for x in link.natural] for link in arm.links]).ravel()
-        attributes = {"rotor": "rotor_inertia", "viscous": "viscous", "coulomb": "coulomb"}
         extra = np.zeros(len(self.extra_names))
-        for k, (term, j) in enumerate(self._own):
-            extra[k] = float(getattr(arm.joints[j], attributes[term])) if term in attributes else 0.0
+        extra[: len(self._own)] = [TERMS[term].value(arm.joints[j]) for term, j in self._own]
         return np.concatenate([links, extra])
 
 
