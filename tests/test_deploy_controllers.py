@@ -95,6 +95,7 @@ def test_every_controller_meets_its_vectors(tmp_path, dtype):
         dtype=dtype,
         controllers=CONTROLLERS,
         measure_stack=False,
+        build=False,
     )
     flags = "-std=c99 -O0 -Wall -Wextra -Wpedantic -Werror"
     assert "0 failed" in run("make", "test", f"CFLAGS={flags}", where=tmp_path / "c")
@@ -108,7 +109,7 @@ def test_many_periods_in_a_loop_agree_with_python(tmp_path, law, compiler):
         pytest.skip(f"no {compiler} on this machine")
     arm = armdyn.load("planar3")
     control = armdyn.controller(arm, law)
-    armdyn.deploy(arm, tmp_path, "c", ["gravity_load"], controllers=[control], measure_stack=False)
+    armdyn.deploy(arm, tmp_path, "c", ["gravity_load"], controllers=[control], measure_stack=False, build=False)
     suffix, standard = ("c", "-std=c99") if compiler == "gcc" else ("cc", "-std=c++17")
     (tmp_path / f"loop.{suffix}").write_text(LOOP.format(arm="planar3", law=law, periods=PERIODS))
     run("gcc", "-std=c99", *FLAGS, "-c", "planar3.c", where=tmp_path)
@@ -121,7 +122,7 @@ def test_many_periods_in_a_loop_agree_with_python(tmp_path, law, compiler):
 def test_the_class_in_cpp_agrees_with_python(tmp_path, law):
     arm = armdyn.load("planar3")
     control = armdyn.controller(arm, law, friction=True)
-    armdyn.deploy(arm, tmp_path, "cpp", ["gravity_load"], controllers=[control], measure_stack=False)
+    armdyn.deploy(arm, tmp_path, "cpp", ["gravity_load"], controllers=[control], measure_stack=False, build=False)
     (tmp_path / "loop.cc").write_text(CLASS.format(arm="planar3", law=law, periods=PERIODS))
     run("g++", "-std=c++17", *FLAGS, "loop.cc", "-o", "loop", where=tmp_path)
     agrees(control, tmp_path)
@@ -170,7 +171,9 @@ def test_targets_without_controllers_say_so(tmp_path):
 
 @needs_gcc
 def test_the_loop_of_the_tutorial_compiles(tmp_path):
-    armdyn.deploy(armdyn.load("ur5"), tmp_path, "c", ["gravity_load"], controllers=["adaptive"], measure_stack=False)
+    armdyn.deploy(
+        armdyn.load("ur5"), tmp_path, "c", ["gravity_load"], controllers=["adaptive"], measure_stack=False, build=False
+    )
     (loop,) = blocks(ROOT / "docs" / "tutorials" / "controllers.md", "c")
     (tmp_path / "loop.c").write_text(loop)
     run("gcc", "-std=c99", *FLAGS, "-fsyntax-only", "loop.c", where=tmp_path)

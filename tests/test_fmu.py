@@ -23,7 +23,7 @@ from armdyn.cli import app
 from armdyn.codegen.text.c import Package
 from armdyn.deployment import fmu
 from armdyn.deployment.fmu_model import Model
-from armdyn.errors import InputError
+from armdyn.errors import ComputationError, InputError
 from random_trees import TreeKind, random_tree
 
 GOLDEN = Path(__file__).parent / "golden" / "fmu"
@@ -71,7 +71,7 @@ def cramped() -> Arm:
 @pytest.mark.parametrize("parameters", ["runtime", "baked"])
 @pytest.mark.parametrize("make", [lambda: armdyn.load("stanford"), tree, curved, everything, cramped])
 def test_the_sources_agree_with_the_kernels(make, parameters, tmp_path):
-    armdyn.deploy(make(), tmp_path, "fmu", parameters=parameters, friction=parameters == "runtime")
+    armdyn.deploy(make(), tmp_path, "fmu", parameters=parameters, friction=parameters == "runtime", build=False)
     done = subprocess.run(["make", "test", "CC=gcc", f"CFLAGS={STRICT}"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert " 0 failed" in done.stdout
@@ -82,7 +82,7 @@ def test_clang_has_nothing_to_say_about_the_sources(make, tmp_path):
     """Without a payload or stops some kinds of variables are empty: comparisons with their ends are always false."""
     if shutil.which("clang") is None:
         pytest.skip("no clang on this machine")
-    armdyn.deploy(make(), tmp_path, "fmu")
+    armdyn.deploy(make(), tmp_path, "fmu", build=False)
     flags = ["-std=c99", "-fsyntax-only", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
     files = sorted(map(str, (tmp_path / "sources").glob("*.c")))
     done = subprocess.run(["clang", *flags, *files], capture_output=True, text=True)
@@ -92,7 +92,7 @@ def test_clang_has_nothing_to_say_about_the_sources(make, tmp_path):
 def test_a_wrong_acceleration_fails(tmp_path):
     if shutil.which("cc") is None or shutil.which("make") is None:
         pytest.skip("no C compiler or no make on this machine")
-    armdyn.deploy(armdyn.load("planar3"), tmp_path, "fmu")
+    armdyn.deploy(armdyn.load("planar3"), tmp_path, "fmu", build=False)
     text = (tmp_path / "vectors.h").read_text()
     (tmp_path / "vectors.h").write_text(text.replace("VECTOR_QDD[] = {\n    ", "VECTOR_QDD[] = {\n    9"))
     done = subprocess.run(["make", "test"], cwd=tmp_path, capture_output=True, text=True)
@@ -109,7 +109,7 @@ def described(model, where) -> ElementTree.Element:
 
 def test_variables_have_names_units_and_starts(tmp_path):
     arm = armdyn.load("stanford")
-    armdyn.deploy(arm, tmp_path, "fmu")
+    armdyn.deploy(arm, tmp_path, "fmu", build=False)
     model = Model(arm, payload=True, friction=True)
     variables = {v.get("name"): v.attrib for v in described(model, tmp_path).findall("ModelVariables/Float64")}
     slides = [joint.name for joint in arm.joints if joint.prismatic]
@@ -148,25 +148,34 @@ def test_the_step_is_short_enough_for_viscous_friction():
 def test_the_same_arm_gives_the_same_bytes(tmp_path, monkeypatch):
     monkeypatch.undo()  # with a library, where there is a compiler
     for folder in ("a", "b"):
-        armdyn.deploy(armdyn.load("planar3"), tmp_path / folder, "fmu")
+        armdyn.deploy(armdyn.load("planar3"), tmp_path / folder, "fmu", build=False)
     with zipfile.ZipFile(tmp_path / "a" / "planar3.fmu") as archive:
         libraries = [name for name in archive.namelist() if name.startswith("binaries")]
     assert len(libraries) == (fmu.compiler() is not None)
     assert (tmp_path / "a" / "planar3.fmu").read_bytes() == (tmp_path / "b" / "planar3.fmu").read_bytes()
 
 
-@pytest.mark.parametrize("found", [None, shutil.which("false")])
-def test_without_a_compiler_that_works_it_is_a_source_fmu(found, tmp_path, monkeypatch):
-    monkeypatch.setattr(fmu, "compiler", lambda: found)
-    armdyn.deploy(armdyn.load("planar3"), tmp_path, "fmu")
+@pytest.mark.parametrize("binary", [True, False])
+def test_without_a_compiler_or_a_binary_it_is_a_source_fmu(binary, tmp_path, monkeypatch):
+    monkeypatch.setattr(fmu, "compiler", lambda: None if binary else "cc")
+    armdyn.deploy(armdyn.load("planar3"), tmp_path, "fmu", build=False, binary=binary)
     with zipfile.ZipFile(tmp_path / "planar3.fmu") as archive:
         names = set(archive.namelist())
     assert not [name for name in names if name.startswith("binaries")]
     assert {"modelDescription.xml", "sources/buildDescription.xml", "sources/planar3.c", "sources/fmu.c"} <= names
-    assert (
-        "It is a source-code FMU without a binary, because no working C compiler"
-        in (tmp_path / "README.md").read_text()
+    assert "It is a source-code FMU without a binary, because no C compiler" in (tmp_path / "README.md").read_text()
+
+
+def test_a_compiler_that_fails_is_an_error(tmp_path, monkeypatch):
+    broken = tmp_path / "cc"
+    broken.write_text(
+        "#!/bin/sh\necho 'In file included from x:' >&2\necho 'x.c:1: fatal error: no such thing' >&2\nexit 1\n"
     )
+    broken.chmod(0o755)
+    monkeypatch.setattr(fmu, "compiler", lambda: str(broken))
+    with pytest.raises(ComputationError, match=r"x\.c:1: fatal error: no such thing"):
+        armdyn.deploy(armdyn.load("planar3"), tmp_path / "x", "fmu", build=False)
+    assert not (tmp_path / "x").exists()
 
 
 def test_what_is_refused(tmp_path):
@@ -178,10 +187,10 @@ def test_what_is_refused(tmp_path):
     }
     for message, options in cases.items():
         with pytest.raises(InputError, match=message):
-            armdyn.deploy(arm, tmp_path / "x", "fmu", **options)
+            armdyn.deploy(arm, tmp_path / "x", "fmu", **options, build=False)
     floating = Arm("free", random_tree(TreeKind(joints=3, fork=0.5, floating=True), seed=1))
     with pytest.raises(InputError, match="free has a floating base"):
-        armdyn.deploy(floating, tmp_path / "x", "fmu")
+        armdyn.deploy(floating, tmp_path / "x", "fmu", build=False)
     assert not (tmp_path / "x").exists()
 
 
@@ -205,7 +214,7 @@ def test_the_exponents_of_stribeck_curves_are_told():
 @pytest.mark.parametrize("file", ["modelDescription.xml", "model.h"])
 def test_golden_files(file, tmp_path):
     """One small arm, to the letter; ARMDYN_UPDATE_GOLDEN=1 writes it anew."""
-    armdyn.deploy(armdyn.load("planar3"), tmp_path, "fmu")
+    armdyn.deploy(armdyn.load("planar3"), tmp_path, "fmu", build=False)
     found = next(tmp_path.rglob(file)).read_text()
     if os.environ.get("ARMDYN_UPDATE_GOLDEN"):
         GOLDEN.mkdir(parents=True, exist_ok=True)

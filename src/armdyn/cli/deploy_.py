@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -26,6 +27,9 @@ def command(
     cpu: Annotated[list[str] | None, typer.Option("--cpu", help="A processor of --target object (repeatable).")] = None,
     frame: Annotated[str | None, typer.Option(help="The frame to use as the tool.")] = None,
     stack: Annotated[bool, typer.Option(help="Measure the stack of each function with gcc, if installed.")] = True,
+    build: Annotated[bool, typer.Option(help="Build and test the code before it is written.")] = True,
+    binary: Annotated[bool, typer.Option(help="FMU: with a library for this machine.")] = True,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Write into a folder with files of others.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -46,6 +50,9 @@ def command(
             cpus=cpu or (),
             frame=frame,
             measure_stack=stack,
+            build=build,
+            binary=binary,
+            overwrite=overwrite,
             progress=update,
         )
     if as_json:
@@ -53,4 +60,6 @@ def command(
     elif not quiet:
         for path in files:
             console().print(f"wrote {path}  ({path.stat().st_size} bytes)", markup=False)
-        console().print(f"to test it: make -C {shlex.quote(str(output))} test", markup=False)
+        about = json.loads((output / "manifest.json").read_bytes())
+        console().print(f"its test: {about['test']}", markup=False, highlight=False)
+        console().print(f"to repeat it: make -C {shlex.quote(str(output))} test", markup=False)

@@ -16,7 +16,7 @@ REFUSED = 5  # exit code
 def command(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="The log: .csv, .txt, .npz, .mat, .parquet, rosbag2.")],
     arm: Annotated[str, typer.Option("--urdf", metavar="ARM", help="The robot: .urdf, .toml or a catalogue name.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write, new or empty.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
     validate: Annotated[Path | None, typer.Option(help="A validation log, not used for the fit.")] = None,
     held_out: Annotated[float, typer.Option(help="Fraction held out if there is no validation log.")] = 0.3,
     target: Annotated[
@@ -34,6 +34,8 @@ def command(
     tilt: Annotated[bool, typer.Option("--tilt", help="Estimate a base tilt.")] = False,
     fix: Annotated[bool, typer.Option("--fix", help="Apply the proposed signs, order and units.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write code even if validation fails.")] = False,
+    build: Annotated[bool, typer.Option(help="Build and test the code before it is written.")] = True,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Write into a folder with files of others.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -61,6 +63,8 @@ def command(
             dtype=dtype,
             parameters=parameters,
             force=force,
+            build=build,
+            overwrite=overwrite,
             reading=reading,
             progress=update,
             transmission=vector(ratios, "ratios") if ratios else None,

@@ -64,4 +64,11 @@ def _call(name: str, package: Package) -> str:
     return "\n".join(parts)
 
 
-TARGET = Target("c", "C99: header, source, test program, Makefile", c_folder)
+TARGET = Target(
+    "c",
+    "C99: header, source, test program, Makefile",
+    c_folder,
+    ("make", "cc"),
+    quick=("CFLAGS=-std=c99 -O0",),
+    controllers=True,
+)

@@ -100,4 +100,11 @@ def _code(name: str, lines: Sequence[str], *before: str) -> str:
     return "\n".join(["```cpp", *before, f'#include "{name}.hpp"', "", *lines, "```"])
 
 
-TARGET = Target("cpp", "C++17: one header, unit test, Makefile", cpp_folder)
+TARGET = Target(
+    "cpp",
+    "C++17: one header, unit test, Makefile",
+    cpp_folder,
+    ("make", "g++"),
+    quick=("CXXFLAGS=-std=c++17 -O0", "EIGEN="),
+    controllers=True,
+)

@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from armdyn.arm import Arm
 from armdyn.codegen.text.c import Function
 from armdyn.control import Controller
-from armdyn.deployment import c, cpp, fmu, objects
+from armdyn.deployment import manifest
 from armdyn.deployment.controllers import chosen as chosen_controllers
-from armdyn.deployment.request import Request, Target
+from armdyn.deployment.request import Files, Request, Target
+from armdyn.deployment.trial import trial
 from armdyn.errors import InputError, choose
-from armdyn.files.text import write_folder
 from armdyn.kernels.emission import Progress
 
-TARGETS: dict[str, Target] = {t.name: t for t in (c.TARGET, cpp.TARGET, fmu.TARGET, objects.TARGET)}
+
+class Targets(Mapping[str, Target]):
+    """The targets by name; the module of a target is imported when the target is looked up."""
+
+    modules: Mapping[str, str] = {
+        "c": "armdyn.deployment.c",
+        "cpp": "armdyn.deployment.cpp",
+        "fmu": "armdyn.deployment.fmu",
+        "object": "armdyn.deployment.objects",
+    }
+
+    def __getitem__(self, name: str) -> Target:
+        target: Target = import_module(self.modules[name]).TARGET
+        return target
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.modules)
+
+    def __len__(self) -> int:
+        return len(self.modules)
+
+
+TARGETS = Targets()
 
 
 def deploy(
@@ -33,6 +57,9 @@ def deploy(
     functions: Mapping[str, Function] | None = None,
     cpus: Sequence[str] = (),
     measure_stack: bool = True,
+    build: bool = True,
+    binary: bool = True,
+    overwrite: bool = False,
     progress: Progress | None = None,
 ) -> list[Path]:
     """Write a folder with the arm's dynamics for a controller; it builds and tests itself with ``make test``.
@@ -42,8 +69,9 @@ def deploy(
     arm
         The arm.
     directory
-        The folder. A new one appears whole or not at all; in an existing one files of the same names are replaced and
-        all others are kept, so use one folder per target.
+        The folder. A new one appears whole or not at all. In a folder that was written by armdyn, the files of the
+        last run that this one does not write are removed. A folder that contains any other files is refused, unless
+        `overwrite` is set. Names that begin with a dot are ignored.
     target
         "c": C99, a header and a source. "cpp": one C++17 header. "fmu": FMI 3.0 co-simulation and model exchange of
         the forward dynamics. "object": relocatable objects for Cortex-M, AArch64 and RISC-V, with a header.
@@ -69,6 +97,14 @@ def deploy(
         The processors that objects are made for; by default all of `armdyn.codegen.embedded.cpus.CPUS`.
     measure_stack
         If gcc is installed, compile the code once and state the stack usage of each function in the README.
+    build
+        If make and a compiler are installed, build the folder and run its test (without optimization, in a temporary
+        folder) before it is written. Code that fails is an error, and nothing is written. ``manifest.json`` has the
+        result.
+    binary
+        For an FMU: compile a library for this machine, if it has a C compiler.
+    overwrite
+        Write into a folder that contains other files, too: files of the same names are replaced, all others are kept.
     progress
         Called with (done, total, what is being done).
 
@@ -78,11 +114,52 @@ def deploy(
         The files written.
     """
     chosen = TARGETS[choose("target", target, TARGETS)]
-    if cpus and chosen is not objects.TARGET:
-        raise InputError(f"processors are for the target object; got {', '.join(cpus)} for the target {target}")
-    more, laws = functions or {}, chosen_controllers(arm, controllers, friction)
-    if laws and chosen is fmu.TARGET:
-        names = ", ".join(law.law.name for law in laws)
-        raise InputError(f"controllers are for the targets c, cpp and object; got {names} for the target {target}")
-    request = Request(arm, quantities, dtype, parameters, friction, frame, more, measure_stack, progress, cpus, laws)
-    return write_folder(directory, chosen.files(request))
+    manifest.check_folder(directory, overwrite)
+    laws = chosen_controllers(arm, controllers, friction)
+    request = Request(
+        arm,
+        quantities,
+        dtype,
+        parameters,
+        friction,
+        frame,
+        functions or {},
+        measure_stack,
+        progress,
+        cpus,
+        laws,
+        binary,
+    )
+    return manifest.write(directory, folder(chosen, request, build), overwrite)
+
+
+def folder(target: Target, request: Request, build: bool = True) -> Files:
+    """The files of a target with their manifest; built and tested before, if `build` is set and the tools are there."""
+    check_options(target, request)
+    contents = target.files(request)
+    if build and request.progress:
+        request.progress(0, 1, "building and testing")
+    about: dict[str, Any] = {
+        "armdyn deploy": 1,
+        "target": target.name,
+        "arm": {"name": request.arm.name, "fingerprint": request.arm.fingerprint},
+        "test": trial(target, contents) if build else "not run, as requested",
+    }
+    return manifest.with_manifest(contents, about)
+
+
+def check_options(target: Target, request: Request) -> None:
+    """An error if the request has options that do not apply to the target."""
+    given: dict[str, tuple[str, Sequence[str]]] = {
+        "controllers": ("controllers are", [law.law.name for law in request.controllers]),
+        "cpus": ("processors are", request.cpus),
+        "binary": ("binary=False (--no-binary) is", [] if request.binary else ["it"]),
+    }
+    for capability, (subject, values) in given.items():
+        if values and not getattr(target, capability):
+            names = [name for name, other in TARGETS.items() if getattr(other, capability)]
+            listed = " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+            raise InputError(
+                f"{subject} for the target{'s' if names[1:] else ''} {listed}; got {', '.join(values)} "
+                f"for the target {target.name}"
+            )

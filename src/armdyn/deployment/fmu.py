@@ -26,7 +26,8 @@ from armdyn.deployment.fmu_model import Model
 from armdyn.deployment.fmu_readme import fmu_readme
 from armdyn.deployment.fmu_vectors import vectors
 from armdyn.deployment.request import PAYLOAD, Files, Request, Target
-from armdyn.errors import InputError
+from armdyn.deployment.trial import first_message
+from armdyn.errors import ComputationError, InputError
 from armdyn.graph.program import Program, trace
 from armdyn.simulation.programs import lockable_dynamics
 
@@ -44,9 +45,9 @@ def fmu_folder(request: Request) -> Files:
     package = replace(request, quantities=(), friction=False, functions=beside).package()
     name = identifier(package.name)
     sources = _sources(model, package, name)
-    if request.progress:
+    if request.binary and request.progress:
         request.progress(0, 1, "compiling")
-    binary = _binary(name, sources)
+    binary = _binary(name, sources) if request.binary else {}
     inside = {"modelDescription.xml": _description(model, package, name)}
     inside |= {f"sources/{file}": text.encode() for file, text in sources.items()} | binary
     texts = {f"sources/{file}": text for file, text in sources.items()}
@@ -163,7 +164,7 @@ def compiler() -> str | None:
 
 
 def _binary(name: str, sources: Mapping[str, str]) -> dict[str, bytes]:
-    """The shared library for this machine, by its path in the archive; nothing where no C compiler builds it."""
+    """The shared library for this machine, by its path in the archive; nothing if there is no C compiler."""
     command = compiler()
     if command is None:
         return {}
@@ -173,8 +174,11 @@ def _binary(name: str, sources: Mapping[str, str]) -> dict[str, bytes]:
             Path(folder, file).write_text(text, encoding="utf-8")
         line = [command, *FLAGS, "-o", f"{name}.{suffix}", f"{name}.c", *SOURCES, "-lm"]
         done = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
-        if done.returncode != 0:  # a compiler without the C library's headers, say: the sources are as good elsewhere
-            return {}
+        if done.returncode != 0:
+            raise ComputationError(
+                f"{command} cannot compile the FMU for this machine, so nothing was written: "
+                f"{first_message(done.stderr.splitlines())} (binary=False, --no-binary, leaves the library out)"
+            )
         return {f"binaries/{platform_tuple()}/{name}.{suffix}": Path(folder, f"{name}.{suffix}").read_bytes()}
 
 
@@ -207,4 +211,11 @@ def _makefile(name: str) -> str:
     )
 
 
-TARGET = Target("fmu", "FMI 3.0 co-simulation and model exchange of the forward dynamics", fmu_folder)
+TARGET = Target(
+    "fmu",
+    "FMI 3.0 co-simulation and model exchange of the forward dynamics",
+    fmu_folder,
+    ("make", "cc"),
+    quick=("CFLAGS=-std=c99 -O0",),
+    binary=True,
+)

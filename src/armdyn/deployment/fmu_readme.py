@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from armdyn.codegen.text.c import Package, identifier
 from armdyn.deployment.fmu_model import Model
-from armdyn.deployment.readme import line
+from armdyn.deployment.readme import MANIFEST, line
 
 
 def fmu_readme(model: Model, package: Package, binaries: Sequence[str]) -> str:
@@ -16,8 +16,9 @@ def fmu_readme(model: Model, package: Package, binaries: Sequence[str]) -> str:
         f"It contains a binary for the platform on which it was generated, `{binaries[0]}`. To add one for another "
         "platform, run `make fmu` there."
         if binaries
-        else "**It is a source-code FMU without a binary, because no working C compiler was found.** Run `make fmu` on "
-        "a machine with one, or let your importer build it from `sources/` (`sources/buildDescription.xml`)."
+        else "**It is a source-code FMU without a binary, because no C compiler was found, or none was used.** Run "
+        "`make fmu` on a machine with one, or let your importer build it from `sources/` "
+        "(`sources/buildDescription.xml`)."
     )
     parts = [
         f"# {line(package.name)}: forward dynamics as an FMU (FMI 3.0)",
@@ -40,6 +41,7 @@ def _files(name: str) -> str:
         "sources/": "the C sources, a copy of those in the FMU",
         "test_fmu.c`, `vectors.h": "test program and test vectors",
         "Makefile": "`make test` runs the test program; `make fmu` adds a binary for this machine to the FMU",
+        "manifest.json": MANIFEST,
     }
     return "\n".join(
         [

@@ -12,12 +12,11 @@ from typing import Any
 
 from armdyn.arm import Arm
 from armdyn.deployment import manifest
-from armdyn.deployment.deploy import TARGETS
+from armdyn.deployment.deploy import TARGETS, folder
 from armdyn.deployment.readme import line
 from armdyn.deployment.request import Request
 from armdyn.deployment.verdict import Verdict, verdict
 from armdyn.errors import InputError, choose
-from armdyn.files.text import write_folder
 from armdyn.identification.estimate.result import Estimate
 from armdyn.identification.estimate.run import identify
 from armdyn.identification.log.log import Log
@@ -55,6 +54,8 @@ def pipeline(
     dtype: str = "double",
     parameters: str = "runtime",
     force: bool = False,
+    build: bool = True,
+    overwrite: bool = False,
     reading: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     **options: Any,
@@ -71,7 +72,9 @@ def pipeline(
     arm
         The arm: its geometry, and its inertias as the prior.
     directory
-        The folder to write, new or empty; it appears complete or not at all.
+        The folder to write. A new one appears complete or not at all. Files of an earlier pipeline that this one does
+        not write are removed, the code of a model that failed the validation included; a folder that contains any
+        other files is refused, unless `overwrite` is set.
     urdf, cut
         The URDF from which the arm was loaded, and the `base`, `tip`, `lock` and `floating` that were used: a copy with
         the identified inertias, and every other byte unchanged, is written as ``robot.urdf``.
@@ -83,6 +86,9 @@ def pipeline(
         The code to write; see `deploy`.
     force
         Write code even if the validation fails; the manifest records this.
+    build, overwrite
+        Whether the code is built and tested before it is written, and whether to write among files of others; see
+        `deploy`.
     reading
         Options for `Log.read`.
     progress
@@ -90,9 +96,7 @@ def pipeline(
     options
         Options for `identify`.
     """
-    where = Path(directory)
-    if where.exists() and (not where.is_dir() or any(where.iterdir())):
-        raise InputError(f"{where} is not an empty folder and could contain code of another model; give a new folder")
+    manifest.check_folder(directory, overwrite)
     for target in targets:
         choose("target", target, TARGETS)
     say = _steps(progress)
@@ -110,7 +114,8 @@ def pipeline(
         for target in targets:
             say(4)
             request = Request(estimate.arm, quantities, dtype, parameters, friction=True)
-            contents |= {f"{target}/{name}": content for name, content in TARGETS[target].files(request).items()}
+            code = folder(TARGETS[target], request, build)
+            contents |= {f"{target}/{name}": content for name, content in code.items()}
     contents["README.md"] = _readme(estimate, found, deployed, contents).encode()
     settings = {
         "held_out": held_out if validate is None else None,
@@ -121,15 +126,15 @@ def pipeline(
         "reading": dict(reading or {}),
         "identify": options,
     }
-    about = _about(estimate, found, deployed, contents) | {
+    about = _about(estimate, found, deployed) | {
         "inputs": _inputs(log, validate, urdf, arm),
         "settings": settings,
     }
-    contents["manifest.json"] = manifest.text(_finite(about)).encode()
-    return PipelineResult(estimate, found, tuple(write_folder(where, contents)), about)
+    contents = manifest.with_manifest(contents, _finite(about))
+    return PipelineResult(estimate, found, tuple(manifest.write(directory, contents, overwrite)), about)
 
 
-def _about(estimate: Estimate, found: Verdict, deployed: bool, contents: Mapping[str, bytes]) -> dict[str, Any]:
+def _about(estimate: Estimate, found: Verdict, deployed: bool) -> dict[str, Any]:
     """The part of the manifest about the result."""
     return {
         "armdyn pipeline": 1,
@@ -139,7 +144,6 @@ def _about(estimate: Estimate, found: Verdict, deployed: bool, contents: Mapping
         "warnings": [*estimate.warnings],
         "notes": [*estimate.notes],
         "left_behind": estimate.left_behind,
-        "outputs": {name: manifest.sha256(content) for name, content in contents.items()},
     }
 
 

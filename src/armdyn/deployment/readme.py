@@ -14,6 +14,7 @@ HELD = (
     "parameters as follows and pass `{mine}` to every call from then on. To remove the payload again, call the same "
     "function with `{mine}` as the parameters and with the negative mass and inertia."
 )
+MANIFEST = "hashes of the generated files, with which the next run replaces them, and the result of the test"
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def line(text: str) -> str:
 
 
 def _files(files: Mapping[str, str]) -> str:
-    rows = [f"| `{name}` | {what} |" for name, what in files.items()]
+    rows = [f"| `{name}` | {what} |" for name, what in {**files, "manifest.json": MANIFEST}.items()]
     return "\n".join(["## Files", "", "| file | contents |", "|---|---|", *rows])
 
 

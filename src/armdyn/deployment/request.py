@@ -36,6 +36,7 @@ class Request:
     progress: Progress | None = None
     cpus: Sequence[str] = ()  # the processors of the target `object`; empty: all of them
     controllers: tuple[Controller, ...] = ()
+    binary: bool = True  # FMU: compile a library for this machine, if it has a C compiler
 
     @property
     def place(self) -> Frame | None:
@@ -76,8 +77,13 @@ class Request:
 
 @dataclass(frozen=True)
 class Target:
-    """A kind of folder: what it is, and the function that makes its files."""
+    """A kind of folder: what it is, the function that makes its files, and which options apply to it."""
 
     name: str
     summary: str
     files: Callable[[Request], Files]
+    tools: tuple[str, ...]  # without which `make test` cannot run
+    quick: tuple[str, ...] = ()  # arguments of make that omit optimization and optional parts of the test
+    controllers: bool = False  # whether control laws can be written
+    cpus: bool = False  # whether it is compiled for selected processors
+    binary: bool = False  # whether it contains a library for this machine
