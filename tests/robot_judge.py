@@ -19,7 +19,7 @@ import pinocchio as pin
 
 import armdyn
 from armdyn.algebra.cached import cached_property
-from armdyn.files.urdf_tree import _content
+from armdyn.files.urdf_xml import content
 from armdyn.formulations import substitution
 from armdyn.formulations.elimination import eliminate, solve
 from armdyn.formulations.inverse_dynamics.derivatives import derivatives
@@ -42,7 +42,7 @@ def package_robots() -> list[Path]:
 
 def model_of(file: Path, floating: bool) -> Any:
     """The file as Pinocchio has it, without mimic joints and without anything to see."""
-    text = plain(ET.fromstring(_content(file)[0].lstrip()))
+    text = plain(ET.fromstring(content(file)[0].lstrip()))
     if not floating or 'type="floating"' in text:
         return pin.buildModelFromXML(text)
     return pin.buildModelFromXML(text, pin.JointModelFreeFlyer())
@@ -211,7 +211,7 @@ def mujoco_says(file: Path, seed: int = 0) -> dict[str, float]:
     """How far inertia matrix and bias are from MuJoCo's, the base standing; an error of MuJoCo's where it refuses."""
     import mujoco
 
-    text = plain(ET.fromstring(_content(file)[0].lstrip()))
+    text = plain(ET.fromstring(content(file)[0].lstrip()))
     keep = '<mujoco><compiler fusestatic="false" discardvisual="true"/></mujoco></robot>'
     model = mujoco.MjModel.from_xml_string(text.replace("</robot>", keep))
     model.dof_damping[:] = model.dof_frictionloss[:] = model.dof_armature[:] = 0

@@ -12,7 +12,8 @@ from scipy.spatial.transform import Rotation
 
 import armdyn
 from armdyn.errors import FileError
-from armdyn.pages.meshes import read_mesh, resolve, shapes, thinned
+from armdyn.files.packages import Packages
+from armdyn.pages.meshes import read_mesh, shapes, thinned
 
 TETRAHEDRON = np.array([[[0, 0, 0], [0, 1, 0], [1, 0, 0]], [[0, 0, 0], [1, 0, 0], [0, 0, 2]],
                         [[0, 0, 0], [0, 0, 2], [0, 1, 0]], [[1, 0, 0], [0, 1, 0], [0, 0, 2]]], float)  # fmt: skip
@@ -121,13 +122,17 @@ def test_packages_are_found(tmp_path, monkeypatch):
     mesh = tmp_path / "my_robot" / "meshes" / "a.stl"
     mesh.parent.mkdir(parents=True)
     mesh.write_bytes(b"")
-    urdf = tmp_path / "my_robot" / "urdf" / "arm.urdf"
-    assert resolve("package://my_robot/meshes/a.stl", urdf) == mesh
-    assert resolve("../meshes/a.stl", urdf).resolve() == mesh
+    here = Packages.of(tmp_path / "my_robot" / "urdf" / "arm.urdf")
+    assert here.resolve("package://my_robot/meshes/a.stl") == mesh
+    assert here.resolve("../meshes/a.stl") == here.resolve(f"file://{mesh}") == mesh
+    elsewhere = tmp_path.parent / "elsewhere" / "arm.urdf"
+    with pytest.raises(FileError, match=r"the package 'my_robot' is not found; searched: .*package_dirs=\['folder'\]"):
+        Packages.of(elsewhere).resolve("package://my_robot/meshes/a.stl")
+    with pytest.raises(FileError, match="outside its package"):
+        Packages.of(elsewhere).resolve(f"file://{mesh}")
+    (tmp_path / "my_robot" / "package.xml").write_text("<package><name>my_robot</name></package>")
     monkeypatch.setenv("ROS_PACKAGE_PATH", str(tmp_path))
-    assert resolve("package://my_robot/meshes/a.stl", tmp_path.parent / "elsewhere" / "arm.urdf") == mesh
-    with pytest.raises(FileError, match="not found in the parent folders"):
-        resolve("package://other/meshes/a.stl", urdf)
+    assert Packages.of(elsewhere).resolve("package://my_robot/meshes/a.stl") == mesh
 
 
 def corners(shape):

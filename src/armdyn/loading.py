@@ -24,6 +24,8 @@ def load(
     floating: bool | None = None,
     gravity: Any = None,
     allow_outside: bool = False,
+    xacro: Mapping[str, Any] | None = None,
+    package_dirs: Sequence[str | os.PathLike[str]] = (),
 ) -> Arm:
     """Load a robot from the catalogue (`armdyn.catalogue`), a file, or the text of a URDF.
 
@@ -47,12 +49,19 @@ def load(
         The gravity vector in the base's axes, m/s², in place of the file's.
     allow_outside
         Whether an MJCF model may read files outside its own folder.
+    xacro
+        The arguments of a .xacro file: ``{"ur_type": "ur5e"}``.
+    package_dirs
+        Folders with ROS packages that a .xacro file refers to (``$(find name)``), or packages themselves. Without it
+        are found the file's own package (the nearest folder above it with a ``package.xml``), the packages beside that,
+        and those in ROS_PACKAGE_PATH and AMENT_PREFIX_PATH; no file outside of these is read.
     """
     if not isinstance(snap, Real) or not 0 <= snap < 0.1:
         raise InputError(f"snap must be an angle from 0 to 0.1 rad, got {snap!r}")
     if floating not in (None, True, False):
         raise InputError(f"floating must be True, False or None, got {floating!r}")
-    found = files.read(arm, Cut(base, tip, lock, floating), snap=snap, allow_outside=allow_outside)
+    cut = Cut(base, tip, lock, floating)
+    found = files.read(arm, cut, snap=snap, allow_outside=allow_outside, xacro=xacro, package_dirs=package_dirs)
     made = Arm(found.name, found.chain, snap, found.source, found.frames, found.snapped, found.notes)
     return made if gravity is None else made.with_gravity(gravity)
 

@@ -37,7 +37,10 @@ class State:
 STATE = State()
 
 ArmName = Annotated[
-    str, typer.Argument(metavar="ARM", help="A catalogue name (see `armdyn list`), a .toml, .urdf or MJCF .xml file.")
+    str,
+    typer.Argument(
+        metavar="ARM", help="A catalogue name (see `armdyn list`), a .toml, .urdf, .xacro or MJCF .xml file."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the data as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
@@ -82,6 +85,8 @@ CUT = {
     "lock": (list[str] | None, "Lock a joint, NAME=VALUE; `rest`: all beside the chain. Repeatable."),
     "floating": (bool | None, "A floating or a fixed base."),
     "allow_outside": (bool, "MJCF: allow files outside the model's folder."),
+    "xacro": (list[str] | None, "An argument of a .xacro file, NAME=VALUE. Repeatable."),
+    "package_dirs": (list[str] | None, "A folder of ROS packages for xacro and meshes. Repeatable."),
 }
 
 
@@ -116,6 +121,8 @@ def load(name: str, **options: Any) -> Arm:
     cut = dict(STATE.cut)
     cut["lock"] = locks(cut.get("lock") or [])
     cut["allow_outside"] = bool(cut.get("allow_outside"))
+    cut["xacro"] = xacro_arguments(cut.get("xacro") or [])
+    cut["package_dirs"] = cut.get("package_dirs") or ()
     arm = armdyn.load(name, **cut, **options)
     out = PlainConsole(stderr=True, highlight=False, soft_wrap=True)
     for note in arm.notes:
@@ -136,6 +143,17 @@ def locks(words: Sequence[str]) -> dict[str, float | str] | None:
         except ValueError:
             raise InputError(f"--lock {word!r}: expected NAME=VALUE with a number, or rest") from None
     return out or None
+
+
+def xacro_arguments(words: Sequence[str]) -> dict[str, str] | None:
+    """The words NAME=VALUE (or NAME:=VALUE, as ROS has it) as `armdyn.load` takes them."""
+    from armdyn.errors import InputError
+
+    for word in words:
+        if "=" not in word:
+            raise InputError(f"--xacro {word!r}: expected NAME=VALUE")
+    pairs = (word.split("=", 1) for word in words)
+    return {name.removesuffix(":"): value for name, value in pairs} or None
 
 
 def print_json(data: Any) -> None:

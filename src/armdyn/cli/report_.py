@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress
+from armdyn.cli.common import STATE, ArmName, AsJson, Quiet, console, load, print_json, progress, xacro_arguments
 
 EXAMPLE = "Example: armdyn report puma560 -o puma560.html"
 
@@ -45,6 +45,6 @@ def _shapes(name: str, arm: Any) -> tuple[list[dict[str, Any]], list[str]]:
     from armdyn.errors import InputError
     from armdyn.pages.meshes import shapes
 
-    if Path(name).suffix.lower() != ".urdf":
+    if Path(name).suffix.lower() not in (".urdf", ".xacro"):
         raise InputError(f"--meshes needs a URDF, which says where they are; got {name!r}")
-    return shapes(name, arm)
+    return shapes(name, arm, xacro_arguments(STATE.cut["xacro"] or []), STATE.cut["package_dirs"] or ())

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from armdyn.chain.snap import SNAP
 from armdyn.errors import FileError, InputError, did_you_mean
@@ -28,13 +30,22 @@ def catalogue() -> tuple[str, ...]:
 
 
 def read(
-    arm: str | os.PathLike[str], cut: Cut = Cut(), *, snap: float = SNAP, allow_outside: bool = False
+    arm: str | os.PathLike[str],
+    cut: Cut = Cut(),
+    *,
+    snap: float = SNAP,
+    allow_outside: bool = False,
+    xacro: Mapping[str, Any] | None = None,
+    package_dirs: Sequence[str | os.PathLike[str]] = (),
 ) -> Description:
     """Read an arm from the catalogue, the text of a URDF, or a .toml, .urdf, .xacro, .xml or .mjcf file.
 
     `cut` selects a part of the tree. Angles within `snap` of a right angle are snapped before the frames are placed. A
-    whole arm file is returned as written, because its frames are given.
+    whole arm file is returned as written, because its frames are given. `xacro` are the arguments of a .xacro file, and
+    `package_dirs` folders with the packages that it refers to.
     """
+    if xacro is not None and not os.fspath(arm).lower().endswith(".xacro"):
+        raise InputError(f"xacro={dict(xacro)!r} are the arguments of a .xacro file, and {str(arm)[:80]!r} is none")
     if isinstance(arm, str) and is_text(arm):
         return _read_urdf(arm, cut, snap)
     try:
@@ -57,7 +68,7 @@ def read(
     if suffix == ".toml":
         return _part(toml.read(path), cut, path.name, snap)
     if suffix in (".urdf", ".xacro") or (suffix == ".xml" and b"<robot" in read_bytes(path)):
-        return _read_urdf(path, cut, snap)
+        return _read_urdf(path, cut, snap, xacro, package_dirs)
     if suffix in (".xml", ".mjcf"):
         from armdyn.files import mjcf
 
@@ -65,10 +76,12 @@ def read(
     raise FileError(f"{name}: unknown kind of file {suffix!r}; expected one of {', '.join(_READERS)}")
 
 
-def _read_urdf(source: str | Path, cut: Cut, snap: float) -> Description:
+def _read_urdf(
+    source: str | Path, cut: Cut, snap: float, xacro: Mapping[str, Any] | None = None, package_dirs: Sequence[Any] = ()
+) -> Description:
     from armdyn.files import urdf, urdf_tree  # imported only if needed
 
-    return urdf.robot(urdf_tree.read_tree(source), cut, snap)
+    return urdf.robot(urdf_tree.read_tree(source, xacro, package_dirs), cut, snap)
 
 
 def _exists(path: Path) -> bool:

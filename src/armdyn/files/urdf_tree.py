@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -92,10 +93,19 @@ class Tree:
     format: str = "URDF"  # the format of the file, for `Arm.source`
 
 
-def read_tree(source: str | os.PathLike[str]) -> Tree:
-    """Read the tree of links and joints of a URDF file, or of a text that starts with `<`."""
-    data, label = _content(source)
+def read_tree(
+    source: str | os.PathLike[str],
+    xacro: Mapping[str, Any] | None = None,
+    package_dirs: Sequence[str | os.PathLike[str]] = (),
+) -> Tree:
+    """Read the tree of links and joints of a URDF or xacro file, or of a text that starts with `<`.
+
+    `xacro` are the arguments of a xacro file, and `package_dirs` folders of packages that it refers to.
+    """
+    data, label, warnings = urdf_text(source, xacro, package_dirs)
     notes = Notes()
+    for line in warnings:
+        notes.add(f"{label}: xacro: {line}")
     robot = parse(data, label, notes)
     for tag in ("link", "joint"):
         count = sum(element.tag == tag for element in robot.children)
@@ -110,13 +120,19 @@ def read_tree(source: str | os.PathLike[str]) -> Tree:
     return connected(label, name, links, joints, notes.all, hint)
 
 
-def _content(source: str | os.PathLike[str]) -> tuple[bytes, str]:
-    """The bytes and the label of a source; a .xacro file is expanded first."""
+def urdf_text(
+    source: str | os.PathLike[str],
+    xacro: Mapping[str, Any] | None = None,
+    package_dirs: Sequence[str | os.PathLike[str]] = (),
+) -> tuple[bytes, str, list[str]]:
+    """The bytes of a URDF file, text or expanded .xacro file, its label, and what the macros warn of."""
     if is_text(source) or Path(source).suffix.lower() != ".xacro":
-        return content(source)
-    from armdyn.files.xacro import expanded  # imported only if needed
+        return *content(source), []
+    from armdyn.files.packages import Packages  # imported only if needed
+    from armdyn.files.xacro import expanded
 
-    return content(expanded(source))[0], Path(source).name
+    text, warnings = expanded(source, xacro or {}, Packages.of(source, package_dirs))
+    return content(text)[0], Path(source).name, warnings
 
 
 def _name(label: str, element: Element, key: str = "name") -> str:

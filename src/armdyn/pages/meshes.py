@@ -11,7 +11,7 @@ import base64
 import io
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,9 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import FileError
+from armdyn.files.packages import Packages
 from armdyn.files.text import read_bytes
+from armdyn.files.urdf_tree import urdf_text
 
 FACES = 6000  # maximum triangles per mesh; more make the page heavy without a visible difference
 GRIDS = (400, 280, 200, 140, 100, 80, 60, 50, 40, 35, 30, 25, 20, 15, 10)  # cells along the longest side, tried in turn
@@ -115,39 +117,27 @@ def thinned(triangles: np.ndarray, most: int = FACES) -> np.ndarray:
     return np.asarray(means[kept])
 
 
-def resolve(name: str, urdf: Path) -> Path:
-    """The path of a mesh file; `package://` is searched in the URDF's parent folders and in ROS_PACKAGE_PATH."""
-    if name.startswith("file://"):
-        return Path(name.removeprefix("file://"))
-    if not name.startswith("package://"):
-        return urdf.parent / name
-    package, _, rest = name.removeprefix("package://").partition("/")
-    roots = [
-        *urdf.resolve().parents,
-        *map(Path, filter(None, os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep))),
-    ]
-    for root in roots:
-        for candidate in (root / rest if root.name == package else root / package / rest, root / package / rest):
-            if candidate.is_file():
-                return candidate
-    raise FileError(f"{name}: not found in the parent folders of {urdf.name} or in ROS_PACKAGE_PATH")
-
-
-def shapes(urdf: str | os.PathLike[str], arm: Arm) -> tuple[list[dict[str, Any]], list[str]]:
+def shapes(
+    urdf: str | os.PathLike[str],
+    arm: Arm,
+    xacro: Mapping[str, Any] | None = None,
+    package_dirs: Sequence[str | os.PathLike[str]] = (),
+) -> tuple[list[dict[str, Any]], list[str]]:
     """The page's mesh data, and messages about shapes that could not be drawn.
 
-    The arm must have been loaded from this file, because its frames locate the file's links.
+    The arm must have been loaded from this file, because its frames locate the file's links. `xacro` and `package_dirs`
+    are those of `armdyn.load`; meshes outside of the file's package and these folders are not read.
     """
-    path, frames = Path(urdf), {frame.name: frame for frame in arm.frames}
+    packages, frames = Packages.of(urdf, package_dirs), {frame.name: frame for frame in arm.frames}
     found, notes = [], []
-    for link in ElementTree.fromstring(read_bytes(path)).iter("link"):
+    for link in ElementTree.fromstring(urdf_text(urdf, xacro, package_dirs)[0]).iter("link"):
         frame = frames.get(link.get("name", ""))
         if frame is None:
             continue
         placed, wrong = _homogeneous(frame.placement), ""
         for kind in ("visual", "collision"):
             try:
-                drawn = [_shape(part, path) for part in link.findall(kind)]
+                drawn = [_shape(part, packages) for part in link.findall(kind)]
             except FileError as error:
                 wrong = wrong or f"{frame.name}: {error}"
                 continue
@@ -160,7 +150,7 @@ def shapes(urdf: str | os.PathLike[str], arm: Arm) -> tuple[list[dict[str, Any]]
     return found, notes
 
 
-def _shape(part: ElementTree.Element, urdf: Path) -> tuple[np.ndarray, np.ndarray]:
+def _shape(part: ElementTree.Element, packages: Packages) -> tuple[np.ndarray, np.ndarray]:
     """The pose of a shape in its link's frame, and its triangles."""
     origin = part.find("origin")
     matrix = _pose(_floats(origin, "xyz", "0 0 0"), _floats(origin, "rpy", "0 0 0"))
@@ -169,7 +159,7 @@ def _shape(part: ElementTree.Element, urdf: Path) -> tuple[np.ndarray, np.ndarra
     if shape is None:
         raise FileError("a shape has no geometry")
     if shape.tag == "mesh":
-        triangles = read_mesh(resolve(shape.get("filename", ""), urdf))
+        triangles = read_mesh(packages.resolve(shape.get("filename", "")))
         return matrix, thinned(triangles * _floats(shape, "scale", "1 1 1"))
     if shape.tag == "box":
         return matrix, _box() * _floats(shape, "size", "1 1 1")
