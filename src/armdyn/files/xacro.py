@@ -94,7 +94,7 @@ def _word(name: str, value: Any) -> str:
     if isinstance(value, str | int | float):
         return str(value)
     if isinstance(value, os.PathLike):
-        return os.fspath(value)
+        return str(os.fspath(value))
     raise InputError(f"the xacro argument {name!r} must be text, a number or a bool, got {value!r}")
 
 
