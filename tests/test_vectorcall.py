@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -74,25 +76,107 @@ def test_the_fast_way_is_taken_only_for_plain_arrays():
     assert not seen
     fixed = q.copy()
     fixed.flags.writeable = False
-    np.testing.assert_array_equal(watched(fixed, qd), expected)
-    assert not seen
+    plain = [
+        fixed,
+        np.repeat(q, 2)[::2],
+        q[::-1].copy()[::-1],
+        np.tile(q, (3, 1)).T[:, 1],
+        pickle.loads(pickle.dumps(q)),
+        pickle.loads(pickle.dumps(q)) + 0.0,
+        q.astype("<f8"),
+    ]
+    for array in plain:
+        np.testing.assert_array_equal(watched(array, qd), expected)
+        assert not seen
     others = [
         q.tolist(),
         tuple(q),
-        np.repeat(q, 2)[::2],
-        q[::-1].copy()[::-1],
         q.astype(">f8"),
         np.frombuffer(b"\0" + q.tobytes(), dtype=float, offset=1),
         q.view(type("Mine", (np.ndarray,), {})),
-        q.astype(object).astype(float, subok=False)[None],
+        np.tile(q, (2, 1))[::-1],
     ]
     for count, other in enumerate(others, 1):
-        np.testing.assert_array_equal(np.asarray(watched(other, qd)).reshape(N), expected)
+        np.testing.assert_array_equal(np.atleast_2d(watched(other, qd))[0], expected)
         assert len(seen) == count
+    with pytest.raises(InputError, match="float64 is the widest"):
+        watched(q.astype(np.longdouble), qd)
+    seen.pop()
     watched(q, qd, out=np.empty(N))
-    watched(q, qd, threads=1)
     watched(*(q, qd))
+    assert len(seen) == len(others)
+    watched(q, qd, threads=1)
+    assert len(seen) == len(others) + 1
+    single = q.astype(np.float32)
+    np.testing.assert_array_equal(watched(single, qd), kernel.compiled.ufunc(single, qd))
     assert len(seen) == len(others) + 2
+
+
+def batches(shape, fixed=()):
+    rng = np.random.default_rng(2)
+    return [rng.uniform(-3, 3, (N,) if k in fixed else (*shape, N)) for k in range(3)]
+
+
+@pytest.mark.parametrize("fixed", [(), (0,), (1, 2)])
+@pytest.mark.parametrize("shape", [(1,), (3,), (8,), (17,), (2, 5), (1, 1, 3), (2, 1, 2, 1, 2, 1, 2, 1)])
+@pytest.mark.parametrize("quantity", ["inverse_dynamics", "inertia_factors", "kinetic_energy"])
+def test_a_small_batch_has_the_bits_of_the_gufunc_and_of_single_calls(quantity, shape, fixed):
+    kernel, arrays = made(quantity)
+    arrays = batches(shape, fixed)[: len(arrays)]
+    seen, before = [], type(kernel).__call__
+    try:
+        type(kernel).__call__ = lambda *a, **k: seen.append(a) or before(*a, **k)
+        results = outputs(kernel(*arrays))
+    finally:
+        type(kernel).__call__ = before
+    assert not seen
+    for a, b in zip(results, outputs(kernel.compiled.ufunc(*arrays)), strict=True):
+        assert (a.shape, a.dtype, a.flags.c_contiguous, a.flags.owndata) == (b.shape, b.dtype, True, b.flags.owndata)
+        np.testing.assert_array_equal(a, b)
+    last = tuple(size - 1 for size in shape)
+    single = outputs(kernel(*(x if x.ndim == 1 else x[last] for x in arrays)))
+    if any(x.ndim > 1 for x in arrays):
+        for a, b in zip(results, single, strict=True):
+            np.testing.assert_array_equal(a[last], b)
+
+
+def test_other_batches_go_to_the_gufunc():
+    kernel, _ = made("inverse_dynamics")
+    q, qd, qdd = batches((4,))
+    column = q[:, None]
+    for arrays in ((column, qd, qdd), (q[:0], qd[:0], qdd[:0]), (q[::2], qd[::2], qdd[::2]), (q[:1], qd, qdd)):
+        np.testing.assert_array_equal(kernel(*arrays), kernel.compiled.ufunc(*arrays))
+    with pytest.raises(InputError, match="inverse_dynamics"):
+        kernel(q, qd[:3], qdd)
+    with pytest.raises(InputError, match="inverse_dynamics"):
+        kernel(q[:, :-1], qd, qdd)
+    many = np.zeros((1,) * 20 + (2, N))
+    np.testing.assert_array_equal(kernel(many, many, many), kernel.compiled.ufunc(many, many, many))
+    large = np.random.default_rng(0).uniform(-3, 3, (50_000, N))
+    np.testing.assert_array_equal(kernel(large, large, large), kernel.compiled.ufunc(large, large, large))
+
+
+def test_results_into_an_array():
+    kernel, _ = made("inverse_dynamics")
+    for shape in ((), (1,), (5,), (2, 3)):
+        q, qd, qdd = batches(shape)
+        expected, out = kernel(q, qd, qdd), np.full((*shape, N), np.nan)
+        assert kernel(q, qd, qdd, out=out) is out
+        np.testing.assert_array_equal(out, expected)
+        assert kernel(q, qd, qdd, out=q) is q  # the same memory: through the gufunc
+        np.testing.assert_array_equal(q, expected)
+    q, qd, qdd = batches((4,))
+    room = np.zeros((5, N))
+    room[:4] = q
+    expected = kernel(q, qd, qdd)
+    np.testing.assert_array_equal(kernel(room[:4], qd, qdd, out=room[1:]), expected)  # overlapping memory
+    wide = np.zeros((4, 2 * N))
+    np.testing.assert_array_equal(kernel(q, qd, qdd, out=wide[:, ::2]), expected)
+    fixed = np.zeros((4, N))
+    fixed.flags.writeable = False
+    for out in (fixed, np.zeros((3, N)), np.zeros((4, N), int), "text"):
+        with pytest.raises((InputError, ValueError, TypeError)):
+            kernel(q, qd, qdd, out=out)
 
 
 def test_errors_come_from_the_general_way():
@@ -110,14 +194,20 @@ def test_nothing_is_leaked(quantity):
     kernel, arrays = made(quantity)
 
     def counts():
-        things = [kernel, type(kernel), np.ndarray, np.dtype(float), "__call__", *arrays]
+        things = [kernel, type(kernel), np.ndarray, np.dtype(float), "__call__", "out", *arrays, *given.values()]
         return [sys.getrefcount(thing) for thing in things]
+
+    batch = [np.stack([a] * 3) for a in arrays]
+    result = kernel(*batch)
+    given = {} if isinstance(result, tuple) else {"out": result}
 
     def calls(times):
         for _ in range(times):
             kernel(*arrays)
+            kernel(*batch)
+            kernel(*batch, **given)
             kernel(*(a.tolist() for a in arrays))
-            with pytest.raises(InputError):
+            with contextlib.suppress(InputError):
                 kernel(None, *arrays[1:])
 
     calls(20)

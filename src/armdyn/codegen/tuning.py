@@ -61,4 +61,8 @@ RELOAD_ADVANTAGE = 5  # factor on the next-use distance of a value that is alrea
 # 6.4, for twice the compile time. With 4 lanes (AVX2) they would gain a fifth.
 LONGEST_WIDE_SINGLE = 2000
 
+# Small batches are computed without NumPy's gufunc, whose fixed cost is 3 to 5 µs, but under the interpreter's lock:
+# up to this many nodes times configurations, about 0.1 ms.
+SMALL_BATCH = 1_000_000
+
 ANGLES_INTERLEAVED = 2  # sines computed at the same time; three exceed the registers

@@ -59,7 +59,7 @@ def _straight_line_parts(program: Program, target: Target, uniform: Collection[s
         prefetch_lines(target.lanes),
         inner_loop(target.lanes, arrays, numbers, len(code.slots), target.x86, rows),
         shape_tables(arrays),
-        entry(called.lanes, called.name, arrays, numbers, len(code.slots)),
+        entry(called.lanes, called.name, arrays, numbers, len(code.slots), len(program.order)),
     ]
 
 
@@ -85,7 +85,7 @@ def _column_parts(program: ColumnProgram, target: Target, uniform: Collection[st
         stream(target.lanes),
         columns_loop(target.lanes, arrays, work, numbers, len(code.slots), target.x86),
         shape_tables(arrays),
-        entry(called.lanes, called.name, arrays, numbers, len(code.slots), work),
+        entry(called.lanes, called.name, arrays, numbers, len(code.slots), len(columns.head.order), work),
     ]
 
 

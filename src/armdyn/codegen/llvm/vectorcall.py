@@ -1,17 +1,20 @@
-"""The vectorcall function of a `Kernel`: one configuration per call, directly from Python.
+"""The vectorcall function of a `Kernel`: one configuration, or a small batch, per call, directly from Python.
 
-The fast path takes plain NumPy arrays (float64, native byte order, contiguous, of exactly the right shape), broadcasts
-their numbers to all lanes, runs the program and returns new arrays. All other calls, and those with keywords, go to the
-kernel's own `__call__`. Array fields are read at the offsets that `runtime.vectorcall` has checked; functions of Python
-and NumPy are called through the context.
+The function `entry` takes one configuration in plain NumPy arrays (float64 in native byte order, contiguous or a vector
+with any stride, of exactly the right shape), broadcasts their numbers to all lanes, runs the program and returns new
+arrays. What it does not take, the function `batch` may: contiguous arrays with the same batch axes, or none, and a
+contiguous array as `out`, on which it runs NumPy's inner loop. All other calls go to the kernel's own `__call__`; so do
+large batches, which release the interpreter's lock there. Fields of objects are read at the offsets that
+`runtime.vectorcall` has checked; functions of Python and NumPy are called through the context.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from armdyn.codegen import tuning
-from armdyn.codegen.llvm.blocks import Operand
+from armdyn.codegen.llvm.blocks import CORE_DIMENSIONS, Operand
 from armdyn.codegen.llvm.ir import CACHE_LINE, Writer, function
 
 # The functions and objects in the context, in the order of its table.
@@ -25,24 +28,38 @@ CONTEXT = (
     "PyObject_GetAttr",
     "PyObject_Vectorcall",
     "Py_DecRef",
+    "Py_IncRef",
     "PyTuple_New",
     "PyTuple_SetItem",
-    "__call__",  # the name, as a Python string
+    "__call__",  # the names, as Python strings
+    "out",
 )
-# Offsets of the fields of an array (NumPy's PyArrayObject_fields) and of ours in a kernel.
+# Offsets of the fields of an array (NumPy's PyArrayObject_fields), of its dtype, of a tuple and of ours in a kernel.
 ARRAY = {"type": 8, "data": 16, "nd": 24, "dimensions": 32, "strides": 40, "descr": 56, "flags": 64}
+DTYPE = {"byte_order": 26, "number": 28}
+TUPLE = {"size": 16, "first": 24}
 KERNEL = {"vectorcall": 16, "context": 24}
-PLAIN = 0x101  # C-contiguous and aligned
+CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+NATIVE = ord("=")  # a dtype's byte order
 OFFSET_FLAG = 1 << 63  # PY_VECTORCALL_ARGUMENTS_OFFSET
 DOUBLE = 12  # NPY_DOUBLE
+MOST_BATCH_AXES = 8  # of a batch that `batch` takes
+NOT_TAKEN = "inttoptr (i64 1 to ptr)"  # what `batch` returns for arguments that are not its
 
 
 def entry(
-    lanes: int, body: str, arrays: Sequence[Operand], in_slots: int, out_slots: int, work: Operand | None = None
+    lanes: int,
+    body: str,
+    arrays: Sequence[Operand],
+    in_slots: int,
+    out_slots: int,
+    nodes: int,
+    work: Operand | None = None,
 ) -> str:
     """`entry(self, args, nargsf, kwnames)`: CPython's vectorcall, through the function `body` of `lanes` lanes.
 
-    With `work` (see `columns`), the function `finish` computes the results from the work array.
+    `nodes` is the length of the program, which says up to which size a batch is small. With `work` (see `columns`),
+    the function `finish` computes the results from the work array.
     """
     inputs = [a for a in arrays if not a.written]
     w = Writer(lanes)
@@ -52,9 +69,9 @@ def entry(
     w.do(f"%context = load ptr, ptr {w.at('%self', KERNEL['context'])}")
     for name in ("PyArray_Type", "double"):
         w.do(f"%{name} = load ptr, ptr {_context(w, name)}")
-    count = w.let(f"and i64 %nargsf, {OFFSET_FLAG - 1}")
-    _unless(w, f"icmp eq i64 {count}, {len(inputs)}", "all_there")
-    _unless(w, "icmp eq ptr %kwnames, null", "no_keywords")
+    w.do(f"%count = and i64 %nargsf, {OFFSET_FLAG - 1}")
+    _unless(w, f"icmp eq i64 %count, {len(inputs)}", "all_there")
+    _unless(w, "icmp eq ptr %kwnames, null", "no_keywords", "other")
     for a in inputs:
         _check(w, a)
     for a in inputs:
@@ -64,9 +81,16 @@ def entry(
         w.stack_array("work", -(-work.size // lanes), CACHE_LINE)
         w.do(f"call void @lane(ptr %work, ptr %out, ptr @slots{work.index}, i64 {work.size})")
     _results(w, [a for a in arrays if a.written], work is not None)
+    w.label("other")
+    batched = w.let("call ptr @batch(ptr %args, ptr %kwnames, ptr %context)")
+    w.do(f"br i1 {w.let(f'icmp eq ptr {batched}, {NOT_TAKEN}')}, label %general, label %batched")
+    w.label("batched")
+    w.do(f"ret ptr {batched}")
     w.label("general")
     _general(w)
-    return function("ptr @entry(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames)", w.lines)
+    return _batch(lanes, arrays, nodes) + function(
+        "ptr @entry(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames)", w.lines
+    )
 
 
 def _context(w: Writer, name: str) -> str:
@@ -83,36 +107,49 @@ def _call(w: Writer, result: str, name: str, arguments: str) -> str:
     return w.let(f"call {result} {address}({arguments})")
 
 
-def _unless(w: Writer, condition: str, label: str) -> None:
-    """Branch to the general path unless the condition holds."""
-    w.do(f"br i1 {w.let(condition)}, label %{label}, label %general")
+def _unless(w: Writer, condition: str, label: str, otherwise: str = "general") -> None:
+    """Branch to the label `otherwise` unless the condition holds."""
+    w.do(f"br i1 {w.let(condition)}, label %{label}, label %{otherwise}")
     w.label(label)
 
 
+def _field(w: Writer, array: str, name: str, kind: str) -> str:
+    """A field of an array."""
+    return w.let(f"load {kind}, ptr {w.at(array, ARRAY[name])}")
+
+
+def _plain(w: Writer, array: str, label: str, flags: int, otherwise: str) -> None:
+    """Branch to `otherwise` unless this is an `ndarray` of native doubles with these flags."""
+    _unless(w, f"icmp eq ptr {_field(w, array, 'type', 'ptr')}, %PyArray_Type", f"is_array{label}", otherwise)
+    dtype = _field(w, array, "descr", "ptr")
+    number = w.let(f"load i32, ptr {w.at(dtype, DTYPE['number'])}")
+    _unless(w, f"icmp eq i32 {number}, {DOUBLE}", f"is_double{label}", otherwise)
+    order = w.let(f"load i8, ptr {w.at(dtype, DTYPE['byte_order'])}")
+    _unless(w, f"icmp eq i8 {order}, {NATIVE}", f"is_native{label}", otherwise)
+    has = w.let(f"and i32 {_field(w, array, 'flags', 'i32')}, {flags}")
+    _unless(w, f"icmp eq i32 {has}, {flags}", f"plain{label}", otherwise)
+
+
 def _check(w: Writer, a: Operand) -> None:
-    """Branch to the general path unless this argument is a plain array of the right shape."""
+    """Branch to `other` unless this argument is a plain array of one configuration; a vector may have any stride."""
     i = a.index
     w.do(f"%array{i} = load ptr, ptr {w.at('%args', 8 * i)}")
-
-    def field(name: str, kind: str) -> str:
-        return w.let(f"load {kind}, ptr {w.at(f'%array{i}', ARRAY[name])}")
-
-    _unless(w, f"icmp eq ptr {field('type', 'ptr')}, %PyArray_Type", f"is_array{i}")
-    _unless(w, f"icmp eq ptr {field('descr', 'ptr')}, %double", f"is_double{i}")
-    _unless(w, f"icmp eq i32 {field('nd', 'i32')}, {len(a.shape)}", f"rank{i}")
-    flags = w.let(f"and i32 {field('flags', 'i32')}, {PLAIN}")
-    _unless(w, f"icmp eq i32 {flags}, {PLAIN}", f"plain{i}")
-    dimensions = field("dimensions", "ptr") if a.shape else ""
+    _plain(w, f"%array{i}", str(i), ALIGNED if len(a.shape) == 1 else CONTIGUOUS | ALIGNED, "other")
+    _unless(w, f"icmp eq i32 {_field(w, f'%array{i}', 'nd', 'i32')}, {len(a.shape)}", f"rank{i}", "other")
+    dimensions = _field(w, f"%array{i}", "dimensions", "ptr") if a.shape else ""
     for axis, size in enumerate(a.shape):
         length = w.let(f"load i64, ptr {w.at(dimensions, 8 * axis)}")
-        _unless(w, f"icmp eq i64 {length}, {size}", f"axis{i}_{axis}")
+        _unless(w, f"icmp eq i64 {length}, {size}", f"axis{i}_{axis}", "other")
 
 
 def _load(w: Writer, a: Operand) -> None:
     """Broadcast every number to all lanes of its slot."""
-    data = w.let(f"load ptr, ptr {w.at(f'%array{a.index}', ARRAY['data'])}")
+    place = _field(w, f"%array{a.index}", "data", "ptr")
+    stride = w.let(f"load i64, ptr {_field(w, f'%array{a.index}', 'strides', 'ptr')}") if len(a.shape) == 1 else "8"
     for k, slot in enumerate(a.slots):
-        x = w.let(f"load double, ptr {w.at(data, 8 * k)}, align 8")
+        if k:
+            place = w.at(place, stride)
+        x = w.let(f"load double, ptr {place}, align 8")
         w.store(w.broadcast(x), "%in", slot)
 
 
@@ -149,8 +186,7 @@ def _result(w: Writer, a: Operand, give_up: str, later: list[str] | None) -> str
         return _call(w, "ptr", "PyArray_Scalar", f"ptr {value}, ptr %double, ptr null")
     rank = len(a.shape)
     sizes = w.let(f"getelementptr i8, ptr @shape{a.index}, i64 0")
-    arguments = f"ptr %PyArray_Type, i32 {rank}, ptr {sizes}, i32 {DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null"
-    array = _call(w, "ptr", "PyArray_New", arguments)
+    array = _new_array(w, str(rank), sizes)
     _or_else(w, array, f"made{a.index}", give_up)
     data = w.let(f"load ptr, ptr {w.at(array, ARRAY['data'])}")
     if later is not None:
@@ -163,6 +199,12 @@ def _result(w: Writer, a: Operand, give_up: str, later: list[str] | None) -> str
         x = w.let(f"load double, ptr {w.at('%out', 8 * w.lanes * slot)}, align 8")
         w.do(f"store double {x}, ptr {w.at(data, 8 * k)}, align 8")
     return array
+
+
+def _new_array(w: Writer, rank: str, sizes: str) -> str:
+    """A new contiguous array of doubles."""
+    rest = f"i32 {DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null"
+    return _call(w, "ptr", "PyArray_New", f"ptr %PyArray_Type, i32 {rank}, ptr {sizes}, {rest}")
 
 
 def _general(w: Writer) -> None:
@@ -182,3 +224,176 @@ def shape_tables(arrays: Sequence[Operand]) -> str:
         sizes = ", ".join(f"i64 {size}" for size in a.shape)
         lines.append(f"@shape{a.index} = internal constant [{len(a.shape)} x i64] [{sizes}]")
     return "\n".join(lines) + "\n"
+
+
+def _batch(lanes: int, arrays: Sequence[Operand], nodes: int) -> str:
+    """`batch(args, kwnames, context)`: the inner loop on a small batch; `NOT_TAKEN` for other arguments.
+
+    Inputs have the same batch axes, or none (then they are the same for all configurations). The only keyword may be
+    `out`, a contiguous array that shares no memory with an input.
+    """
+    inputs, outputs = ([a for a in arrays if a.written == written] for written in (False, True))
+    w = Writer(lanes)
+    w.label("entry")
+    w.do(f"%pointers = alloca [{len(arrays)} x ptr]")
+    w.do(f"%sizes = alloca [{MOST_BATCH_AXES + CORE_DIMENSIONS} x i64]")
+    w.do("%number = alloca i64")
+    w.do(f"%steps = alloca [{len(arrays) + sum(len(a.shape) for a in arrays)} x i64]")
+    for name in ("PyArray_Type", "double"):
+        w.do(f"%{name} = load ptr, ptr {_context(w, name)}")
+    axes, where = "0", "%sizes"
+    for a in inputs:
+        axes, where = _batch_axes(w, a, axes, where)
+    _unless(w, f"icmp ule i64 {axes}, {MOST_BATCH_AXES}", "few_axes", "not_taken")
+    count = _batch_count(w, axes, where)
+    for a in inputs:
+        _same_axes(w, a, axes, where)
+    for place, a in enumerate(arrays):
+        size = 8 * a.size
+        step = f"{size}" if a.written else w.let(f"select i1 %fixed{a.index}, i64 0, i64 {size}")
+        w.do(f"store i64 {step}, ptr {w.at('%steps', 8 * place)}")
+        for axis in range(len(a.shape)):
+            stride = 8 * math.prod(a.shape[axis + 1 :])
+            w.do(f"store i64 {stride}, ptr {w.at('%steps', 8 * (a.first_stride + axis))}")
+    w.do(f"store i64 {count}, ptr %number")
+    most = max(1, tuning.SMALL_BATCH // max(nodes, 1))
+    _unless(w, f"icmp ule i64 {count}, {most}", "small", "not_taken")
+    w.do("%given = icmp ne ptr %kwnames, null")
+    w.do("br i1 %given, label %keywords, label %new")
+    w.label("new")
+    w.do(f"br i1 {w.let(f'icmp eq i64 {axes}, 0')}, label %not_taken, label %allocate")
+    w.label("allocate")
+    _new_results(w, outputs, axes)
+    w.label("keywords")
+    _given_result(w, inputs, outputs, axes, where, count)
+    w.label("not_taken")
+    w.do(f"ret ptr {NOT_TAKEN}")
+    return function("internal ptr @batch(ptr %args, ptr %kwnames, ptr %context) noinline", w.lines)
+
+
+def _batch_axes(w: Writer, a: Operand, axes: str, where: str) -> tuple[str, str]:
+    """Check a contiguous input; the most batch axes so far, and where their lengths stand."""
+    i = a.index
+    w.do(f"%array{i} = load ptr, ptr {w.at('%args', 8 * i)}")
+    _plain(w, f"%array{i}", str(i), CONTIGUOUS | ALIGNED, "not_taken")
+    rank = w.let(f"zext i32 {_field(w, f'%array{i}', 'nd', 'i32')} to i64")
+    _unless(w, f"icmp uge i64 {rank}, {len(a.shape)}", f"rank{i}", "not_taken")
+    w.do(f"%axes{i} = sub i64 {rank}, {len(a.shape)}")
+    w.do(f"%fixed{i} = icmp eq i64 %axes{i}, 0")
+    w.do(f"%dimensions{i} = load ptr, ptr {w.at(f'%array{i}', ARRAY['dimensions'])}")
+    core = w.at(f"%dimensions{i}", w.let(f"mul i64 %axes{i}, 8"))
+    for axis, size in enumerate(a.shape):
+        length = w.let(f"load i64, ptr {w.at(core, 8 * axis)}")
+        _unless(w, f"icmp eq i64 {length}, {size}", f"axis{i}_{axis}", "not_taken")
+    w.do(f"store ptr {_field(w, f'%array{i}', 'data', 'ptr')}, ptr {w.at('%pointers', 8 * i)}")
+    more = w.let(f"icmp ugt i64 %axes{i}, {axes}")
+    most = w.let(f"select i1 {more}, i64 %axes{i}, i64 {axes}")
+    return most, w.let(f"select i1 {more}, ptr %dimensions{i}, ptr {where}")
+
+
+def _batch_count(w: Writer, axes: str, where: str) -> str:
+    """The number of configurations, at least 1; the lengths of the batch axes are copied to %sizes."""
+    w.do("br label %product")
+    w.label("product")
+    w.do("%k = phi i64 [0, %few_axes], [%after_k, %factor]")
+    w.do("%count = phi i64 [1, %few_axes], [%times, %factor]")
+    w.do(f"br i1 {w.let(f'icmp ult i64 %k, {axes}')}, label %factor, label %counted")
+    w.label("factor")
+    offset = w.let("mul i64 %k, 8")
+    length = w.let(f"load i64, ptr {w.at(where, offset)}")
+    w.do(f"store i64 {length}, ptr {w.at('%sizes', offset)}")
+    w.do(f"%times = mul i64 %count, {length}")
+    w.do("%after_k = add i64 %k, 1")
+    w.do("br label %product")
+    w.label("counted")
+    _unless(w, "icmp sgt i64 %count, 0", "some", "not_taken")
+    return "%count"
+
+
+def _same_axes(w: Writer, a: Operand, axes: str, where: str) -> None:
+    """Branch to `not_taken` unless the input has no batch axes or exactly these."""
+    i = a.index
+    w.do(f"br i1 %fixed{i}, label %compared{i}, label %several{i}")
+    w.label(f"several{i}")
+    _unless(w, f"icmp eq i64 %axes{i}, {axes}", f"as_many{i}", "not_taken")
+    _compare(w, f"{i}", f"%dimensions{i}", where, axes, f"as_many{i}", f"compared{i}")
+
+
+def _compare(w: Writer, name: str, first: str, second: str, count: str, origin: str, equal: str) -> None:
+    """Branch to the label `equal` if two tables of lengths agree, and to `not_taken` if not."""
+    w.do(f"br label %next{name}")
+    w.label(f"next{name}")
+    w.do(f"%k{name} = phi i64 [0, %{origin}], [%j{name}, %same{name}]")
+    w.do(f"br i1 {w.let(f'icmp ult i64 %k{name}, {count}')}, label %both{name}, label %{equal}")
+    w.label(f"both{name}")
+    offset = w.let(f"mul i64 %k{name}, 8")
+    lengths = [w.let(f"load i64, ptr {w.at(table, offset)}") for table in (first, second)]
+    w.do(f"%j{name} = add i64 %k{name}, 1")
+    _unless(w, f"icmp eq i64 {lengths[0]}, {lengths[1]}", f"same{name}", "not_taken")
+    w.do(f"br label %next{name}")
+    w.label(equal)
+
+
+def _new_results(w: Writer, outputs: Sequence[Operand], axes: str) -> None:
+    """Run the inner loop into new arrays and return them; a tuple if there are several."""
+    several = len(outputs) > 1
+    returned = _call(w, "ptr", "PyTuple_New", f"i64 {len(outputs)}") if several else ""
+    if several:
+        _or_else(w, returned, "tuple", "ret ptr null")
+    end = w.at("%sizes", w.let(f"mul i64 {axes}, 8"))
+    for place, a in enumerate(outputs):
+        for axis, size in enumerate(a.shape):
+            w.do(f"store i64 {size}, ptr {w.at(end, 8 * axis)}")
+        rank = w.let(f"trunc i64 {w.let(f'add i64 {axes}, {len(a.shape)}')} to i32")
+        arguments = (
+            f"ptr %PyArray_Type, i32 {rank}, ptr %sizes, i32 {DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null"
+        )
+        array = _call(w, "ptr", "PyArray_New", arguments)
+        if several:
+            w.do(f"%decref{a.index} = load ptr, ptr {_context(w, 'Py_DecRef')}")
+        give_up = f"call void %decref{a.index}(ptr {returned})\n  ret ptr null" if several else "ret ptr null"
+        _or_else(w, array, f"made{a.index}", give_up)
+        w.do(f"store ptr {_field(w, array, 'data', 'ptr')}, ptr {w.at('%pointers', 8 * a.index)}")
+        if several:
+            _call(w, "i32", "PyTuple_SetItem", f"ptr {returned}, i64 {place}, ptr {array}")
+        else:
+            returned = array
+    w.do("call void @loop(ptr %pointers, ptr %number, ptr %steps, ptr %context)")
+    w.do(f"ret ptr {returned}")
+
+
+def _given_result(
+    w: Writer, inputs: Sequence[Operand], outputs: Sequence[Operand], axes: str, where: str, count: str
+) -> None:
+    """Run the inner loop into the array given as `out`, the only keyword, and return it."""
+    if len(outputs) > 1:
+        w.do("br label %not_taken")
+        return
+    a = outputs[0]
+    names = w.let(f"load i64, ptr {w.at('%kwnames', TUPLE['size'])}")
+    _unless(w, f"icmp eq i64 {names}, 1", "one_keyword", "not_taken")
+    keyword = w.let(f"load ptr, ptr {w.at('%kwnames', TUPLE['first'])}")
+    out = w.let(f"load ptr, ptr {_context(w, 'out')}")
+    _unless(w, f"icmp eq ptr {keyword}, {out}", "is_out", "not_taken")
+    array = w.let(f"load ptr, ptr {w.at('%args', 8 * len(inputs))}")
+    _plain(w, array, str(a.index), CONTIGUOUS | ALIGNED | WRITEABLE, "not_taken")
+    rank = w.let(f"zext i32 {_field(w, array, 'nd', 'i32')} to i64")
+    _unless(w, f"icmp eq i64 {rank}, {w.let(f'add i64 {axes}, {len(a.shape)}')}", "rank_out", "not_taken")
+    dimensions = _field(w, array, "dimensions", "ptr")
+    _compare(w, "_out", dimensions, where, axes, "rank_out", "compared_out")
+    core = w.at(dimensions, w.let(f"mul i64 {axes}, 8"))
+    for axis, size in enumerate(a.shape):
+        length = w.let(f"load i64, ptr {w.at(core, 8 * axis)}")
+        _unless(w, f"icmp eq i64 {length}, {size}", f"axis_out_{axis}", "not_taken")
+    first = _field(w, array, "data", "ptr")
+    stop = w.at(first, w.let(f"mul i64 {count}, {8 * a.size}"))
+    for b in inputs:
+        begin = w.let(f"load ptr, ptr {w.at('%pointers', 8 * b.index)}")
+        rows = w.let(f"select i1 %fixed{b.index}, i64 1, i64 {count}")
+        end = w.at(begin, w.let(f"mul i64 {rows}, {8 * b.size}"))
+        before = w.let(f"icmp ule ptr {end}, {first}")
+        _unless(w, f"or i1 {before}, {w.let(f'icmp ule ptr {stop}, {begin}')}", f"apart{b.index}", "not_taken")
+    w.do(f"store ptr {first}, ptr {w.at('%pointers', 8 * a.index)}")
+    w.do("call void @loop(ptr %pointers, ptr %number, ptr %steps, ptr %context)")
+    _call(w, "void", "Py_IncRef", f"ptr {array}")
+    w.do(f"ret ptr {array}")

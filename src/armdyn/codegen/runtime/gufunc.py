@@ -41,7 +41,7 @@ def context() -> Any:
     """The context that machine code gets: addresses of functions and objects of this process, as in `CONTEXT`."""
     library = ctypes.CDLL("ucrtbase" if os.name == "nt" else None)
     numpy_places = {"PyArray_Type": 2, "PyArray_Scalar": 60, "PyArray_New": 93}
-    objects = {"double": np.dtype(float), "__call__": sys.intern("__call__")}
+    objects = {"double": np.dtype(float), "__call__": sys.intern("__call__"), "out": sys.intern("out")}
 
     def address(name: str) -> int | None:
         if name in numpy_places:

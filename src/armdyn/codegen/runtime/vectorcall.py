@@ -10,13 +10,24 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pickle
 import sys
 import sysconfig
 from typing import Any
 
 import numpy as np
 
-from armdyn.codegen.llvm.vectorcall import ARRAY, KERNEL, PLAIN
+from armdyn.codegen.llvm.vectorcall import (
+    ALIGNED,
+    ARRAY,
+    CONTIGUOUS,
+    DOUBLE,
+    DTYPE,
+    KERNEL,
+    NATIVE,
+    TUPLE,
+    WRITEABLE,
+)
 from armdyn.codegen.runtime.gufunc import api, context
 
 BASIC_SIZE = 32  # the object's head, the entry's address, the context's address
@@ -94,21 +105,45 @@ def _array_layout_holds() -> bool:
     if api("_ARRAY_API")[2] != id(np.ndarray):  # PyArray_Type
         return False
     unaligned = np.frombuffer(b"\0" * 17, dtype=float, count=2, offset=1)
+    unaligned.flags.writeable = False
     samples = [np.arange(6.0), np.ones((2, 3)), np.ones((4, 6))[:, ::2], np.ones(()), np.arange(5.0)[::-1], unaligned]
     for a in samples:
         strides, shape = (_read(ctypes.c_void_p, a, ARRAY[name]) for name in ("strides", "dimensions"))
-        plain = bool(a.flags.c_contiguous and a.flags.aligned)
+        flags = (a.flags.c_contiguous, CONTIGUOUS), (a.flags.aligned, ALIGNED), (a.flags.writeable, WRITEABLE)
         if not (
             _read(ctypes.c_void_p, a, ARRAY["type"]) == id(np.ndarray)
             and _read(ctypes.c_void_p, a, ARRAY["data"]) == a.ctypes.data
             and _read(ctypes.c_int, a, ARRAY["nd"]) == a.ndim
             and _read(ctypes.c_void_p, a, ARRAY["descr"]) == id(a.dtype)
-            and (_read(ctypes.c_int, a, ARRAY["flags"]) & PLAIN == PLAIN) == plain
+            and all((_read(ctypes.c_int, a, ARRAY["flags"]) & bit == bit) == has for has, bit in flags)
             and (a.ndim == 0 or tuple((ctypes.c_ssize_t * a.ndim).from_address(shape)) == a.shape)
             and (a.ndim == 0 or tuple((ctypes.c_ssize_t * a.ndim).from_address(strides)) == a.strides)
         ):
             return False
     return True
+
+
+def _dtype_layout_holds() -> bool:
+    """Whether dtypes say where `llvm.vectorcall` looks that they are doubles in native byte order."""
+    other = "<>"[sys.byteorder == "little"]
+    kinds: list[Any] = ["f8", "d", f"{other}f8", "f4", "f2", "g", "i8", "c16", "O", "S8", "V8", [("x", "f8")]]
+    for dtype in (
+        *[np.dtype(kind) for kind in kinds],
+        pickle.loads(pickle.dumps(np.dtype("f8"))),
+        np.dtype("f8", metadata={"a": 1}),
+    ):
+        number = _read(ctypes.c_int, dtype, DTYPE["number"])
+        native = _read(ctypes.c_ubyte, dtype, DTYPE["byte_order"]) == NATIVE
+        if number != dtype.num or (number == DOUBLE and native) != (dtype == np.dtype(float) and dtype.isnative):
+            return False
+    return True
+
+
+def _tuple_layout_holds() -> bool:
+    """Whether the names of keywords, a tuple, have their number and the first of them where expected."""
+    names = (sys.intern("out"), sys.intern("threads"))
+    first = _read(ctypes.c_void_p, names, TUPLE["first"])
+    return _read(ctypes.c_ssize_t, names, TUPLE["size"]) == len(names) and bool(first == id(names[0]))
 
 
 def _type_layout_holds(cls: type) -> bool:
@@ -124,7 +159,10 @@ def _type_layout_holds(cls: type) -> bool:
 def supported(cls: type) -> bool:
     """Whether instances of `cls` can be called as machine code; checked once per class, which is then enabled."""
     if cls not in _SUPPORTED:
-        _SUPPORTED[cls] = _usual_cpython() and _array_layout_holds() and _type_layout_holds(cls)
+        layouts = (
+            _array_layout_holds() and _dtype_layout_holds() and _tuple_layout_holds() if _usual_cpython() else False
+        )
+        _SUPPORTED[cls] = layouts and _type_layout_holds(cls)
         if _SUPPORTED[cls]:
             _enable_vectorcall(cls)
     return _SUPPORTED[cls]
