@@ -93,8 +93,8 @@ def test_a_wrong_acceleration_fails(tmp_path):
     if shutil.which("cc") is None or shutil.which("make") is None:
         pytest.skip("no C compiler or no make on this machine")
     armdyn.deploy(armdyn.load("planar3"), tmp_path, "fmu", build=False)
-    text = (tmp_path / "vectors.h").read_text()
-    (tmp_path / "vectors.h").write_text(text.replace("VECTOR_QDD[] = {\n    ", "VECTOR_QDD[] = {\n    9"))
+    text = (tmp_path / "armdyn_vectors.h").read_text()
+    (tmp_path / "armdyn_vectors.h").write_text(text.replace("VECTOR_QDD[] = {\n    ", "VECTOR_QDD[] = {\n    9"))
     done = subprocess.run(["make", "test"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode != 0
     assert "accelerations: not as expected" in done.stdout
@@ -162,7 +162,12 @@ def test_without_a_compiler_or_a_binary_it_is_a_source_fmu(binary, tmp_path, mon
     with zipfile.ZipFile(tmp_path / "planar3.fmu") as archive:
         names = set(archive.namelist())
     assert not [name for name in names if name.startswith("binaries")]
-    assert {"modelDescription.xml", "sources/buildDescription.xml", "sources/planar3.c", "sources/fmu.c"} <= names
+    assert {
+        "modelDescription.xml",
+        "sources/buildDescription.xml",
+        "sources/planar3.c",
+        "sources/armdyn_fmu.c",
+    } <= names
     assert "It is a source-code FMU without a binary, because no C compiler" in (tmp_path / "README.md").read_text()
 
 
@@ -211,7 +216,7 @@ def test_the_exponents_of_stribeck_curves_are_told():
     assert "ⁿ, n = 2, 4, 4, 4 joint by joint" in fmu.fmu_readme(Model(mixed, True, True), Package("x", "", {}, {}), [])
 
 
-@pytest.mark.parametrize("file", ["modelDescription.xml", "model.h"])
+@pytest.mark.parametrize("file", ["modelDescription.xml", "armdyn_model.h"])
 def test_golden_files(file, tmp_path):
     """One small arm, to the letter; ARMDYN_UPDATE_GOLDEN=1 writes it anew."""
     armdyn.deploy(armdyn.load("planar3"), tmp_path, "fmu", build=False)

@@ -17,12 +17,12 @@ static int differs(const double *got, const double *expected, int size)
     return 0;
 }
 
-static const double inertia_matrix_q[] = {
+static const double armdyn_inertia_matrix_q[] = {
     1.362, 0.804, -1.122, 0.981, 1.047, -0.451,
     0.034, 0.307, -0.483, 0.365, 0.697, 1.083,
     -0.487, -0.212, 0.283,
 };
-static const double inertia_matrix_parameters[] = {
+static const double armdyn_inertia_matrix_parameters[] = {
     0.43333333333333335, 0.95, 0.0, 0.13866666666666666, 0.4, 0.0,
     0.018, 0.09, 0.0, 0.43333333333333335, 0.95, 0.0,
     0.13866666666666666, 0.4, 0.0, 0.018, 0.09, 0.0,
@@ -32,7 +32,7 @@ static const double inertia_matrix_parameters[] = {
     0.43333333333333335, 0.95, 0.0, 0.13866666666666666, 0.4, 0.0,
     0.018, 0.09, 0.0,
 };
-static const double inertia_matrix_expected_H[] = {
+static const double armdyn_inertia_matrix_expected_H[] = {
     0.984259785320319, 0.3694162888350302, 0.0763635488623362, 0.3694162888350302, 0.1879061256830748, 0.03361972950820406,
     0.0763635488623362, 0.03361972950820406, 0.018, 0.9293521531282779, 0.3587431639508373, 0.08764186164472491,
     0.3587431639508373, 0.22146750810673, 0.05040042072003166, 0.08764186164472491, 0.05040042072003166, 0.018,
@@ -42,12 +42,12 @@ static const double inertia_matrix_expected_H[] = {
     1.1399540533803791, 0.46621168707990435, 0.09745461886194451, 0.46621168707990435, 0.22580265411276304, 0.052567993723048184,
     0.09745461886194451, 0.052567993723048184, 0.018,
 };
-static const double gravity_load_q[] = {
+static const double armdyn_gravity_load_q[] = {
     1.362, 0.804, -1.122, 0.981, 1.047, -0.451,
     0.034, 0.307, -0.483, 0.365, 0.697, 1.083,
     -0.487, -0.212, 0.283,
 };
-static const double gravity_load_parameters[] = {
+static const double armdyn_gravity_load_parameters[] = {
     0.43333333333333335, 0.95, 0.0, 0.13866666666666666, 0.4, 0.0,
     0.018, 0.09, 0.0, 0.43333333333333335, 0.95, 0.0,
     0.13866666666666666, 0.4, 0.0, 0.018, 0.09, 0.0,
@@ -57,7 +57,7 @@ static const double gravity_load_parameters[] = {
     0.43333333333333335, 0.95, 0.0, 0.13866666666666666, 0.4, 0.0,
     0.018, 0.09, 0.0,
 };
-static const double gravity_load_expected_g[] = {
+static const double armdyn_gravity_load_expected_g[] = {
     0.17556389691725682, -1.756205543685783, 0.4438926309335054, 3.445738641104173, -1.7376905689436637, -0.005477187940519337,
     13.886186252078996, 4.572072404183017, 0.8740135494657456, 10.13748879569599, 1.4319224035218214, -0.47956156777078857,
     12.047389018071316, 3.8113669711239253, 0.8075998190564363,
@@ -68,13 +68,13 @@ int main(void)
     int k, failed = 0, passed = 0;
     for (k = 0; k < 5; ++k) {
         double got_H[9];
-        planar3_inertia_matrix(inertia_matrix_q + k * 3, inertia_matrix_parameters + k * 9, got_H);
-        if (differs(got_H, inertia_matrix_expected_H + k * 9, 9)) { ++failed; printf("inertia_matrix: vector %d differs\n", k); } else ++passed;
+        planar3_inertia_matrix(armdyn_inertia_matrix_q + k * 3, armdyn_inertia_matrix_parameters + k * 9, got_H);
+        if (differs(got_H, armdyn_inertia_matrix_expected_H + k * 9, 9)) { ++failed; printf("inertia_matrix: vector %d differs\n", k); } else ++passed;
     }
     for (k = 0; k < 5; ++k) {
         double got_g[3];
-        planar3_gravity_load(gravity_load_q + k * 3, gravity_load_parameters + k * 9, got_g);
-        if (differs(got_g, gravity_load_expected_g + k * 3, 3)) { ++failed; printf("gravity_load: vector %d differs\n", k); } else ++passed;
+        planar3_gravity_load(armdyn_gravity_load_q + k * 3, armdyn_gravity_load_parameters + k * 9, got_g);
+        if (differs(got_g, armdyn_gravity_load_expected_g + k * 3, 3)) { ++failed; printf("gravity_load: vector %d differs\n", k); } else ++passed;
     }
     printf("%d passed, %d failed\n", passed, failed);
     return failed != 0;

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from armdyn.codegen.text.c import Package, files, identifier, literal, out_name, signature
+from armdyn.codegen.text.c import Package, files, literal, out_name, signature
+from armdyn.codegen.text.names import identifier
 from armdyn.deployment.controllers import STRUCTS, header, header_name
 from armdyn.deployment.readme import HELD, Readme, readme
 from armdyn.deployment.request import PAYLOAD, Files, Request, Target

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.codegen.text.c import Function, identifier, literal, out_name
+from armdyn.codegen.text.c import Function, literal, out_name
+from armdyn.codegen.text.names import identifier
 from armdyn.control import Controller, Entry, controller
 from armdyn.control.emission import functions
 from armdyn.control.law import DT, NEXT, sized

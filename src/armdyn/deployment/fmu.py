@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.codegen.text.c import Function, Package, c_type, files, identifier
+from armdyn.codegen.text.c import Function, Package, c_type, files
+from armdyn.codegen.text.names import identifier
 from armdyn.codegen.text.numpy import compile_numpy
 from armdyn.deployment.fmu_description import SOURCES, build_description, model_description, token
 from armdyn.deployment.fmu_model import Model
@@ -31,7 +32,7 @@ from armdyn.errors import ComputationError, InputError
 from armdyn.graph.program import Program, trace
 from armdyn.simulation.programs import lockable_dynamics
 
-HEADERS = ("fmu.h", "fmi3PlatformTypes.h", "fmi3FunctionTypes.h", "fmi3Functions.h")
+HEADERS = ("armdyn_fmu.h", "fmi3PlatformTypes.h", "fmi3FunctionTypes.h", "fmi3Functions.h")
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
 DYNAMICS, FORCES = "lockable_dynamics", "joint_forces"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of every file in the archive, so that the same arm gives the same bytes
@@ -52,8 +53,8 @@ def fmu_folder(request: Request) -> Files:
     inside |= {f"sources/{file}": text.encode() for file, text in sources.items()} | binary
     texts = {f"sources/{file}": text for file, text in sources.items()}
     texts["modelDescription.xml"] = inside["modelDescription.xml"].decode()
-    texts["test_fmu.c"] = _resource("test_fmu.c")
-    texts["vectors.h"] = vectors(model)
+    texts["armdyn_test.c"] = _resource("armdyn_test.c")
+    texts["armdyn_vectors.h"] = vectors(model)
     texts["Makefile"] = _makefile(name)
     texts["README.md"] = fmu_readme(model, package, list(binary))
     return {f"{name}.fmu": _archive(inside)} | {file: text.encode() for file, text in texts.items()}
@@ -111,20 +112,20 @@ def _description(model: Model, package: Package, name: str) -> bytes:
 def _sources(model: Model, package: Package, name: str) -> dict[str, str]:
     written = files(package)
     texts = {file: written[file] for file in (f"{name}.h", f"{name}.c")}
-    texts["model.h"] = _header(model, package, name)
+    texts["armdyn_model.h"] = _header(model, package, name)
     texts |= {file: _resource(file) for file in (*HEADERS, *SOURCES)}
     texts["buildDescription.xml"] = build_description(name)
     return texts
 
 
 def _header(model: Model, package: Package, name: str) -> str:
-    """The text of ``model.h``, the part of the sources that is specific to this arm."""
+    """The text of ``armdyn_model.h``, the part of the sources that is specific to this arm."""
     runtime = bool(package.parameters)
     if model.payload:
         compute = f"{name}_payload_parameters(mass, com, inertia, {name}_parameters, values);"
     else:
         compute = f"for (int k = 0; k < P; ++k) values[k] = {name}_parameters[k];" if runtime else ""
-    return Template(_resource("model.h.template")).substitute(
+    return Template(_resource("armdyn_model.h.template")).substitute(
         name=name,
         token=token(model, name),
         n=model.n,
@@ -199,8 +200,8 @@ def _makefile(name: str) -> str:
         "CFLAGS ?= -std=c99 -O2 -Wall -Wextra -Wpedantic\n"
         f"SOURCES := {objects}\n\n"
         "test: test_fmu\n\t./test_fmu\n\n"
-        "test_fmu: test_fmu.c vectors.h $(SOURCES)\n"
-        "\t$(CC) $(CFLAGS) -Isources -I. -o $@ test_fmu.c $(SOURCES) -lm\n\n"
+        "test_fmu: armdyn_test.c armdyn_vectors.h $(SOURCES)\n"
+        "\t$(CC) $(CFLAGS) -Isources -I. -o $@ armdyn_test.c $(SOURCES) -lm\n\n"
         "# Builds the library for this machine and adds it to the FMU.\n"
         f"PLATFORM ?= {platform_tuple()}\n"
         "fmu: $(SOURCES)\n"

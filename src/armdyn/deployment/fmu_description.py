@@ -9,7 +9,8 @@ from armdyn.algebra.fingerprint import fingerprint
 from armdyn.deployment.fmu_model import UNITS, Model, Variable
 from armdyn.files.text import visible
 
-SOURCES = ("fmu.c", "stepping.c", "integration.c", "modes.c", "dynamics.c", "unsupported.c")  # beside the arm's own
+PARTS = ("fmu", "stepping", "integration", "modes", "dynamics", "unsupported")
+SOURCES = tuple(f"armdyn_{part}.c" for part in PARTS)  # beside the arm's own
 
 
 def attribute(text: str) -> str:

@@ -1,11 +1,12 @@
 """The variables of an arm's FMU: names, units, start values, in the order of their value references.
 
-The order is that of the enumeration in ``fmi/fmu.h``; a test holds both together.
+The order is that of the enumeration in ``fmi/armdyn_fmu.h``; a test holds both together.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -15,7 +16,6 @@ from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import Joint
 from armdyn.chain.joint_forces import NO_FORCES
-from armdyn.codegen.text.c import identifier
 from armdyn.simulation.programs import Friction, frictions
 
 LONGEST_STEP = 1e-3  # s, of the integrator inside co-simulation
@@ -182,14 +182,20 @@ MODE = "0: held by dry friction or a stop; 1, -1: slides in this direction; 2: m
 
 
 def _unique(names: Iterable[str]) -> tuple[str, ...]:
-    """Identifiers that differ, made from names."""
+    """Names of variables that differ, made from names of joints: letters, digits and underscores."""
     found: list[str] = []
-    for name in map(identifier, names):
+    for name in (variable_name(name) for name in names):
         made, k = name, 2
         while made in found:
             made, k = f"{name}_{k}", k + 1
         found.append(made)
     return tuple(found)
+
+
+def variable_name(name: str) -> str:
+    """A name for the variables of a joint: letters, digits and underscores; no other words are taken."""
+    word = re.sub(r"\W", "_", name, flags=re.ASCII) or "arm"
+    return f"arm_{word}" if word[0].isdigit() else word
 
 
 def _down(x: float) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from armdyn.codegen.text.c import Package, identifier
+from armdyn.codegen.text.c import Package
+from armdyn.codegen.text.names import identifier
 from armdyn.deployment.fmu_model import Model
 from armdyn.deployment.readme import MANIFEST, line
 
@@ -39,7 +40,7 @@ def _files(name: str) -> str:
         f"{name}.fmu": "the FMU",
         "modelDescription.xml": "the model description, a copy of the one in the FMU",
         "sources/": "the C sources, a copy of those in the FMU",
-        "test_fmu.c`, `vectors.h": "test program and test vectors",
+        "armdyn_test.c`, `armdyn_vectors.h": "test program and test vectors",
         "Makefile": "`make test` runs the test program; `make fmu` adds a binary for this machine to the FMU",
         "manifest.json": MANIFEST,
     }

@@ -16,7 +16,7 @@ BODY = {"mass": 0.8, "com": (0.02, -0.01, 0.05), "inertia": (0.003, 0.004, 0.002
 
 
 def vectors(model: Model) -> str:
-    """The text of ``vectors.h``."""
+    """The text of ``armdyn_vectors.h``."""
     rng = np.random.default_rng(model.n)
     states = np.round(rng.uniform(-1, 1, (VECTORS, 2, model.n)), 3)
     lower, upper = model.arm.limits.T

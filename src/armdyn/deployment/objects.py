@@ -9,7 +9,8 @@ from importlib.resources import files as resources
 from armdyn.codegen.embedded.cpus import CPUS, Cpu
 from armdyn.codegen.embedded.objects import Object, compile_object
 from armdyn.codegen.llvm.trig import LIMIT
-from armdyn.codegen.text.c import Package, c_type, files, identifier, signature
+from armdyn.codegen.text.c import Package, c_type, files, signature
+from armdyn.codegen.text.names import identifier
 from armdyn.deployment.build import BUILDS, makefile
 from armdyn.deployment.controllers import STRUCTS, header, header_name
 from armdyn.deployment.readme import Readme, readme

@@ -20,7 +20,7 @@ _BLANKS = {ord(blank): f"&#{ord(blank)};" for blank in "\t\n\r"}  # XML parsers 
 STRAY = 3600.0  # seconds after which a temporary file of a killed process is removed; writing takes far less
 LARGEST = 32 * 2**20  # bytes; a typical model of an arm has a few kilobytes
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_LONGEST_NAME = 100  # characters of a file name made by `file_name`, without the suffix
+_LONGEST_NAME = 200  # bytes of a file name made by `file_name`, without the suffix; file systems allow 255
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # names of devices on Windows
 
 
@@ -50,7 +50,8 @@ def file_name(name: str, suffix: str = "") -> str:
     Everything but letters, digits, blanks and ``. _ - + = , ( )`` becomes an underscore; so do leading dots.
     """
     safe = "".join(c if c.isalnum() or c in " ._-+=,()" else "_" for c in name).strip()
-    safe = re.sub(r"^\.+", lambda dots: "_" * len(dots[0]), safe)[:_LONGEST_NAME].rstrip(". ")
+    safe = re.sub(r"^\.+", lambda dots: "_" * len(dots[0]), safe)
+    safe = safe.encode()[:_LONGEST_NAME].decode(errors="ignore").rstrip(". ")
     if not safe or _RESERVED.fullmatch(safe):
         safe = f"arm_{safe}".rstrip("_")
     return safe + suffix

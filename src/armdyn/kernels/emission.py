@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from armdyn.chain import Chain, Placement
-from armdyn.codegen.text.c import Function, Package, c_type, files, identifier
+from armdyn.codegen.text.c import Function, Package, c_type, files
+from armdyn.codegen.text.names import identifier
 from armdyn.codegen.text.numpy import compile_numpy
 from armdyn.errors import InputError, choose
 from armdyn.formulations import DERIVATIVES, QUANTITIES

@@ -9,7 +9,7 @@ from armdyn.algebra import sqrt
 from armdyn.chain import Chain
 from armdyn.codegen import wasm
 from armdyn.codegen.javascript import Package, es_module, types
-from armdyn.codegen.text.c import identifier
+from armdyn.codegen.text.names import identifier
 from armdyn.codegen.wasm_rk4 import Coordinates, can_be_stepped, with_steps
 from armdyn.formulations import QUANTITIES
 from armdyn.formulations.coordinates import pose_rate

@@ -6,7 +6,6 @@ The files also compile as C++.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.codegen.text.expressions import Language, write
+from armdyn.codegen.text.names import identifier
 from armdyn.errors import choose
 from armdyn.graph import Port, Program
 
@@ -47,12 +47,6 @@ class Package:
 def c_type(dtype: str) -> str:
     """The C type of a dtype, which is named as in C or as in NumPy."""
     return DTYPES[choose("dtype", dtype, DTYPES)]
-
-
-def identifier(name: str) -> str:
-    """A valid prefix for C identifiers, made from any name."""
-    word = re.sub(r"\W", "_", name, flags=re.ASCII) or "arm"
-    return f"arm_{word}" if word[0].isdigit() else word
 
 
 def files(package: Package) -> dict[str, str]:
@@ -209,12 +203,12 @@ def _test(name: str, package: Package) -> str:
 
 
 def vectors(quantity: str, function: Function, dtype: str) -> list[str]:
-    """The test vectors of a function as constant arrays."""
+    """The test vectors of a function as constant arrays, whose names no function of a robot has."""
     lines = []
     for port, values in zip(function.program.inputs, function.inputs, strict=True):
-        lines += array(f"{quantity}_{port.name}", values, dtype)
+        lines += array(f"armdyn_{quantity}_{port.name}", values, dtype)
     for port, values in zip(function.program.outputs, function.outputs, strict=True):
-        lines += array(f"{quantity}_expected_{port.name}", values, dtype)
+        lines += array(f"armdyn_{quantity}_expected_{port.name}", values, dtype)
     return lines
 
 
@@ -222,10 +216,10 @@ def _calls(name: str, quantity: str, function: Function, dtype: str) -> list[str
     program = function.program
     sizes = [(port, len(port.nodes)) for port in program.inputs]
     outs = [(port, len(port.nodes)) for port in program.outputs]
-    arguments = [f"{quantity}_{port.name} + k * {size}" for port, size in sizes]
+    arguments = [f"armdyn_{quantity}_{port.name} + k * {size}" for port, size in sizes]
     arguments += [f"got_{port.name}" for port, _ in outs]
     checks = " || ".join(
-        f"differs(got_{port.name}, {quantity}_expected_{port.name} + k * {size}, {size})" for port, size in outs
+        f"differs(got_{port.name}, armdyn_{quantity}_expected_{port.name} + k * {size}, {size})" for port, size in outs
     )
     count = len(np.asarray(function.outputs[0]))
     return [

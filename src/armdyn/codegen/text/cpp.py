@@ -9,25 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from armdyn.codegen.text.c import TOLERANCES, Package, banner, doc, identifier, literal, out_name, statements, vectors
+from armdyn.codegen.text.c import TOLERANCES, Package, banner, doc, literal, out_name, statements, vectors
+from armdyn.codegen.text.names import identifier
 from armdyn.graph import Port, Program
-
-# Names that a namespace cannot have: keywords of C++17, and functions declared in <math.h> and <stdlib.h>.
-KEYWORDS = """
-alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class compl const
-const_cast constexpr continue decltype default delete do double dynamic_cast else enum explicit export extern false
-float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq
-private protected public register reinterpret_cast return short signed sizeof static static_assert static_cast
-struct switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void
-volatile wchar_t while xor xor_eq
-"""
-DECLARED = """
-std abort abs acos acosh asin asinh atan atan2 atanh atexit atof atoi atol bsearch calloc cbrt ceil copysign cos
-cosh div drem erf erfc exit exp exp10 exp2 expm1 fabs fdim finite floor fma fmax fmin fmod free frexp gamma getenv
-hypot ilogb isinf isnan j0 j1 jn labs ldexp ldiv lgamma llabs lldiv llrint llround log log10 log1p log2 logb lrint
-lround malloc modf nan nearbyint nextafter pow qsort rand random realloc remainder remquo rint round scalb scalbn
-signgam significand sin sincos sinh sqrt srand srandom strtod strtof strtol system tan tanh tgamma trunc y0 y1 yn
-"""
 
 VIEW = """\
 /// A non-owning view of exactly Size numbers.
@@ -95,8 +79,7 @@ Eigen::Map<Vector<static_cast<int>(Size)>> map(output<Size> numbers) noexcept
 
 def namespace(name: str) -> str:
     """A valid namespace, made from any name."""
-    word = identifier(name)
-    return f"{word}_arm" if word in (KEYWORDS + DECLARED).split() else word
+    return identifier(name)
 
 
 def files(package: Package) -> dict[str, str]:
@@ -193,11 +176,11 @@ def _test(name: str, package: Package) -> str:
         "#include <cmath>",
         "#include <cstdio>",
         "",
-        "namespace {",
+        "namespace armdyn_test {",
         "",
-        "int passed = 0, failed = 0;",
+        "static int passed = 0, failed = 0;",
         "",
-        f"bool differs(const {dtype}* got, const {dtype}* expected, std::size_t size)",
+        f"static bool differs(const {dtype}* got, const {dtype}* expected, std::size_t size)",
         "{",
         f"    {dtype} scale = {one};",
         "    for (std::size_t k = 0; k < size; ++k)",
@@ -207,7 +190,7 @@ def _test(name: str, package: Package) -> str:
         "    return false;",
         "}",
         "",
-        "void judge(bool wrong, const char* what, int vector)",
+        "static void judge(bool wrong, const char* what, int vector)",
         "{",
         "    if (!wrong) { ++passed; return; }",
         "    ++failed;",
@@ -218,24 +201,26 @@ def _test(name: str, package: Package) -> str:
     for quantity, function in package.functions.items():
         lines += [*vectors(quantity, function, dtype), ""]
         lines += [*_check(name, quantity, function.program, len(function.outputs[0])), ""]
-    lines += ["} // namespace", "", "int main()", "{"]
-    lines += [f"    check_{quantity}();" for quantity in package.functions]
-    lines += ['    std::printf("%d passed, %d failed\\n", passed, failed);', "    return failed != 0;", "}", ""]
+    lines += ["} // namespace armdyn_test", "", "int main()", "{"]
+    lines += [f"    armdyn_test::check_{quantity}();" for quantity in package.functions]
+    lines += ['    std::printf("%d passed, %d failed\\n", armdyn_test::passed, armdyn_test::failed);']
+    lines += ["    return armdyn_test::failed != 0;", "}", ""]
     return "\n".join(lines)
 
 
 def _check(name: str, quantity: str, program: Program, count: int) -> list[str]:
     arguments = [
-        f"{name}::input<{len(port.nodes)}>({quantity}_{port.name} + k * {len(port.nodes)})" for port in program.inputs
+        f"{name}::input<{len(port.nodes)}>(armdyn_{quantity}_{port.name} + k * {len(port.nodes)})"
+        for port in program.inputs
     ]
     got = [f"got_{port.name}" for port in program.outputs]
     call = f"{name}::{quantity}({', '.join([*arguments, *got])})"
     wrong = " || ".join(
-        f"differs(got_{port.name}.data(), {quantity}_expected_{port.name} + k * {size}, {size})"
+        f"differs(got_{port.name}.data(), armdyn_{quantity}_expected_{port.name} + k * {size}, {size})"
         for port, size in ((port, len(port.nodes)) for port in program.outputs)
     )
     return [
-        f"void check_{quantity}()",
+        f"static void check_{quantity}()",
         "{",
         f"    for (int k = 0; k < {count}; ++k) {{",
         *(f"        std::array<{name}::scalar, {len(port.nodes)}> got_{port.name};" for port in program.outputs),
@@ -253,13 +238,14 @@ def _eigen_check(name: str, quantity: str, program: Program) -> Sequence[str]:
         return ()
     (out,) = program.outputs
     size = math.prod(out.shape)
+    place = f"armdyn_{quantity}"
     given = [
-        f"{quantity}_{port.name}[k]"
+        f"{place}_{port.name}[k]"
         if not port.shape
-        else f"Eigen::Map<const {name}::eigen::{_eigen_type(port)}>({quantity}_{port.name} + k * {len(port.nodes)})"
+        else f"Eigen::Map<const {name}::eigen::{_eigen_type(port)}>({place}_{port.name} + k * {len(port.nodes)})"
         for port in program.inputs
     ]
-    wrong = f"differs(by_eigen.data(), {quantity}_expected_{out.name} + k * {size}, {size})"
+    wrong = f"differs(by_eigen.data(), armdyn_{quantity}_expected_{out.name} + k * {size}, {size})"
     return [
         f"#ifdef {eigen_macro(name)}",
         f"        const auto by_eigen = {name}::eigen::{quantity}({', '.join(given)});",

@@ -17,12 +17,12 @@ static int differs(const float *got, const float *expected, int size)
     return 0;
 }
 
-static const float inertia_matrix_q[] = {
+static const float armdyn_inertia_matrix_q[] = {
     1.362f, 0.804f, -1.122f, 0.981f, 1.047f, -0.451f,
     0.034f, 0.307f, -0.483f, 0.365f, 0.697f, 1.083f,
     -0.487f, -0.212f, 0.283f,
 };
-static const float inertia_matrix_parameters[] = {
+static const float armdyn_inertia_matrix_parameters[] = {
     0.43333334f, 0.95f, 0.0f, 0.13866666f, 0.4f, 0.0f,
     0.018f, 0.09f, 0.0f, 0.43333334f, 0.95f, 0.0f,
     0.13866666f, 0.4f, 0.0f, 0.018f, 0.09f, 0.0f,
@@ -32,7 +32,7 @@ static const float inertia_matrix_parameters[] = {
     0.43333334f, 0.95f, 0.0f, 0.13866666f, 0.4f, 0.0f,
     0.018f, 0.09f, 0.0f,
 };
-static const float inertia_matrix_expected_H[] = {
+static const float armdyn_inertia_matrix_expected_H[] = {
     0.9842598f, 0.3694163f, 0.07636355f, 0.3694163f, 0.18790613f, 0.033619728f,
     0.07636355f, 0.033619728f, 0.018f, 0.92935216f, 0.35874316f, 0.087641865f,
     0.35874316f, 0.22146751f, 0.05040042f, 0.087641865f, 0.05040042f, 0.018f,
@@ -42,12 +42,12 @@ static const float inertia_matrix_expected_H[] = {
     1.1399541f, 0.46621168f, 0.09745462f, 0.46621168f, 0.22580266f, 0.052567992f,
     0.09745462f, 0.052567992f, 0.018f,
 };
-static const float gravity_load_q[] = {
+static const float armdyn_gravity_load_q[] = {
     1.362f, 0.804f, -1.122f, 0.981f, 1.047f, -0.451f,
     0.034f, 0.307f, -0.483f, 0.365f, 0.697f, 1.083f,
     -0.487f, -0.212f, 0.283f,
 };
-static const float gravity_load_parameters[] = {
+static const float armdyn_gravity_load_parameters[] = {
     0.43333334f, 0.95f, 0.0f, 0.13866666f, 0.4f, 0.0f,
     0.018f, 0.09f, 0.0f, 0.43333334f, 0.95f, 0.0f,
     0.13866666f, 0.4f, 0.0f, 0.018f, 0.09f, 0.0f,
@@ -57,27 +57,27 @@ static const float gravity_load_parameters[] = {
     0.43333334f, 0.95f, 0.0f, 0.13866666f, 0.4f, 0.0f,
     0.018f, 0.09f, 0.0f,
 };
-static const float gravity_load_expected_g[] = {
+static const float armdyn_gravity_load_expected_g[] = {
     0.1755639f, -1.7562056f, 0.44389263f, 3.4457386f, -1.7376906f, -0.005477188f,
     13.886187f, 4.5720725f, 0.87401354f, 10.137488f, 1.4319224f, -0.47956157f,
     12.047389f, 3.811367f, 0.80759984f,
 };
-static const float payload_parameters_mass[] = {
+static const float armdyn_payload_parameters_mass[] = {
     1.362f, 0.804f, -1.122f, 0.981f, 1.047f,
 };
-static const float payload_parameters_com[] = {
+static const float armdyn_payload_parameters_com[] = {
     -0.451f, 0.034f, 0.307f, -0.483f, 0.365f, 0.697f,
     1.083f, -0.487f, -0.212f, 0.283f, 1.427f, 1.284f,
     -1.325f, 0.795f, -1.027f,
 };
-static const float payload_parameters_inertia[] = {
+static const float armdyn_payload_parameters_inertia[] = {
     -0.667f, 0.251f, 0.838f, -0.98f, 1.28f, -0.455f,
     1.012f, 1.191f, -0.816f, -1.009f, 1.135f, -1.061f,
     0.869f, 1.483f, -1.255f, 0.2f, -0.444f, 0.628f,
     1.14f, -0.534f, -0.516f, -0.749f, 1.053f, 0.795f,
     1.085f, 0.172f, 1.165f, -1.11f, 1.147f, -0.387f,
 };
-static const float payload_parameters_parameters[] = {
+static const float armdyn_payload_parameters_parameters[] = {
     0.43333334f, 0.95f, 0.0f, 0.13866666f, 0.4f, 0.0f,
     0.018f, 0.09f, 0.0f, 0.43333334f, 0.95f, 0.0f,
     0.13866666f, 0.4f, 0.0f, 0.018f, 0.09f, 0.0f,
@@ -87,7 +87,7 @@ static const float payload_parameters_parameters[] = {
     0.43333334f, 0.95f, 0.0f, 0.13866666f, 0.4f, 0.0f,
     0.018f, 0.09f, 0.0f,
 };
-static const float payload_parameters_expected_values[] = {
+static const float armdyn_payload_parameters_expected_values[] = {
     0.77383333f, 1.631f, 0.0f, 0.35658666f, 0.9448f, 0.0f,
     0.88862944f, -0.115662f, 0.046308f, 0.6343333f, 1.352f, 0.0f,
     0.26730666f, 0.7216f, 0.0f, -0.66396195f, -0.057132f, 0.29346f,
@@ -103,18 +103,18 @@ int main(void)
     int k, failed = 0, passed = 0;
     for (k = 0; k < 5; ++k) {
         float got_H[9];
-        planar3_inertia_matrix(inertia_matrix_q + k * 3, inertia_matrix_parameters + k * 9, got_H);
-        if (differs(got_H, inertia_matrix_expected_H + k * 9, 9)) { ++failed; printf("inertia_matrix: vector %d differs\n", k); } else ++passed;
+        planar3_inertia_matrix(armdyn_inertia_matrix_q + k * 3, armdyn_inertia_matrix_parameters + k * 9, got_H);
+        if (differs(got_H, armdyn_inertia_matrix_expected_H + k * 9, 9)) { ++failed; printf("inertia_matrix: vector %d differs\n", k); } else ++passed;
     }
     for (k = 0; k < 5; ++k) {
         float got_g[3];
-        planar3_gravity_load(gravity_load_q + k * 3, gravity_load_parameters + k * 9, got_g);
-        if (differs(got_g, gravity_load_expected_g + k * 3, 3)) { ++failed; printf("gravity_load: vector %d differs\n", k); } else ++passed;
+        planar3_gravity_load(armdyn_gravity_load_q + k * 3, armdyn_gravity_load_parameters + k * 9, got_g);
+        if (differs(got_g, armdyn_gravity_load_expected_g + k * 3, 3)) { ++failed; printf("gravity_load: vector %d differs\n", k); } else ++passed;
     }
     for (k = 0; k < 5; ++k) {
         float got_values[9];
-        planar3_payload_parameters(payload_parameters_mass + k * 1, payload_parameters_com + k * 3, payload_parameters_inertia + k * 6, payload_parameters_parameters + k * 9, got_values);
-        if (differs(got_values, payload_parameters_expected_values + k * 9, 9)) { ++failed; printf("payload_parameters: vector %d differs\n", k); } else ++passed;
+        planar3_payload_parameters(armdyn_payload_parameters_mass + k * 1, armdyn_payload_parameters_com + k * 3, armdyn_payload_parameters_inertia + k * 6, armdyn_payload_parameters_parameters + k * 9, got_values);
+        if (differs(got_values, armdyn_payload_parameters_expected_values + k * 9, 9)) { ++failed; printf("payload_parameters: vector %d differs\n", k); } else ++passed;
     }
     printf("%d passed, %d failed\n", passed, failed);
     return failed != 0;

@@ -6,7 +6,7 @@
  * pull. All joints at rest are solved together, a linear complementarity problem with bounds, by principal pivoting:
  * block pivots first, then the least index alone, which always ends (Judice and Pires 1994).
  */
-#include "fmu.h"
+#include "armdyn_fmu.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #define PASSES 2       /* over the joints, because one impact can cause others */
 #define ROUNDS 40      /* of impacts and suppressed rebounds at one event; a few are usual */
 
-int at_stop(const State *state, int k)
+int armdyn_at_stop(const State *state, int k)
 {
     if (state->values[STOPPING] == 0.0) return 0;
     return state->values[Q + k] <= LOWER[k] ? -1 : state->values[Q + k] >= UPPER[k] ? 1 : 0;
@@ -28,10 +28,10 @@ static double sign(double x) { return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0; }
 
 static bool held(const State *state, int k)
 {
-    return state->values[QD + k] == 0.0 && (breakaway(state->values, k) > 0.0 || at_stop(state, k) != 0);
+    return state->values[QD + k] == 0.0 && (armdyn_breakaway(state->values, k) > 0.0 || armdyn_at_stop(state, k) != 0);
 }
 
-void settle(State *state, const bool *pinned, Modes *modes, double *qdd, double *left)
+void armdyn_settle(State *state, const bool *pinned, Modes *modes, double *qdd, double *left)
 {
     const double *q = state->values + Q, *qd = state->values + QD;
     int pivot, k;
@@ -41,11 +41,11 @@ void settle(State *state, const bool *pinned, Modes *modes, double *qdd, double 
     }
     for (pivot = 1;; ++pivot) {
         bool changed = false;
-        accelerations(state, q, qd, modes, qdd, left);
+        armdyn_accelerations(state, q, qd, modes, qdd, left);
         if (pivot > PIVOTS) return;
         for (k = 0; k < N; ++k) {
-            const double most = breakaway(state->values, k);
-            const int stop = at_stop(state, k);
+            const double most = armdyn_breakaway(state->values, k);
+            const int stop = armdyn_at_stop(state, k);
             const bool breaks = (left[k] > most && stop <= 0) || (left[k] < -most && stop >= 0);
             if (pinned[k] || !held(state, k) || (changed && pivot >= BLOCK_PIVOTS)) continue;
             if (modes->moves[k] == 0.0 ? !breaks : left[k] * modes->side[k] >= 0.0) continue;
@@ -64,7 +64,7 @@ static void column(State *state, int i, double *unit)
     const double *q = state->values + Q, *qd = state->values + QD;
     double force[N] = {0.0}, everywhere[N], idle[N], left[N];
     int k;
-    know_parameters(state);
+    armdyn_know_parameters(state);
     for (k = 0; k < N; ++k) everywhere[k] = 1.0;
     lockable_dynamics(q, qd, force, everywhere, state->parameters, idle, left);
     force[i] = FORCE;
@@ -91,12 +91,12 @@ static void without_rounding(State *state)
     int k;
     for (k = 0; k < N; ++k) largest = fmax(largest, fabs(qd[k]));
     for (k = 0; k < N; ++k)
-        if (at_stop(state, k) != 0 && fabs(qd[k]) <= ROUNDING * largest) qd[k] = 0.0;
+        if (armdyn_at_stop(state, k) != 0 && fabs(qd[k]) <= ROUNDING * largest) qd[k] = 0.0;
 }
 
-static bool into_stop(const State *state, int k) { return at_stop(state, k) * state->values[QD + k] > 0.0; }
+static bool into_stop(const State *state, int k) { return armdyn_at_stop(state, k) * state->values[QD + k] > 0.0; }
 
-void impacts(State *state)
+void armdyn_impacts(State *state)
 {
     bool found = false;
     int pass, k;
@@ -110,7 +110,7 @@ void impacts(State *state)
     without_rounding(state);
 }
 
-void bring_to_rest(State *state, const bool *joints)
+void armdyn_bring_to_rest(State *state, const bool *joints)
 {
     int k;
     for (k = 0; k < N; ++k)
@@ -128,17 +128,17 @@ static bool end_rebounds(State *state)
     double qdd[N], left[N];
     Modes modes;
     int k;
-    settle(state, pinned, &modes, qdd, left);
+    armdyn_settle(state, pinned, &modes, qdd, left);
     for (k = 0; k < N; ++k) {
-        const double into = at_stop(state, k) * qdd[k], away = -at_stop(state, k) * state->values[QD + k];
+        const double into = armdyn_at_stop(state, k) * qdd[k], away = -armdyn_at_stop(state, k) * state->values[QD + k];
         ends[k] = away > 0.0 && into * state->values[STEP] > 2.0 * away;
         found = found || ends[k];
     }
-    if (found) bring_to_rest(state, ends);
+    if (found) armdyn_bring_to_rest(state, ends);
     return found;
 }
 
-bool update_modes(State *state)
+bool armdyn_update_modes(State *state)
 {
     const bool pinned[N] = {false};
     double before[2 * N], *q = state->values + Q, *qd = state->values + QD;
@@ -146,14 +146,14 @@ bool update_modes(State *state)
     memcpy(before, q, sizeof before);
     for (k = 0; k < N && state->modes_known; ++k) {
         if (state->modes.moves[k] == 0.0) continue;
-        if (at_stop(state, k) != 0) q[k] = at_stop(state, k) < 0 ? LOWER[k] : UPPER[k];
-        if (breakaway(state->values, k) > 0.0 && state->modes.side[k] * qd[k] < 0.0) qd[k] = 0.0;
+        if (armdyn_at_stop(state, k) != 0) q[k] = armdyn_at_stop(state, k) < 0 ? LOWER[k] : UPPER[k];
+        if (armdyn_breakaway(state->values, k) > 0.0 && state->modes.side[k] * qd[k] < 0.0) qd[k] = 0.0;
     }
     for (k = 0; k < ROUNDS; ++k) { /* joints at stops push each other, with decreasing impulses */
-        impacts(state);
+        armdyn_impacts(state);
         if (!end_rebounds(state)) break;
     }
-    settle(state, pinned, &state->modes, state->values + QDD, state->left);
+    armdyn_settle(state, pinned, &state->modes, state->values + QDD, state->left);
     state->modes_known = true;
     state->derivatives_known = false;
     return memcmp(before, q, sizeof before) != 0;

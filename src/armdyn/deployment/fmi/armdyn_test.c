@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fmu.h"
-#include "vectors.h"
+#include "armdyn_fmu.h"
+#include "armdyn_vectors.h"
 
 static int failed = 0, passed = 0;
 

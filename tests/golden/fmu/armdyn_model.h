@@ -1,6 +1,6 @@
 /* This arm: its size, the start values of its variables, and its dynamics. */
-#ifndef MODEL_H
-#define MODEL_H
+#ifndef ARMDYN_MODEL_H
+#define ARMDYN_MODEL_H
 
 #include <math.h>
 

@@ -1,12 +1,12 @@
 /* Instances of the model, their modes and their variables. */
-#include "fmu.h"
+#include "armdyn_fmu.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-fmi3Status refuse(fmi3Instance given, const char *message)
+fmi3Status armdyn_refuse(fmi3Instance given, const char *message)
 {
     const Instance *instance = (const Instance *)given;
     if (instance != NULL && instance->log != NULL)
@@ -14,18 +14,18 @@ fmi3Status refuse(fmi3Instance given, const char *message)
     return fmi3Error;
 }
 
-bool in_mode(Instance *instance, int modes, const char *function)
+bool armdyn_in_mode(Instance *instance, int modes, const char *function)
 {
     char message[160];
     if (instance != NULL && (instance->state.mode & modes) != 0) return true;
     snprintf(message, sizeof message, "%s may not be called in this mode", function);
-    refuse(instance, message);
+    armdyn_refuse(instance, message);
     return false;
 }
 
 /* A body's second moments about its centre, the trace of the inertia halved less the inertia, are positive semidefinite:
  * no principal minor is negative. Less than `slack` is rounding. */
-bool possible_payload(Instance *instance)
+bool armdyn_possible_payload(Instance *instance)
 {
     const double *J = instance->state.values + INERTIA; /* xx, yy, zz, xy, xz, yz */
     const double trace = PAYLOAD ? J[0] + J[1] + J[2] : 0.0, half = trace / 2.0, slack = 1e-9 * fabs(trace);
@@ -34,13 +34,13 @@ bool possible_payload(Instance *instance)
     a = half - J[0], b = half - J[1], c = half - J[2], x = J[3], y = J[4], z = J[5];
     det = a * (b * c - z * z) - x * (x * c + z * y) - y * (x * z + b * y);
     if (instance->state.values[MASS] == 0.0 && (a != 0.0 || b != 0.0 || c != 0.0 || x != 0.0 || y != 0.0 || z != 0.0)) {
-        refuse(instance, "this payload is not possible: an inertia without mass");
+        armdyn_refuse(instance, "this payload is not possible: an inertia without mass");
         return false;
     }
     if (a >= -slack && b >= -slack && c >= -slack && a * b - x * x >= -slack * half && a * c - y * y >= -slack * half
         && b * c - z * z >= -slack * half && det >= -slack * half * half)
         return true;
-    refuse(instance, "this payload is not possible: no body has this inertia about its centre of mass");
+    armdyn_refuse(instance, "this payload is not possible: no body has this inertia about its centre of mass");
     return false;
 }
 
@@ -55,7 +55,7 @@ static bool within_stops(Instance *instance)
         snprintf(message, sizeof message,
                  "joint %d starts at %g, outside its limits %g to %g; stops.active = 0 ignores them", k + 1, q, LOWER[k],
                  UPPER[k]);
-        refuse(instance, message);
+        armdyn_refuse(instance, message);
         return false;
     }
     return true;
@@ -68,11 +68,11 @@ static Instance *instantiate(fmi3String token, fmi3InstanceEnvironment environme
     instance->environment = environment;
     instance->log = log;
     if (token == NULL || strcmp(token, TOKEN) != 0) {
-        refuse(instance, "the instantiation token does not match modelDescription.xml");
+        armdyn_refuse(instance, "the instantiation token does not match modelDescription.xml");
         free(instance);
         return NULL;
     }
-    start(&instance->state);
+    armdyn_start(&instance->state);
     return instance;
 }
 
@@ -84,7 +84,7 @@ fmi3Status fmi3SetDebugLogging(fmi3Instance instance, fmi3Boolean on, size_t n, 
     (void)on; /* errors are always reported, and there is nothing else to report */
     for (k = 0; k < n; ++k)
         if (strcmp(categories[k], "logStatusError") != 0)
-            return refuse(instance, "unknown log category; available: logStatusError");
+            return armdyn_refuse(instance, "unknown log category; available: logStatusError");
     return fmi3OK;
 }
 
@@ -108,7 +108,7 @@ fmi3Instance fmi3InstantiateCoSimulation(fmi3String name, fmi3String token, fmi3
     (void)name, (void)resources, (void)visible, (void)logging, (void)early_return;
     (void)intermediate, (void)n_intermediate, (void)update;
     if (instance != NULL && events) {
-        refuse(instance, "this model has no event mode in co-simulation");
+        armdyn_refuse(instance, "this model has no event mode in co-simulation");
         free(instance);
         return NULL;
     }
@@ -122,7 +122,7 @@ fmi3Status fmi3EnterInitializationMode(fmi3Instance instance, fmi3Boolean tolera
 {
     Instance *one = (Instance *)instance;
     (void)tolerance_defined, (void)tolerance, (void)stop_time_defined, (void)stop_time;
-    if (!in_mode(one, INSTANTIATED, "fmi3EnterInitializationMode")) return fmi3Error;
+    if (!armdyn_in_mode(one, INSTANTIATED, "fmi3EnterInitializationMode")) return fmi3Error;
     one->state.values[TIME] = start_time;
     one->state.mode = INITIALIZATION;
     return fmi3OK;
@@ -131,8 +131,8 @@ fmi3Status fmi3EnterInitializationMode(fmi3Instance instance, fmi3Boolean tolera
 fmi3Status fmi3ExitInitializationMode(fmi3Instance instance)
 {
     Instance *one = (Instance *)instance;
-    if (!in_mode(one, INITIALIZATION, "fmi3ExitInitializationMode")) return fmi3Error;
-    if (!possible_payload(one) || !within_stops(one)) return fmi3Error;
+    if (!armdyn_in_mode(one, INITIALIZATION, "fmi3ExitInitializationMode")) return fmi3Error;
+    if (!armdyn_possible_payload(one) || !within_stops(one)) return fmi3Error;
     one->state.mode = one->model_exchange ? EVENT : STEPPING;
     return fmi3OK;
 }
@@ -140,7 +140,7 @@ fmi3Status fmi3ExitInitializationMode(fmi3Instance instance)
 fmi3Status fmi3EnterEventMode(fmi3Instance instance)
 {
     Instance *one = (Instance *)instance;
-    if (!in_mode(one, CONTINUOUS, "fmi3EnterEventMode")) return fmi3Error;
+    if (!armdyn_in_mode(one, CONTINUOUS, "fmi3EnterEventMode")) return fmi3Error;
     one->state.mode = EVENT;
     return fmi3OK;
 }
@@ -148,7 +148,7 @@ fmi3Status fmi3EnterEventMode(fmi3Instance instance)
 fmi3Status fmi3Terminate(fmi3Instance instance)
 {
     Instance *one = (Instance *)instance;
-    if (!in_mode(one, EVENT | CONTINUOUS | STEPPING, "fmi3Terminate")) return fmi3Error;
+    if (!armdyn_in_mode(one, EVENT | CONTINUOUS | STEPPING, "fmi3Terminate")) return fmi3Error;
     one->state.mode = TERMINATED;
     return fmi3OK;
 }
@@ -156,23 +156,23 @@ fmi3Status fmi3Terminate(fmi3Instance instance)
 fmi3Status fmi3Reset(fmi3Instance instance)
 {
     if (instance == NULL) return fmi3Error;
-    start(&((Instance *)instance)->state);
+    armdyn_start(&((Instance *)instance)->state);
     return fmi3OK;
 }
 
 fmi3Status fmi3UpdateDiscreteStates(fmi3Instance instance, fmi3Boolean *again, fmi3Boolean *terminate,
                                     fmi3Boolean *nominals, fmi3Boolean *states, fmi3Boolean *next, fmi3Float64 *time)
 {
-    if (!in_mode((Instance *)instance, EVENT, "fmi3UpdateDiscreteStates")) return fmi3Error;
+    if (!armdyn_in_mode((Instance *)instance, EVENT, "fmi3UpdateDiscreteStates")) return fmi3Error;
     *again = *terminate = *nominals = *next = fmi3False;
-    *states = update_modes(&((Instance *)instance)->state);
+    *states = armdyn_update_modes(&((Instance *)instance)->state);
     *time = 0.0;
     return fmi3OK;
 }
 
 fmi3Status fmi3EvaluateDiscreteStates(fmi3Instance instance)
 {
-    return in_mode((Instance *)instance, INITIALIZATION | EVENT, "fmi3EvaluateDiscreteStates") ? fmi3OK : fmi3Error;
+    return armdyn_in_mode((Instance *)instance, INITIALIZATION | EVENT, "fmi3EvaluateDiscreteStates") ? fmi3OK : fmi3Error;
 }
 
 /* Whether a variable is one of a kind: from `first` on, before `end`. */
@@ -186,10 +186,10 @@ fmi3Status fmi3GetFloat64(fmi3Instance instance, const fmi3ValueReference refere
 {
     Instance *one = (Instance *)instance;
     size_t k;
-    if (one == NULL || n != n_values) return refuse(one, "every variable has one value");
+    if (one == NULL || n != n_values) return armdyn_refuse(one, "every variable has one value");
     for (k = 0; k < n; ++k) {
-        if (references[k] >= VARIABLES) return refuse(one, "no variable has this value reference");
-        if (is_of(references[k], DQ, MASS)) derivatives(&one->state);
+        if (references[k] >= VARIABLES) return armdyn_refuse(one, "no variable has this value reference");
+        if (is_of(references[k], DQ, MASS)) armdyn_derivatives(&one->state);
         values[k] = one->state.values[references[k]];
     }
     return fmi3OK;
@@ -200,13 +200,13 @@ fmi3Status fmi3GetInt32(fmi3Instance instance, const fmi3ValueReference referenc
 {
     Instance *one = (Instance *)instance;
     size_t k;
-    if (one == NULL || n != n_values) return refuse(one, "every variable has one value");
+    if (one == NULL || n != n_values) return armdyn_refuse(one, "every variable has one value");
     for (k = 0; k < n; ++k) {
         const int joint = (int)references[k] - JOINT_MODE;
-        if (joint < 0 || joint >= N) return refuse(one, "no variable of type Int32 has this value reference");
-        derivatives(&one->state);
+        if (joint < 0 || joint >= N) return armdyn_refuse(one, "no variable of type Int32 has this value reference");
+        armdyn_derivatives(&one->state);
         values[k] = one->state.modes.side[joint] < 0.0 ? -1 : 1;
-        if (breakaway(one->state.values, joint) == 0.0) values[k] = WITHOUT_DRY_FRICTION;
+        if (armdyn_breakaway(one->state.values, joint) == 0.0) values[k] = WITHOUT_DRY_FRICTION;
         if (one->state.modes.moves[joint] == 0.0) values[k] = HELD;
     }
     return fmi3OK;
@@ -216,7 +216,7 @@ fmi3Status fmi3SetInt32(fmi3Instance instance, const fmi3ValueReference referenc
                         const fmi3Int32 values[], size_t n_values)
 {
     (void)references, (void)values, (void)n_values;
-    return n == 0 ? fmi3OK : refuse(instance, "the modes of the joints are outputs and cannot be set");
+    return n == 0 ? fmi3OK : armdyn_refuse(instance, "the modes of the joints are outputs and cannot be set");
 }
 
 /* The modes in which a variable may be set. */
@@ -245,13 +245,13 @@ fmi3Status fmi3SetFloat64(fmi3Instance instance, const fmi3ValueReference refere
 {
     Instance *one = (Instance *)instance;
     size_t k;
-    if (one == NULL || n != n_values) return refuse(one, "every variable has one value");
+    if (one == NULL || n != n_values) return armdyn_refuse(one, "every variable has one value");
     for (k = 0; k < n; ++k) {
-        if (references[k] >= VARIABLES) return refuse(one, "no variable has this value reference");
+        if (references[k] >= VARIABLES) return armdyn_refuse(one, "no variable has this value reference");
         if ((settable(one, references[k]) & one->state.mode) == 0)
-            return refuse(one, "this variable cannot be set, or not in this mode");
+            return armdyn_refuse(one, "this variable cannot be set, or not in this mode");
         if (!possible(references[k], values[k]))
-            return refuse(one, "a value must be finite; mass and friction not negative; solver.step positive; "
+            return armdyn_refuse(one, "a value must be finite; mass and friction not negative; solver.step positive; "
                                "stops.active 0 or 1; stops.restitution from 0 to 1");
     }
     for (k = 0; k < n; ++k) {

@@ -2,11 +2,11 @@
  * The part of FMI 3.0 that this model has nothing of: types of variables other than Float64 and Int32, clocks, derivatives in a
  * direction, scheduled execution. Importers look every function up, so every function is here and says so.
  */
-#include "fmu.h"
+#include "armdyn_fmu.h"
 
 static fmi3Status none_of(fmi3Instance instance, size_t n)
 {
-    return n == 0 ? fmi3OK : refuse(instance, "all variables of this model are of type Float64 or Int32");
+    return n == 0 ? fmi3OK : armdyn_refuse(instance, "all variables of this model are of type Float64 or Int32");
 }
 
 #define NO_VARIABLES(Type, c_type)                                                                                     \
@@ -121,7 +121,7 @@ fmi3Status fmi3SetShiftFraction(fmi3Instance instance, const fmi3ValueReference 
 fmi3Status fmi3GetNumberOfVariableDependencies(fmi3Instance instance, fmi3ValueReference reference, size_t *n)
 {
     (void)reference, (void)n;
-    return refuse(instance, "the dependencies are in modelDescription.xml and do not change");
+    return armdyn_refuse(instance, "the dependencies are in modelDescription.xml and do not change");
 }
 
 fmi3Status fmi3GetVariableDependencies(fmi3Instance instance, fmi3ValueReference dependent, size_t of_dependent[],
@@ -129,7 +129,7 @@ fmi3Status fmi3GetVariableDependencies(fmi3Instance instance, fmi3ValueReference
                                        fmi3DependencyKind kinds[], size_t n)
 {
     (void)dependent, (void)of_dependent, (void)independents, (void)of_independents, (void)kinds, (void)n;
-    return refuse(instance, "the dependencies are in modelDescription.xml and do not change");
+    return armdyn_refuse(instance, "the dependencies are in modelDescription.xml and do not change");
 }
 
 fmi3Status fmi3GetDirectionalDerivative(fmi3Instance instance, const fmi3ValueReference unknowns[], size_t n_unknowns,
@@ -138,7 +138,7 @@ fmi3Status fmi3GetDirectionalDerivative(fmi3Instance instance, const fmi3ValueRe
 {
     (void)unknowns, (void)n_unknowns, (void)knowns, (void)n_knowns, (void)seed, (void)n_seed;
     (void)sensitivity, (void)n_sensitivity;
-    return refuse(instance, "this model provides no directional derivatives");
+    return armdyn_refuse(instance, "this model provides no directional derivatives");
 }
 
 fmi3Status fmi3GetAdjointDerivative(fmi3Instance instance, const fmi3ValueReference unknowns[], size_t n_unknowns,
@@ -147,23 +147,23 @@ fmi3Status fmi3GetAdjointDerivative(fmi3Instance instance, const fmi3ValueRefere
 {
     (void)unknowns, (void)n_unknowns, (void)knowns, (void)n_knowns, (void)seed, (void)n_seed;
     (void)sensitivity, (void)n_sensitivity;
-    return refuse(instance, "this model provides no adjoint derivatives");
+    return armdyn_refuse(instance, "this model provides no adjoint derivatives");
 }
 
 fmi3Status fmi3EnterConfigurationMode(fmi3Instance instance)
 {
-    return refuse(instance, "this model has no structural parameters");
+    return armdyn_refuse(instance, "this model has no structural parameters");
 }
 
 fmi3Status fmi3ExitConfigurationMode(fmi3Instance instance)
 {
-    return refuse(instance, "this model has no structural parameters");
+    return armdyn_refuse(instance, "this model has no structural parameters");
 }
 
 fmi3Status fmi3ActivateModelPartition(fmi3Instance instance, fmi3ValueReference clock, fmi3Float64 time)
 {
     (void)clock, (void)time;
-    return refuse(instance, "this model has no scheduled execution");
+    return armdyn_refuse(instance, "this model has no scheduled execution");
 }
 
 fmi3Instance fmi3InstantiateScheduledExecution(fmi3String name, fmi3String token, fmi3String resources,
@@ -179,12 +179,12 @@ fmi3Instance fmi3InstantiateScheduledExecution(fmi3String name, fmi3String token
 
 fmi3Status fmi3EnterStepMode(fmi3Instance instance)
 {
-    return refuse(instance, "this model has no event mode in co-simulation, so it never leaves step mode");
+    return armdyn_refuse(instance, "this model has no event mode in co-simulation, so it never leaves step mode");
 }
 
 fmi3Status fmi3GetOutputDerivatives(fmi3Instance instance, const fmi3ValueReference references[], size_t n,
                                     const fmi3Int32 orders[], fmi3Float64 values[], size_t n_values)
 {
     (void)references, (void)orders, (void)values, (void)n_values;
-    return n == 0 ? fmi3OK : refuse(instance, "this model provides no derivatives of its outputs in steps");
+    return n == 0 ? fmi3OK : armdyn_refuse(instance, "this model provides no derivatives of its outputs in steps");
 }

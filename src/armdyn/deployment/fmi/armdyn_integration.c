@@ -5,7 +5,7 @@
  * rest or a joint reaches its stop; the time is found by regula falsi (Illinois) on the length of the step. The
  * breakaway of a joint under a growing load is detected at the beginning of the next step, as in armdyn's simulator.
  */
-#include "fmu.h"
+#include "armdyn_fmu.h"
 
 #include <math.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static void runge_kutta_4(State *state, const Modes *modes, const double *first,
     for (stage = 1; stage < 4; ++stage) {
         for (i = 0; i < N; ++i) q[i] = q0[i] + ahead[stage] * h * qd[i];
         for (i = 0; i < N; ++i) qd[i] = qd0[i] + ahead[stage] * h * qdd[i];
-        accelerations(state, q, qd, modes, qdd, left);
+        armdyn_accelerations(state, q, qd, modes, qdd, left);
         for (i = 0; i < N; ++i) {
             dq_sum[i] += weight[stage] * qd[i];
             dqd_sum[i] += weight[stage] * qdd[i];
@@ -56,11 +56,11 @@ static double margin(const State *state, const Modes *modes, const double *q, co
     double least = HUGE_MARGIN;
     int k;
     for (k = 0; k < N; ++k) {
-        if (breakaway(state->values, k) > 0.0 && state->values[QD + k] != 0.0)
+        if (armdyn_breakaway(state->values, k) > 0.0 && state->values[QD + k] != 0.0)
             least = fmin(least, qd[k] * modes->side[k]);
         if (state->values[STOPPING] == 0.0) continue;
-        if (at_stop(state, k) >= 0) least = fmin(least, q[k] - LOWER[k]);
-        if (at_stop(state, k) <= 0) least = fmin(least, UPPER[k] - q[k]);
+        if (armdyn_at_stop(state, k) >= 0) least = fmin(least, q[k] - LOWER[k]);
+        if (armdyn_at_stop(state, k) <= 0) least = fmin(least, UPPER[k] - q[k]);
     }
     return least;
 }
@@ -71,7 +71,7 @@ static bool returning(const State *state, const Modes *modes, const Motion *end,
     bool found = false;
     int k;
     for (k = 0; k < N; ++k) {
-        const int stop = at_stop(state, k);
+        const int stop = armdyn_at_stop(state, k);
         returns[k] = state->values[QD + k] == 0.0 && end->qd[k] * modes->side[k] < 0.0;
         if (stop != 0 && modes->moves[k] != 0.0)
             returns[k] = returns[k] || (stop < 0 ? end->q[k] < LOWER[k] : end->q[k] > UPPER[k]);
@@ -99,8 +99,8 @@ static void accept(State *state, const Modes *modes, const Search *search, doubl
     const double near = fmax(now, search->level);
     int k;
     for (k = 0; k < N; ++k) {
-        const int stop = at_stop(state, k);
-        const bool slid = breakaway(state->values, k) > 0.0 && state->values[QD + k] != 0.0;
+        const int stop = armdyn_at_stop(state, k);
+        const bool slid = armdyn_breakaway(state->values, k) > 0.0 && state->values[QD + k] != 0.0;
         if (modes->moves[k] == 0.0 || (search->hit && slid && end->qd[k] * modes->side[k] <= near)) end->qd[k] = 0.0;
         if (!search->hit || state->values[STOPPING] == 0.0) continue;
         if (stop >= 0 && end->q[k] - LOWER[k] <= near) end->q[k] = LOWER[k];
@@ -121,12 +121,12 @@ static double part(State *state, double rest, bool may_cut, bool *pinned)
     bool returns[N];
     for (pins = 0;; ++pins) { /* a joint that returns at once stays for this step */
         int k;
-        impacts(state);
-        settle(state, pinned, &modes, first, left);
+        armdyn_impacts(state);
+        armdyn_settle(state, pinned, &modes, first, left);
         runge_kutta_4(state, &modes, first, length, &end);
         if (pins > PINS || !returning(state, &modes, &end, returns)) break;
         for (k = 0; k < N; ++k) pinned[k] = pinned[k] || returns[k];
-        bring_to_rest(state, returns);
+        armdyn_bring_to_rest(state, returns);
     }
     search.high = rest;
     search.at_low = margin(state, &modes, state->values + Q, state->values + QD);
@@ -143,7 +143,7 @@ static double part(State *state, double rest, bool may_cut, bool *pinned)
     return length;
 }
 
-void take_step(State *state, double h)
+void armdyn_take_step(State *state, double h)
 {
     bool pinned[N] = {false};
     double rest = h;

@@ -1,5 +1,5 @@
 /* The equations of motion with friction and payload, in given modes of the joints. */
-#include "fmu.h"
+#include "armdyn_fmu.h"
 
 #include <math.h>
 #include <string.h>
@@ -7,14 +7,14 @@
 #define NEARLY_NONE 1e-12 /* N m or N: dry friction of a joint that has none without a load */
 #define SLACK 1e-9        /* rad/s, rad, N m (or m/s, m, N) and relative: how far beyond its event a joint may be */
 
-void start(State *state)
+void armdyn_start(State *state)
 {
     memset(state, 0, sizeof *state);
     memcpy(state->values, START, sizeof START);
     state->mode = INSTANTIATED;
 }
 
-void know_parameters(State *state)
+void armdyn_know_parameters(State *state)
 {
     const double *values = state->values;
     if (state->parameters_known) return;
@@ -34,7 +34,7 @@ static double dry_friction(const double *values, int j, double rate)
     return coulomb + (at_rest - coulomb) / (1.0 + power);
 }
 
-double breakaway(const double *values, int k)
+double armdyn_breakaway(const double *values, int k)
 {
     double total = 0.0;
     int j;
@@ -48,12 +48,12 @@ double breakaway(const double *values, int k)
 
 /* Springs and the like and viscous friction are taken off the motors' forces, then the dry friction of joints that
  * slide, then what a gear loses of its load. */
-void accelerations(State *state, const double *q, const double *qd, const Modes *modes, double *qdd, double *left)
+void armdyn_accelerations(State *state, const double *q, const double *qd, const Modes *modes, double *qdd, double *left)
 {
     const double *values = state->values;
     double pushed[N], moving[N];
     int j, k;
-    know_parameters(state);
+    armdyn_know_parameters(state);
     joint_forces(q, qd, pushed);
     for (k = 0; k < N; ++k) pushed[k] = values[TAU + k] - pushed[k];
     for (j = 0; j < JOINTS; ++j) pushed[ALONG[j]] -= RATIO[j] * RATIO[j] * values[VISCOUS + j] * qd[ALONG[j]];
@@ -64,15 +64,15 @@ void accelerations(State *state, const double *q, const double *qd, const Modes 
         if (LOSS[k] > 0.0) moving[k] /= 1.0 + LOSS[k] * (moving[k] < 0.0 ? -modes->side[k] : modes->side[k]);
     lockable_dynamics(q, qd, moving, modes->moves, state->parameters, qdd, left);
     for (k = 0; k < N; ++k)
-        if (LOSS[k] > 0.0) left[k] /= 1.0 + LOSS[k] / breakaway(values, k) * fabs(pushed[k] - left[k]);
+        if (LOSS[k] > 0.0) left[k] /= 1.0 + LOSS[k] / armdyn_breakaway(values, k) * fabs(pushed[k] - left[k]);
 }
 
 /* How far a joint is from its next event. What is just beyond counts as before, so that no joint is at an event where
  * the one before has left it. */
 static double indicator(const State *state, int k)
 {
-    const double q = state->values[Q + k], most = breakaway(state->values, k);
-    const int stop = at_stop(state, k);
+    const double q = state->values[Q + k], most = armdyn_breakaway(state->values, k);
+    const int stop = armdyn_at_stop(state, k);
     double distance = 1.0;
     if (state->modes.moves[k] == 0.0) {
         if (stop <= 0) distance = fmin(distance, most - state->left[k] + SLACK * (1.0 + most));
@@ -84,16 +84,16 @@ static double indicator(const State *state, int k)
     return distance;
 }
 
-void derivatives(State *state)
+void armdyn_derivatives(State *state)
 {
     const bool pinned[N] = {false};
     int k;
     if (state->derivatives_known) return;
     memcpy(state->values + DQ, state->values + QD, N * sizeof(double));
     if (state->modes_known)
-        accelerations(state, state->values + Q, state->values + QD, &state->modes, state->values + QDD, state->left);
+        armdyn_accelerations(state, state->values + Q, state->values + QD, &state->modes, state->values + QDD, state->left);
     else
-        settle(state, pinned, &state->modes, state->values + QDD, state->left);
+        armdyn_settle(state, pinned, &state->modes, state->values + QDD, state->left);
     for (k = 0; k < N; ++k) state->values[INDICATOR + k] = indicator(state, k);
     state->derivatives_known = true;
 }

@@ -1,16 +1,16 @@
 /*
  * FMI 3.0 model exchange and co-simulation of an arm: torques in, positions, velocities and accelerations out.
  *
- * model.h defines the number of joints, the start values and the dynamics. The variables are stored in one array, in
+ * armdyn_model.h defines the number of joints, the start values and the dynamics. The variables are stored in one array, in
  * the order of the enumeration below, which is also the order of their value references.
  */
-#ifndef FMU_H
-#define FMU_H
+#ifndef ARMDYN_FMU_H
+#define ARMDYN_FMU_H
 
 #include <stdbool.h>
 
 #include "fmi3Functions.h"
-#include "model.h"
+#include "armdyn_model.h"
 
 enum {
     TIME = 0,
@@ -69,35 +69,35 @@ typedef struct {
 #endif
 
 /* Reports an error to the importer; returns fmi3Error. */
-fmi3Status refuse(fmi3Instance instance, const char *message);
+fmi3Status armdyn_refuse(fmi3Instance instance, const char *message);
 /* Whether the instance is in one of these modes; reports an error if it is not. */
-bool in_mode(Instance *instance, int modes, const char *function);
+bool armdyn_in_mode(Instance *instance, int modes, const char *function);
 /* Whether the payload is physically possible; reports an error if it is not. */
-bool possible_payload(Instance *instance);
+bool armdyn_possible_payload(Instance *instance);
 /* Start values, and the mode in which an instance begins. */
-void start(State *state);
+void armdyn_start(State *state);
 /* Fills in the derivatives of the states and the event indicators, if they are not known. */
-void derivatives(State *state);
+void armdyn_derivatives(State *state);
 /* One step of the classical Runge-Kutta method of fourth order, split where a joint comes to rest or reaches a stop;
  * the torques are constant. */
-void take_step(State *state, double h);
+void armdyn_take_step(State *state, double h);
 
 /* Computes the arm's parameters with the payload, if they are not known. */
-void know_parameters(State *state);
+void armdyn_know_parameters(State *state);
 /* The breakaway friction of a degree of freedom, without load-dependent friction. */
-double breakaway(const double *values, int k);
+double armdyn_breakaway(const double *values, int k);
 /* Accelerations in given modes; `left` is what holds a joint, to be compared with `breakaway`, or drives one. */
-void accelerations(State *state, const double *q, const double *qd, const Modes *modes, double *qdd, double *left);
+void armdyn_accelerations(State *state, const double *q, const double *qd, const Modes *modes, double *qdd, double *left);
 /* Whether a joint is at (or beyond) its stop: -1 at the lower one, 1 at the upper one, 0 at none. */
-int at_stop(const State *state, int k);
+int armdyn_at_stop(const State *state, int k);
 /* Which joints are held, and to which side the others slide: modes that agree with the forces. Pinned joints stay. */
-void settle(State *state, const bool *pinned, Modes *modes, double *qdd, double *left);
+void armdyn_settle(State *state, const bool *pinned, Modes *modes, double *qdd, double *left);
 /* Applies the impacts of joints that move into their stops. */
-void impacts(State *state);
+void armdyn_impacts(State *state);
 /* Brings joints to rest, by impacts without restitution where they have stops. */
-void bring_to_rest(State *state, const bool *joints);
+void armdyn_bring_to_rest(State *state, const bool *joints);
 /* Handles an event in model exchange; returns whether the continuous states changed. */
-bool update_modes(State *state);
+bool armdyn_update_modes(State *state);
 
 #if defined(__GNUC__) && !defined(_WIN32)
 #pragma GCC visibility pop
