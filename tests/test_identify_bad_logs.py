@@ -64,7 +64,7 @@ class TestRows:
 
     def test_rows_lost_while_the_stamps_count_on(self):
         t, q, _, tau = recorded(armdyn.load("planar3"))
-        assert not len(jumps(t, q))
+        assert not len(jumps(t, q, 1 / RATE))
         kept = np.delete(np.arange(len(t)), np.r_[500:560, 1200:1290])
         log = Log.of(t[: len(kept)], q[kept], tau[kept])
         assert "the positions jump at 2 rows (first: row 501)" in log.notes[0]
@@ -72,8 +72,8 @@ class TestRows:
 
     @pytest.mark.parametrize("stale", [True, False])
     def test_rows_repeated_with_stamps_of_their_own(self, stale):
-        """Values that came late (the stamps are right), or rows written twice (the stamps count on)."""
-        t, q, _, tau = recorded(armdyn.load("planar3"))
+        """Values that came late (the stamps are right), or rows written twice (the stamps count on), as qd tells."""
+        t, q, qd, tau = recorded(armdyn.load("planar3"))
         assert not repeated({"q": q, "tau": tau}).any()
         twice = np.arange(7, len(t), 13)
         order = np.arange(len(t))
@@ -81,11 +81,19 @@ class TestRows:
             order[twice] -= 1
         else:
             order = np.sort(np.concatenate([order, twice]))
-        log = Log.of(np.arange(len(order)) / RATE, q[order], tau[order])
+        log = Log.of(np.arange(len(order)) / RATE, q[order], tau[order], qd[order])
         assert "rows repeat all values of the previous row: dropped" in log.notes[0]
+        assert not log.doubts
         own = log.pieces[0]
         right = np.stack([np.interp(own.t, t, x) for x in q.T], axis=1)
         assert np.abs(own.q - right)[5:-5].max() < 2e-3
+
+    def test_positions_cannot_tell_a_clock_from_a_slower_one(self):
+        t, q, _, tau = recorded(armdyn.load("planar3"))
+        order = np.sort(np.concatenate([np.arange(len(t)), np.arange(7, len(t), 13)]))
+        log = Log.of(np.arange(len(order)) / RATE, q[order], tau[order])
+        assert log.duration == pytest.approx(len(order) / RATE, rel=1e-3)
+        assert "7.7 % shorter" in log.doubts[0]
 
     def test_a_torque_that_was_never_logged(self):
         t, q, qd, tau = recorded(armdyn.load("planar3"))

@@ -28,6 +28,9 @@ def command(
     tilt: Annotated[bool, typer.Option("--tilt", help="Estimate a base tilt.")] = False,
     ratios: Annotated[str, typer.Option(help="Gear ratios, one per joint, if the log is on the motor side.")] = "",
     rate: Annotated[float | None, typer.Option(help="Sampling rate, Hz, if the log has no usable time stamps.")] = None,
+    clock: Annotated[
+        str, typer.Option(help="When rows were taken: stamps, even (stamps jitter) or auto (what is smoother).")
+    ] = "auto",
     degrees: Annotated[bool | None, typer.Option("--degrees/--radians", help="Unit of the positions.")] = None,
     effort: Annotated[Path | None, typer.Option(help="A second file with the efforts, one column per joint.")] = None,
     dead_zone: Annotated[float, typer.Option(help="Exclude a joint's torque below this speed, rad/s.")] = 0.0,
@@ -54,6 +57,7 @@ def command(
     with progress("identifying", quiet or as_json) as update:
         update(0, 3, "reading the log")
         reading: dict[str, Any] = {"joints": [j.name for j in loaded.joints], "rate": rate, "degrees": degrees}
+        reading |= {"clock": clock}
         reading |= {"columns": columns} if columns else {}
         data = [Log.read(log, effort=effort, **reading), *(Log.read(more, **reading) for more in also or ())]
         other = Log.read(validate, **reading) if validate else None

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.errors import InputError
+from armdyn.errors import InputError, choose
+from armdyn.identification.log.clock import CLOCKS, MOVED_UP, SPREAD, UNEVEN, Clock, choose_clock
 from armdyn.identification.log.faults import held, jumps, repeated, unwrapped, without_spikes
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 GAP, BRIDGED = 3.0, 0.025  # a log is split where a step exceeds both this many periods and this many seconds
-UNEVEN = 0.05  # jitter, in periods, above which a log is resampled
 SHORTEST = 16  # minimum length of a piece, in samples
 BACK = 0.02  # seconds by which time stamps may run backwards because of jitter
 MAX_RUNS = 20  # times that the clock may restart within a log
@@ -21,20 +21,25 @@ SEPARATION = 1.0  # seconds inserted between two runs, so that the log is split 
 MAX_SHORT_STEPS = 0.01  # fraction of far too short steps after sorting, up to which rows were only out of order
 LONGEST_STEP = 0.4  # seconds; where the median step is longer, the time stamps are in another unit
 UNITS = ((50.0, "milliseconds", 1e-3), (5e4, "microseconds", 1e-6), (np.inf, "nanoseconds", 1e-9))
-WINDOW, WINDOWS = 7, 1500  # samples per local cubic fit, and number of fits, to estimate the noise of the positions
 
 
 @dataclass
 class Clean:
-    """Evenly sampled pieces of a log, and notes on what was corrected."""
+    """Evenly sampled pieces of a log, its clock, notes on what was corrected, and what is doubtful."""
 
     period: float
     pieces: list[dict[str, Array]]
+    clock: str
     notes: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
 
 
-def clean(t: Array | None, signals: dict[str, Array], rate: float | None) -> Clean:
-    """Evenly sampled pieces without missing values; `rate` (Hz) overrides the time stamps."""
+def clean(t: Array | None, signals: dict[str, Array], rate: float | None, preference: str = "auto") -> Clean:
+    """Evenly sampled pieces without missing values; `rate` (Hz) overrides the time stamps.
+
+    `preference` is one of CLOCKS.
+    """
+    choose("clock", preference, CLOCKS)
     notes: list[str] = []
     number = np.arange(len(signals["q"]))
     if t is None and rate is None:
@@ -58,9 +63,13 @@ def clean(t: Array | None, signals: dict[str, Array], rate: float | None) -> Cle
         t, number, signals = t[~stuck], number[~stuck], {k: v[~stuck] for k, v in signals.items()}
     if len(t) < SHORTEST:
         raise InputError(f"the log has {len(t)} usable rows, expected at least {SHORTEST}")
-    t = _cut(_usable(t, signals, notes), signals["q"], notes)
-    t, period = _times(t, number, signals["q"], notes)
-    return Clean(period, _pieces(t, signals, period, notes), notes)
+    t = _usable(t, signals, notes)
+    clock = choose_clock(t, number, signals["q"], signals.get("qd"), repeated(signals), preference)
+    _clock_notes(clock, t, notes)
+    signals = {name: values[clock.kept] for name, values in signals.items()}
+    t = _cut(clock.t, clock.period, signals["q"], notes)
+    doubts = [clock.doubt] if clock.doubt else []
+    return Clean(clock.period, _pieces(t, signals, clock.period, notes), clock.name, notes, doubts)
 
 
 def _in_order(t: Array, signals: dict[str, Array], notes: list[str]) -> tuple[Array, dict[str, Array]]:
@@ -90,31 +99,19 @@ def _in_order(t: Array, signals: dict[str, Array], notes: list[str]) -> tuple[Ar
 def _without_repetition(
     t: Array, number: Numbers, signals: dict[str, Array], notes: list[str]
 ) -> tuple[Array, Numbers, dict[str, Array]]:
-    """The log without rows that repeat the previous row."""
+    """The log without rows that repeat the previous row and its time stamp."""
     again = _repeated(t, signals)
     if again.any():
         notes.append(
             f"{np.count_nonzero(again)} rows repeat the time stamp and all values of the previous row: dropped"
         )
     keep = ~again
-    t, number, signals = t[keep], (number - np.cumsum(again))[keep], {k: v[keep] for k, v in signals.items()}
-    again = repeated(signals)
-    if not again.any():
-        return t, number, signals
-    said = f"{np.count_nonzero(again)} rows repeat all values of the previous row: dropped"
-    counted, keep = t[: np.count_nonzero(~again)], ~again
-    fewer = (number - np.cumsum(again))[keep]
-    t, number, signals = t[keep], number[keep], {k: v[keep] for k, v in signals.items()}
-    if roughness(counted, signals["q"]) < 0.9 * roughness(t, signals["q"]):
-        notes.append(f"{said}, and the time stamps of the following rows moved up")
-        return counted, fewer, signals
-    notes.append(said)
-    return t, number, signals
+    return t[keep], (number - np.cumsum(again))[keep], {k: v[keep] for k, v in signals.items()}
 
 
-def _cut(t: Array, q: Array, notes: list[str]) -> Array:
+def _cut(t: Array, period: float, q: Array, notes: list[str]) -> Array:
     """The times, with a gap where the positions jump although the time stamps are regular."""
-    lost = jumps(t, q)
+    lost = jumps(t, q, period)
     if not len(lost):
         return t
     notes.append(
@@ -199,53 +196,26 @@ def _in_bursts(steps: Array) -> bool:
     return len(longer) > 50 and float(np.percentile(longer, 95)) <= 20 and float(np.max(steps)) < BACK
 
 
-def _times(t: Array, number: Numbers, q: Array, notes: list[str]) -> tuple[Array, float]:
-    """The sampling times and the period: the time stamps, or a steady clock where it fits the positions better.
-
-    Either the time stamps jitter while the controller samples evenly, or the sampling itself is uneven. The positions
-    distinguish the two cases: over the correct sampling times they are smooth.
-    """
-    lag = min(len(t) // 2, 200)
-    period = float(np.median((t[lag:] - t[:-lag]) / (number[lag:] - number[:-lag])))
-    steps = np.diff(t) / (period * np.diff(number))
-    if np.percentile(np.abs(steps - 1), 99) <= UNEVEN and steps.min() > 0:
-        return t, float(np.median(np.diff(t)))
-    steady = _steady(t, number, period)
-    if steps.min() <= 0 or roughness(steady, q) < 0.9 * roughness(t, q):
-        late = float(np.percentile(np.abs(t - steady), 95))
-        notes.append(f"the time stamps jitter by {1e3 * late:.2g} ms, the positions do not: a steady clock is used")
-        return steady, period
-    return t, period
-
-
-def _steady(t: Array, number: Numbers, period: float) -> Array:
-    """Evenly spaced times by row number, with jumps where rows were lost."""
-    off = t - period * number
-    wide = 15
-    noise = 1.4826 * float(np.median(np.abs(np.diff(off)))) + 1e-3 * period
-    cuts = []
-    for k in np.flatnonzero(np.diff(off) > max(0.75 * period, 4 * noise)) + 1:
-        jump = np.median(off[k : k + wide]) - np.median(off[max(k - wide, 0) : k])
-        if jump > max(0.75 * period, 4 * noise):
-            cuts.append(int(k))
-    out = np.empty_like(t)
-    for part in np.split(np.arange(len(t)), cuts):
-        slope = float(np.polyfit(number[part], off[part], 1)[0]) if len(part) > 100 else 0.0
-        line = slope * (number[part] - number[part].mean())
-        out[part] = period * number[part] + line + np.mean(off[part])
-    return np.maximum.accumulate(out)
-
-
-def roughness(t: Array, q: Array) -> float:
-    """Deviation of the positions from local cubic fits: their noise, if the times are correct."""
-    starts = np.unique(np.linspace(0, len(t) - WINDOW, WINDOWS).astype(int))
-    rows = starts[:, None] + np.arange(WINDOW)
-    local = t[rows] - t[rows].mean(axis=1, keepdims=True)
-    scale = np.maximum(np.abs(local).max(axis=1, keepdims=True), 1e-300)
-    Q = np.linalg.qr((local / scale)[..., None] ** np.arange(4))[0]
-    own = q[rows] - q[rows].mean(axis=1, keepdims=True)
-    left = own - Q @ (np.swapaxes(Q, 1, 2) @ own)
-    return float(np.sqrt(np.median((left**2).sum(axis=(1, 2)))))
+def _clock_notes(clock: Clock, t: Array, notes: list[str]) -> None:
+    """Notes on which clock was taken, and by how much the positions are smoother over it."""
+    dropped = len(t) - len(clock.t)
+    if dropped:
+        moved = {
+            MOVED_UP: ", and the time stamps of the following rows moved up",
+            SPREAD: ", and the others spread evenly over the same time",
+        }
+        notes.append(f"{dropped} rows repeat all values of the previous row: dropped{moved.get(clock.name, '')}")
+        if clock.name in moved:
+            return
+    if clock.name.startswith("stamps"):
+        return
+    stamps = t[: len(clock.t)] if clock.name == MOVED_UP else t[clock.kept]
+    late = float(np.percentile(np.abs(stamps - clock.t), 95))
+    how = "a steady clock" if clock.name.startswith("even") else f"a {clock.name}"
+    notes.append(
+        f"the time stamps jitter by {1e3 * late:.2g} ms, the positions do not: {how} is used, over which they are"
+        f" {clock.smoother:.3g} times smoother"
+    )
 
 
 def _pieces(t: Array, signals: dict[str, Array], period: float, notes: list[str]) -> list[dict[str, Array]]:

@@ -17,7 +17,7 @@ TORQUE_OUTLIER = 0.2  # the same for a torque, as a fraction of the range betwee
 FROZEN_ROWS = 4  # minimum number of equal consecutive positions in a frozen stretch
 JUMP = 5.0  # minimum step after a frozen stretch, as a multiple of the 99th percentile of the steps
 MAX_REPEATS = 4  # longer runs of equal rows are an arm at rest, not repeated rows
-MIN_REPEATED = 0.005  # minimum fraction of repeated rows in a log for them to be dropped
+MIN_REPEATED = 0.002  # minimum fraction of repeated rows in a log for them to be dropped
 LOST_ROWS = 6.0  # change of the step, as a multiple of its 99th percentile, that indicates lost rows
 SATURATED = 0.01  # minimum fraction of the samples at an extreme value for a torque to be saturated
 CROWDED = 5.0  # minimum ratio of the samples at that extreme value to those within 1 % of the range of it
@@ -135,9 +135,12 @@ def unwrapped(q: Array, notes: list[str]) -> Array:
     return out
 
 
-def jumps(t: Array, q: Array) -> NDArray[np.int64]:
-    """Rows at which the positions jump although the time stamps are regular: rows before them were lost."""
-    steps = np.diff(q, axis=0)
+def jumps(t: Array, q: Array, period: float) -> NDArray[np.int64]:
+    """Rows at which the positions jump although the time stamps are regular: rows before them were lost.
+
+    A step is compared per period; stamps less than half a period apart count as that.
+    """
+    steps = np.diff(q, axis=0) / np.maximum(np.diff(t) / period, 0.5)[:, None]
     if len(steps) < 50:
         return np.empty(0, dtype=np.int64)
     off = np.abs(steps - _median_of_five(steps))

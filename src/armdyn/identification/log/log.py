@@ -63,7 +63,8 @@ class Piece:
 class Log:
     """A robot's log. `drive` is what `tau` holds, "torque" (N m, N), "current" or "" if it has none.
 
-    `notes` are about the cleaning.
+    `clock` says whether the rows were taken at the times of their stamps or evenly, `notes` what was corrected, and
+    `doubts` what is doubtful.
     """
 
     pieces: tuple[Piece, ...]
@@ -73,6 +74,7 @@ class Log:
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     source: str = ""
+    clock: str = "stamps"
 
     @classmethod
     def read(
@@ -85,6 +87,7 @@ class Log:
         degrees: bool | None = None,
         effort: str | os.PathLike[str] | None = None,
         topic: str | None = None,
+        clock: str = "auto",
     ) -> Log:
         """Read a log from CSV or text, NPZ, MAT, Parquet, a rosbag2 folder or an MCAP file.
 
@@ -106,6 +109,10 @@ class Log:
             A second file of the same length with the efforts, one column per joint.
         topic
             The JointState topic of a bag that has several.
+        clock
+            When the rows were taken: "stamps", at the times of their stamps; "even", at equal intervals, the stamps
+            being early or late; "auto", whichever makes the positions smoother. `clock` of the log and its notes say
+            which was taken.
         """
         names = expanded(columns) if isinstance(columns, str) else columns
         mapping = names if isinstance(names, Mapping) else None
@@ -126,8 +133,9 @@ class Log:
             del signals["command"]
             said.append("some commands are missing: the commands are not used")
         t = None if named.time is None else table[named.time] * named.time_unit
-        log = cls.of(t, rate=rate, **signals)
-        doubts = () if degrees is not None else log.doubts
+        log = cls.of(t, rate=rate, clock=clock, **signals)
+        units = () if degrees is None else unit_doubts(log.period, [piece.signals for piece in log.pieces])
+        doubts = tuple(doubt for doubt in log.doubts if doubt not in units)
         notes, source = (*said, *log.notes), Path(path).name
         drive = drive if efforts is not None else ""
         return replace(log, joints=tuple(named.joints), drive=drive, doubts=doubts, notes=notes, source=source)
@@ -143,10 +151,11 @@ class Log:
         *,
         command: Any = None,
         rate: float | None = None,
+        clock: str = "auto",
     ) -> Log:
         """A log from arrays: t (N,) or None with a rate, the others (N, n); `command` holds the commanded positions.
 
-        A log needs torques or commands besides the positions.
+        A log needs torques or commands besides the positions. `rate` and `clock` are as in `read`.
         """
         if tau is None and command is None:
             raise InputError("a log of positions alone tells nothing: give the torques (tau) or the commands (command)")
@@ -159,14 +168,15 @@ class Log:
         stamps = None if t is None else np.asarray(t, dtype=float).ravel()
         if stamps is not None and len(stamps) != shape[0]:
             raise InputError(f"got {len(stamps)} time stamps for {shape[0]} samples; expected as many")
-        cleaned = clean(stamps, signals, rate)
+        cleaned = clean(stamps, signals, rate, clock)
         return cls(
             pieces=tuple(Piece(log=0, **piece) for piece in cleaned.pieces),
             period=cleaned.period,
             joints=tuple(f"joint{k + 1}" for k in range(shape[1])),
             drive="" if tau is None else "torque",
             notes=tuple(cleaned.notes),
-            doubts=tuple(unit_doubts(cleaned.period, cleaned.pieces)),
+            doubts=(*cleaned.doubts, *unit_doubts(cleaned.period, cleaned.pieces)),
+            clock=cleaned.clock,
         )
 
     @property

@@ -1,0 +1,96 @@
+"""The clock of a log: the times at which its rows were taken, told by the smoothness of its positions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from armdyn import Log
+from armdyn.errors import InputError
+from armdyn.identification.log.clock import choose_clock, roughness
+from bench_stamps import error, recorded
+
+# fault, and the clock that is right
+RIGHT = {"uneven": "stamps", "buffered": "stamps", "jittering": "even clock", "late": "even clock"}
+
+
+@pytest.mark.parametrize("fault", RIGHT)
+@pytest.mark.parametrize("seed", [3001, 3002, 3003])
+def test_the_positions_tell_which_clock_is_right(fault, seed):
+    case = recorded(seed, fault, 4.0, "scara")
+    log = case.log()
+    assert log.clock == RIGHT[fault]
+    if fault in ("uneven", "buffered"):
+        assert len(log.pieces) == 1  # a step of nine periods is no lost time
+        assert not any("dropped" in note for note in log.notes)
+    else:
+        assert any("times smoother" in note for note in log.notes)
+
+
+def test_an_uneven_log_with_buffers_is_fitted_by_its_stamps():
+    """Rows at true but uneven times, as a published log of a Panda has them: an even clock loses by far."""
+    case = recorded(3001, "buffered", 8.0, "scara")
+    right, wrong = (error(case, case.log(clock), parallel=4.0, cutoff=8.0) for clock in ("stamps", "even"))
+    assert right < 0.6 * wrong
+    assert error(case, case.log(), parallel=4.0, cutoff=8.0) == right
+
+
+def test_a_buffer_written_late_is_no_gap():
+    t = np.arange(4000) / 1000
+    q = np.stack([np.sin(3 * t), np.cos(2 * t)], axis=1)
+    stamps = t.copy()
+    for first in (1000, 2500):
+        stamps[first : first + 12] = np.linspace(stamps[first] + 0.0095, stamps[first + 12] - 1e-5, 12)
+    log = Log.of(stamps + 2e-4 * np.random.default_rng(0).uniform(size=len(t)), q, q)
+    assert log.clock == "even clock"
+    assert len(log.pieces) == 1
+    np.testing.assert_allclose(log.array("q"), q, atol=1e-3)
+
+
+def test_rows_written_twice_are_spread_or_moved_up_as_the_velocities_say():
+    t = np.arange(3000) / 500
+    q, qd = np.sin(t)[:, None], np.cos(t)[:, None]
+    rows = np.sort(np.concatenate([np.arange(3000), np.arange(11, 3000, 20)]))
+    stamps = np.arange(len(rows)) / 500
+    up = Log.of(stamps, q[rows], q[rows], qd[rows])
+    assert "moved up" in up.clock
+    assert up.duration == pytest.approx(6.0, rel=1e-3)
+    spread = Log.of(stamps * len(t) / len(rows), q[rows], q[rows], qd[rows])
+    assert "spread" in spread.clock
+    assert spread.duration == pytest.approx(6.0, rel=1e-3)
+    assert not up.doubts
+
+
+def test_a_clock_can_be_demanded():
+    case = recorded(3001, "jittering", 4.0, "scara")
+    assert case.log("stamps").clock == "stamps"
+    assert case.log("even").clock == "even clock"
+    with pytest.raises(InputError, match="clock"):
+        case.log("wrong")
+
+
+def test_time_that_was_lost_stays_lost():
+    t = np.arange(5000) / 1000
+    kept = np.delete(np.arange(5000), np.r_[2000:2300])
+    q = np.stack([np.sin(3 * t), np.cos(2 * t)], axis=1)
+    stamps = t + np.random.default_rng(1).normal(size=len(t)) * 4e-4
+    log = Log.of(np.sort(stamps)[kept], q[kept], q[kept])
+    assert [len(piece) for piece in log.pieces] == [2000, 2700]
+    assert log.pieces[1].t[0] - log.pieces[0].t[-1] == pytest.approx(0.301, abs=2e-4)
+
+
+def test_roughness_is_that_of_the_right_times():
+    rng = np.random.default_rng(2)
+    t = np.cumsum(rng.uniform(0.5, 1.5, 2000)) / 1000
+    q = np.sin(5 * t)[:, None] + 1e-5 * rng.normal(size=(2000, 1))
+    assert roughness(t, q) == pytest.approx(np.log(1e-5), abs=0.15)
+    assert roughness(np.arange(2000) / 1000, q) > np.log(1e-5) + 2
+    number = np.arange(2000)
+    assert choose_clock(t, number, q, None, np.zeros(2000, dtype=bool)).name == "stamps"
+
+
+@pytest.mark.parametrize("seed", [3010, 3012])
+def test_by_default_about_as_good_as_the_best_in_hindsight(seed):
+    case = recorded(seed, "", 5.0, "scara")
+    best = min(error(case, case.log(k), parallel=c, cutoff=2 * c) for k in ("stamps", "even") for c in (2.0, 5.0, 12.0))
+    assert error(case, case.log()) < 1.3 * best
