@@ -10,7 +10,7 @@ EXE :=
 endif
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-bridges lint bench campaign docs clean
+.PHONY: help demo test test-bridges lint bench campaign docs pictures clean
 
 help:
 	@echo "make demo   install into .venv, report on a built-in arm (out/puma560.html)"
@@ -19,6 +19,7 @@ help:
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  measure speed against Pinocchio, MuJoCo, the Robotics Toolbox and a memory copy"
 	@echo "make campaign   random robustness tests for MINUTES=10: robots, arrays, files, cache, forks"
+	@echo "make pictures   make the screenshots of README and documentation, in Chromium"
 	@echo "make docs   build the documentation (docs/_build/html/index.html)"
 
 $(BIN)/python$(EXE):
@@ -69,6 +70,9 @@ bench: .venv/.peers
 MINUTES ?= 10
 campaign: .venv/.dev
 	$(BIN)/python benchmarks/campaign.py --minutes $(MINUTES)
+
+pictures: .venv/.dev
+	$(BIN)/python docs/pictures.py
 
 docs: .venv/.dev
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

@@ -99,6 +99,10 @@ class Browser:
             time.sleep(0.05)
         raise AssertionError("the page did not become ready")
 
+    def leave(self) -> None:
+        """Go to an empty page: an address that differs only in its fragment would not load a page again."""
+        self._send("POST", "/url", {"url": "about:blank"})
+
     def run(self, script: str, *arguments: Any) -> Any:
         """The value of a function body in the page."""
         return self._send("POST", "/execute/sync", {"script": script, "args": list(arguments)})

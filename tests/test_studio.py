@@ -129,7 +129,7 @@ def test_a_robot_dropped_on_the_page_replaces_the_arm(server, browser, tmp_path)
         text,
     )
     for _ in range(600):
-        if browser.run("return (document.querySelectorAll('#sliders input').length)") == 4:
+        if browser.run("return (document.querySelectorAll('#joints tbody tr').length)") == 4:
             break
         time.sleep(0.1)
     assert browser.run("return document.querySelector('h1').textContent") == server.studio.arm.name

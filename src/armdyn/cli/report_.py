@@ -15,7 +15,9 @@ EXAMPLE = "Example: armdyn report puma560 -o puma560.html"
 def command(
     arm: ArmName,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The HTML file; default: ARM.html.")] = None,
-    meshes: Annotated[bool, typer.Option("--meshes", help="Draw the shapes of the URDF's links.")] = False,
+    meshes: Annotated[
+        bool | None, typer.Option("--meshes/--no-meshes", help="Draw the URDF's shapes; default: if they are found.")
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -25,9 +27,9 @@ def command(
     from armdyn.report import collect, page, summary
 
     loaded = load(arm)
-    shapes, notes = _shapes(arm, loaded) if meshes else ([], [])
+    shapes, notes = ([], []) if meshes is False else _shapes(arm, loaded, bool(meshes))
     with progress("reporting", quiet) as update:
-        data = collect(loaded, update, shapes)
+        data = collect(loaded, update, shapes, arm)
     where = output or Path(file_name(loaded.name, ".html"))
     write_text(where, page(data, citation()))
     if as_json:
@@ -40,11 +42,14 @@ def command(
         out.print(f"report: {where}", markup=False, soft_wrap=True)
 
 
-def _shapes(name: str, arm: Any) -> tuple[list[dict[str, Any]], list[str]]:
-    """The meshes of the file that the arm was read from."""
+def _shapes(name: str, arm: Any, wanted: bool) -> tuple[list[dict[str, Any]], list[str]]:
+    """The shapes of the file that the arm was read from; without `wanted` only if its meshes are found."""
     from armdyn.errors import InputError
-    from armdyn.pages.meshes import shapes
+    from armdyn.pages.meshes import SHAPED, found_shapes, shapes
 
-    if Path(name).suffix.lower() not in (".urdf", ".xacro"):
+    options = (xacro_arguments(STATE.cut["xacro"] or []), STATE.cut["package_dirs"] or ())
+    if not wanted:
+        return found_shapes(name, arm, *options)
+    if Path(name).suffix.lower() not in SHAPED:
         raise InputError(f"--meshes needs a URDF, which says where they are; got {name!r}")
-    return shapes(name, arm, xacro_arguments(STATE.cut["xacro"] or []), STATE.cut["package_dirs"] or ())
+    return shapes(name, arm, *options)

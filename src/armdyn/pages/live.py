@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from armdyn.chain.joint_forces import NO_FORCES
 from armdyn.chain.limits import limits
 from armdyn.kernels.wasm_emission import wasm_module
 from armdyn.pages.programs import programs, tool_link, under_any_gravity
+from armdyn.pages.writer import packed
 
 LARGEST_TURN = 2 * np.pi  # the sliders of revolute joints cover at most one turn in each direction
 LARGEST_SLIDE = 0.5  # metres in each direction for a prismatic joint without limits
@@ -52,8 +52,11 @@ def _joints(chain: Chain) -> list[Any]:
     return [chain.joints[i] for i in chain.independent]
 
 
-def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-    """The data for `robot.js` and `live.js`: bodies, limits, a posture, the module, and meshes (`meshes.shapes`)."""
+def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = (), spec: str = "") -> dict[str, Any]:
+    """The data for `robot.js` and `live.js`: bodies, limits, a posture, the module, and meshes (`meshes.shapes`).
+
+    `spec` is what `armdyn.load` was given, for the Python that the page exports; by default the arm's name.
+    """
     chain, joints = arm.chain, _joints(arm.chain)
     low, high = ranges(arm).T
     names = arm.joint_names
@@ -62,6 +65,8 @@ def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     base = ["x", "y", "z", "rotation x", "rotation y", "rotation z"] if chain.floating else []
     return {
         "name": arm.name,
+        "load": spec or arm.name,
+        "payloadFrame": _payload_frame(arm),
         "file": re.sub(r"[^\w-]", "_", arm.name) or "arm",
         "n": chain.n,
         "nv": chain.nv,
@@ -95,8 +100,17 @@ def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
             }
             for key, program in made.items()
         },
-        "module": base64.b64encode(wasm_module(made)).decode(),
+        "module": packed(wasm_module(made)),
     }
+
+
+def _payload_frame(arm: Arm) -> str | None:
+    """The name of the frame where the page's payload is, for a robot with several tips."""
+    chain = arm.chain
+    if len(chain.tips) == 1:
+        return None
+    at = tool_link(chain) + 1
+    return next((f.name for f in arm.frames if f.link == at and f.placement == chain.tool), None)
 
 
 def _bodies(chain: Chain) -> list[dict[str, Any]]:

@@ -2,7 +2,8 @@
 
 Meshes may be STL or OBJ, or Collada with the extra `meshes`. Visual shapes are used; a link whose visual mesh cannot be
 read is drawn with its collision shapes. Meshes are decimated by vertex clustering (merging the vertices in each cell of
-a grid) and stored with 16-bit coordinates.
+a grid), further where all together are many, and stored with 16-bit coordinates. Colours are those of the file's
+materials; the colours and textures inside mesh files are not read.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from armdyn.files.text import read_bytes
 from armdyn.files.urdf_tree import urdf_text
 
 FACES = 6000  # maximum triangles per mesh; more make the page heavy without a visible difference
+ALL_FACES = 60_000  # of a robot; each mesh gets its share of them, which makes a page of a humanoid about 1 MB
 GRIDS = (400, 280, 200, 140, 100, 80, 60, 50, 40, 35, 30, 25, 20, 15, 10)  # cells along the longest side, tried in turn
 READERS = (".stl", ".obj", ".dae")
+SHAPED = (".urdf", ".xacro")  # files that say where shapes are
 
 
 def read_mesh(path: Path) -> np.ndarray:
@@ -129,25 +132,71 @@ def shapes(
     are those of `armdyn.load`; meshes outside of the file's package and these folders are not read.
     """
     packages, frames = Packages.of(urdf, package_dirs), {frame.name: frame for frame in arm.frames}
-    found, notes = [], []
-    for link in ElementTree.fromstring(urdf_text(urdf, xacro, package_dirs)[0]).iter("link"):
+    drawn: list[tuple[int, np.ndarray, np.ndarray, str]] = []
+    notes: list[str] = []
+    root = ElementTree.fromstring(urdf_text(urdf, xacro, package_dirs)[0])
+    colors = {material.get("name", ""): _color(material) for material in root.findall("material")}
+    for link in root.iter("link"):
         frame = frames.get(link.get("name", ""))
         if frame is None:
             continue
         placed, wrong = _homogeneous(frame.placement), ""
         for kind in ("visual", "collision"):
             try:
-                drawn = [_shape(part, packages) for part in link.findall(kind)]
+                parts = [(*_shape(part, packages), _shade(part, colors)) for part in link.findall(kind)]
             except FileError as error:
                 wrong = wrong or f"{frame.name}: {error}"
                 continue
-            for matrix, triangles in drawn:
-                found.append({"body": frame.link - 1, "matrix": (placed @ matrix).ravel(), **_packed(triangles)})
-            if drawn:
+            drawn += [(frame.link - 1, placed @ matrix, triangles, shade) for matrix, triangles, shade in parts]
+            if parts:
                 wrong = wrong and f"{wrong}; its {kind} shape is drawn instead"
                 break
         notes += [wrong] if wrong else []
-    return found, notes
+    share = min(1.0, ALL_FACES / max(1, sum(len(triangles) for _, _, triangles, _ in drawn)))
+    return [
+        {
+            "body": body,
+            "matrix": matrix.ravel(),
+            **({"color": shade} if shade else {}),
+            **_packed(triangles if share == 1 else thinned(triangles, max(200, int(share * len(triangles))))),
+        }
+        for body, matrix, triangles, shade in drawn
+    ], notes
+
+
+def found_shapes(
+    spec: str | os.PathLike[str],
+    arm: Arm,
+    xacro: Mapping[str, Any] | None = None,
+    package_dirs: Sequence[str | os.PathLike[str]] = (),
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The shapes of the links if the arm was loaded from a URDF; empty if not one mesh file can be read.
+
+    Then the arm is drawn by its frames, and one message says why.
+    """
+    if Path(spec).suffix.lower() not in SHAPED or not Path(spec).is_file():
+        return [], []
+    drawn, notes = shapes(spec, arm, xacro, package_dirs)
+    if notes and all("shape is drawn instead" not in note for note in notes) and len(notes) >= len(drawn):
+        return [], [f"{len(notes)} links' meshes cannot be read, so links are drawn from their frames: {notes[0]}"]
+    return drawn, notes
+
+
+def _color(material: ElementTree.Element | None) -> str:
+    """#rrggbb of a material's colour; empty without one, or if it is malformed, which is no reason to refuse a file."""
+    color = material.find("color") if material is not None else None
+    try:
+        rgb = [float(word) for word in (color.get("rgba", "") if color is not None else "").split()[:3]]
+    except ValueError:
+        return ""
+    if len(rgb) != 3 or not all(0 <= x <= 1 for x in rgb):
+        return ""
+    return "#" + "".join(f"{round(255 * x):02x}" for x in rgb)
+
+
+def _shade(part: ElementTree.Element, named: dict[str, str]) -> str:
+    material = part.find("material")
+    return _color(material) or (named.get(material.get("name", ""), "") if material is not None else "")
 
 
 def _shape(part: ElementTree.Element, packages: Packages) -> tuple[np.ndarray, np.ndarray]:

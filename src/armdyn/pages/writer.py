@@ -7,9 +7,11 @@ through `as_json`, so that no name can become markup or script.
 
 from __future__ import annotations
 
+import base64
 import html
 import json
 import math
+import zlib
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
@@ -27,8 +29,10 @@ escape = html.escape
 
 @cache
 def asset(name: str) -> str:
-    """The text of a script or style sheet of the pages."""
-    return files("armdyn.pages").joinpath("assets", name).read_text(encoding="utf-8")
+    """The text of a script or style sheet of the pages, without indentation and lines that are comments."""
+    lines = files("armdyn.pages").joinpath("assets", name).read_text(encoding="utf-8").splitlines()
+    kept = (line.strip() for line in lines)
+    return "".join(f"{line}\n" for line in kept if line and not line.startswith("//"))
 
 
 def document(
@@ -52,6 +56,12 @@ def as_json(data: Any) -> str:
     """Compact JSON that is safe inside a script element; numbers that are not finite become null."""
     text = json.dumps(_plain(data), separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def packed(content: bytes) -> str:
+    """Compressed (raw deflate) and in base64; `Page.unpacked` reads it."""
+    squeezer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return base64.b64encode(squeezer.compress(content) + squeezer.flush()).decode()
 
 
 def _plain(x: Any) -> Any:

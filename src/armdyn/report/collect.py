@@ -23,8 +23,12 @@ QUANTITIES = ("inertia_matrix", "bias", "inverse_dynamics", "forward_dynamics")
 MEASURING_TIME = 0.05  # seconds per measured speed
 
 
-def collect(arm: Arm, progress: Progress | None = None, meshes: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+def collect(
+    arm: Arm, progress: Progress | None = None, meshes: Sequence[dict[str, Any]] = (), spec: str = ""
+) -> dict[str, Any]:
     """The report's data. `progress(done, total, text)` is called at each step; `meshes` are drawn as the links.
+
+    `spec` is what `armdyn.load` was given, by default the arm's name.
 
     The first calls are timed before anything else, because the other steps would already compile part of the code.
     """
@@ -37,7 +41,7 @@ def collect(arm: Arm, progress: Progress | None = None, meshes: Sequence[dict[st
         ("speed", "measuring speed", speed),
         ("graphs", "drawing the programs", graphs),
         ("fall", "simulating free fall", fall),
-        ("robot", "writing WebAssembly", partial(robot, meshes=meshes)),
+        ("robot", "writing WebAssembly", partial(robot, meshes=meshes, spec=spec)),
     )
     data: dict[str, Any] = {"version": armdyn.__version__}
     for k, (key, text, step) in enumerate(steps):
@@ -71,10 +75,16 @@ def first_calls(arm: Arm) -> dict[str, float]:
 
 
 def parameters(arm: Arm) -> dict[str, Any]:
-    """The minimal parameters: names, formulas, values, and the links (from 0) that contribute to each."""
+    """The minimal parameters: names, formulas, values, and the links (from 0) that contribute to each.
+
+    `kinds` tells of the ten natural parameters of each link whether they determine the motion not at all (0), alone (1)
+    or only in combination with others (2); `rows` lists the minimal parameters that each of them is part of.
+    """
     minimal = arm.minimal_parameters
-    matrix = np.asarray(minimal.matrix, dtype=float)
-    made_of = np.abs(matrix).reshape(len(matrix), -1, 10).any(axis=2)
+    used = np.asarray(minimal.matrix, dtype=float) != 0
+    alone = used.sum(axis=1) == 1
+    kinds = np.where(~used.any(axis=0), 0, np.where((used & ~alone[:, None]).any(axis=0), 2, 1))
+    made_of = used.reshape(len(used), -1, 10).any(axis=2)
     return {
         "kind": minimal.kind,
         "names": list(minimal.names),
@@ -82,6 +92,8 @@ def parameters(arm: Arm) -> dict[str, Any]:
         "values": [float(v) for v in minimal.values],
         "bodies": made_of.shape[1],
         "links": [np.flatnonzero(row).tolist() for row in made_of],
+        "kinds": kinds.reshape(-1, 10).tolist(),
+        "rows": [np.flatnonzero(column).tolist() for column in used.T],
     }
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
-from armdyn.pages.writer import ARM, POLICY, as_json, document, escape, facts, navigation, section, table
+from armdyn.pages.writer import ARM, POLICY, as_json, document, escape, facts, packed, table
 
 QUANTITY = {
     "inertia_matrix": "inertia matrix",
@@ -14,42 +13,58 @@ QUANTITY = {
     "inverse_dynamics": "inverse dynamics",
     "forward_dynamics": "forward dynamics",
 }
-SCRIPTS = (*ARM, "costs.js", "graph.js", "report.js")
+SCRIPTS = (*ARM, "joints.js", "parameters.js", "share.js", "costs.js", "graph.js", "report.js")
+TABS = ("Bench", "Matrices", "Parameters", "Model", "Cost", "Cite")  # their ids in lower case; share.js has the same
 
 
 def page(data: dict[str, Any], citation: str, bar: str = "", scripts: Sequence[str] = (), policy: str = POLICY) -> str:
     """The whole page for the data of `collect`; `bar` and `scripts` add the studio's toolbar."""
-    sections = [
-        ("numbers", "Live numbers", NUMBERS),
-        ("parameters", "Minimal parameters", _parameters(data["parameters"])),
-        ("cost", "Operation counts of every formulation", _costs()),
-        ("graph", "Expression graph", _graph(data["graphs"])),
-        ("tables", "Joints and links", _tables(data["card"])),
-        ("speed", "Speed", _speed(data["speed"], data["fall"])),
-        ("cite", "How to cite", f"<p>The papers whose algorithms this page uses:</p><pre>{escape(citation)}</pre>"),
-    ]
+    tabs = {
+        "bench": BENCH,
+        "matrices": MATRICES,
+        "parameters": _parameters(data["parameters"]),
+        "model": _tables(data["card"]),
+        "cost": _costs() + _graph(data["graphs"]) + _speed(data["speed"], data["fall"]),
+        "cite": f"<h2>How to cite</h2><p>The papers whose algorithms this page uses:</p><pre>{escape(citation)}</pre>",
+    }
+    panels = "".join(
+        f'<section id="{key}" class="tab{" shown" if key == "bench" else ""}" role="tabpanel" '
+        f'aria-label="{key}">{content}</section>'
+        for key, content in tabs.items()
+    )
     body = (
-        f"<main>{_header(data['card'])}{bar}"
-        f"{navigation([('arm', 'The arm'), *((key, title) for key, title, _ in sections)])}"
-        f"{STAGE}{_facts(data)}{''.join(section(*one) for one in sections)}"
-        f"<footer>Made by armdyn {escape(data['version'])}. This page runs the arm's own programs as WebAssembly and "
-        "makes no network requests. Space plays and pauses, r resets; in the 3D view the arrow keys rotate, + and − "
-        "zoom, 0 resets the view.</footer></main>"
+        f'<a class="skip" href="#joints">Skip to the joints</a>{_header(data)}{bar}'
+        f'<main class="desk">{PICTURE}{panels}{MOTION}</main>{EXPORT}'
     )
     payload = {
+        "version": data["version"],
         "robot": data["robot"],
+        "parameters": data["parameters"],
         "costs": _with_errors(data["costs"], data["accuracy"]),
-        "graphs": data["graphs"],
+        "graphs": packed(as_json(data["graphs"]).encode()),
         "labels": QUANTITY,
     }
-    return document(f"{data['card']['name']}, by armdyn", body, payload, (*SCRIPTS, *scripts), policy)
+    name, tab = data["card"]["name"], "<script>document.body.dataset.tab='bench'</script>"
+    return document(f"{name}, by armdyn", tab + body, payload, (*SCRIPTS, *scripts), policy)
 
 
-def _header(card: dict[str, Any]) -> str:
-    source = f'<p class="muted">{escape(card["source"])}</p>' if card["source"] else ""
+def _header(data: dict[str, Any]) -> str:
+    card = data["card"]
+    source = f"<p>{escape(card['source'])}</p>" if card["source"] else ""
+    tabs = "".join(
+        f'<button type="button" role="tab" data-tab="{tab.lower()}" aria-controls="{tab.lower()}" '
+        f'aria-selected="{"true" if k == 0 else "false"}" tabindex="{-1 if k else 0}">{tab}</button>'
+        for k, tab in enumerate(TABS)
+    )
     return (
-        f"<header><h1>{escape(card['name'])}</h1>"
-        f'<button id="theme" type="button">Light / dark</button>{source}</header>'
+        f'<header class="top"><h1 title="{escape(card["name"])}">{escape(card["name"])}</h1>'
+        f'<details class="menu"><summary aria-label="about this arm and this page">i</summary>'
+        f"<div>{source}{_facts(data)}<p>{ABOUT}</p>"
+        f'<p class="muted">Made by armdyn {escape(data["version"])}.</p></div></details>'
+        f'<div role="tablist" aria-label="views">{tabs}</div><span class="actions">'
+        '<button type="button" id="copy" title="Copy a link to this state">Copy link</button>'
+        '<button type="button" id="export">Export</button>'
+        '<button type="button" id="theme" title="Light or dark">Theme</button></span></header>'
     )
 
 
@@ -70,44 +85,51 @@ def _facts(data: dict[str, Any]) -> str:
     )
 
 
-STAGE = """
-<section id="arm" class="stage">
-  <div class="picture">
-    <canvas id="arm-view" tabindex="0" role="img" aria-label="the arm in 3D: arrow keys rotate the view"></canvas>
-    <div class="overlay" id="looks"></div>
+ABOUT = (
+    "This page runs the arm's own programs as WebAssembly and makes no network requests. Drag a link or the gripper to "
+    "move it, the background to rotate the view; on a touch screen two fingers rotate and zoom. Space plays and "
+    "pauses, r resets; in the 3D view the arrow keys rotate, + and − zoom, 0 resets the view."
+)
+PICTURE = """
+<section class="picture" aria-label="picture">
+  <canvas id="arm-view" tabindex="0" role="img" aria-label="the arm in 3D: arrow keys rotate the view" aria-describedby="said"></canvas>
+  <div class="looks" id="looks"></div>
+  <p id="said" class="unseen" role="status"></p>
+</section>
+"""  # noqa: E501
+BENCH = """
+<div id="joints" tabindex="-1"></div>
+<div class="row conditions"><div id="conditions"></div><button type="button" id="pin" aria-pressed="false" title="Freeze this posture as a reference">Pin</button></div>
+<figure class="inertia"><canvas id="H" role="img" aria-label="inertia matrix as colours; its numbers are under Matrices"></canvas>
+<figcaption><b>H(q)</b><span>inertia matrix; blue is positive, orange negative, on a logarithmic scale</span><span id="H-told"></span></figcaption></figure>
+"""  # noqa: E501
+MOTION = """
+<section class="time" aria-label="motion">
+  <div class="row">
+    <button id="fall" type="button" aria-pressed="false">Let go</button>
+    <button id="hold" type="button" aria-pressed="false">Hold</button>
+    <button id="goto" type="button" aria-pressed="false">Go to</button>
+    <button id="play" type="button" aria-pressed="false">Play</button>
+    <button id="reset" type="button">Reset</button>
+    <span id="speeds"></span>
+    <input type="range" id="scrub" min="-10" max="0" step="any" value="0" aria-label="the last ten seconds">
+    <span id="clock">0.00 s</span><span id="factor">&nbsp;</span><span id="peak">&nbsp;</span>
   </div>
-  <div class="panel">
-    <div>
-      <h3>Physics</h3>
-      <div class="row">
-        <button class="main" id="play" type="button">Play</button>
-        <button id="reset" type="button">Reset</button>
-        <button id="fall" type="button">Let go</button>
-        <span id="clock"></span>
-      </div>
-      <div class="row"><span id="modes"></span><span id="speeds"></span></div>
-      <p class="muted small" id="differs"></p>
-      <p id="meter"></p>
-    </div>
-    <h3>Joints</h3>
-    <p class="muted small">Drag a link, the gripper or a slider; drag the background to rotate the view.</p>
-    <div id="sliders"></div>
-    <details><summary>Payload, gravity, friction</summary><div id="conditions"></div></details>
-  </div>
+  <div class="row notes"><span id="told"></span><span id="readout"></span><span id="differs"></span></div>
+  <div id="charts"></div>
 </section>
 """
-
-NUMBERS = """
-<div class="columns" id="traces"></div>
-<div class="live-facts" id="live-facts"></div>
-<div class="columns">
-  <div><h3>Inertia matrix H(q) [kg m², kg m, kg]</h3><div id="heat"></div></div>
-  <div>
-    <h3>Motor torque and limit</h3><div id="bars"></div>
-    <h3>Generalised momentum H(q) q̇</h3><div id="momentum"></div>
-  </div>
-</div>
+MATRICES = """
+<h2>Inertia matrix H(q) [kg m², kg m, kg]</h2><div id="heat"></div>
+<h2>Generalised momentum H(q) q̇</h2><div id="momentum"></div>
+<h2>Measures</h2><div class="live-facts" id="live-facts"></div>
 """
+EXPORT = """
+<dialog id="exported" aria-label="export"><div class="row"><span id="export-forms"></span></div>
+<textarea id="export-text" readonly rows="9" spellcheck="false" aria-label="the posture as text"></textarea>
+<div class="row"><button type="button" class="main" id="export-copy">Copy</button><button type="button" id="export-png">Picture (PNG)</button>
+<button type="button" id="export-csv">Last seconds (CSV)</button><button type="button" id="export-close">Close</button></div></dialog>
+"""  # noqa: E501
 
 
 def _tables(card: dict[str, Any]) -> str:
@@ -118,7 +140,8 @@ def _tables(card: dict[str, Any]) -> str:
     links = [[k, link["mass"], *link["com"], *link["inertia"]] for k, link in enumerate(card["links"], 1)]
     odd = "".join(f'<p class="odd">warning: {escape(text)}</p>' for text in card["checks"])
     return (
-        table(
+        "<h2>Joints and links</h2>"
+        + table(
             "Joints: frame i in its parent's frame by b along x, β about x, d along z, θ about z",
             ["joint", "kind", "b [m]", "β [rad]", "d [m]", "θ [rad]", "lower", "upper", "rotor inertia [kg m²]"],
             joints,
@@ -134,46 +157,14 @@ def _tables(card: dict[str, Any]) -> str:
 
 
 def _parameters(found: dict[str, Any]) -> str:
-    rows = "".join(
-        f'<tr data-links="{escape(as_json(links))}"><td>{_symbol(name)}</td><td>{value:.6g}</td>'
-        f'<td>{_squares(links, found["bodies"])}</td><td class="formula">{_formula(text)}</td></tr>'
-        for name, value, text, links in zip(
-            found["names"], found["values"], found["expressions"], found["links"], strict=True
-        )
-    )
+    counts = [sum(row.count(kind) for row in found["kinds"]) for kind in (1, 2, 0)]
     return (
-        f"<p>The {len(found['names'])} combinations of inertial parameters that determine this arm's motion "
-        f"({escape(str(found['kind']))}). Point at one to highlight the links that contribute to it. "
-        '<span class="muted" id="parameter-links"></span></p>'
-        "<div class='scroll'><table id='parameter-table'><thead><tr><th>parameter</th><th>value [SI]</th><th>links</th>"
-        f"<th class='text'>in terms of the natural parameters</th></tr></thead><tbody>{rows}</tbody></table></div>"
-    )
-
-
-def _squares(links: list[int], bodies: int) -> str:
-    """One small square per link, filled if the link contributes to the parameter."""
-    text = f"link{'s' if len(links) > 1 else ''} {', '.join(str(k + 1) for k in links)}"
-    boxes = "".join(f"<i{' class=on' if k in links else ''}></i>" for k in range(bodies))
-    return f'<span class="squares" role="img" aria-label="{text}" title="{text}">{boxes}</span>'
-
-
-def _symbol(name: str) -> str:
-    """`U11-22_2` as U with subscripts."""
-    head, _, index = name.partition("_")
-    letters = head.rstrip("0123456789-xyz") or head
-    indices = ", ".join(part for part in (head[len(letters) :], index) if part)
-    return f"<i>{escape(letters)}</i><sub>{escape(indices)}</sub>"
-
-
-_BELOW = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
-
-
-def _formula(text: str) -> str:
-    """Typeset a plain formula: letters italic, indices as subscripts."""
-    return re.sub(
-        r"([A-Za-zα-ωκ])([₀-₉]+)([xyz]*)",
-        lambda m: f"<i>{m[1]}</i><sub>{m[2].translate(_BELOW)}{m[3]}</sub>",
-        escape(text),
+        f"<p>Of {10 * found['bodies']} inertial parameters <b>{counts[0]}</b> determine the motion alone (●), "
+        f"<b>{counts[1]}</b> only in combination (◐), <b>{counts[2]}</b> not at all (·): no measurement of the motion "
+        'can determine these.</p><div id="grid"></div><p id="grid-told" class="muted">Point at a cell.</p>'
+        f"<h2>Minimal parameters</h2><p>The {len(found['names'])} combinations of inertial parameters that determine "
+        f"this arm's motion ({escape(str(found['kind']))}). Point at one to highlight its links.</p>"
+        '<div id="parameter-table"></div>'
     )
 
 
@@ -190,7 +181,8 @@ def _with_errors(rows: list[dict[str, Any]], accuracy: list[dict[str, Any]]) -> 
 
 def _costs() -> str:
     return (
-        "<p>M multiplications, A additions, D divisions. The pale bar is <i>executed</i>: the paper's steps run "
+        "<h2>Operation counts of every formulation</h2><p>M multiplications, A additions, D divisions. The pale bar "
+        "is <i>executed</i>: the paper's steps run "
         "literally on this arm, without operations on zeros of its geometry. The full bar is <i>compiled</i>: after "
         "constant folding, common subexpression elimination, rewriting and dead-code elimination. The shortest is "
         "used. The error is the largest difference from the reference implementation, relative to the largest "
@@ -200,10 +192,11 @@ def _costs() -> str:
 
 def _graph(found: list[dict[str, Any]]) -> str:
     if not found:
-        return "<p>This robot's programs are too large to draw.</p>"
+        return "<h2>Expression graph</h2><p>This robot's programs are too large to draw.</p>"
     used = ", ".join(f"{QUANTITY[g['quantity']]} by {g['method']}" for g in found)
     return (
-        "<p>The program that the machine code is compiled from. Each dot is one operation, computed once from dots to "
+        "<h2>Expression graph</h2><p>The program that the machine code is compiled from. Each dot is one operation, "
+        "computed once from dots to "
         f'its left. Results have a ring. Shown: {escape(used)}.</p><div id="graph-chart"></div>'
     )
 
@@ -221,7 +214,8 @@ def _speed(speed: list[dict[str, Any]], fall: dict[str, Any]) -> str:
         for r in speed
     ]
     return (
-        table(
+        "<h2>Speed</h2>"
+        + table(
             "Measured in Python when this page was written: best of several, one thread, batches of 16384. The first "
             "call includes the choice of a formulation, the program search and the compilation (or loading from the "
             "cache on disk).",

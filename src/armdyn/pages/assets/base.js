@@ -27,7 +27,20 @@ const Page = (() => {
   const minus = (text) => text.replace("-", "−");
   const angle = (x, kind) => minus(kind === "prismatic" ? `${x.toFixed(3)} m` : `${(x * 180 / Math.PI).toFixed(1)}°`);
 
-  const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  // A number as people type it: with a comma or a true minus, with a unit; null if it is none. Angles become radians.
+  function parsed(text, kind = "") {
+    const word = /^([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(°|deg|rad|mm|m|kg)?$/i.exec(text.replace(/\s/g, "").replace("−", "-").replace(",", "."));
+    if (!word || !Number.isFinite(+word[1])) return null;
+    const unit = (word[2] || "").toLowerCase();
+    if (kind === "revolute") return unit === "rad" ? +word[1] : +word[1] * Math.PI / 180;
+    return unit === "mm" ? +word[1] / 1000 : +word[1];
+  }
+
+  const colors = new Map(); // of the theme in force
+  function color(name) {
+    if (!colors.has(name)) colors.set(name, getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim());
+    return colors.get(name);
+  }
   const rgb = (hex) => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16) / 255);
   // The colour-blind-safe palette of Okabe and Ito.
   const series = (k) => color(`series-${(k % 8) + 1}`);
@@ -38,7 +51,7 @@ const Page = (() => {
   // Follows the system's light or dark theme until the button is used.
   function startTheme(button) {
     const root = document.documentElement, system = matchMedia("(prefers-color-scheme: dark)");
-    const take = (theme) => { root.dataset.theme = theme; themeListeners.forEach((listener) => listener()); };
+    const take = (theme) => { root.dataset.theme = theme; colors.clear(); themeListeners.forEach((listener) => listener()); };
     take(system.matches ? "dark" : "light");
     system.addEventListener("change", () => take(system.matches ? "dark" : "light"));
     if (button) button.addEventListener("click", () => take(root.dataset.theme === "dark" ? "light" : "dark"));
@@ -52,13 +65,19 @@ const Page = (() => {
     return { ratio, width, height };
   }
 
+  // The bytes of a text in base64 that was compressed by `writer.packed`.
+  async function unpacked(text) {
+    const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"))).arrayBuffer();
+  }
+
   function download(name, blob) {
     const link = el("a", { href: URL.createObjectURL(blob), download: name });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
 
-  return { $, el, short, minus, angle, color, rgb, series, onTheme, startTheme, fit, download };
+  return { $, el, short, minus, angle, parsed, color, rgb, series, onTheme, startTheme, fit, unpacked, download };
 })();
 
 const Geometry = (() => {

@@ -11,48 +11,73 @@ const Chart = (() => {
     return out;
   }
 
-  function range(curves, from, to) {
+  function range(spans, limits) {
     let low = Infinity, high = -Infinity;
-    for (const { y } of curves) for (let k = from; k < to; k++) { const v = y[k]; if (v < low) low = v; if (v > high) high = v; }
+    for (const { y, from, to } of spans) for (let k = from; k < to; k++) { const v = y[k]; if (v < low) low = v; if (v > high) high = v; }
     if (!(low <= high)) return [0, 1];
-    const size = Math.max(Math.abs(low), Math.abs(high)), flat = high - low < 1e-9 * size + 1e-12;
-    const room = flat ? 0.5 * size || 1 : 0.06 * (high - low);
+    const size = Math.max(Math.abs(low), Math.abs(high));
+    for (const v of limits) if (Math.abs(v) < 2.5 * size) { low = Math.min(low, v); high = Math.max(high, v); } // a far limit would flatten the curve
+    const flat = high - low < 1e-9 * size + 1e-12, room = flat ? 0.5 * size || 1 : 0.06 * (high - low);
     return [low - room, high + room];
   }
 
-  // Curves { name, y } over `x`; `window` = [from, to] in x; `cursor` marks one x; `hint` is shown while there is no data.
-  function curves(canvas, { x, curves: list, window: shown, y: label, cursor = null, unit = "s", hint = "" }) {
+  // The polyline of y over x within [from, to): all samples, or per pixel the first, least, largest and last of many.
+  function line(g, x, y, from, to, px, py) {
+    let open = false;
+    const reach = (k) => { if (!Number.isFinite(y[k])) { open = false; return; } if (open) g.lineTo(px(x[k]), py(y[k])); else g.moveTo(px(x[k]), py(y[k])); open = true; };
+    for (let i = from; i < to;) {
+      const pixel = Math.round(px(x[i]));
+      let last = i, least = i, most = i;
+      while (last + 1 < to && Math.round(px(x[last + 1])) === pixel) { last++; if (y[last] < y[least]) least = last; if (y[last] > y[most]) most = last; }
+      for (const k of [...new Set([i, Math.min(least, most), Math.max(least, most), last])]) reach(k);
+      i = last + 1;
+    }
+  }
+
+  // Curves { name, y, x } over `x` or their own; `window` = [from, to] in x; `cursor` marks one x; `limits` are dashed lines;
+  // `hint` is shown while there is no data.
+  function curves(canvas, { x, curves: list, window: shown, y: label, cursor = null, unit = "s", hint = "", limits = [] }) {
     const { ratio, width, height } = fit(canvas), g = canvas.getContext("2d");
     g.setTransform(ratio, 0, 0, ratio, 0, 0); g.clearRect(0, 0, width, height);
     g.font = "12px system-ui, sans-serif"; g.textBaseline = "middle";
-    const left = 54, right = 12, top = 22, bottom = 22, w = width - left - right, h = height - top - bottom;
+    const left = 54, right = 12, top = 26, bottom = 20, w = width - left - right, h = height - top - bottom;
     const [x0, x1] = shown || [x[0] ?? 0, x[x.length - 1] ?? 1];
-    let from = 0, to = x.length;
-    while (from < to - 1 && x[from + 1] < x0) from++;
-    while (to > from + 1 && x[to - 2] > x1) to--;
-    const [low, high] = range(list, from, to);
+    const spans = list.map((curve) => {
+      const own = curve.x || x;
+      let from = 0, to = own.length;
+      while (from < to - 1 && own[from + 1] < x0) from++;
+      while (to > from + 1 && own[to - 2] > x1) to--;
+      return { ...curve, x: own, from, to };
+    });
+    const [low, high] = range(spans, limits);
     const px = (v) => left + w * (v - x0) / (x1 - x0 || 1), py = (v) => top + h * (high - v) / (high - low || 1);
     g.fillStyle = color("muted"); g.strokeStyle = color("grid"); g.lineWidth = 1;
     g.textAlign = "left"; g.fillText(label, 4, 9);
     g.textAlign = "right";
-    for (const v of ticks(low, high, Math.floor(h / 34))) {
+    for (const v of ticks(low, high, Math.max(2, Math.floor(h / 30)))) {
       g.beginPath(); g.moveTo(left, py(v)); g.lineTo(left + w, py(v)); g.stroke(); g.fillText(minus(short(v)), left - 6, py(v));
     }
     g.textAlign = "center";
-    for (const v of ticks(x0, x1, Math.floor(w / 90))) g.fillText(minus(`${+v.toFixed(3)}`) + (unit ? ` ${unit}` : ""), px(v), top + h + 12);
+    for (const v of ticks(x0, x1, Math.floor(w / 90))) g.fillText(minus(`${+v.toFixed(3)}`) + (unit ? ` ${unit}` : ""), Math.min(px(v), width - 16), top + h + 11);
     g.save(); g.beginPath(); g.rect(left, top - 2, w, h + 4); g.clip();
-    list.forEach((curve, k) => {
-      g.strokeStyle = curve.color || series(k); g.lineWidth = curve.wide || 1.8; g.setLineDash(curve.dash || DASHES[Math.floor(k / 8) % 3]);
-      g.beginPath();
-      const skip = Math.max(1, Math.floor((to - from) / (2 * w)));
-      for (let i = from; i < to; i += skip) { if (i === from) g.moveTo(px(x[i]), py(curve.y[i])); else g.lineTo(px(x[i]), py(curve.y[i])); }
-      g.stroke();
+    g.strokeStyle = color("warn"); g.setLineDash([2, 4]);
+    for (const v of limits) { g.beginPath(); g.moveTo(left, py(v)); g.lineTo(left + w, py(v)); g.stroke(); }
+    spans.forEach((curve, k) => {
+      g.strokeStyle = curve.color || series(curve.index ?? k); g.lineWidth = curve.wide || 1.8; g.setLineDash(curve.dash || DASHES[Math.floor((curve.index ?? k) / 8) % 3]);
+      g.beginPath(); line(g, curve.x, curve.y, curve.from, curve.to, px, py); g.stroke();
     });
     g.setLineDash([]);
     if (hint && x.length < 2) { g.fillStyle = color("muted"); g.textAlign = "center"; g.fillText(hint, left + w / 2, top + h / 2); }
     if (cursor !== null) { g.strokeStyle = color("text"); g.lineWidth = 1; g.beginPath(); g.moveTo(px(cursor), top); g.lineTo(px(cursor), top + h); g.stroke(); }
     g.restore();
     return { at: (offset) => x0 + (x1 - x0) * (offset - left) / (w || 1) };
+  }
+
+  // The index of the sample at or before t.
+  function before(x, t) {
+    let low = 0, high = x.length - 1;
+    while (high - low > 1) { const middle = (low + high) >> 1; if (x[middle] <= t) low = middle; else high = middle; }
+    return high > 0 && x[high] <= t ? high : low;
   }
 
   function legend(names, colors = null) {
@@ -89,7 +114,7 @@ const Chart = (() => {
   // One signed bar per joint, full at the joint's limit if it has one.
   function bars(host, names, limits, units) {
     const rows = names.map((name, i) => {
-      const bar = el("i"), value = el("output", {}, "0");
+      const bar = el("i"), value = el("b", {}, "0");
       const known = limits[i] !== null && limits[i] > 0;
       const row = el("div", { class: "bar", title: known ? `limit ${short(limits[i])} ${units[i]}` : "no limit given" },
         el("span", {}, name), el("div", { class: known ? "track" : "track open" }, bar), value);
@@ -108,5 +133,39 @@ const Chart = (() => {
     };
   }
 
-  return { curves, legend, heat, bars, ticks };
+  // The inertia matrix as coloured cells with the value under the pointer; `pick(row)` is told the row, or null.
+  function matrix(canvas, told, names, symbol, unitOf, pick) {
+    const n = names.length;
+    let values = null, at = null;
+    const size = () => Math.min(canvas.clientWidth, canvas.clientHeight) / n;
+    function draw() {
+      const { ratio } = fit(canvas), g = canvas.getContext("2d"), cell = size();
+      g.setTransform(ratio, 0, 0, ratio, 0, 0); g.clearRect(0, 0, canvas.clientWidth, canvas.clientHeight);
+      if (!values) return;
+      let largest = 0;
+      for (const v of values) largest = Math.max(largest, Math.abs(v));
+      for (let k = 0; k < n * n; k++) {
+        const v = values[k], strength = largest ? Math.max(0, 1 + Math.log10(Math.abs(v) / largest + 1e-300) / 4) : 0;
+        const x = (k % n) * cell, y = Math.floor(k / n) * cell, gap = cell > 8 ? 1 : 0;
+        g.globalAlpha = 1; g.fillStyle = color("back"); g.fillRect(x, y, cell - gap, cell - gap);
+        g.globalAlpha = 0.85 * strength; g.fillStyle = color(v < 0 ? "negative" : "positive"); g.fillRect(x, y, cell - gap, cell - gap);
+      }
+      g.globalAlpha = 1;
+      if (at) { g.strokeStyle = color("text"); g.lineWidth = 1.5; g.strokeRect(at[1] * cell, at[0] * cell, cell - 1, cell - 1); }
+    }
+    function say() {
+      const [i, j] = at || [0, 0];
+      told.textContent = values ? `${symbol}${i + 1},${j + 1} = ${minus(short(values[i * n + j]))} ${unitOf(i, j)} (${names[i]}, ${names[j]})` : "";
+    }
+    const point = (event) => {
+      const cell = size(), i = Math.floor(event.offsetY / cell), j = Math.floor(event.offsetX / cell);
+      at = event.type === "pointerleave" || i >= n || j >= n || i < 0 || j < 0 ? null : [i, j];
+      pick(at ? at[0] : null); say(); draw();
+    };
+    canvas.addEventListener("pointermove", point); canvas.addEventListener("pointerleave", point);
+    Page.onTheme(draw); new ResizeObserver(draw).observe(canvas);
+    return { show(now) { values = Array.from(now); say(); draw(); }, mark(row) { at = row === null ? null : [row, row]; say(); draw(); } };
+  }
+
+  return { curves, legend, heat, bars, ticks, before, matrix };
 })();

@@ -9,7 +9,7 @@ const Costs = (() => {
 
   function create(host, rows, labels) {
     const quantities = [...new Set(rows.map((row) => row.quantity))], now = { quantity: quantities[0], order: "compiled" };
-    const list = el("div", { class: "costs", "aria-live": "polite" });
+    const list = el("div", { class: "costs" });
     const choice = (key, values, names) => el("div", { class: "choice", role: "group", "aria-label": key }, ...values.map((value) =>
       el("button", { type: "button", "data-value": value, "aria-pressed": String(now[key] === value), onclick: () => { now[key] = value; draw(); } }, names[value] || value)));
     const quantity = choice("quantity", quantities, labels);

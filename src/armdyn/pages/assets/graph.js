@@ -27,7 +27,7 @@ const Graph = (() => {
   function create(host, graphs, labels) {
     const now = { graph: graphs[0], color: "operation", k: 1, dx: 0, dy: 0, over: -1 };
     const canvas = el("canvas", { class: "graph", tabindex: 0, "aria-label": "the expression graph; arrow keys move, plus and minus zoom" });
-    const told = el("p", { class: "muted told", "aria-live": "polite" }), counts = el("div");
+    const told = el("p", { class: "muted told" }), counts = el("div");
     const group = (key, values, names) => el("div", { class: "choice", role: "group", "aria-label": key }, ...values.map((value, k) =>
       el("button", { type: "button", "aria-pressed": String(k === 0), onclick: (event) => {
         for (const other of event.target.parentNode.children) other.setAttribute("aria-pressed", String(other === event.target));

@@ -4,15 +4,9 @@ const Live = (() => {
   const STEP = 1e-3; // step of the integrator, seconds
   const BANDWIDTH = 9; // of the PD controller, rad/s; critically damped for each joint's own inertia
 
-  function decoded(text) {
-    const raw = atob(text), bytes = new Uint8Array(raw.length);
-    for (let k = 0; k < raw.length; k++) bytes[k] = raw.charCodeAt(k);
-    return bytes;
-  }
-
   // The functions of the module and one array per port; functions share the arrays of ports with the same name.
   async function load(robot) {
-    const { instance } = await WebAssembly.instantiate(decoded(robot.module), {});
+    const { instance } = await WebAssembly.instantiate(await Page.unpacked(robot.module), {});
     const { memory, heap } = instance.exports, at = {}, sizes = {};
     let end = heap.value;
     for (const ports of Object.values(robot.functions)) {
@@ -59,10 +53,10 @@ const Live = (() => {
 
     function torques() { const out = new Float64Array(nv); motors(out, arrays.q, arrays.qd, arrays.g); return out; }
 
-    // Advances in whole steps to keep up with the clock, by at most 50 ms per frame.
+    // Advances in whole steps to keep up with the clock, by at most 200 ms per frame, or 50 ms where steps are slow.
     function run(seconds) {
-      world.left = Math.min(world.left + seconds * world.speed, 0.05);
-      const count = Math.floor(world.left / STEP);
+      world.left = Math.min(world.left + seconds * world.speed, world.cost > 30 ? 0.05 : 0.2);
+      const count = Math.floor(world.left / STEP + 1e-9);
       world.left -= count * STEP;
       steps(count);
     }
@@ -71,7 +65,7 @@ const Live = (() => {
       const before = performance.now();
       dynamics.settings.friction = world.friction;
       dynamics.advance(STEP, count);
-      world.cost = performance.now() - before;
+      world.cost = count ? performance.now() - before : world.cost;
       world.t += count * STEP;
       arm.state();
       if (!arrays.q.every(Number.isFinite)) { world.playing = false; reset(); world.message = "the motion diverged; reset"; }
@@ -96,8 +90,8 @@ const Live = (() => {
 
   // What a run on the page is in Python, and where it differs.
   function sameAs(robot) {
-    const differs = [["motors without torque limits", true], ["no ground under a floating base", !robot.stands], ["without load-dependent friction", robot.loadFriction]];
-    return `As armdyn.simulate(arm, q, limits="stop"): inelastic joint stops, ${robot.frictional ? "dry and viscous friction" : "no friction given"}. Here: ${differs.filter(([, here]) => here).map(([text]) => text).join(", ")}.`;
+    const differs = [["motors without torque limits", true], ["no ground under the floating base", !robot.stands], ["no load-dependent friction", robot.loadFriction]];
+    return `as armdyn.simulate(arm, q, limits="stop"), but ${differs.filter(([, here]) => here).map(([text]) => text).join(", ")}`;
   }
 
   return { load, physics, sameAs, STEP };

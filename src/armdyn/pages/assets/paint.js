@@ -127,11 +127,14 @@ const Paint = (() => {
     return { made, at };
   }
 
-  function webgl(canvas) {
+  function webgl(canvas, restored) {
     const gl = canvas.getContext("webgl2", { antialias: true, alpha: true, stencil: true, premultipliedAlpha: true, preserveDrawingBuffer: true });
     if (!gl) return null;
-    const programs = { solid: program(gl, FRAGMENT), floor: program(gl, FLOOR_FRAGMENT), flat: program(gl, FLAT_FRAGMENT) };
-    const stored = new Map();
+    const made = () => ({ solid: program(gl, FRAGMENT), floor: program(gl, FLOOR_FRAGMENT), flat: program(gl, FLAT_FRAGMENT) });
+    let programs = made(), stored = new Map(), lost = false;
+    // The browser may take the context away; programs and buffers are made again when it comes back.
+    canvas.addEventListener("webglcontextlost", (event) => { event.preventDefault(); lost = true; });
+    canvas.addEventListener("webglcontextrestored", () => { programs = made(); stored = new Map(); lost = false; restored(); });
     function buffers(m) {
       if (stored.has(m)) return stored.get(m);
       const array = gl.createVertexArray();
@@ -161,6 +164,7 @@ const Paint = (() => {
       return at;
     }
     function draw(solids, camera, floor) {
+      if (lost) return;
       Page.fit(canvas);
       gl.viewport(0, 0, canvas.width, canvas.height);
       gl.clearColor(0, 0, 0, 0); gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT | gl.STENCIL_BUFFER_BIT);
@@ -225,6 +229,6 @@ const Paint = (() => {
     return { draw, kind: "canvas" };
   }
 
-  const painter = (canvas) => webgl(canvas) || plain(canvas);
+  const painter = (canvas, restored) => webgl(canvas, restored) || plain(canvas);
   return { painter, MESHES, unpacked };
 })();

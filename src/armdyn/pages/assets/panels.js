@@ -1,31 +1,10 @@
-// The panels beside the 3D view: sliders, simulation, time plots and live numbers. Each function fills one element and
-// returns a function, or several, that update it.
+// Parts of the bench beside the picture: conditions, the history of a motion with its charts, and the matrices.
+// Each function fills one element and returns what updates it.
 "use strict";
 const Panels = (() => {
-  const { $, el, short, minus, angle } = Page;
-  const unitsOf = (robot, revolute, prismatic) => robot.coordinateKinds.map((kind) => (kind === "prismatic" ? prismatic : revolute));
+  const { $, el, short, minus, parsed } = Page;
 
-  // One slider per joint within its limits; calls `changed(i, value)`, and returns a function that shows q.
-  function sliders(host, robot, changed) {
-    const rows = robot.names.map((name, i) => {
-      const value = el("output"), input = el("input", { type: "range", min: robot.lower[i], max: robot.upper[i], step: "any", id: `q${i + 1}`,
-        "aria-label": `${name}, ${robot.kinds[i]} joint` });
-      input.addEventListener("input", () => { value.textContent = angle(+input.value, robot.kinds[i]); changed(i, +input.value); });
-      // The arrow keys move by a hundredth of the range; with step "any" the browser would move by one.
-      input.addEventListener("keydown", (event) => {
-        const way = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
-        if (!way) return;
-        event.preventDefault(); input.value = +input.value + way * 0.01 * (robot.upper[i] - robot.lower[i]); input.dispatchEvent(new Event("input"));
-      });
-      host.append(el("label", { class: "slider" }, el("span", { title: name }, name), input, value));
-      return { input, value };
-    });
-    return (q) => rows.forEach(({ input, value }, i) => {
-      if (document.activeElement !== input || !input.matches(":active")) input.value = q[i];
-      value.textContent = angle(q[i], robot.kinds[i]);
-    });
-  }
-
+  // Buttons of which one is pressed.
   const choice = (label, options, chosen, pick) => {
     const group = el("div", { class: "choice", role: "group", "aria-label": label });
     for (const [value, text, title] of options) {
@@ -35,78 +14,149 @@ const Panels = (() => {
     return { group, mark };
   };
 
-  function labelled(text, ...children) { return el("div", { class: "field" }, el("span", {}, text), ...children); }
-
-  function range(label, low, high, value, text, changed, id) {
-    const output = el("output", {}, text(value)), input = el("input", { type: "range", min: low, max: high, step: (high - low) / 200, value, "aria-label": label, id });
-    input.addEventListener("input", () => { output.textContent = text(+input.value); changed(+input.value); });
-    return el("label", { class: "slider" }, el("span", {}, label), input, output);
+  // A number to type, or to change by `step` with the arrow keys (a tenth with shift); `digits` are shown at least.
+  function number({ id, label, unit = "", value, low = -Infinity, high = Infinity, step = 1, changed }) {
+    const shown = (x) => minus(String(+x.toPrecision(9)));
+    const input = el("input", { type: "text", class: "number", id, "aria-label": `${label}${unit ? ` in ${unit}` : ""}`, value: shown(value), autocomplete: "off", spellcheck: "false" });
+    let now = value;
+    const take = (x) => { now = Math.max(low, Math.min(high, x)); input.value = shown(now); changed(now); };
+    const enter = () => { const x = parsed(input.value); input.setAttribute("aria-invalid", String(x === null)); if (x !== null && x !== now) take(x); else if (x !== null) input.value = shown(now); };
+    input.addEventListener("change", enter); input.addEventListener("focus", () => input.select());
+    input.addEventListener("keydown", (event) => {
+      const way = { ArrowUp: 1, ArrowDown: -1 }[event.key];
+      if (event.key === "Enter") { enter(); input.select(); } else if (event.key === "Escape") { input.value = shown(now); input.setAttribute("aria-invalid", "false"); }
+      if (way) { event.preventDefault(); take(+(now + way * step * (event.shiftKey ? 0.1 : 1)).toPrecision(12)); input.select(); }
+    });
+    return { input, set(x) { now = x; if (document.activeElement !== input) input.value = shown(x); else if (parsed(input.value) !== x) input.value = shown(x); }, get: () => now };
   }
+  const field = (text, ...children) => el("span", { class: "field" }, el("span", { "aria-hidden": "true" }, text), ...children);
 
-  // Gravity, payload and friction: inputs of the programs that can change during the simulation.
-  function conditions(host, arm, world, viewer, changed) {
-    const { robot, arrays } = arm, g = Geometry.norm(robot.gravity) || 9.81;
-    const tilt = { angle: 0, heading: 0, size: 1 }, down = Geometry.unit(Geometry.norm(robot.gravity) ? robot.gravity : [0, 0, -1]);
-    const [sideways, across] = Geometry.across(Geometry.scale(down, -1));
-    const gravity = () => {
-      const s = Math.sin(tilt.angle), c = Math.cos(tilt.angle), way = [Math.cos(tilt.heading), Math.sin(tilt.heading)];
-      arrays.gravity.set([0, 1, 2].map((k) => g * tilt.size * (c * down[k] + s * (way[0] * sideways[k] + way[1] * across[k]))));
-      changed();
+  // Payload, gravity and friction. `values` are { mass, at, gravity, friction }; `changed()` is called after each change.
+  function conditions(host, arm, world, changed) {
+    const { robot, arrays } = arm, file = { gravity: Array.from(robot.gravity), at: [0, 0, +(0.08 * robot.reach).toPrecision(1)] };
+    const g = Geometry.norm(file.gravity), down = Geometry.unit(g ? file.gravity : [0, 0, -1]), [sideways, across] = Geometry.across(Geometry.scale(down, -1));
+    const now = { mass: 0, at: file.at.slice(), size: g, tilt: 0, heading: 0 };
+    const chips = el("span", { class: "chips" });
+    function apply() {
+      const s = Math.sin(now.tilt), c = Math.cos(now.tilt), way = [Math.cos(now.heading), Math.sin(now.heading)];
+      const exact = now.tilt === 0 && now.size === g ? file.gravity : [0, 1, 2].map((k) => now.size * (c * down[k] + s * (way[0] * sideways[k] + way[1] * across[k])));
+      arrays.gravity.set(exact); arm.hold(now.mass, now.at); arm.state();
+      chips.replaceChildren(...differences().map(([text, undo]) => el("button", { type: "button", class: "chip", title: "as in the file", onclick: () => { undo(); fill(); apply(); changed(); } }, text, el("b", { "aria-hidden": "true" }, " ×"), el("span", { class: "unseen" }, ", take back"))));
+    }
+    const degrees = (x) => x * 180 / Math.PI, say = (x) => minus(String(+x.toPrecision(4)));
+    function differences() {
+      const out = [];
+      if (now.mass > 0) out.push([`${say(now.mass)} kg payload`, () => { now.mass = 0; }]);
+      if (now.size !== g) out.push([`gravity ${say(now.size)}`, () => { now.size = g; }]);
+      if (now.tilt !== 0) out.push([`tilt ${say(degrees(now.tilt))}°`, () => { now.tilt = now.heading = 0; }]);
+      if (robot.frictional && !world.friction) out.push(["no friction", () => { world.friction = true; }]);
+      return out;
+    }
+    const set = (act) => (x) => { act(x); fill(); apply(); changed(); };
+    const fields = {
+      mass: number({ id: "payload", label: "payload", unit: "kg", value: 0, low: 0, high: 1e6, step: 1, changed: set((x) => { now.mass = x; }) }),
+      ...Object.fromEntries(["x", "y", "z"].map((axis, k) => [axis, number({ id: `payload-${axis}`, label: `payload's ${axis} in the tool's frame`, unit: "m", value: now.at[k], step: 0.01, changed: set((x) => { now.at[k] = x; }) })])),
+      size: number({ id: "gravity", label: "gravity", unit: "m/s²", value: g, low: 0, high: 1e4, step: 0.1, changed: set((x) => { now.size = x; }) }),
+      tilt: number({ id: "tilt", label: "tilt of gravity", unit: "degrees", value: 0, low: 0, high: 180, step: 1, changed: set((x) => { now.tilt = x * Math.PI / 180; }) }),
+      heading: number({ id: "heading", label: "direction of the tilt", unit: "degrees", value: 0, low: -360, high: 360, step: 5, changed: set((x) => { now.heading = x * Math.PI / 180; }) }),
     };
-    const place = [0, 0, 0.08 * robot.reach], degrees = (x) => `${(x * 180 / Math.PI).toFixed(0)}°`;
-    const payload = (mass) => {
-      arm.hold(mass, place); viewer.show.payload = mass; viewer.show.payloadAt = place; changed();
-    };
-    const heaviest = Math.max(1, Math.round(0.4 * robot.masses.reduce((a, b) => a + b, 0)));
-    const friction = el("input", { type: "checkbox", id: "friction", disabled: !robot.frictional, checked: world.friction, onchange: (event) => { world.friction = event.target.checked; changed(); } });
+    const heading = field("towards", fields.heading.input, el("span", { "aria-hidden": "true" }, "°"));
+    const friction = el("input", { type: "checkbox", id: "friction", disabled: !robot.frictional, onchange: () => { world.friction = friction.checked; apply(); changed(); } });
+    function fill() {
+      fields.mass.set(now.mass); ["x", "y", "z"].forEach((axis, k) => fields[axis].set(now.at[k]));
+      fields.size.set(now.size); fields.tilt.set(+degrees(now.tilt).toPrecision(9)); fields.heading.set(+degrees(now.heading).toPrecision(9)); friction.checked = world.friction;
+      heading.hidden = now.tilt === 0; // without a tilt it has no direction
+    }
     host.append(
-      range("payload", 0, heaviest, 0, (x) => `${x.toFixed(2)} kg`, payload, "payload"),
-      range("payload at z", -0.3 * robot.reach, 0.3 * robot.reach, place[2], (x) => minus(`${x.toFixed(2)} m`), (x) => { place[2] = x; payload(arrays.mass[0]); }, "payload-z"),
-      ...(robot.tilts ? [range("gravity tilt", 0, Math.PI, 0, degrees, (x) => { tilt.angle = x; gravity(); }, "tilt"),
-        range("tilt direction", 0, 2 * Math.PI, 0, degrees, (x) => { tilt.heading = x; gravity(); }, "heading")] : []),
-      range("gravity", 0, 2, 1, (x) => `${(g * x).toFixed(1)} m/s²`, (x) => { tilt.size = x; gravity(); }, "gravity"),
-      el("label", { class: "check" }, friction, robot.frictional ? "friction, as armdyn.simulate" : "friction (none given for this arm)"),
+      el("span", { class: "set" }, field("payload", fields.mass.input, el("span", { "aria-hidden": "true" }, "kg")), field("at [", fields.x.input, fields.y.input, fields.z.input, el("span", { "aria-hidden": "true" }, "] m"))),
+      el("span", { class: "set" }, field("gravity", fields.size.input, el("span", { "aria-hidden": "true" }, "m/s²")),
+        ...(robot.tilts ? [field("tilt", fields.tilt.input, el("span", { "aria-hidden": "true" }, "°")), heading] : []), el("label", { class: "check" }, friction, robot.frictional ? "friction" : "friction (none given)")), chips,
     );
+    fill(); apply();
+    const values = () => ({ mass: now.mass, at: now.at.slice(), size: now.size, tilt: now.tilt, heading: now.heading, friction: world.friction });
+    return { values, set(given) { const { friction: rubs, ...rest } = given; Object.assign(now, rest); if (rubs !== undefined) world.friction = rubs && robot.frictional; fill(); apply(); }, differences: () => differences().map(([text]) => text), gravity: () => Array.from(arrays.gravity) };
   }
 
-  // Plots of energy and joint positions over the last ten seconds.
-  function traces(host, arm, world) {
-    const { robot, arrays } = arm, SPAN = 10, KEPT = 1200;
-    const data = { t: [], energy: [[], [], []], q: robot.names.map(() => []), tau: robot.names.map(() => []) };
-    const energy = el("canvas", { class: "trace", id: "trace-energy", "aria-label": "energy over time" });
-    const joints = el("canvas", { class: "trace", id: "trace-q", "aria-label": "joint positions over time" });
-    host.append(el("div", {}, energy, Chart.legend(["kinetic", "potential", "total"], ["var(--series-1)", "var(--series-2)", "var(--text)"])),
-      el("div", {}, joints, Chart.legend(robot.names)));
+  // The last ten seconds of the motion: columns over time, to draw, to scrub and to save.
+  function record(arm, world) {
+    const { robot, arrays } = arm, SPAN = 10, column = (count) => Array.from({ length: count }, () => []);
+    const data = { t: [], kinetic: [], potential: [], total: [], q: column(arrays.q.length), qd: column(robot.nv), tau: column(robot.nv) };
+    const all = () => [data.t, data.kinetic, data.potential, data.total, ...data.q, ...data.qd, ...data.tau];
     function sample() {
-      data.t.push(world.t);
-      [arrays.T[0], arrays.V[0], arrays.T[0] + arrays.V[0]].forEach((v, k) => data.energy[k].push(v));
-      for (let i = 0; i < robot.n; i++) data.q[i].push(arrays.q[robot.first + i]);
-      if (data.t.length > KEPT) { data.t.shift(); [...data.energy, ...data.q].forEach((list) => list.shift()); }
+      const tau = world.torques();
+      [world.t, arrays.T[0], arrays.V[0], arrays.T[0] + arrays.V[0], ...arrays.q, ...arrays.qd, ...tau].forEach((v, k, row) => { if (k === 0) all().forEach((list, j) => list.push(row[j])); });
+      let old = 0;
+      while (old < data.t.length - 1 && data.t[old] < world.t - SPAN) old++;
+      if (old) all().forEach((list) => list.splice(0, old));
     }
-    function clear() { data.t.length = 0; [...data.energy, ...data.q].forEach((list) => { list.length = 0; }); sample(); draw(); }
-    function draw() {
-      const shown = [Math.max(0, world.t - SPAN), Math.max(2, world.t)];
-      const look = [Page.series(0), Page.series(1), Page.color("text")];
-      Chart.curves(energy, { x: data.t, window: shown, y: "energy [J]", hint: "press Play", curves: data.energy.map((y, k) => ({ y, color: look[k], wide: k === 2 ? 2.4 : 1.6 })) });
-      Chart.curves(joints, { x: data.t, window: shown, y: robot.kinds.includes("prismatic") ? "position [rad], [m]" : "position [rad]", hint: "press Play", curves: data.q.map((y) => ({ y })) });
-    }
-    Page.onTheme(draw); new ResizeObserver(draw).observe(energy);
-    clear();
-    return { sample, draw, clear, data };
+    return { data, sample, span: SPAN,
+      clear() { all().forEach((list) => { list.length = 0; }); },
+      cut(k) { all().forEach((list) => { list.length = k + 1; }); },
+      at(k) { return { t: data.t[k], q: data.q.map((c) => c[k]), qd: data.qd.map((c) => c[k]) }; },
+      peak() {
+        let most = null;
+        data.tau.forEach((values, k) => { const limit = robot.effort[k]; if (limit > 0) for (const v of values) most = Math.max(most ?? 0, Math.abs(v) / limit); });
+        return most;
+      } };
   }
 
-  // The inertia matrix as a heat map, torques with their limits, and measures of the posture.
-  function numbers(arm, world) {
-    const { robot, arrays } = arm, torque = unitsOf(robot, "N m", "N"), names = robot.coordinates;
-    const heat = Chart.heat($("heat"), names, "inertia matrix");
-    const bars = Chart.bars($("bars"), names, robot.effort, torque), momentum = Chart.bars($("momentum"), names, names.map(() => null), unitsOf(robot, "N m s", "N s"));
+  // Energy, and one of torque, position or speed over the last seconds; one cursor for both.
+  function charts(host, readout, arm, world, history, names, groups) {
+    const { robot } = arm, { data } = history, base = robot.nv - robot.n;
+    const KINDS = { torque: "motor torque [N m]", position: "position [rad]", speed: "speed [rad/s]" };
+    const energy = el("canvas", { class: "trace", id: "trace-energy", role: "img", "aria-label": "energy over time" });
+    const joints = el("canvas", { class: "trace", id: "trace-joints", role: "img", "aria-label": "motor torques over time" });
+    const state = { kind: "torque", group: 0, off: new Set(), cursor: null };
+    const mixed = robot.kinds.includes("prismatic"), label = () => (mixed ? { torque: "motor torque [N m], [N]", position: "position [rad], [m]", speed: "speed [rad/s], [m/s]" } : KINDS)[state.kind];
+    const series = () => ({ torque: data.tau.slice(base), position: data.q.slice(robot.first), speed: data.qd.slice(base) })[state.kind];
+    const members = () => groups[state.group].joints, legend = el("div", { class: "legend" });
+    const ENERGY = [["kinetic", "var(--series-1)"], ["potential", "var(--series-2)"], ["total", "var(--text)"]];
+    function fill() {
+      legend.replaceChildren(...members().map((i, k) => {
+        const mark = el("i", { class: `mark dash-${Math.floor(k / 8) % 3}` });
+        mark.style.setProperty("--mark", `var(--series-${(k % 8) + 1})`);
+        return el("button", { type: "button", "aria-pressed": String(!state.off.has(i)), onclick: (event) => { if (!state.off.delete(i)) state.off.add(i); event.currentTarget.setAttribute("aria-pressed", String(!state.off.has(i))); draw(); } }, mark, names[i]);
+      }));
+    }
+    const kind = choice("curves of the joints", [["torque", "torque"], ["position", "position"], ["speed", "speed"]], "torque", (key) => { state.kind = key; joints.setAttribute("aria-label", `${label()} over time`); draw(); });
+    const limb = groups.length > 1 ? el("select", { "aria-label": "limb to draw", onchange: () => { state.group = +limb.value; state.off.clear(); fill(); draw(); } }, ...groups.map((group, g) => el("option", { value: g }, group.button.textContent))) : null;
+    host.append(el("div", { class: "chart" }, energy, Chart.legend(ENERGY.map(([name]) => name), ENERGY.map(([, shade]) => shade))),
+      el("div", { class: "chart" }, joints, el("div", { class: "kind" }, limb, kind.group), legend));
+    function shownWindow() { return [Math.max(0, world.t - history.span), Math.max(2, world.t)]; }
+    let at = null;
+    function draw() {
+      const shown = shownWindow(), shade = [Page.series(0), Page.series(1), Page.color("text")], hint = "press Let go";
+      at = Chart.curves(energy, { x: data.t, window: shown, y: "energy [J]", hint, cursor: state.cursor, curves: ["kinetic", "potential", "total"].map((key, k) => ({ y: data[key], color: shade[k], wide: k === 2 ? 2.4 : 1.6 })) }).at;
+      const on = members().map((i, k) => ({ i, k })).filter(({ i }) => !state.off.has(i)), columns = series();
+      const limits = state.kind === "torque" ? [...new Set(on.flatMap(({ i }) => { const most = robot.effort[base + i]; return most > 0 ? [most, -most] : []; }))] : [];
+      Chart.curves(joints, { x: data.t, window: shown, y: label(), hint, limits, cursor: state.cursor, curves: on.map(({ i, k }) => ({ y: columns[i], index: k })) });
+      if (state.cursor === null || !data.t.length) { readout.textContent = ""; return; }
+      const k = Chart.before(data.t, state.cursor), values = members().filter((i) => !state.off.has(i)).slice(0, 8).map((i) => `${names[i]} ${minus(short(columns[i][k]))}`);
+      readout.textContent = `${data.t[k].toFixed(2)} s: total ${minus(short(data.total[k]))} J; ${values.join(", ")}`;
+    }
+    for (const canvas of [energy, joints]) {
+      canvas.addEventListener("pointermove", (event) => { if (at && data.t.length) { state.cursor = Math.max(data.t[0], Math.min(world.t, at(event.offsetX))); draw(); } });
+      canvas.addEventListener("pointerleave", () => { state.cursor = null; draw(); });
+      new ResizeObserver(draw).observe(canvas);
+    }
+    fill(); Page.onTheme(draw);
+    return { draw };
+  }
+
+  // The matrices of a posture with their measures; a large inertia matrix is drawn as cells, without numbers.
+  const MOST_NUMBERS = 10;
+  function matrices(arm) {
+    const { robot, arrays } = arm, names = robot.coordinates, units = (revolute, prismatic) => robot.coordinateKinds.map((kind) => (kind === "prismatic" ? prismatic : revolute));
+    const heat = robot.nv <= MOST_NUMBERS ? Chart.heat($("heat"), names, "inertia matrix") : null;
+    const momentum = Chart.bars($("momentum"), names, names.map(() => null), units("N m s", "N s"));
     const facts = {};
     for (const [key, label] of [["condition", "condition number of H"], ["manipulability", "manipulability √det(J Jᵀ)"], ["mass", "smallest effective mass at the tool"], ["energy", "energy"], ["tool", "tool"]]) {
       facts[key] = el("b", { id: `fact-${key}` }); $("live-facts").append(el("div", {}, el("span", {}, label), facts[key]));
     }
     const rows = (flat) => Array.from({ length: robot.nv }, (_, i) => Array.from(flat.slice(i * robot.nv, (i + 1) * robot.nv)));
     return () => {
-      heat(arrays.H); bars(world.torques ? world.torques() : arrays.g); momentum(arrays.p);
+      if (heat) heat(arrays.H);
+      momentum(arrays.p);
       const own = Geometry.eigen(rows(arrays.H)).values, tool = Geometry.eigen(Robot.toolMatrix("velocity", robot.nv, arrays)).values;
       const mobility = Geometry.eigen(Robot.toolMatrix("mobility", robot.nv, arrays)).values[2];
       facts.condition.textContent = short(own[own.length - 1] / own[0]);
@@ -117,5 +167,5 @@ const Panels = (() => {
     };
   }
 
-  return { sliders, choice, conditions, traces, numbers, labelled, range };
+  return { choice, number, field, conditions, record, charts, matrices };
 })();

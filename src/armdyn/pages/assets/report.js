@@ -1,11 +1,13 @@
-// The report page: the interactive arm, its simulation, and the live numbers.
+// The bench: the picture of an arm, the table of its joints, conditions, the simulation, and the tabs.
 "use strict";
 (async () => {
-  const { $, el } = Page, DATA = JSON.parse($("data").textContent), robot = DATA.robot;
+  const { $, el, minus } = Page, DATA = JSON.parse($("data").textContent), robot = DATA.robot;
   Page.startTheme($("theme"));
-  const arm = await Live.load(robot), { arrays } = arm, canvas = $("arm-view");
-  const world = Live.physics(arm);
+  const arm = await Live.load(robot), { arrays } = arm, canvas = $("arm-view"), base = robot.nv - robot.n;
+  const world = Live.physics(arm), history = Panels.record(arm, world), given = Share.read(robot);
   const positions = () => arrays.q.subarray(robot.first, robot.first + robot.n);
+  const goes = () => world.playing && world.mode === "pd"; // the table then sets the target, not the posture
+  const page = { tab: "bench", reference: null, column: "motor" };
   let grip = null, numbersAt = 0;
 
   const viewer = Viewer.create(canvas, robot, arrays, {
@@ -16,12 +18,12 @@
     drag(target) {
       grip.target = target;
       if (world.playing && world.mode !== "pd") return; // the pointer pulls through a spring instead, see `pull`
-      if (world.playing) { // the PD controller's target follows the pointer
+      if (goes()) { // the target of PD control follows the pointer
         const now = [Array.from(arrays.q), Array.from(arrays.qd)];
         arrays.q.set(world.target); arm.state();
         world.target = Viewer.reach(robot, arm, grip.body, grip.local, target);
         arrays.q.set(now[0]); arrays.qd.set(now[1]); arm.state();
-      } else { posture(Viewer.reach(robot, arm, grip.body, grip.local, target)); }
+      } else posture(Viewer.reach(robot, arm, grip.body, grip.local, target));
     },
     release() { grip = null; world.pull.fill(0); },
   });
@@ -37,94 +39,181 @@
   }
 
   function posture(q) {
-    world.target = Array.from(q);
-    world.start = world.target.slice(); world.place(q);
+    world.target = Array.from(q); world.start = world.target.slice(); world.place(q);
     refresh(true);
   }
 
-  const showSliders = Panels.sliders($("sliders"), robot, (i, value) => {
-    if (world.playing && world.mode === "pd") { world.target[robot.first + i] = value; return; }
-    const q = Array.from(arrays.q); q[robot.first + i] = value; posture(q);
+  // The joint table.
+  const light = (i) => {
+    viewer.show.links = i === null ? null : new Set(robot.bodies.flatMap(({ joint }, k) => (joint === i ? [k] : [])));
+    H.mark(i === null ? null : base + i); viewer.redraw();
+  };
+  const table = Joints.create($("joints"), robot, {
+    changed(i, value) {
+      if (goes()) { world.target[robot.first + i] = value; refresh(true); return; }
+      const q = Array.from(arrays.q); q[robot.first + i] = value; posture(q);
+    },
+    light,
+    column(key) { page.column = key; refresh(true); },
   });
-  const showNumbers = Panels.numbers(arm, world);
-  const traces = Panels.traces($("traces"), arm, world);
-
-  function refresh(all) {
-    viewer.redraw();
-    const now = performance.now();
-    if (!all && now - numbersAt < 90) return;
-    numbersAt = now; showNumbers();
-    showSliders(world.playing && world.mode === "pd" ? world.target.slice(robot.first) : positions());
+  const unit = (i, j) => { const [a, b] = [i, j].map((k) => robot.coordinateKinds[k] === "prismatic"); return a && b ? "kg" : a || b ? "kg m" : "kg m²"; };
+  const H = Chart.matrix($("H"), $("H-told"), robot.coordinates, "H", unit, (row) => table.mark(row === null ? null : row - base));
+  function more(i) {
+    if (page.column === "motor") return table.fixed(world.torques()[base + i]);
+    if (page.column === "inertia") return Page.short(arrays.H[(base + i) * (robot.nv + 1)]);
+    if (page.column === "speed") return table.fixed(arrays.qd[base + i] * (robot.kinds[i] === "prismatic" ? 1 : 180 / Math.PI));
+    return table.fixed(bias[base + i]);
+  }
+  let bias = arrays.b;
+  function numbers() {
+    if (page.column === "bias") { arrays.slide.set(arrays.qd); arm.dynamics(); bias = arrays.b; }
+    const gravity = arrays.g.subarray(base);
+    table.show(goes() ? world.target.slice(robot.first) : positions(), gravity, page.reference ? page.reference.gravity : null, more);
   }
 
+  const conditions = Panels.conditions($("conditions"), arm, world, () => refresh(true));
+  const charts = Panels.charts($("charts"), $("readout"), arm, world, history, table.names, table.groups);
+  const showMatrices = Panels.matrices(arm);
+
+  function pin() {
+    const on = !page.reference;
+    page.reference = on ? { gravity: Array.from(arrays.g.subarray(base)) } : null;
+    viewer.show.ghost = on ? { poses: arrays.poses.slice(), tool: arrays.tool.slice() } : null;
+    $("pin").setAttribute("aria-pressed", String(on)); $("pin").textContent = on ? "Unpin" : "Pin";
+    table.pinned(on); refresh(true);
+  }
+
+  // The table follows every change at once; matrices and the copy in the address when there is time.
+  let later = 0;
+  function refresh(all) {
+    const { mass, at } = conditions.values();
+    viewer.show.payload = mass; viewer.show.payloadAt = at; viewer.show.torques = world.torques(); viewer.redraw();
+    const now = performance.now();
+    if (!all && now - numbersAt < 90) return;
+    numbersAt = now; numbers();
+    if (!later) later = requestAnimationFrame(() => { later = 0; H.show(arrays.H); if (page.tab === "matrices") showMatrices(); });
+    if (!world.playing) { share.keep(); say(); }
+  }
+
+  // One polite summary, a second after the last change and not while playing; it is the picture's text too.
+  let timer = 0;
+  function say() {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      if (world.playing) return;
+      const q = table.names.map((name, i) => `${name} ${Page.angle(positions()[i], robot.kinds[i])}`), tool = Geometry.origin(arrays.tool).map((x) => minus(x.toFixed(3)));
+      const parts = robot.effort.slice(base).map((most, i) => (most > 0 ? Math.abs(arrays.g[base + i]) / most : 0)), k = parts.indexOf(Math.max(...parts));
+      $("said").textContent = `${q.join(", ")}. Tool at ${tool.join(", ")} m.${parts[k] > 0 ? ` Largest gravity torque: ${table.names[k]}, ${(100 * parts[k]).toFixed(0)} % of its limit.` : ""}`;
+    }, 1000);
+  }
+
+  // The clock, the real-time factor over the last second, and the largest torque seen.
+  const ticks = [];
   function clock() {
     $("clock").textContent = `${world.t.toFixed(2)} s`;
     $("play").textContent = world.playing ? "Pause" : "Play"; $("play").setAttribute("aria-pressed", String(world.playing));
+    for (const [id, mode] of [["fall", "free"], ["hold", "hold"], ["goto", "pd"]]) $(id).setAttribute("aria-pressed", String(world.mode === mode));
+    const peak = history.peak();
+    $("peak").textContent = peak === null ? "\u00a0" : `peak ${(100 * peak).toFixed(0)} %`;
+    $("told").textContent = world.message || { free: "no motor torque", hold: "holds still; drag it", pd: "goes to the posture in the table" }[world.mode];
+    $("scrub").min = data.t.length ? String(Math.min(0, data.t[0] - world.end)) : "-10"; $("scrub").value = String(Math.min(0, world.t - world.end));
   }
-  const meter = { frames: 0, since: 0, cost: 0 };
+  const { data } = history;
+  function factor(now) {
+    ticks.push([now, world.t]);
+    while (ticks.length > 2 && now - ticks[0][0] > 1500) ticks.shift();
+    const [first, last] = [ticks[0], ticks[ticks.length - 1]], wall = (last[0] - first[0]) / 1000;
+    if (wall > 0.3) $("factor").textContent = `${((last[1] - first[1]) / wall).toFixed(2)}× real time`;
+  }
   let before = null;
   function tick(now) {
-    if (!world.playing) { before = null; clock(); return; }
-    if (before !== null) {
-      pull(); world.run(Math.min(0.1, (now - before) / 1000)); traces.sample(); traces.draw(); refresh(false);
-      meter.frames++; meter.cost = Math.max(meter.cost, world.cost);
-    } else { meter.since = now; meter.frames = 0; meter.cost = 0; }
-    before = now;
-    if (now - meter.since > 1000) {
-      $("meter").textContent = `${Math.round(1000 * meter.frames / (now - meter.since))} frames per second, physics at 1 kHz takes at most ${meter.cost.toFixed(2)} ms per frame, ${viewer.kind}`;
-      Object.assign(meter, { frames: 0, since: now, cost: 0 });
-    }
-    if (world.message) $("meter").textContent = world.message;
-    clock(); requestAnimationFrame(tick);
+    if (!world.playing) { before = null; ticks.length = 0; clock(); return; }
+    if (before !== null) { pull(); world.run(Math.max(0, now - before) / 1000); world.end = world.t; history.sample(); charts.draw(); refresh(false); }
+    before = now; factor(now); clock(); requestAnimationFrame(tick);
   }
-  const play = (on) => { world.playing = on; if (on) requestAnimationFrame(tick); clock(); refresh(true); };
+  function play(on) {
+    if (on === world.playing) { clock(); return; }
+    if (on && world.t < world.end) { history.cut(Chart.before(data.t, world.t)); world.end = world.t; }
+    world.playing = on;
+    if (on) { if (!data.t.length) history.sample(); requestAnimationFrame(tick); }
+    clock(); refresh(true);
+  }
+  function run(mode) {
+    if (world.playing && world.mode === mode) { play(false); return; }
+    if (mode !== "pd" || !world.playing) world.target = Array.from(mode === "pd" ? world.start : arrays.q);
+    world.control(mode); play(true);
+  }
+  // Back to a moment of the last seconds; playing continues from there.
+  function scrub(seconds) {
+    play(false);
+    if (!data.t.length) return;
+    const moment = history.at(Chart.before(data.t, world.end + seconds));
+    arrays.q.set(moment.q); arrays.qd.set(moment.qd); arm.state(); world.t = moment.t; world.target = Array.from(moment.q);
+    clock(); charts.draw(); refresh(true);
+  }
+  function reset() { world.reset(); world.end = 0; history.clear(); ticks.length = 0; $("factor").textContent = "\u00a0"; clock(); charts.draw(); refresh(true); }
 
-  function physicsPanel() {
-    const modes = Panels.choice("controller", [["hold", "Hold", "gravity compensation only"],
-      ["free", "Free fall", "no motor torque"], ["pd", "PD", "PD control to the sliders' posture, with gravity compensation"]], world.mode, (mode) => { world.target = Array.from(arrays.q); world.control(mode); refresh(true); });
-    const speeds = Panels.choice("speed", [[1, "1×"], [0.25, "¼×"], [0.05, "1/20×"]], 1, (speed) => { world.speed = speed; });
+  function controls() {
+    world.end = 0;
+    for (const [id, mode] of [["fall", "free"], ["hold", "hold"], ["goto", "pd"]]) $(id).addEventListener("click", () => run(mode));
+    $("play").addEventListener("click", () => play(!world.playing)); $("reset").addEventListener("click", reset); $("pin").addEventListener("click", pin);
+    $("speeds").append(Panels.choice("speed", [[1, "1×"], [0.25, "¼×"], [0.05, "1/20×"]], 1, (speed) => { world.speed = speed; ticks.length = 0; }).group);
+    $("scrub").addEventListener("input", () => scrub(+$("scrub").value));
     $("differs").textContent = Live.sameAs(robot);
-    $("modes").append(modes.group); $("speeds").append(speeds.group);
-    $("play").addEventListener("click", () => play(!world.playing));
-    $("reset").addEventListener("click", () => { world.reset(); traces.clear(); clock(); refresh(true); });
-    $("fall").addEventListener("click", () => { world.reset(); world.control("free"); modes.mark("free"); traces.clear(); play(true); });
-    $("conditions").parentElement.open = innerWidth > 860; // collapsed on phones to save space
-    Panels.conditions($("conditions"), arm, world, viewer, () => { arm.state(); refresh(true); });
     addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA|BUTTON|A|SUMMARY)$/.test(event.target.tagName)) return;
-      if (event.key === " ") { event.preventDefault(); play(!world.playing); } else if (event.key === "r") $("reset").click();
+      if (event.key === " ") { event.preventDefault(); play(!world.playing); } else if (event.key === "r") reset();
+    });
+    const look = viewer.show, box = (key, text) => el("label", { class: "check" }, el("input", { type: "checkbox", onchange: (event) => { look[key] = event.target.checked; viewer.redraw(); } }), text);
+    $("looks").append(
+      el("select", { "aria-label": "ellipsoid at the tool", onchange: (event) => { look.ellipsoid = event.target.value; viewer.redraw(); } },
+        ...[["none", "no ellipsoid"], ["velocity", "manipulability"], ["mobility", "mobility"]].map(([value, text]) => el("option", { value }, text))),
+      box("masses", "masses"), box("frames", "frames"),
+      el("button", { type: "button", onclick: () => viewer.reset() }, "Reset view"));
+  }
+
+  // Tabs, by arrow keys too; the picture stays beside those that refer to it.
+  function show(tab) {
+    page.tab = tab; document.body.dataset.tab = tab;
+    for (const button of document.querySelectorAll("[role=tab]")) {
+      const on = button.dataset.tab === tab;
+      button.setAttribute("aria-selected", String(on)); button.tabIndex = on ? 0 : -1; $(button.dataset.tab).classList.toggle("shown", on);
+    }
+    if (tab === "matrices") showMatrices();
+    charts.draw(); viewer.redraw(); share.keep();
+  }
+  function tabs() {
+    const buttons = [...document.querySelectorAll("[role=tab]")];
+    buttons.forEach((button, k) => {
+      button.addEventListener("click", () => show(button.dataset.tab));
+      button.addEventListener("keydown", (event) => {
+        const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+        if (!way) return;
+        const next = buttons[(k + way + buttons.length) % buttons.length];
+        event.preventDefault(); show(next.dataset.tab); next.focus();
+      });
     });
   }
 
-  function looks() {
-    const look = viewer.show;
-    $("looks").append(
-      Panels.choice("ellipsoid at the tool", [["none", "no ellipsoid"], ["velocity", "manipulability"], ["mobility", "mobility"]], "none", (kind) => { look.ellipsoid = kind; viewer.redraw(); }).group,
-      ...[["masses", "centres of mass"], ["frames", "frames"]].map(([key, text]) => el("label", { class: "check" }, el("input", { type: "checkbox", onchange: (event) => { look[key] = event.target.checked; viewer.redraw(); } }), text)),
-      el("button", { type: "button", onclick: () => viewer.reset() }, "Reset view"),
-      el("button", { type: "button", id: "picture", onclick: () => { viewer.draw(); canvas.toBlob((blob) => Page.download(`${robot.file}.png`, blob)); } }, "Save PNG"),
-    );
-  }
-
-  // Pointing at a minimal parameter highlights the links that contribute to it.
-  function parameters() {
-    const label = $("parameter-links");
-    for (const row of document.querySelectorAll("#parameter-table tbody tr")) {
-      const links = JSON.parse(row.dataset.links);
-      const on = () => { viewer.show.links = new Set(links); label.textContent = `link${links.length > 1 ? "s" : ""} ${links.map((k) => k + 1).join(", ")}`; viewer.redraw(); };
-      const off = () => { viewer.show.links = null; label.textContent = ""; viewer.redraw(); };
-      row.tabIndex = 0;
-      row.addEventListener("pointerenter", on); row.addEventListener("focus", on);
-      row.addEventListener("pointerleave", off); row.addEventListener("blur", off);
-    }
-  }
-
-  physicsPanel(); clock();
-  looks(); parameters();
+  controls(); tabs();
+  const share = Share.create({ arm, canvas, viewer, history, version: DATA.version, torques: () => Array.from(arrays.g),
+    now: () => ({ q: Array.from(goes() ? world.target : arrays.q), conditions: conditions.values(), gravity: conditions.gravity(), mode: world.mode, tab: page.tab }) });
+  if (DATA.parameters) Parameters.create($("grid"), $("grid-told"), $("parameter-table"), DATA.parameters, (links) => { viewer.show.links = links && new Set(links); viewer.redraw(); });
   if ($("cost-chart")) Costs.create($("cost-chart"), DATA.costs, DATA.labels);
-  if ($("graph-chart")) Graph.create($("graph-chart"), DATA.graphs, DATA.labels);
-  refresh(true);
-  window.armdyn = { arm, world, viewer, traces, refresh, posture }; // for the browser console and for tests
+  if ($("graph-chart")) Graph.create($("graph-chart"), JSON.parse(new TextDecoder().decode(await Page.unpacked(DATA.graphs))), DATA.labels);
+  function take(state) {
+    if (state.payload) [state.mass, state.at] = [state.payload[0], state.payload.slice(1)];
+    if (state.gravity) [state.size, state.tilt, state.heading] = state.gravity;
+    const { mass, at, size, tilt, heading, friction } = state, set = { mass, at, size, tilt, heading, friction };
+    conditions.set(Object.fromEntries(Object.entries(set).filter(([, value]) => value !== undefined)));
+    if (state.mode) world.control(state.mode);
+    if (state.q) posture(state.q);
+    show(state.tab || "bench");
+  }
+  take(given); addEventListener("hashchange", () => take(Share.read(robot)));
+  addEventListener("beforeprint", () => { table.open(true); H.show(arrays.H); showMatrices(); });
+  clock(); refresh(true);
+  window.armdyn = { arm, world, viewer, history, conditions, table, share, refresh, posture, run, play, scrub, show, pin }; // for the browser console and for tests
   document.body.dataset.ready = "yes";
 })().catch((error) => { // show on the page why it is empty
   document.body.dataset.ready = "failed";

@@ -29,18 +29,31 @@ const Robot = (() => {
     return level;
   }
 
-  // The dimensions of the drawing: overall size, height of the floor, radius of each link.
+  // Lower and upper corner of everything that is drawn as meshes, or of the frames where there are none.
+  function extent(robot, poses, points) {
+    const low = [Infinity, Infinity, Infinity], high = low.map((x) => -x);
+    const take = (p) => { for (let k = 0; k < 3; k++) { low[k] = Math.min(low[k], p[k]); high[k] = Math.max(high[k], p[k]); } };
+    for (const { body, matrix, mesh } of unpacked(robot)) {
+      const T = product(Array.from(body < 0 ? IDENTITY : poseOf(robot, poses, body)), matrix);
+      for (let k = 0; k < mesh.points.length; k += 9) take(apply(T, mesh.points.subarray(k, k + 3)));
+    }
+    if (!robot.meshes.length) points.forEach(take);
+    return { low, high };
+  }
+
+  // The dimensions of the drawing: overall size, height of the floor, radius of each link; how far from the middle it can
+  // reach. A robot drawn by its meshes stands on the lowest of them.
   function measure(robot, poses, tool) {
     const points = [origin(robot.base), ...robot.bodies.map((_, i) => origin(poseOf(robot, poses, i))), origin(tool)];
-    const foot = points[0], far = Math.max(...points.map((p) => norm(sub(p, foot))));
+    const foot = points[0], far = Math.max(...points.map((p) => norm(sub(p, foot)))), { low, high } = extent(robot, poses, points);
     const size = Math.max(0.05, Math.min(robot.reach, 2.2 * far));
-    const low = Math.min(...points.map((p) => p[2]));
     const lifted = points.some((p) => p[2] > foot[2] + 0.25 * size && p[0] ** 2 + p[1] ** 2 < (0.3 * size) ** 2);
-    const floor = robot.meshes.length ? Math.min(0, foot[2]) : foot[2] > 0.02 * size && low >= 0 ? 0 : foot[2] - (lifted && low >= foot[2] - 1e-6 ? 0 : 0.42 * size);
+    const floor = robot.meshes.length ? low[2] : foot[2] > 0.02 * size && low[2] >= 0 ? 0 : foot[2] - (lifted && low[2] >= foot[2] - 1e-6 ? 0 : 0.42 * size);
     const level = levels(robot), deepest = Math.max(...level, 1);
     const radius = (i) => size * (0.05 - 0.026 * (i < 0 ? 0 : level[i] / deepest));
-    const height = Math.max(...points.map((p) => p[2])) - floor + 0.1 * size;
-    return { size, floor, radius, foot, height };
+    const height = high[2] - floor + 0.1 * size, whole = robot.meshes.length ? 0.5 * norm(sub(high, low)) : 0;
+    const branches = robot.bodies.filter(({ parent }) => parent < 0).length > 1;
+    return { size, floor, radius, foot, height, far: branches ? 1.05 * Math.max(whole, far) : Math.max(far, whole, robot.reach) };
   }
 
   function capsule(points, r, look, out, picks, body) {
@@ -62,9 +75,13 @@ const Robot = (() => {
 
   const product = (A, B) => Array.from({ length: 16 }, (_, k) => [0, 1, 2, 3].reduce((s, m) => s + A[(k & 12) + m] * B[4 * m + (k & 3)], 0));
   const shapes = new Map(); // the meshes of a robot, unpacked once
-  function meshed(robot, state, look) {
-    if (!shapes.has(robot)) shapes.set(robot, robot.meshes.map((data) => ({ body: data.body, matrix: data.matrix, mesh: Paint.unpacked(data) })));
-    return shapes.get(robot).map(({ body, matrix, mesh }) => ({ mesh, matrix: product(Array.from(body < 0 ? IDENTITY : poseOf(robot, state.poses, body)), matrix), ...look(body) }));
+  function unpacked(robot) {
+    if (!shapes.has(robot)) shapes.set(robot, robot.meshes.map((data) => ({ body: data.body, matrix: data.matrix, shade: data.color, mesh: Paint.unpacked(data) })));
+    return shapes.get(robot);
+  }
+  function meshed(robot, state, look, lit) {
+    return unpacked(robot).map(({ body, matrix, mesh, shade }) => ({ mesh, matrix: product(Array.from(body < 0 ? IDENTITY : poseOf(robot, state.poses, body)), matrix),
+      ...(shade && !lit.has(body) ? { color: Page.rgb(shade) } : look(body)) }));
   }
   const IDENTITY = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1];
 
@@ -73,9 +90,10 @@ const Robot = (() => {
     const { size, radius, floor, foot } = scene, out = [], picks = [];
     const color = (name) => Page.rgb(Page.color(name)), lit = show.links || new Set();
     const look = (body) => (lit.has(body) ? { color: color("lit"), glow: 0.15 } : { color: color(body % 2 ? "link-2" : "link") });
+    const jointed = (body, kind) => (lit.has(body) ? { color: color("lit"), glow: 0.15 } : { color: color(kind) }); // a joint's housing belongs to the link it moves
     const dark = { color: color("housing") }, up = (p, dz) => [p[0], p[1], p[2] + dz];
     const ground = [foot[0], foot[1], floor], own = robot.meshes.length > 0, skeleton = own ? [] : out, stand = robot.stands ? skeleton : [];
-    if (own) out.push(...meshed(robot, state, look));
+    if (own) out.push(...meshed(robot, state, look, lit));
     stand.push(rod(ground, up(ground, 0.025 * size), 0.15 * size, dark, housing));
     if (foot[2] - floor > 0.03 * size) stand.push(rod(up(ground, 0.02 * size), foot, 0.075 * size, { color: color("link") }, housing));
     robot.bodies.forEach((body, i) => {
@@ -83,8 +101,8 @@ const Robot = (() => {
       if (body.kind === "free") return; // nothing joins a floating base to the ground
       capsule(points, body.kind === "prismatic" ? 0.8 * r : r, look(body.parent), skeleton, picks, body.parent);
       const z = axis(T, 2), half = scale(z, 1.25 * r), here = points[3];
-      if (body.kind === "prismatic") skeleton.push(block(T, [0, 0, 0], [2.6 * r, 2.6 * r, 2.2 * r], { color: color("prismatic") }));
-      else skeleton.push(rod(sub(here, half), add(here, half), 1.32 * r, { color: color("revolute") }, housing),
+      if (body.kind === "prismatic") skeleton.push(block(T, [0, 0, 0], [2.6 * r, 2.6 * r, 2.2 * r], jointed(i, "prismatic")));
+      else skeleton.push(rod(sub(here, half), add(here, half), 1.32 * r, jointed(i, "revolute"), housing),
         rod(sub(here, scale(half, 1.05)), add(here, scale(half, 1.05)), 0.9 * r, dark, housing));
       picks.push({ a: here, b: here, body: i });
     });
@@ -93,10 +111,34 @@ const Robot = (() => {
     skeleton.push(...gripper(state.tool, size, dark, { color: color("revolute") }));
     picks.push({ a: tip, b: tip, body: last, tool: true });
     if (show.payload > 0) out.push(ball(apply(state.tool, show.payloadAt), size * Math.min(0.12, 0.025 * Math.cbrt(1 + 4 * show.payload)), { color: color("payload") }));
+    if (show.torques) out.push(...arcs(robot, state, show.torques, radius, size, color));
     if (show.masses) out.push(...centres(robot, state, size, color("mass")));
     if (show.frames) robot.bodies.forEach((_, i) => out.push(...triad(poseOf(robot, state.poses, i), 0.09 * size, color)));
     if (show.ellipsoid !== "none") out.push(ellipsoid(show.ellipsoid, robot, state, size, color("ellipsoid")));
     return { solids: out.filter(Boolean), picks };
+  }
+
+  // A pinned posture, translucent.
+  function ghost(robot, state, scene) {
+    const plain = { links: null, payload: 0, ellipsoid: "none" };
+    return solids(robot, state, scene, plain).solids.map((solid) => ({ ...solid, color: Page.rgb(Page.color("accent")), alpha: 0.22 }));
+  }
+
+  // Motor torques as arcs about the joints' axes, a full turn at the limit; forces of prismatic joints as rods.
+  const PIECES = 24;
+  function arcs(robot, state, torques, radius, size, color) {
+    const out = [], base = robot.nv - robot.n;
+    robot.bodies.forEach(({ joint, kind }, k) => {
+      if (joint < 0) return;
+      const most = robot.effort[base + joint], part = most > 0 ? Math.max(-1, Math.min(1, torques[base + joint] / most)) : 0;
+      if (Math.abs(part) < 0.005) return;
+      const T = poseOf(robot, state.poses, k), r = 1.9 * Math.max(radius(k), 0.02 * size), look = { color: color(Math.abs(torques[base + joint]) > most ? "negative" : "lit"), glow: 0.15 };
+      if (kind === "prismatic") { out.push(rod(origin(T), add(origin(T), scale(axis(T, 2), 4 * r * part)), 0.25 * r, look)); return; }
+      const at = (angle) => add(origin(T), add(scale(axis(T, 0), r * Math.cos(angle)), scale(axis(T, 1), r * Math.sin(angle))));
+      const count = Math.max(1, Math.ceil(PIECES * Math.abs(part)));
+      for (let m = 0; m < count; m++) out.push(rod(at(2 * Math.PI * part * m / count), at(2 * Math.PI * part * (m + 1) / count), 0.13 * r, look));
+    });
+    return out;
   }
 
   function centres(robot, state, size, color) {
@@ -146,5 +188,5 @@ const Robot = (() => {
     return [...axes, ...axes.map((turned) => Geometry.cross(turned, arm))];
   }
 
-  return { solids, measure, pointJacobian, baseColumns, toolMatrix, poseOf };
+  return { solids, ghost, measure, pointJacobian, baseColumns, toolMatrix, poseOf };
 })();

@@ -36,11 +36,12 @@ const Viewer = (() => {
 
   // `options.grab(body, point)` starts a drag, `.drag(target)` continues it, `.release()` ends it.
   function create(canvas, robot, state, options = {}) {
-    const scene = Robot.measure(robot, state.poses, state.tool), painter = Paint.painter(canvas);
-    const show = { links: null, masses: false, frames: false, ellipsoid: "none", payload: 0, payloadAt: [0, 0, 0] };
+    const scene = Robot.measure(robot, state.poses, state.tool), painter = Paint.painter(canvas, () => redraw());
+    const show = { links: null, masses: false, frames: false, ellipsoid: "none", ghost: null, torques: null, payload: 0, payloadAt: [0, 0, 0] };
     const middle = [scene.foot[0], scene.foot[1], scene.floor + 0.5 * scene.height];
     const began = Array.from(Geometry.origin(state.poses.subarray(0, 16)));
-    const home = { yaw: 0.75, pitch: 0.28, distance: 2.0 * scene.size, center: middle };
+    // Far enough that the reach fits to both sides, whatever the shape of the view.
+    const home = { yaw: 0.75, pitch: 0.28, distance: Math.hypot(1, FIELD) * Math.max(scene.far, 0.55 * scene.height), center: middle };
     const view = { ...home };
     let picks = [], current = null, held = null, wanted = false;
 
@@ -51,7 +52,8 @@ const Viewer = (() => {
       current = camera({ ...view, center: add(view.center, flown) }, width, height);
       const made = Robot.solids(robot, state, scene, show);
       picks = made.picks;
-      painter.draw(made.solids, current, { z: scene.floor, cell: 0.25 * scene.size, color: Page.rgb(Page.color("grid")),
+      const ghost = show.ghost ? Robot.ghost(robot, show.ghost, scene) : [];
+      painter.draw([...made.solids, ...ghost], current, { z: scene.floor, cell: 0.25 * scene.size, color: Page.rgb(Page.color("grid")),
         shadow: [0, 0, 0], depth: Number(Page.color("shadow")) });
       canvas.dataset.tool = Geometry.origin(state.tool).map((x) => x.toFixed(4)).join(",");
     }
@@ -61,7 +63,11 @@ const Viewer = (() => {
     const spot = (event) => { const r = canvas.getBoundingClientRect(); return [event.clientX - r.left, event.clientY - r.top]; };
     const spread = () => { const [a, b] = [...pointers.values()]; return Math.hypot(a[0] - b[0], a[1] - b[1]) || 1; };
 
+    // One finger scrolls the page; two rotate by their common motion and zoom by their distance.
+    canvas.addEventListener("touchmove", (event) => { if (event.touches.length > 1) event.preventDefault(); }, { passive: false });
+    const middleOf = () => { const all = [...pointers.values()]; return [0, 1].map((k) => all.reduce((sum, p) => sum + p[k], 0) / all.length); };
     canvas.addEventListener("pointerdown", (event) => {
+      if (event.pointerType === "touch") { pointers.set(event.pointerId, spot(event)); return; }
       canvas.focus({ preventScroll: true }); canvas.setPointerCapture(event.pointerId);
       pointers.set(event.pointerId, spot(event));
       const found = pointers.size === 1 && options.grab ? nearest(picks, current.project, ...spot(event)) : null;
@@ -72,9 +78,11 @@ const Viewer = (() => {
       const now = spot(event), before = pointers.get(event.pointerId);
       if (!before) { canvas.classList.toggle("over", Boolean(options.grab && current && nearest(picks, current.project, ...now))); return; }
       if (pointers.size === 2) {
-        const old = spread(); pointers.set(event.pointerId, now); zoom(old / spread()); return;
+        const old = spread(), from = middleOf(); pointers.set(event.pointerId, now);
+        const to = middleOf(); turn(-0.008 * (to[0] - from[0]), 0.008 * (to[1] - from[1])); zoom(old / spread()); return;
       }
       pointers.set(event.pointerId, now);
+      if (event.pointerType === "touch") return;
       const dx = now[0] - before[0], dy = now[1] - before[1];
       if (held) {
         held.target = add(held.target, current.lift(dx, dy, current.project(held.target)[2]));
