@@ -178,7 +178,7 @@ def found_shapes(
         return [], []
     drawn, notes = shapes(spec, arm, xacro, package_dirs)
     if notes and all("shape is drawn instead" not in note for note in notes) and len(notes) >= len(drawn):
-        return [], [f"{len(notes)} links' meshes cannot be read, so links are drawn from their frames: {notes[0]}"]
+        return [], [f"{notes[0]}; all links are drawn from the joint frames"]
     return drawn, notes
 
 
