@@ -135,7 +135,7 @@ def test_base_and_tool_move_what_is_there():
     close(plain(longer, "pose", q)[:3, 3] - plain(arm, "pose", q)[:3, 3], 0.1 * plain(arm, "pose", q)[:3, 2], 1e-14)
     assert longer.with_tool([0, 0, -0.1]) == arm
     assert longer.with_tool(frame="panda_link8") == arm
-    with pytest.raises(InputError, match="unknown frame on the last link 'hand'; available: panda_link8"):
+    with pytest.raises(InputError, match="unknown frame that moves 'hand'; available: panda_link8"):
         arm.with_tool(frame="hand")
 
 

@@ -12,12 +12,14 @@ import numpy as np
 
 from armdyn.algebra.cached import cached_property
 from armdyn.algebra.fingerprint import fingerprint
-from armdyn.chain import Chain, Link
+from armdyn.chain import Chain, Link, Placement
 from armdyn.chain.checks import Finding, check
-from armdyn.chain.snap import SNAP, SnapReport, compare, snapped
+from armdyn.chain.snap import SNAP, SnapReport, compare, snapped, snapped_placement
+from armdyn.chain.tool_names import no_tool, tip_names
 from armdyn.errors import InputError, choose
 from armdyn.files import Description, Frame, arrays, toml
 from armdyn.files.cutting import Cut, Lock
+from armdyn.files.description import tool_of
 from armdyn.files.text import write_files
 from armdyn.joint_arrays import JointArrays
 from armdyn.kernels.attributes import KernelAttributes
@@ -44,6 +46,7 @@ class Arm(KernelAttributes, JointArrays):
     frames: tuple[Frame, ...] = ()
     snapped_before: SnapReport = SnapReport()  # what the file's reader snapped to place frames
     notes: tuple[str, ...] = ()  # what the file's reader tolerated or decided, in plain words
+    tool_name: str = ""  # what the tool is called if it is not the name of a frame at its place; see `tool`
 
     @cached_property
     def chain(self) -> Chain:
@@ -78,9 +81,28 @@ class Arm(KernelAttributes, JointArrays):
     @property
     def tips(self) -> tuple[str, ...]:
         """The names of the frames on the outermost links, or of their joints if they have no frames."""
-        from armdyn.kernels.kernel import tip_names
-
         return tip_names(self.chain, {frame.name: frame.link for frame in self.frames})
+
+    @cached_property
+    def tool(self) -> Frame | None:
+        """The tool: its name, the link that carries it (counted from 1) and its placement there; None if there is none.
+
+        It is what pose, jacobian, payloads, wrenches, controllers and generated code refer to unless a frame is named:
+        the frame asked for (``tool=`` or ``tip=`` of `armdyn.load`), else what the file states, else the only frame
+        named like a tool (tool0, tcp, ee, flange, in this order), else the end of the chain if there is one tip.
+        """
+        return tool_of(self.chain, self._snapped_frames, self.tool_name)
+
+    @cached_property
+    def _snapped_frames(self) -> tuple[Frame, ...]:
+        """The frames with their placements snapped as the tool's is, so that a frame at the tool's place equals it."""
+        return tuple(replace(f, placement=snapped_placement(f.placement, self.snap)) for f in self.frames)
+
+    def require_tool(self, what: str, remedy: str = "") -> Frame:
+        """The tool; an error that lists the candidates if there is none. `what` needs it ("a payload")."""
+        if self.tool is None:
+            raise InputError(no_tool(what, self.chain, [(f.name, f.link) for f in self.frames], remedy))
+        return self.tool
 
     @property
     def gravity(self) -> tuple[float, float, float]:
@@ -141,7 +163,7 @@ class Arm(KernelAttributes, JointArrays):
         from armdyn import drawing
 
         postures = np.atleast_2d(self.rest if q is None else np.asarray(q, float))
-        tool = self.pose(postures) if len(self.chain.tips) == 1 else None
+        tool = self.pose(postures) if self.tool is not None else None
         return drawing.figure(self.chain, self.link_poses(postures), tool, self.name)
 
     def emit_c(
@@ -199,13 +221,11 @@ class Arm(KernelAttributes, JointArrays):
         return replace(self._with(base=here @ self.given.base), frames=frames)
 
     def with_tool(self, xyz: Any = (0, 0, 0), rpy: Any = (0, 0, 0), *, frame: str | None = None) -> Arm:
-        """The same arm with another tool frame: `xyz` and `rpy` relative to the current tool, or to a named frame."""
-        self._one_tip("with_tool")
-        tool = self.given.tool
-        if frame is not None:
-            on_last = {f.name: f.placement for f in self.frames if f.link == self.chain.bodies}
-            tool = on_last[choose("frame on the last link", frame, on_last)]
-        return self._with(tool=tool @ arrays.placement(xyz, rpy))
+        """The same arm with another tool: `xyz` and `rpy` relative to the current tool, or to a named frame."""
+        link, at = self._place("with_tool", frame)
+        moved = arrays.placement(xyz, rpy)
+        name = frame or "" if moved == Placement() else ""
+        return replace(self._with(tool=at @ moved, tool_link=link), tool_name=name)
 
     def with_payload(self, mass: float, com: Any = (0, 0, 0), inertia: Any = None, *, frame: str | None = None) -> Arm:
         """The same arm with a payload at the tool, or at a named frame, merged into the link that carries it.
@@ -223,19 +243,17 @@ class Arm(KernelAttributes, JointArrays):
         return self._with_body(Link.from_natural(tuple(-x for x in held.natural)), frame)
 
     def _with_body(self, body: Link, frame: str | None) -> Arm:
-        if frame is None:
-            self._one_tip("a payload")
-            k, at = self.chain.bodies, self.given.tool
-        else:
-            named = {f.name: f for f in self.frames if f.link}
-            k, at = (found := named[choose("frame that moves", frame, named)]).link, found.placement
+        k, at = self._place("a payload", frame)
         links = list(self.given.links)
         links[k - 1] = links[k - 1] + body.moved(at.R, at.p)
         return self._with(links=tuple(links))
 
-    def _one_tip(self, what: str) -> None:
-        if len(self.chain.tips) > 1:
-            raise InputError(f"{what} needs a frame: {self.name} has several tips: {', '.join(self.tips[:20])}")
+    def _place(self, what: str, frame: str | None) -> tuple[int, Placement]:
+        """The link, counted from 1, and the placement on it, of a frame that moves; of the tool if none is named."""
+        if frame is None:
+            return self.require_tool(what).link, self.given.tool
+        named = {f.name: f for f in self.frames if f.link}
+        return (found := named[choose("frame that moves", frame, named)]).link, found.placement
 
     def with_links(self, links: tuple[Link, ...]) -> Arm:
         """The same arm with other links, one per body."""
@@ -267,7 +285,7 @@ class Arm(KernelAttributes, JointArrays):
     @property
     def description(self) -> Description:
         """The parts of this arm that are stored in a file, as given."""
-        return Description(self.name, self.given, self.source, self.frames)
+        return Description(self.name, self.given, self.source, self.frames, tool_name=self.tool_name)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an arm file (.toml) with the numbers as given; loading it gives an equal arm."""
@@ -282,7 +300,8 @@ class Arm(KernelAttributes, JointArrays):
 
         Rotor inertias and further joint forces are in an element ``<armdyn>``, which other programs ignore.
 
-        The tool is its last link, `tool`; reading the file with ``tip="tool"`` makes it the tool again.
+        The tool is a link `tool` on a fixed joint; another element ``<armdyn>`` says so to armdyn. A robot without a
+        tool has none there either.
         """
         from armdyn.files import urdf_out  # imported only if needed
 

@@ -12,6 +12,7 @@ from armdyn.arm import Arm
 from armdyn.chain.snap import SNAP
 from armdyn.errors import InputError
 from armdyn.files.cutting import Cut, Lock
+from armdyn.files.description import with_tool
 
 
 def load(
@@ -26,6 +27,7 @@ def load(
     allow_outside: bool = False,
     xacro: Mapping[str, Any] | None = None,
     package_dirs: Sequence[str | os.PathLike[str]] = (),
+    tool: str | None = None,
 ) -> Arm:
     """Load a robot from the catalogue (`armdyn.catalogue`), a file, or the text of a URDF.
 
@@ -55,14 +57,21 @@ def load(
         Folders with ROS packages that a .xacro file refers to (``$(find name)``), or packages themselves. Without it
         are found the file's own package (the nearest folder above it with a ``package.xml``), the packages beside that,
         and those in ROS_PACKAGE_PATH and AMENT_PREFIX_PATH; no file outside of these is read.
+    tool
+        The frame that is the tool, by name: any frame that moves. By default it is `tip`, or what an arm file states,
+        or the only frame named by convention (tool0, tcp, ee, flange, in this order), or the end of the chain; a robot
+        with several tips may have none. See `Arm.tool`.
     """
     if not isinstance(snap, Real) or not 0 <= snap < 0.1:
         raise InputError(f"snap must be an angle from 0 to 0.1 rad, got {snap!r}")
     if floating not in (None, True, False):
         raise InputError(f"floating must be True, False or None, got {floating!r}")
+    if tool is not None and not isinstance(tool, str):
+        raise InputError(f"tool must be the name of a frame, got {tool!r}; Arm.with_tool moves the tool")
     cut = Cut(base, tip, lock, floating)
-    found = files.read(arm, cut, snap=snap, allow_outside=allow_outside, xacro=xacro, package_dirs=package_dirs)
-    made = Arm(found.name, found.chain, snap, found.source, found.frames, found.snapped, found.notes)
+    read = files.read(arm, cut, snap=snap, allow_outside=allow_outside, xacro=xacro, package_dirs=package_dirs)
+    found = with_tool(read, tool)
+    made = Arm(found.name, found.chain, snap, found.source, found.frames, found.snapped, found.notes, found.tool_name)
     return made if gravity is None else made.with_gravity(gravity)
 
 

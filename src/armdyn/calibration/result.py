@@ -196,14 +196,16 @@ class Calibration:
         """The arm with corrected joints, base and tool (or measured frame)."""
         corrected: Arm = self.start.with_geometry(self.fit.geometry)
         frames = tuple(self._frame(f, corrected.chain) for f in self.given.frames)
-        if self.frame is None:
-            return replace(corrected, frames=frames)
         chain = self.given.chain
+        if self.frame is None and not chain.tool_link:
+            return replace(corrected, frames=frames)
         values = dict(zip(geometry_constants(chain), self.given.geometry, strict=True))
         for constant, value in zip(self.constants, self.fit.geometry, strict=True):
             if constant.joint is not None:
                 values[GeometryConstant(constant.kind, self.path[constant.joint])] = float(value)
         whole = replace(with_geometry(chain, list(values.values())), base=corrected.chain.base)
+        if self.path[-1] + 1 == chain.tool_carrier and _alike(chain.tool, self._part.chain.tool):
+            whole = replace(whole, tool=corrected.chain.tool)  # the measured frame is the tool
         return replace(self.given, given=whole, snap=0.0, frames=frames)
 
     def _frame(self, frame: Frame, corrected: Chain) -> Frame:
@@ -212,7 +214,7 @@ class Calibration:
         if frame.link == 0 and corrected.base != part.base:
             moved = corrected.base @ part.base.inverse @ frame.placement
             return replace(frame, placement=arrays.tidy(moved, frame.placement))
-        own = frame.name == self.frame if self.frame is not None else frame.link == part.bodies
+        own = frame.name == self.frame if self.frame is not None else frame.link == self.path[-1] + 1
         return replace(frame, placement=corrected.tool) if own and _alike(frame.placement, part.tool) else frame
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -95,14 +95,16 @@ def serial_part(arm: Arm, frame: str | None) -> tuple[Arm, tuple[int, ...]]:
     arm.require_fixed_base("calibration")
     chain = arm.chain
     if frame is None:
-        if len(chain.tips) > 1:
-            raise InputError(f"{arm.name} has several tips: give the measured one as frame=: {', '.join(arm.tips)}")
-        return arm, tuple(range(chain.bodies))
+        arm.require_tool("calibration", "give the measured one as frame=")
+        if not chain.tool_link:
+            return arm, tuple(range(chain.bodies))
     named = {f.name: f for f in arm.frames if f.link}
-    at = named[choose("frame that moves", frame, named)]
+    at = arm.tool if frame is None else named[choose("frame that moves", frame, named)]
     path = chain.path(at.link - 1)
     joints = tuple(_renumbered(chain.joints[i], path) for i in path)
-    cut = replace(chain, joints=joints, links=tuple(chain.links[i] for i in path), parents=(), tool=at.placement)
+    cut = replace(
+        chain, joints=joints, links=tuple(chain.links[i] for i in path), parents=(), tool=at.placement, tool_link=0
+    )
     return replace(arm, given=cut, snap=0.0, frames=()), path
 
 

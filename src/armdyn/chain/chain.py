@@ -22,9 +22,10 @@ from armdyn.chain.structure import must_be_computable
 class Chain:
     """A kinematic tree; `parents[i]` is the link that carries joint i (i - 1 in a serial arm), -1 for the base.
 
-    Parents come before their children. `base` places frame 0, `gravity` is given in the base, `tool` is attached to the
-    only tip; a tree with several tips has no tool. `joints` and `links` contain all N bodies. n counts the independent
-    joints: neither mimic joints nor the free joint of a floating base.
+    Parents come before their children. `base` places frame 0, `gravity` is given in the base. `tool` is attached to the
+    body `tool_link`, counted from 1, or to the only tip if that is 0; a tree with several tips has no tool unless
+    `tool_link` says where. `joints` and `links` contain all N bodies. n counts the independent joints: neither mimic
+    joints nor the free joint of a floating base.
     """
 
     joints: tuple[Joint, ...]
@@ -33,11 +34,14 @@ class Chain:
     base: Placement = Placement()
     tool: Placement = Placement()
     parents: tuple[int, ...] = ()  # empty for a serial chain
+    tool_link: int = 0
 
     def __post_init__(self) -> None:
         if not self.parents:
             object.__setattr__(self, "parents", tuple(range(-1, len(self.joints) - 1)))
         must_be_computable(self)
+        if self.tool_link == len(self.joints) and len(self.tips) == 1:  # one way to say it: equal chains are equal
+            object.__setattr__(self, "tool_link", 0)
 
     def __hash__(self) -> int:
         return self._hash
@@ -119,6 +123,11 @@ class Chain:
     def tips(self) -> tuple[int, ...]:
         """The links that carry no joint."""
         return tuple(i for i, outer in enumerate(self.children) if not outer)
+
+    @property
+    def tool_carrier(self) -> int:
+        """The body that carries the tool, counted from 1; 0 if there is no tool."""
+        return self.tool_link or (self.bodies if len(self.tips) == 1 else 0)
 
     @cached_property
     def known_geometry(self) -> bool:

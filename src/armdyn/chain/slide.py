@@ -25,7 +25,10 @@ def parallel(joint: Joint) -> bool:
 
 @lru_cache(maxsize=256)
 def canonical(chain: Chain) -> Chain:
-    """The same robot with as many d's zero as the convention allows, and the rotors of first joints in their links."""
+    """The same robot with as many d's zero as the convention allows, and the rotors of first joints in their links.
+
+    A tool that is not at the only tip stays where it is in its link's frame, which may be another one: see `reframed`.
+    """
     joints, links = list(chain.joints), list(chain.links)
     for i in range(chain.bodies - 1, 0, -1):
         joint, parent = joints[i], chain.parents[i]

@@ -82,6 +82,7 @@ def fail(message: str, code: int = 1) -> NoReturn:
 CUT = {
     "base": (str | None, "The fixed link or frame; default: the root."),
     "tip": (str | None, "Extract the chain from the base to this link or frame."),
+    "tool": (str | None, "The frame that is the tool; default: see `armdyn show`."),
     "lock": (list[str] | None, "Lock a joint, NAME=VALUE; `rest`: all beside the chain. Repeatable."),
     "floating": (bool | None, "A floating or a fixed base."),
     "allow_outside": (bool, "MJCF: allow files outside the model's folder."),

@@ -50,6 +50,7 @@ def command(
     out.print(f"gravity ({', '.join(f'{x + 0.0:g}' for x in data['gravity'])}) m/s²")
     if data["source"]:
         out.print(f"source: {data['source']}", style="dim", highlight=False, markup=False)
+    out.print(_tool(data), highlight=False)
     out.print(_joints(data))
     followers = [_follows(joint) for joint in data["bodies"] if joint["follows"]]
     if followers:
@@ -69,6 +70,15 @@ def command(
     parents = {joint["parent"] for joint in data["bodies"]}
     if sum(joint["link"] not in parents for joint in data["bodies"]) > 1:
         out.print(f"tips: {', '.join(data['tips'])}", highlight=False)
+
+
+def _tool(data: dict[str, Any]) -> str:
+    """What the tool is, in one line."""
+    tool = data["tool"]
+    if tool is None:
+        return "tool: none, because there are several tips; name one with --tool"
+    xyz, rpy = (", ".join(f"{x:.6g}" for x in tool[key]) for key in ("xyz", "rpy"))
+    return f"tool: {tool['name']} on link {tool['link']}, at xyz {xyz} m, rpy {rpy} rad"
 
 
 def _joints(data: dict[str, Any]) -> Fitted:

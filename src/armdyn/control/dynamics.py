@@ -53,7 +53,8 @@ class Dynamics:
         tool = self.chain.tool
         body = Link.from_natural((*payload, *([0] * (10 - len(payload))))).moved(tool.R, tool.p)
         bare = tuple(replace(joint, rotor_inertia=0, viscous=0, coulomb=0, static=0) for joint in self.chain.joints)
-        alone = replace(self.chain, joints=bare, links=(*(MASSLESS,) * (self.chain.bodies - 1), body))
+        links = tuple(body if k == self.chain.tool_carrier else MASSLESS for k in range(1, self.chain.bodies + 1))
+        alone = replace(self.chain, joints=bare, links=links)
         entry, key = QUANTITIES[quantity], auto(self.chain, quantity, Options(parameters="runtime"))
         parts = {part: _formulation(self.chain, part) for part in entry.formulation(key).made_of}
         run = partial(entry.formulation(key).run, **parts)

@@ -87,7 +87,7 @@ class ControlLaw:
         """Why the law does not apply to this robot; "" if it does."""
         if chain.floating:
             return FLOATS
-        if self.at_tool and len(chain.tips) != 1:
+        if self.at_tool and not chain.tool_carrier:
             return f"needs one tool, but this robot has {len(chain.tips)} tips"
         return ""
 

@@ -30,7 +30,7 @@ class Request:
     dtype: str | None = None  # None: double, or what the processor has
     parameters: str = "runtime"
     friction: bool = True
-    frame: str | None = None  # the frame used as the tool; a robot with several tips has no default tool
+    frame: str | None = None  # the frame used as the tool; None: the arm's own, see `Arm.tool`
     functions: Mapping[str, Function] = field(default_factory=dict)
     measure_stack: bool = True  # where gcc is found
     progress: Progress | None = None
@@ -51,7 +51,7 @@ class Request:
         named = emission.default(chain, self.place) if self.quantities is None else tuple(self.quantities)
         if not self.functions:
             emission.check_some(named)
-        has_tool = len(chain.tips) == 1 or self.frame is not None
+        has_tool = chain.tool_carrier > 0 or self.frame is not None
         return (*named, *([PAYLOAD] if self.parameters == "runtime" and has_tool and PAYLOAD not in named else []))
 
     def package(self, language: str = "C99") -> Package:

@@ -16,7 +16,7 @@ from armdyn.chain.exactly import compose, inverse, moved
 from armdyn.chain.snap import compare, snapped, snapped_placement
 from armdyn.files import urdf
 from armdyn.files.cutting import Cut
-from armdyn.files.description import Description, Frame
+from armdyn.files.description import Description, Frame, with_tool
 from armdyn.files.urdf_out import joint_names, link_names
 from armdyn.files.urdf_tree import RawJoint, RawLink, RawMimic, Tree, connected
 
@@ -32,6 +32,9 @@ def cut(arm: Description, asked: Cut, label: str, snap: float) -> Description:
     frames = tuple(replace(frame, placement=snapped_placement(frame.placement, snap)) for frame in arm.frames)
     whole = replace(arm, chain=chain, frames=frames)
     found = urdf.robot(_tree(whole, label, asked.base), asked, snap, chain.gravity)
+    tool = _named_tool(whole)
+    if asked.tip is None and tool in {frame.name for frame in found.frames if frame.link}:
+        found = replace(with_tool(found, tool), states_tool=arm.states_tool)
     wanted = {frame.name for frame in arm.frames} | {asked.base, asked.tip} | _without_frames(whole)
     return replace(
         found,
@@ -40,6 +43,13 @@ def cut(arm: Description, asked: Cut, label: str, snap: float) -> Description:
         snapped=compare(arm.chain, chain) + found.snapped,
         notes=(*arm.notes, *found.notes, *_massless_base(found)),
     )
+
+
+def _named_tool(arm: Description) -> str:
+    """The name of the tool among the links of the tree; "" if the arm has no tool."""
+    chain = arm.chain
+    here = [f.name for f in arm.frames if f.link == chain.tool_carrier and f.placement == chain.tool]
+    return "" if not chain.tool_carrier else here[0] if here else link_names(arm)[-1]
 
 
 def _without_frames(arm: Description) -> set[str]:
@@ -90,10 +100,10 @@ def _tree(arm: Description, label: str, base: str | None) -> Tree:
 
 
 def _tool(arm: Description, name: str) -> tuple[Frame, ...]:
-    """The tool of an arm with one tip as a frame, unless there is already a frame at its placement."""
-    last, tool = arm.chain.bodies, arm.chain.tool
-    there = any(frame.link == last and frame.placement == tool for frame in arm.frames)
-    return () if there or len(arm.chain.tips) != 1 else (Frame(name, last, tool),)
+    """The tool as a frame, unless there is none, or already a frame at its placement."""
+    carrier, tool = arm.chain.tool_carrier, arm.chain.tool
+    there = any(frame.link == carrier and frame.placement == tool for frame in arm.frames)
+    return () if there or not carrier else (Frame(name, carrier, tool),)
 
 
 def _standing(joint: Joint) -> Placement:

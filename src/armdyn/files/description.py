@@ -1,11 +1,19 @@
-"""The common data of all readers and writers of robot files."""
+"""The common data of all readers and writers of robot files, and the rule for what the tool of a robot is.
+
+The tool is, in this order: the frame that the caller names (``tool=``, or the end of the chain that ``tip=`` selects);
+the tool that the file states; the only frame named by convention (`TOOL_NAMES`, in their order); the end of the chain
+if there is one tip. Otherwise the robot has no tool (docs/adr/0028-the-tool.md).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from armdyn.chain import Chain, Placement
 from armdyn.chain.snap import SnapReport
+from armdyn.chain.tool_names import listed, named_like_a_tool
+from armdyn.errors import choose
 
 
 @dataclass(frozen=True)
@@ -30,3 +38,41 @@ class Description:
     frames: tuple[Frame, ...] = ()
     snapped: SnapReport = SnapReport()  # what the reader snapped
     notes: tuple[str, ...] = ()  # what the reader tolerated or decided
+    states_tool: bool = field(
+        default=False, compare=False
+    )  # whether the file, or the part of it that was selected, says what the tool is
+    tool_name: str = ""  # the tool's name, if the file states one
+
+
+def with_tool(found: Description, asked: str | None = None) -> Description:
+    """The robot with its tool by the rule above; `asked` is the frame that the caller names."""
+    if asked is not None:
+        moving = {frame.name: frame for frame in found.frames if frame.link}
+        return _at(found, moving[choose("frame that moves, for tool,", asked, moving)])
+    if found.states_tool:
+        return found
+    moving = {frame.name: frame for frame in found.frames if frame.link}
+    named = named_like_a_tool(list(moving))
+    if len(named) == 1:
+        note = f"the tool is the frame {named[0]!r}, by its name; tool= (--tool) takes another"
+        return replace(_at(found, moving[named[0]]), notes=(note, *found.notes))
+    if len(named) > 1:
+        end = "the tool is the end of the chain" if len(found.chain.tips) == 1 else "the robot has no default tool"
+        note = f"several frames are named like a tool ({listed(named)}): {end}; tool= (--tool) takes one of them"
+        return replace(found, notes=(note, *found.notes))
+    return found
+
+
+def tool_of(chain: Chain, frames: Sequence[Frame], name: str = "") -> Frame | None:
+    """The tool of a chain; without a name it gets that of the frame at its place, a conventional one first."""
+    carrier = chain.tool_carrier
+    if not carrier:
+        return None
+    here = [frame.name for frame in frames if frame.link == carrier and frame.placement == chain.tool]
+    called = name or next(iter((*named_like_a_tool(here), *here)), "tool")
+    return Frame(called, carrier, chain.tool)
+
+
+def _at(found: Description, frame: Frame) -> Description:
+    chain = replace(found.chain, tool=frame.placement, tool_link=frame.link)
+    return replace(found, chain=chain, tool_name=frame.name, states_tool=True)

@@ -7,6 +7,7 @@ back is identical. The less common keys are
 - ``moment`` (m·c) in place of ``com`` and ``inertia_at_origin`` (about the frame's origin) in place of ``inertia``, for
   links whose centre of mass no decimal represents, or whose source gives these;
 - ``rotation`` (three rows) in place of ``rpy``; ``[[frame]]`` with name, link (0 is the base), xyz, rpy;
+- ``link`` and ``name`` of the tool: the link that carries it, from 1, if it is not the only tip, and what it is called;
 - a string "p/q" in place of a number;
 - ``parent`` of a joint: the parent joint by name or number (0 is the base), if it is not the previous joint; ``turn``
   and ``shift`` about and along the parent's z axis, for all but one of the joints of a branching link;
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -34,7 +36,7 @@ from armdyn.chain import Chain, Joint, JointForces, Limit, Link, Mimic, Placemen
 from armdyn.chain.joint import DRIVE, Kind
 from armdyn.chain.joint_forces import NUMBERS
 from armdyn.errors import FileError
-from armdyn.files.description import Description, Frame
+from armdyn.files.description import Description, Frame, tool_of, with_tool
 from armdyn.files.dh import to_modified
 from armdyn.files.numbers import number_text, numbers_text, placement_text
 from armdyn.files.table import Table
@@ -77,13 +79,33 @@ def parse(content: bytes, where: str, name: str = "") -> Description:
     joints = tuple(_joint(table, convention, names) for table in tables)
     links = tuple(_link(table) for table in tables)
     gravity = top.vector("gravity") if top.has("gravity") else _GRAVITY
-    base, tool = (top.table(key).placement() if top.has(key) else Placement() for key in ("base", "tool"))
+    base = top.table("base").placement() if top.has("base") else Placement()
+    tool, link, called = _tool(top, len(rows)) if top.has("tool") else (Placement(), 0, "")
     if convention == "standard":
+        if link:
+            top.table("tool").fail(
+                'link is for convention = "modified"; a standard table has its tool on the last link'
+            )
         chain = to_modified(joints, links, gravity, base, tool)
     else:
         parents = tuple(_parent(table, i, names) for i, table in enumerate(tables))
-        chain = Chain(joints, links, gravity, base, tool, parents)
-    return Description(top.text("name", name), chain, top.text("source", ""), _frames(top, chain))
+        chain = Chain(joints, links, gravity, base, tool, parents, link)
+    if top.has("tool") and not chain.tool_carrier:
+        top.table("tool").fail(
+            f"a robot with {len(chain.tips)} tips needs the link that carries its tool, as in link = 1"
+        )
+    about = top.text("name", name), chain, top.text("source", ""), _frames(top, chain)
+    return Description(*about, states_tool=top.has("tool"), tool_name=called)
+
+
+def _tool(top: Table, joints: int) -> tuple[Placement, int, str]:
+    """The tool's placement, the link that carries it (0: the only tip), and its name ("": that of a frame there)."""
+    table = top.table("tool")
+    link = table.content.get("link", 0)
+    if not isinstance(link, int) or isinstance(link, bool) or not 0 <= link <= joints:
+        table.fail(f"link must be a number from 1 to {joints}, got {link!r}")
+    place = Table(table.where, {k: v for k, v in table.content.items() if k not in ("name", "link")}).placement()
+    return place, link, table.text("name", "")
 
 
 def _joint_place(where: str, i: int, row: dict[str, Any]) -> str:
@@ -217,17 +239,32 @@ def text(arm: Description) -> str:
     if arm.source:
         lines.append(f"source = {_string(arm.source)}")
     lines.append(f"gravity = {numbers_text(tuple(chain.gravity))}")
-    lines += [
-        f"{key} = {placement_text(place)}"
-        for key, place in (("base", chain.base), ("tool", chain.tool))
-        if place != Placement()
-    ]
+    if chain.base != Placement():
+        lines.append(f"base = {placement_text(chain.base)}")
+    lines += _tool_lines(arm)
     for i, link in enumerate(chain.links):
         lines += ["", "[[joint]]", *_joint_lines(chain, i), f"link = {_link_text(link)}"]
     for frame in arm.frames:
         place = placement_text(frame.placement).strip("{} ").replace("], ", "]\n", 1)
         lines += ["", "[[frame]]", f"name = {_string(frame.name)}", f"link = {frame.link}", place]
     return "\n".join(lines) + "\n"
+
+
+def _tool_lines(arm: Description) -> list[str]:
+    """The tool; nothing if a reader of the file finds the same one without being told."""
+    chain = arm.chain
+    if not chain.tool_carrier:
+        return []
+    named = tool_of(chain, arm.frames)
+    called = arm.tool_name if named is not None and arm.tool_name not in ("", named.name) else ""
+    untold = replace(arm, chain=replace(chain, tool=Placement(), tool_link=0), states_tool=False)
+    if chain.tool == Placement() and not called and with_tool(untold).chain == chain:
+        return []
+    more = ([f"link = {chain.tool_link}"] if chain.tool_link else []) + (
+        [f"name = {_string(called)}"] if called else []
+    )
+    inner = placement_text(chain.tool).strip("{} ")
+    return [f"tool = {{ {', '.join([*more, inner])} }}"]
 
 
 def _joint_lines(chain: Chain, i: int) -> list[str]:

@@ -17,7 +17,7 @@ from armdyn.chain.exactly import compose, from_rpy, moved, rotate, unit
 from armdyn.chain.frames import PARALLEL, Body, build
 from armdyn.chain.snap import SNAP, Snap, SnapReport, few_digits
 from armdyn.files.cutting import Cut, Lock, Selection, select
-from armdyn.files.description import Description, Frame
+from armdyn.files.description import Description, Frame, with_tool
 from armdyn.files.urdf_tree import RawJoint, RawLink, Tree, read_tree
 
 _HERE = Placement()
@@ -47,7 +47,7 @@ def read(
         base's axes; the joints between are locked, at rest by default.
     tip
         The link whose frame is the tool: the robot is the chain from the base to it. By default the robot is the whole
-        tree; if that is a single chain, the tool is the frame of the last moving link.
+        tree; if that is a single chain, the tool is the frame of the last moving link, unless the file states another.
     lock
         Joints to lock, with their values (rad or m) or "rest"; "rest" alone locks every joint beside the chain.
     snap
@@ -70,7 +70,11 @@ def robot(tree: Tree, cut: Cut, snap: float = SNAP, gravity: Vec3 = GRAVITY) -> 
     chain, own = build(bodies, tool=walk.where[last][1], gravity=down, parallel=max(PARALLEL, snap))
     frames = tuple(Frame(name, k, compose(own[k - 1], at) if k else at) for name, (k, at) in sorted(walk.where.items()))
     notes = (*tree.notes, *chosen.notes)
-    return Description(tree.name, chain, f"{tree.format} {tree.label}", frames, walk.snapper.report, notes)
+    source = f"{tree.format} {tree.label}"
+    named = {"states_tool": chosen.tip is not None, "tool_name": chosen.tip or ""}
+    found = Description(tree.name, chain, source, frames, walk.snapper.report, notes, **named)
+    stated = chosen.tip is None and tree.tool in {frame.name for frame in frames if frame.link}
+    return with_tool(found, tree.tool) if stated else found
 
 
 class _Snapper:

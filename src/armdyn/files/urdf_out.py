@@ -1,7 +1,7 @@
 """Writing URDF: a file that other programs can load, with the same dynamics.
 
 The frame of link i is frame i of the arm, and every joint axis is its z axis. The tool and the named frames are
-massless links on fixed joints. URDF cannot represent gravity, which its readers take as (0, 0, -9.81). Rotor inertias
+massless links on fixed joints; an element <armdyn> of the robot says which link the tool is. URDF cannot represent gravity, which its readers take as (0, 0, -9.81). Rotor inertias
 and joint forces other than viscous and Coulomb friction are written to an element <armdyn> of the joint, which armdyn
 reads back and other readers ignore. Numbers are written unchanged: MuJoCo rejects links with physically impossible
 inertias (see `Arm.check`), Pinocchio accepts them.
@@ -13,7 +13,7 @@ import os
 
 from armdyn.algebra import Scalar
 from armdyn.chain import Chain, Joint, Link, Placement
-from armdyn.files.description import Description
+from armdyn.files.description import Description, tool_of
 from armdyn.files.numbers import to_rpy
 from armdyn.files.text import quoted, write_text
 from armdyn.files.urdf_xml import EXPONENT, FORCES
@@ -31,11 +31,15 @@ def text(arm: Description) -> str:
     chain = arm.chain
     (base, *links, tool), joints = link_names(arm), joint_names(chain)
     taken_joints = set(joints)
-    fixed = [(tool, links[-1], chain.tool)] if len(chain.tips) == 1 else []
+    carrier = chain.tool_carrier
+    fixed = [(tool, links[carrier - 1], chain.tool)] if carrier else []
     fixed += [(frame.name, [base, *links][frame.link], frame.placement) for frame in arm.frames]
+    stated = tool_of(chain, arm.frames, arm.tool_name)
+    at_frame = stated is not None and stated.name in {frame.name for frame in arm.frames}
     lines = [
         '<?xml version="1.0"?>',
         f"<robot name={quoted(arm.name or 'arm')}>",
+        *([f"  <armdyn tool={quoted(stated.name if at_frame else tool)}/>"] if stated is not None else []),
         f"  <link name={quoted(base)}/>",
     ]
     for joint, joint_name, link, name, k in zip(chain.joints, joints, chain.links, links, chain.parents, strict=True):

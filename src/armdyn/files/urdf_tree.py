@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -91,6 +91,7 @@ class Tree:
     above: dict[str, RawJoint]  # link -> the joint of which it is the child
     notes: tuple[str, ...] = ()
     format: str = "URDF"  # the format of the file, for `Arm.source`
+    tool: str = ""  # the link that the file states as the tool, in an element <armdyn> of the robot
 
 
 def read_tree(
@@ -117,7 +118,9 @@ def read_tree(
     if not links:
         raise FileError(f"{label}: the robot has no links{hint}")
     name = robot.attributes.get("name") or (Path(label).stem if label != "URDF text" else "robot")
-    return connected(label, name, links, joints, notes.all, hint)
+    stated = robot.child("armdyn")
+    tool = "" if stated is None else stated.attributes.get("tool", "")
+    return replace(connected(label, name, links, joints, notes.all, hint), tool=tool if tool in links else "")
 
 
 def urdf_text(

@@ -30,7 +30,7 @@ _KEPT = {
     "link": ("inertial",),
     "inertial": ("origin", "mass", "inertia"),
     "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "armdyn"),
-    "robot": ("link", "joint"),
+    "robot": ("link", "joint", "armdyn"),
 }
 INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 # Properties of a joint that URDF does not define: attributes of an element <armdyn>, which other readers ignore.

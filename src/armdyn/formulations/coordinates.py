@@ -126,7 +126,9 @@ def plain_tree(robot: Chain) -> Chain:
         return replace(robot, joints=joints)
     by = len(SIX) - 1
     parents = (*range(-1, by), *(parent + by for parent in robot.parents[1:]))
-    return replace(robot, joints=(*SIX, *joints[1:]), links=(MASSLESS,) * by + robot.links, parents=parents)
+    tool_link = robot.tool_link + by if robot.tool_link else 0
+    links = (MASSLESS,) * by + robot.links
+    return replace(robot, joints=(*SIX, *joints[1:]), links=links, parents=parents, tool_link=tool_link)
 
 
 def base_joints(tree: Chain) -> int:

@@ -24,7 +24,7 @@ def payload_parameters(
     All are in the axes of the tool, or of the frame (k, placement on link k) in its place; a payload on the base
     (k = 0) changes nothing.
     """
-    k, at = frame or (chain.bodies, chain.tool)
+    k, at = frame or (chain.tool_carrier, chain.tool)
     present = minimal_parameters(chain).exact_values
     if k == 0:
         return list(present)

@@ -36,20 +36,20 @@ def resisted(chain: Chain, q: list[Any], options: Options, wrench: Any) -> list[
 
 def up_to_frame(chain: Chain, options: Options) -> tuple[Chain | None, tuple[int, ...]]:
     """The chain up to the tool, or the frame in its place, and its joints; None if that is fixed to the base."""
-    if options.frame is None:
-        if len(chain.tips) > 1:
-            tips = ", ".join(chain.joints[i].name or str(i + 1) for i in chain.tips)
-            raise InputError(
-                f"the robot has {len(chain.tips)} tips and no tool; name a frame with frame= (the tips are "
-                f"the links of joints {tips})"
-            )
+    if options.frame is None and not chain.tool_carrier:
+        tips = ", ".join(chain.joints[i].name or str(i + 1) for i in chain.tips)
+        raise InputError(
+            f"the robot has {len(chain.tips)} tips and no tool; name a frame with frame= (the tips are "
+            f"the links of joints {tips})"
+        )
+    if options.frame is None and not chain.tool_link:
         return chain, tuple(range(chain.bodies))
-    k, placement = options.frame
+    k, placement = options.frame or (chain.tool_link, chain.tool)
     if k == 0:
         return None, ()
     path = chain.path(k - 1)
     joints, links = tuple(chain.joints[i] for i in path), tuple(chain.links[i] for i in path)
-    return replace(chain, joints=joints, links=links, parents=(), tool=placement), path
+    return replace(chain, joints=joints, links=links, parents=(), tool=placement, tool_link=0), path
 
 
 def inverse_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:

@@ -37,7 +37,7 @@ UNCHECKED = (
 
 def default(chain: Chain, frame: Frame | None = None) -> tuple[str, ...]:
     """The quantities written by default; quantities at the tool only if there is a tool, or a frame for it."""
-    placed = frame is not None or len(chain.tips) == 1
+    placed = frame is not None or chain.tool_carrier > 0
     return DEFAULT if placed else tuple(name for name in DEFAULT if not QUANTITIES[name].at_tool)
 
 

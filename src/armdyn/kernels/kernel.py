@@ -14,6 +14,7 @@ import numpy as np
 
 from armdyn.algebra.cached import cached_property
 from armdyn.chain import Chain, Placement
+from armdyn.chain.tool_names import no_tool
 from armdyn.codegen import BACKENDS
 from armdyn.codegen.compile import load_or_compile
 from armdyn.codegen.runtime import vectorcall
@@ -230,12 +231,11 @@ class Kernel(Fast):
         return found
 
     def _must_have_a_tool(self) -> None:
-        """Raise an error that lists the tips if there are several and no frame was given."""
+        """Raise an error that lists the candidates if the robot has no tool and no frame was given."""
         at_tool = QUANTITIES[self.quantity].at_tool or self.options.tool_wrench
-        if at_tool and self.options.frame is None and not self.options.frames and len(self.chain.tips) > 1:
-            names = tip_names(self.chain, {name: k for name, (k, _) in self.frames.items()})
-            shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" * (len(names) > 20))
-            raise InputError(f"{self.quantity} needs a frame: this robot has several tips; give frame=, one of {shown}")
+        if at_tool and self.options.frame is None and not self.options.frames and not self.chain.tool_carrier:
+            frames = [(name, k) for name, (k, _) in self.frames.items()]
+            raise InputError(no_tool(self.quantity, self.chain, frames, "give frame="))
 
     def _diagnosis(self, arrays: tuple[Any, ...], out: Any, error: Exception) -> Exception:
         """The error with the array's name, its shape and the expected shape."""
@@ -311,10 +311,3 @@ def _flag(wrench: Any) -> Any:
     if isinstance(wrench, Mapping):
         return tuple(wrench)
     return wrench if wrench is None or isinstance(wrench, bool | tuple) else True
-
-
-def tip_names(chain: Chain, frames: Mapping[str, int]) -> tuple[str, ...]:
-    """The names of the frames on the outermost links, or of their joints if there are none."""
-    tips = {tip + 1 for tip in chain.tips}
-    named = tuple(name for name, k in frames.items() if k in tips)
-    return named or tuple(chain.joint_names[tip] for tip in chain.tips)

@@ -43,8 +43,8 @@ Sizes = dict[str, tuple[int, ...]]
 
 
 def tool_link(chain: Chain) -> int:
-    """The link that carries the tool; with several tips, the one the most joints away from the base."""
-    return max(chain.tips, key=lambda tip: (len(chain.path(tip)), tip))
+    """The link that carries the tool; without a tool, the tip that is the most joints away from the base."""
+    return chain.tool_carrier - 1 if chain.tool_carrier else max(chain.tips, key=lambda i: (len(chain.path(i)), i))
 
 
 @lru_cache(maxsize=16)
@@ -87,7 +87,7 @@ def programs(chain: Chain) -> dict[str, Program]:
 
 
 def _at_tool(chain: Chain) -> Options:
-    return Options(frame=(tool_link(chain) + 1, chain.tool)) if len(chain.tips) > 1 else Options()
+    return Options() if chain.tool_carrier else Options(frame=(tool_link(chain) + 1, chain.tool))
 
 
 def _payload_parameters(known: Chain) -> Program:

@@ -111,7 +111,10 @@ def _differentiated(chain: Chain, plain: Assembly, wrt: tuple[str, ...]) -> Asse
 
 def reframed(chain: Chain, quantity: str, options: Options) -> Chain:
     """The arm with its frames placed for the shortest programs, unless the quantity needs them as given."""
-    as_given = QUANTITIES[quantity].link_frames or options.frame or options.frames or options.parameters != "baked"
+    entry = QUANTITIES[quantity]
+    at_tool = entry.at_tool or options.tool_wrench
+    placed = options.frame or options.frames or (at_tool and chain.tool_link)
+    as_given = entry.link_frames or placed or options.parameters != "baked"
     return (chain if as_given else canonical(chain)).rationals
 
 

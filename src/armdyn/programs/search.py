@@ -148,4 +148,4 @@ def _total(program: Program) -> int:
 
 
 def _first_joints(chain: Chain, n: int) -> Chain:
-    return replace(chain, joints=chain.joints[:n], links=chain.links[:n], parents=chain.parents[:n])
+    return replace(chain, joints=chain.joints[:n], links=chain.links[:n], parents=chain.parents[:n], tool_link=0)

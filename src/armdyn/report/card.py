@@ -8,6 +8,8 @@ from armdyn.arm import Arm
 from armdyn.chain import Joint
 from armdyn.chain.joint import DRIVE
 from armdyn.chain.joint_forces import NUMBERS
+from armdyn.files import Frame
+from armdyn.files.numbers import to_rpy
 
 
 def card(arm: Arm) -> dict[str, Any]:
@@ -35,10 +37,17 @@ def card(arm: Arm) -> dict[str, Any]:
         "bodies": [
             _joint(joint, arm.chain.joint_names[i]) | _place(arm, i + 1) for i, joint in enumerate(arm.chain.joints)
         ],
+        "tool": None if arm.tool is None else _frame(arm.tool),
         "tips": list(arm.tips),
         "frames": [{"name": frame.name, "link": frame.link} for frame in arm.frames],
         "checks": [str(finding) for finding in arm.check()],
     }
+
+
+def _frame(frame: Frame) -> dict[str, Any]:
+    """A frame with its link, and its placement there as a position and roll, pitch and yaw."""
+    rpy = [angle + 0.0 for angle in to_rpy(frame.placement.R)]
+    return {"name": frame.name, "link": frame.link, "xyz": [float(x) for x in frame.placement.p], "rpy": rpy}
 
 
 def _place(arm: Arm, k: int) -> dict[str, Any]:

@@ -89,7 +89,7 @@ class Design:
         """Natural parameters (k, n, 10), including the payload on the last link."""
         own = np.array([[float(x) for x in link.natural] for link in arm.links])
         natural = own * factors[:, :, None]
-        natural[:, -1] += np.array(held(arm.chain.floats.tool, self.payload, (0, 0, 0)).natural)
+        natural[:, arm.chain.tool_carrier - 1] += np.array(held(arm.chain.floats.tool, self.payload, (0, 0, 0)).natural)
         return np.asarray(natural)
 
 

@@ -106,8 +106,8 @@ class Uncertain:
             raise InputError("friction= are factors on viscous and dry friction; give them or viscous=, coulomb=")
         if self.payload_com is not None and self.payload_mass is None:
             raise InputError("payload_com= needs payload_mass=")
-        if self.payload_mass is not None and len(chain.tips) > 1:
-            raise InputError(f"a payload needs one tool; {self.arm.name} has several tips")
+        if self.payload_mass is not None:
+            self.arm.require_tool("a payload")
         for what, least, names, specs in self._specs():
             for name, spec in zip(names, specs, strict=True):
                 if isinstance(spec, float) and spec < least:
@@ -212,7 +212,9 @@ class Uncertain:
             mass, com = drawn["payload_mass"][:, 0], drawn.get("payload_com", np.zeros((count, 3)))
             minimal = _payload_parameters(arm)(mass, com, np.zeros(6), minimal)
             body = held(arm.chain.floats.tool, mass, com.T)
-            natural[:, -1] += np.stack([np.broadcast_to(x, count) for x in body.natural], axis=1)
+            natural[:, arm.chain.tool_carrier - 1] += np.stack(
+                [np.broadcast_to(x, count) for x in body.natural], axis=1
+            )
         beside: dict[str, Array] = dict(extras)
         own = {name: np.array([float(getattr(j, name)) for j in joints]) for name in ("viscous", "coulomb")}
         if "friction" in drawn:

@@ -15,7 +15,7 @@ from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.identification.estimate import linear
 from armdyn.identification.estimate.gains import Gains
-from armdyn.identification.estimate.payload import tool_to_last
+from armdyn.identification.estimate.payload import payload_regressor
 from armdyn.identification.estimate.statistics import autocorrelation_factors
 from armdyn.identification.estimate.threads import one_thread
 from armdyn.identification.log.log import Log, PathName, as_log
@@ -91,11 +91,8 @@ def _stacked(model: Model, side: Log, how: Processing) -> tuple[Array, Array]:
 
 def _load_columns(arm: Arm, side: Log, how: Processing) -> Array:
     """The regressor (N, n, 10) of a body at the tool, with its inertial parameters in the tool's frame."""
-    to_last = tool_to_last(arm)
     parts = motions(side, how)
-    return np.concatenate([
-        filtered(np.asarray(arm.natural_regressor(p.q, p.qd, p.qdd))[..., -10:] @ to_last, p, how) for p in parts
-    ])  # fmt: skip
+    return np.concatenate([filtered(payload_regressor(arm, p.q, p.qd, p.qdd), p, how) for p in parts])
 
 
 def _split(ten: Array, mass: float, com: Any, inertia: Any) -> tuple[Array, Array]:

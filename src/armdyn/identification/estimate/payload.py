@@ -73,6 +73,7 @@ def identify_payload(
     unsure = _unsure(gains if gains is not None else known.gains if isinstance(known, Estimate) else None)
     arm = known.model.arm if isinstance(known, Estimate) else as_arm(known, "identify_payload")
     log = as_log(log, arm)
+    arm.require_tool("the identification of a payload")
     if isinstance(known, Estimate):
         side = changed(joint_side(log, known.transmission, known.zero, known.gains), known.changes)
         how = known.processing
@@ -85,8 +86,7 @@ def identify_payload(
             without = known.predict(p.q, p.qd, p.qdd)
         else:
             without = np.asarray(arm.inverse_dynamics(p.q, p.qd, p.qdd, friction=True))
-        last = np.asarray(arm.natural_regressor(p.q, p.qd, p.qdd))[..., -10:] @ tool_to_last(arm)
-        Y.append(filtered(last, p, how))
+        Y.append(filtered(payload_regressor(arm, p.q, p.qd, p.qdd), p, how))
         tau.append(filtered(p.tau - without, p, how))
         logged.append(filtered(p.tau, p, how))
         pieces.append(np.full(len(tau[-1]), number))
@@ -101,11 +101,12 @@ def _unsure(gains: Any) -> Any:
     return np.abs(gains.deviations / gains.values) if isinstance(gains, Gains) else 0.0
 
 
-def tool_to_last(arm: Arm) -> Array:
-    """The matrix that transforms the ten inertial parameters from the tool's frame to the last link's."""
-    tool = arm.chain.floats.tool
+def payload_regressor(arm: Arm, q: Array, qd: Array, qdd: Array) -> Array:
+    """The regressor (..., n, 10) of a body at the tool, with its inertial parameters in the tool's frame."""
+    tool, end = arm.chain.floats.tool, 10 * arm.chain.tool_carrier
     columns = [Link.from_natural(tuple(row)).moved(tool.R, tool.p).natural for row in np.eye(10)]
-    return np.array([[float(x) for x in column] for column in columns]).T
+    to_link = np.array([[float(x) for x in column] for column in columns]).T
+    return np.asarray(arm.natural_regressor(q, qd, qdd))[..., end - 10 : end] @ to_link
 
 
 def _fitted(Y: Array, tau: Array, pieces: NDArray[np.int64], by_gain: Array) -> Payload:

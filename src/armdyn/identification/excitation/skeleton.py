@@ -33,7 +33,8 @@ class Skeleton:
     def parents(self) -> list[int]:
         """The start point of the segment that ends at each point; -1 for the base."""
         bodies = [parent + 1 for parent in self.arm.parents]
-        return [-1, *bodies, *(len(bodies) if tip is None else tip.link for tip in self._tips)]
+        tool_link = self.arm.chain.tool_carrier
+        return [-1, *bodies, *(tool_link if tip is None else tip.link for tip in self._tips)]
 
     def points(self, q: Array) -> Array:
         """The positions of the points in the base frame, (samples, points, 3)."""

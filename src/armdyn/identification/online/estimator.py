@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from armdyn.arm import Arm
 from armdyn.errors import ComputationError, InputError
 from armdyn.identification.estimate.consistent import Problem
-from armdyn.identification.estimate.payload import Payload, fitted_body, tool_to_last
+from armdyn.identification.estimate.payload import Payload, fitted_body, payload_regressor
 from armdyn.identification.estimate.result import Estimate, identified_arm
 from armdyn.identification.model.model import Model
 from armdyn.identification.online.information import Information
@@ -122,8 +122,7 @@ class OnlineEstimator:
         Y = self.model.regressor(q, qd, qdd)
         if not self.changes:
             return Y
-        last = np.asarray(self.model.arm.natural_regressor(q, qd, qdd))[..., -10:] @ tool_to_last(self.model.arm)
-        return np.concatenate([last, Y], axis=-1)
+        return np.concatenate([payload_regressor(self.model.arm, q, qd, qdd), Y], axis=-1)
 
     def predict(self, q: Any, qd: Any, qdd: Any) -> Array:
         """Joint torques (N, n) predicted with the current estimate, including the payload."""
