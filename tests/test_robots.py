@@ -91,9 +91,11 @@ def test_a_tree_is_drawn_branch_by_branch(floating: bool):
 def test_without_a_frame_the_error_lists_the_tips():
     arm = armdyn.load(robot("panda").read_text().replace("panda_hand_tcp", "grasp"))
     for quantity in (arm.pose, arm.jacobian):
-        with pytest.raises(InputError, match="give frame=, or load it with tool= .*one of panda_leftfinger, panda_rig"):
+        with pytest.raises(
+            InputError, match=r"give frame=, or load it with tool= .*one of panda_leftfinger, panda_rig"
+        ):
             quantity(arm.rest)
-    with pytest.raises(InputError, match="tool= .*one of panda_leftfinger, panda_rightfinger"):
+    with pytest.raises(InputError, match=r"tool= .*one of panda_leftfinger, panda_rightfinger"):
         arm.with_payload(1.0)
     with pytest.raises(InputError, match="unknown frame 'hand'; available: grasp, panda_hand,"):
         arm.pose(arm.rest, frame="hand")

@@ -72,7 +72,7 @@ def test_the_tool_agrees_with_pinocchio():
     for tool in (None, "ee_link", "forearm_link"):
         truth = Pinocchio.of(file.read_text(), "world", tool or "tool0").all(q, q, q)
         arm = armdyn.load(file, tool=tool)
-        assert arm.tool.name == tool or "tool0"
+        assert arm.tool.name == (tool or "tool0")
         np.testing.assert_allclose(arm.pose(q), truth["pose"], atol=1e-11)
         np.testing.assert_allclose(arm.jacobian(q), truth["jacobian"], atol=1e-11)
 
@@ -84,7 +84,7 @@ def test_a_tool_on_a_branch_is_used_like_a_frame(floating):
     arm = armdyn.load(FILES["panda"], tool="panda_hand_tcp", floating=floating)
     assert bare.tool is None
     rng = np.random.default_rng(1)
-    q, (qd, qdd, tau) = bare.rest, rng.uniform(-1, 1, (3, bare.chain.nv))
+    q, (qd, qdd) = bare.rest, rng.uniform(-1, 1, (2, bare.chain.nv))
     q = q + (0 if floating else rng.uniform(-0.5, 0.5, bare.n))
     at = {"frame": "grasp"}
     np.testing.assert_allclose(arm.pose(q), bare.pose(q, **at), atol=1e-14)
@@ -118,7 +118,7 @@ def test_without_a_tool_the_robot_loads_and_says_what_can_be_named():
     named = armdyn.load(two_hands("tcp", "tcp"), tool="r_tcp")
     assert (named.tool.name, named.tool.link) == ("r_tcp", 2)
     np.testing.assert_array_equal(named.pose([0.3, 0.4]), arm.pose([0.3, 0.4], frame="r_tcp"))
-    with pytest.raises(InputError, match="unknown frame that moves, for tool, 'tcp'; available: .*l_tcp"):
+    with pytest.raises(InputError, match=r"unknown frame that moves, for tool, 'tcp'; available: .*l_tcp"):
         armdyn.load(two_hands("tcp", "tcp"), tool="tcp")
     with pytest.raises(InputError, match="tool must be the name of a frame"):
         armdyn.load("ur5", tool=[0, 0, 0.1])
@@ -180,7 +180,8 @@ def test_a_table_has_its_tool_at_the_end():
 
 def test_mjcf_follows_the_same_rule(tmp_path):
     model = """<mujoco model="m"><compiler angle="radian"/><worldbody><body name="upper"><joint name="a" axis="0 1 0"/>
-    <geom type="capsule" size="0.05" fromto="0 0 0 0 0 0.3"/><body name="fore" pos="0 0 0.3"><joint name="b" axis="0 1 0"/>
+    <geom type="capsule" size="0.05" fromto="0 0 0 0 0 0.3"/><body name="fore" pos="0 0 0.3">
+    <joint name="b" axis="0 1 0"/>
     <geom type="capsule" size="0.05" fromto="0 0 0 0 0 0.2"/>{site}</body></body></worldbody></mujoco>"""
     (tmp_path / "m.xml").write_text(model.format(site='<site name="arm_tcp" pos="0 0 0.25"/><site name="camera"/>'))
     arm = armdyn.load(tmp_path / "m.xml")

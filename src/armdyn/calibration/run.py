@@ -95,11 +95,12 @@ def serial_part(arm: Arm, frame: str | None) -> tuple[Arm, tuple[int, ...]]:
     arm.require_fixed_base("calibration")
     chain = arm.chain
     if frame is None:
-        arm.require_tool("calibration", "give the measured one as frame=")
+        at = arm.require_tool("calibration", "give the measured one as frame=")
         if not chain.tool_link:
             return arm, tuple(range(chain.bodies))
-    named = {f.name: f for f in arm.frames if f.link}
-    at = arm.tool if frame is None else named[choose("frame that moves", frame, named)]
+    else:
+        named = {f.name: f for f in arm.frames if f.link}
+        at = named[choose("frame that moves", frame, named)]
     path = chain.path(at.link - 1)
     joints = tuple(_renumbered(chain.joints[i], path) for i in path)
     cut = replace(

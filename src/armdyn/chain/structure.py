@@ -33,7 +33,7 @@ def must_be_computable(chain: Chain) -> None:
     _must_be_finite("gravity", tuple(chain.gravity))
     if not isinstance(chain.tool_link, int) or not 0 <= chain.tool_link <= len(chain.joints):
         raise InputError(
-            f"tool_link must be one of the links 1 to {len(chain.joints)}, or 0 for the only tip; got {chain.tool_link!r}"
+            f"tool_link must be a link from 1 to {len(chain.joints)}, or 0 for the only tip; got {chain.tool_link!r}"
         )
     _parents_come_first(chain)
     _free_joint_comes_first(chain)

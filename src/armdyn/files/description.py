@@ -38,9 +38,8 @@ class Description:
     frames: tuple[Frame, ...] = ()
     snapped: SnapReport = SnapReport()  # what the reader snapped
     notes: tuple[str, ...] = ()  # what the reader tolerated or decided
-    states_tool: bool = field(
-        default=False, compare=False
-    )  # whether the file, or the part of it that was selected, says what the tool is
+    # Whether the file, or the part of it that was selected, says what the tool is.
+    states_tool: bool = field(default=False, compare=False)
     tool_name: str = ""  # the tool's name, if the file states one
 
 

@@ -260,11 +260,9 @@ def _tool_lines(arm: Description) -> list[str]:
     untold = replace(arm, chain=replace(chain, tool=Placement(), tool_link=0), states_tool=False)
     if chain.tool == Placement() and not called and with_tool(untold).chain == chain:
         return []
-    more = ([f"link = {chain.tool_link}"] if chain.tool_link else []) + (
-        [f"name = {_string(called)}"] if called else []
-    )
-    inner = placement_text(chain.tool).strip("{} ")
-    return [f"tool = {{ {', '.join([*more, inner])} }}"]
+    link = [f"link = {chain.tool_link}"] if chain.tool_link else []
+    name = [f"name = {_string(called)}"] if called else []
+    return [f"tool = {{ {', '.join([*link, *name, placement_text(chain.tool).strip('{} ')])} }}"]
 
 
 def _joint_lines(chain: Chain, i: int) -> list[str]:

@@ -71,8 +71,8 @@ def robot(tree: Tree, cut: Cut, snap: float = SNAP, gravity: Vec3 = GRAVITY) -> 
     frames = tuple(Frame(name, k, compose(own[k - 1], at) if k else at) for name, (k, at) in sorted(walk.where.items()))
     notes = (*tree.notes, *chosen.notes)
     source = f"{tree.format} {tree.label}"
-    named = {"states_tool": chosen.tip is not None, "tool_name": chosen.tip or ""}
-    found = Description(tree.name, chain, source, frames, walk.snapper.report, notes, **named)
+    asked = chosen.tip is not None
+    found = Description(tree.name, chain, source, frames, walk.snapper.report, notes, asked, chosen.tip or "")
     stated = chosen.tip is None and tree.tool in {frame.name for frame in frames if frame.link}
     return with_tool(found, tree.tool) if stated else found
 
