@@ -107,7 +107,10 @@ def with_cut(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         STATE.cut = {name: kwargs.pop(name, None) for name in CUT}
-        return command(*args, **kwargs)
+        try:
+            return command(*args, **kwargs)
+        finally:
+            STATE.cut = {}  # another command of the same process may have no such options
 
     wrapped.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[*(p.replace(kind=p.KEYWORD_ONLY) for p in signature.parameters.values()), *options]

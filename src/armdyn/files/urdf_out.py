@@ -3,8 +3,9 @@
 The frame of link i is frame i of the arm, and every joint axis is its z axis. The tool and the named frames are
 massless links on fixed joints; an element <armdyn> of the robot says which link the tool is. URDF cannot represent
 gravity, which its readers take as (0, 0, -9.81). Rotor inertias and joint forces other than viscous and Coulomb
-friction are written to an element <armdyn> of the joint, which armdyn reads back and other readers ignore. Numbers are written unchanged: MuJoCo rejects links with physically impossible
-inertias (see `Arm.check`), Pinocchio accepts them.
+friction are written to an element <armdyn> of the joint, which armdyn reads back and other readers ignore. Numbers
+are written unchanged: MuJoCo rejects links with physically impossible inertias (see `Arm.check`), Pinocchio accepts
+them.
 """
 
 from __future__ import annotations

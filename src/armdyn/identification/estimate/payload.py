@@ -106,8 +106,7 @@ def payload_regressor(arm: Arm, q: Array, qd: Array, qdd: Array) -> Array:
     tool, end = arm.chain.floats.tool, 10 * arm.chain.tool_carrier
     columns = [Link.from_natural(tuple(row)).moved(tool.R, tool.p).natural for row in np.eye(10)]
     to_link = np.array([[float(x) for x in column] for column in columns]).T
-    columns_of_link: Array = np.asarray(arm.natural_regressor(q, qd, qdd))[..., end - 10 : end]
-    return columns_of_link @ to_link
+    return np.asarray(np.asarray(arm.natural_regressor(q, qd, qdd))[..., end - 10 : end] @ to_link)
 
 
 def _fitted(Y: Array, tau: Array, pieces: NDArray[np.int64], by_gain: Array) -> Payload:
