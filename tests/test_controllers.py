@@ -23,8 +23,11 @@ from armdyn.control.feedback import times, transposed
 from armdyn.control.law import NEXT
 from armdyn.control.square_root import absorbed, packed, solve_symmetric, solved, unpacked, variances
 from armdyn.errors import InputError
+from armdyn.files import arrays
 from armdyn.graph.program import flatten, nest, trace
 from armdyn.simulation import Actuators, Digital, PDGravity, fourier, simulate
+from comparing import close
+from oracles import robots
 from random_trees import TreeKind, random_tree
 
 POSTURE = np.array([0.0, -1.6, 1.2, -1.0, -1.5, 0.0])
@@ -378,7 +381,7 @@ def test_errors_say_what_is_available(ur5):
         armdyn.controller(ur5, "computed_torque", kp=[1, 2])
     with pytest.raises(InputError, match="takes an Arm, got 'ur5'"):
         armdyn.controller("ur5", "adaptive")
-    with pytest.raises(InputError, match=r"needs one tool, but this robot has \d tips"):
+    with pytest.raises(InputError, match="the controller impedance needs a frame: this robot has several tips"):
         armdyn.controller(armdyn.Arm("tree", random_tree(TreeKind(joints=5, fork=0.9), 1), snap=0.0), "impedance")
     control = armdyn.controller(ur5, "computed_torque")
     with pytest.raises(InputError, match="needs q_ref, qd_ref, qdd_ref; got"):
@@ -465,3 +468,79 @@ def test_costs_of_control_laws():
     assert [row["quantity"] for row in rows] == list(CONTROLLERS)
     planar = armdyn.load("planar3")
     assert rows[3]["compiled"]["total"] == armdyn.controller(planar, "adaptive").operations.total
+
+
+@pytest.fixture(scope="module")
+def hand():
+    """A robot with two tips, a mimic joint and no tool: the Panda with its hand, its tool frame renamed."""
+    file = next(path for path in robots() if path.stem == "panda")
+    return armdyn.load(file.read_text().replace("panda_hand_tcp", "grasp"))
+
+
+BODY = (1.2, (0.01, -0.02, 0.05), (0.01, 0.012, 0.008, 0.001, -0.002, 0.0005))
+
+
+def test_laws_take_a_frame(hand):
+    """Gravity compensation and computed torque with a payload at a frame are those of the arm that carries it."""
+    with pytest.raises(InputError, match=r"controller impedance needs a frame: .*give frame=, or load it with tool="):
+        armdyn.controller(hand, "impedance")
+    with pytest.raises(InputError, match=r"unknown frame that moves 'hand'; available: .*grasp"):
+        armdyn.controller(hand, "impedance", frame="hand")
+    rng = np.random.default_rng(0)
+    q = hand.rest + rng.uniform(-0.3, 0.3, hand.n)
+    qd, qdd = rng.uniform(-1, 1, (2, hand.n))
+    natural = [float(x) for x in arrays.payload(*BODY).natural]
+    loaded = hand.with_payload(*BODY, frame="grasp")
+    still = armdyn.controller(hand, "gravity_compensation", frame="grasp", payload=natural[:4])
+    close(still.step(dt=1e-3, q=q, qd=qd)[0]["tau"], loaded.gravity_load(q), 1e-9)
+    follows = armdyn.controller(hand, "computed_torque", frame="grasp", payload=natural)
+    given = {"q": q, "qd": qd, "q_ref": q, "qd_ref": qd, "qdd_ref": qdd}
+    tau = follows.step(follows.start(q=q, qd=qd), dt=1e-3, **given)[0]["tau"]
+    close(tau, loaded.inverse_dynamics(q, qd, qdd), 1e-9)
+    named = armdyn.load(next(p for p in robots() if p.stem == "panda"))
+    mine, theirs = (armdyn.controller(a, "impedance", **at) for a, at in ((named, {}), (hand, {"frame": "grasp"})))
+    pose = {"pose_ref": named.pose(q), "twist_ref": np.zeros(6), "acceleration_ref": np.zeros(6), "q_ref": q}
+    assert np.array_equal(*(law.step(dt=1e-3, q=q, qd=qd, **pose)[0]["tau"] for law in (mine, theirs)))
+
+
+@pytest.mark.parametrize("name", ["gravity_compensation", "computed_torque", "adaptive", "momentum_observer"])
+def test_laws_without_a_payload_need_no_tool(hand, name):
+    control = armdyn.controller(hand, name)
+    q, qd = hand.rest, np.linspace(-0.3, 0.4, hand.n)
+    values = {"q": q, "q_ref": q, "qd": qd, "qd_ref": qd, "qdd_ref": qd, "tau": qd}
+    law = control.law
+    memory = control.start(**{entry.name: values[entry.name] for entry in law.measured}) if law.memory else {}
+    given = {entry.name: values[entry.name] for entry in (*law.measured, *law.reference)}
+    out, _ = control.step(memory, dt=1e-3, **given)
+    assert all(np.isfinite(x).all() for x in out.values())
+    if name == "gravity_compensation":
+        close(out["tau"], hand.gravity_load(q), 1e-12)
+    if "payload" in {entry.name for entry in CONTROLLERS[name].gains}:
+        assert "payload" not in control.gains
+        with pytest.raises(InputError, match=f"the controller {name} with a payload needs a frame"):
+            armdyn.controller(hand, name, payload=np.zeros(4 if name == "gravity_compensation" else 10))
+
+
+def test_a_hand_is_held_and_deployed_with_a_frame(hand, tmp_path):
+    drive = Digital(armdyn.controller(hand, "computed_torque"))
+    result = simulate(hand, hand.rest, torque=drive, duration=0.2, actuators=Actuators(1e-3), friction=False)
+    assert result.status == "finished"
+    close(result.q[-1], hand.rest, 1e-3)
+    files = armdyn.deploy(
+        hand, tmp_path / "c", controllers=["gravity_compensation", "impedance"], frame="grasp", measure_stack=False
+    )
+    text = "".join(path.read_text() for path in files if path.suffix in (".c", ".h"))
+    assert "gravity_compensation" in text
+    assert "pose_ref" in text
+
+
+def test_the_command_line_takes_the_frame_of_a_law(hand, tmp_path):
+    file = tmp_path / "hand.urdf"
+    file.write_text(next(p for p in robots() if p.stem == "panda").read_text().replace("panda_hand_tcp", "grasp"))
+    words = ["simulate", str(file), "--controller", "gravity_compensation", "--duration", "0.02", "--control-period"]
+    for more in ([], ["--frame", "grasp"], ["--tool", "grasp"]):
+        done = CliRunner().invoke(app, [*words, "0.001", *more])
+        assert done.exit_code == 0, done.output
+    refused = CliRunner().invoke(app, ["simulate", str(file), "--controller", "impedance", "--control-period", "0.001"])
+    assert refused.exit_code == 1
+    assert "--tool" in str(refused.output) + str(refused.exception)

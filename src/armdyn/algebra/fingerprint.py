@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Any
 
 
-
 def fingerprint(*data: Any) -> str:
     """64 hexadecimal digits that are equal for equal data (0 and Fraction(0) are equal) and for no other.
 

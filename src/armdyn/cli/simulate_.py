@@ -35,6 +35,7 @@ def command(
     tau: Annotated[str, typer.Option(help="Constant joint forces, N m or N; none by default.")] = "",
     hold: Annotated[bool, typer.Option("--hold", help="Hold the position: PD with gravity compensation.")] = False,
     controller: Annotated[list[str] | None, typer.Option("--controller", help=LAW)] = None,
+    frame: Annotated[str | None, typer.Option(help="The frame of the control laws; default: the tool.")] = None,
     to: Annotated[str, typer.Option(help="Target of the control law's motion; default: hold the position.")] = "",
     duration: Annotated[float, typer.Option(help="Seconds.")] = 1.0,
     step: Annotated[str, typer.Option(help="Seconds or auto: integration step, and output interval.")] = "0.001",
@@ -67,9 +68,9 @@ def command(
         inertia = np.diag(loaded.inertia_matrix(q0))[base:]
         torque = PDGravity(np.asarray(q0, float)[first:], 400.0 * inertia, 40.0 * inertia)
     if controller:
-        torque = _digital(loaded, controller, torque, q0, to, duration, friction)
-    elif to:
-        raise InputError("--to needs a --controller that moves the joints")
+        torque = _digital(loaded, controller, frame, torque, q0, to, duration, friction)
+    elif to or frame:
+        raise InputError(f"--{'to' if to else 'frame'} needs a --controller that moves the joints")
     ideal = control_period is None and torque_rate is None and encoder is None and not delay and not noise
     actuators = None if ideal else Actuators(control_period, delay, torque_rate, encoder, **_noise(noise))
     try:
@@ -92,13 +93,15 @@ def command(
         raise typer.Exit(4)
 
 
-def _digital(loaded: Any, names: list[str], torque: Any, q0: Any, to: str, duration: float, friction: bool) -> Any:
+def _digital(
+    loaded: Any, names: list[str], frame: str | None, torque: Any, q0: Any, to: str, duration: float, friction: bool
+) -> Any:
     """The control laws in the loop: at most one controller (or `torque`), and any number of observers."""
     from armdyn.control import controller
     from armdyn.errors import InputError
     from armdyn.simulation import Digital, quintic
 
-    laws = [controller(loaded, name, friction=friction) for name in dict.fromkeys(names)]
+    laws = [controller(loaded, name, friction=friction, frame=frame) for name in dict.fromkeys(names)]
     driving = [law for law in laws if not law.law.observes]
     if len(driving) > 1 or (driving and torque is not None):
         others = [] if torque is None else ["--hold or --tau"]

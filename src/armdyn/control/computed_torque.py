@@ -39,5 +39,4 @@ LAW = ControlLaw(
     memory=(Entry("integral", ("nv",), "integral of the position error"),),
     step=step,
     start=lambda model, x: {"integral": [0] * model.chain.nv},
-    at_tool=True,
 )

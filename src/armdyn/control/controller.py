@@ -35,6 +35,12 @@ class Controller:
     law: ControlLaw
     gains: Mapping[str, Array]
     friction: bool = False
+    frame: str | None = None  # the frame in place of the arm's tool
+
+    @cached_property
+    def model(self) -> Arm:
+        """The arm with the frame that the law refers to as its tool."""
+        return self.arm if self.frame is None else self.arm.with_tool(frame=self.frame)
 
     def __repr__(self) -> str:
         reads = ", ".join(entry.name for entry in (*self.law.measured, *self.law.reference))
@@ -44,7 +50,7 @@ class Controller:
     @property
     def program(self) -> Program:
         """The program of one step, as it is compiled and written as C."""
-        return step_program(self.law, self.arm.chain, self.friction)
+        return step_program(self.law, self.model.chain, self.friction)
 
     @property
     def operations(self) -> Operations:
@@ -61,12 +67,12 @@ class Controller:
 
     @cached_property
     def _reads(self) -> Shapes:
-        return (*sized(self.law.memory, self.arm.chain), *sized(self.law.reads, self.arm.chain))
+        return (*sized(self.law.memory, self.model.chain), *sized(self.law.reads, self.model.chain))
 
     def _compiled(self, what: str, make: Any) -> Any:
-        chain = self.arm.chain
-        made = load_or_compile(("control", what, self.law.name, chain, self.friction),
-                               lambda: make(self.law, chain, self.friction))  # fmt: skip
+        chain = self.model.chain
+        asked = ("control", what, self.law.name, chain, self.friction)
+        made = load_or_compile(asked, lambda: make(self.law, chain, self.friction))
         assert made is not None  # a law has no empty arrays
         return made
 
@@ -74,7 +80,7 @@ class Controller:
         """The initial memory, from measurements by name; empty if the law has no memory."""
         if not self.law.memory:
             return {}
-        values = self._arranged(sized(self.law.starts_from, self.arm.chain), {}, given)
+        values = self._arranged(sized(self.law.starts_from, self.model.chain), {}, given)
         found = self._start(*values)
         return dict(zip((entry.name for entry in self.law.memory), _as_tuple(found), strict=True))
 
@@ -107,7 +113,7 @@ class Controller:
         return values
 
 
-def controller(arm: Arm, name: str, *, friction: bool = False, **gains: Any) -> Controller:
+def controller(arm: Arm, name: str, *, friction: bool = False, frame: str | None = None, **gains: Any) -> Controller:
     """Compile a control law or an observer for an arm.
 
     Parameters
@@ -120,6 +126,9 @@ def controller(arm: Arm, name: str, *, friction: bool = False, **gains: Any) -> 
     friction : bool
         Include the friction, springs, torque ripple and offsets of the joints in the model: controllers compensate for
         them, observers subtract them from the motor torques.
+    frame : str, optional
+        The frame that carries a payload, or that an impedance law moves; by default the arm's tool (`Arm.tool`). Laws
+        that need no tool run on robots without one too, then without a payload.
     **gains : array_like
         Gains by name, one number for all entries or one per entry. The law's defaults are used for the others.
 
@@ -132,13 +141,18 @@ def controller(arm: Arm, name: str, *, friction: bool = False, **gains: Any) -> 
 
     if not isinstance(arm, Arm):
         raise InputError(f"controller takes an Arm, got {arm!r}; armdyn.load(...) returns one")
-    law = CONTROLLERS[choose("controller", name, CONTROLLERS)]
-    check(law, arm.chain)
+    general = CONTROLLERS[choose("controller", name, CONTROLLERS)]
+    model = arm if frame is None else arm.with_tool(frame=frame)
+    law = general.on(model.chain)
+    if not model.floating and (law.at_tool or any(entry.name in gains for entry in law.absent)):
+        what = f"the controller {name}" + (" with a payload" if law.absent else "")
+        model.require_tool(what, "give frame=")
+    check(law, model.chain)
     for gain in gains:
         choose(f"gain of {name}", gain, [entry.name for entry in law.gains])
-    shapes = dict(sized(law.gains, arm.chain))
-    found = {e.name: _gain(arm, law, e, shapes[e.name], gains.get(e.name)) for e in law.gains}
-    return Controller(arm, law, found, friction)
+    shapes = dict(sized(law.gains, model.chain))
+    found = {e.name: _gain(model, law, e, shapes[e.name], gains.get(e.name)) for e in law.gains}
+    return Controller(arm, law, found, friction, frame)
 
 
 def _gain(arm: Arm, law: ControlLaw, entry: Entry, shape: tuple[int, ...], given: Any) -> Array:

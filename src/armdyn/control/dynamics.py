@@ -50,6 +50,8 @@ class Dynamics:
 
         `payload` holds the ten inertial parameters about the tool's origin, in the tool's axes, or the first four.
         """
+        if all(isinstance(p, int) and p == 0 for p in payload):  # written as a literal: there is none
+            return [0] * self.chain.nv
         tool = self.chain.tool
         body = Link.from_natural((*payload, *([0] * (10 - len(payload))))).moved(tool.R, tool.p)
         bare = tuple(replace(joint, rotor_inertia=0, viscous=0, coulomb=0, static=0) for joint in self.chain.joints)

@@ -20,7 +20,7 @@ PERIOD = 1e-3  # s, of the test vectors
 
 def functions(controller: Controller) -> dict[str, Function]:
     """The functions of a controller by name: ``NAME`` is one step, ``NAME_start`` gives the initial memory."""
-    law, chain = controller.law, controller.arm.chain
+    law, chain = controller.law, controller.model.chain
     rng = np.random.default_rng(len(law.name))
     read = [_measured(sized((*law.measured, *law.reference), chain), rng) for _ in range(VECTORS + 1)]
     gains = {name: np.asarray(value, float) for name, value in controller.gains.items()}

@@ -29,5 +29,4 @@ LAW = ControlLaw(
     ),
     outputs=(COMMAND,),
     step=step,
-    at_tool=True,
 )

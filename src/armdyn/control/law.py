@@ -8,7 +8,7 @@ numbers, or the graph from which NumPy, LLVM, C and C++ code is generated (docs/
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,7 +32,7 @@ class Entry:
     """One array of a control law: its name, its shape in the registry's sizes, its description.
 
     Gains have a default: one number for all entries, or a function of the chain. `of_body` marks inertial parameters of
-    a body, whose mass is checked; its inertia may be zero, because an estimate often has none.
+    a body at the tool, whose mass is checked; its inertia may be zero, because an estimate often has none.
     """
 
     name: str
@@ -66,7 +66,8 @@ class ControlLaw:
     reference: tuple[Entry, ...] = ()
     memory: tuple[Entry, ...] = ()
     start: Step = lambda model, x: {}
-    at_tool: bool = False  # needs exactly one tool: does not apply to a robot with several tips
+    at_tool: bool = False  # needs a tool: does not apply to a robot without one
+    absent: tuple[Entry, ...] = ()  # gains that this robot cannot have; they are zero
 
     @property
     def observes(self) -> bool:
@@ -83,12 +84,19 @@ class ControlLaw:
         """The inputs of `start`: measurements and gains."""
         return (*self.measured, *self.gains)
 
+    def on(self, chain: Chain) -> ControlLaw:
+        """The law on this robot: without a tool there is no payload, and a law that does without has no gain for it."""
+        if chain.tool_carrier or self.at_tool:
+            return self
+        bodies = tuple(entry for entry in self.gains if entry.of_body)
+        return replace(self, gains=tuple(e for e in self.gains if not e.of_body), absent=(*self.absent, *bodies))
+
     def refusal(self, chain: Chain) -> str:
         """Why the law does not apply to this robot; "" if it does."""
         if chain.floating:
             return FLOATS
         if self.at_tool and not chain.tool_carrier:
-            return f"needs one tool, but this robot has {len(chain.tips)} tips"
+            return f"needs a tool, but this robot has {len(chain.tips)} tips; name a frame with frame="
         return ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
@@ -28,7 +29,7 @@ def step_program(law: ControlLaw, chain: Chain, friction: bool = False) -> Progr
     check(law, chain)
     inputs = (*sized(law.memory, chain), *sized(law.reads, chain))
     outputs = (*sized(law.outputs, chain), *sized(law.memory, chain, NEXT))
-    return _traced(law.name, law.step, Dynamics(chain, friction), inputs, outputs)
+    return _traced(law, law.name, law.step, Dynamics(chain, friction), inputs, outputs)
 
 
 @lru_cache(maxsize=64)
@@ -38,14 +39,15 @@ def start_program(law: ControlLaw, chain: Chain, friction: bool = False) -> Prog
     if not law.memory:
         raise InputError(f"the controller {law.name} has no memory, so it has no start program")
     inputs = sized(law.starts_from, chain)
-    return _traced(f"{law.name}_start", law.start, Dynamics(chain, friction), inputs, sized(law.memory, chain))
+    return _traced(law, f"{law.name}_start", law.start, Dynamics(chain, friction), inputs, sized(law.memory, chain))
 
 
-def _traced(name: str, step: Step, model: Dynamics, inputs: Any, outputs: Any) -> Program:
+def _traced(law: ControlLaw, name: str, step: Step, model: Dynamics, inputs: Any, outputs: Any) -> Program:
     names = [port for port, _ in inputs]
+    zeros = {entry: [0] * math.prod(shape) for entry, shape in sized(law.absent, model.chain)}
 
     def function(*arguments: Any) -> Any:
-        found = step(model, SimpleNamespace(**dict(zip(names, arguments, strict=True))))
+        found = step(model, SimpleNamespace(**zeros, **dict(zip(names, arguments, strict=True))))
         results = tuple(found[port.removesuffix(NEXT)] for port, _ in outputs)
         return results[0] if len(results) == 1 else results
 

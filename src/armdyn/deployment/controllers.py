@@ -24,9 +24,11 @@ from armdyn.graph import Program
 STRUCTS = "the controllers, with structs for their memory, gains, inputs and outputs"
 
 
-def chosen(arm: Arm, asked: Sequence[str | Controller], friction: bool) -> tuple[Controller, ...]:
-    """The controllers given by name or as objects; the gains of an object become the defaults in the code."""
-    found = [controller(arm, one, friction=friction) if isinstance(one, str) else one for one in asked]
+def chosen(
+    arm: Arm, asked: Sequence[str | Controller], friction: bool, frame: str | None = None
+) -> tuple[Controller, ...]:
+    """The controllers given by name, for a frame, or as objects, whose gains become the defaults in the code."""
+    found = [controller(arm, one, friction=friction, frame=frame) if isinstance(one, str) else one for one in asked]
     for one in found:
         if not isinstance(one, Controller):
             raise InputError(f"a controller must be a name or the result of armdyn.controller(...), got {one!r}")
@@ -70,7 +72,7 @@ def _structs(name: str, one: Controller, dtype: str) -> list[str]:
         if entries:
             fields = [
                 _field(entry, shape, dtype)
-                for entry, (_, shape) in zip(entries, sized(entries, one.arm.chain), strict=True)
+                for entry, (_, shape) in zip(entries, sized(entries, one.model.chain), strict=True)
             ]
             lines += ["typedef struct {", *fields, f"}} {name}_{law.name}_{part};", ""]
     return lines
@@ -84,7 +86,7 @@ def _field(entry: Entry, shape: tuple[int, ...], dtype: str) -> str:
 
 def _functions(name: str, one: Controller, dtype: str) -> list[str]:
     law, full = one.law, f"{name}_{one.law.name}"
-    chain, friction = one.arm.chain, one.friction
+    chain, friction = one.model.chain, one.friction
     lines = [f"static inline void {full}_defaults({full}_gains *gains)", "{"]
     lines += [
         f"    static const {full}_gains values = {{",

@@ -43,7 +43,7 @@ def _structs(one: Controller, dtype: str) -> list[str]:
     parts |= {"in": (*law.measured, *law.reference), "out": law.outputs}
     for part, entries in parts.items():
         if entries:
-            shapes = [shape for _, shape in sized(entries, one.arm.chain)]
+            shapes = [shape for _, shape in sized(entries, one.model.chain)]
             fields = [_field(entry, shape, one, dtype) for entry, shape in zip(entries, shapes, strict=True)]
             lines += [f"    struct {part} {{", *fields, "    };", ""]
     return [*lines, "    gains_type gains{};", *(["    memory_type memory{};"] if law.memory else []), ""]
@@ -60,7 +60,7 @@ def _field(entry: Entry, shape: tuple[int, ...], one: Controller, dtype: str) ->
 
 
 def _functions(name: str, one: Controller) -> list[str]:
-    law, chain, lines = one.law, one.arm.chain, []
+    law, chain, lines = one.law, one.model.chain, []
     if law.memory:
         call = _call(f"{name}::{law.name}_start", start_program(law, chain, one.friction), one, "memory.")
         lines += ["    /// Sets the initial memory; call it once before the first update()."]

@@ -90,7 +90,7 @@ def deploy(
         Control laws to write beside the quantities: names in `armdyn.control.CONTROLLERS`, or
         results of `armdyn.controller`, whose gains become the defaults.
     frame
-        The frame to use as the tool; a robot with several tips has no default tool.
+        The frame to use as the tool, also by controllers given by name; the arm's own tool by default (`Arm.tool`).
     functions
         Further programs to write beside the quantities, by name.
     cpus
@@ -115,7 +115,7 @@ def deploy(
     """
     chosen = TARGETS[choose("target", target, TARGETS)]
     manifest.check_folder(directory, overwrite)
-    laws = chosen_controllers(arm, controllers, friction)
+    laws = chosen_controllers(arm, controllers, friction, frame)
     request = Request(
         arm,
         quantities,

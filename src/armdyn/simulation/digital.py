@@ -120,7 +120,7 @@ class Running:
             q = np.asarray(self.first if reference is None else reference, float)
             qd = qdd = np.zeros_like(q)
         joints = {"q_ref": q, "qd_ref": qd, "qdd_ref": qdd}
-        return joints if set(wanted) <= set(joints) else {**joints, **tool_reference(law.arm, q, qd, qdd)}
+        return joints if set(wanted) <= set(joints) else {**joints, **tool_reference(law.model, q, qd, qdd)}
 
     def signals(self) -> Signals:
         """The recorded signals by law and name: t (times,), the others (..., times, *shape)."""
