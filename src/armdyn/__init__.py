@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
     from armdyn.identification.online.estimator import OnlineEstimator
     from armdyn.kernels.threads import set_threads
     from armdyn.loading import from_dh, generic_arm, load
+    from armdyn.motion.time_optimal import time_optimal
     from armdyn.parameters import equivalence, extended_parameters, minimal_combinations
     from armdyn.programs.cost import cost
     from armdyn.references import citation
@@ -78,6 +79,7 @@ __all__ = [
     "set_threads",
     "simulate",
     "sweep",
+    "time_optimal",
 ]
 
 
@@ -103,6 +105,7 @@ _LAZY = {
     "Uncertain": "armdyn.uncertainty",
     "Uniform": "armdyn.uncertainty",
     "sweep": "armdyn.sweeps",
+    "time_optimal": "armdyn.motion.time_optimal",
     "bound": "armdyn.uncertainty",
     "deploy": "armdyn.deployment.deploy",
     "pipeline": "armdyn.deployment.pipeline",

@@ -1,0 +1,132 @@
+"""The fastest speeds along a grid: backwards from where the end can be reached, forwards as fast as possible.
+
+On a step of length Δ the acceleration u changes linearly, from one that is allowed at its beginning to one that is
+allowed at its end, so that z = ṡ² moves by Δ (u₀ + u₁): the trapezoidal rule, of second order in Δ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from armdyn.motion.constraints import Constraints
+
+CANDIDATES, ROUNDS = 12, 8  # speeds looked at at once, and how often the interval around the best is divided again
+ROUNDING = 1e-10  # of z: what may be missing by rounding
+
+Test = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """z at the points, u at the beginning and at the end of every step, the largest controllable z.
+
+    `stuck` is the index of a point from which the end cannot be reached, -1 if there is none.
+    """
+
+    z: np.ndarray  # (lanes, points)
+    u: np.ndarray  # (lanes, points - 1, 2)
+    largest: np.ndarray  # (lanes, points)
+    stuck: np.ndarray  # (lanes,)
+
+
+def fastest(limits: Constraints, step: np.ndarray, start: np.ndarray, end: np.ndarray) -> Speeds:
+    """The two sweeps; `step` (lanes,) is the grid's, `start` and `end` (lanes,) are z at the ends."""
+    lanes, points = limits.fastest.shape
+    low, high = np.zeros((lanes, points)), np.zeros((lanes, points))
+    stuck = np.where(end > limits.fastest[:, -1] * (1 + 1e-9), points - 1, -1)
+    low[:, -1] = high[:, -1] = np.minimum(end, limits.fastest[:, -1])
+    for k in range(points - 2, -1, -1):
+        least, most = _controllable(limits, k, step, low[:, k + 1], high[:, k + 1])
+        stuck = np.where((stuck < 0) & (most < 0), k, stuck)
+        low[:, k], high[:, k] = least, np.maximum(most, 0)
+    stuck = np.where((stuck < 0) & (start > high[:, 0] * (1 + 1e-9)), 0, stuck)
+    z, u = np.zeros((lanes, points)), np.zeros((lanes, points - 1, 2))
+    z[:, 0] = np.minimum(start, high[:, 0])
+    for k in range(points - 1):
+        lower, upper = _interval(limits, k, z[:, k])
+        z[:, k + 1] = _reached(limits, k + 1, step, z[:, k] + step * upper, low[:, k + 1], high[:, k + 1])
+        u[:, k] = _accelerations(limits, k + 1, (z[:, k + 1] - z[:, k]) / step, lower, upper, z[:, k + 1])
+        stuck = np.where((z[:, k] <= 0) & (z[:, k + 1] <= 0) & (stuck < 0), k, stuck)
+    return Speeds(z, u, high, stuck)
+
+
+def _interval(limits: Constraints, k: int, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The interval of u at point k, one z per lane."""
+    lower, upper = limits.interval(k, z[:, None])
+    return lower[:, 0], upper[:, 0]
+
+
+def _controllable(
+    limits: Constraints, k: int, step: np.ndarray, low_next: np.ndarray, high_next: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the largest z at point k from which a step leads between `low_next` and `high_next`; -1 if none."""
+    braked = high_next - step * _interval(limits, k + 1, high_next)[0]  # z + Δ u₀ may be at most this
+    driven = low_next - step * _interval(limits, k + 1, low_next)[1]  # and must be at least this
+    most = limits.fastest[:, k]
+
+    def possible(z: np.ndarray) -> np.ndarray:
+        lower, upper = limits.interval(k, z)
+        slack = ROUNDING * (z + high_next[:, None])
+        fine = (upper - lower) * step[:, None] >= -slack
+        fine &= z + step[:, None] * lower <= braked[:, None] + slack
+        return np.asarray(fine & (z + step[:, None] * upper >= driven[:, None] - slack))
+
+    top = _beyond(possible, most, np.maximum(braked, high_next))
+    z = top[:, None] * np.linspace(0.0, 1.0, CANDIDATES) ** 2  # even in the speed
+    good, rows = possible(z), np.arange(len(top))
+    best = CANDIDATES - 1 - np.argmax(good[:, ::-1], axis=1)
+    least = np.argmax(good, axis=1)
+    high = _last(possible, z[rows, best], z[rows, np.minimum(best + 1, CANDIDATES - 1)])
+    low = _last(possible, z[rows, least], z[rows, np.maximum(least - 1, 0)])
+    none = ~good.any(axis=1)
+    return np.where(none, 0.0, low), np.where(none, -1.0, high)
+
+
+def _beyond(possible: Test, most: np.ndarray, guess: np.ndarray) -> np.ndarray:
+    """A z that is too large, or the largest that the speed limits allow."""
+    top: np.ndarray = np.minimum(np.where(np.isfinite(guess) & (guess > 0), guess, 1.0), most)
+    for _ in range(40):
+        grow = possible(top[:, None])[:, 0] & (top < most)
+        if not grow.any():
+            break
+        top = np.where(grow, np.minimum(4 * top, most), top)
+    return top
+
+
+def _last(possible: Test, good: np.ndarray, bad: np.ndarray) -> np.ndarray:
+    """The last possible value between a possible one and its neighbour; `good` itself if the two are equal."""
+    rows, parts = np.arange(len(good)), np.linspace(0.0, 1.0, CANDIDATES)
+    for _ in range(ROUNDS):
+        if (good == bad).all():
+            break
+        z = good[:, None] + parts * (bad - good)[:, None]
+        fine = possible(z)
+        fine[:, 0] = True
+        all_fine = fine.all(axis=1)
+        wrong = np.where(all_fine, CANDIDATES - 1, np.argmax(~fine, axis=1))
+        good, bad = z[rows, np.where(all_fine, wrong, wrong - 1)], z[rows, wrong]
+    return good
+
+
+def _reached(
+    limits: Constraints, k: int, step: np.ndarray, driven: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> np.ndarray:
+    """The largest z at point k that a step reaches, `driven` being z + Δ u₀ of its beginning."""
+
+    def possible(z: np.ndarray) -> np.ndarray:
+        upper = limits.interval(k, z)[1]
+        return np.asarray(z - step[:, None] * upper <= driven[:, None] + ROUNDING * z)
+
+    fast = possible(high[:, None])[:, 0]
+    return high if fast.all() else _last(possible, np.where(fast, high, low), high)
+
+
+def _accelerations(
+    limits: Constraints, k: int, both: np.ndarray, lower: np.ndarray, upper: np.ndarray, z: np.ndarray
+) -> np.ndarray:
+    """(lanes, 2) u at the beginning and the end of a step, `both` being their sum, each within its interval."""
+    after = np.clip(both - np.clip(both / 2, lower, upper), *_interval(limits, k, z))
+    return np.stack([both - after, after], axis=-1)

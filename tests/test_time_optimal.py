@@ -1,0 +1,264 @@
+"""Time-optimal motion along a path: closed forms, feasibility and optimality by inverse dynamics, bad input."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.integrate import quad, solve_ivp
+
+import armdyn
+from armdyn.errors import InputError
+from armdyn.motion import Grip, MotionLimits, Path
+
+UR5 = armdyn.load("ur5")
+WAY = np.array([[0, -1.5, 1.5, 0, 0.5, 0], [0.6, -1.0, 1.0, -0.4, 0.8, 0.5], [1.2, -1.4, 1.6, 0.3, 0.2, -0.4]])
+
+
+def slide(mass=2.0, **options):
+    return armdyn.from_dh([{"kind": "prismatic", "mass": mass, "name": "slide", **options}], gravity=(0, 0, 0))
+
+
+def pendulum(**options):
+    """A point mass of 1 kg at 1 m, turning in a vertical plane."""
+    row = {"a": 1.0, "mass": 1.0, "com": (0, 0, 0), "inertia": (0, 0, 0, 0, 0, 0), "name": "swing", **options}
+    return armdyn.from_dh([row], gravity=(0, -9.81, 0))
+
+
+def torques_inside(arm, motion, path, count=10, **options):
+    """Torques and joint speeds at places between the grid's points, where u is linear, and z by its integral."""
+    piece = Path.of(path, arm).pieces[0]
+    share, step = np.arange(count) / count, np.diff(motion.s)[:, None]
+    s, z = motion.s[:-1, None] + share * step, motion.speed[:-1, None] ** 2
+    first, both = motion.acceleration[:-1, None], np.diff(motion.speed**2)[:, None] / step
+    last = both - first
+    z, u = z + step * (2 * first * share + (last - first) * share**2), first + (last - first) * share
+    q, dq, ddq = (piece.at(s, order) for order in range(3))
+    qd, qdd = dq * np.sqrt(z)[..., None], dq * u[..., None] + ddq * z[..., None]
+    return arm.inverse_dynamics(q, qd, qdd, **options), qd
+
+
+@pytest.mark.parametrize(("mass", "force", "way"), [(2.0, 3.0, 1.0), (0.5, 10.0, 0.3)])
+def test_a_free_mass_accelerates_and_brakes(mass, force, way):
+    motion = armdyn.time_optimal(slide(mass), [[0.0], [way]], limits=MotionLimits(torque=force))
+    assert motion.duration == pytest.approx(2 * np.sqrt(way * mass / force), rel=1e-6)
+    assert set(motion.binding) == {"torque of slide"}
+    np.testing.assert_allclose(np.abs(motion.tau), force, rtol=1e-4)  # the turn lies on a point of the grid
+
+
+def test_a_speed_limit_is_a_plateau():
+    limits = MotionLimits(torque=2.0, velocity=0.5)
+    motion = armdyn.time_optimal(slide(), [[0.0], [1.0]], limits=limits, grid=400)
+    assert motion.duration == pytest.approx(1.0 / 0.5 + 0.5 / 1.0, rel=1e-3)  # way / v + v / a
+    assert "velocity of slide" in motion.binding
+    limits = MotionLimits(acceleration=1.0, velocity=0.5)
+    assert armdyn.time_optimal(slide(), [[0.0], [1.0]], limits=limits, grid=400).duration == pytest.approx(
+        2.5, rel=1e-3
+    )
+
+
+def test_a_pendulum_under_gravity():
+    """u = (τ - g cos q) does not depend on the speed, so both phases are integrals of it."""
+    arm, most = pendulum(), 15.0
+    begin, end = -0.8, 1.9
+    forward = lambda q: 2 * (most * (q - begin) - 9.81 * (np.sin(q) - np.sin(begin)))  # noqa: E731
+    backward = lambda q: 2 * (most * (end - q) + 9.81 * (np.sin(end) - np.sin(q)))  # noqa: E731
+    expected = quad(lambda q: min(forward(q), backward(q)) ** -0.5, begin, end, limit=500, points=[begin, end])[0]
+    motion = armdyn.time_optimal(arm, [[begin], [end]], limits=MotionLimits(torque=most), grid=400)
+    assert motion.duration == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("friction", [{"viscous": 4.0}, {"coulomb": 3.0}, {"viscous": 2.0, "coulomb": 1.0}])
+def test_friction_of_any_kind_is_overcome(friction):
+    """Against the phases integrated over the way: forwards with friction against, backwards with its help."""
+    arm, most, way = pendulum(**friction), 20.0, 1.5
+    v, c = friction.get("viscous", 0.0), friction.get("coulomb", 0.0)
+
+    def phase(side):
+        def rate(s, z):
+            q = s if side > 0 else way - s
+            return 2 * (most - side * (9.81 * np.cos(q) + v * np.sqrt(max(z[0], 0)) + c))
+
+        return solve_ivp(rate, (0, way), [1e-14], rtol=1e-9, atol=1e-12, dense_output=True).sol
+
+    ahead, back = phase(1), phase(-1)
+    z = lambda s: min(ahead(s)[0], back(way - s)[0])  # noqa: E731
+    expected = quad(lambda r: 2 * r * z(r * r) ** -0.5, 0, np.sqrt(way / 2), limit=300)[0]
+    expected += quad(lambda r: 2 * r * z(way - r * r) ** -0.5, 0, np.sqrt(way / 2), limit=300)[0]
+    limits = MotionLimits(torque=most)
+    coarse, fine = (armdyn.time_optimal(arm, [[0.0], [way]], limits=limits, grid=grid) for grid in (50, 400))
+    errors = [motion.duration / expected - 1 for motion in (coarse, fine)]
+    assert 0 <= errors[1] < 1.5e-3  # it takes its time from rest, where viscous friction changes as the root of the way
+    assert errors[1] < errors[0] / 4 or errors[0] < 1e-4
+    without = armdyn.time_optimal(arm, [[0.0], [way]], limits=MotionLimits(torque=most), friction=False)
+    assert without.duration != pytest.approx(fine.duration, rel=1e-3)
+
+
+def test_load_dependent_friction():
+    arm = pendulum()
+    joint = arm.given.joints[0]
+    lossy = replace(joint, forces=replace(joint.forces, load_friction=armdyn.files.arrays.number(0.3, "loss")))
+    arm = replace(arm, given=replace(arm.given, joints=(lossy,)))
+    motion = armdyn.time_optimal(arm, [[0.0], [1.5]], limits=MotionLimits(torque=20.0))
+    tau, _ = torques_inside(arm, motion, [[0.0], [1.5]], friction=True)
+    inside = tau[1:-1, :, 0]
+    assert np.abs(inside).max() <= 20.0 * 1.002
+    assert np.mean(np.abs(inside) > 19.9) > 0.98  # but where the motion turns to braking
+
+
+@pytest.mark.parametrize("payload", [None, 3.0])
+@pytest.mark.parametrize("seed", range(2))
+def test_no_limit_is_exceeded_and_one_always_binds(seed, payload):
+    path = np.random.default_rng(seed).uniform(-1.5, 1.5, (4, 6))
+    limits = MotionLimits(torque=[110, 110, 80, 12, 12, 12])
+    motion = armdyn.time_optimal(UR5, path, payload=payload, limits=limits)
+    arm = UR5 if payload is None else UR5.with_payload(payload)
+    tau, qd = torques_inside(arm, motion, path, friction=True)
+    most = np.array(limits.torque, float)
+    assert (np.abs(tau) / most).max() <= 1.002
+    assert (np.abs(qd) / UR5.velocity_limits).max() <= 1.001
+    assert motion.overrun <= 1e-3
+    used = np.maximum((np.abs(tau) / most).max((1, 2)), (np.abs(qd) / UR5.velocity_limits).max((1, 2)))
+    assert np.median(used) > 0.99
+    assert np.mean(used > 0.95) > 0.9
+    assert motion.binding.count("none") <= 4  # the steps on which the motion changes from one limit to another
+    assert np.all(np.diff(motion.t) > 0)
+    np.testing.assert_allclose(motion.qd[[0, -1]], 0, atol=1e-12)
+    # the joints' derivatives are those of q over time
+    middle = slice(5, -5)
+    rate = np.gradient(motion.q, motion.t, axis=0)[middle]
+    assert np.abs(rate - motion.qd[middle]).max() < 0.05 * np.abs(motion.qd).max()
+
+
+def test_a_little_more_speed_anywhere_exceeds_a_limit():
+    limits = MotionLimits(torque=[110, 110, 80, 12, 12, 12])
+    motion = armdyn.time_optimal(UR5, WAY, limits=limits)
+    faster = replace(motion, speed=motion.speed * 1.005, acceleration=motion.acceleration * 1.005**2)
+    tau, qd = torques_inside(UR5, faster, WAY, friction=True)
+    used = np.maximum(np.abs(tau) / limits.torque, np.abs(qd) / UR5.velocity_limits).max((1, 2))
+    assert np.mean(used > 1.0) > 0.9
+
+
+def test_more_load_or_less_torque_takes_longer():
+    limits = MotionLimits(torque=[110, 110, 80, 12, 12, 12])
+    free, loaded = (armdyn.time_optimal(UR5, WAY, limits=limits, payload=x).duration for x in (None, 3.0))
+    both = armdyn.time_optimal(UR5, WAY, limits=limits, payload=[0.5, 3.0]).duration
+    assert free < loaded <= both * (1 + 1e-9)
+    weak = MotionLimits(torque=[90, 90, 60, 12, 12, 12])
+    assert armdyn.time_optimal(UR5, WAY, limits=weak).duration > free
+
+
+def test_the_same_way_given_otherwise_takes_the_same_time():
+    from scipy.interpolate import CubicSpline
+
+    along = np.r_[0, np.cumsum(np.linalg.norm(np.diff(WAY, axis=0), axis=1))]
+    spline = CubicSpline(along, WAY, bc_type="natural")
+    times = [
+        armdyn.time_optimal(UR5, path).duration
+        for path in (WAY, spline, lambda s: spline(along[-1] * s), lambda s: spline(along[-1] * s**1.0 / 1.0))
+    ]
+    np.testing.assert_allclose(times, times[0], rtol=2e-4)
+    several = armdyn.time_optimal(UR5, [WAY, WAY[::-1]])
+    assert several[0].duration == pytest.approx(times[0], rel=1e-9)
+    again = armdyn.time_optimal(UR5, several[0])  # a trajectory, timed anew
+    assert again.duration == pytest.approx(times[0], rel=0.01)
+
+
+def test_corners_stop_the_motion_and_blends_do_not():
+    corner = np.array([[0.0, 0], [1, 0], [1, 1]])
+    arm = armdyn.from_dh([(0, 0, 1, 0), (0, 0, 1, 0)], gravity=(0, 0, 0))
+    limits = MotionLimits(acceleration=2.0, velocity=1.0)
+    stops = armdyn.time_optimal(arm, corner, limits=limits, blend=0)
+    assert stops.duration == pytest.approx(2 * (1 / 1.0 + 1.0 / 2.0), rel=5e-3)
+    at_corner = np.argmin(np.linalg.norm(stops.q - corner[1], axis=1))
+    np.testing.assert_allclose(stops.qd[at_corner], 0, atol=1e-9)
+    rounded = armdyn.time_optimal(arm, corner, limits=limits, blend=0.05)
+    assert rounded.duration < stops.duration
+    distance = np.linalg.norm(rounded.q - corner[1], axis=1).min()
+    assert 0.02 < distance <= 0.05 + 1e-9
+
+
+def test_tool_speed_tool_acceleration_power_and_grip():
+    speed = armdyn.time_optimal(UR5, WAY, limits=MotionLimits(tool_speed=0.3))
+    v = np.einsum("kij,kj->ki", UR5.jacobian(speed.q), speed.qd)[:, :3]
+    assert np.linalg.norm(v, axis=1).max() == pytest.approx(0.3, rel=1e-2)
+    assert "tool speed" in speed.binding
+    soft = armdyn.time_optimal(UR5, WAY, limits=MotionLimits(tool_acceleration=1.0))
+    J, dJ = UR5.jacobian(soft.q), UR5.jacobian_rate(soft.q, soft.qd)
+    a = (np.einsum("kij,kj->ki", J, soft.qdd) + np.einsum("kij,kj->ki", dJ, soft.qd))[:, :3]
+    assert np.linalg.norm(a, axis=1).max() == pytest.approx(1.0, rel=1e-2)
+    power = armdyn.time_optimal(UR5, WAY, limits=MotionLimits(power=40.0))
+    assert (power.tau * power.qd).sum(-1).max() <= 40.0 * 1.01
+    assert "power" in power.binding
+    grip = Grip(mass=1.0, force=40.0, friction=0.3)
+    held = armdyn.time_optimal(UR5, WAY, limits=MotionLimits(grip=grip), payload=1.0)
+    free = armdyn.time_optimal(UR5, WAY, payload=1.0)
+    assert held.duration > free.duration
+    assert "slip in the grip" in held.binding
+
+
+def test_a_motor_curve_and_speeds_at_the_ends():
+    curve = lambda qd: np.stack([-(3 - np.abs(qd)), 3 - np.abs(qd)], axis=-1)  # noqa: E731
+    motion = armdyn.time_optimal(slide(), [[0.0], [4.0]], limits=MotionLimits(torque=curve), grid=400)
+    assert (np.abs(motion.tau) <= 3 - np.abs(motion.qd) + 0.02).all()
+    # v' = (3 - v) / 2 to the middle, v' = -(3 - v) / 2 from there: v and s of t are exponentials
+    t = np.linspace(0, 10, 200_001)
+    half = np.interp(2.0, 3 * (t - 2 * (1 - np.exp(-t / 2))), t)
+    assert motion.duration == pytest.approx(2 * half, rel=2e-3)
+    started = armdyn.time_optimal(slide(), [[0.0], [1.0]], limits=MotionLimits(torque=3.0), speeds=(0.5, 0.0))
+    assert started.qd[0, 0] == pytest.approx(0.5)
+    with pytest.raises(InputError, match="speed asked for at 100 % of the path"):
+        armdyn.time_optimal(slide(), [[0.0], [1.0]], limits=MotionLimits(torque=3.0, velocity=0.2), speeds=(0, 0.5))
+
+
+def test_the_tool_moves_on_straight_lines_between_poses():
+    first = UR5.pose(WAY[0])
+    second = first.copy()
+    second[:3, 3] += [0.05, 0.1, -0.05]
+    motion = armdyn.time_optimal(UR5, np.stack([first, second]))
+    points = UR5.pose(motion.q)[:, :3, 3]
+    way = second[:3, 3] - first[:3, 3]
+    off = np.linalg.norm(np.cross(points - points[0], way / np.linalg.norm(way)), axis=1)
+    assert off.max() < 1e-4
+    np.testing.assert_allclose(points[-1] - points[0], way, atol=1e-6)
+
+
+def test_it_can_be_simulated_and_saved(tmp_path):
+    motion = armdyn.time_optimal(UR5, WAY, grid=50)
+    motion.save(tmp_path / "motion.csv")
+    table = np.genfromtxt(tmp_path / "motion.csv", delimiter=",", names=True)
+    np.testing.assert_array_equal(table["q1"], motion.q[:, 0])
+    assert len(motion.animate()._repr_html_()) > 1000
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "message"),
+    [
+        (WAY[:1], {}, "at least two"),
+        (WAY[[0, 0]], {}, "at least two different"),
+        (WAY[:, :5], {}, r"\(k, 6\)"),
+        (WAY * np.nan, {}, "waypoint 1 of the path is not finite"),
+        (WAY + 100, {}, "outside the limits of shoulder_pan_joint"),
+        (WAY, {"limits": MotionLimits(torque=[1, 2])}, r"\(6,\) or \(6, 2\)"),
+        (WAY, {"limits": MotionLimits(velocity=0)}, "above 0"),
+        (WAY, {"limits": MotionLimits(torque=np.inf)}, "nothing limits the acceleration"),
+        (WAY, {"limits": MotionLimits(tool_speed=-1.0)}, "tool_speed"),
+        (WAY, {"limits": {"torque": 3}}, "MotionLimits"),
+        (WAY, {"payload": 60.0}, "cannot hold still.*torque of"),
+        (WAY, {"grid": 1}, "grid"),
+        (WAY, {"speeds": (-1, 0)}, "speeds"),
+        (WAY, {"blend": -0.1}, "blend"),
+        (lambda s, order=0: np.zeros((*np.shape(s), 6)), {}, "stands still"),
+        (lambda s, order=0: np.zeros((*np.shape(s), 5)), {}, r"\(..., 6\)"),
+        (np.stack([np.eye(4), np.eye(4)]), {}, "reach|different"),
+    ],
+)
+def test_bad_input(path, options, message):
+    with pytest.raises(InputError, match=message):
+        armdyn.time_optimal(UR5, path, **options)
+
+
+def test_a_floating_base_is_refused():
+    with pytest.raises(InputError, match="fixed base"):
+        armdyn.time_optimal(armdyn.load("ur5", floating=True), WAY)
