@@ -17,11 +17,21 @@ import numpy as np
 
 import armdyn
 from armdyn.simulation import (
-    PD, Actuators, ComputedTorque, Digital, Feedforward, PDGravity, Sampled, Trajectory, fourier, quintic, simulate,
+    PD,
+    Actuators,
+    ComputedTorque,
+    Digital,
+    Feedforward,
+    PDGravity,
+    Sampled,
+    Trajectory,
+    fourier,
+    quintic,
+    simulate,
 )  # fmt: skip
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from random_trees import TreeKind, random_tree  # noqa: E402
+from random_trees import TreeKind, random_tree
 
 FIXED = ("RK4", "RK5", "AB4", "ARK4", "semi_implicit_euler")
 ADAPTIVE = ("DOP853", "RK45", "LSODA", "Radau")

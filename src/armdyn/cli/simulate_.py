@@ -33,7 +33,7 @@ def command(
     q: Annotated[str, typer.Option(help="Initial positions, rad or m; default: the rest configuration.")] = "",
     qd: Annotated[str, typer.Option(help="Initial velocities; zeros by default.")] = "",
     tau: Annotated[str, typer.Option(help="Constant joint forces, N m or N; none by default.")] = "",
-    hold: Annotated[bool, typer.Option("--hold", help="Hold the position: PD with gravity compensation.")] = False,
+    hold: Annotated[bool, typer.Option("--hold", help="Hold the position, with gains for the control period.")] = False,
     controller: Annotated[list[str] | None, typer.Option("--controller", help=LAW)] = None,
     frame: Annotated[str | None, typer.Option(help="The frame of the control laws; default: the tool.")] = None,
     to: Annotated[str, typer.Option(help="Target of the control law's motion; default: hold the position.")] = "",
@@ -55,24 +55,21 @@ def command(
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """Simulate an arm from an initial state: passive, with constant forces, or with control laws."""
-    import numpy as np
-
     from armdyn.errors import InputError
-    from armdyn.simulation import Actuators, PDGravity, simulate
+    from armdyn.simulation import Actuators, simulate
 
     loaded = load(arm)
     q0 = vector(q, "q") if q else loaded.rest
     torque: Any = vector(tau, "tau") if tau else None
-    if hold:  # critically damped at 20 rad/s, by each joint's own inertia
-        first, base = loaded.chain.nq - loaded.n, loaded.chain.nv - loaded.n  # nothing holds a floating base
-        inertia = np.diag(loaded.inertia_matrix(q0))[base:]
-        torque = PDGravity(np.asarray(q0, float)[first:], 400.0 * inertia, 40.0 * inertia)
+    ideal = control_period is None and torque_rate is None and encoder is None and not delay and not noise
+    actuators = None if ideal else Actuators(control_period, delay, torque_rate, encoder, **_noise(noise))
+    if hold:
+        sampled = actuators or (Actuators() if controller else None)
+        torque = _holding(loaded, q0, sampled, _step(step), saturate)
     if controller:
         torque = _digital(loaded, controller, frame, torque, q0, to, duration, friction)
     elif to or frame:
         raise InputError(f"--{'to' if to else 'frame'} needs a --controller that moves the joints")
-    ideal = control_period is None and torque_rate is None and encoder is None and not delay and not noise
-    actuators = None if ideal else Actuators(control_period, delay, torque_rate, encoder, **_noise(noise))
     try:
         with progress("simulating", quiet or as_json) as update:
             result = simulate(
@@ -89,8 +86,20 @@ def command(
         print_json(state | {name: getattr(result, name) for name in names} | {"signals": result.signals})
     elif not quiet:
         _print(result, [path for path in (output, animate) if path is not None])
-    if result.status in ("diverged", "stalled", "unstable step"):
+    if result.status in ("diverged", "stalled", "unstable step", "unstable loop"):
         raise typer.Exit(4)
+
+
+def _holding(loaded: Any, q0: Any, actuators: Any, step: Any, saturate: bool) -> Any:
+    """The controller of --hold, with gains for the period at which it will be called."""
+    from armdyn.simulation import holding
+
+    if actuators is None:
+        return holding(loaded, q0, saturate=saturate)
+    called = 1e-3 if step == "auto" else step  # without a control period, at every step
+    period = called if actuators.period is None else actuators.period
+    sensors = {"delay": actuators.delay, "encoder": actuators.encoder is not None}
+    return holding(loaded, q0, period=period, saturate=saturate, **sensors)
 
 
 def _digital(

@@ -5,6 +5,7 @@ from armdyn.simulation.controllers import PD, ComputedTorque, Feedforward, PDGra
 from armdyn.simulation.digital import Digital
 from armdyn.simulation.plants import Plants
 from armdyn.simulation.references import Reference, fourier, quintic, straight_line, trapezoidal
+from armdyn.simulation.sampled_loop import holding
 from armdyn.simulation.simulate import simulate
 from armdyn.simulation.torque import Controller, Drive, Sampled
 from armdyn.simulation.trajectory import Trajectory
@@ -23,6 +24,7 @@ __all__ = [
     "Sampled",
     "Trajectory",
     "fourier",
+    "holding",
     "quintic",
     "simulate",
     "straight_line",

@@ -7,8 +7,10 @@ and held until the next. Between two changes of the torque the compiled loop tak
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -19,12 +21,17 @@ from armdyn.chain import Chain
 from armdyn.codegen.compile import load_or_compile
 from armdyn.errors import InputError
 from armdyn.graph.program import trace
+from armdyn.simulation import stability
 from armdyn.simulation.fixed import Stepper, loop_of
 from armdyn.simulation.request import Span, positive
+from armdyn.simulation.sampled_loop import SampledLoop, Timing
 from armdyn.simulation.state import force_rows, forces_of
 from armdyn.simulation.torque import AsGiven, Drive, asked_torque, source_of
 
 Torque = Callable[..., Any]
+SWINGS = 3  # reversals of a torque at its rate limit that make an oscillation
+GROWN = 1.2  # how much faster such a joint is in the second half of a run, if its oscillation grows
+FINEST = Fraction(1, 10**6)  # s: the shortest step that an automatic choice takes for period and delay
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,25 @@ class Actuators:
         ticks = 1 if self.period is None else _steps(positive(self.period, "period", " of seconds"), h, "period")
         late = 0 if self.delay == 0 else _steps(positive(self.delay, "delay", " of seconds"), h, "delay")
         return ticks, late, _numbers(self.rate, n, "rate"), _numbers(self.encoder, n, "encoder")
+
+    def longest_step(self, most: float) -> float:
+        """The longest step up to `most` of which period and delay are whole numbers."""
+        grid = Fraction(0)
+        for name, seconds in (("period", self.period), ("delay", self.delay or None)):
+            if seconds is not None:
+                exact = Fraction(repr(positive(seconds, name, " of seconds")))
+                grid = exact if not grid else Fraction(
+                    math.gcd(grid.numerator * exact.denominator, exact.numerator * grid.denominator),
+                    grid.denominator * exact.denominator,
+                )  # fmt: skip
+        if not grid:
+            return most
+        if grid < FINEST:
+            raise InputError(
+                f"the actuators' period of {self.period:g} s and delay of {self.delay:g} s are whole numbers of no "
+                f"step above {float(FINEST):g} s"
+            )
+        return float(grid / math.ceil(grid / Fraction(repr(most))))
 
     def noises(self, n: int) -> tuple[np.ndarray, ...]:
         """Standard deviations of positions, velocities and torques, 0 where there is no noise."""
@@ -105,8 +131,12 @@ class HeldStepper:
     actuators: Actuators
     effort: tuple[float | None, ...] | None
     batch: tuple[int, ...]
+    step: float  # of the integration, s; a last step may be shorter
     digital: bool = False  # the controller also gets the applied torques and its period
+    stiffness: tuple[np.ndarray, np.ndarray] | None = None  # and damping per velocity, of a law that has them
+    answer: Torque | None = None  # the law without its limits, where it may be evaluated at states that did not occur
     applied: list[tuple[float, np.ndarray]] = field(default_factory=list)  # start time and torques (count, n)
+    clocks: list[_Clock] = field(default_factory=list)  # of the run, once it has begun
 
     silent = False
 
@@ -158,30 +188,88 @@ class HeldStepper:
         """(acceleration, torque) at the rows; at a jump of the torques, those after it."""
         return self._replayed().rates(t, state)
 
+    @property
+    def timing(self) -> Timing:
+        """When the controller's torques act."""
+        period = self.step if self.actuators.period is None else self.actuators.period
+        return Timing(period, self.actuators.delay, self.actuators.encoder is not None)
+
+    def loops(self, lane: int, times: np.ndarray, states: np.ndarray, early: bool) -> list[tuple[float, SampledLoop]]:
+        """The sampled loop about some states of one lane; `states` are (count, times, size)."""
+        answer = self.answer or (self.torque if early and not self.digital else None)
+        one, found = self.some(np.array([lane])), []
+        if answer is None:
+            return []
+        rows = {*stability.examined(len(times), early).tolist(), *stability.examined(len(times), False).tolist()}
+        for row in sorted(rows):
+            t, there = float(times[row]), states[:, row]
+            there = np.where(np.isfinite(there).all(axis=1, keepdims=True), there, there[lane])
+            linear = stability.linearised(one, t, there[lane])
+            if linear is not None:
+                found.append((t, self._loop_about(answer, t, there, lane, linear)))
+        return found
+
+    def _loop_about(
+        self, answer: Torque, t: float, states: np.ndarray, lane: int, linear: stability.Linear
+    ) -> SampledLoop:
+        """The linearised law beside the linearised arm."""
+        chain, layout, n = self.idle.chain, self.idle.layout, self.idle.chain.nv
+        gains = np.zeros((n, 2 * n))
+        for j in range(2 * n):
+            shift = np.zeros((1, 2 * n))
+            shift[0, j] = stability.DEVIATION
+            ends = []
+            for sign in (1.0, -1.0):
+                moved = np.vstack([layout.moved(y, sign * shift) for y in states])
+                ends.append(asked_torque(chain, answer, t, *layout.split(moved), self.batch)[lane])
+            gains[:, j] = (ends[0] - ends[1]) / (2 * stability.DEVIATION)
+        moving, m = linear.moving, len(linear.moving)
+        columns = np.concatenate([moving, n + moving])
+        proportional = np.hstack([-np.diag(x) for x in self.stiffness]) if self.stiffness is not None else gains
+        B = np.vstack([np.zeros((m, m)), linear.inverse])
+        rows = np.ix_(moving, columns)
+        return SampledLoop(linear.J, B, gains[rows], np.asarray(proportional)[rows])
+
+    def chases_its_rate(self, lane: int, speeds: np.ndarray) -> str:
+        """A message if the torque rate limit makes a joint swing more and more; `speeds` are (times, nv)."""
+        if self.actuators.rate is None or len(self.applied) < 8 or len(speeds) < 8:
+            return ""
+        n = self.idle.chain.n
+        most = np.broadcast_to(np.asarray(self.actuators.rate, float), (n,)) * self.timing.period
+        changes = np.diff(np.stack([tau[lane, -n:] for _, tau in self.applied]), axis=0)
+        limited = np.abs(changes) >= most * (1 - 1e-9)
+        early, later = (np.abs(part[:, -n:]).max(axis=0) for part in np.array_split(speeds, 2))
+        for i, joint in enumerate(self.idle.chain.joints[k] for k in self.idle.chain.independent):
+            turns = np.count_nonzero(np.diff(np.sign(changes[limited[:, i], i])))
+            if limited[:, i].mean() > 0.5 and turns >= SWINGS and later[i] > GROWN * early[i]:
+                return (
+                    f"the sampled control loop is unstable: {joint.name or f'joint {i + 1}'} swings more and more, "
+                    f"because its torque rate limit of {most[i] / self.timing.period:.4g} per second is met in "
+                    f"{limited[:, i].mean():.0%} of the control periods, in both directions; lower gains or a higher "
+                    "rate would do"
+                )
+        return ""
+
     def run(self, state: np.ndarray, span: Span, method: str | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Stored states (count, 1, size) and whether all was well until then, one row at a time."""
-        ticks, late, rate, encoder = self.actuators.checked(self.idle.chain.n, span.h)
-        rng = np.random.default_rng([self.actuators.seed, len(self.applied)])
-        controller = _Asked(self, rate, encoder, ticks * span.h, self.actuators.noises(self.idle.chain.n), rng)
-        loop = loop_of(
+        rest = span.rows == span.every == 1 and span.h < self.step  # at the end of a run, after whole steps
+        h = self.step if rest else span.h
+        ticks, late, rate, encoder = self.actuators.checked(self.idle.chain.n, h)
+        if not self.clocks:
+            noises, rng = self.actuators.noises(self.idle.chain.n), np.random.default_rng([self.actuators.seed, 0])
+            asked = _Asked(self, rate, encoder, ticks * h, noises, rng)
+            self.clocks.append(_Clock(asked, span.t, np.zeros((len(state), self.idle.chain.nv))))
+        clock, loop = self.clocks[0], loop_of(
             self.idle.chain, AsGiven(), self.idle.chain.nv, self.idle.options, method or self.taken, self.idle.stops
-        )
-        waiting: list[tuple[int, np.ndarray]] = []
-        acting = np.zeros((len(state), self.idle.chain.nv))
+        )  # fmt: skip
         good = np.ones(len(state), dtype=bool)
-        acted = [self.applied[-1][1]] if self.applied else []  # the torques of the last period, step by step
+        history = np.zeros((len(state), 0, state.shape[1]))
         for k in range(span.rows * span.every):
             t = span.t + k * span.h
-            if k % ticks == 0:  # the first command acts without delay, as if issued before the start
-                measured = np.mean(acted, axis=0) if acted else None
-                waiting.append((k + late if k else 0, controller.command(t, state, measured)))
-                acted = []
-            while waiting and waiting[0][0] <= k:
-                acting = waiting.pop(0)[1]
-                self.applied.append((t, acting))
-            acted.append(acting)
-            u = acting if self.idle.wrench is None else self._with_wrench(acting)
-            history = np.zeros((len(state), 0, state.shape[1]))
+            if clock.acts(t, state, h, ticks, late):
+                self.applied.append((t, clock.acting))
+            clock.acted.append(clock.acting)
+            u = clock.acting if self.idle.wrench is None else self._with_wrench(clock.acting)
             state = loop.run(state, 1, span.h, u[:, None, None], history)[1]
             good &= self.idle.inside(state) if self.idle.inside else np.all(np.isfinite(state), axis=1)
             if (k + 1) % span.every == 0:
@@ -191,6 +279,31 @@ class HeldStepper:
     def _with_wrench(self, tau: np.ndarray) -> np.ndarray:
         assert self.idle.wrench is not None
         return np.hstack([tau, np.broadcast_to(self.idle.wrench.reshape(-1, 6), (len(tau), 6))])
+
+
+@dataclass
+class _Clock:
+    """When the controller is called and when its torques act."""
+
+    asked: _Asked
+    due: float  # the time of the next call
+    acting: np.ndarray
+    waiting: list[tuple[float, np.ndarray]] = field(default_factory=list)  # when they will act, and torques
+    acted: list[np.ndarray] = field(default_factory=list)  # the torques of the last period, step by step
+
+    def acts(self, t: float, state: np.ndarray, h: float, ticks: int, late: int) -> bool:
+        """Call the controller if it is due; whether other torques act from now on."""
+        soon = t + 1e-6 * h
+        if self.due <= soon:  # the first command acts without delay, as if issued before the start
+            measured = np.mean(self.acted, axis=0) if self.acted else None
+            first = self.asked.last is None
+            self.waiting.append((t if first else self.due + late * h, self.asked.command(t, state, measured)))
+            self.acted = []
+            self.due += ticks * h
+        changed = False
+        while self.waiting and self.waiting[0][0] <= soon:
+            self.acting, changed = self.waiting.pop(0)[1], True
+        return changed
 
 
 @dataclass

@@ -27,8 +27,8 @@ def chosen_method(stepper: Any, asked: Request) -> str:
 def first_step(stepper: Any, asked: Request) -> float:
     """The longest automatic step, or a shorter one if the method needs it at the initial states."""
     if stepper.silent:
-        return LONGEST
-    return stability.stable_step(scheme(stepper.taken), _starts(stepper, asked), LONGEST)
+        return asked.step
+    return stability.stable_step(scheme(stepper.taken), _starts(stepper, asked), asked.step)
 
 
 def _starts(stepper: Any, asked: Request) -> list[stability.Linear]:

@@ -87,6 +87,26 @@ class Running:
         given = {"q": q, "qd": qd, "tau": np.zeros_like(q) if tau is None else tau, **self._references(control, t)}
         return self._asked(control, t, given, dt)["tau"]
 
+    @property
+    def pure(self) -> bool:
+        """Whether the law may be evaluated at any state: its memory is kept here, not inside a function."""
+        return self.function is None
+
+    def answer(self, t: float, q: np.ndarray, qd: np.ndarray, dt: float) -> Any:
+        """The torques at other states with the memory that the law had at time t; nothing is recorded."""
+        if self.function is not None:
+            return self.function(t, q, qd)
+        law: Controller = self.digital.control
+        rows = [row for row in self.recorded.get(law.law.name, []) if row[0] < t - 1e-9 * max(1.0, abs(t))]
+        kept = {entry.name for entry in law.law.memory}
+        measured = {"q": q, "qd": qd, "tau": np.zeros_like(q)}
+        start = law.start(**{entry.name: measured[entry.name] for entry in law.law.starts_from
+                             if entry.name in measured}) if law.law.memory else {}  # fmt: skip
+        memory = {name: x for name, x in rows[-1][1].items() if name in kept} if rows else start
+        given = {**measured, **self._references(law, t)}
+        reads = {entry.name: given[entry.name] for entry in (*law.law.measured, *law.law.reference)}
+        return law.step(memory, dt=dt, **reads)[0]["tau"]
+
     def _asked(self, law: Controller, t: float, given: dict[str, Any], dt: float) -> dict[str, np.ndarray]:
         """One recorded step of a law; observers have no output before the first period has passed."""
         measured = {entry.name: given[entry.name] for entry in law.law.measured}

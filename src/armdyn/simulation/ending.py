@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.simulation import stability
+from armdyn.simulation import sampled_loop, stability
+from armdyn.simulation.actuators import HeldStepper
 from armdyn.simulation.fixed import scheme
 from armdyn.simulation.request import Request, Span, steps_in
 from armdyn.simulation.state import Layout
 
 HALVINGS = 60  # of a step, which locates an event to the last bit
 UNSTABLE = "unstable step"
+UNSTABLE_LOOP = "unstable loop"
 FEW = 16  # up to so many lanes are bisected; with more, positions are interpolated
 
 
@@ -48,6 +50,8 @@ def found_ends(
         ends.messages[lane] = f"the state was no longer finite at t = {t:.6g} s"
     _at_limits(asked, stepper, states, rows, over[finite], ends)
     _unstable(asked, stepper, times, states, rows, ends)
+    if isinstance(stepper, HeldStepper):
+        _unstable_loop(stepper, times, states, rows, ends)
     for lane in over.tolist():
         states[lane, rows[lane] :] = np.nan
     return ends
@@ -142,9 +146,7 @@ def _unstable(
     """Lanes that ended, or went on, because their step was too long for the method."""
     if stepper.silent and not np.any(rows < len(times)):
         return  # a function is not called with states that did not occur
-    early = np.flatnonzero(rows < len(times))[: 2 * stability.LANES]
-    others = np.flatnonzero(rows == len(times))
-    others = others[:: max(1, len(others) // stability.LANES)][: stability.LANES]
+    early, others = _examined(rows, len(times))
     h = max(span.h for span in asked.spans)
     for lane in [*early.tolist(), *([] if stepper.silent else others.tolist())]:
         last = int(rows[lane])
@@ -162,6 +164,31 @@ def _unstable(
         for lane in np.flatnonzero(rows < len(times)).tolist():
             if lane not in early:
                 ends.statuses[lane], ends.messages[lane] = UNSTABLE, ends.messages[first]
+
+
+def _examined(rows: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Some lanes that ended early, and some of the others."""
+    early = np.flatnonzero(rows < count)[: 2 * stability.LANES]
+    others = np.flatnonzero(rows == count)
+    return early, others[:: max(1, len(others) // stability.LANES)][: stability.LANES]
+
+
+def _unstable_loop(stepper: HeldStepper, times: np.ndarray, states: np.ndarray, rows: np.ndarray, ends: Ends) -> None:
+    """Lanes whose controller is too slow for its gains, or whose motors never catch up with it."""
+    early, others = _examined(rows, len(times))
+    for lane in [*early.tolist(), *others.tolist()]:
+        if ends.statuses[lane] == UNSTABLE:
+            continue
+        last = max(int(rows[lane]), 1)
+        known = stepper.loops(lane, times[:last], states[:, :last], lane in early)
+        verdict = sampled_loop.judged(
+            np.array([t for t, _ in known]), [loop for _, loop in known], stepper.timing, float(times[last - 1]),
+            lane in early,
+        )  # fmt: skip
+        speeds = states[lane, :last, -stepper.idle.chain.nv :]
+        message = verdict.words(stepper.timing) if verdict else stepper.chases_its_rate(lane, speeds)
+        if message:
+            ends.statuses[lane], ends.messages[lane] = UNSTABLE_LOOP, message
 
 
 def _advice(stepper: Any, h: float, verdict: stability.Verdict) -> str:

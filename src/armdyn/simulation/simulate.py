@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -15,14 +16,14 @@ from armdyn.simulation import adaptive
 from armdyn.simulation.actuators import Actuators, HeldStepper, law_function
 from armdyn.simulation.choice import LONGEST, SHORTEST, chosen_method, first_step
 from armdyn.simulation.digital import Digital, Running
-from armdyn.simulation.ending import UNSTABLE, Ends, found_ends, met_limit
+from armdyn.simulation.ending import UNSTABLE, UNSTABLE_LOOP, Ends, found_ends, met_limit
 from armdyn.simulation.fixed import Stepper
 from armdyn.simulation.plain import PlainStepper
 from armdyn.simulation.plants import Plants
 from armdyn.simulation.request import Progress, Request, efforts, positive, request
 from armdyn.simulation.sticking import breakaway
 from armdyn.simulation.tableaus import ADAPTIVE, ARK4, FIXED, METHODS
-from armdyn.simulation.torque import AsGiven, Drive, Saturated, drive
+from armdyn.simulation.torque import AsGiven, Drive, Saturated, drive, unsaturated
 from armdyn.simulation.trajectory import Trajectory
 
 
@@ -66,7 +67,8 @@ def simulate(
         gains and viscous friction implicitly. Adaptive, by scipy: DOP853, RK45, LSODA, Radau. "auto" is RK4, or ARK4
         if the gains are too stiff for RK4 with this step; the result's `method` tells which was used.
     step : float or "auto"
-        Longest step of the fixed-step methods, s; "auto" is 1 ms, or less if the method needs it to be stable.
+        Longest step of the fixed-step methods, s; "auto" is 1 ms, or less if the method needs it to be stable, and a
+        divisor of the control period and delay of `actuators`.
     rtol, atol : float, optional
         Tolerances of the adaptive methods, 1e-9 and 1e-11 by default; the fixed-step methods take none.
     tool_wrench : array_like, optional
@@ -101,7 +103,8 @@ def simulate(
         "batch": _batch(driven, plants), "duration": duration, "times": times, "limits": limits,
         "wrench": tool_wrench, "progress": progress,
     }  # fmt: skip
-    asked = request(arm, start, qd0, step=LONGEST if step == "auto" else step, **given)
+    longest = actuators.longest_step(LONGEST) if actuators and step == "auto" else LONGEST
+    asked = request(arm, start, qd0, step=longest if step == "auto" else step, **given)
     options = Options(friction=friction, tool_wrench=asked.wrench is not None)
     varied = None if plants is None else plants.lanes(asked.batch)
     setting = _Setting(torque, driven, options, saturate, actuators, varied)
@@ -178,11 +181,19 @@ class _Setting:
         effort = efforts(arm) if self.saturate else None  # for a function; a compiled law saturates by itself
         if self.actuators is not None:
             idle = Drive(arm.chain.nv, lambda t: np.zeros((*t.shape, arm.chain.nv)), AsGiven())
-            function = self.torque if self.driven is None else law_function(arm.chain, self.driven)
-            digital = isinstance(self.torque, Digital)
-            function = self.torque.running(arm) if digital else function
             held = Stepper(arm.chain, idle, *beside, inside, asked.stops)
-            return HeldStepper(held, function, self.actuators, effort, asked.batch, digital)
+            common = (self.actuators, effort, asked.batch, asked.step)
+            if isinstance(self.torque, Digital):
+                running = self.torque.running(arm)
+                period = asked.step if self.actuators.period is None else self.actuators.period
+                answer = partial(running.answer, dt=period) if running.pure else None
+                return HeldStepper(held, running, *common, digital=True, answer=answer)
+            if self.driven is None:
+                return HeldStepper(held, self.torque, *common)
+            unlimited, gains = unsaturated(self.driven), self.driven.gains(arm.chain)
+            answer = law_function(arm.chain, unlimited)
+            function = answer if unlimited is self.driven else law_function(arm.chain, self.driven)
+            return HeldStepper(held, function, *common, stiffness=gains, answer=answer)
         if self.driven is not None:
             return Stepper(arm.chain, asked.per_lane(self.driven), *beside, inside, asked.stops, self.plants)
         if method == ARK4.name:
@@ -282,7 +293,9 @@ def _signals(stepper: Any) -> Any:
 
 def _words(statuses: np.ndarray, messages: list[str], times: np.ndarray) -> tuple[str, str]:
     """One status and one sentence for all lanes."""
-    kinds = [kind for kind in ("interrupted", UNSTABLE, "diverged", "stalled", "limit") if kind in statuses]
+    kinds = [
+        kind for kind in ("interrupted", UNSTABLE, UNSTABLE_LOOP, "diverged", "stalled", "limit") if kind in statuses
+    ]
     if not kinds:
         return "finished", f"reached t = {times[-1]:.6g} s"
     first = int(np.flatnonzero(statuses == kinds[0])[0])

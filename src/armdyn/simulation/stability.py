@@ -9,7 +9,7 @@ whatever the states look like. Saturated motors count with their gains, because 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,15 @@ NEAR = 0.25  # of step times eigenvalue: AB4 becomes unstable at 0.3, all others
 
 @dataclass(frozen=True)
 class Linear:
-    """The equations of motion about a state: y' = J y for the joints that move; `stiff` is the implicit part of J."""
+    """The equations of motion about a state: y' = J y for the joints that move; `stiff` is the implicit part of J.
+
+    `moving` are the velocities that the rows stand for, and `inverse` is the inverse of their inertia matrix.
+    """
 
     J: np.ndarray
     stiff: np.ndarray
+    moving: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))
+    inverse: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def largest(self) -> float:
@@ -62,7 +67,7 @@ def linearised(stepper: Any, t: float, y: np.ndarray, released: bool = False) ->
     J[count:, count:] -= inverse * np.where(cut, damping, 0.0)
     stiff[count:, :count] = -inverse * stiffness
     stiff[count:, count:] = -inverse * (damping + viscous)
-    return Linear(J, stiff)
+    return Linear(J, stiff, moving, inverse)
 
 
 def may_be_stiff(stepper: Any, q: np.ndarray, h: float) -> bool:
@@ -147,11 +152,17 @@ class Verdict:
     step: float
 
 
+def examined(count: int, early: bool) -> np.ndarray:
+    """The rows of a lane that are looked at: the last ones where it ended early, else evenly spread ones."""
+    last = count - 1
+    if early:
+        return np.unique(np.maximum(0, last - np.array([0, 1, 2, 4, 8, 16, 32, 64])))
+    return np.unique(np.linspace(0, last, min(SAMPLES, count)).astype(int))
+
+
 def judge(stepper: Any, scheme: Scheme, h: float, times: np.ndarray, states: np.ndarray, early: bool) -> Verdict | None:
-    """Look at a lane's rows (times, states): the last ones where it ended early, else evenly spread ones."""
-    last = len(times) - 1
-    evenly = np.linspace(0, last, min(SAMPLES, last + 1)).astype(int)
-    rows = np.unique(np.maximum(0, last - np.array([0, 1, 2, 4, 8, 16, 32, 64]))) if early else np.unique(evenly)
+    """Look at a lane's rows (times, states): was the step too long for the method?"""
+    last, rows = len(times) - 1, examined(len(times), early)
     if not early and not may_be_stiff(stepper, stepper.layout.split(states[rows])[0], h):
         return None
     found = [(row, linearised(stepper, float(times[row]), states[row])) for row in rows.tolist()]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -41,6 +41,13 @@ class Drive:
     held: bool = False
     knots: tuple[float, ...] = ()
     controller: bool = False
+
+    def gains(self, chain: Chain) -> tuple[np.ndarray, np.ndarray] | None:
+        """Stiffness and damping along every velocity, or None for a law that does not give them."""
+        law = self.law.law if isinstance(self.law, Saturated) else self.law
+        if not (hasattr(law, "stiffness") and hasattr(law, "damping")):
+            return None
+        return np.array(forces_of(chain, law.stiffness), float), np.array(forces_of(chain, law.damping), float)
 
 
 @runtime_checkable
@@ -96,6 +103,11 @@ def drive(chain: Chain, torque: Any) -> Drive | None:
     if callable(torque):
         return None
     return _constant(torque, chain)
+
+
+def unsaturated(drive: Drive) -> Drive:
+    """The drive without the limits of the motors."""
+    return replace(drive, law=drive.law.law) if isinstance(drive.law, Saturated) else drive
 
 
 def source_of(law: Law) -> bytes:
