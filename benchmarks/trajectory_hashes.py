@@ -118,7 +118,7 @@ def cases() -> Iterator[tuple[str, Callable[[], Trajectory]]]:
             puma, q6, torque=Digital(laws[0], move, laws[1:]), duration=0.05, actuators=Actuators(period=0.002)
         ),
     )
-    yield "puma fall to a limit", lambda: simulate(puma, q6 + [0, 0, 1, 0, 0, 0], duration=2.0)
+    yield "puma fall to a limit", lambda: simulate(puma, q6 + np.eye(6)[2], duration=2.0)
     yield "puma lanes to limits", lambda: simulate(puma, many, 3 * many, times=[0, 0.4, 0.8, 1.1])
     yield "puma uneven times", lambda: simulate(puma, q6, times=[0.1, 0.1003, 0.2, 0.21, 0.3], step=3e-3)
     yield "panda stiff auto", lambda: simulate(panda, q7, torque=PDGravity(q7 + 0.2, 100, 20), duration=0.1)

@@ -98,7 +98,7 @@ def test_holding_slows_down_for_delays_and_refuses_what_it_cannot(cart):
                    actuators=Actuators(period=5e-3, delay=0.03, encoder=1e-6), friction=False)  # fmt: skip
     assert run.status == "finished"
     assert np.abs(run.q[-1] - arm.rest).max() < 1e-3
-    with pytest.raises(InputError, match="no gains hold planar3 with a control period of 0.5 s and a delay of 2 s"):
+    with pytest.raises(InputError, match=r"no gains hold planar3 with a control period of 0\.5 s and a delay of 2 s"):
         holding(arm, [0.5, 0.2, 0.1], period=0.5, delay=2.0)
     with pytest.raises(InputError, match="motor of right_s1 cannot hold baxter there: gravity needs 56"):
         holding(armdyn.load("baxter"))

@@ -191,9 +191,9 @@ class _Setting:
             if self.driven is None:
                 return HeldStepper(held, self.torque, *common)
             unlimited, gains = unsaturated(self.driven), self.driven.gains(arm.chain)
-            answer = law_function(arm.chain, unlimited)
-            function = answer if unlimited is self.driven else law_function(arm.chain, self.driven)
-            return HeldStepper(held, function, *common, stiffness=gains, answer=answer)
+            law = law_function(arm.chain, unlimited)
+            function = law if unlimited is self.driven else law_function(arm.chain, self.driven)
+            return HeldStepper(held, function, *common, stiffness=gains, answer=law)
         if self.driven is not None:
             return Stepper(arm.chain, asked.per_lane(self.driven), *beside, inside, asked.stops, self.plants)
         if method == ARK4.name:

@@ -161,7 +161,7 @@ def examined(count: int, early: bool) -> np.ndarray:
 
 
 def judge(stepper: Any, scheme: Scheme, h: float, times: np.ndarray, states: np.ndarray, early: bool) -> Verdict | None:
-    """Look at a lane's rows (times, states): was the step too long for the method?"""
+    """Whether the step was too long for the method, by some rows of a lane (times, states)."""
     last, rows = len(times) - 1, examined(len(times), early)
     if not early and not may_be_stiff(stepper, stepper.layout.split(states[rows])[0], h):
         return None

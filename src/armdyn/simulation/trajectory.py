@@ -29,9 +29,10 @@ class Trajectory:
     the entries of its six velocities; `base_pose` is its pose as matrices.
 
     `status` is "finished", "unstable step" (too long for the method, so the result is not the motion of the arm),
-    "unstable loop" (the control period or delay is too long for the controller's gains), or the reason for an early end: "limit", "diverged", "stalled" (adaptive steps that keep shrinking) or "interrupted";
-    `message` explains it. In a batch, `statuses`, `ends` and `messages` have one entry per lane, and rows after a
-    lane's end are NaN. `signals` are recorded by a `Digital` controller and its observers, by law and name.
+    "unstable loop" (the control period or delay is too long for the controller's gains), or the reason for an early
+    end: "limit", "diverged", "stalled" (adaptive steps that keep shrinking) or "interrupted"; `message` explains it.
+    In a batch, `statuses`, `ends` and `messages` have one entry per lane, and rows after a lane's end are NaN.
+    `signals` are recorded by a `Digital` controller and its observers, by law and name.
     """
 
     arm: Arm
