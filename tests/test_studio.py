@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import armdyn
+from armdyn.pages.motion import animation, curve
 from armdyn.report.studio import Server
 from browser import browser, needs_browser  # noqa: F401
 
@@ -116,6 +117,88 @@ def test_identify_from_a_dropped_log(server):
     assert b"identified" in content
 
 
+def entries(content):
+    """Name -> bytes of the files in a zip archive."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def heavier():
+    """The arm of the file with a load that the file does not know."""
+    return armdyn.load("planar3").with_payload(1.5, (0.1, 0, 0))
+
+
+def test_an_identified_arm_is_the_arm_until_back_to_file(server):
+    studio, log = server.studio, log_of(heavier())
+    before = ask(server, "/emit")[1]
+    assert ask(server, "/identify?name=my_run.csv", log)[0] == 200
+    job = wait(server)
+    assert job["state"] == "done", job
+    assert "my_run.csv" in job["text"]
+    if job["identified"]["doubts"]:
+        ask(server, "/adopt", b"")
+        job = wait(server)
+    assert job["identified"]["adopted"]
+    files = entries(ask(server, "/emit")[1])
+    assert files != entries(before)
+    assert files["planar3.c"] != entries(before)["planar3.c"]
+    rows = np.loadtxt(io.BytesIO(log), delimiter=",", skiprows=1)
+    t, q, tau = rows[:, 0], rows[:, 1:4], rows[:, 4:]
+    qd = np.gradient(q, t, axis=0)
+    residual = (tau - studio.arm.inverse_dynamics(q, qd, np.gradient(qd, t, axis=0), friction=True))[20:-20]
+    wrong = (tau - armdyn.load("planar3").inverse_dynamics(q, qd, np.gradient(qd, t, axis=0)))[20:-20]
+    reported = float(job["identified"]["words"].split()[2]) / 100
+    assert np.linalg.norm(residual) / np.linalg.norm(tau) < max(2 * reported, 0.005)
+    assert np.linalg.norm(wrong) / np.linalg.norm(tau) > 0.1
+    assert studio.data["card"]["mass_kg"] != pytest.approx(sum(float(x.mass) for x in studio.file.links))
+    assert ask(server, "/back", b"")[0] == 200
+    assert wait(server)["identified"] is None
+    assert ask(server, "/emit")[1] == before
+
+
+def test_an_estimate_with_doubts_stays_a_proposal(server, monkeypatch):
+    monkeypatch.setattr("armdyn.report.studio._doubts", lambda found: ("the log hardly moves joint 3",))
+    before = ask(server, "/emit")[1]
+    assert ask(server, "/identify?name=doubtful.csv", log_of(heavier()))[0] == 200
+    job = wait(server)
+    assert job["identified"] == {**job["identified"], "adopted": False, "doubts": ["the log hardly moves joint 3"]}
+    assert "doubts" in job["text"]
+    assert ask(server, "/emit")[1] == before
+    assert ask(server, "/adopt", b"")[0] == 200
+    assert wait(server)["identified"]["adopted"]
+    assert ask(server, "/emit")[1] != before
+    ask(server, "/back", b"")
+    wait(server)
+    assert ask(server, "/emit")[1] == before
+    assert ask(server, "/adopt", b"")[0] == 400  # nothing is identified any more
+
+
+def test_messages_speak_of_the_users_file(server):
+    ask(server, "/identify?name=../my%20log.csv", b"nothing that is a log")
+    job = wait(server)
+    assert job["state"] == "failed"
+    assert "my_log.csv" in job["text"] or "my log.csv" in job["text"]
+
+
+def test_without_an_arm_it_offers_the_catalogue():
+    made = Server()
+    thread = threading.Thread(target=made.serve_forever, daemon=True)
+    thread.start()
+    try:
+        status, content = ask(made, f"/?token={made.token}")
+        assert status == 200
+        assert b'data-robot="puma560"' in content
+        assert ask(made, "/emit")[0] == 400
+        assert ask(made, "/identify?name=a.csv", b"t")[0] == 400
+        assert ask(made, "/catalogue?name=pumma", b"")[0] == 400
+        assert ask(made, "/catalogue?name=planar3", b"")[0] == 200
+        assert wait(made)["state"] == "done"
+        assert made.studio.arm.name == "planar3"
+    finally:
+        made.shutdown()
+        made.server_close()
+
+
 @needs_browser
 def test_a_robot_dropped_on_the_page_replaces_the_arm(server, browser, tmp_path):  # noqa: F811
     armdyn.load("scara").to_urdf(tmp_path / "scara.urdf")
@@ -156,4 +239,57 @@ def test_a_motion_plays(browser, tmp_path):  # noqa: F811
         "const done = arguments[0]; armdyn.show(0.9); armdyn.play(true);setTimeout(() => done(armdyn.now.t), 2500);"
     )
     assert end == pytest.approx(1.0)
+    assert browser.errors() == []
+
+
+def test_a_curve_keeps_every_peak():
+    """A pulse of 20 ms in a minute at 1 kHz, wherever it stands."""
+    t = np.arange(60_000) / 1000
+    for start in range(1234, 60_000, 5870):
+        y = np.sin(t)
+        y[start : start + 20] = 150.0
+        kept = curve(t, y)
+        assert len(kept["x"]) <= 1000
+        assert max(kept["y"]) == 150.0
+        assert t[start] <= kept["x"][int(np.argmax(kept["y"]))] <= t[start + 19]
+        assert np.all(np.diff(kept["x"]) > 0)
+    few = curve(t[:50], np.where(t[:50] > 0.02, np.nan, 1.0))
+    assert few["y"] == [1.0] * 21
+
+
+@needs_browser
+def test_a_short_pulse_is_seen_and_its_peak_told(browser, tmp_path):  # noqa: F811
+    arm, t = armdyn.load("planar3"), np.arange(60_000) / 1000
+    tau = np.tile(np.sin(t)[:, None], (1, 3))
+    for k, start in enumerate((7_321, 29_990, 51_007)):
+        tau[start : start + 20, k] = 150.0 + k
+    page = animation(arm, t, np.zeros((60_000, 3)), tau, [("torque [N m]", arm.joint_names, tau)], "pulses")
+    assert len(repr(page)) < 200
+    page.save(tmp_path / "pulses.html")
+    browser.size(1280, 800)
+    browser.open((tmp_path / "pulses.html").as_uri())
+    peaks = browser.run("return [...document.querySelectorAll('#bars td.peak')].map((e) => e.textContent)")
+    assert peaks == ["150.0 N m at 7.32 s", "151.0 N m at 29.99 s", "152.0 N m at 51.01 s"]
+    for k, at in enumerate((7.322, 29.991, 51.008)):
+        value, width = browser.run(
+            """armdyn.show(arguments[1]); const row = document.querySelectorAll("#bars tbody tr")[arguments[0]];
+            const { width } = row.querySelector(".track i").style;
+            return [+row.querySelector(".gravity").textContent, parseFloat(width)]""",
+            k,
+            at,
+        )
+        assert value > 100
+        assert width > 20  # percent of the track; half of it is one direction
+    high = browser.run(
+        """const c = document.querySelector("canvas.trace"), g = c.getContext("2d"), r = devicePixelRatio, found = [];
+        const left = Math.round(60 * r), { data, width, height } = g.getImageData(left, 0, c.width - left, c.height);
+        for (let x = 0; x < width; x++) for (let y = Math.round(26 * r); y < 0.7 * height; y++) {
+          const k = 4 * (y * width + x), [red, green, blue] = data.slice(k, k + 3);
+          const coloured = Math.max(red, green, blue) - Math.min(red, green, blue) > 60;
+          if (data[k + 3] > 100 && coloured) { found.push(x); break; }
+        }
+        return found;"""
+    )
+    groups = len(high) and 1 + int(np.sum(np.diff(high) > 20))
+    assert groups == 3  # high above the sine, three pulses are drawn
     assert browser.errors() == []

@@ -6,23 +6,25 @@ from typing import Annotated
 
 import typer
 
-from armdyn.cli.common import ArmName, Quiet, console, load
+from armdyn.cli.common import Quiet, console, load
 
 EXAMPLE = "Example: armdyn studio puma560"
 
 
 def command(
-    arm: ArmName,
+    arm: Annotated[
+        str | None, typer.Argument(metavar="[ARM]", help="A catalogue name or a file; without it the page offers both.")
+    ] = None,
     port: Annotated[int, typer.Option(help="The port on 127.0.0.1; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
     quiet: Quiet = False,
 ) -> None:
-    """Serve an arm's page on this machine: drop another robot or a log on it, generate C, download the report."""
+    """Serve an arm's page on this machine: open a robot, identify it from a log, generate C, save the page."""
     import webbrowser
 
     from armdyn.report.studio import Server
 
-    server = Server(load(arm), port)
+    server = Server(load(arm) if arm else None, port, arm or "")
     if not quiet:
         console().print(f"studio: {server.url}", markup=False, soft_wrap=True)
         console().print("Press Ctrl-C to stop.")

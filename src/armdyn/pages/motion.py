@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,17 +15,16 @@ from armdyn.files.text import write_text
 from armdyn.pages.live import robot
 from armdyn.pages.writer import ARM, document, escape
 
-FRAMES = 1500  # maximum samples stored in a page; more make no visible difference
+FRAMES = 1500  # maximum postures stored in a page; more make no visible difference
+BINS = 400  # parts of a curve of which the least and the largest sample are stored
 STAGE = """
-<section id="arm" class="stage">
-  <div class="picture"><canvas id="arm-view" tabindex="0" role="img" aria-label="the arm along its motion"></canvas></div>
-  <div class="panel">
-    <div class="row"><button class="main" id="play" type="button">Play</button><span id="speeds"></span><span id="clock"></span></div>
-    <label class="scrub"><span>time</span><input type="range" id="scrub" aria-label="time"></label>
-    <h3>Torque and limit</h3><div id="bars"></div>
-  </div>
+<section class="picture" aria-label="picture"><canvas id="arm-view" tabindex="0" role="img" aria-label="the arm along its motion"></canvas></section>
+<section class="tab shown" aria-label="torques"><div class="scroll"><table class="joints" id="bars"></table></div></section>
+<section class="time" aria-label="motion">
+  <div class="row"><button class="main" id="play" type="button">Play</button><span id="speeds"></span>
+  <input type="range" id="scrub" aria-label="time"><span id="clock"></span><span id="factor">&nbsp;</span></div>
+  <div id="charts" class="many"></div>
 </section>
-<section><div class="columns" id="charts"></div></section>
 """  # noqa: E501
 
 
@@ -33,7 +32,12 @@ STAGE = """
 class Animation:
     """A page that plays a motion; notebooks show it inline, `save` writes it to a file."""
 
-    html: str
+    html: str = field(repr=False)
+    title: str = ""
+
+    def __repr__(self) -> str:
+        """Short, because the page is long."""
+        return f"<Animation {self.title[:60]!r}, {len(self.html) / 1000:.0f} kB: save(path) writes the page>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page, whole or not at all."""
@@ -50,41 +54,66 @@ Charts = Sequence[tuple[str, Sequence[str], Any]]  # label, names of the curves,
 
 def animation(arm: Arm, t: Any, q: Any, tau: Any, charts: Charts, title: str, message: str = "") -> Animation:
     """The page of a motion q(t) (times, n) with torques and charts."""
-    return Animation(motion_page(title, message, motion(arm, t, q, tau, charts)))
+    return Animation(motion_page(title, message, motion(arm, t, q, tau, charts)), title)
 
 
 def motion(arm: Arm, t: Any, q: Any, tau: Any, charts: Charts) -> dict[str, Any]:
     """The data for `motion.js`: the arm, the finite samples of its motion, and the curves below it."""
-    every = np.unique(np.linspace(0, len(t) - 1, min(len(t), FRAMES)).astype(int))
-    finite = every[np.isfinite(np.asarray(q)[every]).all(axis=1)]
+    t, q, tau = (np.asarray(x, dtype=float) for x in (t, q, tau))
+    finite = np.flatnonzero(np.isfinite(q).all(axis=1))
+    every = finite[np.unique(np.linspace(0, len(finite) - 1, min(len(finite), FRAMES)).astype(int))]
     drawn = [
-        {"y": label, "curves": [{"name": n, "y": y} for n, y in zip(names, _columns(values, finite), strict=True)]}
+        {"y": label, "names": list(names), "curves": "tau"}
+        if np.array_equal(values, tau)
+        else {"y": label, "names": list(names), "curves": [curve(t, y) for y in np.asarray(values, dtype=float).T]}
         for label, names, values in charts
     ]
     return {
         "robot": robot(arm),
         "motion": {
-            "t": _short(np.asarray(t)[finite]),
-            "q": _columns(q, finite),
-            "tau": _columns(tau, finite),
+            "t": short(t[every]),
+            "q": [short(column) for column in q[every].T],
+            "tau": [curve(t, column) for column in tau.T],
+            "peaks": [_peak(t, column) for column in tau.T],
             "charts": drawn,
         },
     }
 
 
-def motion_page(title: str, message: str, data: dict[str, Any], sections: str = "") -> str:
-    """A page with the moving arm, and further sections; charts in them are drawn from ``data["charts"]``."""
-    body = (
-        f'<main><header><h1>{escape(title)}</h1><button id="theme" type="button">Light / dark</button>'
-        f'<p class="muted">{escape(message)}</p></header>{STAGE}{sections}</main>'
-    )
+def curve(t: Any, y: Any) -> dict[str, list[float]]:
+    """A curve for the page: all samples, or of many the least and the largest of each part, so that no peak is lost."""
+    t, y = np.asarray(t, dtype=float), np.asarray(y, dtype=float)
+    rows = np.flatnonzero(np.isfinite(y))
+    if len(rows) > 2 * BINS:
+        parts = np.array_split(rows, BINS)
+        kept = [k for part in parts for k in (part[np.argmin(y[part])], part[np.argmax(y[part])])]
+        rows = np.unique([rows[0], *kept, rows[-1]])
+    return {"x": short(t[rows]), "y": short(y[rows])}
+
+
+def _peak(t: np.ndarray, y: np.ndarray) -> list[float] | None:
+    """The value of largest magnitude and its time, of all samples."""
+    rows = np.flatnonzero(np.isfinite(y))
+    if not len(rows):
+        return None
+    k = rows[np.argmax(np.abs(y[rows]))]
+    return short([y[k], t[k]])
+
+
+def motion_page(title: str, message: str, data: dict[str, Any], sections: str = "", verdict: str = "") -> str:
+    """A page with the moving arm, and further sections; charts in them are drawn from ``data["charts"]``.
+
+    `verdict` is the markup of chips in the bar.
+    """
+    head = f'<header class="top"><h1>{escape(title)}</h1>{verdict}<span class="actions">'
+    head += '<button id="theme" type="button">Theme</button></span></header>'
+    more = f'<div class="below"><main>{sections}</main></div>' if sections else ""
+    tab = "<script>document.body.dataset.tab='motion'</script>"
+    told = f'<p class="muted small said">{escape(message)}</p>' if message else ""
+    body = f'{tab}{head}{told}<{"div" if more else "main"} class="desk">{STAGE}</{"div" if more else "main"}>{more}'
     return document(title, body, data, (*ARM, "curves.js", "motion.js"))
 
 
-def _columns(values: Any, rows: np.ndarray) -> list[list[float]]:
-    return [_short(column) for column in np.asarray(values, dtype=float)[rows].T]
-
-
-def _short(values: np.ndarray) -> list[float]:
+def short(values: Any) -> list[float]:
     """Rounded to seven digits, which is enough for a plot and keeps the page small."""
     return [float(f"{x:.7g}") for x in values]

@@ -19,7 +19,7 @@ from typing import Any
 
 # Scripts in order of their dependencies.
 BASE = ("base.js",)
-ARM = (*BASE, "paint.js", "robot.js", "viewer.js", "dynamics.js", "live.js", "charts.js", "panels.js")
+ARM = (*BASE, "paint.js", "robot.js", "viewer.js", "dynamics.js", "live.js", "charts.js", "panels.js", "joints.js")
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:"
 )

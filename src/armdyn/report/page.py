@@ -13,7 +13,7 @@ QUANTITY = {
     "inverse_dynamics": "inverse dynamics",
     "forward_dynamics": "forward dynamics",
 }
-SCRIPTS = (*ARM, "joints.js", "parameters.js", "share.js", "costs.js", "graph.js", "report.js")
+SCRIPTS = (*ARM, "parameters.js", "share.js", "costs.js", "graph.js", "report.js")
 TABS = ("Bench", "Matrices", "Parameters", "Model", "Cost", "Cite")  # their ids in lower case; share.js has the same
 
 

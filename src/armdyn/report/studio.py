@@ -1,8 +1,12 @@
 """`armdyn studio`: the report page with a Python server behind it, reachable only from this machine.
 
-The page can load another robot from a dropped file, identify the arm from a dropped log, generate C, and download the
-report. The server listens on 127.0.0.1. Every request must carry the token of the opened page and come from the
-server's own origin, so other sites in the same browser can neither send requests nor read answers.
+The page can open another robot from a dropped file or the catalogue, identify the arm from a dropped log, generate C,
+and download the report. An identified arm that can be trusted becomes the arm at once: the page, the C code and the
+downloaded page follow it, until the user goes back to the file's. One with doubts stays a proposal, and becomes the arm
+only when the user says so.
+
+The server listens on 127.0.0.1. Every request must carry the token of the opened page and come from the server's own
+origin, so other sites in the same browser can neither send requests nor read answers.
 """
 
 from __future__ import annotations
@@ -14,51 +18,81 @@ import secrets
 import tempfile
 import threading
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import numpy as np
+
 import armdyn
 from armdyn.arm import Arm
+from armdyn.chain.joint_forces import NO_FORCES
 from armdyn.errors import ArmdynError, InputError, choose
+from armdyn.files.text import file_name
 from armdyn.identification import Log, identify
+from armdyn.pages.meshes import found_shapes
 from armdyn.pages.writer import BASE, POLICY, as_json, document, escape
 from armdyn.references import citation
 from armdyn.report.collect import Progress, collect
 from armdyn.report.page import page
 
 MAX_BYTES = 256 * 2**20  # bytes of a dropped file
-ROBOTS = (".urdf", ".xml", ".mjcf", ".toml")
+ROBOTS = (".urdf", ".xacro", ".xml", ".mjcf", ".toml")
 LOGS = (".csv", ".npz", ".parquet")
 SERVED = POLICY + "; connect-src 'self'"
 BAR = """
-<section id="studio" class="studio">
-  <div class="row">
-    <b>Studio</b>
-    <label class="button">Open a robot or a log<input type="file" id="file" accept="%(kinds)s" hidden></label>
-    <button type="button" id="emit">Generate C</button>
-    <button type="button" id="report">Download this page</button>
-    <span id="identified"></span>
-  </div>
-  <p class="muted small" id="job" role="status">Drop a robot (%(robots)s) or a log of this one (%(logs)s) anywhere on the page.</p>
-  <progress id="progress" max="1" value="0" hidden></progress>
+<section id="studio" class="studio" aria-label="studio">
+  <label class="button">Open…<input type="file" id="file" accept="%(kinds)s" class="unseen"></label>
+  <button type="button" id="emit" disabled>Generate C</button>
+  <button type="button" id="report" disabled>Save page</button>
+  <span id="identified"></span>
+  <span id="job" role="status">Drop a robot (%(robots)s) or a log of this one (%(logs)s) on the page.</span>
+  <progress id="progress" max="1" value="0" aria-label="progress" hidden></progress>
 </section>
-"""  # noqa: E501
+"""
+
+
+@dataclass(frozen=True)
+class Identified:
+    """An arm identified from a log, its report, how well it predicts, and what speaks against it."""
+
+    source: str
+    arm: Arm
+    report: str
+    error: float
+    held_out: float
+    doubts: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """How far the model's torques are from the measured ones."""
+        return f"torque error {100 * self.error:.2f} %, on held-out segments {100 * self.held_out:.2f} %"
 
 
 class Studio:
     """The current arm, its report, and at most one running job."""
 
-    def __init__(self, arm: Arm) -> None:
+    def __init__(self, arm: Arm | None, spec: str = "") -> None:
         self.arm = arm
+        self.file = arm  # as opened, whatever was identified since
+        self.spec = spec or (arm.name if arm is not None else "")  # for the Python that the page exports
+        self._on_disk = spec  # where meshes are found; a dropped file has none
         self.data: dict[str, Any] | None = None
-        self.identified: str | None = None  # the page of the last identification
+        self.identified: Identified | None = None
         self.job: dict[str, Any] = {"state": "idle", "text": "", "part": 0.0}
         self._busy = threading.Lock()
-        self.start(lambda progress: self._take(arm, progress))
+        if arm is not None:
+            self.start(lambda progress: self._take(arm, progress))
+
+    def _opened(self) -> Arm:
+        if self.arm is None:
+            raise InputError("no robot is open; open a file or choose one of the catalogue")
+        return self.arm
 
     def start(self, work: Callable[[Progress], None]) -> None:
         """Run a job in a new thread; an error if another one is running."""
@@ -84,48 +118,107 @@ class Studio:
         threading.Thread(target=run, daemon=True).start()
 
     def _take(self, arm: Arm, progress: Progress) -> None:
-        self.arm, self.data, self.identified = arm, collect(arm, progress), None
+        """Show this arm; the page's data are complete before anything changes."""
+        shapes, _ = found_shapes(self._on_disk, arm) if self._on_disk else ([], [])
+        data = collect(arm, progress, shapes, self.spec)
+        self.arm, self.data = arm, data
 
     def load(self, name: str, content: bytes) -> None:
-        """Load a robot from the content of a file, and compute its report."""
+        """Open a robot from the content of a file, and compute its report."""
         choose("file", Path(name).suffix.lower(), ROBOTS)
 
         def work(progress: Progress) -> None:
             progress(0, 1, f"reading {name}")
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / f"robot{Path(name).suffix.lower()}"
-                path.write_bytes(content)
+            with kept_name(name, content) as path:
                 arm = armdyn.load(path)
-            self._take(arm, progress)
+            self._open(arm, Path(name).name, progress)
 
         self.start(work)
+
+    def choose(self, name: str) -> None:
+        """Open a robot of the catalogue."""
+        arm = armdyn.load(choose("robot of the catalogue", name, armdyn.catalogue()))
+        self.start(lambda progress: self._open(arm, name, progress))
+
+    def _open(self, arm: Arm, spec: str, progress: Progress) -> None:
+        before = self.spec, self._on_disk
+        self.spec, self._on_disk = spec, ""
+        try:
+            self._take(arm, progress)
+        except BaseException:
+            self.spec, self._on_disk = before
+            raise
+        self.file, self.identified = arm, None
 
     def identify(self, name: str, content: bytes) -> None:
-        """Identify the arm's parameters from the content of a log."""
+        """Identify the arm's parameters from the content of a log; what can be trusted becomes the arm."""
         choose("log", Path(name).suffix.lower(), LOGS)
-        arm = self.arm
+        self._opened()
+        arm = self.file
+        assert arm is not None
 
         def work(progress: Progress) -> None:
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / f"log{Path(name).suffix.lower()}"
-                path.write_bytes(content)
-                progress(0, 3, "reading the log")
+            with kept_name(name, content) as path:
+                progress(0, 4, f"reading {name}")
                 log = Log.read(path, joints=[joint.name for joint in arm.joints])
-                progress(1, 3, "fitting the model")
+                progress(1, 4, "fitting the model")
                 found = identify(arm, log)
-                progress(2, 3, "writing the page")
-                found.report(Path(folder) / "report.html")
-                self.identified = (Path(folder) / "report.html").read_text(encoding="utf-8")
-            progress(3, 3, f"identified: the model explains the torques to {100 * found.error:.2f} %")
+                progress(2, 4, "writing the identification report")
+                found.report(path.with_name("report.html"))
+                text = path.with_name("report.html").read_text(encoding="utf-8")
+            held_out = float(np.sqrt(np.mean(found.folds**2)))
+            result = Identified(Path(name).name, found.arm, text, float(found.error), held_out, _doubts(found))
+            if result.doubts:
+                self.identified = result
+                progress(4, 4, f"identified from {result.source} with doubts: {result.words}; {arm.name} stays the arm")
+                return
+            self._take(result.arm, progress)
+            self.identified = result
+            progress(4, 4, f"identified from {result.source}: {result.words}")
 
         self.start(work)
 
+    def adopt(self) -> None:
+        """Make a proposal with doubts the arm, because the user said so."""
+        found = self.identified
+        if found is None:
+            raise InputError("nothing was identified; drop a log on the page first")
+        self.start(lambda progress: self._take(found.arm, progress))
+
+    def back(self) -> None:
+        """Back to the arm as in the file."""
+        arm = self._opened() if self.file is None else self.file
+        if self.arm is arm:  # what was identified was only a proposal
+            self.identified, self.job = None, {"state": "done", "text": f"{self.spec} as in the file", "part": 1.0}
+            return
+
+        def work(progress: Progress) -> None:
+            self._take(arm, progress)
+            self.identified = None
+            progress(1, 1, f"back to {self.spec}")
+
+        self.start(work)
+
+    def state(self) -> dict[str, Any]:
+        """The job, and what was identified: its source, figures and doubts, and whether it is the arm."""
+        found = self.identified
+        told = None
+        if found is not None:
+            told = {
+                "source": found.source,
+                "words": found.words,
+                "doubts": found.doubts,
+                "adopted": self.arm is found.arm,
+            }
+        return {**self.job, "ready": self.data is not None, "identified": told}
+
     def emit(self) -> bytes:
-        """The arm's C files in a zip archive."""
-        out = io.BytesIO()
+        """The arm's C files in a zip archive; with the joints' friction if any was identified or given."""
+        out, arm = io.BytesIO(), self._opened()
+        friction = any(joint.viscous != 0 or joint.breakaway > 0 or joint.forces != NO_FORCES for joint in arm.joints)
         with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in self.arm.emit_c(folder):
-                archive.write(path, path.name)
+            for path in arm.emit_c(folder, friction=friction):
+                archive.writestr(zipfile.ZipInfo(path.name), path.read_bytes(), zipfile.ZIP_DEFLATED)
         return out.getvalue()
 
     def report(self) -> str:
@@ -137,14 +230,43 @@ class Studio:
         texts = {"kinds": ",".join((*ROBOTS, *LOGS)), "robots": ", ".join(ROBOTS), "logs": ", ".join(LOGS)}
         bar = f"{BAR % texts}<script type='application/json' id='token'>{as_json(token)}</script>"
         if self.data is None:
-            body = f"<main><header><h1>{escape(self.arm.name)}</h1></header>{bar}</main>"
-            return document(self.arm.name, body, scripts=(*BASE, "studio.js"), policy=SERVED)
+            title = "armdyn studio" if self.arm is None else self.arm.name
+            body = (
+                f"<header class='top'><h1>{escape(title)}</h1></header>{bar}<main>{self._catalogue()}</main>"
+                "<script>document.body.dataset.tab = 'open'</script>"
+            )
+            return document(title, body, scripts=(*BASE, "studio.js"), policy=SERVED)
         return page(self.data, citation(), bar, ("studio.js",), SERVED)
+
+    def _catalogue(self) -> str:
+        if self.arm is not None:
+            return ""
+        names = "".join(
+            f'<button type="button" data-robot="{escape(name)}">{escape(name)}</button>' for name in armdyn.catalogue()
+        )
+        text = "<h2>Open a robot</h2><p>Drop a file anywhere, or choose:</p>"
+        return f'<section>{text}<div class="row">{names}</div></section>'
 
     def _ready(self) -> dict[str, Any]:
         if self.data is None:
             raise InputError("the report is still being computed")
         return self.data
+
+
+def _doubts(found: Any) -> tuple[str, ...]:
+    """What speaks against using an estimate: its own judgement, or its warnings."""
+    if getattr(found, "trusted", None) is True:
+        return ()
+    return tuple(map(str, getattr(found, "doubts", None) or found.warnings))
+
+
+@contextmanager
+def kept_name(name: str, content: bytes) -> Iterator[Path]:
+    """A temporary file of this name, so that messages speak of the user's file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / file_name(Path(name).stem, Path(name).suffix.lower())
+        path.write_bytes(content)
+        yield path
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -162,12 +284,16 @@ class _Handler(BaseHTTPRequestHandler):
         routes: dict[str, Callable[[], tuple[bytes | str, str, str | None]]] = {
             "/": lambda: (studio.page(self.server.token), "text/html; charset=utf-8", None),
             "/job": lambda: (
-                json.dumps({**studio.job, "identified": studio.identified is not None}),
+                json.dumps(studio.state()),
                 "application/json",
                 None,
             ),
             "/report": lambda: (studio.report(), "text/html; charset=utf-8", f"{self._file()}.html"),
-            "/identified": lambda: (studio.identified or "", "text/html; charset=utf-8", None),
+            "/identified": lambda: (
+                studio.identified.report if studio.identified else "",
+                "text/html; charset=utf-8",
+                None,
+            ),
             "/emit": lambda: (studio.emit(), "application/zip", f"{self._file()}_c.zip"),
         }
         self._answer(routes)
@@ -183,7 +309,18 @@ class _Handler(BaseHTTPRequestHandler):
 
             return run
 
-        self._answer({"/load": taken(studio.load), "/identify": taken(studio.identify)})
+        def done(work: Callable[[], None]) -> Callable[[], tuple[bytes | str, str, str | None]]:
+            return lambda: (work(), ("{}", "application/json", None))[1]  # type: ignore[func-returns-value]
+
+        self._answer(
+            {
+                "/load": taken(studio.load),
+                "/identify": taken(studio.identify),
+                "/catalogue": done(lambda: studio.choose(name)),
+                "/adopt": done(studio.adopt),
+                "/back": done(studio.back),
+            }
+        )
 
     def _answer(self, routes: dict[str, Callable[[], tuple[bytes | str, str, str | None]]]) -> None:
         if not self._allowed():
@@ -243,10 +380,10 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, arm: Arm, port: int = 0) -> None:
+    def __init__(self, arm: Arm | None = None, port: int = 0, spec: str = "") -> None:
         self.token = secrets.token_urlsafe(24)
         super().__init__(("127.0.0.1", port), _Handler)
-        self.studio = Studio(arm)
+        self.studio = Studio(arm, spec)
 
     @property
     def url(self) -> str:

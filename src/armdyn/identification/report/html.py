@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from armdyn.files.text import write_text
 from armdyn.identification.model.model import TERMS
-from armdyn.pages.motion import motion, motion_page
+from armdyn.pages.motion import curve, motion, motion_page, short
 from armdyn.pages.writer import escape, navigation, section, table
 
 if TYPE_CHECKING:
     from armdyn.identification.estimate.result import Comparison, Estimate
-
-SHOWN = 1500  # samples per curve in the page; more would not be visible
 
 
 def write(estimate: Estimate, path: str | os.PathLike[str]) -> None:
@@ -45,7 +44,23 @@ def page(estimate: Estimate) -> str:
     title = f"{estimate.given.name}: identified from {estimate.training.source or 'a log'}"
     text = navigation((key, name) for key, name, _ in shown) + "".join(section(*one) for one in shown)
     said = "The motion of the arm in the log; the bars show the measured torques."
-    return motion_page(title, said, {**_motion(estimate), "charts": charts}, text)
+    return motion_page(title, said, {**_motion(estimate), "charts": charts}, text, _verdict(estimate))
+
+
+def _held_out(e: Estimate) -> float:
+    """The error in percent on segments that were left out of the fit."""
+    return 100 * float(np.sqrt(np.mean(e.folds**2)))
+
+
+def _verdict(e: Estimate) -> str:
+    """The errors, and whether anything speaks against the estimate, for the first screen."""
+    errors = f"{100 * e.error:.2f} % torque error, held out {_held_out(e):.2f} %"
+    if e.validation is not None:
+        errors += f", validation log {100 * e.validation.error:.2f} %"
+    count = len(e.warnings)
+    doubts = f"{count} warning{'s' if count > 1 else ''}" if count else "no warnings"
+    kind = "doubtful" if count else "verdict"
+    return f'<span class="chip {kind}">{errors}</span><a class="chip {kind}" href="#summary">{doubts}</a>'
 
 
 def _motion(e: Estimate) -> dict[str, Any]:
@@ -57,11 +72,11 @@ def _motion(e: Estimate) -> dict[str, Any]:
 
 
 def _summary(e: Estimate) -> str:
-    left = 100 * float(np.sqrt(np.mean(e.folds**2)))
     lines = [
         f"{len(e.names)} parameters ({e.model.rigid} of the rigid body) by the {e.estimator} estimator from"
         f" {len(e.training.t)} samples per joint.",
-        f"Torque error of the model: {100 * e.error:.2f} %; in cross-validation on left-out segments: {left:.2f} %.",
+        f"Torque error of the model: {100 * e.error:.2f} %; in cross-validation on left-out segments:"
+        f" {_held_out(e):.2f} %.",
     ]
     if e.validation is not None:
         lines.append(
@@ -119,50 +134,80 @@ def _joints(e: Estimate) -> str:
     return table("", head, rows) + note
 
 
-def _chart(charts: list[dict[str, Any]], chart: dict[str, Any], label: str) -> str:
+def _chart(charts: list[dict[str, Any]], chart: dict[str, Any], label: str, kind: str = "") -> str:
     """A canvas for a chart, whose data are added to those of the page."""
     charts.append(chart)
-    return f'<canvas class="chart" data-chart="{len(charts) - 1}" role="img" aria-label="{escape(label)}"></canvas>'
+    return (
+        f'<canvas class="chart {kind}" data-chart="{len(charts) - 1}" role="img" aria-label="{escape(label)}"></canvas>'
+    )
 
 
 def _torques(e: Estimate, shown: Comparison, charts: list[dict[str, Any]]) -> str:
-    """Measured, predicted and residual torque of every joint over time."""
-    rows = np.unique(np.linspace(0, len(shown.t) - 1, min(len(shown.t), SHOWN)).astype(int))
-    t = _short(shown.t[rows] - shown.t[0])
-    curves = (("measured", shown.tau), ("predicted", shown.predicted), ("residual", shown.residual))
+    """Measured and predicted torque of every joint over time, and below it the residual on a scale of its own."""
+    t = shown.t - shown.t[0]
     parts = []
     for j, joint in enumerate(e.given.joints):
-        name = e.given.joint_names[j]
-        drawn = [{"name": label, "y": _short(y[rows, j]), "strong": k == 0} for k, (label, y) in enumerate(curves)]
-        chart = {"x": t, "y": f"{name} [{'N m' if joint.revolute else 'N'}]", "curves": drawn}
-        parts.append(f"<div>{_chart(charts, chart, f'torque of {name}')}</div>")
+        name, unit = e.given.joint_names[j], "N m" if joint.revolute else "N"
+        both = (("measured", shown.tau), ("predicted", shown.predicted))
+        drawn = [{"name": label, **curve(t, y[:, j]), "strong": k == 0} for k, (label, y) in enumerate(both)]
+        left = [{"name": "residual", **curve(t, shown.residual[:, j])}]
+        above = _chart(charts, {"y": f"{name} [{unit}]", "curves": drawn}, f"torque of {name}")
+        below = _chart(charts, {"y": f"residual [{unit}]", "curves": left}, f"residual of {name}", "residual")
+        parts.append(f"<div>{above}{below}</div>")
     return f'<div class="columns">{"".join(parts)}</div>'
 
 
-def _short(values: Any) -> list[float]:
-    """Values rounded to six significant digits, which are enough for a plot."""
-    return [float(f"{x:.6g}") for x in values]
+RESTS_ON_PRIOR = 0.5  # a parameter of which the log determines less than this share
+
+
+def _worst_first(e: Estimate) -> list[int]:
+    """The parameters in the order of what the log determines of them, the least first."""
+    return [int(k) for k in np.lexsort((-np.asarray(e.relative_deviations), np.asarray(e.uncertainty.share)))]
+
+
+def _kind(e: Estimate, k: int) -> str:
+    """What a parameter is, with its unit for revolute joints: parameters of one kind share an axis."""
+    name = e.names[k]
+    if k < e.model.rigid:
+        first = name.lstrip("-0123456789. ")[:1]
+        return {"k": "first moments [kg m]", "m": "masses [kg]"}.get(first, "second moments [kg m²]")
+    symbol = re.match(r"[a-z]+(?:[234]q)?", name, re.IGNORECASE)
+    units = {"Ia": "kg m²", "fv": "N m s/rad", "fva": "N m s/rad", "fl": "1", "k": "N m/rad"}
+    term = next((term for term in TERMS.values() if symbol and term.symbol == symbol[0]), None)
+    return f"{term.words} [{units.get(term.symbol, 'N m')}]" if term else "others [SI]"
 
 
 def _parameters(e: Estimate, charts: list[dict[str, Any]]) -> str:
+    """One chart per kind of parameter, because their magnitudes differ; in each the least determined come first."""
     prior = e.model.natural @ e.model.prior(e.prior)
-    chart = {
-        "y": "value [SI]",
-        "names": list(e.names),
-        "values": _short(e.values),
-        "deviations": _short(2 * e.deviations),
-        "prior": _short(prior),
-    }
-    return _chart(charts, chart, "identified parameters with two standard deviations, and those of the prior")
+    kinds: dict[str, list[int]] = {}
+    for k in _worst_first(e):
+        kinds.setdefault(_kind(e, k), []).append(k)
+    parts = []
+    for kind, rows in sorted(kinds.items(), key=lambda pair: min(pair[1])):
+        chart = {
+            "y": kind,
+            "names": [e.names[k] + (" *" if e.uncertainty.share[k] < RESTS_ON_PRIOR else "") for k in rows],
+            "values": short(e.values[rows]),
+            "deviations": short(2 * e.deviations[rows]),
+            "prior": short(prior[rows]),
+        }
+        parts.append(
+            f"<div>{_chart(charts, chart, f'{kind}: identified, with two standard deviations, and prior')}</div>"
+        )
+    note = "<p>In each chart the least determined parameters come first; those with a star rest on the prior.</p>"
+    return note + f'<div class="columns">{"".join(parts)}</div>'
 
 
 def _identifiable(e: Estimate) -> str:
-    head = ["parameter", "value [SI]", "σ", "σ %", "determined by the log %"]
+    head = ["parameter", "value [SI]", "σ", "σ %", "determined by the log %", ""]
+    share, relative = e.uncertainty.share, e.relative_deviations
     rows = [
-        [name, f"{v:.5g}", f"{d:.2g}", f"{100 * r:.1f}", f"{100 * s:.0f}"]
-        for name, v, d, r, s in zip(
-            e.names, e.values, e.deviations, e.relative_deviations, e.uncertainty.share, strict=True
-        )
+        [
+            *(e.names[k], f"{e.values[k]:.5g}", f"{e.deviations[k]:.2g}", f"{100 * relative[k]:.1f}"),
+            *(f"{100 * share[k]:.0f}", "rests on the prior" if share[k] < RESTS_ON_PRIOR else ""),
+        ]
+        for k in _worst_first(e)
     ]
     text = (
         "<p>Only these combinations of the inertial parameters affect the joint torques; the mass"

@@ -24,8 +24,8 @@ const Page = (() => {
     if (size >= 1e5 || size < 1e-4) return x.toExponential(1).replace("e+", "e");
     return x.toFixed(Math.max(0, digits - 1 - Math.floor(Math.log10(size))));
   }
-  const minus = (text) => text.replace("-", "−");
-  const angle = (x, kind) => minus(kind === "prismatic" ? `${x.toFixed(3)} m` : `${(x * 180 / Math.PI).toFixed(1)}°`);
+  const minus = (text) => (/^-0\.?0*$/.test(text) ? text.slice(1) : text.replace("-", "−"));
+  const angle = (x, kind) => (kind === "prismatic" ? `${minus(x.toFixed(3))} m` : `${minus((x * 180 / Math.PI).toFixed(1))}°`);
 
   // A number as people type it: with a comma or a true minus, with a unit; null if it is none. Angles become radians.
   function parsed(text, kind = "") {

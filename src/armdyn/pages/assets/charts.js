@@ -54,7 +54,7 @@ const Chart = (() => {
     g.fillStyle = color("muted"); g.strokeStyle = color("grid"); g.lineWidth = 1;
     g.textAlign = "left"; g.fillText(label, 4, 9);
     g.textAlign = "right";
-    for (const v of ticks(low, high, Math.max(2, Math.floor(h / 30)))) {
+    for (const v of ticks(low, high, Math.max(3, Math.floor(h / 30)))) {
       g.beginPath(); g.moveTo(left, py(v)); g.lineTo(left + w, py(v)); g.stroke(); g.fillText(minus(short(v)), left - 6, py(v));
     }
     g.textAlign = "center";

@@ -6,17 +6,16 @@ const Curves = (() => {
   // One chart of curves over time, with a line under the pointer and the values there.
   function lines(canvas, chart) {
     const told = el("p", { class: "muted small told" }), list = chart.curves.map((curve, k) => ({ ...curve, color: null, k }));
+    const all = chart.x ?? list[0].x;
     let cursor = null, at = null;
     const shade = (k) => (chart.curves[k].strong ? color("text") : series(k));
-    const draw = () => { at = Chart.curves(canvas, { x: chart.x, y: chart.y, unit: chart.unit ?? "s", cursor, curves: list.map((c) => ({ ...c, color: shade(c.k), wide: 1.4 })) }).at; };
+    const draw = () => { at = Chart.curves(canvas, { x: chart.x ?? list[0].x, y: chart.y, unit: chart.unit ?? "s", cursor, curves: list.map((c) => ({ ...c, color: shade(c.k), wide: 1.4 })) }).at; };
     const place = (x) => {
       cursor = x;
-      let k = 0;
-      while (k < chart.x.length - 1 && chart.x[k] < x) k++;
-      told.textContent = `${chart.x[k].toFixed(3)} ${chart.unit ?? "s"}: ${chart.curves.map((c) => `${c.name} ${minus(short(c.y[k]))}`).join(", ")}`;
+      told.textContent = `${x.toFixed(3)} ${chart.unit ?? "s"}: ${chart.curves.map((c) => `${c.name} ${minus(short(c.y[Chart.before(c.x ?? chart.x, x)]))}`).join(", ")}`;
       draw();
     };
-    canvas.addEventListener("pointermove", (event) => place(Math.max(chart.x[0], Math.min(chart.x.at(-1), at(event.offsetX)))));
+    canvas.addEventListener("pointermove", (event) => place(Math.max(all[0], Math.min(all.at(-1), at(event.offsetX)))));
     canvas.addEventListener("pointerleave", () => { cursor = null; told.textContent = ""; draw(); });
     const legend = Chart.legend(chart.curves.map((c) => c.name), chart.curves.map((c, k) => (c.strong ? "var(--text)" : `var(--series-${k + 1})`)));
     canvas.after(legend, told);

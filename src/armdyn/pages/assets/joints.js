@@ -6,7 +6,7 @@ const Joints = (() => {
   const SHORT = 16; // characters of a name that is not broken
   const MANY = 10; // joints beyond which they are grouped and can be filtered
   const STEPS = { revolute: [1, 0.1, 10].map((x) => x * Math.PI / 180), prismatic: [1e-3, 1e-4, 1e-2] };
-  const typed = (x, kind) => minus(kind === "prismatic" ? x.toFixed(3) : (x * 180 / Math.PI).toFixed(1)).replace(/^−(0\.?0*)$/, "$1");
+  const typed = (x, kind) => minus(kind === "prismatic" ? x.toFixed(3) : (x * 180 / Math.PI).toFixed(1));
   const spoken = (x, kind) => (kind === "prismatic" ? `${x.toFixed(3)} metres` : `${(x * 180 / Math.PI).toFixed(1)} degrees`);
   const EXTRA = { motor: "motor", bias: "bias", inertia: "H diagonal", speed: "speed" };
   const fixed = (x) => (Number.isFinite(x) ? minus(Math.abs(x) < 5e-4 ? "0.0" : Math.abs(x) < 10 ? x.toFixed(2) : x.toFixed(1)) : "–");

@@ -1,11 +1,35 @@
 // Plays a recorded motion: play, scrub, speed; torques with their limits; curves with a cursor.
 "use strict";
 (async () => {
-  const { $, el } = Page, DATA = JSON.parse($("data").textContent), { robot, motion } = DATA;
+  const { $, el, short, minus } = Page, DATA = JSON.parse($("data").textContent), { robot, motion } = DATA;
   Page.startTheme($("theme"));
   const arm = await Live.load(robot), { arrays } = arm, viewer = Viewer.create($("arm-view"), robot, arrays);
   const last = motion.t.length - 1, end = motion.t[last], now = { t: motion.t[0], playing: false, speed: 1 };
-  const bars = Chart.bars($("bars"), robot.names, robot.effort.slice(-robot.n), robot.kinds.map((kind) => (kind === "prismatic" ? "N" : "N m")));
+  const names = Joints.told(robot.names), base = motion.tau.length - robot.n;
+
+  // One row per joint: position, torque with a bar, the limit, and the largest torque of the whole motion with its time.
+  const rows = robot.names.map((name, i) => {
+    const most = robot.effort[robot.effort.length - robot.n + i], limit = most > 0 ? most : null, peak = motion.peaks[base + i], unit = robot.kinds[i] === "prismatic" ? "N" : "N m";
+    const bar = el("i"), mark = el("u"), cells = { q: el("td"), torque: el("td", { class: "gravity" }) }, full = limit || Math.abs(peak?.[0]) || 1;
+    if (peak) mark.style.left = `${50 + 50 * Math.max(-1, Math.min(1, peak[0] / full))}%`; else mark.hidden = true;
+    const line = el("tr", {}, el("th", { scope: "row", title: name }, names[i]), cells.q, el("td", { class: "way" }, el("div", { class: limit ? "track" : "track open" }, bar, mark)), cells.torque,
+      el("td", { class: "most" }, limit ? short(limit) : "–"), el("td", { class: "peak" }, peak ? `${minus(short(peak[0], 4))} ${unit} at ${peak[1].toFixed(2)} s` : "–"),
+      el("td", { class: "part" }, limit && peak ? `${(100 * Math.abs(peak[0]) / limit).toFixed(0)}` : ""));
+    line.classList.toggle("beyond", Boolean(limit && peak && Math.abs(peak[0]) > limit));
+    return { line, show(q, tau) {
+      const part = Math.max(-1, Math.min(1, tau / full));
+      bar.style.left = `${50 + Math.min(0, 50 * part)}%`; bar.style.width = `${Math.abs(50 * part)}%`;
+      cells.q.textContent = Page.angle(q, robot.kinds[i]); cells.torque.textContent = minus(short(tau));
+    } };
+  });
+  const head = (text, attributes = {}) => el("th", { scope: "col", ...attributes }, text);
+  $("bars").append(el("caption", { class: "unseen" }, "joint torques now and their largest values"), el("thead", {}, el("tr", {}, head("joint"), head("q"), el("td"), head(robot.kinds.includes("prismatic") ? "torque N m, N" : "torque N m"), head("limit"), head("peak"), head("%", { title: "peak as a part of the limit" }))),
+    el("tbody", {}, ...rows.map(({ line }) => line)));
+  const along = ({ x, y }, t) => {
+    if (!x.length) return NaN;
+    const k = Chart.before(x, t), next = Math.min(k + 1, x.length - 1), part = next > k ? Math.max(0, Math.min(1, (t - x[k]) / (x[next] - x[k]))) : 0;
+    return y[k] + part * (y[next] - y[k]);
+  };
 
   // Linear interpolation between samples; constant before the first and after the last.
   function sample(columns, t) {
@@ -16,13 +40,14 @@
   }
 
   const charts = motion.charts.map((chart) => {
-    const canvas = el("canvas", { class: "trace", "aria-label": chart.y }), curves = chart.curves.map(({ name, y }) => ({ name, y }));
+    const source = chart.curves === "tau" ? motion.tau : chart.curves, list = source.map(({ x, y }, index) => ({ x, y, index }));
+    const canvas = el("canvas", { class: "trace", role: "img", "aria-label": chart.y });
     let at = null;
-    const draw = () => { at = Chart.curves(canvas, { x: motion.t, y: chart.y, cursor: now.t, curves }).at; };
-    const seek = (event) => { if (event.buttons) show(at(event.offsetX)); };
+    const draw = () => { at = Chart.curves(canvas, { x: motion.t, y: chart.y, cursor: now.t, curves: list }).at; };
+    const seek = (event) => { if (event.buttons) { play(false); show(at(event.offsetX)); } };
     canvas.addEventListener("pointerdown", (event) => { canvas.setPointerCapture(event.pointerId); seek(event); });
     canvas.addEventListener("pointermove", seek);
-    $("charts").append(el("div", {}, canvas, Chart.legend(chart.curves.map(({ name }) => name))));
+    $("charts").append(el("div", { class: "chart" }, canvas, Chart.legend(chart.names.length === robot.n ? names : chart.names)));
     new ResizeObserver(draw).observe(canvas); Page.onTheme(draw);
     return draw;
   });
@@ -38,13 +63,15 @@
   function show(t) {
     now.t = Math.max(motion.t[0], Math.min(end, t));
     arrays.q.set(posture(now.t)); arm.state();
-    bars(sample(motion.tau, now.t).slice(-robot.n)); charts.forEach((draw) => draw()); viewer.redraw();
+    rows.forEach((row, i) => row.show(arrays.q[robot.first + i], along(motion.tau[base + i], now.t))); charts.forEach((draw) => draw()); viewer.redraw();
     $("scrub").value = now.t; $("clock").textContent = `${now.t.toFixed(2)} s`;
   }
-  let before = null;
+  let before = null, since = null;
   function tick(time) {
-    if (!now.playing) { before = null; return; }
-    if (before !== null) show(now.t + now.speed * Math.min(0.1, (time - before) / 1000));
+    if (!now.playing) { before = since = null; return; }
+    if (before !== null) show(now.t + now.speed * Math.min(0.25, (time - before) / 1000));
+    since ??= [time, now.t];
+    if (time - since[0] > 500) { $("factor").textContent = `${((now.t - since[1]) / (time - since[0]) * 1000).toFixed(2)}× real time`; since = [time, now.t]; }
     before = time;
     if (now.t >= end) play(false); else requestAnimationFrame(tick);
   }

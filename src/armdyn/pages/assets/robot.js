@@ -53,7 +53,7 @@ const Robot = (() => {
     const radius = (i) => size * (0.05 - 0.026 * (i < 0 ? 0 : level[i] / deepest));
     const height = high[2] - floor + 0.1 * size, whole = robot.meshes.length ? 0.5 * norm(sub(high, low)) : 0;
     const branches = robot.bodies.filter(({ parent }) => parent < 0).length > 1;
-    return { size, floor, radius, foot, height, far: branches ? 1.05 * Math.max(whole, far) : Math.max(far, whole, robot.reach) };
+    return { size, floor, radius, foot, height, far: branches ? 1.05 * Math.max(whole, far) : Math.max(1.1 * far, whole, robot.reach) };
   }
 
   function capsule(points, r, look, out, picks, body) {
