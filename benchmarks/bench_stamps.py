@@ -73,8 +73,7 @@ def recorded(seed: int, fault: str = "", seconds: float | None = None, arm: str 
 
     tau = torques(q, qd, qdd) + float(rng.choice([0.01, 0.03, 0.1])) * size * rng.normal(size=q.shape)
     white = float(10 ** rng.uniform(-6, -3.3))
-    fast = float(rng.choice([0.0, 1e-3])) * period**0.5
-    noisy = q + white * rng.normal(size=q.shape) + fast * qd * rng.normal(size=q.shape)
+    noisy = q + white * rng.normal(size=q.shape) + _off_in_time(len(q), period, rng)[:, None] * qd
     step = float(rng.choice([0.0, 2 * np.pi / 2**16]))
     noisy = np.round(noisy / step) * step if step else noisy
     speed = None if rng.uniform() < 0.6 else qd + 20 * white * rng.normal(size=q.shape)
@@ -119,6 +118,15 @@ def _clocks(fault: str, even: np.ndarray, period: float, rng: np.random.Generato
         wander = rng.uniform(0.0002, 0.0016) * np.sin(2 * np.pi * frequency * even + phase)
         return even, np.sort(even + wander)
     return even, even.copy()
+
+
+def _off_in_time(count: int, period: float, rng: np.random.Generator) -> np.ndarray:
+    """By how much each row was taken early or late (s), coloured: noise of the positions that grows with the speed."""
+    from scipy.signal import lfilter
+
+    size, memory = float(rng.choice([0.0, 1e-5, 1e-4])), float(rng.choice([0.0, 0.003, 0.02]))
+    keep = float(np.exp(-period / memory)) if memory else 0.0
+    return size * lfilter([np.sqrt(1 - keep**2)], [1.0, -keep], rng.normal(size=count))
 
 
 def _rows(fault: str, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -11,6 +11,7 @@ import typer
 
 from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, styled, table, vector
 
+NOT_TRUSTED = 5  # exit code, as of `pipeline`
 EXAMPLE = "Example: armdyn identify ur10 log.csv --validate other.csv -o identified"
 
 
@@ -47,10 +48,14 @@ def command(
         bool, typer.Option("--friction-per-log", help="Separate friction for each log, shared inertias.")
     ] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A folder for arm, parameters, report.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write arm and URDF even if they are not trusted.")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Identify inertias, rotor inertias and friction from a log; writes an arm file, a URDF and a report."""
+    """Identify inertias, rotor inertias and friction from a log; writes an arm file, a URDF and a report.
+
+    If the estimate is not to be trusted, neither arm nor URDF is written, and the exit code is 5.
+    """
     from armdyn.identification import Log, identify
 
     loaded = load(arm)
@@ -69,15 +74,17 @@ def command(
             gains=vector(gains, "gains") if gains else None, fix=fix, parallel=False if parallel == 0 else parallel,
         )  # fmt: skip
         update(2, 3, "writing")
-        written = _write(found, output) if output is not None else []
+        written = _write(found, output, found.trusted or force) if output is not None else []
     if as_json:
         print_json(_data(found))
     elif not quiet:
         _show(found, written)
+    if not found.trusted and not force:
+        raise typer.Exit(NOT_TRUSTED)
 
 
-def _write(found: Any, folder: Path) -> list[Path]:
-    """Write all files into the folder, or none."""
+def _write(found: Any, folder: Path, whole: bool) -> list[Path]:
+    """Write all files into the folder, or none; parameters and report alone if not `whole`."""
     import json
     from tempfile import TemporaryDirectory
 
@@ -85,13 +92,13 @@ def _write(found: Any, folder: Path) -> list[Path]:
     from armdyn.files.text import write_files
 
     with TemporaryDirectory() as apart:
-        names = "arm.toml", "arm.urdf", "parameters.json", "report.html"
-        arm, urdf, parameters, report = (Path(apart) / name for name in names)
-        found.save(arm)
-        found.to_urdf(urdf)
+        parameters, report = Path(apart) / "parameters.json", Path(apart) / "report.html"
+        if whole:
+            found.save(Path(apart) / "arm.toml")
+            found.to_urdf(Path(apart) / "arm.urdf", force=True)
         parameters.write_text(json.dumps(plain(_data(found)), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         found.report(report)
-        return write_files(folder, {name: (Path(apart) / name).read_bytes() for name in names})
+        return write_files(folder, {path.name: path.read_bytes() for path in sorted(Path(apart).iterdir())})
 
 
 def _data(found: Any) -> dict[str, Any]:
@@ -113,6 +120,8 @@ def _data(found: Any) -> dict[str, Any]:
         "extras": found.extras,
         "base_tilt": found.base_tilt,
         "left_behind": found.left_behind,
+        "trusted": found.trusted,
+        "doubts": found.doubts,
         "warnings": found.warnings,
         "notes": found.notes,
     }
@@ -132,7 +141,7 @@ def _show(found: Any, written: list[Path]) -> None:
         for name, value, deviation in zip(found.names, found.values, found.deviations, strict=True)
     ]
     out.print(table("Parameters (SI)", ["parameter", "value", "standard deviation"], rows))
-    for text in found.warnings:
+    for text in (text for text in found.warnings if text not in found.doubts):  # these are among the first lines
         out.print(styled(("note:", "yellow"), f" {text}"))
     for text in found.notes:
         out.print(f"log: {text}", highlight=False, markup=False)
@@ -140,6 +149,11 @@ def _show(found: Any, written: list[Path]) -> None:
         _show_remainder(found, out)
     for path in written:
         out.print(f"wrote {path}", markup=False, highlight=False)
+    if not found.trusted:
+        written_anyway = any(path.name == "arm.urdf" for path in written)
+        text = " the estimate is not trusted" + ("; arm and URDF were written" if written_anyway else "")
+        advice = "" if written_anyway else "; no arm and no URDF are written. --force writes them with -o"
+        out.print(styled(("forced:" if written_anyway else "refused:", "bold red"), text + advice))
 
 
 def _show_remainder(found: Any, out: Any) -> None:

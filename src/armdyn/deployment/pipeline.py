@@ -173,7 +173,7 @@ def _arm_files(estimate: Estimate, urdf: str | os.PathLike[str] | None, cut: Map
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         estimate.save(here / "arm.toml")
-        estimate.to_urdf(here / "arm.urdf")
+        estimate.to_urdf(here / "arm.urdf", force=True)  # the verdict decides whether code is written
         estimate.report(here / "report.html")
         if urdf is not None:
             estimate.arm.update_urdf(urdf, here / "robot.urdf", **cut)

@@ -16,9 +16,10 @@ from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import Joint, JointForces, Link, Ripple
 from armdyn.chain.joint import DRIVE
-from armdyn.errors import InputError
+from armdyn.errors import ComputationError, InputError
 from armdyn.identification.estimate.estimators import Fit
 from armdyn.identification.estimate.statistics import Uncertainty, r_squared, relative_error
+from armdyn.identification.estimate.tilt import MOST_TILT
 from armdyn.identification.log.log import Log, PathName, as_log
 from armdyn.identification.log.processing import Motion, Processing, joint_side, motions
 from armdyn.identification.model.bodies import pseudo_inertia
@@ -81,6 +82,7 @@ class Estimate:
     zero: Any = None
     gains: Any = None
     warnings: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()  # the reasons for which the estimate is not to be trusted; `warnings` include them
     notes: tuple[str, ...] = ()
     validation: Comparison | None = None
     changes: tuple[Reading, ...] = ()  # corrections of signs, units and the like that are applied to logs
@@ -128,6 +130,16 @@ class Estimate:
         """Relative torque error on the training log."""
         return self.training.error
 
+    @property
+    def trusted(self) -> bool:
+        """Whether the estimate is a model of the arm; if not, `doubts` say why, and URDFs are written only by force."""
+        return not self.doubts
+
+    @property
+    def tilt_at_bound(self) -> bool:
+        """Whether a base tilt was found at the bound of the search."""
+        return bool(max(map(abs, self.base_tilt)) >= 0.99 * MOST_TILT)
+
     @cached_property
     def natural(self) -> Array:
         """The ten inertial parameters of each link, (n, 10), which agree with the identified parameters."""
@@ -170,8 +182,16 @@ class Estimate:
         """Write the identified arm as an arm file (.toml)."""
         self.arm.save(path)
 
-    def to_urdf(self, path: str | os.PathLike[str]) -> None:
-        """Write the identified arm as a URDF; a base tilt rotates the base, because gravity in URDF is fixed."""
+    def to_urdf(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the identified arm as a URDF; a base tilt rotates the base, because gravity in URDF is fixed.
+
+        An estimate that is not trusted is written only with `force`.
+        """
+        if self.doubts and not force:
+            raise ComputationError(
+                f"{path} is not written, because the estimate is not to be trusted: {'; '.join(self.doubts)}."
+                " to_urdf(..., force=True) writes it"
+            )
         upright(self.arm, self.given.gravity).to_urdf(path)
 
     @property
@@ -202,6 +222,7 @@ class Estimate:
         return (
             f"{repr(self)[1:-1]}\n  R² by joint, on the log that was {where}: {fits}\n  {self.processing}\n"
             f"  {len(self.training.t)} rows per joint of {self.training.source or 'the log'}{self._apart}"
+            + "".join(f"\n  not trusted: {text}" for text in self.doubts)
         )
 
     @property
@@ -221,7 +242,8 @@ class Estimate:
         test = "" if self.validation is None else f", {100 * self.validation.error:.2f} % on {self.validation.source}"
         return (
             f"<Estimate of {self.given.name}: {len(self.names)} parameters, {self.estimator}, "
-            f"torque error {100 * self.error:.2f} %{test}, {len(self.warnings)} warnings>"
+            f"torque error {100 * self.error:.2f} %{test}, {len(self.warnings)} warnings"
+            f"{'' if self.trusted else ', NOT TRUSTED'}>"
         )
 
 

@@ -14,6 +14,7 @@ from armdyn.arm import Arm
 from armdyn.errors import InputError, choose
 from armdyn.identification.estimate import linear
 from armdyn.identification.estimate.accelerations import judged
+from armdyn.identification.estimate.band import kept_band
 from armdyn.identification.estimate.censored import one_sided
 from armdyn.identification.estimate.coupling import find_coupling
 from armdyn.identification.estimate.estimators import ESTIMATORS, Fit, Setting
@@ -31,7 +32,7 @@ from armdyn.identification.model.model import FRICTION, Model
 from armdyn.identification.model.preflight import preflight
 from armdyn.identification.model.reading import changed
 from armdyn.identification.model.rows import Rows, rows
-from armdyn.identification.report.warnings import log_warnings, warnings_of
+from armdyn.identification.report.warnings import doubts_of, log_warnings, warnings_of
 from armdyn.loading import as_arm
 
 Array = NDArray[np.float64]
@@ -132,7 +133,7 @@ def identify(
     start = Model.of(arm, "coulomb" if friction == "auto" else friction, spring=spring, **drives)
     start = replace(start, logs=len(logs) if friction_per_log else 1)
     side = side if friction_per_log else replace(side, pieces=tuple(replace(p, log=0) for p in side.pieces))
-    how = choose_processing(side, len(start.names), cutoff, parallel, dead_zone)
+    how, said_of_band = processed(side, start, prior or arm, cutoff, parallel, dead_zone)
     parts = motions(side, how)
     doubts = preflight(prior or arm, parts)
     changes = tuple(finding.reading for finding in doubts) if fix else ()
@@ -141,9 +142,11 @@ def identify(
         for gravity in [tuple(r.gravity) for r in changes if r.gravity is not None]:
             arm, prior = arm.with_gravity(gravity), None if prior is None else prior.with_gravity(gravity)
             start = replace(start, arm=arm)
-        how = choose_processing(side, len(start.names), cutoff, parallel, dead_zone)
+        how, said_of_band = processed(side, start, prior or arm, cutoff, parallel, dead_zone)
         parts = motions(side, how)
     how, said_of_states = judged(how, start, side, folds, width)
+    if said_of_states and not how.logged_acceleration and cutoff is None and parallel in (None, True):
+        how, said_of_band = kept_band(how, start, prior or arm, side)
     parts = motions(side, how) if said_of_states else parts
     start = start.tuned(np.concatenate([p.qd for p in parts]), width)
     found = rows(start, parts, how)
@@ -180,16 +183,25 @@ def identify(
         transmission=transmission,
         zero=zero,
         gains=gains,
-        notes=(*side.notes, *said_of_states),
+        notes=(*side.notes, *said_of_states, *said_of_band),
         changes=changes,
         base_tilt=base_tilt,
         steps=steps,
     )
     if validate is not None:
         estimate = replace(estimate, validation=estimate.validate(validate))
-    fits = [] if fix else [str(finding) for finding in doubts]
-    said = (*fits, *log_warnings(arm, side, how), *warnings_of(estimate, parts))
-    return replace(estimate, warnings=said)
+    misread = [] if fix else [str(finding) for finding in doubts]
+    reasons = (*misread, *doubts_of(estimate, parts))
+    said = (*reasons, *log_warnings(arm, side, how), *warnings_of(estimate, parts))
+    return replace(estimate, warnings=said, doubts=reasons)
+
+
+def processed(
+    side: Log, model: Model, prior: Arm, cutoff: float | None, parallel: float | bool | None, dead_zone: float = 0.0
+) -> tuple[Processing, tuple[str, ...]]:
+    """The processing of a log, with a band that holds unless cut-offs are given, and a note if it was lowered."""
+    how = choose_processing(side, len(model.names), cutoff, parallel, dead_zone)
+    return kept_band(how, model, prior, side) if cutoff is None and parallel in (None, True) else (how, ())
 
 
 def settled(

@@ -20,7 +20,7 @@ from armdyn.identification.model.model import Model
 from armdyn.identification.model.rows import filtered
 
 Array = NDArray[np.float64]
-MOST = 0.1  # rad: a larger angle is a different mounting, not a base tilt
+MOST_TILT = 0.1  # rad: a larger angle is a different mounting, not a base tilt
 REGULARIZATION = 10.0
 
 
@@ -65,7 +65,7 @@ def find_tilt(model: Model, prior: Arm, parts: list[Motion], how: Processing, we
 
     start = [[0.0, 0.0], [0.02, 0.0], [0.0, 0.02]]
     options: Any = {"xatol": 5e-4, "fatol": 0.1, "maxfev": 50, "initial_simplex": start}
-    x, y = np.clip(minimize(cost, np.zeros(2), method="Nelder-Mead", options=options).x, -MOST, MOST)
+    x, y = np.clip(minimize(cost, np.zeros(2), method="Nelder-Mead", options=options).x, -MOST_TILT, MOST_TILT)
     return float(x), float(y)
 
 

@@ -113,6 +113,15 @@ def choose_processing(
     return replace(how, **_derivatives(log, how, given=cutoff is not None))
 
 
+def with_model_cutoff(log: Log, how: Processing, cutoff: float, bandwidth: float) -> Processing:
+    """The processing with another cut-off of the model, positions at twice that, for a motion of this bandwidth."""
+    top = 0.45 * log.rate
+    model = min(cutoff, top)
+    cuts = {"parallel": model, "positions": min(POSITIONS * model, top), "bandwidth": bandwidth}
+    changed = replace(how, noise=_noise(_spectra(log), model), logged_velocity=False, logged_acceleration=False, **cuts)
+    return replace(changed, **_derivatives(log, changed, given=False))
+
+
 def _spectra(log: Log) -> list[Spectrum]:
     """Spectra of the positions of all joints that move, in the longest piece."""
     piece = max(log.pieces, key=len)

@@ -1,4 +1,4 @@
-"""Warnings about a log and about the estimate obtained from it."""
+"""Warnings about a log and about the estimate obtained from it, and the doubts for which it is not to be trusted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ LINK_SIZE = 1.0  # size of a link, in lengths of the arm, above which it is impl
 MAX_NOISE = 0.5  # ratio of noise to motion energy in the pass band of the filters above which a warning is given
 MIN_RATE = 15.0  # Hz; robot controllers record at higher rates
 MIN_R_SQUARED = 0.5  # R² of a joint below which a warning is given
-MAX_ERROR = 0.2  # relative torque error above which a warning is given
+MAX_ERROR = 0.2  # relative torque error above which an estimate is not trusted; measured logs of sound fits: 0.15
+USELESS = 1.0  # relative error of a joint above which a prediction of zero torque would be better
+NEGLIGIBLE_ERROR = 0.02  # relative errors below which fit and prediction are not compared: friction alone varies more
+HEAVY = 2.0  # masses of the whole prior arm, above which the mass of one link is impossible
 WINDOW = 0.06  # length of the window in which contacts are detected, as a fraction of the log
 CONTACT = 4.5  # ratio of the residuals in the window to the typical ones that indicates a contact; good logs: 2.9
 UNCERTAIN = 0.5  # relative standard deviation above which the value of a parameter is not known
@@ -63,6 +66,33 @@ def log_warnings(arm: Arm, log: Log, how: Processing) -> list[str]:
     return said
 
 
+def doubts_of(estimate: Estimate, parts: list[Motion]) -> list[str]:
+    """The reasons for which the estimate is not to be trusted as a model of the arm."""
+    said = _unexplained(estimate, parts)
+    poor = [
+        f"joint {j + 1} ({100 * error:.0f} %)"
+        for j, error in enumerate(estimate.training.joint_errors)
+        if error > USELESS and np.linalg.norm(estimate.training.tau[:, j]) > 0
+    ]
+    if poor:
+        said.append(f"the torque of {', '.join(poor)} is predicted worse than by zero, in the fitted log itself")
+    left = float(np.sqrt(np.mean(estimate.folds**2)))
+    if left > max(2 * estimate.error, MAX_ERROR):
+        said.append(
+            f"left-out segments are predicted with an error of {100 * left:.0f} %, the fitted ones with"
+            f" {100 * estimate.error:.1f} %: the model is of this log and not of the arm"
+        )
+    usual = float(sum(max(float(link.mass), 0.0) for link in estimate.prior.links))
+    heavy = [f"link {k} ({m:.3g} kg)" for k, m in enumerate(estimate.natural[:, 0], 1) if m > HEAVY * usual > 0]
+    if heavy:
+        said.append(
+            f"the mass of {', '.join(heavy)} is more than {HEAVY:g} times that of the given arm, {usual:.3g} kg"
+        )
+    if estimate.tilt_at_bound:
+        said.append("the base tilt is as large as it may be: is the arm mounted in another orientation?")
+    return said
+
+
 def warnings_of(estimate: Estimate, parts: list[Motion]) -> list[str]:
     """Warnings about the estimate."""
     doubts = (
@@ -74,7 +104,7 @@ def warnings_of(estimate: Estimate, parts: list[Motion]) -> list[str]:
         _inconsistent(estimate),
         _implausible(estimate),
         _overfitted(estimate),
-        _unexplained(estimate, parts),
+        _poorly_explained(estimate),
         _bumps(estimate),
     )
     return [text for said in doubts for text in said]
@@ -248,17 +278,23 @@ def _noise(estimate: Estimate) -> list[str]:
     ]
 
 
-def _unexplained(estimate: Estimate, parts: list[Motion]) -> list[str]:
-    """Joints whose torque is not explained, and a validation log predicted far worse than the fitted one."""
+def _poorly_explained(estimate: Estimate) -> list[str]:
+    """Joints whose torque is not explained."""
     shown, where = (estimate.training, "the fitted log") if estimate.validation is None else (
         estimate.validation, "the validation log")  # fmt: skip
-    said = []
     poor = [f"{j + 1} ({r:.2f})" for j, r in enumerate(shown.r_squared) if r < MIN_R_SQUARED]
-    if poor:
-        said.append(
-            f"little of the torque of joint {', '.join(poor)} is explained (R²) in {where}:"
-            " check the order, sign and unit of its columns, and its zero"
-        )
+    if not poor:
+        return []
+    return [
+        f"little of the torque of joint {', '.join(poor)} is explained (R²) in {where}:"
+        " check the order, sign and unit of its columns, and its zero"
+    ]
+
+
+def _unexplained(estimate: Estimate, parts: list[Motion]) -> list[str]:
+    """Torques that no arm of this geometry explains, or a validation log predicted far worse than the fitted one."""
+    shown = estimate.training if estimate.validation is None else estimate.validation
+    said = []
     if shown.error > max(2 * estimate.error, MAX_ERROR):
         said.append(
             f"the validation log is predicted with an error of {100 * shown.error:.1f} %, the fitted one with"
@@ -274,7 +310,7 @@ def _unexplained(estimate: Estimate, parts: list[Motion]) -> list[str]:
 
 def _overfitted(estimate: Estimate) -> list[str]:
     left = float(np.sqrt(np.mean(estimate.folds**2)))
-    if left > 2 * estimate.error:
+    if max(2 * estimate.error, NEGLIGIBLE_ERROR) < left <= max(2 * estimate.error, MAX_ERROR):
         return [
             f"left-out segments are predicted with an error of {100 * left:.1f} %, the fitted ones with"
             f" {100 * estimate.error:.1f} %: the model does not generalize to other motions"

@@ -1,0 +1,111 @@
+"""Whether an estimate is to be trusted: its doubts, the exit status, and what is not written then."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import armdyn
+from armdyn import Log
+from armdyn.cli import app
+from armdyn.errors import ComputationError
+from armdyn.identification.log.processing import motions
+from armdyn.identification.report.warnings import doubts_of, warnings_of
+from noisy_logs import recorded
+
+OPTIONS = {"friction": "coulomb", "folds": 2}
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return armdyn.load("planar3")
+
+
+@pytest.fixture(scope="module")
+def sound(arm):
+    t, q, qd, tau = recorded(arm)
+    return Log.of(t, q, tau, qd)
+
+
+@pytest.fixture(scope="module")
+def senseless(arm):
+    """Torques of another motion."""
+    t, q, qd, _ = recorded(arm)
+    return Log.of(t, q, recorded(arm, seed=3)[3], qd)
+
+
+def test_a_sound_log_is_trusted(arm, sound, tmp_path):
+    found = armdyn.identify(arm, sound, **OPTIONS)
+    assert found.trusted
+    assert found.doubts == ()
+    assert "not trusted" not in str(found).lower()
+    found.to_urdf(tmp_path / "arm.urdf")
+
+
+def test_half_of_the_torque_is_no_arm(arm, senseless, tmp_path):
+    found = armdyn.identify(arm, senseless, **OPTIONS)
+    assert not found.trusted
+    assert any("of the torques are not explained by any arm" in text for text in found.doubts)
+    assert set(found.doubts) <= set(found.warnings)
+    assert "NOT TRUSTED" in repr(found)
+    assert "not trusted: " in str(found)
+    with pytest.raises(ComputationError, match=r"not to be trusted: .*force=True"):
+        found.to_urdf(tmp_path / "arm.urdf")
+    assert not list(tmp_path.iterdir())
+    found.to_urdf(tmp_path / "arm.urdf", force=True)
+    assert (tmp_path / "arm.urdf").exists()
+
+
+def test_a_log_that_is_misread_is_not_trusted(arm, sound):
+    wrong = Log.of(sound.array("t"), sound.array("q"), -sound.array("tau"))
+    found = armdyn.identify(arm, wrong, **OPTIONS)
+    assert "all torques have the opposite sign" in found.doubts[0]
+    mended = armdyn.identify(arm, wrong, fix=True, **OPTIONS)
+    assert mended.trusted
+
+
+def test_a_validation_log_of_something_else_is_a_doubt(arm, sound, senseless):
+    found = armdyn.identify(arm, sound, validate=senseless, **OPTIONS)
+    assert any("the validation log is predicted with an error of" in text for text in found.doubts)
+
+
+def test_the_command_line_refuses(arm, senseless, sound, tmp_path):
+    senseless.save(tmp_path / "bad.csv")
+    sound.save(tmp_path / "good.csv")
+    out = tmp_path / "out"
+    words = ["identify", "planar3", str(tmp_path / "bad.csv"), "--friction", "coulomb", "-o", str(out)]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 5, result.output
+    assert "refused: the estimate is not trusted; no arm and no URDF are written" in " ".join(result.output.split())
+    assert {path.name for path in out.iterdir()} == {"parameters.json", "report.html"}
+    data = json.loads((out / "parameters.json").read_text())
+    assert data["trusted"] is False
+    assert data["doubts"]
+    result = CliRunner().invoke(app, [*words, "--force"])
+    assert result.exit_code == 0, result.output
+    assert (out / "arm.urdf").exists()
+    result = CliRunner().invoke(app, ["identify", "planar3", str(tmp_path / "good.csv"), "--friction", "coulomb", "-q"])
+    assert result.exit_code == 0, result.output
+
+
+def test_errors_of_fit_and_prediction_are_compared_only_if_they_matter(arm, sound):
+    found = armdyn.identify(arm, sound, **OPTIONS)
+    exact = replace(found, training=replace(found.training, predicted=0.999 * found.training.tau))
+    parts = motions(sound, found.processing)
+    said = {left: warnings_of(replace(exact, folds=np.full(2, left)), parts) for left in (0.0, 0.015, 0.1)}
+    assert [any("generalize" in text for text in texts) for texts in said.values()] == [False, False, True]
+    assert not doubts_of(replace(exact, folds=np.full(2, 0.1)), [])
+    assert "of this log and not of the arm" in doubts_of(replace(exact, folds=np.full(2, 0.3)), [])[0]
+
+
+def test_a_link_heavier_than_the_arm_and_a_tilt_at_its_bound_are_doubts(arm, sound):
+    found = armdyn.identify(arm, sound, **OPTIONS)
+    natural = found.fit.natural.copy()
+    natural[0] = 2.1 * sum(float(link.mass) for link in arm.links)
+    heavy = replace(found, fit=replace(found.fit, natural=natural))
+    assert "the mass of link 1" in doubts_of(heavy, [])[0]
+    assert "base tilt is as large as it may be" in doubts_of(replace(found, base_tilt=(0.0, -0.1)), [])[0]
