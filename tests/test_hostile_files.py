@@ -36,7 +36,6 @@ DEFECTS = {
         "link 'b': <mass> has no value, but 'vlaue'",
     ),
     "no mass": ("", f"<inertial>{INERTIA}</inertial>", "link 'b': <inertial> has no <mass>"),
-    "no inertia": ("", '<inertial><mass value="2"/></inertial>', "link 'b': <inertial> has no <inertia>"),
     "no ixx": ("", BODY.replace("ixx", "Ixx"), "line 2: link 'b': <inertia> has no ixx"),
     "misspelt origin": ('<origin xzy="1 0 0"/>', BODY, "line 3: joint 'j': <origin> has no xyz, but 'xzy'"),
     "no axis": ("<axis/>", BODY, "line 3: joint 'j': <axis> has no xyz"),

@@ -50,8 +50,6 @@ MESSAGES = {
     "no_parent": "joint 'j' has no <parent>",
     "no_robot": "line 1: expected <robot>, got <mujoco>",
     "not_xml": "not_xml.urdf: not well-formed XML: syntax error: line 1",
-    "planar": "joint 'j' is planar; supported are revolute, continuous and prismatic joints. Lock it with "
-    "armdyn.load('planar.urdf', lock={'j': 'rest'}) (command line: --lock j=rest)",
     "short_xyz": "joint 'j': origin xyz expects 3 numbers, got '0 0'",
     "two_joints_one_name": "two joints are named 'j'",
     "two_links_one_name": "two links are named 'a'",

@@ -215,13 +215,19 @@ class Arm(KernelAttributes, JointArrays):
         return self._with(gravity=arrays.vector(gravity, "gravity"))
 
     def with_base(self, xyz: Any = (0, 0, 0), rpy: Any = (0, 0, 0)) -> Arm:
-        """The same arm with its base frame at `xyz`, rotated by roll, pitch, yaw; gravity stays the same."""
+        """The same arm with its base frame at `xyz`, rotated by roll, pitch, yaw; gravity stays the same.
+
+        `xyz` may also be a whole pose: a (4, 4) matrix, or an SE3 object of Pinocchio, spatialmath or SciPy.
+        """
         here = arrays.placement(xyz, rpy)
         frames = tuple(replace(f, placement=here @ f.placement) if f.link == 0 else f for f in self.frames)
         return replace(self._with(base=here @ self.given.base), frames=frames)
 
     def with_tool(self, xyz: Any = (0, 0, 0), rpy: Any = (0, 0, 0), *, frame: str | None = None) -> Arm:
-        """The same arm with another tool: `xyz` and `rpy` relative to the current tool, or to a named frame."""
+        """The same arm with another tool: `xyz` and `rpy` relative to the current tool, or to a named frame.
+
+        `xyz` may also be a whole pose, as that of `with_base`.
+        """
         link, at = self._place("with_tool", frame)
         moved = arrays.placement(xyz, rpy)
         name = frame or "" if moved == Placement() else ""

@@ -28,6 +28,7 @@ def load(
     xacro: Mapping[str, Any] | None = None,
     package_dirs: Sequence[str | os.PathLike[str]] = (),
     tool: str | None = None,
+    strict: bool | None = None,
 ) -> Arm:
     """Load a robot from the catalogue (`armdyn.catalogue`), a file, or the text of a URDF.
 
@@ -61,15 +62,20 @@ def load(
         The frame that is the tool, by name: any frame that moves. By default it is `tip`, or what an arm file states,
         or the only frame named by convention (tool0, tcp, ee, flange, in this order), or the end of the chain; a robot
         with several tips may have none. See `Arm.tool`.
+    strict
+        By default a mass below zero is an error, while an inertia that no body can have and a moving link without any
+        are notes. True makes all of these errors, False makes them notes.
     """
-    if not isinstance(snap, Real) or not 0 <= snap < 0.1:
-        raise InputError(f"snap must be an angle from 0 to 0.1 rad, got {snap!r}")
-    if floating not in (None, True, False):
-        raise InputError(f"floating must be True, False or None, got {floating!r}")
+    _check_snap(snap)
+    for name, flag in (("floating", floating), ("strict", strict)):
+        if flag not in (None, True, False):
+            raise InputError(f"{name} must be True, False or None, got {flag!r}")
     if tool is not None and not isinstance(tool, str):
         raise InputError(f"tool must be the name of a frame, got {tool!r}; Arm.with_tool moves the tool")
     cut = Cut(base, tip, lock, floating)
-    read = files.read(arm, cut, snap=snap, allow_outside=allow_outside, xacro=xacro, package_dirs=package_dirs)
+    read = files.read(
+        arm, cut, snap=snap, allow_outside=allow_outside, xacro=xacro, package_dirs=package_dirs, strict=strict
+    )
     found = with_tool(read, tool)
     made = Arm(found.name, found.chain, snap, found.source, found.frames, found.snapped, found.notes, found.tool_name)
     return made if gravity is None else made.with_gravity(gravity)
@@ -82,6 +88,11 @@ def as_arm(arm: Arm | str | os.PathLike[str], caller: str) -> Arm:
     if isinstance(arm, str | os.PathLike):
         return load(arm)
     raise InputError(f"{caller} takes an Arm, a catalogue name or the path of a robot's file, got {arm!r}")
+
+
+def _check_snap(snap: float) -> None:
+    if not isinstance(snap, Real) or not 0 <= snap < 0.1:
+        raise InputError(f"snap must be an angle from 0 to 0.1 rad, got {snap!r}")
 
 
 def from_dh(
@@ -102,16 +113,20 @@ def from_dh(
         One row per joint, base to tip: ``(theta, d, a, alpha)`` of a revolute joint, or a mapping with these keys (zero
         by default) and optionally ``kind`` ("revolute", "prismatic"), ``name``, ``lower``, ``upper``, ``velocity``,
         ``effort``, ``mass``, ``com``, ``inertia`` (about the centre of mass: (3, 3), or xx, yy, zz, xy, xz, yz),
-        ``rotor_inertia``, ``viscous``, ``coulomb``. q is added to theta (revolute) or d (prismatic). ``com`` and
-        ``inertia`` are given in the frame of the row.
+        ``rotor_inertia``, ``viscous``, ``coulomb``, ``static``, ``stribeck``, and the forces of `JointForces` that are
+        one number (``offset``, ``stiffness``, ``asymmetry``, ``load_friction``). q is added to theta (revolute) or d
+        (prismatic); with ``flip`` it is subtracted. ``com`` and ``inertia`` are given in the frame of the row. As in
+        the Robotics Toolbox ``coulomb`` may be a pair (Tc+, Tc-): friction of (Tc+ - Tc-) / 2 and an offset of
+        (Tc+ + Tc-) / 2, which also acts at rest.
     convention
         "standard": T = Rz(theta) Tz(d) Tx(a) Rx(alpha). "modified": T = Tx(a) Rx(alpha) Tz(d) Rz(theta), where a and
         alpha of row i are often printed as those of i - 1.
     base, tool
-        Poses (4, 4) of the first frame in the base and of the tool in the last frame.
+        Poses of the first frame in the base and of the tool in the last frame: (4, 4) matrices, or SE3 objects.
     """
     from armdyn.files import dh_table  # imported only if needed
 
+    _check_snap(snap)
     chain = dh_table.chain(rows, convention, gravity, base, tool)
     return Arm(name, chain, snap, f"{convention} Denavit-Hartenberg table")
 

@@ -11,11 +11,13 @@ EXAMPLE = "Example: armdyn check my_robot.urdf"
 
 def command(
     arm: ArmName,
-    strict: bool = typer.Option(False, "--strict", help="Exit with code 3 if there are warnings."),
+    strict: bool | None = typer.Option(
+        None, "--strict/--no-strict", help="Exit with code 3 if there are warnings; or take masses below zero."
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Check an arm link by link: masses, inertias, limits, angles, nearly parallel axes."""
-    findings = [str(finding) for finding in load(arm).check()]
+    findings = [str(finding) for finding in load(arm, strict=False if strict is False else None).check()]
     if as_json:
         print_json(findings)
     else:

@@ -87,6 +87,7 @@ CUT = {
     "floating": (bool | None, "A floating or a fixed base."),
     "allow_outside": (bool, "MJCF: allow files outside the model's folder."),
     "xacro": (list[str] | None, "An argument of a .xacro file, NAME=VALUE. Repeatable."),
+    "strict": (bool | None, "Impossible or missing inertias are errors; --no-strict: not even masses below zero."),
     "package_dirs": (list[str] | None, "A folder of ROS packages for xacro and meshes. Repeatable."),
 }
 
@@ -102,11 +103,12 @@ def with_cut(command: Callable[..., Any]) -> Callable[..., Any]:
             annotation=Annotated[kind, typer.Option(help=text)],
         )
         for name, (kind, text) in CUT.items()
+        if name not in signature.parameters
     ]
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        STATE.cut = {name: kwargs.pop(name, None) for name in CUT}
+        STATE.cut = {name: kwargs.pop(name, None) for name in CUT if name not in signature.parameters}
         try:
             return command(*args, **kwargs)
         finally:
@@ -127,9 +129,11 @@ def load(name: str, **options: Any) -> Arm:
     cut["allow_outside"] = bool(cut.get("allow_outside"))
     cut["xacro"] = xacro_arguments(cut.get("xacro") or [])
     cut["package_dirs"] = cut.get("package_dirs") or ()
-    arm = armdyn.load(name, **cut, **options)
+    arm = armdyn.load(name, **(cut | options))
     out = PlainConsole(stderr=True, highlight=False, soft_wrap=True)
     for note in arm.notes:
+        if name in armdyn.catalogue() and "no body can have" in note:
+            continue  # the catalogue's own files explain theirs
         out.print(styled(("note:", "yellow"), f" {note}"))
     return arm
 

@@ -16,7 +16,10 @@ from armdyn.deployment.controllers import chosen as chosen_controllers
 from armdyn.deployment.request import Files, Request, Target
 from armdyn.deployment.trial import trial
 from armdyn.errors import InputError, choose
+from armdyn.formulations import QUANTITIES
+from armdyn.kernels import emission
 from armdyn.kernels.emission import Progress
+from armdyn.programs.assemble import must_have_inertia
 
 
 class Targets(Mapping[str, Target]):
@@ -149,7 +152,13 @@ def folder(target: Target, request: Request, build: bool = True) -> Files:
 
 
 def check_options(target: Target, request: Request) -> None:
-    """An error if the request has options that do not apply to the target."""
+    """An error if the request has options that do not apply to the target, or quantities that the arm does not have."""
+    chain = request.arm.chain
+    for name in request.quantities or emission.default(
+        chain
+    ):  # also where the parameters are arguments: these are zero
+        if (quantity := name.removesuffix("_derivatives")) in QUANTITIES:
+            must_have_inertia(chain, quantity)
     given: dict[str, tuple[str, Sequence[str]]] = {
         "controllers": ("controllers are", [law.law.name for law in request.controllers]),
         "cpus": ("processors are", request.cpus),

@@ -15,6 +15,7 @@ from armdyn.errors import FileError, InputError, did_you_mean
 from armdyn.files import toml
 from armdyn.files.cutting import Cut
 from armdyn.files.description import Description, Frame
+from armdyn.files.inertias import of_arm_file
 from armdyn.files.text import read_bytes
 from armdyn.files.urdf_xml import is_text
 
@@ -37,17 +38,19 @@ def read(
     allow_outside: bool = False,
     xacro: Mapping[str, Any] | None = None,
     package_dirs: Sequence[str | os.PathLike[str]] = (),
+    strict: bool | None = None,
 ) -> Description:
     """Read an arm from the catalogue, the text of a URDF, or a .toml, .urdf, .xacro, .xml or .mjcf file.
 
     `cut` selects a part of the tree. Angles within `snap` of a right angle are snapped before the frames are placed. A
     whole arm file is returned as written, because its frames are given. `xacro` are the arguments of a .xacro file, and
-    `package_dirs` folders with the packages that it refers to.
+    `package_dirs` folders with the packages that it refers to. `strict` says what impossible inertias are, errors or
+    notes (`armdyn.files.inertias`).
     """
     if xacro is not None and not os.fspath(arm).lower().endswith(".xacro"):
         raise InputError(f"xacro={dict(xacro)!r} are the arguments of a .xacro file, and {str(arm)[:80]!r} is none")
     if isinstance(arm, str) and is_text(arm):
-        return _read_urdf(arm, cut, snap)
+        return _read_urdf(arm, cut, snap, strict)
     try:
         name = os.fspath(arm)
     except TypeError:
@@ -58,7 +61,7 @@ def read(
     suffix = path.suffix.lower()
     if name in catalogue():
         found = toml.parse(read_bytes(_CATALOGUE / f"{name}.toml"), f"catalogue arm {name}", name)
-        return _part(found, cut, name, snap)
+        return _part(found, cut, name, snap, strict)
     if not _exists(path):
         shown = repr(name) if len(name) <= 200 else f"{name[:80]!r}… ({len(name)} characters)"
         near = did_you_mean(name, list(catalogue()))
@@ -66,22 +69,27 @@ def read(
     if not name or path.is_dir():
         raise FileError(f"{name!r} is no file; expected a name of the catalogue or a file ({', '.join(_READERS)})")
     if suffix == ".toml":
-        return _part(toml.read(path), cut, path.name, snap)
+        return _part(toml.read(path), cut, path.name, snap, strict)
     if suffix in (".urdf", ".xacro") or (suffix == ".xml" and b"<robot" in read_bytes(path)):
-        return _read_urdf(path, cut, snap, xacro, package_dirs)
+        return _read_urdf(path, cut, snap, strict, xacro, package_dirs)
     if suffix in (".xml", ".mjcf"):
         from armdyn.files import mjcf
 
-        return mjcf.read(path, cut, snap, allow_outside)
+        return mjcf.read(path, cut, snap, allow_outside, strict)
     raise FileError(f"{name}: unknown kind of file {suffix!r}; expected one of {', '.join(_READERS)}")
 
 
 def _read_urdf(
-    source: str | Path, cut: Cut, snap: float, xacro: Mapping[str, Any] | None = None, package_dirs: Sequence[Any] = ()
+    source: str | Path,
+    cut: Cut,
+    snap: float,
+    strict: bool | None,
+    xacro: Mapping[str, Any] | None = None,
+    package_dirs: Sequence[Any] = (),
 ) -> Description:
     from armdyn.files import urdf, urdf_tree  # imported only if needed
 
-    return urdf.robot(urdf_tree.read_tree(source, xacro, package_dirs), cut, snap)
+    return urdf.robot(urdf_tree.read_tree(source, xacro, package_dirs), cut, snap, strict=strict)
 
 
 def _exists(path: Path) -> bool:
@@ -91,9 +99,9 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _part(whole: Description, cut: Cut, label: str, snap: float) -> Description:
+def _part(whole: Description, cut: Cut, label: str, snap: float, strict: bool | None) -> Description:
     if cut == Cut():
-        return whole
+        return of_arm_file(whole, label, strict)
     from armdyn.files import arm_tree
 
-    return arm_tree.cut(whole, cut, label, snap)
+    return arm_tree.cut(whole, cut, label, snap, strict)

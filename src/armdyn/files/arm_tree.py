@@ -17,21 +17,21 @@ from armdyn.chain.snap import compare, snapped, snapped_placement
 from armdyn.files import urdf
 from armdyn.files.cutting import Cut
 from armdyn.files.description import Description, Frame, with_tool
+from armdyn.files.inertias import of_arm_file
 from armdyn.files.urdf_out import joint_names, link_names
 from armdyn.files.urdf_tree import RawJoint, RawLink, RawMimic, Tree, connected
 
-_NONE = (Fraction(0),) * 3
 _Z = (Fraction(0), Fraction(0), Fraction(1))
 
 
-def cut(arm: Description, asked: Cut, label: str, snap: float) -> Description:
+def cut(arm: Description, asked: Cut, label: str, snap: float, strict: bool | None = None) -> Description:
     """The requested part of an arm; `label` names its file in messages."""
     if replace(asked, floating=None) == Cut() and asked.floating in (None, arm.chain.floating):
-        return arm
+        return of_arm_file(arm, label, strict)
     chain = snapped(arm.chain, snap)
     frames = tuple(replace(frame, placement=snapped_placement(frame.placement, snap)) for frame in arm.frames)
     whole = replace(arm, chain=chain, frames=frames)
-    found = urdf.robot(_tree(whole, label, asked.base), asked, snap, chain.gravity)
+    found = urdf.robot(_tree(whole, label, asked.base), asked, snap, chain.gravity, strict)
     tool = _named_tool(whole)
     if asked.tip is None and tool in {frame.name for frame in found.frames if frame.link}:
         found = replace(with_tool(found, tool), states_tool=arm.states_tool)
@@ -93,9 +93,7 @@ def _tree(arm: Description, label: str, base: str | None) -> Tree:
         parent, seat = (names[frame.link], Placement()) if own else (carriers[frame.link], places[frame.link])
         at = compose(inverse(seat), frame.placement)
         key = f"frame {frame.name}"
-        joints[key] = RawJoint(
-            key, "fixed", parent, frame.name, _NONE, _NONE, _Z, {}, Fraction(0), Fraction(0), None, 0, placement=at
-        )
+        joints[key] = RawJoint(key, "fixed", parent, frame.name, placement=at)
     return replace(connected(label, arm.name, links, joints), format="arm file")
 
 
@@ -128,8 +126,6 @@ def _raw(joint: Joint, calls: list[str], name: str, parent: str, child: str, at:
         kind="floating" if joint.free else "prismatic" if joint.prismatic else turning,
         parent=parent,
         child=child,
-        xyz=_NONE,
-        rpy=_NONE,
         axis=_Z,
         limit={key: exact(value) for key, value in limit.items() if value is not None},
         damping=exact(joint.viscous),

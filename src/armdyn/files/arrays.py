@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.algebra import Angle, Sym3, Vec3, exact
+from armdyn.algebra import Angle, Mat3, Sym3, Vec3, exact
 from armdyn.chain import Link, Placement
 from armdyn.chain.checks import impossibility
 from armdyn.errors import InputError
@@ -19,6 +19,8 @@ _ROUNDING = 1e-12  # relative; a computed R J Rᵀ is symmetric only up to round
 def _array(value: Any, what: str, *shapes: tuple[int, ...]) -> Any:
     try:
         array = np.asarray(value, dtype=float)
+    except OverflowError:
+        raise InputError(f"{what} must be numbers that a float can hold, up to 1.8e308") from None
     except (TypeError, ValueError):
         raise InputError(f"{what} must be numbers, got {value!r}") from None
     if array.shape not in shapes:
@@ -68,8 +70,8 @@ def payload(mass: Any, com: Any, inertia_about_com: Any) -> Link:
 
 
 def pose(value: Any, what: str) -> list[list[Fraction]]:
-    """The exact numbers of a (4, 4) pose: a rotation and a translation."""
-    T = _array(value, what, (4, 4))
+    """The exact numbers of a (4, 4) pose, or of another library's SE3 object: a rotation and a translation."""
+    T = _array(as_matrix(value), what, (4, 4))
     R, last = T[:3, :3], T[3]
     off, determinant = np.abs(R @ R.T - np.eye(3)).max(), np.linalg.det(R)
     if off > 1e-9 or determinant < 0 or not np.array_equal(last, [0, 0, 0, 1]):
@@ -80,8 +82,27 @@ def pose(value: Any, what: str) -> list[list[Fraction]]:
     return [[exact(float(x)) for x in row] for row in T]
 
 
+def as_matrix(value: Any) -> Any:
+    """The matrix of an SE3 object of Pinocchio, spatialmath or SciPy; any other value as it is."""
+    for name in ("homogeneous", "A"):
+        if hasattr(value, name) and not isinstance(value, np.ndarray):
+            return getattr(value, name)
+    return value.as_matrix() if hasattr(value, "as_matrix") else value
+
+
+def posed(value: Any, what: str) -> Placement:
+    """The placement of a (4, 4) pose or an SE3 object."""
+    rows = pose(value, what)
+    return Placement(Mat3(*(Vec3(*row[:3]) for row in rows[:3])), Vec3(*(row[3] for row in rows[:3])))
+
+
 def placement(xyz: Any, rpy: Any) -> Placement:
-    """A placement from an origin and roll, pitch, yaw."""
+    """A placement from an origin and roll, pitch, yaw, or from a (4, 4) pose or an SE3 object given as `xyz`."""
+    given = as_matrix(xyz)
+    if np.ndim(given) == 2:
+        if np.any(_array(rpy, "rpy", (3,))):
+            raise InputError(f"give a pose, or xyz and rpy, not a pose and rpy; got rpy {rpy!r}")
+        return posed(given, "the pose")
     roll, pitch, yaw = (float(v) for v in _array(rpy, "rpy", (3,)))
     return Placement(from_rpy(roll, pitch, yaw), vector(xyz, "xyz"))
 

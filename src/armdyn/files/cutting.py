@@ -98,15 +98,21 @@ def _locks(tree: Tree, lock: Lock) -> tuple[dict[str, float], float | str | None
     if not isinstance(table, Mapping):
         raise InputError(f"lock must map joints to values, as in {{'joint': 0.0}}, or be {REST!r}; got {lock!r}")
     moving = [joint.name for joint in tree.joints.values() if joint.moving]
+    whole = {joint.part_of for joint in tree.joints.values()} - {""}
     held: dict[str, float] = {}
     every: float | str | None = None
     for name, value in table.items():
-        if name != EVERY:
+        if name != EVERY and name not in whole:
             choose(f"joint of {tree.label} to lock", name, moving)
         if value != REST and (not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value)):
             raise InputError(f"joint {name!r} cannot be locked at {value!r}; expected a finite number or {REST!r}")
         if name == EVERY:
             every = value
+            continue
+        if name in whole:
+            if value not in (REST, 0):
+                raise InputError(f"joint {name!r} has several values and can be locked only at {REST!r}, got {value!r}")
+            held |= {joint.name: 0.0 for joint in tree.joints.values() if joint.part_of == name}
             continue
         joint = tree.joints[name]
         if not joint.single and value not in (REST, 0):
@@ -265,8 +271,8 @@ def _check_kinds(tree: Tree, chosen: Selection) -> None:
         if not joint.single:
             where = "" if joint.kind != "floating" else ", and a floating joint that carries all others"
             raise InputError(
-                f"{tree.label}: joint {joint.name!r} is {joint.kind}; supported are revolute, continuous and prismatic "
-                f"joints{where}. Lock it with {_both(tree, chosen, {joint.name: REST})}"
+                f"{tree.label}: joint {joint.name!r} is {joint.kind}; supported are revolute, continuous, prismatic, "
+                f"planar and ball joints{where}. Lock it with {_both(tree, chosen, {joint.name: REST})}"
             )
     if not chosen.moving:
         between = f"between {chosen.start!r} and {chosen.tip!r}" if chosen.tip else f"below link {chosen.start!r}"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, cast
 
-from armdyn.algebra import Angle, Mat3, Vec3
+from armdyn.algebra import ZERO, Angle, Mat3, Vec3
 from armdyn.chain import Chain, Joint, Limit, Link, Placement
 from armdyn.chain.joint import Kind
+from armdyn.chain.joint_forces import NUMBERS, JointForces
 from armdyn.errors import InputError, choose
 from armdyn.files import arrays
 from armdyn.files.dh import to_modified
@@ -16,8 +19,9 @@ from armdyn.files.dh import to_modified
 CONVENTIONS = ("standard", "modified")
 _GEOMETRY = ("theta", "d", "a", "alpha")
 _LIMIT = ("lower", "upper", "velocity", "effort")
-_EXTRA = ("rotor_inertia", "viscous", "coulomb")
-_KEYS = (*_GEOMETRY, "kind", "name", *_LIMIT, *_EXTRA, "mass", "com", "inertia")
+_KEYS = (*_GEOMETRY, "kind", "name", "flip", *_LIMIT, "rotor_inertia", "viscous", "coulomb", "static", "stribeck",
+         *NUMBERS, "mass", "com", "inertia")  # fmt: skip
+_TURNED = Mat3(Vec3(1, 0, 0), Vec3(0, -1, 0), Vec3(0, 0, -1))  # half a turn about x
 
 
 def chain(rows: Sequence[Any], convention: str, gravity: Any, base: Any, tool: Any) -> Chain:
@@ -30,8 +34,48 @@ def chain(rows: Sequence[Any], convention: str, gravity: Any, base: Any, tool: A
         raise InputError("a Denavit-Hartenberg table needs at least one row, got none")
     joints = tuple(_joint(i, row) for i, row in enumerate(tables, 1))
     links = tuple(_link(i, row) for i, row in enumerate(tables, 1))
+    names = [joint.name for joint in joints]
+    if doubled := next((name for k, name in enumerate(names) if name in names[:k]), ""):
+        raise InputError(f"two joints are named {doubled!r}: the joints of rows {', '.join(_rows_of(doubled, names))}")
     make = to_modified if convention == "standard" else Chain
-    return make(joints, links, arrays.vector(gravity, "gravity"), _placement(base, "base"), _placement(tool, "tool"))
+    ends = [Placement() if end is None else arrays.posed(end, what) for end, what in ((base, "base"), (tool, "tool"))]
+    made = make(joints, links, arrays.vector(gravity, "gravity"), *ends)
+    return _flipped(made, [_flag(i, row) for i, row in enumerate(tables, 1)])
+
+
+def _rows_of(name: str, names: list[str]) -> list[str]:
+    return [str(k) for k, other in enumerate(names, 1) if other == name]
+
+
+def _flag(i: int, row: Mapping[str, Any]) -> bool:
+    flag = row.get("flip", False)
+    if flag not in (True, False):
+        raise InputError(f"flip of row {i} must be True or False, got {flag!r}")
+    return bool(flag)
+
+
+def _flipped(chain: Chain, flags: list[bool]) -> Chain:
+    """The chain with joints that move the other way: q is subtracted. Their z axes, and their frames, are turned over.
+
+    Rz(θ - q) Tz(d) = Rx(π) Rz(q - θ) Tz(-d) Rx(π), where the half turns join the β before and after.
+    """
+    joints, links, tool = list(chain.joints), list(chain.links), chain.tool
+    for i, flag in enumerate(flags):
+        if not flag:
+            continue
+        joint = joints[i]
+        joints[i] = replace(joint, beta=_over(joint.beta), d=-joint.d, theta=joint.theta.opposite)
+        links[i] = links[i].moved(_TURNED, ZERO)
+        if i + 1 < len(joints):
+            joints[i + 1] = replace(joints[i + 1], beta=_over(joints[i + 1].beta))
+        else:
+            tool = Placement(_TURNED, ZERO) @ tool
+    return replace(chain, joints=tuple(joints), links=tuple(links), tool=tool)
+
+
+def _over(angle: Angle) -> Angle:
+    """The angle plus or minus half a turn."""
+    return Angle.of(angle.radians - math.pi if angle.radians > 0 else angle.radians + math.pi)
 
 
 def _row(i: int, row: Any) -> Mapping[str, Any]:
@@ -52,6 +96,8 @@ def _joint(i: int, row: Mapping[str, Any]) -> Joint:
     def number(key: str) -> Fraction:
         return arrays.number(row.get(key, 0), f"{key} of row {i}")
 
+    coulomb, shift = _coulomb(i, row.get("coulomb", 0))
+    numbers: dict[str, Any] = {key: number(key) for key in NUMBERS}
     limits = {key: float(arrays.number(row[key], f"{key} of row {i}")) for key in _LIMIT if row.get(key) is not None}
     return Joint(
         kind=cast(Kind, choose(f"kind of row {i}", row.get("kind", "revolute"), ("revolute", "prismatic"))),
@@ -63,20 +109,28 @@ def _joint(i: int, row: Mapping[str, Any]) -> Joint:
         limit=Limit(**limits),
         rotor_inertia=number("rotor_inertia"),
         viscous=number("viscous"),
-        coulomb=number("coulomb"),
+        coulomb=coulomb,
+        static=number("static"),
+        stribeck=number("stribeck"),
+        forces=JointForces(**(numbers | {"offset": numbers["offset"] + shift})),
     )
+
+
+def _coulomb(i: int, value: Any) -> tuple[Fraction, Fraction]:
+    """Coulomb friction, and the constant force that makes it different forwards and backwards.
+
+    A pair (Tc+, Tc-) with Tc+ ≥ 0 ≥ Tc-, as in the Robotics Toolbox, is friction of (Tc+ - Tc-) / 2 about an offset of
+    (Tc+ + Tc-) / 2.
+    """
+    if isinstance(value, str) or not hasattr(value, "__len__"):
+        return arrays.number(value, f"coulomb of row {i}"), Fraction(0)
+    pair = arrays.numbers(value, f"coulomb of row {i}")
+    if len(pair) != 2 or pair[0] < 0 or pair[1] > 0:
+        raise InputError(f"coulomb of row {i} must be a number, or a pair (Tc+, Tc-) with Tc+ ≥ 0 ≥ Tc-; got {value!r}")
+    return (pair[0] - pair[1]) / 2, (pair[0] + pair[1]) / 2
 
 
 def _link(i: int, row: Mapping[str, Any]) -> Link:
     mass = arrays.number(row.get("mass", 0), f"mass of row {i}")
     com = arrays.vector(row.get("com", (0, 0, 0)), f"com of row {i}")
     return Link.from_com(mass, com, arrays.inertia(row.get("inertia")))
-
-
-def _placement(matrix: Any, what: str) -> Placement:
-    """A (4, 4) pose as an exact placement; None is the identity."""
-    if matrix is None:
-        return Placement()
-    rows = arrays.pose(matrix, what)
-    R = Mat3(*(Vec3(*row[:3]) for row in rows[:3]))
-    return Placement(R, Vec3(*(row[3] for row in rows[:3])))

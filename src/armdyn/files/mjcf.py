@@ -1,10 +1,10 @@
 """Reading MJCF through the compiled model of the `mujoco` package.
 
 The compiled model is converted to the tree of a URDF, so that `base`, `tip`, `lock`, frames and error messages are the
-same as for a URDF. Masses, inertias, axes, limits, armature, damping and frictionloss are read. A body with several
+same as for a URDF. Masses, inertias, axes, limits, armature, damping, friction, springs are read. A body with several
 joints becomes several links, a joint away from the origin of its body gets a link there, and sites become frames. Joint
 positions are counted as in MuJoCo: `ref` is included in the joint's placement. Gravity is the model's, rotated into the
-base's axes. Springs, actuators and contacts are ignored.
+base's axes. Contacts and plain motors are ignored; other physics that is not carried over is noted (`mjcf_passive`).
 """
 
 from __future__ import annotations
@@ -16,59 +16,89 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from armdyn.algebra import Mat3, Vec3, exact
+from armdyn.chain.joint_forces import NO_FORCES
 from armdyn.errors import FileError
 from armdyn.files import mjcf_compile, urdf
 from armdyn.files.cutting import Cut, select
 from armdyn.files.description import Description
 from armdyn.files.mjcf_files import confined
+from armdyn.files.mjcf_passive import lost, passive_forces
 from armdyn.files.numbers import to_rpy
-from armdyn.files.text import quoted, read_bytes
-from armdyn.files.urdf_tree import RawMimic, Tree, read_tree
+from armdyn.files.text import read_bytes
+from armdyn.files.urdf_tree import COMPOSITE, RawJoint, RawLink, RawMimic, Tree, as_chain, chain_note, connected
 
 _SECONDS, _MEMORY = 60, 4 * 2**30  # limits of the compiler; the largest MuJoCo Menagerie model takes 3 s and 0.6 GB
+_HERE = "compiled in this process, without limits on time and memory: there is no interpreter to start another with"
 _FREE, _BALL, _SLIDE, _HINGE = range(4)  # the values of mjtJoint
 
 
-def read(path: str | os.PathLike[str], cut: Cut, snap: float, allow_outside: bool = False) -> Description:
+def read(
+    path: str | os.PathLike[str], cut: Cut, snap: float, allow_outside: bool = False, strict: bool | None = None
+) -> Description:
     """Read a robot from an MJCF file (.xml, .mjcf); `base` and `tip` are bodies or sites."""
     read_bytes(path)  # the same errors for missing and too large files as for other formats
     if not allow_outside:
         confined(Path(path))
-    model = _Model(_compiled(path))
+    data = _compiled(path)
+    model = _Model(data)
     tree = model.tree(os.path.basename(path))
     model.refuse_loops(tree, cut)
     gravity = Vec3(*(exact(float(g)) for g in model.numbers("gravity", str(path))))
-    found = urdf.robot(tree, cut, snap, gravity)
+    if "gravity" in data["disabled"]:
+        gravity = Vec3(0, 0, 0)
+    found = urdf.robot(tree, cut, snap, gravity, strict)
     return replace(found, name=model.data["name"] or os.path.splitext(os.path.basename(path))[0])
 
 
 def _compiled(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The data of the compiled model; the compiler runs in a separate process."""
+    """The data of the compiled model; the compiler runs in a separate process where an interpreter can be started."""
+    data = _apart(path) if _interpreter() else mjcf_compile.compiled(os.path.abspath(path)) | {"here": True}
+    if "missing" in data:
+        raise FileError(f"{path}: reading MJCF needs the mujoco package: pip install 'armdyn[mjcf]'")
+    if "error" in data:
+        raise FileError(f"{path}: MuJoCo cannot compile the model: {data['error']}")
+    return data
+
+
+def _interpreter() -> bool:
+    """Whether `sys.executable` is a Python interpreter: in a frozen or embedding program it is that program."""
+    name = os.path.basename(sys.executable or "").lower()
+    return not getattr(sys, "frozen", False) and name.startswith(("python", "pypy"))
+
+
+def _apart(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The data of the model, compiled in another process with this one's module search path."""
     here = os.path.abspath(mjcf_compile.__file__)
+    modules = json.dumps([os.path.abspath(folder) for folder in sys.path])
     with tempfile.TemporaryDirectory(prefix="armdyn-mjcf-") as folder:
-        command = [sys.executable, "-I", here, os.path.abspath(path), str(_SECONDS), str(_MEMORY)]
+        command = [sys.executable, "-I", here, os.path.abspath(path), str(_SECONDS), str(_MEMORY), modules]
         try:
             done = subprocess.run(
                 command, cwd=folder, capture_output=True, timeout=_SECONDS + 10, check=False, stdin=subprocess.DEVNULL
             )
         except subprocess.TimeoutExpired:
             raise FileError(f"{path}: MuJoCo did not compile the model within {_SECONDS} s") from None
+        except OSError as error:
+            raise FileError(f"{path}: {sys.executable} cannot be started to compile the model ({error})") from error
     if done.returncode != 0:
         raise FileError(
             f"{path}: MuJoCo's compiler ended with code {done.returncode} (limits: {_SECONDS} s, "
             f"{_MEMORY // 2**30} GiB): {_last_line(done.stderr)}"
         )
-    data: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    if "missing" in data:
-        raise FileError(f"{path}: reading MJCF needs the mujoco package: pip install 'armdyn[mjcf]'")
-    if "error" in data:
-        raise FileError(f"{path}: MuJoCo cannot compile the model: {data['error']}")
+    try:
+        data: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        said = _last_line(done.stdout)
+        raise FileError(
+            f"{path}: {sys.executable} was started to compile the model and gave no data, but {said!r}: is it Python?"
+        ) from None
     return data
 
 
@@ -83,7 +113,6 @@ class _Model:
     def __init__(self, data: dict[str, Any]) -> None:
         self.data = data
         self.njnt, self.nbody, self.nsite, self.neq = (data[key] for key in ("njnt", "nbody", "nsite", "neq"))
-        self.lines: list[str] = []
 
     def numbers(self, name: str, where: str) -> list[float]:
         """An array of the model; an error if it is not finite."""
@@ -101,26 +130,31 @@ class _Model:
         return self.name("joint", j)
 
     def tree(self, label: str) -> Tree:
-        """The whole tree, with limits, armatures and mimic relations."""
-        read = read_tree(self._text(label))
-        joints = dict(read.joints)
-        for j in range(self.njnt):
-            joint = joints[self.joint(j)]
-            limit = {}
-            if self.data["jnt_limited"][j]:
-                limit = dict(zip(("lower", "upper"), map(exact, self.data["jnt_range"][j]), strict=True))
-            if self.data["jnt_actfrclimited"][j]:
-                limit["effort"] = exact(self.data["jnt_actfrcrange"][j][1])
-            joints[joint.name] = replace(
-                joint,
-                kind=_kind(self.data["jnt_type"][j], "lower" in limit),
-                limit=limit,
-                armature=exact(self.data["dof_armature"][self.data["jnt_dofadr"][j]]),
-                mimic=self._mimic(j),
-            )
-        below = {link: [joints[joint.name] for joint in hang] for link, hang in read.below.items()}
-        above = {link: joints[joint.name] for link, joint in read.above.items()}
-        return replace(read, label=label, format="MJCF", joints=joints, below=below, above=above)
+        """The whole tree, with limits, armatures, springs and mimic relations."""
+        self.links = {self.name("body", 0): RawLink(self.name("body", 0))}
+        self.joints: dict[str, RawJoint] = {}
+        self.passive = passive_forces(self.data, [self.name("tendon", t) for t in range(self.data["ntendon"])])
+        for b in range(1, self.nbody):
+            self._body(b)
+        bodies = {self.name("body", b) for b in range(self.nbody)}
+        for s in range(self.nsite):
+            name, body = self.name("site", s), self.name("body", self.data["site_bodyid"][s])
+            if name not in bodies:
+                self.links[name] = RawLink(name, virtual=True)
+                at = np.asarray(self.data["site_pos"][s]), _rotation(self.data["site_quat"][s])
+                self._add(RawJoint(f"site {name}", "fixed", body, name, **_seat(at)))
+        notes = [f"{label}: {_HERE}"] if "here" in self.data else []
+        notes += [f"{label}: {note}" for note in (*self.passive.notes, *lost(self.data, self.name))]
+        for joint in [joint for joint in self.joints.values() if joint.kind in COMPOSITE]:
+            more, chain = as_chain(joint)
+            self.links |= {link.name: link for link in more}
+            parts = [part for j in self.joints.values() for part in (chain if j is joint else [j])]
+            self.joints = {part.name: part for part in parts}
+            notes.append(chain_note(label, joint, chain))
+        return replace(connected(label, label, self.links, self.joints, tuple(notes)), format="MJCF")
+
+    def _add(self, joint: RawJoint) -> None:
+        self.joints[joint.name] = joint
 
     def _mimic(self, j: int) -> RawMimic | None:
         """The mimic relation of a joint, from a linear equality constraint between two joints."""
@@ -169,20 +203,6 @@ class _Model:
                     f"q = multiplier × q' + offset is supported. Lock {ends[0]!r}"
                 )
 
-    def _text(self, label: str) -> str:
-        """The whole tree as the text of a URDF."""
-        self.lines = [f"<robot name={quoted(label)}>", f"<link name={quoted(self.name('body', 0))}/>"]
-        for b in range(1, self.nbody):
-            self._body(b)
-        bodies = {self.name("body", b) for b in range(self.nbody)}
-        for s in range(self.nsite):
-            name, body = self.name("site", s), self.name("body", self.data["site_bodyid"][s])
-            if name not in bodies:
-                self._link(name)
-                at = np.asarray(self.data["site_pos"][s]), _rotation(self.data["site_quat"][s])
-                self._joint(f"site {name}", "fixed", body, name, at)
-        return "\n".join([*self.lines, "</robot>"])
-
     def _body(self, b: int) -> None:
         """The links of a body: one per joint, and then its own."""
         d = self.data
@@ -190,13 +210,22 @@ class _Model:
         at = np.asarray(d["body_pos"][b]), _rotation(d["body_quat"][b])
         for j in range(d["body_jntadr"][b], d["body_jntadr"][b] + d["body_jntnum"][b]):
             moved = f"{name} after {self.joint(j)}"
-            self._link(moved)
-            self._moving(j, parent, moved, at)
+            self.links[moved] = RawLink(moved, virtual=True)
+            self._add(self._moving(j, parent, moved, at))
             parent, at = moved, (-np.asarray(d["jnt_pos"][j]), np.eye(3))
-        self._link(name, b)
-        self._joint(f"body {name}", "fixed", parent, name, at)
+        xx, yy, zz = (exact(x) for x in d["body_inertia"][b])
+        zero = Fraction(0)
+        self.links[name] = RawLink(
+            name,
+            massive=True,
+            mass=exact(d["body_mass"][b]),
+            xyz=_triple(d["body_ipos"][b]),
+            rpy=_triple(_rpy(_rotation(d["body_iquat"][b]))),
+            inertia=(xx, zero, zero, yy, zero, zz),
+        )
+        self._add(RawJoint(f"body {name}", "fixed", parent, name, **_seat(at)))
 
-    def _moving(self, j: int, parent: str, child: str, at: tuple[Any, Any]) -> None:
+    def _moving(self, j: int, parent: str, child: str, at: tuple[Any, Any]) -> RawJoint:
         d = self.data
         dof, axis, kind = d["jnt_dofadr"][j], np.asarray(d["jnt_axis"][j]), d["jnt_type"][j]
         p, R = at
@@ -207,36 +236,26 @@ class _Model:
             p = p - ref * (R @ axis)
         elif kind == _HINGE:
             R = R @ _turn(axis, -ref)
-        extra = [
-            f'<axis xyz="{_words(axis)}"/>',
-            f'<dynamics damping="{d["dof_damping"][dof]!r}" friction="{d["dof_frictionloss"][dof]!r}"/>',
-        ]
-        written = "continuous" if kind == _BALL else _kind(kind, limited=False)  # URDF has no ball joint; see `tree`
-        self._joint(self.joint(j), written, parent, child, (p, R), extra)
-
-    def _joint(
-        self, name: str, kind: str, parent: str, child: str, at: tuple[Any, Any], extra: list[str] | None = None
-    ) -> None:
-        self.lines += [
-            f'<joint name={quoted(name)} type="{kind}">',
-            f"<parent link={quoted(parent)}/><child link={quoted(child)}/>",
-            f'<origin xyz="{_words(at[0])}" rpy="{_words(_rpy(at[1]))}"/>',
-            *(extra or []),
-            "</joint>",
-        ]
-
-    def _link(self, name: str, body: int | None = None) -> None:
-        self.lines.append(f"<link name={quoted(name)}>")
-        if body is not None:
-            d = self.data
-            inertia = zip(("ixx", "iyy", "izz"), d["body_inertia"][body], strict=True)
-            entries = " ".join(f'{key}="{float(value)!r}"' for key, value in inertia)
-            rpy = _words(_rpy(_rotation(d["body_iquat"][body])))
-            self.lines += [
-                f'<inertial><origin xyz="{_words(d["body_ipos"][body])}" rpy="{rpy}"/>',
-                f'<mass value="{d["body_mass"][body]!r}"/><inertia {entries} ixy="0" ixz="0" iyz="0"/></inertial>',
-            ]
-        self.lines.append("</link>")
+        limit = {}
+        if d["jnt_limited"][j]:
+            limit = dict(zip(("lower", "upper"), map(exact, d["jnt_range"][j]), strict=True))
+        if d["jnt_actfrclimited"][j]:
+            limit["effort"] = exact(d["jnt_actfrcrange"][j][1])
+        single = kind in (_SLIDE, _HINGE)
+        return RawJoint(
+            self.joint(j),
+            _kind(kind, "lower" in limit),
+            parent,
+            child,
+            axis=_triple(axis),
+            limit=limit,
+            damping=exact(d["dof_damping"][dof] + (self.passive.damping[j] if single else 0.0)),
+            friction=exact(d["dof_frictionloss"][dof] + (self.passive.friction[j] if single else 0.0)),
+            mimic=self._mimic(j),
+            armature=exact(d["dof_armature"][dof] + (self.passive.armature[j] if single else 0.0)),
+            forces=self.passive.forces(j) if single else NO_FORCES,
+            **_seat((p, R)),
+        )
 
 
 def _kind(kind: int, limited: bool) -> str:
@@ -245,8 +264,13 @@ def _kind(kind: int, limited: bool) -> str:
     return {_FREE: "floating", _BALL: "ball", _SLIDE: "prismatic", _HINGE: turning}[kind]
 
 
-def _words(values: Any) -> str:
-    return " ".join(repr(float(x)) for x in values)
+def _triple(values: Any) -> Any:
+    return tuple(exact(float(x)) for x in values)
+
+
+def _seat(at: tuple[Any, Any]) -> dict[str, Any]:
+    """Position and rotation as a joint's xyz and rpy."""
+    return {"xyz": _triple(at[0]), "rpy": _triple(_rpy(at[1]))}
 
 
 def _rpy(R: Any) -> tuple[float, float, float]:

@@ -16,9 +16,17 @@ _ARRAYS = (
     *("body_parentid", "body_jntadr", "body_jntnum", "body_pos", "body_quat", "body_ipos", "body_iquat"),
     *("body_mass", "body_inertia", "site_bodyid", "site_pos", "site_quat"),
     *("eq_type", "eq_obj1id", "eq_obj2id", "eq_objtype", "eq_active0", "eq_data"),
+    *("qpos_spring", "body_gravcomp", "tendon_adr", "tendon_num", "tendon_stiffness", "tendon_damping"),
+    *("tendon_frictionloss", "tendon_lengthspring", "tendon_limited", "wrap_type", "wrap_objid", "wrap_prm"),
+    *("actuator_trntype", "actuator_trnid", "actuator_gear", "actuator_biastype", "actuator_biasprm"),
 )
-_COUNTS = ("njnt", "nbody", "nsite", "neq")
-_KINDS = {"joint": "njnt", "body": "nbody", "site": "nsite", "equality": "neq"}
+# Arrays that only some versions of MuJoCo have; an array of zeros where they are missing.
+_NEWER = (
+    *("tendon_armature", "actuator_armature", "actuator_damping", "jnt_stiffnesspoly", "dof_dampingpoly"),
+    *("tendon_stiffnesspoly", "tendon_dampingpoly"),
+)
+_COUNTS = ("njnt", "nbody", "nsite", "neq", "nu", "ntendon")
+_KINDS = {"joint": "njnt", "body": "nbody", "site": "nsite", "equality": "neq", "tendon": "ntendon", "actuator": "nu"}
 
 
 def limit(seconds: int, memory: int) -> None:
@@ -48,13 +56,24 @@ def compiled(path: str) -> dict[str, Any]:
     for kind, count in _KINDS.items():
         code = getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
         data[f"{kind}_names"] = [mujoco.mj_id2name(model, code, i) for i in range(data[count])]
+    data |= {name: getattr(model, name).tolist() if hasattr(model, name) else [] for name in _NEWER}
     data["gravity"] = model.opt.gravity.tolist()
+    data["fluid"] = [float(model.opt.density), float(model.opt.viscosity), *model.opt.wind.tolist()]
+    flags = {"GRAVITY": "gravity", "PASSIVE": "passive", "SPRING": "spring", "DAMPER": "damper"}
+    data["disabled"] = [
+        word
+        for name, word in flags.items()
+        if model.opt.disableflags & int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{name}", 0))
+    ]
     data["name"] = str(model.names[: model.names.index(b"\0")], "utf-8", "replace")
     data["eq"] = {name: int(getattr(mujoco.mjtEq, f"mjEQ_{name}")) for name in ("CONNECT", "WELD", "JOINT", "TENDON")}
+    data["wrap"] = {name: int(getattr(mujoco.mjtWrap, f"mjWRAP_{name}")) for name in ("JOINT",)}
+    data["transmissions"] = {name: int(getattr(mujoco.mjtTrn, f"mjTRN_{name}")) for name in ("JOINT", "JOINTINPARENT")}
     data["objects"] = {name: int(getattr(mujoco.mjtObj, f"mjOBJ_{name}")) for name in ("BODY", "SITE")}
     return data
 
 
 if __name__ == "__main__":
+    sys.path[:] = json.loads(sys.argv[4])
     limit(int(sys.argv[2]), int(sys.argv[3]))
     print(json.dumps(compiled(sys.argv[1])))

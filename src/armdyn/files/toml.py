@@ -23,6 +23,7 @@ is given in the standard frame i (far end of the link, on the axis of the next j
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
@@ -50,6 +51,12 @@ _LIMIT = ("lower", "upper", "velocity", "effort")
 _LINK = ("mass", "com", "inertia", "moment", "inertia_at_origin")
 LARGEST_FILE = 2**20  # bytes, so that an oversized file is rejected within a second; 60 joints take 60 kB
 MOST_JOINTS = 500
+# Dotted keys (a.b.c = 1) nest tables; the parser takes memory in proportion to the square of their parts.
+_PARTS = 16
+_NO_KEY = re.compile(
+    r"""\"{3}(?:[^\\]|\\.)*?\"{3}|\'{3}.*?\'{3}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|\#[^\n]*""", re.DOTALL
+)  # strings and comments
+_DOTTED = re.compile(rf'(?<![\w-])(?:(?:[\w-]++|"")[ \t]*+\.[ \t]*+){{{_PARTS}}}')
 _GRAVITY = Vec3(Fraction(0), Fraction(0), Fraction(-981, 100))
 
 
@@ -63,8 +70,13 @@ def parse(content: bytes, where: str, name: str = "") -> Description:
     if len(content) > LARGEST_FILE:
         raise FileError(f"{where}: {len(content)} bytes; arm files of at most {LARGEST_FILE} bytes are read")
     try:
-        data = tomllib.loads(content.decode("utf-8"), parse_float=Decimal)
+        text = content.decode("utf-8")
+        if long := _DOTTED.search(_NO_KEY.sub('""', text)):
+            raise FileError(f"{where}: a key of more than {_PARTS} parts: {long[0][:40]}...; arm files have none")
+        data = tomllib.loads(text, parse_float=Decimal)
     except (ValueError, RecursionError, InvalidOperation) as error:
+        if isinstance(error, FileError):
+            raise
         raise FileError(f"{where}: not valid TOML: {error}") from error
     top = Table(where, data)
     top.only(_TOP)
@@ -76,6 +88,8 @@ def parse(content: bytes, where: str, name: str = "") -> Description:
         top.fail(f"{len(rows)} joints; at most {MOST_JOINTS} are read")
     tables = [Table(_joint_place(where, i, row), row) for i, row in enumerate(rows, 1)]
     names = [row.get("name") for row in rows]
+    if doubled := next((name for k, name in enumerate(names) if name and name in names[:k]), None):
+        top.fail(f"two joints are named {doubled!r}")
     joints = tuple(_joint(table, convention, names) for table in tables)
     links = tuple(_link(table) for table in tables)
     gravity = top.vector("gravity") if top.has("gravity") else _GRAVITY

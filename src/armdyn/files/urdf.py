@@ -11,13 +11,14 @@ import math
 import os
 from fractions import Fraction
 
-from armdyn.algebra import ZERO, Angle, Mat3, Sym3, Vec3, X, Y, Z
-from armdyn.chain import Limit, Link, Mimic, Placement
+from armdyn.algebra import Angle, Mat3, Vec3, X, Y, Z
+from armdyn.chain import Chain, Limit, Link, Mimic, Placement
 from armdyn.chain.exactly import compose, from_rpy, moved, rotate, unit
 from armdyn.chain.frames import PARALLEL, Body, build
 from armdyn.chain.snap import SNAP, Snap, SnapReport, few_digits
 from armdyn.files.cutting import Cut, Lock, Selection, select
 from armdyn.files.description import Description, Frame, with_tool
+from armdyn.files.inertias import judged, merged
 from armdyn.files.urdf_tree import RawJoint, RawLink, Tree, read_tree
 
 _HERE = Placement()
@@ -59,8 +60,8 @@ def read(
     return robot(read_tree(source), Cut(base, tip, lock, floating), snap)
 
 
-def robot(tree: Tree, cut: Cut, snap: float = SNAP, gravity: Vec3 = GRAVITY) -> Description:
-    """The robot of a tree; `gravity` is given in the root's axes."""
+def robot(tree: Tree, cut: Cut, snap: float = SNAP, gravity: Vec3 = GRAVITY, strict: bool | None = None) -> Description:
+    """The robot of a tree; `gravity` is given in the root's axes, `strict` is that of `armdyn.load`."""
     chosen = select(tree, cut)
     walk = _Walk(tree, chosen, _Snapper(snap))
     walk.run()
@@ -69,12 +70,30 @@ def robot(tree: Tree, cut: Cut, snap: float = SNAP, gravity: Vec3 = GRAVITY) -> 
     down = gravity if chosen.floating is not None else rotate(walk.root_in_base().R, gravity)
     chain, own = build(bodies, tool=walk.where[last][1], gravity=down, parallel=max(PARALLEL, snap))
     frames = tuple(Frame(name, k, compose(own[k - 1], at) if k else at) for name, (k, at) in sorted(walk.where.items()))
-    notes = (*tree.notes, *chosen.notes)
+    notes = (*tree.notes, *chosen.notes, *_on_inertias(tree, walk, chain, strict))
     source = f"{tree.format} {tree.label}"
     asked = chosen.tip is not None
     found = Description(tree.name, chain, source, frames, walk.snapper.report, notes, asked, chosen.tip or "")
     stated = chosen.tip is None and tree.tool in {frame.name for frame in frames if frame.link}
     return with_tool(found, tree.tool) if stated else found
+
+
+def _on_inertias(tree: Tree, walk: _Walk, chain: Chain, strict: bool | None) -> tuple[str, ...]:
+    """Notes on the inertias of the links that move, and of the bodies that they are merged into."""
+    names = [name for name, (k, _) in walk.where.items() if k]
+    massive = [name for name in names if tree.links[name].massive or tree.links[name].body is not None]
+    of_body: dict[int, list[str]] = {}
+    for name in massive:
+        of_body.setdefault(walk.where[name][0], []).append(name)
+    single = (chain.joint_names[k - 1] for k, carried in of_body.items() if len(carried) == 1)
+    bodies = merged(chain, single)
+    missing = []
+    for k, link in enumerate(chain.links, 1):
+        first = next(name for name in names if walk.where[name][0] == k)
+        if not any(link.natural) and not tree.links[first].virtual and not of_body.get(k):
+            missing.append(first)
+    links = [(f"link {name!r}", tree.links[name].alone) for name in massive]
+    return judged(tree.label, [*links, *bodies], missing, strict)
 
 
 class _Snapper:
@@ -135,9 +154,7 @@ class _Snapper:
             return _EMPTY
         where = f"link {link.name}"
         rpy = (self.angle(where, what, float(x)) for what, x in zip(("roll", "pitch", "yaw"), link.rpy, strict=True))
-        xx, xy, xz, yy, yz, zz = link.inertia
-        body = Link(link.mass, ZERO, Sym3(xx, xy, yy, xz, yz, zz))
-        return moved(body, Placement(from_rpy(*rpy), Vec3(*link.xyz)))
+        return moved(link.alone, Placement(from_rpy(*rpy), Vec3(*link.xyz)))
 
 
 class _Walk:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from armdyn.algebra import ZERO, Sym3
 from armdyn.chain import Link, Placement
 from armdyn.chain.joint_forces import NO_FORCES, NUMBERS, JointForces, Ripple
 from armdyn.errors import FileError
@@ -34,6 +35,15 @@ class RawLink:
     rpy: Triple = _ZERO
     inertia: tuple[Fraction, ...] = (Fraction(0),) * 6
     body: Link | None = None  # replaces the numbers above if the link does not come from a text
+    virtual: bool = False  # made by a reader between the joints of one body
+
+    @property
+    def alone(self) -> Link:
+        """The link's body, in the axes of its inertia about its centre of mass unless `body` is given."""
+        if self.body is not None:
+            return self.body
+        xx, xy, xz, yy, yz, zz = self.inertia
+        return Link(self.mass, ZERO, Sym3(xx, xy, yy, xz, yz, zz))
 
 
 @dataclass(frozen=True)
@@ -53,19 +63,20 @@ class RawJoint:
     kind: str
     parent: str
     child: str
-    xyz: Triple
-    rpy: Triple
-    axis: Triple
-    limit: dict[str, Fraction]
-    damping: Fraction
-    friction: Fraction
-    mimic: RawMimic | None
-    line: int
+    xyz: Triple = _ZERO
+    rpy: Triple = _ZERO
+    axis: Triple = _X
+    limit: Mapping[str, Fraction] = field(default_factory=dict)
+    damping: Fraction = Fraction(0)
+    friction: Fraction = Fraction(0)
+    mimic: RawMimic | None = None
+    line: int = 0
     armature: Fraction = Fraction(0)  # from MJCF; in a URDF from <armdyn>, like the following fields
     static: Fraction = Fraction(0)
     stribeck: Fraction = Fraction(0)
     forces: JointForces = NO_FORCES
     placement: Placement | None = None  # replaces xyz and rpy if the joint does not come from a text
+    part_of: str = ""  # the planar or ball joint of the file that this one is a part of
 
     @property
     def moving(self) -> bool:
@@ -75,7 +86,7 @@ class RawJoint:
     @property
     def single(self) -> bool:
         """Whether the joint position is a single number."""
-        return self.kind not in ("floating", "planar", "ball")
+        return self.kind != "floating"
 
 
 @dataclass(frozen=True)
@@ -112,8 +123,18 @@ def read_tree(
         count = sum(element.tag == tag for element in robot.children)
         if count > MOST_LINKS:
             raise FileError(f"{label}: {count} {tag}s; at most {MOST_LINKS} links and as many joints are read")
-    links = _unique(label, "link", [_link(label, e) for e in robot.children if e.tag == "link"])
-    joints = _unique(label, "joint", [_joint(label, e) for e in robot.children if e.tag == "joint"])
+    links = _unique(label, "link", [_link(label, e, notes) for e in robot.children if e.tag == "link"])
+    joints = _unique(label, "joint", [_joint(label, e, notes) for e in robot.children if e.tag == "joint"])
+    joints = _with_rotors(label, robot, joints, notes)
+    _note_limits(label, joints, notes)
+    if "world" not in links and any(joint.parent == "world" for joint in joints.values()):
+        links["world"] = RawLink("world")
+        notes.add(f"{label}: the link 'world', which the file does not define, is the ground")
+    for joint in [joint for joint in joints.values() if joint.kind in COMPOSITE]:
+        more, chain = as_chain(joint)
+        joints = _unique(label, "joint", [k for j in joints.values() for k in (chain if j is joint else [j])])
+        links |= {link.name: link for link in more}
+        notes.add(chain_note(label, joint, chain))
     hint = _XACRO if any("xacro tag" in note for note in notes.lines) else ""
     if not links:
         raise FileError(f"{label}: the robot has no links{hint}")
@@ -145,31 +166,31 @@ def _name(label: str, element: Element, key: str = "name") -> str:
     return name
 
 
-def _link(label: str, element: Element) -> RawLink:
+def _link(label: str, element: Element, notes: Notes) -> RawLink:
     name = _name(label, element)
     inertial = element.child("inertial")
     if inertial is None:
         return RawLink(name)
     read, origin = Reader(label, f"link {name!r}"), inertial.child("origin")
-    mass, inertia = (_needed(read, inertial, tag) for tag in ("mass", "inertia"))
+    mass, inertia = inertial.child("mass"), inertial.child("inertia")
+    if mass is None:
+        raise FileError(f"{read.at(inertial)} has no <mass>; for a massless link, leave out <inertial>")
+    kilograms = read.one(mass, "value", needed=True)
+    if inertia is None:
+        notes.add(
+            f"{read.at(inertial)} has no <inertia>: taken as a point mass of {float(kilograms):g} kg at its origin"
+        )
     return RawLink(
         name,
         massive=True,
-        mass=read.one(mass, "value", needed=True),
+        mass=kilograms,
         xyz=read.triple(origin, "xyz", _ZERO),
         rpy=read.triple(origin, "rpy", _ZERO),
-        inertia=tuple(read.one(inertia, key, needed=True) for key in INERTIA),
+        inertia=tuple(read.one(inertia, key, needed=inertia is not None) for key in INERTIA),
     )
 
 
-def _needed(read: Reader, inertial: Element, tag: str) -> Element:
-    found = inertial.child(tag)
-    if found is None:
-        raise FileError(f"{read.at(inertial)} has no <{tag}>; for a massless link, leave out <inertial>")
-    return found
-
-
-def _joint(label: str, element: Element) -> RawJoint:
+def _joint(label: str, element: Element, notes: Notes) -> RawJoint:
     name = _name(label, element)
     read, at = Reader(label, f"joint {name!r}"), f"{label}, line {element.line}: joint {name!r}"
     kind = element.attributes.get("type")
@@ -182,6 +203,7 @@ def _joint(label: str, element: Element) -> RawJoint:
     limit = element.child("limit")
     own = element.child("armdyn")
     bounds = {k: read.one(limit, k) for k in ("lower", "upper", "velocity", "effort")} if limit else {}
+    bounds = {k: v for k, v in bounds.items() if limit is not None and k in limit.attributes}
     return RawJoint(
         name,
         kind,
@@ -190,9 +212,9 @@ def _joint(label: str, element: Element) -> RawJoint:
         xyz=read.triple(origin, "xyz", _ZERO),
         rpy=read.triple(origin, "rpy", _ZERO),
         axis=(axis[0], axis[1], axis[2]),
-        limit={k: v for k, v in bounds.items() if limit is not None and k in limit.attributes},
-        damping=read.one(dynamics, "damping"),
-        friction=read.one(dynamics, "friction"),
+        limit=bounds,
+        damping=_friction(read, dynamics, "damping", "mu_viscous", notes),
+        friction=_friction(read, dynamics, "friction", "mu_coulomb", notes),
         mimic=_mimic(label, read, element.child("mimic")),
         line=element.line,
         armature=read.one(own, "rotor_inertia"),
@@ -200,6 +222,127 @@ def _joint(label: str, element: Element) -> RawJoint:
         stribeck=read.one(own, "stribeck"),
         forces=_forces(read, own),
     )
+
+
+def _friction(read: Reader, dynamics: Element | None, key: str, other: str, notes: Notes) -> Fraction:
+    """URDF's own attribute, or where it is missing the one that Franka's files have."""
+    standard, vendors = read.one(dynamics, key), read.one(dynamics, other)
+    if dynamics is None or key not in dynamics.attributes:
+        return vendors
+    if other in dynamics.attributes and standard != vendors:
+        notes.add(f"{read.at(dynamics)} has {key} {float(standard):g}, which is used, and {other} {float(vendors):g}")
+    return standard
+
+
+def _with_rotors(label: str, robot: Element, joints: dict[str, RawJoint], notes: Notes) -> dict[str, RawJoint]:
+    """The joints with the rotor inertias of <transmission>, times the gear ratio squared; notes on what is ignored."""
+    geared, coupled = [], []
+    for element in (child for child in robot.children if child.tag == "transmission"):
+        names = [child.attributes.get("name", "?") for child in element.children if child.tag == "joint"]
+        kind = next((c.text for c in element.children if c.tag == "type"), element.attributes.get("type", ""))
+        where = f"transmission {element.attributes.get('name', '?')!r}"
+        if len(names) > 1 and kind.strip().startswith("transmission_interface/"):
+            coupled.append(f"{', '.join(names)} ({kind.strip().split('/')[-1]})")
+        inner = [inside for child in element.children for inside in child.children]
+        if any(c.tag == "mechanicalReduction" and c.text.strip() not in ("", "1", "1.0") for c in inner):
+            geared += names
+        for actuator in (child for child in element.children if child.tag == "actuator"):
+            read, rotor = Reader(label, where), actuator.child("drake:rotor_inertia")
+            ratio = read.one(actuator.child("drake:gear_ratio"), "value", Fraction(1), needed=True)
+            if rotor is None:
+                continue
+            inertia = read.one(rotor, "value", needed=True) * ratio**2
+            if len(names) != 1 or names[0] not in joints:
+                got = ", ".join(map(repr, names)) or "none"
+                raise FileError(f"{read.at(rotor)} needs one joint of the file for its rotor, got {got}")
+            if inertia < 0:
+                raise FileError(f"{read.at(rotor)} is negative: {float(inertia):g}")
+            joint = joints[names[0]]
+            if joint.armature and joint.armature != inertia:
+                given = f"{float(joint.armature):g} of <armdyn>"
+                notes.add(f"{read.at(rotor)} makes {float(inertia):g} kg m² at joint {joint.name!r}; {given} is used")
+            else:
+                joints[joint.name] = replace(joint, armature=inertia)
+    if geared:
+        shown = ", ".join(dict.fromkeys(geared))
+        notes.add(
+            f"{label}: mechanicalReduction in the transmissions of {shown} is ignored: torques and limits are those of "
+            "the joints, and rotor inertias are not in the file"
+        )
+    if coupled:
+        notes.add(f"{label}: transmissions that couple joints are ignored: {'; '.join(coupled)}")
+    return joints
+
+
+def _note_limits(label: str, joints: dict[str, RawJoint], notes: Notes) -> None:
+    """Zero efforts, which exporters write for unknown ones, count as missing unless there is a speed limit."""
+    unknown, idle = [], []
+    for name, joint in joints.items():
+        if not joint.moving or joint.limit.get("effort") != 0:
+            continue
+        if joint.limit.get("velocity"):
+            idle.append(name)
+            continue
+        kept = {key: value for key, value in joint.limit.items() if key not in ("effort", "velocity")}
+        joints[name] = replace(joint, limit=kept)
+        unknown.append(name)
+    if unknown:
+        notes.add(f'{label}: effort="0" without a speed limit counts as unknown: {", ".join(unknown)}')
+    if idle:
+        notes.add(f'{label}: effort="0" beside a speed limit: these joints have no torque: {", ".join(idle)}')
+
+
+COMPOSITE = {"planar": ("x", "y", "theta"), "ball": ("x", "y", "z")}  # kinds that become chains, and their joints
+
+
+def as_chain(joint: RawJoint) -> tuple[list[RawLink], list[RawJoint]]:
+    """A planar or ball joint as three joints with massless links between: x, y, turn; or turns about x, y, z.
+
+    A planar joint slides along two axes across its own axis, and then turns about it; a ball joint turns about the x
+    axis, then about the y axis that is turned with it, then about the z axis.
+    """
+    names = [f"{joint.name}_{suffix}" for suffix in COMPOSITE[joint.kind]]
+    if joint.kind == "planar":
+        axes = [*_across(joint.axis), joint.axis]
+        kinds = ["prismatic", "prismatic", "continuous"]
+    else:
+        axes = [_X, (Fraction(0), Fraction(1), Fraction(0)), (Fraction(0), Fraction(0), Fraction(1))]
+        kinds = ["continuous"] * 3
+    ends = [joint.parent, *(f"{name} link" for name in names[:2]), joint.child]
+    seats: list[dict[str, Any]] = [{"xyz": joint.xyz, "rpy": joint.rpy, "placement": joint.placement}, {}, {}]
+    chain = [
+        RawJoint(name, kind, ends[k], ends[k + 1], axis=axes[k], line=joint.line, part_of=joint.name, **seats[k])
+        for k, (name, kind) in enumerate(zip(names, kinds, strict=True))
+    ]
+    return [RawLink(name, virtual=True) for name in ends[1:3]], chain
+
+
+def _across(axis: Triple) -> tuple[Triple, Triple]:
+    """Two axes that form a right-handed frame with the third: x and y for z."""
+    a, b, c = axis
+    if not a and not b:
+        first = _X
+    elif not b and not c:
+        first = (Fraction(0), Fraction(1), Fraction(0))
+    elif not a and not c:
+        first = (Fraction(0), Fraction(0), Fraction(1))
+    else:
+        first = (b, -a, Fraction(0))
+    d, e, f = first
+    return first, (b * f - c * e, c * d - a * f, a * e - b * d)
+
+
+def chain_note(label: str, joint: RawJoint, chain: list[RawJoint]) -> str:
+    """What became of a planar or ball joint, and what of it is not carried over."""
+    names = ", ".join(part.name for part in chain)
+    lost = [key for key in ("lower", "upper", "velocity", "effort") if key in joint.limit]
+    lost += [key for key, value in (("damping", joint.damping), ("friction", joint.friction)) if value]
+    ignored = f"; its {', '.join(lost)} {'is' if len(lost) == 1 else 'are'} ignored" if lost else ""
+    how = {
+        "planar": "two slides across its axis and a turn about it",
+        "ball": "turns about x, y and z in this order, singular where the second is ±π/2",
+    }
+    return f"{label}: joint {joint.name!r} is {joint.kind}: read as {names}, {how[joint.kind]}{ignored}"
 
 
 def _forces(read: Reader, own: Element | None) -> JointForces:

@@ -1,7 +1,7 @@
 """Parsing the XML of a URDF. The file is not trusted.
 
 The XML parser is the standard library's; document types and entities are rejected, depth and size are limited. Only
-links, inertias and joints are kept; meshes, materials, transmissions and extensions are ignored silently. What other
+links, inertias, joints and rotor inertias are kept; meshes, materials and extensions are ignored silently. What other
 readers tolerate is accepted with a note: an XML declaration that is not at the beginning, left-over xacro tags, unknown
 attributes, and repeated elements (the first one is used).
 """
@@ -29,8 +29,10 @@ DEEPEST = 64
 _KEPT = {
     "link": ("inertial",),
     "inertial": ("origin", "mass", "inertia"),
-    "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "armdyn"),
-    "robot": ("link", "joint", "armdyn"),
+    "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "armdyn", "mechanicalReduction"),
+    "transmission": ("type", "joint", "actuator"),
+    "actuator": ("drake:rotor_inertia", "drake:gear_ratio", "mechanicalReduction"),
+    "robot": ("link", "joint", "transmission", "armdyn"),
 }
 INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 # Properties of a joint that URDF does not define: attributes of an element <armdyn>, which other readers ignore.
@@ -44,10 +46,13 @@ _KNOWN = {
     "parent": ("link",),
     "child": ("link",),
     "limit": ("lower", "upper", "velocity", "effort"),
-    "dynamics": ("damping", "friction"),
+    "dynamics": ("damping", "friction", "mu_viscous", "mu_coulomb"),
     "mimic": ("joint", "multiplier", "offset"),
     "armdyn": (*FORCES, EXPONENT),
+    "drake:rotor_inertia": ("value",),
+    "drake:gear_ratio": ("value",),
 }
+_WORDED, _LONG = ("type", "mechanicalReduction"), 200  # elements whose text is kept, and its length
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _LONGEST_EXACT = 40  # characters: longer numbers are rounded to a float
 _MOST_NOTES = 20
@@ -62,6 +67,7 @@ class Element:
     attributes: dict[str, str]
     line: int
     children: list[Element] = field(default_factory=list)
+    text: str = ""  # of an element without children
 
     def child(self, tag: str) -> Element | None:
         """The first child with this tag."""
@@ -146,6 +152,7 @@ class _Parser:
         self.expat = expat.ParserCreate(encoding)
         self.expat.StartElementHandler = self._start
         self.expat.EndElementHandler = self._end
+        self.expat.CharacterDataHandler = self._read
         self.expat.StartDoctypeDeclHandler = self._refuse("a document type (<!DOCTYPE>)")
         self.expat.EntityDeclHandler = self._refuse("an entity")
         self.expat.ExternalEntityRefHandler = self._refuse("an external entity")
@@ -190,6 +197,10 @@ class _Parser:
         self.stack[-1].children.append(element)
         self.stack.append(element)
 
+    def _read(self, text: str) -> None:
+        if self.stack and not self.skipped and self.stack[-1].tag in _WORDED and len(self.stack[-1].text) < _LONG:
+            self.stack[-1].text += text
+
     def _end(self, tag: str) -> None:
         if self.skipped:
             self.skipped -= 1
@@ -200,7 +211,7 @@ class _Parser:
 def _notice_oddities(label: str, robot: Element, notes: Notes) -> None:
     """Add notes about unknown attributes and repeated elements."""
     unknown: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for part in robot.children:
+    for part in (part for part in robot.children if part.tag != "transmission"):
         owner = f"{part.tag} {part.attributes.get('name', '?')!r}"
         for element in (part, *part.children):
             tags = [child.tag for child in element.children]

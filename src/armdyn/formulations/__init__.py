@@ -126,6 +126,7 @@ QUANTITIES: dict[str, Quantity] = {
             summary="regressor of the minimal parameters",
             doc="Regressor Y(q, qd, qdd) of the minimal parameters, one column per parameter",
             link_frames=True,
+            massless=True,
         ),
         Quantity(
             "natural_regressor",
@@ -135,6 +136,7 @@ QUANTITIES: dict[str, Quantity] = {
             summary="regressor of the natural parameters",
             doc="Regressor Y(q, qd, qdd) of the natural parameters, ten columns per link",
             link_frames=True,
+            massless=True,
         ),
         Quantity(
             "payload_parameters",
@@ -148,6 +150,7 @@ QUANTITIES: dict[str, Quantity] = {
             link_frames=True,
             own_geometry=True,
             of_body=True,
+            massless=True,
         ),
         Quantity(
             "momentum",
@@ -193,6 +196,7 @@ QUANTITIES: dict[str, Quantity] = {
             methods_in="energies.FRICTION",
             summary="viscous and dry friction",
             doc="Viscous and dry friction of the joints at velocities qd",
+            massless=True,
         ),
         Quantity(
             "joint_forces",
@@ -201,6 +205,7 @@ QUANTITIES: dict[str, Quantity] = {
             methods_in="energies.JOINT_FORCES",
             summary="friction, springs, ripples and offsets",
             doc="Joint forces beyond rigid-body dynamics: friction (also with load), springs, ripples, offsets",
+            massless=True,
         ),
         Quantity(
             "pose",
@@ -212,6 +217,7 @@ QUANTITIES: dict[str, Quantity] = {
             takes=("frame",),
             physics_in="pose",
             in_c=True,
+            massless=True,
         ),
         Quantity(
             "link_poses",
@@ -221,6 +227,7 @@ QUANTITIES: dict[str, Quantity] = {
             summary="poses of the links in the base frame",
             doc="Poses of the links in the base frame",
             link_frames=True,
+            massless=True,
         ),
         Quantity(
             "jacobian",
@@ -232,6 +239,7 @@ QUANTITIES: dict[str, Quantity] = {
             takes=("frame",),
             physics_in="jacobian",
             in_c=True,
+            massless=True,
         ),
         Quantity(
             "jacobian_rate",
@@ -242,6 +250,7 @@ QUANTITIES: dict[str, Quantity] = {
             doc="Time derivative of the Jacobian along qd",
             takes=("frame",),
             physics_in="jacobian",
+            massless=True,
         ),
         Quantity(
             "centre_of_mass",

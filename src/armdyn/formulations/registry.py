@@ -133,6 +133,7 @@ class Quantity:
     takes: tuple[str, ...] = ()  # the fields of `Options` that apply to it; "parameters": at run time
     # Rotor inertia, friction and wrench, added outside the recursion (docs/adr/0003-extra-physics.md).
     physics_in: str = ""  # the name of a function of `physics`, "" if nothing is added
+    massless: bool = False  # meaningful for an arm whose links have no inertia: geometry, friction, regressors
     link_frames: bool = False  # needs links and frames as given: no frame moved along its axis, no rotor merged
     own_geometry: bool = False  # its outputs depend on the structure of the geometry, which cannot be a run-time input
     of_body: bool = (

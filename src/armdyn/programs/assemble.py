@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -53,6 +54,7 @@ def assemble(
     entry = QUANTITIES[choose("quantity", quantity, QUANTITIES)]
     run = partial(entry.formulation(method, chain).run, **parts)
     _check(quantity, options)
+    must_have_inertia(chain, quantity, options)
     arm = reframed(chain, quantity, options)
     inputs = entry.input_shapes(chain)
     if options.tool_wrench:
@@ -135,6 +137,18 @@ def _check(quantity: str, options: Options) -> None:
         raise InputError(f"{quantity} depends on the arm's own geometry, which cannot be a run-time input of it")
     if options.frame and "tool_wrench" in takes and not options.tool_wrench:
         raise InputError(f"{quantity} takes a frame only with a tool_wrench, to say where it acts")
+
+
+def must_have_inertia(chain: Chain, quantity: str, options: Options = Options()) -> None:
+    """An error for the dynamics of an arm whose links have neither mass nor inertia: every result would be 0."""
+    if QUANTITIES[quantity].massless or options.parameters == "runtime":
+        return
+    if all(isinstance(x, int | float | Fraction) and x == 0 for link in chain.links for x in link.natural):
+        raise InputError(
+            f"{quantity}: no link of this arm has a mass or an inertia (is <inertial> missing in its file?), so it has "
+            "no dynamics; poses and Jacobians need none, with_links(...) gives others, and a payload is added with "
+            "with_payload(mass, com, inertia)"
+        )
 
 
 __all__ = ["Assembly", "Options", "assemble", "reframed"]

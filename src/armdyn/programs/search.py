@@ -26,7 +26,7 @@ from armdyn.formulations import QUANTITIES
 from armdyn.formulations.registry import Options, Run
 from armdyn.graph.program import Program, trace
 from armdyn.graph.simplify import first_round, further_rounds, second_start
-from armdyn.programs.assemble import assemble, reframed
+from armdyn.programs.assemble import assemble, must_have_inertia, reframed
 from armdyn.programs.budget import BUDGET
 from armdyn.programs.collector import paused_collector
 from armdyn.programs.count import tally
@@ -38,6 +38,7 @@ Candidate = TypeVar("Candidate")
 @paused_collector()
 def auto(chain: Chain, quantity: str, options: Options = Options()) -> str:
     """The key of the formulation with the fewest compiled operations."""
+    must_have_inertia(chain, quantity, options)  # or else no formulation would be found to apply
     methods = [m for m in QUANTITIES[quantity].methods if m.serves(chain)]
     if not methods:
         raise InputError(f"{quantity} has no formulation for a robot that branches")

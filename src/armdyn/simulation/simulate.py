@@ -277,6 +277,7 @@ def _trajectory(asked: Request, stepper: Any, times: np.ndarray, states: np.ndar
         return np.ascontiguousarray(x).reshape(*asked.batch, *x.shape[1:])
 
     overall, message = _words(ends.statuses, ends.messages, times)
+    message += _saturation(arm, tau) if overall in ("finished", "limit") else ""
     messages = np.array(ends.messages, dtype=object).reshape(asked.batch)
     return Trajectory(
         arm, times, shaped(q), shaped(qd), shaped(qdd), shaped(tau), shaped(energy),
@@ -304,6 +305,15 @@ def _words(statuses: np.ndarray, messages: list[str], times: np.ndarray) -> tupl
         counts = ", ".join(f"{int(np.sum(statuses == kind))} {kind}" for kind in kinds)
         message = f"{counts} of {len(statuses)} lanes; the first: {message}"
     return kinds[0], message
+
+
+def _saturation(arm: Arm, tau: np.ndarray) -> str:
+    """Which joints were at their torque limits, and for how large a part of the time; "" if none was."""
+    most, own = arm.effort_limits, tau[..., -arm.n :]
+    full = (most > 0) & (np.abs(np.abs(own) - most) <= 1e-9 * np.where(np.isfinite(most), most, 0))
+    shares = full.reshape(-1, arm.n).mean(axis=0)
+    said = [f"{name} {100 * part:.2g} %" for name, part in zip(arm.joint_names, shares, strict=True) if part > 0]
+    return f"; torques saturated, part of the time: {', '.join(said)}" if said else ""
 
 
 def _adaptive(asked: Request, stepper: Any, solver: adaptive.Solver) -> Trajectory:
