@@ -35,8 +35,8 @@ def load(
     Parameters
     ----------
     arm
-        A catalogue name, the text of a URDF, or the path of an arm file (.toml), URDF (.urdf, .xml), xacro (.xacro) or
-        MJCF model (.xml, .mjcf).
+        A catalogue name, the text of a URDF, or the path of an arm file (.toml), URDF (.urdf, .xml), xacro (.xacro),
+        SDFormat (.sdf) or MJCF model (.xml, .mjcf).
     base, tip
         The links or frames at the ends of one chain of the tree; in an arm file the links are ``base``, ``link1``, ...
         and ``tool``. Without `tip` the whole robot is loaded, with branches and mimic joints. For a `base` below the

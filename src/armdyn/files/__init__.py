@@ -22,7 +22,7 @@ from armdyn.files.urdf_xml import is_text
 __all__ = ["Description", "Frame", "catalogue", "read"]
 
 _CATALOGUE = Path(__file__).with_name("catalogue")
-_READERS = (".toml", ".urdf", ".xacro", ".xml", ".mjcf")
+_READERS = (".toml", ".urdf", ".xacro", ".sdf", ".xml", ".mjcf")
 
 
 def catalogue() -> tuple[str, ...]:
@@ -40,7 +40,7 @@ def read(
     package_dirs: Sequence[str | os.PathLike[str]] = (),
     strict: bool | None = None,
 ) -> Description:
-    """Read an arm from the catalogue, the text of a URDF, or a .toml, .urdf, .xacro, .xml or .mjcf file.
+    """Read an arm from the catalogue, the text of a URDF, or a .toml, .urdf, .xacro, .sdf, .xml or .mjcf file.
 
     `cut` selects a part of the tree. Angles within `snap` of a right angle are snapped before the frames are placed. A
     whole arm file is returned as written, because its frames are given. `xacro` are the arguments of a .xacro file, and
@@ -72,6 +72,10 @@ def read(
         return _part(toml.read(path), cut, path.name, snap, strict)
     if suffix in (".urdf", ".xacro") or (suffix == ".xml" and b"<robot" in read_bytes(path)):
         return _read_urdf(path, cut, snap, strict, xacro, package_dirs)
+    if suffix == ".sdf":
+        from armdyn.files import sdf, urdf
+
+        return urdf.robot(sdf.read_tree(path), cut, snap, strict=strict)
     if suffix in (".xml", ".mjcf"):
         from armdyn.files import mjcf
 
