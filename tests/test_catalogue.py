@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -132,3 +134,20 @@ def test_puma_has_the_published_gravity_constants():
     g4, g2 = ((of_joint_2(0.4, q) + of_joint_2(0.4 + np.pi, q)) / 2 for q in (0.0, half))
     print(g1, g2, g3, g4)
     assert np.allclose([g1, g2, g3, g4], [-37.2, -8.44, 1.02, 0.249], atol=[0.05, 0.05, 0.005, 0.005][0])
+
+
+def test_a_catalogue_name_never_enters_code_of_other_formats():
+    entered = set()
+
+    def trace(frame, event, _):
+        if event == "call" and frame.f_code.co_name != "<module>":
+            entered.add(Path(frame.f_code.co_filename))
+
+    sys.setprofile(trace)
+    try:
+        armdyn.load("puma560")
+    finally:
+        sys.setprofile(None)
+    ours = {path.name for path in entered if "armdyn" in path.parts}
+    assert "toml.py" in ours
+    assert not [name for name in ours if name.startswith(("urdf", "mjcf", "sdf", "xacro", "packages"))]

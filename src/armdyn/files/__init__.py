@@ -16,8 +16,7 @@ from armdyn.files import toml
 from armdyn.files.cutting import Cut
 from armdyn.files.description import Description, Frame
 from armdyn.files.inertias import of_arm_file
-from armdyn.files.text import read_bytes
-from armdyn.files.urdf_xml import is_text
+from armdyn.files.text import is_text, read_bytes
 
 __all__ = ["Description", "Frame", "catalogue", "read"]
 

@@ -19,9 +19,15 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 _BLANKS = {ord(blank): f"&#{ord(blank)};" for blank in "\t\n\r"}  # XML parsers turn them into spaces in attributes
 STRAY = 3600.0  # seconds after which a temporary file of a killed process is removed; writing takes far less
 LARGEST = 32 * 2**20  # bytes; a typical model of an arm has a few kilobytes
+BLANK = "\ufeff \t\r\n"  # what may precede the first element of a text
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _LONGEST_NAME = 200  # bytes of a file name made by `file_name`, without the suffix; file systems allow 255
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # names of devices on Windows
+
+
+def is_text(source: object) -> bool:
+    """Whether this is the text of a model and not a path: it starts with `<`."""
+    return isinstance(source, str) and source.lstrip(BLANK).startswith("<")
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:

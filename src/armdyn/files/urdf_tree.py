@@ -13,7 +13,8 @@ from armdyn.algebra import ZERO, Sym3
 from armdyn.chain import Link, Placement
 from armdyn.chain.joint_forces import NO_FORCES, NUMBERS, JointForces, Ripple
 from armdyn.errors import FileError
-from armdyn.files.urdf_xml import EXPONENT, INERTIA, Element, Notes, Reader, content, is_text, parse
+from armdyn.files.text import is_text
+from armdyn.files.urdf_xml import EXPONENT, INERTIA, Element, Notes, Reader, content, parse
 
 MOST_LINKS = 2000  # the largest known robot has some 200; larger files are rejected within a second
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
@@ -125,6 +126,8 @@ def read_tree(
             raise FileError(f"{label}: {count} {tag}s; at most {MOST_LINKS} links and as many joints are read")
     links = _unique(label, "link", [_link(label, e, notes) for e in robot.children if e.tag == "link"])
     joints = _unique(label, "joint", [_joint(label, e, notes) for e in robot.children if e.tag == "joint"])
+    if notes.twice:
+        notes.add(f"{label}: of friction that <dynamics> gives twice, URDF's own is used: {'; '.join(notes.twice)}")
     joints = _with_rotors(label, robot, joints, notes)
     _note_limits(label, joints, notes)
     if "world" not in links and any(joint.parent == "world" for joint in joints.values()):
@@ -230,7 +233,7 @@ def _friction(read: Reader, dynamics: Element | None, key: str, other: str, note
     if dynamics is None or key not in dynamics.attributes:
         return vendors
     if other in dynamics.attributes and standard != vendors:
-        notes.add(f"{read.at(dynamics)} has {key} {float(standard):g}, which is used, and {other} {float(vendors):g}")
+        notes.twice.append(f"{read.where} {key} {float(standard):g}, not {other} {float(vendors):g}")
     return standard
 
 

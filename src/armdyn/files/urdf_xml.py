@@ -21,7 +21,7 @@ from xml.parsers import expat
 from armdyn.chain.joint import DRIVE
 from armdyn.chain.joint_forces import NUMBERS
 from armdyn.errors import FileError
-from armdyn.files.text import read_bytes
+from armdyn.files.text import BLANK, is_text, read_bytes
 
 LARGEST_FILE = 32 * 2**20  # bytes; the largest known URDF is below one megabyte
 LARGEST_NUMBER = 1e100  # larger numbers are meaningless for a robot, and their squares may overflow
@@ -56,7 +56,6 @@ _WORDED, _LONG = ("type", "mechanicalReduction"), 200  # elements whose text is 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _LONGEST_EXACT = 40  # characters: longer numbers are rounded to a float
 _MOST_NOTES = 20
-_BLANK = "\ufeff \t\r\n"
 
 
 @dataclass
@@ -80,6 +79,7 @@ class Notes:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.more = 0
+        self.twice: list[str] = []  # what joints say twice, for one note
 
     def add(self, line: str) -> None:
         """Add a note."""
@@ -94,15 +94,10 @@ class Notes:
         return (*self.lines, *([f"and {self.more} more notes about this file"] if self.more else []))
 
 
-def is_text(source: object) -> bool:
-    """Whether this is the text of a URDF and not a path."""
-    return isinstance(source, str) and source.lstrip(_BLANK).startswith("<")
-
-
 def content(source: str | os.PathLike[str]) -> tuple[bytes, str]:
     """The bytes of a file, or of a text that starts with `<`, and its label in messages."""
     if isinstance(source, str) and is_text(source):
-        data, label = source.lstrip(_BLANK).encode("utf-8", "surrogatepass"), "URDF text"
+        data, label = source.lstrip(BLANK).encode("utf-8", "surrogatepass"), "URDF text"
         # A str is already decoded, so the encoding in its XML declaration no longer applies.
         data = re.sub(rb"""^(<\?xml[^>]*?)\s+encoding=(["'])[^"']*\2""", rb"\1", data)
     else:
