@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -260,3 +261,10 @@ def test_the_command_line():
     assert "--xacro 'acme5': expected NAME=VALUE" in show("--xacro", "acme5")
     for separator in ("=", ":="):
         assert "5.530 kg" in show("--xacro", f"acme_type{separator}acme5", "--package-dirs", VENDORS)
+
+
+def test_the_table_of_vendors_runs_on_folders_that_it_is_given(tmp_path):
+    script = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "vendor_files.py"))
+    found = list(script["rows"]([VENDORS, tmp_path]))
+    assert len(found) == 5
+    assert all(float(result) < 1e-12 for _, result, _ in found)
