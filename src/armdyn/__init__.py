@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
     from armdyn.references import citation
     from armdyn.simulation import Trajectory
     from armdyn.simulation.simulate import simulate
+    from armdyn.simulation.simulator import Simulator
     from armdyn.studies.identifiability import rank_report
     from armdyn.sweeps import sweep
     from armdyn.uncertainty import Bound, Normal, Uncertain, Uniform, bound
@@ -51,6 +52,7 @@ __all__ = [
     "Plan",
     "Poses",
     "RoundingError",
+    "Simulator",
     "Trajectory",
     "Uncertain",
     "Uniform",
@@ -112,6 +114,7 @@ _LAZY = {
     "RoundingError": "armdyn.uncertainty.rounding_error",
     "rounding_error": "armdyn.uncertainty.rounding_error",
     "simulate": "armdyn.simulation.simulate",
+    "Simulator": "armdyn.simulation.simulator",
     "Calibration": "armdyn.calibration",
     "Plan": "armdyn.calibration",
     "Poses": "armdyn.calibration",

@@ -7,6 +7,7 @@ from armdyn.simulation.plants import Plants
 from armdyn.simulation.references import Reference, fourier, quintic, straight_line, trapezoidal
 from armdyn.simulation.sampled_loop import holding
 from armdyn.simulation.simulate import simulate
+from armdyn.simulation.simulator import Simulator
 from armdyn.simulation.torque import Controller, Drive, Sampled
 from armdyn.simulation.trajectory import Trajectory
 
@@ -22,6 +23,7 @@ __all__ = [
     "Plants",
     "Reference",
     "Sampled",
+    "Simulator",
     "Trajectory",
     "fourier",
     "holding",

@@ -7,6 +7,7 @@ and held until the next. Between two changes of the torque the compiled loop tak
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -25,7 +26,7 @@ from armdyn.simulation import stability
 from armdyn.simulation.fixed import Stepper, loop_of
 from armdyn.simulation.request import Span, positive
 from armdyn.simulation.sampled_loop import SampledLoop, Timing
-from armdyn.simulation.state import force_rows, forces_of
+from armdyn.simulation.state import Layout, force_rows, forces_of
 from armdyn.simulation.torque import AsGiven, Drive, asked_torque, source_of
 
 Torque = Callable[..., Any]
@@ -254,10 +255,9 @@ class HeldStepper:
         """Stored states (count, 1, size) and whether all was well until then, one row at a time."""
         rest = span.rows == span.every == 1 and span.h < self.step  # at the end of a run, after whole steps
         h = self.step if rest else span.h
-        ticks, late, rate, encoder = self.actuators.checked(self.idle.chain.n, h)
+        ticks, late, _, _ = self.actuators.checked(self.idle.chain.n, h)
         if not self.clocks:
-            noises, rng = self.actuators.noises(self.idle.chain.n), np.random.default_rng([self.actuators.seed, 0])
-            asked = _Asked(self, rate, encoder, ticks * h, noises, rng)
+            asked = _Asked(self, Motors.of(self.actuators, self.idle.chain, h, self.most))
             self.clocks.append(_Clock(asked, span.t, np.zeros((len(state), self.idle.chain.nv))))
         clock, loop = self.clocks[0], loop_of(
             self.idle.chain, AsGiven(), self.idle.chain.nv, self.idle.options, method or self.taken, self.idle.stops
@@ -296,7 +296,7 @@ class _Clock:
         soon = t + 1e-6 * h
         if self.due <= soon:  # the first command acts without delay, as if issued before the start
             measured = np.mean(self.acted, axis=0) if self.acted else None
-            first = self.asked.last is None
+            first = self.asked.motors.last is None
             self.waiting.append((t if first else self.due + late * h, self.asked.command(t, state, measured)))
             self.acted = []
             self.due += ticks * h
@@ -307,42 +307,74 @@ class _Clock:
 
 
 @dataclass
-class _Asked:
-    """The controller with its sensors and motors."""
+class Motors:
+    """Sensors and motors during a run, for states (count, size) and torques (count, nv)."""
 
-    stepper: HeldStepper
+    chain: Chain
+    most: np.ndarray  # the effort limits
     rate: np.ndarray | None
     encoder: np.ndarray | None
     period: float
     noises: tuple[np.ndarray, ...]
     rng: np.random.Generator
-    seen: np.ndarray | None = None  # positions at the last call
-    last: np.ndarray | None = None  # torques of the last call
+    seen: np.ndarray | None = None  # positions at the last reading
+    reading: tuple[np.ndarray, np.ndarray] | None = None  # of this control period
+    last: np.ndarray | None = None  # the last torques
+
+    @classmethod
+    def of(cls, actuators: Actuators, chain: Chain, h: float, most: np.ndarray) -> Motors:
+        """The motors at the start of a run with steps of h."""
+        ticks, _, rate, encoder = actuators.checked(chain.n, h)
+        rng = np.random.default_rng([actuators.seed, 0])
+        return cls(chain, most, rate, encoder, ticks * h, actuators.noises(chain.n), rng)
+
+    def copy(self) -> Motors:
+        """The same, to go on from here a second time."""
+        return replace(self, rng=copy.deepcopy(self.rng))
 
     def noisy(self, value: np.ndarray, deviation: np.ndarray) -> np.ndarray:
         """The value with measurement noise."""
         return value + deviation * self.rng.standard_normal(value.shape) if deviation.any() else value
 
-    def command(self, t: float, state: np.ndarray, acted: np.ndarray | None) -> np.ndarray:
-        """The torques (count, nv) for states (count, size); `acted` are those of the last period, None at the start."""
-        chain, most = self.stepper.idle.chain, self.stepper.most
-        q, qd = (np.array(x) for x in self.stepper.idle.layout.split(state))
-        joints, speeds = (
-            x[:, x.shape[1] - chain.n :] for x in (q, qd)
-        )  # the state of a floating base is measured exactly
-        joints[:], speeds[:] = self.noisy(joints, self.noises[0]), self.noisy(speeds, self.noises[1])
-        if self.encoder is not None:
-            joints[:] = np.round(joints / self.encoder) * self.encoder
-            speeds[:] = 0.0 if self.seen is None else (joints - self.seen) / self.period
-            self.seen = joints
-        function, batch = self.stepper.torque, self.stepper.batch
-        if self.stepper.digital:
-            own = None if acted is None else self.noisy(acted[:, -chain.n :], self.noises[2]).reshape(*batch, chain.n)
-            function = partial(function, tau=own, dt=self.period)
-        tau = np.clip(asked_torque(chain, function, t, q, qd, batch), -most, most)
+    def read(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and velocities as measured, once per control period; a floating base is measured exactly."""
+        if self.reading is None:
+            q, qd = (np.array(x) for x in Layout.of(self.chain).split(state))
+            joints, speeds = (x[:, x.shape[1] - self.chain.n :] for x in (q, qd))
+            joints[:], speeds[:] = self.noisy(joints, self.noises[0]), self.noisy(speeds, self.noises[1])
+            if self.encoder is not None:
+                joints[:] = np.round(joints / self.encoder) * self.encoder
+                speeds[:] = 0.0 if self.seen is None else (joints - self.seen) / self.period
+                self.seen = joints
+            self.reading = q, qd
+        return self.reading
+
+    def limited(self, tau: np.ndarray) -> np.ndarray:
+        """The torques that the motors give for a command."""
+        tau = np.clip(tau, -self.most, self.most)
         if self.rate is not None and self.last is not None:
-            change = force_rows(chain, self.rate * self.period)
-            change[: chain.nv - chain.n] = np.inf
+            change = force_rows(self.chain, self.rate * self.period)
+            change[: self.chain.nv - self.chain.n] = np.inf
             tau = np.clip(tau, self.last - change, self.last + change)
         self.last = np.asarray(tau)
         return self.last
+
+
+@dataclass
+class _Asked:
+    """The controller behind its sensors and motors."""
+
+    stepper: HeldStepper
+    motors: Motors
+
+    def command(self, t: float, state: np.ndarray, acted: np.ndarray | None) -> np.ndarray:
+        """The torques (count, nv) for states (count, size); `acted` are those of the last period, None at the start."""
+        motors, chain = self.motors, self.motors.chain
+        motors.reading = None
+        q, qd = motors.read(state)
+        function, batch = self.stepper.torque, self.stepper.batch
+        if self.stepper.digital:
+            measured = None if acted is None else motors.noisy(acted[:, -chain.n :], motors.noises[2])
+            own = None if measured is None else measured.reshape(*batch, chain.n)
+            function = partial(function, tau=own, dt=motors.period)
+        return motors.limited(asked_torque(chain, function, t, q, qd, batch))

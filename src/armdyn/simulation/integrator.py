@@ -60,7 +60,7 @@ class Integrator:
         nq, nv, self.inputs = json.loads(head)
         self.layout = Layout(nq, nv)
         self._code = jit.load(code, ("integrate",), self.target)  # owns the machine code
-        self._call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("integrate"))
+        self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("integrate"))
 
     def run(
         self,
@@ -95,6 +95,11 @@ class Integrator:
 
     def _fill(self, steps: int, every: int, h: float, u: np.ndarray, *arrays: np.ndarray) -> None:
         """Hand everything over: `arrays` are constants, state and history, then what is written, all contiguous."""
+        words = self.words(steps, every, h, u, *arrays)
+        self.call(words.ctypes.data)
+
+    def words(self, steps: int, every: int, h: float, u: np.ndarray, *arrays: np.ndarray) -> np.ndarray:
+        """The arguments of the compiled loop, in the order of `ARGUMENTS`; they hold no references to the arrays."""
         constants, state, history, stored, last, later = arrays
         values: dict[str, Any] = {
             "count": len(state), "steps": steps, "every": every,
@@ -105,5 +110,63 @@ class Integrator:
             "constants": constants.ctypes.data,
             "step_size": int(np.float64(h).view(np.int64)), "context": ctypes.addressof(context()),
         }  # fmt: skip
-        words = np.array([values[name] for name in ARGUMENTS], dtype=np.int64)
-        self._call(words.ctypes.data)
+        return np.array([values[name] for name in ARGUMENTS], dtype=np.int64)
+
+
+class InPlace:
+    """A loop with its arrays in place: one call moves all states on, and makes no array.
+
+    There are two arrays of states, and a call reads one and writes the other, so the states before it are still there.
+    Rows that fill the last SIMD vector are copies of the states and do the same.
+    """
+
+    def __init__(self, loop: Integrator, states: np.ndarray, h: float, common_inputs: bool) -> None:
+        lanes, count = loop.target.lanes, len(states)
+        self.loop, self.h, self.count = loop, h, count
+        rows = max(1, -(-count // lanes)) * lanes if count else 0
+        self.rows = np.resize(np.arange(count), rows) if count else np.zeros(0, dtype=int)
+        self.states = (np.array(states[self.rows], float), np.array(states[self.rows], float))
+        self.inputs = np.zeros((1 if common_inputs else rows, loop.inputs))
+        self._nothing = np.zeros((rows, 0, loop.layout.size)), np.zeros((rows, 0))
+        self._stored = np.zeros((rows, 1, loop.layout.size))
+        self._words = self._arguments(1, self._stored)  # kept, because the loop gets their addresses
+        self._addresses = tuple(words.ctypes.data for words in self._words)
+        self.current = 0
+
+    def _arguments(self, steps: int, stored: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The loop's arguments from either array of states to the other."""
+        u = np.broadcast_to(self.inputs[:, None, None], (len(self.rows), steps, 1, self.loop.inputs))
+        history, constants = self._nothing
+        ways = [(constants, self.states[a], history, stored, self.states[1 - a], history) for a in (0, 1)]
+        return tuple(self.loop.words(steps, 1, self.h, u, *arrays) for arrays in ways)
+
+    def advance(self) -> np.ndarray:
+        """One step under `inputs`; the new states, in place."""
+        if self.count:
+            self.loop.call(self._addresses[self.current])
+            self.current = 1 - self.current
+        return self.states[self.current]
+
+    def advance_by(self, steps: int) -> np.ndarray:
+        """So many steps under the same inputs; all states on the way, (count, steps, size)."""
+        stored = np.zeros((len(self.rows), steps, self.loop.layout.size))
+        if self.count:
+            words = self._arguments(steps, stored)[self.current]
+            self.loop.call(words.ctypes.data)
+            self.current = 1 - self.current
+        return stored[: self.count]
+
+    @property
+    def state(self) -> np.ndarray:
+        """The states (count, size), in place."""
+        return self.states[self.current][: self.count]
+
+    @property
+    def before(self) -> np.ndarray:
+        """The states before the last call, in place."""
+        return self.states[1 - self.current][: self.count]
+
+    def put(self, lanes: Any, states: np.ndarray) -> None:
+        """Give some lanes other states."""
+        self.state[lanes] = states
+        self.states[self.current][:] = self.state[self.rows]
