@@ -6,19 +6,20 @@
 
 For every arm, quantity and option there is one SHA-256 per processor (x86-64 with 2, 4 and 8 lanes, whatever the host
 is) over the sections that are loaded, with their relocations resolved to section and offset; names of symbols do not
-count. Beside it stand the operation counts. All ten arms take several minutes of one core; `--quick` takes one
-processor and no options.
+count. Beside it stand the operation counts, and for the first arm the loops of `simulate` on this machine. All ten arms
+take several minutes of one core; `--quick` takes one processor and no options.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
+import os
 import struct
 import sys
 from collections.abc import Iterator
-from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -100,17 +101,30 @@ def snapshot(arms: list[str], quick: bool) -> dict[str, Any]:
             result[label] |= {
                 name: digest(compiler.object_code(program, target, *uniform)) for name, target in targets.items()
             }
-    return result | integrator(arms[0], targets)
+    return result | loops(arms[0])
 
 
-def integrator(name: str, targets: dict[str, Any]) -> dict[str, Any]:
-    """A Runge–Kutta loop over the arm's forward dynamics."""
-    loop = module("simulation.integrator", "codegen.llvm_integrate", "backends.llvm_integrate")
-    half = Fraction(1, 2)
-    scheme = loop.Scheme(((), (half,), (0, half), (0, 0, 1)), (half / 3, Fraction(1, 3), Fraction(1, 3), half / 3))
-    program = armdyn.load(name).forward_dynamics.program
-    codes = {key: loop.object_code(program, scheme, target).partition(b"\n")[2] for key, target in targets.items()}
-    return {f"{name} RK4 loop": {key: digest(code) for key, code in codes.items()}}
+def loops(name: str) -> dict[str, Any]:
+    """The loops over steps that `simulate` compiles for this machine: explicit, multistep and implicit methods."""
+    jit = module("codegen.jit", "codegen.runtime.jit")
+    arm, real = armdyn.load(name), jit.object_code
+    result: dict[str, Any] = {}
+    os.environ["ARMDYN_CACHE"] = "off"
+    for method, limits in itertools.product(("RK4", "AB4", "ARK4"), (False, "stop")):
+        codes: list[str] = []
+
+        def keep(*asked: Any, codes: list[str] = codes, **options: Any) -> bytes:
+            code: bytes = real(*asked, **options)
+            codes.append(digest(code))
+            return code
+
+        jit.object_code = keep
+        try:
+            armdyn.simulate(arm, duration=0.1, method=method, limits=limits)
+        finally:
+            jit.object_code = real
+        result[f"{name} simulate {method} limits={limits}"] = {f"module {k}": code for k, code in enumerate(codes)}
+    return result
 
 
 def compare(before: Path, after: Path) -> int:
