@@ -373,7 +373,7 @@ class Arm(KernelAttributes, JointArrays):
         """
         from armdyn import kinematics
 
-        self.require_fixed_base("inverse kinematics")
+        self.must_suit("inverse kinematics")
         ends = self.limits if limits else np.tile([-np.inf, np.inf], (self.n, 1))
         if (ends[:, 0] > ends[:, 1]).any():
             raise InputError(f"the limits of {self.name} are swapped: {ends.tolist()}; try limits=False")

@@ -11,8 +11,8 @@ from armdyn.chain import Joint
 from armdyn.chain.geometry import geometry_constants, geometry_values, with_geometry
 from armdyn.chain.joint import named
 from armdyn.chain.limits import limits, working_range
-from armdyn.errors import InputError
 from armdyn.files import arrays
+from armdyn.uses import must_suit
 
 
 class JointArrays:
@@ -60,10 +60,9 @@ class JointArrays:
         turns = rng.normal(size=(count, 4))
         return np.hstack([np.zeros((count, 3)), turns / np.linalg.norm(turns, axis=1, keepdims=True), q])
 
-    def require_fixed_base(self: Any, task: str) -> None:
-        """Raise InputError if the base floats; `task` is what needs a fixed one ("inverse kinematics")."""
-        if self.floating:
-            raise InputError(f"{task} needs a fixed base, {self.name} has a floating base; load it with floating=False")
+    def must_suit(self: Any, task: str) -> None:
+        """Raise InputError if a task of `armdyn.uses` cannot be done with this robot."""
+        must_suit(task, self.chain, self.name)
 
     @property
     def limits(self: Any) -> Any:

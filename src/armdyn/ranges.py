@@ -26,7 +26,7 @@ ACCELERATION = 10.0  # rad/s² or m/s²: the default range for bounds of roundin
 
 def for_rounding(arm: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """The known ranges (n, 2) of q, qd and qdd: as given, the limits, or `ACCELERATION`."""
-    arm.require_fixed_base("a bound of rounding errors")
+    arm.must_suit("a bound of rounding errors")
     for name in given:
         choose("input with a range", name, ("q", "qd", "qdd"))
     known = {"q": arm.limits, "qd": arm.velocity_limits, "qdd": 0.0}

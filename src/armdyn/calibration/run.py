@@ -92,7 +92,7 @@ def calibrate(
 
 def serial_part(arm: Arm, frame: str | None) -> tuple[Arm, tuple[int, ...]]:
     """The serial chain from the base to the tool or to a frame, as an arm, and the indices of its joints."""
-    arm.require_fixed_base("calibration")
+    arm.must_suit("calibration")
     chain = arm.chain
     if frame is None:
         at = arm.require_tool("calibration", "give the measured one as frame=")

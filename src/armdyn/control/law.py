@@ -15,15 +15,15 @@ from typing import Any
 from armdyn.chain import Chain
 from armdyn.control.dynamics import Dynamics
 from armdyn.formulations.registry import Shapes, Size, shapes
+from armdyn.uses import refusal
 
 Step = Callable[[Dynamics, SimpleNamespace], Mapping[str, Any]]
 NEXT = "_next"  # suffix of the updated memory among the outputs of a step
 
 FLOATS = (
-    "requires a fixed base, but this robot has a floating base: it is not actuated, so the effect of the joint torques "
-    "on it depends on contact forces, which the law does not model. Load the robot with floating=False to control its "
-    "joints while the base is held; otherwise write your own controller from the contact forces and the floating "
-    "robot's inverse_dynamics, gravity_load or momentum"
+    " to control its joints while the base is held. The base is not actuated, so the effect of the joint torques on it "
+    "depends on contact forces, which the law does not model; otherwise write your own controller from these and the "
+    "floating robot's inverse_dynamics, gravity_load or momentum"
 )
 
 
@@ -94,7 +94,7 @@ class ControlLaw:
     def refusal(self, chain: Chain) -> str:
         """Why the law does not apply to this robot; "" if it does."""
         if chain.floating:
-            return FLOATS
+            return refusal("fixed base", chain) + FLOATS
         if self.at_tool and not chain.tool_carrier:
             return f"needs a tool, but this robot has {len(chain.tips)} tips; name a frame with frame="
         return ""

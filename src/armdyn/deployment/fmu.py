@@ -69,7 +69,7 @@ def _model(request: Request) -> Model:
         raise InputError(f"an FMU computes in double precision; got dtype {request.dtype}")
     if request.functions:
         raise InputError("an FMU contains the forward dynamics only; further functions are for the other targets")
-    arm.require_fixed_base("an FMU")
+    arm.must_suit("an FMU")
     if request.frame is not None and request.parameters != "runtime":
         raise InputError("the frame is where the FMU's payload is attached, which requires parameters='runtime'")
     return Model(arm, PAYLOAD in request.wanted, request.friction, request.frame)

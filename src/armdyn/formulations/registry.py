@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from armdyn.chain import Chain, Placement
 from armdyn.errors import InputError, choose
+from armdyn.uses import refusal
 
 Run = Callable[..., Any]  # (chain, *inputs) -> nested lists of scalars
 Size = int | str  # a number, or a key of `SIZES`
@@ -81,11 +82,8 @@ class Formulation:
 
     def refusal(self, chain: Chain) -> str:
         """The reason why the formulation cannot be run on this chain, "" if it can."""
-        if self.serial_only and not (chain.serial and not chain.floating):
-            return "is for serial chains; this robot " + ("branches" if not chain.serial else "has a floating base")
-        if self.no_mimics and chain.has_mimics:
-            return "needs a coordinate for every joint, and this robot has mimic joints"
-        return ""
+        needs = [*(("serial chain", "fixed base") * self.serial_only), *(("coordinates",) * self.no_mimics)]
+        return next(filter(None, (refusal(need, chain) for need in needs)), "")
 
     def serves(self, chain: Chain) -> bool:
         """Whether the formulation can be run on this chain."""

@@ -95,7 +95,7 @@ def bound(
         return _hull(
             [bound(a, quantity, q=q, qd=qd, qdd=qdd, gap=gap, seconds=seconds / 2, progress=progress) for a in arms]
         )
-    arm.require_fixed_base("bounding a quantity over all configurations")
+    arm.must_suit("bounding a quantity over all configurations")
     kernel = arm.kernel(quantity, method=SHARPEST.get(quantity, "auto"))
     boxes = {name: of_input(arm, name, {"q": q, "qd": qd, "qdd": qdd}.get(name)) for name, _ in kernel.assembly.inputs}
     start = time.monotonic()

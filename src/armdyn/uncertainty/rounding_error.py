@@ -60,7 +60,7 @@ def rounding_error(
         Called with (done, total, text).
     """
     choose("quantity", quantity, QUANTITIES)
-    arm.require_fixed_base("a bound of rounding errors")
+    arm.must_suit("a bound of rounding errors")
     if boxes < 1:
         raise InputError(f"boxes must be at least 1, got {boxes}")
     program = arm.kernel(quantity).program

@@ -96,12 +96,9 @@ class Uncertain:
         if not isinstance(self.arm, Arm):
             raise InputError(f"Uncertain takes an Arm, got {self.arm!r}; armdyn.load(...) returns one")
         checked_seed(self.seed)
-        chain = self.arm.chain
         frictions = [name for name in ("friction", "viscous", "coulomb") if getattr(self, name) is not None]
-        if not chain.plain and (frictions or self.joint_offsets is not None or self.covariance is not None):
-            raise InputError(
-                f"{self.arm.name} has mimic joints or a floating base: only its bodies and gravity may vary"
-            )
+        if frictions or self.joint_offsets is not None or self.covariance is not None:
+            self.arm.must_suit("uncertain friction, joint offsets and covariance")
         if self.friction is not None and len(frictions) > 1:
             raise InputError("friction= are factors on viscous and dry friction; give them or viscous=, coulomb=")
         if self.payload_com is not None and self.payload_mass is None:

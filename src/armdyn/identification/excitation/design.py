@@ -98,6 +98,7 @@ def excite(
     """
     choose("criterion", criterion, CRITERIA)
     arm = as_arm(arm, "excite")
+    arm.must_suit("excitation")
     if harmonics is None:
         harmonics = int(np.clip(round(HIGHEST * duration), SLOW, MANY))
     if not (duration > 0 and harmonics >= 2 and trajectories >= 1 and starts >= 1 and 0 < margin <= 1 and rate > 0):
@@ -163,8 +164,9 @@ def designed(
 def _warnings(limits: Limits, q: Array) -> tuple[str, ...]:
     """Warnings about the space around the arm and about self-collision."""
     said = []
-    if limits.plane is None:
-        lowest = float(limits.skeleton.points(q)[:, limits.skeleton.moving, 2].min())
+    heights = limits.skeleton.points(q)[:, limits.skeleton.moving, 2]
+    if limits.plane is None and heights.size:  # no joint from the third on and no tool: nothing is known to move
+        lowest = float(heights.min())
         where = f"goes {-lowest:.2g} m below the base" if lowest < 0 else f"stays {lowest:.2g} m above the base"
         said.append(f"no floor was given, and the motion {where}: plane=... (--above) keeps it above a floor")
     if limits.clearance is None:

@@ -131,7 +131,7 @@ class Model:
         transmission: Any = None,
     ) -> Model:
         """The model of an arm with this friction model, with or without rotors, offsets and springs at the joints."""
-        arm.require_fixed_base("identification")
+        arm.must_suit("identification")
         wanted = {"rotor": rotor, **dict.fromkeys(FRICTION[choose("friction", friction, FRICTION)], True)}
         wanted |= {"offset": offset, "spring": spring}
         terms = {term: tuple(range(arm.n)) for term, there in wanted.items() if there}
