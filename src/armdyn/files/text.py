@@ -124,7 +124,7 @@ def write_files(directory: str | os.PathLike[str], contents: Mapping[str, bytes]
 def write_folder(directory: str | os.PathLike[str], contents: Mapping[str, bytes]) -> list[Path]:
     """Write a folder of files by their relative paths (``lib/arm.o``): a new folder appears complete or not at all.
 
-    In a folder that is not empty, or is the current one, the files are renamed into place once all of them are complete.
+    In a folder that is not empty, or is the current one, the files are renamed into place once all are complete.
     """
     where = Path(os.path.realpath(directory))
     if where.is_dir() and (any(where.iterdir()) or where.samefile(os.curdir)):  # a process keeps the folder it is in
