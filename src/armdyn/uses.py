@@ -26,9 +26,7 @@ NEEDS: dict[str, Need] = {
     "fixed base": Need(
         "a fixed base", "has a floating base", "load it with floating=False", lambda chain: chain.floating
     ),
-    "tool": Need(
-        "a tool", "has no tool", "give frame=, or load it with tool=", lambda chain: not chain.tool_carrier
-    ),
+    "tool": Need("a tool", "has no tool", "give frame=, or load it with tool=", lambda chain: not chain.tool_carrier),
     "serial chain": Need("a serial chain", "branches", "load one chain of it with tip=", lambda c: not c.serial),
     "coordinates": Need(
         "a coordinate for every joint", "has mimic joints", "hold them with lock=", lambda chain: chain.has_mimics
