@@ -1,0 +1,61 @@
+"""The page on the architecture: all parts have a room, rooms import what it says, walks pass their stations."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from walks import WALKS, walk
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "armdyn"
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def rows(heading: str) -> list[list[str]]:
+    """The rows of the table under a heading, without its head."""
+    section = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def rooms() -> dict[str, set[str]]:
+    """The parts of the package, folders and files, that each room of the page holds."""
+    return {row[0]: set(re.findall(r"`([a-z_]+)(?:/|\.py)`", row[2])) for row in rows("Rooms")}
+
+
+def imports(path: Path) -> set[str]:
+    """The parts of the package that a file imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "armdyn":
+            parts = node.module.split(".")
+            names |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+    return names
+
+
+def test_every_part_of_the_package_is_in_one_room():
+    parts = {path.stem for path in PACKAGE.iterdir() if path.is_dir() or path.suffix == ".py"}
+    listed = [part for held in rooms().values() for part in held]
+    assert sorted(listed) == sorted(parts - {"__init__", "__main__", "__pycache__"})
+
+
+def test_the_imports_between_rooms_are_those_of_the_source():
+    home = {part: room for room, held in rooms().items() for part in held}
+    found: dict[str, set[str]] = {room: set() for room in rooms()}
+    for part, room in home.items():
+        place = PACKAGE / part
+        for path in place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]:
+            found[room] |= {home[name] for name in imports(path) if name in home} - {room}
+    assert {row[0]: set(filter(None, row[3].split(", "))) for row in rows("Rooms")} == found
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_a_walk_passes_its_stations_in_order(name):
+    stations = {row[0]: re.findall(r"`([a-z_0-9/]+\.py)`", row[2]) for row in rows("Walks")}[name]
+    assert 4 <= len(stations) <= 10
+    files = walk(name)
+    assert [file for file in files if file in stations] == stations
