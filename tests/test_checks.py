@@ -48,7 +48,7 @@ def body(mass: float, com: tuple[float, float, float], *moments: float) -> Link:
 @pytest.mark.parametrize(
     ("link", "what", "words"),
     [
-        (body(-1, (0, 0, 0), 1, 1, 1), "mass", "negative mass -1 kg"),
+        (body(-1, (0, 0, 0), 1, 1, 1), "negative mass", "negative mass -1 kg"),
         (body(0, (0, 0, 0), 1, 1, 1), "mass", "zero mass"),
         (body(0, (0, 0, 0), 0, 0, 0), "no inertia", "missing <inertial>?"),
         (body(1, (0.1, 0, 0), 1, -0.5, 1), "definiteness", "principal moments -0.5, 1, 1"),
@@ -164,3 +164,10 @@ def test_joints_are_frozen():
     with pytest.raises(AttributeError):
         JOINT.b = 1  # type: ignore[misc]
     assert isinstance(JOINT, Joint)
+
+
+def test_what_makes_results_wrong():
+    wrong = with_link(body(-1, (0, 0, 0), 1, 1, 1)).check()
+    assert [finding.wrong for finding in wrong] == [True]
+    assert [finding.wrong for finding in with_link(body(0, (0, 0, 0), 0, 0, 0)).check()] == [True]
+    assert not any(finding.wrong for name in armdyn.catalogue() for finding in armdyn.load(name).check())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -181,8 +183,14 @@ def test_cache():
     ("words", "message"),
     [
         (("show", "puma"), "puma560"),
-        (("eval", "puma560", "mass_matrix"), "unknown quantity 'mass_matrix'; available: inertia_matrix"),
-        (("eval", "puma560", "bias", "--q", "1,2"), "expects q of shape (..., 6), got (2,)"),
+        (
+            ("eval", "puma560", "mass_matrix"),
+            "unknown quantity 'mass_matrix': armdyn calls this 'inertia_matrix'; available:",
+        ),
+        (
+            ("eval", "puma560", "bias", "--q", "1,2"),
+            "--q takes 6 numbers (waist, shoulder, elbow, wrist_roll, wrist_bend, flange), got 2",
+        ),
         (("eval", "puma560", "bias", "--q", "1,x"), "'x' is not a number"),
         (("eval", "puma560", "bias", "--method", "magic"), "unknown method of bias 'magic'; available:"),
         (("convert", "puma560", "arm.step"), "expected a name that ends in .toml or .urdf"),
@@ -215,3 +223,84 @@ def test_simulate_says_which_drives_are_saturated():
     run = ("simulate", "panda", "--duration", "0.02", "--tau")
     assert "reached their torque limit: panda_joint1\n" in call(*run, "87,0,0,0,0,0,0")
     assert "largest torque" not in call(*run, "80,0,0,0,0,0,0")
+
+
+def test_angles_in_degrees():
+    radians = json.loads(call("eval", "puma560", "gravity_load", "--q", "0,-pi/2,0,0,pi/4,0.5", "--json"))["g"]
+    typed = json.loads(call("eval", "puma560", "gravity_load", "--q", "0,-90deg,0,0,45°,0.5rad", "--json"))["g"]
+    every = ("--q", "0,-90,0,0,45,0.5rad", "--degrees")
+    assert typed == radians
+    assert json.loads(call("eval", "puma560", "gravity_load", *every, "--json"))["g"] == radians
+    scara = json.loads(call("eval", "scara", "pose", "--q", "90,0,0.1,0", "--degrees", "--json"))["T"]
+    np.testing.assert_allclose(scara, armdyn.load("scara").pose([np.pi / 2, 0, 0.1, 0]), atol=1e-15)  # 0.1 m stays
+    run = ("simulate", "planar3", "--duration", "0.01", "--json", "--qd", "90,0,0", "--degrees", "--no-friction")
+    assert json.loads(call(*run))["qd"][0][0] == pytest.approx(np.pi / 2)
+    assert re.search(r"panda_joint2.* -101.0", call("show", "panda", "--degrees"))
+    floating = (
+        "eval",
+        "planar3",
+        "potential_energy",
+        "--floating",
+        "--degrees",
+        "--q",
+        "0,0,0,0,0,0,1,90,0,0",
+        "--json",
+    )
+    straight = armdyn.load("planar3", floating=True).potential_energy([0, 0, 0, 0, 0, 0, 1, np.pi / 2, 0, 0])
+    assert json.loads(call(*floating))["V"] == pytest.approx(straight)  # a quaternion has no degrees
+
+
+def test_degrees_are_refused_for_lengths():
+    error = RUN.invoke(app, ["eval", "scara", "pose", "--q", "0,0,5deg,0"]).exception
+    assert "--q: quill is in m, got 5 deg" in str(error)
+
+
+def test_a_position_that_looks_like_degrees_gets_a_hint():
+    far = RUN.invoke(app, ["eval", "puma560", "gravity_load", "--q", "0,-90,0,0,0,0"])
+    assert far.exit_code == 0
+    assert "shoulder at -90 rad is far outside its limits" in " ".join(far.stderr.split())
+    assert "-90deg, or --degrees" in " ".join(far.stderr.split())
+    assert RUN.invoke(app, ["eval", "puma560", "gravity_load", "--q", "0,-90deg,0,0,0,0"]).stderr == ""
+    assert RUN.invoke(app, ["eval", "puma560", "gravity_load", "--q", "0,3.5,0,0,0,0"]).stderr == ""
+
+
+def test_check_exits_with_1_for_what_makes_results_wrong(tmp_path):
+    text = (
+        '<robot name="r"><link name="base"/><link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" '
+        'ixy="0" ixz="0" iyz="0"/></inertial></link><link name="b"/>'
+        '<joint name="j" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/>'
+        '<limit lower="-1" upper="1" effort="1" velocity="1"/></joint>'
+        '<joint name="finger" type="prismatic"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/>'
+        '<limit lower="0" upper="1" effort="1" velocity="1"/></joint></robot>'
+    )
+    (tmp_path / "r.urdf").write_text(text)
+    done = RUN.invoke(app, ["check", str(tmp_path / "r.urdf")])
+    assert done.exit_code == 1
+    assert "wrong: link 2 (finger): has neither mass nor inertia" in " ".join(done.stdout.split())
+    assert RUN.invoke(app, ["check", "puma560"]).exit_code == 0  # its impossible inertias are those of the paper
+
+
+def test_sweep_names_the_extra_before_it_starts(monkeypatch, tmp_path):
+    import importlib.util
+
+    from armdyn.sweeps import labels
+
+    true = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in ("zarr", "pyarrow") else true(name))
+    with pytest.raises(armdyn.ArmdynError, match=r'this needs zarr; install with: pip install "armdyn\[scale\]"'):
+        armdyn.sweep(armdyn.load("planar3"), lambda arm, samples: 1 / 0, 10, out=tmp_path / "x.zarr")
+    with pytest.raises(armdyn.ArmdynError, match="this needs pyarrow"):
+        labels.require("x.parquet")
+    labels.require(None)
+
+
+def test_the_log_says_what_is_compiled_and_why(caplog):
+    arm = armdyn.load("planar3").with_payload(1.0 + np.random.default_rng().uniform())  # never seen before
+    with caplog.at_level("DEBUG", logger="armdyn"):
+        arm.inertia_matrix(np.zeros(3))
+        copy.deepcopy(arm).inertia_matrix(np.zeros(3))
+    text = "\n".join(record.getMessage() for record in caplog.records)
+    assert re.search(r"inertia_matrix of 3 joints: operations of the shortest programs: \w+ \d+, \w+ \d+", text)
+    assert re.search(r"inertia_matrix of 3 joints: method \w+ \(fewest operations, searched now, [\d.]+ ms\)", text)
+    assert re.search(r"inertia_matrix.*: from the compiler in [\d.]+ ms", text)
+    assert re.search(r"inertia_matrix.*: from this process in [\d.]+ ms", text)

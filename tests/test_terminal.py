@@ -10,7 +10,8 @@ from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from armdyn.cli import app
-from armdyn.cli.common import PlainConsole, count, number, table
+from armdyn.cli.common import PlainConsole, count, table
+from armdyn.html import number
 from armdyn.studies import puma_line
 
 RUN = CliRunner()

@@ -138,7 +138,19 @@ def __getattr__(name: str) -> Any:
         return value
     if not name.startswith("_") and find_spec(f"armdyn.{name}") is not None:  # armdyn.control, armdyn.simulation, ...
         return import_module(f"armdyn.{name}")
-    raise AttributeError(f"module 'armdyn' has no attribute {name!r}")
+    raise AttributeError(f"module 'armdyn' has no attribute {name!r}{'' if name.startswith('_') else _hint(name)}")
+
+
+def _hint(name: str) -> str:
+    """What a name that is not here may mean: an attribute of an arm, or a public name."""
+    from armdyn.arm import Arm
+    from armdyn.errors import did_you_mean
+    from armdyn.names import meant
+
+    known = meant(name) or name
+    if hasattr(Arm, known):
+        return f"; an arm has it: armdyn.load(...).{known}"
+    return did_you_mean(name, list(__all__))
 
 
 def __dir__() -> list[str]:

@@ -16,7 +16,7 @@ from armdyn.chain import Chain, Link, Placement
 from armdyn.chain.checks import Finding, check
 from armdyn.chain.snap import SNAP, SnapReport, compare, snapped, snapped_placement
 from armdyn.chain.tool_names import no_tool, tip_names
-from armdyn.errors import InputError, choose
+from armdyn.errors import InputError, called_elsewhere, choose
 from armdyn.files import Description, Frame, arrays, toml
 from armdyn.files.cutting import Cut, Lock
 from armdyn.files.description import tool_of
@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # imported in the methods that need them, so that loading a r
     from armdyn.files.dh import StandardTable
     from armdyn.kernels.kernel import Kernel
     from armdyn.kinematics import InverseKinematics
+    from armdyn.pages.motion import Animation
     from armdyn.parameters import MinimalParameters
 
 
@@ -132,6 +133,12 @@ class Arm(KernelAttributes, JointArrays):
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    if not TYPE_CHECKING:  # for a type checker an Arm has only the attributes it has
+
+        def __getattr__(self, name: str) -> Any:
+            hint = "" if name.startswith("_") else called_elsewhere(name, dir(type(self)))
+            raise AttributeError(f"an Arm has no attribute {name!r}{hint}", name=name, obj=self)
+
     def __repr__(self) -> str:
         return f"<Arm {self.name}: {self.n} joints {self.kinds}, {self.mass:.4g} kg>"
 
@@ -165,6 +172,46 @@ class Arm(KernelAttributes, JointArrays):
         postures = np.atleast_2d(self.rest if q is None else np.asarray(q, float))
         tool = self.pose(postures) if self.tool is not None else None
         return drawing.figure(self.chain, self.link_poses(postures), tool, self.name)
+
+    def report(self, path: str | os.PathLike[str] | None = None) -> Animation:
+        """The interactive page of `armdyn report`, written to `path` if there is one; a notebook shows it inline."""
+        from armdyn.pages.motion import Animation
+        from armdyn.references import citation
+        from armdyn.report import collect, page
+
+        made = Animation(page(collect(self), citation()))
+        if path is not None:
+            made.save(path)
+        return made
+
+    def show(self) -> Animation:
+        """Show the interactive page: inline in a notebook, otherwise in a browser."""
+        import sys
+        import tempfile
+        import webbrowser
+
+        made = self.report()
+        if "ipykernel" not in sys.modules:
+            folder = Path(tempfile.mkdtemp(prefix="armdyn-"))
+            made.save(folder / "report.html")
+            webbrowser.open((folder / "report.html").as_uri())
+        return made
+
+    def animate(self, q: Any, t: Any = None) -> Animation:
+        """A page on which the arm moves through configurations q (k, n), at times t (k,), by default 25 in a second.
+
+        The torques shown are those of gravity. `Trajectory.animate` shows a simulated motion with its own torques.
+        """
+        from armdyn.pages.motion import animation
+
+        postures = np.atleast_2d(np.asarray(q, float))
+        if postures.ndim != 2 or postures.shape[1] != self.chain.nq:
+            raise InputError(f"animate expects q of shape (k, {self.chain.nq}), got {np.shape(q)}")
+        times = np.arange(len(postures)) / 25 if t is None else np.asarray(t, float)
+        if times.shape != (len(postures),) or not (np.diff(times) > 0).all():
+            raise InputError(f"animate expects {len(postures)} increasing times, got {np.shape(t)}")
+        charts = [("position [rad], [m]", list(self.joint_names), postures[:, -self.n :])]
+        return animation(self, times, postures, self.gravity_load(postures), charts, self.name)
 
     def emit_c(
         self,

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import ParamSpec, TypeVar
+
+from armdyn.names import meant, meant_keyword
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class ArmdynError(Exception):
@@ -11,6 +19,10 @@ class ArmdynError(Exception):
 
 class InputError(ArmdynError, ValueError):
     """A value, shape or name that cannot be computed with."""
+
+
+class KeywordError(ArmdynError, TypeError):
+    """A keyword that a function does not take."""
 
 
 class FileError(ArmdynError, ValueError):
@@ -26,16 +38,49 @@ def choose(what: str, got: object, available: Iterable[str]) -> str:
     names = list(available)
     if isinstance(got, str) and got in names:
         return got
-    raise InputError(f"unknown {what} {got!r}; available: {', '.join(names) or 'none'}{did_you_mean(got, names)}")
+    available = ", ".join(names) or "none"
+    if name := meant(got, names):
+        raise InputError(f"unknown {what} {got!r}: armdyn calls this {name!r}; available: {available}")
+    raise InputError(f"unknown {what} {got!r}; available: {available}{did_you_mean(got, names)}")
 
 
 def did_you_mean(got: object, names: list[str]) -> str:
-    """A suggestion of the name that `got` abbreviates or misspells; "" if there is none."""
+    """A suggestion of the name that `got` is elsewhere, abbreviates or misspells; "" if there is none."""
     from difflib import get_close_matches  # imported only for an error
 
+    if name := meant(got, names):
+        return f"; armdyn calls this {name!r}"
     if not isinstance(got, str) or not got:
         return ""
     asked = got.lower().replace("-", "_").replace(" ", "_")
     begun = [name for name in names if name.lower().startswith(asked)]
     near = begun or get_close_matches(asked, names, n=1, cutoff=0.75)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def called_elsewhere(name: str, available: Iterable[str]) -> str:
+    """The end of a message on a missing attribute: what armdyn calls it, or a name like it; "" if nothing is known."""
+    return did_you_mean(name, [x for x in available if not x.startswith("_")])
+
+
+def checked_keywords(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function; a call with a keyword that it does not take says which one is meant, and what there is."""
+    parameters = inspect.signature(function).parameters.values()
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    known = frozenset(names)
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return function
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not known.issuperset(kwargs):
+            unknown = next(name for name in kwargs if name not in known)
+            name = meant_keyword(unknown, names)
+            hint = f"; armdyn calls this {name}=" if name else did_you_mean(unknown, names)
+            raise KeywordError(
+                f"{function.__name__}() got an unexpected keyword argument {unknown!r}{hint}; "
+                f"it takes {', '.join(names)}"
+            )
+        return function(*args, **kwargs)
+
+    return called

@@ -6,8 +6,9 @@ from typing import Any
 
 from armdyn.chain import Chain
 from armdyn.files.text import visible
+from armdyn.html import table
 
-COLUMNS = ("joint", "kind", "b", "β", "d", "θ", "mass", "centre of mass")
+COLUMNS = ("joint", "kind", "b [m]", "β [rad]", "d [m]", "θ [rad]", "mass [kg]", "centre of mass [m]")
 
 
 def rich_table(title: str, source: str, chain: Chain) -> Any:
@@ -15,20 +16,15 @@ def rich_table(title: str, source: str, chain: Chain) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*COLUMNS, title=Text(visible(title)), caption=Text(visible(source)) if source else None)
+    out = Table(*COLUMNS, title=Text(visible(title)), caption=Text(visible(source)) if source else None)
     for row in rows(chain):
-        table.add_row(*(Text(visible(cell)) for cell in row))
-    return table
+        out.add_row(*(Text(visible(cell)) for cell in row))
+    return out
 
 
 def html_table(title: str, source: str, chain: Chain) -> str:
     """The table for a notebook."""
-    from html import escape
-
-    head = "".join(f"<th>{name}</th>" for name in COLUMNS)
-    lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows(chain))
-    body = "".join(f"<tr>{line}</tr>" for line in lines)
-    return f"<table><caption>{escape(f'{title}. {source}')}</caption><tr>{head}</tr>{body}</table>"
+    return table(f"{title}. {source}", COLUMNS, rows(chain))
 
 
 def rows(chain: Chain) -> list[tuple[str, ...]]:

@@ -10,11 +10,12 @@ from typing import Any
 from armdyn import files
 from armdyn.arm import Arm
 from armdyn.chain.snap import SNAP
-from armdyn.errors import InputError
+from armdyn.errors import InputError, checked_keywords
 from armdyn.files.cutting import Cut, Lock
 from armdyn.files.description import with_tool
 
 
+@checked_keywords
 def load(
     arm: str | os.PathLike[str],
     *,
@@ -95,6 +96,7 @@ def _check_snap(snap: float) -> None:
         raise InputError(f"snap must be an angle from 0 to 0.1 rad, got {snap!r}")
 
 
+@checked_keywords
 def from_dh(
     rows: Sequence[Mapping[str, Any] | Sequence[float]],
     convention: str = "standard",

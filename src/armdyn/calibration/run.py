@@ -14,7 +14,7 @@ from armdyn.calibration.model import ToolModel
 from armdyn.calibration.result import Calibration, Validation
 from armdyn.chain import Joint, Mimic
 from armdyn.chain.geometry import GeometryConstant
-from armdyn.errors import InputError, choose
+from armdyn.errors import InputError, checked_keywords, choose
 from armdyn.identification.estimate.threads import one_thread
 from armdyn.parameters.geometry import identifiable
 
@@ -27,6 +27,7 @@ FAR_AWAY = 0.3  # metres, radians: a measuring frame further away is registered 
 Progress = Callable[[float, float, str], None]
 
 
+@checked_keywords
 def calibrate(
     arm: Arm,
     poses: Any,

@@ -25,6 +25,9 @@ _LONG = 100.0  # metres: the longest robot arm, on a space station, has 17
 _FAR = 1.0  # metres: a centre of mass nearer than this is never called far
 
 
+WRONG = ("no inertia", "negative mass")  # what no robot has: a moving body without inertia, a mass below zero
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Something implausible: the link or joint, the kind of problem, and its description."""
@@ -32,6 +35,11 @@ class Finding:
     where: str
     what: str
     text: str
+
+    @property
+    def wrong(self) -> bool:
+        """Whether it makes results wrong; the rest is implausible, but computed with as it is."""
+        return self.what in WRONG
 
     def __str__(self) -> str:
         return f"{self.where}: {self.text}"
@@ -63,7 +71,7 @@ def link_faults(link: Link) -> Iterator[tuple[str, str]]:
         return
     mass = float(link.mass)
     if mass < 0:
-        yield "mass", f"negative mass {mass:g} kg"
+        yield "negative mass", f"negative mass {mass:g} kg"
     elif mass == 0:
         yield "mass", "zero mass, but an inertia or a first moment"
         if any(link.moment):

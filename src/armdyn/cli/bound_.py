@@ -18,6 +18,8 @@ Payload = Annotated[str | None, typer.Option("--payload", help="Range of a point
 
 SMALLEST = 1e-200  # smaller numbers are shown as 0: outward rounding of an entry that is always 0
 
+SPELLING = {f"give {name}= as an (n, 2) array": f"give --range {name}:1=LOW,HIGH, …" for name in ("q", "qd", "qdd")}
+
 
 def command(
     arm: ArmName,

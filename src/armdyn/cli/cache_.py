@@ -5,14 +5,17 @@ from __future__ import annotations
 import typer
 
 from armdyn.cli.common import AsJson, console, print_json
+from armdyn.cli.help import HelpfulCommand, HelpfulGroup
 
 app = typer.Typer(
+    cls=HelpfulGroup,
+    add_completion=False,
     help="Show or clear the cache of machine code (ARMDYN_CACHE names the folder; `off` disables it).",
     no_args_is_help=True,
 )
 
 
-@app.command("show", epilog="Example: armdyn cache show")
+@app.command("show", cls=HelpfulCommand, epilog="Example: armdyn cache show")
 def show(as_json: AsJson = False) -> None:
     """Show the location and size of the cache."""
     from armdyn.codegen.runtime import cache
@@ -20,7 +23,7 @@ def show(as_json: AsJson = False) -> None:
     _print(cache.show(), as_json)
 
 
-@app.command("clear", epilog="Example: armdyn cache clear")
+@app.command("clear", cls=HelpfulCommand, epilog="Example: armdyn cache clear")
 def clear(as_json: AsJson = False) -> None:
     """Remove everything from the cache."""
     from armdyn.codegen.runtime import cache

@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from armdyn.files.text import visible
+from armdyn.html import number
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm
@@ -36,13 +37,23 @@ class State:
 
 STATE = State()
 
+
+class Robot:
+    """Marks an argument that names a robot: its command takes the options that select a part of a robot's file."""
+
+
+ROBOT = Robot()
 ArmName = Annotated[
     str,
     typer.Argument(
         metavar="ARM", help="A catalogue name (see `armdyn list`), a .toml, .urdf, .xacro or MJCF .xml file."
     ),
+    ROBOT,
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the data as JSON.")]
+Degrees = Annotated[
+    bool, typer.Option("--degrees", help="Angles in --q, --qd and --qdd are in degrees; results stay in SI units.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write.")]
 
@@ -74,9 +85,18 @@ def console() -> Console:
 
 def fail(message: str, code: int = 1) -> NoReturn:
     """Print an error in one or two plain lines on standard error, and exit."""
-    out = PlainConsole(stderr=True, highlight=False, soft_wrap=True)
-    out.print(styled(("error:", "bold red"), f" {message}"))
+    _print_aside(styled(("error:", "bold red"), f" {message}"))
     raise SystemExit(code)
+
+
+def note(text: str) -> None:
+    """Print a note on standard error."""
+    _print_aside(styled(("note:", "yellow"), f" {text}"))
+
+
+def _print_aside(text: Text) -> None:
+    """Print on standard error: wrapped between words in a terminal, on one line elsewhere."""
+    PlainConsole(stderr=True, highlight=False).print(text, soft_wrap=not sys.stderr.isatty())
 
 
 CUT = {
@@ -92,9 +112,14 @@ CUT = {
 }
 
 
-def with_cut(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that select a part of a robot file to a command; `load` reads them."""
+def with_robot_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """A command with the options that select a part of a robot's file, if it has an argument that names one.
+
+    `load` reads the options, which are in force while the command runs.
+    """
     signature = inspect.signature(command, eval_str=True)
+    if not any(ROBOT in getattr(p.annotation, "__metadata__", ()) for p in signature.parameters.values()):
+        return command
     options = [
         inspect.Parameter(
             name,
@@ -108,11 +133,12 @@ def with_cut(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        STATE.cut = {name: kwargs.pop(name, None) for name in CUT if name not in signature.parameters}
+        options = {name: kwargs.pop(name, None) for name in CUT if name not in signature.parameters}
+        before, STATE.cut = STATE.cut, options
         try:
             return command(*args, **kwargs)
         finally:
-            STATE.cut = {}  # another command of the same process may have no such options
+            STATE.cut = before
 
     wrapped.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[*(p.replace(kind=p.KEYWORD_ONLY) for p in signature.parameters.values()), *options]
@@ -130,11 +156,9 @@ def load(name: str, **options: Any) -> Arm:
     cut["xacro"] = xacro_arguments(cut.get("xacro") or [])
     cut["package_dirs"] = cut.get("package_dirs") or ()
     arm = armdyn.load(name, **(cut | options))
-    out = PlainConsole(stderr=True, highlight=False, soft_wrap=True)
-    for note in arm.notes:
-        if name in armdyn.catalogue() and "no body can have" in note:
-            continue  # the catalogue's own files explain theirs
-        out.print(styled(("note:", "yellow"), f" {note}"))
+    for text in arm.notes:
+        if name not in armdyn.catalogue() or "no body can have" not in text:  # the catalogue's own files explain theirs
+            note(text)
     return arm
 
 
@@ -325,36 +349,38 @@ def table(
     return out
 
 
-def number(cell: Any) -> str:
-    """A cell as text: six significant digits, no minus before zero; empty for None."""
-    if cell is None:
-        return ""
-    if isinstance(cell, float):
-        return f"{cell + 0.0:.6g}"
-    return str(cell)
-
-
 def count(number: int, thing: str, things: str = "") -> str:
     """A number of things, as in "1 joint" and "2 joints"."""
     return f"{number} {thing if number == 1 else things or thing + 's'}"
 
 
+UNITS = {"deg": "deg", "°": "deg", "rad": "rad"}  # suffixes of angles
+
+
 def vector(text: str, name: str) -> list[float]:
-    """Numbers separated by commas or spaces; `0.1,0.2` or `pi/2,0`."""
+    """Numbers separated by commas or spaces: `0.1,0.2`, `pi/2,0` or `-90deg,0`."""
+    import math
+
+    return [math.radians(value) if unit == "deg" else value for value, unit in with_units(text, name)]
+
+
+def with_units(text: str, name: str) -> list[tuple[float, str]]:
+    """Numbers separated by commas or spaces, each with the unit that was typed: "deg", "rad" or ""."""
     import math
 
     from armdyn.errors import InputError
 
     values = []
     for word in text.replace(",", " ").split():
-        body, _, divisor = word.partition("/")
+        suffix = next((s for s in UNITS if word.endswith(s)), "")
+        body, _, divisor = word.removesuffix(suffix).partition("/")
         sign = -1.0 if body.startswith("-") else 1.0
         body = body.lstrip("+-")
         try:
             head = math.pi if body == "pi" else float(body)
-            values.append(sign * head / (float(divisor) if divisor else 1.0))
+            values.append((sign * head / (float(divisor) if divisor else 1.0), UNITS.get(suffix, "")))
         except (ValueError, ZeroDivisionError):
-            raise InputError(f"{name}: {word!r} is not a number (expected e.g. 0.1,-1.2,pi/2)") from None
+            raise InputError(f"{name}: {word!r} is not a number (expected e.g. 0.1,-1.2,pi/2,-90deg)") from None
     return values
 
 

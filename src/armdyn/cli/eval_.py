@@ -6,17 +6,19 @@ from typing import Annotated, Any
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, console, load, print_json, styled, vector
-from armdyn.cli.values import described
+from armdyn.cli.common import ArmName, AsJson, Degrees, console, load, print_json, styled, vector
+from armdyn.cli.values import described, joint_numbers
 from armdyn.errors import InputError
 
 EXAMPLE = "Example: armdyn eval puma560 inertia_matrix --q 0,-pi/4,0,0,0.5,0"
+
+PANELS = {"The body of payload_parameters": ("mass", "com", "inertia")}
 
 
 def command(
     arm: ArmName,
     quantity: Annotated[str, typer.Argument(metavar="QUANTITY", help="inertia_matrix, bias, pose, …")],
-    q: Annotated[str, typer.Option(help="Joint positions, rad or m: 0,0.1,pi/2,…")] = "",
+    q: Annotated[str, typer.Option(help="Joint positions, rad or m: 0,0.1,pi/2,-90deg")] = "",
     qd: Annotated[str, typer.Option(help="Joint velocities.")] = "",
     qdd: Annotated[str, typer.Option(help="Joint accelerations.")] = "",
     tau: Annotated[str, typer.Option(help="Joint forces, N m or N.")] = "",
@@ -24,6 +26,7 @@ def command(
     com: Annotated[str, typer.Option(help="For payload_parameters: the centre of mass in the tool frame, m.")] = "",
     inertia: Annotated[str, typer.Option(help="For payload_parameters: xx,yy,zz,xy,xz,yz about com, kg m².")] = "",
     frame: Annotated[str, typer.Option(help="The frame for poses, Jacobians, payloads; default: the tool.")] = "",
+    degrees: Degrees = False,
     friction: Annotated[bool, typer.Option("--friction", help="Include joint friction in the dynamics.")] = False,
     method: Annotated[str, typer.Option(help="The formulation; see `armdyn cost ARM`.")] = "auto",
     as_json: AsJson = False,
@@ -41,7 +44,7 @@ def command(
         raise InputError(f"{quantity} takes {', '.join(ports)}, not {', '.join(unused)}")
     upright = {"q": np.eye(1, loaded.chain.nq, 6)[0]} if loaded.floating else {}  # a quaternion of length 1
     inputs = [
-        _numbers(given[port.name], port.name, port.shape)
+        _numbers(loaded, given[port.name], port.name, port.shape, degrees)
         if given.get(port.name)
         else upright.get(port.name, np.zeros(port.shape))
         for port in kernel.program.inputs
@@ -59,7 +62,9 @@ def command(
             out.print(shown, highlight=False)
 
 
-def _numbers(text: str, name: str, shape: tuple[int, ...]) -> Any:
-    """The numbers of an input; the kernel reports a wrong shape."""
-    values = vector(text, name)
+def _numbers(arm: Any, text: str, name: str, shape: tuple[int, ...], degrees: bool) -> Any:
+    """The numbers of an input; the kernel reports a wrong shape of those that are not of the joints."""
+    if name in ("q", "qd", "qdd", "tau"):
+        return joint_numbers(arm, text, name, degrees)
+    values = vector(text, f"--{name}")
     return values[0] if not shape and len(values) == 1 else values

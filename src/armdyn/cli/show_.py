@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,10 +23,16 @@ Symbolic = Annotated[
 ]
 Symbols = Annotated[bool, typer.Option("--symbols", help="With --symbolic: symbols for lengths, masses, …")]
 AsLatex = Annotated[bool, typer.Option("--latex", help="With --symbolic: print LaTeX.")]
+InDegrees = Annotated[bool, typer.Option("--degrees", help="Print angles in degrees (JSON stays in radians).")]
 
 
 def command(
-    arm: ArmName, symbolic: Symbolic = None, symbols: Symbols = False, latex: AsLatex = False, as_json: AsJson = False
+    arm: ArmName,
+    degrees: InDegrees = False,
+    symbolic: Symbolic = None,
+    symbols: Symbols = False,
+    latex: AsLatex = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show an arm: joints, links, limits, warnings and sources; or a quantity as a formula."""
     from armdyn.report import card
@@ -51,7 +58,7 @@ def command(
     if data["source"]:
         out.print(f"source: {data['source']}", style="dim", highlight=False, markup=False)
     out.print(_tool(data), highlight=False)
-    out.print(_joints(data))
+    out.print(_joints(data, degrees))
     followers = [_follows(joint) for joint in data["bodies"] if joint["follows"]]
     if followers:
         out.print(f"mimic joints: {', '.join(followers)}", highlight=False)
@@ -81,15 +88,16 @@ def _tool(data: dict[str, Any]) -> str:
     return f"tool: {tool['name']} on link {tool['link']}, at xyz {xyz} m, rpy {rpy} rad"
 
 
-def _joints(data: dict[str, Any]) -> Fitted:
+def _joints(data: dict[str, Any], degrees: bool) -> Fitted:
     """The joints with their constants; those of a robot that is no plain arm with the links they stand on."""
     bodies, parts = data["bodies"], "b along x, β about x, d along z, θ about z"
     forked = any(map(_forked, bodies))
     keys = ["b", "beta", "d", "theta", "lower", "upper", "rotor_inertia", "viscous", "coulomb"]
-    heads = ["b [m]", "β [rad]", "d [m]", "θ [rad]"]
-    heads += ["lower [rad]", "upper [rad]", "rotor inertia [kg m²]", "viscous [N m s/rad]", "Coulomb [N m]"]
+    angle = "deg" if degrees else "rad"
+    heads = ["b [m]", f"β [{angle}]", "d [m]", f"θ [{angle}]"]
+    heads += [f"lower [{angle}]", f"upper [{angle}]", "rotor inertia [kg m²]", "viscous [N m s/rad]", "Coulomb [N m]"]
     if any(joint["kind"] == "prismatic" for joint in bodies):  # the unit of a row depends on its kind
-        heads[4:] = ["lower [rad, m]", "upper [rad, m]", "rotor inertia", "viscous", "Coulomb [N m, N]"]
+        heads[4:] = [f"lower [{angle}, m]", f"upper [{angle}, m]", "rotor inertia", "viscous", "Coulomb [N m, N]"]
     if forked:
         keys, heads, parts = (
             ["turn", "shift", *keys],
@@ -102,10 +110,20 @@ def _joints(data: dict[str, Any]) -> Fitted:
         keys, heads = ["link", "parent", *keys], ["link", "on", *heads]
     constants = {"turn", "shift", "b", "beta", "d", "theta"}
     cells = [
-        [j["name"], j["kind"], *(None if j["kind"] == "free" and key in constants else j[key] for key in keys)]
+        [
+            j["name"],
+            j["kind"],
+            *(None if j["kind"] == "free" and key in constants else _cell(j, key, degrees) for key in keys),
+        ]
         for j in bodies
     ]
     return table(title, ["joint", "kind", *heads], cells, left=2, groups=[2 + keys.index("lower")])
+
+
+def _cell(joint: dict[str, Any], key: str, degrees: bool) -> Any:
+    """A joint's number; angles in degrees if asked for."""
+    angle = key in ("turn", "beta", "theta") or (key in ("lower", "upper") and joint["kind"] == "revolute")
+    return math.degrees(joint[key]) if degrees and angle and joint[key] is not None else joint[key]
 
 
 def _forked(joint: dict[str, Any]) -> bool:

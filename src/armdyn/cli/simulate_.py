@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, vector
-from armdyn.cli.values import state_table
+from armdyn.cli.common import ArmName, AsJson, Degrees, Quiet, console, load, print_json, progress, vector
+from armdyn.cli.values import joint_numbers, state_table
 
 if TYPE_CHECKING:
     from armdyn.simulation import Trajectory
@@ -27,11 +27,17 @@ SPELLING = {
     "actuators= need": "--control-period, --delay, --torque-rate, --encoder, --noise and --controller need",
 }
 
+PANELS = {
+    "Integration and model": ("method", "friction", "limits", "restitution", "saturate"),
+    "The controller's hardware": ("control_period", "delay", "torque_rate", "encoder", "noise"),
+}
+
 
 def command(
     arm: ArmName,
-    q: Annotated[str, typer.Option(help="Initial positions, rad or m; default: the rest configuration.")] = "",
+    q: Annotated[str, typer.Option(help="Initial positions, rad or m, or -90deg; default: at rest.")] = "",
     qd: Annotated[str, typer.Option(help="Initial velocities; zeros by default.")] = "",
+    degrees: Degrees = False,
     tau: Annotated[str, typer.Option(help="Constant joint forces, N m or N; none by default.")] = "",
     hold: Annotated[bool, typer.Option("--hold", help="Hold the position, with gains for the control period.")] = False,
     controller: Annotated[list[str] | None, typer.Option("--controller", help=LAW)] = None,
@@ -59,21 +65,23 @@ def command(
     from armdyn.simulation import Actuators, simulate
 
     loaded = load(arm)
-    q0 = vector(q, "q") if q else loaded.rest
-    torque: Any = vector(tau, "tau") if tau else None
+    q0 = joint_numbers(loaded, q, "q", degrees) if q else loaded.rest
+    qd0 = joint_numbers(loaded, qd, "qd", degrees) if qd else None
+    torque: Any = vector(tau, "--tau") if tau else None
     ideal = control_period is None and torque_rate is None and encoder is None and not delay and not noise
     actuators = None if ideal else Actuators(control_period, delay, torque_rate, encoder, **_noise(noise))
     if hold:
         sampled = actuators or (Actuators() if controller else None)
         torque = _holding(loaded, q0, sampled, _step(step), saturate)
     if controller:
-        torque = _digital(loaded, controller, frame, torque, q0, to, duration, friction)
+        target = joint_numbers(loaded, to, "q", degrees, "--to") if to else None
+        torque = _digital(loaded, controller, frame, torque, q0, target, duration, friction)
     elif to or frame:
         raise InputError(f"--{'to' if to else 'frame'} needs a --controller that moves the joints")
     try:
         with progress("simulating", quiet or as_json) as update:
             result = simulate(
-                loaded, q0, vector(qd, "qd") if qd else None, torque=torque, duration=duration, step=_step(step),
+                loaded, q0, qd0, torque=torque, duration=duration, step=_step(step),
                 method=method, friction=friction, limits=limits if restitution is None else restitution,
                 saturate=None if saturate else False, actuators=actuators, progress=update,
             )  # fmt: skip
@@ -103,7 +111,7 @@ def _holding(loaded: Any, q0: Any, actuators: Any, step: Any, saturate: bool) ->
 
 
 def _digital(
-    loaded: Any, names: list[str], frame: str | None, torque: Any, q0: Any, to: str, duration: float, friction: bool
+    loaded: Any, names: list[str], frame: str | None, torque: Any, q0: Any, to: Any, duration: float, friction: bool
 ) -> Any:
     """The control laws in the loop: at most one controller (or `torque`), and any number of observers."""
     from armdyn.control import controller
@@ -116,7 +124,7 @@ def _digital(
         others = [] if torque is None else ["--hold or --tau"]
         names_given = ", ".join([*(law.law.name for law in driving), *others])
         raise InputError(f"only one of these can drive the joints: {names_given}")
-    motion = quintic(q0, vector(to, "to"), 0.8 * duration) if to else q0
+    motion = quintic(q0, to, 0.8 * duration) if to is not None else q0
     return Digital(driving[0] if driving else torque, motion, [law for law in laws if law.law.observes])
 
 
@@ -125,7 +133,7 @@ def _noise(text: str) -> dict[str, Any]:
 
     if not text:
         return {}
-    values = vector(text, "noise")
+    values = vector(text, "--noise")
     if len(values) != 3:
         raise InputError(f"--noise takes three numbers, of positions, velocities and torques; got {text!r}")
     names = ("position_noise", "velocity_noise", "torque_noise")

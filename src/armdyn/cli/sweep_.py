@@ -26,11 +26,13 @@ def command(
 ) -> None:  # fmt: skip
     """Run a study in chunks, on local threads or a Dask cluster; chunks already stored are not recomputed."""
     from armdyn.sweeps import read_study, sweep
+    from armdyn.sweeps.labels import require
 
     out = console()
     with progress("reading the study", quiet or as_json) as update:
         asked = read_study(study)
         where = output or asked.out
+        require(where, cluster=workers is not None or bool(scheduler))
         with _cluster(workers, scheduler) as client:
             if client is not None and not (quiet or as_json):
                 out.print(f"dashboard: {client.dashboard_link or 'none'}", highlight=False, markup=False)

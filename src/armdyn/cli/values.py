@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from armdyn.cli.common import Fitted, number, table
+from armdyn.cli.common import Fitted, count, note, table, with_units
+from armdyn.html import number
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm
@@ -36,6 +37,52 @@ def described(arm: Arm, quantity: str, port: str, value: Any, width: int) -> lis
         names = [f"{k} {name}" for k, name in enumerate(names, 1)]
     rows = [[name, *row] for name, row in zip(names, value.tolist(), strict=True)]
     return [table(f"{port} [{unit}]", ["", *columns], rows)]
+
+
+def joint_numbers(arm: Arm, text: str, port: str, degrees: bool = False, option: str = "") -> list[float]:
+    """Positions, velocities or accelerations as typed, in SI units; angles with `deg`, or all with `degrees`.
+
+    A position that looks like degrees taken for radians gets a note.
+    """
+    import math
+
+    from armdyn.errors import InputError
+    from armdyn.formulations.units import entry_units
+
+    option = option or f"--{port}"
+    typed = with_units(text, option)
+    expected = entry_units(arm.chain, port)
+    if len(typed) != len(expected):
+        names = coordinates(arm, port == "q")
+        order = ", ".join(names if len(names) <= 12 else [*names[:8], "…", names[-1]])
+        raise InputError(f"{option} takes {count(len(expected), 'number')} ({order}), got {len(typed)}")
+    values = []
+    for name, (value, unit), si in zip(coordinates(arm, port == "q"), typed, expected, strict=True):
+        angle = si.startswith("rad")
+        if unit and not angle:
+            raise InputError(f"{option}: {name} is in {si}, got {value:g} {unit}")
+        values.append(math.radians(value) if unit == "deg" or (degrees and angle and not unit) else value)
+    if port == "q":
+        _note_degrees(arm, values)
+    return values
+
+
+def _note_degrees(arm: Arm, q: list[float]) -> None:
+    """Say so where an angle is more than a turn and outside its limits: it may have been meant in degrees."""
+    import math
+
+    angles = q[len(q) - arm.n :]
+    for joint, angle, (low, high) in zip(arm.joints, angles, arm.limits.tolist(), strict=True):
+        unlimited = not math.isfinite(low) and not math.isfinite(high)
+        if (
+            joint.revolute
+            and abs(angle) > (2 if unlimited else 1) * 2 * math.pi
+            and (unlimited or not low <= angle <= high)
+        ):
+            limits = "a joint without limits" if unlimited else f"far outside its limits, {low:.4g} to {high:.4g} rad"
+            note(
+                f"{joint.name} at {angle:.6g} rad is {limits}; if degrees are meant, write {angle:.6g}deg, or --degrees"
+            )
 
 
 def coordinates(arm: Arm, positions: bool = False) -> list[str]:

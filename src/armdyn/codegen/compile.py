@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import json
+import logging
 import math
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +24,7 @@ from armdyn.codegen.target import LLVM_LOCK, Target, host
 from armdyn.graph.columns import ColumnProgram
 from armdyn.graph.program import Program
 
+LOG = logging.getLogger("armdyn")  # at level DEBUG: what was compiled, from where, how long it took
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 
 
@@ -119,10 +122,21 @@ def load_or_compile(
     with LLVM_LOCK:
         name = jit.key(asked, target)
         made = _LOADED.get(name) if name else None
+        origin, start = "this process", time.perf_counter()
         if made is None:
-            made = _unpacked(jit.stored(name, lambda: _packed(make(), target, uniform)), target)
+            origin = "the cache on disk"
+
+            def code() -> bytes:
+                nonlocal origin
+                origin = "the compiler"
+                return _packed(make(), target, uniform)
+
+            made = _unpacked(jit.stored(name, code), target)
             if name and made:
                 _LOADED[name] = made
+        if LOG.isEnabledFor(logging.DEBUG):
+            milliseconds = 1e3 * (time.perf_counter() - start)
+            LOG.debug("%s: from %s in %.2f ms", made.name if made else "an empty result", origin, milliseconds)
         return made
 
 

@@ -18,6 +18,7 @@ from armdyn.control.program import check, start_program, step_program
 from armdyn.errors import InputError, choose
 from armdyn.formulations.registry import Shapes
 from armdyn.graph import Program
+from armdyn.html import table
 from armdyn.kernels.arguments import real_array
 
 Array = NDArray[np.float64]
@@ -46,6 +47,22 @@ class Controller:
         reads = ", ".join(entry.name for entry in (*self.law.measured, *self.law.reference))
         gives = ", ".join(entry.name for entry in self.law.outputs)
         return f"<Controller {self.law.name} of {self.arm.name}: {reads} -> {gives}; {self.operations}>"
+
+    def _repr_html_(self) -> str:
+        """The arrays of one step, and the gains."""
+        law = self.law
+        groups = (
+            ("measured", law.measured),
+            ("reference", law.reference),
+            ("output", law.outputs),
+            ("memory", law.memory),
+        )
+        rows = [(entry.name, kind, entry.words, "") for kind, entries in groups for entry in entries]
+        gains = [
+            (name, "gain", "", np.array2string(np.asarray(value), precision=4)) for name, value in self.gains.items()
+        ]
+        caption = f"{law.name} of {self.arm.name}, all in SI units; one step: {self.operations}"
+        return table(caption, ["array", "", "meaning", "value [SI]"], [*rows, *gains])
 
     @property
     def program(self) -> Program:

@@ -15,7 +15,7 @@ from armdyn.deployment import manifest
 from armdyn.deployment.controllers import chosen as chosen_controllers
 from armdyn.deployment.request import Files, Request, Target
 from armdyn.deployment.trial import trial
-from armdyn.errors import InputError, choose
+from armdyn.errors import InputError, checked_keywords, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.kernels import emission
 from armdyn.kernels.emission import Progress
@@ -46,6 +46,7 @@ class Targets(Mapping[str, Target]):
 TARGETS = Targets()
 
 
+@checked_keywords
 def deploy(
     arm: Arm,
     directory: str | os.PathLike[str],

@@ -16,7 +16,7 @@ from armdyn.deployment.deploy import TARGETS, folder
 from armdyn.deployment.readme import line
 from armdyn.deployment.request import Request
 from armdyn.deployment.verdict import Verdict, verdict
-from armdyn.errors import InputError, choose
+from armdyn.errors import InputError, checked_keywords, choose
 from armdyn.identification.estimate.result import Estimate
 from armdyn.identification.estimate.run import identify
 from armdyn.identification.log.log import Log
@@ -40,6 +40,7 @@ class PipelineResult:
         return bool(self.manifest["verdict"]["deployed"])
 
 
+@checked_keywords
 def pipeline(
     log: str | os.PathLike[str],
     arm: Arm,

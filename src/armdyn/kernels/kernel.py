@@ -22,8 +22,10 @@ from armdyn.codegen.runtime.columns import ArrayFunction, over_columns
 from armdyn.codegen.text.numpy import compile_numpy
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
+from armdyn.formulations.units import units
 from armdyn.graph.columns import ColumnProgram
 from armdyn.graph.program import Program
+from armdyn.html import table
 from armdyn.kernels.arguments import masked
 from armdyn.kernels.choice import auto
 from armdyn.kernels.payloads import refuse_impossible
@@ -125,6 +127,16 @@ class Kernel(Fast):
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name}{list(shape)}" for name, shape in self.assembly.inputs)
         return f"<Kernel {self.quantity}({inputs}) by {self.method} on {self.backend}>"
+
+    def _repr_html_(self) -> str:
+        """The inputs and outputs with shapes and units."""
+        sides = (("input", self.assembly.inputs), ("output", self.assembly.outputs))
+        rows = [
+            (name, side, str((*shape,)), units(self.chain, self.quantity, name))
+            for side, ports in sides
+            for name, shape in ports
+        ]  # fmt: skip
+        return table(f"{self.quantity} by {self.method} on {self.backend}", ["array", "", "shape", "unit"], rows)
 
     def __reduce__(self) -> Any:
         return Kernel, (self.chain, self.quantity, self.method, self.backend, self.options, self.frames)

@@ -12,8 +12,9 @@ from typing import Any
 
 from armdyn.algebra import Operations
 from armdyn.chain import Chain
-from armdyn.errors import InputError, choose
+from armdyn.errors import InputError, checked_keywords, choose
 from armdyn.formulations import QUANTITIES
+from armdyn.html import table
 from armdyn.programs.count import Published, published, without_rotors
 from armdyn.programs.search import auto, shortest
 
@@ -25,7 +26,18 @@ class Cost:
     published: Published
     compiled: Operations
 
+    def _repr_html_(self) -> str:
+        """The counts as a table."""
+        rows = [
+            (name, o.mul, o.add, o.div, o.trig)
+            for name, o in (("executed, as published", self.published), ("compiled", self.compiled))
+        ]
+        return table(
+            "Operations of one evaluation", ["", "multiplications", "additions", "divisions", "sin, cos"], rows
+        )
 
+
+@checked_keywords
 def cost(arm: Any, quantity: str, method: str = "auto") -> Cost:
     """Both counts of a quantity by a formulation, by default the cheapest; `arm` is an `Arm` or a `Chain`."""
     chain = getattr(arm, "chain", arm)

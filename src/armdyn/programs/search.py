@@ -14,6 +14,7 @@ and more accurate than the one before, and only those close to the best go on to
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -32,6 +33,7 @@ from armdyn.programs.collector import paused_collector
 from armdyn.programs.count import tally
 
 Candidate = TypeVar("Candidate")
+LOG = logging.getLogger("armdyn")
 
 
 @lru_cache(maxsize=1024)
@@ -70,7 +72,11 @@ def _cheapest(chain: Chain, quantity: str, options: Options, keys: list[str]) ->
         if not many:  # rewriting may halve the program of a long arm: its length as traced predicts little
             keys = _near(keys, lambda key: _total(_traced(chain, quantity, key, options)[0]), BUDGET.traced)
         keys = _near(keys, lambda key: _total(_rewritten(chain, quantity, key, options)[0]))
-    return _ranked(keys, lambda key: _cost(shortest(chain, quantity, key, options)))[0]
+    ranked = _ranked(keys, lambda key: _cost(shortest(chain, quantity, key, options)))
+    if LOG.isEnabledFor(logging.DEBUG):
+        totals = ", ".join(f"{key} {_total(shortest(chain, quantity, key, options))}" for key in ranked)
+        LOG.debug("%s of %d joints: operations of the shortest programs: %s", quantity, chain.n, totals)
+    return ranked[0]
 
 
 @lru_cache(maxsize=256)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.errors import InputError, choose
+from armdyn.errors import InputError, checked_keywords, choose
 from armdyn.programs.assemble import Options
 from armdyn.simulation import adaptive
 from armdyn.simulation.actuators import Actuators, HeldStepper, law_function
@@ -27,6 +27,7 @@ from armdyn.simulation.torque import AsGiven, Drive, Saturated, drive, unsaturat
 from armdyn.simulation.trajectory import Trajectory
 
 
+@checked_keywords
 def simulate(
     arm: Arm,
     q0: Any = None,

@@ -13,6 +13,7 @@ import numpy as np
 from armdyn.errors import InputError
 from armdyn.files.text import write_text, written_whole
 from armdyn.formulations.coordinates import rotation
+from armdyn.html import curves, table
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm
@@ -54,6 +55,22 @@ class Trajectory:
         batch = f", batch {self.q.shape[:-2]}" if self.q.ndim > 2 else ""
         last = f"{self.t[-1]:g} s" if len(self.t) else "nothing"
         return f"<Trajectory of {self.arm.name}: {len(self.t)} times to {last}{batch}, {self.status}>"
+
+    def _repr_html_(self) -> str:
+        """The positions over time and the last state (of the first lane of a batch)."""
+        first = (0,) * (self.q.ndim - 2)
+        names, (positions, velocities) = self.arm.joint_names, (self.q[first], self.qd[first])
+        if not len(self.t):
+            return table(repr(self)[1:-1], [], [])
+        q, qd, tau = (x[..., -len(names) :] for x in (positions, velocities, self.tau[first]))
+        units = [("rad", "N m") if joint.revolute else ("m", "N") for joint in self.arm.joints]
+        rows = [
+            (name, float(q[-1, k]), unit, float(qd[-1, k]), f"{unit}/s", float(np.abs(tau[:, k]).max()), force)
+            for k, (name, (unit, force)) in enumerate(zip(names, units, strict=True))
+        ]
+        heads = ["joint", "last q", "", "last qd", "", "largest force", ""]
+        picture = curves("position [rad], [m]", names, self.t.tolist(), q.tolist())
+        return picture + table(repr(self)[1:-1], heads, rows)
 
     def __len__(self) -> int:
         return len(self.t)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.errors import ArmdynError, ComputationError, InputError
+from armdyn.errors import ArmdynError, ComputationError, InputError, checked_keywords
 from armdyn.kernels.threads import checked as checked_threads
-from armdyn.sweeps.labels import Variable, Variables, dataset
+from armdyn.sweeps.labels import Variable, Variables, dataset, require
 from armdyn.sweeps.reductions import Part
 from armdyn.sweeps.stores import Store, store_at
 from armdyn.sweeps.study import Compute, Study, packed
@@ -22,6 +22,7 @@ Progress = Callable[[float, float, str], None]
 CHUNK = 1024
 
 
+@checked_keywords
 def sweep(
     arm: Arm,
     compute: Compute,
@@ -67,6 +68,7 @@ def sweep(
         With axes sample, time, joint, …, or those of the reductions, opened from the store if there is one (a
         ``pyarrow.dataset.Dataset`` for Parquet).
     """
+    require(None if out is None else str(out), client is not None)
     count = samples if isinstance(samples, int | np.integer) and not isinstance(samples, bool) else None
     study = Study(arm, compute, samples if count is None else range(int(count)), chunk, reduce)
     store = None if out is None else store_at(out)

@@ -70,6 +70,16 @@ def dataset(variables: Variables, coords: Variables, attributes: Mapping[str, An
     )
 
 
+def require(where: str | None, cluster: bool = False) -> None:
+    """Raise an error, before any work is done, if a package is missing that a sweep into `where` will need."""
+    from importlib.util import find_spec
+
+    wanted = ["pyarrow"] if (where or "").endswith(".parquet") else ["xarray", *(["zarr"] if where else [])]
+    wanted += (["fsspec"] if "://" in (where or "") else []) + (["distributed"] if cluster else [])
+    if missing := [name for name in wanted if find_spec(name) is None]:
+        raise InputError(f'this needs {", ".join(missing)}; install with: pip install "armdyn[scale]"')
+
+
 def needed(module: str) -> Any:
     """Import a module of the extra `scale`, or raise an error that says how to install it."""
     from importlib import import_module

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.errors import choose
+from armdyn.errors import checked_keywords, choose
 from armdyn.formulations import QUANTITIES
+from armdyn.html import table
 from armdyn.ranges import of_input, pair
 from armdyn.uncertainty.branch_and_bound import LEAST_SIZE, Region, Search, Side, found_by_search, polished
 from armdyn.uncertainty.expansions import Expansion, expandable
@@ -54,11 +55,22 @@ class Bound:
         above = (self.upper - self.found[1]) / np.maximum(np.abs(self.upper), LEAST_SIZE)
         return np.maximum(below, above)
 
+    def _repr_html_(self) -> str:
+        """The bounds of every entry."""
+        rows = [
+            (", ".join(str(k + 1) for k in at) or self.quantity, float(self.lower[at]), float(self.found[0][at]),
+             float(self.found[1][at]), float(self.upper[at]), 100 * float(self.gap[at]))
+            for at in np.ndindex(*np.shape(self.upper))
+        ]  # fmt: skip
+        heads = ["entry", "lower [SI]", "smallest found", "largest found", "upper [SI]", "gap [%]"]
+        return table(repr(self)[1:-1], heads, rows)
+
     def __repr__(self) -> str:
         worst = float(np.max(self.gap)) if np.size(self.gap) else 0.0
         return f"<Bound of {self.quantity}: gap at most {100 * worst:.2g} %, {self.boxes} boxes, {self.seconds:.1f} s>"
 
 
+@checked_keywords
 def bound(
     arm: Arm,
     quantity: str,

@@ -17,6 +17,7 @@ from armdyn.arm import Arm
 from armdyn.chain import Joint, JointForces, Link, Ripple
 from armdyn.chain.joint import DRIVE
 from armdyn.errors import ComputationError, InputError
+from armdyn.html import table
 from armdyn.identification.estimate.estimators import Fit
 from armdyn.identification.estimate.statistics import Uncertainty, r_squared, relative_error
 from armdyn.identification.estimate.tilt import MOST_TILT
@@ -237,6 +238,16 @@ class Estimate:
 
     def _turns(self, motor: int) -> int:
         return 0 if self.model.coupling is None else int(np.count_nonzero(self.model.coupling[motor]))
+
+    def _repr_html_(self) -> str:
+        """The identified parameters, the best determined first."""
+        order = np.argsort(self.relative_deviations, kind="stable")
+        rows = [
+            (self.names[k], float(self.values[k]), float(self.deviations[k]), 100 * float(self.relative_deviations[k]))
+            for k in order
+        ]
+        heads = ["parameter", "value [SI]", "standard deviation [SI]", "[% of the value]"]
+        return table(repr(self)[1:-1], heads, rows)
 
     def __repr__(self) -> str:
         test = "" if self.validation is None else f", {100 * self.validation.error:.2f} % on {self.validation.source}"

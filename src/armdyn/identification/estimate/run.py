@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.arm import Arm
-from armdyn.errors import InputError, choose
+from armdyn.errors import InputError, checked_keywords, choose
 from armdyn.identification.estimate import linear
 from armdyn.identification.estimate.accelerations import judged
 from armdyn.identification.estimate.band import kept_band
@@ -40,6 +40,7 @@ ALL = {**ESTIMATORS, "instrumental": instrumental}
 
 
 @one_thread()
+@checked_keywords
 def identify(
     arm: Arm | PathName,
     log: Log | PathName | Sequence[Log | PathName],

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.arm import Arm
-from armdyn.errors import ComputationError, InputError, choose
+from armdyn.errors import ComputationError, InputError, checked_keywords, choose
 from armdyn.identification.estimate.linear import condition
 from armdyn.identification.estimate.threads import one_thread
 from armdyn.identification.excitation.fourier import Basis
@@ -40,6 +40,7 @@ NEAR = 0.1  # m: links whose axes come nearer probably touch
 NOISE = 0.02  # of each joint's torque limit, or of its rms torque without one: the default torque noise
 
 
+@checked_keywords
 def excite(
     arm: Arm | str | os.PathLike[str],
     duration: float = 20.0,
