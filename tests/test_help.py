@@ -136,7 +136,7 @@ def test_messages_spell_options_as_typed():
     ("words", "message", "never"),
     [
         (("bound", "planar3"), "give --range q:1=LOW,HIGH", "q="),
-        (("eval", "panda_hand", "pose"), "--frame", "frame="),
+        (("eval", "baxter", "pose"), "--tool", "="),
     ],
 )
 def test_errors_speak_the_command_line(words, message, never):

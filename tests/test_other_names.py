@@ -132,8 +132,8 @@ def test_a_checked_function_keeps_its_face():
     [
         (("simulate", "ur5", "--dt", "0.1"), "--step"),
         (("simulate", "ur5", "--T", "2"), "--duration"),
-        (("simulate", "ur5", "--tool-frame", "x"), "--tip"),
-        (("eval", "ur5", "pose", "--tool-frame", "x"), "--tip|--frame"),
+        (("simulate", "ur5", "--tool-frame", "x"), "--tool"),
+        (("eval", "ur5", "pose", "--ee-link", "x"), "--tip"),
         (("deploy", "ur5", "-o", "x", "--lang", "c"), "--target"),
     ],
 )
@@ -141,7 +141,7 @@ def test_an_option_by_another_name(words, option):
     result = RUN.invoke(app, list(words))
     assert result.exit_code == 2
     typed = next(word for word in words if word.startswith("--"))
-    assert any(f"No such option: {typed}; it is {name} here." in result.output for name in option.split("|"))
+    assert f"No such option: {typed}; it is {option} here." in result.output
 
 
 def test_the_page_on_other_libraries_has_the_table():

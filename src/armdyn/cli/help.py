@@ -114,6 +114,7 @@ def spelled(message: str, command: Any) -> str:
         off = max(parameter.secondary_opts or [""], key=len)
         for name in {parameter.name, option.removeprefix("--").replace("-", "_")}:
             keyword = rf"(?<![\w.:]){name}="
+            message = re.sub(rf"{keyword} \((command line: )?{re.escape(option)}\)", option, message)  # both spellings
             message = re.sub(rf"{keyword}True(?!\w)", option, message)
             message = re.sub(rf"{keyword}False(?!\w)", off or f"without {option}", message)
             message = re.sub(rf"{keyword}(['\"])([\w./-]+)\1", rf"{option} \2", message)
