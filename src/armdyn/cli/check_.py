@@ -8,6 +8,8 @@ from armdyn.cli.common import ArmName, AsJson, console, load, print_json, styled
 
 EXAMPLE = "Example: armdyn check my_robot.urdf"
 
+PANELS = {"": ("strict",)}  # here it is a common option
+
 
 def command(
     arm: ArmName,

@@ -133,8 +133,8 @@ def with_robot_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        options = {name: kwargs.pop(name, None) for name in CUT if name not in signature.parameters}
-        before, STATE.cut = STATE.cut, options
+        chosen = {name: kwargs.pop(name, None) for name in CUT if name not in signature.parameters}
+        before, STATE.cut = STATE.cut, chosen
         try:
             return command(*args, **kwargs)
         finally:

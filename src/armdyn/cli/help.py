@@ -24,6 +24,7 @@ PANELS = {
         "lock",
         "floating",
         "allow_outside",
+        "strict",
         "snap",
         "xacro",
         "package_dirs",
