@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import armdyn
 from armdyn.algebra import interval
 from armdyn.algebra.interval import Interval
+from armdyn.cli.ranges import range_options
 from armdyn.errors import InputError
 from armdyn.kernels.enclosure import Enclosure
 from armdyn.uncertainty import modes
@@ -323,6 +324,17 @@ def test_angles_are_cut_to_half_turns():
     low, high = problem.boxes(np.array([True, True, False]))
     assert (high - low)[:, :2].max() <= np.pi
     assert len(low) == 25
+
+
+def test_a_range_of_one_joint_leaves_the_others_where_they_were():
+    """`--range qdd:1=…` alone: the other accelerations stay zero, as in `armdyn.bound` without them."""
+    arm = armdyn.load("planar3")
+    boxes = range_options(arm, ["qdd:1=-2,3", "qd:3=-1,0.5"])
+    assert boxes.keys() == {"qd", "qdd"}
+    assert boxes["qdd"].tolist() == [[-2, 3], [0, 0], [0, 0]]
+    speeds = arm.velocity_limits
+    assert boxes["qd"].tolist() == [[-speeds[0], speeds[0]], [-speeds[1], speeds[1]], [-1, 0.5]]
+    assert range_options(arm, ["qdd:2=-2,3"], 5.0)["qdd"].tolist() == [[-5, 5], [-2, 3], [-5, 5]]
 
 
 def test_the_command():

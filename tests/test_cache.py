@@ -251,6 +251,22 @@ def test_the_size_is_bounded_and_the_oldest_go_first(folder, monkeypatch):
     assert cache.get(names[9]) == b"x" * 1000
 
 
+def test_what_was_used_last_stays_in_whatever_order_the_file_system_lists(folder, monkeypatch):
+    names = [cache.key(k) for k in range(12)]
+    ages = {name: 1e9 + (5 * k) % 12 for k, name in enumerate(names)}  # neither in nor against the order of writing
+    for name in names:
+        cache.put(name, b"x" * 1000)
+    for name, age in ages.items():
+        os.utime(folder / (name + cache.SUFFIX), (age, age))
+    real = cache._entries
+    monkeypatch.setattr(cache, "_entries", lambda place: sorted(real(place), key=lambda entry: str(entry[2])))
+    size = cache.show().size // 12
+    monkeypatch.setattr(cache, "LIMIT", 10 * size)
+    cache._shrink(folder)
+    kept = {path.name.removesuffix(cache.SUFFIX) for path in entries(folder)}
+    assert kept == set(sorted(names, key=ages.__getitem__)[-8:])
+
+
 def test_show_and_clear(folder):
     assert cache.show().entries == 0
     cache.put(cache.key(1), b"a")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from armdyn.calibration.model import ToolModel
 from armdyn.calibration.run import chosen
 from armdyn.cli import app
 from armdyn.errors import InputError
+from armdyn.files import Frame, arrays
 from armdyn.parameters.geometry import identifiable, rational_rotation
 from calibration_cases import NOISE, ball_bar, configurations, measured, on_plane, with_errors
 from random_chains import any_chain
@@ -129,16 +131,27 @@ def test_a_fifth_of_the_poses_are_no_outliers() -> None:
 
 
 def test_the_corrected_arm_is_one_that_a_file_holds(tmp_path: Path) -> None:
-    """Named frames follow: the tool's own is the corrected tool, those of the base stand with it."""
+    """Named frames follow: the tool's own is the corrected tool, those of the base stand with it, others stay."""
     arm, rng = armdyn.load("ur5"), np.random.default_rng(1)
+    camera = Frame("camera", arm.n, arrays.placement([0.05, -0.02, 0.01], [0.1, 0.2, 0.3]))
+    arm = replace(arm, frames=(*arm.frames, camera))
     true = with_errors(arm, rng).with_base([1.0, 0.0, 0.2], [0.0, 0.1, 0.7])
     q = configurations(arm, rng, 30)
     found = calibrate(arm, (q, true.pose(q)), held_out=0)
     assert np.abs(found.arm.pose(q, frame="tool0") - true.pose(q)).max() < 1e-9
+    assert camera in found.arm.frames
     found.save(tmp_path / "arm.toml")
     again = armdyn.load(tmp_path / "arm.toml")
     assert np.abs(again.pose(q) - true.pose(q)).max() < 1e-9
     assert max(map(len, (tmp_path / "arm.toml").read_text().splitlines())) < 250
+
+
+@pytest.mark.parametrize("scale", [0.5, 2.0])
+def test_a_scaled_rotation_is_not_taken_for_one(scale: float) -> None:
+    poses = np.tile(np.eye(4), (3, 1, 1))
+    poses[1, :3, :3] *= scale
+    with pytest.raises(InputError, match=r"pose 2: its 3 × 3 block is not a rotation"):
+        Poses.of(np.zeros((3, 6)), poses)
 
 
 def test_a_device_that_stands_anywhere_with_a_target_turned_anyhow() -> None:

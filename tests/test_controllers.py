@@ -250,6 +250,29 @@ def test_adaptive_control_learns_from_parameters_that_are_twice_too_large(ur5, m
     assert last[1.0] < 5e-3
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_adaptive_control_starts_with_the_friction_of_the_arm_if_it_is_known(known):
+    arm = armdyn.load("puma560")
+    memory = armdyn.controller(arm, "adaptive", friction=known).start(q=arm.rest, qd=np.zeros(6))
+    for name in ("viscous", "coulomb"):
+        own = [float(getattr(joint, name)) for joint in arm.joints]
+        assert max(own) > 0
+        assert memory[name].tolist() == (own if known else [0.0] * 6), name
+
+
+def test_parameters_adapt_at_the_same_relative_rate_whatever_their_sign(ur5):
+    """The gain of a large parameter is its square; that of a small one is the same for all."""
+    gains = armdyn.controller(ur5, "adaptive").gains["adaptation"]
+    values = np.array(ur5.minimal_parameters.values, float)
+    large = np.abs(values) > 0.1 * values.max()
+    assert (values[large] < 0).any()
+    assert (values[large] > 0).any()
+    relative = gains[large] / values[large] ** 2
+    np.testing.assert_allclose(relative, relative[0], rtol=1e-12)
+    assert np.ptp(gains[~large]) == 0
+    assert gains[~large][0] < gains[large].min()
+
+
 def test_adaptive_control_learns_friction():
     arm = armdyn.load("puma560")
     center = arm.rest + np.array([0, -0.5, 0.5, 0.1, 0.3, 0.0])

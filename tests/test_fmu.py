@@ -23,6 +23,7 @@ from armdyn.cli import app
 from armdyn.codegen.text.c import Package
 from armdyn.deployment import fmu
 from armdyn.deployment.fmu_model import Model
+from armdyn.deployment.fmu_readme import fmu_readme
 from armdyn.errors import ComputationError, InputError
 from random_trees import TreeKind, random_tree
 
@@ -168,7 +169,20 @@ def test_without_a_compiler_or_a_binary_it_is_a_source_fmu(binary, tmp_path, mon
         "sources/planar3.c",
         "sources/armdyn_fmu.c",
     } <= names
-    assert "It is a source-code FMU without a binary, because no C compiler" in (tmp_path / "README.md").read_text()
+    text = (tmp_path / "README.md").read_text()
+    assert "It is a source-code FMU without a binary, because no C compiler" in text
+    assert "contains a binary" not in text
+
+
+def test_the_readme_says_for_which_platform_the_binary_is():
+    package = Package("planar3", "first line\nsecond *line*\nthird line", {}, {})
+    built = fmu_readme(
+        Model(armdyn.load("planar3"), payload=False, friction=False), package, ["binaries/x86_64-linux/planar3.so"]
+    )
+    assert "a binary for the platform on which it was generated, `binaries/x86_64-linux/planar3.so`" in built
+    assert "without a binary" not in built
+    assert "\nfirst line\nsecond \\*line\\*\n\n" in built
+    assert "third line" not in built
 
 
 def test_a_compiler_that_fails_is_an_error(tmp_path, monkeypatch):

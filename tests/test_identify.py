@@ -17,12 +17,14 @@ from armdyn.chain import Link
 from armdyn.errors import InputError
 from armdyn.identification import Gains
 from armdyn.identification.estimate.consistent import Problem
+from armdyn.identification.estimate.selection import candidates
 from armdyn.identification.estimate.statistics import autocorrelation_factors, correlation_time
 from armdyn.identification.excitation.fourier import Basis
-from armdyn.identification.log.processing import choose_processing, motions
+from armdyn.identification.log.processing import Processing, choose_processing, motions
 from armdyn.identification.model.bodies import natural_of, pseudo_inertia, reference_bodies
 from armdyn.identification.model.model import Model
 from armdyn.identification.model.rows import repeats_after, rows
+from armdyn.identification.report.html import page
 
 RATE, SECONDS = 100.0, 12.0
 
@@ -452,6 +454,10 @@ class TestWords:
         text = (tmp_path / "report.html").read_text(encoding="utf-8")
         for said in ("Measured and predicted torque", "Identifiability", "<script>", "Links"):
             assert said in text
+        for regularization, said in ((None, False), (2.5, True)):
+            again = page(replace(found, fit=replace(found.fit, regularization=regularization)))
+            assert ("Regularization towards the prior arm: 2.5 noise variances." in again) == said
+            assert ("Regularization towards the prior arm" in again) == said
         assert "https://cdn" not in text.split("</script>")[-1]
         found.save(tmp_path / "arm.toml")
         again = armdyn.load(tmp_path / "arm.toml")
@@ -477,6 +483,18 @@ def test_auto_takes_what_the_log_bears_out_and_no_more(arm, prior):
     assert len(plain.steps) == 1
     assert set(plain.model.terms) == {"rotor", "viscous", "coulomb", "offset"}
     assert plain.base_tilt == (0.0, 0.0)
+
+
+def test_a_joint_that_only_moves_backwards_has_the_same_candidates(arm):
+    """Speeds, not velocities, say what could be told of a joint: the reversed motion has the same candidates."""
+    log = log_of(arm, seconds=4.0)
+    model, how = Model.of(arm), Processing(5.0, None)
+    part = motions(log, how)[0]
+    forward = replace(part, qd=np.abs(part.qd) + 0.1)
+    both = (forward, replace(forward, qd=-forward.qd))
+    names = [[(c.name, c.velocity) for c in candidates(model, [one], how)] for one in both]
+    assert names[0] == names[1]
+    assert {f"Stribeck friction of joint {k}" for k in (1, 2, 3)} <= {name for name, _ in names[0]}
 
 
 def test_auto_finds_each_term_at_its_joint(arm, prior):

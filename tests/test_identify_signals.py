@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from armdyn import Log
 from armdyn.errors import InputError
 from armdyn.identification.log.filters import Spectrum, bandwidth, derivative, lowpass, smooth_sign
+from armdyn.identification.log.processing import Processing, motions
 
 RATE = 500.0
 
@@ -63,6 +65,18 @@ def test_noise_does_not_widen_the_motion(noise, rate):
     assert spectrum.bandwidth() == pytest.approx(1.5, abs=0.15)
     measured = spectrum.floor * len(t) / (np.hanning(len(t)) ** 2).mean() / len(t) ** 2
     assert np.sqrt(measured) == pytest.approx(noise, rel=0.1)
+
+
+def test_motions_are_decimated_to_sixteen_rows_per_period_of_the_cut_off():
+    t = np.arange(2000) / 1000.0
+    q = np.stack([np.sin(3 * t), np.cos(2 * t)], axis=1)
+    log, how = Log.of(t, q, -q), Processing(5.0, None)  # 16 rows in 0.2 s: every twelfth of a thousand per second
+    (thin,), (whole,) = motions(log, how), motions(log, how, decimate=False)
+    assert thin.period == pytest.approx(0.012)
+    assert whole.period == pytest.approx(0.001)
+    for name in ("t", "q", "qd", "qdd"):
+        assert np.array_equal(getattr(thin, name), getattr(whole, name)[::12]), name
+    assert len(thin.tau) == len(thin.t) == 167
 
 
 def test_smooth_sign():

@@ -15,7 +15,7 @@ from armdyn.chain.joint import Mimic
 from armdyn.files import Frame
 from armdyn.formulations import QUANTITIES
 from armdyn.kernels.wasm_emission import wasm_module
-from armdyn.pages.live import robot
+from armdyn.pages.live import ranges, robot
 from armdyn.pages.programs import STATE, programs, tool_link, under_any_gravity
 from node import needs_node, run_modules
 
@@ -39,6 +39,16 @@ def floating():
 
 
 ROBOTS = {"serial": lambda: armdyn.load("scara"), "tree": tree, "mimic": mimic, "floating": floating}
+
+
+def test_the_camera_stands_as_far_as_the_arm_reaches():
+    """A tip never leaves the arm's reach, and comes more than halfway there; a slide counts as far as it goes."""
+    for name in ("ur5", "scara", "stanford", "puma560"):
+        arm = armdyn.load(name)
+        low, high = ranges(arm).T
+        q = np.random.default_rng(2).uniform(low, high, (4000, arm.n))
+        furthest = np.linalg.norm(arm.pose(q)[:, :3, 3] - np.array([float(x) for x in arm.chain.base.p]), axis=1).max()
+        assert 0.6 * furthest < robot(arm)["reach"] < 2.5 * furthest, name
 
 
 @needs_node

@@ -321,6 +321,8 @@ def test_the_report_beside_the_answer():
     assert report.agrees
     assert report.rank == report.count == 9
     assert report.gap > 1e10
+    assert report.singular_values.shape == (30,)  # ten parameters of each of three links
+    assert (report.singular_values[9:] < 1e-10).all()
     assert "numerical rank 9, in agreement with the structure" in str(report)
     nothing_dropped = rank_report(armdyn.Arm("slides", table((0, 0, 0, 0), kinds="P")))
     assert nothing_dropped.count == 1

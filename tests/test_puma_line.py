@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -101,6 +102,20 @@ def test_the_command(monkeypatch, data, tmp_path):
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page(data)
     run = CliRunner().invoke(app, ["study", "moon"])
     assert "puma-line" in str(run.exception)
+
+
+def test_lengths_differ_by_no_more_than_the_vectors(monkeypatch):
+    """The reverse triangle inequality: 0 <= | |a| - |b| | <= |a - b|, whatever the motions."""
+    rng = np.random.default_rng(1)
+    motions = [{name: rng.normal(size=(20, 3)) for name in study.QUANTITIES} for _ in range(2)]
+    run = SimpleNamespace(t=np.zeros(20), q=np.ones(20), qd=None, qdd=None)
+    monkeypatch.setattr(study, "line", lambda posture: lambda t: (t, None, None))
+    monkeypatch.setattr(study, "tool_motion", lambda q, qd, qdd: motions[int(q[0])])
+    vectors, lengths = study.deviations(run), study.of_lengths(run)
+    for name in study.QUANTITIES:
+        assert (lengths[name] >= 0).all()
+        assert (lengths[name] <= vectors[name]).all()
+        assert lengths[name].max() > 0.1
 
 
 def test_the_documentations_sentence_says_what_its_table_says():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from dataclasses import replace
@@ -15,8 +16,10 @@ from armdyn.chain import Joint
 from armdyn.formulations import QUANTITIES
 from armdyn.references import bibliography, citation
 from armdyn.report import collect, page, summary
+from armdyn.report.card import card
 from browser import browser, needs_browser  # noqa: F401
 
+collecting = importlib.import_module("armdyn.report.collect")  # the package has a function of this name
 HOSTILE = "</script><script>window.broken = 1</script>\"'<b class=broken>"
 
 
@@ -37,6 +40,20 @@ def test_data_says_what_is_true(found):
     for row, links in zip(arm.minimal_parameters.matrix, found["parameters"]["links"], strict=True):
         touched = {k // 10 for k, x in enumerate(row) if x != 0}
         assert touched == set(links)
+
+
+@pytest.mark.parametrize(("name", "kinds"), [("ur5", "RRRRRR"), ("scara", "RRPR"), ("stanford", "RRPRRR")])
+def test_the_card_tells_the_kinds_of_the_joints(name, kinds):
+    assert card(armdyn.load(name))["kinds"] == kinds
+
+
+def test_speeds_are_nanoseconds_per_configuration(monkeypatch):
+    """A batch of so many configurations that takes a microsecond for each, and a call of three microseconds."""
+    monkeypatch.setattr(collecting, "best", lambda call, seconds: 1e-6 * collecting.BATCH)
+    monkeypatch.setattr(collecting, "single_call", lambda kernel, inputs, seconds: 3e-6)
+    for row in collecting.speed(armdyn.load("planar3")):
+        assert (row["batch_ns"], row["copy_ns"]) == pytest.approx((1e3, 1e3))
+        assert row["single_ns"] == pytest.approx(3e3)
 
 
 def test_graphs_are_the_kernels_programs(found):

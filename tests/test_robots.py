@@ -437,6 +437,21 @@ def test_mjcf_is_compiled_apart_and_stays_in_its_folder(model, tmp_path, monkeyp
     assert not list(tmp_path.rglob("MUJOCO_LOG.TXT"))
 
 
+def test_an_include_beside_the_model_loads_and_one_above_it_does_not(model, tmp_path):
+    """Nothing but the place of the included file differs."""
+    whole = model().read_text()
+    (tmp_path / "inner").mkdir()
+    for place, where in (("inner/part.xml", "part.xml"), ("part.xml", "../part.xml")):
+        (tmp_path / place).write_text(whole)
+        outer = tmp_path / "inner" / "outer.xml"
+        outer.write_text(f"<mujoco><include file='{where}'/></mujoco>")
+        if place == "inner/part.xml":
+            assert armdyn.load(outer).n == 3
+            continue
+        with pytest.raises(FileError, match=r"'\.\./part\.xml' from outside its own folder"):
+            armdyn.load(outer)
+
+
 def test_a_crash_of_the_compiler_is_an_error_of_ours(model, monkeypatch):
     from armdyn.files import mjcf_compile
 

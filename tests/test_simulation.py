@@ -512,6 +512,18 @@ def test_uneven_times_and_durations_that_do_not_divide(puma):
         assert len(simulate(puma, Q0, duration=0.002, method=method)) == 3
 
 
+@pytest.mark.parametrize("method", ["DOP853", "RK45"])
+def test_a_function_beside_a_wrench_per_lane(puma, method, rng):
+    """Lanes that go on alone in an adaptive method keep their own wrench."""
+    wrench, q = rng.normal(size=(3, 6)), rng.uniform(-1, 1, (3, 6))
+    options = {"torque": lambda t, q, qd: -q - qd, "duration": 0.05, "method": method, "limits": False}
+    batch = simulate(puma, q, tool_wrench=wrench, **options)
+    assert batch.status == "finished", batch.message
+    for lane in range(3):
+        one = simulate(puma, q[lane], tool_wrench=wrench[lane], **options)
+        np.testing.assert_allclose(batch.q[lane], one.q, atol=1e-9)
+
+
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_files_hold_what_was_computed(puma, tmp_path, batch):
     out = simulate(puma, np.broadcast_to(Q0, (*batch, 6)), duration=0.02)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from armdyn.errors import InputError
 from armdyn.simulation import PD, Actuators, ComputedTorque, Controller, Drive, PDGravity, quintic, simulate
 from armdyn.simulation.fixed import scheme
 from armdyn.simulation.stability import Linear, growth
-from armdyn.simulation.tableaus import FIXED
+from armdyn.simulation.tableaus import ARK4, ARK4_IMPLICIT, FIXED, RK4, RK5, ROUNDED
 
 Q0 = np.array([0.0, -0.3, 0.0, -2.0, 0.0, 2.0, 0.8])
 
@@ -53,6 +54,39 @@ def drop(tmp_path_factory):
 
 
 # --- steps that are too long ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tableau", [RK4, RK5, ARK4], ids=lambda tableau: tableau.name)
+def test_coefficients_meet_the_order_conditions_in_fractions(tableau):
+    """Butcher's conditions up to order four; both halves of ARK4 have the same nodes, weights and conditions."""
+    implicit = [ARK4_IMPLICIT] if tableau is ARK4 else []
+    b = tableau.b
+    for rows in (tableau.a, *implicit):
+        a = [[*row, *[Fraction(0)] * (len(b) - len(row))] for row in rows]
+        c = [sum(row) for row in a]
+        assert max(abs(x - y) for x, y in zip(c, tableau.c, strict=True)) < ROUNDED
+        inner = [sum(x * y for x, y in zip(row, c, strict=True)) for row in a]
+        weighted = {
+            Fraction(1): [1] * len(b),
+            Fraction(1, 2): c,
+            Fraction(1, 3): [x**2 for x in c],
+            Fraction(1, 6): inner,
+            Fraction(1, 4): [x**3 for x in c],
+            Fraction(1, 8): [x * y for x, y in zip(c, inner, strict=True)],
+            Fraction(1, 12): [sum(x * y**2 for x, y in zip(row, c, strict=True)) for row in a],
+            Fraction(1, 24): [sum(x * y for x, y in zip(row, inner, strict=True)) for row in a],
+        }
+        for value, terms in weighted.items():
+            assert abs(sum(x * y for x, y in zip(b, terms, strict=True)) - value) < ROUNDED, value
+    if tableau is ARK4:
+        assert [round(x, 18) for x in tableau.c] == [
+            0,
+            Fraction(1, 2),
+            Fraction(83, 250),
+            Fraction(31, 50),
+            Fraction(17, 20),
+            1,
+        ]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import pickle
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -34,7 +35,8 @@ from armdyn.sweeps import (
 )
 from armdyn.sweeps import reductions as reducing
 from armdyn.sweeps.description import digest
-from armdyn.sweeps.stores import Folder
+from armdyn.sweeps.labels import Variable, labelled
+from armdyn.sweeps.stores import Folder, store_at
 from armdyn.sweeps.study import Study, packed, unpacked
 
 pytest.importorskip("xarray")
@@ -91,6 +93,21 @@ def test_results_are_labelled_and_do_not_depend_on_threads_or_chunks():
     assert one.equals(many)
     alone = samples(100)[37:38].evaluate("gravity_load", [0.5, -0.3]).values[0]
     assert np.array_equal(one.tau.values[37, 1], alone)
+
+
+def test_a_number_per_sample_is_no_joint_though_the_chunk_has_as_many_samples_as_the_arm_joints():
+    found = labelled({"mass": np.arange(2.0), "tau": np.ones((2, 2)), "grid": np.ones((2, 3))}, arm().n, arm())
+    assert {name: x.dims for name, x in found.items()} == {
+        "mass": ("sample",), "tau": ("sample", "joint"), "grid": ("sample", "grid_1")
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("count", "refused"), [(1000, False), (1001, True)])
+def test_a_table_has_at_most_a_thousand_columns_of_a_variable(tmp_path, count, refused):
+    variables = {"map": Variable(("sample", "cell"), np.zeros((2, count)))}
+    store = store_at(tmp_path / "wide.parquet")
+    with pytest.raises(InputError, match=r"map has more than 1000 .*use Zarr") if refused else nullcontext():
+        store.create(variables, {}, {}, 2)
 
 
 @pytest.mark.parametrize("exact", [True, False])

@@ -153,6 +153,18 @@ def test_a_quantity_of_samples_is_that_of_their_arms(name, gravity, rng):
             np.testing.assert_allclose(rough, kernel(*true, friction=True), rtol=1e-10, atol=1e-12)
 
 
+def test_uncertain_friction_is_in_a_data_set(rng):
+    """Motors give what each sample's own arm needs, with the friction of its own joints."""
+    uncertain = Uncertain(arm(), viscous=Uniform(0, 3), coulomb=Uniform(0, 2), seed=4)
+    samples = uncertain.sample(4)
+    qd = np.array([[1.0, -2.0, 0.5]] * 4) * rng.uniform(0.5, 1.5, (4, 3))
+    more = samples.more_friction(qd)
+    for k in range(4):
+        expected = samples.arm(k).friction(qd[k]) - arm().friction(qd[k])
+        np.testing.assert_allclose(more[k], expected, rtol=1e-12)
+        assert np.abs(more[k]).max() > 0
+
+
 def test_a_linear_gaussian_torque_has_the_closed_form(rng):
     """τ = Y π: masses that are normal make torques with covariance Y Σ Yᵀ."""
     uncertain = Uncertain(arm(), link_masses=Normal(1, 0.05), payload_mass=Normal(3, 0.2), seed=1)
