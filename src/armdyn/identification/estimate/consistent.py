@@ -32,6 +32,7 @@ FIRST, FACTOR = 1e4, 10.0  # the path begins at this weight, from the prior, and
 MOST_STEPS = 100  # of Newton's for one weight
 ROUNDING = 1e-12  # share of the mean that a body on the edge of the cone is moved by at first
 EDGE = 1e-10  # smallest eigenvalue over the trace, of a body in the prior's coordinates
+SINGULAR = 1e-6  # pivot of a matrix with a unit diagonal, below which it is singular to rounding
 ENOUGH = 1e-11  # relative size of a step at which Newton's method has settled
 
 
@@ -97,12 +98,12 @@ class Problem:
             blocks[10 * i : 10 * i + 10, 10 * i : 10 * i + 10] = natural_of(L @ UNITS @ L.T).T
         return blocks
 
-    def solve(self, A: Array, z: Array, regularization: float) -> Array:
-        """The natural parameters of the links, then the extras."""
-        return self.path(A, z, [regularization])[0]
+    def solve(self, A: Array, z: Array, regularization: float, start: Array | None = None) -> Array:
+        """The natural parameters of the links, then the extras; `start` are those of a similar problem."""
+        return self.path(A, z, [regularization], start)[0]
 
-    def path(self, A: Array, z: Array, regularizations: Sequence[float]) -> list[Array]:
-        """The solutions for several weights, each from the next larger one's."""
+    def path(self, A: Array, z: Array, regularizations: Sequence[float], start: Array | None = None) -> list[Array]:
+        """The solutions for several weights, each from the next larger one's, or the first from `start`."""
         links, extras = 10 * len(self.reference), len(self.positive)
         T = np.eye(links + extras)
         T[:links, :links] = self.coordinates
@@ -115,6 +116,8 @@ class Problem:
         wanted = {max(float(w), LEAST) for w in regularizations}
         between = FIRST / FACTOR ** np.arange(np.ceil(np.log10(FIRST / min(wanted))))
         xi = np.concatenate([np.tile([float(r == c) for r, c in PAIRS], len(self.reference)), self.held / scale])
+        if start is not None:
+            xi, between = np.linalg.solve(T, start), between[:0]
         found = {}
         for weight in sorted({*wanted, *(float(w) for w in between)}, reverse=True):
             xi = newton.settled(xi, weight, ENOUGH if weight in wanted else 1e-3)
@@ -158,6 +161,17 @@ class Problem:
             back = np.linalg.inv(self.coordinates[block, block])
             out[block, block] = regularization * back.T @ own @ back
         return out
+
+
+def _solved(system: Array, right: Array) -> Array:
+    """The solution of a system with a positive definite matrix; of least norm if it is singular to rounding."""
+    try:
+        L = np.linalg.cholesky(system)
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.lstsq(system, right, rcond=1e-14)[0])
+    if float(np.min(np.diag(L))) < SINGULAR:
+        return np.asarray(np.linalg.lstsq(system, right, rcond=1e-14)[0])
+    return np.asarray(np.linalg.solve(system, right))
 
 
 class _Newton:
@@ -204,7 +218,7 @@ class _Newton:
         scale = 1 / np.sqrt(np.maximum(np.diag(hessian)[free], 1e-300))
         out = np.zeros_like(xi)
         system = hessian[np.ix_(free, free)] * np.outer(scale, scale)
-        out[free] = -scale * np.linalg.lstsq(system, scale * gradient[free], rcond=1e-14)[0]
+        out[free] = -scale * _solved(system, scale * gradient[free])
         return out
 
     def room(self, xi: Array, step: Array) -> float:

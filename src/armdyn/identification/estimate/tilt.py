@@ -57,11 +57,14 @@ def find_tilt(model: Model, prior: Arm, parts: list[Motion], how: Processing, we
     problem = Problem.of(model, prior)
     z = R[:, -1]
 
+    nearby: list[Array] = []  # the parameters at the last angles
+
     def cost(angles: Array) -> float:
         x, y = np.sin(angles)
         A = R[:, :links] + x * R[:, links : 2 * links] + y * R[:, 2 * links : 3 * links]
         A = np.hstack([A, R[:, 3 * links : -1]])
-        return problem.cost(A, z, REGULARIZATION, problem.solve(A, z, REGULARIZATION))
+        nearby[:] = [problem.solve(A, z, REGULARIZATION, *nearby)]
+        return problem.cost(A, z, REGULARIZATION, nearby[0])
 
     start = [[0.0, 0.0], [0.02, 0.0], [0.0, 0.02]]
     options: Any = {"xatol": 5e-4, "fatol": 0.1, "maxfev": 50, "initial_simplex": start}
