@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ class Setting:
     parts: list[Motion] | None = None  # the motions from which the rows were computed
     how: Processing | None = None  # the processing with which they were computed
     instruments: Array | None = None  # the instruments of these rows, if already computed
+    free_signs: bool = False  # whether rotor inertias and friction may be negative
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +76,8 @@ def consistent(rows: Rows, setting: Setting) -> Fit:
     model = setting.model
     weights = linear.weighted(rows.Y, rows.tau, rows.kept).weights
     problem = Problem.of(model, setting.prior, rows)
+    if setting.free_signs:
+        problem = replace(problem, positive=np.zeros_like(problem.positive))
     K = model.natural
     regularization, curve = setting.regularization, None
     if regularization is None:

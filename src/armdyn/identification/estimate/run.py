@@ -18,9 +18,10 @@ from armdyn.identification.estimate.band import kept_band
 from armdyn.identification.estimate.censored import one_sided
 from armdyn.identification.estimate.coupling import find_coupling
 from armdyn.identification.estimate.estimators import ESTIMATORS, Fit, Setting
+from armdyn.identification.estimate.guard import guarded
 from armdyn.identification.estimate.instrumental import instrumental
 from armdyn.identification.estimate.result import Estimate, compare
-from armdyn.identification.estimate.selection import select
+from armdyn.identification.estimate.selection import select, with_groups
 from armdyn.identification.estimate.statistics import relative_error, uncertainty
 from armdyn.identification.estimate.stribeck import with_bumps
 from armdyn.identification.estimate.threads import one_thread
@@ -169,6 +170,9 @@ def identify(
         setting = replace(setting, model=model.loaded(fit.natural), regularization=fit.regularization)
         model, found, curve = setting.model, rows(setting.model, parts, how), fit.curve
         fit = replace(ALL[estimator](found, setting), curve=curve)
+    said_of_fit: tuple[str, ...] = ()
+    if estimator == "consistent":
+        fit, setting, said_of_fit = guarded(found, setting, fit, friction == "auto")
     R, _ = linear.compress(found.Y, found.tau, fit.weights)
     estimate = Estimate(
         given=arm,
@@ -193,7 +197,7 @@ def identify(
         estimate = replace(estimate, validation=estimate.validate(validate))
     misread = [] if fix else [str(finding) for finding in doubts]
     reasons = (*misread, *doubts_of(estimate, parts))
-    said = (*reasons, *log_warnings(arm, side, how), *warnings_of(estimate, parts))
+    said = (*reasons, *log_warnings(arm, side, how), *said_of_fit, *warnings_of(estimate, parts))
     return replace(estimate, warnings=said, doubts=reasons)
 
 
@@ -221,14 +225,14 @@ def settled(
     steps: dict[str, float] = {}
     if auto:
         if sharpen:
-            model = with_widths(model, parts, how, found)
-            found = rows(model, parts, how)
+            model, found = with_widths(model, prior, parts, how, found, folds)
         uncoupled, coupled = model, dict[str, float]()
         if couple:  # not if the columns may be mixed up, which looks like coupled motors
             model, coupled = find_coupling(model, prior, parts, how, found, folds)
             found = found if model is uncoupled else rows(model, parts, how)
         chosen = select(model, prior, parts, how, found, folds)
         model, tilt, steps = chosen.model, tilt or chosen.tilted, with_coupling(chosen.steps, coupled)
+        model, steps = with_groups(model, steps, prior, parts, how, folds)
     angles = (0.0, 0.0)
     if tilt:
         found = rows(model, parts, how)

@@ -18,15 +18,23 @@ from numpy.typing import NDArray
 from armdyn.arm import Arm
 from armdyn.identification.estimate import linear
 from armdyn.identification.estimate.consistent import Problem
+from armdyn.identification.estimate.left_out import better, ridge, segments
 from armdyn.identification.estimate.statistics import autocorrelation_factors
 from armdyn.identification.estimate.tilt import sideways
 from armdyn.identification.log.processing import Motion, Processing
 from armdyn.identification.model.bodies import PAIRS
 from armdyn.identification.model.model import RIPPLES, Model
-from armdyn.identification.model.rows import Rows, filtered
+from armdyn.identification.model.rows import Rows, filtered, rows
 
 Array = NDArray[np.float64]
 WORTH = 0.01  # a further term must lower the left-out error by 1 %
+GROUP_WORTH = 0.05  # a term at all joints must lower it by 5 %, and by two standard errors, in time and in posture
+GROUPS = {
+    "spring": "springs at all joints",
+    "stribeck": "Stribeck friction at all joints",
+    "asymmetry": "asymmetric viscous friction at all joints",
+}
+MOST_GROUPS = 2
 REGULARIZATIONS = (1.0, 10.0, 100.0, 1000.0)
 FIRST_REGULARIZATION = 10.0  # of the fit whose load and gravity the candidates start from
 BUMPS = (0.03, 0.1, 0.3)  # Stribeck velocities tried, in each joint's largest; refined afterwards
@@ -85,6 +93,46 @@ def select(model: Model, prior: Arm, parts: list[Motion], how: Processing, found
     for candidate in chosen:
         model = candidate.added_to(model)
     return Selection(model, any(not c.terms for c in chosen), steps)
+
+
+def with_groups(
+    model: Model, steps: dict[str, float], prior: Arm, parts: list[Motion], how: Processing, folds: int
+) -> tuple[Model, dict[str, float]]:
+    """The model with a term at every joint that moves, where left-out segments in time and in posture bear it out.
+
+    Terms that do little at each joint and much at all of them are not found one by one. Taken on 4 of 22 pairs of
+    measured logs, with 7 to 15 % less error each; without the standard errors one pair doubled its error.
+    """
+    moving = np.flatnonzero(np.ptp(np.concatenate([p.q for p in parts]), axis=0) > 0)
+    for _ in range(MOST_GROUPS):
+        found = rows(model, parts, how)
+        weights = linear.weighted(found.Y, found.tau, found.kept).weights
+        before = _left_out(model, prior, found, weights, parts, how, folds)
+        best: tuple[float, Model, str] | None = None
+        for term, words in GROUPS.items():
+            own = model.terms.get(term, ())
+            if set(moving) <= set(own) or (term == "stribeck" and "coulomb" not in model.terms):
+                continue
+            trial = model
+            for j in moving:
+                trial = trial.adding(term, int(j))
+            after = _left_out(trial, prior, rows(trial, parts, how), weights, parts, how, folds)
+            gain = float(np.mean([a.mean() - b.mean() for a, b in zip(after, before, strict=True)]))
+            evident = all(better(b, a, GROUP_WORTH, 2.0) for a, b in zip(after, before, strict=True))
+            if evident and (best is None or gain < best[0]):
+                best = gain, trial, words
+        if best is None:
+            break
+        model = best[1]
+        steps = {**steps, best[2]: min(steps.values()) * float(np.exp(best[0]))}
+    return model, steps
+
+
+def _left_out(
+    model: Model, prior: Arm, found: Rows, weights: Array, parts: list[Motion], how: Processing, folds: int
+) -> list[Array]:
+    solver = ridge(model, Problem.of(model, prior, found))
+    return [own.errors(solver) for own in segments(found, weights, parts, how, folds)]
 
 
 def candidates(model: Model, parts: list[Motion], how: Processing) -> Iterator[Candidate]:

@@ -236,7 +236,7 @@ def _inconsistent(estimate: Estimate) -> list[str]:
         for name, value, deviation in zip(estimate.names, estimate.values, estimate.deviations, strict=True)
         if name.rstrip("0123456789") in symbols and value < -2 * deviation
     ]
-    if negative:
+    if negative and estimate.estimator != "consistent":  # where this one has negative values, it says why
         said.append(
             f"{', '.join(negative)} are negative, which is impossible for friction and rotor inertias:"
             " check the torques and their signs"
