@@ -367,6 +367,26 @@ def test_gains_of_joints_that_mostly_rub(seed):
     assert (np.abs(found.values - gains) < 4 * found.deviations).all()
 
 
+def test_a_load_is_weighed_with_a_wrist_that_weighs_nothing():
+    """The last joint's own inertia says nothing of its gain: the others' are its start, and the payload decides."""
+    arm = armdyn.load("ur5")
+    light = Link.from_natural(tuple(exact(0.02) * x for x in arm.given.links[5].natural))
+    arm = replace(arm, given=replace(arm.given, links=(*arm.given.links[:5], light)))
+    gains, rng, logs = np.array([10.0, 11.0, 9.0, 6.0, -6.0, 5.0]), np.random.default_rng(1), []
+    for k, held in enumerate((arm, arm.with_payload(2.8, [0.03, 0.02, 0.08], np.diag([6e-3, 5e-3, 4e-3])))):
+        t, q, qd, qdd = motion(6, seed=10 + k, amplitude=1.2, seconds=24.0)
+        rubbing = np.array([8, 8, 5, 2, 2, 1.5]) * np.tanh(qd / 0.01) + np.array([9, 9, 6, 2, 2, 2]) * qd
+        current = (np.asarray(held.inverse_dynamics(q, qd, qdd)) + rubbing) / gains
+        current += 0.02 * current.std(axis=0) * rng.normal(size=q.shape)
+        logs.append(replace(Log.of(t, q, current), drive="current"))
+    found = armdyn.identify_gains(arm, logs[0], loaded=logs[1], payload=2.8)
+    np.testing.assert_allclose(found.values, gains, rtol=0.04)
+    assert (np.abs(found.values - gains) < 3 * found.deviations).all()
+    bare = armdyn.identify(arm, logs[0], gains=found, friction="coulomb", folds=2)
+    load = armdyn.identify_payload(bare, logs[1], gains=found)
+    assert load.mass == pytest.approx(2.8, rel=0.02)
+
+
 def test_what_is_not_known_of_the_gains_is_not_known_of_the_load(arm):
     """Gains that are 4 % off, and are known to 4 %: the load's mass is off by as much, and its deviation says so."""
     gains, load = np.array([20.0, 35.0, 8.0]), 3.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from armdyn.identification.estimate.threads import one_thread
 from armdyn.identification.log.processing import choose_processing, motions
 from armdyn.identification.model.preflight import preflight
 from armdyn.identification.model.reading import Reading
+from noisy_logs import recorded
 
 DATA = Path(__file__).parent / "data"
 ONES, SECOND = np.ones(6), np.where(np.arange(6) == 1, -1.0, 1.0)
@@ -112,3 +114,23 @@ def test_a_delay_is_told_by_a_fit_where_the_arm_as_given_is_far_off(late):
     assert ("late" if late > 0 else "early") in said[0]
     fixed = armdyn.identify(arm, log, friction="coulomb", folds=2, fix=True)
     assert fixed.changes[0].late == pytest.approx(late, rel=0.25)
+
+
+@pytest.mark.parametrize("late", [0.02, -0.02])
+def test_a_short_delay_of_one_joint_is_said(late):
+    arm = armdyn.load("planar3")
+    t, q, qd, tau = recorded(arm, 12.0, seed=2)
+    assert not any("with respect to the positions" in text for text in _fit(arm, t, q, qd, tau).warnings)
+    tau[:, 1] = np.interp(t - late, t, tau[:, 1])
+    found = _fit(arm, t, q, qd, tau)
+    said = [text for text in found.warnings if "with respect to the positions" in text]
+    assert len(said) == 1
+    words = r"the torque of joint 2 is about (15|20|25) ms " + ("late" if late > 0 else "early")
+    assert re.search(words, said[0])
+    fixed = _fit(arm, t, q, qd, tau, fix=True)
+    assert fixed.changes[0].late_joint == 1
+    assert fixed.error < 0.6 * found.error
+
+
+def _fit(arm, t, q, qd, tau, **options):
+    return armdyn.identify(arm, Log.of(t, q, tau, qd), friction="coulomb", folds=2, **options)

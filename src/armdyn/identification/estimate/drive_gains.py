@@ -27,6 +27,7 @@ from armdyn.loading import as_arm
 Array = NDArray[np.float64]
 CLEAR = 5.0  # standard deviations by which a slope must differ from zero to determine a gain
 HELD = 0.7  # logarithm of a factor of two: prior standard deviation of a gain from the arm's own inertias
+LOOSE = 1.6  # of a factor of five: the same of a gain that the arm's own inertias do not tell
 WEAK = 0.2  # relative standard deviation above which a gain is unreliable
 
 
@@ -108,12 +109,15 @@ def _split(ten: Array, mass: float, com: Any, inertia: Any) -> tuple[Array, Arra
     return ten @ natural, ten[..., 4:] if inertia is None else ten[..., :0]
 
 
-def _start(own: Array, extras: Array, effort: Array) -> Array:
-    """Gains by the arm's own inertias beside friction, whatever its size: signs, and sizes to begin with.
+def _start(own: Array, extras: Array, effort: Array) -> tuple[Array, Array]:
+    """Gains by the arm's own inertias beside friction, whatever its size: signs, sizes, and the latter's deviations.
 
-    The sign is that of what is larger, the rigid body's part or friction's: both oppose the drive where it is positive.
+    A joint whose own inertial torque is lost in its friction begins with the median size of the others, which is not
+    known to better than a factor of five: its own would be nearly 0, where the prior would hold it. The sign is that of
+    what is larger, the rigid body's part or friction's: both oppose the drive where it is positive.
     """
     out = np.empty(effort.shape[1])
+    weak = np.zeros(len(out), dtype=bool)
     for j, i in enumerate(effort.T):
         A = np.column_stack([own[:, j], extras[:, j][:, np.linalg.norm(extras[:, j], axis=0) > 0]])
         R = linear.triangle(np.column_stack([A, i]))
@@ -126,7 +130,12 @@ def _start(own: Array, extras: Array, effort: Array) -> Array:
         usual = np.linalg.norm(own[:, j]) / max(float(np.linalg.norm(i)), 1e-300)
         clear = abs(values[0]) > CLEAR * spread and values[0] * sign > 0
         out[j] = sign * (1 / abs(values[0]) if clear else max(float(usual), 1e-6))
-    return out
+        weak[j] = not clear
+    if weak.all():
+        return out, np.full(len(out), HELD)
+    median = float(np.median(np.abs(out[~weak])))
+    lost = weak & (np.abs(out) < median * np.exp(-LOOSE))
+    return np.where(lost, np.sign(out) * median, out), np.where(lost, LOOSE, HELD)
 
 
 def _dissipated(friction: Array, extras: Array) -> float:
@@ -135,7 +144,7 @@ def _dissipated(friction: Array, extras: Array) -> float:
     return float(along[int(np.argmax(np.abs(along) / np.maximum(np.linalg.norm(extras, axis=0), 1e-300)))])
 
 
-def _fitted(columns: Array, known: Array, effort: Array, start: Array, said: tuple[str, ...]) -> Gains:
+def _fitted(columns: Array, known: Array, effort: Array, start: tuple[Array, Array], said: tuple[str, ...]) -> Gains:
     """Gains g with the least Σ_j ‖i_j - (known_j + columns_j x) / g_j‖² / σ_j² over g and x.
 
     The noise is on the efforts i. For given gains x is linear and is projected out (Golub & Pereyra 1973), from one
@@ -149,7 +158,8 @@ def _fitted(columns: Array, known: Array, effort: Array, start: Array, said: tup
     scale = np.maximum(np.linalg.norm(columns.reshape(-1, p), axis=0), 1e-300)
     stacked = np.concatenate([columns / scale, known[..., None], effort[..., None]], axis=2)
     triangles = [linear.triangle(stacked[:, j]) for j in range(n)]
-    sigma, logs, signs = np.ones(n), np.log(np.abs(start)), np.sign(start)
+    sizes, held = start
+    sigma, logs, signs = np.ones(n), np.log(np.abs(sizes)), np.sign(sizes)
 
     def system(gains: Array) -> tuple[Array, Array]:
         A = np.concatenate([R[:, :p] / g / s for R, g, s in zip(triangles, gains, sigma, strict=True)])
@@ -160,7 +170,7 @@ def _fitted(columns: Array, known: Array, effort: Array, start: Array, said: tup
 
     def residual(logarithms: Array) -> Array:
         A, z = system(signs * np.exp(logarithms))
-        off = (logarithms - first) / HELD
+        off = (logarithms - first) / held
         return np.concatenate([z - A @ np.linalg.lstsq(A, z, rcond=1e-10)[0], off])
 
     for _ in range(3):
@@ -178,7 +188,7 @@ def _fitted(columns: Array, known: Array, effort: Array, start: Array, said: tup
         A,
     ])  # fmt: skip
     normal = J.T @ J / factors.max() ** 2
-    normal[:n, :n] += np.eye(n) / HELD**2
+    normal[:n, :n] += np.diag(1 / held**2)
     relative = np.sqrt(np.maximum(np.diag(np.linalg.pinv(normal, rcond=1e-13))[:n], 0))
     weak = [str(j + 1) for j in range(n) if relative[j] > WEAK]
     if weak:

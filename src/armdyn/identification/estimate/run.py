@@ -17,6 +17,7 @@ from armdyn.identification.estimate.accelerations import judged
 from armdyn.identification.estimate.band import kept_band
 from armdyn.identification.estimate.censored import one_sided
 from armdyn.identification.estimate.coupling import find_coupling
+from armdyn.identification.estimate.delays import delayed_joints
 from armdyn.identification.estimate.estimators import ESTIMATORS, Fit, Setting
 from armdyn.identification.estimate.guard import guarded
 from armdyn.identification.estimate.instrumental import instrumental
@@ -138,7 +139,8 @@ def identify(
     how, said_of_band = processed(side, start, prior or arm, cutoff, parallel, dead_zone)
     parts = motions(side, how)
     doubts = preflight(prior or arm, parts)
-    changes = tuple(finding.reading for finding in doubts) if fix else ()
+    late = [] if any(finding.reading.late for finding in doubts) else delayed_joints(start, parts, how)
+    changes = tuple(finding.reading for finding in (*doubts, *late)) if fix else ()
     if changes:
         side = changed(side, changes)
         for gravity in [tuple(r.gravity) for r in changes if r.gravity is not None]:
@@ -197,7 +199,13 @@ def identify(
         estimate = replace(estimate, validation=estimate.validate(validate))
     misread = [] if fix else [str(finding) for finding in doubts]
     reasons = (*misread, *doubts_of(estimate, parts))
-    said = (*reasons, *log_warnings(arm, side, how), *said_of_fit, *warnings_of(estimate, parts))
+    said = (
+        *reasons,
+        *(() if fix else map(str, late)),
+        *log_warnings(arm, side, how),
+        *said_of_fit,
+        *warnings_of(estimate, parts),
+    )
     return replace(estimate, warnings=said, doubts=reasons)
 
 
