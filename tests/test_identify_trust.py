@@ -109,3 +109,33 @@ def test_a_link_heavier_than_the_arm_and_a_tilt_at_its_bound_are_doubts(arm, sou
     heavy = replace(found, fit=replace(found.fit, natural=natural))
     assert "the mass of link 1" in doubts_of(heavy, [])[0]
     assert "base tilt is as large as it may be" in doubts_of(replace(found, base_tilt=(0.0, -0.1)), [])[0]
+
+
+def test_rotor_inertias_are_where_pinocchio_reads_them(tmp_path):
+    """The URDF with its SRDF gives the torques of the identified arm; what others miss is listed."""
+    pin = pytest.importorskip("pinocchio")
+    arm = armdyn.load("puma560")
+    t, q, qd, tau = recorded(arm, 8.0, drive=lambda qd, qdd: 0.5 * qdd)
+    found = armdyn.identify(arm, Log.of(t, q, tau, qd), **OPTIONS)
+    found.to_urdf(tmp_path / "arm.urdf", force=True)
+    model = pin.buildModelFromUrdf(str(tmp_path / "arm.urdf"))
+    states = np.random.default_rng(0).uniform(-1, 1, (3, 6))
+    bare = pin.rnea(model, model.createData(), *states)
+    assert pin.loadRotorParameters(model, str(tmp_path / "arm.srdf"), False)
+    expected = found.arm.inverse_dynamics(*states)
+    np.testing.assert_allclose(pin.rnea(model, model.createData(), *states), expected, atol=1e-9)
+    assert np.abs(bare - expected).max() > 0.1
+    assert set(found.beyond_urdf) == {f"off{k}" for k in range(1, 7) if found.extras[f"off{k}"]}
+
+
+def test_what_differs_between_prediction_and_arm_near_standstill_is_said(arm):
+    t, q, qd, tau = recorded(arm)
+    log = Log.of(t, q, tau + 8 * np.tanh(qd / 0.3), qd)
+    found = armdyn.identify(arm, log, width=0.3, **OPTIONS)
+    said = [text for text in found.notes if "changes its sign over up to 0.3" in text]
+    motion = motions(log, found.processing)[0]
+    states = motion.q, motion.qd, motion.qdd
+    apart = np.asarray(found.arm.inverse_dynamics(*states, friction=True)) - found.predict(*states)
+    assert f"that is {100 * np.linalg.norm(apart) / np.linalg.norm(motion.tau):.2g} % of the torques" in said[0]
+    exact = armdyn.identify(arm, log, width=0, **OPTIONS)
+    assert not any("changes its sign" in text for text in exact.notes)

@@ -120,6 +120,7 @@ def _data(found: Any) -> dict[str, Any]:
         "extras": found.extras,
         "base_tilt": found.base_tilt,
         "left_behind": found.left_behind,
+        "beyond_urdf": found.beyond_urdf,
         "trusted": found.trusted,
         "doubts": found.doubts,
         "warnings": found.warnings,
@@ -161,6 +162,12 @@ def _show_remainder(found: Any, out: Any) -> None:
     if any(found.base_tilt):
         angle = math.degrees(math.hypot(*found.base_tilt))
         text = f"The base tilt of {angle:.2f} degrees changes the gravity of arm.toml and rotates the base of arm.urdf."
+        out.print(text, highlight=False, markup=False)
+    beyond = [name for name in found.beyond_urdf if name not in found.left_behind]
+    if beyond:
+        text = (
+            f"Programs other than armdyn do not read {', '.join(beyond)} from arm.urdf; rotor inertias are in arm.srdf."
+        )
         out.print(text, highlight=False, markup=False)
     if found.left_behind:
         names = ", ".join(found.left_behind)

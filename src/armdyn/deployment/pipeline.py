@@ -184,6 +184,7 @@ def _arm_files(estimate: Estimate, urdf: str | os.PathLike[str] | None, cut: Map
 WHAT = {
     "arm.toml": "the complete identified model; read it with `armdyn.load`",
     "arm.urdf": "the identified arm as a URDF",
+    "arm.srdf": "its rotor inertias, for `pinocchio.loadRotorParameters`",
     "robot.urdf": "the original URDF with the identified masses and inertias, otherwise unchanged",
     "report.html": "the validation report: measured and predicted torques, parameters, and warnings",
     "manifest.json": "hashes of the inputs and outputs, versions, settings, error figures and the verdict",

@@ -55,6 +55,20 @@ def text(arm: Description) -> str:
     return "\n".join([*lines, "</robot>"]) + "\n"
 
 
+def rotor_params(arm: Description) -> str:
+    """The rotor inertias of the joints as an SRDF, from which Pinocchio reads them; "" if there are none.
+
+    They are reflected to the joints, so that the gear ratio is 1.
+    """
+    named = zip(joint_names(arm.chain), arm.chain.joints, strict=True)
+    rotors = [(name, joint.rotor_inertia) for name, joint in named if joint.rotor_inertia and joint.mimic is None]
+    if not rotors:
+        return ""
+    lines = [f'    <joint name={quoted(name)} mass="{_float(inertia)}" gear_ratio="1"/>' for name, inertia in rotors]
+    head = ['<?xml version="1.0"?>', f"<robot name={quoted(arm.name or 'arm')}>", "  <rotor_params>"]
+    return "\n".join([*head, *lines, "  </rotor_params>", "</robot>"]) + "\n"
+
+
 def link_names(arm: Description) -> list[str]:
     """The names of the base, the links and the tool, different from those of the arm's frames."""
     taken = {frame.name for frame in arm.frames}

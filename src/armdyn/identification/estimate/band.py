@@ -59,6 +59,8 @@ def kept_band(how: Processing, model: Model, prior: Arm, log: Log) -> tuple[Proc
         return how, ()
     parts = motions(log, low)
     model = model.tuned(np.concatenate([p.qd for p in parts]), None)
+    if not rows(model, parts, low).kept.any():  # nothing moves faster than the dead zone
+        return how, ()
     allowed = _allowed_noise(model, prior, parts, low)[moving]
     reached = [_reach(q, log.rate, b, x) for q, b, x in zip(piece.q[:, moving].T, bands, allowed, strict=True)]
     least, most = max(TWICE * band, LEAST_SAFE, enough), max(WIDEST * band, MOST_SAFE)

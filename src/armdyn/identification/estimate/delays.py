@@ -26,6 +26,8 @@ def delayed_joints(model: Model, parts: list[Motion], how: Processing) -> list[F
     """The joints whose torque is late or early by itself, each by what its own torque tells."""
     model = model.tuned(np.concatenate([p.qd for p in parts]), None)
     found = rows(model, parts, how)
+    if not found.kept.any():
+        return []
     weights = linear.weighted(found.Y, found.tau, found.kept).weights
     A = (found.Y * weights[..., None]).reshape(-1, found.Y.shape[-1])
     R = linear.triangle(A)

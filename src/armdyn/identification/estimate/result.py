@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 from warnings import warn
 
@@ -29,6 +30,7 @@ from armdyn.identification.model.reading import Reading, changed
 from armdyn.identification.model.rows import Rows, rows
 
 Array = NDArray[np.float64]
+COMMON = ("Ia", "fv", "fc")  # what every reader of a URDF and its SRDF takes besides the links
 BLOCK = 4096  # rows of the regressor computed at a time
 RENAMED = {"pull": "regularization", "lean": "base_tilt", "how": "processing"}  # deprecated; kept for two versions
 
@@ -186,14 +188,33 @@ class Estimate:
     def to_urdf(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the identified arm as a URDF; a base tilt rotates the base, because gravity in URDF is fixed.
 
-        An estimate that is not trusted is written only with `force`.
+        Rotor inertias, for which a URDF has no place, are also written as an SRDF of the same name beside it, for
+        ``pinocchio.loadRotorParameters``. `beyond_urdf` lists what programs other than armdyn do not read at all. An
+        estimate that is not trusted is written only with `force`.
         """
         if self.doubts and not force:
             raise ComputationError(
                 f"{path} is not written, because the estimate is not to be trusted: {'; '.join(self.doubts)}."
                 " to_urdf(..., force=True) writes it"
             )
-        upright(self.arm, self.given.gravity).to_urdf(path)
+        from armdyn.files import urdf_out
+        from armdyn.files.text import write_text
+
+        standing = upright(self.arm, self.given.gravity)
+        standing.to_urdf(path)
+        rotors = urdf_out.rotor_params(replace(standing.description, chain=standing.chain))
+        if rotors:
+            write_text(Path(path).with_suffix(".srdf"), rotors)
+
+    @property
+    def beyond_urdf(self) -> dict[str, float]:
+        """The identified parameters, by name, that a URDF with its SRDF holds for armdyn alone or not at all.
+
+        Other programs read links, viscous and Coulomb friction, and rotor inertias.
+        """
+        common = {f"{symbol}{k}" for symbol in COMMON for k in range(1, self.model.n + 1)}
+        every = {name: value for name, value in self.extras.items() if value and "_" not in name}
+        return {name: value for name, value in every.items() if name not in common or name in self.left_behind}
 
     @property
     def left_behind(self) -> dict[str, float]:

@@ -34,7 +34,7 @@ from armdyn.identification.model.model import FRICTION, Model
 from armdyn.identification.model.preflight import preflight
 from armdyn.identification.model.reading import changed
 from armdyn.identification.model.rows import Rows, rows
-from armdyn.identification.report.warnings import doubts_of, log_warnings, warnings_of
+from armdyn.identification.report.warnings import doubts_of, log_warnings, notes_of, warnings_of
 from armdyn.loading import as_arm
 
 Array = NDArray[np.float64]
@@ -206,7 +206,8 @@ def identify(
         *said_of_fit,
         *warnings_of(estimate, parts),
     )
-    return replace(estimate, warnings=said, doubts=reasons)
+    notes = (*estimate.notes, *notes_of(estimate, parts))
+    return replace(estimate, warnings=said, doubts=reasons, notes=notes)
 
 
 def processed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,8 +32,25 @@ NEGLIGIBLE_ERROR = 0.02  # relative errors below which fit and prediction are no
 HEAVY = 2.0  # masses of the whole prior arm, above which the mass of one link is impossible
 WINDOW = 0.06  # length of the window in which contacts are detected, as a fraction of the log
 CONTACT = 4.5  # ratio of the residuals in the window to the typical ones that indicates a contact; good logs: 2.9
+SHARP = 0.01  # of the torques, by which the arm's friction differs from that of the prediction, to be noted
 UNCERTAIN = 0.5  # relative standard deviation above which the value of a parameter is not known
 MAX_CONDITION = 200.0  # condition number (unit columns) above which some parameters are hardly excited
+
+
+def notes_of(estimate: Estimate, parts: list[Motion]) -> list[str]:
+    """By how much the friction of the arm, which jumps at standstill, differs from the smooth one of the prediction."""
+    model = estimate.model
+    sharp, extras = replace(model, width=np.zeros(model.n)), estimate.fit.natural[model.links :]
+    apart = [(sharp.extras(*s) - model.extras(*s)) @ extras for p in parts for s in [(p.q, p.qd, p.qdd, p.log)]]
+    size = float(np.linalg.norm(np.concatenate([p.tau for p in parts])))
+    share = float(np.linalg.norm(np.concatenate(apart))) / max(size, 1e-300)
+    if share < SHARP:
+        return []
+    return [
+        f"in predict() friction changes its sign over up to {model.width.max():.2g} rad/s or m/s, in"
+        f" arm.inverse_dynamics(friction=True) and in generated code at once: on this log that is {100 * share:.2g} %"
+        " of the torques"
+    ]
 
 
 def log_warnings(arm: Arm, log: Log, how: Processing) -> list[str]:
