@@ -25,7 +25,7 @@ from dynamics_cases import mujoco_model
 from random_chains import any_chain, configuration
 from tree_judge import differences
 
-QUANTITIES = ("inertia_matrix", "bias", "inverse_dynamics", "forward_dynamics", "jacobian", "link_poses")
+QUANTITIES = ("inertia_matrix", "bias", "inverse_dynamics", "forward_dynamics", "jacobian", "dh_poses")
 
 
 # Robots against two engines.

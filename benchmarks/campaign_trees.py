@@ -37,7 +37,7 @@ TOLERANCE = 1e-10
 SMALL = 8  # bodies, up to which everything is computed
 SLOW = ("regressor", "reference", "christoffel")  # quantities and formulations
 PIECE = 10  # trees between two records
-COMPILED = ("inertia_matrix", "bias", "gravity_load", "inverse_dynamics", "forward_dynamics", "link_poses", "momentum")
+COMPILED = ("inertia_matrix", "bias", "gravity_load", "inverse_dynamics", "forward_dynamics", "dh_poses", "momentum")
 
 
 def drawn(seed: int, most: int) -> tuple[Chain, Any]:

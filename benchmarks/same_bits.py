@@ -17,7 +17,7 @@ import armdyn
 ARMS = ("planar3", "scara", "puma560", "panda", "stanford")
 QUANTITIES = (
     *("inertia_matrix", "bias", "gravity_load", "inverse_dynamics", "forward_dynamics"),
-    *("jacobian", "link_poses", "inertia_inverse"),
+    *("jacobian", "dh_poses", "inertia_inverse"),
 )
 ROWS = 37  # whole blocks of every vector width, and a rest
 

@@ -64,7 +64,7 @@ def arm_picture(data: dict[str, Any]) -> str:
     parts = [HEAD.format(x=230, y=100, w=360, h=270), '<rect x="230" y="100" width="360" height="270" fill="#fff"/>']
     for place in range(0, 51, 10):
         q = data["q"][place]
-        joints = [np.zeros(3), *arm.link_poses(q)[:, :3, 3], arm.pose(q)[:3, 3]]
+        joints = [np.zeros(3), *arm.dh_poses(q)[:, :3, 3], arm.pose(q)[:3, 3]]
         late = place / 50
         colour = f"rgb({int(59 + 158 * late)},{int(118 + 12 * late)},{int(209 - 166 * late)})"
         points = " ".join(seen(p) for p in joints)

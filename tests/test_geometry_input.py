@@ -59,7 +59,7 @@ def inputs_of(chain: Chain, quantity: str, seed: int = 0) -> list[np.ndarray]:
 
 
 def plain(chain: Chain, quantity: str, method: str, options: Options, inputs: list[np.ndarray]) -> list[np.ndarray]:
-    result = assemble(chain.floats, quantity, method, options).function(*(list(map(float, x)) for x in inputs))
+    result = assemble(chain.floats, quantity, method, options).function(*(x.tolist() for x in inputs))
     parts = result if len(QUANTITIES[quantity].outputs) > 1 else (result,)
     return [np.array(part, float).ravel() for part in parts]
 
@@ -81,7 +81,7 @@ def test_every_formulation_on_another_geometry_is_that_of_an_arm_built_with_it(c
         except (InputError, ZeroDivisionError):  # the centre of mass of a massless link
             assert method.key in ("walker_orin", "denoc", "newton_euler_mlc")
             continue
-        for found, wanted in zip(evaluate(program, *inputs, values), expected, strict=True):
+        for found, wanted in zip(evaluate(program, *map(np.ravel, inputs), values), expected, strict=True):
             close(found, wanted)
 
 
@@ -91,7 +91,7 @@ def test_at_the_arms_own_geometry_it_is_the_baked_kernel(name: str, quantity: st
     arm = armdyn.load(name)
     inputs = inputs_of(arm.chain, quantity)
     method = "meeting_frame" if quantity == "inertia_matrix" else QUANTITIES[quantity].methods[0].key
-    found = evaluate(traced(arm.chain, quantity, method, GEOMETRY), *inputs, arm.geometry)
+    found = evaluate(traced(arm.chain, quantity, method, GEOMETRY), *map(np.ravel, inputs), arm.geometry)
     for one, other in zip(found, plain(arm.chain, quantity, method, Options(), inputs), strict=True):
         close(one, other)
 

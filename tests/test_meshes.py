@@ -153,10 +153,10 @@ def test_shapes_stand_where_the_file_puts_them(tmp_path):
     assert [shape["body"] for shape in found] == [-1, 0, 1]
     turned = Rotation.from_euler("xyz", [0.1, -0.2, 0.3]).apply(2 * TETRAHEDRON.reshape(-1, 3))
     local = turned + np.array([0, 0, 0.5])
-    link, body = arm.pose(q, frame="first"), arm.link_poses(q)[0]
+    link, body = arm.pose(q, frame="first"), arm.dh_poses(q)[0]
     got = corners(found[1]) @ body[:3, :3].T + body[:3, 3]
     np.testing.assert_allclose(got, local @ link[:3, :3].T + link[:3, 3], atol=1e-4)
-    ball = corners(found[2]) @ arm.link_poses(q)[1][:3, :3].T + arm.link_poses(q)[1][:3, 3]
+    ball = corners(found[2]) @ arm.dh_poses(q)[1][:3, :3].T + arm.dh_poses(q)[1][:3, 3]
     centre = arm.pose(q, frame="second")[:3, 3]
     np.testing.assert_allclose(np.linalg.norm(ball - centre, axis=1), 0.25, atol=1e-4)
 

@@ -155,7 +155,7 @@ def test_a_slider_changes_the_inertia_matrix_to_the_kernels_value(opened):
     q = np.array(got["q"])
     assert q[1] == pytest.approx(-1.1, abs=1e-9)
     for name, kernel in {
-        "H": arm.inertia_matrix, "g": arm.gravity_load, "V": arm.potential_energy, "poses": arm.link_poses,
+        "H": arm.inertia_matrix, "g": arm.gravity_load, "V": arm.potential_energy, "poses": arm.dh_poses,
         "tool": arm.pose, "J": arm.jacobian,
     }.items():  # fmt: skip
         truth = np.ravel(kernel(q))

@@ -84,7 +84,7 @@ def test_a_tree_is_drawn_branch_by_branch(floating: bool):
     line = arm.plot().data[0]
     points = np.array([line.x, line.y, line.z], dtype=float).T
     assert np.isnan(points).all(axis=1).sum() == 1  # the pen is lifted once, before the head
-    for origin in arm.link_poses(arm.rest)[:, :3, 3]:
+    for origin in arm.dh_poses(arm.rest)[:, :3, 3]:
         assert np.isclose(points, origin).all(axis=1).any()
 
 

@@ -48,6 +48,7 @@ class Arm(KernelAttributes, JointArrays):
     snapped_before: SnapReport = SnapReport()  # what the file's reader snapped to place frames
     notes: tuple[str, ...] = ()  # what the file's reader tolerated or decided, in plain words
     tool_name: str = ""  # what the tool is called if it is not the name of a frame at its place; see `tool`
+    named_links: tuple[Frame, ...] = ()  # the links' frames as in the file, if they are not the bodies' own; no numbers
 
     @cached_property
     def chain(self) -> Chain:
@@ -64,10 +65,33 @@ class Arm(KernelAttributes, JointArrays):
         """The number of independent joints; mimic joints and a floating base do not count."""
         return self.chain.n
 
-    @property
+    @cached_property
     def links(self) -> tuple[Link, ...]:
-        """The links of all N ≥ n bodies, base to tips, including those of mimic joints and of a floating base."""
-        return self.chain.links
+        """The links of all N ≥ n bodies, base to tips, including those of mimic joints and of a floating base.
+
+        Their numbers are in the frames of `dh_poses`; `name` is what the file calls them.
+        """
+        pairs = zip(self.chain.links, self.link_frames, strict=True)
+        return tuple(replace(link, name=frame.name) for link, frame in pairs)
+
+    @cached_property
+    def link_frames(self) -> tuple[Frame, ...]:
+        """The frames of the N links as in the file: their names, and where they are in the frames of `dh_poses`."""
+        if len(self.named_links) == self.chain.bodies:
+            return tuple(replace(f, placement=snapped_placement(f.placement, self.snap)) for f in self.named_links)
+        return tuple(Frame(f"link{k}", k, Placement()) for k in range(1, self.chain.bodies + 1))
+
+    @cached_property
+    def all_frames(self) -> dict[str, Frame]:
+        """Every frame by name: those of the file, and the links' own."""
+        names = {frame.name for frame in self.frames}
+        own = [frame for frame in self.link_frames if frame.name not in names]
+        return {frame.name: frame for frame in (*self.frames, *own)}
+
+    @property
+    def frame_names(self) -> tuple[str, ...]:
+        """The names that ``frame=`` takes: of the file's frames, then of links without one."""
+        return tuple(self.all_frames)
 
     @property
     def parents(self) -> tuple[int, ...]:
@@ -161,9 +185,29 @@ class Arm(KernelAttributes, JointArrays):
         """
         from armdyn.kernels.kernel import Kernel
 
-        frames = {frame.name: (frame.link, frame.placement) for frame in self.frames}
-        plain = Kernel(self.chain, quantity, method, backend, frames=frames)
+        frames = {frame.name: (frame.link, frame.placement) for frame in self.all_frames.values()}
+        plain = Kernel(self.chain, quantity, method, backend, frames=frames, links=self.own_links)
         return plain.variant(**options) if options else plain
+
+    @property
+    def own_links(self) -> tuple[tuple[int, Placement], ...]:
+        """The placements of the links' frames, each with its body; none if they are all the bodies' own."""
+        links = tuple((frame.link, frame.placement) for frame in self.link_frames)
+        return links if any(at != Placement() for _, at in links) else ()
+
+    def poses(self, q: Any, frames: str | Sequence[str] = "all") -> Any:
+        """The poses (..., F, 4, 4) of F frames in the base frame in one call: all `frame_names`, or those named."""
+        return self.link_poses.variant(frames=self._named(frames))(q)
+
+    def jacobians(self, q: Any, frames: str | Sequence[str] = "all", axes: str = "base") -> Any:
+        """The Jacobians (..., F, 6, nv) of F frames in one call; ``axes="local"``: each in the frame's own axes."""
+        return self.link_jacobians.variant(frames=self._named(frames), axes=axes)(q)
+
+    def _named(self, frames: str | Sequence[str]) -> tuple[str, ...]:
+        names = self.frame_names if frames == "all" else (frames,) if isinstance(frames, str) else tuple(frames)
+        if not names:
+            raise InputError("frames must name at least one frame, or be 'all'; got none")
+        return names
 
     def plot(self, q: Any = None) -> Any:
         """A plotly figure of the arm at `q` (n,), or at several configurations (k, n), the earlier ones fainter."""
@@ -171,7 +215,7 @@ class Arm(KernelAttributes, JointArrays):
 
         postures = np.atleast_2d(self.rest if q is None else np.asarray(q, float))
         tool = self.pose(postures) if self.tool is not None else None
-        return drawing.figure(self.chain, self.link_poses(postures), tool, self.name)
+        return drawing.figure(self.chain, self.dh_poses(postures), tool, self.name)
 
     def report(self, path: str | os.PathLike[str] | None = None) -> Animation:
         """The interactive page of `armdyn report`, written to `path` if there is one; a notebook shows it inline."""
@@ -235,7 +279,9 @@ class Arm(KernelAttributes, JointArrays):
         given = error_bound if isinstance(error_bound, Mapping) else {}
         boxes = None if error_bound is False else ranges.for_rounding(self, given)
         about = self.source, __version__
-        texts = emission.c_files(self.name, self.chain, wanted, dtype, parameters, friction, *about, boxes)
+        texts = emission.c_files(
+            self.name, self.chain, wanted, dtype, parameters, friction, *about, boxes, self.own_links
+        )
         return write_files(directory, {name: text.encode() for name, text in texts.items()})
 
     def emit_wasm(
@@ -254,7 +300,8 @@ class Arm(KernelAttributes, JointArrays):
         from armdyn.kernels import emission, wasm_emission
 
         wanted = emission.default(self.chain) if quantities is None else quantities
-        made = wasm_emission.wasm_files(self.name, self.chain, wanted, parameters, friction, self.source, __version__)
+        about = self.source, __version__, self.own_links
+        made = wasm_emission.wasm_files(self.name, self.chain, wanted, parameters, friction, *about)
         return write_files(directory, made)
 
     def with_gravity(self, gravity: Any) -> Arm:
@@ -305,7 +352,7 @@ class Arm(KernelAttributes, JointArrays):
         """The link, counted from 1, and the placement on it, of a frame that moves; of the tool if none is named."""
         if frame is None:
             return self.require_tool(what).link, self.given.tool
-        named = {f.name: f for f in self.frames if f.link}
+        named = {name: f for name, f in self.all_frames.items() if f.link}
         return (found := named[choose("frame that moves", frame, named)]).link, found.placement
 
     def with_links(self, links: tuple[Link, ...]) -> Arm:
@@ -324,6 +371,18 @@ class Arm(KernelAttributes, JointArrays):
 
         return minimal_parameters(self.chain)
 
+    def natural_parameters(self, columns: str = "bodies") -> Any:
+        """(10 N,) mass, first moment and inertia of each link, as the columns of `natural_regressor`.
+
+        They are in the frames of `dh_poses`, or with ``columns="urdf"`` in the links' frames as in the file.
+        """
+        at_links = choose("columns", columns, ("bodies", "urdf")) == "urdf"
+        places = (
+            [frame.placement.inverse for frame in self.link_frames] if at_links else [Placement()] * len(self.links)
+        )
+        moved = (link.moved(at.R, at.p) for link, at in zip(self.links, places, strict=True))
+        return np.array([float(x) for link in moved for x in link.natural])
+
     def with_minimal_parameters(self, values: Any, nearest: bool = False) -> Arm:
         """The same arm with links that have these minimal parameters, in the order of their names.
 
@@ -338,7 +397,8 @@ class Arm(KernelAttributes, JointArrays):
     @property
     def description(self) -> Description:
         """The parts of this arm that are stored in a file, as given."""
-        return Description(self.name, self.given, self.source, self.frames, tool_name=self.tool_name)
+        tool, links = self.tool_name, self.named_links
+        return Description(self.name, self.given, self.source, self.frames, tool_name=tool, link_frames=links)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an arm file (.toml) with the numbers as given; loading it gives an equal arm."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,25 @@ from armdyn.chain import Joint
 from armdyn.chain.geometry import geometry_constants, geometry_values, with_geometry
 from armdyn.chain.joint import named
 from armdyn.chain.limits import limits, working_range
+from armdyn.errors import InputError, choose
 from armdyn.files import arrays
+from armdyn.kernels.arguments import real_array
 from armdyn.uses import must_suit
+
+
+@dataclass(frozen=True, eq=False)
+class JointOrder:
+    """Index arrays between an arm's joints and those of another order: ROS messages, Pinocchio's, a log's columns.
+
+    ``theirs[..., order.q]`` is the arm's q, ``mine[..., order.back_q]`` theirs; likewise for q̇, q̈ and τ. On a floating
+    base the first 7 entries of q and 6 of q̇ are the base's in both.
+    """
+
+    names: tuple[str, ...]
+    q: Any
+    qd: Any
+    back_q: Any
+    back_qd: Any
 
 
 class JointArrays:
@@ -27,6 +45,59 @@ class JointArrays:
     def joint_names(self: Any) -> tuple[str, ...]:
         """The names of the n independent joints in q's order; "joint 3" for the third if it has none."""
         return named(self.joints)
+
+    def q(self: Any, values: Mapping[str, Any] | None = None, **named: Any) -> Any:
+        """(..., nq) a configuration from joint positions by name; the joints that are not named are at `rest`.
+
+        Positions may be arrays that broadcast: a batch of configurations. ``base`` is the pose (7,) of a floating base.
+        """
+        given = {**(values or {}), **named}
+        names = (*(("base",) if self.floating else ()), *self.joint_names)
+        for name in given:
+            choose("joint", name, names)
+        base = real_array(given.pop("base"), "base") if self.floating and "base" in given else None
+        if base is not None and base.shape[-1:] != (7,):
+            raise InputError(f"base must be a pose of the shape (..., 7), x y z and a quaternion; got {base.shape}")
+        arrays_by_name = {name: real_array(x, name) for name, x in given.items()}
+        bases = [] if base is None else [base.shape[:-1]]
+        batch = np.broadcast_shapes(*(x.shape for x in arrays_by_name.values()), *bases)
+        found = np.array(np.broadcast_to(self.rest, (*batch, self.chain.nq)))
+        if base is not None:
+            found[..., :7] = base
+        for name, x in arrays_by_name.items():
+            found[..., self.chain.nq - self.n + self.joint_names.index(name)] = x
+        return found
+
+    def by_name(self: Any, q: Any) -> dict[str, Any]:
+        """The positions (..., nq), or velocities, torques (..., nv), of the joints by name; the inverse of `q`."""
+        values = real_array(q, "q")
+        if values.shape[-1:] not in ((self.chain.nq,), (self.chain.nv,)):
+            raise InputError(f"expected an array of the shape (..., {self.chain.nq}), got {values.shape}")
+        first = values.shape[-1] - self.n
+        base = {"base": values[..., :first]} if first else {}
+        return base | {name: values[..., first + i] for i, name in enumerate(self.joint_names)}
+
+    def order(self: Any, names: Sequence[str]) -> JointOrder:
+        """Index arrays between q, q̇ of this arm and of another order of its joints, given by their names.
+
+        All joints of the arm must be among the names; other joints among them are skipped, and have no place back.
+        """
+        listed = [str(name) for name in names]
+        mine = self.joint_names
+        if len(set(listed)) < len(listed):
+            raise InputError(f"the names of an order must differ, got {', '.join(listed)}")
+        missing = [name for name in mine if name not in listed]
+        if missing:
+            raise InputError(f"the order lacks the joints {', '.join(missing)} of {self.name}; got {', '.join(listed)}")
+        forth = np.array([listed.index(name) for name in mine], dtype=np.intp)
+        back = np.array([mine.index(name) for name in listed if name in mine], dtype=np.intp)
+
+        def after_base(size: int, index: Any) -> Any:
+            return np.concatenate([np.arange(size - self.n), index + (size - self.n)])
+
+        nq, nv = self.chain.nq, self.chain.nv
+        there, here = ((after_base(nq, index), after_base(nv, index)) for index in (forth, back))
+        return JointOrder(tuple(listed), *there, *here)
 
     @property
     def kinds(self: Any) -> str:

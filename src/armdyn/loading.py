@@ -78,7 +78,8 @@ def load(
         arm, cut, snap=snap, allow_outside=allow_outside, xacro=xacro, package_dirs=package_dirs, strict=strict
     )
     found = with_tool(read, tool)
-    made = Arm(found.name, found.chain, snap, found.source, found.frames, found.snapped, found.notes, found.tool_name)
+    read_as = found.snapped, found.notes, found.tool_name, found.link_frames
+    made = Arm(found.name, found.chain, snap, found.source, found.frames, *read_as)
     return made if gravity is None else made.with_gravity(gravity)
 
 
@@ -129,8 +130,8 @@ def from_dh(
     from armdyn.files import dh_table  # imported only if needed
 
     _check_snap(snap)
-    chain = dh_table.chain(rows, convention, gravity, base, tool)
-    return Arm(name, chain, snap, f"{convention} Denavit-Hartenberg table")
+    chain, frames = dh_table.chain(rows, convention, gravity, base, tool)
+    return Arm(name, chain, snap, f"{convention} Denavit-Hartenberg table", named_links=frames)
 
 
 def generic_arm(kinds: str, seed: int = 0) -> Arm:

@@ -12,7 +12,8 @@ from typing import Any
 def fingerprint(*data: Any) -> str:
     """64 hexadecimal digits that are equal for equal data (0 and Fraction(0) are equal) and for no other.
 
-    A field that has its default value does not count, so that a new field changes only what uses it.
+    A field that has its default value does not count, so that a new field changes only what uses it; nor does a field
+    that is not compared.
     """
     return hashlib.sha256(_canonical(data).encode()).hexdigest()
 
@@ -33,6 +34,6 @@ def _canonical(x: Any) -> str:
 @lru_cache(maxsize=256)
 def _defaults(kind: Any) -> tuple[tuple[str, str | None], ...]:
     """The fields of a dataclass, each with the text of its default value."""
-    factories = ((f.name, f.default, f.default_factory) for f in fields(kind))
+    factories = ((f.name, f.default, f.default_factory) for f in fields(kind) if f.compare)
     made = ((name, x if make is MISSING else make()) for name, x, make in factories)
     return tuple((name, None if x is MISSING else _canonical(x)) for name, x in made)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Tally, Vec3
@@ -18,6 +18,7 @@ class Link:
     mass: Scalar
     moment: Vec3
     inertia: Sym3
+    name: str = field(default="", compare=False, kw_only=True)  # in `Arm.links`
 
     def __repr__(self) -> str:
         try:

@@ -71,6 +71,7 @@ class Request:
             language=language,
             frame=self.place,
             progress=self.progress,
+            links=arm.own_links,
         )
         return replace(made, functions={**made.functions, **programs(self.controllers), **self.functions})
 

@@ -16,7 +16,7 @@ from armdyn.chain.exactly import compose, inverse, moved
 from armdyn.chain.snap import compare, snapped, snapped_placement
 from armdyn.files import urdf
 from armdyn.files.cutting import Cut
-from armdyn.files.description import Description, Frame, with_tool
+from armdyn.files.description import Description, Frame, all_frames, with_tool
 from armdyn.files.inertias import of_arm_file
 from armdyn.files.urdf_out import joint_names, link_names
 from armdyn.files.urdf_tree import RawJoint, RawLink, RawMimic, Tree, connected
@@ -29,20 +29,31 @@ def cut(arm: Description, asked: Cut, label: str, snap: float, strict: bool | No
     if replace(asked, floating=None) == Cut() and asked.floating in (None, arm.chain.floating):
         return of_arm_file(arm, label, strict)
     chain = snapped(arm.chain, snap)
-    frames = tuple(replace(frame, placement=snapped_placement(frame.placement, snap)) for frame in arm.frames)
+    frames = tuple(replace(frame, placement=snapped_placement(frame.placement, snap)) for frame in all_frames(arm))
     whole = replace(arm, chain=chain, frames=frames)
     found = urdf.robot(_tree(whole, label, asked.base), asked, snap, chain.gravity, strict)
     tool = _named_tool(whole)
     if asked.tip is None and tool in {frame.name for frame in found.frames if frame.link}:
         found = replace(with_tool(found, tool), states_tool=arm.states_tool)
+    bodies = {name: k for k, name in enumerate(link_names(whole)[:-1])}
+    own = tuple(_own_frame(arm, frame, bodies.get(frame.name, 0)) for frame in found.link_frames)
     wanted = {frame.name for frame in arm.frames} | {asked.base, asked.tip} | _without_frames(whole)
     return replace(
         found,
         source=arm.source,
+        link_frames=own,
         frames=tuple(frame for frame in found.frames if frame.name in wanted),
         snapped=compare(arm.chain, chain) + found.snapped,
         notes=(*arm.notes, *found.notes, *_massless_base(found)),
     )
+
+
+def _own_frame(arm: Description, found: Frame, body: int) -> Frame:
+    """The frame of a link as in the source of the arm file, from that of body `body` of the whole arm."""
+    if not arm.link_frames or not body:
+        return found
+    own = arm.link_frames[body - 1]
+    return Frame(own.name, found.link, compose(found.placement, own.placement))
 
 
 def _named_tool(arm: Description) -> str:

@@ -41,6 +41,7 @@ class Description:
     # Whether the file, or the part of it that was selected, says what the tool is.
     states_tool: bool = field(default=False, compare=False)
     tool_name: str = ""  # the tool's name, if the file states one
+    link_frames: tuple[Frame, ...] = ()  # of each body, the frame of its link in the file; empty: the body's own
 
 
 def with_tool(found: Description, asked: str | None = None) -> Description:
@@ -60,6 +61,12 @@ def with_tool(found: Description, asked: str | None = None) -> Description:
         note = f"several frames are named like a tool ({listed(named)}): {end}; tool= (--tool) takes one of them"
         return replace(found, notes=(note, *found.notes))
     return found
+
+
+def all_frames(arm: Description) -> tuple[Frame, ...]:
+    """The named frames, and those of links with a name of their own, unlike link1, that no frame has."""
+    names = {frame.name for frame in arm.frames} | {f"link{frame.link}" for frame in arm.link_frames}
+    return (*arm.frames, *(frame for frame in arm.link_frames if frame.name not in names))
 
 
 def tool_of(chain: Chain, frames: Sequence[Frame], name: str = "") -> Frame | None:

@@ -14,7 +14,8 @@ from armdyn.chain.joint import Kind
 from armdyn.chain.joint_forces import NUMBERS, JointForces
 from armdyn.errors import InputError, choose
 from armdyn.files import arrays
-from armdyn.files.dh import to_modified
+from armdyn.files.description import Frame
+from armdyn.files.dh import along, to_modified
 
 CONVENTIONS = ("standard", "modified")
 _GEOMETRY = ("theta", "d", "a", "alpha")
@@ -24,8 +25,8 @@ _KEYS = (*_GEOMETRY, "kind", "name", "flip", *_LIMIT, "rotor_inertia", "viscous"
 _TURNED = Mat3(Vec3(1, 0, 0), Vec3(0, -1, 0), Vec3(0, 0, -1))  # half a turn about x
 
 
-def chain(rows: Sequence[Any], convention: str, gravity: Any, base: Any, tool: Any) -> Chain:
-    """The chain of a table; see `armdyn.from_dh`."""
+def chain(rows: Sequence[Any], convention: str, gravity: Any, base: Any, tool: Any) -> tuple[Chain, tuple[Frame, ...]]:
+    """The chain of a table, and the frames of its links as in the table; see `armdyn.from_dh`."""
     choose("convention", convention, CONVENTIONS)
     if isinstance(rows, str | Mapping) or (not isinstance(rows, Sequence) and not hasattr(rows, "tolist")):
         raise InputError(f"rows must be a list of rows, got {rows!r}")
@@ -40,7 +41,12 @@ def chain(rows: Sequence[Any], convention: str, gravity: Any, base: Any, tool: A
     make = to_modified if convention == "standard" else Chain
     ends = [Placement() if end is None else arrays.posed(end, what) for end, what in ((base, "base"), (tool, "tool"))]
     made = make(joints, links, arrays.vector(gravity, "gravity"), *ends)
-    return _flipped(made, [_flag(i, row) for i, row in enumerate(tables, 1)])
+    flags = [_flag(i, row) for i, row in enumerate(tables, 1)]
+    frames = []
+    for k, (joint, flag) in enumerate(zip(joints, flags, strict=True), 1):
+        at = along(joint.b, joint.beta) if convention == "standard" else Placement()
+        frames.append(Frame(f"link{k}", k, Placement(_TURNED, ZERO) @ at if flag else at))
+    return _flipped(made, flags), tuple(frames)
 
 
 def _rows_of(name: str, names: list[str]) -> list[str]:

@@ -7,6 +7,8 @@ back is identical. The less common keys are
 - ``moment`` (m·c) in place of ``com`` and ``inertia_at_origin`` (about the frame's origin) in place of ``inertia``, for
   links whose centre of mass no decimal represents, or whose source gives these;
 - ``rotation`` (three rows) in place of ``rpy``; ``[[frame]]`` with name, link (0 is the base), xyz, rpy;
+- ``name`` and ``frame = { xyz, rpy }`` of a link: what it is called where the numbers come from, and where its frame
+  there is in the frame of this table; both are for output only;
 - ``link`` and ``name`` of the tool: the link that carries it, from 1, if it is not the only tip, and what it is called;
 - a string "p/q" in place of a number;
 - ``parent`` of a joint: the parent joint by name or number (0 is the base), if it is not the previous joint; ``turn``
@@ -38,7 +40,7 @@ from armdyn.chain.joint import DRIVE, Kind
 from armdyn.chain.joint_forces import NUMBERS
 from armdyn.errors import FileError
 from armdyn.files.description import Description, Frame, tool_of, with_tool
-from armdyn.files.dh import to_modified
+from armdyn.files.dh import along, to_modified
 from armdyn.files.numbers import number_text, numbers_text, placement_text
 from armdyn.files.table import Table
 from armdyn.files.text import read_bytes, write_text
@@ -48,7 +50,7 @@ _GEOMETRY = {"modified": ("b", "beta"), "standard": ("a", "alpha")}
 _TREE = ("parent", "turn", "shift", "mimic")
 _JOINT = ("gamma", "d", "theta", "limit", *DRIVE, *NUMBERS, "ripple", "stribeck_exponent", "link")
 _LIMIT = ("lower", "upper", "velocity", "effort")
-_LINK = ("mass", "com", "inertia", "moment", "inertia_at_origin")
+_LINK = ("mass", "com", "inertia", "moment", "inertia_at_origin", "name", "frame")
 LARGEST_FILE = 2**20  # bytes, so that an oversized file is rejected within a second; 60 joints take 60 kB
 MOST_JOINTS = 500
 # Dotted keys (a.b.c = 1) nest tables; the parser takes memory in proportion to the square of their parts.
@@ -109,7 +111,21 @@ def parse(content: bytes, where: str, name: str = "") -> Description:
             f"a robot with {len(chain.tips)} tips needs the link that carries its tool, as in link = 1"
         )
     about = top.text("name", name), chain, top.text("source", ""), _frames(top, chain)
-    return Description(*about, states_tool=top.has("tool"), tool_name=called)
+    own = _link_frames(tables, joints if convention == "standard" else None)
+    return Description(*about, states_tool=top.has("tool"), tool_name=called, link_frames=own)
+
+
+def _link_frames(tables: list[Table], standard: tuple[Joint, ...] | None) -> tuple[Frame, ...]:
+    """The frame of each link as it is called in the source; in a standard table, at the far end of the link."""
+    found = []
+    for k, joint in enumerate(tables, 1):
+        table = joint.table("link")
+        at = table.table("frame").placement() if table.has("frame") else Placement()
+        if standard is not None:
+            at = along(standard[k - 1].b, standard[k - 1].beta) @ at
+        found.append(Frame(table.text("name", f"link{k}"), k, at))
+    plain = all(frame == Frame(f"link{frame.link}", frame.link, Placement()) for frame in found)
+    return () if plain else tuple(found)
 
 
 def _tool(top: Table, joints: int) -> tuple[Placement, int, str]:
@@ -257,7 +273,8 @@ def text(arm: Description) -> str:
         lines.append(f"base = {placement_text(chain.base)}")
     lines += _tool_lines(arm)
     for i, link in enumerate(chain.links):
-        lines += ["", "[[joint]]", *_joint_lines(chain, i), f"link = {_link_text(link)}"]
+        own = arm.link_frames[i] if arm.link_frames else Frame(f"link{i + 1}", i + 1, Placement())
+        lines += ["", "[[joint]]", *_joint_lines(chain, i), f"link = {_link_text(link, own)}"]
     for frame in arm.frames:
         place = placement_text(frame.placement).strip("{} ").replace("], ", "]\n", 1)
         lines += ["", "[[frame]]", f"name = {_string(frame.name)}", f"link = {frame.link}", place]
@@ -332,13 +349,15 @@ def _angle_text(joint: Joint, key: str) -> str:
     return repr(angle.radians + 0.0)  # no negative zero
 
 
-def _link_text(link: Link) -> str:
+def _link_text(link: Link, own: Frame) -> str:
     """Centre of mass and the inertia about it, or moment and inertia at the origin if these are shorter."""
     mass = number_text(link.mass)
     natural = f"moment = {numbers_text(tuple(link.moment))}, inertia_at_origin = {_inertia_text(link.inertia)}"
     central = f"com = {numbers_text(tuple(link.com))}, inertia = {_inertia_text(link.inertia_about_com)}"
     short = central if link.mass * link.com == link.moment and len(central) <= len(natural) + 20 else natural
-    return f"{{ mass = {mass}, {short} }}"
+    name = f"name = {_string(own.name)}, " if own.name != f"link{own.link}" else ""
+    frame = f", frame = {placement_text(own.placement)}" if own.placement != Placement() else ""
+    return f"{{ {name}mass = {mass}, {short}{frame} }}"
 
 
 def _inertia_text(J: Sym3) -> str:

@@ -72,8 +72,8 @@ def robot(tree: Tree, cut: Cut, snap: float = SNAP, gravity: Vec3 = GRAVITY, str
     frames = tuple(Frame(name, k, compose(own[k - 1], at) if k else at) for name, (k, at) in sorted(walk.where.items()))
     notes = (*tree.notes, *chosen.notes, *_on_inertias(tree, walk, chain, strict))
     source = f"{tree.format} {tree.label}"
-    asked = chosen.tip is not None
-    found = Description(tree.name, chain, source, frames, walk.snapper.report, notes, asked, chosen.tip or "")
+    asked, tool, links = chosen.tip is not None, chosen.tip or "", walk.own_links(frames)
+    found = Description(tree.name, chain, source, frames, walk.snapper.report, notes, asked, tool, links)
     stated = chosen.tip is None and tree.tool in {frame.name for frame in frames if frame.link}
     return with_tool(found, tree.tool) if stated else found
 
@@ -195,6 +195,17 @@ class _Walk:
                 else:
                     self.where[joint.child] = (k, compose(origin, self._held(joint)))
                 waiting.append(joint.child)
+
+    def own_links(self, frames: tuple[Frame, ...]) -> tuple[Frame, ...]:
+        """The frame of each body's own link: the child of its joint, or in MJCF the body that carries this joint."""
+        named = {frame.name: frame for frame in frames}
+        base = [self.chosen.start if self.chosen.floating == "" else self.tree.joints[self.chosen.floating].child] \
+            if self.chosen.floating is not None else []  # fmt: skip
+        found = []
+        for k, name in enumerate([*base, *(joint.child for joint in self.chosen.moving)], 1):
+            body = name.rpartition(" after ")[0] if self.tree.format == "MJCF" else ""
+            found.append(named[body] if body in named and named[body].link == k else named[name])
+        return tuple(found)
 
     def _on_other_branch(self, joint: RawJoint) -> bool:
         """Whether the joint moves another branch on the base, which is not a part of this robot."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from armdyn.algebra import sign
-from armdyn.chain import Chain
+from armdyn.algebra import Vec3, sign
+from armdyn.chain import Chain, Link
 from armdyn.errors import InputError
-from armdyn.formulations import energies
+from armdyn.formulations import configuration, energies
 from armdyn.formulations.elimination import with_rotors
 from armdyn.formulations.kinematics import poses
 from armdyn.formulations.kinematics.poses import homogeneous
@@ -114,7 +114,101 @@ def jacobian(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench
         for row, moved in zip(found, run(part, *([x[i] for i in path] for x in inputs)), strict=True):
             for i, entry in zip(path, moved, strict=True):
                 row[i] = entry
-    return found
+    return local(chain, inputs[0], options, found) if options.axes == "local" else found
+
+
+def local(chain: Chain, q: list[Any], options: Options, rows: Any) -> Any:
+    """Six rows in base axes, linear first, in the axes of the tool or the frame in its place."""
+    part, path = up_to_frame(chain, options)
+    if part is None:
+        return rows  # nothing moves that frame
+    R = [list(row[:3]) for row in poses.pose(part, [q[i] for i in path])[:3]]
+
+    def turned(three: Any) -> list[list[Any]]:
+        columns = list(zip(*three, strict=True))
+        return [[sum((R[k][i] * x for k, x in enumerate(column)), 0) for column in columns] for i in range(3)]
+
+    return [*turned(rows[:3]), *turned(rows[3:])]
+
+
+def jacobian_rate(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """At the tool or the frame in its place; in local axes, the derivative of the Jacobian in those."""
+    in_base = replace(options, axes="base")
+    rate = jacobian(run, chain, inputs, in_base, wrench)
+    if options.axes == "base":
+        return rate
+    q, qd = inputs
+    J = jacobian(poses.jacobian, chain, [q], in_base, wrench)
+    w = Vec3(*(sum((x * v for x, v in zip(row, qd, strict=True)), 0) for row in J[3:]))
+    turning = []  # d(RᵀJ)/dt = Rᵀ (dJ/dt - ω × J)
+    for three in (slice(0, 3), slice(3, 6)):
+        columns = zip(zip(*rate[three], strict=True), zip(*J[three], strict=True), strict=True)
+        moved = [Vec3(*d) - w.cross(Vec3(*j)) for d, j in columns]
+        turning += [list(row) for row in zip(*moved, strict=True)]
+    return local(chain, q, options, turning)
+
+
+def link_poses(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """Of the bodies, or of the frames asked for."""
+    if not options.frames:
+        return run(chain, *inputs)
+    placed = poses.frames(chain, inputs[0])
+    found = (poses.at_frame(placed[k - 1], at) if k else (at.R, at.p) for k, at in options.frames)
+    return [homogeneous(frame) for frame in found]
+
+
+def link_jacobians(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """Of the bodies, or of the frames asked for."""
+    return run(chain, *inputs, at=options.frames, local=options.axes == "local")
+
+
+def pose_error(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """From the tool or the frame in its place."""
+    part, path = up_to_frame(chain, options)
+    if part is None and options.frame is not None:
+        fixed = options.frame[1]
+        return configuration.pose_error(fixed.R, fixed.p, inputs[1])
+    return run(part, [inputs[0][i] for i in path], inputs[1])
+
+
+def frame_velocity(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """Of the tool or the frame in its place."""
+    part, path = up_to_frame(chain, options)
+    if part is None:
+        return [0] * 6
+    twist = run(part, *([x[i] for i in path] for x in inputs))
+    if options.axes == "base":
+        return twist
+    return [row[0] for row in local(chain, inputs[0], options, [[x] for x in twist])]
+
+
+frame_acceleration = frame_velocity  # likewise, of three inputs
+
+
+def joint_wrenches(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """At the frames asked for, in place of the bodies' own."""
+    found = run(chain, *inputs)
+    if not options.frames:
+        return found
+    moved = []
+    for k, at in options.frames:
+        if k == 0:
+            raise InputError("joint_wrenches are of frames on links that move; the base has no joint")
+        f, n = Vec3(*found[k - 1][:3]), Vec3(*found[k - 1][3:])
+        moved.append([*(at.R.T @ f), *(at.R.T @ (n - at.p.cross(f)))])
+    return moved
+
+
+def natural_regressor(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """With the columns of the links' parameters in the frames asked for, one per link, in place of the bodies'."""
+    rows = [list(row) for row in run(chain, *inputs)]
+    for k, at in options.frames:
+        units = (Link.from_natural(tuple(int(i == j) for j in range(10))) for i in range(10))
+        columns = [unit.moved(at.R, at.p).natural for unit in units]
+        for row in rows:
+            own = row[10 * k - 10 : 10 * k]
+            row[10 * k - 10 : 10 * k] = [sum((y * t for y, t in zip(own, c, strict=True)), 0) for c in columns]
+    return rows
 
 
 def pose(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:

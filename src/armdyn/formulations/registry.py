@@ -35,11 +35,13 @@ SIZES: dict[str, Callable[[Chain], int]] = {
     "nq": lambda chain: chain.nq,
     "nv": lambda chain: chain.nv,
     "N": lambda chain: chain.bodies,
+    "F": lambda chain: chain.bodies,  # unless `Options.frames` gives others
     "p": _minimal,
     "10N": lambda chain: 10 * chain.bodies,
 }
 
 
+AXES = ("base", "local")  # in which a Jacobian is expressed
 PARAMETERS = ("baked", "runtime", "geometry")  # which parameters of the arm, if any, are a program's last input
 
 
@@ -49,10 +51,12 @@ class Options:
 
     `friction` adds the joints' friction. `tool_wrench` adds a last input, the wrench (force, torque) that the
     environment exerts on the arm at the tool's origin, in base axes. `frame` is (k, placement on link k) and replaces
-    the tool, where k = 0 is the base. `frames` are several of these, at which as many wrenches act, concatenated in one
-    input. `parameters="runtime"` adds a last input, the minimal parameters, and `parameters="geometry"` the constants
-    of the geometry (`armdyn.chain.geometry`), unless the quantity has `own_geometry`. `derivatives` names inputs: the
-    outputs are then the exact partial derivatives with respect to them, which every quantity has.
+    the tool, where k = 0 is the base. `frames` are several of these, at which as many wrenches act, concatenated in
+    one input, or to which a quantity of frames ("F") or of links in their own axes refers. `axes` are those of a
+    Jacobian: "base" or "local", the frame's own. `parameters="runtime"` adds a last input, the minimal parameters,
+    and `parameters="geometry"` the constants of the geometry (`armdyn.chain.geometry`), unless the quantity has
+    `own_geometry`. `derivatives` names inputs: the outputs are then the exact partial derivatives with respect to
+    them, which every quantity has.
     """
 
     friction: bool = False
@@ -61,6 +65,7 @@ class Options:
     parameters: str = "baked"
     derivatives: tuple[str, ...] = ()
     frames: tuple[tuple[int, Placement], ...] = ()
+    axes: str = "base"
 
 
 @dataclass(frozen=True)
@@ -137,6 +142,7 @@ class Quantity:
     of_body: bool = (
         False  # its first inputs are a body's mass, com and inertia about com: kernels reject impossible ones
     )
+    of_configuration: bool = False  # of configurations as such: no mimic joint or plain tree enters it
     derivative_kernel: bool = False  # the arm has an attribute for its derivatives with respect to all inputs
     inverse_of: str = ""  # the quantity that it inverts for the last input: its derivatives follow from that one's
     in_c: bool = False  # among the quantities that `emit_c` writes by default
@@ -157,6 +163,11 @@ class Quantity:
         return "frame" in self.takes and "tool_wrench" not in self.takes
 
     @property
+    def of_links(self) -> bool:
+        """Whether it is a quantity of every link's frame as in the file, or of other frames in their place."""
+        return self.outputs[0][1][:1] == ("F",)
+
+    @property
     def of_motion(self) -> bool:
         """Whether it depends on the configuration or motion; if not, it is the same in any coordinates."""
         return any(name in (Q[0], QD[0]) for name, _ in self.inputs)
@@ -174,9 +185,12 @@ class Quantity:
         """The inputs with their shapes for this chain."""
         return shapes(self.inputs, chain)
 
-    def output_shapes(self, chain: Chain) -> Shapes:
-        """The outputs with their shapes for this chain."""
-        return shapes(self.outputs, chain)
+    def output_shapes(self, chain: Chain, frames: int = 0) -> Shapes:
+        """The outputs with their shapes for this chain, and for this many `Options.frames`."""
+        found = shapes(self.outputs, chain)
+        if frames and self.of_links:
+            return tuple((name, (frames, *shape[1:])) for name, shape in found)
+        return found
 
 
 @cache

@@ -34,7 +34,7 @@ def complete(
     entry: Quantity, physics: Physics, run: Run, robot: Chain, inputs: list[Any], options: Options, wrench: Any
 ) -> Any:
     """The quantity with all physics, for any robot."""
-    if robot.plain or not entry.of_motion:
+    if robot.plain or not entry.of_motion or entry.of_configuration:
         return physics(run, robot, inputs, options, wrench)
     coordinates = Coordinates.of(robot)
     given = dict(zip((name for name, _ in entry.inputs), inputs, strict=True))
@@ -56,6 +56,9 @@ def complete(
         return result
     if entry.name == "regressor":
         return in_minimal_parameters(robot, _projected(coordinates, ("nv", "10N"), result))
+    if entry.of_links:
+        kept = result if options.frames else result[coordinates.extra :]
+        return kept if entry.outputs[0][1][-1] != "nv" else [coordinates.columns(J) for J in kept]
     if len(entry.outputs) == 1:
         return _projected(coordinates, entry.outputs[0][1], result)
     return tuple(_projected(coordinates, shape, one) for (_, shape), one in zip(entry.outputs, result, strict=True))
@@ -72,7 +75,7 @@ def substituted(coordinates: Coordinates, given: dict[str, Any]) -> tuple[Chain,
         "qdd_ref": lambda a: coordinates.accelerations(a, given["qd"], given["qd_ref"]),
         "load": coordinates.lifted,
     }
-    plain = [change[name](value) for name, value in given.items()]
+    plain = [change[name](value) if name in change else value for name, value in given.items()]
     return (coordinates.placed(given["q"]) if "q" in given else coordinates.tree), plain
 
 

@@ -70,6 +70,14 @@ class KernelAttributes:
         joint_forces: Kernel
         pose: Kernel
         link_poses: Kernel
+        link_jacobians: Kernel
+        pose_error: Kernel
+        frame_velocity: Kernel
+        frame_acceleration: Kernel
+        joint_wrenches: Kernel
+        integrate: Kernel
+        difference: Kernel
+        dh_poses: Kernel
         jacobian: Kernel
         jacobian_rate: Kernel
         centre_of_mass: Kernel

@@ -51,13 +51,17 @@ def c_files(
     source: str = "",
     version: str = "",
     ranges: Mapping[str, Any] | None = None,
+    links: tuple[Frame, ...] = (),
 ) -> dict[str, str]:
     """File name -> text: header, source, test program with vectors, Makefile.
 
-    With `ranges` (n, 2) by input, the header states bounds of the rounding errors.
+    With `ranges` (n, 2) by input, the header states bounds of the rounding errors. `links` are the links' frames as in
+    the file, if they are not the bodies' own.
     """
     check_some(quantities)
-    return files(package(name, chain, quantities, dtype, parameters, friction, source, version, ranges=ranges))
+    return files(
+        package(name, chain, quantities, dtype, parameters, friction, source, version, ranges=ranges, links=links)
+    )
 
 
 def package(
@@ -73,10 +77,11 @@ def package(
     frame: Frame | None = None,
     progress: Progress | None = None,
     ranges: Mapping[str, Any] | None = None,
+    links: tuple[Frame, ...] = (),
 ) -> Package:
     """The language-independent contents of an arm's files: functions with test vectors, sizes and parameters."""
     dtype = c_type(dtype)
-    asked = requests(quantities, parameters, friction, frame)
+    asked = requests(quantities, parameters, friction, frame, links)
     minimal = minimal_parameters(chain) if parameters == "runtime" else None
     values = np.array([float(v) for v in minimal.values]) if minimal is not None else None
     functions = {}
@@ -104,7 +109,11 @@ def check_some(quantities: Sequence[str]) -> None:
 
 
 def requests(
-    quantities: Sequence[str], parameters: str, friction: bool, frame: Frame | None = None
+    quantities: Sequence[str],
+    parameters: str,
+    friction: bool,
+    frame: Frame | None = None,
+    links: tuple[Frame, ...] = (),
 ) -> dict[str, tuple[str, Options]]:
     """The functions to be written, by name: the quantity, and those of the options that it takes."""
     quantities = (quantities,) if isinstance(quantities, str) else quantities
@@ -115,6 +124,7 @@ def requests(
         takes = QUANTITIES[plain].takes
         options = Options(
             frame=frame if QUANTITIES[plain].at_tool else None,
+            frames=links if QUANTITIES[plain].of_links else (),
             friction=friction and "friction" in takes,
             parameters="runtime" if parameters == "runtime" and "parameters" in takes else "baked",
             derivatives=wrt,

@@ -35,6 +35,8 @@ from armdyn.programs.collector import paused_collector
 from armdyn.programs.program import compiled_program, program
 
 OPTIONS = tuple(f.name for f in fields(Options))
+EVERYWHERE = tuple(name for name in OPTIONS if name not in ("frames", "axes"))
+COLUMNS = {"natural_regressor": ("columns",)}  # options that name frames in another way
 _ARRAY = np.ndarray  # a module constant, because every call looks it up
 
 
@@ -57,6 +59,7 @@ class Kernel(Fast):
         backend: str = "llvm",
         options: Options = Options(),
         frames: Mapping[str, tuple[int, Placement]] | None = None,
+        links: tuple[tuple[int, Placement], ...] = (),
     ) -> None:
         self.chain = chain
         self.quantity = choose("quantity", quantity, QUANTITIES)
@@ -64,8 +67,13 @@ class Kernel(Fast):
         self._asked_method = choose(f"method of {quantity}", method, methods)
         self._of_body = QUANTITIES[quantity].of_body
         self.backend = choose("backend", backend, BACKENDS)
-        self.options = options
-        self.frames = dict(frames or {})  # frames by name, for the option `frame`
+        takes = QUANTITIES[quantity].takes
+        of_links = QUANTITIES[quantity].of_links and not options.frames
+        self.options = options = replace(options, frames=links) if of_links else options
+        self.frames = dict(frames or {})  # frames by name, for the options `frame` and `frames`
+        self.links = links  # the frame of each link as in the file; empty: the bodies' own
+        self._ports = tuple(name for name, _ in QUANTITIES[quantity].inputs)
+        self._option_names = tuple(dict.fromkeys((*takes, *COLUMNS.get(quantity, ()), "parameters", "derivatives")))
         self._variants: dict[Options, Kernel] = {options: self}
         self._calls: dict[Any, Kernel] = {}
         self._compiled: Any = None
@@ -139,13 +147,14 @@ class Kernel(Fast):
         return table(f"{self.quantity} by {self.method} on {self.backend}", ["array", "", "shape", "unit"], rows)
 
     def __reduce__(self) -> Any:
-        return Kernel, (self.chain, self.quantity, self.method, self.backend, self.options, self.frames)
+        return Kernel, (self.chain, self.quantity, self.method, self.backend, self.options, self.frames, self.links)
 
     def __call__(self, *arrays: Any, out: Any = None, threads: int | None = None, **choices: Any) -> Any:
         """The quantity at every configuration of the batch; `choices` are options for this call."""
         if choices:
-            kernel = self._asked(choices)
-            arrays = (*arrays, *_wrench(choices))
+            arrays, choices = self._by_name(arrays, choices)
+            kernel = self._asked(choices) if choices else self
+            arrays = (*arrays, *_last(choices))
             return kernel(*arrays) if out is None and threads is None else kernel(*arrays, out=out, threads=threads)
         plain = out is None or type(out) is _ARRAY
         for x in arrays:
@@ -175,12 +184,10 @@ class Kernel(Fast):
 
     def _asked(self, choices: dict[str, Any]) -> Kernel:
         """The cached variant of this kernel for the options of a call."""
-        asked = tuple((name, _flag(x) if name == "tool_wrench" else x) for name, x in choices.items())
+        asked = tuple((name, _FLAGS[name](x) if name in _FLAGS else x) for name, x in choices.items())
         try:
             return self._calls[asked]
         except KeyError:
-            for name in choices:
-                choose(f"option of {self.quantity}", name, ("out", "threads", *OPTIONS))
             return self._calls.setdefault(asked, self.variant(**dict(asked)))
         except TypeError:  # a list, say
             return self.variant(**dict(asked))
@@ -188,10 +195,16 @@ class Kernel(Fast):
     def variant(self, **choices: Any) -> Kernel:
         """The kernel with other options."""
         for name in choices:
-            choose(f"option of {self.quantity}", name, OPTIONS)
+            if name not in EVERYWHERE:  # these have an error of their own that lists the quantities that take them
+                self._must_be_known(name)
         flags: dict[str, Any] = dict(choices)
         if isinstance(flags.get("tool_wrench"), tuple):
-            flags["frames"] = tuple(self.frames[choose("frame", name, self.frames)] for name in flags["tool_wrench"])
+            flags["frames"] = self._placed(flags["tool_wrench"])
+        elif any(isinstance(one, str) for one in flags.get("frames", ())):
+            flags["frames"] = self._placed(self.frames if flags["frames"] == "all" else flags["frames"])
+        if "columns" in flags:
+            at_links = choose("columns", flags.pop("columns"), ("bodies", "urdf")) == "urdf"
+            flags["frames"] = self.links if at_links else ()
         if flags.get("tool_wrench") is not None:
             flags["tool_wrench"] = flags["tool_wrench"] is not False
         if not isinstance(flags.get("derivatives", ()), tuple):
@@ -205,8 +218,31 @@ class Kernel(Fast):
             placed = bool(options.frames) or (options.frame is not None and self.options.frame is None)
             searched = options.derivatives or options.parameters != self.options.parameters or placed
             method = self._asked_method if searched else self.method
-            self._variants[options] = Kernel(self.chain, self.quantity, method, self.backend, options, self.frames)
+            made = Kernel(self.chain, self.quantity, method, self.backend, options, self.frames, self.links)
+            self._variants[options] = made
         return self._variants[options]
+
+    def _placed(self, names: Any) -> tuple[tuple[int, Placement], ...]:
+        """Frames by their names."""
+        listed = (names,) if isinstance(names, str) else names
+        return tuple(self.frames[choose("frame", name, self.frames)] for name in listed)
+
+    def _must_be_known(self, name: str) -> None:
+        if name not in self._option_names:
+            choose(f"option of {self.quantity}", name, (*self._ports, "out", "threads", *self._option_names))
+
+    def _by_name(self, arrays: tuple[Any, ...], choices: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The inputs, of which some may be given by name, and the options."""
+        if not any(name in choices for name in self._ports):
+            return arrays, choices
+        given = {name: x for name, x in choices.items() if name in self._ports}
+        twice = [name for name in self._ports[: len(arrays)] if name in given]
+        missing = [name for name in self._ports[len(arrays) :] if name not in given]
+        if twice or missing:
+            what = f"{twice[0]} is given twice" if twice else f"{', '.join(missing)} missing"
+            raise InputError(f"{self.quantity} takes {', '.join(self._ports)}, in this order or by name; {what}")
+        rest = {name: x for name, x in choices.items() if name not in given}
+        return (*arrays, *(given[name] for name in self._ports[len(arrays) :])), rest
 
     def casadi(self, **choices: Any) -> Any:
         """The same as a `casadi.Function` of named matrices, whose Jacobian is armdyn's derivative program."""
@@ -300,6 +336,17 @@ def _plain(x: Any) -> Any:
     return np.asarray(x) if hasattr(x, "__array__") else np.from_dlpack(x)
 
 
+def _last(choices: dict[str, Any]) -> tuple[Any, ...]:
+    """The arrays given as options, in the order of the inputs they become: wrench, then parameters or geometry."""
+    values = choices.get("parameters")
+    return (*_wrench(choices), *(() if values is None or isinstance(values, str) else (values,)))
+
+
+def _parameters(values: Any) -> Any:
+    """The option that selects the program: values are those of the minimal parameters."""
+    return values if isinstance(values, str) else "runtime"
+
+
 def _wrench(choices: dict[str, Any]) -> tuple[Any, ...]:
     """The wrench given as a keyword argument, which becomes the last array; none if it is positional (`True`).
 
@@ -323,3 +370,6 @@ def _flag(wrench: Any) -> Any:
     if isinstance(wrench, Mapping):
         return tuple(wrench)
     return wrench if wrench is None or isinstance(wrench, bool | tuple) else True
+
+
+_FLAGS = {"tool_wrench": _flag, "parameters": _parameters}

@@ -15,7 +15,7 @@ from armdyn.formulations import QUANTITIES
 from armdyn.formulations.coordinates import pose_rate
 from armdyn.graph.program import Program, trace
 from armdyn.kernels.choice import auto
-from armdyn.kernels.emission import DEFAULT, check_some, requests
+from armdyn.kernels.emission import DEFAULT, Frame, check_some, requests
 from armdyn.parameters import minimal_parameters
 from armdyn.programs.program import program
 
@@ -36,11 +36,12 @@ def wasm_files(
     friction: bool = False,
     source: str = "",
     version: str = "",
+    links: tuple[Frame, ...] = (),
 ) -> dict[str, bytes]:
     """File name -> content: the module, the ES module, the types."""
     check_some(quantities)
     programs, summaries = {}, {}
-    for key, (quantity, options) in requests(quantities, parameters, friction).items():
+    for key, (quantity, options) in requests(quantities, parameters, friction, links=links).items():
         programs[key] = program(chain, quantity, auto(chain, quantity, options), options)
         summaries[key] = QUANTITIES[quantity].summary
     comment = [f"{name}: dynamics in WebAssembly, written by armdyn {version}. SI units."]

@@ -33,7 +33,7 @@ STATE = {
     "T": "kinetic_energy",
     "V": "potential_energy",
     "p": "momentum",
-    "poses": "link_poses",
+    "poses": "dh_poses",
     "tool": "pose",
     "J": "jacobian",
 }

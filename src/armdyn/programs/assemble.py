@@ -18,7 +18,7 @@ from armdyn.chain.geometry import geometry_constants, with_geometry
 from armdyn.chain.slide import canonical
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES, taking
-from armdyn.formulations.registry import PARAMETERS, Options, Physics, Run, Shapes
+from armdyn.formulations.registry import AXES, PARAMETERS, Options, Physics, Run, Shapes
 from armdyn.formulations.regressor.natural import combined, natural_regressor
 from armdyn.formulations.substitution import complete
 from armdyn.graph.program import flatten
@@ -74,7 +74,7 @@ def assemble(
             return whole(run, real, given, options, wrench)
         return complete(entry, physics or entry.physics, run, real, given, options, wrench)
 
-    assembly = Assembly(function, inputs, entry.output_shapes(chain))
+    assembly = Assembly(function, inputs, entry.output_shapes(chain, len(options.frames)))
     return _differentiated(chain, assembly, options.derivatives) if options.derivatives else assembly
 
 
@@ -129,6 +129,8 @@ def _check(quantity: str, options: Options) -> None:
         "tool_wrench": (options.tool_wrench, "tool_wrench"),
         "frame": (options.frame is not None, "frame"),
         "parameters": (runtime, "run-time parameters"),
+        "frames": (bool(options.frames) and not options.tool_wrench, "frames"),
+        "axes": (choose("axes", options.axes, AXES) != "base", "axes"),
     }
     for option, (wanted, called) in asked.items():
         if wanted and option not in takes:

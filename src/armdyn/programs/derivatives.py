@@ -88,7 +88,7 @@ def _by_recursion(
 
     def function(*arguments: Any) -> Any:
         partials = dict(zip(shapes, bare.function(*arguments), strict=False))
-        more = inline(others, *arguments)
+        more = inline(others, *map(flatten, arguments))
         total = tuple(
             [a + b for a, b in zip(flatten(partials[name]), flat, strict=True)]
             for name, flat in zip(wrt, more, strict=True)
@@ -109,7 +109,7 @@ def _in_tangent_space(chain: Chain, partials: Program) -> Program:
         q = arguments[names.index("q")]
         found = tuple(
             tangent_columns(q, values) if port.name.endswith("_dq") else values
-            for port, values in zip(partials.outputs, inline(partials, *arguments), strict=True)
+            for port, values in zip(partials.outputs, inline(partials, *map(flatten, arguments)), strict=True)
         )
         return found[0] if len(found) == 1 else found
 

@@ -15,6 +15,7 @@ from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.files import toml
+from armdyn.files.description import with_tool
 from armdyn.sweeps.description import described, digest
 from armdyn.sweeps.labels import Variable, Variables, coordinates, labelled
 from armdyn.sweeps.reductions import Part, Reduction
@@ -182,5 +183,6 @@ def unpacked(content: bytes) -> Study:
 @lru_cache(maxsize=64)
 def arm_from_text(text: str, name: str, snap: float) -> Arm:
     """The arm from the text of its file, cached per process."""
-    found = toml.parse(text.encode(), f"the arm {name} of a study", name)
-    return Arm(found.name, found.chain, snap, found.source, found.frames, found.snapped, found.notes)
+    found = with_tool(toml.parse(text.encode(), f"the arm {name} of a study", name))
+    read_as = found.snapped, found.notes, found.tool_name, found.link_frames
+    return Arm(found.name, found.chain, snap, found.source, found.frames, *read_as)

@@ -17,11 +17,23 @@ from __future__ import annotations
 from armdyn.algebra import ZERO, Scalar, Vec3, Z
 from armdyn.algebra.spatial import NO_WRENCH, Wrench
 from armdyn.chain import Chain
-from armdyn.formulations.steps import collect, steps
+from armdyn.formulations.registry import definition
+from armdyn.formulations.steps import Step, collect, steps
 
 
 def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> list[Scalar]:
     """The joint forces for a motion, without rotors and friction."""
+    walk, wrenches = transmitted(chain, q, qd, qdd)
+    return [wrench.along(step.revolute) for step, wrench in zip(walk, wrenches, strict=True)]
+
+
+def joint_wrenches(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> list[list[Scalar]]:
+    """(N × 6): the force and torque that each link gets through its joint, at and in the frame of its body."""
+    return [[*wrench.f, *wrench.n] for wrench in transmitted(chain, q, qd, qdd)[1]]
+
+
+def transmitted(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> tuple[list[Step], list[Wrench]]:
+    """The steps over the joints, and the wrench that each joint transmits."""
     base = ZERO, ZERO, -chain.gravity_in_frame_0
     walk = steps(chain, q)
     moving: list[tuple[Vec3, Vec3, Vec3]] = []
@@ -41,16 +53,19 @@ def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[
         N = J @ dw + w.cross(J @ w) + h.cross(dv)
         moving.append((w, dw, dv))
         own.append(Wrench(F, N))
-    tau: list[Scalar] = []
+    found: list[Wrench] = []
     brought: dict[int, Wrench] = {}
     for i, step in reversed(list(enumerate(walk))):
         wrench = brought.get(i, NO_WRENCH) + own[i]
-        tau.append(wrench.along(step.revolute))
+        found.append(wrench)
         f, n = step.R @ wrench.f, step.R @ wrench.n
         collect(brought, step.parent, Wrench(f, n + step.origin.cross(f)))
-    return tau[::-1]
+    return walk, found[::-1]
 
 
 def bias(chain: Chain, q: list[Scalar], qd: list[Scalar], *, qdd: list[Scalar] | None = None) -> list[Scalar]:
     """C q̇ + g: inverse dynamics at zero acceleration, or at `qdd` for the rotating axes of a floating base."""
     return inverse_dynamics(chain, q, qd, [0] * chain.n if qdd is None else qdd)
+
+
+JOINT_WRENCHES = definition(joint_wrenches, "Newton-Euler, forces carried inwards")

@@ -6,10 +6,12 @@ contributes its axis (angular) and axis × lever (linear) to the velocity of the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from armdyn.algebra import ZERO, Mat3, Scalar, Vec3, Z
 from armdyn.chain import Chain, Placement
+from armdyn.formulations import configuration
 from armdyn.formulations.registry import definition
 
 Frame = tuple[Mat3, Vec3]
@@ -40,6 +42,26 @@ def homogeneous(frame: Frame) -> list[list[Scalar]]:
 def link_poses(chain: Chain, q: list[Scalar]) -> list[Any]:
     """The (4 × 4) poses of the link frames in the base frame."""
     return [homogeneous(frame) for frame in frames(chain, q)]
+
+
+def link_jacobians(
+    chain: Chain, q: list[Scalar], at: Sequence[tuple[int, Placement]] = (), local: bool = False
+) -> list[list[list[Scalar]]]:
+    """The (6 × n) Jacobians of the link frames, or of the frames (k, placement on link k) `at`; k = 0 is the base."""
+    placed = frames(chain, q)
+    axes = [R @ Z for R, _ in placed]
+    found = []
+    for k, fixed in at or [(k, Placement()) for k in range(1, chain.bodies + 1)]:
+        J: list[list[Scalar]] = [[0] * chain.bodies for _ in range(6)]
+        R, p = at_frame(placed[k - 1], fixed) if k else (fixed.R, fixed.p)
+        for i in chain.path(k - 1):
+            u, turns = axes[i], chain.joints[i].revolute
+            twist = (u.cross(p - placed[i][1]), u) if turns else (u, ZERO)
+            linear, angular = (R.T @ v for v in twist) if local else twist
+            for row, x in zip(J, (*linear, *angular), strict=True):
+                row[i] = x
+        found.append(J)
+    return found
 
 
 def pose(chain: Chain, q: list[Scalar]) -> list[Any]:
@@ -82,7 +104,31 @@ def jacobian_rate(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[list[
     return [list(row) for row in zip(*columns, strict=True)]
 
 
+def pose_error(chain: Chain, q: list[Scalar], goal: Any) -> list[Scalar]:
+    """The twist from the tool to a goal pose, in the tool's axes."""
+    return configuration.pose_error(*at_frame(frames(chain, q)[-1], chain.tool), goal)
+
+
+def velocity(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
+    """(6,): linear and angular velocity of the tool, in base axes."""
+    return [_dot(row, qd) for row in jacobian(chain, q)]
+
+
+def acceleration(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> list[Scalar]:
+    """(6,): acceleration of the tool's origin (not the spatial one) and angular acceleration, in base axes."""
+    rows = zip(jacobian(chain, q), jacobian_rate(chain, q, qd), strict=True)
+    return [_dot(J, qdd) + _dot(dJ, qd) for J, dJ in rows]
+
+
+def _dot(row: list[Scalar], values: list[Scalar]) -> Scalar:
+    return sum((x * y for x, y in zip(row, values, strict=True)), 0)
+
+
+POSE_ERROR = definition(pose_error, "quaternion with the largest pivot, halved angles")
+VELOCITY = definition(velocity, "Jacobian times velocity")
+ACCELERATION = definition(acceleration, "Jacobian and its rate")
 POSE = definition(pose, "product of placements")
 LINK_POSES = definition(link_poses, "product of placements")
 JACOBIAN = definition(jacobian, "axes and levers")
+LINK_JACOBIANS = definition(link_jacobians, "axes and levers")
 JACOBIAN_RATE = definition(jacobian_rate, "axes, levers and their rates")

@@ -38,7 +38,7 @@ class Skeleton:
 
     def points(self, q: Array) -> Array:
         """The positions of the points in the base frame, (samples, points, 3)."""
-        links = np.asarray(self.arm.link_poses(q))[..., :3, 3]
+        links = np.asarray(self.arm.dh_poses(q))[..., :3, 3]
         options: list[dict[str, Any]] = [{} if tip is None else {"frame": tip.name} for tip in self._tips]
         tips = [np.asarray(self.arm.pose(q, **at))[:, None, :3, 3] for at in options]
         return np.concatenate([np.zeros((len(q), 1, 3)), links, *tips], axis=1)

@@ -116,7 +116,7 @@ class View:
         centres = np.array([[float(x) for x in link.com] for link in self.arm.links])
 
         def moments(q: Array) -> Array:
-            T = np.asarray(self.arm.link_poses(q))
+            T = np.asarray(self.arm.dh_poses(q))
             return np.asarray(masses @ (np.einsum("...ijk,ik->...ij", T[..., :3, :3], centres) + T[..., :3, 3]))
 
         steps = STEP * np.eye(self.q.shape[1])
