@@ -231,6 +231,7 @@ QUANTITIES: dict[str, Quantity] = {
             takes=("frames",),
             physics_in="link_poses",
             link_frames=True,
+            massless=True,
         ),
         Quantity(
             "link_jacobians",
