@@ -230,7 +230,7 @@ def _energy_error(
             energies.append(float(arm.kinetic_energy(q, qd)) + float(arm.potential_energy(q)))
             kinetic = max(kinetic, float(arm.kinetic_energy(q, qd)))
         errors.append(energies[0] - energies[1])
-    # With friction or stops the median: a step with an impact, or with a joint that comes to rest, is unlike the others.
+    # With friction or stops the median: a step in which a joint rebounds or comes to rest is unlike the others.
     usual = float(np.median(errors) if one.sticks else np.mean(errors))
     return (abs(usual) * (times[-1] - times[0]) / h if math.isfinite(usual) else 0.0), kinetic
 
