@@ -155,12 +155,12 @@ def asked_torque(
     given = real_array(tau, f"what the torque function gave at t = {t:.6g} s")
     expected = f"(..., {force_sizes(chain)})" + (f" with the batch {batch}" if batch else "")
     if given.shape[-1:] not in ((chain.n,), (chain.nv,)) or given.ndim > len(batch) + 1:
-        raise InputError(f"the torque function gave shape {given.shape} at t = {t:.6g} s, expected {expected}")
+        raise InputError(f"the torque function gave shape {given.shape}, expected {expected}, at t = {t:.6g} s")
     try:
         return np.broadcast_to(force_rows(chain, given), (*batch, chain.nv)).reshape(-1, chain.nv)
     except ValueError:
         raise InputError(
-            f"the torque function gave shape {given.shape} at t = {t:.6g} s, expected {expected}"
+            f"the torque function gave shape {given.shape}, expected {expected}, at t = {t:.6g} s"
         ) from None
 
 
