@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with the table below
     from armdyn.arm import Arm
+    from armdyn.building import Builder, from_screws
     from armdyn.calibration import Calibration, Plan, Poses, calibrate, calibration_poses
     from armdyn.control.controller import controller
     from armdyn.deployment.deploy import deploy
@@ -43,6 +44,7 @@ __all__ = [
     "Arm",
     "ArmdynError",
     "Bound",
+    "Builder",
     "Calibration",
     "Estimate",
     "Excitation",
@@ -68,6 +70,7 @@ __all__ = [
     "excite",
     "extended_parameters",
     "from_dh",
+    "from_screws",
     "generic_arm",
     "identify",
     "identify_gains",
@@ -91,7 +94,9 @@ _LAZY = {
     "ArmdynError": "armdyn.errors",
     "catalogue": "armdyn.files",
     "cost": "armdyn.programs.cost",
+    "Builder": "armdyn.building",
     "from_dh": "armdyn.loading",
+    "from_screws": "armdyn.building",
     "generic_arm": "armdyn.loading",
     "load": "armdyn.loading",
     "methods": "armdyn.formulations",

@@ -17,7 +17,7 @@ from armdyn.files.description import with_tool
 
 @checked_keywords
 def load(
-    arm: str | os.PathLike[str],
+    arm: Any,
     *,
     base: str | None = None,
     tip: str | None = None,
@@ -31,13 +31,14 @@ def load(
     tool: str | None = None,
     strict: bool | None = None,
 ) -> Arm:
-    """Load a robot from the catalogue (`armdyn.catalogue`), a file, or the text of a URDF.
+    """Load a robot from the catalogue (`armdyn.catalogue`), a file, a text, or another library's model in memory.
 
     Parameters
     ----------
     arm
-        A catalogue name, the text of a URDF, or the path of an arm file (.toml), URDF (.urdf, .xml), xacro (.xacro),
-        SDFormat (.sdf) or MJCF model (.xml, .mjcf).
+        A catalogue name, the text of a URDF or of an MJCF model, or the path of an arm file (.toml), URDF (.urdf,
+        .xml), xacro (.xacro), SDFormat (.sdf) or MJCF model (.xml, .mjcf). Or a model in memory: a ``pinocchio.Model``,
+        a ``mujoco.MjModel``, a ``DHRobot`` or ``ERobot`` of the Robotics Toolbox.
     base, tip
         The links or frames at the ends of one chain of the tree; in an arm file the links are ``base``, ``link1``, ...
         and ``tool``. Without `tip` the whole robot is loaded, with branches and mimic joints. For a `base` below the

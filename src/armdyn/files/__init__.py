@@ -30,7 +30,7 @@ def catalogue() -> tuple[str, ...]:
 
 
 def read(
-    arm: str | os.PathLike[str],
+    arm: Any,
     cut: Cut = Cut(),
     *,
     snap: float = SNAP,
@@ -46,14 +46,19 @@ def read(
     `package_dirs` folders with the packages that it refers to. `strict` says what impossible inertias are, errors or
     notes (`armdyn.files.inertias`).
     """
-    if xacro is not None and not os.fspath(arm).lower().endswith(".xacro"):
+    in_memory = not isinstance(arm, str | bytes | os.PathLike)
+    if xacro is not None and (in_memory or not os.fsdecode(arm).lower().endswith(".xacro")):
         raise InputError(f"xacro={dict(xacro)!r} are the arguments of a .xacro file, and {str(arm)[:80]!r} is none")
+    if in_memory or (isinstance(arm, str) and is_text(arm) and "<mujoco" in arm):
+        from armdyn.files import memory  # imported only if needed
+
+        if in_memory:
+            return memory.read(arm, cut, snap, strict)
+        if memory.is_mjcf(str(arm)):
+            return memory.read_mjcf(str(arm), cut, snap, strict)
     if isinstance(arm, str) and is_text(arm):
         return _read_urdf(arm, cut, snap, strict)
-    try:
-        name = os.fspath(arm)
-    except TypeError:
-        raise InputError(f"an arm must be a catalogue name, a path or the text of a URDF; got {arm!r}") from None
+    name = os.fspath(arm)
     if not isinstance(name, str):
         raise InputError(f"an arm must be a catalogue name, a path or the text of a URDF, as str; got {type(name)}")
     path = Path(name)

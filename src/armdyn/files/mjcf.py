@@ -46,15 +46,19 @@ def read(
     read_bytes(path)  # the same errors for missing and too large files as for other formats
     if not allow_outside:
         confined(Path(path))
-    data = _compiled(path)
+    found = described(_compiled(path), os.path.basename(path), cut, snap, strict)
+    return replace(found, name=found.name or os.path.splitext(os.path.basename(path))[0])
+
+
+def described(data: dict[str, Any], label: str, cut: Cut, snap: float, strict: bool | None) -> Description:
+    """The robot of a compiled model, from the data that `mjcf_compile.gathered` collects; "" where it has no name."""
     model = _Model(data)
-    tree = model.tree(os.path.basename(path))
+    tree = model.tree(label)
     model.refuse_loops(tree, cut)
-    gravity = Vec3(*(exact(float(g)) for g in model.numbers("gravity", str(path))))
+    gravity = Vec3(*(exact(float(g)) for g in model.numbers("gravity", label)))
     if "gravity" in data["disabled"]:
         gravity = Vec3(0, 0, 0)
-    found = urdf.robot(tree, cut, snap, gravity, strict)
-    return replace(found, name=model.data["name"] or os.path.splitext(os.path.basename(path))[0])
+    return replace(urdf.robot(tree, cut, snap, gravity, strict), name=data["name"])
 
 
 def _compiled(path: str | os.PathLike[str]) -> dict[str, Any]:

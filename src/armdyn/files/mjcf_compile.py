@@ -51,6 +51,13 @@ def compiled(path: str) -> dict[str, Any]:
         model = mujoco.MjModel.from_xml_path(path)
     except ValueError as error:
         return {"error": str(error)}
+    return gathered(model)
+
+
+def gathered(model: Any) -> dict[str, Any]:
+    """The numbers and names of a compiled model."""
+    import mujoco
+
     data: dict[str, Any] = {name: getattr(model, name).tolist() for name in _ARRAYS}
     data |= {name: int(getattr(model, name)) for name in _COUNTS}
     for kind, count in _KINDS.items():
