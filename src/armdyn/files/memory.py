@@ -36,7 +36,7 @@ def library(given: Any) -> str:
 
 def is_mjcf(text: str) -> bool:
     """Whether a text that starts with ``<`` is MJCF: its first element is mujoco."""
-    from armdyn.files.urdf_xml import is_text
+    from armdyn.files.text import is_text
 
     head = text.find("<mujoco")
     return is_text(text) and head >= 0 and "<robot" not in text[:head] and "<sdf" not in text[:head]
