@@ -301,7 +301,7 @@ def test_from_screws_refuses_with_reasons():
 
 @pytest.mark.parametrize("given", [3, None, b"ur5", SimpleNamespace(joints=[])])
 def test_another_object_is_refused_with_what_is_taken(given):
-    with pytest.raises(InputError, match="an arm must be a catalogue name, a path"):
+    with pytest.raises(InputError, match="an arm must be a catalogue name, a path or the text"):
         armdyn.load(given)
 
 

@@ -46,8 +46,8 @@ def read(given: Any, cut: Cut, snap: float, strict: bool | None = None) -> Descr
     """Read a robot that is in memory; an error for an object of any other type."""
     if not (kind := library(given)):
         raise InputError(
-            "an arm must be a catalogue name, a path, the text of a URDF or of an MJCF model, a pinocchio.Model, a "
-            f"mujoco.MjModel, or a DHRobot or ERobot of the Robotics Toolbox; got {type(given).__name__}: {given!r:.80}"
+            "an arm must be a catalogue name, a path or the text of a URDF or MJCF model, or a pinocchio.Model, a "
+            f"mujoco.MjModel, a DHRobot or an ERobot in memory; got {type(given).__name__}: {given!r:.80}"
         )
     return _READERS[kind](given, cut, snap, strict)
 
