@@ -43,7 +43,7 @@ def digest(run: Trajectory) -> str:
     total = hashlib.sha256()
     for name in ARRAYS:
         total.update(np.ascontiguousarray(getattr(run, name)).tobytes())
-    words = [run.status, run.method, run.statuses.tolist()]
+    words = [run.status, run.message, run.method, run.statuses.tolist(), run.messages.tolist()]
     total.update(json.dumps(words).encode())
     for law, signals in sorted(run.signals.items()):
         for name, values in sorted(signals.items()):

@@ -19,5 +19,5 @@ print(f"energy {fall.energy[0]:.3f} J, largest change in 2 s of free fall {drift
 assert drift < 1e-6
 
 fall.animate().save(out / "animation.html")  # a self-contained page; in a notebook, fall.animate() shows it
-fall.plot().write_html(out / "fall.html")  # a Plotly figure of positions, velocities, torques and energy
+fall.plot().save(out / "fall.html")  # charts of positions, velocities, torques and energy
 print(f"wrote {out / 'animation.html'} and {out / 'fall.html'}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import importlib.util
 import json
 import shutil
 import socket
@@ -123,6 +124,17 @@ class Browser:
 
     def screenshot(self, path: Path) -> None:
         path.write_bytes(base64.b64decode(self._send("GET", "/screenshot")))
+
+    def violations(self) -> list[Any]:
+        """What axe-core finds in the page: rule, and the first elements."""
+        found = importlib.util.find_spec("axe_core_python")
+        if found is None or found.origin is None:
+            pytest.skip("axe-core-python is not installed")
+        self.run((Path(found.origin).parent / "axe.min.js").read_text(encoding="utf-8"))
+        return self.wait(
+            """const done = arguments[0], short = (node) => node.html.slice(0, 120);
+            axe.run(document).then((all) => done(all.violations.map((v) => [v.id, v.nodes.slice(0, 3).map(short)])));"""
+        )
 
     def errors(self) -> list[str]:
         """What the console complained about."""

@@ -186,11 +186,11 @@ def test_arrays_and_words(puma):
 def test_plot_shows_the_frames():
     arm = armdyn.load("puma560")
     q = np.array([0.1, -0.4, 0.3, 0.2, 0.5, 0.0])
-    figure = arm.plot(q)
+    figure = arm.plot(q, engine="plotly")
     markers = next(trace for trace in figure.data if trace.mode == "markers")
     origins = arm.dh_poses(q)[:, :3, 3]
     assert np.allclose(np.array([markers.x, markers.y, markers.z]).T, origins)
-    assert len(arm.plot(np.stack([q, 0 * q])).data) > len(figure.data)
+    assert len(arm.plot(np.stack([q, 0 * q]), engine="plotly").data) > len(figure.data)
 
 
 @pytest.mark.parametrize(

@@ -289,7 +289,7 @@ def test_files_plots_and_pages_have_the_base(loose, tmp_path):
     table = np.array([row.split(",") for row in rows], float)
     np.testing.assert_array_equal(table[:, 1 : 1 + loose.chain.nq], out.q)
     assert len(names) == table.shape[1] == 2 + loose.chain.nq + 3 * loose.chain.nv
-    figure = out.plot()
+    figure = out.plot(engine="plotly")
     assert len(figure.data) == loose.chain.nq + 2 * loose.chain.nv + 1
     assert sum(line.showlegend is not False for line in figure.data[:-1]) == 7 + 3 + loose.n
     assert "base quaternion w" in out.animate().html

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 import armdyn
 from armdyn.errors import FileError
 from armdyn.files.packages import Packages
-from armdyn.pages.meshes import read_mesh, shapes, thinned
+from armdyn.pages.meshes import found_shapes, read_mesh, shapes, thinned
 
 TETRAHEDRON = np.array([[[0, 0, 0], [0, 1, 0], [1, 0, 0]], [[0, 0, 0], [1, 0, 0], [0, 0, 2]],
                         [[0, 0, 0], [0, 0, 2], [0, 1, 0]], [[1, 0, 0], [0, 1, 0], [0, 0, 2]]], float)  # fmt: skip
@@ -168,3 +168,32 @@ def test_a_mesh_of_another_format_gives_way_to_the_collision_shape(tmp_path):
     assert len(found) == 3
     assert len(notes) == 1
     assert "collision shape is drawn instead" in notes[0]
+
+
+def test_shapes_have_the_colours_of_the_file(tmp_path):
+    (tmp_path / "t.obj").write_bytes(OBJ)
+    text = URDF.format(mesh="t.obj").replace('<robot name="shapes">', """<robot name="shapes">
+    <material name="orange"><color rgba="1 0.5 0 1"/></material>""")  # fmt: skip
+    first, second = '<mesh filename="t.obj" scale="2 2 2"/></geometry>', '<sphere radius="0.25"/></geometry>'
+    text = text.replace(first, first + '<material name="orange"/>')
+    text = text.replace(second, second + '<material name="own"><color rgba="0 0 two 1"/></material>')
+    (tmp_path / "arm.urdf").write_text(text)
+    drawn, notes = shapes(tmp_path / "arm.urdf", armdyn.load(tmp_path / "arm.urdf"))
+    assert notes == []
+    assert [shape.get("color") for shape in drawn] == [None, "#ff8000", None]
+
+
+def test_by_default_shapes_are_drawn_where_they_are_found(tmp_path, monkeypatch):
+    assert found_shapes("puma560", armdyn.load("puma560")) == ([], [])
+    (tmp_path / "lost.urdf").write_text(URDF.format(mesh="lost.obj"))
+    drawn, notes = found_shapes(tmp_path / "lost.urdf", armdyn.load(tmp_path / "lost.urdf"))
+    assert len(drawn) == 3  # the collision shape in place of the lost mesh
+    assert len(notes) == 1
+    (tmp_path / "t.obj").write_bytes(OBJ)
+    (tmp_path / "arm.urdf").write_text(URDF.format(mesh="t.obj"))
+    arm = armdyn.load(tmp_path / "arm.urdf")
+    whole = found_shapes(tmp_path / "arm.urdf", arm)[0]
+    monkeypatch.setattr("armdyn.pages.meshes.ALL_FACES", 1)  # every mesh is simplified to the least that is drawn
+    few = found_shapes(tmp_path / "arm.urdf", arm)[0]
+    count = [sum(len(base64.b64decode(shape["faces"])) for shape in found) for found in (whole, few)]
+    assert count[1] < count[0]

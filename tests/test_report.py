@@ -113,7 +113,9 @@ def opened(browser, tmp_path_factory):  # noqa: F811
     """A page of the Puma 560 in the browser, with hostile names."""
     arm = armdyn.load("puma560")
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(page(hostile(collect(arm)), citation()), encoding="utf-8")
+    data = collect(arm)
+    assert len(page(data, citation()).encode()) <= 180_000
+    path.write_text(page(hostile(data), citation()), encoding="utf-8")
     browser.size(1200, 900)
     browser.requests()  # what the browser asked for by itself
     browser.open(path.as_uri())

@@ -81,7 +81,7 @@ def test_every_link_of_the_file_is_a_frame():
 @pytest.mark.parametrize("floating", [False, True])
 def test_a_tree_is_drawn_branch_by_branch(floating: bool):
     arm = armdyn.load(two(), floating=floating)
-    line = arm.plot().data[0]
+    line = arm.plot(engine="plotly").data[0]
     points = np.array([line.x, line.y, line.z], dtype=float).T
     assert np.isnan(points).all(axis=1).sum() == 1  # the pen is lifted once, before the head
     for origin in arm.dh_poses(arm.rest)[:, :3, 3]:

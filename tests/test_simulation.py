@@ -550,10 +550,10 @@ def test_files_hold_what_was_computed(puma, tmp_path, batch):
 def test_plots_and_prints(puma):
     out = simulate(puma, Q0, duration=0.02)
     assert isinstance(out, Trajectory)
-    figure = out.plot()
+    figure = out.plot(engine="plotly")
     assert len(figure.data) == 3 * 6 + 1
     assert np.array_equal(figure.data[0].y, out.q[:, 0])
-    assert simulate(puma, [Q0, Q0], duration=0.01).plot().data
+    assert simulate(puma, [Q0, Q0], duration=0.01).plot(engine="plotly").data
     assert repr(out) == "<Trajectory of puma560: 21 times to 0.02 s, finished>"
 
 

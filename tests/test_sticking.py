@@ -369,7 +369,7 @@ def test_trees_and_mimic_joints_stick_too(kind):
     assert np.all(np.abs(friction) <= most + np.abs(robot.friction(out.qd)) * moving + 1e-12)
     exact = simulate(robot, np.zeros(robot.n), times=[0, 0.1], limits=False, method="DOP853")
     assert np.abs(exact.q[-1] - out.q[-1]).max() < 1e-9
-    assert len(out.plot().data) == 3 * robot.n + 1
+    assert len(out.plot(engine="plotly").data) == 3 * robot.n + 1
 
 
 # --- MuJoCo --------------------------------------------------------------------------------------

@@ -115,6 +115,7 @@ def test_identify_from_a_dropped_log(server):
     status, content = ask(server, "/identified")
     assert status == 200
     assert b"identified" in content
+    assert b"torque error, held out" in content  # on the first screen
 
 
 def entries(content):
@@ -130,6 +131,8 @@ def heavier():
 
 def test_an_identified_arm_is_the_arm_until_back_to_file(server):
     studio, log = server.studio, log_of(heavier())
+    assert ask(server, "/back", b"")[0] == 200  # whatever was identified before
+    wait(server)
     before = ask(server, "/emit")[1]
     assert ask(server, "/identify?name=my_run.csv", log)[0] == 200
     job = wait(server)

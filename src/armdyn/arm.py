@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -209,11 +210,17 @@ class Arm(KernelAttributes, JointArrays):
             raise InputError("frames must name at least one frame, or be 'all'; got none")
         return names
 
-    def plot(self, q: Any = None) -> Any:
-        """A plotly figure of the arm at `q` (n,), or at several configurations (k, n), the earlier ones fainter."""
+    def plot(self, q: Any = None, engine: Literal["page", "plotly"] = "page") -> Any:
+        """The arm at `q` (n,), or at several configurations (k, n), with its gravity load; at rest by default.
+
+        A notebook shows it, `save` writes it as a page; ``engine="plotly"`` gives a Plotly figure, in which earlier
+        configurations are fainter (needs the extra ``armdyn[plot]``).
+        """
+        postures = np.atleast_2d(self.rest if q is None else np.asarray(q, float))
+        if choose("engine", engine, ("page", "plotly")) == "page":
+            return import_module("armdyn.pages.motion").postures(self, postures)  # pages are above arms in the layers
         from armdyn import drawing
 
-        postures = np.atleast_2d(self.rest if q is None else np.asarray(q, float))
         tool = self.pose(postures) if self.tool is not None else None
         return drawing.figure(self.chain, self.dh_poses(postures), tool, self.name)
 

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from armdyn.chain import Chain
+from armdyn.errors import InputError
+
+
+def import_plotly(module: str) -> Any:
+    """A module of plotly, which is large and therefore an extra."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise InputError('engine="plotly" needs an extra; install it with: pip install "armdyn[plot]"') from error
+
 
 LINK, JOINT, TOOL = "#8a919e", "#3b76d1", ("#c4475a", "#3d9a6b", "#3b76d1")
 
@@ -31,7 +42,7 @@ def skeleton(chain: Chain, link_poses: np.ndarray, pose: np.ndarray | None) -> n
 
 def figure(chain: Chain, link_poses: np.ndarray, poses: Any, title: str) -> Any:
     """A plotly figure of one configuration, or of several, the earlier ones fainter; `poses` of the tool, or None."""
-    from plotly import graph_objects as go
+    go = import_plotly("plotly.graph_objects")
 
     out = go.Figure()
     count = len(link_poses)

@@ -28,7 +28,9 @@ def command(
     report = _rank(loaded) if rank or as_json else None
     if as_json:
         data = {"arm": loaded.name, "kind": minimal.kind, "names": minimal.names, "values": minimal.values}
-        print_json({**data, "expressions": formulas, "matrix": minimal.array, "rank": report})
+        print_json(
+            {**data, "expressions": formulas, "matrix": minimal.array, "influence": minimal.influence, "rank": report}
+        )
         return
     out = console()
     counted = f": {len(minimal.names)} minimal parameters of {10 * len(loaded.links)} ({minimal.kind})"
@@ -41,6 +43,7 @@ def command(
     for name, value, formula in zip(minimal.names, minimal.values, formulas, strict=True):
         shown.add_row(name, f"{float(value):.6g}", formula)
     out.print(shown)
+    out.print(minimal.summary, markup=False, highlight=False)
     if report is not None:
         out.print(
             f"numerical rank of a random regressor: {report['rank']}; last kept singular value {report['kept']:.2e}, "

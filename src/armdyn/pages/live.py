@@ -107,7 +107,7 @@ def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = (), spec: str = "") -> di
 def _payload_frame(arm: Arm) -> str | None:
     """The name of the frame where the page's payload is, for a robot with several tips."""
     chain = arm.chain
-    if len(chain.tips) == 1:
+    if chain.tool_carrier:  # the payload is at the tool
         return None
     at = tool_link(chain) + 1
     return next((f.name for f in arm.frames if f.link == at and f.placement == chain.tool), None)

@@ -19,25 +19,27 @@ FRAMES = 1500  # maximum postures stored in a page; more make no visible differe
 BINS = 400  # parts of a curve of which the least and the largest sample are stored
 STAGE = """
 <section class="picture" aria-label="picture"><canvas id="arm-view" tabindex="0" role="img" aria-label="the arm along its motion"></canvas></section>
-<section class="tab shown" aria-label="torques"><div class="scroll"><table class="joints" id="bars"></table></div></section>
+<section class="tab shown" aria-label="torques">%s<div class="scroll" tabindex="0" role="group" aria-label="torques"><table class="joints" id="bars"></table></div></section>
 <section class="time" aria-label="motion">
   <div class="row"><button class="main" id="play" type="button">Play</button><span id="speeds"></span>
   <input type="range" id="scrub" aria-label="time"><span id="clock"></span><span id="factor">&nbsp;</span></div>
-  <div id="charts" class="many"></div>
+  <div id="charts" class="many" tabindex="0" role="group" aria-label="curves"></div>
 </section>
 """  # noqa: E501
 
 
 @dataclass(frozen=True)
-class Animation:
-    """A page that plays a motion; notebooks show it inline, `save` writes it to a file."""
+class View:
+    """A self-contained page; notebooks show it inline, `save` writes it to a file."""
 
     html: str = field(repr=False)
     title: str = ""
+    height: int = 720  # pixels in a notebook
 
     def __repr__(self) -> str:
         """Short, because the page is long."""
-        return f"<Animation {self.title[:60]!r}, {len(self.html) / 1000:.0f} kB: save(path) writes the page>"
+        kind = type(self).__name__
+        return f"<{kind} {self.title[:60]!r}, {len(self.html) / 1000:.0f} kB: notebooks show it, save(path) writes it>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page, whole or not at all."""
@@ -45,8 +47,12 @@ class Animation:
 
     def _repr_html_(self) -> str:
         """The page in an iframe, isolated from the notebook's scripts and styles."""
-        text = base64.b64encode(self.html.encode()).decode()
-        return f'<iframe src="data:text/html;base64,{text}" style="width:100%;height:720px;border:0"></iframe>'
+        text, style = base64.b64encode(self.html.encode()).decode(), f"width:100%;height:{self.height}px;border:0"
+        return f'<iframe title="{escape(self.title)}" src="data:text/html;base64,{text}" style="{style}"></iframe>'
+
+
+class Animation(View):
+    """A page that plays a motion."""
 
 
 Charts = Sequence[tuple[str, Sequence[str], Any]]  # label, names of the curves, values (times, curves)
@@ -55,6 +61,35 @@ Charts = Sequence[tuple[str, Sequence[str], Any]]  # label, names of the curves,
 def animation(arm: Arm, t: Any, q: Any, tau: Any, charts: Charts, title: str, message: str = "") -> Animation:
     """The page of a motion q(t) (times, n) with torques and charts."""
     return Animation(motion_page(title, message, motion(arm, t, q, tau, charts)), title)
+
+
+PLOT_HEIGHT = 420  # pixels of a plot in a notebook
+
+
+def postures(arm: Arm, q: np.ndarray) -> View:
+    """A page of one posture, or of several (k, n) to scrub through, with their gravity loads."""
+    rows = np.atleast_2d(q)
+    data = motion(arm, np.arange(len(rows), dtype=float), rows, arm.gravity_load(rows), ())
+    data["motion"]["postures"] = True  # no times, so nothing has a peak
+    return View(motion_page(arm.name, "", data), arm.name, PLOT_HEIGHT)
+
+
+def plots(title: str, message: str, t: Any, charts: Charts) -> View:
+    """A page of curves over time, one chart for each of `charts`."""
+    drawn, canvases = [], []
+    for label, names, values in charts:
+        rows = zip(names, np.asarray(values, dtype=float).T, strict=True)
+        drawn.append({"y": label, "curves": [{"name": name, **curve(t, y)} for name, y in rows]})
+        canvas = (
+            f'<canvas class="chart" data-chart="{len(drawn) - 1}" role="img" aria-label="{escape(label)}"></canvas>'
+        )
+        canvases.append(f"<div>{canvas}</div>")
+    head = f'<header class="top"><h1>{escape(title)}</h1><span class="muted small">{escape(message)}</span>'
+    head += '<span class="actions"><button id="theme" type="button">Theme</button></span></header>'
+    body = f'{head}<main class="plots"><div class="columns">{"".join(canvases)}</div></main>'
+    body += "<script>document.body.dataset.ready = 'yes'</script>"
+    page = document(title, body, {"charts": drawn}, ("base.js", "charts.js", "curves.js", "plots.js"))
+    return View(page, title, PLOT_HEIGHT)
 
 
 def motion(arm: Arm, t: Any, q: Any, tau: Any, charts: Charts) -> dict[str, Any]:
@@ -109,8 +144,8 @@ def motion_page(title: str, message: str, data: dict[str, Any], sections: str = 
     head += '<button id="theme" type="button">Theme</button></span></header>'
     more = f'<div class="below"><main>{sections}</main></div>' if sections else ""
     tab = "<script>document.body.dataset.tab='motion'</script>"
-    told = f'<p class="muted small said">{escape(message)}</p>' if message else ""
-    body = f'{tab}{head}{told}<{"div" if more else "main"} class="desk">{STAGE}</{"div" if more else "main"}>{more}'
+    told = f'<p class="muted small">{escape(message)}</p>' if message else ""
+    body = f'{tab}{head}<{"div" if more else "main"} class="desk">{STAGE % told}</{"div" if more else "main"}>{more}'
     return document(title, body, data, (*ARM, "curves.js", "motion.js"))
 
 

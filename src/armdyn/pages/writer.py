@@ -11,6 +11,7 @@ import base64
 import html
 import json
 import math
+import re
 import zlib
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -29,10 +30,16 @@ escape = html.escape
 
 @cache
 def asset(name: str) -> str:
-    """The text of a script or style sheet of the pages, without indentation and lines that are comments."""
+    """The text of a script or style sheet of the pages, without what only its readers need.
+
+    Scripts lose indentation and lines that are comments, style sheets comments and spaces around punctuation.
+    """
     lines = files("armdyn.pages").joinpath("assets", name).read_text(encoding="utf-8").splitlines()
     kept = (line.strip() for line in lines)
-    return "".join(f"{line}\n" for line in kept if line and not line.startswith("//"))
+    text = "".join(f"{line}\n" for line in kept if line and not line.startswith("//"))
+    if name.endswith(".css"):
+        text = re.sub(r"\s*([{};,])\s*", r"\1", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)).replace(": ", ":")
+    return text
 
 
 def document(
@@ -105,7 +112,8 @@ def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], m
     kind = ' class="two"' if len(columns) > 1 and columns[1] in ("kind", "formulation") else ""
     label = f"<caption>{escape(caption)}</caption>" if caption else ""
     return (
-        f'<div class="scroll"><table{kind}>{label}<thead><tr>{head}</tr></thead>'
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{escape(caption[:80] or columns[0])}">'
+        f"<table{kind}>{label}<thead><tr>{head}</tr></thead>"
         f"<tbody>{''.join(body)}</tbody></table></div>"
     )
 

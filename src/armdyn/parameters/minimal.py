@@ -20,7 +20,7 @@ from armdyn.algebra import Angle, Scalar, Vec3, exact
 from armdyn.algebra.cached import cached_property
 from armdyn.chain import Chain, Link
 from armdyn.chain.joint import Mimic
-from armdyn.chain.link import MASSLESS
+from armdyn.chain.link import MASSLESS, NATURAL
 from armdyn.errors import InputError
 from armdyn.parameters.constants import inertia_constants
 from armdyn.parameters.elements import Element, theorem_4, theorem_5
@@ -61,7 +61,34 @@ class MinimalParameters:
             f"<tr><td>{escape(name)}</td><td>{float(value):.6g}</td><td>{escape(str(formula))}</td></tr>"
             for name, value, formula in zip(self.names, self.values, self.expressions, strict=True)
         )
-        return f"<table><tr><th>parameter</th><th>value [SI]</th><th>formula</th></tr>{rows}</table>"
+        table = f"<table><tr><th>parameter</th><th>value [SI]</th><th>formula</th></tr>{rows}</table>"
+        return f"{table}<p>{escape(self.summary)}</p>"
+
+    @cached_property
+    def influence(self) -> tuple[tuple[int, ...], ...]:
+        """Per body: 1 for natural parameters that determine the motion alone, 2 only in combination, 0 not at all."""
+        kinds = [0] * (10 * self.chain.bodies)
+        for row in self.matrix:
+            used = [k for k, factor in enumerate(row) if factor != 0]
+            for k in used:
+                kinds[k] = 2 if len(used) > 1 else max(kinds[k], 1)
+        return tuple(tuple(kinds[k : k + 10]) for k in range(0, len(kinds), 10))
+
+    @property
+    def summary(self) -> str:
+        """In words: how many natural parameters determine the motion alone, only in combination, and which do not."""
+        of = self.influence
+        alone, together, none = (sum(row.count(kind) for row in of) for kind in (1, 2, 0))
+        idle = [
+            f"link {k}: {', '.join(name for name, kind in zip(NATURAL, row, strict=True) if kind == 0)}"
+            for k, row in enumerate(of, 1)
+            if 0 in row
+        ]
+        listed = f" ({'; '.join(idle)})" if idle else ""
+        return (
+            f"Of {10 * len(of)} inertial parameters {alone} determine the motion alone, {together} only in combination,"
+            f" {none} not at all{listed}."
+        )
 
     @property
     def names(self) -> tuple[str, ...]:

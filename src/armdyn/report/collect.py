@@ -82,8 +82,6 @@ def parameters(arm: Arm) -> dict[str, Any]:
     """
     minimal = arm.minimal_parameters
     used = np.asarray(minimal.matrix, dtype=float) != 0
-    alone = used.sum(axis=1) == 1
-    kinds = np.where(~used.any(axis=0), 0, np.where((used & ~alone[:, None]).any(axis=0), 2, 1))
     made_of = used.reshape(len(used), -1, 10).any(axis=2)
     return {
         "kind": minimal.kind,
@@ -92,7 +90,7 @@ def parameters(arm: Arm) -> dict[str, Any]:
         "values": [float(v) for v in minimal.values],
         "bodies": made_of.shape[1],
         "links": [np.flatnonzero(row).tolist() for row in made_of],
-        "kinds": kinds.reshape(-1, 10).tolist(),
+        "kinds": minimal.influence,
         "rows": [np.flatnonzero(column).tolist() for column in used.T],
     }
 

@@ -25,11 +25,13 @@ def page(data: dict[str, Any], citation: str, bar: str = "", scripts: Sequence[s
         "parameters": _parameters(data["parameters"]),
         "model": _tables(data["card"]),
         "cost": _costs() + _graph(data["graphs"]) + _speed(data["speed"], data["fall"]),
-        "cite": f"<h2>How to cite</h2><p>The papers whose algorithms this page uses:</p><pre>{escape(citation)}</pre>",
+        "cite": "<h2>How to cite</h2><p>The papers whose algorithms this page uses:</p>"
+        f'<pre tabindex="0">{escape(citation)}</pre>',
     }
+    shown, focus = {"bench": " shown"}, {"bench": ""}  # what scrolls without controls inside takes the focus
     panels = "".join(
-        f'<section id="{key}" class="tab{" shown" if key == "bench" else ""}" role="tabpanel" '
-        f'aria-label="{key}">{content}</section>'
+        f'<section id="{key}" class="tab{shown.get(key, "")}" role="tabpanel" aria-label="{key}"'
+        f"{focus.get(key, ' tabindex=0')}>{content}</section>"
         for key, content in tabs.items()
     )
     body = (

@@ -34,7 +34,7 @@ from armdyn.arm import Arm
 from armdyn.chain.joint_forces import NO_FORCES
 from armdyn.errors import ArmdynError, InputError, choose
 from armdyn.files.text import file_name
-from armdyn.identification import Log, identify
+from armdyn.identification import Estimate, Log, identify
 from armdyn.pages.meshes import found_shapes
 from armdyn.pages.writer import BASE, POLICY, as_json, document, escape
 from armdyn.references import citation
@@ -253,11 +253,9 @@ class Studio:
         return self.data
 
 
-def _doubts(found: Any) -> tuple[str, ...]:
-    """What speaks against using an estimate: its own judgement, or its warnings."""
-    if getattr(found, "trusted", None) is True:
-        return ()
-    return tuple(map(str, getattr(found, "doubts", None) or found.warnings))
+def _doubts(found: Estimate) -> tuple[str, ...]:
+    """What speaks against using an estimate as the arm."""
+    return found.doubts
 
 
 @contextmanager

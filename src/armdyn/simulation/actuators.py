@@ -27,7 +27,7 @@ from armdyn.simulation.fixed import Stepper, loop_of
 from armdyn.simulation.request import Span, positive
 from armdyn.simulation.sampled_loop import SampledLoop, Timing
 from armdyn.simulation.state import Layout, force_rows, forces_of
-from armdyn.simulation.torque import AsGiven, Drive, asked_torque, source_of, unusable
+from armdyn.simulation.torque import AsGiven, Drive, asked_torque, source_of
 
 Torque = Callable[..., Any]
 SWINGS = 3  # reversals of a torque at its rate limit that make an oscillation
@@ -138,7 +138,6 @@ class HeldStepper:
     answer: Torque | None = None  # the law without its limits, where it may be evaluated at states that did not occur
     applied: list[tuple[float, np.ndarray]] = field(default_factory=list)  # start time and torques (count, n)
     clocks: list[_Clock] = field(default_factory=list)  # of the run, once it has begun
-    faults: dict[int, tuple[float, str]] = field(default_factory=dict)  # per lane: when it gave no number, and which
 
     silent = False
 
@@ -173,10 +172,6 @@ class HeldStepper:
     def some(self, lanes: np.ndarray) -> Stepper:
         """Some lanes, under the torques that were applied to them."""
         return (self._replayed() if self.applied else self.idle).some(lanes)
-
-    def repeatable(self, lanes: np.ndarray, row: int) -> Stepper:
-        """The same."""
-        return self.some(lanes)
 
     def _replayed(self) -> Stepper:
         times = np.array([t for t, _ in self.applied])
@@ -382,10 +377,4 @@ class _Asked:
             measured = None if acted is None else motors.noisy(acted[:, -chain.n :], motors.noises[2])
             own = None if measured is None else measured.reshape(*batch, chain.n)
             function = partial(function, tau=own, dt=motors.period)
-        tau = asked_torque(chain, function, t, q, qd, batch)
-        if not np.isfinite(tau).all():
-            for lane, row in enumerate(tau):
-                message = unusable(chain, row, t)
-                if message:
-                    self.stepper.faults.setdefault(lane, (t, message))
-        return motors.limited(tau)
+        return motors.limited(asked_torque(chain, function, t, q, qd, batch))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +12,10 @@ from armdyn.simulation.actuators import HeldStepper
 from armdyn.simulation.fixed import scheme
 from armdyn.simulation.request import Request, Span, steps_in
 from armdyn.simulation.state import Layout
-from armdyn.simulation.tableaus import EULER, order_of
 
 HALVINGS = 60  # of a step, which locates an event to the last bit
 UNSTABLE = "unstable step"
 UNSTABLE_LOOP = "unstable loop"
-FAST = 0.05  # rad (or m) per step: slower motions lose no energy that counts
-LOST = 0.02  # of the largest kinetic energy, that the steps of a run may add or lose
 FEW = 16  # up to so many lanes are bisected; with more, positions are interpolated
 
 
@@ -52,15 +48,8 @@ def found_ends(
         t = float(times[rows[lane]])
         ends.statuses[lane], ends.times[lane] = "diverged", t
         ends.messages[lane] = f"the state was no longer finite at t = {t:.6g} s"
-        fault = getattr(stepper, "faults", {}).get(lane)
-        if fault:
-            ends.messages[lane] = fault[1]
-            while rows[lane] > 1 and times[rows[lane] - 1] >= fault[0] * (1 - 1e-12):
-                rows[lane] -= 1  # at this row there is no torque that could be reported
-                good[lane, rows[lane]] = False
     _at_limits(asked, stepper, states, rows, over[finite], ends)
     _unstable(asked, stepper, times, states, rows, ends)
-    _lost_energy(asked, stepper, times, states, rows, ends)
     if isinstance(stepper, HeldStepper):
         _unstable_loop(stepper, times, states, rows, ends)
     for lane in over.tolist():
@@ -158,10 +147,8 @@ def _unstable(
     if stepper.silent and not np.any(rows < len(times)):
         return  # a function is not called with states that did not occur
     early, others = _examined(rows, len(times))
-    h, faults = max(span.h for span in asked.spans), getattr(stepper, "faults", {})
+    h = max(span.h for span in asked.spans)
     for lane in [*early.tolist(), *([] if stepper.silent else others.tolist())]:
-        if lane in faults:
-            continue
         last = int(rows[lane])
         if last < 2:
             last = min(len(times), 1)
@@ -184,55 +171,6 @@ def _examined(rows: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     early = np.flatnonzero(rows < count)[: 2 * stability.LANES]
     others = np.flatnonzero(rows == count)
     return early, others[:: max(1, len(others) // stability.LANES)][: stability.LANES]
-
-
-def _lost_energy(
-    asked: Request, stepper: Any, times: np.ndarray, states: np.ndarray, rows: np.ndarray, ends: Ends
-) -> None:
-    """Lanes whose energy is not that of the arm: each examined step is compared with the same in four parts."""
-    h = max(span.h for span in asked.spans)
-    first_order = stepper.taken == EULER.name
-    if getattr(stepper, "plants", None) is not None or len(times) < 2:
-        return
-    for lane in np.concatenate(_examined(rows, len(times))).tolist():
-        last = int(rows[lane])
-        _, speeds = asked.layout.split(states[lane, :last])
-        quick = h * float(np.max(np.abs(speeds), initial=0.0)) > FAST
-        if ends.statuses[lane] not in ("finished", "limit") or not (quick or first_order):
-            continue
-        with np.errstate(all="ignore"):
-            lost, kinetic = _energy_error(asked, stepper, lane, times[:last], states[lane, :last], h)
-        if not kinetic > 0:
-            continue
-        share = f"{lost / kinetic:.2g} of" if lost < kinetic else "more than"
-        amount = f"its steps change the energy by about {lost:.2g} J, {share} the largest kinetic energy"
-        if lost > LOST * kinetic:
-            order = order_of(stepper.taken)
-            step = h * 0.5 ** math.ceil(math.log2(4 * lost / (LOST * kinetic)) / order)
-            ends.statuses[lane] = UNSTABLE
-            ends.messages[lane] = f"a step of {h:.3g} s is too long for {stepper.taken}: {amount}; try {step:.2g} s"
-        elif first_order and ends.statuses[lane] == "finished":
-            ends.messages[lane] = f"reached t = {times[-1]:.6g} s; {stepper.taken} is of first order: {amount}"
-
-
-def _energy_error(
-    asked: Request, stepper: Any, lane: int, times: np.ndarray, states: np.ndarray, h: float
-) -> tuple[float, float]:
-    """(estimate of the energy that the steps of a lane have added or lost, largest kinetic energy), J."""
-    arm, errors, kinetic = asked.arm, [], 0.0
-    for row in stability.examined(len(times), False).tolist():
-        one = stepper.repeatable(np.array([lane]), row)
-        y, t = states[row : row + 1], float(times[row])
-        ends = [next(one.run(y, Span(t, h / k, k, 1), one.single_step))[0][0, -1] for k in (1, 4)]
-        energies = []
-        for end in ends:
-            q, qd = asked.layout.split(end)
-            energies.append(float(arm.kinetic_energy(q, qd)) + float(arm.potential_energy(q)))
-            kinetic = max(kinetic, float(arm.kinetic_energy(q, qd)))
-        errors.append(energies[0] - energies[1])
-    # With friction or stops the median: a step in which a joint rebounds or comes to rest is unlike the others.
-    usual = float(np.median(errors) if one.sticks else np.mean(errors))
-    return (abs(usual) * (times[-1] - times[0]) / h if math.isfinite(usual) else 0.0), kinetic
 
 
 def _unstable_loop(stepper: HeldStepper, times: np.ndarray, states: np.ndarray, rows: np.ndarray, ends: Ends) -> None:

@@ -196,10 +196,6 @@ class Stepper:
         plants = None if self.plants is None else self.plants.some(lanes)
         return replace(self, drive=drive, wrench=wrench, plants=plants)
 
-    def repeatable(self, lanes: np.ndarray, row: int) -> Stepper:
-        """The same for some states of the batch, whose steps may be taken again."""
-        return self.some(lanes)
-
     def inputs(self, t: np.ndarray) -> np.ndarray:
         """What drive and wrench say at times t: (..., width)."""
         u = self.drive.inputs(t)

@@ -22,7 +22,7 @@ from armdyn.simulation.request import Span
 from armdyn.simulation.state import Layout
 from armdyn.simulation.sticking import Modes, breakaway, holding, settle
 from armdyn.simulation.tableaus import AB4, EULER, RUNGE_KUTTA
-from armdyn.simulation.torque import AsGiven, asked_torque, unusable
+from armdyn.simulation.torque import AsGiven, asked_torque
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,6 @@ class PlainStepper:
     stops: Stops | None = None
     # The function's results at the rows: it may have internal state, so it is not called twice.
     said: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
-    faults: dict[int, tuple[float, str]] = field(default_factory=dict)  # per lane: when it gave no number, and which
 
     @cached_property
     def layout(self) -> Layout:
@@ -77,12 +76,7 @@ class PlainStepper:
         """The same for some states of the batch."""
         wrench = self.wrench if self.wrench is None or self.wrench.ndim == 1 else self.wrench[lanes]
         batch = () if len(lanes) == 1 else (len(lanes),)
-        return replace(self, batch=batch, wrench=wrench, said=[], faults={})
-
-    def repeatable(self, lanes: np.ndarray, row: int) -> PlainStepper:
-        """The same for some states of the batch, under the torques that the function gave at a row."""
-        torque = self.said[row][1][lanes] if row < len(self.said) else np.zeros((len(lanes), self.arm.chain.nv))
-        return replace(self.some(lanes), torque=lambda t, q, qd: torque.reshape(qd.shape))
+        return replace(self, batch=batch, wrench=wrench, said=[])
 
     def rates(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(acceleration, torque) of states (count, times, size) at times (times,)."""
@@ -102,11 +96,6 @@ class PlainStepper:
     def _torque(self, t: float, y: np.ndarray) -> np.ndarray:
         """What the function says for states (count, size), with the wrench beside it."""
         tau = asked_torque(self.arm.chain, self.torque, t, *self.layout.split(y), self.batch)
-        if not np.isfinite(tau).all():
-            for lane, row in enumerate(tau):
-                message = unusable(self.arm.chain, row, t)
-                if message:
-                    self.faults.setdefault(lane, (t, message))
         if self.effort is not None:
             most = np.array([np.inf if effort is None else effort for effort in self.effort])
             tau = np.clip(tau, -most, most)

@@ -299,7 +299,7 @@ def _words(statuses: np.ndarray, messages: list[str], times: np.ndarray) -> tupl
         kind for kind in ("interrupted", UNSTABLE, UNSTABLE_LOOP, "diverged", "stalled", "limit") if kind in statuses
     ]
     if not kinds:
-        return "finished", next((message for message in messages if message), f"reached t = {times[-1]:.6g} s")
+        return "finished", f"reached t = {times[-1]:.6g} s"
     first = int(np.flatnonzero(statuses == kinds[0])[0])
     message = messages[first] or f"{kinds[0]} at t = {times[-1]:.6g} s"
     if len(statuses) > 1:
@@ -310,9 +310,7 @@ def _words(statuses: np.ndarray, messages: list[str], times: np.ndarray) -> tupl
 
 def _saturation(arm: Arm, tau: np.ndarray) -> str:
     """Which joints were at their torque limits, and for how large a part of the time; "" if none was."""
-    most, own = arm.effort_limits, tau[..., tau.shape[-1] - arm.n :]
-    if not own.size:  # a floating body without joints, or an empty batch
-        return ""
+    most, own = arm.effort_limits, tau[..., -arm.n :]
     full = (most > 0) & (np.abs(np.abs(own) - most) <= 1e-9 * np.where(np.isfinite(most), most, 0))
     shares = full.reshape(-1, arm.n).mean(axis=0)
     said = [f"{name} {100 * part:.2g} %" for name, part in zip(arm.joint_names, shares, strict=True) if part > 0]
@@ -344,9 +342,6 @@ def _adaptive(asked: Request, stepper: Any, solver: adaptive.Solver) -> Trajecto
 
         motion: Any = adaptive.Motion(one, breakaway(asked.arm.chain, one.options)) if one.sticks else right
         t, y, status, message = solver.run(motion, y0, asked.times, watch if asked.limited else None, tick)
-        fault = getattr(one, "faults", {}).get(0)
-        if status == "diverged" and fault:
-            message = fault[1]
         if status == "limit":
             message = met_limit(asked.joint_beyond(y[-1]), t[-1])
         ends.statuses[lane], ends.messages[lane], ends.times[lane] = status, message, t[-1]

@@ -173,5 +173,5 @@ def judge(stepper: Any, scheme: Scheme, h: float, times: np.ndarray, states: np.
     if not any(rates) or not (early or total > OVERALL):
         return None
     first = next(k for k, rate in enumerate(rates) if rate)
-    linears = [linear for _, linear in known[: first + 1]]  # what follows may be no motion of the arm any more
+    linears = [linear for _, linear in known]
     return Verdict(float(times[known[first][0]]), max(x.largest for x in linears), stable_step(scheme, linears, h))

@@ -114,14 +114,6 @@ EULER = Tableau("semi_implicit_euler", 1, ((),), (Fraction(1),))  # the velocity
 AB4 = (Fraction(55, 24), Fraction(-59, 24), Fraction(37, 24), Fraction(-9, 24))  # newest first; order 4, started by RK4
 
 RUNGE_KUTTA = {tableau.name: tableau for tableau in (RK4, RK5)}
-
-
-def order_of(method: str) -> int:
-    """The order of a fixed-step method, as its tableau says."""
-    tableaus = {**RUNGE_KUTTA, ARK4.name: ARK4, EULER.name: EULER}
-    return tableaus[method].order if method in tableaus else len(AB4)
-
-
 FIXED = ("RK4", "RK5", "AB4", "ARK4", "semi_implicit_euler")
 ADAPTIVE = ("DOP853", "RK45", "LSODA", "Radau")
 METHODS = FIXED + ADAPTIVE

@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from armdyn.errors import InputError
+from armdyn.errors import InputError, choose
 from armdyn.files.text import write_text, written_whole
 from armdyn.formulations.coordinates import rotation
 from armdyn.html import curves, table
@@ -170,12 +170,26 @@ class Trajectory:
             ("torque [N m], force [N]", velocities, self.tau[first]),
         )
 
-    def plot(self) -> Any:
-        """A plotly figure of positions, velocities, forces and energy over time (of the first lane of a batch)."""
-        from plotly.subplots import make_subplots
+    def plot(self, engine: Literal["page", "plotly"] = "page") -> Any:
+        """Charts of positions, velocities, forces and energy over time (of the first lane of a batch).
 
+        A notebook shows them, `save` writes them as a page; ``engine="plotly"`` gives a Plotly figure to edit (with the
+        extra ``armdyn[plot]``).
+        """
+        if choose("engine", engine, ("page", "plotly")) == "plotly":
+            return self._figure()
+        from armdyn.pages.motion import plots
+
+        energy = ("energy [J]", ["energy"], self.energy[(0,) * (self.q.ndim - 2)][:, None])
+        return plots(self.arm.name, self.message, self.t, (*self._curves(), energy))
+
+    def _figure(self) -> Any:
+        """The Plotly figure."""
+        from armdyn.drawing import import_plotly
+
+        subplots = import_plotly("plotly.subplots")
         first = (0,) * (self.q.ndim - 2)
-        figure = make_subplots(rows=4, cols=1, shared_xaxes=True, vertical_spacing=0.04)
+        figure = subplots.make_subplots(rows=4, cols=1, shared_xaxes=True, vertical_spacing=0.04)
         colors: dict[str, str] = {}
         for k, (label, names, values) in enumerate(self._curves(), 1):
             for i, name in enumerate(names):

@@ -15,6 +15,7 @@ from typing import Any
 
 from armdyn.algebra import Operations
 from armdyn.chain.samples import generic_chain
+from armdyn.drawing import import_plotly
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import trace
 from armdyn.programs.assemble import assemble
@@ -77,8 +78,7 @@ def markdown(rows: Iterable[Row]) -> str:
 
 def figure(rows: list[Row]) -> Any:
     """The table as a plot (a Plotly figure)."""
-    import plotly.graph_objects as go  # slow to import, and used only here
-
+    go = import_plotly("plotly.graph_objects")
     plot = go.Figure()
     n = [r.n for r in rows]
     for method in METHODS:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 import numpy as np
@@ -28,6 +28,9 @@ from armdyn.identification.model.bodies import pseudo_inertia
 from armdyn.identification.model.model import STRIBECK_EXPONENT, TERMS, Model
 from armdyn.identification.model.reading import Reading, changed
 from armdyn.identification.model.rows import Rows, rows
+
+if TYPE_CHECKING:
+    from armdyn.pages.motion import View
 
 Array = NDArray[np.float64]
 COMMON = ("Ia", "fv", "fc")  # what every reader of a URDF and its SRDF takes besides the links
@@ -225,6 +228,13 @@ class Estimate:
         kept = {f"{term.symbol}{k}": term.positive for term in TERMS.values() for k in range(1, self.model.n + 1)}
         found = {name: value for name, value in self.extras.items() if value and "_" not in name}
         return {name: value for name, value in found.items() if name not in kept or (kept[name] and value < 0)}
+
+    def plot(self) -> View:
+        """The report as a page that a notebook shows: measured and predicted torques, parameters, errors."""
+        from armdyn.identification.report.html import page
+        from armdyn.pages.motion import View
+
+        return View(page(self), f"{self.given.name}, identified")
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the HTML report."""

@@ -57,10 +57,10 @@ def _verdict(e: Estimate) -> str:
     errors = f"{100 * e.error:.2f} % torque error, held out {_held_out(e):.2f} %"
     if e.validation is not None:
         errors += f", validation log {100 * e.validation.error:.2f} %"
-    count = len(e.warnings)
-    doubts = f"{count} warning{'s' if count > 1 else ''}" if count else "no warnings"
-    kind = "doubtful" if count else "verdict"
-    return f'<span class="chip {kind}">{errors}</span><a class="chip {kind}" href="#summary">{doubts}</a>'
+    kind, count = "verdict" if e.trusted else "doubtful", len(e.warnings)
+    said = f"{count} warning{'s' if count > 1 else ''}" if count else "no warnings"
+    said = said if e.trusted else f"not to be trusted: {said}"
+    return f'<span class="chip {kind}">{errors}</span><a class="chip {kind}" href="#summary">{said}</a>'
 
 
 def _motion(e: Estimate) -> dict[str, Any]:

@@ -98,7 +98,7 @@ const Chart = (() => {
       for (let j = 0; j < n; j++) { const cell = el("td"); cells.push(cell); row.append(cell); }
       table.append(row);
     }
-    host.replaceChildren(el("div", { class: "scroll" }, table));
+    host.replaceChildren(el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": label }, table));
     return (values) => {
       let largest = 0;
       for (const v of values) largest = Math.max(largest, Math.abs(v));

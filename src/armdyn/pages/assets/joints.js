@@ -23,7 +23,7 @@ const Joints = (() => {
   }
 
   // A name that may break after its separators.
-  const broken = (name) => name.split(/(?<=[_\-.])/).flatMap((word, k) => (k ? [el("wbr"), word] : [word]));
+  const broken = (name) => (name.length <= SHORT ? [name] : name.split(/(?<=[_\-.])/)).flatMap((word, k) => (k ? [el("wbr"), word] : [word]));
 
   // Joints of one branch form a group: it begins at the base and at every fork. Returns lists of joint indices.
   function limbs(robot) {

@@ -5,6 +5,7 @@
   Page.startTheme($("theme"));
   const arm = await Live.load(robot), { arrays } = arm, viewer = Viewer.create($("arm-view"), robot, arrays);
   const last = motion.t.length - 1, end = motion.t[last], now = { t: motion.t[0], playing: false, speed: 1 };
+  if (motion.postures) document.body.dataset.still = last < 1 ? "one" : "many"; // nothing has a time, one posture cannot be played
   const names = Joints.told(robot.names), base = motion.tau.length - robot.n;
 
   // One row per joint: position, torque with a bar, the limit, and the largest torque of the whole motion with its time.
@@ -12,7 +13,7 @@
     const most = robot.effort[robot.effort.length - robot.n + i], limit = most > 0 ? most : null, peak = motion.peaks[base + i], unit = robot.kinds[i] === "prismatic" ? "N" : "N m";
     const bar = el("i"), mark = el("u"), cells = { q: el("td"), torque: el("td", { class: "gravity" }) }, full = limit || Math.abs(peak?.[0]) || 1;
     if (peak) mark.style.left = `${50 + 50 * Math.max(-1, Math.min(1, peak[0] / full))}%`; else mark.hidden = true;
-    const line = el("tr", {}, el("th", { scope: "row", title: name }, names[i]), cells.q, el("td", { class: "way" }, el("div", { class: limit ? "track" : "track open" }, bar, mark)), cells.torque,
+    const line = el("tr", {}, el("th", { scope: "row", title: name, class: names[i].length < 17 && "short" }, names[i]), cells.q, el("td", { class: "way" }, el("div", { class: limit ? "track" : "track open" }, bar, mark)), cells.torque,
       el("td", { class: "most" }, limit ? short(limit) : "–"), el("td", { class: "peak" }, peak ? `${minus(short(peak[0], 4))} ${unit} at ${peak[1].toFixed(2)} s` : "–"),
       el("td", { class: "part" }, limit && peak ? `${(100 * Math.abs(peak[0]) / limit).toFixed(0)}` : ""));
     line.classList.toggle("beyond", Boolean(limit && peak && Math.abs(peak[0]) > limit));

@@ -33,7 +33,7 @@ const Parameters = (() => {
     }
     host.append(el("div", { class: "scroll" }, table));
     const head = ["parameter", "value [SI]", "links"].map((text) => el("th", { scope: "col" }, text));
-    rows.append(el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ...head, el("th", { scope: "col", class: "text" }, "in terms of the natural parameters"))),
+    rows.append(el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "minimal parameters" }, el("table", {}, el("thead", {}, el("tr", {}, ...head, el("th", { scope: "col", class: "text" }, "in terms of the natural parameters"))),
       el("tbody", {}, ...found.names.map((name, r) => {
         const links = found.links[r], words = `link${links.length > 1 ? "s" : ""} ${links.map((k) => k + 1).join(", ")}`;
         return el("tr", { onpointerenter: () => light(links), onpointerleave: () => light(null) }, el("td", {}, ...symbol(name)), el("td", {}, minus(`${+found.values[r].toPrecision(6)}`)),

@@ -70,6 +70,7 @@
   if (told) { say(told); sessionStorage.removeItem(TOLD); }
   ask("/job").then((answer) => answer.json()).then((job) => {
     shown = of(job); identified(job.identified);
+    if (!told && job.identified) say(job.identified.words);
     if (job.state === "running") { reload = empty; watch(); } else if (empty && job.ready) location.reload();
     else if (empty) { if (job.state === "failed") say(`failed: ${job.text}`); document.body.dataset.ready = job.state === "failed" ? "failed" : "yes"; }
   });
