@@ -89,7 +89,7 @@ def test_friction_of_any_kind_is_overcome(friction):
     limits = MotionLimits(torque=most)
     coarse, fine = (armdyn.time_optimal(arm, [[0.0], [way]], limits=limits, grid=grid) for grid in (50, 400))
     errors = [motion.duration / expected - 1 for motion in (coarse, fine)]
-    assert 0 <= errors[1] < 1.5e-3  # it takes its time from rest, where viscous friction changes as the root of the way
+    assert 0 <= errors[1] < 2e-3  # it takes its time from rest, where viscous friction changes as the root of the way
     assert errors[1] < errors[0] / 4 or errors[0] < 1e-4
     without = armdyn.time_optimal(arm, [[0.0], [way]], limits=MotionLimits(torque=most), friction=False)
     assert without.duration != pytest.approx(fine.duration, rel=1e-3)

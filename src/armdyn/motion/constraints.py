@@ -135,7 +135,10 @@ class Constraints:
         self.fastest = self._fastest(dq)
         self.tight = np.zeros((2, *self.alpha.shape))  # by how much the rows' ends are drawn in
         self.tight_norms = np.zeros((*q.shape[:2], len(self.norms)))
+        self.room = np.full(self.alpha.shape, np.inf)
         self.slowest = STANDSTILL * np.sqrt(np.where(np.isfinite(self.fastest), self.fastest, 1.0))
+        low, high = self._points_as_lanes().row_ends(0, np.zeros((q.shape[0] * q.shape[1], 1)))
+        self.room = ((high - low) / 2).reshape(self.alpha.shape)  # half the range of every row at rest
 
     def _tool(self, arm: Any, limits: MotionLimits, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> None:
         """What the tool's motion is limited by: its acceleration, and the force on a body in its grip."""

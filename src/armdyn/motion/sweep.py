@@ -1,7 +1,9 @@
 """The fastest speeds along a grid: backwards from where the end can be reached, forwards as fast as possible.
 
 On a step of length Δ the acceleration u changes linearly, from one that is allowed at its beginning to one that is
-allowed at its end, so that z = ṡ² moves by Δ (u₀ + u₁): the trapezoidal rule, of second order in Δ.
+allowed at its end, so that z = ṡ² moves by Δ (u₀ + u₁): the trapezoidal rule, of second order in Δ. Where a joint's
+inertia along the path changes its sign, the limits at that point alone would allow any u; u₀ ≥ -z₀ / 2Δ and
+u₁ ≤ z₁ / 2Δ keep z positive within the step.
 """
 
 from __future__ import annotations
@@ -47,8 +49,9 @@ def fastest(limits: Constraints, step: np.ndarray, start: np.ndarray, end: np.nd
     z[:, 0] = np.minimum(start, high[:, 0])
     for k in range(points - 1):
         lower, upper = _interval(limits, k, z[:, k])
+        lower = np.maximum(lower, -z[:, k] / (2 * step))
         z[:, k + 1] = _reached(limits, k + 1, step, z[:, k] + step * upper, low[:, k + 1], high[:, k + 1])
-        u[:, k] = _accelerations(limits, k + 1, (z[:, k + 1] - z[:, k]) / step, lower, upper, z[:, k + 1])
+        u[:, k] = _accelerations(limits, k + 1, step, z[:, k], z[:, k + 1], lower, upper)
         stuck = np.where((z[:, k] <= 0) & (z[:, k + 1] <= 0) & (stuck < 0), k, stuck)
     return Speeds(z, u, high, stuck)
 
@@ -64,11 +67,13 @@ def _controllable(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The least and the largest z at point k from which a step leads between `low_next` and `high_next`; -1 if none."""
     braked = high_next - step * _interval(limits, k + 1, high_next)[0]  # z + Δ u₀ may be at most this
-    driven = low_next - step * _interval(limits, k + 1, low_next)[1]  # and must be at least this
+    upper_next = np.minimum(_interval(limits, k + 1, low_next)[1], low_next / (2 * step))
+    driven = low_next - step * upper_next  # and must be at least this
     most = limits.fastest[:, k]
 
     def possible(z: np.ndarray) -> np.ndarray:
         lower, upper = limits.interval(k, z)
+        lower = np.maximum(lower, -z / (2 * step[:, None]))
         slack = ROUNDING * (z + high_next[:, None])
         fine = (upper - lower) * step[:, None] >= -slack
         fine &= z + step[:, None] * lower <= braked[:, None] + slack
@@ -117,7 +122,7 @@ def _reached(
     """The largest z at point k that a step reaches, `driven` being z + Δ u₀ of its beginning."""
 
     def possible(z: np.ndarray) -> np.ndarray:
-        upper = limits.interval(k, z)[1]
+        upper = np.minimum(limits.interval(k, z)[1], z / (2 * step[:, None]))
         return np.asarray(z - step[:, None] * upper <= driven[:, None] + ROUNDING * z)
 
     fast = possible(high[:, None])[:, 0]
@@ -125,8 +130,16 @@ def _reached(
 
 
 def _accelerations(
-    limits: Constraints, k: int, both: np.ndarray, lower: np.ndarray, upper: np.ndarray, z: np.ndarray
+    limits: Constraints,
+    k: int,
+    step: np.ndarray,
+    z: np.ndarray,
+    z_next: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
 ) -> np.ndarray:
-    """(lanes, 2) u at the beginning and the end of a step, `both` being their sum, each within its interval."""
-    after = np.clip(both - np.clip(both / 2, lower, upper), *_interval(limits, k, z))
+    """(lanes, 2) u at the beginning and the end of the step to point k, as even as their intervals allow."""
+    both = (z_next - z) / step
+    least, most = _interval(limits, k, z_next)
+    after = np.clip(both - np.clip(both / 2, lower, upper), least, np.minimum(most, z_next / (2 * step)))
     return np.stack([both - after, after], axis=-1)

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 
 INSIDE = 10  # places inside a step at which the limits are looked at again
 OVERRUN = 1e-3  # of a limit: what may be exceeded between the points of the grid
-REPAIRS = 8  # how often limits are drawn in where they were exceeded
+REPAIRS = 6  # how often limits are drawn in where they were exceeded
+SLOWED_FROM = 2  # the repair from which on the speed is reduced there as well
+MOST_SLOWED = 0.3  # of z, in one repair
 DRAWN_IN = 1.2  # how much more than the overrun
+MOST_DRAWN_IN = 0.05  # of a limit; where a step needs more, a finer grid is what helps
+REFINEMENTS = 1  # how often the steps are halved
 BINDS = 0.02  # of a limit: within that, it binds
 
 
@@ -82,7 +86,7 @@ def time_optimal(
     speeds
         The path's speed ds/dt at its start and end, 1/s.
     grid
-        Steps of the grid along every piece of the path.
+        Steps of the grid along every piece of the path; halved once where limits do not hold within them.
     friction
         Whether the motors overcome the arm's friction and other joint forces.
 
@@ -130,24 +134,31 @@ def _motions(
     grid: int,
     friction: bool,
 ) -> list[TimeOptimal]:
-    """Every piece of every path is one lane of the sweeps."""
-    pieces = [(piece, i == 0, i == len(path.pieces) - 1) for path in paths for i, piece in enumerate(path.pieces)]
-    step = np.array([(piece.end - piece.start) / grid for piece, *_ in pieces])
-    start = np.array([speeds[0] ** 2 if first else 0.0 for _, first, _ in pieces])
-    end = np.array([speeds[1] ** 2 if last else 0.0 for *_, last in pieces])
-    at = _constraints(arms, [piece for piece, *_ in pieces], limits, grid, friction)
-    _must_move(at, arms[0])
-    inside = _constraints(arms, [piece for piece, *_ in pieces], limits, grid * INSIDE, friction)
-    found = fastest(at, step, start, end)
-    overrun = _overrun(inside, found, step)
-    for _ in range(REPAIRS):
-        worst = np.maximum(overrun.relative.max(axis=(1, 2)), 0.0) if overrun.relative.size else np.zeros(len(step))
-        if (worst <= OVERRUN).all() or (found.stuck >= 0).any():
-            break
-        _draw_in(at, overrun)
+    """Every piece of a path is one lane; the grid is refined where limits do not hold between its points."""
+    pieces = [piece for path in paths for piece in path.pieces]
+    start = np.array([speeds[0] ** 2 * (i == 0) for path in paths for i in range(len(path.pieces))])
+    end = np.array([speeds[1] ** 2 * (i == len(path.pieces) - 1) for path in paths for i in range(len(path.pieces))])
+    for refined in range(REFINEMENTS + 1):
+        count = grid * 2**refined
+        step = np.array([(piece.end - piece.start) / count for piece in pieces])
+        at = _constraints(arms, pieces, limits, count, friction)
+        _must_move(at, arms[0])
+        inside = _constraints(arms, pieces, limits, count * INSIDE, friction)
         found = fastest(at, step, start, end)
+        _must_arrive(at, found, arms[0])
         overrun = _overrun(inside, found, step)
-    _must_arrive(at, found, arms[0])
+        for repair in range(REPAIRS):
+            if overrun.relative.max() <= OVERRUN:
+                break
+            _draw_in(at, overrun)
+            if repair >= SLOWED_FROM:
+                _slow_down(at, overrun, found)
+            repaired = fastest(at, step, start, end)
+            if (repaired.stuck >= 0).any():
+                break
+            found, overrun = repaired, _overrun(inside, repaired, step)
+        if overrun.relative.max() <= OVERRUN:
+            break
     times = _durations(found, step)
     motions, lane = [], 0
     for path in paths:
@@ -247,11 +258,26 @@ def _draw_in(at: Constraints, overrun: _Overrun) -> None:
         if not more.size:
             continue
         add = DRAWN_IN * np.where(np.isfinite(more), np.maximum(more, 0), 0)
+        most = MOST_DRAWN_IN * (at.room if tight is at.tight else np.array([radius for *_, radius in at.norms]))
         tight[..., :-1, :] += add
         tight[..., 1:, :] = np.maximum(tight[..., 1:, :], tight[..., :-1, :] * (add > 0))
-    over = np.maximum(overrun.relative[..., -1], 0)
+        np.minimum(tight, most, out=tight)
+    over = np.clip(DRAWN_IN * overrun.relative[..., -1], 0, MOST_DRAWN_IN)
     for ends in (slice(None, -1), slice(1, None)):
-        at.fastest[:, ends] /= (1 + DRAWN_IN * over) ** 2
+        at.fastest[:, ends] /= (1 + over) ** 2
+
+
+def _slow_down(at: Constraints, overrun: _Overrun, found: Speeds) -> None:
+    """Reduce the speed around steps inside which a limit is exceeded: where a joint's inertia along the path vanishes.
+
+    There the limits of u jump with the speed, and drawing the torques in changes nothing.
+    """
+    worst = overrun.relative.max(axis=-1)
+    factor = 1 - np.clip(4 * worst, OVERRUN, MOST_SLOWED)
+    for ends in (slice(None, -1), slice(1, None)):
+        z = found.z[:, ends]
+        slower = np.where((worst > OVERRUN) & (z > 0), z * factor, np.inf)
+        at.fastest[:, ends] = np.minimum(at.fastest[:, ends], slower)
 
 
 def _motion(
@@ -283,7 +309,7 @@ def _motion(
     t, q, qd, qdd, s, x, u, most = (np.concatenate(columns[key]) for key in columns)
     tau = arm.inverse_dynamics(q, qd, qdd, friction=True) if friction else arm.inverse_dynamics(q, qd, qdd)
     energy = arm.kinetic_energy(q, qd) + arm.potential_energy(q)
-    worst = float(np.maximum(overrun.relative[list(lanes)].max(), 0.0)) if overrun.relative.size else 0.0
+    worst = max(float(overrun.relative[list(lanes)].max()), 0.0)
     message = f"{t[-1]:.4g} s; limits are exceeded by at most {100 * worst:.2g} % between the points of the grid"
     return TimeOptimal(
         arm, t, q, qd, qdd, tau, energy, "finished", message, "time optimal", np.array("finished"), np.array(t[-1]),
