@@ -167,7 +167,8 @@ def test_the_same_way_given_otherwise_takes_the_same_time():
 
 def test_corners_stop_the_motion_and_blends_do_not():
     corner = np.array([[0.0, 0], [1, 0], [1, 1]])
-    arm = armdyn.from_dh([(0, 0, 1, 0), (0, 0, 1, 0)], gravity=(0, 0, 0))
+    link = {"a": 1.0, "mass": 1.0, "com": (-0.5, 0, 0), "inertia": (0.01, 0.1, 0.1, 0, 0, 0)}
+    arm = armdyn.from_dh([link, link], gravity=(0, 0, 0))
     limits = MotionLimits(acceleration=2.0, velocity=1.0)
     stops = armdyn.time_optimal(arm, corner, limits=limits, blend=0)
     assert stops.duration == pytest.approx(2 * (1 / 1.0 + 1.0 / 2.0), rel=5e-3)
