@@ -9,6 +9,7 @@ import pytest
 
 import armdyn
 from armdyn.errors import InputError
+from armdyn.motion import MotionLimits
 from armdyn.uses import NEEDS, TASKS, must_suit, refusal, table
 from random_trees import TreeKind, random_tree
 
@@ -35,6 +36,9 @@ DO = {
     ),
     "excitation": lambda arm, at: armdyn.excite(arm, 2.0, starts=1, harmonics=2, rate=20.0),
     "calibration": lambda arm, at: armdyn.calibration_poses(arm, 40, candidates=60, **at),
+    "time-optimal motion": lambda arm, at: armdyn.time_optimal(
+        arm, [np.zeros(arm.n), np.full(arm.n, 0.1)], limits=MotionLimits(torque=1e4), grid=5
+    ),
     "bounding a quantity over all configurations": lambda arm, at: armdyn.bound(
         arm, "gravity_load", q=np.repeat(BOX, arm.n, axis=0), seconds=0.2
     ),

@@ -40,6 +40,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "identification": ("fixed base",),
     "excitation": ("fixed base",),
     "calibration": ("fixed base", "tool"),
+    "time-optimal motion": ("fixed base",),
     "bounding a quantity over all configurations": ("fixed base",),
     "a bound of rounding errors": ("fixed base",),
     "uncertain friction, joint offsets and covariance": ("fixed base", "coordinates"),

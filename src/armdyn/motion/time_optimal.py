@@ -115,7 +115,7 @@ def _arms(arm: Any, payload: Any) -> list[Any]:
         arm = [drawn.arm(k) for k in range(20)]
     arms = list(arm) if isinstance(arm, list | tuple) else [arm]
     for one in arms:
-        one.require_fixed_base("time-optimal motion")
+        one.must_suit("time-optimal motion")
         if one.n != arms[0].n:
             raise InputError(f"all arms must have as many joints, got {sorted({a.n for a in arms})}")
         if one.chain.has_mimics and any(float(j.forces.load_friction) for j in one.chain.joints):
