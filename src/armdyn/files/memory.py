@@ -213,8 +213,9 @@ def _dh_robot(robot: Any, cut: Cut, snap: float, strict: bool | None) -> Descrip
         row = {"kind": "revolute" if turning else "prismatic", "a": link.a, "alpha": link.alpha, "d": d, **moved}
         rows.append(row | {"name": f"joint{k}", "flip": bool(link.isflip)} | _rtb_body(link) | _rtb_drive(link))
     convention = conventions.pop()
-    chain = dh_table.chain(rows, convention, robot.gravity, arrays.as_matrix(robot.base), arrays.as_matrix(robot.tool))
-    frames = (Frame("base", 0, Placement()),)
+    ends = arrays.as_matrix(robot.base), arrays.as_matrix(robot.tool)
+    chain, links = dh_table.chain(rows, convention, robot.gravity, *ends)
+    frames = (Frame("base", 0, Placement()), *links)
     whole = Description(robot.name or "robot", chain, "roboticstoolbox.DHRobot", frames, notes=_rtb_notes(robot))
     return arm_tree.cut(whole, cut, "DHRobot", snap, strict)
 
