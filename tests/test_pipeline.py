@@ -20,6 +20,7 @@ from armdyn.errors import InputError
 
 LOG = Path(__file__).parent / "data" / "ur5_log.csv"
 QUICK = {"friction": "stribeck", "regularization": 1.0, "folds": 2}  # nothing is searched for
+FAST = {**QUICK, "friction": "coulomb", "estimator": "weighted", "regularization": None}
 GOOD = {
     "fit_error": 0.03,
     "held_out_error": 0.05,
@@ -109,6 +110,11 @@ def test_no_code_where_the_model_does_not_carry_over(tmp_path):
     said = json.loads((tmp_path / "out" / "manifest.json").read_text())["verdict"]
     assert not said["carries_over"]
     assert not said["deployed"]
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert "The model failed the validation on held-out data. No code was written." in report
+    assert report.index("<nav") < report.index('id="verdict"') < report.index('id="arm"') < report.index('id="summary"')
+    for check in said["checks"]:
+        assert f"<td>{check['value']:.4g}</td><td>{check['limit']:.4g}</td>" in report
     assert {check["name"] for check in said["checks"] if not check["passed"]} >= {"held_out", "joints"}
     assert "No code was written" in (tmp_path / "out" / "README.md").read_text()
     done = CliRunner().invoke(app, [*words, "--force", "--json", "-o", str(tmp_path / "forced")])
@@ -148,3 +154,129 @@ def test_a_folder_that_has_something_is_left_alone(tmp_path):
     with pytest.raises(InputError, match=r"between 0 and 1, got 1\.5"):
         armdyn.pipeline(LOG, armdyn.load("ur5"), tmp_path / "new", held_out=1.5)
     assert [path.name for path in tmp_path.iterdir()] == ["old.c"]
+
+
+def run_of(seed, period=1e-2, duration=6.0, shift=0.0, noise=2e-4):
+    """The log of a smooth motion of three joints, recorded from `shift` on."""
+    t = np.arange(0, duration, period)
+    rng = np.random.default_rng(seed)
+    rates, phases = rng.uniform(0.5, 4, (2, 3, 4))
+    q = 0.3 * np.sin((t + shift)[:, None, None] * rates + phases).sum(axis=-1)
+    q = q + noise * np.random.default_rng(int(1e3 * shift) + 1).standard_normal(q.shape)
+    return armdyn.Log.of(t, q, np.cos(q))
+
+
+def test_a_validation_with_the_motion_of_the_fit_is_noticed():
+    fitted = run_of(0)
+    for other, lag in (
+        (run_of(0, shift=0.3), 0.3),
+        (run_of(0, period=4e-3, shift=0.1), 0.1),
+        (fitted.part(0.2, 0.5), 1.2),
+    ):
+        difference, found = verdict.difference_of_motions(fitted, other)
+        assert difference < 0.02
+        assert found == pytest.approx(lag, abs=0.021)
+        (note,) = verdict.repeats(fitted, other)
+        assert "the validation repeats the fit" in note
+    assert verdict.difference_of_motions(fitted, run_of(1))[0] > 0.3
+    assert verdict.repeats(fitted, run_of(1)) == ()
+    at_rest = armdyn.Log.of(np.arange(100) / 100, np.ones((100, 3)), np.ones((100, 3)))
+    assert verdict.repeats(fitted, at_rest) == ()
+
+
+def test_the_same_log_for_fit_and_validation(tmp_path):
+    done = armdyn.pipeline(LOG, "ur5", tmp_path, validate=LOG, targets=(), **FAST)
+    assert "validate with a log of another motion" in done.verdict.notes[0]
+    assert done.verdict.notes[0] in json.loads((tmp_path / "manifest.json").read_text())["verdict"]["notes"]
+    assert "the validation repeats the fit" in (tmp_path / "report.html").read_text()
+    assert "the validation repeats the fit" in (tmp_path / "README.md").read_text()
+
+
+def test_code_of_an_earlier_run_is_removed(tmp_path):
+    """What failed the validation leaves no code behind, and make's products do not keep a folder from being used."""
+    options = {"quantities": ("gravity_load",), "build": False, "parameters": "baked", "force": True, **FAST}
+    armdyn.pipeline(LOG, "ur5", tmp_path, targets=("c",), **options)
+    (tmp_path / "c" / "test_ur5").write_text("built by make")
+    assert json.loads((tmp_path / "c" / "manifest.json").read_text())["outputs"]["ur5.c"]
+    armdyn.pipeline(LOG, "ur5", tmp_path, targets=("cpp",), **options)
+    assert not (tmp_path / "c" / "ur5.c").exists()
+    assert (tmp_path / "cpp" / "ur5.hpp").exists()
+    armdyn.deploy("ur5", tmp_path / "cpp", "cpp", ("bias",), measure_stack=False, build=False)
+
+
+def test_one_list_of_log_options():
+    """Both commands have the options of one record, which has a help text for each."""
+    from dataclasses import fields
+
+    from armdyn.cli.logs import LogOptions
+
+    spelling = {"start": "--from", "degrees": "--radians"}
+    names = [spelling.get(one.name, f"--{one.name.replace('_', '-')}") for one in fields(LogOptions)]
+    for command in ("identify", "pipeline"):
+        text = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).output
+        text += CliRunner().invoke(app, [command, "--help-all"], env={"COLUMNS": "200", "TERM": "dumb"}).output
+        assert [name for name in names if name not in text] == []
+
+
+def split_log(tmp_path, log=LOG):
+    """A log as two files: motion, and efforts with stamps of their own at another rate."""
+    head, *rows = log.read_text().splitlines()
+    numbers = np.loadtxt(rows, delimiter=",")
+    names = head.split(",")
+    assert names[0] == "t"
+    motion, effort = tmp_path / "motion.csv", tmp_path / "effort.csv"
+    np.savetxt(motion, numbers[:, :7], delimiter=",", header=",".join(names[:7]), comments="")
+    later = numbers[100:-50:2, [0, *range(7, 13)]]
+    np.savetxt(effort, later, delimiter=",", header="t," + ",".join(f"tau{k}" for k in range(1, 7)), comments="")
+    return motion, effort, numbers
+
+
+def test_efforts_of_their_own_file_are_joined_by_time_stamps(tmp_path):
+    t = np.round(np.arange(0, 5, 0.01), 2)
+    q = np.sin(np.outer(t, np.arange(1, 7)))
+    whole = armdyn.Log.of(t, q, np.cos(q))
+    whole.save(tmp_path / "whole.csv")
+    motion, effort, numbers = split_log(tmp_path, tmp_path / "whole.csv")
+    log = armdyn.Log.read(motion, effort=effort)
+    assert "151 rows outside the times of effort.csv: not used" in log.notes
+    assert np.allclose(log.array("q"), q[100:-51], atol=1e-9)
+    assert np.allclose(log.array("tau")[::2], np.cos(q)[100:-51][::2], atol=1e-9), "where there is a stamp"
+    middle = (np.cos(q)[100:-52:2] + np.cos(q)[102:-50:2]) / 2
+    assert np.allclose(log.array("tau")[1::2], middle, atol=1e-9), "half-way between two stamps"
+    np.savetxt(effort, numbers[:, 7:12], delimiter=",", header="a,b,c,d,e", comments="")
+    with pytest.raises(InputError, match="5 columns of efforts, the log has 6 joints"):
+        armdyn.Log.read(motion, effort=effort)
+    np.savetxt(effort, numbers[5:, 7:13], delimiter=",", header="a,b,c,d,e,f", comments="")
+    with pytest.raises(InputError, match=r"rows, the log has .* or time stamps in both files"):
+        armdyn.Log.read(motion, effort=effort)
+    numbers[:, 0] += 1e6
+    np.savetxt(effort, numbers[:, [0, *range(7, 13)]], delimiter=",", header="t,a,b,c,d,e,f", comments="")
+    with pytest.raises(InputError, match="no time in common"):
+        armdyn.Log.read(motion, effort=effort)
+
+
+def test_a_log_is_cropped(tmp_path):
+    whole = armdyn.Log.read(LOG)
+    t = whole.array("t")
+    part = armdyn.Log.read(LOG, start=2.0, until=5.0)
+    inside = (t - t[0] > 2.0 - 1e-9) & (t - t[0] < 5.0 + 1e-9)
+    assert np.array_equal(part.array("q"), whole.array("q")[inside])
+    assert any("used from 2 s to 5 s of" in note for note in part.notes)
+    assert len(whole.between()) == len(whole)
+    for start, until in ((5.0, 2.0), (-1.0, None), (1e9, None), (2.0, 2.0), (float("nan"), None)):
+        with pytest.raises(InputError, match="0 <= from < until within it"):
+            armdyn.Log.read(LOG, start=start, until=until)
+
+
+def test_the_command_takes_the_options_of_the_log(tmp_path):
+    """Efforts apart, cropped, with a dead zone: what the manifest says was used."""
+    motion, effort, _ = split_log(tmp_path)
+    words = ["pipeline", str(motion), "--urdf", "ur5", "--effort", str(effort), "--from", "1", "--until", "9"]
+    words += ["--dead-zone", "0.01", "--friction", "coulomb", "--target", "c", "--quantity", "gravity_load", "--json"]
+    done = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "out")])
+    assert done.exit_code in (0, 5), done.output
+    about = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert about["inputs"]["effort"]["sha256"] == hashlib.sha256(effort.read_bytes()).hexdigest()
+    assert about["settings"]["reading"]["until"] == 9
+    assert about["settings"]["identify"]["dead_zone"] == 0.01
+    assert any("used from 1 s to 9 s" in note for note in about["notes"])

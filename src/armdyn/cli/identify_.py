@@ -9,15 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, styled, table, vector
+from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, styled, table
+from armdyn.cli.logs import LogOptions, with_log_options
 
 NOT_TRUSTED = 5  # exit code, as of `pipeline`
 EXAMPLE = "Example: armdyn identify ur10 log.csv --validate other.csv -o identified"
 
 
+@with_log_options
 def command(
     arm: ArmName,
     log: Annotated[Path, typer.Argument(metavar="LOG", help="The log: .csv, .txt, .npz, .mat, .parquet, rosbag2.")],
+    logs: LogOptions,
     validate: Annotated[Path | None, typer.Option(help="A validation log, not used for the fit.")] = None,
     estimator: Annotated[
         str, typer.Option(help="consistent, ordinary, weighted, huber or instrumental.")
@@ -27,17 +30,6 @@ def command(
     offset: Annotated[bool, typer.Option("--offset/--no-offset", help="Every joint has a constant offset.")] = True,
     spring: Annotated[bool, typer.Option("--spring", help="Every joint has a stiffness.")] = False,
     tilt: Annotated[bool, typer.Option("--tilt", help="Estimate a base tilt.")] = False,
-    ratios: Annotated[str, typer.Option(help="Gear ratios, one per joint, if the log is on the motor side.")] = "",
-    rate: Annotated[float | None, typer.Option(help="Sampling rate, Hz, if the log has no usable time stamps.")] = None,
-    clock: Annotated[
-        str, typer.Option(help="When rows were taken: stamps, even (stamps jitter) or auto (what is smoother).")
-    ] = "auto",
-    degrees: Annotated[bool | None, typer.Option("--degrees/--radians", help="Unit of the positions.")] = None,
-    effort: Annotated[Path | None, typer.Option(help="A second file with the efforts, one column per joint.")] = None,
-    dead_zone: Annotated[float, typer.Option(help="Exclude a joint's torque below this speed, rad/s.")] = 0.0,
-    columns: Annotated[str, typer.Option(help="Names of a text file's columns: t,q1:q6,-,tau1:tau6 (- skips).")] = "",
-    gains: Annotated[str, typer.Option(help="Torque per unit of the logged effort, one per joint.")] = "",
-    fix: Annotated[bool, typer.Option("--fix", help="Apply the proposed signs, order and units.")] = False,
     parallel: Annotated[float | None, typer.Option(help="Cut-off of the model's filter, Hz; 0: none.")] = None,
     cutoff: Annotated[float | None, typer.Option(help="Cut-off of the position filter, Hz.")] = None,
     regularization: Annotated[
@@ -61,17 +53,15 @@ def command(
     loaded = load(arm)
     with progress("identifying", quiet or as_json) as update:
         update(0, 3, "reading the log")
-        reading: dict[str, Any] = {"joints": [j.name for j in loaded.joints], "rate": rate, "degrees": degrees}
-        reading |= {"clock": clock}
-        reading |= {"columns": columns} if columns else {}
-        data = [Log.read(log, effort=effort, **reading), *(Log.read(more, **reading) for more in also or ())]
+        reading = {"joints": [joint.name for joint in loaded.joints], **logs.every}
+        data = [Log.read(log, **reading, **logs.first), *(Log.read(more, **reading) for more in also or ())]
         other = Log.read(validate, **reading) if validate else None
         update(1, 3, "fitting")
         found = identify(
             loaded, data, estimator=estimator, friction=friction, rotor=rotor, offset=offset, spring=spring, tilt=tilt,
-            transmission=vector(ratios, "ratios") if ratios else None, cutoff=cutoff, dead_zone=dead_zone,
+            cutoff=cutoff,
             regularization=regularization, validate=other, friction_per_log=friction_per_log,
-            gains=vector(gains, "gains") if gains else None, fix=fix, parallel=False if parallel == 0 else parallel,
+            parallel=False if parallel == 0 else parallel, **logs.identify,
         )  # fmt: skip
         update(2, 3, "writing")
         written = _write(found, output, found.trusted or force) if output is not None else []

@@ -7,15 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from armdyn.cli.common import STATE, AsJson, Quiet, console, load, locks, print_json, progress, styled, table, vector
+from armdyn.cli.common import STATE, AsJson, Quiet, console, load, locks, print_json, progress, styled, table
+from armdyn.cli.logs import LogOptions, with_log_options
 
 EXAMPLE = "Example: armdyn pipeline log.csv --urdf ur5 -o ur5_controller"
 REFUSED = 5  # exit code
 
 
+@with_log_options
 def command(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="The log: .csv, .txt, .npz, .mat, .parquet, rosbag2.")],
     arm: Annotated[str, typer.Option("--urdf", metavar="ARM", help="The robot: .urdf, .toml or a catalogue name.")],
+    logs: LogOptions,
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
     validate: Annotated[Path | None, typer.Option(help="A validation log, not used for the fit.")] = None,
     held_out: Annotated[float, typer.Option(help="Fraction held out if there is no validation log.")] = 0.3,
@@ -25,14 +28,8 @@ def command(
     quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
     dtype: Annotated[str, typer.Option(help="double or float (float64, float32).")] = "double",
     parameters: Annotated[str, typer.Option(help="runtime (an input), or baked (constants).")] = "runtime",
-    ratios: Annotated[str, typer.Option(help="Gear ratios, one per joint, if the log is on the motor side.")] = "",
-    gains: Annotated[str, typer.Option(help="Torque per unit of the logged effort, one per joint.")] = "",
-    rate: Annotated[float | None, typer.Option(help="Sampling rate, Hz, if the log has no usable time stamps.")] = None,
-    degrees: Annotated[bool | None, typer.Option("--degrees/--radians", help="Unit of the positions.")] = None,
-    columns: Annotated[str, typer.Option(help="Names of a text file's columns: t,q1:q6,-,tau1:tau6 (- skips).")] = "",
     friction: Annotated[str, typer.Option(help="auto (selected by the log), none, viscous, coulomb, …")] = "auto",
     tilt: Annotated[bool, typer.Option("--tilt", help="Estimate a base tilt.")] = False,
-    fix: Annotated[bool, typer.Option("--fix", help="Apply the proposed signs, order and units.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Write code even if validation fails.")] = False,
     build: Annotated[bool, typer.Option(help="Build and test the code before it is written.")] = True,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Write into a folder with files of others.")] = False,
@@ -48,7 +45,6 @@ def command(
     loaded = load(arm)
     from_urdf = Path(arm).suffix.lower() == ".urdf" and Path(arm).is_file()
     cut = {key: STATE.cut.get(key) for key in ("base", "tip", "floating")}
-    reading: dict[str, Any] = {"rate": rate, "degrees": degrees} | ({"columns": columns} if columns else {})
     with progress("pipeline", quiet or as_json) as update:
         done = armdyn.pipeline(
             log,
@@ -65,13 +61,11 @@ def command(
             force=force,
             build=build,
             overwrite=overwrite,
-            reading=reading,
+            reading=logs.every | logs.first,
             progress=update,
-            transmission=vector(ratios, "ratios") if ratios else None,
-            gains=vector(gains, "gains") if gains else None,
             friction=friction,
             tilt=tilt,
-            fix=fix,
+            **logs.identify,
         )
     if as_json:
         print_json(done.manifest)
@@ -87,7 +81,7 @@ def _show(done: Any) -> None:
     out = console()
     rows = [[check.name, "passed" if check.passed else "failed", check.words] for check in done.verdict.checks]
     out.print(table("Validation", ["check", "", "result"], rows, left=3))
-    for text in (*done.estimate.warnings, *left_behind(done.estimate)):
+    for text in (*done.verdict.notes, *done.estimate.warnings, *left_behind(done.estimate)):
         out.print(styled(("note:", "yellow"), f" {text}"))
     for path in done.files:
         out.print(f"wrote {path}", markup=False, highlight=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from armdyn.formulations.registry import Shapes
 from armdyn.graph import Program
 from armdyn.html import table
 from armdyn.kernels.arguments import real_array
+from armdyn.loading import as_arm
 
 Array = NDArray[np.float64]
 Arrays = dict[str, Array]
@@ -130,13 +132,15 @@ class Controller:
         return values
 
 
-def controller(arm: Arm, name: str, *, friction: bool = False, frame: str | None = None, **gains: Any) -> Controller:
+def controller(
+    arm: Arm | str | os.PathLike[str], name: str, *, friction: bool = False, frame: str | None = None, **gains: Any
+) -> Controller:
     """Compile a control law or an observer for an arm.
 
     Parameters
     ----------
-    arm : Arm
-        The model of the arm that the controller uses.
+    arm : Arm, str or path
+        The model of the arm that the controller uses: an Arm, a catalogue name or a path.
     name : str
         A law of `armdyn.control.CONTROLLERS`: gravity_compensation, computed_torque, impedance, adaptive,
         momentum_observer, payload_estimator, payload_inertia_estimator.
@@ -156,8 +160,7 @@ def controller(arm: Arm, name: str, *, friction: bool = False, frame: str | None
     """
     from armdyn.control import CONTROLLERS
 
-    if not isinstance(arm, Arm):
-        raise InputError(f"controller takes an Arm, got {arm!r}; armdyn.load(...) returns one")
+    arm = as_arm(arm, "controller")
     general = CONTROLLERS[choose("controller", name, CONTROLLERS)]
     model = arm if frame is None else arm.with_tool(frame=frame)
     law = general.on(model.chain)

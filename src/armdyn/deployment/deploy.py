@@ -19,6 +19,7 @@ from armdyn.errors import InputError, checked_keywords, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.kernels import emission
 from armdyn.kernels.emission import Progress
+from armdyn.loading import as_arm
 from armdyn.programs.assemble import must_have_inertia
 
 
@@ -48,7 +49,7 @@ TARGETS = Targets()
 
 @checked_keywords
 def deploy(
-    arm: Arm,
+    arm: Arm | str | os.PathLike[str],
     directory: str | os.PathLike[str],
     target: str = "c",
     quantities: Sequence[str] | None = None,
@@ -71,7 +72,7 @@ def deploy(
     Parameters
     ----------
     arm
-        The arm.
+        The arm: an Arm, a catalogue name or a path.
     directory
         The folder. A new one appears whole or not at all. In a folder that was written by armdyn, the files of the
         last run that this one does not write are removed. A folder that contains any other files is refused, unless
@@ -117,7 +118,7 @@ def deploy(
     list of Path
         The files written.
     """
-    chosen = TARGETS[choose("target", target, TARGETS)]
+    chosen, arm = TARGETS[choose("target", target, TARGETS)], as_arm(arm, "deploy")
     manifest.check_folder(directory, overwrite)
     laws = chosen_controllers(arm, controllers, friction, frame)
     request = Request(

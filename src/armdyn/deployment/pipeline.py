@@ -20,7 +20,10 @@ from armdyn.errors import InputError, checked_keywords, choose
 from armdyn.identification.estimate.result import Estimate
 from armdyn.identification.estimate.run import identify
 from armdyn.identification.log.log import Log
+from armdyn.identification.report import html
 from armdyn.kernels.emission import Progress
+from armdyn.loading import as_arm
+from armdyn.pages.writer import escape, table
 
 STEPS = ("reading the log", "identifying", "validating", "writing the arm", "writing code")
 
@@ -43,7 +46,7 @@ class PipelineResult:
 @checked_keywords
 def pipeline(
     log: str | os.PathLike[str],
-    arm: Arm,
+    arm: Arm | str | os.PathLike[str],
     directory: str | os.PathLike[str],
     *,
     urdf: str | os.PathLike[str] | None = None,
@@ -71,14 +74,15 @@ def pipeline(
     log
         The file of the log.
     arm
-        The arm: its geometry, and its inertias as the prior.
+        The arm (an Arm, a catalogue name or a path): its geometry, and its inertias as the prior.
     directory
         The folder to write. A new one appears complete or not at all. Files of an earlier pipeline that this one does
         not write are removed, the code of a model that failed the validation included; a folder that contains any
         other files is refused, unless `overwrite` is set.
     urdf, cut
         The URDF from which the arm was loaded, and the `base`, `tip`, `lock` and `floating` that were used: a copy with
-        the identified inertias, and every other byte unchanged, is written as ``robot.urdf``.
+        the identified inertias, and every other byte unchanged, is written as ``robot.urdf``. By default the path
+        given as `arm`, if it is that of a URDF.
     validate
         Another log for validation. Without one, the last part of the log is held out of the fit.
     held_out
@@ -91,12 +95,15 @@ def pipeline(
         Whether the code is built and tested before it is written, and whether to write among files of others; see
         `deploy`.
     reading
-        Options for `Log.read`.
+        Options for `Log.read`; `effort`, `start` and `until` are about the log of the fit only.
     progress
         Called with (done, total, name of the step).
     options
         Options for `identify`.
     """
+    if urdf is None and not isinstance(arm, Arm) and Path(arm).suffix.lower() == ".urdf":
+        urdf = arm
+    arm = as_arm(arm, "pipeline")
     manifest.check_folder(directory, overwrite)
     for target in targets:
         choose("target", target, TARGETS)
@@ -107,10 +114,10 @@ def pipeline(
     say(1)
     estimate = identify(arm, fitted, validate=other, **options)
     say(2)
-    found = verdict(estimate, other)
+    found = verdict(estimate, other, fitted)
     say(3)
-    contents = _arm_files(estimate, urdf, cut or {})
     deployed = found.carries_over or force
+    contents = _arm_files(estimate, urdf, cut or {}) | {"report.html": _report(estimate, found, deployed).encode()}
     if deployed:
         for target in targets:
             say(4)
@@ -128,7 +135,7 @@ def pipeline(
         "identify": options,
     }
     about = _about(estimate, found, deployed) | {
-        "inputs": _inputs(log, validate, urdf, arm),
+        "inputs": _inputs({"log": log, "effort": read.get("effort"), "validate": validate, "urdf": urdf}, arm),
         "settings": settings,
     }
     contents = manifest.with_manifest(contents, _finite(about))
@@ -162,7 +169,7 @@ def _logs(
     """The log to fit and the log for validation."""
     data = Log.read(log, **reading)
     if validate is not None:
-        plain = {key: value for key, value in reading.items() if key != "effort"}
+        plain = {key: value for key, value in reading.items() if key not in ("effort", "start", "until")}
         return data, Log.read(validate, **plain)
     if not 0 < held_out < 1:
         raise InputError(f"held_out must be a fraction of the log between 0 and 1, got {held_out}")
@@ -175,10 +182,39 @@ def _arm_files(estimate: Estimate, urdf: str | os.PathLike[str] | None, cut: Map
         here = Path(folder)
         estimate.save(here / "arm.toml")
         estimate.to_urdf(here / "arm.urdf", force=True)  # the verdict decides whether code is written
-        estimate.report(here / "report.html")
         if urdf is not None:
             estimate.arm.update_urdf(urdf, here / "robot.urdf", **cut)
         return {path.name: path.read_bytes() for path in sorted(here.iterdir())}
+
+
+def _report(estimate: Estimate, found: Verdict, deployed: bool) -> str:
+    """The report of the identification with the verdict above it."""
+    rows = [
+        [
+            check.name,
+            "passed" if check.passed else "FAILED",
+            *(_figure(x) for x in (check.value, check.limit)),
+            check.words,
+        ]
+        for check in found.checks
+    ]
+    failed = [not check.passed for check in found.checks]
+    text = f"<p><b>{escape(_sentence(found, deployed))}</b></p>"
+    text += table("", ["check", "result", "value", "at most", "meaning"], rows, failed)
+    text += "".join(f'<div class="warn">{escape(note)}</div>' for note in found.notes)
+    return html.page(estimate, [("verdict", "Verdict", text)])
+
+
+def _figure(x: float) -> str:
+    return f"{x:.4g}"
+
+
+def _sentence(found: Verdict, deployed: bool) -> str:
+    """The verdict in words."""
+    if found.carries_over:
+        return "The model passed the validation on held-out data."
+    code = "The code was written nevertheless, because `force` was set." if deployed else "No code was written."
+    return f"The model failed the validation on held-out data. {code}"
 
 
 WHAT = {
@@ -193,10 +229,9 @@ WHAT = {
 
 def _readme(estimate: Estimate, found: Verdict, deployed: bool, contents: Mapping[str, bytes]) -> str:
     """The README of the folder: the verdict with its checks, the files, and the warnings."""
-    verdict_line = "The model passed the validation on held-out data." if found.carries_over else (
-        "**The model failed the validation on held-out data.** "
-        + ("The code was written nevertheless, because `force` was set." if deployed else "No code was written.")
-    )  # fmt: skip
+    verdict_line = _sentence(found, deployed)
+    if not found.carries_over:
+        verdict_line = f"**{verdict_line}**"
     checks = [f"| {c.name} | {'passed' if c.passed else '**failed**'} | {c.words} |" for c in found.checks]
     folders = sorted({name.split("/")[0] for name in contents if "/" in name})
     files = [f"| `{name}` | {what} |" for name, what in WHAT.items() if name in contents or name == "manifest.json"]
@@ -204,7 +239,7 @@ def _readme(estimate: Estimate, found: Verdict, deployed: bool, contents: Mappin
     name, log = line(estimate.given.name), line(estimate.training.source)
     parts = [f"# {name}: identified from {log}", "", verdict_line, "", "| check | | result |", "|---|---|---|"]
     parts += [*checks, "", "## Files", "", "| file | contents |", "|---|---|", *files, ""]
-    doubts = [*estimate.warnings, *left_behind(estimate)]
+    doubts = [*found.notes, *estimate.warnings, *left_behind(estimate)]
     if doubts:
         parts += ["## Warnings", "", *(f"- {line(text)}" for text in doubts), ""]
     return "\n".join(parts)
@@ -220,12 +255,10 @@ def left_behind(estimate: Estimate) -> list[str]:
     )
 
 
-def _inputs(
-    log: str | os.PathLike[str], validate: str | os.PathLike[str] | None, urdf: str | os.PathLike[str] | None, arm: Arm
-) -> dict[str, Any]:
-    files = {"log": log, "validate": validate, "urdf": urdf}
-    found: dict[str, Any] = {key: manifest.of_path(path) for key, path in files.items() if path is not None}
-    return found | {"arm": {"name": arm.name, "fingerprint": arm.fingerprint}}
+def _inputs(files: Mapping[str, Any], arm: Arm) -> dict[str, Any]:
+    """Hashes of the files that were read, and the arm's fingerprint."""
+    hashes: dict[str, Any] = {key: manifest.of_path(path) for key, path in files.items() if path is not None}
+    return hashes | {"arm": {"name": arm.name, "fingerprint": arm.fingerprint}}
 
 
 def _summary(found: Verdict, deployed: bool) -> dict[str, Any]:
@@ -233,7 +266,8 @@ def _summary(found: Verdict, deployed: bool) -> dict[str, Any]:
         {"name": c.name, "value": c.value, "limit": c.limit, "passed": c.passed, "words": c.words} for c in found.checks
     ]
     forced = deployed and not found.carries_over
-    return {"carries_over": found.carries_over, "deployed": deployed, "forced": forced, "checks": checks}
+    summary = {"carries_over": found.carries_over, "deployed": deployed, "forced": forced}
+    return {**summary, "checks": checks, "notes": list(found.notes)}
 
 
 def _finite(x: Any) -> Any:

@@ -21,6 +21,9 @@ from armdyn.identification.model.reading import changed
 
 WORSE = 2.0  # the largest allowed ratio of the prediction error to the error of the fit
 FLOOR = 0.02  # smaller relative torque errors are not compared: friction alone varies more
+SAME = 0.05  # the relative difference of positions below which two logs have the same motion
+COVERED = 0.8  # the share of the shorter log that must overlap where the two are compared
+COMPARED = 0.02  # s, the smallest period at which they are compared
 USELESS = 1.0  # the relative error of a joint above which predicting zero torque would be better
 
 
@@ -45,6 +48,7 @@ class Verdict:
 
     checks: tuple[Check, ...]
     figures: dict[str, Any]
+    notes: tuple[str, ...] = ()  # limits of the validation itself
 
     @property
     def carries_over(self) -> bool:
@@ -57,8 +61,8 @@ class Verdict:
         return tuple(check.words for check in self.checks if not check.passed)
 
 
-def verdict(estimate: Estimate, held_out: Log) -> Verdict:
-    """The verdict on an estimate from a log that was not used for the fit."""
+def verdict(estimate: Estimate, held_out: Log, fitted: Log | None = None) -> Verdict:
+    """The verdict on an estimate from a log that was not used for the fit; `fitted` is the one that was."""
     shown = estimate.validation or estimate.validate(held_out)
     figures = {
         "fit_error": estimate.error,
@@ -74,7 +78,51 @@ def verdict(estimate: Estimate, held_out: Log) -> Verdict:
         "parameters": len(estimate.names),
         "rows": len(estimate.training.t),
     }
-    return Verdict(tuple(checks(figures)), figures)
+    return Verdict(tuple(checks(figures)), figures, () if fitted is None else repeats(fitted, held_out))
+
+
+def repeats(fitted: Log, held_out: Log) -> tuple[str, ...]:
+    """A note if the motion for validation is that of the fit, so that the validation repeats the fit."""
+    difference, lag = difference_of_motions(fitted, held_out)
+    if not difference <= SAME:
+        return ()
+    return (
+        f"the validation repeats the fit: its motion is that of the fit, {lag:+.2f} s later (positions differ by "
+        f"{_percent(difference)}). It shows noise and repeatability, not whether the model holds for other motions; "
+        "validate with a log of another motion",
+    )
+
+
+def difference_of_motions(fitted: Log, held_out: Log) -> tuple[float, float]:
+    """The relative difference of the positions at the best lag of one log against the other, and this lag in s.
+
+    The longest pieces of both are compared. The difference is relative to the motion about its mean, of all joints.
+    """
+    from scipy.signal import correlate
+
+    pieces = [max(log.pieces, key=len) for log in (fitted, held_out)]
+    period = max(fitted.period, held_out.period, COMPARED)
+    a, b = (
+        np.stack([np.interp(np.arange(piece.t[0], piece.t[-1], period), piece.t, column) for column in piece.q.T])
+        for piece in pieces
+    )
+    a, b = a - b.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
+    ones_a, ones_b = np.ones(a.shape[1]), np.ones(b.shape[1])
+
+    def sums(x: Any, y: Any) -> Any:
+        return correlate(x, y, method="fft")
+
+    overlap = sums(ones_a, ones_b)
+    products = np.sum([sums(x, y) for x, y in zip(a, b, strict=True)], axis=0)
+    own_a, own_b = sums((a**2).sum(axis=0), ones_b), sums(ones_a, (b**2).sum(axis=0))
+    wide = overlap >= COVERED * min(a.shape[1], b.shape[1])
+    if not wide.any() or not b.any():
+        return np.inf, 0.0
+    squares = np.where(
+        wide & (own_b > 1e-9 * own_b.max()), (own_a + own_b - 2 * products) / np.maximum(own_b, 1e-300), np.inf
+    )
+    best = int(np.argmin(squares))
+    return float(np.sqrt(max(squares[best], 0.0))), float((best - (b.shape[1] - 1)) * period)
 
 
 def _raw_error(arm: Arm, estimate: Estimate, log: Log) -> float:

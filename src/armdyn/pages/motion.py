@@ -135,17 +135,20 @@ def _peak(t: np.ndarray, y: np.ndarray) -> list[float] | None:
     return short([y[k], t[k]])
 
 
-def motion_page(title: str, message: str, data: dict[str, Any], sections: str = "", verdict: str = "") -> str:
+def motion_page(
+    title: str, message: str, data: dict[str, Any], sections: str = "", verdict: str = "", above: str = ""
+) -> str:
     """A page with the moving arm, and further sections; charts in them are drawn from ``data["charts"]``.
 
-    `verdict` is the markup of chips in the bar.
+    `verdict` is the markup of chips in the bar, `above` that of sections which stand before the arm.
     """
     head = f'<header class="top"><h1>{escape(title)}</h1>{verdict}<span class="actions">'
     head += '<button id="theme" type="button">Theme</button></span></header>'
     more = f'<div class="below"><main>{sections}</main></div>' if sections else ""
     tab = "<script>document.body.dataset.tab='motion'</script>"
     told = f'<p class="muted small">{escape(message)}</p>' if message else ""
-    body = f'{tab}{head}<{"div" if more else "main"} class="desk">{STAGE % told}</{"div" if more else "main"}>{more}'
+    place = "div" if more else "main"
+    body = f'{tab}{head}{above}<{place} class="desk" id="arm">{STAGE % told}</{place}>{more}'
     return document(title, body, data, (*ARM, "curves.js", "motion.js"))
 
 

@@ -66,7 +66,7 @@ class Columns:
 
 def guess(names: Sequence[str], joints: Sequence[str] | None = None) -> Columns:
     """The columns of a log from their names; `joints` are the arm's joint names in order, if known."""
-    time, unit = _time(names)
+    time, unit = time_column(names)
     found: dict[str, dict[str, str]] = {}
     for name in names:
         match = None if name == time else _signal(name)
@@ -116,7 +116,7 @@ def expanded(text: str) -> list[str]:
     return out
 
 
-def _time(names: Sequence[str]) -> tuple[str | None, float]:
+def time_column(names: Sequence[str]) -> tuple[str | None, float]:
     """The name of the time column, and its unit in seconds."""
     for name in names:
         plain = name.strip().lower().strip("_/")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.identification.log.cleaning import SHORTEST, clean
-from armdyn.identification.log.columns import Columns, expanded, guess, mapped
+from armdyn.identification.log.columns import Columns, expanded, guess, mapped, time_column
 from armdyn.identification.log.files import Table, read_table
 from armdyn.identification.log.units import unit_doubts
 
@@ -88,6 +88,8 @@ class Log:
         effort: str | os.PathLike[str] | None = None,
         topic: str | None = None,
         clock: str = "auto",
+        start: float | None = None,
+        until: float | None = None,
     ) -> Log:
         """Read a log from CSV or text, NPZ, MAT, Parquet, a rosbag2 folder or an MCAP file.
 
@@ -106,13 +108,17 @@ class Log:
             True: positions, velocities and accelerations are in degrees. False: they are in radians; no warnings about
             the units are given.
         effort
-            A second file of the same length with the efforts, one column per joint.
+            A second file with the efforts, one column per joint. If both files have time stamps, the efforts are
+            interpolated to those of the log, and the log is limited to the times of the efforts; otherwise both files
+            must have as many rows.
         topic
             The JointState topic of a bag that has several.
         clock
             When the rows were taken: "stamps", at the times of their stamps; "even", at equal intervals, the stamps
             being early or late; "auto", whichever makes the positions smoother. `clock` of the log and its notes say
             which was taken.
+        start, until
+            The part of the log to use, in seconds after its first sample.
         """
         names = expanded(columns) if isinstance(columns, str) else columns
         mapping = names if isinstance(names, Mapping) else None
@@ -122,7 +128,8 @@ class Log:
             k: np.stack([table[c] for c in v], axis=1) for k, v in named.signals.items() if k in (*SIGNALS, "current")
         }
         drive = "torque" if "tau" in signals or effort is not None else "current"
-        efforts = _efforts(signals, effort, topic, path)
+        t = None if named.time is None else table[named.time] * named.time_unit
+        efforts = _efforts(signals, path) if effort is None else _second_file(effort, topic, signals["q"].shape, t)
         signals.pop("current", None)
         if efforts is not None:
             signals["tau"] = efforts
@@ -132,13 +139,18 @@ class Log:
         if not np.isfinite(signals.get("command", 0.0)).all():
             del signals["command"]
             said.append("some commands are missing: the commands are not used")
-        t = None if named.time is None else table[named.time] * named.time_unit
+        if effort is not None and efforts is not None and t is not None:
+            kept = np.isfinite(efforts).any(axis=1)  # outside the times of the efforts, there are none
+            if not kept.all():
+                said.append(f"{np.count_nonzero(~kept)} rows outside the times of {Path(effort).name}: not used")
+                t, signals = t[kept], {name: values[kept] for name, values in signals.items()}
         log = cls.of(t, rate=rate, clock=clock, **signals)
         units = () if degrees is None else unit_doubts(log.period, [piece.signals for piece in log.pieces])
         doubts = tuple(doubt for doubt in log.doubts if doubt not in units)
         notes, source = (*said, *log.notes), Path(path).name
         drive = drive if efforts is not None else ""
-        return replace(log, joints=tuple(named.joints), drive=drive, doubts=doubts, notes=notes, source=source)
+        log = replace(log, joints=tuple(named.joints), drive=drive, doubts=doubts, notes=notes, source=source)
+        return log if start is None and until is None else log.between(start, until)
 
     @classmethod
     def of(
@@ -237,6 +249,23 @@ class Log:
             raise InputError(f"no piece of {SHORTEST} samples between {start:.3g} and {stop:.3g} of the log")
         return replace(self, pieces=tuple(pieces))
 
+    def between(self, start: float | None = None, until: float | None = None) -> Log:
+        """The part between two times in seconds after the first sample; None: from its start, up to its end."""
+        first, end = self.pieces[0].t[0], self.pieces[-1].t[-1]
+        low, high = 0.0 if start is None else start, end - first if until is None else until
+        if not 0 <= low < high or low >= end - first:
+            raise InputError(
+                f"the log has {end - first:.6g} s; expected times 0 <= from < until within it, got {low:g} and {high:g}"
+            )
+        margin = self.period / 1000  # rounding of time stamps
+        inside = [(piece.t >= first + low - margin) & (piece.t <= first + high + margin) for piece in self.pieces]
+        pieces = [piece[_range(rows)] for piece, rows in zip(self.pieces, inside, strict=True)]
+        pieces = [piece for piece in pieces if len(piece) >= SHORTEST]
+        if not pieces:
+            raise InputError(f"no piece of {SHORTEST} samples between {low:g} and {high:g} s of the log")
+        note = f"used from {low:.6g} s to {min(high, end - first):.6g} s of {end - first:.6g} s"
+        return replace(self, pieces=tuple(pieces), notes=(*self.notes, note))
+
     def array(self, signal: str) -> Array:
         """A signal, concatenated over all pieces."""
         parts = [getattr(piece, signal) for piece in self.pieces]
@@ -270,17 +299,41 @@ def _named(
         return Columns(None, {"q": tuple(names)}, tuple(names))
 
 
-def _efforts(signals: dict[str, Array], effort: Any, topic: str | None, path: Any) -> Array | None:
-    if effort is None:
-        efforts = signals.get("tau", signals.get("current"))
-        if efforts is None and "command" not in signals:
-            raise InputError(f"{path}: no torques, efforts or currents; expected tau1, effort_1, current[0] ...")
+def _efforts(signals: dict[str, Array], path: Any) -> Array | None:
+    """The torques or currents in the log itself."""
+    efforts = signals.get("tau", signals.get("current"))
+    if efforts is None and "command" not in signals:
+        raise InputError(f"{path}: no torques, efforts or currents; expected tau1, effort_1, current[0] ...")
+    return efforts
+
+
+def _range(rows: Array) -> slice:
+    """The rows of a mask without gaps."""
+    numbers = np.flatnonzero(rows)
+    return slice(numbers[0], numbers[-1] + 1) if len(numbers) else slice(0, 0)
+
+
+def _second_file(path: Any, topic: str | None, shape: tuple[int, int], t: Array | None) -> Array:
+    """The efforts in a file of their own, at the times `t` of the log; NaN outside the times of the file."""
+    table, _ = read_table(path, topic)
+    time, unit = time_column(list(table))
+    efforts = np.stack([column for name, column in table.items() if name != time], axis=1)
+    rows, n = shape
+    if efforts.shape[1] != n:
+        raise InputError(f"{path}: {efforts.shape[1]} columns of efforts, the log has {n} joints")
+    if t is None or time is None:
+        if len(efforts) != rows:
+            raise InputError(
+                f"{path}: {len(efforts)} rows, the log has {rows}; expected as many, or time stamps in both files"
+            )
         return efforts
-    table, _ = read_table(effort, topic)
-    columns = list(table.values())
-    rows, n = signals["q"].shape
-    if len(columns) != n or len(columns[0]) != rows:
-        raise InputError(f"{effort}: {len(columns)} columns of {len(columns[0])} rows, expected {n} of {rows}")
+    stamps, order = np.unique(table[time] * unit, return_index=True)
+    if not stamps[0] <= t[-1] or not stamps[-1] >= t[0]:
+        raise InputError(
+            f"{path}: its time stamps go from {stamps[0]:.6g} to {stamps[-1]:.6g} s, those of the log from {t[0]:.6g} "
+            f"to {t[-1]:.6g} s: they have no time in common"
+        )
+    columns = [np.interp(t, stamps, column, left=np.nan, right=np.nan) for column in efforts[order].T]
     return np.stack(columns, axis=1)
 
 

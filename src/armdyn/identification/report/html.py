@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,8 +23,8 @@ def write(estimate: Estimate, path: str | os.PathLike[str]) -> None:
     write_text(path, page(estimate))
 
 
-def page(estimate: Estimate) -> str:
-    """The report as text."""
+def page(estimate: Estimate, first: Sequence[tuple[str, str, str]] = ()) -> str:
+    """The report as text; `first` are sections (key, title, markup) that stand above all others."""
     charts: list[dict[str, Any]] = []
     sections = [
         ("summary", "Summary", _summary(estimate) + _warnings(estimate)),
@@ -42,9 +43,11 @@ def page(estimate: Estimate) -> str:
     ]
     shown = [one for one in sections if one[2]]
     title = f"{estimate.given.name}: identified from {estimate.training.source or 'a log'}"
-    text = navigation((key, name) for key, name, _ in shown) + "".join(section(*one) for one in shown)
+    listed = [*first, ("arm", "Motion", ""), *shown]
+    above = navigation((key, name) for key, name, _ in listed) + "".join(section(*one) for one in first)
+    text = "".join(section(*one) for one in shown)
     said = "The motion of the arm in the log; the bars show the measured torques."
-    return motion_page(title, said, {**_motion(estimate), "charts": charts}, text, _verdict(estimate))
+    return motion_page(title, said, {**_motion(estimate), "charts": charts}, text, _verdict(estimate), above)
 
 
 def _held_out(e: Estimate) -> float:
@@ -74,7 +77,7 @@ def _motion(e: Estimate) -> dict[str, Any]:
 def _summary(e: Estimate) -> str:
     lines = [
         f"{len(e.names)} parameters ({e.model.rigid} of the rigid body) by the {e.estimator} estimator from"
-        f" {len(e.training.t)} samples per joint.",
+        f" {_rows(e)}.",
         f"Torque error of the model: {100 * e.error:.2f} %; in cross-validation on left-out segments:"
         f" {_held_out(e):.2f} %.",
     ]
@@ -94,6 +97,19 @@ def _summary(e: Estimate) -> str:
         angle = np.degrees(np.hypot(*e.base_tilt))
         lines.append(f"The base is tilted by {angle:.2f} degrees; the gravity vector is rotated accordingly.")
     return "".join(f"<p>{line}</p>" for line in lines)
+
+
+def _rows(e: Estimate) -> str:
+    """How many rows each joint has, and why they are fewer than the samples of the log."""
+    t = e.training.t
+    spacing = f", {1000 * float(np.median(np.diff(t))):.3g} ms apart" if len(t) > 1 else ""
+    text = f"{len(t)} rows per joint{spacing}"
+    if e.processing.parallel is None:
+        return text
+    return (
+        f"{text}: torques and model are low-pass filtered at {e.processing.parallel:.3g} Hz, after which rows in "
+        "between would only repeat their neighbours; the settling of the filter at either end of a piece is left out"
+    )
 
 
 def _warnings(e: Estimate) -> str:
