@@ -166,13 +166,47 @@ def test_every_target_keeps_the_contract(name, tmp_path):
     assert dict(target.files(request)) == dict(contents), "the same request gives the same bytes"
     assert "README.md" in contents
     assert "\ntest:" in f"\n{contents['Makefile'].decode()}"
-    assert manifest.products(contents)
+    assert manifest.products(contents) or name == "wasm"
     assert len({path.casefold() for path in contents}) == len(contents)
     readme = contents["README.md"].decode()
     for path in contents.keys() - {"README.md"}:
         assert path in readme or path.split("/")[0] in readme, path
-    for capability, given in {"controllers": ["adaptive"], "cpus": ["rv64"], "binary": False}.items():
+    options = {"controllers": ["adaptive"], "cpus": ["rv64"], "binary": False, "error_bound": True}
+    for capability, given in options.items():
         if not getattr(target, capability):
             with pytest.raises(InputError, match=rf"for the targets? .*; got .* for the target {name}"):
-                armdyn.deploy(arm, tmp_path / "x", name, **{capability: given})
+                armdyn.deploy(arm, tmp_path / "x", name, parameters="baked", **{capability: given})
     assert not (tmp_path / "x").exists()
+
+
+def test_webassembly_is_tested_by_node(tmp_path):
+    if shutil.which("node") is None or shutil.which("make") is None:
+        pytest.skip("no Node.js or no make on this machine")
+    armdyn.deploy("planar3", tmp_path, "wasm", ("bias", "inertia_matrix"), dtype="float64")
+    assert json.loads((tmp_path / "manifest.json").read_text())["test"].endswith("15 passed, 0 failed")
+    text = (tmp_path / "test_planar3.mjs").read_text()
+    (tmp_path / "test_planar3.mjs").write_text(text.replace('"outputs": [[', '"outputs": [[9', 1))
+    done = subprocess.run(["make", "test"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "14 passed, 1 failed" in done.stdout
+    with pytest.raises(InputError, match="written in double precision; got dtype float32"):
+        armdyn.deploy("planar3", tmp_path / "x", "wasm", dtype="float32")
+
+
+@pytest.mark.parametrize("target", ["c", "cpp"])
+def test_error_bounds_are_those_of_emit(target, tmp_path):
+    words = ["deploy", "planar3", "--target", target, "--quantity", "gravity_load", "--parameters", "baked"]
+    words += ["--no-build", "--no-stack", "--no-friction", "-o", str(tmp_path / target)]
+    done = CliRunner().invoke(app, [*words, "--error-bound", *(f"--range=q:{k}=-1,1" for k in (1, 2, 3))])
+    assert done.exit_code == 0, done.output
+    deployed = next((tmp_path / target).glob("planar3.h*")).read_text()
+    boxes = [[-1, 1]] * 3
+    armdyn.load("planar3").emit_c(tmp_path / "emitted", ("gravity_load",), error_bound={"q": boxes})
+    emitted = (tmp_path / "emitted" / "planar3.h").read_text()
+    lines = emitted[emitted.index("Rounding error of g at most") : emitted.index("multiplications")].splitlines()[:-1]
+    assert len(lines) >= 4
+    assert "\n".join(lines) in deployed
+    refused = CliRunner().invoke(app, [*words, "--range", "q:1=-1,1"])
+    assert "--range is for --error-bound" in str(refused.exception)
+    with pytest.raises(InputError, match="need parameters='baked'"):
+        armdyn.deploy("planar3", tmp_path / "x", target, error_bound=True)

@@ -27,7 +27,10 @@ def command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
-    """Generate the arm's dynamics as C99 (header, source, test program with test vectors, Makefile) or WebAssembly."""
+    """Generate the arm's dynamics as C99 (header, source, test program with test vectors, Makefile) or WebAssembly.
+
+    For a controller, use `armdyn deploy`: it has all of this, with a README, control laws and a test before it writes.
+    """
     from armdyn.errors import InputError
     from armdyn.ranges import ACCELERATION
 

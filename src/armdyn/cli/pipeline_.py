@@ -23,7 +23,7 @@ def command(
     validate: Annotated[Path | None, typer.Option(help="A validation log, not used for the fit.")] = None,
     held_out: Annotated[float, typer.Option(help="Fraction held out if there is no validation log.")] = 0.3,
     target: Annotated[
-        list[str] | None, typer.Option(help="c, cpp, fmu, object (repeatable); default: c and cpp.")
+        list[str] | None, typer.Option(help="c, cpp, fmu, object, wasm (repeatable); default: c and cpp.")
     ] = None,
     quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
     dtype: Annotated[str, typer.Option(help="double or float (float64, float32).")] = "double",

@@ -72,4 +72,5 @@ TARGET = Target(
     ("make", "cc"),
     quick=("CFLAGS=-std=c99 -O0",),
     controllers=True,
+    error_bound=True,
 )

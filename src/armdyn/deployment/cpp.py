@@ -43,6 +43,7 @@ def _readme(package: Package, stack: Stack | None, controllers: bool) -> Readme:
     return Readme(
         package=package,
         language="C++17",
+        fence="cpp",
         files={
             f"{name}.hpp": "all functions; include this header in your controller",
             f"test_{name}.cpp": "test program: compares the functions with test vectors computed by armdyn",
@@ -107,4 +108,5 @@ TARGET = Target(
     ("make", "g++"),
     quick=("CXXFLAGS=-std=c++17 -O0", "EIGEN="),
     controllers=True,
+    error_bound=True,
 )

@@ -31,6 +31,7 @@ class Targets(Mapping[str, Target]):
         "cpp": "armdyn.deployment.cpp",
         "fmu": "armdyn.deployment.fmu",
         "object": "armdyn.deployment.objects",
+        "wasm": "armdyn.deployment.wasm",
     }
 
     def __getitem__(self, name: str) -> Target:
@@ -64,6 +65,7 @@ def deploy(
     measure_stack: bool = True,
     build: bool = True,
     binary: bool = True,
+    error_bound: bool | Mapping[str, Any] = False,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> list[Path]:
@@ -79,7 +81,8 @@ def deploy(
         `overwrite` is set. Names that begin with a dot are ignored.
     target
         "c": C99, a header and a source. "cpp": one C++17 header. "fmu": FMI 3.0 co-simulation and model exchange of
-        the forward dynamics. "object": relocatable objects for Cortex-M, AArch64 and RISC-V, with a header.
+        the forward dynamics. "object": relocatable objects for Cortex-M, AArch64 and RISC-V, with a header. "wasm":
+        WebAssembly with an ES module.
     quantities
         The quantities to write; by default those that controllers need most often.
     dtype
@@ -108,6 +111,9 @@ def deploy(
         result.
     binary
         For an FMU: compile a library for this machine, if it has a C compiler.
+    error_bound
+        For C and C++ with baked parameters: state bounds of the rounding errors in the header, within the arm's limits
+        or within ranges by input as in `armdyn.rounding_error`.
     overwrite
         Write into a folder that contains other files, too: files of the same names are replaced, all others are kept.
     progress
@@ -122,19 +128,9 @@ def deploy(
     manifest.check_folder(directory, overwrite)
     laws = chosen_controllers(arm, controllers, friction, frame)
     request = Request(
-        arm,
-        quantities,
-        dtype,
-        parameters,
-        friction,
-        frame,
-        functions or {},
-        measure_stack,
-        progress,
-        cpus,
-        laws,
-        binary,
-    )
+        arm, quantities, dtype, parameters, friction, frame, functions or {}, measure_stack, progress, cpus, laws,
+        binary, error_bound,
+    )  # fmt: skip
     return manifest.write(directory, folder(chosen, request, build), overwrite)
 
 
@@ -154,16 +150,20 @@ def folder(target: Target, request: Request, build: bool = True) -> Files:
 
 
 def check_options(target: Target, request: Request) -> None:
-    """An error if the request has options that do not apply to the target, or quantities that the arm does not have."""
+    """An error if the request has options that do not apply to the target or together, or quantities
+    that the arm does not have.
+    """
     chain = request.arm.chain
-    for name in request.quantities or emission.default(
-        chain
-    ):  # also where the parameters are arguments: these are zero
+    names = request.quantities or emission.default(chain)
+    for name in names:  # also where the parameters are arguments: these are zero
         if (quantity := name.removesuffix("_derivatives")) in QUANTITIES:
             must_have_inertia(chain, quantity)
+    if request.error_bound is not False and request.parameters != "baked":
+        raise InputError("bounds of rounding errors need parameters='baked' (--parameters baked): others have no range")
     given: dict[str, tuple[str, Sequence[str]]] = {
         "controllers": ("controllers are", [law.law.name for law in request.controllers]),
         "cpus": ("processors are", request.cpus),
+        "error_bound": ("bounds of rounding errors are", [] if request.error_bound is False else ["error_bound"]),
         "binary": ("binary=False (--no-binary) is", [] if request.binary else ["it"]),
     }
     for capability, (subject, values) in given.items():

@@ -27,6 +27,7 @@ class Readme:
     signatures: Mapping[str, str]  # function -> how it is declared
     call: str  # an example, as Markdown
     more: str = ""  # further sections, as Markdown
+    fence: str = "c"  # the language of the declarations, for Markdown
 
 
 def readme(about: Readme) -> str:
@@ -72,8 +73,7 @@ def _functions(about: Readme) -> str:
         "|---|---|---|---|",
     ]
     rows = [_row(key, function) for key, function in about.package.functions.items()]
-    fence = "cpp" if "++" in about.language else "c"
-    declared = [f"```{fence}", *(f"{text};" for text in about.signatures.values()), "```"]
+    declared = [f"```{about.fence}", *(f"{text};" for text in about.signatures.values()), "```"]
     notes = [
         f"- `{key}`: {line(function.comment.splitlines()[0])}" for key, function in about.package.functions.items()
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from armdyn.arm import Arm
 from armdyn.codegen.text.c import Function, Package
@@ -37,6 +38,7 @@ class Request:
     cpus: Sequence[str] = ()  # the processors of the target `object`; empty: all of them
     controllers: tuple[Controller, ...] = ()
     binary: bool = True  # FMU: compile a library for this machine, if it has a C compiler
+    error_bound: bool | Mapping[str, Any] = False  # whether headers state bounds of rounding errors; or ranges by input
 
     @property
     def place(self) -> Frame | None:
@@ -56,9 +58,10 @@ class Request:
 
     def package(self, language: str = "C99") -> Package:
         """The functions with their test vectors, sizes and parameters, for a target that writes text."""
-        from armdyn import __version__
+        from armdyn import __version__, ranges
 
         arm = self.arm
+        given = self.error_bound if isinstance(self.error_bound, Mapping) else {}
         made = emission.package(
             visible(arm.name),
             arm.chain,
@@ -72,6 +75,7 @@ class Request:
             frame=self.place,
             progress=self.progress,
             links=arm.own_links,
+            ranges=None if self.error_bound is False else ranges.for_rounding(arm, given),
         )
         return replace(made, functions={**made.functions, **programs(self.controllers), **self.functions})
 
@@ -87,4 +91,5 @@ class Target:
     quick: tuple[str, ...] = ()  # arguments of make that omit optimization and optional parts of the test
     controllers: bool = False  # whether control laws can be written
     cpus: bool = False  # whether it is compiled for selected processors
+    error_bound: bool = False  # whether bounds of rounding errors can be stated
     binary: bool = False  # whether it contains a library for this machine
