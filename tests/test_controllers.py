@@ -402,8 +402,8 @@ def test_errors_say_what_is_available(ur5):
         InputError, match=r"expects kp \(proportional gain, 1/s²\) as one finite number or 6, got \[1, 2\]"
     ):
         armdyn.controller(ur5, "computed_torque", kp=[1, 2])
-    with pytest.raises(InputError, match="takes an Arm, got 'ur5'"):
-        armdyn.controller("ur5", "adaptive")
+    with pytest.raises(InputError, match="takes an Arm, a catalogue name or the path of a robot's file, got 3"):
+        armdyn.controller(3, "adaptive")
     with pytest.raises(InputError, match="the controller impedance needs a frame: this robot has several tips"):
         armdyn.controller(armdyn.Arm("tree", random_tree(TreeKind(joints=5, fork=0.9), 1), snap=0.0), "impedance")
     control = armdyn.controller(ur5, "computed_torque")
