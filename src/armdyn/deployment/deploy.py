@@ -150,9 +150,7 @@ def folder(target: Target, request: Request, build: bool = True) -> Files:
 
 
 def check_options(target: Target, request: Request) -> None:
-    """An error if the request has options that do not apply to the target or together, or quantities
-    that the arm does not have.
-    """
+    """An error if options do not apply to the target or together, or if the arm does not have the quantities."""
     chain = request.arm.chain
     names = request.quantities or emission.default(chain)
     for name in names:  # also where the parameters are arguments: these are zero
