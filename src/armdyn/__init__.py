@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
     from armdyn.arm import Arm
     from armdyn.building import Builder, from_screws
     from armdyn.calibration import Calibration, Plan, Poses, calibrate, calibration_poses
+    from armdyn.comparison import compare
     from armdyn.control.controller import controller
     from armdyn.deployment.deploy import deploy
     from armdyn.deployment.pipeline import pipeline
@@ -63,6 +64,7 @@ __all__ = [
     "calibration_poses",
     "catalogue",
     "citation",
+    "compare",
     "controller",
     "cost",
     "deploy",
@@ -106,6 +108,7 @@ _LAZY = {
     "minimal_combinations": "armdyn.parameters",
     "rank_report": "armdyn.studies.identifiability",
     "citation": "armdyn.references",
+    "compare": "armdyn.comparison",
     "controller": "armdyn.control.controller",
     "Bound": "armdyn.uncertainty",
     "Normal": "armdyn.uncertainty",

@@ -427,6 +427,16 @@ class Arm(KernelAttributes, JointArrays):
 
         urdf_out.write(path, replace(self.description, chain=self.chain))
 
+    def to_mjcf(self, path: str | os.PathLike[str]) -> tuple[str, ...]:
+        """Write an MJCF model (.xml) with the same dynamics; returns what MJCF cannot hold, also a comment in the file.
+
+        Bodies with full inertias, joints with limits, armature, damping, frictionloss and springs, motors with the
+        torque limits, frames as sites, mimic joints as equality constraints, a floating base as a free joint.
+        """
+        from armdyn.files import mjcf_out  # imported only if needed
+
+        return mjcf_out.write(path, replace(self.description, chain=self.chain))
+
     def check(self) -> list[Finding]:
         """What is physically implausible about this arm, link by link; an empty list if nothing is."""
         return check(self.chain, self.snapped)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from armdyn.cli.common import ArmName, Quiet, console, load
+from armdyn.cli.common import ArmName, Quiet, console, load, note
 from armdyn.errors import InputError
 
 EXAMPLE = "Example: armdyn convert my_robot.urdf my_robot.toml --tip tool0"
@@ -15,7 +15,7 @@ EXAMPLE = "Example: armdyn convert my_robot.urdf my_robot.toml --tip tool0"
 
 def command(
     arm: ArmName,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write: .toml or .urdf.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write: .toml, .urdf, or .xml for MJCF.")],
     snap: Annotated[float, typer.Option(help="Snap angles this close to right angles, rad; 0: never.")] = 1e-5,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
@@ -25,7 +25,9 @@ def command(
         loaded.save(out)
     elif out.suffix == ".urdf":
         loaded.to_urdf(out)
+    elif out.suffix in (".xml", ".mjcf"):
+        note(*loaded.to_mjcf(out))
     else:
-        raise InputError(f"cannot write {out.name!r}: expected a name that ends in .toml or .urdf")
+        raise InputError(f"cannot write {out.name!r}: expected a name that ends in .toml, .urdf or .xml (MJCF)")
     if not quiet:
         console().print(f"wrote {out}: {loaded.name}, {loaded.n} joints", markup=False)
