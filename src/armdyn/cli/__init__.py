@@ -15,7 +15,7 @@ from armdyn.cli.encoding import transliterate_what_cannot_be_encoded
 from armdyn.cli.help import HelpfulCommand, HelpfulGroup
 
 GROUPS = {
-    "Look at a robot": ("list", "show", "check", "parameters", "convert", "report", "studio"),
+    "Look at a robot": ("list", "show", "check", "parameters", "convert", "compare", "report", "studio"),
     "Compute": ("eval", "cost", "bound", "sweep", "bench"),
     "Simulate": ("simulate",),
     "Identify and calibrate": ("excite", "identify", "pipeline", "poses", "calibrate"),

@@ -28,6 +28,7 @@ def command(
     found = compare(load(arm), load(other), samples=samples, tolerance=tolerance)
     names = [os.path.basename(name) for name in (arm, other)]
     if as_json:
+        keys = ("joint", "what", "first", "second")
         print_json(
             {
                 "agrees": found.agrees,
@@ -37,7 +38,7 @@ def command(
                 "joints": [{"name": name, "first": a, "second": b} for name, a, b in found.joints],
                 "frames": found.frames,
                 "frames_apart": found.frames_apart,
-                "properties": [{"joint": j, "what": what, "first": a, "second": b} for j, what, a, b in found.properties],
+                "properties": [dict(zip(keys, row, strict=True)) for row in found.properties],
                 "ignored": found.ignored,
                 "notes": found.notes,
             }

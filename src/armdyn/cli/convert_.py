@@ -26,7 +26,8 @@ def command(
     elif out.suffix == ".urdf":
         loaded.to_urdf(out)
     elif out.suffix in (".xml", ".mjcf"):
-        note(*loaded.to_mjcf(out))
+        for line in loaded.to_mjcf(out):
+            note(line)
     else:
         raise InputError(f"cannot write {out.name!r}: expected a name that ends in .toml, .urdf or .xml (MJCF)")
     if not quiet:
