@@ -267,6 +267,45 @@ def test_what_was_used_last_stays_in_whatever_order_the_file_system_lists(folder
     assert kept == set(sorted(names, key=ages.__getitem__)[-8:])
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files cannot be counted on this system")
+def test_a_folder_in_place_of_an_entry_leaks_nothing_and_is_replaced(folder):
+    name = cache.key("x")
+    cache.put(cache.key("another"), b"makes the folder")
+    (folder / (name + cache.SUFFIX)).mkdir()
+    cache.get(name)
+    before = len(os.listdir("/proc/self/fd"))
+    assert [cache.get(name) for _ in range(20)] == [None] * 20
+    assert len(os.listdir("/proc/self/fd")) == before
+    cache.put(name, b"content")
+    assert cache.get(name) == b"content"
+
+
+def test_a_huge_sparse_file_in_place_of_an_entry_is_not_read(folder):
+    name = cache.key("x")
+    cache.put(name, b"content")
+    os.truncate(folder / (name + cache.SUFFIX), 40 * 2**30)
+    assert cache.get(name) is None
+    cache.put(name, b"content")
+    assert cache.get(name) == b"content"
+
+
+def test_the_folder_is_not_listed_at_every_write(folder, monkeypatch):
+    """At the first write, and after every sixteenth of the limit; another process's entries are then counted."""
+    listed, real = [], cache._entries
+    monkeypatch.setattr(cache, "_entries", lambda place: listed.append(place) or real(place))
+    monkeypatch.setattr(cache, "LIMIT", 160_000)
+    for k in range(9):
+        cache.put(cache.key(k), b"x" * 1000)
+    assert len(listed) == 1
+    others = [folder / (cache.key("other", k) + cache.SUFFIX) for k in range(160)]
+    for path in others:
+        path.write_bytes(b"x" * 1000)
+    for k in range(9, 12):
+        cache.put(cache.key(k), b"x" * 1000)
+    assert len(listed) == 2
+    assert cache.show().size <= 160_000
+
+
 def test_show_and_clear(folder):
     assert cache.show().entries == 0
     cache.put(cache.key(1), b"a")
@@ -361,12 +400,13 @@ def test_a_pipe_in_place_of_an_entry_does_not_block(folder):
     assert cache.get(name) == b"content"
 
 
-def test_what_a_killed_process_left_is_removed(folder):
+def test_what_a_killed_process_left_is_removed(folder, monkeypatch):
     cache.put(cache.key(1), b"a")
     old, new = (folder / (cache.TEMPORARY + name) for name in ("old", "new"))
     for path in (old, new):
         path.write_bytes(b"half")
     os.utime(old, (1e9, 1e9))
+    monkeypatch.setattr(cache, "_known", {})  # another process
     cache.put(cache.key(2), b"b")
     assert not old.exists()
     assert new.exists()  # somebody may be writing it

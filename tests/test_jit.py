@@ -6,6 +6,8 @@ import ctypes
 import gc
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -248,3 +250,38 @@ def test_fork_while_a_thread_compiles():
     finally:
         stop.set()
         thread.join()
+
+
+FORKS = """
+import importlib.abc, os, signal, sys, threading, time
+import armdyn
+from armdyn.codegen import target
+
+class Slow(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "llvmlite.binding":
+            importing.set()
+            time.sleep(1.0)
+
+importing = threading.Event()
+sys.meta_path.insert(0, Slow())
+arm = armdyn.load("planar3")
+thread = threading.Thread(target=lambda: arm.gravity_load([0.1, 0.2, 0.3]))
+thread.start()
+assert importing.wait(30)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    target.binding()
+    arm.gravity_load([0.1, 0.2, 0.3])
+    os._exit(0)
+thread.join()
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_fork_while_another_thread_imports_the_compiler():
+    """The child would find the import locked by a thread that it does not have, and wait for ever."""
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, timeout=120)
+    assert run.stdout.split() == ["0"], run.stderr

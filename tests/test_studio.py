@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import html
+import http.client
 import io
 import json
+import socket
 import threading
 import time
 import urllib.error
 import urllib.request
 import zipfile
+from contextlib import ExitStack, closing
 
 import numpy as np
 import pytest
 
 import armdyn
 from armdyn.pages.motion import animation, curve
+from armdyn.report import studio
 from armdyn.report.studio import Server
 from browser import browser, needs_browser  # noqa: F401
 
@@ -78,6 +83,91 @@ def test_strangers_are_refused(server, token, headers):
         status, content = ask(server, path, body, token, **headers)
         assert status == 403
         assert b"refused" in content
+
+
+def raw(server, text):
+    """The status and headers of the answer to these bytes."""
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as line:
+        line.sendall(text.replace("TOKEN", server.token).replace("\n", "\r\n").encode("latin-1"))
+        with closing(http.client.HTTPResponse(line)) as answer:
+            answer.begin()
+            return answer.status, dict(answer.headers), answer.read().decode()
+
+
+HEAD = "Host: 127.0.0.1:{port}\nX-Token: TOKEN\n"
+
+
+@pytest.mark.parametrize(
+    ("request_line", "headers", "status", "says"),
+    [
+        ("POST /load?name=a.toml", HEAD + "Content-Length: -1\n", 400, "expected one Content-Length"),
+        ("POST /load?name=a.toml", HEAD + "Content-Length: abc\n", 400, "got 'abc'"),
+        ("POST /load?name=a.toml", HEAD + "Content-Length: ²\n", 400, "expected one Content-Length"),
+        ("POST /load?name=a.toml", HEAD + "Content-Length: 3\nContent-Length: 4\n", 400, "got '3, 4'"),
+        ("POST /load?name=a.toml", HEAD + "Content-Length: 300000000\n", 400, "300000000 bytes, expected at most"),
+        ("POST /load?name=a.toml", HEAD + f"Content-Length: {'9' * 5000}\n", 400, "expected one Content-Length"),
+        ("POST /load?name=a.toml", HEAD + "Transfer-Encoding: chunked\n", 400, "got 'none'"),
+        ("GET /job", "Host: 127.0.0.1:{port}\nX-Token: é\n", 403, "refused"),
+        ("GET /job?token=%C3%A9%FF", "Host: 127.0.0.1:{port}\n", 403, "refused"),
+        ("GET http://[", HEAD, 400, "Invalid IPv6"),
+        ("GET /nowhere", HEAD, 404, "not found"),
+        ("PUT /job", HEAD, 501, "Unsupported method"),
+        ("GET /job", HEAD, 200, "state"),
+    ],
+)
+def test_malformed_requests_get_an_answer_with_a_policy(server, request_line, headers, status, says):
+    got, fields, text = raw(server, f"{request_line} HTTP/1.1\n{headers.format(port=server.server_port)}\n")
+    assert (got, says in text) == (status, True), text
+    assert fields["Content-Security-Policy"].startswith("default-src 'none'; frame-ancestors 'none'")
+
+
+def test_pages_have_their_policy_as_a_header_too(server):
+    _, fields, text = raw(server, f"GET / HTTP/1.1\n{HEAD.format(port=server.server_port)}\n")
+    policy = fields["Content-Security-Policy"]
+    assert "connect-src 'self'" in policy
+    assert policy.split("; frame-ancestors")[0] in html.unescape(text)
+
+
+def test_silent_connections_end_and_too_many_are_refused(monkeypatch):
+    monkeypatch.setattr(studio._Handler, "timeout", 2.0)
+    monkeypatch.setattr(studio, "CONNECTIONS", 3)
+    with Server() as server, ExitStack() as stack:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = ("127.0.0.1", server.server_port)
+        lines = [stack.enter_context(socket.create_connection(address, timeout=20)) for _ in range(3)]
+        for line in lines:
+            line.sendall(b"GET /job HTTP/1.1\r\nHost:")
+        while server.free.acquire(blocking=False):  # until all three are accepted
+            server.free.release()
+            time.sleep(0.01)
+        assert raw(server, f"GET /job HTTP/1.1\n{HEAD.format(port=server.server_port)}\n")[0] == 503
+        assert [line.recv(1) for line in lines] == [b""] * 3  # closed by the server
+        assert server.free.acquire(timeout=20)
+        server.free.release()
+        assert ask(server, "/job")[0] == 200
+        server.shutdown()
+
+
+def test_a_file_that_ends_early_is_refused(server):
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=30) as line:
+        head = HEAD.format(port=server.server_port).replace("TOKEN", server.token)
+        line.sendall(f"POST /load?name=a.toml HTTP/1.1\n{head}Content-Length: 9\n\nabc".replace("\n", "\r\n").encode())
+        line.shutdown(socket.SHUT_WR)
+        with closing(http.client.HTTPResponse(line)) as answer:
+            answer.begin()
+            assert (answer.status, answer.read()) == (400, b"the file has 9 bytes, but only 3 were sent")
+
+
+def test_answers_come_at_once(server):
+    """An answer is written in two parts, between which Nagle's algorithm would wait 40 ms."""
+    times = []
+    with closing(http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)) as line:
+        for _ in range(30):
+            start = time.perf_counter()
+            line.request("GET", "/job", headers={"X-Token": server.token})
+            assert b"state" in line.getresponse().read()
+            times.append(time.perf_counter() - start)
+    assert min(times[20:]) < 0.02
 
 
 def test_it_listens_on_this_machine_alone(server):

@@ -238,9 +238,9 @@ def _whitened(state: _State, noise: Array, inliers: Any) -> Array:
 
 
 def _quantile(share: float, m: int) -> float:
-    from scipy.stats import chi2
+    from scipy.special import gammaincinv  # scipy.stats takes half a second to import
 
-    return float(np.sqrt(chi2.ppf(share, m)))
+    return float(np.sqrt(2 * gammaincinv(m / 2, share)))
 
 
 def _inliers(whitened: Array) -> Any:

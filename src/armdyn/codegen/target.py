@@ -51,12 +51,15 @@ class Target:
 
 @lru_cache(maxsize=1)
 def binding() -> Any:
-    """`llvmlite.binding`, initialised for this machine on first use."""
-    try:
-        import llvmlite.binding as llvm
-    except (ImportError, OSError) as error:
-        raise ComputationError(f"the llvm backend needs llvmlite ({error}); backend='numpy' does not") from error
+    """`llvmlite.binding`, initialised for this machine on first use.
+
+    It is imported under the lock: if another thread forked meanwhile, the import would stay locked in the child.
+    """
     with LLVM_LOCK:
+        try:
+            import llvmlite.binding as llvm
+        except (ImportError, OSError) as error:
+            raise ComputationError(f"the llvm backend needs llvmlite ({error}); backend='numpy' does not") from error
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         llvm.initialize_native_asmparser()

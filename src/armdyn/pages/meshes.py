@@ -107,17 +107,23 @@ def thinned(triangles: np.ndarray, most: int = FACES) -> np.ndarray:
         return triangles
     low, size = triangles.min(axis=(0, 1)), np.ptp(triangles, axis=(0, 1)).max() or 1.0
     for cells in GRIDS:
-        grid = np.floor((triangles.reshape(-1, 3) - low) / size * cells).astype(int)
-        _, cell = np.unique(grid, axis=0, return_inverse=True)
-        cell = cell.ravel()
+        grid = np.floor((triangles.reshape(-1, 3) - low) / size * cells).astype(np.int64)
+        _, cell = np.unique(_numbered(grid, cells + 1), return_inverse=True)
         count = np.bincount(cell)
         means = np.stack([np.bincount(cell, x) / count for x in triangles.reshape(-1, 3).T], axis=1)
         faces = cell.reshape(-1, 3)
         kept = faces[(faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2]) & (faces[:, 0] != faces[:, 2])]
-        kept = np.unique(kept, axis=0)
+        kept = kept[np.unique(_numbered(kept, len(count)), return_index=True)[1]]
         if len(kept) <= most:
             break
     return np.asarray(means[kept])
+
+
+def _numbered(rows: np.ndarray, base: int) -> np.ndarray:
+    """Rows of three digits in this base as numbers in the same order: sorted several times as fast as the rows."""
+    if base > 2**21:  # three digits do not fit 64 bits
+        return np.unique(rows, axis=0, return_inverse=True)[1].ravel()
+    return np.asarray((rows[:, 0] * base + rows[:, 1]) * base + rows[:, 2])
 
 
 def shapes(

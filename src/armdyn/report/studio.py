@@ -19,7 +19,7 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -42,9 +42,14 @@ from armdyn.report.collect import Progress, collect
 from armdyn.report.page import page
 
 MAX_BYTES = 256 * 2**20  # bytes of a dropped file
+MAX_DIGITS = 12  # of a length: many more cannot be converted
+PATIENCE = 30.0  # seconds that a connection may be silent
+CONNECTIONS = 32  # at a time; the page opens a handful
 ROBOTS = (".urdf", ".xacro", ".xml", ".mjcf", ".toml")
 LOGS = (".csv", ".npz", ".parquet")
 SERVED = POLICY + "; connect-src 'self'"
+NOTHING = "default-src 'none'"  # the policy of answers that are not pages
+UNFRAMED = "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 BAR = """
 <section id="studio" class="studio" aria-label="studio">
   <label class="button">Open…<input type="file" id="file" accept="%(kinds)s" class="unseen"></label>
@@ -272,9 +277,27 @@ class _Handler(BaseHTTPRequestHandler):
 
     server: Server
     protocol_version = "HTTP/1.1"
+    timeout = PATIENCE
+    disable_nagle_algorithm = True  # an answer is written in two parts; the second would wait 40 ms for the first
 
     def log_message(self, format: str, *arguments: Any) -> None:
         """Do not log requests to the terminal."""
+
+    def parse_request(self) -> bool:
+        """Refuse an address that is none before anything looks at it."""
+        if not super().parse_request():
+            return False
+        try:
+            urlsplit(self.path)
+        except ValueError as error:
+            self.send_error(HTTPStatus.BAD_REQUEST, str(error))
+            return False
+        return True
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer what `http.server` refuses with the headers of every other answer."""
+        status = HTTPStatus(code)
+        self._send(status, (message or status.phrase).encode(), "text/plain; charset=utf-8", None)
 
     def do_GET(self) -> None:
         """Serve the page, the state of the job, and downloads."""
@@ -343,7 +366,11 @@ class _Handler(BaseHTTPRequestHandler):
         origin = self.headers.get("Origin")
         hosts = (f"127.0.0.1:{self.server.server_port}", f"localhost:{self.server.server_port}")
         own = origin is None or origin in [f"http://{host}" for host in hosts]
-        return own and self.headers.get("Host") in hosts and hmac.compare_digest(token, self.server.token)
+        return (
+            own
+            and self.headers.get("Host") in hosts
+            and hmac.compare_digest(token.encode("utf-8", "replace"), self.server.token.encode())
+        )
 
     def _query(self) -> dict[str, list[str]]:
         return parse_qs(urlsplit(self.path).query)
@@ -352,16 +379,23 @@ class _Handler(BaseHTTPRequestHandler):
         return str(self.server.studio._ready()["robot"]["file"])
 
     def _body(self) -> bytes:
-        length = int(self.headers.get("Content-Length") or 0)
-        if length > MAX_BYTES:
+        text = ", ".join(self.headers.get_all("Content-Length") or ["none"])
+        if not (text.isascii() and text.isdigit()) or len(text) > MAX_DIGITS or "Transfer-Encoding" in self.headers:
+            raise InputError(f"expected one Content-Length, a number of bytes up to {MAX_BYTES}; got {text[:40]!r}")
+        if (length := int(text)) > MAX_BYTES:
             raise InputError(f"the file has {length} bytes, expected at most {MAX_BYTES}")
-        return self.rfile.read(length)
+        content = self.rfile.read(length)
+        if len(content) != length:
+            raise InputError(f"the file has {length} bytes, but only {len(content)} were sent")
+        return content
 
     def _send(self, status: HTTPStatus, content: bytes, kind: str, name: str | None) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Cache-Control", "no-store")
+        policy = SERVED if kind.startswith("text/html") else NOTHING
+        self.send_header("Content-Security-Policy", f"{policy}; {UNFRAMED}")
         self.send_header("Referrer-Policy", "no-referrer")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Cross-Origin-Resource-Policy", "same-origin")
@@ -370,7 +404,8 @@ class _Handler(BaseHTTPRequestHandler):
         if status is not HTTPStatus.OK:
             self.close_connection = True  # so that an unread request body is not parsed as the next request
         self.end_headers()
-        self.wfile.write(content)
+        if self.command != "HEAD":
+            self.wfile.write(content)
 
 
 class Server(ThreadingHTTPServer):
@@ -379,9 +414,30 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, arm: Arm | None = None, port: int = 0, spec: str = "") -> None:
+        self.free = threading.BoundedSemaphore(CONNECTIONS)
         self.token = secrets.token_urlsafe(24)
         super().__init__(("127.0.0.1", port), _Handler)
         self.studio = Studio(arm, spec)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Start a thread for a connection, or refuse it if there are too many."""
+        if not self.free.acquire(blocking=False):
+            with suppress(OSError):
+                request.sendall(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self.free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection until it is closed."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self.free.release()
 
     @property
     def url(self) -> str:

@@ -42,7 +42,7 @@ class Probability:
 
 def probability(count: Any, samples: int, confidence: float = 0.95) -> Probability:
     """The probability of an event that occurred `count` times in a number of independent samples."""
-    from scipy.stats import beta
+    from scipy.special import betaincinv  # scipy.stats takes half a second to import
 
     if not 0 < confidence < 1:
         raise InputError(f"confidence must lie between 0 and 1, got {confidence!r}")
@@ -50,8 +50,8 @@ def probability(count: Any, samples: int, confidence: float = 0.95) -> Probabili
         raise InputError("a probability needs at least one sample")
     k, tail = np.asarray(count), (1 - confidence) / 2
     with np.errstate(all="ignore"):
-        lower = np.where(k == 0, 0.0, beta.ppf(tail, k, samples - k + 1))
-        upper = np.where(k == samples, 1.0, beta.ppf(1 - tail, k + 1, samples - k))
+        lower = np.where(k == 0, 0.0, betaincinv(k, samples - k + 1, tail))
+        upper = np.where(k == samples, 1.0, betaincinv(k + 1, samples - k, 1 - tail))
     numbers = [k, k / samples, lower, upper]
     events, value, low, high = numbers if k.ndim else [np.asarray(x).item() for x in numbers]
     return Probability(events, samples, confidence, value, low, high)

@@ -36,6 +36,8 @@ OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOC
 DEPENDENCIES = ("algebra", "chain", "parameters", "formulations", "graph", "programs", "codegen", "kernels", "control",
            "simulation", "uncertainty", "bridges")  # fmt: skip
 FEWEST = 50  # files: with fewer the package was not found, and kernels of another version would be loaded
+SHARE = 1 / 16  # of `LIMIT`: what a process writes before it lists the folder again
+_known: dict[Path, tuple[int, int]] = {}  # of each folder: its size as far as known, and what was written since listed
 _MARGIN = 10.0  # seconds: importing armdyn takes less
 _IMPORTED = time.time() - _MARGIN
 
@@ -117,11 +119,17 @@ def get(name: str | None) -> bytes | None:
         return None
     path = place / (name + SUFFIX)
     try:
-        with open(os.open(path, OPEN_FLAGS), "rb") as file:
-            status = os.fstat(file.fileno())
-            content = file.read() if stat.S_ISREG(status.st_mode) and _is_private(status) else b""
+        descriptor = os.open(path, OPEN_FLAGS)
     except OSError:
         return None
+    try:
+        status = os.fstat(descriptor)
+        usable = stat.S_ISREG(status.st_mode) and _is_private(status) and status.st_size <= LIMIT
+        content = os.read(descriptor, status.st_size) if usable else b""
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
     head = len(MAGIC) + 64
     payload = content[head:]
     if content[:head] != _header(name, payload):
@@ -141,11 +149,33 @@ def put(name: str | None, payload: bytes) -> None:
         try:
             with open(descriptor, "wb") as file:
                 file.write(_header(name, payload) + payload)
-            os.replace(temporary, place / (name + SUFFIX))
+            _replace(temporary, place / (name + SUFFIX))
         except OSError:
             os.unlink(temporary)
             raise
-        _shrink(place)
+        _bound(place, len(MAGIC) + 64 + len(payload))
+
+
+def _replace(temporary: str, path: Path) -> None:
+    """Rename a file to its name, also where an empty folder has taken that name."""
+    try:
+        os.replace(temporary, path)
+    except OSError:
+        path.rmdir()
+        os.replace(temporary, path)
+
+
+def _bound(place: Path, added: int) -> None:
+    """Bound the folder's size after a write, without listing it each time.
+
+    It is listed at this process's first write, when the size known from then exceeds `LIMIT`, and after every
+    `SHARE` of it, because other processes write, too: they exceed it by at most this share each.
+    """
+    size, own = _known.get(place, (LIMIT, LIMIT))
+    size, own = size + added, own + added
+    if size > LIMIT or own > SHARE * LIMIT:
+        size, own = _shrink(place), 0
+    _known[place] = (size, own)
 
 
 def _header(name: str, payload: bytes) -> bytes:
@@ -173,8 +203,11 @@ def _entries(place: Path) -> list[tuple[float, int, Path]]:
     return found
 
 
-def _shrink(place: Path) -> None:
-    """Remove stray temporary files; beyond `LIMIT`, the least recently used entries until a fifth of it is free."""
+def _shrink(place: Path) -> int:
+    """Remove stray temporary files; beyond `LIMIT`, the least recently used entries until a fifth of it is free.
+
+    Returns the size that is left.
+    """
     entries = sorted(_entries(place))
     for used, _, path in entries:
         if path.name.startswith(TEMPORARY) and used < time.time() - STRAY:
@@ -182,13 +215,14 @@ def _shrink(place: Path) -> None:
                 path.unlink()
     size = sum(entry[1] for entry in entries)
     if size <= LIMIT:
-        return
+        return size
     for _, length, path in entries:
         with contextlib.suppress(OSError):
             path.unlink()
         size -= length
         if size <= 0.8 * LIMIT:
-            return
+            break
+    return size
 
 
 def show() -> Summary:
