@@ -279,6 +279,23 @@ class TestBadLogs:
             Log.of(coarse, q, tau)
         assert Log.of(coarse, q, tau, rate=50).rate == pytest.approx(50)
 
+    @pytest.mark.parametrize("slow", [1, 10])
+    def test_reversed_rows_and_a_clock_that_counts_down(self, signals, slow):
+        """Steps below and above the jitter that a clock may have; measured speeds tell the two apart."""
+        t, q, qd, tau = signals
+        t, qd = slow * t, qd / slow
+        expected = Log.of(t, q, tau, qd)
+        back = Log.of(t[::-1], q[::-1], tau[::-1], qd[::-1])
+        down = Log.of(-t, q, tau, qd)
+        blind = Log.of(t[::-1], q[::-1], tau[::-1])
+        words = ("as the measured speeds confirm", "time was negated", "no measured speeds")
+        for log, said in zip((back, down, blind), words, strict=True):
+            assert any("time runs backwards" in note and said in note for note in log.notes), log.notes
+            assert log.rate == pytest.approx(expected.rate)
+            np.testing.assert_allclose(log.array("q"), expected.array("q"), atol=1e-9)
+            np.testing.assert_allclose(log.array("tau"), expected.array("tau"), atol=1e-9)
+        assert not any("backwards" in note for note in expected.notes)
+
     def test_time_running_backwards(self, signals):
         t, q, _, tau = signals
         again = Log.of(np.concatenate([t, t]), *(np.concatenate([x, x]) for x in (q, tau)))

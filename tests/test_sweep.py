@@ -182,6 +182,25 @@ def test_a_table_resumes_and_loses_nothing_but_the_chunk_at_hand(tmp_path, monke
     assert len(calls.read_text().splitlines()) == again + 1
 
 
+def test_a_full_disk_is_said_with_the_path_and_how_to_go_on(tmp_path, monkeypatch):
+    """While a Zarr store is created, and in its chunks; with space the sweep goes on."""
+    zarr, out = pytest.importorskip("zarr"), tmp_path / "study.zarr"
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(zarr.Group, "create_array", full)
+        with pytest.raises(FileError, match=r"study\.zarr cannot be written: .*No space left.* again to resume"):
+            sweep(arm(), Torques(), samples(20), out=out, chunk=10, threads=1)
+    with monkeypatch.context() as patched:
+        real = zarr.Array.__setitem__
+        patched.setattr(zarr.Array, "__setitem__", lambda x, at, new: real(x, at, new) if at is Ellipsis else full())
+        with pytest.raises(ComputationError, match=r"No space left.*study\.zarr, run the sweep again to resume"):
+            sweep(arm(), Torques(), samples(20), out=out, chunk=10, threads=1)
+    assert sweep(arm(), Torques(), samples(20), out=out, chunk=10, threads=1).sizes["sample"] == 20
+
+
 def test_another_studys_place_is_refused(tmp_path):
     out = tmp_path / "study.parquet"
     sweep(arm(), Torques(), samples(), out=out, chunk=50)

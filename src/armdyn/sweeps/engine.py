@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.errors import ArmdynError, ComputationError, InputError, checked_keywords
+from armdyn.errors import ArmdynError, ComputationError, FileError, InputError, checked_keywords
 from armdyn.kernels.threads import checked as checked_threads
 from armdyn.sweeps.labels import Variable, Variables, dataset, require
 from armdyn.sweeps.reductions import Part
@@ -90,7 +90,16 @@ def _threads(threads: int | None) -> int:
 
 
 def _prepared(study: Study, store: Store, layout: Variables) -> None:
-    """Open the store for this study and create its variables."""
+    """Open the store for this study and create its variables; what the file system refuses is said with the path."""
+    try:
+        _created(study, store, layout)
+    except ArmdynError:
+        raise
+    except OSError as error:
+        raise FileError(f"{store.where} cannot be written: {error}; then run the sweep again to resume") from error
+
+
+def _created(study: Study, store: Store, layout: Variables) -> None:
     if study.reduce is None:
         store.open(study.attributes)
         sampled = {name: v for name, v in study.whole(layout).items() if v.sampled}

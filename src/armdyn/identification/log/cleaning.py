@@ -18,6 +18,7 @@ SHORTEST = 16  # minimum length of a piece, in samples
 BACK = 0.02  # seconds by which time stamps may run backwards because of jitter
 MAX_RUNS = 20  # times that the clock may restart within a log
 SEPARATION = 1.0  # seconds inserted between two runs, so that the log is split there
+BACKWARDS = 0.9  # fraction of steps back from which a clock counts down, or rows are reversed
 MAX_SHORT_STEPS = 0.01  # fraction of far too short steps after sorting, up to which rows were only out of order
 LONGEST_STEP = 0.4  # seconds; where the median step is longer, the time stamps are in another unit
 UNITS = ((50.0, "milliseconds", 1e-3), (5e4, "microseconds", 1e-6), (np.inf, "nanoseconds", 1e-9))
@@ -52,7 +53,8 @@ def clean(t: Array | None, signals: dict[str, Array], rate: float | None, prefer
     signals = _without_empty(signals, notes)
     good = _finite(t, signals, notes)
     t, number, signals = t[good], number[good], {k: v[good] for k, v in signals.items()}
-    t, signals = _in_order(_in_seconds(t, notes), signals, notes)
+    t, number, signals = _forwards(_in_seconds(t, notes), number, signals, notes)
+    t, signals = _in_order(t, signals, notes)
     t, number, signals = _without_repetition(t, number, signals, notes)
     signals = without_spikes(signals | {"q": unwrapped(signals["q"], notes)}, notes)
     stuck = held(signals["q"])
@@ -70,6 +72,26 @@ def clean(t: Array | None, signals: dict[str, Array], rate: float | None, prefer
     t = _cut(clock.t, clock.period, signals["q"], notes)
     doubts = [clock.doubt] if clock.doubt else []
     return Clean(clock.period, _pieces(t, signals, clock.period, notes), clock.name, notes, doubts)
+
+
+def _forwards(
+    t: Array, number: Numbers, signals: dict[str, Array], notes: list[str]
+) -> tuple[Array, Numbers, dict[str, Array]]:
+    """A log whose time runs backwards, in the order of its stamps, unless measured speeds say that of its rows.
+
+    Reversed rows and a clock that counts down look the same: only speeds tell them apart.
+    """
+    steps = np.diff(t)
+    if not len(steps) or np.mean(steps < 0) < BACKWARDS:
+        return t, number, signals
+    qd = signals.get("qd")
+    along = 0.0 if qd is None else float((np.diff(signals["q"], axis=0) * (qd[1:] + qd[:-1])).sum())
+    if along > 0:
+        notes.append("time runs backwards, but the measured speeds go with the order of the rows: time was negated")
+        return -t, number, signals
+    told = "as the measured speeds confirm" if along < 0 else "no measured speeds tell whether time was negated instead"
+    notes.append(f"time runs backwards: rows are sorted by time stamp, {told}")
+    return t[::-1], number.max() - number[::-1], {name: values[::-1] for name, values in signals.items()}
 
 
 def _in_order(t: Array, signals: dict[str, Array], notes: list[str]) -> tuple[Array, dict[str, Array]]:
