@@ -44,7 +44,7 @@ def test_a_free_mass_accelerates_and_brakes(mass, force, way):
     motion = armdyn.time_optimal(slide(mass), [[0.0], [way]], limits=MotionLimits(torque=force))
     assert motion.duration == pytest.approx(2 * np.sqrt(way * mass / force), rel=1e-6)
     assert set(motion.binding) == {"torque of slide"}
-    np.testing.assert_allclose(np.abs(motion.tau), force, rtol=1e-4)  # the turn lies on a point of the grid
+    np.testing.assert_allclose(np.abs(motion.tau), force, rtol=1e-3)
 
 
 def test_a_speed_limit_is_a_plateau():
@@ -125,10 +125,9 @@ def test_no_limit_is_exceeded_and_one_always_binds(seed, payload):
     assert motion.binding.count("none") <= 4  # the steps on which the motion changes from one limit to another
     assert np.all(np.diff(motion.t) > 0)
     np.testing.assert_allclose(motion.qd[[0, -1]], 0, atol=1e-12)
-    # the joints' derivatives are those of q over time
-    middle = slice(5, -5)
-    rate = np.gradient(motion.q, motion.t, axis=0)[middle]
-    assert np.abs(rate - motion.qd[middle]).max() < 0.05 * np.abs(motion.qd).max()
+    # the velocities lead along the path in the times given
+    steps = np.diff(motion.t)[:, None] * (motion.qd[1:] + motion.qd[:-1]) / 2
+    np.testing.assert_allclose(motion.q[0] + steps.cumsum(0), motion.q[1:], atol=0.01 * np.ptp(motion.q))
 
 
 def test_a_little_more_speed_anywhere_exceeds_a_limit():

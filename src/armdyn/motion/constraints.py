@@ -135,10 +135,14 @@ class Constraints:
         self.fastest = self._fastest(dq)
         self.tight = np.zeros((2, *self.alpha.shape))  # by how much the rows' ends are drawn in
         self.tight_norms = np.zeros((*q.shape[:2], len(self.norms)))
+        self.fixed_ends: tuple[np.ndarray, np.ndarray] | None = None
         self.room = np.full(self.alpha.shape, np.inf)
         self.slowest = STANDSTILL * np.sqrt(np.where(np.isfinite(self.fastest), self.fastest, 1.0))
         low, high = self._points_as_lanes().row_ends(0, np.zeros((q.shape[0] * q.shape[1], 1)))
-        self.room = ((high - low) / 2).reshape(self.alpha.shape)  # half the range of every row at rest
+        low, high = low.reshape(self.alpha.shape), high.reshape(self.alpha.shape)
+        self.room = (high - low) / 2  # half the range of every row at rest
+        if not friction and not callable(self.ends.torque) and limits.power is None:
+            self.fixed_ends = low, high  # they do not depend on the speed
 
     def _tool(self, arm: Any, limits: MotionLimits, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> None:
         """What the tool's motion is limited by: its acceleration, and the force on a body in its grip."""
@@ -182,13 +186,16 @@ class Constraints:
 
     def row_ends(self, k: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the rows at points `k` and speeds x (..., that is lanes and candidates)."""
-        q, dq = _spread(self.q[:, k], x), _spread(self.dq[:, k], x)
-        x = np.maximum(x, _spread(self.slowest[:, k, None], x)[..., 0])
+        if self.fixed_ends is not None:
+            below, above = (_spread(ends[:, k]) for ends in self.fixed_ends)
+            return below + _spread(self.tight[0][:, k]), above - _spread(self.tight[1][:, k])
+        q, dq = _spread(self.q[:, k]), _spread(self.dq[:, k])
+        x = np.maximum(x, self.slowest[:, k, None])
         qd = dq * x[..., None]
         torque = self.ends.torque(qd) if callable(self.ends.torque) else self.ends.torque
         low, high, held = [], [], []
         for one, g, loss in zip(self.arms, self.gravity, self.loss, strict=True):
-            weight = _spread(g[:, k], x)
+            weight = _spread(g[:, k])
             force = one.joint_forces(q, qd, np.zeros_like(qd)) if self.friction else np.zeros_like(qd)
             side = np.sign(qd) * loss
             held.append(weight + force)
@@ -203,14 +210,14 @@ class Constraints:
                 high.append(self.limits.power / x[..., None] - (weight * dq).sum(-1, keepdims=True))
                 low.append(np.full_like(high[-1], -np.inf))
         below, above = np.concatenate(low, -1), np.concatenate(high, -1)
-        return below + _spread(self.tight[0][:, k], x), above - _spread(self.tight[1][:, k], x)
+        return below + _spread(self.tight[0][:, k]), above - _spread(self.tight[1][:, k])
 
     def interval(self, k: int, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The interval of u at point k for z (lanes, candidates); lower above upper where nothing is possible."""
         x = np.sqrt(np.maximum(z, 0))
         low, high = self.row_ends(k, x)
-        alpha, fixed = _spread(self.alpha[:, k], x), _spread(self.beta[:, k], x) * z[..., None]
-        flat = np.abs(alpha) <= FLAT * _spread(self.size, x)
+        alpha, fixed = _spread(self.alpha[:, k]), _spread(self.beta[:, k]) * z[..., None]
+        flat = np.abs(alpha) <= FLAT * _spread(self.size)
         with np.errstate(divide="ignore", invalid="ignore"):
             one, two = (low - fixed) / alpha, (high - fixed) / alpha
         lower, upper = np.where(alpha > 0, one, two), np.where(alpha > 0, two, one)
@@ -249,12 +256,15 @@ class Constraints:
             setattr(alone, name, array.reshape(-1, 1, *array.shape[2:]))
         alone.gravity = [g.reshape(-1, 1, g.shape[-1]) for g in self.gravity]
         alone.tight = np.zeros((2, *alone.alpha.shape))
+        if self.fixed_ends is not None:
+            low, high = self.fixed_ends
+            alone.fixed_ends = low.reshape(alone.alpha.shape), high.reshape(alone.alpha.shape)
         return alone
 
 
-def _spread(values: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """(lanes, m) for every candidate speed: (lanes, candidates, m)."""
-    return np.broadcast_to(values[:, None, :], (*x.shape, values.shape[-1]))
+def _spread(values: np.ndarray) -> np.ndarray:
+    """(lanes, m) for every candidate speed, (lanes, 1, m)."""
+    return values[:, None, :]
 
 
 def _load(force: np.ndarray, side: np.ndarray) -> np.ndarray:
@@ -266,7 +276,7 @@ def _ball(
     A: np.ndarray, B: np.ndarray, C: np.ndarray, radius: np.ndarray, z: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The interval of u in which |A u + B z + C| ≤ radius."""
-    a, c = _spread(A, z), _spread(B, z) * z[..., None] + _spread(C, z)
+    a, c = _spread(A), _spread(B) * z[..., None] + _spread(C)
     square, middle = (a * a).sum(-1), (a * c).sum(-1)
     rest = (c * c).sum(-1) - radius[:, None] ** 2
     root = middle**2 - square * rest

@@ -17,6 +17,7 @@ from armdyn.motion.constraints import Constraints
 
 CANDIDATES, ROUNDS = 12, 8  # speeds looked at at once, and how often the interval around the best is divided again
 ROUNDING = 1e-10  # of z: what may be missing by rounding
+SLACK = 1e-7  # of z: the backward sweep knows its speeds to that
 
 Test = Callable[[np.ndarray], np.ndarray]
 
@@ -50,7 +51,8 @@ def fastest(limits: Constraints, step: np.ndarray, start: np.ndarray, end: np.nd
     for k in range(points - 1):
         lower, upper = _interval(limits, k, z[:, k])
         lower = np.maximum(lower, -z[:, k] / (2 * step))
-        z[:, k + 1] = _reached(limits, k + 1, step, z[:, k] + step * upper, low[:, k + 1], high[:, k + 1])
+        begin = z[:, k] + step * lower, z[:, k] + step * upper
+        z[:, k + 1] = _reached(limits, k + 1, step, begin, low[:, k + 1], high[:, k + 1])
         u[:, k] = _accelerations(limits, k + 1, step, z[:, k], z[:, k + 1], lower, upper)
         stuck = np.where((z[:, k] <= 0) & (z[:, k + 1] <= 0) & (stuck < 0), k, stuck)
     return Speeds(z, u, high, stuck)
@@ -66,9 +68,14 @@ def _controllable(
     limits: Constraints, k: int, step: np.ndarray, low_next: np.ndarray, high_next: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The least and the largest z at point k from which a step leads between `low_next` and `high_next`; -1 if none."""
-    braked = high_next - step * _interval(limits, k + 1, high_next)[0]  # z + Δ u₀ may be at most this
-    upper_next = np.minimum(_interval(limits, k + 1, low_next)[1], low_next / (2 * step))
-    driven = low_next - step * upper_next  # and must be at least this
+    # A step ends at some z' between them: z + Δ u₀ may be at most the largest z' - Δ L', and must be at least the least
+    # z' - Δ U'. Mostly these are at the two ends, but not where a joint's inertia along the path changes its sign.
+    after = low_next[:, None] + np.linspace(0.0, 1.0, CANDIDATES) * (high_next - low_next)[:, None]
+    lower, upper = limits.interval(k + 1, after)
+    upper = np.minimum(upper, after / (2 * step[:, None]))
+    empty = lower > upper + ROUNDING * after / step[:, None]
+    braked = np.where(empty, -np.inf, after - step[:, None] * lower).max(axis=1)
+    driven = np.where(empty, np.inf, after - step[:, None] * upper).min(axis=1)
     most = limits.fastest[:, k]
 
     def possible(z: np.ndarray) -> np.ndarray:
@@ -117,16 +124,38 @@ def _last(possible: Test, good: np.ndarray, bad: np.ndarray) -> np.ndarray:
 
 
 def _reached(
-    limits: Constraints, k: int, step: np.ndarray, driven: np.ndarray, low: np.ndarray, high: np.ndarray
+    limits: Constraints,
+    k: int,
+    step: np.ndarray,
+    begin: tuple[np.ndarray, np.ndarray],
+    low: np.ndarray,
+    high: np.ndarray,
 ) -> np.ndarray:
-    """The largest z at point k that a step reaches, `driven` being z + Δ u₀ of its beginning."""
+    """The largest z at point k that a step reaches, `begin` being the range of z + Δ u₀ at its beginning."""
+    braked, driven = (end[:, None] for end in begin)
+
+    def slow_enough(z: np.ndarray) -> np.ndarray:
+        upper = np.minimum(limits.interval(k, z)[1], z / (2 * step[:, None]))
+        return np.asarray(z - step[:, None] * upper <= driven + SLACK * z)
 
     def possible(z: np.ndarray) -> np.ndarray:
-        upper = np.minimum(limits.interval(k, z)[1], z / (2 * step[:, None]))
-        return np.asarray(z - step[:, None] * upper <= driven[:, None] + ROUNDING * z)
+        lower = limits.interval(k, z)[0]
+        return np.asarray(slow_enough(z) & (z - step[:, None] * lower >= braked - SLACK * z))
 
-    fast = possible(high[:, None])[:, 0]
-    return high if fast.all() else _last(possible, np.where(fast, high, low), high)
+    def largest(test: Test) -> np.ndarray:
+        z, rows = low[:, None] + np.linspace(0.0, 1.0, CANDIDATES) * (high - low)[:, None], np.arange(len(low))
+        good = test(z)
+        none = ~good.any(axis=1)
+        best = np.where(none, 0, CANDIDATES - 1 - np.argmax(good[:, ::-1], axis=1))
+        reached = _last(test, z[rows, best], z[rows, np.minimum(best + 1, CANDIDATES - 1)])
+        return np.asarray(np.where(none, np.nan, reached))
+
+    if possible(high[:, None]).all():
+        return high
+    reached = largest(possible)
+    if np.isnan(reached).any():  # between two candidates: the limit of acceleration decides
+        reached = np.where(np.isnan(reached), largest(slow_enough), reached)
+    return np.asarray(np.where(np.isnan(reached), low, reached))
 
 
 def _accelerations(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,6 +127,47 @@ def _arms(arm: Any, payload: Any) -> list[Any]:
     return [one.with_payload(*(load if isinstance(load, tuple) else (load,))) for load in loads for one in arms]
 
 
+@dataclass(frozen=True)
+class _Overrun:
+    """By how much limits are exceeded inside the steps: (2, lanes, steps, rows), (lanes, steps, norms), relative."""
+
+    rows: np.ndarray
+    norms: np.ndarray
+    relative: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Lane:
+    """The motion along one piece of a path: its place in the arrays of all that were computed together."""
+
+    at: Constraints
+    found: Speeds
+    times: np.ndarray
+    overrun: _Overrun
+    index: int
+
+    @property
+    def worst(self) -> float:
+        """The largest part of a limit by which one is exceeded between the points of the grid."""
+        return max(float(self.overrun.relative[self.index].max()), 0.0)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """Pieces of paths, z at their ends, and what limits the motion along them."""
+
+    arms: list[Any]
+    pieces: list[Piece]
+    start: np.ndarray
+    end: np.ndarray
+    limits: MotionLimits
+    friction: bool
+
+    def of(self, chosen: list[int]) -> _Problem:
+        """Some of the pieces."""
+        return replace(self, pieces=[self.pieces[i] for i in chosen], start=self.start[chosen], end=self.end[chosen])
+
+
 def _motions(
     arms: list[Any],
     paths: Sequence[Path],
@@ -134,38 +176,63 @@ def _motions(
     grid: int,
     friction: bool,
 ) -> list[TimeOptimal]:
-    """Every piece of a path is one lane; the grid is refined where limits do not hold between its points."""
+    """Every piece of a path is one lane of the sweeps."""
     pieces = [piece for path in paths for piece in path.pieces]
     start = np.array([speeds[0] ** 2 * (i == 0) for path in paths for i in range(len(path.pieces))])
     end = np.array([speeds[1] ** 2 * (i == len(path.pieces) - 1) for path in paths for i in range(len(path.pieces))])
-    for refined in range(REFINEMENTS + 1):
-        count = grid * 2**refined
-        step = np.array([(piece.end - piece.start) / count for piece in pieces])
-        at = _constraints(arms, pieces, limits, count, friction)
-        _must_move(at, arms[0])
-        inside = _constraints(arms, pieces, limits, count * INSIDE, friction)
-        found = fastest(at, step, start, end)
-        _must_arrive(at, found, arms[0])
-        overrun = _overrun(inside, found, step)
-        for repair in range(REPAIRS):
-            if overrun.relative.max() <= OVERRUN:
-                break
-            _draw_in(at, overrun)
-            if repair >= SLOWED_FROM:
-                _slow_down(at, overrun, found)
-            repaired = fastest(at, step, start, end)
-            if (repaired.stuck >= 0).any():
-                break
-            found, overrun = repaired, _overrun(inside, repaired, step)
-        if overrun.relative.max() <= OVERRUN:
-            break
+    lanes = iter(_solved(_Problem(arms, pieces, start, end, limits, friction), grid, REFINEMENTS))
+    return [_motion(arms[0], path, [next(lanes) for _ in path.pieces], friction) for path in paths]
+
+
+def _solved(problem: _Problem, grid: int, refinements: int) -> list[_Lane]:
+    """All lanes; those whose limits do not hold between the points are computed again, then on a finer grid."""
+    step = np.array([(piece.end - piece.start) / grid for piece in problem.pieces])
+    at = _constraints(problem.arms, problem.pieces, problem.limits, grid, problem.friction)
+    _must_move(at, problem.arms[0])
+    found = fastest(at, step, problem.start, problem.end)
+    _must_arrive(at, found, problem.arms[0])
+    inside = _constraints(problem.arms, problem.pieces, problem.limits, grid * INSIDE, problem.friction)
+    lanes = _lanes(at, found, _overrun(inside, found, step), step)
+    wrong = [i for i, lane in enumerate(lanes) if lane.worst > OVERRUN]
+    if wrong:
+        part = problem.of(wrong)
+        at = _constraints(part.arms, part.pieces, part.limits, grid, part.friction)
+        inside = _constraints(part.arms, part.pieces, part.limits, grid * INSIDE, part.friction)
+        for i, lane in zip(wrong, _repaired(part, at, inside, [lanes[i] for i in wrong], step[wrong]), strict=True):
+            lanes[i] = lane
+    wrong = [i for i in wrong if lanes[i].worst > OVERRUN]
+    if wrong and refinements:
+        for i, lane in zip(wrong, _solved(problem.of(wrong), 2 * grid, refinements - 1), strict=True):
+            lanes[i] = lane if lane.worst < lanes[i].worst else lanes[i]
+    return lanes
+
+
+def _lanes(at: Constraints, found: Speeds, overrun: _Overrun, step: np.ndarray) -> list[_Lane]:
     times = _durations(found, step)
-    motions, lane = [], 0
-    for path in paths:
-        lanes = range(lane, lane + len(path.pieces))
-        motions.append(_motion(arms[0], path, at, found, times, overrun, lanes, friction))
-        lane += len(path.pieces)
-    return motions
+    return [_Lane(at, found, times, overrun, i) for i in range(len(step))]
+
+
+def _repaired(
+    part: _Problem, at: Constraints, inside: Constraints, lanes: list[_Lane], step: np.ndarray
+) -> list[_Lane]:
+    """The best of some rounds in which the limits are drawn in where they were exceeded."""
+    relative = np.stack([lane.overrun.relative[lane.index] for lane in lanes])
+    rows = np.stack([lane.overrun.rows[:, lane.index] for lane in lanes], axis=1)
+    norms = np.stack([lane.overrun.norms[lane.index] for lane in lanes])
+    overrun, z = _Overrun(rows, norms, relative), np.stack([lane.found.z[lane.index] for lane in lanes])
+    best = list(lanes)
+    for repair in range(REPAIRS):
+        _draw_in(at, overrun)
+        if repair >= SLOWED_FROM:
+            _slow_down(at, overrun, z)
+        found = fastest(at, step, part.start, part.end)
+        overrun, z = _overrun(inside, found, step), found.z
+        for i, lane in enumerate(_lanes(copy(at), found, overrun, step)):
+            if found.stuck[i] < 0 and lane.worst < best[i].worst:
+                best[i] = lane
+        if all(lane.worst <= OVERRUN for lane in best):
+            break
+    return best
 
 
 def _constraints(arms: list[Any], pieces: list[Piece], limits: MotionLimits, grid: int, friction: bool) -> Constraints:
@@ -209,15 +276,6 @@ def _must_arrive(at: Constraints, found: Speeds, arm: Any) -> None:
         f"no motion along the path is possible {where}: the acceleration would have to be at least "
         f"{lower[lane, 0]:.4g} and at most {upper[lane, 0]:.4g} (1/s² of the path's parameter)"
     )
-
-
-@dataclass(frozen=True)
-class _Overrun:
-    """By how much limits are exceeded inside the steps: (2, lanes, steps, rows), (lanes, steps, norms), relative."""
-
-    rows: np.ndarray
-    norms: np.ndarray
-    relative: np.ndarray
 
 
 def _overrun(inside: Constraints, found: Speeds, step: np.ndarray) -> _Overrun:
@@ -267,7 +325,7 @@ def _draw_in(at: Constraints, overrun: _Overrun) -> None:
         at.fastest[:, ends] /= (1 + over) ** 2
 
 
-def _slow_down(at: Constraints, overrun: _Overrun, found: Speeds) -> None:
+def _slow_down(at: Constraints, overrun: _Overrun, speeds: np.ndarray) -> None:
     """Reduce the speed around steps inside which a limit is exceeded: where a joint's inertia along the path vanishes.
 
     There the limits of u jump with the speed, and drawing the torques in changes nothing.
@@ -275,29 +333,21 @@ def _slow_down(at: Constraints, overrun: _Overrun, found: Speeds) -> None:
     worst = overrun.relative.max(axis=-1)
     factor = 1 - np.clip(4 * worst, OVERRUN, MOST_SLOWED)
     for ends in (slice(None, -1), slice(1, None)):
-        z = found.z[:, ends]
+        z = speeds[:, ends]
         slower = np.where((worst > OVERRUN) & (z > 0), z * factor, np.inf)
         at.fastest[:, ends] = np.minimum(at.fastest[:, ends], slower)
 
 
-def _motion(
-    arm: Any,
-    path: Path,
-    at: Constraints,
-    found: Speeds,
-    times: np.ndarray,
-    overrun: _Overrun,
-    lanes: range,
-    friction: bool,
-) -> TimeOptimal:
+def _motion(arm: Any, path: Path, lanes: list[_Lane], friction: bool) -> TimeOptimal:
     """The trajectory of one path: its pieces one after the other."""
     columns: dict[str, list[np.ndarray]] = {key: [] for key in ("t", "q", "qd", "qdd", "s", "speed", "u", "fastest")}
     names: list[str] = []
     begin = 0.0
-    for number, lane in enumerate(lanes):
-        piece, x = path.pieces[number], np.sqrt(found.z[lane])
+    for number, (piece, part) in enumerate(zip(path.pieces, lanes, strict=True)):
+        at, found, lane = part.at, part.found, part.index
+        x = np.sqrt(found.z[lane])
         s = np.linspace(piece.start, piece.end, len(x))
-        t = begin + np.r_[0.0, np.cumsum(times[lane])]
+        t = begin + np.r_[0.0, np.cumsum(part.times[lane])]
         u = np.r_[found.u[lane, :, 0], found.u[lane, -1, 1]]
         q, dq, ddq = at.q[lane], at.dq[lane], piece.at(s, 2)
         keep = slice(0, None) if number == len(lanes) - 1 else slice(0, -1)
@@ -309,7 +359,7 @@ def _motion(
     t, q, qd, qdd, s, x, u, most = (np.concatenate(columns[key]) for key in columns)
     tau = arm.inverse_dynamics(q, qd, qdd, friction=True) if friction else arm.inverse_dynamics(q, qd, qdd)
     energy = arm.kinetic_energy(q, qd) + arm.potential_energy(q)
-    worst = max(float(overrun.relative[list(lanes)].max()), 0.0)
+    worst = max(lane.worst for lane in lanes)
     message = f"{t[-1]:.4g} s; limits are exceeded by at most {100 * worst:.2g} % between the points of the grid"
     return TimeOptimal(
         arm, t, q, qd, qdd, tau, energy, "finished", message, "time optimal", np.array("finished"), np.array(t[-1]),
