@@ -85,6 +85,12 @@ def test_a_command(typed, code, begins, tmp_path, monkeypatch):
 # What is typed, the last line an expression | its repr (a pattern), or the error and what it says
 SNIPPETS = [
     ('armdyn.load("ur5")', r"<Arm ur5: 6 joints RRRRRR, 16\.99 kg>"),
+    ('armdyn.load("ur5").tool', r"Frame\(tool0, on link 6 at xyz=\(0, 0, 0\.0823\) m, rpy=\(0, -?0, 3\.14159\) rad\)"),
+    ('armdyn.cost(armdyn.load("puma560"), "bias")', r"<Cost: \d+M \d+A.* as published, \d+M \d+A.* compiled>"),
+    (
+        'armdyn.excite(armdyn.load("planar3"), duration=4, starts=1, plane=None)',
+        r"<Excitation of planar3: 1 × 4 s, 401 samples, \d+ parameters, condition number [\d.]+>",
+    ),
     ("armdyn.catalogue()[:3]", r"\('baxter', 'iiwa14', 'kinova_gen3'\)"),
     ('armdyn.load("ur6")', r"FileError: no arm 'ur6': no such file, and the catalogue has baxter"),
     ('armdyn.load("ur5", tool_frame="tool0")', r"KeywordError: .* armdyn calls this (tip|tool)="),

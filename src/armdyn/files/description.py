@@ -14,6 +14,7 @@ from armdyn.chain import Chain, Placement
 from armdyn.chain.snap import SnapReport
 from armdyn.chain.tool_names import listed, named_like_a_tool
 from armdyn.errors import choose
+from armdyn.files.numbers import to_rpy
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,14 @@ class Frame:
     name: str
     link: int
     placement: Placement
+
+    def __repr__(self) -> str:
+        try:
+            xyz = ", ".join(f"{float(x):.6g}" for x in self.placement.p)
+            rpy = ", ".join(f"{angle:.6g}" for angle in to_rpy(self.placement.R))
+        except TypeError:  # symbols
+            return f"Frame({self.name}, on link {self.link})"
+        return f"Frame({self.name}, on link {self.link} at xyz=({xyz}) m, rpy=({rpy}) rad)"
 
 
 @dataclass(frozen=True)

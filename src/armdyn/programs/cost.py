@@ -26,6 +26,9 @@ class Cost:
     published: Published
     compiled: Operations
 
+    def __repr__(self) -> str:
+        return f"<Cost: {self.published} as published, {self.compiled} compiled>"
+
     def _repr_html_(self) -> str:
         """The counts as a table."""
         rows = [

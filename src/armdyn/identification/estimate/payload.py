@@ -43,6 +43,10 @@ class Payload:
     error: float
     warnings: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        com = ", ".join(f"{x:.4g}" for x in self.com)
+        return f"<Payload: {self.mass:.4g} ± {self.mass_deviation:.2g} kg at ({com}) m, error {100 * self.error:.3g} %>"
+
     @property
     def mass_deviation(self) -> float:
         """The standard deviation of the mass."""

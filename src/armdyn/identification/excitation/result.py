@@ -40,6 +40,12 @@ class Excitation:
         """The ratio of the deviations of the best of 200 random motions to those of this trajectory."""
         return self.random_deviations / self.deviations
 
+    def __repr__(self) -> str:
+        return (
+            f"<Excitation of {self.arm.name}: {len(self.q)} × {self.t[-1]:g} s, {len(self.t)} samples,"
+            f" {len(self.names)} parameters, condition number {self.condition:.3g}>"
+        )
+
     def __str__(self) -> str:
         worst = int(np.argmin(self.gain))
         most = np.unravel_index(int(np.argmax(np.abs(self.qdd))), self.qdd.shape)
