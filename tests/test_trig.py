@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import math
+import shutil
+import subprocess
 
 import mpmath
 import numpy as np
@@ -11,6 +14,7 @@ import pytest
 
 from armdyn.codegen.compile import compile_program
 from armdyn.codegen.llvm import trig
+from armdyn.codegen.sines import ANYWHERE, FUSED, LANGUAGES, Reduction, steps, written
 from armdyn.codegen.target import baseline, host
 from armdyn.graph.program import trace
 
@@ -130,3 +134,76 @@ def test_sines_of_sines():
     x = np.linspace(-4, 4, 11)
     got = compile_program(program).ufunc(x[:, None])[:, 0]
     np.testing.assert_allclose(got, np.cos(3 * np.sin(x)) + np.cos(x), rtol=0, atol=1e-15)
+
+
+def angles(reduction: Reduction) -> np.ndarray:
+    """Angles of single precision within the reduction's limit: any, small ones, and those nearest to quarter turns."""
+    rng, limit = np.random.default_rng(7), reduction.limit
+    quarters = np.float32(np.arange(-int(limit / 1.6), int(limit / 1.6), 7) * (math.pi / 2))
+    small = 10.0 ** rng.uniform(-30, 0, 20_000) * rng.choice([-1, 1], 20_000)
+    x = np.concatenate([rng.uniform(-limit, limit, 200_000), rng.uniform(-7, 7, 200_000), small, quarters])
+    return x.astype(np.float32)
+
+
+def single_ulps(got: np.ndarray, exact: np.ndarray) -> float:
+    """The largest error; what counts is the spacing of single precision at the exact value."""
+    return float(np.max(np.abs(got - exact) / np.spacing(np.abs(exact).astype(np.float32)).astype(float)))
+
+
+def assigned(reduction: Reduction, x: np.ndarray, fused: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Sine and cosine by the steps, in NumPy's single precision."""
+
+    def fma(a, b, c):
+        return np.float32(np.float64(a) * b + c) if fused else a * b + c
+
+    def turned(k, a, b):
+        return np.where(k & 2, -1, 1).astype(np.float32) * np.where(k & 1, b, a)
+
+    operations = {"mul": np.multiply, "add": np.add, "fma": fma, "nearest": np.rint, "turned": turned}
+    operations |= {"whole": lambda k: k.astype(np.int32), "after": lambda k: k + 1}
+    known = {"x": x}
+    for step in steps(reduction):
+        arguments = [known[a] if isinstance(a, str) else np.float32(a) for a in step.arguments]
+        known[step.name] = operations[step.operation](*arguments)
+    return known["sine"], known["cosine"]
+
+
+@pytest.mark.parametrize(
+    ("reduction", "fused", "claimed"), [(FUSED, True, 1.54), (ANYWHERE, True, 1.73), (ANYWHERE, False, 1.73)]
+)
+def test_steps_in_single_precision_are_within_two_ulp(reduction, fused, claimed):
+    x = angles(reduction)
+    exact = np.sin(x.astype(float)), np.cos(x.astype(float))
+    for got, true in zip(assigned(reduction, x, fused), exact, strict=True):
+        assert got.dtype == np.float32
+        assert single_ulps(got, true) < claimed
+
+
+def test_constants_of_single_precision_are_numbers_of_single_precision_and_products_are_exact():
+    constants = [a for r in (FUSED, ANYWHERE) for step in steps(r) for a in step.arguments if isinstance(a, float)]
+    assert all(float(np.float32(a)) == a for a in constants)
+    with mpmath.workprec(200):
+        for reduction, rest in ((FUSED, 2.0**-74), (ANYWHERE, 2.0**-76)):
+            assert abs(sum(map(mpmath.mpf, reduction.parts)) - mpmath.pi / 2) < rest
+    quarters = ANYWHERE.limit * 2 / math.pi + 1
+    for part in ANYWHERE.parts[:2]:
+        significand = abs(part) / 2.0 ** (math.frexp(part)[1] - 24)
+        trailing = int(significand) & -int(significand)
+        assert quarters * significand / trailing < 2**24
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
+@pytest.mark.parametrize("flags", [["-ffp-contract=off"], ["-O2", "-ffp-contract=fast"]], ids=" ".join)
+def test_steps_as_c(tmp_path, flags):
+    body = "\n".join(written(LANGUAGES["c"]))
+    loop = f"for (int i = 0; i < n; ++i) {{ const float x = xs[i]; {body} s[i] = sine; c[i] = cosine; }}"
+    text = f"#include <math.h>\nvoid all(int n, const float *xs, float *s, float *c) {{ {loop} }}\n"
+    (tmp_path / "sines.c").write_text(text)
+    library = tmp_path / "sines.so"
+    command = ["cc", "-std=c99", "-shared", "-fPIC", *flags, "-o", str(library), str(tmp_path / "sines.c"), "-lm"]
+    subprocess.run(command, check=True)
+    x = angles(ANYWHERE)
+    got = np.empty_like(x), np.empty_like(x)
+    ctypes.CDLL(str(library)).all(len(x), *(ctypes.c_void_p(a.ctypes.data) for a in (x, *got)))
+    for one, expected in zip(got, assigned(ANYWHERE, x, fused=True), strict=True):
+        np.testing.assert_array_equal(one, expected)
