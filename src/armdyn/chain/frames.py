@@ -89,6 +89,7 @@ def _joint(body: Body, to: Placed) -> Joint:
         static=body.static,
         stribeck=body.stribeck,
         forces=body.forces,
+        servo=body.servo,
         turn=to.turn,
         shift=to.shift,
         mimic=body.mimic,

@@ -10,6 +10,7 @@ from armdyn.algebra import Angle, JointRotation, Mat3, Scalar, Vec3, X, Z, sign
 from armdyn.algebra.angle import ZERO_ANGLE
 from armdyn.algebra.rotation import turn_about_z
 from armdyn.chain.joint_forces import NO_FORCES, JointForces
+from armdyn.chain.servo import Servo
 
 Kind = Literal["revolute", "prismatic", "free"]
 KINDS: tuple[Kind, ...] = ("revolute", "prismatic", "free")
@@ -47,7 +48,8 @@ class Joint:
 
     Friction is `viscous` friction per unit of speed, and dry friction that falls from `static` (the breakaway force or
     torque; 0 counts as `coulomb`) to `coulomb` around the Stribeck speed `stribeck`. `forces` are all others: offset,
-    spring, ripple, asymmetry of the viscous friction, load-dependent friction.
+    spring, ripple, asymmetry of the viscous friction, load-dependent friction. `servo` is the joint's position controller
+    where that is what its motor takes; it changes no quantity of the arm.
     """
 
     kind: Kind
@@ -67,6 +69,7 @@ class Joint:
     static: Scalar = 0
     stribeck: Scalar = 0
     forces: JointForces = NO_FORCES
+    servo: Servo | None = None
 
     def __repr__(self) -> str:
         if self.free:

@@ -16,6 +16,7 @@ from armdyn.chain.joint import Kind, Limit, Mimic
 from armdyn.chain.joint_forces import NO_FORCES, JointForces
 from armdyn.chain.link import MASSLESS, Link
 from armdyn.chain.placement import Placement
+from armdyn.chain.servo import Servo
 
 _BASE = Seat(ZERO, X, Z)
 _ROUNDING = 1e-9  # metres: what floats leave of a zero
@@ -41,6 +42,7 @@ class Body:
     static: Scalar = 0
     stribeck: Scalar = 0
     forces: JointForces = NO_FORCES
+    servo: Servo | None = None
     parent: int | None = None
     mimic: Mimic | None = None
 

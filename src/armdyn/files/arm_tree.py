@@ -147,5 +147,6 @@ def _raw(joint: Joint, calls: list[str], name: str, parent: str, child: str, at:
         static=exact(joint.static),
         stribeck=exact(joint.stribeck),
         forces=joint.forces,
+        servo=joint.servo,
         placement=at,
     )

@@ -59,7 +59,7 @@ def text(arm: Description) -> tuple[str, tuple[str, ...]]:
         if chain.base != Placement():
             notes.append("a free body's pose is relative to the world: the world's frame is that of the floating base")
     bodies = [*_bodies(arm, seats, joints, stand, notes)]
-    sites = _sites(arm, seats, root, notes)
+    sites, motors = _sites(arm, seats, root, notes), [*_motors(chain, joints, notes)]
     lines = ["<!--", *(f"  {_comment(note)}" for note in notes), "-->"] if notes else []
     lines += [
         f"<mujoco model={quoted(arm.name or 'arm')}>",
@@ -70,7 +70,7 @@ def text(arm: Description) -> tuple[str, tuple[str, ...]]:
         *_nested(chain, bodies, sites, -1, 2),
         "  </worldbody>",
         *_section("equality", _equalities(chain, joints)),
-        *_section("actuator", _motors(chain, joints, notes)),
+        *_section("actuator", motors),
         "</mujoco>",
     ]
     return "\n".join(lines) + "\n", tuple(notes)
@@ -317,8 +317,27 @@ def _motors(chain: Chain, joints: list[str], notes: list[str]) -> Iterator[str]:
         effort, name = chain.joints[i].limit.effort, joints[i]
         if effort is not None and effort <= 0:
             continue
+        if chain.joints[i].servo is not None:
+            yield _position(chain.joints[i], name, notes)
+            continue
         most = "" if effort is None else f' ctrlrange="{-effort!r} {effort!r}"'
         yield f'<motor name={quoted(name)} joint={quoted(name)} gear="1"{most}/>'
+
+
+def _position(joint: Joint, name: str, notes: list[str]) -> str:
+    """The position servo of a joint; MuJoCo's knows no delay, dead band, encoder and lag of the velocity."""
+    servo, most, ends = joint.servo, joint.limit.effort, joint.limit
+    assert servo is not None
+    left = {"delay": "s", "dead_band": "rad or m", "resolution": "rad or m", "lag": "s"}
+    beyond = [f"{key} {float(getattr(servo, key)):.6g} {unit}" for key, unit in left.items() if getattr(servo, key)]
+    if beyond:
+        notes.append(f"MJCF does not hold of the servo of joint {name!r}: {', '.join(beyond)}")
+    words = [f'kp="{float(servo.kp)!r}" kv="{float(servo.kd)!r}"']
+    if ends.lower is not None and ends.upper is not None and ends.lower < ends.upper:
+        words.append(f'ctrlrange="{ends.lower!r} {ends.upper!r}"')
+    if most is not None:
+        words.append(f'forcerange="{-most!r} {most!r}"')
+    return " ".join([f"<position name={quoted(name)} joint={quoted(name)}", *words]) + "/>"
 
 
 def _unwritten(chain: Chain, joints: list[str]) -> Iterator[str]:

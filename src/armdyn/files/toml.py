@@ -15,6 +15,7 @@ back is identical. The less common keys are
   and ``shift`` about and along the parent's z axis, for all but one of the joints of a branching link;
   ``mimic = { joint, multiplier, offset }``, with the name or number of the leader; ``kind = "free"`` of the first joint
   for a floating base; such a joint has only a name and a link;
+- ``servo = { kp, kd, delay, dead_band, resolution, lag }`` of a joint whose motor takes positions;
 - ``static`` and ``stribeck`` (with ``stribeck_exponent``) friction of a joint, and its other forces by the names of
   `JointForces`: ``offset``, ``stiffness``, …, and ``ripple``, an array of tables ``{ per_turn, sine, cosine }``.
 
@@ -35,10 +36,11 @@ from typing import Any, cast
 
 from armdyn.algebra import Angle, Sym3, Vec3
 from armdyn.algebra.angle import ZERO_ANGLE
-from armdyn.chain import Chain, Joint, JointForces, Limit, Link, Mimic, Placement, Ripple
+from armdyn.chain import Chain, Joint, JointForces, Limit, Link, Mimic, Placement, Ripple, Servo
 from armdyn.chain.joint import DRIVE, Kind
 from armdyn.chain.joint_forces import NUMBERS
-from armdyn.errors import FileError
+from armdyn.chain.servo import SERVO
+from armdyn.errors import FileError, InputError
 from armdyn.files.description import Description, Frame, tool_of, with_tool
 from armdyn.files.dh import along, to_modified
 from armdyn.files.numbers import number_text, numbers_text, placement_text
@@ -48,7 +50,7 @@ from armdyn.files.text import read_bytes, write_text
 _TOP = ("name", "convention", "source", "gravity", "base", "tool", "joint", "frame")
 _GEOMETRY = {"modified": ("b", "beta"), "standard": ("a", "alpha")}
 _TREE = ("parent", "turn", "shift", "mimic")
-_JOINT = ("gamma", "d", "theta", "limit", *DRIVE, *NUMBERS, "ripple", "stribeck_exponent", "link")
+_JOINT = ("gamma", "d", "theta", "limit", *DRIVE, *NUMBERS, "ripple", "stribeck_exponent", "servo", "link")
 _LIMIT = ("lower", "upper", "velocity", "effort")
 _LINK = ("mass", "com", "inertia", "moment", "inertia_at_origin", "name", "frame")
 LARGEST_FILE = 2**20  # bytes, so that an oversized file is rejected within a second; 60 joints take 60 kB
@@ -191,6 +193,7 @@ def _joint(table: Table, convention: str, names: list[Any]) -> Joint:
         shift=table.number("shift", Fraction(0)),
         mimic=_mimic(table.table("mimic"), names) if table.has("mimic") else None,
         forces=_forces(table),
+        servo=_servo(table.table("servo")) if table.has("servo") else None,
         **drive,
     )
 
@@ -205,6 +208,14 @@ def _forces(table: Table) -> JointForces:
         table.fail(f"stribeck_exponent must be an even whole number, got {exponent!r}")
     ripples = tuple(_ripple(Table(f"{table.where}: ripple", row)) for row in rows)
     return JointForces(ripples=ripples, stribeck_exponent=exponent, **numbers)
+
+
+def _servo(table: Table) -> Servo:
+    table.only(SERVO)
+    try:
+        return Servo(table.number("kp"), **{key: table.number(key, Fraction(0)) for key in SERVO[1:]})
+    except InputError as error:
+        table.fail(str(error))
 
 
 def _ripple(table: Table) -> Ripple:
@@ -321,6 +332,10 @@ def _joint_lines(chain: Chain, i: int) -> list[str]:
     for key in DRIVE:
         if getattr(joint, key) != 0:
             lines.append(f"{key} = {number_text(getattr(joint, key))}")
+    if joint.servo is not None:
+        law = [(key, getattr(joint.servo, key)) for key in SERVO]
+        known = ", ".join(f"{key} = {number_text(x)}" for key, x in law if key == "kp" or x != 0)
+        lines.append(f"servo = {{ {known} }}")
     return [*lines, *_forces_lines(joint.forces)]
 
 

@@ -256,6 +256,7 @@ class _Walk:
             static=joint.static,
             stribeck=joint.stribeck,
             forces=joint.forces,
+            servo=joint.servo,
             parent=self.parents[joint.name],
             mimic=follows,
         )

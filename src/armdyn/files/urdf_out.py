@@ -17,7 +17,7 @@ from armdyn.chain import Chain, Joint, Link, Placement
 from armdyn.files.description import Description, tool_of
 from armdyn.files.numbers import to_rpy
 from armdyn.files.text import quoted, write_text
-from armdyn.files.urdf_xml import EXPONENT, FORCES
+from armdyn.files.urdf_xml import EXPONENT, FORCES, SERVOS
 
 _UNLIMITED = 1e9  # URDF requires a number
 
@@ -128,6 +128,9 @@ def _own_lines(joint: Joint) -> list[str]:
     ripples = " ".join(f"{r.per_turn} {_float(r.sine)} {_float(r.cosine)}" for r in joint.forces.ripples)
     if joint.forces.stribeck_exponent != 2:
         words.append(f'{EXPONENT}="{joint.forces.stribeck_exponent}"')
+    if joint.servo is not None:
+        law = {key: getattr(joint.servo, name) for key, name in SERVOS.items()}
+        words += [f'{key}="{_float(x)}"' for key, x in law.items() if x != 0]
     words += [f'ripple="{ripples}"'] if ripples else []
     return [f"    <armdyn {' '.join(words)}/>"] if words else []
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from armdyn.algebra import ZERO, Sym3
-from armdyn.chain import Link, Placement
+from armdyn.chain import Link, Placement, Servo
 from armdyn.chain.joint_forces import NO_FORCES, NUMBERS, JointForces, Ripple
-from armdyn.errors import FileError
+from armdyn.errors import FileError, InputError
 from armdyn.files.text import is_text
-from armdyn.files.urdf_xml import EXPONENT, INERTIA, Element, Notes, Reader, content, parse
+from armdyn.files.urdf_xml import EXPONENT, INERTIA, SERVOS, Element, Notes, Reader, content, parse
 
 MOST_LINKS = 2000  # the largest known robot has some 200; larger files are rejected within a second
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
@@ -76,6 +76,7 @@ class RawJoint:
     static: Fraction = Fraction(0)
     stribeck: Fraction = Fraction(0)
     forces: JointForces = NO_FORCES
+    servo: Servo | None = None
     placement: Placement | None = None  # replaces xyz and rpy if the joint does not come from a text
     part_of: str = ""  # the planar or ball joint of the file that this one is a part of
 
@@ -224,6 +225,7 @@ def _joint(label: str, element: Element, notes: Notes) -> RawJoint:
         static=read.one(own, "static"),
         stribeck=read.one(own, "stribeck"),
         forces=_forces(read, own),
+        servo=_servo(read, own),
     )
 
 
@@ -346,6 +348,15 @@ def chain_note(label: str, joint: RawJoint, chain: list[RawJoint]) -> str:
         "ball": "turns about x, y and z in this order, singular where the second is ±π/2",
     }
     return f"{label}: joint {joint.name!r} is {joint.kind}: read as {names}, {how[joint.kind]}{ignored}"
+
+
+def _servo(read: Reader, own: Element | None) -> Servo | None:
+    if own is None or not any(key in own.attributes for key in SERVOS):
+        return None
+    try:
+        return Servo(**{name: read.one(own, key, needed=name == "kp") for key, name in SERVOS.items()})
+    except InputError as error:
+        raise FileError(f"{read.at(own)}: {error}") from error
 
 
 def _forces(read: Reader, own: Element | None) -> JointForces:

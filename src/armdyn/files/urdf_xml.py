@@ -20,6 +20,7 @@ from xml.parsers import expat
 
 from armdyn.chain.joint import DRIVE
 from armdyn.chain.joint_forces import NUMBERS
+from armdyn.chain.servo import SERVO
 from armdyn.errors import FileError
 from armdyn.files.text import BLANK, is_text, read_bytes
 
@@ -38,6 +39,7 @@ INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 # Properties of a joint that URDF does not define: attributes of an element <armdyn>, which other readers ignore.
 FORCES = (*(name for name in DRIVE if name not in ("viscous", "coulomb")), *NUMBERS, "ripple")
 EXPONENT = "stribeck_exponent"
+SERVOS = {f"servo_{name}": name for name in SERVO}
 _KNOWN = {
     "origin": ("xyz", "rpy"),
     "mass": ("value",),
@@ -48,7 +50,7 @@ _KNOWN = {
     "limit": ("lower", "upper", "velocity", "effort"),
     "dynamics": ("damping", "friction", "mu_viscous", "mu_coulomb"),
     "mimic": ("joint", "multiplier", "offset"),
-    "armdyn": (*FORCES, EXPONENT),
+    "armdyn": (*FORCES, EXPONENT, *SERVOS),
     "drake:rotor_inertia": ("value",),
     "drake:gear_ratio": ("value",),
 }
