@@ -48,8 +48,8 @@ class Joint:
 
     Friction is `viscous` friction per unit of speed, and dry friction that falls from `static` (the breakaway force or
     torque; 0 counts as `coulomb`) to `coulomb` around the Stribeck speed `stribeck`. `forces` are all others: offset,
-    spring, ripple, asymmetry of the viscous friction, load-dependent friction. `servo` is the joint's position controller
-    where that is what its motor takes; it changes no quantity of the arm.
+    spring, ripple, asymmetry of the viscous friction, load-dependent friction. `servo` is the joint's position
+    controller where its motor takes positions; it changes no quantity of the arm.
     """
 
     kind: Kind
