@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 import armdyn
+from armdyn.codegen import cache
 from armdyn.codegen import compile as compiler
-from armdyn.codegen.runtime import cache
 from armdyn.errors import ArmdynError
 from armdyn.files import toml, urdf_out
 from armdyn.files.text import write_text

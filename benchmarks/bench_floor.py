@@ -19,11 +19,10 @@ from unittest import mock
 import numpy as np
 
 from armdyn import Arm
-from armdyn.codegen.avx2 import code as avx2_code
-from armdyn.codegen.avx2.allocate import MOVE
-from armdyn.codegen.avx2.assembly import InlineAssembly
-from armdyn.codegen.avx2.select import rows_code
+from armdyn.codegen import avx2 as avx2_code
+from armdyn.codegen.avx2 import InlineAssembly, rows_code
 from armdyn.codegen.compile import compile_program
+from armdyn.codegen.registers import MOVE
 from armdyn.codegen.target import avx2
 from armdyn.graph.program import Program
 from armdyn.studies.speed import BATCH, best, machine

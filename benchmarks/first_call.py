@@ -35,14 +35,14 @@ STAGES = {  # what is timed with --stages: the time inside, without that of othe
     "graph.simplify:from_polynomials": "rewriting: put together",
     "programs.search:_distinct": "equal variants",
     "codegen.compile:kernel_module": "writing LLVM IR",
-    "codegen.straight_line:contract": "multiply-adds",
-    "codegen.avx2.select:list_schedule": "scheduling",
-    "codegen.avx2.select:Allocation": "registers",
-    "codegen.runtime.jit:object_code": "LLVM: object code",
-    "codegen.runtime.jit:load": "loading",
+    "codegen.llvm.module:contract": "multiply-adds",
+    "codegen.avx2:list_schedule": "scheduling",
+    "codegen.avx2:Allocation": "registers",
+    "codegen.jit:object_code": "LLVM: object code",
+    "codegen.jit:load": "loading",
     "codegen.compile:gufunc": "gufunc",
     "codegen.target:binding": "importing LLVM",
-    "codegen.runtime.jit:key": "key of the cache",
+    "codegen.jit:key": "key of the cache",
 }
 
 

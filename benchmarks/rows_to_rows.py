@@ -18,8 +18,8 @@ import numpy as np
 
 import armdyn
 from armdyn import Arm
-from armdyn.codegen import straight_line as choice
 from armdyn.codegen.compile import Compiled, compile_program
+from armdyn.codegen.llvm import module as choice
 from armdyn.codegen.llvm.plain import PlainCode
 from armdyn.codegen.llvm.straight_line import RowsToRows
 from armdyn.codegen.target import Target, avx2, host

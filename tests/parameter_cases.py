@@ -12,7 +12,7 @@ import numpy as np
 from armdyn.algebra import Angle, Vec3
 from armdyn.chain import Chain
 from armdyn.chain.samples import generic_chain
-from armdyn.codegen.runtime.columns import Column
+from armdyn.codegen.text.numpy import Column
 from armdyn.formulations.regressor import natural_regressor
 
 DOWN = Vec3(Fraction(0), Fraction(0), Fraction(-981, 100))

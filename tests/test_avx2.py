@@ -15,18 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import armdyn
-from armdyn.codegen.avx2 import allocate, select
-from armdyn.codegen.avx2.allocate import Allocation, Memory, Register
-from armdyn.codegen.avx2.code import Avx2Code
-from armdyn.codegen.avx2.schedule import Instruction, list_schedule
+from armdyn.codegen import avx2, registers
+from armdyn.codegen.avx2 import Avx2Code
 from armdyn.codegen.compile import compile_program
+from armdyn.codegen.llvm.module import straight_line
 from armdyn.codegen.llvm.plain import PlainCode
-from armdyn.codegen.straight_line import straight_line
-from armdyn.codegen.target import avx2
+from armdyn.codegen.registers import Allocation, Instruction, Memory, Register, list_schedule
+from armdyn.codegen.target import avx2 as this_avx2
 from armdyn.graph.program import evaluate, trace
 from random_programs import INPUTS, RECIPES, program_of
 
-TARGET = avx2()
+TARGET = this_avx2()
 RUNTIME = ("parameters",)
 runs_avx2 = pytest.mark.skipif(TARGET is None, reason="this processor has no AVX2 with fused multiply-adds")
 
@@ -37,7 +36,7 @@ def compiled(program):
 
 def by_llvm(program, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr("armdyn.codegen.straight_line.Avx2Code", PlainCode)
+        patched.setattr("armdyn.codegen.llvm.module.Avx2Code", PlainCode)
         return compiled(program)
 
 
@@ -83,7 +82,7 @@ def test_any_program_with_few_registers(recipe, count):
     x = np.random.default_rng(1).uniform(-2, 2, (5, INPUTS))
     wanted = compiled(program)(x)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(allocate, "REGISTERS", count)
+        patched.setattr(registers, "REGISTERS", count)
         np.testing.assert_array_equal(compiled(program)(x), wanted)
 
 
@@ -118,7 +117,7 @@ def test_the_lines_compute_what_the_instructions_say(code, count):
     homes = {k: Memory("in", 32 * k) for k in range(3)}
     last = {one.value: Memory("out", 32 * k) for k, one in enumerate(code[-3:])}
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(allocate, "REGISTERS", count)
+        patched.setattr(registers, "REGISTERS", count)
         lines = Allocation(code, homes, last).lines
     memory = {place: value for value, place in homes.items()}
     held = {}
@@ -129,7 +128,7 @@ def test_the_lines_compute_what_the_instructions_say(code, count):
 
     for operation, operands in lines:
         *sources, target = operands
-        if operation == allocate.MOVE:
+        if operation == registers.MOVE:
             value = read(sources[0])
             (held if isinstance(target, Register) else memory).__setitem__(target, value)
             continue
@@ -155,7 +154,7 @@ def test_the_lines_compute_what_the_instructions_say(code, count):
 def test_a_value_with_no_instruction_is_refused():
     program = program_of(([("s", 0, 1)], [0]))
     with pytest.raises(ValueError, match="no instruction for sin"):
-        select.block_code(program.order, {program.inputs[0].nodes[0].serial: Memory("in", 0)}, {})
+        avx2.block_code(program.order, {program.inputs[0].nodes[0].serial: Memory("in", 0)}, {})
 
 
 @runs_avx2
@@ -241,7 +240,7 @@ def test_a_result_on_its_input(shift, monkeypatch):
     n = 24
     program = trace("turned", lambda x: [x[k] * x[(k + 8) % n] for k in range(n)], {"x": (n,)}, [("y", (n,))])
     assert has_rows(program)
-    monkeypatch.setattr(select, "list_schedule", one_by_one)
+    monkeypatch.setattr(avx2, "list_schedule", one_by_one)
     before = np.random.default_rng(3).uniform(-2, 2, 20 * n)
     results = []
     for kernel in (compiled(program), in_columns(program, monkeypatch)):

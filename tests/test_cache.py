@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 import armdyn
+from armdyn.codegen import cache
 from armdyn.codegen import compile as compiler
-from armdyn.codegen.runtime import cache
 
 ARM = armdyn.generic_arm("RR", seed=5)
 Q = np.array([0.3, -0.4])

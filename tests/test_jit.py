@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 import armdyn
+from armdyn.codegen import elf, jit
 from armdyn.codegen.compile import compile_program, load, object_code, shapes
-from armdyn.codegen.runtime import elf, jit, memory
 from armdyn.codegen.target import host
 from armdyn.errors import ComputationError
 from armdyn.graph.program import trace
 
-pooled = pytest.mark.skipif(not memory.supported() or not host().x86, reason="no shared mappings on this system")
+pooled = pytest.mark.skipif(not jit.can_share_mappings() or not host().x86, reason="no shared mappings on this system")
 PROGRAM = trace("products", lambda x: [(a + 1) * a for a in x], {"x": (3,)}, [("y", (3,))])
 X = np.arange(12.0).reshape(4, 3)
 
@@ -30,8 +30,8 @@ X = np.arange(12.0).reshape(4, 3)
 @pytest.fixture(params=["pool", "LLVM's loader"])
 def loader(request, monkeypatch):
     if request.param != "pool":
-        monkeypatch.setattr(memory, "supported", lambda: False)
-    elif not (memory.supported() and host().x86):
+        monkeypatch.setattr(jit, "can_share_mappings", lambda: False)
+    elif not (jit.can_share_mappings() and host().x86):
         pytest.skip("no shared mappings on this system")
     return request.param
 
@@ -128,7 +128,7 @@ def test_mappings_stay_few():
     assert mappings() < before + 20
     used = jit._JIT.pool.used
     kernels += [load("k", *shapes(PROGRAM), code, host()) for _ in range(400)]
-    assert len(jit._JIT.pool.mappings) * memory.SIZE >= jit._JIT.pool.used > used  # in the gaps
+    assert len(jit._JIT.pool.mappings) * jit.MAPPING_SIZE >= jit._JIT.pool.used > used  # in the gaps
     np.testing.assert_array_equal(kernels[-1](X), (X + 1) * X)
 
 
@@ -138,18 +138,18 @@ def test_no_memory_is_a_clear_error(monkeypatch):
         ctypes.set_errno(12)
         return -1
 
-    pool = memory.Pool()
+    pool = jit.Pool()
     mapping, start, size = pool.put(b"\xc3")
     monkeypatch.setattr(mapping, "_libc", type("Libc", (), {"mprotect": staticmethod(refuse)}))
     free = dict(mapping.free)
     with pytest.raises(ComputationError, match=r"no memory for further machine code .*mprotect failed"):
         pool.put(b"\xc3")
     assert sum(mapping.free.values()) == sum(free.values())
-    assert (start, size) == (0, memory.PAGE)
+    assert (start, size) == (0, jit.PAGE)
 
 
 def test_more_kernels_than_memory_maps_are_a_clear_error(monkeypatch):
-    monkeypatch.setattr(memory, "supported", lambda: False)
+    monkeypatch.setattr(jit, "can_share_mappings", lambda: False)
     first = compile_program(PROGRAM)
     monkeypatch.setattr(jit, "MOST_ENGINES", len(jit._JIT.engines))
     with pytest.raises(ComputationError, match="kernels are alive, at most"):
@@ -161,12 +161,12 @@ def test_more_kernels_than_memory_maps_are_a_clear_error(monkeypatch):
 
 @pooled
 def test_free_pages_join_again():
-    mapping = memory.Mapping(8 * memory.PAGE)
-    starts = [mapping.take(2 * memory.PAGE) for _ in range(4)]
-    assert mapping.take(memory.PAGE) is None
+    mapping = jit.Mapping(8 * jit.PAGE)
+    starts = [mapping.take(2 * jit.PAGE) for _ in range(4)]
+    assert mapping.take(jit.PAGE) is None
     for k in (1, 3, 0, 2):
-        mapping.give(starts[k], 2 * memory.PAGE)
-    assert mapping.free == {0: 8 * memory.PAGE}
+        mapping.give(starts[k], 2 * jit.PAGE)
+    assert mapping.free == {0: 8 * jit.PAGE}
 
 
 @pooled

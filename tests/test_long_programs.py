@@ -10,10 +10,9 @@ import pytest
 
 import armdyn
 from armdyn.arm import Arm
-from armdyn.codegen import tuning
+from armdyn.codegen import fastcall, tuning
 from armdyn.codegen.compile import Compiled, compile_program
-from armdyn.codegen.runtime import vectorcall
-from armdyn.codegen.straight_line import single_call, straight_line
+from armdyn.codegen.llvm.module import single_call, straight_line
 from armdyn.codegen.target import avx2, baseline, host
 from armdyn.graph.columns import ColumnProgram, evaluate_columns
 from armdyn.graph.program import Program, evaluate, trace
@@ -55,7 +54,7 @@ def called_singly(chain, made: Compiled) -> Kernel:
     """A kernel whose single calls go to this machine code."""
     kernel = Kernel(chain, "forward_dynamics", "auto", options=Options(derivatives=WRT))
     kernel._compiled = made
-    vectorcall.attach(kernel, made.addresses["entry"], made.code)
+    fastcall.attach(kernel, made.addresses["entry"], made.code)
     return kernel
 
 

@@ -17,14 +17,11 @@ from typer.testing import CliRunner
 
 import armdyn
 from armdyn.cli import app
-from armdyn.codegen.embedded import cpus
-from armdyn.codegen.embedded.cpus import CPUS
-from armdyn.codegen.embedded.elf import ALLOCATED, WRITABLE, Elf
-from armdyn.codegen.embedded.objects import compile_object, frame_sizes
-from armdyn.codegen.llvm.scalar import PRECISIONS, intrinsics, scalar_function
-from armdyn.codegen.llvm.scalar_trig import scalar_trig, two_over_pi
+from armdyn.codegen import embedded, jit
+from armdyn.codegen.elf import ALLOCATED, WRITABLE, Elf
+from armdyn.codegen.embedded import CPUS, compile_object, frame_sizes
+from armdyn.codegen.llvm.scalar import PRECISIONS, intrinsics, scalar_function, scalar_trig, two_over_pi
 from armdyn.codegen.llvm.trig import LIMIT
-from armdyn.codegen.runtime import jit
 from armdyn.codegen.target import host
 from armdyn.deployment.build import BUILDS
 from armdyn.errors import ComputationError, InputError
@@ -224,9 +221,9 @@ def test_a_code_generator_that_is_missing(monkeypatch):
             def from_triple(triple):
                 raise RuntimeError(f"No available targets are compatible with triple {triple!r}")
 
-    monkeypatch.setattr(cpus, "_all_targets", lambda: Without)
+    monkeypatch.setattr(embedded, "_all_targets", lambda: Without)
     with pytest.raises(ComputationError, match=r"no code generator for rv64 .*wheels of llvmlite have one"):
-        cpus.machine(CPUS["rv64"], 2)
+        embedded.machine(CPUS["rv64"], 2)
 
 
 def test_the_command_and_the_read_me_file(tmp_path):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import armdyn
 from armdyn.codegen.compile import compile_program
+from armdyn.codegen.llvm.module import straight_line
 from armdyn.codegen.llvm.plain import PlainCode
-from armdyn.codegen.straight_line import straight_line
 from armdyn.codegen.target import host
 from armdyn.graph.program import trace
 from random_programs import INPUTS, RECIPES, program_of

@@ -13,11 +13,11 @@ import pytest
 
 import armdyn
 from armdyn.chain.samples import generic_chain
-from armdyn.codegen.runtime import cache
+from armdyn.codegen import cache
 from armdyn.errors import InputError
 from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.formulations.registry import Options
-from armdyn.kernels import choice
+from armdyn.kernels import kernel
 from armdyn.kernels.attributes import KernelAttributes
 from armdyn.programs import collector, search
 from armdyn.programs import program as programs
@@ -63,10 +63,10 @@ def test_the_choice_is_remembered(monkeypatch, tmp_path):
     if cache.source() is None:
         pytest.skip("the source has changed since it was imported, so nothing is kept")
     chain = generic_chain("RRR", 8)
-    first = choice.auto(chain, "inertia_matrix")
-    choice.auto.cache_clear()
+    first = kernel.auto(chain, "inertia_matrix")
+    kernel.auto.cache_clear()
     monkeypatch.setattr(search, "auto", lambda *_: pytest.fail("searched again"))
-    assert choice.auto(chain, "inertia_matrix") == first
+    assert kernel.auto(chain, "inertia_matrix") == first
 
 
 def test_the_choice_is_never_above_another_formulation_that_was_seen_to_win():

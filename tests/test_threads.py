@@ -13,7 +13,7 @@ import pytest
 import armdyn
 from armdyn.codegen import BACKENDS
 from armdyn.errors import InputError
-from armdyn.kernels import threads
+from armdyn.kernels import kernel
 from armdyn.simulation import Sampled
 
 ARM = armdyn.generic_arm("RR", seed=3)
@@ -65,7 +65,7 @@ def test_after_an_interrupt_no_part_writes_any_more(times):
     sender = threading.Thread(target=interrupt)
     sender.start()
     with pytest.raises(KeyboardInterrupt):
-        threads.shared(function, (np.zeros((20_000, 2)),), out, PARTS)
+        kernel.shared(function, (np.zeros((20_000, 2)),), out, PARTS)
     at_once = out.copy()
     assert function.begun - function.ended <= 1  # the part on this thread is the one that was interrupted
     sender.join()
@@ -87,7 +87,7 @@ def test_after_an_error_no_part_writes_any_more():
     function, first = Failing(), out[:1]
     threading.Timer(0.3, function.released.set).start()
     with pytest.raises(ValueError, match="the first part fails"):
-        threads.shared(function, (np.zeros((20_000, 2)),), out, 4)
+        kernel.shared(function, (np.zeros((20_000, 2)),), out, 4)
     assert function.begun == function.ended
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import armdyn
-from armdyn.codegen.llvm.vectorcall import KERNEL
-from armdyn.codegen.runtime import vectorcall
+from armdyn.codegen import fastcall
+from armdyn.codegen.fastcall import KERNEL
 from armdyn.errors import InputError
 from armdyn.kernels.kernel import Kernel
 
@@ -43,7 +43,7 @@ def entry(kernel):
 
 def test_this_interpreter_takes_the_fast_way():
     kernel, _ = made("bias")
-    assert vectorcall.supported(Kernel)
+    assert fastcall.supported(Kernel)
     assert entry(kernel)
 
 
@@ -70,7 +70,7 @@ def test_the_fast_way_is_taken_only_for_plain_arrays():
     watched = Watched(ARM.chain, "bias", kernel.method)
     watched(q, qd)
     seen.clear()
-    vectorcall.attach(watched, kernel.compiled.addresses["entry"], kernel.compiled.code)
+    fastcall.attach(watched, kernel.compiled.addresses["entry"], kernel.compiled.code)
     expected = kernel.compiled.ufunc(q, qd)
     np.testing.assert_array_equal(watched(q, qd), expected)
     assert not seen
@@ -275,22 +275,22 @@ def test_where_the_proof_fails_the_gufunc_answers(monkeypatch):
     class Other(Kernel):
         """A class whose layout is not proved."""
 
-    monkeypatch.setattr(vectorcall, "_array_layout_holds", lambda: False)
+    monkeypatch.setattr(fastcall, "_array_layout_holds", lambda: False)
     kernel = Other(ARM.chain, "bias", ARM.bias.method)
     arrays = made("bias")[1]
     np.testing.assert_array_equal(kernel(*arrays), ARM.kernel("bias")(*arrays))
     assert not entry(kernel)
-    assert not vectorcall.supported(Other)
+    assert not fastcall.supported(Other)
 
 
 SCRIPT = """
 import numpy as np, armdyn
-from armdyn.codegen.runtime import vectorcall
+from armdyn.codegen import fastcall
 from armdyn.kernels.kernel import Kernel
 arm = armdyn.generic_arm("RPRR", seed=1)
 q = np.arange(4.0)
 same = arm.bias(q, q).tolist() == arm.bias(q[None], q)[0].tolist()
-print(vectorcall.supported(Kernel), same, Kernel.__base__.__name__)
+print(fastcall.supported(Kernel), same, Kernel.__base__.__name__)
 """
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
     from armdyn.identification.excitation.result import Excitation
     from armdyn.identification.log.log import Log
     from armdyn.identification.online.estimator import OnlineEstimator
-    from armdyn.kernels.threads import set_threads
+    from armdyn.kernels.kernel import set_threads
     from armdyn.loading import from_dh, generic_arm, load
     from armdyn.motion.time_optimal import time_optimal
     from armdyn.parameters import equivalence, extended_parameters, minimal_combinations
@@ -102,7 +102,7 @@ _LAZY = {
     "generic_arm": "armdyn.loading",
     "load": "armdyn.loading",
     "methods": "armdyn.formulations",
-    "set_threads": "armdyn.kernels.threads",
+    "set_threads": "armdyn.kernels.kernel",
     "equivalence": "armdyn.parameters",
     "extended_parameters": "armdyn.parameters",
     "minimal_combinations": "armdyn.parameters",

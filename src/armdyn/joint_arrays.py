@@ -14,7 +14,7 @@ from armdyn.chain.joint import named
 from armdyn.chain.limits import limits, working_range
 from armdyn.errors import InputError, choose
 from armdyn.files import arrays
-from armdyn.kernels.arguments import real_array
+from armdyn.kernels.kernel import real_array
 from armdyn.uses import must_suit
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from armdyn.chain import Chain
 from armdyn.errors import InputError
-from armdyn.kernels.arguments import real_array
+from armdyn.kernels.kernel import real_array
 
 Arrays = Callable[..., Any]
 _STEPS = 120  # the largest number of iterations of one search

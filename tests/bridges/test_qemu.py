@@ -12,9 +12,8 @@ import pytest
 
 import armdyn
 from armdyn.arm import Arm
-from armdyn.codegen.embedded.cpus import CPUS
-from armdyn.codegen.embedded.elf import Elf
-from armdyn.codegen.embedded.objects import compile_object
+from armdyn.codegen.elf import Elf
+from armdyn.codegen.embedded import CPUS, compile_object
 from armdyn.codegen.target import host
 from armdyn.codegen.text.c import files
 from armdyn.deployment.build import BUILDS

@@ -11,10 +11,10 @@ import ctypes
 import math
 from typing import Any
 
+from armdyn.codegen import jit
 from armdyn.codegen.compile import Compiled
+from armdyn.codegen.fastcall import context
 from armdyn.codegen.llvm.ir import Writer, function
-from armdyn.codegen.runtime import jit
-from armdyn.codegen.runtime.gufunc import context
 from armdyn.codegen.target import host
 
 FRAME = {"extension": 8, "api": 16, "arguments": 72, "results": 112}  # byte offsets in XLA_FFI_CallFrame

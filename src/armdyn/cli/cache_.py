@@ -18,7 +18,7 @@ app = typer.Typer(
 @app.command("show", cls=HelpfulCommand, epilog="Example: armdyn cache show")
 def show(as_json: AsJson = False) -> None:
     """Show the location and size of the cache."""
-    from armdyn.codegen.runtime import cache
+    from armdyn.codegen import cache
 
     _print(cache.show(), as_json)
 
@@ -26,7 +26,7 @@ def show(as_json: AsJson = False) -> None:
 @app.command("clear", cls=HelpfulCommand, epilog="Example: armdyn cache clear")
 def clear(as_json: AsJson = False) -> None:
     """Remove everything from the cache."""
-    from armdyn.codegen.runtime import cache
+    from armdyn.codegen import cache
 
     found = cache.clear()
     _print(found, as_json, "removed " if found.folder else "")

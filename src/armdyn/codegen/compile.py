@@ -1,6 +1,6 @@
 """Compile a program to machine code in this process, as a function of NumPy arrays.
 
-`compile_program` runs all stages: LLVM IR (`llvm`), object code, the JIT (`runtime.jit`), a NumPy gufunc.
+`compile_program` runs all stages: LLVM IR (`llvm`), object code, the JIT (`jit`), a NumPy gufunc.
 `load_or_compile` first looks for the kernel in this process and in the cache on disk.
 """
 
@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
-from armdyn.codegen import tuning
+from armdyn.codegen import jit, tuning
+from armdyn.codegen.fastcall import context, gufunc
 from armdyn.codegen.llvm.module import kernel_module
-from armdyn.codegen.runtime import jit
-from armdyn.codegen.runtime.gufunc import context, gufunc
 from armdyn.codegen.target import LLVM_LOCK, Target, host
 from armdyn.graph.columns import ColumnProgram
 from armdyn.graph.program import Program

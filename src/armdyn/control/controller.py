@@ -20,7 +20,7 @@ from armdyn.errors import InputError, choose
 from armdyn.formulations.registry import Shapes
 from armdyn.graph import Program
 from armdyn.html import table
-from armdyn.kernels.arguments import real_array
+from armdyn.kernels.kernel import real_array
 from armdyn.loading import as_arm
 
 Array = NDArray[np.float64]

@@ -20,7 +20,7 @@ from armdyn.formulations.substitution import complete
 from armdyn.graph import Node, Program
 from armdyn.graph.derive import inline, vector_jacobian
 from armdyn.graph.program import evaluate, flatten, nest
-from armdyn.kernels.choice import auto
+from armdyn.kernels.kernel import auto
 from armdyn.parameters import minimal_parameters
 from armdyn.programs.program import program
 

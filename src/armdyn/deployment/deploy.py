@@ -102,7 +102,7 @@ def deploy(
     functions
         Further programs to write beside the quantities, by name.
     cpus
-        The processors that objects are made for; by default all of `armdyn.codegen.embedded.cpus.CPUS`.
+        The processors that objects are made for; by default all of `armdyn.codegen.embedded.CPUS`.
     measure_stack
         If gcc is installed, compile the code once and state the stack usage of each function in the README.
     build

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib.resources import files as resources
 
-from armdyn.codegen.embedded.cpus import CPUS, Cpu
-from armdyn.codegen.embedded.objects import Object, compile_object
+from armdyn.codegen.embedded import CPUS, Cpu, Object, compile_object
 from armdyn.codegen.llvm.trig import LIMIT
 from armdyn.codegen.text.c import Package, c_type, files, signature
 from armdyn.codegen.text.names import identifier

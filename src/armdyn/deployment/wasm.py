@@ -11,7 +11,7 @@ from armdyn.codegen.javascript import Package as Module
 from armdyn.codegen.javascript import es_module, types
 from armdyn.codegen.text.c import TOLERANCES, Function, Package, c_type, out_name
 from armdyn.codegen.text.names import identifier
-from armdyn.codegen.wasm_rk4 import can_be_stepped
+from armdyn.codegen.wasm import can_be_stepped
 from armdyn.deployment.readme import Readme, readme
 from armdyn.deployment.request import Files, Request, Target
 from armdyn.errors import InputError

@@ -17,7 +17,7 @@ from armdyn.errors import InputError, choose
 from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.formulations.registry import Options
 from armdyn.formulations.units import units
-from armdyn.kernels.choice import auto
+from armdyn.kernels.kernel import auto
 from armdyn.kernels.rounding import Analysis, assumptions, largest_errors, must_be_bounded, precision
 from armdyn.parameters import minimal_parameters
 from armdyn.programs.program import program

@@ -2,37 +2,268 @@
 
 It broadcasts like a NumPy generalised ufunc: the last axes are those of the quantity, all axes before them
 are batch axes.
+
+The formulation is chosen by `auto`, cached on disk: the search runs once per machine, not once per process. Arguments
+are checked (real numbers, not masked, possible payloads). Large batches are computed on several threads: kernels
+release the GIL meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from armdyn.algebra import Sym3, Vec3, exact
 from armdyn.algebra.cached import cached_property
-from armdyn.chain import Chain, Placement
+from armdyn.chain import Chain, Link, Placement
+from armdyn.chain.checks import ROUNDING, impossibility
 from armdyn.chain.tool_names import no_tool
-from armdyn.codegen import BACKENDS
+from armdyn.codegen import BACKENDS, cache, fastcall
 from armdyn.codegen.compile import load_or_compile
-from armdyn.codegen.runtime import vectorcall
-from armdyn.codegen.runtime.columns import ArrayFunction, over_columns
-from armdyn.codegen.text.numpy import compile_numpy
+from armdyn.codegen.text.numpy import ArrayFunction, compile_numpy, over_columns
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.formulations.units import units
 from armdyn.graph.columns import ColumnProgram
 from armdyn.graph.program import Program
 from armdyn.html import table
-from armdyn.kernels.arguments import masked
-from armdyn.kernels.choice import auto
-from armdyn.kernels.payloads import refuse_impossible
-from armdyn.kernels.threads import batch_of, checked, shared
+from armdyn.programs import search
 from armdyn.programs.assemble import Assembly, Options, assemble
 from armdyn.programs.collector import paused_collector
 from armdyn.programs.program import compiled_program, program
+
+
+def masked(array: object) -> bool:
+    """Whether this is a masked array."""
+    module = sys.modules.get("numpy.ma")  # there is no masked array before it is imported
+    return module is not None and isinstance(array, module.MaskedArray)
+
+
+def real_array(values: Any, what: str) -> np.ndarray:
+    """The values as a float64 array; complex, masked and other arrays are refused, not converted lossily."""
+    if masked(values):
+        raise InputError(f"{what} must be plain numbers, got a masked array; see np.ma.filled")
+    try:
+        array = np.asarray(values)
+        if np.can_cast(array.dtype, float, "same_kind"):
+            return array.astype(float, copy=False)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be numbers, got {values!r}") from None
+    kind = "real numbers" if array.dtype.kind == "c" else "numbers"
+    raise InputError(f"{what} must be {kind}, got {array.dtype}: {values!r}")
+
+
+LOG = logging.getLogger("armdyn")
+
+
+@lru_cache(maxsize=1024)
+def auto(chain: Chain, quantity: str, options: Options = Options()) -> str:
+    """The key of the formulation with the fewest compiled operations."""
+    if len(QUANTITIES[quantity].methods) == 1:
+        chosen, why = search.auto(chain, quantity, options), "its only formulation"
+    else:
+        name, start = cache.key("auto", chain, quantity, options), time.perf_counter()
+        searched = False
+
+        def search_now() -> str:
+            nonlocal searched
+            searched = True
+            return search.auto(chain, quantity, options)
+
+        chosen = cache.get_or_compute(name, search_now)
+        why = "fewest operations, searched now" if searched else "fewest operations, as found before (cache on disk)"
+        why += f", {1e3 * (time.perf_counter() - start):.2f} ms"
+    LOG.debug("%s of %d joints: method %s (%s)", quantity, chain.n, chosen, why)
+    return chosen
+
+
+_FULL = [[0, 3, 4], [3, 1, 5], [4, 5, 2]]  # the index of each matrix entry among xx, yy, zz, xy, xz, yz
+
+
+def refuse_impossible(*inputs: Any) -> None:
+    """Raise an error for the first impossible payload: masses (...), coms (..., 3), inertias about them (..., 6).
+
+    Arrays of wrong shapes are left to the kernel, which reports them.
+    """
+    try:
+        mass, com, inertia = (np.asarray(x) for x in inputs[:3])
+        batch = np.broadcast_shapes(mass.shape, com.shape[:-1], inertia.shape[:-1])
+    except (ValueError, RuntimeError):  # RuntimeError: more axes than NumPy broadcasts
+        return
+    numbers = all(x.dtype.kind in "fiub" for x in (mass, com, inertia))
+    if not numbers or com.shape[-1:] != (3,) or inertia.shape[-1:] != (6,):
+        return
+    finite = np.isfinite(mass) & np.isfinite(com).all(axis=-1) & np.isfinite(inertia).all(axis=-1)
+    with np.errstate(all="ignore"):  # non-finite inputs are flagged above
+        odd = ~finite | (mass < 0) | _impossible(inertia) | ((mass == 0) & inertia.any(axis=-1))
+    if odd.any():
+        row = np.unravel_index(int(np.argmax(odd)), batch)
+        m, c, J = (np.broadcast_to(x, (*batch, *k))[row] for x, k in ((mass, ()), (com, (3,)), (inertia, (6,))))
+        where = f" (row {', '.join(map(str, row))} of the batch)" if batch else ""
+        raise InputError(f"this payload is not possible: {_reason(float(m), c.tolist(), J.tolist())}{where}")
+
+
+def _impossible(inertia: np.ndarray) -> np.ndarray:
+    """Which of the finite inertias (..., 6) are physically impossible, by the criteria of `checks.link_faults`."""
+    odd = np.zeros(inertia.shape[:-1], dtype=bool)
+    some = inertia.any(axis=-1) & np.isfinite(inertia).all(axis=-1)
+    if some.any():
+        small, middle, large = np.linalg.eigvalsh(np.asarray(inertia, dtype=float)[some][:, _FULL]).T
+        slack = ROUNDING * np.maximum(np.abs(small), np.abs(large))
+        odd[some] = (small < -slack) | (large > small + middle + slack)
+    return odd
+
+
+def _reason(mass: float, com: list[float], inertia: list[float]) -> str:
+    if not np.isfinite([mass, *com, *inertia]).all():
+        return f"mass {mass:g}, com {com} and inertia {inertia} must be finite"
+    xx, yy, zz, xy, xz, yz = map(exact, inertia)
+    body = Link.from_com(exact(mass), Vec3(*map(exact, com)), Sym3(xx, xy, yy, xz, yz, zz))
+    return impossibility(body) or "its inertia is at the edge of what a body can have"
+
+
+SMALLEST = 2048  # configurations per thread: fewer take less time than waking up a thread
+
+_threads = 1
+_pool: ThreadPoolExecutor | None = None
+_pool_size = 0
+
+
+def set_threads(count: int) -> None:
+    """Set the default number of threads for large batches; `threads=` of a call overrides it."""
+    global _threads
+    _threads = _count(count)
+
+
+def checked(count: int | None) -> int:
+    """A valid number of threads; None means the default."""
+    return _threads if count is None else _count(count)
+
+
+def _count(count: object) -> int:
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        raise InputError(f"threads must be a positive whole number, got {count!r}; this machine has {os.cpu_count()}")
+    return int(count)
+
+
+def shared(function: Any, arrays: tuple[Any, ...], out: Any, count: int) -> Any:
+    """`function(*arrays, out=out)`, with the batch split into `count` parts if it is large enough."""
+    values = [np.asarray(array) for array in arrays]
+    batch = batch_of(function, values)
+    given = (None,) * len(function.outputs) if out is None else out if isinstance(out, tuple) else (out,)
+    arrays_given = all(o is None or isinstance(o, np.ndarray) for o in given)
+    if batch is None or int(np.prod(batch)) < 2 * SMALLEST or len(given) != len(function.outputs) or not arrays_given:
+        return function(*arrays, out=out)
+    if any(o is not None and np.may_share_memory(o, v) for o in given for v in values):
+        return function(*arrays, out=out)  # one part could overwrite the input of another
+    whole = [
+        np.empty((*batch, *shape)) if o is None else o for o, (_, shape) in zip(given, function.outputs, strict=True)
+    ]
+    for o, (_, shape) in zip(whole, function.outputs, strict=True):
+        if o.shape != (*batch, *shape):
+            return function(*arrays, out=out)  # raises the error
+    spread = [np.broadcast_to(v, (*batch, *shape)) for v, (_, shape) in zip(values, function.inputs, strict=True)]
+    axis = int(np.argmax(batch))
+    parts = min(count, max(1, int(np.prod(batch)) // SMALLEST), batch[axis])
+    bounds = np.linspace(0, batch[axis], parts + 1).astype(int)
+
+    def one(part: int) -> None:
+        cut = (*(slice(None),) * axis, slice(bounds[part], bounds[part + 1]))
+        with np.errstate(all="ignore"):
+            function(*(v[cut] for v in spread), out=tuple(o[cut] for o in whole))
+
+    _run(one, parts)
+    return whole[0] if len(whole) == 1 else tuple(whole)
+
+
+def batch_of(function: Any, values: Sequence[Any]) -> tuple[int, ...] | None:
+    """The shape of the batch; None if the arrays do not fit, which the function itself reports better."""
+    if len(values) != len(function.inputs):
+        return None
+    batches = []
+    for value, (_, shape) in zip(values, function.inputs, strict=True):
+        core = value.ndim - len(shape)
+        if core < 0 or value.shape[core:] != shape:
+            return None
+        batches.append(value.shape[:core])
+    try:
+        return np.broadcast_shapes(*batches)
+    except (ValueError, RuntimeError):  # RuntimeError: more axes than NumPy broadcasts here
+        return None
+
+
+class _Parts:
+    """The parts of a batch on several threads: which have started, and whether others may still start."""
+
+    def __init__(self, one: Callable[[int], None]) -> None:
+        self._one = one
+        self._changed = threading.Condition()
+        self._running = 0
+        self._stopped = False
+
+    def run(self, part: int) -> None:
+        """Run one part, unless it was stopped before it started."""
+        with self._changed:
+            if self._stopped:
+                return
+            self._running += 1
+        try:
+            self._one(part)
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Start no further part and wait for the running ones, even if interrupted."""
+        interrupt = None
+        while True:
+            try:
+                with self._changed:
+                    self._stopped = True
+                    while self._running:
+                        self._changed.wait()
+                break
+            except KeyboardInterrupt as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
+
+
+def _run(one: Callable[[int], None], parts: int) -> None:
+    """Run every part, the first of them on this thread. After an error or Ctrl-C no part runs any more."""
+    global _pool, _pool_size
+    if _pool is None or _pool_size < parts - 1:
+        _pool, _pool_size = ThreadPoolExecutor(max_workers=max(1, parts - 1), thread_name_prefix="armdyn"), parts - 1
+    shared_out = _Parts(one)
+    try:
+        waiting = [_pool.submit(shared_out.run, part) for part in range(1, parts)]
+        shared_out.run(0)
+        for part in waiting:
+            part.result()
+    finally:
+        shared_out.stop()
+
+
+def _after_fork() -> None:
+    """Threads do not survive a fork; the child starts its own."""
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
 
 OPTIONS = tuple(f.name for f in fields(Options))
 EVERYWHERE = tuple(name for name in OPTIONS if name not in ("frames", "axes"))
@@ -43,9 +274,9 @@ _ARRAY = np.ndarray  # a module constant, because every call looks it up
 if TYPE_CHECKING:
 
     class Fast:
-        """Made through CPython's C API; see `codegen.runtime.vectorcall`."""
+        """Made through CPython's C API; see `codegen.fastcall`."""
 else:
-    Fast = vectorcall.base()
+    Fast = fastcall.base()
 
 
 class Kernel(Fast):
@@ -116,7 +347,7 @@ class Kernel(Fast):
         if made is not None and self._of_body:
             return made  # no fast path: payloads are checked at every call
         if made is not None:
-            vectorcall.attach(self, made.addresses["entry"], made.code)
+            fastcall.attach(self, made.addresses["entry"], made.code)
             return made
         a = self.assembly
         if self.backend == "numpy":

@@ -10,12 +10,12 @@ from armdyn.chain import Chain
 from armdyn.codegen import wasm
 from armdyn.codegen.javascript import Package, es_module, types
 from armdyn.codegen.text.names import identifier
-from armdyn.codegen.wasm_rk4 import Coordinates, can_be_stepped, with_steps
+from armdyn.codegen.wasm import Coordinates, can_be_stepped, with_steps
 from armdyn.formulations import QUANTITIES
 from armdyn.formulations.coordinates import pose_rate
 from armdyn.graph.program import Program, trace
-from armdyn.kernels.choice import auto
 from armdyn.kernels.emission import DEFAULT, Frame, check_some, requests
+from armdyn.kernels.kernel import auto
 from armdyn.parameters import minimal_parameters
 from armdyn.programs.program import program
 

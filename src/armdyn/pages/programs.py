@@ -21,7 +21,7 @@ from armdyn.formulations import QUANTITIES
 from armdyn.formulations.registry import Options
 from armdyn.formulations.substitution import complete
 from armdyn.graph.program import Program, trace
-from armdyn.kernels.choice import auto
+from armdyn.kernels.kernel import auto
 from armdyn.parameters import minimal_parameters, realise
 from armdyn.programs.assemble import assemble
 from armdyn.programs.program import program

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.codegen.llvm.module import module
-from armdyn.codegen.runtime import jit
-from armdyn.codegen.runtime.gufunc import context
-from armdyn.codegen.straight_line import straight_line
+from armdyn.codegen import jit
+from armdyn.codegen.fastcall import context
+from armdyn.codegen.llvm.module import module, straight_line
 from armdyn.codegen.target import Target, host
 from armdyn.graph.program import Program
 from armdyn.simulation.implicit_stage import Locks

@@ -11,7 +11,7 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import InputError
-from armdyn.kernels.arguments import real_array
+from armdyn.kernels.kernel import real_array
 from armdyn.simulation.implicit_stage import Stops
 from armdyn.simulation.state import QUATERNION, Layout
 from armdyn.simulation.torque import Drive

@@ -10,7 +10,7 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import ComputationError, InputError, choose
-from armdyn.kernels.arguments import real_array
+from armdyn.kernels.kernel import real_array
 from armdyn.programs.assemble import Options
 from armdyn.simulation.actuators import Actuators, Motors
 from armdyn.simulation.choice import chosen_method

@@ -18,8 +18,7 @@ import numpy as np
 from armdyn.algebra import clamp
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
-from armdyn.kernels.arguments import real_array
-from armdyn.kernels.kernel import Kernel
+from armdyn.kernels.kernel import Kernel, real_array
 from armdyn.simulation.state import force_rows, force_sizes, forces_of
 
 Law = Callable[[Chain, list[Any], list[Any], list[Any]], list[Any]]

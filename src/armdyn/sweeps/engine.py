@@ -11,7 +11,7 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import ArmdynError, ComputationError, FileError, InputError, checked_keywords
-from armdyn.kernels.threads import checked as checked_threads
+from armdyn.kernels.kernel import checked as checked_threads
 from armdyn.sweeps.labels import Variable, Variables, dataset, require
 from armdyn.sweeps.reductions import Part
 from armdyn.sweeps.stores import Store, store_at

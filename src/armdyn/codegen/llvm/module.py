@@ -1,13 +1,24 @@
-"""LLVM IR modules: `kernel_module` for a kernel, `module` for any set of functions."""
+"""LLVM IR modules: `kernel_module` for a kernel, `module` for any set of functions.
+
+`straight_line` chooses the code generator of a program's arithmetic.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
-from armdyn.codegen.llvm.blocks import (
+from armdyn.codegen import tuning
+from armdyn.codegen.avx2 import Avx2Code
+from armdyn.codegen.contract import contract
+from armdyn.codegen.fastcall import entry, shape_tables
+from armdyn.codegen.llvm.columns import Columns, columns_loop, stream
+from armdyn.codegen.llvm.ir import prefetch_lines
+from armdyn.codegen.llvm.loop import (
     CORE_DIMENSIONS,
     Operand,
     gathered_slots,
+    inner_loop,
     lane_copy,
     non_temporal_copy,
     operands,
@@ -15,16 +26,32 @@ from armdyn.codegen.llvm.blocks import (
     slot_tables,
     strided_copies,
 )
-from armdyn.codegen.llvm.columns import Columns
-from armdyn.codegen.llvm.columns_loop import columns_loop, stream
-from armdyn.codegen.llvm.ir import prefetch_lines
-from armdyn.codegen.llvm.loop import inner_loop
-from armdyn.codegen.llvm.vectorcall import entry, shape_tables
-from armdyn.codegen.straight_line import single_call, straight_line
+from armdyn.codegen.llvm.plain import NarrowCode, PlainCode
+from armdyn.codegen.llvm.straight_line import StraightLine, trig_layers
 from armdyn.codegen.target import Target
 from armdyn.errors import InputError
 from armdyn.graph.columns import ColumnProgram
 from armdyn.graph.program import Program
+
+
+def straight_line(program: Program, target: Target, uniform: Collection[str] = ()) -> StraightLine:
+    """The straight-line code of a program: by our own AVX2 code generator where it applies, otherwise plain LLVM IR.
+
+    `uniform` names the inputs that are usually the same for a whole batch, such as run-time parameters. Programs in
+    which an angle depends on another angle's sine or cosine are left to LLVM.
+    """
+    contracted = contract(program)
+    shared = tuple(index for index, port in enumerate(program.inputs) if port.name in uniform)
+    write = Avx2Code if target.avx2 and len(trig_layers(contracted)) <= 1 else PlainCode
+    return write(contracted, target, shared)
+
+
+def single_call(code: StraightLine) -> StraightLine | None:
+    """The same program one lane wide, if that makes single calls faster than broadcasting to all lanes."""
+    long = len(code.contracted.order) > tuning.LONGEST_WIDE_SINGLE
+    if not (long and isinstance(code, PlainCode) and code.target.lanes == 8):
+        return None
+    return NarrowCode(code.contracted, replace(code.target, lanes=1), wide=code.lanes)
 
 
 def kernel_module(program: Program | ColumnProgram, target: Target, uniform: Collection[str] = ()) -> str:

@@ -1,20 +1,111 @@
-"""Straight-line code in plain LLVM IR: scheduling and register allocation are left to LLVM."""
+"""Straight-line code in plain LLVM IR: scheduling and register allocation are left to LLVM.
+
+Single calls of long programs get scalar code, because broadcasting to all lanes of a wide vector is slower there:
+`single(in, out, context)` computes what `body` computes, bitwise equal, on scalars: a long program then moves an eighth
+of the memory. Sines and cosines come from the vector function `trig`, several angles per vector.
+
+Long straight-line code is split into a sequence of short functions that pass values through memory: LLVM's compile time
+grows faster than linearly with a function's length, and LLVM spills more values in longer functions. A function loads a
+value of an earlier one at its first use, and stores a value that a later one needs where it is computed: results at
+their final location, all other values in temporary slots, which are reused.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from armdyn.algebra.cached import cached_property
 from armdyn.codegen import tuning
-from armdyn.codegen.llvm.blocks import gathered, groups, scattered, transpose, transpose_registers
-from armdyn.codegen.llvm.ir import Slot, Writer, double
-from armdyn.codegen.llvm.rows import input_limits, rows_loop
-from armdyn.codegen.llvm.split import split
-from armdyn.codegen.llvm.straight_line import EMIT, Emitter, RowsToRows, StraightLine, ancestors
+from armdyn.codegen.llvm.ir import Slot, Writer, double, function
+from armdyn.codegen.llvm.loop import gathered, groups, scattered, transpose, transpose_registers
+from armdyn.codegen.llvm.straight_line import (
+    EMIT,
+    Emitter,
+    RowsToRows,
+    StraightLine,
+    ancestors,
+    input_limits,
+    rows_loop,
+)
 from armdyn.codegen.llvm.trig import TRIG, sine_cosine, trig_far, trig_loop
 from armdyn.graph.node import Node
 from armdyn.graph.operations import LEAVES
+
+
+@dataclass(frozen=True)
+class Parts:
+    """LLVM IR of the functions, their names in order, and the number of temporary slots they share."""
+
+    text: str
+    names: tuple[str, ...]
+    temporaries: int
+
+
+def split(
+    order: Sequence[Node],
+    locations: dict[int, Slot],
+    results: dict[int, Slot],
+    arguments: str,
+    emitter: Callable[[dict[int, Slot]], Emitter],
+    name: str,
+) -> Parts:
+    """Split the nodes of `order` into functions `name_0`, `name_1`, … of `arguments`, which include `%temporaries`.
+
+    `locations` gives the locations of values computed before, `results` those of the results; `emitter` makes the
+    emitter of a function.
+    """
+    size = tuning.NODES_PER_FUNCTION
+    parts = [order[start : start + size] for start in range(0, len(order), size)]
+    last_use = _last_uses(parts)
+    memory = Temporaries()
+    known, texts, names = dict(locations), [], []
+    for number, nodes in enumerate(parts):
+        emit = emitter(known)
+        emit.w.label("entry")
+        for node in nodes:
+            value = emit.value(node)
+            if node.serial in results:
+                known[node.serial] = results[node.serial]
+            elif last_use.get(node.serial, number) > number:
+                known[node.serial] = Slot("%temporaries", memory.take(until=last_use[node.serial]))
+            else:
+                continue
+            emit.w.store(value, *known[node.serial])
+        memory.release(number)
+        emit.w.do("ret void")
+        names.append(f"@{name}_{number}")
+        texts.append(function(f"internal void {names[-1]}({arguments}) noinline", emit.w.lines))
+    return Parts("".join(texts), tuple(names), memory.size)
+
+
+def _last_uses(parts: Sequence[Sequence[Node]]) -> dict[int, int]:
+    """The index of the last part that uses each node."""
+    return {argument.serial: number for number, nodes in enumerate(parts) for node in nodes for argument in node.args}
+
+
+class Temporaries:
+    """Temporary slots, each reused after the last part that needs it."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._free: list[int] = []
+        self._ends: dict[int, list[int]] = {}
+
+    def take(self, until: int) -> int:
+        """A slot reserved until the end of a part."""
+        if self._free:
+            slot = self._free.pop()
+        else:
+            slot, self.size = self.size, self.size + 1
+        self._ends.setdefault(until, []).append(slot)
+        return slot
+
+    def release(self, part: int) -> None:
+        """Free the slots that were reserved until this part."""
+        self._free.extend(self._ends.pop(part, ()))
 
 
 class PlainCode(StraightLine):
@@ -181,3 +272,36 @@ class _RowsBlock:
     def _places(self, array: str, entry: int, width: int) -> list[str]:
         """The addresses of an entry in the row of each lane."""
         return [self.w.at(array, 8 * (entry + lane * width)) for lane in range(self.code.lanes)]
+
+
+@dataclass(frozen=True)
+class NarrowCode(PlainCode):
+    """The scalar arithmetic of one configuration; `wide` is the number of lanes of the function `trig`."""
+
+    wide: int = 1
+    name: ClassVar[str] = "single"
+    table: ClassVar[str] = "constants_single"
+
+    def _sine_arrays(self, w: Writer, level: int, count: int) -> tuple[str, str]:
+        """Arrays of whole wide vectors; the spare lanes of the last one are zero."""
+        vectors = -(-count // self.wide)
+        angles = w.stack_array(f"angles{level}", vectors * self.wide, 8 * self.wide)
+        for spare in range(count, vectors * self.wide):
+            w.store(w.constant(0), angles, spare)
+        return angles, w.stack_array(f"trig{level}", 2 * vectors * self.wide, 8 * self.wide)
+
+    def _take_sines(self, w: Writer, angles: str, results: str, count: int) -> None:
+        super()._take_sines(w, angles, results, -(-count // self.wide))
+
+    def _sine_functions(self) -> str:
+        return ""  # the vector program defines them
+
+    def _sines_wanted(self, angles: tuple[Node, ...], results: str) -> dict[int, Slot]:
+        """The locations of the sines and cosines: a vector of sines, a vector of cosines, and so on."""
+        number = {angle.serial: k for k, angle in enumerate(angles)}
+        found = {}
+        for node in self.contracted.order:
+            if node.op in TRIG and node.args[0].serial in number:
+                vector, lane = divmod(number[node.args[0].serial], self.wide)
+                found[node.serial] = Slot(results, (2 * vector + TRIG.index(node.op)) * self.wide + lane)
+        return found

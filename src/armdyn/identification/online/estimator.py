@@ -15,7 +15,7 @@ from armdyn.identification.estimate.payload import Payload, fitted_body, payload
 from armdyn.identification.estimate.result import Estimate, identified_arm
 from armdyn.identification.model.model import Model
 from armdyn.identification.online.information import Information
-from armdyn.kernels.arguments import real_array
+from armdyn.kernels.kernel import real_array
 
 Array = NDArray[np.float64]
 REGULARIZATION = 1.0  # in noise variances; `identify` chooses it by cross-validation, which is not possible online

@@ -1,21 +1,39 @@
-"""The vectorcall function of a `Kernel`: one configuration, or a small batch, per call, directly from Python.
+"""Machine code called from Python at little cost: NumPy's gufuncs and CPython's vectorcall, both sides of the ABI.
 
-The function `entry` takes one configuration in plain NumPy arrays (float64 in native byte order, contiguous or a vector
-with any stride, of exactly the right shape), broadcasts their numbers to all lanes, runs the program and returns new
-arrays. What it does not take, the function `batch` may: contiguous arrays with the same batch axes, or none, and a
-contiguous array as `out`, on which it runs NumPy's inner loop. All other calls go to the kernel's own `__call__`; so do
-large batches, which release the interpreter's lock there. Fields of objects are read at the offsets that
-`runtime.vectorcall` has checked; functions of Python and NumPy are called through the context.
+A generalised ufunc runs machine code through NumPy's C API and ctypes. NumPy publishes its C functions as tables of
+pointers in two capsules; the indices in the tables are part of its ABI and do not change within a major version.
+
+The vectorcall function of a kernel takes one configuration, or a small batch, per call. Its code is written here, too:
+`entry` takes one configuration in plain NumPy arrays (float64 in native byte order, contiguous or a vector with any
+stride, of exactly the right shape), broadcasts their numbers to all lanes, runs the program and returns new arrays.
+What it does not take, the function `batch` may: contiguous arrays with the same batch axes, or none, and a contiguous
+array as `out`, on which it runs NumPy's inner loop. All other calls go to the kernel's own `__call__`; so do large
+batches, which release the interpreter's lock there. Fields of objects are read at the offsets of `ARRAY`, `DTYPE`,
+`TUPLE` and `KERNEL`; functions of Python and NumPy are called through the context.
+
+`base()` is the base class of kernels. If the structures of CPython and NumPy have these offsets (`supported` checks it
+once, on live objects), `attach` gives an instance the address of its vectorcall function. Otherwise, and before
+`attach`, calls go to the class's Python `__call__`. ARMDYN_FASTCALL=off disables the fast path.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
+import os
+import pickle
+import sys
+import sysconfig
 from collections.abc import Sequence
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
 
 from armdyn.codegen import tuning
-from armdyn.codegen.llvm.blocks import CORE_DIMENSIONS, Operand
 from armdyn.codegen.llvm.ir import CACHE_LINE, Writer, function
+from armdyn.codegen.llvm.loop import CORE_DIMENSIONS, Operand
 
 # The functions and objects in the context, in the order of its table.
 CONTEXT = (
@@ -397,3 +415,251 @@ def _given_result(
     w.do("call void @loop(ptr %pointers, ptr %number, ptr %steps, ptr %context)")
     _call(w, "void", "Py_IncRef", f"ptr {array}")
     w.do(f"ret ptr {array}")
+
+
+UFUNC_FROM_FUNC_AND_DATA_AND_SIGNATURE = 31  # index in _UFUNC_API
+NO_IDENTITY = -1
+# Offsets of the fields of a ufunc (NumPy's PyUFuncObject).
+UFUNC = {"nin": 16, "nout": 20, "nargs": 24, "functions": 32, "data": 40, "ntypes": 48}
+UFUNC |= {"ptr": 80, "obj": 88, "userloops": 96}
+
+_UFUNCS: list[Any] = []  # keeps alive what ufuncs point to but cannot own
+
+
+@lru_cache(maxsize=2)
+def api(capsule: str) -> Any:
+    """One of NumPy's tables of C functions, as an array of addresses."""
+    umath = import_module("numpy._core._multiarray_umath")
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address = get(getattr(umath, capsule), None)
+    return ctypes.cast(address, ctypes.POINTER(ctypes.c_void_p))
+
+
+@lru_cache(maxsize=1)
+def context() -> Any:
+    """The context that machine code gets: addresses of functions and objects of this process, as in `CONTEXT`."""
+    library = ctypes.CDLL("ucrtbase" if os.name == "nt" else None)
+    numpy_places = {"PyArray_Type": 2, "PyArray_Scalar": 60, "PyArray_New": 93}
+    objects = {"double": np.dtype(float), "__call__": sys.intern("__call__"), "out": sys.intern("out")}
+
+    def address(name: str) -> int | None:
+        if name in numpy_places:
+            place: int = api("_ARRAY_API")[numpy_places[name]]
+            return place
+        if name in objects:
+            return id(objects[name])
+        function = getattr(library if name in ("sin", "cos") else ctypes.pythonapi, name)
+        return ctypes.cast(function, ctypes.c_void_p).value
+
+    table = (ctypes.c_void_p * len(CONTEXT))(*map(address, CONTEXT))
+    _UFUNCS.append(objects)
+    return table
+
+
+def signature(inputs: Any, outputs: Any) -> str:
+    """The gufunc signature for fixed shapes: `(6),(6)->(6,6)`."""
+    sides = [",".join(f"({','.join(map(str, shape))})" for _, shape in side) for side in (inputs, outputs)]
+    return "->".join(sides)
+
+
+def gufunc(name: str, inputs: Any, outputs: Any, loop: int, owner: object) -> Any:
+    """A generalised ufunc of float64 arrays with its inner loop at an address; it keeps `owner` alive."""
+    make = ctypes.PYFUNCTYPE(
+        ctypes.py_object,
+        ctypes.c_void_p,  # loops
+        ctypes.c_void_p,  # data
+        ctypes.c_char_p,  # types
+        ctypes.c_int,  # number of loops
+        ctypes.c_int,  # inputs
+        ctypes.c_int,  # outputs
+        ctypes.c_int,  # identity
+        ctypes.c_char_p,  # name
+        ctypes.c_char_p,  # doc
+        ctypes.c_int,  # unused
+        ctypes.c_char_p,  # signature
+    )(api("_UFUNC_API")[UFUNC_FROM_FUNC_AND_DATA_AND_SIGNATURE])
+    count = len(inputs) + len(outputs)
+    loops = (ctypes.c_void_p * 1)(loop)
+    data = (ctypes.c_void_p * 1)(ctypes.addressof(context()))
+    types, label, doc = bytes([DOUBLE] * count), name.encode(), b""
+    text = signature(inputs, outputs).encode()
+    ufunc = make(loops, data, types, 1, len(inputs), len(outputs), NO_IDENTITY, label, doc, 0, text)
+    kept = (owner, loops, data, types, label, doc, text)
+    if not _take_ownership(ufunc, kept, ctypes.addressof(loops), ctypes.addressof(data)):
+        _UFUNCS.append(kept)
+    return ufunc
+
+
+def _take_ownership(ufunc: Any, kept: object, loops: int, data: int) -> bool:
+    """Let a ufunc own what it points to, through its field `obj`, if its fields have the expected offsets."""
+
+    def field(name: str, kind: Any = ctypes.c_void_p) -> Any:
+        return kind.from_address(id(ufunc) + UFUNC[name])
+
+    counts = [field(name, ctypes.c_int).value for name in ("nin", "nout", "nargs", "ntypes")]
+    pointers = [field(name).value for name in ("functions", "data")]
+    if counts != [ufunc.nin, ufunc.nout, ufunc.nargs, 1] or pointers != [loops, data]:
+        return False
+    if any(field(name).value is not None for name in ("ptr", "obj", "userloops")):
+        return False
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+    field("obj").value = id(kept)
+    return True
+
+
+BASIC_SIZE = 32  # the object's head, the entry's address, the context's address
+TYPE = {"basic_size": 32, "vectorcall_offset": 56, "flags": 168}  # offsets in CPython's PyTypeObject
+BASE_TYPE, HAVE_VECTORCALL = 1 << 10, 1 << 11
+TP_MEMBERS, SSIZE, READ_ONLY = 72, 19, 1
+
+
+class _Member(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("kind", ctypes.c_int),
+        ("offset", ctypes.c_ssize_t),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+class _Slot(ctypes.Structure):
+    _fields_ = (("slot", ctypes.c_int), ("function", ctypes.c_void_p))
+
+
+class _Spec(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("basic_size", ctypes.c_int),
+        ("item_size", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.c_void_p),
+    )
+
+
+def _usual_cpython() -> bool:
+    """Whether this is a usual build of CPython: 64 bits, with the global interpreter lock, not a debug build."""
+    return (
+        sys.implementation.name == "cpython"
+        and sys.byteorder == "little"
+        and ctypes.sizeof(ctypes.c_void_p) == 8
+        and not sysconfig.get_config_var("Py_GIL_DISABLED")
+        and not hasattr(sys, "gettotalrefcount")
+        and os.environ.get("ARMDYN_FASTCALL", "") != "off"
+    )
+
+
+_SUPPORTED: dict[type, bool] = {}
+_KEPT: list[Any] = []  # a type points to its specification without owning it
+
+
+def _c_base() -> type:
+    """A class made through CPython's C API, with room for two addresses in every instance."""
+    members = (_Member * 2)(_Member(b"__vectorcalloffset__", SSIZE, KERNEL["vectorcall"], READ_ONLY, None), _Member())
+    slots = (_Slot * 2)(_Slot(TP_MEMBERS, ctypes.addressof(members)), _Slot())
+    spec = _Spec(b"armdyn.codegen.fastcall.Fast", BASIC_SIZE, 0, BASE_TYPE, ctypes.addressof(slots))
+    _KEPT.append((members, slots, spec))
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.POINTER(_Spec))(("PyType_FromSpec", ctypes.pythonapi))
+    made: type = make(ctypes.byref(spec))
+    return made
+
+
+class _PythonBase:
+    """The base class where the fast path is not available."""
+
+
+def base() -> Any:
+    """The base class of kernels."""
+    return _c_base() if _usual_cpython() else _PythonBase
+
+
+def _read(kind: Any, thing: object, offset: int) -> Any:
+    return kind.from_address(id(thing) + offset).value
+
+
+def _array_layout_holds() -> bool:
+    """Whether arrays have their fields at the offsets in `ARRAY`, checked against NumPy on several arrays."""
+    if api("_ARRAY_API")[2] != id(np.ndarray):  # PyArray_Type
+        return False
+    unaligned = np.frombuffer(b"\0" * 17, dtype=float, count=2, offset=1)
+    unaligned.flags.writeable = False
+    samples = [np.arange(6.0), np.ones((2, 3)), np.ones((4, 6))[:, ::2], np.ones(()), np.arange(5.0)[::-1], unaligned]
+    for a in samples:
+        strides, shape = (_read(ctypes.c_void_p, a, ARRAY[name]) for name in ("strides", "dimensions"))
+        flags = (a.flags.c_contiguous, CONTIGUOUS), (a.flags.aligned, ALIGNED), (a.flags.writeable, WRITEABLE)
+        if not (
+            _read(ctypes.c_void_p, a, ARRAY["type"]) == id(np.ndarray)
+            and _read(ctypes.c_void_p, a, ARRAY["data"]) == a.ctypes.data
+            and _read(ctypes.c_int, a, ARRAY["nd"]) == a.ndim
+            and _read(ctypes.c_void_p, a, ARRAY["descr"]) == id(a.dtype)
+            and all((_read(ctypes.c_int, a, ARRAY["flags"]) & bit == bit) == has for has, bit in flags)
+            and (a.ndim == 0 or tuple((ctypes.c_ssize_t * a.ndim).from_address(shape)) == a.shape)
+            and (a.ndim == 0 or tuple((ctypes.c_ssize_t * a.ndim).from_address(strides)) == a.strides)
+        ):
+            return False
+    return True
+
+
+def _dtype_layout_holds() -> bool:
+    """Whether dtypes say where `DTYPE` looks that they are doubles in native byte order."""
+    other = "<>"[sys.byteorder == "little"]
+    kinds: list[Any] = ["f8", "d", f"{other}f8", "f4", "f2", "g", "i8", "c16", "O", "S8", "V8", [("x", "f8")]]
+    for dtype in (
+        *[np.dtype(kind) for kind in kinds],
+        pickle.loads(pickle.dumps(np.dtype("f8"))),
+        np.dtype("f8", metadata={"a": 1}),
+    ):
+        number = _read(ctypes.c_int, dtype, DTYPE["number"])
+        native = _read(ctypes.c_ubyte, dtype, DTYPE["byte_order"]) == NATIVE
+        if number != dtype.num or (number == DOUBLE and native) != (dtype == np.dtype(float) and dtype.isnative):
+            return False
+    return True
+
+
+def _tuple_layout_holds() -> bool:
+    """Whether the names of keywords, a tuple, have their number and the first of them where expected."""
+    names = (sys.intern("out"), sys.intern("threads"))
+    first = _read(ctypes.c_void_p, names, TUPLE["first"])
+    return _read(ctypes.c_ssize_t, names, TUPLE["size"]) == len(names) and bool(first == id(names[0]))
+
+
+def _type_layout_holds(cls: type) -> bool:
+    """Whether types have their fields at the offsets written here, checked against Python itself."""
+    return (
+        _read(ctypes.c_ulong, cls, TYPE["flags"]) == cls.__flags__
+        and _read(ctypes.c_ssize_t, cls, TYPE["basic_size"]) == cls.__basicsize__
+        and cls.__basicsize__ >= BASIC_SIZE
+        and _read(ctypes.c_ssize_t, cls, TYPE["vectorcall_offset"]) == KERNEL["vectorcall"]
+    )
+
+
+def supported(cls: type) -> bool:
+    """Whether instances of `cls` can be called as machine code; checked once per class, which is then enabled."""
+    if cls not in _SUPPORTED:
+        layouts = (
+            _array_layout_holds() and _dtype_layout_holds() and _tuple_layout_holds() if _usual_cpython() else False
+        )
+        _SUPPORTED[cls] = layouts and _type_layout_holds(cls)
+        if _SUPPORTED[cls]:
+            _enable_vectorcall(cls)
+    return _SUPPORTED[cls]
+
+
+def _enable_vectorcall(cls: type) -> None:
+    """Set the flag that makes Python look for a vectorcall address in each instance."""
+    flags = ctypes.c_ulong.from_address(id(cls) + TYPE["flags"])
+    flags.value |= HAVE_VECTORCALL
+    modified = ctypes.pythonapi.PyType_Modified
+    modified.argtypes, modified.restype = [ctypes.py_object], None
+    modified(cls)
+
+
+def attach(kernel: Any, entry: int, owner: object) -> bool:
+    """Make calls of `kernel` go to the machine code at `entry`; the kernel keeps the code's `owner` alive."""
+    if not supported(type(kernel)):
+        return False
+    kernel.__dict__.setdefault("_owners", []).append(owner)  # several threads may attach
+    ctypes.c_void_p.from_address(id(kernel) + KERNEL["context"]).value = ctypes.addressof(context())
+    ctypes.c_void_p.from_address(id(kernel) + KERNEL["vectorcall"]).value = entry
+    return True

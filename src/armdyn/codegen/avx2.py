@@ -1,25 +1,106 @@
-"""Instruction selection: a contracted program as AVX2 instructions; negations are folded into multiply–adds.
+"""Straight-line code for x86 processors with AVX2 and fused multiply–adds, as inline assembly in LLVM functions.
 
+Calling conventions, object files and everything around the arithmetic are left to LLVM.
+
+Instruction selection folds negations into multiply–adds.
 `sine_code` and `block_code` are the two halves of a block whose numbers are in columns. `rows_code` goes from rows to
 rows in one piece, so that transposition, stores and arithmetic overlap.
+
+The order of instructions and their registers are those of `registers`. Long code is bound by instruction fetch. So an
+address register points to the middle of each of the most used windows of memory: displacements then take one byte
+instead of four.
 """
 
 from __future__ import annotations
 
 import math
 import struct
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
+from typing import NamedTuple
 
 from armdyn.codegen import tuning
-from armdyn.codegen.avx2.allocate import BYTES, Allocation, Memory
-from armdyn.codegen.avx2.assembly import InlineAssembly, assembled
-from armdyn.codegen.avx2.schedule import Instruction, list_schedule
-from armdyn.codegen.llvm.blocks import groups
-from armdyn.codegen.llvm.ir import double
-from armdyn.codegen.llvm.trig import COSINE, HALF_PI_FMA, LIMIT, ROUNDER, SINE, TRIG, TWO_OVER_PI
+from armdyn.codegen.llvm.ir import Slot, Writer, double
+from armdyn.codegen.llvm.loop import groups
+from armdyn.codegen.llvm.straight_line import Emitter, RowsToRows, StraightLine, ancestors, input_limits, rows_loop
+from armdyn.codegen.llvm.trig import COSINE, HALF_PI_FMA, LIMIT, ROUNDER, SINE, TRIG, TWO_OVER_PI, trig_far
+from armdyn.codegen.registers import (
+    BYTES,
+    REGISTERS,
+    Allocation,
+    Instruction,
+    Line,
+    Memory,
+    Operand,
+    Register,
+    list_schedule,
+)
 from armdyn.graph.node import Node
 from armdyn.graph.program import Program
+
+WINDOW = 256  # bytes in reach of one-byte displacements
+# Registers that hold addresses. With one of the first six, instructions are often a byte shorter.
+ADDRESS_REGISTERS = ("rax", "rcx", "rdx", "rsi", "rdi", "rbx", "r8", "r9", "r10", "r11", "r14", "r15")
+
+
+class Window(NamedTuple):
+    """A window of an array, by its index."""
+
+    array: str
+    number: int
+
+
+@dataclass(frozen=True)
+class InlineAssembly:
+    """Code, the windows that its address registers `$0`, `$1`, … point to the middle of, constants, spill slots."""
+
+    text: str
+    windows: list[Window]
+    constants: list[str]  # as LLVM literals
+    spill_slots: int
+
+    @property
+    def constraints(self) -> str:
+        """The constraint string of the inline assembly: operands and clobbers."""
+        clobbers = [f"~{{ymm{k}}}" for k in range(REGISTERS)]
+        addresses = [f"{{{register}}}" for register in ADDRESS_REGISTERS[: len(self.windows)]]
+        return ",".join(addresses + clobbers + ["~{memory}"])
+
+
+def assembled(lines: list[Line], constants: list[str], spill_slots: int) -> InlineAssembly:
+    """The lines as inline assembly; chooses the windows."""
+    windows = _windows(lines)
+    return InlineAssembly(_text(lines, windows), windows, constants, spill_slots)
+
+
+def _windows(lines: list[Line]) -> list[Window]:
+    """The most used windows, at least one per array, in descending order of use."""
+    places = [operand for _, operands in lines for operand in operands if isinstance(operand, Memory)]
+    uses = Counter(Window(array, offset // WINDOW) for array, offset in places)
+    busiest = [window for window, _ in uses.most_common()]
+    first = list({window.array: window for window in reversed(busiest)}.values())
+    chosen = first + [w for w in busiest if w not in first][: max(0, len(ADDRESS_REGISTERS) - len(first))]
+    for window in busiest:  # other windows are addressed from the most used one of their array
+        if window not in chosen:
+            uses[next(one for one in first if one.array == window.array)] += uses[window]
+    return sorted(chosen, key=uses.__getitem__, reverse=True)
+
+
+def _text(lines: list[Line], windows: list[Window]) -> str:
+    register = {window: k for k, window in enumerate(windows)}
+    any_of = {window.array: window for window in reversed(windows)}
+
+    def spelled(operand: Operand) -> str:
+        if isinstance(operand, Register):
+            return f"%ymm{operand.number}"
+        window = Window(operand.array, operand.offset // WINDOW)
+        window = window if window in register else any_of[operand.array]
+        return f"{operand.offset - WINDOW * window.number - WINDOW // 2}(${register[window]})"
+
+    return "\\0A".join(f"{operation} {', '.join(map(spelled, operands))}" for operation, operands in lines)
+
 
 LANES = 4
 ALL_BUT_SIGN = struct.unpack("<d", struct.pack("<Q", 2**63 - 1))[0]  # a bit mask; as a double it is a NaN
@@ -274,3 +355,77 @@ class RowsSelection(ArithmeticSelection):
 
 def _unsigned(node: Node) -> tuple[int, bool]:
     return (node.args[0].serial, True) if node.op == "neg" else (node.serial, False)
+
+
+MOST_ARRAYS = len(ADDRESS_REGISTERS) - 2  # besides constants and spill slots
+
+
+class Avx2Code(StraightLine):
+    """The arithmetic of a block as AVX2 instructions; no angle may depend on another angle's sine or cosine."""
+
+    def _write(self, w: Writer) -> str:
+        locations = dict(self.inputs)
+        for angles in self.trig_layers:
+            locations |= self._sines(w, angles)
+        memory = {value: _memory(slot) for value, slot in locations.items()}
+        outputs = {value: Memory("out", BYTES * slot) for value, slot in self.slots.items()}
+        _inline(w, block_code(self.contracted.order, memory, outputs), "body")
+        return trig_far(self.lanes) if self.trig_layers else ""
+
+    def _sines(self, w: Writer, angles: tuple[Node, ...]) -> dict[int, Slot]:
+        """Write the sines and cosines of angles (C library for lanes beyond the limit); returns their locations."""
+        angles_at = w.stack_array("angles0", len(angles))
+        results = w.stack_array("trig0", 2 * len(angles))
+        emit = Emitter(w, self.target.fma, self.inputs, lambda node: w.constant(node.value))
+        places = []
+        for number, angle in enumerate(angles):
+            location = emit.locations.get(angle.serial)
+            if not isinstance(location, Slot):  # an input is read in place
+                for node in ancestors(angle):
+                    emit.value(node)
+                location = Slot(angles_at, number)
+                w.store(emit.value(angle), *location)
+            places.append(location)
+        beyond_at = w.stack_array("beyond", 1)
+        code = sine_code([_memory(place) for place in places], results[1:], Memory("beyond", 0))
+        _inline(w, code, "sines")
+        beyond = w.let(f"load i{64 * w.lanes}, ptr {beyond_at}")
+        w.do(f"br i1 {w.let(f'icmp ne i{64 * w.lanes} {beyond}, 0')}, label %far, label %near, !prof !0")
+        w.label("far")
+        for number, (array, slot) in enumerate(places):
+            result = w.at(results, 2 * BYTES * number)
+            w.do(f"call void @trig_far(ptr {w.at(array, BYTES * slot)}, ptr {result}, ptr %context)")
+        w.do("br label %near")
+        w.label("near")
+        return self._sines_wanted(angles, results)
+
+    def rows_to_rows(self) -> RowsToRows | None:
+        """Code from rows to rows, for short programs whose arrays all have at least as many numbers as lanes."""
+        program = self.contracted
+        ports = (*program.inputs, *program.outputs)
+        rows = [port for index, port in enumerate(ports) if index not in self.uniform]
+        short = len(self.slots) <= tuning.MOST_RESULTS_SCHEDULED and len(program.order) <= tuning.LONGEST_ROWS_TO_ROWS
+        if not short or len(ports) > MOST_ARRAYS or min(len(port.nodes) for port in rows) < self.lanes:
+            return None
+        limits = input_limits(program)
+        if limits is None:
+            return None
+        code = rows_code(program, self.uniform)
+        text = rows_loop(program, self.lanes, self.uniform, limits, lambda w: _inline(w, code, "rows"))
+        return RowsToRows(text, self.uniform)
+
+
+def _memory(slot: Slot) -> Memory:
+    return Memory(slot.array.removeprefix("%"), BYTES * slot.number)
+
+
+def _inline(w: Writer, code: InlineAssembly, name: str) -> None:
+    """Write a piece of inline assembly, with its constants and its spill slots."""
+    w.stack_array(f"spill_{name}", code.spill_slots)
+    w.constant_table(f"constants_{name}", code.constants)
+    arrays = {"constants": f"@constants_{name}", "spill": f"%spill_{name}"}
+    pointers = []
+    for array, number in code.windows:
+        middle = WINDOW * number + WINDOW // 2
+        pointers.append("ptr " + w.at(arrays.get(array, f"%{array}"), middle))
+    w.do(f'call void asm sideeffect "{code.text}", "{code.constraints}"({", ".join(pointers)})')

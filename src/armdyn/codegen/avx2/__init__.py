@@ -1,1 +1,0 @@
-"""Code generator for straight-line code on AVX2: instruction selection, list scheduling, register allocation."""

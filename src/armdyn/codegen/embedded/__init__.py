@@ -1,1 +1,0 @@
-"""Relocatable objects for embedded processors, compiled by LLVM without a cross compiler."""
