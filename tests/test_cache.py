@@ -336,7 +336,7 @@ SCRIPT = """
 import sys
 import numpy as np
 import armdyn
-from armdyn.codegen.runtime import cache
+from armdyn.codegen import cache
 cache.source = lambda: "this source"
 arm = armdyn.generic_arm("RR", seed=5)
 print(arm.kernel("bias", "newton_euler")(np.array([0.3, -0.4]), np.array([0.3, -0.4])).tolist())
