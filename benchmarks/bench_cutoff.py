@@ -15,7 +15,7 @@ import numpy as np
 
 import armdyn
 from armdyn import Log
-from armdyn.identification.excitation.fourier import Basis
+from armdyn.identification.excitation import Basis
 
 GRID = (1.5, 2.5, 4.0, 6.0, 9.0, 14.0, 20.0, 30.0, 45.0)  # Hz, of the model's filter; positions: twice that
 

@@ -16,11 +16,10 @@ import time
 import numpy as np
 
 import armdyn
-from armdyn.identification.estimate import linear
-from armdyn.identification.estimate.threads import one_thread
-from armdyn.identification.excitation.design import Design, best_of_chance, designed
-from armdyn.identification.excitation.fourier import Basis
-from armdyn.identification.excitation.limits import Limits
+from armdyn.identification import linear
+from armdyn.identification.excitation import Basis, Design, best_of_chance, designed
+from armdyn.identification.limits import Limits
+from armdyn.identification.threads import one_thread
 
 ARMS = ("panda", "ur5", "iiwa14", "xarm7")
 

@@ -20,14 +20,13 @@ from typing import Any
 import numpy as np
 
 import armdyn
-from armdyn.identification.estimate import linear
-from armdyn.identification.estimate.consistent import Problem
-from armdyn.identification.estimate.statistics import relative_error
-from armdyn.identification.estimate.threads import one_thread
-from armdyn.identification.excitation.fourier import Basis
-from armdyn.identification.log.processing import Motion, joint_side, motions
-from armdyn.identification.model.model import Model
-from armdyn.identification.model.rows import filtered
+from armdyn.identification import linear
+from armdyn.identification.consistent import Problem
+from armdyn.identification.excitation import Basis
+from armdyn.identification.fit import relative_error
+from armdyn.identification.model import Model, filtered
+from armdyn.identification.processing import Motion, joint_side, motions
+from armdyn.identification.threads import one_thread
 
 
 def simulated(arm: armdyn.Arm, seconds: float, rate: float = 125.0, seed: int = 0) -> armdyn.Log:

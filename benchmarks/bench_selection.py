@@ -14,9 +14,9 @@ import armdyn
 from armdyn import Arm, Log
 from armdyn.algebra import exact
 from armdyn.chain import Link
-from armdyn.identification.estimate.tilt import tilted
-from armdyn.identification.excitation.fourier import Basis
-from armdyn.identification.model.bodies import natural_of, pseudo_inertia
+from armdyn.identification.excitation import Basis
+from armdyn.identification.model import natural_of, pseudo_inertia
+from armdyn.identification.nonlinear import tilted
 
 
 @dataclass(frozen=True)

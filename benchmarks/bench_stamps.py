@@ -22,7 +22,7 @@ import armdyn
 from armdyn import Arm, Log
 from armdyn.algebra import exact
 from armdyn.chain import Link
-from armdyn.identification.excitation.fourier import Basis
+from armdyn.identification.excitation import Basis
 
 ARMS = ("ur5", "panda", "puma560", "scara", "stanford")
 FAULTS = ("uneven", "buffered", "jittering", "late", "rounded", "lost", "repeated", "wandering", "clean")

@@ -9,7 +9,7 @@ import clarabel
 import numpy as np
 from scipy import sparse
 
-from armdyn.identification.model.bodies import PAIRS, natural_of
+from armdyn.identification.model import PAIRS, natural_of
 
 
 def solve(reference, A, z, weight):

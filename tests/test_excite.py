@@ -9,12 +9,10 @@ import pytest
 
 import armdyn
 from armdyn.errors import InputError
-from armdyn.identification.estimate import linear
-from armdyn.identification.estimate.threads import one_thread
-from armdyn.identification.excitation.design import Design, best_of_chance, designed
-from armdyn.identification.excitation.fourier import Basis
-from armdyn.identification.excitation.limits import Limits
-from armdyn.identification.excitation.skeleton import Skeleton, segment_distance
+from armdyn.identification import linear
+from armdyn.identification.excitation import Basis, Design, best_of_chance, designed
+from armdyn.identification.limits import Limits, Skeleton, segment_distance
+from armdyn.identification.threads import one_thread
 
 
 def design(arm, criterion="information", plane=None, acceleration=None, trajectories=1, clearance=None, harmonics=5):

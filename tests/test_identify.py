@@ -16,15 +16,13 @@ from armdyn.algebra import exact
 from armdyn.chain import Link
 from armdyn.errors import InputError
 from armdyn.identification import Gains
-from armdyn.identification.estimate.consistent import Problem
-from armdyn.identification.estimate.selection import candidates
-from armdyn.identification.estimate.statistics import autocorrelation_factors, correlation_time
-from armdyn.identification.excitation.fourier import Basis
-from armdyn.identification.log.processing import Processing, choose_processing, motions
-from armdyn.identification.model.bodies import natural_of, pseudo_inertia, reference_bodies
-from armdyn.identification.model.model import Model
-from armdyn.identification.model.rows import repeats_after, rows
-from armdyn.identification.report.html import page
+from armdyn.identification.consistent import Problem
+from armdyn.identification.excitation import Basis
+from armdyn.identification.fit import autocorrelation_factors, correlation_time
+from armdyn.identification.model import Model, natural_of, pseudo_inertia, reference_bodies, repeats_after, rows
+from armdyn.identification.processing import Processing, choose_processing, motions
+from armdyn.identification.report import page
+from armdyn.identification.selection import candidates
 
 RATE, SECONDS = 100.0, 12.0
 
@@ -295,7 +293,7 @@ def test_stribeck_velocities_are_found(arm):
 
 
 def test_a_leaning_base_is_found(arm):
-    from armdyn.identification.estimate.tilt import tilted
+    from armdyn.identification.nonlinear import tilted
 
     log = log_of(tilted(arm, 0.03, -0.02), noise=0.02)
     found = armdyn.identify(arm, log, friction="coulomb", width=0, tilt=True, regularization=1.0, folds=2)
@@ -625,7 +623,7 @@ def test_instrumental_variables_are_validated_as_such():
 
 
 def test_a_base_tilt_reaches_the_files_and_the_given_arm_stays(arm, tmp_path):
-    from armdyn.identification.estimate.tilt import tilted
+    from armdyn.identification.nonlinear import tilted
 
     log = log_of(tilted(arm, 0.03, -0.02), noise=0.02)
     found = armdyn.identify(arm, log, friction="coulomb", width=0, tilt=True, regularization=1.0, folds=2)

@@ -11,15 +11,12 @@ import pytest
 import armdyn
 from armdyn import Log
 from armdyn.errors import InputError
-from armdyn.identification.estimate.censored import one_sided
-from armdyn.identification.estimate.threads import one_thread
-from armdyn.identification.log.aliasing import folded, sampling_doubts
-from armdyn.identification.log.faults import held, jumps, repeated, unwrapped
-from armdyn.identification.log.processing import choose_processing, motions
-from armdyn.identification.model.model import Model
-from armdyn.identification.model.preflight import preflight
-from armdyn.identification.model.reading import Reading, View
-from armdyn.identification.model.rows import rows
+from armdyn.identification.cleaning import held, jumps, repeated, unwrapped
+from armdyn.identification.fit import one_sided
+from armdyn.identification.model import Model, rows
+from armdyn.identification.preflight import Reading, View, preflight
+from armdyn.identification.processing import choose_processing, folded, motions, sampling_doubts
+from armdyn.identification.threads import one_thread
 from noisy_logs import RATE, recorded
 
 SECOND = np.arange(6) == 1

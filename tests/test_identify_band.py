@@ -8,9 +8,9 @@ from scipy.signal import lfilter
 
 import armdyn
 from armdyn import Log
-from armdyn.identification.estimate.band import kept_band, motion_band
-from armdyn.identification.log.processing import choose_processing
-from armdyn.identification.model.model import Model
+from armdyn.identification.band import kept_band, motion_band
+from armdyn.identification.model import Model
+from armdyn.identification.processing import choose_processing
 
 RATE = 1000.0
 

@@ -7,7 +7,7 @@ import pytest
 
 from armdyn import Log
 from armdyn.errors import InputError
-from armdyn.identification.log.clock import choose_clock, roughness
+from armdyn.identification.clock import choose_clock, roughness
 from bench_stamps import error, recorded
 
 # fault, and the clock that is right

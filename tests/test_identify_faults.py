@@ -8,8 +8,8 @@ import pytest
 import armdyn
 from armdyn import Log
 from armdyn.errors import InputError
-from armdyn.identification.log.faults import clipped, held, resolution
-from armdyn.identification.log.filters import Spectrum
+from armdyn.identification.cleaning import clipped, held, resolution
+from armdyn.identification.processing import Spectrum
 from noisy_logs import RATE, recorded
 
 

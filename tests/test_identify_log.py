@@ -7,8 +7,7 @@ import pytest
 
 import armdyn
 from armdyn.errors import FileError, InputError
-from armdyn.identification.log.columns import guess
-from armdyn.identification.log.log import Log
+from armdyn.identification.log import Log, guess
 
 N, RATE = 200, 100.0
 

@@ -12,10 +12,9 @@ import pytest
 import armdyn
 from armdyn import Log
 from armdyn.chain import Link
-from armdyn.identification.estimate.threads import one_thread
-from armdyn.identification.log.processing import choose_processing, motions
-from armdyn.identification.model.preflight import preflight
-from armdyn.identification.model.reading import Reading
+from armdyn.identification.preflight import Reading, preflight
+from armdyn.identification.processing import choose_processing, motions
+from armdyn.identification.threads import one_thread
 from noisy_logs import recorded
 
 DATA = Path(__file__).parent / "data"

@@ -7,8 +7,7 @@ import pytest
 
 from armdyn import Log
 from armdyn.errors import InputError
-from armdyn.identification.log.filters import Spectrum, bandwidth, derivative, lowpass, smooth_sign
-from armdyn.identification.log.processing import Processing, motions
+from armdyn.identification.processing import Processing, Spectrum, bandwidth, derivative, lowpass, motions, smooth_sign
 
 RATE = 500.0
 

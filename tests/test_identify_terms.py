@@ -11,7 +11,7 @@ import armdyn
 from armdyn import Log
 from armdyn.algebra import exact
 from armdyn.chain import Link
-from armdyn.identification.estimate.left_out import better, posture_clusters
+from armdyn.identification.left_out import better, posture_clusters
 from noisy_logs import recorded
 
 

@@ -13,8 +13,8 @@ import armdyn
 from armdyn import Log
 from armdyn.cli import app
 from armdyn.errors import ComputationError
-from armdyn.identification.log.processing import motions
-from armdyn.identification.report.warnings import doubts_of, warnings_of
+from armdyn.identification.doubts import doubts_of, warnings_of
+from armdyn.identification.processing import motions
 from noisy_logs import recorded
 
 OPTIONS = {"friction": "coulomb", "folds": 2}

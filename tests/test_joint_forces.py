@@ -17,8 +17,8 @@ from armdyn.chain import JointForces, Mimic, Ripple
 from armdyn.chain.joint import DRIVE
 from armdyn.chain.joint_forces import NUMBERS, POSITIVE
 from armdyn.errors import FileError, InputError
-from armdyn.identification.estimate.result import identified_arm
-from armdyn.identification.model.model import TERMS, Model
+from armdyn.identification.model import TERMS, Model
+from armdyn.identification.result import identified_arm
 from armdyn.report.card import card
 
 

@@ -8,8 +8,8 @@ import pytest
 import armdyn
 from armdyn import OnlineEstimator
 from armdyn.errors import ComputationError, InputError
-from armdyn.identification.estimate import linear
-from armdyn.identification.model.bodies import pseudo_inertia
+from armdyn.identification import linear
+from armdyn.identification.model import pseudo_inertia
 from armdyn.identification.online import Information
 from test_identify import log_of, motion, with_drives
 

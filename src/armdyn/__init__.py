@@ -17,14 +17,12 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
     from armdyn.errors import ArmdynError
     from armdyn.files import catalogue
     from armdyn.formulations import methods
-    from armdyn.identification.estimate.drive_gains import identify_gains
-    from armdyn.identification.estimate.payload import identify_payload
-    from armdyn.identification.estimate.result import Estimate
-    from armdyn.identification.estimate.run import identify
-    from armdyn.identification.excitation.design import excite
-    from armdyn.identification.excitation.result import Excitation
-    from armdyn.identification.log.log import Log
-    from armdyn.identification.online.estimator import OnlineEstimator
+    from armdyn.identification.excitation import Excitation, excite
+    from armdyn.identification.identify import identify
+    from armdyn.identification.log import Log
+    from armdyn.identification.online import OnlineEstimator
+    from armdyn.identification.payload import identify_gains, identify_payload
+    from armdyn.identification.result import Estimate
     from armdyn.kernels.kernel import set_threads
     from armdyn.loading import from_dh, generic_arm, load
     from armdyn.motion.time_optimal import time_optimal
@@ -129,14 +127,14 @@ _LAZY = {
     "calibrate": "armdyn.calibration",
     "calibration_poses": "armdyn.calibration",
     "Trajectory": "armdyn.simulation",
-    "Excitation": "armdyn.identification.excitation.result",
-    "Estimate": "armdyn.identification.estimate.result",
-    "Log": "armdyn.identification.log.log",
-    "OnlineEstimator": "armdyn.identification.online.estimator",
-    "excite": "armdyn.identification.excitation.design",
-    "identify": "armdyn.identification.estimate.run",
-    "identify_gains": "armdyn.identification.estimate.drive_gains",
-    "identify_payload": "armdyn.identification.estimate.payload",
+    "Excitation": "armdyn.identification.excitation",
+    "Estimate": "armdyn.identification.result",
+    "Log": "armdyn.identification.log",
+    "OnlineEstimator": "armdyn.identification.online",
+    "excite": "armdyn.identification.excitation",
+    "identify": "armdyn.identification.identify",
+    "identify_gains": "armdyn.identification.payload",
+    "identify_payload": "armdyn.identification.payload",
 }
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import armdyn
 from armdyn.algebra import exact
 from armdyn.chain import Link
-from armdyn.identification.excitation.fourier import Basis
+from armdyn.identification.excitation import Basis
 
 SECONDS, RATE, ENCODER = 12.0, 100.0, 2e-5
 VISCOUS = np.array([8.0, 9.0, 5.0, 1.5, 1.4, 1.1])

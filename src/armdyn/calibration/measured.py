@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.errors import InputError
-from armdyn.identification.log.files import read_table
+from armdyn.identification.log_files import read_table
 from armdyn.kernels.kernel import real_array
 
 Array = NDArray[np.float64]

@@ -17,7 +17,7 @@ from armdyn.calibration.measured import Array
 from armdyn.calibration.model import ToolModel
 from armdyn.calibration.run import Progress, chosen, serial_part
 from armdyn.errors import InputError, choose
-from armdyn.identification.estimate.threads import one_thread
+from armdyn.identification.threads import one_thread
 from armdyn.parameters.geometry import identifiable
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from armdyn.calibration.result import Calibration, Validation
 from armdyn.chain import Joint, Mimic
 from armdyn.chain.geometry import GeometryConstant
 from armdyn.errors import InputError, checked_keywords, choose
-from armdyn.identification.estimate.threads import one_thread
+from armdyn.identification.threads import one_thread
 from armdyn.parameters.geometry import identifiable
 
 if TYPE_CHECKING:

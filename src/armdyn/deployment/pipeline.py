@@ -17,10 +17,10 @@ from armdyn.deployment.readme import line
 from armdyn.deployment.request import Request
 from armdyn.deployment.verdict import Verdict, verdict
 from armdyn.errors import InputError, checked_keywords, choose
-from armdyn.identification.estimate.result import Estimate
-from armdyn.identification.estimate.run import identify
-from armdyn.identification.log.log import Log
-from armdyn.identification.report import html
+from armdyn.identification import report
+from armdyn.identification.identify import identify
+from armdyn.identification.log import Log
+from armdyn.identification.result import Estimate
 from armdyn.kernels.emission import Progress
 from armdyn.loading import as_arm
 from armdyn.pages.writer import escape, table
@@ -198,7 +198,7 @@ def _report(estimate: Estimate, found: Verdict, deployed: bool) -> str:
     text += "".join(f'<div class="warn">{escape(failure)}</div>' for failure in found.failures)
     text += "".join(f"<p>{escape(check.words)}</p>" for check in found.checks if check.passed)
     text += "".join(f'<div class="warn">{escape(note)}</div>' for note in found.notes)
-    return html.page(estimate, [("verdict", "Verdict", text)])
+    return report.page(estimate, [("verdict", "Verdict", text)])
 
 
 def _sentence(found: Verdict, deployed: bool) -> str:

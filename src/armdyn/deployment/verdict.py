@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.identification.estimate.result import Estimate
-from armdyn.identification.estimate.statistics import relative_error
-from armdyn.identification.log.log import Log
-from armdyn.identification.log.processing import joint_side, motions
-from armdyn.identification.model.reading import changed
+from armdyn.identification.fit import relative_error
+from armdyn.identification.log import Log
+from armdyn.identification.preflight import changed
+from armdyn.identification.processing import joint_side, motions
+from armdyn.identification.result import Estimate
 
 WORSE = 2.0  # the largest allowed ratio of the prediction error to the error of the fit
 FLOOR = 0.02  # smaller relative torque errors are not compared: friction alone varies more

@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.identification import Estimate, Log
-from armdyn.identification.estimate.estimators import ESTIMATORS, Setting
-from armdyn.identification.estimate.statistics import correlation_time
-from armdyn.identification.log.processing import joint_side, motions
-from armdyn.identification.model.model import Model
-from armdyn.identification.model.reading import changed
-from armdyn.identification.model.rows import Rows, rows
+from armdyn.identification.fit import ESTIMATORS, Setting, correlation_time
+from armdyn.identification.model import Model, Rows, rows
+from armdyn.identification.preflight import changed
+from armdyn.identification.processing import joint_side, motions
 from armdyn.uncertainty.points import unit_points
 
 Array = NDArray[np.float64]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.identification.estimate.threads import one_thread
+from armdyn.identification.threads import one_thread
 from armdyn.sweeps.labels import Variables, needed
 from armdyn.sweeps.stores import Store
 from armdyn.sweeps.study import Study, unpacked

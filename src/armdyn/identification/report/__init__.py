@@ -1,1 +1,0 @@
-"""What was identified, in words and pictures."""

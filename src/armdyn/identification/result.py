@@ -1,0 +1,355 @@
+"""Estimate: the parameters identified from a log, their uncertainty, and the identified arm."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from warnings import warn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armdyn.algebra import exact
+from armdyn.algebra.cached import cached_property
+from armdyn.arm import Arm
+from armdyn.chain import Joint, JointForces, Link, Ripple
+from armdyn.chain.joint import DRIVE
+from armdyn.errors import ComputationError, InputError
+from armdyn.html import table
+from armdyn.identification.fit import Fit, Uncertainty, r_squared, relative_error
+from armdyn.identification.log import Log, PathName, as_log
+from armdyn.identification.model import STRIBECK_EXPONENT, TERMS, Model, Rows, pseudo_inertia, rows
+from armdyn.identification.nonlinear import MOST_TILT
+from armdyn.identification.preflight import Reading, changed
+from armdyn.identification.processing import Motion, Processing, joint_side, motions
+
+if TYPE_CHECKING:
+    from armdyn.pages.motion import View
+
+Array = NDArray[np.float64]
+COMMON = ("Ia", "fv", "fc")  # what every reader of a URDF and its SRDF takes besides the links
+BLOCK = 4096  # rows of the regressor computed at a time
+RENAMED = {"pull": "regularization", "lean": "base_tilt", "how": "processing"}  # deprecated; kept for two versions
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Measured and predicted torques of a log, with the same filter; `raw_error` is that of all unfiltered samples."""
+
+    source: str
+    t: Array
+    tau: Array
+    predicted: Array
+    raw_error: float
+    q: Array  # joint positions at `t`
+
+    @property
+    def error(self) -> float:
+        """‖τ - τ̂‖ / ‖τ‖ of the filtered rows."""
+        return relative_error(self.tau, self.predicted)
+
+    @property
+    def residual(self) -> Array:
+        """τ - τ̂, (N, n)."""
+        return self.tau - self.predicted
+
+    @property
+    def joint_errors(self) -> Array:
+        """‖τ - τ̂‖ / ‖τ‖ per joint."""
+        return np.array([relative_error(a, b) for a, b in zip(self.tau.T, self.predicted.T, strict=True)])
+
+    @property
+    def r_squared(self) -> Array:
+        """R² per joint."""
+        return r_squared(self.tau, self.predicted)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The parameters identified from a log; `arm` is the identified arm."""
+
+    given: Arm  # the arm given to `identify`; `model.arm` includes the base tilt
+    prior: Arm
+    model: Model
+    processing: Processing
+    estimator: str
+    fit: Fit
+    uncertainty: Uncertainty
+    condition: float
+    training: Comparison
+    folds: Array  # relative prediction error of each segment when it is left out of the fit
+    transmission: Any = None
+    zero: Any = None
+    gains: Any = None
+    warnings: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()  # the reasons for which the estimate is not to be trusted; `warnings` include them
+    notes: tuple[str, ...] = ()
+    validation: Comparison | None = None
+    changes: tuple[Reading, ...] = ()  # corrections of signs, units and the like that are applied to logs
+    base_tilt: tuple[float, float] = (0.0, 0.0)  # rad, in two directions
+    steps: dict[str, float] = field(default_factory=dict)  # left-out error after each added term, relative to the first
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the identifiable parameters."""
+        return self.model.names
+
+    @property
+    def values(self) -> Array:
+        """The values of the identifiable parameters."""
+        return self.fit.values
+
+    @property
+    def deviations(self) -> Array:
+        """The standard deviations, which include the autocorrelation of the residuals (`autocorrelation_factors`)."""
+        return self.uncertainty.deviations
+
+    @property
+    def relative_deviations(self) -> Array:
+        """Standard deviation divided by the absolute value; inf if the value is 0."""
+        size = np.abs(self.values)
+        return np.where(size > 0, self.deviations / np.where(size > 0, size, 1.0), np.inf)
+
+    @property
+    def correlation(self) -> Array:
+        """The correlation matrix of the parameters."""
+        return self.uncertainty.correlation
+
+    @property
+    def autocorrelation_factors(self) -> Array:
+        """The factor per joint by which autocorrelated residuals increase the standard deviations."""
+        return self.uncertainty.factors
+
+    @property
+    def regularization(self) -> float | None:
+        """The regularization weight, in units of one noise variance; None without regularization."""
+        return self.fit.regularization
+
+    @property
+    def error(self) -> float:
+        """Relative torque error on the training log."""
+        return self.training.error
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the estimate is a model of the arm; if not, `doubts` say why, and URDFs are written only by force."""
+        return not self.doubts
+
+    @property
+    def tilt_at_bound(self) -> bool:
+        """Whether a base tilt was found at the bound of the search."""
+        return bool(max(map(abs, self.base_tilt)) >= 0.99 * MOST_TILT)
+
+    @cached_property
+    def natural(self) -> Array:
+        """The ten inertial parameters of each link, (n, 10), which agree with the identified parameters."""
+        return self.fit.natural[: self.model.links].reshape(-1, 10)
+
+    @cached_property
+    def extras(self) -> dict[str, float]:
+        """The parameters other than those of the links by name: rotor inertias, friction, offsets, ..."""
+        return dict(zip(self.model.extra_names, map(float, self.fit.natural[self.model.links :]), strict=True))
+
+    @property
+    def smallest_eigenvalues(self) -> Array:
+        """The smallest eigenvalue of each link's pseudo-inertia; negative for a physically impossible body."""
+        return np.asarray(np.linalg.eigvalsh(pseudo_inertia(self.natural))[:, 0])
+
+    @cached_property
+    def arm(self) -> Arm:
+        """The arm with the identified links, rotors and joint forces; for several logs, with those of the last."""
+        return self.arm_of_log(self.model.logs)
+
+    def arm_of_log(self, number: int) -> Arm:
+        """The arm in one of several logs (from 1), each of which has its own friction."""
+        if not 1 <= number <= self.model.logs:
+            raise InputError(f"friction was identified for {self.model.logs} logs, got number {number}")
+        own = {name: x + self.extras.get(f"{name}_{number}", 0.0) for name, x in self.extras.items()}
+        return identified_arm(self.model, self.natural, own)
+
+    def predict(self, q: Any, qd: Any, qdd: Any) -> Array:
+        """Joint torques (N, n) of the identified model, including friction and offsets (of the last log)."""
+        q, qd, qdd = (np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, qd, qdd))
+        return predict(self.model, self.values, q, qd, qdd, self.model.logs - 1)
+
+    def validate(self, log: Log | PathName) -> Comparison:
+        """Compare the torques of a log (or of its file) that was not used for the fit with the prediction."""
+        side = changed(joint_side(as_log(log, self.given), self.transmission, self.zero, self.gains), self.changes)
+        last = replace(side, pieces=tuple(replace(piece, log=self.model.logs - 1) for piece in side.pieces))
+        return compare(self.model, self.values, last, self.processing)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the identified arm as an arm file (.toml)."""
+        self.arm.save(path)
+
+    def to_urdf(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the identified arm as a URDF; a base tilt rotates the base, because gravity in URDF is fixed.
+
+        Rotor inertias, for which a URDF has no place, are also written as an SRDF of the same name beside it, for
+        ``pinocchio.loadRotorParameters``. `beyond_urdf` lists what programs other than armdyn do not read at all. An
+        estimate that is not trusted is written only with `force`.
+        """
+        if self.doubts and not force:
+            raise ComputationError(
+                f"{path} is not written, because the estimate is not to be trusted: {'; '.join(self.doubts)}."
+                " to_urdf(..., force=True) writes it"
+            )
+        from armdyn.files import urdf_out
+        from armdyn.files.text import write_text
+
+        standing = upright(self.arm, self.given.gravity)
+        standing.to_urdf(path)
+        rotors = urdf_out.rotor_params(replace(standing.description, chain=standing.chain))
+        if rotors:
+            write_text(Path(path).with_suffix(".srdf"), rotors)
+
+    @property
+    def beyond_urdf(self) -> dict[str, float]:
+        """The identified parameters, by name, that a URDF with its SRDF holds for armdyn alone or not at all.
+
+        Other programs read links, viscous and Coulomb friction, and rotor inertias.
+        """
+        common = {f"{symbol}{k}" for symbol in COMMON for k in range(1, self.model.n + 1)}
+        every = {name: value for name, value in self.extras.items() if value and "_" not in name}
+        return {name: value for name, value in every.items() if name not in common or name in self.left_behind}
+
+    @property
+    def left_behind(self) -> dict[str, float]:
+        """The identified parameters, by name, that an `Arm` cannot represent and only `predict` uses.
+
+        These belong to motors that drive several joints, or are friction coefficients estimated as negative.
+        """
+        kept = {f"{term.symbol}{k}": term.positive for term in TERMS.values() for k in range(1, self.model.n + 1)}
+        found = {name: value for name, value in self.extras.items() if value and "_" not in name}
+        return {name: value for name, value in found.items() if name not in kept or (kept[name] and value < 0)}
+
+    def plot(self) -> View:
+        """The report as a page that a notebook shows: measured and predicted torques, parameters, errors."""
+        from armdyn.identification.report import page
+        from armdyn.pages.motion import View
+
+        return View(page(self), f"{self.given.name}, identified")
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write the HTML report."""
+        from armdyn.identification.report import write
+
+        write(self, path)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in RENAMED:
+            warn(f"Estimate.{name} is now Estimate.{RENAMED[name]}", DeprecationWarning, stacklevel=2)
+            return getattr(self, RENAMED[name])
+        raise AttributeError(f"'Estimate' object has no attribute {name!r}")
+
+    def __str__(self) -> str:
+        shown, where = (self.training, "fitted") if self.validation is None else (self.validation, "not fitted")
+        fits = ", ".join(f"{r:.4f}" for r in shown.r_squared)
+        return (
+            f"{repr(self)[1:-1]}\n  R² by joint, on the log that was {where}: {fits}\n  {self.processing}\n"
+            f"  {len(self.training.t)} rows per joint of {self.training.source or 'the log'}{self._apart}"
+            + "".join(f"\n  not trusted: {text}" for text in self.doubts)
+        )
+
+    @property
+    def _apart(self) -> str:
+        """A line about the parameters that the arm and its files do not include."""
+        if not self.left_behind:
+            return ""
+        motors = [k + 1 for k in range(self.model.n) if self.model.coupling is not None and self._turns(k) > 1]
+        who = f": motor {', '.join(map(str, motors))} turns several joints" if motors else ""
+        names = ", ".join(f"{name} {value:.3g}" for name, value in self.left_behind.items())
+        return f"\n  in predict() alone, not in the arm or its files: {names}{who}"
+
+    def _turns(self, motor: int) -> int:
+        return 0 if self.model.coupling is None else int(np.count_nonzero(self.model.coupling[motor]))
+
+    def _repr_html_(self) -> str:
+        """The identified parameters, the best determined first."""
+        order = np.argsort(self.relative_deviations, kind="stable")
+        rows = [
+            (self.names[k], float(self.values[k]), float(self.deviations[k]), 100 * float(self.relative_deviations[k]))
+            for k in order
+        ]
+        heads = ["parameter", "value [SI]", "standard deviation [SI]", "[% of the value]"]
+        return table(repr(self)[1:-1], heads, rows)
+
+    def __repr__(self) -> str:
+        test = "" if self.validation is None else f", {100 * self.validation.error:.2f} % on {self.validation.source}"
+        return (
+            f"<Estimate of {self.given.name}: {len(self.names)} parameters, {self.estimator}, "
+            f"torque error {100 * self.error:.2f} %{test}, {len(self.warnings)} warnings"
+            f"{'' if self.trusted else ', NOT TRUSTED'}>"
+        )
+
+
+def compare(
+    model: Model, values: Array, log: Log, how: Processing, parts: list[Motion] | None = None, own: Rows | None = None
+) -> Comparison:
+    """Measured and predicted torques of a log (joint side); its motions and rows can be given to save time."""
+    parts = parts or motions(log, how)
+    found = own or rows(model, parts, how)
+    every = parts if how.early(log.rate) == 1 else motions(log, how, decimate=False)
+    predicted = np.concatenate([predict(model, values, p.q, p.qd, p.qdd, p.log) for p in every])
+    raw = relative_error(np.concatenate([p.tau for p in every]), predicted)
+    t, q = (np.concatenate([getattr(p, name) for p in parts]) for name in ("t", "q"))
+    along = np.stack([np.interp(found.t, t, column) for column in q.T], axis=1)
+    return Comparison(log.source, found.t, found.tau, found.Y @ values, raw, along)
+
+
+def predict(model: Model, values: Array, q: Array, qd: Array, qdd: Array, log: int = 0) -> Array:
+    """Torques of the model, computed in blocks because the regressor of a long log may not fit into memory."""
+    blocks = [slice(k, k + BLOCK) for k in range(0, len(q), BLOCK)]
+    return np.concatenate([model.regressor(q[b], qd[b], qdd[b], log) @ values for b in blocks])
+
+
+def identified_arm(model: Model, natural: Array, extras: Mapping[str, float]) -> Arm:
+    """The arm of the model with these inertial parameters (n, 10), rotor inertias, friction and other joint forces."""
+    arm = model.arm
+    links = tuple(Link.from_natural(tuple(exact(float(x)) for x in row)) for row in natural)
+    joints = []
+    coordinate = {i: j for j, i in enumerate(arm.given.independent)}
+    for i, joint in enumerate(arm.given.joints):
+        j = coordinate.get(i)  # what a mimic joint adds is identified at its leader
+        own = {} if j is None else {term: extras.get(f"{TERMS[term].symbol}{j + 1}", 0.0) for term, at in
+               model.terms.items() if j in at}  # fmt: skip
+        speed = float(model.stribeck[j]) if j is not None and "stribeck" in own else 0.0
+        joints.append(_identified_joint(joint, model.terms, own, speed))
+    given = replace(arm.given, links=links, joints=tuple(joints))
+    return replace(arm, given=given, source=f"{arm.source}; links and drives identified from a log".lstrip("; "))
+
+
+def _identified_joint(joint: Joint, terms: Iterable[str], values: Mapping[str, float], stribeck: float) -> Joint:
+    """The joint with the parameters of its own terms, and none of the other terms of the model."""
+    names = {TERMS[term].field for term in terms} | ({"static", "stribeck"} if "coulomb" in terms else set())
+    drive: dict[str, Any] = {name: exact(0.0) for name in names if name in DRIVE}
+    forces: dict[str, Any] = {}
+    waves: dict[int, dict[str, Any]] = {}
+    for name, value in values.items():
+        term = TERMS[name]
+        number = exact(max(value, 0.0) if term.positive else value)
+        if term.ripple is not None:
+            per_turn, wave = term.ripple
+            waves.setdefault(per_turn, {})[wave] = number
+        else:
+            (drive if term.field in DRIVE else forces)[term.field] = number
+    ripples = tuple(Ripple(per_turn, **wave) for per_turn, wave in waves.items())
+    if "stribeck" in values:
+        drive["stribeck"], forces["stribeck_exponent"] = exact(stribeck), STRIBECK_EXPONENT
+    return replace(joint, **drive, forces=JointForces(ripples=ripples, **forces))
+
+
+def upright(arm: Arm, gravity: Any) -> Arm:
+    """The arm with this gravity and its base rotated to the same effect, for formats without a gravity vector."""
+    down, wanted = (np.array(g, dtype=float) / np.linalg.norm(g) for g in (arm.gravity, gravity))
+    axis = np.cross(down, wanted)
+    sine, cosine = float(np.linalg.norm(axis)), float(down @ wanted)
+    if sine < 1e-12:
+        return arm
+    S = np.cross(np.eye(3), axis / sine)
+    R = np.eye(3) + sine * S + (1 - cosine) * S @ S
+    rpy = (np.arctan2(R[2, 1], R[2, 2]), -np.arcsin(np.clip(R[2, 0], -1, 1)), np.arctan2(R[1, 0], R[0, 0]))
+    return arm.with_gravity(gravity).with_base(rpy=[float(x) for x in rpy])
