@@ -108,6 +108,18 @@ def test_claims_on_the_formulations_page(monkeypatch):
     assert extension.claimed("lin_fang_3") == "440M\xa0331A"
 
 
+def test_a_search_finds_quantities_by_the_words_of_others(monkeypatch):
+    pytest.importorskip("sphinx")
+    monkeypatch.setattr(sys, "path", [str(DOCS / "_extensions"), *sys.path])
+    import armdyn_pages as extension
+
+    pages = {name: extension.quantity_page(name) for name in extension.described()}
+    for words, name in (("gravity torque", "gravity_load"), ("mass matrix", "inertia_matrix")):
+        assert words in pages[name]
+        assert f"armdyn.Arm.{name}" in pages[name]
+    assert "lin_1991" in pages["bias"]
+
+
 def test_the_arm_file_of_the_tutorial_is_an_arm(tmp_path):
     text = blocks(DOCS / "tutorials" / "dh.md", "toml")
     path = tmp_path / "two_link.toml"

@@ -5,10 +5,12 @@
 ``.. conclusions::``            what the papers conclude, checked
 ``.. commands::``               the command line, command by command
 ``.. catalogue::``              the arms that come along
+``.. quantities::``             what an arm computes, one page per quantity
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -26,7 +28,8 @@ from sphinx.util.docutils import SphinxDirective
 import armdyn
 from armdyn.algebra import Operations
 from armdyn.errors import ArmdynError
-from armdyn.formulations import QUANTITIES
+from armdyn.formulations import DERIVATIVES, QUANTITIES
+from armdyn.names import NAMES
 from armdyn.studies import tables
 from armdyn.studies.conclusions import verdicts
 
@@ -234,6 +237,55 @@ class Catalogue(Generated):
         return list_table(["name", "joints", "mass, kg", "minimal parameters", "source"], rows, css="named")
 
 
+def quantity_pages(app: Sphinx) -> None:
+    """One page per quantity, from the registry: what it is, what it is called elsewhere, inputs, options, result."""
+    folder = Path(app.srcdir) / "api" / "quantities"
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = {f"{name}.rst": quantity_page(name) for name in described()}
+    for path in folder.iterdir():
+        if path.name not in wanted:
+            path.unlink()
+    for name, text in wanted.items():
+        path = folder / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def described() -> dict[str, str]:
+    """Name -> summary of every quantity that is an attribute of an arm."""
+    derivatives = {
+        name: f"partial derivatives of {plain.replace('_', ' ')} in {', '.join(wrt)}"
+        for name, (plain, wrt) in DERIVATIVES.items()
+    }
+    return {name: quantity.summary for name, quantity in QUANTITIES.items()} | derivatives
+
+
+def quantity_page(name: str) -> str:
+    title = f"{name}: {described()[name]}"
+    document = inspect.getdoc(inspect.getattr_static(armdyn.Arm, name)) or ""
+    # Words stand apart as well, so that a search for "gravity torque" finds gravity_torque.
+    others = NAMES.get(name, ())
+    words = [other if "_" not in other else f"{other} ({other.replace('_', ' ')})" for other in others]
+    parts = [title, "=" * len(title), "", f".. py:attribute:: armdyn.Arm.{name}", "", indented(document), ""]
+    parts += [f"Elsewhere called: {escaped(', '.join(words))}.", ""] if words else []
+    found = QUANTITIES.get(name)
+    if found is not None and len(found.methods) > 1:
+        parts += ['Formulations, cheapest first for each arm with ``method="auto"``:', ""]
+        parts += [f"- ``{m.key}``: {escaped(m.summary)}" for m in found.methods]
+    return "\n".join([*parts, ""])
+
+
+def indented(text: str) -> str:
+    return "\n".join(f"   {line}".rstrip() for line in text.splitlines())
+
+
+class Quantities(Generated):
+    def text(self) -> str:
+        rows = [[f":doc:`{name} <api/quantities/{name}>`", escaped(summary)] for name, summary in described().items()]
+        pages = "\n".join(f"   api/quantities/{name}" for name in described())
+        return f".. toctree::\n   :hidden:\n\n{pages}\n\n" + list_table(["attribute", "value"], rows, css="named")
+
+
 # An index under an accented letter: docutils 0.22 puts it below the letter instead of beside it.
 ACCENT = re.compile(
     r"<munderover>\s*(<mi>[^<]*</mi>)\s*((?:(?!<munderover>).)*?)\s*"
@@ -272,5 +324,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("conclusions", Conclusions)
     app.add_directive("commands", Commands)
     app.add_directive("catalogue", Catalogue)
+    app.add_directive("quantities", Quantities)
+    app.connect("builder-inited", quantity_pages, priority=100)
     app.connect("build-finished", live_page)
     return {"parallel_read_safe": True, "version": armdyn.__version__}

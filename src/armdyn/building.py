@@ -161,8 +161,8 @@ def from_screws(
         The home positions (n + 1, 4, 4), ``Mlist``: link frame i in link frame i - 1, and the tool in the last one. Or
         the tool's home pose (4, 4) in the space frame; then there are no link frames, and `G` must be left out.
     S
-        The screw axes in the space frame, (6, n), ``Slist``: the columns are (ω, v), with |ω| = 1 for a revolute joint,
-        ω = 0 and |v| = 1 for a prismatic one.
+        The screw axes in the space frame, (6, n), ``Slist``: the columns are (ω, v), with ω of length 1 for a revolute
+        joint, ω = 0 and v of length 1 for a prismatic one.
     G
         The spatial inertias (n, 6, 6), ``Glist``: in link frame i, rotational part first. Without them the arm has
         kinematics only.

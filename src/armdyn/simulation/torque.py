@@ -67,7 +67,7 @@ class Sampled:
     between: Literal["held", "linear"] = "linear"
 
     def at(self, t: np.ndarray) -> np.ndarray:
-        """The torques at times `t`: (..., *t.shape, n)."""
+        """The torques at times `t`: (..., shape of t, n)."""
         times, values = np.asarray(self.times, float), np.asarray(self.values, float)
         # A time that equals a sample's up to rounding belongs to that sample.
         index = np.clip(np.searchsorted(times, t + 4 * np.spacing(np.abs(t)), side="right") - 1, 0, len(times) - 1)
