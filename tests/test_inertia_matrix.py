@@ -160,7 +160,7 @@ def test_links_made_from_minimal_parameters(key):
         try:
             assert difference(METHODS[key], made, q, reference.inertia_matrix(chain.floats, q)) < 1e-12
         except armdyn.ArmdynError:
-            assert key == "walker_orin"
+            assert key in ("walker_orin", "lin_cubic", "angeles_ma")
 
 
 @pytest.mark.parametrize("key", METHODS)

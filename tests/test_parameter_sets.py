@@ -142,7 +142,11 @@ def generic_chain_with(chain: Chain, seed: int) -> Chain:
 
 
 RUN_ON_LINKS = ("inertia_matrix", "bias", "inverse_dynamics", "gravity_load", "forward_dynamics", "kinetic_energy")
-NEEDS_CENTRES = ("walker_orin",)  # works with centres of mass, which links without mass do not have
+NEEDS_CENTRES = (
+    "walker_orin",
+    "lin_cubic",
+    "angeles_ma",
+)  # work with centres of mass, which links without mass do not have
 
 
 @pytest.mark.parametrize(
@@ -161,13 +165,13 @@ def test_every_formulation_runs_on_minimal_parameters_alone(quantity, method, ki
     assert np.allclose(got, expected, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("kinds", ["RRRR", "RPRP"])
-def test_a_formulation_that_needs_centres_of_mass_refuses_them(kinds):
+@pytest.mark.parametrize(("method", "kinds"), [("walker_orin", "RPRP"), *((m, "RRRR") for m in NEEDS_CENTRES)])
+def test_a_formulation_that_needs_centres_of_mass_refuses_them(method, kinds):
     arm = armdyn.generic_arm(kinds, 1)
     minimal = arm.with_minimal_parameters(arm.minimal_parameters.values)
     q = np.linspace(-1, 1, 4)
     with pytest.raises(InputError, match="needs centres of mass"):
-        minimal.kernel("inertia_matrix", method="walker_orin", backend="python")(q)
+        minimal.kernel("inertia_matrix", method=method, backend="python")(q)
     assert np.allclose(minimal.inertia_matrix(q), arm.inertia_matrix(q), rtol=0, atol=1e-10)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import types
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,8 @@ from armdyn.algebra import JointRotation, Sym3, Tally, counting, on_hand
 from armdyn.chain.samples import generic_chain
 from armdyn.formulations import QUANTITIES
 from armdyn.programs.cost import cost, published
+from armdyn.studies.lin_1991 import TILTED
+from armdyn.studies.polynomial import Polynomial
 
 BODIES, FORMULATION = "composite bodies", "formulation"
 METHODS = {m.key: m.run for m in QUANTITIES["inertia_matrix"].methods}
@@ -97,6 +100,42 @@ def test_renaud(n):
     """1M 1A less for each of n-2 similarities."""
     mul, add = polynomial(n, 13.5, 22.5, -68), 9 * n * n + 26 * n - 64
     assert pair(counted(type_1(n), "renaud")) == (mul - (n - 2), add - (n - 2))
+
+
+# What the rows of the comparisons take when executed: the inertia matrix, or the bias at zero acceleration.
+COMPARED = {
+    ("inertia_matrix", "kawasaki", True): ("11n² + 15n - 40", "7n² + 32n - 66"),  # printed: 1M less
+    ("inertia_matrix", "kawasaki", False): ("11n² + 9n - 34", "7n² + 23n - 57"),  # printed: 1M less
+    ("inertia_matrix", "fijany_bejczy", 2): ("4.5n² + 93.5n - 198", "4n² + 67n - 136"),
+    ("inertia_matrix", "fijany_bejczy", 0): ("4.5n² + 96.5n - 171", "4n² + 69n - 122"),
+    ("inertia_matrix", "lin_cubic", None): ("(7/6)n³ + 18.5n² - (107/3)n + 16", "n³ + 13.5n² - 25.5n + 11"),
+    ("inertia_matrix", "angeles_ma", None): ("n³ + 18n² - 35n + 16", "n³ + 12n² - 24n + 11"),
+    ("bias", "khalil_kleinfinger", None): ("105n - 113", "86n - 101"),
+    ("bias", "balafoutis", None): ("93n - 102", "80n - 93"),
+    ("inverse_dynamics", "balafoutis", None): ("93n - 88", "81n - 80"),  # printed: 93n-69, 81n-66
+}
+VARIANTS = {"kawasaki": "masses", "fijany_bejczy": "frame"}
+
+
+@pytest.mark.parametrize(("quantity", "method", "variant"), COMPARED)
+def test_rows_of_the_comparisons(quantity, method, variant):
+    mul, add = {}, {}
+    for n in range(3, 13):
+        chain = replace(generic_chain(type_1(n)), gravity=TILTED)
+        options = {} if variant is None else {VARIANTS[method]: variant}
+        mul[n], add[n] = pair(published(chain, quantity, method, **options))
+    assert (str(Polynomial.through(mul)), str(Polynomial.through(add))) == COMPARED[quantity, method, variant]
+
+
+@pytest.mark.parametrize(("masses", "expected"), [(False, (27, 34)), (True, (30, 37))])
+def test_kawasaki_forms_a_tensor_as_lin_and_fang_say(masses, expected):
+    """Section 4: 27M 34A a body for revolute joints only, 30M 37A in general; the first moment takes the rest."""
+    counts = [
+        pair(published(generic_chain(type_1(n)), "inertia_matrix", "kawasaki", masses=masses).stages[BODIES])
+        for n in (6, 7)
+    ]
+    moment = (8 + 3, 4 + 2 + 3) if masses else (8, 4 + 2)  # R ĉ, and m̂ s with masses, and the link's own
+    assert tuple(b - a - k for a, b, k in zip(*counts, moment, strict=True)) == expected
 
 
 @pytest.mark.parametrize("n", range(3, 13))

@@ -81,7 +81,7 @@ class Formulation:
     # A dedicated algorithm for the derivatives with respect to all inputs, one matrix per input, if there is one.
     derivatives: Run | None = None
     made_of: tuple[str, ...] = ()  # quantities that `run` takes as keywords, each by its cheapest formulation
-    reference_only: bool = False  # to test others against; `auto` never chooses it
+    reference_only: bool = False  # to test or compare others against; `auto` never chooses it
     serial_only: bool = False  # for serial chains only; `auto` skips it for a tree
     no_mimics: bool = False  # needs a coordinate for every joint; `auto` skips it for a robot with mimic joints
 

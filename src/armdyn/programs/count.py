@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -28,10 +29,10 @@ class Published(Operations):
     stages: Mapping[str, Operations] = field(default_factory=lambda: MappingProxyType({}), compare=False)
 
 
-def published(chain: Chain, quantity: str, method: str) -> Published:
-    """The operations that the formulation executes, counted as in the papers."""
+def published(chain: Chain, quantity: str, method: str, **variant: Any) -> Published:
+    """The operations that the formulation, or a `variant` of it, executes, counted as in the papers."""
     entry = QUANTITIES[choose("quantity", quantity, QUANTITIES)]
-    run = entry.formulation(method, chain).run
+    run = partial(entry.formulation(method, chain).run, **variant)
     given = {name: _tallies(shape) for name, shape in entry.input_shapes(chain)}
     tree, inputs = substituted(Coordinates.of(chain), given)
     return _executed(run, tree, *inputs)

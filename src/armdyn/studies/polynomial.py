@@ -29,16 +29,20 @@ class Polynomial:
 
     @classmethod
     def through(cls, values: Mapping[int, int]) -> Polynomial | None:
-        """The polynomial of at most second degree through all values, or None if there is none."""
-        first = sorted(values)[:3]
-        if len(first) < 3:
+        """The polynomial of at most third degree through all values, or None if there is none."""
+        first = sorted(values)[:4]
+        if len(first) < 4:
             return None
-        total = cls.of("0")
+        total = [Fraction(0)] * 4
         for k in first:  # Lagrange
-            a, b = (m for m in first if m != k)
-            scale = Fraction(values[k], (k - a) * (k - b))
-            total = total + cls((scale * a * b, -scale * (a + b), scale, Fraction(0)))
-        return total if all(total(n) == value for n, value in values.items()) else None
+            basis = [Fraction(values[k]), *[Fraction(0)] * 3]
+            for other in first:
+                if other != k:
+                    shifted = [Fraction(0), *basis[:3]]
+                    basis = [(a - other * b) / (k - other) for a, b in zip(shifted, basis, strict=True)]
+            total = [a + b for a, b in zip(total, basis, strict=True)]
+        found = cls((total[0], total[1], total[2], total[3]))
+        return found if all(found(n) == value for n, value in values.items()) else None
 
     def __call__(self, n: int) -> int | Fraction:
         """The value at n, as an int if it is whole."""

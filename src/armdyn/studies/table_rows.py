@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from types import MappingProxyType
+from typing import Any
 
 from armdyn.algebra import Operations
 from armdyn.chain.samples import generic_chain
@@ -122,8 +124,9 @@ def entries(table: Table, joints: tuple[int, ...] = (4, 6, 8), compiled: bool = 
 
 
 @lru_cache(maxsize=1024)
-def _published(kinds: str, method: str) -> cost.Published:
-    return cost.published(generic_chain(kinds), "inertia_matrix", method)
+def _published(kinds: str, method: str, quantity: str = "inertia_matrix", **variant: Any) -> cost.Published:
+    chain = replace(generic_chain(kinds), gravity=lin_1991.TILTED)  # a general direction; H does not depend on it
+    return cost.published(chain, quantity, method, **variant)
 
 
 def _stage(kinds: str, method: str, stage: str) -> Operations:
@@ -159,11 +162,27 @@ def _compiled_beyond_bodies(kinds: str, method: str) -> Operations:
     return compiled_counts(kinds, "inertia_matrix", method) - _compiled_bodies(kinds)
 
 
-def whole_row(kind: int, label: str, mul: str, add: str, method: str = "", note: str = "", **samples: str) -> Row:
+def whole_row(
+    kind: int,
+    label: str,
+    mul: str,
+    add: str,
+    method: str,
+    note: str = "",
+    variant: Mapping[str, Any] = MappingProxyType({}),
+    **samples: str,
+) -> Row:
     """A row about the whole inertia matrix; samples are given as n4="98 60"."""
-    counted = partial(_published, method=method) if method else None
-    compiled = partial(compiled_counts, quantity="inertia_matrix", method=method) if method else None
+    counted = partial(_published, method=method, **variant)
+    compiled = partial(compiled_counts, quantity="inertia_matrix", method=method)
     return Row(label, kind, Polynomial.of(mul), Polynomial.of(add), counted, compiled, _samples(samples), note)
+
+
+def bias_row(label: str, mul: str, add: str, method: str, note: str, **samples: str) -> Row:
+    """A row about the whole bias vector."""
+    counted = partial(_published, method=method, quantity="bias")
+    compiled = partial(compiled_counts, quantity="bias", method=method)
+    return Row(label, 1, Polynomial.of(mul), Polynomial.of(add), counted, compiled, _samples(samples), note)
 
 
 def _samples(texts: dict[str, str]) -> dict[int, Pair]:

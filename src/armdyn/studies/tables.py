@@ -1,8 +1,7 @@
 """All tables of operation counts in the papers: as printed, as counted by execution, and as compiled.
 
 A type 1 arm has n revolute joints; in a type 2 arm joint 3 is prismatic. Both have a general geometry, with the base
-frame at the first frame (`generic_chain`). Rows that no formulation here executes are quoted from the paper and marked
-so. docs/errata.md explains every difference.
+frame at the first frame (`generic_chain`). Every row is executed. docs/errata.md explains every difference.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from armdyn.studies.table_rows import (
     Entry,
     Row,
     Table,
+    bias_row,
     bodies_row,
     compiled_counts,
     entries,
@@ -65,7 +65,7 @@ def _plain_entry(entry: Entry) -> dict[str, Any]:
     }
 
 
-_QUOTED = "quoted, not executed"
+_SLIP = "the print has 1M less, in D₁₂ or (L)₃₃ of body 1"
 _SIMILARITY = "the arrangement of the similarity is lost in the scan: two plane products, 36M 18A"
 _STEPS = "the paper does not print its steps: ours"
 
@@ -125,11 +125,12 @@ TABLE_VIII = Table(
             1, "Formulation 2", "11.5n²+4.5n-31", "8n²+15n-47", "lin_fang_2", n4="171 141", n6="410 331", n8="741 585"
         ),
         whole_row(
-            1, "Kawasaki et al. I", "11n²+15n-41", "7n²+32n-66", note=f"{_QUOTED}; 194 at n = 4 is a misprint of 195",
+            1, "Kawasaki et al. I", "11n²+15n-41", "7n²+32n-66", "kawasaki",
+            f"{_SLIP}; 194 at n = 4 is a misprint of 195",
             n4="194 174", n6="445 378", n8="783 638",
         ),
         whole_row(
-            1, "Kawasaki et al. II", "11n²+9n-35", "7n²+23n-57", note=_QUOTED,
+            1, "Kawasaki et al. II", "11n²+9n-35", "7n²+23n-57", "kawasaki", _SLIP, {"masses": False},
             n4="177 147", n6="415 333", n8="741 575",
         ),
         whole_row(
@@ -157,11 +158,13 @@ LIN_I = Table(
             n4="238 184", n6="553 416", n8="976 720",
         ),
         whole_row(
-            1, "Lin, earlier work", "7/6n³+33/2n²-107/3n+19", "n³+13.5n²-28.5n+14", note=_QUOTED,
+            1, "Lin, earlier work", "7/6n³+33/2n²-107/3n+19", "n³+13.5n²-28.5n+14", "lin_cubic",
+            "a pair of joint and link takes 4M less by the print, whose arrangement is not known",
             n4="215 180", n6="651 545", n8="1387 1162",
         ),
         whole_row(
-            1, "Fijany & Bejczy", "4.5n²+115.5n-175", "4n²+88n-134", note=_QUOTED,
+            1, "Fijany & Bejczy", "4.5n²+115.5n-175", "4n²+88n-134", "fijany_bejczy",
+            "the rows of the linear terms are not printed: ours; frame 2",
             n4="359 282", n6="680 538", n8="1037 826",
         ),
         whole_row(
@@ -177,10 +180,16 @@ LIN_II = Table(
     "Algorithms for the bias vector",
     "Lin 1991, Table II",
     (
-        Row("Khalil & Kleinfinger", 1, Polynomial.of("101n-129"), Polynomial.of("90n-118"), note=_QUOTED,
-            samples={4: (275, 242), 6: (477, 422), 8: (679, 602)}),
-        Row("Balafoutis et al.", 1, Polynomial.of("93n-69"), Polynomial.of("81n-66"), note=_QUOTED,
-            samples={4: (303, 258), 6: (489, 420), 8: (675, 582)}),
+        bias_row(
+            "Khalil & Kleinfinger", "101n-129", "90n-118", "khalil_kleinfinger",
+            "natural parameters take 105M a link; the print's arrangement is not known",
+            n4="275 242", n6="477 422", n8="679 602",
+        ),
+        bias_row(
+            "Balafoutis et al.", "93n-69", "81n-66", "balafoutis",
+            "per link as printed (one addition less without acceleration); more is left out at the base",
+            n4="303 258", n6="489 420", n8="675 582",
+        ),
         Row("Lin 1991", 1, Polynomial.of("12.5n²+5.5n+3"), Polynomial.of("9n²+n"),
             table_ii_counts, partial(compiled_counts, quantity="bias", method="lin_1991"),
             {4: (225, 148), 6: (486, 330), 8: (847, 584)},
@@ -195,7 +204,11 @@ GAH = Table(
     "Provenzano et al., Table 1",
     (
         whole_row(1, "Walker & Orin", "12n²+56n-27", "7n²+67n-53", "walker_orin", _STEPS, n6="741 601"),
-        whole_row(1, "Angeles & Ma", "n³+17n²-21n+8", "n³+14n²-16n+5", note=_QUOTED, n6="710 629"),
+        whole_row(
+            1, "Angeles & Ma", "n³+17n²-21n+8", "n³+14n²-16n+5", "angeles_ma",
+            "cubic terms as printed; the print's n² terms fit 8M 5A for a rotation and no product with √m",
+            n6="710 629",
+        ),
         whole_row(
             1, "GAH", "11.5n²+19.5n-49", "8.5n²+31.5n-69", "gibbs_appell",
             "rows (17), (18) are printed as totals: 30M 32A and 13M 8A as arranged here", n6="482 426",

@@ -2,7 +2,14 @@
 
 from armdyn.formulations import reference
 from armdyn.formulations.bias import lin_1991
-from armdyn.formulations.inverse_dynamics import gibbs_appell, newton_euler, point_masses, second_moments
+from armdyn.formulations.inverse_dynamics import (
+    balafoutis,
+    gibbs_appell,
+    khalil_kleinfinger,
+    newton_euler,
+    point_masses,
+    second_moments,
+)
 from armdyn.formulations.registry import Formulation
 
 METHODS = (
@@ -11,5 +18,15 @@ METHODS = (
     Formulation("gibbs_appell", gibbs_appell.bias, "provenzano", "∂G/∂q̈ without acceleration", serial_only=True),
     Formulation("second_moments", second_moments.bias, "", "Newton-Euler with regrouped second moments"),
     Formulation("point_masses", point_masses.bias, "", "second moments and a point mass per joint"),
+    Formulation(
+        "khalil_kleinfinger",
+        khalil_kleinfinger.bias,
+        "khalil_kleinfinger_1987",
+        "customised, about the origins of driving-axis frames",
+        reference_only=True,
+    ),
+    Formulation(
+        "balafoutis", balafoutis.bias, "balafoutis_1988", "augmented bodies, forces beyond m̂ s̈", reference_only=True
+    ),
     Formulation("reference", reference.bias, "", "exact derivatives of the energies", reference_only=True),
 )

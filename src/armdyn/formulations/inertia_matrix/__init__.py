@@ -2,9 +2,13 @@
 
 from armdyn.formulations import reference
 from armdyn.formulations.inertia_matrix import (
+    angeles_ma,
     denoc,
+    fijany_bejczy,
     gibbs_appell,
+    kawasaki,
     lin_1991,
+    lin_cubic,
     lin_fang_1,
     lin_fang_2,
     lin_fang_3,
@@ -69,6 +73,41 @@ METHODS = (
         "",
         "motions and wrenches meet in a middle frame",
         variants=meeting_frame.variants,
+    ),
+    # Rows of the papers' comparisons, beaten by those above: executed for the tables.
+    Formulation(
+        "kawasaki",
+        kawasaki.inertia_matrix,
+        "kawasaki_1996",
+        "composite bodies of minimal parameters",
+        variants=kawasaki.variants,
+        serial_only=True,
+        reference_only=True,
+    ),
+    Formulation(
+        "fijany_bejczy",
+        fijany_bejczy.inertia_matrix,
+        "fijany_bejczy_1990",
+        "all wrenches in one frame",
+        variants=fijany_bejczy.variants,
+        serial_only=True,
+        reference_only=True,
+    ),
+    Formulation(
+        "lin_cubic",
+        lin_cubic.inertia_matrix,
+        "lin_1991",
+        "partial velocities of every link",
+        serial_only=True,
+        reference_only=True,
+    ),
+    Formulation(
+        "angeles_ma",
+        angeles_ma.inertia_matrix,
+        "angeles_ma_1988",
+        "natural orthogonal complement, PᵀP",
+        serial_only=True,
+        reference_only=True,
     ),
     Formulation("reference", reference.inertia_matrix, "", "sum of JᵀMJ over the links", reference_only=True),
 )

@@ -39,7 +39,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
     """H(q), column by column, base to tip."""
     path = steps(chain, q)
     stage("composite bodies")
-    bodies = _generalized_links(chain, path)
+    bodies = generalized_links(chain, path)
     stage("formulation")
     columns: list[list[Scalar]] = []
     motions: list[tuple[Vec3, Vec3]] = []
@@ -54,7 +54,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
     return filled(columns)
 
 
-def _generalized_links(chain: Chain, path: list[Step]) -> list[Augmented]:
+def generalized_links(chain: Chain, path: list[Step]) -> list[Augmented]:
     """ĉ and Ĵ of every composite body from the first revolute joint on, base to tip."""
     r = next((i for i, step in enumerate(path) if step.revolute), chain.n)
     last = chain.links[-1]

@@ -2,8 +2,10 @@
 
 from armdyn.formulations.bias import lin_1991
 from armdyn.formulations.inverse_dynamics import (
+    balafoutis,
     derivatives,
     gibbs_appell,
+    khalil_kleinfinger,
     newton_euler,
     newton_euler_mlc,
     point_masses,
@@ -32,4 +34,18 @@ METHODS = (
     ),
     Formulation("lin_1991", lin_1991.inverse_dynamics, "lin_1991", "H q̈ + b from composite bodies", serial_only=True),
     Formulation("gibbs_appell", gibbs_appell.inverse_dynamics, "provenzano", "∂G/∂q̈", serial_only=True),
+    Formulation(
+        "khalil_kleinfinger",
+        khalil_kleinfinger.inverse_dynamics,
+        "khalil_kleinfinger_1987",
+        "customised, about the origins of driving-axis frames",
+        reference_only=True,
+    ),
+    Formulation(
+        "balafoutis",
+        balafoutis.inverse_dynamics,
+        "balafoutis_1988",
+        "augmented bodies, forces beyond m̂ s̈",
+        reference_only=True,
+    ),
 )
