@@ -12,6 +12,7 @@ from armdyn.chain import Joint
 from armdyn.chain.geometry import geometry_constants, geometry_values, with_geometry
 from armdyn.chain.joint import named
 from armdyn.chain.limits import limits, working_range
+from armdyn.equality import ComparedByValue
 from armdyn.errors import InputError, choose
 from armdyn.files import arrays
 from armdyn.kernels.kernel import real_array
@@ -19,7 +20,7 @@ from armdyn.uses import must_suit
 
 
 @dataclass(frozen=True, eq=False)
-class JointOrder:
+class JointOrder(ComparedByValue):
     """Index arrays between an arm's joints and those of another order: ROS messages, Pinocchio's, a log's columns.
 
     ``theirs[..., order.q]`` is the arm's q, ``mine[..., order.back_q]`` theirs; likewise for q̇, q̈ and τ. On a floating

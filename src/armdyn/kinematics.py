@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.chain import Chain
+from armdyn.equality import ComparedByValue
 from armdyn.errors import InputError
 from armdyn.kernels.kernel import real_array
 
@@ -27,8 +28,8 @@ _LONGEST = 1.0  # the largest change of a joint in one step, rad or m
 SINGULAR = 1e14  # condition number from which an inverse has no correct digit left
 
 
-@dataclass(frozen=True)
-class InverseKinematics:
+@dataclass(frozen=True, eq=False)
+class InverseKinematics(ComparedByValue):
     """Configurations, whether they reach their poses, and the remaining errors; arrays for a batch of poses."""
 
     q: Any

@@ -6,6 +6,8 @@ derivatives of any order are programs, compiled on first use and cached like eve
 
 from __future__ import annotations
 
+from typing import Any
+
 from armdyn.algebra.cached import cached_property
 from armdyn.algebra.fingerprint import fingerprint
 from armdyn.bridges import Source
@@ -70,6 +72,28 @@ class Function:
         if (kind, wrt) not in self._products:
             self._products[kind, wrt] = _known(self.kernel, (*self.path, (kind, wrt)))
         return self._products[kind, wrt]
+
+
+class Bridged:
+    """Base of a kernel as another library's function: a value, which pickles and compares by its kernel."""
+
+    def __init__(self, kernel: Source) -> None:
+        self.kernel, self.made = kernel, function_of(kernel)
+        self.shapes = [shape for _, shape in self.made.inputs]
+        self.__name__ = self.__qualname__ = kernel.quantity
+        self.__doc__ = f"{kernel.quantity}({', '.join(name for name, _ in self.made.inputs)}), computed by armdyn."
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.kernel,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bridged) and type(other) is type(self) and other.made is self.made
+
+    def __hash__(self) -> int:
+        return hash(self.made.name)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.made.name}>"
 
 
 def function_of(kernel: Source) -> Function:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import warnings
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from armdyn.bridges import Source, required
 from armdyn.bridges.ffi import handler
-from armdyn.bridges.function import Function, function_of
+from armdyn.bridges.function import Bridged, Function
 
 jax = required("jax")
 jnp = jax.numpy
@@ -27,26 +26,26 @@ kernel_p = required("jax.extend.core").Primitive("armdyn")
 kernel_p.multiple_results = True
 
 
-def function(kernel: Source) -> Callable[..., Any]:
-    """The kernel as a function of JAX arrays, which broadcast as in NumPy; float32 in, float32 out."""
-    made = function_of(kernel)
-    shapes = [shape for _, shape in made.inputs]
+class JaxFunction(Bridged):
+    """A kernel as a function of JAX arrays, which broadcast as in NumPy; float32 in, float32 out."""
 
-    def call(*arrays: Any) -> Any:
+    def __call__(self, *arrays: Any) -> Any:
+        """The results for these arrays."""
         _warn_of_narrowing(arrays)
         values = [jnp.asarray(array) for array in arrays]
-        batch = kernel.batch(*(value.shape for value in values))
+        batch = self.kernel.batch(*(value.shape for value in values))
         dtype = jnp.promote_types(jnp.result_type(*values), jnp.float32)
         operands = []
-        for value, shape in zip(values, shapes, strict=True):
+        for value, shape in zip(values, self.shapes, strict=True):
             axes = (1,) * (len(batch) + len(shape) - value.ndim)
             operands.append(jnp.reshape(value.astype(dtype), (*axes, *value.shape)))
-        results = kernel_p.bind(*operands, function=made)
+        results = kernel_p.bind(*operands, function=self.made)
         return results[0] if len(results) == 1 else tuple(results)
 
-    call.__name__ = call.__qualname__ = kernel.quantity
-    call.__doc__ = f"{kernel.quantity}({', '.join(name for name, _ in made.inputs)}), computed by armdyn."
-    return call
+
+def function(kernel: Source) -> JaxFunction:
+    """The kernel as a function of JAX arrays."""
+    return JaxFunction(kernel)
 
 
 def _warn_of_narrowing(arrays: tuple[Any, ...]) -> None:

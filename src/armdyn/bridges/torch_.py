@@ -15,20 +15,23 @@ from typing import Any
 import numpy as np
 
 from armdyn.bridges import Source, required
-from armdyn.bridges.function import Function, function_of
+from armdyn.bridges.function import Bridged, Function
 from armdyn.errors import InputError
 
 torch = required("torch")
 AutogradFunction: Any = torch.autograd.Function
 
 
-def function(kernel: Source) -> Callable[..., Any]:
-    """The kernel as a function of tensors, which broadcast as in NumPy; float32 in, float32 out."""
-    made = function_of(kernel)
-    shapes = [shape for _, shape in made.inputs]
-    operator, differentiable = _operator(made), _differentiable(made).apply
+class TorchFunction(Bridged):
+    """A kernel as a function of tensors, which broadcast as in NumPy; float32 in, float32 out."""
 
-    def call(*arrays: Any) -> Any:
+    def __init__(self, kernel: Source) -> None:
+        super().__init__(kernel)
+        self.operator, self.differentiable = _operator(self.made), _differentiable(self.made).apply
+
+    def __call__(self, *arrays: Any) -> Any:
+        """The results for these tensors."""
+        kernel, shapes = self.kernel, self.shapes
         values = [torch.as_tensor(array) for array in arrays]
         _check_devices(kernel.quantity, values)
         if len(values) != len(shapes) or any(_core(v, s) != s for v, s in zip(values, shapes, strict=True)):
@@ -42,11 +45,12 @@ def function(kernel: Source) -> Callable[..., Any]:
             missing = axes + len(shape) - value.ndim
             same = value if value.dtype == dtype else value.to(dtype)
             operands.append(same.reshape((1,) * missing + tuple(value.shape)) if missing else same)
-        return (differentiable if _differentiated(operands) else operator)(*operands)
+        return (self.differentiable if _differentiated(operands) else self.operator)(*operands)
 
-    call.__name__ = call.__qualname__ = kernel.quantity
-    call.__doc__ = f"{kernel.quantity}({', '.join(name for name, _ in made.inputs)}), computed by armdyn."
-    return call
+
+def function(kernel: Source) -> TorchFunction:
+    """The kernel as a function of tensors."""
+    return TorchFunction(kernel)
 
 
 def _differentiated(operands: list[Any]) -> bool:

@@ -45,6 +45,14 @@ class Controller:
         """The arm with the frame that the law refers to as its tool."""
         return self.arm if self.frame is None else self.arm.with_tool(frame=self.frame)
 
+    def __reduce__(self) -> Any:
+        """The laws of armdyn by name: their default gains are functions, which do not pickle."""
+        from armdyn.control import CONTROLLERS  # which imports this module
+
+        known = CONTROLLERS.get(self.law.name)
+        law = self.law.name if known is not None and known.on(self.model.chain) == self.law else self.law
+        return _again, (self.arm, law, dict(self.gains), self.friction, self.frame)
+
     def __repr__(self) -> str:
         reads = ", ".join(entry.name for entry in (*self.law.measured, *self.law.reference))
         gives = ", ".join(entry.name for entry in self.law.outputs)
@@ -130,6 +138,17 @@ class Controller:
                 raise InputError(f"{self.law.name} expects {name} of shape (..., {_sizes(shape)}), got {value.shape}")
             values.append(value)
         return values
+
+
+def _again(
+    arm: Arm, law: ControlLaw | str, gains: Mapping[str, Array], friction: bool, frame: str | None
+) -> Controller:
+    """A pickled controller; gains are taken as they are."""
+    from armdyn.control import CONTROLLERS
+
+    if isinstance(law, str):
+        law = CONTROLLERS[law].on((arm if frame is None else arm.with_tool(frame=frame)).chain)
+    return Controller(arm, law, gains, friction, frame)
 
 
 def controller(

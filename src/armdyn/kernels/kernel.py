@@ -37,6 +37,8 @@ from armdyn.formulations.units import units
 from armdyn.graph.columns import ColumnProgram
 from armdyn.graph.program import Program
 from armdyn.html import table
+from armdyn.kernels import describe
+from armdyn.kernels.describe import OfObject
 from armdyn.programs import search
 from armdyn.programs.assemble import Assembly, Options, assemble
 from armdyn.programs.collector import paused_collector
@@ -282,6 +284,11 @@ else:
 class Kernel(Fast):
     """A function of configurations, compiled at its first call."""
 
+    # `help`, `inspect.signature` and completion show the quantity's own face.
+    __doc__ = OfObject(describe.documentation, __doc__)
+    __name__ = OfObject(describe.name)
+    __signature__ = OfObject(describe.signature)
+
     def __init__(
         self,
         chain: Chain,
@@ -304,7 +311,7 @@ class Kernel(Fast):
         self.frames = dict(frames or {})  # frames by name, for the options `frame` and `frames`
         self.links = links  # the frame of each link as in the file; empty: the bodies' own
         self._ports = tuple(name for name, _ in QUANTITIES[quantity].inputs)
-        self._option_names = tuple(dict.fromkeys((*takes, *COLUMNS.get(quantity, ()), "parameters", "derivatives")))
+        self.option_names = tuple(dict.fromkeys((*takes, *COLUMNS.get(quantity, ()), "parameters", "derivatives")))
         self._variants: dict[Options, Kernel] = {options: self}
         self._calls: dict[Any, Kernel] = {}
         self._compiled: Any = None
@@ -441,6 +448,9 @@ class Kernel(Fast):
         if not isinstance(flags.get("derivatives", ()), tuple):
             wrt = flags["derivatives"]
             flags["derivatives"] = tuple(wrt) if isinstance(wrt, list) else (wrt,)
+        if "tool_wrench" in flags.get("derivatives", ()):  # the input's name is that of its array
+            flags["derivatives"] = tuple("wrench" if one == "tool_wrench" else one for one in flags["derivatives"])
+            flags.setdefault("tool_wrench", True)
         if not isinstance(flags.get("frame"), tuple | None):
             flags["frame"] = self.frames[choose("frame", flags["frame"], self.frames)]
         options = replace(self.options, **flags)
@@ -459,8 +469,8 @@ class Kernel(Fast):
         return tuple(self.frames[choose("frame", name, self.frames)] for name in listed)
 
     def _must_be_known(self, name: str) -> None:
-        if name not in self._option_names:
-            choose(f"option of {self.quantity}", name, (*self._ports, "out", "threads", *self._option_names))
+        if name not in self.option_names:
+            choose(f"option of {self.quantity}", name, (*self._ports, "out", "threads", *self.option_names))
 
     def _by_name(self, arrays: tuple[Any, ...], choices: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The inputs, of which some may be given by name, and the options."""

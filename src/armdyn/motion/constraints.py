@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from armdyn.equality import ComparedByValue
 from armdyn.errors import InputError
 
 FLAT = 1e-9  # of a row's largest coefficient: below it, the row says nothing on u
@@ -34,8 +35,8 @@ class Grip:
     axis: tuple[float, float, float] = (0.0, 1.0, 0.0)
 
 
-@dataclass(frozen=True)
-class MotionLimits:
+@dataclass(frozen=True, eq=False)
+class MotionLimits(ComparedByValue):
     """What a motion must not exceed; None takes the arm's own limit, or no limit where it has none.
 
     `torque` is (n,) for ± that, (n, 2), or a function of the joint speeds (..., n) that gives (..., n, 2): a motor's

@@ -29,7 +29,7 @@ REFINEMENTS = 1  # how often the steps are halved
 BINDS = 0.02  # of a limit: within that, it binds
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class TimeOptimal(Trajectory):
     """The fastest motion along a path: a `Trajectory`, with the path's parameter and what limits the motion.
 

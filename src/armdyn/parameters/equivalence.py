@@ -53,12 +53,15 @@ class Equivalence:
         return self.matrix is not None
 
 
-def equivalence(set_a: Named, set_b: Named, tolerance: float = 0.0) -> Equivalence:
+def equivalence(set_a: Any, set_b: Any, tolerance: float = 0.0) -> Equivalence:
     """The nonsingular M with b = M a (Lin 1994, Corollary 6), or the reason why there is none.
+
+    An arm in place of a set stands for its minimal parameters.
 
     Sets with rounded entries (from a QR decomposition, say) need a `tolerance`: the largest error of an entry of b that
     is attributed to rounding.
     """
+    set_a, set_b = (_parameters_of(one) for one in (set_a, set_b))
     a, b = [sparse(row) for row in set_a.matrix], [sparse(row) for row in set_b.matrix]
     if len(a) != len(b):
         return Equivalence(None, f"the first set has {len(a)} elements, the second {len(b)}")
@@ -78,6 +81,18 @@ def equivalence(set_a: Named, set_b: Named, tolerance: float = 0.0) -> Equivalen
     if len(solved_for(rows, range(len(a)))) < len(a):
         return Equivalence(None, "the elements of the second set are not linearly independent")
     return Equivalence(tuple(tuple(row.get(k, Fraction(0)) for k in range(len(a))) for row in rows), "")
+
+
+def _parameters_of(given: Any) -> Named:
+    """The set of parameters, or the minimal ones of an arm."""
+    found = getattr(given, "minimal_parameters", given)
+    if not (hasattr(found, "names") and hasattr(found, "matrix")):
+        raise InputError(
+            f"equivalence takes sets of parameters (arm.minimal_parameters, ParameterSet(names, matrix)) or arms, got "
+            f"{given!r:.80}"
+        )
+    chosen: Named = found
+    return chosen
 
 
 def with_columns(parameters: Named, columns: Sequence[int], mark: str = "") -> ParameterSet:

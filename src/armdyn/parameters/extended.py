@@ -14,6 +14,7 @@ from typing import Any
 
 from armdyn.algebra import Scalar
 from armdyn.chain import Chain
+from armdyn.errors import InputError, choose
 from armdyn.parameters.elimination import exact_combinations
 from armdyn.parameters.energy import Columns, Samples
 from armdyn.parameters.minimal import MinimalParameters, exact_geometry, minimal_parameters
@@ -73,8 +74,13 @@ _COLUMN = {
 }
 
 
-def extended_parameters(chain: Chain, terms: Sequence[str] = TERMS) -> ExtendedParameters:
-    """The minimal parameters with those of the drives; `terms` selects the drive terms."""
+def extended_parameters(arm: Any, terms: Sequence[str] = TERMS) -> ExtendedParameters:
+    """The minimal parameters of an arm (or a chain) with those of the drives; `terms` selects the drive terms."""
+    chain = getattr(arm, "chain", arm)
+    if not isinstance(chain, Chain):
+        raise InputError(f"extended_parameters takes an Arm, got {arm!r:.80}; armdyn.load(...) returns one")
+    for term in terms:
+        choose("drive term", term, TERMS)
     rigid = minimal_parameters(chain)
     candidates = [Term(kind, i) for kind in ("offset", "rotor") if kind in terms for i in range(chain.n)]
     found = exact_combinations(_rows(rigid, candidates), len(rigid) + len(candidates))

@@ -7,7 +7,7 @@ for every backend (docs/adr/0003-extra-physics.md).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
@@ -56,15 +56,9 @@ def assemble(
     _check(quantity, options)
     must_have_inertia(chain, quantity, options)
     arm = reframed(chain, quantity, options)
-    inputs = entry.input_shapes(chain)
-    if options.tool_wrench:
-        inputs = (*inputs, ("wrench", (6 * max(1, len(options.frames)),)))
-    if options.parameters == "runtime":
-        inputs = (*inputs, ("parameters", (len(minimal_parameters(chain)),)))
-    if options.parameters == "geometry":
-        inputs = (*inputs, ("geometry", (len(geometry_constants(chain)),)))
-        if quantity == "regressor":
-            whole = _regressor(chain)
+    inputs = input_ports(chain, quantity, options)
+    if options.parameters == "geometry" and quantity == "regressor":
+        whole = _regressor(chain)
 
     def function(*arguments: Any) -> Any:
         given = list(arguments)
@@ -74,8 +68,28 @@ def assemble(
             return whole(run, real, given, options, wrench)
         return complete(entry, physics or entry.physics, run, real, given, options, wrench)
 
-    assembly = Assembly(function, inputs, entry.output_shapes(chain, len(options.frames)))
+    assembly = Assembly(function, inputs, output_ports(chain, quantity, replace(options, derivatives=())))
     return _differentiated(chain, assembly, options.derivatives) if options.derivatives else assembly
+
+
+def input_ports(chain: Chain, quantity: str, options: Options) -> Shapes:
+    """The inputs with their shapes: those of the quantity, then those that the options add."""
+    inputs = QUANTITIES[quantity].input_shapes(chain)
+    if options.tool_wrench:
+        inputs = (*inputs, ("wrench", (6 * max(1, len(options.frames)),)))
+    if options.parameters == "runtime":
+        inputs = (*inputs, ("parameters", (len(minimal_parameters(chain)),)))
+    if options.parameters == "geometry":
+        inputs = (*inputs, ("geometry", (len(geometry_constants(chain)),)))
+    return inputs
+
+
+def output_ports(chain: Chain, quantity: str, options: Options) -> Shapes:
+    """The outputs with their shapes: of the quantity, or of its derivatives."""
+    outputs = QUANTITIES[quantity].output_shapes(chain, len(options.frames))
+    if not options.derivatives:
+        return outputs
+    return derivative_ports(tangent_shapes(chain, input_ports(chain, quantity, options)), outputs, options.derivatives)
 
 
 def at_run_time(chain: Chain, port: str, values: Any) -> Chain:

@@ -28,6 +28,13 @@ class Published(Operations):
 
     stages: Mapping[str, Operations] = field(default_factory=lambda: MappingProxyType({}), compare=False)
 
+    def __reduce__(self) -> Any:  # a mapping proxy cannot be pickled
+        return _published, (self.mul, self.add, self.div, self.trig, dict(self.stages))
+
+
+def _published(mul: int, add: int, div: int, trig: int, stages: dict[str, Operations]) -> Published:
+    return Published(mul, add, div, trig, MappingProxyType(stages))
+
 
 def published(chain: Chain, quantity: str, method: str, **variant: Any) -> Published:
     """The operations that the formulation, or a `variant` of it, executes, counted as in the papers."""
@@ -48,7 +55,7 @@ def _executed(function: Callable[..., Any], *arguments: Any) -> Published:
         function(*arguments)
     total = counter.operations()
     stages = {name: counter.operations(name) for name in counter.stages if name}
-    return Published(total.mul, total.add, total.div, total.trig, MappingProxyType(stages))
+    return _published(total.mul, total.add, total.div, total.trig, stages)
 
 
 def without_rotors(chain: Chain) -> Chain:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,15 +51,18 @@ def _ends(start: Any, end: Any, duration: float) -> tuple[np.ndarray, np.ndarray
 def quintic(start: Any, end: Any, duration: float) -> Reference:
     """From rest to rest along a fifth-order polynomial: velocity and acceleration are zero at both ends."""
     a, b = _ends(start, end, duration)
+    return Reference("quintic", float(duration), partial(_quintic, a, b, duration))
 
-    def motion(t: np.ndarray) -> Motion:
-        s = (t / duration)[..., None]
-        p = s**3 * (10 - 15 * s + 6 * s**2)
-        v = 30 * s**2 * (1 - s) ** 2 / duration
-        w = 60 * s * (1 - s) * (1 - 2 * s) / duration**2
-        return a + (b - a) * p, (b - a) * v, (b - a) * w
 
-    return Reference("quintic", float(duration), motion)
+# The motions are functions of modules with their data before the time, not closures, so that references pickle.
+
+
+def _quintic(a: np.ndarray, b: np.ndarray, duration: float, t: np.ndarray) -> Motion:
+    s = (t / duration)[..., None]
+    p = s**3 * (10 - 15 * s + 6 * s**2)
+    v = 30 * s**2 * (1 - s) ** 2 / duration
+    w = 60 * s * (1 - s) * (1 - 2 * s) / duration**2
+    return a + (b - a) * p, (b - a) * v, (b - a) * w
 
 
 def trapezoidal(start: Any, end: Any, duration: float, ramp: float = 0.25) -> Reference:
@@ -66,18 +70,18 @@ def trapezoidal(start: Any, end: Any, duration: float, ramp: float = 0.25) -> Re
     a, b = _ends(start, end, duration)
     if not 0 < ramp <= 0.5:
         raise InputError(f"ramp must lie in (0, 0.5], got {ramp}")
+    return Reference("trapezoidal", float(duration), partial(_trapezoidal, a, b, duration, ramp))
 
-    def motion(t: np.ndarray) -> Motion:
-        s = (t / duration)[..., None]
-        top = 1 / (1 - ramp)  # the cruising speed of a unit distance in unit time
-        up, down = s < ramp, s > 1 - ramp
-        p = np.where(up, top * s**2 / (2 * ramp), top * (s - ramp / 2))
-        p = np.where(down, 1 - top * (1 - s) ** 2 / (2 * ramp), p)
-        v = top * np.where(up, s / ramp, np.where(down, (1 - s) / ramp, 1.0)) / duration
-        w = top / ramp * (np.where(up, 1.0, 0.0) - np.where(down, 1.0, 0.0)) / duration**2
-        return a + (b - a) * p, (b - a) * v, (b - a) * w
 
-    return Reference("trapezoidal", float(duration), motion)
+def _trapezoidal(a: np.ndarray, b: np.ndarray, duration: float, ramp: float, t: np.ndarray) -> Motion:
+    s = (t / duration)[..., None]
+    top = 1 / (1 - ramp)  # the cruising speed of a unit distance in unit time
+    up, down = s < ramp, s > 1 - ramp
+    p = np.where(up, top * s**2 / (2 * ramp), top * (s - ramp / 2))
+    p = np.where(down, 1 - top * (1 - s) ** 2 / (2 * ramp), p)
+    v = top * np.where(up, s / ramp, np.where(down, (1 - s) / ramp, 1.0)) / duration
+    w = top / ramp * (np.where(up, 1.0, 0.0) - np.where(down, 1.0, 0.0)) / duration**2
+    return a + (b - a) * p, (b - a) * v, (b - a) * w
 
 
 def fourier(center: Any, sine: Any, cosine: Any, frequency: float, duration: float | None = None) -> Reference:
@@ -88,14 +92,15 @@ def fourier(center: Any, sine: Any, cosine: Any, frequency: float, duration: flo
     if not frequency > 0:
         raise InputError(f"frequency must be positive (Hz), got {frequency}")
     w = 2 * np.pi * frequency * np.arange(1, len(a) + 1)[:, None]
-
-    def motion(t: np.ndarray) -> Motion:
-        phase = w * t[..., None, None]
-        s, k = np.sin(phase), np.cos(phase)
-        q = c + (a * s + b * k).sum(-2)
-        return q, (w * (a * k - b * s)).sum(-2), -(w**2 * (a * s + b * k)).sum(-2)
-
+    motion = partial(_fourier, c, a, b, w)
     return Reference("fourier", float(duration if duration is not None else 1 / frequency), motion, periodic=True)
+
+
+def _fourier(c: np.ndarray, a: np.ndarray, b: np.ndarray, w: np.ndarray, t: np.ndarray) -> Motion:
+    phase = w * t[..., None, None]
+    s, k = np.sin(phase), np.cos(phase)
+    q = c + (a * s + b * k).sum(-2)
+    return q, (w * (a * k - b * s)).sum(-2), -(w**2 * (a * s + b * k)).sum(-2)
 
 
 def straight_line(arm: Arm, start: Any, end: Any, rotation: Any, speed: float, q0: Any = None) -> Reference:
@@ -114,17 +119,20 @@ def straight_line(arm: Arm, start: Any, end: Any, rotation: Any, speed: float, q
     duration = length / speed
     knots = np.linspace(0.0, duration, 201)
     path = _knots(arm, a, (b - a) / duration, R, knots, q0)
+    return Reference("straight line", duration, partial(_along_line, arm, a, (b - a) / duration, R, knots, path))
 
-    def motion(t: np.ndarray) -> Motion:
-        guess = np.stack([np.interp(t, knots, path[:, i]) for i in range(arm.n)], axis=-1)
-        q = _newton(arm, a + np.multiply.outer(t, (b - a) / duration), R, guess)
-        twist = np.concatenate([(b - a) / duration, np.zeros(3)])
-        inverse = np.linalg.pinv(arm.jacobian(q))
-        qd = inverse @ twist
-        rate = (arm.jacobian_rate(q, qd) @ qd[..., None])[..., 0]
-        return q, qd, -(inverse @ rate[..., None])[..., 0]
 
-    return Reference("straight line", duration, motion)
+def _along_line(
+    arm: Arm, start: np.ndarray, v: np.ndarray, R: np.ndarray, knots: np.ndarray, path: np.ndarray, t: np.ndarray
+) -> Motion:
+    """The motion of `straight_line`; `path` holds the configurations at the times `knots`."""
+    guess = np.stack([np.interp(t, knots, path[:, i]) for i in range(arm.n)], axis=-1)
+    q = _newton(arm, start + np.multiply.outer(t, v), R, guess)
+    twist = np.concatenate([v, np.zeros(3)])
+    inverse = np.linalg.pinv(arm.jacobian(q))
+    qd = inverse @ twist
+    rate = (arm.jacobian_rate(q, qd) @ qd[..., None])[..., 0]
+    return q, qd, -(inverse @ rate[..., None])[..., 0]
 
 
 def _knots(arm: Arm, a: np.ndarray, v: np.ndarray, R: np.ndarray, t: np.ndarray, q0: Any) -> np.ndarray:

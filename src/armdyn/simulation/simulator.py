@@ -96,10 +96,15 @@ class Simulator:
         self.arm, self.h, self.batch = arm, positive(step, "step", " of seconds"), _shape(batch)
         self.method, self._chosen = method, method
         self._saturate, self._actuators = saturate, actuators
+        self._arguments = {"arm": arm, "step": step, "friction": friction, "tool_wrench": tool_wrench, "limits": limits,
+                           "saturate": saturate, "actuators": actuators, "batch": batch}  # fmt: skip
         self._given = {"wrench": tool_wrench, "limits": limits, "times": None, "progress": None}
         self._options = Options(friction=friction, tool_wrench=tool_wrench is not None)
         self._periods = actuators.checked(arm.n, self.h)[:2] if actuators else (1, 0)
         self.reset()
+
+    def __reduce__(self) -> Any:
+        return _again, (self._arguments, self._chosen, self.save())
 
     def __repr__(self) -> str:
         batch = f", batch {self.batch}" if self.batch else ""
@@ -382,6 +387,14 @@ class Simulator:
                 if self._over and not (self._statuses == RUNNING).any():
                     return
             self._motors.reading = None
+
+
+def _again(arguments: dict[str, Any], chosen: str, saved: Saved) -> Simulator:
+    """A pickled simulator, in the state it had."""
+    sim = Simulator(**arguments, method=saved.method)
+    sim._chosen = chosen
+    sim.restore(saved)
+    return sim
 
 
 def _shape(batch: Any) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from armdyn.equality import ComparedByValue
 from armdyn.errors import InputError, choose
 from armdyn.files.text import write_text, written_whole
 from armdyn.formulations.coordinates import rotation
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 FORMATS = (".csv", ".npz", ".parquet", ".html")
 
 
-@dataclass(frozen=True)
-class Trajectory:
+@dataclass(frozen=True, eq=False)
+class Trajectory(ComparedByValue):
     """States over time; the last two axes of q, qd, qdd and tau are time and joint, those before are batch axes.
 
     For a robot with a floating base, q starts with its position and quaternion (x, y, z, w), and qd, qdd and tau with

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.arm import Arm
+from armdyn.equality import ComparedByValue
 
 
-@dataclass(frozen=True)
-class RankReport:
+@dataclass(frozen=True, eq=False)
+class RankReport(ComparedByValue):
     """Singular values of a random regressor with normalised columns, and the gap at the number of parameters."""
 
     count: int  # number of minimal parameters, from the structure

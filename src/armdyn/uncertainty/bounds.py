@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.arm import Arm
+from armdyn.equality import ComparedByValue
 from armdyn.errors import checked_keywords, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.html import table
@@ -32,8 +33,8 @@ Progress = Callable[[float, float, str], None]
 Polish = Callable[[Any], tuple[float, Any]]
 
 
-@dataclass(frozen=True)
-class Bound:
+@dataclass(frozen=True, eq=False)
+class Bound(ComparedByValue):
     """Guaranteed bounds of every entry of a quantity, and the most extreme points that were found.
 
     `witness` holds these points by input: the first axis is 0 for the smallest and 1 for the largest value, followed by

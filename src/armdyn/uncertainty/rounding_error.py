@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.arm import Arm
+from armdyn.equality import ComparedByValue
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.kernels.emission import ERROR_BOXES, TRIG_ULPS
@@ -16,8 +17,8 @@ from armdyn.kernels.rounding import Analysis, assumptions, largest_errors, preci
 from armdyn.ranges import ACCELERATION, of_input
 
 
-@dataclass(frozen=True)
-class RoundingError:
+@dataclass(frozen=True, eq=False)
+class RoundingError(ComparedByValue):
     """Bound of the rounding error of every entry of a quantity, valid within `ranges` (n, 2) under `assumptions`."""
 
     quantity: str

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from armdyn.equality import ComparedByValue
 from armdyn.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Probability:
+@dataclass(frozen=True, eq=False)
+class Probability(ComparedByValue):
     """The estimated probability of an event, with its confidence interval.
 
     The interval is that of Clopper and Pearson (1934): exact, so never too narrow, however rare the event.
