@@ -12,10 +12,10 @@ import pytest
 
 import armdyn
 from armdyn import simulation
-from armdyn.equality import same
 from armdyn.errors import InputError
 from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.kernels import describe
+from armdyn.values import same
 
 ARM = armdyn.load("scara")
 Q = ARM.rest

@@ -12,11 +12,10 @@ from armdyn.chain import Joint
 from armdyn.chain.geometry import geometry_constants, geometry_values, with_geometry
 from armdyn.chain.joint import named
 from armdyn.chain.limits import limits, working_range
-from armdyn.equality import ComparedByValue
 from armdyn.errors import InputError, choose
 from armdyn.files import arrays
-from armdyn.kernels.kernel import real_array
 from armdyn.uses import must_suit
+from armdyn.values import ComparedByValue, real_array
 
 
 @dataclass(frozen=True, eq=False)

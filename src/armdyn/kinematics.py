@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from armdyn.chain import Chain
-from armdyn.equality import ComparedByValue
 from armdyn.errors import InputError
-from armdyn.kernels.kernel import real_array
+from armdyn.values import ComparedByValue, real_array
 
 Arrays = Callable[..., Any]
 _STEPS = 120  # the largest number of iterations of one search

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from armdyn.errors import InputError
 from armdyn.identification.log_files import read_table
-from armdyn.kernels.kernel import real_array
+from armdyn.values import real_array
 
 Array = NDArray[np.float64]
 QUATERNION = ("qx", "qy", "qz", "qw")

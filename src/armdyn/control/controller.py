@@ -20,8 +20,8 @@ from armdyn.errors import InputError, choose
 from armdyn.formulations.registry import Shapes
 from armdyn.graph import Program
 from armdyn.html import table
-from armdyn.kernels.kernel import real_array
 from armdyn.loading import as_arm
+from armdyn.values import real_array
 
 Array = NDArray[np.float64]
 Arrays = dict[str, Array]

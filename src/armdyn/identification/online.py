@@ -18,7 +18,7 @@ from armdyn.identification.consistent import Problem
 from armdyn.identification.model import Model
 from armdyn.identification.payload import Payload, fitted_body, payload_regressor
 from armdyn.identification.result import Estimate, identified_arm
-from armdyn.kernels.kernel import real_array
+from armdyn.values import real_array
 
 Array = NDArray[np.float64]
 REGULARIZATION = 1.0  # in noise variances; `identify` chooses it by cross-validation, which is not possible online

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.equality import ComparedByValue
 from armdyn.errors import InputError
+from armdyn.values import ComparedByValue
 
 FLAT = 1e-9  # of a row's largest coefficient: below it, the row says nothing on u
 STANDSTILL = 1e-6  # of the largest speed: friction at standstill is that of the slowest forward motion

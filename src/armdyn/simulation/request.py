@@ -11,10 +11,10 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import InputError
-from armdyn.kernels.kernel import real_array
 from armdyn.simulation.implicit_stage import Stops
 from armdyn.simulation.state import QUATERNION, Layout
 from armdyn.simulation.torque import Drive
+from armdyn.values import real_array
 
 Progress = Callable[[float, float], None]
 ROUNDED = 1e-4  # tolerance of a quaternion's length, for numbers written with four digits

@@ -10,7 +10,6 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import ComputationError, InputError, choose
-from armdyn.kernels.kernel import real_array
 from armdyn.programs.assemble import Options
 from armdyn.simulation.actuators import Actuators, Motors
 from armdyn.simulation.choice import chosen_method
@@ -21,6 +20,7 @@ from armdyn.simulation.request import Request, efforts, positive, request
 from armdyn.simulation.state import force_rows, force_sizes
 from armdyn.simulation.tableaus import FIXED
 from armdyn.simulation.torque import AsGiven, Drive, Saturated
+from armdyn.values import real_array
 
 METHODS = tuple(name for name in FIXED if name != "AB4")  # a multistep method's past cannot take torques that jump
 RUNNING = "running"

@@ -18,8 +18,9 @@ import numpy as np
 from armdyn.algebra import clamp
 from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
-from armdyn.kernels.kernel import Kernel, real_array
+from armdyn.kernels.kernel import Kernel
 from armdyn.simulation.state import force_rows, force_sizes, forces_of
+from armdyn.values import real_array
 
 Law = Callable[[Chain, list[Any], list[Any], list[Any]], list[Any]]
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from armdyn.equality import ComparedByValue
 from armdyn.errors import InputError, choose
 from armdyn.files.text import write_text, written_whole
 from armdyn.formulations.coordinates import rotation
 from armdyn.html import curves, table
+from armdyn.values import ComparedByValue
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.arm import Arm
-from armdyn.equality import ComparedByValue
+from armdyn.values import ComparedByValue
 
 
 @dataclass(frozen=True, eq=False)

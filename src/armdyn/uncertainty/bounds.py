@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.equality import ComparedByValue
 from armdyn.errors import checked_keywords, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.html import table
@@ -25,6 +24,7 @@ from armdyn.uncertainty.branch_and_bound import LEAST_SIZE, Region, Search, Side
 from armdyn.uncertainty.expansions import Expansion, expandable
 from armdyn.uncertainty.interval_search import IntervalRegion, Problem
 from armdyn.uncertainty.motion_search import MotionRegion, Remainders
+from armdyn.values import ComparedByValue
 
 SIGNS = (-1.0, 1.0)  # the minimum of an entry is found as the maximum of its negative
 SHARPEST = {"gravity_load": "first_moments"}  # formulations with sharper enclosures than the cheapest one

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.equality import ComparedByValue
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.kernels.emission import ERROR_BOXES, TRIG_ULPS
 from armdyn.kernels.rounding import Analysis, assumptions, largest_errors, precision
 from armdyn.ranges import ACCELERATION, of_input
+from armdyn.values import ComparedByValue
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.equality import ComparedByValue
 from armdyn.errors import InputError
+from armdyn.values import ComparedByValue
 
 if TYPE_CHECKING:
     from armdyn.uncertainty.samples import Samples
