@@ -15,7 +15,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 help:
 	@echo "make demo   install into .venv, report on a built-in arm (out/puma560.html)"
 	@echo "make test   run the tests"
-	@echo "make test-bridges   run those that need JAX, PyTorch, FMPy, Dask or QEMU, installing all but the last"
+	@echo "make test-bridges   run those that need JAX, PyTorch, FMPy, Dask, a graphics device or QEMU, installing all but the last"
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  measure speed against Pinocchio, MuJoCo, the Robotics Toolbox and a memory copy"
 	@echo "make campaign   random robustness tests for MINUTES=10: robots, arrays, files, cache, forks"
@@ -44,8 +44,8 @@ $(BIN)/python$(EXE):
 TORCH := torch==2.13.0
 
 .venv/.bridges: .venv/.dev
-	@echo "installing JAX, PyTorch, FMPy and Dask into .venv (a few minutes, once)"
-	$(PIP) -e ".[jax,torch,fmi,scale]" "$(TORCH)"
+	@echo "installing JAX, PyTorch, FMPy, Dask and wgpu into .venv (a few minutes, once)"
+	$(PIP) -e ".[jax,torch,fmi,scale,gpu]" "$(TORCH)" pyopencl
 	@touch $@
 
 demo: .venv/.core

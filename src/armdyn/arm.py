@@ -177,9 +177,12 @@ class Arm(KernelAttributes, JointArrays):
 
         return listing.html_table(repr(self)[1:-1], self.source, self.chain)
 
-    def kernel(self, quantity: str, method: str = "auto", backend: str = "llvm", **options: Any) -> Kernel:
-        """A quantity by a chosen formulation on a chosen backend.
+    def kernel(
+        self, quantity: str, method: str = "auto", backend: str = "llvm", device: Any = None, **options: Any
+    ) -> Kernel:
+        """A quantity by a chosen formulation on a chosen backend: llvm, numpy, python, or gpu (`armdyn.gpu`).
 
+        `device` is for the backend gpu: one of `armdyn.gpu.devices()`, its number or a part of its name.
         Options: `friction`, `tool_wrench`, `frame`, `parameters` ("baked"; "runtime": the minimal
         parameters are a last input; "geometry": the geometry constants are, see `geometry`), `derivatives`
         (names of inputs: the exact partial derivatives in them).
@@ -187,7 +190,7 @@ class Arm(KernelAttributes, JointArrays):
         from armdyn.kernels.kernel import Kernel
 
         frames = {frame.name: (frame.link, frame.placement) for frame in self.all_frames.values()}
-        plain = Kernel(self.chain, quantity, method, backend, frames=frames, links=self.own_links)
+        plain = Kernel(self.chain, quantity, method, backend, frames=frames, links=self.own_links, device=device)
         return plain.variant(**options) if options else plain
 
     @property

@@ -27,7 +27,7 @@ from armdyn.algebra.cached import cached_property
 from armdyn.chain import Chain, Link, Placement
 from armdyn.chain.checks import ROUNDING, impossibility
 from armdyn.chain.tool_names import no_tool
-from armdyn.codegen import BACKENDS, cache, fastcall
+from armdyn.codegen import BACKENDS, DEVICES, cache, fastcall
 from armdyn.codegen.compile import load_or_compile
 from armdyn.codegen.text.numpy import ArrayFunction, compile_numpy, over_columns
 from armdyn.errors import InputError, choose
@@ -277,13 +277,15 @@ class Kernel(Fast):
         options: Options = Options(),
         frames: Mapping[str, tuple[int, Placement]] | None = None,
         links: tuple[tuple[int, Placement], ...] = (),
+        device: Any = None,
     ) -> None:
         self.chain = chain
         self.quantity = choose("quantity", quantity, QUANTITIES)
         methods = ["auto", *(m.key for m in QUANTITIES[quantity].methods)]
         self._asked_method = choose(f"method of {quantity}", method, methods)
         self._of_body = QUANTITIES[quantity].of_body
-        self.backend = choose("backend", backend, BACKENDS)
+        self.backend = choose("backend", backend, (*BACKENDS, DEVICES))
+        self.device = device  # of the backend gpu
         takes = QUANTITIES[quantity].takes
         of_links = QUANTITIES[quantity].of_links and not options.frames
         self.options = options = replace(options, frames=links) if of_links else options
@@ -330,6 +332,10 @@ class Kernel(Fast):
         if self.backend == "llvm":
             asked = (self.chain, self.quantity, self.method, self.options)
             made = load_or_compile(asked, lambda: self.compiled_program, uniform=("parameters", "geometry"))
+        if self.backend == DEVICES:
+            from armdyn.codegen.gpu.webgpu import DeviceFunction  # imported only if needed
+
+            return DeviceFunction(self.program, self.device)
         if made is not None and self._of_body:
             return made  # no fast path: payloads are checked at every call
         if made is not None:
@@ -364,7 +370,9 @@ class Kernel(Fast):
         return table(f"{self.quantity} by {self.method} on {self.backend}", ["array", "", "shape", "unit"], rows)
 
     def __reduce__(self) -> Any:
-        return Kernel, (self.chain, self.quantity, self.method, self.backend, self.options, self.frames, self.links)
+        return Kernel, (
+            self.chain, self.quantity, self.method, self.backend, self.options, self.frames, self.links, self.device,
+        )  # fmt: skip
 
     def __call__(self, *arrays: Any, out: Any = None, threads: int | None = None, **choices: Any) -> Any:
         """The quantity at every configuration of the batch; `choices` are options for this call."""
@@ -381,12 +389,14 @@ class Kernel(Fast):
             arrays = self._as_numpy(arrays, out)
         if self._of_body:
             refuse_impossible(*arrays)
-        function, count = self._compiled or self.compiled, checked(threads)
+        function, count = self._compiled or self.compiled, 1 if self.backend == DEVICES else checked(threads)
         try:
             if count == 1 and function.quiet:
                 return function(*arrays, out=out)
             with np.errstate(all="ignore"):  # non-finite results are visible in their rows
                 return function(*arrays, out=out) if count == 1 else shared(function, arrays, out, count)
+        except InputError:
+            raise
         except (ValueError, TypeError) as error:
             raise self._diagnosis(arrays, out, error) from error
 
@@ -438,7 +448,9 @@ class Kernel(Fast):
             placed = bool(options.frames) or (options.frame is not None and self.options.frame is None)
             searched = options.derivatives or options.parameters != self.options.parameters or placed
             method = self._asked_method if searched else self.method
-            made = Kernel(self.chain, self.quantity, method, self.backend, options, self.frames, self.links)
+            made = Kernel(
+                self.chain, self.quantity, method, self.backend, options, self.frames, self.links, self.device
+            )
             self._variants[options] = made
         return self._variants[options]
 
@@ -507,6 +519,8 @@ class Kernel(Fast):
 
     def _diagnosis(self, arrays: tuple[Any, ...], out: Any, error: Exception) -> Exception:
         """The error with the array's name, its shape and the expected shape."""
+        from armdyn.codegen.gpu.webgpu import DeviceArray
+
         takes = self.assembly.inputs
         of = f"{self.quantity} of this arm (n = {self.chain.n})"
         if len(arrays) != len(takes):
@@ -515,7 +529,7 @@ class Kernel(Fast):
         batches = []
         for array, (name, shape) in zip(arrays, takes, strict=True):
             try:
-                value = np.asarray(array)
+                value = array if isinstance(array, DeviceArray) else np.asarray(array)
             except ValueError as ragged:
                 return InputError(f"{of}: {name} is not an array of numbers: {ragged}")
             core = value.ndim - len(shape)
