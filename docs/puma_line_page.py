@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import armdyn
+from armdyn.programs.stepping import FIXED
 from armdyn.simulation import simulate
-from armdyn.simulation.tableaus import FIXED
 from armdyn.studies import linear_solvers, puma_line, puma_line_page
 
 HERE = Path(__file__).parent / "studies"

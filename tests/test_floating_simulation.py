@@ -13,10 +13,10 @@ import armdyn
 from armdyn.chain import Chain, Joint, Link
 from armdyn.chain.joint import Limit
 from armdyn.errors import InputError
+from armdyn.programs.stepping import FIXED
 from armdyn.simulation import PD, Actuators, ComputedTorque, PDGravity, Reference, Sampled, quintic, simulate
 from armdyn.simulation.stability import linearised
 from armdyn.simulation.state import Layout
-from armdyn.simulation.tableaus import FIXED
 from random_trees import TreeKind, random_tree
 
 FREE = {"friction": False, "limits": False}

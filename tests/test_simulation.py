@@ -14,6 +14,7 @@ from scipy import integrate, special
 import armdyn
 import rollout
 from armdyn.errors import InputError
+from armdyn.programs.stepping import FIXED
 from armdyn.simulation import (
     ComputedTorque,
     PDGravity,
@@ -26,7 +27,8 @@ from armdyn.simulation import (
     straight_line,
     trapezoidal,
 )
-from armdyn.simulation.tableaus import ADAPTIVE, FIXED, METHODS
+from armdyn.simulation.adaptive import ADAPTIVE
+from armdyn.simulation.simulate import METHODS
 
 TOML = """
 name = "{name}"

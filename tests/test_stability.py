@@ -14,10 +14,9 @@ import armdyn
 from armdyn.chain.joint import Limit
 from armdyn.cli import app
 from armdyn.errors import InputError
+from armdyn.programs.stepping import ARK4, FIXED, RK4, RK5, SCHEMES
 from armdyn.simulation import PD, Actuators, ComputedTorque, Controller, Drive, PDGravity, quintic, simulate
-from armdyn.simulation.fixed import scheme
 from armdyn.simulation.stability import Linear, growth
-from armdyn.simulation.tableaus import ARK4, ARK4_IMPLICIT, FIXED, RK4, RK5, ROUNDED
 
 Q0 = np.array([0.0, -0.3, 0.0, -2.0, 0.0, 2.0, 0.8])
 
@@ -59,12 +58,12 @@ def drop(tmp_path_factory):
 @pytest.mark.parametrize("tableau", [RK4, RK5, ARK4], ids=lambda tableau: tableau.name)
 def test_coefficients_meet_the_order_conditions_in_fractions(tableau):
     """Butcher's conditions up to order four; both halves of ARK4 have the same nodes, weights and conditions."""
-    implicit = [ARK4_IMPLICIT] if tableau is ARK4 else []
+    implicit = [tableau.implicit] if tableau.implicit else []
     b = tableau.b
     for rows in (tableau.a, *implicit):
         a = [[*row, *[Fraction(0)] * (len(b) - len(row))] for row in rows]
         c = [sum(row) for row in a]
-        assert max(abs(x - y) for x, y in zip(c, tableau.c, strict=True)) < ROUNDED
+        assert max(abs(x - y) for x, y in zip(c, tableau.nodes, strict=True)) < 1e-20
         inner = [sum(x * y for x, y in zip(row, c, strict=True)) for row in a]
         weighted = {
             Fraction(1): [1] * len(b),
@@ -77,9 +76,9 @@ def test_coefficients_meet_the_order_conditions_in_fractions(tableau):
             Fraction(1, 24): [sum(x * y for x, y in zip(row, inner, strict=True)) for row in a],
         }
         for value, terms in weighted.items():
-            assert abs(sum(x * y for x, y in zip(b, terms, strict=True)) - value) < ROUNDED, value
+            assert abs(sum(x * y for x, y in zip(b, terms, strict=True)) - value) < 1e-20, value
     if tableau is ARK4:
-        assert [round(x, 18) for x in tableau.c] == [
+        assert [round(x, 18) for x in tableau.nodes] == [
             0,
             Fraction(1, 2),
             Fraction(83, 250),
@@ -95,20 +94,20 @@ def test_coefficients_meet_the_order_conditions_in_fractions(tableau):
 def test_stability_limits_are_the_textbook_ones(method, edge):
     """y'' = -λ y' decays; a method is stable for h λ up to its interval on the negative real axis."""
     linear = Linear(np.array([[0.0, 1.0], [0.0, -1.0]]), np.zeros((2, 2)))
-    assert growth(scheme(method), linear, 0.98 * edge) == 0
-    assert growth(scheme(method), linear, 1.1 * edge) > 0
+    assert growth(SCHEMES[method], linear, 0.98 * edge) == 0
+    assert growth(SCHEMES[method], linear, 1.1 * edge) > 0
 
 
 def test_motions_that_grow_by_themselves_are_no_fault_of_the_step():
     upright = Linear(np.array([[0.0, 1.0], [30.0, 0.0]]), np.zeros((2, 2)))
     for method in FIXED:
-        assert growth(scheme(method), upright, 1e-2) == 0
+        assert growth(SCHEMES[method], upright, 1e-2) == 0
 
 
 def test_the_implicit_method_damps_any_damping():
     stiff = np.array([[0.0, 1.0], [-1e8, -1e6]])
-    assert growth(scheme("ARK4"), Linear(stiff, stiff), 1e-2) == 0
-    assert growth(scheme("RK4"), Linear(stiff, stiff), 1e-2) > 0
+    assert growth(SCHEMES["ARK4"], Linear(stiff, stiff), 1e-2) == 0
+    assert growth(SCHEMES["RK4"], Linear(stiff, stiff), 1e-2) > 0
 
 
 def test_a_step_that_is_too_long_is_called_that(panda):

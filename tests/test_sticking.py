@@ -10,8 +10,9 @@ import pytest
 from scipy import optimize
 
 import armdyn
+from armdyn.programs.stepping import FIXED
 from armdyn.simulation import PDGravity, Sampled, simulate
-from armdyn.simulation.tableaus import FIXED, METHODS
+from armdyn.simulation.simulate import METHODS
 from random_trees import TreeKind, random_tree
 
 BLOCK = """

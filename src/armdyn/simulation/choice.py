@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from armdyn.programs.stepping import SCHEMES
 from armdyn.simulation import stability
-from armdyn.simulation.fixed import scheme
 from armdyn.simulation.request import Request
 
 LONGEST = 1e-3  # s: the automatic step unless stability requires a shorter one
@@ -20,7 +20,7 @@ def chosen_method(stepper: Any, asked: Request) -> str:
     postures = asked.layout.split(asked.state)[0]
     if stepper.silent or not len(postures) or not stability.may_be_stiff(stepper, postures, RESERVE * asked.step):
         return "RK4"
-    stiff = any(stability.growth(scheme("RK4"), linear, RESERVE * asked.step) for linear in _starts(stepper, asked))
+    stiff = any(stability.growth(SCHEMES["RK4"], linear, RESERVE * asked.step) for linear in _starts(stepper, asked))
     return "ARK4" if stiff else "RK4"
 
 
@@ -28,7 +28,7 @@ def first_step(stepper: Any, asked: Request) -> float:
     """The longest automatic step, or a shorter one if the method needs it at the initial states."""
     if stepper.silent:
         return asked.step
-    return stability.stable_step(scheme(stepper.taken), _starts(stepper, asked), asked.step)
+    return stability.stable_step(SCHEMES[stepper.taken], _starts(stepper, asked), asked.step)
 
 
 def _starts(stepper: Any, asked: Request) -> list[stability.Linear]:

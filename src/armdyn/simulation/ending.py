@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from armdyn.programs.stepping import SCHEMES
 from armdyn.simulation import sampled_loop, stability
 from armdyn.simulation.actuators import HeldStepper
-from armdyn.simulation.fixed import scheme
 from armdyn.simulation.request import Request, Span, steps_in
 from armdyn.simulation.state import Layout
 
@@ -154,7 +154,7 @@ def _unstable(
             last = min(len(times), 1)
         known = states[lane, :last]
         verdict = stability.judge(
-            stepper.some(np.array([lane])), scheme(stepper.taken), h, times[:last], known, lane in early
+            stepper.some(np.array([lane])), SCHEMES[stepper.taken], h, times[:last], known, lane in early
         )
         if verdict:
             ends.statuses[lane] = UNSTABLE

@@ -15,15 +15,14 @@ from armdyn.codegen.compile import Compiled, load_or_compile
 from armdyn.graph.program import Program
 from armdyn.kernels.kernel import Kernel
 from armdyn.programs.assemble import Options
+from armdyn.programs.stepping import ARK4, SCHEMES
 from armdyn.simulation.implicit_stage import Locks, Stops
 from armdyn.simulation.integrator import Integrator
-from armdyn.simulation.loop import Scheme
 from armdyn.simulation.plants import Plants, Varying
 from armdyn.simulation.programs import closed_loop, frictions, has_dry_friction, lockable_loop
 from armdyn.simulation.request import Span
 from armdyn.simulation.state import Layout, forces_of
 from armdyn.simulation.sticking import Modes, breakaway, holding, settle
-from armdyn.simulation.tableaus import AB4, ARK4, ARK4_IMPLICIT, EULER, RUNGE_KUTTA
 from armdyn.simulation.torque import Drive, Law, Saturated, source_of
 
 WORK = 200_000  # steps of single states per call, between which Ctrl-C and progress are handled
@@ -32,21 +31,9 @@ INSET = 1e-4  # of a step: more than rounding, so that a stage stays within the 
 Inside = Callable[[np.ndarray], np.ndarray]
 
 
-def scheme(method: str) -> Scheme:
-    """What a step of the method does."""
-    if method == "AB4":
-        return Scheme(((),), AB4[:1], past=AB4[1:])
-    if method == EULER.name:
-        return Scheme(EULER.a, EULER.b, velocity_first=True)
-    if method == ARK4.name:
-        return Scheme(ARK4.a, ARK4.b, implicit=ARK4_IMPLICIT)
-    tableau = RUNGE_KUTTA[method]
-    return Scheme(tableau.a, tableau.b)
-
-
 def _stage_times(method: str, held: bool) -> np.ndarray:
     """The stages' times as fractions of a step; inside the step where held samples must stay held."""
-    c = np.array([float(x) for x in scheme(method).nodes])
+    c = np.array([float(x) for x in SCHEMES[method].nodes])
     return np.clip(c, INSET, 1 - INSET) if held else c
 
 
@@ -88,14 +75,14 @@ def loop_of(
         law = law.law  # the stages find the saturated motors themselves
     if not implicit and not stops and not has_dry_friction(chain, options, varying):
         asked: tuple[Any, ...] = ("closed loop", chain, law, source_of(law), size, options, varying)
-        return Integrator(asked, lambda: closed_loop(chain, law, size, options, False, varying), scheme(method))
+        return Integrator(asked, lambda: closed_loop(chain, law, size, options, False, varying), SCHEMES[method])
     staged, can_lock = implicit or stops is not None, lockable_joints(locks)
     asked = ("lockable loop", chain, law, source_of(law), size, options, staged, can_lock, varying)
 
     def make() -> Program:
         return lockable_loop(chain, law, size, options, staged, can_lock, varying)
 
-    return Integrator(asked, make, scheme(method), locks)
+    return Integrator(asked, make, SCHEMES[method], locks)
 
 
 def locks_of(

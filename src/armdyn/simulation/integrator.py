@@ -18,9 +18,10 @@ from armdyn.codegen.fastcall import context
 from armdyn.codegen.llvm.module import module, straight_line
 from armdyn.codegen.target import Target, host
 from armdyn.graph.program import Program
+from armdyn.programs.stepping import Scheme
 from armdyn.simulation.implicit_stage import Locks
 from armdyn.simulation.lockable_loop import LockableLoop
-from armdyn.simulation.loop import ARGUMENTS, Loop, Scheme
+from armdyn.simulation.loop import ARGUMENTS, Loop
 from armdyn.simulation.state import Layout
 
 

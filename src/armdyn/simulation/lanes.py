@@ -20,7 +20,7 @@ class Number:
     w: Writer
     name: str
 
-    def _binary(self, operation: str, other: Number | float) -> Number:
+    def _binary(self, operation: str, other: Number | float | Fraction) -> Number:
         right = other.name if isinstance(other, Number) else self.w.constant(other)
         return Number(self.w, self.w.let(f"{operation} {self.w.vector} {self.name}, {right}"))
 
@@ -36,7 +36,7 @@ class Number:
     def __rsub__(self, other: float) -> Number:
         return constant(self.w, other) - self
 
-    def __mul__(self, other: Number | float) -> Number:
+    def __mul__(self, other: Number | float | Fraction) -> Number:
         return self._binary("fmul", other)
 
     __rmul__ = __mul__

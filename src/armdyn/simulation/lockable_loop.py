@@ -19,10 +19,11 @@ from __future__ import annotations
 from fractions import Fraction
 
 from armdyn.codegen.llvm.straight_line import StraightLine
+from armdyn.programs.stepping import Scheme
 from armdyn.simulation.event_search import HUGE, LANE, EventSearch
 from armdyn.simulation.implicit_stage import ImplicitStage, Locks
 from armdyn.simulation.lanes import Counter, NamedSlots, Number, Slots, Truth, branch, constant, lagrange
-from armdyn.simulation.loop import Loop, Scheme
+from armdyn.simulation.loop import Loop
 from armdyn.simulation.state import Layout
 from armdyn.simulation.stops import Stopping
 
@@ -43,7 +44,7 @@ class LockableLoop(Loop):
         self.lockable = [i for i in range(n) if locks.can_lock(i)]
         self.stops = Stopping(self, locks.stops) if locks.stops else None
         self.free, self.side = Slots(w, "in", first), Slots(w, "in", first + n)
-        self.y, self.y1, self.k = Slots(w, "y"), Slots(w, "y1"), Slots(w, "k")
+        self.y, self.y1 = Slots(w, "y"), Slots(w, "y1")
         self.pinned, self.lane = Slots(w, "pinned"), NamedSlots(w, "lane", LANE)
         self.at = Slots(w, "in")  # the state that the program is evaluated at
 
@@ -171,14 +172,11 @@ class LockableLoop(Loop):
             implicit.call()
         else:
             w.do("call void @body(ptr %in, ptr %out, ptr %context)")
-        velocities = []
-        for i in range(self.n):
-            a = self.out(0, i)
-            self.k[stage * size + self.velocity(i)] = a
-            velocities.append(implicit.velocity(i, a) if implicit else self.at[self.velocity(i)])
-            if i >= self.base:
-                self.k[stage * size + self.position(i)] = velocities[i]
-        self._pose_slope(stage, velocities[: self.base])
+        accelerations = [self.out(0, i) for i in range(self.n)]
+        velocities = [
+            implicit.velocity(i, a) if implicit else self.at[self.velocity(i)] for i, a in enumerate(accelerations)
+        ]
+        self._keep_slope(stage, velocities, accelerations)
 
     def _inputs_at(self, stage: int) -> None:
         """U at the stage; where a lane is inside a step that was cut, interpolated between the step's stages."""
@@ -237,7 +235,8 @@ class LockableLoop(Loop):
         w.label("trial")
         for stage in range(1, len(self.scheme.a)):
             self._evaluate(stage)
-        self._combine()
+        for j, new in enumerate(self.advanced()):
+            self.y1[j] = new
         if not self.lockable:
             w.do("br label %accept")
             return
@@ -272,22 +271,6 @@ class LockableLoop(Loop):
         w.label("aim")
         self.search.aim()
         w.do("br label %trial")
-
-    def _combine(self) -> None:
-        """y1 of the stages."""
-        if self.scheme.velocity_first:
-            h = Number(self.w, self.h)
-            for i in range(self.n):
-                p, v = self.position(i), self.velocity(i)
-                self.y1[v] = Number(self.w, self.combined(v, [(0, Fraction(1))]))
-                if i >= self.base:
-                    self.y1[p] = h.times_plus(self.fma, self.y1[v], self.y[p])
-            twist = [self.y1[self.velocity(i)] for i in range(self.base)]
-            for j, rate in enumerate(self.pose_rate(self.y, twist)):
-                self.y1[j] = h.times_plus(self.fma, rate, self.y[j])
-            return
-        for j in range(self.size):
-            self.y1[j] = Number(self.w, self.combined(j, list(enumerate(self.scheme.b))))
 
     def _accept(self) -> None:
         """Take y1 where the lane is not done; a joint that came to rest has velocity 0."""

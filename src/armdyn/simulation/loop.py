@@ -10,15 +10,14 @@ velocity by `formulations.coordinates.pose_rate`, and its quaternion is normalis
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from armdyn.codegen.llvm.ir import Writer, function
 from armdyn.codegen.llvm.straight_line import StraightLine
-from armdyn.codegen.llvm.trig import fused
-from armdyn.formulations.coordinates import pose_rate
-from armdyn.simulation.lanes import Number, Slots
-from armdyn.simulation.state import POSE, QUATERNION, TWIST, Layout
+from armdyn.programs.stepping import POSE, TWIST, Scheme, advanced, combined, normalised, rates
+from armdyn.simulation.lanes import Number, Slots, constant
+from armdyn.simulation.state import Layout
 
 ARGUMENTS = (
     "count",  # states
@@ -39,27 +38,6 @@ ARGUMENTS = (
     "context",
 )
 POINTERS = frozenset({"state", "history", "inputs", "stored", "state_out", "history_out", "constants", "context"})
-
-
-@dataclass(frozen=True)
-class Scheme:
-    """What a step does: the stages' coefficients, the weights, how many past derivatives join, who moves first.
-
-    An implicit scheme has a second set of coefficients, `implicit`, one longer per row than `a`: the last is the
-    stage's own. Stiff terms are taken at those stage values, everything else at the values of `a`
-    (semi-implicit Runge-Kutta, Boscarino, Filbet and Russo 2016).
-    """
-
-    a: tuple[tuple[Fraction, ...], ...]
-    b: tuple[Fraction, ...]
-    past: tuple[Fraction, ...] = ()  # weights of earlier derivatives, newest first
-    velocity_first: bool = False  # semi-implicit: the new velocity moves the position
-    implicit: tuple[tuple[Fraction, ...], ...] = ()
-
-    @property
-    def nodes(self) -> tuple[Fraction, ...]:
-        """The stages' times as fractions of a step."""
-        return tuple(sum(row, Fraction(0)) for row in self.a)
 
 
 class Loop:
@@ -146,12 +124,16 @@ class Loop:
             w.store(self.combined(j, list(enumerate(coefficients))), "%in", j)
         self._gather("%in", self._input_rows(stage), self.m, first=size)
         w.do("call void @body(ptr %in, ptr %out, ptr %context)")
-        at = Slots(w, "in")
-        self._pose_slope(stage, [at[self.velocity(i)] for i in range(self.base)])
-        for i in range(self.n):
-            if i >= self.base:
-                w.store(w.load("%in", self.velocity(i)), "%k", stage * size + self.position(i))
-            w.store(w.load("%out", self.outputs[0][i]), "%k", stage * size + self.velocity(i))
+        at, out = Slots(w, "in"), Slots(w, "out")
+        velocities = [at[self.velocity(i)] for i in range(self.n)]
+        self._keep_slope(stage, velocities, [out[self.outputs[0][i]] for i in range(self.n)])
+
+    def _keep_slope(self, stage: int, velocities: list[Number], accelerations: list[Number]) -> None:
+        """The slope at a stage, where the program was evaluated."""
+        k, at = Slots(self.w, "k", stage * self.size), Slots(self.w, "in")
+        coordinates = [at[j] for j in range(self.layout.nq)]
+        for j, rate in enumerate([*rates(coordinates, velocities), *accelerations]):
+            k[j] = rate
 
     @property
     def base(self) -> int:
@@ -166,26 +148,26 @@ class Loop:
         """Where velocity i lies in a state."""
         return self.layout.nq + i
 
-    def _pose_slope(self, stage: int, twist: list[Number]) -> None:
-        """The slope of a floating base's pose where the program was evaluated, with this velocity."""
-        k = Slots(self.w, "k", stage * self.size)
-        for j, rate in enumerate(self.pose_rate(Slots(self.w, "in"), twist)):
-            k[j] = rate
-
-    def pose_rate(self, state: Slots, twist: list[Number]) -> list[Number]:
-        """The rates of a floating base's pose with a velocity; none without a floating base."""
-        rates: list[Number] = pose_rate([state[j] for j in range(POSE)], twist) if twist else []
-        return rates
-
     def normalise(self) -> None:
         """Give the quaternion of a floating base in y length 1."""
-        if not self.layout.floating:
-            return
-        y = Slots(self.w, "y")
-        parts = [y[j] for j in range(POSE)][QUATERNION]
-        length = (parts[0] * parts[0] + parts[1] * parts[1] + parts[2] * parts[2] + parts[3] * parts[3]).sqrt()
-        for j, part in enumerate(parts):
-            y[QUATERNION.start + j] = part / length
+        if self.layout.floating:
+            y = Slots(self.w, "y")
+            for j, part in enumerate(normalised([y[j] for j in range(POSE)], True)):
+                y[j] = part
+
+    def fused(self, factor: Any, x: Number, term: Number) -> Number:
+        """The sum of factor · x and term, rounded once where the processor can."""
+        return x.times_plus(self.fma, factor if isinstance(factor, Number) else constant(self.w, factor), term)
+
+    def advanced(self) -> list[Number]:
+        """The state after the step, of y and the slopes."""
+        size, nq = self.size, self.layout.nq
+        y = [Slots(self.w, "y")[j] for j in range(size)]
+        arrays = [("k", k) for k in range(self.scheme.stages)] + [("past", k) for k in range(len(self.scheme.past))]
+        rows = [[Slots(self.w, array, k * size)[j] for j in range(size)] for array, k in arrays]
+        slopes = [(row[:nq], row[nq:]) for row in rows]
+        q, qd = advanced(self.scheme, y[:nq], y[nq:], Number(self.w, self.h), slopes, self.fused)
+        return [*q, *qd]
 
     def _input_rows(self, stage: int) -> list[str]:
         """Where the inputs of this step and stage lie, lane by lane."""
@@ -195,37 +177,16 @@ class Loop:
 
     def combined(self, j: int, weights: list[tuple[int, Fraction]]) -> str:
         """Entry j of y + h Σ weight · k."""
-        w, size = self.w, self.size
-        total = ""
-        for stage, weight in weights:
-            if weight:
-                k, c = w.load("%k", stage * size + j), w.constant(weight)
-                total = fused(w, self.fma, c, k, total) if total else w.let(f"fmul {w.vector} {c}, {k}")
-        y = w.load("%y", j)
-        return fused(w, self.fma, self.h, total, y) if total else y
+        terms = [(weight, Slots(self.w, "k")[stage * self.size + j]) for stage, weight in weights]
+        return str(combined(Slots(self.w, "y")[j], Number(self.w, self.h), terms, self.fused).name)
 
     def _advance(self) -> None:
         """y⁺, and the past moved on by one."""
-        w, size, past = self.w, self.size, self.scheme.past
-        if self.scheme.velocity_first:
-            for i in range(self.n):
-                v = self.combined(self.velocity(i), [(0, Fraction(1))])
-                w.store(v, "%y", self.velocity(i))
-                if i >= self.base:
-                    w.store(fused(w, self.fma, self.h, v, w.load("%y", self.position(i))), "%y", self.position(i))
-            y = Slots(w, "y")
-            for j, rate in enumerate(self.pose_rate(y, [y[self.velocity(i)] for i in range(self.base)])):
-                y[j] = Number(w, self.h).times_plus(self.fma, rate, y[j])
-            self.normalise()
-            return
-        for j in range(size):
-            new = self.combined(j, list(enumerate(self.scheme.b)))
-            for k, weight in enumerate(past):
-                scaled = w.let(f"fmul {w.vector} {w.constant(weight)}, {w.load('%past', k * size + j)}")
-                new = fused(w, self.fma, self.h, scaled, new)
-            w.store(new, "%y", j)
+        w, size = self.w, self.size
+        for j, new in enumerate(self.advanced()):
+            w.store(new.name, "%y", j)
         self.normalise()
-        for k in reversed(range(len(past))):
+        for k in reversed(range(len(self.scheme.past))):
             for j in range(size):
                 old = w.load("%k", j) if k == 0 else w.load("%past", (k - 1) * size + j)
                 w.store(old, "%past", k * size + j)

@@ -15,13 +15,13 @@ import numpy as np
 from armdyn.algebra.cached import cached_property
 from armdyn.arm import Arm
 from armdyn.programs.assemble import Options
+from armdyn.programs.stepping import SCHEMES, combined
 from armdyn.simulation.fixed import Inside, lockable_joints, locks_of, loop_of, rates_of
 from armdyn.simulation.implicit_stage import Stops
 from armdyn.simulation.programs import has_dry_friction
 from armdyn.simulation.request import Span
 from armdyn.simulation.state import Layout
 from armdyn.simulation.sticking import Modes, breakaway, holding, settle
-from armdyn.simulation.tableaus import AB4, EULER, RUNGE_KUTTA
 from armdyn.simulation.torque import AsGiven, asked_torque
 
 
@@ -183,26 +183,27 @@ class PlainStepper:
         past: list[np.ndarray],
     ) -> np.ndarray:
         qdd, u, modes = began
-        first = self.layout.slope(y, qdd)
-        if method == EULER.name:
-            q, qd = self.layout.split(y)
-            v = qd + h * qdd
-            return self._at_rest(method, h, y, np.hstack([q + h * self.layout.rate(q, v), v]), [u], modes)
-        if method == "AB4":
+        first, scheme = self.layout.slope(y, qdd), SCHEMES[method]
+        if scheme.past:
             past.insert(0, first)
-            if len(past) >= len(AB4):
-                del past[len(AB4) :]
-                return y + h * sum(float(w) * k for w, k in zip(AB4, past, strict=True))
-            method = "RK4"
-        tableau = RUNGE_KUTTA[method]
+            weights = (*scheme.b, *scheme.past)
+            if len(past) >= len(weights):
+                del past[len(weights) :]
+                return np.asarray(combined(y, h, zip(map(float, weights), past, strict=True)))
+            scheme = SCHEMES[self.single_step]
         slopes, torques = [first], [u]
-        for c, row in zip(tableau.c[1:], tableau.a[1:], strict=True):
-            moved = y + h * sum(float(a) * k for a, k in zip(row, slopes, strict=True))
+        for c, row in zip(scheme.nodes[1:], scheme.a[1:], strict=True):
+            moved = combined(y, h, zip(map(float, row), slopes, strict=True))
             torques.append(self._torque(t + float(c) * h, moved))
             given = (torques[-1],) if modes is None else (torques[-1], modes.free, modes.side)
             slopes.append(self.layout.slope(moved, self._rates(*self.layout.split(moved), *given)[0]))
-        total: np.ndarray = y + h * sum(float(b) * k for b, k in zip(tableau.b, slopes, strict=True))
-        return self._at_rest(method, h, y, total, torques, modes)
+        if scheme.velocity_first:
+            q, qd = self.layout.split(y)
+            v = combined(qd, h, [(1, qdd)])
+            after = np.hstack([combined(q, h, [(1, self.layout.rate(q, v))]), v])
+        else:
+            after = combined(y, h, zip(map(float, scheme.b), slopes, strict=True))
+        return self._at_rest(scheme.name, h, y, after, torques, modes)
 
     def _at_rest(
         self, method: str, h: float, y: np.ndarray, after: np.ndarray, torques: list[np.ndarray], modes: Modes | None

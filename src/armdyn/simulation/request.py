@@ -11,8 +11,9 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import InputError
+from armdyn.programs.stepping import QUATERNION
 from armdyn.simulation.implicit_stage import Stops
-from armdyn.simulation.state import QUATERNION, Layout
+from armdyn.simulation.state import Layout
 from armdyn.simulation.torque import Drive
 from armdyn.values import real_array
 

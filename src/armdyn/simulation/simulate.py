@@ -12,8 +12,10 @@ import numpy as np
 from armdyn.arm import Arm
 from armdyn.errors import InputError, checked_keywords, choose
 from armdyn.programs.assemble import Options
+from armdyn.programs.stepping import ARK4, FIXED
 from armdyn.simulation import adaptive
 from armdyn.simulation.actuators import Actuators, HeldStepper, law_function
+from armdyn.simulation.adaptive import ADAPTIVE
 from armdyn.simulation.choice import LONGEST, SHORTEST, chosen_method, first_step
 from armdyn.simulation.digital import Digital, Running
 from armdyn.simulation.ending import UNSTABLE, UNSTABLE_LOOP, Ends, found_ends, met_limit
@@ -22,9 +24,10 @@ from armdyn.simulation.plain import PlainStepper
 from armdyn.simulation.plants import Plants
 from armdyn.simulation.request import Progress, Request, efforts, positive, request
 from armdyn.simulation.sticking import breakaway
-from armdyn.simulation.tableaus import ADAPTIVE, ARK4, FIXED, METHODS
 from armdyn.simulation.torque import AsGiven, Drive, Saturated, drive, unsaturated
 from armdyn.simulation.trajectory import Trajectory
+
+METHODS = (*FIXED, *ADAPTIVE)
 
 
 @checked_keywords

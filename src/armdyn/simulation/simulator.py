@@ -11,6 +11,7 @@ import numpy as np
 from armdyn.arm import Arm
 from armdyn.errors import ComputationError, InputError, choose
 from armdyn.programs.assemble import Options
+from armdyn.programs.stepping import SCHEMES
 from armdyn.simulation.actuators import Actuators, Motors
 from armdyn.simulation.choice import chosen_method
 from armdyn.simulation.ending import met_limit
@@ -18,11 +19,11 @@ from armdyn.simulation.fixed import Stepper, loop_of
 from armdyn.simulation.integrator import InPlace
 from armdyn.simulation.request import Request, efforts, positive, request
 from armdyn.simulation.state import force_rows, force_sizes
-from armdyn.simulation.tableaus import FIXED
 from armdyn.simulation.torque import AsGiven, Drive, Saturated
 from armdyn.values import real_array
 
-METHODS = tuple(name for name in FIXED if name != "AB4")  # a multistep method's past cannot take torques that jump
+# A multistep method's past cannot take torques that jump.
+METHODS = tuple(name for name, scheme in SCHEMES.items() if not scheme.past)
 RUNNING = "running"
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.simulation.loop import Scheme
+from armdyn.programs.stepping import Scheme
 
 DEVIATION = 1e-6  # of q and q̇, for finite differences; second differences of rigid-body dynamics are moderate
 MARGIN = 0.01  # growth per step that counts, beyond that of the motion itself

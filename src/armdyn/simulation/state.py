@@ -15,9 +15,7 @@ import numpy as np
 
 from armdyn.chain import Chain
 from armdyn.formulations.coordinates import pose_rate
-
-POSE, TWIST = 7, 6  # the numbers of a floating base: position and quaternion, linear and angular velocity
-QUATERNION = slice(3, POSE)
+from armdyn.programs.stepping import POSE, QUATERNION, TWIST
 
 
 @dataclass(frozen=True)
