@@ -65,6 +65,16 @@ QUANTITIES: dict[str, Quantity] = {
             in_c=True,
         ),
         Quantity(
+            "equations_of_motion",
+            inputs=(Q, QD),
+            outputs=(("H", ("nv", "nv")), ("b", ("nv",))),
+            methods_in="equations_of_motion.METHODS",
+            summary="inertia matrix and bias in one call",
+            doc="(H, b) of H qdd + b = tau: the inertia matrix and the bias, which share their work",
+            takes=RUNTIME,
+            physics_in="equations_of_motion",
+        ),
+        Quantity(
             "gravity_load",
             inputs=(Q,),
             outputs=(("g", ("nv",)),),

@@ -86,6 +86,12 @@ def inertia_matrix(run: Run, chain: Chain, inputs: list[Any], options: Options, 
     return with_rotors(chain, run(chain, *inputs))
 
 
+def equations_of_motion(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """Adds the rotor inertias to the diagonal of H."""
+    H, b = run(chain, *inputs)
+    return with_rotors(chain, H), b
+
+
 def reference_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
     """Adds the rotors' inertia forces."""
     qdd = inputs[-1]

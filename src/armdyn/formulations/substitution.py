@@ -47,7 +47,7 @@ def complete(
         run = natural_regressor
     if entry.name in INVERSE and coordinates.mimics:
         run = partial(run, coordinates=coordinates)
-    if entry.name == "bias" and robot.floating:
+    if entry.name in ("bias", "equations_of_motion") and robot.floating:
         run = partial(run, qdd=coordinates.accelerations([0] * robot.nv, given["qd"]))
     result = physics(run, tree, plain, options, wrench)
     if robot.floating and entry.name in CORRECTIONS:

@@ -54,6 +54,7 @@ class KernelAttributes:
         inertia_factors: Kernel
         inertia_rate: Kernel
         bias: Kernel
+        equations_of_motion: Kernel
         gravity_load: Kernel
         coriolis_matrix: Kernel
         inverse_dynamics: Kernel

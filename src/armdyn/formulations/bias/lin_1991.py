@@ -153,6 +153,14 @@ def bias(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
     return bias_from(seen(chain, q), qd, chain.gravity_in_frame_0)
 
 
+def equations_of_motion(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> tuple[Matrix, list[Scalar]]:
+    """(H, b); their common part is computed once."""
+    views = seen(chain, q)
+    b = bias_from(views, qd, chain.gravity_in_frame_0)
+    stage("inertia matrix")
+    return inertia_matrix_from(views), b
+
+
 def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scalar]) -> list[Scalar]:
     """H q̈ + b; the common part of H and b is computed once."""
     views = seen(chain, q)
