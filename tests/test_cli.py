@@ -121,6 +121,19 @@ def test_parameters():
     data = json.loads(call("parameters", "puma560", "--json"))
     assert len(data["names"]) == data["rank"]["rank"] == 36
     assert "b₂" in call("parameters", "planar3", "--symbolic")
+    sets = {
+        which: json.loads(call("parameters", "puma560", "--set", which, "--json")) for which in ("gravity", "inertia")
+    }
+    gravity, inertia = (set(found["names"]) for found in sets.values())
+    assert (
+        len(gravity)
+        < len(inertia)
+        < 36
+        == len(json.loads(call("parameters", "puma560", "--set", "union", "--json"))["names"])
+    )
+    assert {found["kind"].split(",")[0] for found in sets.values()} == {"theorem 4", "theorem 3"}
+    refused = RUN.invoke(app, ["parameters", "puma560", "--set", "gravity", "--rank"])
+    assert refused.exit_code
     assert "m_{" in call("parameters", "planar3", "--latex")
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from armdyn.cli.common import ArmName, AsJson, console, load, print_json, styled, table
+from armdyn.errors import InputError, choose
 
 EXAMPLE = "Example: armdyn parameters puma560 --symbolic"
 
@@ -15,17 +16,33 @@ Symbolic = Annotated[
 ]
 Latex = Annotated[bool, typer.Option("--latex", help="Formulas in LaTeX.")]
 Rank = Annotated[bool, typer.Option("--rank", help="Compare with the numerical rank of a random regressor.")]
+SETS = ("all", "gravity", "inertia", "union")
+Set = Annotated[
+    str,
+    typer.Option(
+        "--set",
+        help="Those of all forces (Theorem 5 of Lin 1994), of the gravity load (4), of the inertia matrix (3), or the "
+        "union of the latter two (2), which is another set for all forces.",
+    ),
+]
 
 
 def command(
-    arm: ArmName, symbolic: Symbolic = False, latex: Latex = False, rank: Rank = False, as_json: AsJson = False
+    arm: ArmName,
+    which: Set = "all",
+    symbolic: Symbolic = False,
+    latex: Latex = False,
+    rank: Rank = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show the minimal (identifiable) inertial parameters: names, values, formulas."""
     loaded = load(arm)
-    minimal = loaded.minimal_parameters
+    minimal = _chosen(loaded, choose("set", which, SETS))
+    if rank and which not in ("all", "union"):
+        raise InputError(f"--rank compares with the regressor of all forces; it takes --set all or union, not {which}")
     form = ("symbolic_latex" if latex else "symbolic") if symbolic else ("latex" if latex else "text")
     formulas = [getattr(expression, form) for expression in minimal.expressions]
-    report = _rank(loaded) if rank or as_json else None
+    report = _rank(loaded) if rank or (as_json and which == "all") else None
     if as_json:
         data = {"arm": loaded.name, "kind": minimal.kind, "names": minimal.names, "values": minimal.values}
         print_json(
@@ -49,6 +66,16 @@ def command(
             f"numerical rank of a random regressor: {report['rank']}; last kept singular value {report['kept']:.2e}, "
             f"first dropped {report['dropped']:.2e}"
         )
+
+
+def _chosen(loaded: Any, which: str) -> Any:
+    """The set of Lin 1994's theorems by its name."""
+    from armdyn.parameters import gravity_parameters, inertia_matrix_parameters, union
+
+    if which == "all":
+        return loaded.minimal_parameters
+    gravity, inertia = gravity_parameters(loaded.chain), inertia_matrix_parameters(loaded.chain)
+    return {"gravity": gravity, "inertia": inertia}.get(which) or union(gravity, inertia)
 
 
 def _rank(loaded: Any) -> dict[str, Any]:
