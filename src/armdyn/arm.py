@@ -15,7 +15,7 @@ from armdyn.algebra.cached import cached_property
 from armdyn.algebra.fingerprint import fingerprint
 from armdyn.chain import Chain, Link, Placement
 from armdyn.chain.checks import Finding, check
-from armdyn.chain.snap import SNAP, SnapReport, compare, snapped, snapped_placement
+from armdyn.chain.snap import SNAP, SnapReport, compare, load_changes, snapped, snapped_placement
 from armdyn.chain.tool_names import no_tool, tip_names
 from armdyn.errors import InputError, called_elsewhere, choose
 from armdyn.files import Description, Frame, arrays, toml
@@ -60,6 +60,24 @@ class Arm(KernelAttributes, JointArrays):
     def snapped(self) -> SnapReport:
         """Every number that was snapped, and the largest change."""
         return self.snapped_before + compare(self.given, self.chain)
+
+    @property
+    def snap_effect(self) -> np.ndarray:
+        """A bound per joint, N m or N, on how much the snapped numbers change the gravity load at any posture (n,)."""
+        places = [frame.placement.p for frame in (*self.frames, *self.link_frames)]
+        offset = max((float(p.dot(p)) ** 0.5 for p in places), default=0.0)
+        return np.array(load_changes(self.chain, self.snapped, offset))
+
+    @property
+    def snap_summary(self) -> str:
+        """What was snapped and how much it can matter, in one sentence; empty if nothing was."""
+        if not len(self.snapped):
+            return ""
+        effect = self.snap_effect
+        worst = int(np.argmax(effect)) if self.n else 0
+        unit = f"{'N m' if self.joints[worst].revolute else 'N'} ({self.joint_names[worst]})" if self.n else ""
+        most = f": a gravity load changes by at most {effect[worst]:.2g} {unit}" if self.n else ""
+        return f"{self.snapped}{most}; snap=0 takes every number as written"
 
     @property
     def n(self) -> int:

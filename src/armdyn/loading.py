@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -81,6 +82,12 @@ def load(
     found = with_tool(read, tool)
     read_as = found.snapped, found.notes, found.tool_name, found.link_frames
     made = Arm(found.name, found.chain, snap, found.source, found.frames, *read_as)
+    if made.snapped.uncertain:
+        first = made.snapped.uncertain[0]
+        note = (
+            f"{first} although it is no rounding of it ({len(made.snapped.uncertain)} such angles): {made.snap_summary}"
+        )
+        made = replace(made, notes=(*made.notes, note))
     return made if gravity is None else made.with_gravity(gravity)
 
 

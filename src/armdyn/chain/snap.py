@@ -13,6 +13,8 @@ from armdyn.chain.joint import Joint
 from armdyn.chain.placement import Placement
 
 SNAP = 1e-5  # radians; lengths use a hundredth of it, in metres
+NOISE = 1e-6  # radians: what programs that write files leave of a right angle is smaller, or a rounding
+ANGLES = ("roll", "pitch", "yaw", "beta", "theta", "turn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,11 @@ class SnapReport:
         """The largest change of a length, metres."""
         return max((s.change for s in self.changes if s.unit == "m"), default=0.0)
 
+    @property
+    def uncertain(self) -> tuple[Snap, ...]:
+        """Angles that were snapped although they are no rounding of a right angle: they may be meant as written."""
+        return tuple(s for s in self.changes if s.unit == "rad" and s.what in ANGLES and _as_written(s))
+
     def __str__(self) -> str:
         if not self.changes:
             return "nothing was snapped"
@@ -72,6 +79,61 @@ class SnapReport:
         if lengths := len(self.changes) - angles:
             parts.append(f"{lengths} length{'s' * (lengths > 1)} by at most {self.largest_length:.1e} m")
         return "snapped " + " and ".join(parts)
+
+
+def load_changes(chain: Chain, report: SnapReport, offset: float) -> tuple[float, ...]:
+    """Per independent joint, a bound on how much the snapped numbers change its gravity torque, N m or N.
+
+    A rotation of the bodies beyond a point by the angle δ, before or behind a joint, changes the torque by at most
+    g δ Σ m r, because the derivative of the torque with respect to it is a double cross product with vectors no longer
+    than r; a shift by ε changes it by at most g ε Σ m. The r are lengths along the arm plus radii of gyration, which
+    are no smaller than a body's mean distance from its frame. `offset` is how far the points of the file (origins of
+    links and joints) are from the frames of the bodies at most.
+    """
+    # A rotation whose entries differ by at most ε is one by at most 3 ε / √2; inertias turn about centres of mass.
+    angles = sum(
+        (3 / math.sqrt(2) if s.what == "rotation" else 1.0) * s.change
+        for s in report.changes
+        if s.unit == "rad" and not s.where.startswith("link ")
+    )
+    lengths = sum(s.change for s in report.changes if s.unit == "m")
+    gravity = math.sqrt(float(chain.gravity.dot(chain.gravity)))
+    changes = [0.0] * len(chain.joints)
+    for i, link in enumerate(chain.links):
+        mass, beyond = float(link.mass), offset
+        if mass <= 0:
+            continue
+        inertia = link.inertia
+        trace = max(float(inertia.xx + inertia.yy + inertia.zz), 0.0)
+        beyond += max(math.sqrt(trace / (2 * mass)), _norm(link.com))
+        for j in reversed(chain.path(i)):
+            joint = chain.joints[j]
+            if joint.free:
+                continue
+            if joint.prismatic:
+                changes[j] += gravity * angles * mass
+                ends = [abs(x) for x in (joint.limit.lower, joint.limit.upper) if x is not None]
+                beyond += float(max(ends, default=0))
+            else:
+                changes[j] += gravity * mass * (angles * beyond + lengths)
+            beyond += abs(float(joint.b)) + abs(float(joint.d)) + abs(float(joint.shift))
+    totals = {i: changes[i] for i in chain.independent}
+    for k, joint in enumerate(chain.joints):
+        if joint.mimic is not None:
+            leader, ratio, _ = chain.leader(joint)
+            totals[leader] = totals.get(leader, 0.0) + abs(float(ratio)) * changes[k]
+    return tuple(totals[i] for i in chain.independent)
+
+
+def _norm(v: Vec3) -> float:
+    return math.sqrt(float(v.dot(v)))
+
+
+def _as_written(s: Snap) -> bool:
+    """Whether an angle is further from its right angle than rounding or truncating to some digits explains."""
+    nearest = abs(s.taken)
+    cut = (f(nearest * 10**k) / 10**k for k in range(3, 16) for f in (round, math.floor))
+    return s.change > NOISE and not any(abs(abs(s.given) - x) < 1e-15 for x in cut)
 
 
 def few_digits(radians: float) -> float | None:

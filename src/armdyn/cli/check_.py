@@ -23,7 +23,8 @@ def command(
     The exit code is 1 if something makes results wrong (a moving link without inertia, a negative mass); warnings do
     not change it, except to 3 with --strict.
     """
-    found = load(arm, strict=False if strict is False else None).check()
+    loaded = load(arm, strict=False if strict is False else None)
+    found = loaded.check()
     findings = [str(finding) for finding in found]
     if as_json:
         print_json(findings)
@@ -31,6 +32,8 @@ def command(
         out = console()
         for finding in found:
             out.print(styled(("wrong:", "bold red") if finding.wrong else ("warning:", "yellow"), f" {finding}"))
+        if loaded.snap_summary:
+            out.print(loaded.snap_summary, style="dim", markup=False)
         if not findings:
             out.print("no problems found", style="green")
     if any(finding.wrong for finding in found):
