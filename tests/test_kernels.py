@@ -186,7 +186,7 @@ def test_any_storage(backend: str, storage: str) -> None:
         identical(np.asarray(out), k(q, qd))
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.int32, np.int64, np.bool_, np.float16])
+@pytest.mark.parametrize("kind", [np.int32, np.int64, np.int16, np.bool_])
 def test_other_numbers_are_cast(backend: str, kind: type) -> None:
     k = kernel("bias", backend)
     q = np.arange(3 * N).reshape(3, N).astype(kind)

@@ -196,7 +196,13 @@ class Arm(KernelAttributes, JointArrays):
         return listing.html_table(repr(self)[1:-1], self.source, self.chain)
 
     def kernel(
-        self, quantity: str, method: str = "auto", backend: str = "llvm", device: Any = None, **options: Any
+        self,
+        quantity: str,
+        method: str = "auto",
+        backend: str = "llvm",
+        dtype: Any = None,
+        device: Any = None,
+        **options: Any,
     ) -> Kernel:
         """A quantity by a chosen formulation on a chosen backend: llvm, numpy, python, or gpu (`armdyn.gpu`).
 
@@ -204,11 +210,16 @@ class Arm(KernelAttributes, JointArrays):
         Options: `friction`, `tool_wrench`, `frame`, `parameters` ("baked"; "runtime": the minimal
         parameters are a last input; "geometry": the geometry constants are, see `geometry`), `derivatives`
         (names of inputs: the exact partial derivatives in them).
+
+        By default it computes in the precision of its inputs: float32 if all of them are, otherwise float64. With
+        ``dtype="float32"`` or "float64" inputs are cast and results have this type.
         """
         from armdyn.kernels.kernel import Kernel
 
         frames = {frame.name: (frame.link, frame.placement) for frame in self.all_frames.values()}
-        plain = Kernel(self.chain, quantity, method, backend, frames=frames, links=self.own_links, device=device)
+        plain = Kernel(
+            self.chain, quantity, method, backend, frames=frames, links=self.own_links, dtype=dtype, device=device
+        )
         return plain.variant(**options) if options else plain
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 from armdyn.codegen import jit
 from armdyn.codegen.compile import Compiled
 from armdyn.codegen.fastcall import context
-from armdyn.codegen.llvm.ir import Writer, function
+from armdyn.codegen.llvm.ir import VectorType, Writer, function
 from armdyn.codegen.target import host
 
 FRAME = {"extension": 8, "api": 16, "arguments": 72, "results": 112}  # byte offsets in XLA_FFI_CallFrame
@@ -45,7 +45,7 @@ def handler(compiled: Compiled, single: bool) -> int:
 
 def _handler(shapes: list[tuple[int, ...]], inputs: int, width: int) -> str:
     """`handler(frame)`: answers a metadata query, or runs the batch as one loop or as one loop per outer index."""
-    w = Writer(1)
+    w = Writer(VectorType(1))
     w.label("entry")
     count = len(shapes)
     w.do(f"%bases = alloca [{count} x ptr]")
@@ -133,7 +133,7 @@ def _nested(w: Writer, shapes: list[tuple[int, ...]], inputs: int, width: int) -
 
 def _run(name: str, shapes: list[tuple[int, ...]], loop: int) -> str:
     """`run(bases, steps, count)`: NumPy's inner loop over float64, with the core axes in row-major order."""
-    w = Writer(1)
+    w = Writer(VectorType(1))
     w.label("entry")
     strides = [8 * math.prod(shape[axis + 1 :]) for shape in shapes for axis in range(len(shape))]
     w.do(f"%all = alloca [{len(shapes) + len(strides)} x i64]")
@@ -152,7 +152,7 @@ def _run(name: str, shapes: list[tuple[int, ...]], loop: int) -> str:
 
 def _blocks(name: str, shapes: list[tuple[int, ...]], inputs: int) -> str:
     """The same for float32: each block of rows is converted to float64 on the stack, computed, and converted back."""
-    w = Writer(1)
+    w = Writer(VectorType(1))
     sizes = [math.prod(shape) for shape in shapes]
     rows = max(1, min(64, STACK // (8 * sum(sizes))))
     w.label("entry")

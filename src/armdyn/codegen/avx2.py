@@ -370,7 +370,7 @@ class Avx2Code(StraightLine):
         memory = {value: _memory(slot) for value, slot in locations.items()}
         outputs = {value: Memory("out", BYTES * slot) for value, slot in self.slots.items()}
         _inline(w, block_code(self.contracted.order, memory, outputs), "body")
-        return trig_far(self.lanes) if self.trig_layers else ""
+        return trig_far(self.target.vector) if self.trig_layers else ""
 
     def _sines(self, w: Writer, angles: tuple[Node, ...]) -> dict[int, Slot]:
         """Write the sines and cosines of angles (C library for lanes beyond the limit); returns their locations."""
@@ -411,7 +411,7 @@ class Avx2Code(StraightLine):
         if limits is None:
             return None
         code = rows_code(program, self.uniform)
-        text = rows_loop(program, self.lanes, self.uniform, limits, lambda w: _inline(w, code, "rows"))
+        text = rows_loop(program, self.target.vector, self.uniform, limits, lambda w: _inline(w, code, "rows"))
         return RowsToRows(text, self.uniform)
 
 

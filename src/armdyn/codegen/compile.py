@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from armdyn.codegen import jit, tuning
 from armdyn.codegen.fastcall import context, gufunc
 from armdyn.codegen.llvm.module import kernel_module
@@ -32,7 +34,7 @@ class BatchFunction:
     """A C function over a batch, at `address`; it does not call Python, and any thread may call it.
 
     ``void f(char **arrays, const intptr_t *count, const intptr_t *strides, void *context)``: data pointers of the
-    inputs, then of the outputs, all float64; the number of configurations; strides in bytes, first from one
+    inputs, then of the outputs, all of one type; the number of configurations; strides in bytes, first from one
     configuration to the next for every array, then along every axis of every array; the address `context`. An output
     may be the same array as an input. Keep this object for as long as the function may be called: it owns the code.
     """
@@ -45,9 +47,10 @@ class BatchFunction:
     def contiguous_strides(self) -> tuple[int, ...]:
         """The strides of arrays in C order."""
         batch, entries = [], []
+        size = self.owner.dtype.itemsize
         for _, shape in (*self.owner.inputs, *self.owner.outputs):
-            batch.append(8 * math.prod(shape))
-            entries += [8 * math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+            batch.append(size * math.prod(shape))
+            entries += [size * math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
         return (*batch, *entries)
 
 
@@ -61,6 +64,7 @@ class Compiled:
     ufunc: Any
     code: jit.Code = field(repr=False)
     quiet: bool  # restores the floating-point status flags, so that NumPy does not warn
+    dtype: np.dtype[Any] = np.dtype(np.float64)  # of the arrays
 
     @property
     def addresses(self) -> dict[str, int]:
@@ -76,7 +80,10 @@ class Compiled:
         """Call the gufunc, which would take a further positional array as `out`."""
         if len(arrays) != len(self.inputs):
             raise TypeError(f"{self.name} takes {len(self.inputs)} arrays, got {len(arrays)}")
-        return self.ufunc(*arrays) if out is None else self.ufunc(*arrays, out=out)
+        asked: dict[str, Any] = {} if out is None else {"out": out}
+        if self.dtype == np.float32:
+            asked["dtype"] = self.dtype  # inputs of another type are cast
+        return self.ufunc(*arrays, **asked)
 
 
 def object_code(program: Program | ColumnProgram, target: Target, uniform: Collection[str] = ()) -> bytes:
@@ -89,8 +96,9 @@ def object_code(program: Program | ColumnProgram, target: Target, uniform: Colle
 def load(name: str, inputs: Shapes, outputs: Shapes, code: bytes, target: Target) -> Compiled:
     """Load object code into this process."""
     loaded = jit.load(code, ("loop", "entry"), target)
-    ufunc = gufunc(name, inputs, outputs, loaded.address("loop"), loaded)
-    return Compiled(name, inputs, outputs, ufunc, loaded, target.x86)
+    ufunc = gufunc(name, inputs, outputs, loaded.address("loop"), loaded, target.number)
+    dtype = np.dtype(np.float64 if target.number == "double" else np.float32)
+    return Compiled(name, inputs, outputs, ufunc, loaded, target.x86, dtype)
 
 
 def compile_program(
@@ -108,15 +116,18 @@ def shapes(program: Program | ColumnProgram) -> tuple[Shapes, Shapes]:
 
 
 def load_or_compile(
-    asked: object, make: Callable[[], Program | ColumnProgram], uniform: Collection[str] = ()
+    asked: object,
+    make: Callable[[], Program | ColumnProgram],
+    uniform: Collection[str] = (),
+    number: str = "double",
 ) -> Compiled | None:
     """The machine code requested by `asked`: from this process, from the disk, or compiled from `make()`.
 
     The `repr` of `asked` must contain everything that the program depends on besides armdyn's own source; `uniform`
-    names inputs that are usually the same for a whole batch. Returns None for a program with an empty array, since a
-    gufunc has no core dimensions of length 0.
+    names inputs that are usually the same for a whole batch; `number` is "double" or "float". Returns None for a
+    program with an empty array, since a gufunc has no core dimensions of length 0.
     """
-    target = host()
+    target = host().of(number)
     asked = (asked, tuple(uniform))
     with LLVM_LOCK:
         name = jit.key(asked, target)

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.codegen import tuning
-from armdyn.codegen.llvm.ir import CACHE_LINE, Writer, function
+from armdyn.codegen.llvm.ir import CACHE_LINE, VectorType, Writer, function
 from armdyn.codegen.llvm.loop import CORE_DIMENSIONS, Operand
 
 # The functions and objects in the context, in the order of its table.
@@ -51,6 +51,7 @@ CONTEXT = (
     "PyTuple_SetItem",
     "__call__",  # the names, as Python strings
     "out",
+    "float",  # NumPy's dtype
 )
 # Offsets of the fields of an array (NumPy's PyArrayObject_fields), of its dtype, of a tuple and of ours in a kernel.
 ARRAY = {"type": 8, "data": 16, "nd": 24, "dimensions": 32, "strides": 40, "descr": 56, "flags": 64}
@@ -60,13 +61,13 @@ KERNEL = {"vectorcall": 16, "context": 24}
 CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 NATIVE = ord("=")  # a dtype's byte order
 OFFSET_FLAG = 1 << 63  # PY_VECTORCALL_ARGUMENTS_OFFSET
-DOUBLE = 12  # NPY_DOUBLE
+TYPES = {"double": 12, "float": 11}  # NPY_DOUBLE, NPY_FLOAT
 MOST_BATCH_AXES = 8  # of a batch that `batch` takes
 NOT_TAKEN = "inttoptr (i64 1 to ptr)"  # what `batch` returns for arguments that are not its
 
 
 def entry(
-    lanes: int,
+    kind: VectorType,
     body: str,
     arrays: Sequence[Operand],
     in_slots: int,
@@ -74,18 +75,18 @@ def entry(
     nodes: int,
     work: Operand | None = None,
 ) -> str:
-    """`entry(self, args, nargsf, kwnames)`: CPython's vectorcall, through the function `body` of `lanes` lanes.
+    """`entry(self, args, nargsf, kwnames)`: CPython's vectorcall, through the function `body` of vectors of this type.
 
     `nodes` is the length of the program, which says up to which size a batch is small. With `work` (see `columns`),
     the function `finish` computes the results from the work array.
     """
     inputs = [a for a in arrays if not a.written]
-    w = Writer(lanes)
+    w = Writer(kind)
     w.label("entry")
     w.stack_array("in", in_slots)
     w.stack_array("out", out_slots)
     w.do(f"%context = load ptr, ptr {w.at('%self', KERNEL['context'])}")
-    for name in ("PyArray_Type", "double"):
+    for name in ("PyArray_Type", w.number):
         w.do(f"%{name} = load ptr, ptr {_context(w, name)}")
     w.do(f"%count = and i64 %nargsf, {OFFSET_FLAG - 1}")
     _unless(w, f"icmp eq i64 %count, {len(inputs)}", "all_there")
@@ -96,7 +97,7 @@ def entry(
         _load(w, a)
     w.do(f"call void @{body}(ptr %in, ptr %out, ptr %context)")
     if work is not None:
-        w.stack_array("work", -(-work.size // lanes), CACHE_LINE)
+        w.stack_array("work", -(-work.size // w.lanes), CACHE_LINE)
         w.do(f"call void @lane(ptr %work, ptr %out, ptr @slots{work.index}, i64 {work.size})")
     _results(w, [a for a in arrays if a.written], work is not None)
     w.label("other")
@@ -106,7 +107,7 @@ def entry(
     w.do(f"ret ptr {batched}")
     w.label("general")
     _general(w)
-    return _batch(lanes, arrays, nodes) + function(
+    return _batch(kind, arrays, nodes) + function(
         "ptr @entry(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames)", w.lines
     )
 
@@ -137,11 +138,11 @@ def _field(w: Writer, array: str, name: str, kind: str) -> str:
 
 
 def _plain(w: Writer, array: str, label: str, flags: int, otherwise: str) -> None:
-    """Branch to `otherwise` unless this is an `ndarray` of native doubles with these flags."""
+    """Branch to `otherwise` unless this is an `ndarray` of native numbers of the right type with these flags."""
     _unless(w, f"icmp eq ptr {_field(w, array, 'type', 'ptr')}, %PyArray_Type", f"is_array{label}", otherwise)
     dtype = _field(w, array, "descr", "ptr")
     number = w.let(f"load i32, ptr {w.at(dtype, DTYPE['number'])}")
-    _unless(w, f"icmp eq i32 {number}, {DOUBLE}", f"is_double{label}", otherwise)
+    _unless(w, f"icmp eq i32 {number}, {TYPES[w.number]}", f"is_number{label}", otherwise)
     order = w.let(f"load i8, ptr {w.at(dtype, DTYPE['byte_order'])}")
     _unless(w, f"icmp eq i8 {order}, {NATIVE}", f"is_native{label}", otherwise)
     has = w.let(f"and i32 {_field(w, array, 'flags', 'i32')}, {flags}")
@@ -163,11 +164,13 @@ def _check(w: Writer, a: Operand) -> None:
 def _load(w: Writer, a: Operand) -> None:
     """Broadcast every number to all lanes of its slot."""
     place = _field(w, f"%array{a.index}", "data", "ptr")
-    stride = w.let(f"load i64, ptr {_field(w, f'%array{a.index}', 'strides', 'ptr')}") if len(a.shape) == 1 else "8"
+    stride = (
+        w.let(f"load i64, ptr {_field(w, f'%array{a.index}', 'strides', 'ptr')}") if len(a.shape) == 1 else f"{w.size}"
+    )
     for k, slot in enumerate(a.slots):
         if k:
             place = w.at(place, stride)
-        x = w.let(f"load double, ptr {place}, align 8")
+        x = w.let(f"load {w.number}, ptr {place}, align {w.size}")
         w.store(w.broadcast(x), "%in", slot)
 
 
@@ -200,8 +203,8 @@ def _or_else(w: Writer, value: str, label: str, give_up: str) -> None:
 def _result(w: Writer, a: Operand, give_up: str, later: list[str] | None) -> str:
     """A new array with the first lane's numbers; with `later`, it is not filled, and its data pointer is appended."""
     if not a.shape:
-        value = w.at("%out", 8 * w.lanes * a.slots[0])
-        return _call(w, "ptr", "PyArray_Scalar", f"ptr {value}, ptr %double, ptr null")
+        value = w.at("%out", w.bytes * a.slots[0])
+        return _call(w, "ptr", "PyArray_Scalar", f"ptr {value}, ptr %{w.number}, ptr null")
     rank = len(a.shape)
     sizes = w.let(f"getelementptr i8, ptr @shape{a.index}, i64 0")
     array = _new_array(w, str(rank), sizes)
@@ -214,14 +217,14 @@ def _result(w: Writer, a: Operand, give_up: str, later: list[str] | None) -> str
         w.do(f"call void @lane(ptr {data}, ptr %out, ptr @slots{a.index}, i64 {a.size})")
         return array
     for k, slot in enumerate(a.slots):
-        x = w.let(f"load double, ptr {w.at('%out', 8 * w.lanes * slot)}, align 8")
-        w.do(f"store double {x}, ptr {w.at(data, 8 * k)}, align 8")
+        x = w.let(f"load {w.number}, ptr {w.at('%out', w.bytes * slot)}, align {w.size}")
+        w.do(f"store {w.number} {x}, ptr {w.at(data, w.size * k)}, align {w.size}")
     return array
 
 
 def _new_array(w: Writer, rank: str, sizes: str) -> str:
-    """A new contiguous array of doubles."""
-    rest = f"i32 {DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null"
+    """A new contiguous array."""
+    rest = f"i32 {TYPES[w.number]}, ptr null, ptr null, i32 0, i32 0, ptr null"
     return _call(w, "ptr", "PyArray_New", f"ptr %PyArray_Type, i32 {rank}, ptr {sizes}, {rest}")
 
 
@@ -244,20 +247,20 @@ def shape_tables(arrays: Sequence[Operand]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _batch(lanes: int, arrays: Sequence[Operand], nodes: int) -> str:
+def _batch(kind: VectorType, arrays: Sequence[Operand], nodes: int) -> str:
     """`batch(args, kwnames, context)`: the inner loop on a small batch; `NOT_TAKEN` for other arguments.
 
     Inputs have the same batch axes, or none (then they are the same for all configurations). The only keyword may be
     `out`, a contiguous array that shares no memory with an input.
     """
     inputs, outputs = ([a for a in arrays if a.written == written] for written in (False, True))
-    w = Writer(lanes)
+    w = Writer(kind)
     w.label("entry")
     w.do(f"%pointers = alloca [{len(arrays)} x ptr]")
     w.do(f"%sizes = alloca [{MOST_BATCH_AXES + CORE_DIMENSIONS} x i64]")
     w.do("%number = alloca i64")
     w.do(f"%steps = alloca [{len(arrays) + sum(len(a.shape) for a in arrays)} x i64]")
-    for name in ("PyArray_Type", "double"):
+    for name in ("PyArray_Type", w.number):
         w.do(f"%{name} = load ptr, ptr {_context(w, name)}")
     axes, where = "0", "%sizes"
     for a in inputs:
@@ -267,11 +270,11 @@ def _batch(lanes: int, arrays: Sequence[Operand], nodes: int) -> str:
     for a in inputs:
         _same_axes(w, a, axes, where)
     for place, a in enumerate(arrays):
-        size = 8 * a.size
+        size = w.size * a.size
         step = f"{size}" if a.written else w.let(f"select i1 %fixed{a.index}, i64 0, i64 {size}")
         w.do(f"store i64 {step}, ptr {w.at('%steps', 8 * place)}")
         for axis in range(len(a.shape)):
-            stride = 8 * math.prod(a.shape[axis + 1 :])
+            stride = w.size * math.prod(a.shape[axis + 1 :])
             w.do(f"store i64 {stride}, ptr {w.at('%steps', 8 * (a.first_stride + axis))}")
     w.do(f"store i64 {count}, ptr %number")
     most = max(1, tuning.SMALL_BATCH // max(nodes, 1))
@@ -363,10 +366,7 @@ def _new_results(w: Writer, outputs: Sequence[Operand], axes: str) -> None:
         for axis, size in enumerate(a.shape):
             w.do(f"store i64 {size}, ptr {w.at(end, 8 * axis)}")
         rank = w.let(f"trunc i64 {w.let(f'add i64 {axes}, {len(a.shape)}')} to i32")
-        arguments = (
-            f"ptr %PyArray_Type, i32 {rank}, ptr %sizes, i32 {DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null"
-        )
-        array = _call(w, "ptr", "PyArray_New", arguments)
+        array = _new_array(w, rank, "%sizes")
         if several:
             w.do(f"%decref{a.index} = load ptr, ptr {_context(w, 'Py_DecRef')}")
         give_up = f"call void %decref{a.index}(ptr {returned})\n  ret ptr null" if several else "ret ptr null"
@@ -404,11 +404,11 @@ def _given_result(
         length = w.let(f"load i64, ptr {w.at(core, 8 * axis)}")
         _unless(w, f"icmp eq i64 {length}, {size}", f"axis_out_{axis}", "not_taken")
     first = _field(w, array, "data", "ptr")
-    stop = w.at(first, w.let(f"mul i64 {count}, {8 * a.size}"))
+    stop = w.at(first, w.let(f"mul i64 {count}, {w.size * a.size}"))
     for b in inputs:
         begin = w.let(f"load ptr, ptr {w.at('%pointers', 8 * b.index)}")
         rows = w.let(f"select i1 %fixed{b.index}, i64 1, i64 {count}")
-        end = w.at(begin, w.let(f"mul i64 {rows}, {8 * b.size}"))
+        end = w.at(begin, w.let(f"mul i64 {rows}, {w.size * b.size}"))
         before = w.let(f"icmp ule ptr {end}, {first}")
         _unless(w, f"or i1 {before}, {w.let(f'icmp ule ptr {stop}, {begin}')}", f"apart{b.index}", "not_taken")
     w.do(f"store ptr {first}, ptr {w.at('%pointers', 8 * a.index)}")
@@ -441,7 +441,12 @@ def context() -> Any:
     """The context that machine code gets: addresses of functions and objects of this process, as in `CONTEXT`."""
     library = ctypes.CDLL("ucrtbase" if os.name == "nt" else None)
     numpy_places = {"PyArray_Type": 2, "PyArray_Scalar": 60, "PyArray_New": 93}
-    objects = {"double": np.dtype(float), "__call__": sys.intern("__call__"), "out": sys.intern("out")}
+    objects = {
+        "double": np.dtype(np.float64),
+        "float": np.dtype(np.float32),
+        "__call__": sys.intern("__call__"),
+        "out": sys.intern("out"),
+    }
 
     def address(name: str) -> int | None:
         if name in numpy_places:
@@ -463,8 +468,8 @@ def signature(inputs: Any, outputs: Any) -> str:
     return "->".join(sides)
 
 
-def gufunc(name: str, inputs: Any, outputs: Any, loop: int, owner: object) -> Any:
-    """A generalised ufunc of float64 arrays with its inner loop at an address; it keeps `owner` alive."""
+def gufunc(name: str, inputs: Any, outputs: Any, loop: int, owner: object, number: str = "double") -> Any:
+    """A generalised ufunc of "double" or "float" with its inner loop at an address; it keeps `owner` alive."""
     make = ctypes.PYFUNCTYPE(
         ctypes.py_object,
         ctypes.c_void_p,  # loops
@@ -482,7 +487,7 @@ def gufunc(name: str, inputs: Any, outputs: Any, loop: int, owner: object) -> An
     count = len(inputs) + len(outputs)
     loops = (ctypes.c_void_p * 1)(loop)
     data = (ctypes.c_void_p * 1)(ctypes.addressof(context()))
-    types, label, doc = bytes([DOUBLE] * count), name.encode(), b""
+    types, label, doc = bytes([TYPES[number]] * count), name.encode(), b""
     text = signature(inputs, outputs).encode()
     ufunc = make(loops, data, types, 1, len(inputs), len(outputs), NO_IDENTITY, label, doc, 0, text)
     kept = (owner, loops, data, types, label, doc, text)
@@ -602,9 +607,23 @@ def _array_layout_holds() -> bool:
 
 
 def _dtype_layout_holds() -> bool:
-    """Whether dtypes say where `DTYPE` looks that they are doubles in native byte order."""
+    """Whether dtypes say where `DTYPE` looks that they are floats or doubles in native byte order."""
     other = "<>"[sys.byteorder == "little"]
-    kinds: list[Any] = ["f8", "d", f"{other}f8", "f4", "f2", "g", "i8", "c16", "O", "S8", "V8", [("x", "f8")]]
+    kinds: list[Any] = [
+        "f8",
+        "d",
+        f"{other}f8",
+        "f4",
+        f"{other}f4",
+        "f2",
+        "g",
+        "i8",
+        "c16",
+        "O",
+        "S8",
+        "V8",
+        [("x", "f8")],
+    ]
     for dtype in (
         *[np.dtype(kind) for kind in kinds],
         pickle.loads(pickle.dumps(np.dtype("f8"))),
@@ -612,7 +631,8 @@ def _dtype_layout_holds() -> bool:
     ):
         number = _read(ctypes.c_int, dtype, DTYPE["number"])
         native = _read(ctypes.c_ubyte, dtype, DTYPE["byte_order"]) == NATIVE
-        if number != dtype.num or (number == DOUBLE and native) != (dtype == np.dtype(float) and dtype.isnative):
+        ours = dtype in (np.dtype(np.float64), np.dtype(np.float32)) and dtype.isnative
+        if number != dtype.num or (number in TYPES.values() and native) != ours:
             return False
     return True
 

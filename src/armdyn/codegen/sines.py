@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from armdyn.codegen.llvm.scalar import SINGLE
+from armdyn.codegen.llvm.trig import SINGLE
 
 TWO_OVER_PI_SINGLE = float.fromhex("0x1.45f306p-1")
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from armdyn.codegen.llvm.ir import VectorType
 from armdyn.errors import ComputationError
 
 LLVM_LOCK = threading.RLock()  # held around every entry to llvmlite, and across a fork
@@ -25,6 +26,7 @@ class Target:
     features: str
     lanes: int
     fma: bool
+    number: str = "double"  # of which a register holds so many: "double" or "float"
 
     @property
     def x86(self) -> bool:
@@ -34,7 +36,22 @@ class Target:
     @property
     def avx2(self) -> bool:
         """Whether it has AVX2 and fused multiply–adds, but no wider vectors (AVX-512)."""
-        return self.x86 and self.fma and self.lanes == 4 and "+avx2" in self.features.split(",")
+        return self.x86 and self.fma and self.vector == VectorType(4) and "+avx2" in self.features.split(",")
+
+    @property
+    def vector(self) -> VectorType:
+        """The type of a vector register."""
+        return VectorType(self.lanes, self.number)
+
+    @property
+    def widest(self) -> bool:
+        """Whether vectors have 64 bytes, as with AVX-512."""
+        return self.lanes * self.vector.size == 64
+
+    def of(self, number: str) -> Target:
+        """The same processor for programs of "double" or "float"."""
+        size = self.vector.size * self.lanes
+        return replace(self, lanes=size // VectorType(1, number).size, number=number)
 
     def machine(self, level: int = 2) -> Any:
         """LLVM's target machine; `level` is the optimisation level of its code generator.

@@ -148,7 +148,8 @@ def shared(function: Any, arrays: tuple[Any, ...], out: Any, count: int) -> Any:
     if any(o is not None and np.may_share_memory(o, v) for o in given for v in values):
         return function(*arrays, out=out)  # one part could overwrite the input of another
     whole = [
-        np.empty((*batch, *shape)) if o is None else o for o, (_, shape) in zip(given, function.outputs, strict=True)
+        np.empty((*batch, *shape), function.dtype) if o is None else o
+        for o, (_, shape) in zip(given, function.outputs, strict=True)
     ]
     for o, (_, shape) in zip(whole, function.outputs, strict=True):
         if o.shape != (*batch, *shape):
@@ -250,6 +251,8 @@ OPTIONS = tuple(f.name for f in fields(Options))
 EVERYWHERE = tuple(name for name in OPTIONS if name not in ("frames", "axes"))
 COLUMNS = {"natural_regressor": ("columns",)}  # options that name frames in another way
 _ARRAY = np.ndarray  # a module constant, because every call looks it up
+_DOUBLE = np.dtype(np.float64)  # this one object, unless an array was made in an unusual way
+_SINGLE = (np.dtype(np.float32), np.dtype(np.float16))  # integers are computed in double precision
 
 
 if TYPE_CHECKING:
@@ -278,8 +281,10 @@ class Kernel(Fast):
         frames: Mapping[str, tuple[int, Placement]] | None = None,
         links: tuple[tuple[int, Placement], ...] = (),
         device: Any = None,
+        dtype: Any = None,
     ) -> None:
         self.chain = chain
+        self.dtype = _precision(dtype)  # in which it computes; None: that of its inputs
         self.quantity = choose("quantity", quantity, QUANTITIES)
         methods = ["auto", *(m.key for m in QUANTITIES[quantity].methods)]
         self._asked_method = choose(f"method of {quantity}", method, methods)
@@ -331,7 +336,8 @@ class Kernel(Fast):
         made: Any = None
         if self.backend == "llvm":
             asked = (self.chain, self.quantity, self.method, self.options)
-            made = load_or_compile(asked, lambda: self.compiled_program, uniform=("parameters", "geometry"))
+            number = "float" if self.dtype == "float32" else "double"
+            made = load_or_compile(asked, lambda: self.compiled_program, ("parameters", "geometry"), number)
         if self.backend == DEVICES:
             from armdyn.codegen.gpu.webgpu import DeviceFunction  # imported only if needed
 
@@ -341,10 +347,20 @@ class Kernel(Fast):
         if made is not None:
             fastcall.attach(self, made.addresses["entry"], made.code)
             return made
-        a = self.assembly
+        a, dtype = self.assembly, self.dtype or "float64"
         if self.backend == "numpy":
-            return ArrayFunction(compile_numpy(self.program), a.inputs, a.outputs)
-        return over_columns(a.function, a.inputs, a.outputs)
+            return ArrayFunction(compile_numpy(self.program), a.inputs, a.outputs, dtype)
+        return over_columns(a.function, a.inputs, a.outputs, dtype)
+
+    @cached_property
+    def single(self) -> Kernel:
+        """The same in single precision: what runs if all inputs are float32."""
+        return self._like(self.options, self.method, "float32")
+
+    def _like(self, options: Options, method: str, dtype: str | None) -> Kernel:
+        """The same quantity of the same arm with other options."""
+        given = (self.chain, self.quantity, method, self.backend, options, self.frames, self.links)
+        return Kernel(*given, self.device, dtype)
 
     def wasm(self) -> bytes:
         """A WebAssembly module without imports; it exports this quantity, `memory` and `heap` (docs/webassembly.md).
@@ -370,9 +386,8 @@ class Kernel(Fast):
         return table(f"{self.quantity} by {self.method} on {self.backend}", ["array", "", "shape", "unit"], rows)
 
     def __reduce__(self) -> Any:
-        return Kernel, (
-            self.chain, self.quantity, self.method, self.backend, self.options, self.frames, self.links, self.device,
-        )  # fmt: skip
+        given = (self.chain, self.quantity, self.method, self.backend, self.options, self.frames, self.links)
+        return Kernel, (*given, self.device, self.dtype)
 
     def __call__(self, *arrays: Any, out: Any = None, threads: int | None = None, **choices: Any) -> Any:
         """The quantity at every configuration of the batch; `choices` are options for this call."""
@@ -382,11 +397,17 @@ class Kernel(Fast):
             arrays = (*arrays, *_last(choices))
             return kernel(*arrays) if out is None and threads is None else kernel(*arrays, out=out, threads=threads)
         plain = out is None or type(out) is _ARRAY
+        by_inputs = self.dtype is None and self.backend != DEVICES  # which computes in single precision
         for x in arrays:
             if type(x) is not _ARRAY:
                 plain = False
+            elif x.dtype is _DOUBLE:
+                by_inputs = False
         if not plain:
             arrays = self._as_numpy(arrays, out)
+        if by_inputs and _are_single(arrays):
+            plainly = out is None and threads is None  # without keywords, machine code takes the call
+            return self.single(*arrays) if plainly else self.single(*arrays, out=out, threads=threads)
         if self._of_body:
             refuse_impossible(*arrays)
         function, count = self._compiled or self.compiled, 1 if self.backend == DEVICES else checked(threads)
@@ -421,6 +442,10 @@ class Kernel(Fast):
 
     def variant(self, **choices: Any) -> Kernel:
         """The kernel with other options."""
+        if "dtype" in choices:
+            dtype = _precision(choices.pop("dtype"))
+            other = self.variant(**choices) if choices else self
+            return other if dtype == other.dtype else other._like(other.options, other.method, dtype)
         for name in choices:
             if name not in EVERYWHERE:  # these have an error of their own that lists the quantities that take them
                 self._must_be_known(name)
@@ -448,10 +473,7 @@ class Kernel(Fast):
             placed = bool(options.frames) or (options.frame is not None and self.options.frame is None)
             searched = options.derivatives or options.parameters != self.options.parameters or placed
             method = self._asked_method if searched else self.method
-            made = Kernel(
-                self.chain, self.quantity, method, self.backend, options, self.frames, self.links, self.device
-            )
-            self._variants[options] = made
+            self._variants[options] = self._like(options, method, self.dtype)
         return self._variants[options]
 
     def _placed(self, names: Any) -> tuple[tuple[int, Placement], ...]:
@@ -561,6 +583,29 @@ class Kernel(Fast):
 
 def _shape(shape: tuple[int, ...]) -> str:
     return f"(..., {', '.join(map(str, shape))})" if shape else "(...)"
+
+
+def _precision(dtype: Any) -> str | None:
+    """The name of the precision to compute in; None if the inputs decide."""
+    if dtype is None:
+        return None
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = str(dtype)
+    return choose("dtype", name, ("float32", "float64"))
+
+
+def _are_single(arrays: tuple[Any, ...]) -> bool:
+    """Whether NumPy's own functions of these arrays would compute in single precision."""
+    for x in arrays:
+        if type(x) is not _ARRAY or x.dtype != _SINGLE[0]:
+            break
+    else:
+        return bool(arrays)
+    if not arrays or not all(isinstance(x, np.ndarray | np.generic) for x in arrays):
+        return False
+    return np.result_type(*[x.dtype for x in arrays]) in _SINGLE
 
 
 def _plain(x: Any) -> Any:

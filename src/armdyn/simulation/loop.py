@@ -46,7 +46,7 @@ class Loop:
     def __init__(self, body: StraightLine, scheme: Scheme, layout: Layout, inputs: int, fma: bool) -> None:
         self.body, self.scheme, self.layout, self.m, self.fma = body, scheme, layout, inputs, fma
         self.n, self.size = layout.nv, layout.size
-        self.w = Writer(body.lanes)
+        self.w = Writer(body.target.vector)
         self.outputs = [[body.slots[node.serial] for node in port.nodes] for port in body.contracted.outputs]
         self.h = ""  # the step, in every lane
         *_, last = body.contracted.inputs

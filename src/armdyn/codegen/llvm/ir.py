@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable
 from fractions import Fraction
@@ -15,9 +16,39 @@ def double(value: float | Fraction) -> str:
     return f"0x{struct.unpack('<Q', struct.pack('<d', float(value)))[0]:016X}"
 
 
+def literal(number: str, value: float | Fraction) -> str:
+    """A literal of "double" or "float", rounded once; LLVM writes single precision with the digits of a double."""
+    return double(value) if number == "double" else double(single(value))
+
+
+def single(value: float | Fraction) -> float:
+    """The number of single precision that is nearest to a rational number, ties to even.
+
+    Rounding the nearest double again would take the wrong side of some ties.
+    """
+    exact = Fraction(value) if math.isfinite(value) else None
+    if not exact:
+        return float(value)
+    exponent = max(math.frexp(float(exact))[1] - 24, -149)
+    nearest = float(round(exact / Fraction(2) ** exponent) * Fraction(2) ** exponent)
+    return nearest if abs(nearest) < 2.0**128 else math.copysign(math.inf, nearest)
+
+
 def splat(kind: str, value: object, lanes: int) -> str:
     """A vector constant with one value in every lane."""
     return "<" + ", ".join([f"{kind} {value}"] * lanes) + ">"
+
+
+class VectorType(NamedTuple):
+    """The type of a vector of numbers: how many, and whether they are "double" or "float"."""
+
+    lanes: int
+    number: str = "double"
+
+    @property
+    def size(self) -> int:
+        """Bytes of one number."""
+        return 8 if self.number == "double" else 4
 
 
 class Slot(NamedTuple):
@@ -30,12 +61,16 @@ class Slot(NamedTuple):
 class Writer:
     """Builds the body of a function line by line, with fresh names."""
 
-    def __init__(self, lanes: int, prefix: str = "t") -> None:
+    def __init__(self, kind: VectorType, prefix: str = "t") -> None:
+        lanes, self.number = kind
         self.lanes = lanes
-        self.vector = f"<{lanes} x double>"
-        self.bits = f"<{lanes} x i64>"  # the vector bitcast to integers
+        self.size = kind.size  # bytes of one number
+        self.bytes = lanes * kind.size  # of a vector
+        self.vector = f"<{lanes} x {kind.number}>"
+        self.whole = f"i{8 * kind.size}"  # the integer as wide as a number
+        self.bits = f"<{lanes} x {self.whole}>"  # the vector bitcast to integers
         self.mask = f"<{lanes} x i1>"  # the type of a comparison's result
-        self.suffix = f"v{lanes}f64"  # of the names of intrinsics
+        self.suffix = f"v{lanes}f{8 * kind.size}"  # of the names of intrinsics
         self.lanes_mask = f"<{lanes} x i32>"
         self.lines: list[str] = []
         self.tables: list[str] = []
@@ -59,15 +94,15 @@ class Writer:
 
     def constant(self, value: float | Fraction) -> str:
         """A constant with a number in every lane."""
-        return splat("double", double(value), self.lanes)
+        return splat(self.number, literal(self.number, value), self.lanes)
 
     def integer(self, value: int) -> str:
         """A constant with an integer in every lane."""
-        return splat("i64", value, self.lanes)
+        return splat(self.whole, value, self.lanes)
 
     def broadcast(self, number: str) -> str:
         """A run-time number broadcast to every lane."""
-        first = self.let(f"insertelement {self.vector} poison, double {number}, i32 0")
+        first = self.let(f"insertelement {self.vector} poison, {self.number} {number}, i32 0")
         return self.let(f"shufflevector {self.vector} {first}, {self.vector} poison, {self.lanes_mask} zeroinitializer")
 
     def at(self, pointer: str, offset: int | str) -> str:
@@ -76,25 +111,25 @@ class Writer:
 
     def load(self, pointer: str, slot: int) -> str:
         """The vector in a slot of an array of vectors."""
-        where = self.at(pointer, slot * 8 * self.lanes)
-        return self.let(f"load {self.vector}, ptr {where}, align {8 * self.lanes}")
+        where = self.at(pointer, slot * self.bytes)
+        return self.let(f"load {self.vector}, ptr {where}, align {self.bytes}")
 
     def store(self, value: str, pointer: str, slot: int) -> None:
         """Store a vector into a slot of an array of vectors."""
-        where = self.at(pointer, slot * 8 * self.lanes)
-        self.do(f"store {self.vector} {value}, ptr {where}, align {8 * self.lanes}")
+        where = self.at(pointer, slot * self.bytes)
+        self.do(f"store {self.vector} {value}, ptr {where}, align {self.bytes}")
 
     def stack_array(self, name: str, slots: int, align: int = 0) -> str:
         """An array of vectors on the stack, allocated in the function's entry block."""
-        align = max(align, 8 * self.lanes)
+        align = max(align, self.bytes)
         self.lines.insert(1, f"  %{name} = alloca [{max(slots, 1)} x {self.vector}], align {align}")
         return f"%{name}"
 
-    def constant_table(self, name: str, values: list[str]) -> None:
+    def constant_table(self, name: str, literals: Iterable[str]) -> None:
         """Define a global constant array of vectors."""
-        rows = ", ".join(f"{self.vector} {splat('double', value, self.lanes)}" for value in values)
-        kind = f"[{len(values)} x {self.vector}]"
-        self.tables.append(f"@{name} = internal constant {kind} [{rows}], align {8 * self.lanes}\n")
+        rows = [f"{self.vector} {splat(self.number, value, self.lanes)}" for value in literals]
+        kind = f"[{len(rows)} x {self.vector}]"
+        self.tables.append(f"@{name} = internal constant {kind} [{', '.join(rows)}], align {self.bytes}\n")
 
 
 def prefetch(w: Writer, first: str, size: int) -> None:
@@ -103,9 +138,9 @@ def prefetch(w: Writer, first: str, size: int) -> None:
         w.do(f"call void @llvm.prefetch.p0(ptr {w.at(first, offset)}, i32 1, i32 3, i32 1)")
 
 
-def prefetch_lines(lanes: int) -> str:
+def prefetch_lines(kind: VectorType) -> str:
     """`prefetch_lines(first, bytes)`: the same as a loop, for sizes that would make the unrolled code long."""
-    w = Writer(lanes)
+    w = Writer(kind)
     w.label("entry")
     w.do("br label %line")
     w.label("line")

@@ -21,10 +21,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from armdyn.codegen import tuning
-from armdyn.codegen.llvm.ir import CACHE_LINE, Writer, double, function, prefetch
+from armdyn.codegen.llvm.ir import CACHE_LINE, VectorType, Writer, function, literal, prefetch
 from armdyn.codegen.llvm.straight_line import RowsToRows
 from armdyn.graph.program import Port
 
+PAIR = 16  # bytes of the smallest non-temporal store: a pair of doubles
 CORE_DIMENSIONS = 3  # the most core dimensions (axes other than the batch's) of a quantity
 
 
@@ -77,7 +78,7 @@ def transpose(w: Writer, rows: list[str]) -> list[str]:
     """
     half = w.lanes // 2
     square = [
-        _load_halves(w, w.at(rows[i], 8 * side), w.at(rows[i + half], 8 * side))
+        _load_halves(w, w.at(rows[i], w.size * side), w.at(rows[i + half], w.size * side))
         for side in (0, half)
         for i in range(half)
     ]
@@ -102,8 +103,8 @@ def _shuffle_rounds(w: Writer, square: list[str], half: int) -> list[str]:
 
 def _load_halves(w: Writer, first: str, second: str) -> str:
     """Half a vector from one address, half from another."""
-    part = f"<{w.lanes // 2} x double>"
-    a, b = (w.let(f"load {part}, ptr {pointer}, align 8") for pointer in (first, second))
+    part = f"<{w.lanes // 2} x {w.number}>"
+    a, b = (w.let(f"load {part}, ptr {pointer}, align {w.size}") for pointer in (first, second))
     mask = ", ".join(f"i32 {p}" for p in range(w.lanes))
     return w.let(f"shufflevector {part} {a}, {part} {b}, <{w.lanes} x i32> <{mask}>")
 
@@ -118,7 +119,7 @@ def groups(size: int, lanes: int) -> list[int]:
     return [min(start, size - lanes) for start in range(0, size, lanes)] if size >= lanes else []
 
 
-def rows_function(lanes: int, operand: Operand) -> str:
+def rows_function(kind: VectorType, operand: Operand) -> str:
     """`rows<index>(columns, first, between, constants)`: contiguous rows into the slots of `columns`, or back.
 
     Constant tiles are stored if `constants` is true.
@@ -127,13 +128,14 @@ def rows_function(lanes: int, operand: Operand) -> str:
     that spans two recent stores cannot be forwarded and waits for both to reach the cache. A long row is split into
     several functions, since LLVM's compile time grows faster than linearly with a function's length.
     """
+    lanes = kind.lanes
     write = _square if operand.size >= lanes else _single
     steps = groups(operand.size, lanes) if write is _square else list(range(operand.size))
     arguments = "ptr noalias %columns, ptr noalias %first, i64 %between, i1 %constants"
-    parts, calls = [], Writer(lanes)
+    parts, calls = [], Writer(kind)
     calls.label("entry")
     for number, begin in enumerate(range(0, len(steps), tuning.SQUARES_PER_FUNCTION)):
-        w = Writer(lanes)
+        w = Writer(kind)
         w.label("entry")
         rows = ["%first"]
         for _ in range(lanes - 1):
@@ -171,9 +173,10 @@ def _constants(w: Writer, operand: Operand, starts: list[int], rows: list[str]) 
     w.do("br i1 %constants, label %fixed, label %varying")
     w.label("fixed")
     for start in constant:
-        numbers = ", ".join(f"double {double(c or 0.0)}" for c in operand.constants[start : start + w.lanes])
+        constants = operand.constants[start : start + w.lanes]
+        numbers = ", ".join(f"{w.number} {literal(w.number, c or 0.0)}" for c in constants)
         for row in rows:
-            w.do(f"store {w.vector} <{numbers}>, ptr {w.at(row, 8 * start)}, align 8")
+            w.do(f"store {w.vector} <{numbers}>, ptr {w.at(row, w.size * start)}, align {w.size}")
     w.do("br label %varying")
     w.label("varying")
 
@@ -181,11 +184,11 @@ def _constants(w: Writer, operand: Operand, starts: list[int], rows: list[str]) 
 def _square(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
     """One tile: as many numbers as there are lanes, from or to each row."""
     slots = [operand.slots[start + k] for k in range(w.lanes)]
-    row_parts = [w.at(row, 8 * start) for row in rows]
+    row_parts = [w.at(row, w.size * start) for row in rows]
     if operand.written:
-        columns = [w.at("%columns", 8 * w.lanes * slot) for slot in slots]
+        columns = [w.at("%columns", w.bytes * slot) for slot in slots]
         for part, value in zip(row_parts, transpose(w, columns), strict=True):
-            w.do(f"store {w.vector} {value}, ptr {part}, align 8")
+            w.do(f"store {w.vector} {value}, ptr {part}, align {w.size}")
     else:
         for slot, column in zip(slots, transpose(w, row_parts), strict=True):
             w.store(column, "%columns", slot)
@@ -193,7 +196,7 @@ def _square(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
 
 def _single(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
     """One number from or to each row."""
-    places = [w.at(row, 8 * start) for row in rows]
+    places = [w.at(row, w.size * start) for row in rows]
     if operand.written:
         scattered(w, w.load("%columns", operand.slots[start]), places)
     else:
@@ -204,18 +207,19 @@ def gathered(w: Writer, places: list[str]) -> str:
     """Gather a vector from the addresses of its lanes."""
     value = "poison"
     for lane, place in enumerate(places):
-        x = w.let(f"load double, ptr {place}, align 8")
-        value = w.let(f"insertelement {w.vector} {value}, double {x}, i32 {lane}")
+        x = w.let(f"load {w.number}, ptr {place}, align {w.size}")
+        value = w.let(f"insertelement {w.vector} {value}, {w.number} {x}, i32 {lane}")
     return value
 
 
 def scattered(w: Writer, value: str, places: list[str]) -> None:
     """Scatter a vector to the addresses of its lanes."""
     for lane, place in enumerate(places):
-        w.do(f"store double {w.let(f'extractelement {w.vector} {value}, i32 {lane}')}, ptr {place}, align 8")
+        x = w.let(f"extractelement {w.vector} {value}, i32 {lane}")
+        w.do(f"store {w.number} {x}, ptr {place}, align {w.size}")
 
 
-def strided_copies(lanes: int, names: tuple[str, str] = ("gather", "scatter")) -> str:
+def strided_copies(kind: VectorType, names: tuple[str, str] = ("gather", "scatter")) -> str:
     """`gather` and `scatter`: copy the rows of a block with any strides, number by number, into or from its lanes.
 
     Lanes beyond the `last` row repeat it. As separate functions they are compiled once, not once per lane.
@@ -223,14 +227,14 @@ def strided_copies(lanes: int, names: tuple[str, str] = ("gather", "scatter")) -
     axes = ", ".join(f"i64 %n{d}, i64 %s{d}" for d in range(CORE_DIMENSIONS))
     texts = []
     for name, written in zip(names, (False, True), strict=True):
-        w = Writer(lanes)
+        w = Writer(kind)
         w.label("entry")
         w.do("br label %lanes")
         w.label("lanes")
         w.do("%l = phi i64 [0, %entry], [%after, %each]")
         number = w.let("call i64 @llvm.umin.i64(i64 %l, i64 %last)")
         row = w.at("%first", w.let(f"mul i64 {number}, %step"))
-        lane = w.at("%block", w.let("mul i64 %l, 8"))
+        lane = w.at("%block", w.let(f"mul i64 %l, {w.size}"))
         w.do("br label %d0")
         for d in range(CORE_DIMENSIONS):
             before = "lanes" if d == 0 else f"d{d - 1}"
@@ -243,10 +247,11 @@ def strided_copies(lanes: int, names: tuple[str, str] = ("gather", "scatter")) -
             flat = w.let(f"add i64 {w.let(f'mul i64 {flat}, %n{d}')}, %i{d}")
             offset = w.let(f"add i64 {offset}, {w.let(f'mul i64 %i{d}, %s{d}')}")
         slot = w.let(f"load i32, ptr {w.let(f'getelementptr i32, ptr %slots, i64 {flat}')}")
-        place = w.let(f"mul i64 {w.let(f'zext i32 {slot} to i64')}, {8 * lanes}")
+        place = w.let(f"mul i64 {w.let(f'zext i32 {slot} to i64')}, {w.bytes}")
         ends = [w.at(row, offset), w.at(lane, place)]
         source, sink = ends[::-1] if written else ends
-        w.do(f"store double {w.let(f'load double, ptr {source}, align 8')}, ptr {sink}, align 8")
+        x = w.let(f"load {w.number}, ptr {source}, align {w.size}")
+        w.do(f"store {w.number} {x}, ptr {sink}, align {w.size}")
         w.do(f"br label %e{CORE_DIMENSIONS - 1}")
         for d in reversed(range(CORE_DIMENSIONS)):
             w.label(f"e{d}")
@@ -255,7 +260,7 @@ def strided_copies(lanes: int, names: tuple[str, str] = ("gather", "scatter")) -
             w.do(f"br i1 {w.let(f'icmp slt i64 %j{d}, %n{d}')}, label %d{d}, label %{after}")
         w.label("each")
         w.do("%after = add i64 %l, 1")
-        w.do(f"br i1 {w.let(f'icmp ult i64 %after, {lanes}')}, label %lanes, label %out")
+        w.do(f"br i1 {w.let(f'icmp ult i64 %after, {w.lanes}')}, label %lanes, label %out")
         w.label("out")
         w.do("ret void")
         rows = "ptr %first, i64 %step, i64 %last"
@@ -264,9 +269,9 @@ def strided_copies(lanes: int, names: tuple[str, str] = ("gather", "scatter")) -
     return "".join(texts)
 
 
-def lane_copy(lanes: int) -> str:
+def lane_copy(kind: VectorType) -> str:
     """`lane(row, lane, slots, count)`: a contiguous row from the slots of one lane; the loop is unrolled by four."""
-    w = Writer(lanes)
+    w = Writer(kind)
     w.label("entry")
     w.do("br label %test")
     w.label("test")
@@ -292,18 +297,19 @@ def lane_copy(lanes: int) -> str:
 
 def _copy_number(w: Writer, k: str) -> None:
     slot = w.let(f"load i32, ptr {w.let(f'getelementptr i32, ptr %slots, i64 {k}')}")
-    place = w.let(f"mul i64 {w.let(f'zext i32 {slot} to i64')}, {8 * w.lanes}")
-    x = w.let(f"load double, ptr {w.at('%lane', place)}, align 8")
-    w.do(f"store double {x}, ptr {w.let(f'getelementptr double, ptr %row, i64 {k}')}, align 8")
+    place = w.let(f"mul i64 {w.let(f'zext i32 {slot} to i64')}, {w.bytes}")
+    x = w.let(f"load {w.number}, ptr {w.at('%lane', place)}, align {w.size}")
+    place = w.let(f"getelementptr {w.number}, ptr %row, i64 {k}")
+    w.do(f"store {w.number} {x}, ptr {place}, align {w.size}")
 
 
-def non_temporal_copy(lanes: int) -> str:
+def non_temporal_copy(kind: VectorType) -> str:
     """`non_temporal_copy(to, from, bytes)`: by whole vectors where `to` is aligned to them, by pairs at both ends.
 
-    Addresses must be aligned to pairs of numbers, and the size must be a whole number of pairs.
+    Addresses must be aligned to a `PAIR`, and the size must be a whole number of them.
     """
-    vector = 8 * lanes
-    w = Writer(lanes)
+    w = Writer(kind)
+    vector, pair = w.bytes, f"<{PAIR // w.size} x {w.number}>"
     w.label("entry")
     odd = w.let(f"and i64 {w.let('ptrtoint ptr %to to i64')}, {vector - 1}")
     head = w.let(f"and i64 {w.let(f'sub i64 {vector}, {odd}')}, {vector - 1}")
@@ -311,10 +317,10 @@ def non_temporal_copy(lanes: int) -> str:
     rest = w.let("sub i64 %bytes, %head")
     w.do(f"%end = add i64 %head, {w.let(f'and i64 {rest}, -{vector}')}")
     w.do("br label %before")
-    for name, after, kind, size, start, end in (
-        ("before", "vectors", "<2 x double>", 16, "0", "%head"),
+    for name, after, piece_type, size, start, end in (
+        ("before", "vectors", pair, PAIR, "0", "%head"),
         ("vectors", "behind", w.vector, vector, "%head", "%end"),
-        ("behind", "out", "<2 x double>", 16, "%end", "%bytes"),
+        ("behind", "out", pair, PAIR, "%end", "%bytes"),
     ):
         origin = {"before": "entry", "vectors": "before", "behind": "vectors"}[name]
         w.label(name)
@@ -322,8 +328,8 @@ def non_temporal_copy(lanes: int) -> str:
         more = w.let(f"icmp ult i64 %at_{name}, {end}")
         w.do(f"br i1 {more}, label %go_{name}, label %{after}")
         w.label(f"go_{name}")
-        piece = w.let(f"load {kind}, ptr {w.at('%from', f'%at_{name}')}, align 16")
-        w.do(f"store {kind} {piece}, ptr {w.at('%to', f'%at_{name}')}, align {size}, !nontemporal !1")
+        piece = w.let(f"load {piece_type}, ptr {w.at('%from', f'%at_{name}')}, align 16")
+        w.do(f"store {piece_type} {piece}, ptr {w.at('%to', f'%at_{name}')}, align {size}, !nontemporal !1")
         w.do(f"%next_{name} = add i64 %at_{name}, {size}")
         w.do(f"br label %{name}")
     w.label("out")
@@ -346,14 +352,14 @@ PAGE = 4096  # bytes; a vector store that crosses a page boundary takes as long 
 
 
 def inner_loop(
-    lanes: int, arrays: Sequence[Operand], in_slots: int, out_slots: int, x86: bool, rows: RowsToRows | None
+    kind: VectorType, arrays: Sequence[Operand], in_slots: int, out_slots: int, x86: bool, rows: RowsToRows | None
 ) -> str:
     """`loop(args, dimensions, steps, context)`: NumPy's inner loop.
 
     On x86 the floating-point status flags are restored at the end, so that NumPy does not warn: a result that is not
     finite is confined to its own row. This, and non-temporal stores, are implemented for x86 only.
     """
-    w = Writer(lanes)
+    w = Writer(kind)
     w.label("entry")
     w.stack_array("in", in_slots)
     w.stack_array("out", out_slots)
@@ -361,7 +367,7 @@ def inner_loop(
         w.do("%flags = alloca i32")
         w.do("call void @llvm.x86.sse.stmxcsr(ptr %flags)")
     read_arguments(w, arrays)
-    staged = [a for a in arrays if x86 and a.written and 8 * lanes * a.size <= tuning.LARGEST_STAGED_BLOCK]
+    staged = [a for a in arrays if x86 and a.written and w.bytes * a.size <= tuning.LARGEST_STAGED_BLOCK]
     numbers = sum(a.size for a in arrays if a.written)
     for a in staged:
         _large_results(w, a, numbers)
@@ -373,7 +379,7 @@ def inner_loop(
     _columns(w, arrays, staged)
     w.do("br label %done")
     w.label("done")
-    origins = f"[{lanes}, %moved{arrays[-1].index}]"  # results come last
+    origins = f"[{w.lanes}, %moved{arrays[-1].index}]"  # results come last
     if rows is not None:
         origins += f", [%by_rows, %{f'copied{staged[-1].index}' if staged else 'computed'}]"
     w.do(f"%further = phi i64 {origins}")
@@ -422,7 +428,7 @@ def read_arguments(w: Writer, arrays: Sequence[Operand]) -> None:
 
 def _contiguous(w: Writer, a: Operand) -> None:
     """%contiguous: whether the array's core axes are in C order without gaps; an axis of length one always is."""
-    contiguous, expected = "true", 8
+    contiguous, expected = "true", w.size
     for axis in reversed(range(len(a.shape))):
         name = f"%core{a.index}_{axis}"
         w.do(f"{name} = load i64, ptr {w.at('%steps', 8 * (a.first_stride + axis))}")
@@ -435,12 +441,12 @@ def _contiguous(w: Writer, a: Operand) -> None:
 def _large_results(w: Writer, a: Operand, numbers: int) -> None:
     """%prefetched, %non_temporal: whether the results have no gaps and are large enough for each.
 
-    Non-temporal stores need aligned pairs of numbers.
+    Non-temporal stores need addresses that are aligned to a `PAIR`.
     """
     w.stack_array(f"staged{a.index}", a.size, PAGE)
-    size = w.let(f"mul i64 %count, {8 * numbers}")
-    no_gaps = w.let(f"icmp eq i64 %step{a.index}, {8 * a.size}")
-    odd = w.let(f"and i64 {w.let(f'ptrtoint ptr %base{a.index} to i64')}, 15")
+    size = w.let(f"mul i64 %count, {w.size * numbers}")
+    no_gaps = w.let(f"icmp eq i64 %step{a.index}, {w.size * a.size}")
+    odd = w.let(f"and i64 {w.let(f'ptrtoint ptr %base{a.index} to i64')}, {PAIR - 1}")
     aligned = w.let(f"and i1 {no_gaps}, {w.let(f'icmp eq i64 {odd}, 0')}")
     beyond_cache = w.let(f"icmp ugt i64 {size}, {tuning.NON_TEMPORAL_FROM}")
     w.do(f"%non_temporal{a.index} = and i1 {aligned}, {beyond_cache}")
@@ -457,9 +463,10 @@ def _contiguous_and_apart(w: Writer, arrays: Sequence[Operand], uniform: Collect
     rows = w.let(f"icmp uge i64 %count, {w.lanes}")
     for a in arrays:
         rows = w.let(f"and i1 {rows}, %contiguous{a.index}")
-        step, count = (0, "1") if a.index in uniform else (8 * a.size, "%count")
+        step, count = (0, "1") if a.index in uniform else (w.size * a.size, "%count")
         rows = w.let(f"and i1 {rows}, {w.let(f'icmp eq i64 %step{a.index}, {step}')}")
-        w.do(f"%stop{a.index} = getelementptr i8, ptr %base{a.index}, i64 {w.let(f'mul i64 {count}, {8 * a.size}')}")
+        size = w.let(f"mul i64 {count}, {w.size * a.size}")
+        w.do(f"%stop{a.index} = getelementptr i8, ptr %base{a.index}, i64 {size}")
     for a in (a for a in arrays if not a.written):
         for b in (b for b in arrays if b.written):
             before = w.let(f"icmp ule ptr %stop{a.index}, %base{b.index}")
@@ -471,7 +478,7 @@ def _contiguous_and_apart(w: Writer, arrays: Sequence[Operand], uniform: Collect
     for a in (a for a in arrays if a.index in uniform):
         w.stack_array(f"uniform{a.index}", a.size)
         for k in range(a.size):
-            x = w.let(f"load double, ptr {w.at(f'%base{a.index}', 8 * k)}, align 8")
+            x = w.let(f"load {w.number}, ptr {w.at(f'%base{a.index}', w.size * k)}, align {w.size}")
             w.store(w.broadcast(x), f"%uniform{a.index}", k)
 
 
@@ -482,7 +489,7 @@ def _rows_to_rows(w: Writer, arrays: Sequence[Operand], staged: Sequence[Operand
     """
     w.do(f"br i1 {w.let('and i1 %full, %rows')}, label %by_rows_to_rows, label %by_columns")
     w.label("by_rows_to_rows")
-    firsts = {a.index: w.at(f"%base{a.index}", w.let(f"mul i64 %i, {8 * a.size}")) for a in arrays}
+    firsts = {a.index: w.at(f"%base{a.index}", w.let(f"mul i64 %i, {w.size * a.size}")) for a in arrays}
     places = firsts | {index: f"%uniform{index}" for index in uniform}
     count = w.let(f"udiv i64 %left, {w.lanes}")
     for a in staged:
@@ -505,7 +512,7 @@ def _rows_to_rows(w: Writer, arrays: Sequence[Operand], staged: Sequence[Operand
 
 
 def _non_temporal_copy(w: Writer, a: Operand, to: str) -> None:
-    w.do(f"call void @non_temporal_copy(ptr {to}, ptr %staged{a.index}, i64 {8 * w.lanes * a.size})")
+    w.do(f"call void @non_temporal_copy(ptr {to}, ptr %staged{a.index}, i64 {w.bytes * a.size})")
 
 
 def _stage_by_parts(w: Writer, a: Operand, array: str, first: str) -> None:
@@ -514,7 +521,7 @@ def _stage_by_parts(w: Writer, a: Operand, array: str, first: str) -> None:
     Copies begin and end at cache-line boundaries, except at the two ends of the block: a part of a row ends with its
     last whole line, and a row ends with the line it shares with the next row, whose first numbers are already staged.
     """
-    size, ends = 8 * a.size, parts(a, w.lanes)
+    size, ends = w.size * a.size, parts(a, w.lanes)
     begins = w.let("icmp eq i64 %i, 0")  # constants are staged with the first block
 
     def line(row: int, offset: int, up: bool) -> str:
@@ -527,7 +534,7 @@ def _stage_by_parts(w: Writer, a: Operand, array: str, first: str) -> None:
     for number, end in enumerate(ends):
         w.do(f"call void @rows{a.index}_{number}(ptr {array}, ptr %staged{a.index}, i64 {size}, i1 {begins})")
         last = number + 1 == len(ends)
-        stops = rows[1:] if last else [line(row, 8 * end, up=False) for row in range(w.lanes)]
+        stops = rows[1:] if last else [line(row, w.size * end, up=False) for row in range(w.lanes)]
         for start, stop in zip(starts, stops, strict=True) if len(ends) > 1 else [(first, rows[-1])]:
             at, until, begin = (w.let(f"ptrtoint ptr {pointer} to i64") for pointer in (start, stop, first))
             staged = w.at(f"%staged{a.index}", w.let(f"sub i64 {at}, {begin}"))
@@ -541,7 +548,7 @@ def _prefetch_results(w: Writer, a: Operand) -> None:
     first = w.at(f"%base{a.index}", w.let(f"mul i64 %i, %step{a.index}"))
     w.do(f"br i1 %prefetched{a.index}, label %prefetch{a.index}, label %fetching{a.index}")
     w.label(f"prefetch{a.index}")
-    size = 8 * w.lanes * a.size
+    size = w.bytes * a.size
     if size <= tuning.UNROLLED_PREFETCH * CACHE_LINE:
         prefetch(w, first, size)
     else:

@@ -13,7 +13,7 @@ from armdyn.codegen.avx2 import Avx2Code
 from armdyn.codegen.contract import contract
 from armdyn.codegen.fastcall import entry, shape_tables
 from armdyn.codegen.llvm.columns import Columns, columns_loop, stream
-from armdyn.codegen.llvm.ir import prefetch_lines
+from armdyn.codegen.llvm.ir import VectorType, prefetch_lines
 from armdyn.codegen.llvm.loop import (
     CORE_DIMENSIONS,
     Operand,
@@ -49,7 +49,7 @@ def straight_line(program: Program, target: Target, uniform: Collection[str] = (
 def single_call(code: StraightLine) -> StraightLine | None:
     """The same program one lane wide, if that makes single calls faster than broadcasting to all lanes."""
     long = len(code.contracted.order) > tuning.LONGEST_WIDE_SINGLE
-    if not (long and isinstance(code, PlainCode) and code.target.lanes == 8):
+    if not (long and isinstance(code, PlainCode) and code.target.widest):
         return None
     return NarrowCode(code.contracted, replace(code.target, lanes=1), wide=code.lanes)
 
@@ -65,7 +65,7 @@ def kernel_module(program: Program | ColumnProgram, target: Target, uniform: Col
         parts = _column_parts(program, target, uniform)
     else:
         parts = _straight_line_parts(program, target, uniform)
-    return module(target, [strided_copies(target.lanes), *parts])
+    return module(target, [strided_copies(target.vector), *parts])
 
 
 def _straight_line_parts(program: Program, target: Target, uniform: Collection[str]) -> list[str]:
@@ -80,13 +80,13 @@ def _straight_line_parts(program: Program, target: Target, uniform: Collection[s
         code.text(),
         single.text() if single else "",
         rows.text if rows else "",
-        *(rows_function(target.lanes, array) for array in arrays),
-        lane_copy(called.lanes),
-        non_temporal_copy(target.lanes),
-        prefetch_lines(target.lanes),
-        inner_loop(target.lanes, arrays, numbers, len(code.slots), target.x86, rows),
+        *(rows_function(target.vector, array) for array in arrays),
+        lane_copy(called.target.vector),
+        non_temporal_copy(target.vector),
+        prefetch_lines(target.vector),
+        inner_loop(target.vector, arrays, numbers, len(code.slots), target.x86, rows),
         shape_tables(arrays),
-        entry(called.lanes, called.name, arrays, numbers, len(code.slots), len(program.order)),
+        entry(called.target.vector, called.name, arrays, numbers, len(code.slots), len(program.order)),
     ]
 
 
@@ -106,28 +106,29 @@ def _column_parts(program: ColumnProgram, target: Target, uniform: Collection[st
         code.text(),
         single.text() if single else "",
         columns.text(),
-        *(rows_function(target.lanes, array) for array in (*arrays, work) if array is work or not array.written),
-        strided_copies(1, ("collect", "spread")),
-        lane_copy(called.lanes),
-        stream(target.lanes),
-        columns_loop(target.lanes, arrays, work, numbers, len(code.slots), target.x86),
+        *(rows_function(target.vector, array) for array in (*arrays, work) if array is work or not array.written),
+        strided_copies(target.vector._replace(lanes=1), ("collect", "spread")),
+        lane_copy(called.target.vector),
+        stream(target.vector),
+        columns_loop(target.vector, arrays, work, numbers, len(code.slots), target.x86),
         shape_tables(arrays),
-        entry(called.lanes, called.name, arrays, numbers, len(code.slots), len(columns.head.order), work),
+        entry(called.target.vector, called.name, arrays, numbers, len(code.slots), len(columns.head.order), work),
     ]
 
 
 def module(target: Target, parts: Iterable[str]) -> str:
     """A module of functions and tables, with the declarations and metadata that they may use."""
-    lanes, bits = target.lanes, f"<{2 * target.lanes} x i32>"
+    lanes, words = target.lanes, target.lanes * target.vector.size // 4
+    bits = f"<{words} x i32>"
     flags = [f"declare void @llvm.x86.sse.{name}(ptr)" for name in ("stmxcsr", "ldmxcsr") if target.x86]
     return "\n".join(
         [
             f'target triple = "{target.triple}"\n',
             *parts,
-            *(_arithmetic(width) for width in dict.fromkeys((1, lanes))),
+            *(_arithmetic(target.vector._replace(lanes=width)) for width in dict.fromkeys((1, lanes))),
             "declare i64 @llvm.umin.i64(i64, i64)",
             "declare ptr @llvm.ptrmask.p0.i64(ptr, i64)",
-            f"declare {bits} @llvm.umax.v{2 * lanes}i32({bits}, {bits})",
+            f"declare {bits} @llvm.umax.v{words}i32({bits}, {bits})",
             "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
             *flags,
             '!0 = !{!"branch_weights", i32 1, i32 1000000}',
@@ -138,7 +139,7 @@ def module(target: Target, parts: Iterable[str]) -> str:
     )
 
 
-def _arithmetic(lanes: int) -> str:
-    """Declarations of the arithmetic intrinsics for so many lanes."""
-    v = f"<{lanes} x double>"
-    return f"declare {v} @llvm.fma.v{lanes}f64({v}, {v}, {v})\ndeclare {v} @llvm.sqrt.v{lanes}f64({v})"
+def _arithmetic(kind: VectorType) -> str:
+    """Declarations of the arithmetic intrinsics for vectors."""
+    v, suffix = f"<{kind.lanes} x {kind.number}>", f"v{kind.lanes}f{8 * kind.size}"
+    return f"declare {v} @llvm.fma.{suffix}({v}, {v}, {v})\ndeclare {v} @llvm.sqrt.{suffix}({v})"

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from armdyn.algebra.cached import cached_property
 from armdyn.codegen import tuning
-from armdyn.codegen.llvm.ir import Slot, Writer, double, function
+from armdyn.codegen.llvm.ir import Slot, Writer, function, literal
 from armdyn.codegen.llvm.loop import gathered, groups, scattered, transpose, transpose_registers
 from armdyn.codegen.llvm.straight_line import (
     EMIT,
@@ -137,7 +137,7 @@ class PlainCode(StraightLine):
             emit.locations.update(sines)
         long = len(self.contracted.order) > tuning.LONGEST_FUNCTION
         functions = self._write_parts(w, emit, sines) if long else self._write_all(w, emit)
-        w.constant_table(self.table, [double(value) for value in self.constants])
+        w.constant_table(self.table, [literal(w.number, value) for value in self.constants])
         return functions + (self._sine_functions() if self.trig_layers else "")
 
     def _emitter(self, w: Writer, locations: dict[int, Slot]) -> Emitter:
@@ -159,7 +159,7 @@ class PlainCode(StraightLine):
         arrays = dict.fromkeys(["%in", "%out", "%temporaries", *(slot.array for slot in sines.values())])
         arguments = ", ".join(f"ptr noalias {array}" for array in arrays)
         parts = split(
-            made, at_hand, results, arguments, lambda known: self._emitter(Writer(self.lanes), known), self.name
+            made, at_hand, results, arguments, lambda known: self._emitter(Writer(self.target.vector), known), self.name
         )
         done = {node.serial for node in made}
         for node in self.contracted.order:  # results that are inputs, sines or constants
@@ -178,7 +178,7 @@ class PlainCode(StraightLine):
         w.do(f"call void @trig(ptr {angles}, ptr {results}, i64 {count}, ptr %context)")
 
     def _sine_functions(self) -> str:
-        return trig_far(self.lanes) + trig_loop(self.lanes, self.target.fma)
+        return trig_far(self.target.vector) + trig_loop(self.target.vector, self.target.fma)
 
     def rows_to_rows(self) -> RowsToRows | None:
         """Code from rows to rows with AVX-512, for short programs."""
@@ -186,13 +186,15 @@ class PlainCode(StraightLine):
         numbers = sum(len(port.nodes) for port in self.contracted.outputs)
         few = len(self.slots) <= tuning.MOST_RESULTS_SCHEDULED and numbers <= tuning.MOST_NUMBERS_BY_ROWS
         few = few and len(self.trig_layers) <= 1
-        return self._rows_to_rows() if short and few and self.target.x86 and self.lanes == 8 else None
+        return self._rows_to_rows() if short and few and self.target.x86 and self.target.widest else None
 
     def _rows_to_rows(self) -> RowsToRows | None:
         limits = input_limits(self.contracted)
         if limits is None:
             return None
-        text = rows_loop(self.contracted, self.lanes, self.uniform, limits, lambda w: _RowsBlock(self, w).write())
+        text = rows_loop(
+            self.contracted, self.target.vector, self.uniform, limits, lambda w: _RowsBlock(self, w).write()
+        )
         return RowsToRows(text, self.uniform)
 
 
@@ -220,7 +222,7 @@ class _RowsBlock:
                     self._store_constants(array, start, nodes)
                 else:
                     self._store(array, start, [self.value(one) for one in nodes])
-        self.w.constant_table("constants_rows", [double(value) for value in self.code.constants])
+        self.w.constant_table("constants_rows", [literal(self.w.number, value) for value in self.code.constants])
 
     def _groups_due(self) -> dict[int, list[tuple[int, int, tuple[Node, ...]]]]:
         """Groups of results (array, first entry, nodes) by the position of the last node that is computed."""
@@ -265,13 +267,14 @@ class _RowsBlock:
 
     def _store_constants(self, array: int, start: int, nodes: tuple[Node, ...]) -> None:
         """Store a group of constant results; they need no transposition."""
-        w, numbers = self.w, ", ".join(f"double {double(node.value)}" for node in nodes)
+        w = self.w
+        numbers = ", ".join(f"{w.number} {literal(w.number, node.value)}" for node in nodes)
         for place in self._places(f"%out{array}", start, len(self.program.outputs[array].nodes)):
             w.do(f"store {w.vector} <{numbers}>, ptr {place}, align 8")
 
     def _places(self, array: str, entry: int, width: int) -> list[str]:
         """The addresses of an entry in the row of each lane."""
-        return [self.w.at(array, 8 * (entry + lane * width)) for lane in range(self.code.lanes)]
+        return [self.w.at(array, self.w.size * (entry + lane * width)) for lane in range(self.code.lanes)]
 
 
 @dataclass(frozen=True)
@@ -285,10 +288,10 @@ class NarrowCode(PlainCode):
     def _sine_arrays(self, w: Writer, level: int, count: int) -> tuple[str, str]:
         """Arrays of whole wide vectors; the spare lanes of the last one are zero."""
         vectors = -(-count // self.wide)
-        angles = w.stack_array(f"angles{level}", vectors * self.wide, 8 * self.wide)
+        angles = w.stack_array(f"angles{level}", vectors * self.wide, w.size * self.wide)
         for spare in range(count, vectors * self.wide):
             w.store(w.constant(0), angles, spare)
-        return angles, w.stack_array(f"trig{level}", 2 * vectors * self.wide, 8 * self.wide)
+        return angles, w.stack_array(f"trig{level}", 2 * vectors * self.wide, w.size * self.wide)
 
     def _take_sines(self, w: Writer, angles: str, results: str, count: int) -> None:
         super()._take_sines(w, angles, results, -(-count // self.wide))

@@ -18,12 +18,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from armdyn.codegen.contract import contract
-from armdyn.codegen.llvm.ir import Slot, Writer, double, function
+from armdyn.codegen.llvm.ir import Slot, VectorType, Writer, function, literal
 from armdyn.codegen.llvm.straight_line import Emitter, ancestors, trig_layers
-from armdyn.codegen.llvm.trig import DOUBLE, LIMIT, TRIG, Tables, reduced, turned
+from armdyn.codegen.llvm.trig import DOUBLE, LIMIT, SINGLE, TRIG, Tables, as_integer, reduced, turned
 from armdyn.graph.node import Node
 from armdyn.graph.program import Program
 
@@ -54,19 +52,6 @@ class Precision:
         return self.exponents // 2 + self.significand
 
 
-def _hexadecimal(*numbers: str) -> tuple[float, ...]:
-    return tuple(map(float.fromhex, numbers))
-
-
-# Minimax in relative error on ±π/4; coefficients are rounded one by one and the remaining ones refitted: 2⁻²⁷·⁹ for the
-# sine, 2⁻³³ for the cosine. The parts of π/2 have 24 bits each.
-SINGLE = Tables(
-    rounder=1.5 * 2.0**23,
-    half_pi=_hexadecimal("0x1.921fb6p+0", "-0x1.777a5cp-25", "-0x1.ee59dap-50"),
-    sine=_hexadecimal("-0x1.555546p-3", "0x1.110778p-7", "-0x1.995402p-13"),
-    cosine=_hexadecimal("0x1p+0", "-0x1p-1", "0x1.55554ap-5", "-0x1.6c0c28p-10", "0x1.99e80cp-16"),
-    sign_bit=31,
-)
 PRECISIONS = {
     "double": Precision("double", 8, DOUBLE, significand=52, words=6, zero_words=2),
     "float": Precision("float", 4, SINGLE, significand=23, words=3, zero_words=1),
@@ -77,7 +62,7 @@ class ScalarWriter(Writer):
     """Builds the body of a scalar function."""
 
     def __init__(self, precision: Precision) -> None:
-        super().__init__(1)
+        super().__init__(VectorType(1, precision.kind))
         self.precision = precision
         self.vector = precision.kind
         self.bits = f"i{8 * precision.size}"
@@ -85,8 +70,8 @@ class ScalarWriter(Writer):
         self.suffix = f"f{8 * precision.size}"
 
     def constant(self, value: float | Fraction) -> str:
-        """A number rounded to the precision; LLVM writes single-precision literals with the digits of a double."""
-        return double(float(np.float32(float(value)))) if self.precision.size == 4 else double(value)
+        """A number rounded to the precision."""
+        return literal(self.number, value)
 
     def integer(self, value: int) -> str:
         """An integer."""
@@ -192,9 +177,7 @@ def scalar_trig(name: str, precision: Precision) -> str:
 def _sine_cosine(name: str, precision: Precision) -> str:
     w, kind = ScalarWriter(precision), precision.kind
     w.label("entry")
-    upper, limit = _upper(w, "%x"), int(double(LIMIT), 16) >> 32
-    if precision.size == 4:
-        limit = int(np.float32(LIMIT).view(np.uint32))
+    upper, limit = _upper(w, "%x"), as_integer(kind, LIMIT) >> (8 * precision.size - 32)
     magnitude = w.let(f"and i32 {upper}, {0x7FFFFFFF}")
     w.do(f"br i1 {w.let(f'icmp uge i32 {magnitude}, {limit}')}, label %far, label %near, !prof !0")
     w.label("near")

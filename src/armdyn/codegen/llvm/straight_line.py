@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from armdyn.algebra.cached import cached_property
 from armdyn.codegen import tuning
-from armdyn.codegen.llvm.ir import Slot, Writer, function, prefetch
+from armdyn.codegen.llvm.ir import Slot, VectorType, Writer, function, prefetch
 from armdyn.codegen.llvm.trig import LIMIT, TRIG, all_below, fused
 from armdyn.codegen.target import Target
 from armdyn.graph.node import Node
@@ -72,7 +72,7 @@ class StraightLine(ABC):
 
     def text(self) -> str:
         """LLVM IR of the function `self.name` and everything it needs."""
-        w = Writer(self.lanes)
+        w = Writer(self.target.vector)
         w.label("entry")
         functions = self._write(w)
         w.do("ret void")
@@ -213,7 +213,7 @@ def _magnitude(node: Node, largest: float) -> float:
 
 def rows_loop(
     program: Program,
-    lanes: int,
+    kind: VectorType,
     uniform: Collection[int],
     limits: dict[int, float],
     write_block: Callable[[Writer], Any],
@@ -222,7 +222,7 @@ def rows_loop(
     steps = {f"in{k}": 0 if k in uniform else len(port.nodes) for k, port in enumerate(program.inputs)}
     results = {f"out{k}": len(port.nodes) for k, port in enumerate(program.outputs)}
     steps |= results
-    w = Writer(lanes)
+    w = Writer(kind)
     w.label("entry")
     w.do("br label %block")
     w.label("block")
@@ -237,12 +237,12 @@ def rows_loop(
     w.do("br i1 %prefetching, label %prefetch, label %compute")
     w.label("prefetch")
     for array, size in results.items():
-        prefetch(w, w.at(f"%{array}", tuning.PREFETCH_DISTANCE * 8 * lanes * size), 8 * lanes * size)
+        prefetch(w, w.at(f"%{array}", tuning.PREFETCH_DISTANCE * w.bytes * size), w.bytes * size)
     w.do("br label %compute")
     w.label("compute")
     write_block(w)
     for array, size in steps.items():
-        w.do(f"%next_{array} = getelementptr i8, ptr %{array}, i64 {8 * lanes * size}")
+        w.do(f"%next_{array} = getelementptr i8, ptr %{array}, i64 {w.bytes * size}")
     w.do("%next = add i64 %done, 1")
     w.do(f"br i1 {w.let('icmp ult i64 %next, %count')}, label %block, label %end")
     w.label("end")

@@ -14,9 +14,10 @@ preserved.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import struct
+from dataclasses import dataclass, replace
 
-from armdyn.codegen.llvm.ir import Writer, double, function, splat
+from armdyn.codegen.llvm.ir import VectorType, Writer, double, function, single, splat
 
 TRIG = ("sin", "cos")
 LIMIT = 1e5
@@ -73,6 +74,19 @@ class Tables:
 
 DOUBLE = Tables(ROUNDER, HALF_PI_FMA, SINE, COSINE, 63)
 DOUBLE_PLAIN = Tables(ROUNDER, HALF_PI_PLAIN, SINE, COSINE, 63)
+# Minimax in relative error on ±π/4; coefficients are rounded one by one and the remaining ones refitted: 2⁻²⁷·⁹ for the
+# sine, 2⁻³³ for the cosine. The parts of π/2 have 24 bits each.
+SINGLE = Tables(
+    rounder=1.5 * 2.0**23,
+    half_pi=tuple(map(float.fromhex, ("0x1.921fb6p+0", "-0x1.777a5cp-25", "-0x1.ee59dap-50"))),
+    sine=tuple(map(float.fromhex, ("-0x1.555546p-3", "0x1.110778p-7", "-0x1.995402p-13"))),
+    cosine=tuple(map(float.fromhex, ("0x1p+0", "-0x1p-1", "0x1.55554ap-5", "-0x1.6c0c28p-10", "0x1.99e80cp-16"))),
+    sign_bit=31,
+)
+# Without fused multiply-adds, single precision is reduced in double precision, by two parts of 33 bits.
+SINGLE_PLAIN = replace(SINGLE, half_pi=HALF_PI_PLAIN[:2])
+TABLES = {("double", True): DOUBLE, ("double", False): DOUBLE_PLAIN}
+TABLES |= {("float", True): SINGLE, ("float", False): SINGLE_PLAIN}
 
 
 def fused(w: Writer, fma: bool, a: str, b: str, c: str) -> str:
@@ -93,7 +107,7 @@ def _polynomial(w: Writer, fma: bool, coefficients: tuple[float, ...], z: str) -
 
 def sine_cosine(w: Writer, fma: bool, x: str) -> tuple[str, str]:
     """Sine and cosine of the vector `x`, valid where |x| <= `LIMIT`."""
-    tables = DOUBLE if fma else DOUBLE_PLAIN
+    tables = TABLES[w.number, fma]
     return turned(w, fma, *reduced(w, fma, x, tables), tables)
 
 
@@ -103,10 +117,22 @@ def reduced(w: Writer, fma: bool, x: str, tables: Tables) -> tuple[str, str]:
     shifted = fused(w, fma, x, w.constant(TWO_OVER_PI), w.constant(tables.rounder))
     k = w.let(f"fsub {v} {shifted}, {w.constant(tables.rounder)}")
     quadrant = w.let(f"bitcast {v} {shifted} to {w.bits}")
+    if w.number == "float" and not fma:
+        return _reduced_in_double(w, x, k, tables), quadrant
     r = x
     for part in tables.half_pi:
         r = fused(w, fma, k, w.constant(-part), r)
     return r, quadrant
+
+
+def _reduced_in_double(w: Writer, x: str, k: str, tables: Tables) -> str:
+    """`x` less k quarter turns, rounded once: the first product and difference are exact in double precision."""
+    wide = w.vector.replace("float", "double")
+    r, turns = (w.let(f"fpext {w.vector} {number} to {wide}") for number in (x, k))
+    for part in tables.half_pi:
+        lanes = splat("double", double(part), w.lanes) if wide != "double" else double(part)
+        r = w.let(f"fsub {wide} {r}, {w.let(f'fmul {wide} {turns}, {lanes}')}")
+    return w.let(f"fptrunc {wide} {r} to {w.vector}")
 
 
 def turned(w: Writer, fma: bool, r: str, quadrant: str, tables: Tables) -> tuple[str, str]:
@@ -131,32 +157,42 @@ def turned(w: Writer, fma: bool, r: str, quadrant: str, tables: Tables) -> tuple
 
 def _beyond(w: Writer, x: str) -> str:
     """i1: whether any lane of `x` is beyond `LIMIT` or NaN. Compared as integers, so that a NaN raises no flag."""
-    bits = f"<{w.lanes} x i64>"
-    as_bits = w.let(f"bitcast {w.vector} {x} to {bits}")
-    magnitude = w.let(f"and {bits} {as_bits}, {splat('i64', 0x7FFFFFFFFFFFFFFF, w.lanes)}")
-    far = w.let(f"icmp sgt {bits} {magnitude}, {splat('i64', int(double(LIMIT), 16), w.lanes)}")
+    as_bits = w.let(f"bitcast {w.vector} {x} to {w.bits}")
+    magnitude = w.let(f"and {w.bits} {as_bits}, {w.integer(_without_sign(w))}")
+    far = w.let(f"icmp sgt {w.bits} {magnitude}, {w.integer(as_integer(w.number, LIMIT))}")
     mask = w.let(f"bitcast <{w.lanes} x i1> {far} to i{w.lanes}")
     return w.let(f"icmp ne i{w.lanes} {mask}, 0")
 
 
+def as_integer(number: str, value: float) -> int:
+    """The bits of a number of "double" or "float"."""
+    code = "<d" if number == "double" else "<f"
+    return int.from_bytes(struct.pack(code, value if number == "double" else single(value)), "little")
+
+
+def _without_sign(w: Writer) -> int:
+    return (1 << (8 * w.size - 1)) - 1
+
+
 def all_below(w: Writer, first: str, vectors: int, limit: float) -> str:
-    """i1: whether all numbers of consecutive vectors are below `limit`, judged by their upper halves; a NaN is not."""
-    kind = f"<{2 * w.lanes} x i32>"
-    upper = "<" + ", ".join([f"i32 0, i32 {0x7FFFFFFF}"] * w.lanes) + ">"
+    """i1: whether all numbers of consecutive vectors are below `limit`, judged by their upper 32 bits; a NaN is not."""
+    words = w.bytes // 4
+    kind = f"<{words} x i32>"
+    upper = "<" + ", ".join(["i32 0, "[: 7 * (w.size // 8)] + f"i32 {0x7FFFFFFF}"] * w.lanes) + ">"
     largest = "zeroinitializer"
     for k in range(vectors):
-        bits = w.let(f"load {kind}, ptr {w.at(first, 8 * w.lanes * k)}, align 8")
+        bits = w.let(f"load {kind}, ptr {w.at(first, w.bytes * k)}, align {w.size}")
         magnitude = w.let(f"and {kind} {bits}, {upper}")
-        largest = w.let(f"call {kind} @llvm.umax.v{2 * w.lanes}i32({kind} {largest}, {kind} {magnitude})")
-    far = w.let(f"icmp uge {kind} {largest}, {splat('i32', int(double(limit), 16) >> 32, 2 * w.lanes)}")
-    mask = w.let(f"bitcast <{2 * w.lanes} x i1> {far} to i{2 * w.lanes}")
-    return w.let(f"icmp eq i{2 * w.lanes} {mask}, 0")
+        largest = w.let(f"call {kind} @llvm.umax.v{words}i32({kind} {largest}, {kind} {magnitude})")
+    far = w.let(f"icmp uge {kind} {largest}, {splat('i32', as_integer(w.number, limit) >> (8 * w.size - 32), words)}")
+    mask = w.let(f"bitcast <{words} x i1> {far} to i{words}")
+    return w.let(f"icmp eq i{words} {mask}, 0")
 
 
-def trig_loop(lanes: int, fma: bool) -> str:
+def trig_loop(kind: VectorType, fma: bool) -> str:
     """`trig(angles, results, count, context)`: sines and cosines of `count` vectors, in pairs in `results`."""
-    w = Writer(lanes)
-    step = 8 * lanes
+    w = Writer(kind)
+    step = w.bytes
     w.label("entry")
     w.do("br label %loop")
     w.label("loop")
@@ -179,27 +215,30 @@ def trig_loop(lanes: int, fma: bool) -> str:
     return function(head, w.lines)
 
 
-def trig_far(lanes: int) -> str:
+def trig_far(kind: VectorType) -> str:
     """`trig_far`: lanes beyond `LIMIT`, one at a time, by the C library's sine and cosine."""
-    w = Writer(lanes)
+    w = Writer(kind)
     w.label("entry")
     for slot, name in enumerate(("sin", "cos")):
         w.do(f"%{name} = load ptr, ptr {w.at('%context', 8 * slot)}")
     w.do("br label %lane")
     w.label("lane")
     w.do("%l = phi i64 [0, %entry], [%next, %done]")
-    place = w.let("mul i64 %l, 8")
-    x = w.let(f"load double, ptr {w.at('%angle', place)}")
-    magnitude = w.let(f"and i64 {w.let(f'bitcast double {x} to i64')}, {0x7FFFFFFFFFFFFFFF}")
-    w.do(f"br i1 {w.let(f'icmp sgt i64 {magnitude}, {int(double(LIMIT), 16)}')}, label %ask, label %done")
+    place, whole = w.let(f"mul i64 %l, {w.size}"), w.whole
+    x = w.let(f"load {w.number}, ptr {w.at('%angle', place)}")
+    magnitude = w.let(f"and {whole} {w.let(f'bitcast {w.number} {x} to {whole}')}, {_without_sign(w)}")
+    w.do(f"br i1 {w.let(f'icmp sgt {whole} {magnitude}, {as_integer(w.number, LIMIT)}')}, label %ask, label %done")
     w.label("ask")
+    exact = x if w.number == "double" else w.let(f"fpext float {x} to double")
     for slot, name in enumerate(("sin", "cos")):
-        value = w.let(f"call double %{name}(double {x})")
-        w.do(f"store double {value}, ptr {w.at(w.at('%result', place), 8 * lanes * slot)}")
+        value = w.let(f"call double %{name}(double {exact})")
+        if w.number == "float":
+            value = w.let(f"fptrunc double {value} to float")
+        w.do(f"store {w.number} {value}, ptr {w.at(w.at('%result', place), w.bytes * slot)}")
     w.do("br label %done")
     w.label("done")
     w.do("%next = add i64 %l, 1")
-    w.do(f"br i1 {w.let(f'icmp ult i64 %next, {lanes}')}, label %lane, label %out")
+    w.do(f"br i1 {w.let(f'icmp ult i64 %next, {w.lanes}')}, label %lane, label %out")
     w.label("out")
     w.do("ret void")
     return function("internal void @trig_far(ptr %angle, ptr %result, ptr %context) noinline cold", w.lines)

@@ -101,12 +101,13 @@ class Column(np.ndarray):
 
 
 class ArrayFunction:
-    """A function of float64 arrays (..., *shape) with checks, casts and `out=` as of a gufunc."""
+    """A function of arrays (..., *shape) of one precision, with checks, casts and `out=` as of a gufunc."""
 
     quiet = False  # NumPy warns of results that are not finite
 
-    def __init__(self, function: Callable[..., Any], inputs: Shapes, outputs: Shapes) -> None:
+    def __init__(self, function: Callable[..., Any], inputs: Shapes, outputs: Shapes, dtype: str = "float64") -> None:
         self.function = function
+        self.dtype = np.dtype(dtype)
         self.inputs = inputs
         self.outputs = outputs
 
@@ -116,17 +117,21 @@ class ArrayFunction:
         for array, (_, shape) in zip(arrays, self.inputs, strict=True):
             value = np.asarray(array)
             if not np.can_cast(value.dtype, float, "same_kind"):
-                raise TypeError(f"cannot cast {value.dtype} to float64")
+                raise TypeError(f"cannot cast {value.dtype} to {self.dtype}")
             _batch(value, shape)
-            values.append(value.astype(float, copy=False))
+            values.append(value.astype(self.dtype, copy=False))
         results = self.function(*values)
         results = results if isinstance(results, tuple) else (results,)
         given = (None,) * len(results) if out is None else out if isinstance(out, tuple) else (out,)
-        filled = tuple(_deliver(result, to) for result, to in zip(results, given, strict=True))
+        filled = tuple(
+            _deliver(result.astype(self.dtype, copy=False), to) for result, to in zip(results, given, strict=True)
+        )
         return filled[0] if len(filled) == 1 else filled
 
 
-def over_columns(function: Callable[..., Any], inputs: Shapes, outputs: Shapes) -> ArrayFunction:
+def over_columns(
+    function: Callable[..., Any], inputs: Shapes, outputs: Shapes, dtype: str = "float64"
+) -> ArrayFunction:
     """`function(*nested lists of scalars) -> nested lists` as a function of arrays."""
 
     def over_arrays(*values: Any) -> Any:
@@ -135,7 +140,7 @@ def over_columns(function: Callable[..., Any], inputs: Shapes, outputs: Shapes) 
         results = (results,) if len(outputs) == 1 else results
         return tuple(_rows(result, shape, batch) for result, (_, shape) in zip(results, outputs, strict=True))
 
-    return ArrayFunction(over_arrays, inputs, outputs)
+    return ArrayFunction(over_arrays, inputs, outputs, dtype)
 
 
 def _batch(value: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
