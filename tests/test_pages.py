@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 import subprocess
 import sys
@@ -65,6 +66,74 @@ def test_a_plot_shows_the_posture_and_its_gravity_load(browser, tmp_path):  # no
     tool = browser.run("return Array.from(armdyn.arm.arrays.tool)")
     np.testing.assert_allclose(tool, arm.pose(q).ravel(), atol=1e-6)
     assert browser.errors() == []
+
+
+@pytest.fixture(scope="module")
+def results(scara):
+    uncertain = armdyn.Uncertain(scara, payload_mass=armdyn.Uniform(0, 3), link_masses=armdyn.Normal(1, 0.1))
+    outcome = uncertain.sample(64).evaluate("gravity_load", [0.3, -0.4, 0.1, 0.2])
+    shares = uncertain.sobol_indices(lambda samples: samples.evaluate("gravity_load", np.zeros(4)).values[:, 2:3], 64)
+    bound = armdyn.bound(scara, "gravity_load", q=[(-1, 1)] * 4, payload=(0, 2), gap=0.2)
+    plan = armdyn.calibration_poses(scara, 12, candidates=40)
+    return {"outcome": outcome, "shares": shares, "bound": bound, "plan": plan}
+
+
+def chart(view):
+    return json.loads(re.search(r'id="data">(.*?)</script>', view.html)[1])["charts"][0]
+
+
+def test_the_charts_of_results_are_their_numbers(scara, results):
+    outcome, bound = results["outcome"], results["bound"]
+    shown = chart(outcome.plot())
+    np.testing.assert_allclose(shown["values"], np.median(outcome.values, axis=0), rtol=1e-6)
+    np.testing.assert_allclose(shown["low"], np.quantile(outcome.values, 0.025, axis=0), rtol=1e-6, atol=1e-12)
+    worst = outcome.values[np.abs(outcome.values).argmax(axis=0), np.arange(4)]
+    np.testing.assert_allclose(shown["prior"], worst, rtol=1e-6)
+    shown = chart(outcome.plot(limit=[10, 10, 20, 5]))
+    np.testing.assert_allclose(shown["values"], 100 * np.median(outcome.values, axis=0) / [10, 10, 20, 5], rtol=1e-6)
+    assert shown["y"] == "value [% of the limit]"
+    shown = chart(bound.plot())
+    assert (np.array(shown["low"]) <= shown["prior"]).all()
+    assert (np.array(shown["values"]) <= shown["high"]).all()
+    assert chart(results["shares"].plot())["names"][0] == "payload_mass"  # it alone moves the slide by more than 10 %
+    np.testing.assert_allclose(chart(results["plan"].plot())["high"], 1e3 * results["plan"].deviations, rtol=1e-6)
+
+
+def test_a_bound_shows_the_arm_in_its_worst_configurations(scara, results):
+    bound = results["bound"]
+    assert set(np.unique(bound.witness["payload"])) <= {0.0, 2.0}
+    motion = json.loads(re.search(r'id="data">(.*?)</script>', bound.plot().html)[1])["motion"]
+    side, k = np.unravel_index(np.abs(bound.found).argmax(), bound.found.shape)
+    assert motion["labels"][0] == f"{['smallest', 'largest'][side]} {scara.joint_names[k]}"
+    assert motion["tau"][k]["y"][0] == pytest.approx(bound.found[side, k], rel=1e-6)
+
+
+@needs_browser
+def test_pages_of_results_open(browser, tmp_path, results):  # noqa: F811
+    for name, result in results.items():
+        result.plot().save(tmp_path / f"{name}.html")
+        browser.size(1280, 900)
+        browser.open((tmp_path / f"{name}.html").as_uri())
+        assert browser.errors() == []
+        assert browser.violations() == []
+        drawn = browser.run(
+            """const c = document.querySelector("canvas.chart"), g = c.getContext("2d");
+            return g.getImageData(0, 0, c.width, c.height).data.filter((x) => x > 0).length"""
+        )
+        assert drawn > 1000, name
+
+
+def test_a_sweep_is_shown_by_entry(scara):
+    pytest.importorskip("xarray")
+    from armdyn.pages.results import sweep_page
+    from armdyn.sweeps import Quantiles
+
+    def compute(arm, samples):
+        return {"load": (("sample", "joint"), np.asarray(samples)[:, None] * [1.0, -1.0, 2.0, 0.5])}
+
+    result = armdyn.sweep(scara, compute, 11, [Quantiles((0.0, 0.5, 1.0))])
+    shown = chart(sweep_page(result))
+    assert (shown["low"], shown["values"], shown["high"]) == ([0, -10, 0, 0], [5, -5, 10, 2.5], [10, 0, 20, 5])
 
 
 @needs_browser

@@ -22,6 +22,7 @@ from armdyn.parameters.geometry import identifiable
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm
+    from armdyn.pages.motion import View
 
 EXCHANGE_SWEEPS = 10  # at most; one sweep tries to exchange every pose once
 
@@ -35,9 +36,16 @@ class Plan:
     deviations: Array
     log_determinant: float  # of the information matrix
     random: float  # the same for the best of 50 random selections of as many candidates
+    arm: Arm
 
     def __repr__(self) -> str:
         return f"<Plan: {len(self.q)} poses for {len(self.names)} constants>"
+
+    def plot(self) -> View:
+        """A page with the arm in each pose, and the deviations to expect."""
+        from armdyn.pages.results import plan_page
+
+        return plan_page(self)
 
     @property
     def gain(self) -> float:
@@ -101,7 +109,7 @@ def calibration_poses(
     rng = np.random.default_rng(seed + 1)
     chance = [_log_det(J[rng.choice(len(J), count, replace=False)]) for _ in range(50)]
     names = tuple(constant.name for constant in kept)
-    return Plan(drawn[picked], names, np.sqrt(np.diag(np.linalg.inv(M))), _log_det(J[picked]), max(chance))
+    return Plan(drawn[picked], names, np.sqrt(np.diag(np.linalg.inv(M))), _log_det(J[picked]), max(chance), arm)
 
 
 def _candidates(arm: Arm, candidates: int | Any, accept: Callable[[Array], Any] | None, seed: int) -> Array:

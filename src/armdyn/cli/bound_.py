@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, Quiet, console, count, load, print_json, progress, table
+from armdyn.cli.common import ArmName, AsJson, Page, Quiet, console, count, load, print_json, progress, table
 from armdyn.cli.ranges import Range, pair, range_options
 
 EXAMPLE = "Example: armdyn bound panda gravity_load --payload 0,3"
@@ -28,6 +28,7 @@ def command(
     payload: Payload = None,
     gap: Gap = 1.0,
     seconds: Seconds = 60.0,
+    report: Page = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -40,6 +41,8 @@ def command(
     boxes = range_options(loaded, ranges or [])
     with progress(f"bounding {quantity}", quiet or as_json) as update:
         found = armdyn.bound(loaded, quantity, **boxes, payload=mass, gap=gap / 100, seconds=seconds, progress=update)
+    if report is not None:
+        found.plot().save(report)
     if as_json:
         print_json(_as_dict(loaded, found))
         return

@@ -55,6 +55,7 @@ Degrees = Annotated[
     bool, typer.Option("--degrees", help="Angles in --q, --qd and --qdd are in degrees; results stay in SI units.")
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Page = Annotated[Path | None, typer.Option("--report", help="Write a page with charts (.html).")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write.")]
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, Output, Quiet, console, load, print_json, progress, table
+from armdyn.cli.common import ArmName, AsJson, Output, Page, Quiet, console, load, print_json, progress, table
 
 EXAMPLE = "Example: armdyn poses ur5 --count 40 -o poses.csv"
 
@@ -21,6 +21,7 @@ def command(
     above: Annotated[float | None, typer.Option(help="Keep the tool at least this high (z in the base), m.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random configurations.")] = 0,
     output: Output = None,
+    report: Page = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -41,6 +42,8 @@ def command(
 
         rows = "".join(",".join(f"{x:.6f}" for x in q) + "\n" for q in plan.q)
         write_text(output, ",".join(names) + "\n" + rows)
+    if report is not None:
+        plan.plot().save(report)
     if as_json:
         data = {"q": plan.q, "names": plan.names, "deviations": plan.deviations, "gain": plan.gain}
         print_json(data)

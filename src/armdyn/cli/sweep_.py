@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from armdyn.cli.common import AsJson, Quiet, console, print_json, progress, table
+from armdyn.cli.common import AsJson, Page, Quiet, console, print_json, progress, table
 
 EXAMPLE = "Example: armdyn sweep robustness.toml -o robustness.zarr --workers 2"
 SHOWN = 24  # rows of the summary
@@ -21,10 +21,12 @@ def command(
     threads: Annotated[int | None, typer.Option(help="Local threads; default: one per processor.")] = None,
     workers: Annotated[int | None, typer.Option(help="Start a local Dask cluster of this many processes.")] = None,
     scheduler: Annotated[str, typer.Option(help="The address of a Dask scheduler: tcp://host:8786.")] = "",
+    report: Page = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """Run a study in chunks, on local threads or a Dask cluster; chunks already stored are not recomputed."""
+    from armdyn.errors import InputError
     from armdyn.sweeps import read_study, sweep
     from armdyn.sweeps.labels import require
 
@@ -32,6 +34,8 @@ def command(
     with progress("reading the study", quiet or as_json) as update:
         asked = read_study(study)
         where = output or asked.out
+        if report is not None and str(where).rstrip("/").endswith(".parquet"):
+            raise InputError("--report shows labelled arrays, not a table; give -o a name without .parquet")
         require(where, cluster=workers is not None or bool(scheduler))
         with _cluster(workers, scheduler) as client:
             if client is not None and not (quiet or as_json):
@@ -40,6 +44,10 @@ def command(
                 asked.arm, asked.compute, asked.samples, asked.reduce, where, client, chunk=asked.chunk,
                 threads=threads, progress=lambda done, total, text: update(done, total, text),
             )  # fmt: skip
+    if report is not None:
+        from armdyn.pages.results import sweep_page
+
+        sweep_page(found, f"{asked.study} of {asked.arm.name}").save(report)
     if as_json:
         print_json(_data(found, where))
     elif not quiet:

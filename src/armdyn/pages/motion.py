@@ -76,19 +76,29 @@ def postures(arm: Arm, q: np.ndarray) -> View:
 
 def plots(title: str, message: str, t: Any, charts: Charts) -> View:
     """A page of curves over time, one chart for each of `charts`."""
-    drawn, canvases = [], []
+    drawn = []
     for label, names, values in charts:
         rows = zip(names, np.asarray(values, dtype=float).T, strict=True)
         drawn.append({"y": label, "curves": [{"name": name, **curve(t, y)} for name, y in rows]})
-        canvas = (
-            f'<canvas class="chart" data-chart="{len(drawn) - 1}" role="img" aria-label="{escape(label)}"></canvas>'
-        )
-        canvases.append(f"<div>{canvas}</div>")
+    return chart_page(title, message, drawn)
+
+
+def canvases(charts: Sequence[dict[str, Any]]) -> str:
+    """The places of charts, which `curves.js` draws from the page's data."""
+    places = (
+        f'<div><canvas class="chart{"" if "curves" in chart else " tall"}" data-chart="{k}" role="img" aria-label="{escape(chart["y"])}"></canvas></div>'
+        for k, chart in enumerate(charts)
+    )
+    return f'<div class="columns">{"".join(places)}</div>'
+
+
+def chart_page(title: str, message: str, charts: Sequence[dict[str, Any]], below: str = "") -> View:
+    """A page of charts without an arm, and what stands below them."""
     head = f'<header class="top"><h1>{escape(title)}</h1><span class="muted small">{escape(message)}</span>'
     head += '<span class="actions"><button id="theme" type="button">Theme</button></span></header>'
-    body = f'{head}<main class="plots"><div class="columns">{"".join(canvases)}</div></main>'
+    body = f'{head}<main class="plots">{canvases(charts)}{below}</main>'
     body += "<script>document.body.dataset.ready = 'yes'</script>"
-    page = document(title, body, {"charts": drawn}, ("base.js", "charts.js", "curves.js", "plots.js"))
+    page = document(title, body, {"charts": charts}, ("base.js", "charts.js", "curves.js", "plots.js"))
     return View(page, title, PLOT_HEIGHT)
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from armdyn.uncertainty.interval_search import IntervalRegion, Problem
 from armdyn.uncertainty.motion_search import MotionRegion, Remainders
 from armdyn.values import ComparedByValue
 
+if TYPE_CHECKING:
+    from armdyn.pages.motion import View
+
 SIGNS = (-1.0, 1.0)  # the minimum of an entry is found as the maximum of its negative
 SHARPEST = {"gravity_load": "first_moments"}  # formulations with sharper enclosures than the cheapest one
 
@@ -38,7 +41,7 @@ class Bound(ComparedByValue):
     """Guaranteed bounds of every entry of a quantity, and the most extreme points that were found.
 
     `witness` holds these points by input: the first axis is 0 for the smallest and 1 for the largest value, followed by
-    the axes of the quantity and of the input. `found` are the values there: lower <= found[0], found[1] <= upper.
+    the axes of the quantity and of the input; with a range of payloads also "payload", its masses. `found` are the values there: lower <= found[0], found[1] <= upper.
     """
 
     quantity: str
@@ -48,6 +51,13 @@ class Bound(ComparedByValue):
     witness: dict[str, Any]
     boxes: int
     seconds: float
+    arm: Arm = field(repr=False, compare=False)
+
+    def plot(self) -> View:
+        """A page with the bounds, and the arm in the extreme configurations that were found."""
+        from armdyn.pages.results import bound_page
+
+        return bound_page(self)
 
     @property
     def gap(self) -> Any:
@@ -106,7 +116,9 @@ def bound(
         ends = pair(payload, "payload", (2,))
         arms = [arm.with_payload(float(mass)) for mass in ends]
         return _hull(
-            [bound(a, quantity, q=q, qd=qd, qdd=qdd, gap=gap, seconds=seconds / 2, progress=progress) for a in arms]
+            arm,
+            ends,
+            [bound(a, quantity, q=q, qd=qd, qdd=qdd, gap=gap, seconds=seconds / 2, progress=progress) for a in arms],
         )
     arm.must_suit("bounding a quantity over all configurations")
     kernel = arm.kernel(quantity, method=SHARPEST.get(quantity, "auto"))
@@ -125,6 +137,7 @@ def bound(
         problem.split(points.reshape(2, *shape, problem.variables)),
         sum(s.boxes for side in searches for s in side),
         time.monotonic() - start,
+        arm,
     )
 
 
@@ -169,7 +182,7 @@ def _regions(problem: Problem, entry: int) -> list[Region]:
     return [IntervalRegion(problem, entry, sign) for sign in SIGNS]
 
 
-def _hull(bounds: list[Bound]) -> Bound:
+def _hull(arm: Arm, masses: Sequence[float], bounds: list[Bound]) -> Bound:
     """The bounds that hold for two arms together."""
     a, b = bounds
     take = np.stack([b.found[0] < a.found[0], b.found[1] > a.found[1]])
@@ -177,6 +190,7 @@ def _hull(bounds: list[Bound]) -> Bound:
     for name, points in a.witness.items():
         chosen = take.reshape(*take.shape, *(1,) * (points.ndim - take.ndim))
         witness[name] = np.where(chosen, b.witness[name], points)
+    witness["payload"] = np.where(take, *reversed(masses))
     return Bound(
         a.quantity,
         np.minimum(a.lower, b.lower),
@@ -185,4 +199,5 @@ def _hull(bounds: list[Bound]) -> Bound:
         witness,
         a.boxes + b.boxes,
         a.seconds + b.seconds,
+        arm,
     )

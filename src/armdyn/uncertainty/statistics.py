@@ -13,6 +13,7 @@ from armdyn.errors import InputError
 from armdyn.values import ComparedByValue
 
 if TYPE_CHECKING:
+    from armdyn.pages.motion import View
     from armdyn.uncertainty.samples import Samples
 
 Array = NDArray[np.float64]
@@ -92,6 +93,12 @@ class Outcome:
         over = ~(np.abs(self.values) <= np.asarray(bound, dtype=float))
         return probability(over.sum(axis=0), len(self.values), confidence)
 
+    def plot(self, limit: Any = None) -> View:
+        """A page with the distribution of every entry, and the probability that its magnitude is above `limit`."""
+        from armdyn.pages.results import outcome_page
+
+        return outcome_page(self, limit)
+
     def worst(self) -> Worst:
         """The sample with the largest magnitude; a NaN counts as larger than any number."""
         size = np.where(np.isnan(self.values), math.inf, np.abs(self.values)).reshape(len(self.values), -1)
@@ -145,6 +152,12 @@ class SobolIndices:
     total: Array
     first_interval: Array
     total_interval: Array
+
+    def plot(self) -> View:
+        """A page with the indices of every variable, the largest first."""
+        from armdyn.pages.results import shares_page
+
+        return shares_page(self)
 
     def __rich__(self) -> Any:
         from rich.table import Table

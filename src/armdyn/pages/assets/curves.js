@@ -22,35 +22,41 @@ const Curves = (() => {
     return draw;
   }
 
-  // Values with two standard deviations, and their prior values.
-  function dots(canvas, chart) {
+  // One interval per name, with a dot at its value, and crosses, boxes and limits where the chart has them.
+  function intervals(canvas, chart) {
+    const low = chart.low ?? chart.values.map((v, k) => v - chart.deviations[k]), high = chart.high ?? chart.values.map((v, k) => v + chart.deviations[k]);
     return () => {
       const { ratio, width, height } = fit(canvas), g = canvas.getContext("2d");
       g.setTransform(ratio, 0, 0, ratio, 0, 0); g.clearRect(0, 0, width, height); g.font = "12px system-ui, sans-serif";
-      const left = 54, top = 20, h = height - top - 88, n = chart.names.length, w = width - left - 8;
-      const ends = chart.values.flatMap((v, k) => [v - chart.deviations[k], v + chart.deviations[k], chart.prior[k]]).filter(Number.isFinite);
-      const low = Math.min(0, ...ends), high = Math.max(0, ...ends), y = (v) => top + h * (high - v) / (high - low || 1), x = (k) => left + w * (k + 0.5) / n;
+      const left = 54, top = 20, n = chart.names.length, w = width - left - 8, upright = w / n < 120, h = height - top - (upright ? 88 : 24), far = (chart.limits ?? []).flatMap((v) => (v === null ? [] : [v, -v]));
+      const ends = [...low, ...high, ...(chart.prior ?? [])].filter(Number.isFinite), most = Math.max(...ends.map(Math.abs));
+      ends.push(...far.filter((v) => Math.abs(v) < 2.5 * most)); // a far limit would flatten the rest
+      const least = Math.min(0, ...ends), largest = Math.max(0, ...ends), y = (v) => top + h * (largest - v) / (largest - least || 1), x = (k) => left + w * (k + 0.5) / n;
+      const line = (x0, y0, x1, y1) => { g.beginPath(); g.moveTo(x0, y0); g.lineTo(x1, y1); g.stroke(); };
       g.fillStyle = color("muted"); g.strokeStyle = color("grid"); g.textAlign = "right"; g.textBaseline = "middle";
-      for (const v of Chart.ticks(low, high, 5)) { g.beginPath(); g.moveTo(left, y(v)); g.lineTo(left + w, y(v)); g.stroke(); g.fillText(minus(short(v)), left - 6, y(v)); }
+      for (const v of Chart.ticks(least, largest, 5)) { line(left, y(v), left + w, y(v)); g.fillText(minus(short(v)), left - 6, y(v)); }
       g.textAlign = "left"; g.fillText(chart.y, 4, 8);
       chart.names.forEach((name, k) => {
-        if (x(1) - x(0) > 11 || k % Math.ceil(11 / (x(1) - x(0))) === 0) {
-          g.save(); g.translate(x(k), top + h + 10); g.rotate(-Math.PI / 2); g.fillStyle = color("muted"); g.textAlign = "right"; g.fillText(name, 0, 0); g.restore();
+        if (!upright) { g.fillStyle = color("muted"); g.textAlign = "center"; g.fillText(name, x(k), top + h + 12, w / n - 4); } else if (x(1) - x(0) > 11 || k % Math.ceil(11 / (x(1) - x(0))) === 0) {
+          g.save(); g.translate(x(k), top + h + 10); g.rotate(-Math.PI / 2); g.fillStyle = color("muted"); g.textAlign = "right"; g.fillText(name, 0, 0, 78); g.restore();
         }
         g.strokeStyle = g.fillStyle = series(0); g.lineWidth = 1.6;
-        g.beginPath(); g.moveTo(x(k), y(chart.values[k] - chart.deviations[k])); g.lineTo(x(k), y(chart.values[k] + chart.deviations[k])); g.stroke();
+        line(x(k), y(low[k]), x(k), y(high[k]));
+        if (chart.box) g.strokeRect(x(k) - 5, y(chart.box[1][k]), 10, y(chart.box[0][k]) - y(chart.box[1][k]));
         g.beginPath(); g.arc(x(k), y(chart.values[k]), 3, 0, 2 * Math.PI); g.fill();
-        g.strokeStyle = series(1); g.beginPath();
-        for (const s of [-1, 1]) { g.moveTo(x(k) - 4, y(chart.prior[k]) - 4 * s); g.lineTo(x(k) + 4, y(chart.prior[k]) + 4 * s); }
-        g.stroke();
+        g.strokeStyle = series(1);
+        if (chart.prior) for (const s of [-1, 1]) line(x(k) - 4, y(chart.prior[k]) - 4 * s, x(k) + 4, y(chart.prior[k]) + 4 * s);
+        g.strokeStyle = color("warn");
+        const limit = chart.limits?.[k] ?? NaN;
+        for (const v of [limit, -limit]) if (v >= least && v <= largest) line(x(k) - 9, y(v), x(k) + 9, y(v));
       });
     };
   }
 
   function start(charts) {
     for (const canvas of document.querySelectorAll("canvas[data-chart]")) {
-      const chart = charts[canvas.dataset.chart], draw = chart.curves ? lines(canvas, chart) : dots(canvas, chart);
-      if (!chart.curves) canvas.after(Chart.legend(chart.legend ?? ["identified, ± 2 σ", "prior"], ["var(--series-1)", "var(--series-2)"]));
+      const chart = charts[canvas.dataset.chart], draw = chart.curves ? lines(canvas, chart) : intervals(canvas, chart);
+      if (!chart.curves) canvas.after(Chart.legend(chart.legend ?? ["identified, ± 2 σ", "prior"], ["var(--series-1)", "var(--series-2)", "var(--warn)"]));
       Page.onTheme(draw); new ResizeObserver(draw).observe(canvas); draw();
     }
   }

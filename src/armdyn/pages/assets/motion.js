@@ -65,7 +65,7 @@
     now.t = Math.max(motion.t[0], Math.min(end, t));
     arrays.q.set(posture(now.t)); arm.state();
     rows.forEach((row, i) => row.show(arrays.q[robot.first + i], along(motion.tau[base + i], now.t))); charts.forEach((draw) => draw()); viewer.redraw();
-    $("scrub").value = now.t; $("clock").textContent = `${now.t.toFixed(2)} s`;
+    $("scrub").value = now.t; $("clock").textContent = motion.labels?.[Math.round(now.t)] ?? `${now.t.toFixed(2)} s`;
   }
   let before = null, since = null;
   function tick(time) {
@@ -80,7 +80,7 @@
     now.playing = on; $("play").textContent = on ? "Pause" : "Play"; $("play").setAttribute("aria-pressed", String(on));
     if (on) { if (now.t >= end) show(motion.t[0]); requestAnimationFrame(tick); }
   }
-  Object.assign($("scrub"), { min: motion.t[0], max: end, step: "any" });
+  Object.assign($("scrub"), { min: motion.t[0], max: end, step: motion.labels ? 1 : "any" });
   $("scrub").addEventListener("input", () => { play(false); show(+$("scrub").value); });
   $("play").addEventListener("click", () => play(!now.playing));
   $("speeds").append(Panels.choice("speed", [[1, "1×"], [0.25, "¼×"], [0.05, "1/20×"], [4, "4×"]], 1, (speed) => { now.speed = speed; }).group);

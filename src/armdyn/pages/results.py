@@ -1,0 +1,196 @@
+"""Pages of results: bounds, outcomes of samples, shares of the variance, calibration poses, sweeps.
+
+The results' own modules stand above this one, so their types are not named here: each function says what it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from armdyn.arm import Arm
+from armdyn.errors import InputError
+from armdyn.formulations.units import units
+from armdyn.pages.motion import PLOT_HEIGHT, View, canvases, chart_page, motion, motion_page, short
+from armdyn.pages.writer import section, table
+
+
+TORQUES = ("gravity_load", "bias", "inverse_dynamics")  # quantities that are the motors' torques at a configuration
+SPREAD = (0.025, 0.25, 0.5, 0.75, 0.975)
+MOST = 60  # entries of a chart; more cannot be told apart
+Chart = dict[str, Any]
+
+
+def entries(shape: tuple[int, ...], joints: Sequence[str] = ()) -> list[str]:
+    """Names of the entries of an array: of vectors with one entry per joint, the joints' names."""
+    if len(shape) == 1 and len(joints) == shape[0]:
+        return list(joints)
+    return [", ".join(str(k + 1) for k in at) or "value" for at in np.ndindex(*shape)]
+
+
+def intervals(label: str, names: Sequence[str], legend: Sequence[str], **columns: Any) -> Chart:
+    """A chart of one interval per name: `low` and `high`, `values` and further marks (`box`, `prior`, `limits`)."""
+    if len(names) > MOST:
+        raise InputError(f"a chart shows at most {MOST} entries, got {len(names)}; plot a part of them")
+    marks = {key: [short(np.atleast_1d(x)) for x in value] if key == "box" else short(value) for key, value in
+             columns.items() if value is not None}  # fmt: skip
+    return {"y": label, "names": list(names), "legend": list(legend), **marks}
+
+
+def of_limits(label: str, unit: str, limits: Any, columns: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The label and columns of a chart: in percent of the limits if there are any, else in their unit."""
+    if limits is None:
+        return f"{label} [{unit}]", columns
+    size = np.abs(np.asarray(limits, dtype=float))
+    if not (np.isfinite(size) & (size > 0)).all():
+        return f"{label} [{unit}]", {**columns, "limits": limits}
+    scaled = {key: 100 * np.asarray(x, dtype=float) / size for key, x in columns.items()}
+    return f"{label} [% of the limit]", {**scaled, "limits": np.full(size.shape, 100.0)}
+
+
+def bound_page(found: Any) -> View:
+    """Of a `Bound`: the bounds of every entry, and the arm in the extreme configurations that were found."""
+    arm = found.arm
+    names, unit = entries(np.shape(found.upper), arm.joint_names), _unit(arm, found.quantity)
+    title = f"{arm.name}: bounds of {found.quantity}"
+    ends = {"low": found.lower, "high": found.upper, "values": found.found[1], "prior": found.found[0]}
+    columns = {key: np.ravel(x) for key, x in ends.items()}
+    label, columns = of_limits(found.quantity, unit, _efforts(arm, found.quantity, names), columns)
+    chart = intervals(label, names, ["guaranteed bounds and largest value found", "smallest value found"], **columns)
+    chart["legend"] += ["limit of the motor"] if "limits" in chart else []
+    rows = [
+        (name, float(low), float(least), float(most), float(high), 100 * float(gap))
+        for name, low, least, most, high, gap in zip(
+            names, *map(np.ravel, (found.lower, found.found[0], found.found[1], found.upper, found.gap)), strict=True
+        )
+    ]
+    heads = ["entry", f"lower [{unit}]", "smallest found", "largest found", f"upper [{unit}]", "gap [%]"]
+    sections = section("bounds", "Guaranteed bounds", canvases([chart]) + table("", heads, rows))
+    q = np.asarray(found.witness["q"], dtype=float).reshape(2, len(names), -1)
+    value = np.abs(np.ravel(found.found[0])), np.abs(np.ravel(found.found[1]))
+    order = np.argsort(-np.maximum(*value), kind="stable")
+    shown = [(int(value[1][k] >= value[0][k]), int(k)) for k in order[:MOST]]
+    tau = _witnessed(found, shown)
+    said = [f"{('smallest', 'largest')[side]} {names[k]}" for side, k in shown]
+    data = _scrubbed(arm, np.array([q[at] for at in shown]), tau, said)
+    data["charts"] = [chart]
+    return View(motion_page(title, repr(found)[1:-1], data, sections), title)
+
+
+def _unit(arm: Arm, quantity: str) -> str:
+    return units(arm.chain, quantity, arm.kernel(quantity).program.outputs[0].name)
+
+
+def _efforts(arm: Arm, quantity: str, names: Sequence[str]) -> Any:
+    limits = np.asarray(arm.effort_limits, dtype=float)
+    return limits if quantity in TORQUES and len(limits) == len(names) and np.isfinite(limits).any() else None
+
+
+def _witnessed(found: Any, shown: Sequence[tuple[int, int]]) -> np.ndarray:
+    """The torques in the configurations shown: the quantity itself if it is one, else the gravity load."""
+    arm, quantity = found.arm, found.quantity if found.quantity in TORQUES else "gravity_load"
+    inputs = [name for name, _ in arm.kernel(quantity).assembly.inputs]
+    sides = {name: np.asarray(x, dtype=float) for name, x in found.witness.items()}
+    count = int(np.prod(np.shape(found.upper), dtype=int))
+    torques = []
+    for side, k in shown:
+        at = [sides[name].reshape(2, count, -1)[side, k] for name in inputs]
+        mass = float(sides["payload"].reshape(2, count)[side, k]) if "payload" in sides else 0.0
+        torques.append(getattr(arm.with_payload(mass) if mass else arm, quantity)(*at))
+    return np.array(torques)
+
+
+def _scrubbed(arm: Arm, q: np.ndarray, tau: np.ndarray, said: Sequence[str]) -> dict[str, Any]:
+    """The data of a page with the arm in several configurations, each with its words."""
+    data = motion(arm, np.arange(len(q), dtype=float), q, tau, ())
+    data["motion"] |= {"postures": True, "labels": list(said)}
+    return data
+
+
+def outcome_page(found: Any, limit: Any = None) -> View:
+    """Of an `Outcome`: the distribution of every entry over the samples, with the limits."""
+    arm = found.samples.uncertain.arm
+    values = np.asarray(found.values, dtype=float).reshape(len(found.values), -1)
+    names = entries(found.values.shape[1:], arm.joint_names)
+    limits = None if limit is None else np.broadcast_to(np.asarray(limit, dtype=float), found.values.shape[1:]).ravel()
+    finite = np.where(np.isfinite(values), values, np.nan)
+    failed = int((~np.isfinite(values)).any(axis=1).sum())
+    low, first, middle, third, high = np.nanquantile(finite, SPREAD, axis=0)
+    worst = finite[np.nanargmax(np.abs(finite), axis=0), np.arange(finite.shape[1])]
+    columns = {"low": low, "high": high, "values": middle, "box": (first, third), "prior": worst}
+    label, columns = of_limits("value", "SI", limits, columns)
+    legend = ["95 %, half and median of the samples", "worst", *([] if limit is None else ["limit"])]
+    chart = intervals(label, names, legend, **columns)
+    said = f"{len(values)} samples of {arm.name}" + (f", {failed} without a result" if failed else "")
+    heads = ["entry", "mean [SI]", "deviation", "2.5 %", "median", "97.5 %", "worst"]
+    moments = (np.nanmean(finite, axis=0), np.nanstd(finite, axis=0, ddof=1), low, middle, high, worst)
+    rows = [[name, *map(float, row)] for name, *row in zip(names, *moments, strict=True)]
+    if limits is not None:
+        over = found.exceeds(np.asarray(limit, dtype=float))
+        heads += ["limit", "above it [%]", "95 % interval [%]"]
+        for row, most, *chance in zip(rows, limits, *map(np.ravel, (over.value, over.lower, over.upper)), strict=True):
+            share, least, largest = (100 * float(x) for x in chance)
+            row += [float(most), share, f"{least:.3g} to {largest:.3g}"]
+    return chart_page(f"{arm.name}: outcome", said, [chart], table("", heads, rows))
+
+
+def shares_page(found: Any) -> View:
+    """Of `SobolIndices`: every variable, the largest first; of several entries, the one that it matters most to."""
+    total, first = (x.reshape(len(found.names), -1) for x in (found.total, found.first))
+    ends = found.total_interval.reshape(2, len(found.names), -1)
+    entry = np.nanargmax(total, axis=1)
+    rows = np.argsort(-total.max(axis=1), kind="stable")[:MOST]
+    at = (rows, entry[rows])
+    chart = intervals(
+        "share of the variance", [found.names[k] for k in rows], ["total, 95 % interval", "first order"],
+        low=ends[0][at], high=ends[1][at], values=total[at], prior=first[at],
+    )  # fmt: skip
+    cells = [(found.names[k], int(entry[k]) + 1, float(first[k, entry[k]]), float(total[k, entry[k]])) for k in rows]
+    said = f"{len(found.names)} uncertain variables"
+    return chart_page("Sobol' indices", said, [chart], table("", ["variable", "entry", "first order", "total"], cells))
+
+
+def plan_page(found: Any) -> View:
+    """Of a calibration's `Plan`: the poses to measure, to scrub through, and the deviation to expect of each constant."""
+    arm, title = found.arm, f"{found.arm.name}: {len(found.q)} poses to measure"
+    label = "standard deviation to expect [mm, mrad]"
+    deviations = 1e3 * found.deviations
+    chart = intervals(label, found.names, ["± 1 σ"], values=np.zeros(len(deviations)), low=-deviations, high=deviations)
+    rows = [(name, float(x)) for name, x in zip(found.names, deviations, strict=True)]
+    sections = section("constants", "Constants", canvases([chart]) + table("", ["constant", label], rows))
+    said = [f"pose {k + 1} of {len(found.q)}" for k in range(len(found.q))]
+    data = _scrubbed(arm, found.q, arm.gravity_load(found.q), said)
+    data["charts"] = [chart]
+    return View(motion_page(title, f"deviations {found.gain:.2f} times smaller than of random poses", data, sections),
+                title, PLOT_HEIGHT + 300)  # fmt: skip
+
+
+def sweep_page(result: Any, title: str = "Sweep") -> View:
+    """Of an `xarray.Dataset`: every variable of a sweep's result: quantiles by entry, or the distribution over the samples."""
+    charts, rows = [], []
+    for name, variable in result.data_vars.items():
+        values = np.asarray(variable, dtype=float)
+        axis = next((d for d in ("quantile", "sample") if d in variable.dims), None)
+        if axis is None or values.size == 0:
+            continue
+        moved = np.moveaxis(values, variable.dims.index(axis), 0).reshape(values.shape[variable.dims.index(axis)], -1)
+        left = [d for d in variable.dims if d != axis]
+        labels = [", ".join(f"{d} {variable[d].values[k] if d in variable.coords else k + 1}"
+                  for d, k in zip(left, at, strict=True)) or str(name)
+                  for at in np.ndindex(*(variable.sizes[d] for d in left))]  # fmt: skip
+        low, middle, high = _three(moved, axis, variable)
+        rows += [(str(name), label, *map(float, row)) for label, *row in zip(labels, low, middle, high, strict=True)]
+        if len(labels) <= MOST:
+            legend = ["least, middle and largest quantile" if axis == "quantile" else "95 % and median of the samples"]
+            charts.append(intervals(f"{name} [SI]", labels, legend, low=low, high=high, values=middle))
+    heads = ["variable", "entry", "low [SI]", "middle", "high"]
+    return chart_page(title, f"{len(rows)} values", charts, table("", heads, rows[:1000]))
+
+
+def _three(values: np.ndarray, axis: str, variable: Any) -> Any:
+    if axis == "quantile":
+        order = np.argsort(np.asarray(variable["quantile"]))
+        return values[order[0]], values[order[len(order) // 2]], values[order[-1]]
+    return np.nanquantile(values, (SPREAD[0], 0.5, SPREAD[-1]), axis=0)
