@@ -85,9 +85,10 @@ def plots(title: str, message: str, t: Any, charts: Charts) -> View:
 
 def canvases(charts: Sequence[dict[str, Any]]) -> str:
     """The places of charts, which `curves.js` draws from the page's data."""
+    kinds = ("chart" if "curves" in chart else "chart tall" for chart in charts)
     places = (
-        f'<div><canvas class="chart{"" if "curves" in chart else " tall"}" data-chart="{k}" role="img" aria-label="{escape(chart["y"])}"></canvas></div>'
-        for k, chart in enumerate(charts)
+        f'<div><canvas class="{kind}" data-chart="{k}" role="img" aria-label="{escape(chart["y"])}"></canvas></div>'
+        for k, (kind, chart) in enumerate(zip(kinds, charts, strict=True))
     )
     return f'<div class="columns">{"".join(places)}</div>'
 

@@ -16,7 +16,6 @@ from armdyn.formulations.units import units
 from armdyn.pages.motion import PLOT_HEIGHT, View, canvases, chart_page, motion, motion_page, short
 from armdyn.pages.writer import section, table
 
-
 TORQUES = ("gravity_load", "bias", "inverse_dynamics")  # quantities that are the motors' torques at a configuration
 SPREAD = (0.025, 0.25, 0.5, 0.75, 0.975)
 MOST = 60  # entries of a chart; more cannot be told apart
@@ -153,7 +152,7 @@ def shares_page(found: Any) -> View:
 
 
 def plan_page(found: Any) -> View:
-    """Of a calibration's `Plan`: the poses to measure, to scrub through, and the deviation to expect of each constant."""
+    """Of a calibration's `Plan`: the poses to measure, and the deviation to expect of each constant."""
     arm, title = found.arm, f"{found.arm.name}: {len(found.q)} poses to measure"
     label = "standard deviation to expect [mm, mrad]"
     deviations = 1e3 * found.deviations
@@ -168,7 +167,7 @@ def plan_page(found: Any) -> View:
 
 
 def sweep_page(result: Any, title: str = "Sweep") -> View:
-    """Of an `xarray.Dataset`: every variable of a sweep's result: quantiles by entry, or the distribution over the samples."""
+    """Of an `xarray.Dataset`: quantiles of every entry, or the distribution over the samples."""
     charts, rows = [], []
     for name, variable in result.data_vars.items():
         values = np.asarray(variable, dtype=float)

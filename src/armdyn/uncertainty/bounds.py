@@ -41,7 +41,8 @@ class Bound(ComparedByValue):
     """Guaranteed bounds of every entry of a quantity, and the most extreme points that were found.
 
     `witness` holds these points by input: the first axis is 0 for the smallest and 1 for the largest value, followed by
-    the axes of the quantity and of the input; with a range of payloads also "payload", its masses. `found` are the values there: lower <= found[0], found[1] <= upper.
+    the axes of the quantity and of the input; "payload" are the masses, if a range of them was given. `found` are the
+    values there: lower <= found[0], found[1] <= upper.
     """
 
     quantity: str
