@@ -166,7 +166,7 @@ def test_every_target_keeps_the_contract(name, tmp_path):
     assert dict(target.files(request)) == dict(contents), "the same request gives the same bytes"
     assert "README.md" in contents
     assert "\ntest:" in f"\n{contents['Makefile'].decode()}"
-    assert manifest.products(contents) or name == "wasm"
+    assert manifest.products(contents) or name in ("wasm", "wgsl")
     assert len({path.casefold() for path in contents}) == len(contents)
     readme = contents["README.md"].decode()
     for path in contents.keys() - {"README.md"}:

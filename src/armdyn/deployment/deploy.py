@@ -26,23 +26,27 @@ from armdyn.programs.assemble import must_have_inertia
 class Targets(Mapping[str, Target]):
     """The targets by name; the module of a target is imported when the target is looked up."""
 
-    modules: Mapping[str, str] = {
-        "c": "armdyn.deployment.c",
-        "cpp": "armdyn.deployment.cpp",
-        "fmu": "armdyn.deployment.fmu",
-        "object": "armdyn.deployment.objects",
-        "wasm": "armdyn.deployment.wasm",
+    places: Mapping[str, str] = {  # module and name
+        "c": "c.TARGET",
+        "cpp": "cpp.TARGET",
+        "cuda": "gpu.CUDA",
+        "fmu": "fmu.TARGET",
+        "object": "objects.TARGET",
+        "opencl": "gpu.OPENCL",
+        "wasm": "wasm.TARGET",
+        "wgsl": "gpu.WGSL",
     }
 
     def __getitem__(self, name: str) -> Target:
-        target: Target = import_module(self.modules[name]).TARGET
-        return target
+        module, _, target = self.places[name].partition(".")
+        found: Target = getattr(import_module(f"armdyn.deployment.{module}"), target)
+        return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.modules)
+        return iter(self.places)
 
     def __len__(self) -> int:
-        return len(self.modules)
+        return len(self.places)
 
 
 TARGETS = Targets()
@@ -82,7 +86,7 @@ def deploy(
     target
         "c": C99, a header and a source. "cpp": one C++17 header. "fmu": FMI 3.0 co-simulation and model exchange of
         the forward dynamics. "object": relocatable objects for Cortex-M, AArch64 and RISC-V, with a header. "wasm":
-        WebAssembly with an ES module.
+        WebAssembly with an ES module. "cuda", "opencl", "wgsl": batches on graphics processors, in single precision.
     quantities
         The quantities to write; by default those that controllers need most often.
     dtype

@@ -93,3 +93,4 @@ class Target:
     cpus: bool = False  # whether it is compiled for selected processors
     error_bound: bool = False  # whether bounds of rounding errors can be stated
     binary: bool = False  # whether it contains a library for this machine
+    missing: Callable[[], str] = str  # what else its test lacks on this machine; "" for nothing

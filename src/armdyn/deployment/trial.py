@@ -23,6 +23,7 @@ def trial(target: Target, contents: Files) -> str:
     The folder is built without optimization, in a temporary folder.
     """
     missing = [tool for tool in target.tools if shutil.which(tool) is None]
+    missing += list(filter(None, [target.missing()]))
     if missing:
         return f"not run, because this machine has no {' and no '.join(missing)}"
     with tempfile.TemporaryDirectory() as folder:

@@ -34,8 +34,11 @@ class Language:
     functions: Mapping[str, str]  # sqrt, sign, positive; with {}
 
 
-def statements(program: Program, language: Language, order: tuple[Node, ...] | None = None) -> Iterator[str]:
-    """The lines of a program; inputs are loaded where they are first needed, outputs stored once they are known."""
+def statements(program: Program, language: Language, order: tuple[Node, ...]) -> Iterator[str]:
+    """The lines of a program in an order of its nodes.
+
+    Inputs are loaded where the order has them, outputs are stored as soon as they are known.
+    """
     entry = {node.serial: (port, k) for port in program.inputs for k, node in enumerate(port.nodes)}
     stores: dict[int, list[tuple[Port, int]]] = {}
     for port in program.outputs:
@@ -43,7 +46,7 @@ def statements(program: Program, language: Language, order: tuple[Node, ...] | N
             stores.setdefault(node.serial, []).append((port, k))
     text: dict[int, str] = {}
     pairs: dict[int, str] = {}
-    for node in order or program.order:
+    for node in order:
         name = f"t{node.serial}"
         if node.op == "const":
             text[node.serial] = constant(program, node)

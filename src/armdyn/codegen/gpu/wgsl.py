@@ -8,6 +8,7 @@ lengths, then for every array its offset and its step along every axis}.
 from __future__ import annotations
 
 from armdyn.codegen.gpu import trig
+from armdyn.codegen.gpu.order import few_live
 from armdyn.codegen.gpu.statements import Language, statements
 from armdyn.graph.program import Port, Program
 
@@ -73,7 +74,7 @@ def source(program: Program) -> str:
     frame = FRAME.format(
         bindings="\n".join(bindings),
         places="\n".join(places),
-        body="\n".join(statements(program, LANGUAGE)),
+        body="\n".join(statements(program, LANGUAGE, few_live(program))),
         head=HEAD,
         last=HEAD - 1,
         workgroup=WORKGROUP,

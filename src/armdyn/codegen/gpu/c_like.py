@@ -1,0 +1,194 @@
+"""Programs as CUDA and OpenCL C: device functions of arrays with any strides, and kernels over a batch.
+
+Both texts also compile for the CPU, where a loop takes the place of the device's threads: they are tested without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from string import Template
+
+from armdyn.codegen.gpu import trig
+from armdyn.codegen.gpu.order import few_live
+from armdyn.codegen.gpu.statements import Language, statements
+from armdyn.codegen.sines import ANYWHERE, FUSED
+from armdyn.graph.program import Program
+
+CUDA_HEAD = """\
+#ifdef __CUDACC__
+#define ARMDYN_FAR static __device__ __noinline__
+#define ARMDYN_INLINE static __device__ __forceinline__
+#define ARMDYN_KERNEL extern "C" __global__ __launch_bounds__(128)
+#define ARMDYN_BITS(x) __float_as_uint(x)
+#define ARMDYN_NAN __int_as_float(0x7fc00000)
+#define ARMDYN_HIGH(a, b) __umulhi(a, b)
+#else /* on the CPU: a loop in place of the threads */
+#include <math.h>
+#include <string.h>
+#define ARMDYN_FAR static
+#define ARMDYN_INLINE static inline
+#define ARMDYN_KERNEL static
+#define ARMDYN_NAN NAN
+#define ARMDYN_HIGH(a, b) ((unsigned int)(((unsigned long long)(a) * (b)) >> 32))
+#define __restrict__
+typedef int cudaError_t;
+typedef void *cudaStream_t;
+static inline unsigned int ARMDYN_BITS(float x) { unsigned int bits; memcpy(&bits, &x, sizeof bits); return bits; }
+static struct { unsigned int x; } gridDim, blockDim, blockIdx, threadIdx;
+#endif
+"""
+
+OPENCL_HEAD = """\
+#ifdef __OPENCL_VERSION__
+#define ARMDYN_FAR static
+#define ARMDYN_INLINE static inline
+#define ARMDYN_KERNEL __kernel
+#define ARMDYN_BITS(x) as_uint(x)
+#define ARMDYN_NAN NAN
+#define ARMDYN_HIGH(a, b) mul_hi((uint)(a), (uint)(b))
+#define fabsf fabs
+#define sqrtf sqrt
+#else /* on the CPU: a loop in place of the threads */
+#include <math.h>
+#include <string.h>
+#define ARMDYN_FAR static
+#define ARMDYN_INLINE static inline
+#define ARMDYN_KERNEL static
+#define ARMDYN_NAN NAN
+#define ARMDYN_HIGH(a, b) ((unsigned int)(((unsigned long long)(a) * (b)) >> 32))
+#define __global
+#define rint rintf
+static inline unsigned int ARMDYN_BITS(float x) { unsigned int bits; memcpy(&bits, &x, sizeof bits); return bits; }
+static long armdyn_thread, armdyn_threads = 1;
+#define get_global_id(axis) armdyn_thread
+#define get_global_size(axis) armdyn_threads
+#endif
+"""
+
+FUNCTION = Template("""\
+$doc
+ARMDYN_INLINE void ${name}($arguments)
+{
+$body
+}
+
+ARMDYN_KERNEL void ${name}_batch($batch)
+{
+    $long row;
+    for (row = $first; row < count; row += $threads)
+        ${name}($passed);
+}
+""")
+
+LAUNCHER = Template("""\
+/* ${name} of `count` configurations, in arrays on the device; returns before they are computed. */
+static inline cudaError_t ${name}_launch($batch, cudaStream_t stream)
+{
+    const unsigned int threads = 128;
+    const long long groups = (count + threads - 1) / threads;
+    const unsigned int blocks = (unsigned int)(groups < 1048576 ? groups : 1048576);
+#ifdef __CUDACC__
+    if (blocks) ${name}_batch<<<blocks, threads, 0, stream>>>($names);
+    return cudaGetLastError();
+#else
+    (void)stream;
+    gridDim.x = blocks;
+    blockDim.x = threads;
+    for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x)
+        for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) ${name}_batch($names);
+    return 0;
+#endif
+}
+""")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What differs between CUDA and OpenCL C."""
+
+    head: str
+    trig: str
+    space: str  # address space of arrays
+    restrict: str
+    long: str  # an integer of 64 bits
+    first: str  # the number of this thread
+    threads: str
+    launcher: bool
+
+
+CUDA = Dialect(
+    CUDA_HEAD,
+    trig.c_like("cuda", FUSED),
+    "",
+    "__restrict__ ",
+    "long long",
+    "blockIdx.x * (long long)blockDim.x + threadIdx.x",
+    "gridDim.x * (long long)blockDim.x",
+    launcher=True,
+)
+OPENCL = Dialect(
+    OPENCL_HEAD,
+    trig.c_like("opencl", ANYWHERE),
+    "__global ",
+    "restrict ",
+    "long",
+    "(long)get_global_id(0)",
+    "(long)get_global_size(0)",
+    launcher=False,
+)
+
+LANGUAGE = Language(
+    declare="    const float {name} = {value};",
+    pair="    const armdyn_pair {name} = armdyn_sincos({angle});",
+    sine=".s",
+    cosine=".c",
+    load="{port}[{entry} * {port}_entry]",
+    store="    out_{port}[{entry} * out_{port}_entry] = {value};",
+    functions={
+        "sqrt": "sqrtf({})",
+        "sign": "({} > 0.0f ? 1.0f : {} < 0.0f ? -1.0f : {})",
+        "positive": "({} > 0.0f ? 1.0f : ARMDYN_NAN)",
+    },
+)
+
+
+def source(name: str, programs: Mapping[str, Program], docs: Mapping[str, str], dialect: Dialect) -> str:
+    """The text of all functions of an arm."""
+    parts = [dialect.head, dialect.trig]
+    parts += [_function(f"{name}_{key}", program, docs[key], dialect) for key, program in programs.items()]
+    return "\n".join(parts)
+
+
+def arrays(program: Program) -> list[tuple[str, str]]:
+    """The arrays of a function: const or not, and its name."""
+    return [("const ", port.name) for port in program.inputs] + [("", f"out_{port.name}") for port in program.outputs]
+
+
+def _function(name: str, program: Program, doc: str, dialect: Dialect) -> str:
+    def pointer(const: str, array: str) -> str:
+        return f"{dialect.space}{const}float *{dialect.restrict}{array}"
+
+    every = arrays(program)
+    batch = [f"{pointer(c, a)}, {dialect.long} {a}_row, int {a}_entry" for c, a in every]
+    fields = {
+        "name": name,
+        "doc": doc,
+        "arguments": ", ".join(f"{pointer(c, a)}, int {a}_entry" for c, a in every),
+        "body": "\n".join([*_unused(program), *statements(program, LANGUAGE, few_live(program))]),
+        "batch": ", ".join([f"{dialect.long} count", *batch]),
+        "passed": ", ".join(f"{a} + row * {a}_row, {a}_entry" for _, a in every),
+        "names": ", ".join(["count", *(f"{a}, {a}_row, {a}_entry" for _, a in every)]),
+        "long": dialect.long,
+        "first": dialect.first,
+        "threads": dialect.threads,
+    }
+    text = FUNCTION.substitute(fields)
+    return f"{text}\n{LAUNCHER.substitute(fields)}" if dialect.launcher else text
+
+
+def _unused(program: Program) -> list[str]:
+    """Marks of the arrays that the program does not read, for compilers that warn."""
+    live = {node.serial for node in program.order}
+    unread = [port.name for port in program.inputs if not any(node.serial in live for node in port.nodes)]
+    return [f"    (void){name}; (void){name}_entry;" for name in unread]
