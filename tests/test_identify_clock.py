@@ -94,3 +94,16 @@ def test_by_default_about_as_good_as_the_best_in_hindsight(seed):
     case = recorded(seed, "", 5.0, "scara")
     best = min(error(case, case.log(k), parallel=c, cutoff=2 * c) for k in ("stamps", "even") for c in (2.0, 5.0, 12.0))
     assert error(case, case.log()) < 1.3 * best
+
+
+def test_rows_stamped_in_a_burst_are_no_piece():
+    """Twenty rows within a millisecond become one sample of an even grid, which has no derivatives."""
+    t = np.arange(600) / 200
+    q, tau = np.stack([np.sin(3 * t), np.cos(2 * t)], axis=1), np.ones((600, 2))
+    stamps = t.copy()
+    stamps[300:320] = t[300] + 0.2 + np.arange(20) * 2e-5
+    stamps[320:] += 0.5
+    log = Log.of(stamps, q, tau, clock="stamps")
+    assert len(log.pieces) == 2
+    assert min(len(piece) for piece in log.pieces) >= 16
+    assert any("20 rows in pieces shorter" in note for note in log.notes)

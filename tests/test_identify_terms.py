@@ -88,3 +88,40 @@ def test_narrow_signs_are_judged(arm):
     models = [armdyn.identify(arm, Log.of(t, q, torques, qd)).model for torques in (wide, tau)]
     np.testing.assert_allclose(models[0].width, 0.02 * top, rtol=0.05)
     assert (models[1].width < 0.7 * models[0].width).any()
+
+
+def doubled(arm):
+    links = tuple(Link.from_natural(tuple(x * exact(2) for x in link.natural)) for link in arm.links)
+    return replace(arm, given=replace(arm.given, links=links))
+
+
+def test_less_of_a_wrong_prior_where_least_squares_predicts_better(arm, monkeypatch):
+    """A weight of the prior that was chosen too large is lowered; one that was given is kept, with a warning."""
+    from armdyn.identification import fit
+
+    log, ones = log_of(arm), np.ones(len(fit.REGULARIZATIONS))
+    monkeypatch.setattr(fit, "choose_regularization", lambda *_: (1e5, ones, ones))
+    found = armdyn.identify(doubled(arm), log, friction="coulomb")
+    assert found.regularization < 1e4
+    assert found.left_out[0] < 1.02 * found.left_out[1]
+    kept = armdyn.identify(doubled(arm), log, friction="coulomb", regularization=1e5)
+    assert kept.regularization == 1e5
+    assert kept.left_out[0] > 1.05 * kept.left_out[1]
+    assert kept.left_out[1] == pytest.approx(found.left_out[1])
+    assert "by plain least squares" in str(kept)
+
+
+def test_columns_of_the_candidates_are_those_of_the_model(arm):
+    from armdyn.identification.model import Model, filtered
+    from armdyn.identification.processing import Processing, motions
+    from armdyn.identification.selection import candidates
+
+    how, model = Processing(8.0, 4.0), Model.of(arm)
+    model = model.loaded(model.prior(arm))
+    part = motions(log_of(arm, seconds=6.0), how)[0]
+    every = [c for c in candidates(model, [part], how) if c.terms]
+    assert {c.terms[0] for c in every} >= {"stribeck", "load", "spring"}
+    for candidate in every:
+        added = candidate.added_to(replace(model, terms={}))
+        columns = filtered(added.extras(part.q, part.qd, part.qdd), part, how)
+        np.testing.assert_allclose(candidate.columns, columns, atol=1e-12)

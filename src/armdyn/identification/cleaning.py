@@ -253,11 +253,11 @@ def _pieces(t: Array, signals: dict[str, Array], period: float, notes: list[str]
     short_gaps = np.count_nonzero(steps > 1.5 * period) - len(cuts)
     pieces, uneven, short = [], 0.0, 0
     for part in np.split(np.arange(len(t)), cuts):
-        if len(part) < SHORTEST:
+        own = t[part]
+        if min(len(part), (own[-1] - own[0]) / period + 1.5) < SHORTEST:  # few rows, or stamped in a burst
             short += len(part)
             continue
         piece = {k: v[part] for k, v in signals.items()}
-        own = t[part]
         jitter = float(np.max(np.abs(np.diff(own) / period - 1)))
         if jitter > UNEVEN:
             uneven = max(uneven, jitter)

@@ -17,7 +17,7 @@ from armdyn.identification.band import judged, kept_band
 from armdyn.identification.doubts import doubts_of, log_warnings, notes_of, warnings_of
 from armdyn.identification.fit import ESTIMATORS, Fit, Setting, one_sided, relative_error, uncertainty
 from armdyn.identification.instrumental import instrumental
-from armdyn.identification.left_out import guarded
+from armdyn.identification.left_out import Guarded, guarded
 from armdyn.identification.log import Log, PathName, as_log
 from armdyn.identification.model import FRICTION, Model, Rows, rows
 from armdyn.identification.nonlinear import find_tilt, tilted, with_bumps, with_widths
@@ -163,9 +163,10 @@ def identify(
         setting = replace(setting, model=model.loaded(fit.natural), regularization=fit.regularization)
         model, found, curve = setting.model, rows(setting.model, parts, how), fit.curve
         fit = replace(ALL[estimator](found, setting), curve=curve)
-    said_of_fit: tuple[str, ...] = ()
+    judgement = Guarded(fit, setting)
     if estimator == "consistent":
-        fit, setting, said_of_fit = guarded(found, setting, fit, friction == "auto")
+        judgement = guarded(found, replace(setting, regularization=regularization), fit, friction == "auto")
+        fit, setting = judgement.fit, judgement.setting
     R, _ = linear.compress(found.Y, found.tau, fit.weights)
     estimate = Estimate(
         given=arm,
@@ -178,6 +179,7 @@ def identify(
         condition=linear.condition(R),
         training=compare(model, fit.values, side, how, parts, found),
         folds=left_out(found, setting, estimator, fit),
+        left_out=judgement.errors,
         transmission=transmission,
         zero=zero,
         gains=gains,
@@ -194,7 +196,7 @@ def identify(
         *reasons,
         *(() if fix else map(str, late)),
         *log_warnings(arm, side, how),
-        *said_of_fit,
+        *judgement.warnings,
         *warnings_of(estimate, parts),
     )
     notes = (*estimate.notes, *notes_of(estimate, parts))

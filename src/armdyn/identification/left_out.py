@@ -135,41 +135,95 @@ def consistent_fit(model: Model, problem: Problem, regularization: float, start:
 
 
 GUARD_WORTH = 0.02  # of the left-out error, in time and in posture
+WEAKER = 0.1 ** np.arange(1, 5)  # of the weight of the prior, tried where plain least squares predicts better
+WEAKER_WORTH = 0.005  # of the left-out error, in time and in posture
 
 
-def guarded(found: Rows, setting: Setting, fit: Fit, auto: bool) -> tuple[Fit, Setting, tuple[str, ...]]:
-    """A consistent fit, with free signs if these predict better (only if `auto`), its setting, and warnings."""
+@dataclass(frozen=True, eq=False)
+class Guarded:
+    """A fit that was judged by left-out segments, its setting, warnings, and the errors of these segments.
+
+    `errors` are relative (weighted by joint), of the fit and of least squares on the same rows.
+    """
+
+    fit: Fit
+    setting: Setting
+    warnings: tuple[str, ...] = ()
+    errors: tuple[float, float] | None = None
+
+
+def guarded(found: Rows, setting: Setting, fit: Fit, auto: bool) -> Guarded:
+    """A consistent fit, with free signs (only if `auto`) or less of the prior if these predict better."""
     if setting.parts is None or setting.how is None or fit.regularization is None:
-        return fit, setting, ()
-    model, said = setting.model, []
-    problem = Problem.of(model, setting.prior, found)
+        return Guarded(fit, setting)
     both = segments(found, fit.weights, setting.parts, setting.how, setting.folds)
-    own = [part.errors(consistent_fit(model, problem, fit.regularization, fit.natural)) for part in both]
-    held = problem.positive & (fit.natural[model.links :] <= 0)
-    if auto and held.any():
-        free = replace(problem, positive=np.zeros_like(problem.positive))
-        loose = [part.errors(consistent_fit(model, free, fit.regularization, fit.natural)) for part in both]
-        if all(better(before, after, GUARD_WORTH) for before, after in zip(own, loose, strict=True)):
-            setting = replace(setting, free_signs=True, regularization=fit.regularization)
-            fit = replace(consistent(found, setting), curve=fit.curve)
-            values = fit.natural[model.links :]
-            negative = np.flatnonzero(problem.positive & (values < 0))
-            names = [f"{model.extra_names[k]} {values[k]:.2g}" for k in negative]
-            said.append(
-                f"{', '.join(names)}: no friction or inertia is negative, but other segments are predicted with"
-                f" {_less(own, loose)} less error so: the model lacks something that these values stand for; predict()"
-                " includes them, the arm and its files do not"
-            )
-            own = loose
+    chosen = setting.regularization is not None
+    setting = replace(setting, regularization=fit.regularization)
+    problem = Problem.of(setting.model, setting.prior, found)
+    own = _errors(both, problem, fit, setting)
+    freed = _free_signs(found, both, problem, setting, fit, own) if auto else None
+    if freed is not None:
+        fit, setting, own, said = freed
+        problem = replace(problem, positive=np.zeros_like(problem.positive))
     plain = [part.errors(linear.solve) for part in both]
+    if not chosen and all(better(before, after, 0.0) for before, after in zip(own, plain, strict=True)):
+        fit, setting, own = _weaker(found, both, problem, setting, fit, own)
+    size = _size(both)
+    errors = [float(np.exp(np.mean([x.mean() for x in each]) - size)) for each in (own, plain)]
+    warnings = () if freed is None else (said,)
     if all(better(before, after, GUARD_WORTH) for before, after in zip(own, plain, strict=True)):
-        errors = [100 * float(np.exp(np.mean([x.mean() for x in each]) - _size(both))) for each in (own, plain)]
-        said.append(
+        warnings = (
+            *warnings,
             f"least squares without prior and without physical consistency predicts left-out segments to"
-            f" {errors[1]:.2f} % (weighted by joint), this estimate to {errors[0]:.2f} %: the prior or the geometry may"
-            " be wrong for this arm; compare with estimator='weighted'"
+            f" {100 * errors[1]:.2f} % (weighted by joint), this estimate to {100 * errors[0]:.2f} %: the prior or the"
+            " geometry may be wrong for this arm; compare with estimator='weighted'",
         )
-    return fit, setting, tuple(said)
+    return Guarded(fit, setting, warnings, (errors[0], errors[1]))
+
+
+def _errors(both: tuple[Segments, Segments], problem: Problem, fit: Fit, setting: Setting) -> list[Array]:
+    """The errors of the segments with the setting's regularization."""
+    solver = consistent_fit(setting.model, problem, setting.regularization or 0.0, fit.natural)
+    return [part.errors(solver) for part in both]
+
+
+def _free_signs(
+    found: Rows, both: tuple[Segments, Segments], problem: Problem, setting: Setting, fit: Fit, own: list[Array]
+) -> tuple[Fit, Setting, list[Array], str] | None:
+    """The fit with free signs, its setting, errors and a warning, if drive terms held at zero cost much."""
+    model = setting.model
+    if not (problem.positive & (fit.natural[model.links :] <= 0)).any():
+        return None
+    loose = _errors(both, replace(problem, positive=np.zeros_like(problem.positive)), fit, setting)
+    if not all(better(before, after, GUARD_WORTH) for before, after in zip(own, loose, strict=True)):
+        return None
+    setting = replace(setting, free_signs=True)
+    fit = replace(consistent(found, setting), curve=fit.curve)
+    values = fit.natural[model.links :]
+    names = [f"{model.extra_names[k]} {values[k]:.2g}" for k in np.flatnonzero(problem.positive & (values < 0))]
+    said = (
+        f"{', '.join(names)}: no friction or inertia is negative, but other segments are predicted with"
+        f" {_less(own, loose)} less error so: the model lacks something that these values stand for; predict()"
+        " includes them, the arm and its files do not"
+    )
+    return fit, setting, loose, said
+
+
+def _weaker(
+    found: Rows, both: tuple[Segments, Segments], problem: Problem, setting: Setting, fit: Fit, own: list[Array]
+) -> tuple[Fit, Setting, list[Array]]:
+    """The fit with less weight of the prior, its setting and errors, where that predicts left-out segments better.
+
+    The weight is chosen as the strongest that predicts about as well. Where plain least squares is ahead even so, the
+    prior is what costs.
+    """
+    weight = setting.regularization or 0.0
+    trials = [replace(setting, regularization=float(weight * part)) for part in WEAKER]
+    errors = [_errors(both, problem, fit, trial) for trial in trials]
+    best = int(np.argmin([np.mean([x.mean() for x in each]) for each in errors]))
+    if not all(better(before, after, WEAKER_WORTH) for before, after in zip(own, errors[best], strict=True)):
+        return fit, setting, own
+    return replace(consistent(found, trials[best]), curve=fit.curve), trials[best], errors[best]
 
 
 def _less(before: list[Array], after: list[Array]) -> str:

@@ -274,6 +274,11 @@ class Model:
         return alone, load
 
     @property
+    def alone(self) -> NDArray[np.bool_]:
+        """Which of the extra columns are not merged into another."""
+        return self._merged[0]
+
+    @property
     def standing_alone(self) -> list[tuple[str, int]]:
         """(term, joint) of the extra columns that are not merged into another, in the regressor's order."""
         return [own for own, alone in zip(self._own, self._merged[0], strict=False) if alone]
@@ -306,7 +311,7 @@ class Model:
     def regressor(self, q: Array, qd: Array, qdd: Array, log: int = 0) -> Array:
         """Y of a motion of one of the logs: (N, n, p), columns as in `names`."""
         Y = np.asarray(self.arm.regressor(q, qd, qdd))
-        return np.concatenate([Y, self.extras(q, qd, qdd, log)[:, :, self._merged[0]]], axis=2)
+        return np.concatenate([Y, self.extras(q, qd, qdd, log)[:, :, self.alone]], axis=2)
 
     def prior(self, arm: Arm) -> Array:
         """The natural parameters of an arm, its drives and other joint forces: (10 n + extras,)."""
@@ -376,7 +381,7 @@ def filtered(x: Array, part: Motion, how: Processing) -> Array:
 
 def rows(model: Model, parts: list[Motion], how: Processing) -> Rows:
     """The rows of the model over all pieces; regressor and torques pass the same filter."""
-    Y = [filtered(model.regressor(p.q, p.qd, p.qdd, p.log), p, how) for p in parts]
+    Y = [np.concatenate([_rigid_rows(model.arm, p, how), _extra_rows(model, p, how)], axis=2) for p in parts]
     tau = [filtered(p.tau, p, how) for p in parts]
     t = [_times(p, how) for p in parts]
     piece = [np.full(len(own), number) for number, own in enumerate(t)]
@@ -385,6 +390,18 @@ def rows(model: Model, parts: list[Motion], how: Processing) -> Rows:
     repeat = repeats_after(np.concatenate(states))
     joined = [np.concatenate(every) for every in (Y, tau, t)]
     return Rows(joined[0], joined[1], joined[2], np.concatenate(piece), np.concatenate(kept), repeat)
+
+
+@lru_cache(maxsize=8)
+def _rigid_rows(arm: Arm, part: Motion, how: Processing) -> Array:
+    """The filtered regressor of the rigid body; kept, because models with other terms share it."""
+    return filtered(np.asarray(arm.regressor(part.q, part.qd, part.qdd)), part, how)
+
+
+def _extra_rows(model: Model, part: Motion, how: Processing) -> Array:
+    """The filtered columns of the extra terms that stand alone."""
+    columns = model.extras(part.q, part.qd, part.qdd, part.log)
+    return filtered(columns[:, :, model.alone], part, how)
 
 
 def kept_rows(part: Motion, how: Processing) -> NDArray[np.bool_]:

@@ -29,7 +29,7 @@ from armdyn.identification import linear
 from armdyn.identification.consistent import Problem
 from armdyn.identification.left_out import better, ridge, segments
 from armdyn.identification.linear import weighted
-from armdyn.identification.model import Model, Rows, filtered, rows
+from armdyn.identification.model import TERMS, Model, Rows, filtered, rows
 from armdyn.identification.processing import Motion, Processing, smooth_sign
 
 Array = NDArray[np.float64]
@@ -101,11 +101,10 @@ def with_bumps(model: Model, parts: list[Motion], how: Processing) -> Model:
     Q = np.linalg.qr(A)[0]
     flat = (base.tau * weights).ravel()
     residual = flat - Q @ (Q.T @ flat)
-    bump = replace(model, terms={"stribeck": tuple(range(model.n))}, coupling=None)
 
     def freed(j: int, velocity: float) -> Array:
         """Joint j's column for a velocity, freed of the linear columns."""
-        trial = replace(bump, stribeck=np.where(np.arange(model.n) == j, velocity, 1.0))
+        trial = replace(model, stribeck=np.where(np.arange(model.n) == j, velocity, 1.0))
         column = np.zeros_like(weights)
         column[:, j] = _column(trial, parts, how, j) * weights[:, j]
         return np.asarray(column.ravel() - Q @ (Q.T @ column.ravel()))
@@ -130,9 +129,7 @@ def with_bumps(model: Model, parts: list[Motion], how: Processing) -> Model:
 
 def _column(trial: Model, parts: list[Motion], how: Processing, j: int) -> Array:
     """The filtered column of joint j's bump."""
-    from armdyn.identification.model import filtered
-
-    pieces = [trial.extras(p.q, p.qd, p.qdd)[:, j, j] for p in parts]
+    pieces = [np.asarray(TERMS["stribeck"].column(trial, p.q, p.qd, p.qdd))[:, j] for p in parts]
     return np.concatenate([filtered(column, part, how) for column, part in zip(pieces, parts, strict=True)])
 
 

@@ -128,10 +128,15 @@ def with_model_cutoff(log: Log, how: Processing, cutoff: float, bandwidth: float
     return replace(changed, **_derivatives(log, changed, given=False))
 
 
+@lru_cache(maxsize=4)
+def _spectra_of(log: Log, signal: str) -> list[Spectrum]:
+    """Spectra of a signal of every joint, in the longest piece; kept, because several questions are asked of them."""
+    return [Spectrum.of(own, log.rate) for own in max(log.pieces, key=len).signals[signal].T]
+
+
 def _spectra(log: Log) -> list[Spectrum]:
     """Spectra of the positions of all joints that move, in the longest piece."""
-    piece = max(log.pieces, key=len)
-    every = [Spectrum.of(own, log.rate) for own in piece.q.T]
+    every = _spectra_of(log, "q")
     energy = np.array([s.energy(1)[-1] for s in every])
     return [s for s, e in zip(every, energy, strict=True) if e >= 1e-6 * energy.max()]
 
@@ -151,7 +156,7 @@ def _derivatives(log: Log, how: Processing, given: bool) -> dict[str, bool]:
     inner = slice(edge, len(piece) - edge)
     apart, lag = _difference(lowpass(piece.qd, log.rate, how.positions)[inner], own.qd[inner], own.qdd[inner])
     agrees = apart < AGREE or (apart < SIMILAR and lag < LAG * log.period)
-    velocity = agrees and _less_noise(piece, log, how)
+    velocity = agrees and _less_noise(log, how)
     if given or piece.qdd is None or any(p.qdd is None for p in log.pieces):
         return {"logged_velocity": velocity}
     apart, _ = _difference(piece.qdd[inner], own.qdd[inner], own.qd[inner])
@@ -167,13 +172,10 @@ def _difference(logged: Array, own: Array, rate: Array) -> tuple[float, float]:
     return float(apart.max()), float(np.abs(lag).max())
 
 
-def _less_noise(piece: Piece, log: Log, how: Processing) -> bool:
+def _less_noise(log: Log, how: Processing) -> bool:
     """Whether the logged velocities have less noise below the cut-off than differentiated positions."""
-    assert piece.qd is not None
-    own = differences = 0.0
-    for q, qd in zip(piece.q.T, piece.qd.T, strict=True):
-        own += Spectrum.of(qd, log.rate).noise(0, how.positions)
-        differences += Spectrum.of(q, log.rate).noise(1, how.positions)
+    own = sum(spectrum.noise(0, how.positions) for spectrum in _spectra_of(log, "qd"))
+    differences = sum(spectrum.noise(1, how.positions) for spectrum in _spectra_of(log, "q"))
     return own <= differences or differences == 0.0
 
 

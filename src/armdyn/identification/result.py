@@ -81,6 +81,7 @@ class Estimate:
     condition: float
     training: Comparison
     folds: Array  # relative prediction error of each segment when it is left out of the fit
+    left_out: tuple[float, float] | None = None  # the same over segments in time and posture, and by least squares
     transmission: Any = None
     zero: Any = None
     gains: Any = None
@@ -250,8 +251,18 @@ class Estimate:
         fits = ", ".join(f"{r:.4f}" for r in shown.r_squared)
         return (
             f"{repr(self)[1:-1]}\n  R² by joint, on the log that was {where}: {fits}\n  {self.processing}\n"
-            f"  {len(self.training.t)} rows per joint of {self.training.source or 'the log'}{self._apart}"
+            f"  {len(self.training.t)} rows per joint of {self.training.source or 'the log'}{self._apart}{self._beside}"
             + "".join(f"\n  not trusted: {text}" for text in self.doubts)
+        )
+
+    @property
+    def _beside(self) -> str:
+        """A line about the error of left-out segments, and that of plain least squares on the same rows."""
+        if self.left_out is None:
+            return ""
+        own, plain = (f"{100 * error:.3g} %" for error in self.left_out)
+        return (
+            f"\n  left-out segments, in time and in posture (weighted by joint): {own}; by plain least squares {plain}"
         )
 
     @property

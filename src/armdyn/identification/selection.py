@@ -28,7 +28,7 @@ from armdyn.identification import linear
 from armdyn.identification.consistent import Problem
 from armdyn.identification.fit import autocorrelation_factors
 from armdyn.identification.left_out import better, ridge, segments
-from armdyn.identification.model import PAIRS, RIPPLES, Model, Rows, filtered, rows
+from armdyn.identification.model import PAIRS, RIPPLES, TERMS, Model, Rows, filtered, rows
 from armdyn.identification.nonlinear import sideways
 from armdyn.identification.processing import Motion, Processing
 
@@ -146,24 +146,36 @@ def candidates(model: Model, parts: list[Motion], how: Processing) -> Iterator[C
     q = np.concatenate([p.q for p in parts])
     top = np.abs(np.concatenate([p.qd for p in parts])).max(axis=0)
 
-    def made(name: str, terms: tuple[str, ...], j: int, velocity: float = 0.0) -> Candidate:
-        bare = Candidate(f"{name} of joint {j + 1}", terms, j, np.empty(0), velocity)
-        own = bare.added_to(replace(model, terms={}, coupling=None))
-        return replace(bare, columns=np.concatenate([filtered(own.extras(p.q, p.qd, p.qdd), p, how) for p in parts]))
+    def shaped(*terms: str, stribeck: Array | None = None) -> Array:
+        """The filtered columns of terms, (N, n, terms), each joint's its own."""
+        own = model if stribeck is None else replace(model, stribeck=stribeck)
+        columns = [np.stack([TERMS[term].column(own, p.q, p.qd, p.qdd) for term in terms], axis=-1) for p in parts]
+        return np.concatenate([filtered(column, p, how) for column, p in zip(columns, parts, strict=True)])
+
+    def made(name: str, terms: tuple[str, ...], j: int, shape: Array, velocity: float = 0.0) -> Candidate:
+        columns = np.zeros_like(shape)
+        columns[:, j] = shape[:, j]
+        return Candidate(f"{name} of joint {j + 1}", terms, j, columns, velocity)
 
     chain = model.arm.chain
     followed = {chain.leader(joint)[0] for joint in chain.joints if joint.mimic is not None}
     leads = [i in followed for i in chain.independent]  # the load of joints that move together is not one joint's
-    for j in np.flatnonzero(top > 0):
-        if "coulomb" in model.terms:
-            yield from (made("Stribeck friction", ("stribeck",), int(j), float(part * top[j])) for part in BUMPS)
-            if not leads[j]:
-                yield made("friction with the load", ("load",), int(j))
-        if "spring" not in model.terms:
-            yield made("spring", ("spring",), int(j))
-        for k in RIPPLES:  # a ripple can be told from a slope where the joint covers it whole
-            if model.arm.joints[j].revolute and np.ptp(q[:, j]) > 2 * np.pi / k:
-                yield made(f"ripple ({k} per turn)", (f"sin{k}", f"cos{k}"), int(j))
+    moving = [int(j) for j in np.flatnonzero(top > 0)]
+    if "coulomb" in model.terms:
+        for part in BUMPS:
+            bump = shaped("stribeck", stribeck=np.where(top > 0, part * top, 1.0))
+            yield from (made("Stribeck friction", ("stribeck",), j, bump, float(part * top[j])) for j in moving)
+        load = shaped("load")
+        yield from (made("friction with the load", ("load",), j, load) for j in moving if not leads[j])
+    if "spring" not in model.terms:
+        spring = shaped("spring")
+        yield from (made("spring", ("spring",), j, spring) for j in moving)
+    for k in RIPPLES:  # a ripple can be told from a slope where the joint covers it whole
+        waves = (f"sin{k}", f"cos{k}")
+        turning = [j for j in moving if model.arm.joints[j].revolute and np.ptp(q[:, j]) > 2 * np.pi / k]
+        if turning:
+            ripple = shaped(*waves)
+            yield from (made(f"ripple ({k} per turn)", waves, j, ripple) for j in turning)
     if np.linalg.norm(model.arm.gravity) > 0:
         columns = np.stack([side @ model.load for side in sideways(model.arm, parts, how)[1:]], axis=-1)
         yield Candidate("base tilt", (), -1, columns)
