@@ -90,12 +90,48 @@ def transpose_registers(w: Writer, square: list[str]) -> list[str]:
     return _shuffle_rounds(w, list(square), w.lanes)
 
 
+def narrow_width(size: int) -> int:
+    """The width of the tiles of rows that are shorter than a vector: a power of two."""
+    return 1 << (size.bit_length() - 1)
+
+
+def narrow_columns(w: Writer, rows: list[str], width: int) -> list[str]:
+    """The columns of a tile of fewer numbers than lanes: each vector is loaded from as many rows as have room in it."""
+    part = f"<{width} x {w.number}>"
+    tile = []
+    for first in range(width):
+        pieces = [w.let(f"load {part}, ptr {row}, align {w.size}") for row in rows[first::width]]
+        size = width
+        while len(pieces) > 1:
+            mask = ", ".join(f"i32 {p}" for p in range(2 * size))
+            pieces = [
+                w.let(
+                    f"shufflevector <{size} x {w.number}> {a}, <{size} x {w.number}> {b}, <{2 * size} x i32> <{mask}>"
+                )
+                for a, b in zip(pieces[::2], pieces[1::2], strict=True)
+            ]
+            size *= 2
+        tile.append(pieces[0])
+    return _shuffle_rounds(w, tile, width)
+
+
+def store_narrow(w: Writer, columns: list[str], places: list[str]) -> None:
+    """Store columns, fewer than lanes, to the rows at `places`: each vector then holds parts of several rows."""
+    width, tile = len(columns), _shuffle_rounds(w, list(columns), len(columns))
+    part = f"<{width} x {w.number}>"
+    for row, place in enumerate(places):
+        vector, number = tile[row % width], row // width
+        mask = ", ".join(f"i32 {width * number + p}" for p in range(width))
+        piece = w.let(f"shufflevector {w.vector} {vector}, {w.vector} poison, <{width} x i32> <{mask}>")
+        w.do(f"store {part} {piece}, ptr {place}, align {w.size}")
+
+
 def _shuffle_rounds(w: Writer, square: list[str], half: int) -> list[str]:
     """Rounds of shuffles; each exchanges sub-tiles of half the size of the round before."""
     while half > 1:
         half //= 2
         low = [p if not p & half else w.lanes + p - half for p in range(w.lanes)]
-        for i in (i for i in range(w.lanes) if not i & half):
+        for i in (i for i in range(len(square)) if not i & half):
             a, b = square[i], square[i + half]
             square[i], square[i + half] = _shuffle(w, a, b, low), _shuffle(w, a, b, [p + half for p in low])
     return square
@@ -129,8 +165,8 @@ def rows_function(kind: VectorType, operand: Operand) -> str:
     several functions, since LLVM's compile time grows faster than linearly with a function's length.
     """
     lanes = kind.lanes
-    write = _square if operand.size >= lanes else _single
-    steps = groups(operand.size, lanes) if write is _square else list(range(operand.size))
+    write = _square if operand.size >= lanes else _narrow
+    steps = groups(operand.size, lanes if operand.size >= lanes else narrow_width(operand.size))
     arguments = "ptr noalias %columns, ptr noalias %first, i64 %between, i1 %constants"
     parts, calls = [], Writer(kind)
     calls.label("entry")
@@ -194,13 +230,18 @@ def _square(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
             w.store(column, "%columns", slot)
 
 
-def _single(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
-    """One number from or to each row."""
+def _narrow(w: Writer, operand: Operand, start: int, rows: list[str]) -> None:
+    """One tile of fewer numbers than lanes, from or to each row."""
+    slots = operand.slots[start : start + narrow_width(operand.size)]
     places = [w.at(row, w.size * start) for row in rows]
-    if operand.written:
-        scattered(w, w.load("%columns", operand.slots[start]), places)
+    if len(slots) == 1 and operand.written:
+        scattered(w, w.load("%columns", slots[0]), places)
+    elif operand.written:
+        store_narrow(w, [w.load("%columns", slot) for slot in slots], places)
     else:
-        w.store(gathered(w, places), "%columns", operand.slots[start])
+        columns = [gathered(w, places)] if len(slots) == 1 else narrow_columns(w, places, len(slots))
+        for slot, column in zip(slots, columns, strict=True):
+            w.store(column, "%columns", slot)
 
 
 def gathered(w: Writer, places: list[str]) -> str:

@@ -20,7 +20,16 @@ from typing import ClassVar
 from armdyn.algebra.cached import cached_property
 from armdyn.codegen import tuning
 from armdyn.codegen.llvm.ir import Slot, Writer, function, literal
-from armdyn.codegen.llvm.loop import gathered, groups, scattered, transpose, transpose_registers
+from armdyn.codegen.llvm.loop import (
+    gathered,
+    groups,
+    narrow_columns,
+    narrow_width,
+    scattered,
+    store_narrow,
+    transpose,
+    transpose_registers,
+)
 from armdyn.codegen.llvm.straight_line import (
     EMIT,
     Emitter,
@@ -229,7 +238,7 @@ class _RowsBlock:
         position = {node.serial: k for k, node in enumerate(self.program.order)}
         due: dict[int, list[tuple[int, int, tuple[Node, ...]]]] = {}
         for array, port in enumerate(self.program.outputs):
-            size = self.code.lanes if len(port.nodes) >= self.code.lanes else 1
+            size = self._tile(len(port.nodes))
             for start in groups(len(port.nodes), size):
                 nodes = port.nodes[start : start + size]
                 due.setdefault(max(position[n.serial] for n in nodes), []).append((array, start, nodes))
@@ -245,15 +254,17 @@ class _RowsBlock:
 
     def _load(self, array: int, entry: int) -> None:
         """Load an input together with the others of its group."""
-        w, nodes, lanes = self.w, self.program.inputs[array].nodes, self.code.lanes
+        w, nodes = self.w, self.program.inputs[array].nodes
+        width = self._tile(len(nodes))
         if array in self.code.uniform:
             self.names[nodes[entry].serial] = w.load(f"%in{array}", entry)
-        elif len(nodes) < lanes:
+        elif width == 1:
             self.names[nodes[entry].serial] = gathered(w, self._places(f"%in{array}", entry, len(nodes)))
         else:
-            start = next(start for start in groups(len(nodes), lanes) if start <= entry < start + lanes)
-            columns = transpose(w, self._places(f"%in{array}", start, len(nodes)))
-            for node, name in zip(nodes[start : start + lanes], columns, strict=True):
+            start = next(start for start in groups(len(nodes), width) if start <= entry < start + width)
+            places = self._places(f"%in{array}", start, len(nodes))
+            columns = transpose(w, places) if width == w.lanes else narrow_columns(w, places, width)
+            for node, name in zip(nodes[start : start + width], columns, strict=True):
                 self.names.setdefault(node.serial, name)
 
     def _store(self, array: int, start: int, columns: list[str]) -> None:
@@ -261,16 +272,22 @@ class _RowsBlock:
         w, places = self.w, self._places(f"%out{array}", start, len(self.program.outputs[array].nodes))
         if len(columns) == 1:
             scattered(w, columns[0], places)
-            return
-        for row, place in zip(transpose_registers(w, columns), places, strict=True):
-            w.do(f"store {w.vector} {row}, ptr {place}, align 8")
+        elif len(columns) < w.lanes:
+            store_narrow(w, columns, places)
+        else:
+            for row, place in zip(transpose_registers(w, columns), places, strict=True):
+                w.do(f"store {w.vector} {row}, ptr {place}, align {w.size}")
 
     def _store_constants(self, array: int, start: int, nodes: tuple[Node, ...]) -> None:
         """Store a group of constant results; they need no transposition."""
         w = self.w
         numbers = ", ".join(f"{w.number} {literal(w.number, node.value)}" for node in nodes)
         for place in self._places(f"%out{array}", start, len(self.program.outputs[array].nodes)):
-            w.do(f"store {w.vector} <{numbers}>, ptr {place}, align 8")
+            w.do(f"store <{len(nodes)} x {w.number}> <{numbers}>, ptr {place}, align {w.size}")
+
+    def _tile(self, size: int) -> int:
+        """Numbers per row in a tile of rows of this size."""
+        return self.code.lanes if size >= self.code.lanes else narrow_width(size)
 
     def _places(self, array: str, entry: int, width: int) -> list[str]:
         """The addresses of an entry in the row of each lane."""
