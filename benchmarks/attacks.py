@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import armdyn
+import attacks_on_motion
 from armdyn.arm import Arm
 from armdyn.chain import Chain
 from armdyn.files import toml
@@ -163,4 +164,5 @@ ATTACKS: dict[str, Callable[[int, Path], Failure | None]] = {
     "cache": spoilt_cache,
     "writers": killed_writers,
     "forks": forks,
+    **attacks_on_motion.ATTACKS,
 }

@@ -26,7 +26,7 @@ from armdyn.codegen import compile as compiler
 from armdyn.errors import ArmdynError
 from armdyn.files import toml, urdf_out
 from armdyn.files.text import write_text
-from armdyn.kernels.kernel import Kernel, choice
+from armdyn.kernels.kernel import Kernel, auto
 
 SLOW = 10.0  # seconds after which a reader counts as stuck; on its own it refuses within one
 
@@ -201,7 +201,7 @@ def _spoil(rng: random.Random, entry: Path) -> str:
 
 def _computed(arm: str, q: Any) -> bytes:
     """The bits, as a new process would compute them: nothing is remembered but what is on disk."""
-    choice.auto.cache_clear()
+    auto.cache_clear()
     compiler._LOADED.clear()
     return b"".join(
         np.asarray(Kernel(armdyn.load(arm).chain, name)(q)).tobytes() for name in ("inertia_matrix", "gravity_load")

@@ -1,4 +1,4 @@
-"""The standing campaign of attacks: random robots, array layouts, mutated files, cache, killed writers, forks.
+"""The standing campaign of attacks: random robots, layouts, files, cache, writers, forks, motion and delivery.
 
     make campaign                 # ten minutes
     make campaign MINUTES=60
@@ -16,6 +16,7 @@ import os
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -41,7 +42,10 @@ def run(minutes: float, seed: int, only: list[str], out: Path, console: Console)
             case_seed = seed + tried[name]
             begun = time.monotonic()
             with tempfile.TemporaryDirectory() as folder:
-                failure = ATTACKS[name](case_seed, Path(folder))
+                try:
+                    failure = ATTACKS[name](case_seed, Path(folder))
+                except Exception as error:  # an attack that is itself surprised has found something
+                    failure = Failure(f"{type(error).__name__}: {error}", traceback.format_exc())
             tried[name] += 1
             spent[name] += time.monotonic() - begun
             bar.update(task, completed=time.monotonic() - start, description=name)

@@ -330,3 +330,12 @@ def test_feedforward_of_a_motion_of_the_base():
     reference = Reference("sway", 1.0, motion, periodic=True)
     out = simulate(arm, start, reference(0.0)[1], torque=Feedforward(reference), duration=0.5, **FREE)
     np.testing.assert_allclose(out.q, reference(out.t)[0], atol=1e-9)
+
+
+def test_a_body_without_joints_flies():
+    body = armdyn.Arm("body", random_tree(TreeKind(joints=1, floating=True), 5))
+    assert body.n == 0
+    run = armdyn.simulate(body, duration=0.1, step=1e-2)
+    assert run.status == "finished"
+    fallen = np.linalg.norm(run.q[-1, :3] - run.q[0, :3])
+    assert fallen == pytest.approx(0.005 * np.linalg.norm(body.gravity), rel=1e-9)

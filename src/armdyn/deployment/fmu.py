@@ -30,11 +30,12 @@ from armdyn.deployment.request import PAYLOAD, Files, Request, Target
 from armdyn.deployment.trial import first_message
 from armdyn.errors import ComputationError, InputError
 from armdyn.graph.program import Program, trace
+from armdyn.programs.stepping import stage_programs
 from armdyn.simulation.programs import lockable_dynamics
 
 HEADERS = ("armdyn_fmu.h", "fmi3PlatformTypes.h", "fmi3FunctionTypes.h", "fmi3Functions.h")
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
-DYNAMICS, FORCES = "lockable_dynamics", "joint_forces"
+DYNAMICS, FORCES, SCHEME = "lockable_dynamics", "joint_forces", "RK4"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the time of every file in the archive, so that the same arm gives the same bytes
 
 
@@ -43,6 +44,7 @@ def fmu_folder(request: Request) -> Files:
     model = _model(request)
     beside = {DYNAMICS: _dynamics(model, request.parameters == "runtime")}
     beside |= {FORCES: _joint_forces(model)} if model.pushed else {}
+    beside |= {program.name: _function(program, f"{SCHEME}: {where}") for program, where in _stages(model)}
     package = replace(request, quantities=(), friction=False, functions=beside).package()
     name = identifier(package.name)
     sources = _sources(model, package, name)
@@ -79,6 +81,22 @@ def _dynamics(model: Model, runtime: bool) -> Function:
     """Accelerations with joints that may be held; the FMU adds friction and decides which joints are held."""
     comment = "accelerations of the joints with free = 1; joints with free = 0 are held, and left is the holding force"
     return _function(lockable_dynamics(model.arm.chain, runtime), comment)
+
+
+def _stages(model: Model) -> list[tuple[Program, str]]:
+    """The arithmetic of a step, stage by stage, with what each is for."""
+    programs = stage_programs(SCHEME, model.n, model.n)
+    words = [f"from the slopes of {k} stage{'s' * (k > 1)} to the next one" for k in range(1, len(programs))]
+    return list(zip(programs, [*words, "from the slopes of all stages to the end of the step"], strict=True))
+
+
+def _next_stage(model: Model, name: str) -> str:
+    """The cases of `next_stage` in C."""
+    lines = []
+    for k, (program, _) in enumerate(_stages(model), 1):
+        slopes = ", ".join(f"rates[{i}], accelerations[{i}]" for i in range(k))
+        lines.append(f"    case {k}: {name}_{program.name}(q, qd, {slopes}, &h, q_next, qd_next); break;")
+    return "\n".join(lines)
 
 
 def _joint_forces(model: Model) -> Function:
@@ -143,6 +161,9 @@ def _header(model: Model, package: Package, name: str) -> str:
         starts="\n".join(f"    {float(v.start or 0.0)!r}, /* {v.name} */" for v in model.variables if not v.discrete),
         parameters=compute,
         forces=f"{name}_{FORCES}(q, qd, forces);" if model.pushed else "for (int k = 0; k < N; ++k) forces[k] = 0.0;",
+        scheme=SCHEME,
+        stages=len(_stages(model)),
+        next=_next_stage(model, name),
         forward=f"{name}_{DYNAMICS}(q, qd, tau, free, {'values, ' if runtime else ''}qdd, left);",
     )
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from armdyn.algebra import sqrt
 from armdyn.chain import Chain
 from armdyn.codegen import wasm
 from armdyn.codegen.javascript import Package, es_module, types
 from armdyn.codegen.text.names import identifier
-from armdyn.codegen.wasm import Coordinates, can_be_stepped, with_steps
+from armdyn.codegen.wasm import can_be_stepped, with_steps
 from armdyn.formulations import QUANTITIES
-from armdyn.formulations.coordinates import pose_rate
 from armdyn.graph.program import Program, trace
 from armdyn.kernels.emission import DEFAULT, Frame, check_some, requests
 from armdyn.kernels.kernel import auto
 from armdyn.parameters import minimal_parameters
 from armdyn.programs.program import program
+from armdyn.programs.stepping import rates, stage_programs
 
 
 def wasm_module(programs: dict[str, Program]) -> bytes:
@@ -25,7 +23,8 @@ def wasm_module(programs: dict[str, Program]) -> bytes:
     stepped = _stepped(programs)
     if stepped is None:
         return wasm.module(programs)
-    return wasm.module(*with_steps(programs, stepped, _coordinates(programs[stepped])))
+    nq, nv = (len(port.nodes) for port in programs[stepped].inputs[:2])
+    return wasm.module(*with_steps(programs, stepped, stage_programs("RK4", nq, nv), _rates(nq, nv)))
 
 
 def wasm_files(
@@ -64,21 +63,6 @@ def _stepped(programs: dict[str, Program]) -> str | None:
     return next((key for key, program in programs.items() if can_be_stepped(program)), None)
 
 
-def _coordinates(stepped: Program) -> Coordinates | None:
-    """Integration of a floating base: the seven derivatives of its pose, and a quaternion of length 1."""
-    nq, nv = (len(port.nodes) for port in stepped.inputs[:2])
-    if nq == nv:
-        return None
-
-    def rates(q: Any, qd: Any) -> Any:
-        return [*pose_rate(q[:7], qd[:6]), *qd[6:]]
-
-    def normalised(q: Any) -> Any:
-        x, y, z, w = q[3:7]
-        length = sqrt(x * x + y * y + z * z + w * w)
-        return [*q[:3], x / length, y / length, z / length, w / length, *q[7:]]
-
-    return Coordinates(
-        trace("rates", rates, {"q": (nq,), "qd": (nv,)}, [("r", (nq,))]),
-        trace("normalised", normalised, {"q": (nq,)}, [("q1", (nq,))]),
-    )
+def _rates(nq: int, nv: int) -> Program | None:
+    """The rates of a floating base's coordinates; None where they are the velocities."""
+    return None if nq == nv else trace("rates", rates, {"q": (nq,), "qd": (nv,)}, [("r", (nq,))])

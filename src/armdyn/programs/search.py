@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -120,11 +119,16 @@ def _ranked(candidates: Iterable[Candidate], count: Callable[[Candidate], Any]) 
     """The candidates by their counts, the fewest operations first; equal counts keep their order.
 
     A formulation that rejects this arm is skipped, for instance one that needs centres of mass if a link has no mass.
+    If all do, the first one's error is raised.
     """
-    counted = []
+    counted, refused = [], []
     for candidate in candidates:
-        with suppress(InputError, ZeroDivisionError):
+        try:
             counted.append((count(candidate), candidate))
+        except (InputError, ZeroDivisionError) as error:
+            refused.append(error)
+    if refused and not counted:
+        raise refused[0]
     return [candidate for _, candidate in sorted(counted, key=lambda pair: pair[0])]
 
 

@@ -1,5 +1,5 @@
 /*
- * A step of the classical fourth-order Runge-Kutta method with joints that stick, slide and reach their stops.
+ * A step of a Runge-Kutta method (the coefficients are in the arm's own file) with joints that stick, slide and reach their stops.
  *
  * In constant modes the motion is smooth, so the method keeps its order. The step is split where a sliding joint comes to
  * rest or a joint reaches its stop; the time is found by regula falsi (Illinois) on the length of the step. The
@@ -27,27 +27,18 @@ typedef struct {
     bool hit;
 } Search;
 
-static void runge_kutta_4(State *state, const Modes *modes, const double *first, double h, Motion *end)
+static void runge_kutta(State *state, const Modes *modes, const double *first, double h, Motion *end)
 {
-    static const double ahead[4] = {0.0, 0.5, 0.5, 1.0}, weight[4] = {1.0, 2.0, 2.0, 1.0};
     const double *q0 = state->values + Q, *qd0 = state->values + QD;
-    double q[N], qd[N], qdd[N], left[N], dq_sum[N], dqd_sum[N];
-    int stage, i;
-    memcpy(qdd, first, sizeof qdd);
-    for (i = 0; i < N; ++i) qd[i] = dq_sum[i] = qd0[i], dqd_sum[i] = qdd[i];
-    for (stage = 1; stage < 4; ++stage) {
-        for (i = 0; i < N; ++i) q[i] = q0[i] + ahead[stage] * h * qd[i];
-        for (i = 0; i < N; ++i) qd[i] = qd0[i] + ahead[stage] * h * qdd[i];
-        armdyn_accelerations(state, q, qd, modes, qdd, left);
-        for (i = 0; i < N; ++i) {
-            dq_sum[i] += weight[stage] * qd[i];
-            dqd_sum[i] += weight[stage] * qdd[i];
-        }
+    double rates[STAGES][N], accelerations[STAGES][N], q[N], left[N];
+    int k;
+    memcpy(rates[0], qd0, sizeof rates[0]);
+    memcpy(accelerations[0], first, sizeof accelerations[0]);
+    for (k = 1; k < STAGES; ++k) {
+        next_stage(k, q0, qd0, rates, accelerations, h, q, rates[k]);
+        armdyn_accelerations(state, q, rates[k], modes, accelerations[k], left);
     }
-    for (i = 0; i < N; ++i) {
-        end->q[i] = q0[i] + h / 6.0 * dq_sum[i];
-        end->qd[i] = qd0[i] + h / 6.0 * dqd_sum[i];
-    }
+    next_stage(STAGES, q0, qd0, rates, accelerations, h, end->q, end->qd);
 }
 
 /* The smallest margin of any joint to rest and to its stops, except for those it had at the start of the part. */
@@ -123,7 +114,7 @@ static double part(State *state, double rest, bool may_cut, bool *pinned)
         int k;
         armdyn_impacts(state);
         armdyn_settle(state, pinned, &modes, first, left);
-        runge_kutta_4(state, &modes, first, length, &end);
+        runge_kutta(state, &modes, first, length, &end);
         if (pins > PINS || !returning(state, &modes, &end, returns)) break;
         for (k = 0; k < N; ++k) pinned[k] = pinned[k] || returns[k];
         armdyn_bring_to_rest(state, returns);
@@ -136,7 +127,7 @@ static double part(State *state, double rest, bool may_cut, bool *pinned)
     for (trial = 1; trial < TRIALS && search.hit && may_cut; ++trial) {
         if (fabs(now) <= search.level || search.high - search.low <= 1e-15 * search.high) break;
         length = aim(&search, length, now);
-        runge_kutta_4(state, &modes, first, length, &end);
+        runge_kutta(state, &modes, first, length, &end);
         now = margin(state, &modes, end.q, end.qd);
     }
     accept(state, &modes, &search, now, &end);
