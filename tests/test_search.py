@@ -170,3 +170,9 @@ def test_variants_with_the_same_steps_are_rewritten_once():
     assert len(distinct) <= len(programs)
     assert {p.structure for p in distinct} == {p.structure for p in programs}
     assert distinct[0] is programs[0]
+
+
+def test_an_option_that_no_formulation_takes_is_a_clear_error():
+    kernel = armdyn.load("planar3").forward_dynamics.variant(frame="link1")
+    with pytest.raises(InputError, match="takes a frame only with a tool_wrench"):
+        kernel.method  # noqa: B018

@@ -127,9 +127,3 @@ def test_a_step_needs_accelerations_and_a_one_step_method():
         step_program(arm.gravity_load.program, "RK4")
     with pytest.raises(InputError, match="semi_implicit_euler"):
         step_program(arm.forward_dynamics.program, "AB4")
-
-
-def test_an_option_that_no_formulation_takes_is_a_clear_error():
-    kernel = armdyn.load("planar3").forward_dynamics.variant(frame="link1")
-    with pytest.raises(InputError, match="takes a frame only with a tool_wrench"):
-        kernel.method  # noqa: B018

@@ -93,4 +93,18 @@ static inline void lockable_dynamics(const double *q, const double *qd, const do
     planar3_lockable_dynamics(q, qd, tau, free, values, qdd, left);
 }
 
+/* The step of RK4 goes from stage to stage: the k-th begins where this leads from the slopes of those before it, and
+ * the step ends where it leads from all of them (k = STAGES). */
+#define STAGES 4
+static inline void next_stage(int k, const double *q, const double *qd, double rates[][N], double accelerations[][N],
+                              double h, double *q_next, double *qd_next)
+{
+    switch (k) {
+    case 1: planar3_stage_1(q, qd, rates[0], accelerations[0], &h, q_next, qd_next); break;
+    case 2: planar3_stage_2(q, qd, rates[0], accelerations[0], rates[1], accelerations[1], &h, q_next, qd_next); break;
+    case 3: planar3_stage_3(q, qd, rates[0], accelerations[0], rates[1], accelerations[1], rates[2], accelerations[2], &h, q_next, qd_next); break;
+    case 4: planar3_end_of_step(q, qd, rates[0], accelerations[0], rates[1], accelerations[1], rates[2], accelerations[2], rates[3], accelerations[3], &h, q_next, qd_next); break;
+    }
+}
+
 #endif
