@@ -29,7 +29,7 @@ POSE, TWIST = 7, 6  # the numbers of a floating base: position and quaternion, l
 QUATERNION = slice(3, POSE)
 Fused = Callable[[Any, Any, Any], Any]  # (a, x, y) -> a x + y
 Slope = tuple[Sequence[Any], Sequence[Any]]  # the rates of the coordinates, and the accelerations
-Rows = tuple[tuple[Fraction, ...], ...]
+Coefficients = tuple[tuple[Fraction, ...], ...]
 Tree = tuple[Any, ...]  # a rooted tree: its subtrees, each with the part (0 or 1) of the pair that leads to it
 
 
@@ -47,11 +47,11 @@ class Scheme:
 
     name: str
     order: int
-    a: Rows
+    a: Coefficients
     b: tuple[Any, ...]
     past: tuple[Any, ...] = ()  # weights of earlier slopes, newest first
     velocity_first: bool = False  # semi-implicit: the new velocity moves the position
-    implicit: Rows = ()
+    implicit: Coefficients = ()
 
     def __post_init__(self) -> None:
         if any(len(row) != i for i, row in enumerate(self.a)) or len(self.a) != len(self.b):

@@ -13,13 +13,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from armdyn.errors import ArmdynError
-from armdyn.simulation.state import Layout
-from armdyn.simulation.sticking import Modes
+from armdyn.simulation.sticking import Lanes, Modes
 
 Right = Callable[[float, np.ndarray], np.ndarray]
 Watch = Callable[[np.ndarray], float]  # positive inside the limits
@@ -31,33 +30,11 @@ LOOKS = 9  # checks of limits and modes per step, so that a joint cannot leave a
 EXCESS = 1e-12  # of the breakaway force: tolerance for rounding at a sticking joint
 
 
-class Forces(Protocol):
-    """The part of a stepper that determines the modes of a state."""
-
-    @property
-    def sticks(self) -> bool:
-        """Whether a joint has dry friction."""
-        ...
-
-    @property
-    def layout(self) -> Layout:
-        """Where positions and velocities lie in a state."""
-        ...
-
-    def settled(self, t: float, y: np.ndarray, modes: Modes | None = None) -> Modes:
-        """The modes of a state."""
-        ...
-
-    def forces(self, t: float, y: np.ndarray, modes: Modes) -> tuple[np.ndarray, np.ndarray]:
-        """(acceleration, force left) in given modes."""
-        ...
-
-
 @dataclass
 class Motion:
     """The motion of one state in constant modes: its right-hand side, and its distance from the next event."""
 
-    one: Forces
+    one: Lanes
     most: np.ndarray  # the breakaway forces
     modes: Modes | None = None
     began: np.ndarray | None = None  # the velocities when these modes began

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from armdyn.programs.stepping import SCHEMES
 from armdyn.simulation import stability
 from armdyn.simulation.request import Request
+from armdyn.simulation.sticking import Steps
 
 LONGEST = 1e-3  # s: the automatic step unless stability requires a shorter one
 SHORTEST = 1e-7  # s: the shortest automatic step
 RESERVE = 2.0  # how much stiffer than at the start an arm may become
 
 
-def chosen_method(stepper: Any, asked: Request) -> str:
+def chosen_method(stepper: Steps, asked: Request) -> str:
     """RK4, or ARK4 if controller gains or viscous friction are too stiff for RK4 with this step."""
     postures = asked.layout.split(asked.state)[0]
     if stepper.silent or not len(postures) or not stability.may_be_stiff(stepper, postures, RESERVE * asked.step):
@@ -24,14 +23,14 @@ def chosen_method(stepper: Any, asked: Request) -> str:
     return "ARK4" if stiff else "RK4"
 
 
-def first_step(stepper: Any, asked: Request) -> float:
+def first_step(stepper: Steps, asked: Request) -> float:
     """The longest automatic step, or a shorter one if the method needs it at the initial states."""
     if stepper.silent:
         return asked.step
     return stability.stable_step(SCHEMES[stepper.taken], _starts(stepper, asked), asked.step)
 
 
-def _starts(stepper: Any, asked: Request) -> list[stability.Linear]:
+def _starts(stepper: Steps, asked: Request) -> list[stability.Linear]:
     """The linearised motion about the initial states of some lanes."""
     if not len(asked.state):
         return []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from armdyn.simulation import sampled_loop, stability
 from armdyn.simulation.actuators import HeldStepper
 from armdyn.simulation.request import Request, Span, steps_in
 from armdyn.simulation.state import Layout
+from armdyn.simulation.sticking import Lanes, Steps
 
 HALVINGS = 60  # of a step, which locates an event to the last bit
 UNSTABLE = "unstable step"
@@ -37,7 +37,7 @@ class Ends:
 
 
 def found_ends(
-    asked: Request, stepper: Any, times: np.ndarray, states: np.ndarray, good: np.ndarray, status: str
+    asked: Request, stepper: Steps, times: np.ndarray, states: np.ndarray, good: np.ndarray, status: str
 ) -> Ends:
     """How every lane ended; rows after its end become NaN."""
     rows = np.where(good.all(axis=1), len(times), np.argmin(good, axis=1))
@@ -58,7 +58,7 @@ def found_ends(
 
 
 def _at_limits(
-    asked: Request, stepper: Any, states: np.ndarray, rows: np.ndarray, lanes: np.ndarray, ends: Ends
+    asked: Request, stepper: Steps, states: np.ndarray, rows: np.ndarray, lanes: np.ndarray, ends: Ends
 ) -> None:
     """Locate the time at which each of these lanes met a limit; lanes of the same row together."""
     for row in np.unique(rows[lanes]).tolist():
@@ -76,7 +76,7 @@ def met_limit(joint: str, t: float) -> str:
     return f"{joint} met its limit at t = {t:.9g} s, {rest}"
 
 
-def locate(asked: Request, some: Any, start: np.ndarray, row: int) -> tuple[list[float], np.ndarray, list[str]]:
+def locate(asked: Request, some: Lanes, start: np.ndarray, row: int) -> tuple[list[float], np.ndarray, list[str]]:
     """(moments, states, joints) where lanes meet a limit after `start`, their states stored before row `row`."""
     t0 = float(asked.times[row - 1])
     gap = float(asked.times[row]) - t0
@@ -98,7 +98,7 @@ def locate(asked: Request, some: Any, start: np.ndarray, row: int) -> tuple[list
 
 
 def _bisected(
-    asked: Request, some: Any, start: np.ndarray, beyond: np.ndarray, t: float, h: float
+    asked: Request, some: Lanes, start: np.ndarray, beyond: np.ndarray, t: float, h: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lanes inside at t and beyond at t + h: (moment, last state inside, first beyond), to the last bit."""
     moments = np.full(len(start), t)
@@ -119,7 +119,7 @@ def _bisected(
 
 
 def _interpolated(
-    asked: Request, some: Any, start: np.ndarray, beyond: np.ndarray, t: float, h: float
+    asked: Request, some: Lanes, start: np.ndarray, beyond: np.ndarray, t: float, h: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same for many lanes, by cubic Hermite interpolation of the positions, with an error of order h⁴."""
     layout = asked.layout
@@ -141,7 +141,7 @@ def _cubic(layout: Layout, a: np.ndarray, b: np.ndarray, x: np.ndarray, h: float
 
 
 def _unstable(
-    asked: Request, stepper: Any, times: np.ndarray, states: np.ndarray, rows: np.ndarray, ends: Ends
+    asked: Request, stepper: Steps, times: np.ndarray, states: np.ndarray, rows: np.ndarray, ends: Ends
 ) -> None:
     """Lanes that ended, or went on, because their step was too long for the method."""
     if stepper.silent and not np.any(rows < len(times)):
@@ -191,7 +191,7 @@ def _unstable_loop(stepper: HeldStepper, times: np.ndarray, states: np.ndarray, 
             ends.statuses[lane], ends.messages[lane] = UNSTABLE_LOOP, message
 
 
-def _advice(stepper: Any, h: float, verdict: stability.Verdict) -> str:
+def _advice(stepper: Steps, h: float, verdict: stability.Verdict) -> str:
     """What was wrong, and what would help."""
     others = "" if stepper.taken == "ARK4" or stepper.silent else '; so would method="ARK4"'
     return (

@@ -23,7 +23,7 @@ from armdyn.simulation.fixed import Stepper
 from armdyn.simulation.plain import PlainStepper
 from armdyn.simulation.plants import Plants
 from armdyn.simulation.request import Progress, Request, efforts, positive, request
-from armdyn.simulation.sticking import breakaway
+from armdyn.simulation.sticking import Lanes, Steps, breakaway
 from armdyn.simulation.torque import AsGiven, Drive, Saturated, drive, unsaturated
 from armdyn.simulation.trajectory import Trajectory
 
@@ -178,7 +178,7 @@ class _Setting:
         state[:, : asked.arm.n] += self.plants.offsets
         return replace(asked, state=state)
 
-    def stepper(self, asked: Request, method: str) -> Any:
+    def stepper(self, asked: Request, method: str) -> Steps:
         """The arm, to be stepped by a method."""
         arm, inside = asked.arm, asked.inside if asked.limited else None
         beside = (self.options, asked.wrench, method)
@@ -226,7 +226,7 @@ def _drive(arm: Arm, torque: Any, saturate: bool | None) -> Drive | None:
     return driven
 
 
-def _fixed(asked: Request, stepper: Any) -> Trajectory:
+def _fixed(asked: Request, stepper: Steps) -> Trajectory:
     """Step through the spans; stop when every lane has ended, or at Ctrl-C."""
     count, size = asked.state.shape
     states = np.full((count, len(asked.times), size), np.nan)
@@ -246,7 +246,7 @@ def _fixed(asked: Request, stepper: Any) -> Trajectory:
     return _finish(asked, stepper, states[:, :row], good[:, :row], status)
 
 
-def _chunks(asked: Request, stepper: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _chunks(asked: Request, stepper: Steps) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     state = asked.state
     for span in asked.spans:
         for stored, inside in stepper.run(state, span):
@@ -254,7 +254,7 @@ def _chunks(asked: Request, stepper: Any) -> Iterator[tuple[np.ndarray, np.ndarr
             state = stored[:, -1]
 
 
-def _finish(asked: Request, stepper: Any, states: np.ndarray, good: np.ndarray, status: str) -> Trajectory:
+def _finish(asked: Request, stepper: Steps, states: np.ndarray, good: np.ndarray, status: str) -> Trajectory:
     """Determine how each lane ended; a single lane gets a row for the time at which it met a limit."""
     times = asked.times[: states.shape[1]]
     ends = found_ends(asked, stepper, times, states, good, status)
@@ -266,12 +266,12 @@ def _finish(asked: Request, stepper: Any, states: np.ndarray, good: np.ndarray, 
     return _trajectory(asked, stepper, times, states, ends)
 
 
-def _trajectory(asked: Request, stepper: Any, times: np.ndarray, states: np.ndarray, ends: Ends) -> Trajectory:
+def _trajectory(asked: Request, stepper: Steps, times: np.ndarray, states: np.ndarray, ends: Ends) -> Trajectory:
     """The trajectory of the states, with accelerations, torques and energies."""
     arm = asked.arm
     qdd, tau = stepper.reported(times, states)
     q, qd = asked.layout.split(states)
-    plants = getattr(stepper, "plants", None)
+    plants = stepper.plants if isinstance(stepper, Stepper) else None
     energy = plants.energy(q, qd) if plants else np.asarray(arm.kinetic_energy(q, qd)) + arm.potential_energy(q)
     dead = ~np.all(np.isfinite(states), axis=-1)
     qdd, tau = np.array(np.broadcast_to(qdd, qd.shape)), np.array(np.broadcast_to(tau, qd.shape))
@@ -290,9 +290,9 @@ def _trajectory(asked: Request, stepper: Any, times: np.ndarray, states: np.ndar
     )  # fmt: skip
 
 
-def _signals(stepper: Any) -> Any:
+def _signals(stepper: Steps) -> Any:
     """The signals that a digital controller recorded."""
-    running = getattr(stepper, "torque", None)
+    running = stepper.torque if isinstance(stepper, HeldStepper) else None
     return running.signals() if isinstance(running, Running) else {}
 
 
@@ -322,7 +322,7 @@ def _saturation(arm: Arm, tau: np.ndarray) -> str:
     return f"; torques saturated, part of the time: {', '.join(said)}" if said else ""
 
 
-def _adaptive(asked: Request, stepper: Any, solver: adaptive.Solver) -> Trajectory:
+def _adaptive(asked: Request, stepper: Steps, solver: adaptive.Solver) -> Trajectory:
     """One lane after the other; Ctrl-C ends them all."""
     count, size = asked.state.shape
     states = np.full((count, len(asked.times), size), np.nan)
@@ -337,7 +337,7 @@ def _adaptive(asked: Request, stepper: Any, solver: adaptive.Solver) -> Trajecto
     for lane, y0 in enumerate(asked.state):
         one = stepper.some(np.array([lane]))
 
-        def right(t: float, y: np.ndarray, one: Any = one) -> np.ndarray:
+        def right(t: float, y: np.ndarray, one: Lanes = one) -> np.ndarray:
             y = asked.layout.normalised(y)
             qdd, _ = one.rates(np.array([t]), y[None, None])
             return asked.layout.slope(y, np.asarray(qdd)[0, 0])

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from armdyn.programs.stepping import Scheme
+from armdyn.simulation.sticking import Lanes, Stiff
 
 DEVIATION = 1e-6  # of q and q̇, for finite differences; second differences of rigid-body dynamics are moderate
 MARGIN = 0.01  # growth per step that counts, beyond that of the motion itself
@@ -43,7 +43,7 @@ class Linear:
         return float(np.max(np.abs(np.linalg.eigvals(self.J)), initial=0.0))
 
 
-def linearised(stepper: Any, t: float, y: np.ndarray, released: bool = False) -> Linear | None:
+def linearised(stepper: Lanes, t: float, y: np.ndarray, released: bool = False) -> Linear | None:
     """The motion about a state (size,), or as if no joint stuck; None where it is not finite."""
     layout, n = stepper.layout, stepper.layout.nv
     q, qd = layout.split(y)
@@ -70,7 +70,7 @@ def linearised(stepper: Any, t: float, y: np.ndarray, released: bool = False) ->
     return Linear(J, stiff, moving, inverse)
 
 
-def may_be_stiff(stepper: Any, q: np.ndarray, h: float) -> bool:
+def may_be_stiff(stepper: Stiff, q: np.ndarray, h: float) -> bool:
     """Whether gains and viscous friction at postures (rows, nq) come near the stability limit of any method.
 
     A bound that costs one evaluation of H per row: without it a short run would take ten times as long.
@@ -160,7 +160,9 @@ def examined(count: int, early: bool) -> np.ndarray:
     return np.unique(np.linspace(0, last, min(SAMPLES, count)).astype(int))
 
 
-def judge(stepper: Any, scheme: Scheme, h: float, times: np.ndarray, states: np.ndarray, early: bool) -> Verdict | None:
+def judge(
+    stepper: Lanes, scheme: Scheme, h: float, times: np.ndarray, states: np.ndarray, early: bool
+) -> Verdict | None:
     """Whether the step was too long for the method, by some rows of a lane (times, states)."""
     last, rows = len(times) - 1, examined(len(times), early)
     if not early and not may_be_stiff(stepper, stepper.layout.split(states[rows])[0], h):

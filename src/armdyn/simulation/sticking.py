@@ -9,8 +9,9 @@ torque functions in Python, and the values that a trajectory reports.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -19,7 +20,10 @@ from armdyn.programs.assemble import Options
 from armdyn.simulation.implicit_stage import Stops
 from armdyn.simulation.lockable_loop import BLOCK_PIVOTS, PIVOTS
 from armdyn.simulation.programs import frictions
+from armdyn.simulation.request import Span
+from armdyn.simulation.state import Layout
 
+Stored = tuple[np.ndarray, np.ndarray]  # stored states, and whether they are good
 Evaluate = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, ...]]
 
 
@@ -29,6 +33,94 @@ class Modes:
 
     free: np.ndarray
     side: np.ndarray
+
+
+class Stiff(Protocol):
+    """What bounds the fastest motion of an arm under its drive."""
+
+    def inertia(self, q: np.ndarray) -> np.ndarray:
+        """H of postures (..., nq)."""
+        ...
+
+    def gains(self) -> tuple[np.ndarray, ...]:
+        """Stiffness, damping, viscous friction and effort limit, per joint."""
+        ...
+
+
+class Lanes(Stiff, Protocol):
+    """Some states of a run, which can be asked and stepped alone: by adaptive methods, and where a run ended."""
+
+    @property
+    def layout(self) -> Layout:
+        """Where positions and velocities lie in a state."""
+        ...
+
+    @property
+    def options(self) -> Options:
+        """The forces that act besides the torques."""
+        ...
+
+    @property
+    def sticks(self) -> bool:
+        """Whether a joint has dry friction or a stop."""
+        ...
+
+    @property
+    def single_step(self) -> str:
+        """The method, or one of its order that needs no past."""
+        ...
+
+    def some(self, lanes: np.ndarray) -> Lanes:
+        """Some of these states."""
+        ...
+
+    def rates(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(acceleration, torque) of states (count, times, size) at times (times,)."""
+        ...
+
+    def settled(self, t: float, y: np.ndarray, modes: Modes | None = None) -> Modes:
+        """The modes of one state (size,)."""
+        ...
+
+    def forces(self, t: float, y: np.ndarray, modes: Modes) -> tuple[np.ndarray, np.ndarray]:
+        """(acceleration, force left) of one state (size,) in given modes."""
+        ...
+
+    def around(
+        self, t: float, y: np.ndarray, states: np.ndarray, released: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Accelerations of `states` (k, size) in the modes of y, or with no joint held; what moves; torques of y."""
+        ...
+
+    def run(self, state: np.ndarray, span: Span, method: str | None = None) -> Iterator[Stored]:
+        """Stored states (count, rows, size) and whether all was well until then (count, rows), chunk by chunk."""
+        ...
+
+
+class Steps(Stiff, Protocol):
+    """An arm under its drive, stepped from the beginning of a run to its end: a run asks for nothing else."""
+
+    @property
+    def silent(self) -> bool:
+        """Whether it must not be asked about states that did not occur."""
+        ...
+
+    @property
+    def taken(self) -> str:
+        """The method whose steps are taken."""
+        ...
+
+    def some(self, lanes: np.ndarray) -> Lanes:
+        """Some states of the batch."""
+        ...
+
+    def reported(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(acceleration, torque) at the stored rows (count, times, size)."""
+        ...
+
+    def run(self, state: np.ndarray, span: Span, method: str | None = None) -> Iterator[Stored]:
+        """Stored states and whether all was well, chunk by chunk."""
+        ...
 
 
 def breakaway(chain: Chain, options: Options) -> np.ndarray:
