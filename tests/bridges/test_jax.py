@@ -99,8 +99,26 @@ def test_an_empty_batch():
     assert jax.jit(jax.grad(lambda q: jnp.sum(k.jax()(q, *empty[1:]))))(empty[0]).shape == (0, 7)
 
 
-def test_float32_is_computed_in_float64():
+def test_float32_is_computed_in_float32():
     k = PANDA.forward_dynamics
+    for count in (1, 16, 200):
+        batch = [x.astype(np.float32) for x in arrays(k, count)]
+        for function in (k.jax(), jax.jit(k.jax()), PANDA.kernel("forward_dynamics", dtype="float32").jax()):
+            found = function(*batch)
+            assert found.dtype == np.float32
+            np.testing.assert_array_equal(found, k(*batch))
+    shared = [batch[0], batch[1][0], batch[2]]
+    np.testing.assert_array_equal(k.jax()(*shared), k(*shared))
+    single, double = (
+        jax.grad(lambda q, rest=rest: jnp.sum(k.jax()(q, *rest[1:])))(rest[0])
+        for rest in (batch, [x.astype(float) for x in batch])
+    )
+    assert single.dtype == np.float32
+    assert 0 < np.abs(single - double).max() < 1e-4 * np.abs(double).max()
+
+
+def test_float32_may_be_computed_in_float64():
+    k = PANDA.forward_dynamics.variant(dtype="float64")
     for count in (1, 63, 64, 65, 200):
         batch = [x.astype(np.float32) for x in arrays(k, count)]
         found = jax.jit(k.jax())(*batch)
@@ -115,8 +133,13 @@ def test_float32_is_computed_in_float64():
 def test_a_large_result_in_float32():
     k = PANDA.kernel("regressor", derivatives=("q", "qd"))
     batch = [x.astype(np.float32) for x in arrays(k, 3)]
-    for found, expected in zip(k.jax()(*batch), k(*batch), strict=True):
-        np.testing.assert_array_equal(found, expected.astype(np.float32))
+    for wide in (False, True):
+        made, x = (
+            k.variant(dtype="float64" if wide else None),
+            [one.astype(float if wide else np.float32) for one in batch],
+        )
+        for found, expected in zip(made.jax()(*batch), k(*x), strict=True):
+            np.testing.assert_array_equal(found, expected.astype(np.float32))
 
 
 def test_float64_arrays_without_x64_are_warned_of():

@@ -111,8 +111,27 @@ def test_an_empty_batch():
     assert torch.autograd.grad(found.sum(), leaves)[0].shape == (0, 7)
 
 
-def test_float32_is_computed_in_float64():
+def test_float32_is_computed_in_float32():
     k = PANDA.forward_dynamics
+    batch = [x.astype(np.float32) for x in arrays(k, 33)]
+    for made in (k, PANDA.kernel("forward_dynamics", dtype="float32")):
+        found = made.torch()(*tensors(batch))
+        assert found.dtype == torch.float32
+        np.testing.assert_array_equal(found.numpy(), k(*batch))
+    wide = [x.astype(float) for x in batch]
+    assert made.torch()(*tensors(wide)).dtype == torch.float32
+    leaves, doubles = tensors(batch, grad=True), tensors(wide, grad=True)
+    for a, b in zip(
+        torch.autograd.grad(k.torch()(*leaves).sum(), leaves),
+        torch.autograd.grad(k.torch()(*doubles).sum(), doubles),
+        strict=True,
+    ):
+        assert a.dtype == torch.float32
+        assert 0 < (a - b).abs().max() < 1e-4 * b.abs().max()
+
+
+def test_float32_may_be_computed_in_float64():
+    k = PANDA.forward_dynamics.variant(dtype="float64")
     batch = [x.astype(np.float32) for x in arrays(k, 33)]
     found = k.torch()(*tensors(batch))
     assert found.dtype == torch.float32

@@ -29,6 +29,7 @@ class Source(Protocol):
     chain: Any
     quantity: str
     options: Any
+    dtype: str | None
 
     @property
     def method(self) -> str:

@@ -2,7 +2,7 @@
 
 The handler reads `XLA_FFI_CallFrame` and `XLA_FFI_Buffer` of xla/ffi/api/c_api.h, major version 0, within which the
 field offsets are stable. Every operand has the same batch axes as the result, each of the result's length or 1, so
-broadcasting copies nothing. float32 is converted block by block and computed in float64.
+broadcasting copies nothing. Code in double precision converts float32 block by block.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import ctypes
 import math
 from typing import Any
+
+import numpy as np
 
 from armdyn.codegen import jit
 from armdyn.codegen.compile import Compiled
@@ -32,7 +34,9 @@ def handler(compiled: Compiled, single: bool) -> int:
     shapes = [shape for _, shape in (*compiled.inputs, *compiled.outputs)]
     inputs, loop = len(compiled.inputs), compiled.addresses["loop"]
     parts = [_PRODUCT, _OFFSET, _handler(shapes, inputs, 4 if single else 8)]
-    if single:
+    if single and compiled.dtype == np.float32:
+        parts.append(_run("batch", shapes, loop, 4))
+    elif single:
         parts += [_run("run", shapes, loop), _blocks("batch", shapes, inputs)]
         parts += [_convert("widen", "fpext", "float", "double"), _convert("narrow", "fptrunc", "double", "float")]
     else:
@@ -131,11 +135,11 @@ def _nested(w: Writer, shapes: list[tuple[int, ...]], inputs: int, width: int) -
     w.do(f"br i1 {w.let(f'icmp ult i64 %next, {times}')}, label %again, label %end")
 
 
-def _run(name: str, shapes: list[tuple[int, ...]], loop: int) -> str:
-    """`run(bases, steps, count)`: NumPy's inner loop over float64, with the core axes in row-major order."""
+def _run(name: str, shapes: list[tuple[int, ...]], loop: int, width: int = 8) -> str:
+    """`run(bases, steps, count)`: NumPy's inner loop, with the core axes in row-major order."""
     w = Writer(VectorType(1))
     w.label("entry")
-    strides = [8 * math.prod(shape[axis + 1 :]) for shape in shapes for axis in range(len(shape))]
+    strides = [width * math.prod(shape[axis + 1 :]) for shape in shapes for axis in range(len(shape))]
     w.do(f"%all = alloca [{len(shapes) + len(strides)} x i64]")
     w.do("%dimensions = alloca i64")
     for k in range(len(shapes)):

@@ -2,16 +2,21 @@
 
 `Function.product` returns the Jacobian-vector or vector-Jacobian product of a function as another function, so
 derivatives of any order are programs, compiled on first use and cached like every kernel.
+
+float32 arrays are computed in single precision, unless the kernel was asked for with ``dtype="float64"``: then they are
+computed in double precision and the results are rounded.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from armdyn.algebra.cached import cached_property
 from armdyn.algebra.fingerprint import fingerprint
 from armdyn.bridges import Source
-from armdyn.codegen.compile import Compiled, Shapes, load_or_compile
+from armdyn.codegen import cache
+from armdyn.codegen.compile import Compiled, Shapes, load_or_compile, shapes
 from armdyn.errors import InputError
 from armdyn.graph import Program
 from armdyn.graph.derive import jacobian_vector, vector_jacobian
@@ -44,23 +49,46 @@ class Function:
 
     @cached_property
     def compiled(self) -> Compiled:
-        """The machine code, loaded from the cache on disk if it is there."""
+        """The machine code in double precision."""
+        return self._compile("double")
+
+    @cached_property
+    def _single(self) -> Compiled:
+        return self._compile("float")
+
+    def compiled_for(self, single: bool) -> Compiled:
+        """The machine code for float64 arrays, or for float32 ones (`single`)."""
+        return self._single if single and self.kernel.dtype != "float64" else self.compiled
+
+    @property
+    def _asked(self) -> tuple[Any, ...]:
+        """What the program depends on."""
+        return (self.kernel.chain, self.kernel.quantity, self.kernel.method, self.kernel.options, *self.path)
+
+    def _compile(self, number: str) -> Compiled:
+        """Compile, or load from the cache on disk."""
         k = self.kernel
-        asked = (k.chain, k.quantity, k.method, k.options, *self.path)
-        made = load_or_compile(asked, lambda: self.program if self.path else k.compiled_program)
+        made = load_or_compile(self._asked, lambda: self.program if self.path else k.compiled_program, number=number)
         if made is None:
             raise InputError(f"{k.quantity} of this arm has an empty input or output; only NumPy kernels support that")
         return made
 
+    @cached_property
+    def _shapes(self) -> tuple[Shapes, Shapes]:
+        """Names and shapes of inputs and outputs, without compiling in a precision that may never be used."""
+        text = cache.get_or_compute(cache.key("shapes", self._asked), lambda: json.dumps(shapes(self.program)))
+        inputs, outputs = (tuple((name, tuple(shape)) for name, shape in side) for side in json.loads(text))
+        return inputs, outputs
+
     @property
     def inputs(self) -> Shapes:
         """Names and shapes of the inputs."""
-        return self.compiled.inputs
+        return self._shapes[0]
 
     @property
     def outputs(self) -> Shapes:
         """Names and shapes of the outputs."""
-        return self.compiled.outputs
+        return self._shapes[1]
 
     @cached_property
     def parent(self) -> Function:
@@ -102,6 +130,6 @@ def function_of(kernel: Source) -> Function:
 
 
 def _known(kernel: Source, path: tuple[Step, ...]) -> Function:
-    digest = fingerprint(kernel.chain, kernel.quantity, kernel.method, kernel.options, path)
+    digest = fingerprint(kernel.chain, kernel.quantity, kernel.method, kernel.options, path, kernel.dtype)
     name = f"{kernel.quantity}_{'_'.join(kind for kind, _ in path)}{'_' if path else ''}{digest[:16]}"
     return _KNOWN.setdefault(name, Function(kernel, path, name))

@@ -34,7 +34,8 @@ class JaxFunction(Bridged):
         _warn_of_narrowing(arrays)
         values = [jnp.asarray(array) for array in arrays]
         batch = self.kernel.batch(*(value.shape for value in values))
-        dtype = jnp.promote_types(jnp.result_type(*values), jnp.float32)
+        single = self.kernel.dtype == "float32"
+        dtype = jnp.float32 if single else jnp.promote_types(jnp.result_type(*values), jnp.float32)
         operands = []
         for value, shape in zip(values, self.shapes, strict=True):
             axes = (1,) * (len(batch) + len(shape) - value.ndim)
@@ -80,7 +81,7 @@ def _evaluate(*operands: Any, function: Function) -> Any:
 def _target(function: Function, single: bool) -> str:
     """Register the machine code with XLA; its name is the same in every process, for JAX's persistent cache."""
     name = f"armdyn_{function.name}_{'float32' if single else 'float64'}"
-    address = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(handler(function.compiled, single))
+    address = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(handler(function.compiled_for(single), single))
     jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address), platform="cpu")
     return name
 

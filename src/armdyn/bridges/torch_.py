@@ -37,7 +37,7 @@ class TorchFunction(Bridged):
         if len(values) != len(shapes) or any(_core(v, s) != s for v, s in zip(values, shapes, strict=True)):
             kernel.batch(*(tuple(v.shape) for v in values))  # raises an error that says what is wrong
         dtype = torch.float32
-        for value in values:
+        for value in values if kernel.dtype != "float32" else ():
             dtype = torch.promote_types(dtype, value.dtype if value.is_floating_point() else torch.get_default_dtype())
         axes = max(v.ndim - len(s) for v, s in zip(values, shapes, strict=True))
         operands = []
@@ -147,7 +147,8 @@ def _run(function: Function, tensors: Any) -> Any:
         raise
     out = tuple(r.numpy() for r in (results if isinstance(results, tuple) else (results,)))
     with np.errstate(all="ignore"):  # rows that are not finite show it in the result
-        function.compiled(*(t.numpy() for t in tensors), out=out)
+        code = function.compiled_for(tensors[0].dtype == torch.float32)
+        code(*(t.numpy() for t in tensors), out=out)
     return results
 
 
