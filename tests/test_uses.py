@@ -35,6 +35,9 @@ DO = {
         arm, armdyn.Log.of(*motion(arm)), friction="none", offset=False, rotor=False
     ),
     "excitation": lambda arm, at: armdyn.excite(arm, 2.0, starts=1, harmonics=2, rate=20.0),
+    "servo identification": lambda arm, at: armdyn.identify_servo(
+        arm, armdyn.Log.of(*motion(arm)[:2], command=motion(arm)[1]), friction="coulomb", prior=0
+    ),
     "calibration": lambda arm, at: armdyn.calibration_poses(arm, 40, candidates=60, **at),
     "time-optimal motion": lambda arm, at: armdyn.time_optimal(
         arm, [np.zeros(arm.n), np.full(arm.n, 0.1)], limits=MotionLimits(torque=1e4), grid=5

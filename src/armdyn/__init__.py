@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
     from armdyn.identification.online import OnlineEstimator
     from armdyn.identification.payload import identify_gains, identify_payload
     from armdyn.identification.result import Estimate
+    from armdyn.identification.servo import identify_servo
+    from armdyn.identification.servo_result import ServoEstimate
     from armdyn.kernels.kernel import set_threads
     from armdyn.loading import from_dh, generic_arm, load
     from armdyn.motion.time_optimal import time_optimal
@@ -53,6 +55,7 @@ __all__ = [
     "Plan",
     "Poses",
     "RoundingError",
+    "ServoEstimate",
     "Simulator",
     "Trajectory",
     "Uncertain",
@@ -75,6 +78,7 @@ __all__ = [
     "identify",
     "identify_gains",
     "identify_payload",
+    "identify_servo",
     "load",
     "methods",
     "minimal_combinations",
@@ -135,6 +139,8 @@ _LAZY = {
     "identify": "armdyn.identification.identify",
     "identify_gains": "armdyn.identification.payload",
     "identify_payload": "armdyn.identification.payload",
+    "identify_servo": "armdyn.identification.servo",
+    "ServoEstimate": "armdyn.identification.servo_result",
 }
 
 

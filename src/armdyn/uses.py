@@ -39,6 +39,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "another tool": ("tool",),
     "identification": ("fixed base",),
     "excitation": ("fixed base",),
+    "servo identification": ("fixed base", "coordinates"),
     "calibration": ("fixed base", "tool"),
     "time-optimal motion": ("fixed base",),
     "bounding a quantity over all configurations": ("fixed base",),

@@ -18,7 +18,7 @@ GROUPS = {
     "Look at a robot": ("list", "show", "check", "parameters", "convert", "compare", "report", "studio"),
     "Compute": ("eval", "cost", "bound", "sweep", "bench"),
     "Simulate": ("simulate",),
-    "Identify and calibrate": ("excite", "identify", "pipeline", "poses", "calibrate"),
+    "Identify and calibrate": ("excite", "identify", "servo", "pipeline", "poses", "calibrate"),
     "Deploy": ("deploy", "emit"),
     "Papers": ("tables", "study"),
     "This program": ("cache",),

@@ -1,0 +1,402 @@
+"""`armdyn.identify_servo`: servos, motors and friction of an arm from logged commands and positions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armdyn.arm import Arm
+from armdyn.chain import Servo
+from armdyn.errors import InputError, checked_keywords, choose
+from armdyn.identification.log import Log, PathName, as_log
+from armdyn.identification.servo_fit import (
+    LATEST,
+    LONG,
+    LONGEST_STEP,
+    SHORT,
+    Fit,
+    Free,
+    Problem,
+    Record,
+    autocorrelation,
+    cut,
+    first_guess,
+    smooth,
+    with_limits,
+)
+from armdyn.identification.servo_model import FIELDS, ServoModel, Values
+from armdyn.identification.servo_result import ServoEstimate, added_by, commanded, in_units
+from armdyn.loading import as_arm
+
+Array = NDArray[np.float64]
+Progress = Callable[[float, float, str], None]
+FRICTIONS = {"coulomb": (), "stribeck": ("stribeck",), "load": ("load",), "full": ("stribeck", "load")}
+BASE = ("kp", "kd", "delay", "armature", "viscous", "coulomb")
+TERMS = {"stribeck": ("static", "stribeck"), "load": ("load",), "lag": ("lag",)}
+COM = 0.1  # m: a centre of mass is known to `prior` of this
+SLOWEST = 0.05  # rad/s or m/s: the Stribeck speed that is tried first
+SIGNIFICANT = 2.0  # deviations: what a further term must have to stay
+UNEXPLAINED = 1.5  # times the noise of the positions: a doubt
+MOST_STEPS = (12, 25, 15)  # of the three fits
+STILL = 5.0  # times the resolution: a joint that moves less does not move
+
+
+@checked_keywords
+def identify_servo(
+    arm: Arm | PathName,
+    log: Log | PathName | Sequence[Log | PathName],
+    *,
+    loads: Sequence[Any] | None = None,
+    friction: str = "auto",
+    lag: bool = False,
+    firmware: float = 1e-3,
+    prior: float = 0.1,
+    progress: Progress | None = None,
+) -> ServoEstimate:
+    """Identify position servos, rotor inertias and friction from logs of commands and positions, without torques.
+
+    The logged motion is simulated from its commands, and the parameters are those whose positions are nearest to the
+    logged ones. Per joint: kp, kd and delay of the servo, the torque limit if it is reached, rotor inertia, viscous and
+    Coulomb friction, and what `friction` adds; of the arm, its minimal inertial parameters about their prior.
+
+    Parameters
+    ----------
+    arm
+        The arm, its inertias being the prior; servos, torque limits, rotor inertias and friction are first guesses.
+    log
+        A log with `command`, or several, of the same arm.
+    loads
+        The known load of each log at the tool: None, a mass in kg, or the arguments of `with_payload`.
+    friction
+        "coulomb" with viscous friction, or in addition "stribeck", "load" (-dependent) or both ("full"); "auto" keeps
+        of these what exceeds twice its deviation.
+    lag
+        Whether the firmware's filter of the velocity is identified, too.
+    firmware
+        The period (s) in which the servos compute their torques, held in between; 0 for analogue ones. If it is wrong
+        by x, rotor inertias are wrong by kd x / 2.
+    prior
+        The relative standard deviation of the links' masses and inertias; their centres of mass are known to `prior`
+        of 0.1 m. 0 takes the inertias as exact.
+    progress
+        Called with (done, total, what is being done).
+    """
+    arm = as_arm(arm, "identify_servo")
+    arm.must_suit("servo identification")
+    choose("friction", friction, ("auto", *FRICTIONS))
+    if not 0 <= prior <= 1:
+        raise InputError(f"prior is a relative deviation from 0 to 1, got {prior}")
+    say = _Progress(progress)
+    if not 0 <= firmware < 0.05:
+        raise InputError(f"firmware is the period of the servos' control loops, from 0 to 0.05 s, got {firmware}")
+    model, hold = ServoModel(arm), firmware / 2
+    data = _Data.of(model, arm, log, loads)
+    start = _start(model, arm, data)
+    say("first guess")
+    guess = first_guess(model, data.records, data.period, start)
+    directions = _directions(model, arm, prior)
+    short, q, v = cut(data.records, data.period, SHORT, data.steps, hold)
+    weight = 12 / data.resolution**2
+    fit, free = None, _free(model, data, guess, guess, BASE, directions)
+    candidates = [guess] + ([start] if any(joint.servo for joint in arm.joints) else [])
+    for first in candidates:
+        problem = Problem(model, short, free, first, weight)
+        problem = replace(problem, rest=with_limits(problem, q, v, first))
+        tried = problem.simulated(free.at(problem.rest), q, v)
+        if fit is None or tried.cost < fit.cost:
+            fit, rest = tried, problem.rest
+    assert fit is not None
+    free = _free(model, data, rest, guess, _limited(BASE, fit), directions)
+    problem = Problem(model, short, free, rest, weight)
+    fit = problem.solved(free.at(rest), q, v, MOST_STEPS[0], say.within("short shots"), 1e-2)
+
+    long, q, v = cut(data.records, data.period, LONG, data.steps, hold)
+    rest = with_limits(Problem(model, long, free, fit.values, weight), q, v, fit.values)
+    wanted = _limited(BASE, fit)
+    problem = Problem(model, long, _free(model, data, rest, guess, wanted, directions), rest, weight)
+    x = problem.free.at(rest, fit.x)
+    fit = problem.solved(x, q, v, MOST_STEPS[1], say.within("long shots"))
+    problem = replace(problem, weight=_weight(fit, problem, data))
+    more = ("lag",) if lag else ()
+    extra = [t for name in ("full" if friction == "auto" else friction,) for t in (*FRICTIONS[name], *more)]
+    chosen = [(t, i) for t in extra for i in range(model.n)]
+    for _ in range(2):
+        fields = [*((f, i) for f in _limited(BASE, fit) for i in range(model.n) if f != "limit" or _saturates(fit)[i]),
+                  *((f, i) for t, i in chosen for f in TERMS[t])]  # fmt: skip
+        free = _free_of(model, data, fit.values, guess, fields, directions)
+        problem = replace(problem, free=free, rest=_without(fit.values, fields))
+        fit = problem.solved(free.at(fit.values, fit.x), fit.q, fit.v, MOST_STEPS[2], say.within("friction"))
+        problem = replace(problem, weight=_weight(fit, problem, data))
+        if friction != "auto":
+            break
+        kept = _significant(problem, fit, chosen) | {(t, i) for t, i in chosen if t in more}
+        if len(kept) == len(chosen):
+            break
+        chosen = [one for one in chosen if one in kept]
+    say("what is known")
+    return _estimate(arm, data, problem, fit)
+
+
+class _Progress:
+    def __init__(self, progress: Progress | None) -> None:
+        self.progress, self.done, self.total = progress, 0, sum(MOST_STEPS) + 2
+
+    def __call__(self, text: str) -> None:
+        self.done = min(self.done + 1, self.total)
+        if self.progress is not None:
+            self.progress(self.done, self.total, text)
+
+    def within(self, stage: str) -> Callable[[str], None]:
+        return lambda text: self(f"{stage}: {text}")
+
+
+@dataclass(frozen=True)
+class _Data:
+    """The records of all logs, their common period, and the resolution of the positions."""
+
+    records: list[Record]
+    period: float
+    resolution: Array
+    steps: int
+    noise: Array
+    notes: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+    @staticmethod
+    def of(model: ServoModel, arm: Arm, log: Any, loads: Sequence[Any] | None) -> _Data:
+        logs = [as_log(one, arm) for one in (log if isinstance(log, list | tuple) else [log])]
+        if not logs:
+            raise InputError("no log: give one, or several")
+        held = [None] * len(logs) if loads is None else [*loads]
+        if len(held) != len(logs):
+            raise InputError(f"loads expects one entry per log ({len(logs)}), got {len(held)}")
+        period = logs[0].period
+        for one in logs:
+            if one.n != arm.n:
+                raise InputError(f"the log has {one.n} joints, {arm.name} has {arm.n}")
+            if abs(one.period - period) > 1e-3 * period:
+                raise InputError(f"all logs must have one sampling period, got {period:.6g} and {one.period:.6g} s")
+        records, longest = [], 4 * LATEST
+        for one, load in zip(logs, held, strict=True):
+            added = added_by(model, arm, load)
+            records += [Record(q, c, added) for q, c in commanded(one) if len(q) * period > longest]
+        if not records:
+            raise InputError(f"no piece of the log is longer than {longest:.2g} s")
+        resolution = np.maximum(np.min([_resolution(r.q) for r in records], axis=0), 1e-7)
+        travel = np.max([np.ptp(r.q, axis=0) for r in records], axis=0)
+        still = [name for name, far, one in zip(arm.joint_names, travel, resolution, strict=True) if far < STILL * one]
+        if still:
+            raise InputError(f"{', '.join(still)} does not move in the log: nothing can be said on its servo")
+        noise = np.sqrt(np.mean([((r.q - smooth(r.q, period)[0]) ** 2).mean(0) for r in records], axis=0))
+        notes = tuple(note for one in logs for note in one.notes)
+        doubts = tuple(doubt for one in logs for doubt in one.doubts)
+        return _Data(records, period, resolution, int(np.ceil(period / LONGEST_STEP - 1e-9)), noise, notes, doubts)
+
+
+def _resolution(q: Array) -> Array:
+    """(n,) the encoder's count: the smallest difference that occurs, if positions are multiples of one."""
+    found = []
+    for column in q.T:
+        levels = np.unique(np.round(column, 9))
+        steps = np.diff(levels)
+        least = np.percentile(steps, 5) if len(steps) else 0.0
+        counts = steps / least if least else steps
+        whole = len(steps) > 10 and np.mean(np.abs(counts - np.round(counts)) < 0.02) > 0.9
+        found.append(least if whole else 0.0)
+    return np.array(found)
+
+
+def _start(model: ServoModel, arm: Arm, data: _Data) -> Values:
+    """What the arm's file says, with guesses where it says nothing."""
+    n = arm.n
+    joints: dict[str, Array] = {name: np.zeros(n) for name in FIELDS}
+    for i, joint in enumerate(arm.joints):
+        servo = joint.servo
+        for name in ("kp", "kd", "delay", "dead_band", "lag"):
+            joints[name][i] = 0.0 if servo is None else float(getattr(servo, name))
+        joints["armature"][i], joints["viscous"][i] = float(joint.rotor_inertia), float(joint.viscous)
+        joints["coulomb"][i] = float(joint.coulomb)
+        joints["static"][i] = max(float(joint.static) - float(joint.coulomb), 0.0)
+        joints["stribeck"][i] = float(joint.stribeck) or SLOWEST
+        joints["load"][i] = float(joint.forces.load_friction)
+        joints["limit"][i] = np.inf if joint.limit.effort is None else joint.limit.effort
+    return Values(joints, np.array([float(x) for x in model.arm.minimal_parameters.values]))
+
+
+def _directions(model: ServoModel, arm: Arm, prior: float) -> Array:
+    """(p, k) independent deviations of the minimal parameters that are as large as the prior is uncertain."""
+    matrix = np.array(model.arm.minimal_parameters.matrix, float)
+    if prior == 0:
+        return np.zeros((len(matrix), 0))
+    columns = []
+    for k, natural in enumerate(model.arm.natural_parameters().reshape(-1, 10)):
+        mass = abs(natural[0])
+        whole = np.zeros(10 * arm.chain.bodies)
+        whole[10 * k : 10 * k + 10] = prior * natural
+        columns.append(whole)
+        typical = np.abs(natural[4:]).max() + mass * COM**2
+        for j, size in enumerate([mass * COM] * 3 + [typical] * 6, 1):
+            own = np.zeros(10 * arm.chain.bodies)
+            own[10 * k + j] = prior * size
+            columns.append(own)
+    spread = matrix @ np.array(columns).T
+    sizes, vectors = np.linalg.eigh(spread @ spread.T)
+    kept = sizes > 1e-12 * sizes.max()
+    return np.asarray(vectors[:, kept] * np.sqrt(sizes[kept]))
+
+
+def _limited(fields: Sequence[str], fit: Fit) -> tuple[str, ...]:
+    return (*fields, "limit") if _saturates(fit).any() else tuple(fields)
+
+
+def _saturates(fit: Fit) -> Array:
+    assert fit.run is not None
+    return np.asarray((fit.run.saturated != 0).mean((0, 1)) > 1e-3)
+
+
+def _free(model: ServoModel, data: _Data, at: Values, guess: Values, fields: Sequence[str], directions: Array) -> Free:
+    finite = np.isfinite(at.limit)
+    pairs = [(name, i) for name in fields for i in range(model.n) if name != "limit" or finite[i]]
+    return _free_of(model, data, at, guess, pairs, directions)
+
+
+def _free_of(
+    model: ServoModel, data: _Data, at: Values, guess: Values, pairs: Sequence[tuple[str, int]], directions: Array
+) -> Free:
+    """Priors: wide, about the first guess; no further friction."""
+    torque = np.mean([np.abs(guess.kp * (r.command - r.q)).mean(0) for r in data.records], axis=0)
+    dry = np.maximum(np.maximum(guess.coulomb, 0.2 * torque), guess.kp * data.resolution)
+    rows = []
+    for name, i in pairs:
+        row: tuple[float, float, float, tuple[float, float]] = {
+            "kp": (1.0, np.log(guess.kp[i]), 3.0, (-30, 30)),
+            "kd": (1.0, np.log(guess.kd[i]), 3.0, (-30, 30)),
+            "limit": (1.0, np.log(at.limit[i]) if np.isfinite(at.limit[i]) else 0.0, 2.0, (-30, 30)),
+            "stribeck": (1.0, np.log(guess.stribeck[i]), 0.7, (-7, 3)),
+            "delay": (1e-3, 1e3 * guess.delay[i], 50.0, (0, 1e3 * LATEST)),
+            "lag": (1e-3, 0.0, 10.0, (0, 50)),
+            "armature": (1.0, np.log(guess.armature[i]), 3.0, (-30, 30)),
+            "viscous": (guess.kd[i], 0.0, 1.0, (0, np.inf)),
+            "coulomb": (dry[i], guess.coulomb[i] / dry[i], 3.0, (0, np.inf)),
+            "static": (dry[i], 0.0, 1.0, (0, np.inf)),
+            "load": (1.0, 0.0, 0.2, (0, 0.9)),
+            "dead_band": (data.resolution[i], 0.0, 3.0, (0, np.inf)),
+        }[name]
+        rows.append((*row[:3], *row[3]))
+    count = directions.shape[1]
+    rows += [(1.0, 0.0, 1.0, -np.inf, np.inf)] * count
+    scale, prior, deviation, lower, upper = np.array(rows, float).T
+    fields, joints = zip(*pairs, strict=True)
+    return Free(tuple(fields), np.array(joints), scale[: len(pairs)], prior, deviation, lower, upper, directions,
+                np.array([float(x) for x in model.arm.minimal_parameters.values]))  # fmt: skip
+
+
+def _without(values: Values, pairs: Sequence[tuple[str, int]]) -> Values:
+    """The values with 0 for further terms that are not free."""
+    joints = {name: array.copy() for name, array in values.joints.items()}
+    for name in ("static", "load", "lag"):
+        kept = [i for field, i in pairs if field == name]
+        joints[name] = np.where(np.isin(np.arange(len(joints[name])), kept), joints[name], 0.0)
+    return Values(joints, values.inertial)
+
+
+def _weight(fit: Fit, problem: Problem, data: _Data) -> Array:
+    """1 over the variance of each joint's positions, as residuals that repeat each other count."""
+    weights = problem.shots.weights
+    states = 2 * fit.q.shape[0]
+    count = np.maximum(weights.sum((0, 1)) - states - len(fit.x) / problem.model.n, 1.0)
+    variance = np.maximum((fit.residuals**2).sum((0, 1)) / count, data.resolution**2 / 100)
+    return np.asarray(1 / (variance * autocorrelation(fit.residuals, weights)))
+
+
+def _significant(problem: Problem, fit: Fit, chosen: Sequence[tuple[str, int]]) -> set[tuple[str, int]]:
+    _, matrix = problem.known(fit)
+    deviations = np.sqrt(np.diag(np.linalg.inv(matrix)))
+    free, found = problem.free, set()
+    for term, i in chosen:
+        name = TERMS[term][0]
+        k = next(k for k, (f, j) in enumerate(zip(free.fields, free.joints, strict=True)) if (f, j) == (name, i))
+        if fit.x[k] > SIGNIFICANT * deviations[k]:
+            found.add((term, i))
+    return found
+
+
+def _estimate(arm: Arm, data: _Data, problem: Problem, fit: Fit) -> ServoEstimate:
+    told, matrix = problem.known(fit)
+    free, model = problem.free, problem.model
+    values, covariance, prior = in_units(free, fit, np.asarray(np.linalg.inv(matrix), dtype=np.float64))
+    names = [f"{field} {arm.joint_names[i]}" for field, i in zip(free.fields, free.joints, strict=True)]
+    if free.directions.shape[1]:
+        names += model.arm.minimal_parameters.names
+    whitened = told * free.deviation[:, None] * free.deviation
+    rank = int((np.linalg.eigvalsh(whitened) > 1.0).sum())
+    weights = problem.shots.weights
+    noise = np.sqrt((fit.residuals**2).sum((0, 1)) / weights.sum((0, 1)))
+    floor = np.maximum(data.noise, data.resolution / np.sqrt(12))
+    doubts = [*data.doubts]
+    wrong = [
+        f"{name} ({1e3 * got:.2g} against {1e3 * least:.2g} mrad or mm)"
+        for name, got, least in zip(arm.joint_names, noise, floor, strict=True)
+        if got > UNEXPLAINED * least
+    ]
+    if wrong:
+        doubts.append(f"positions are explained less well than their noise allows: {', '.join(wrong)}")
+    if not fit.converged:
+        doubts.append("the fit did not converge: more steps would still change the parameters")
+    late = [arm.joint_names[i] for i in range(model.n) if fit.values.delay[i] >= 0.999 * LATEST]
+    if late:
+        doubts.append(
+            f"the delay of {', '.join(late)} is at its bound of {LATEST:g} s: clocks of commands and positions?"
+        )
+    notes = [*data.notes]
+    free_limits = {int(i) for name, i in zip(free.fields, free.joints, strict=True) if name == "limit"}
+    unreached = [name for i, name in enumerate(arm.joint_names) if i not in free_limits]
+    if unreached:
+        notes.append(f"the torque limit of {', '.join(unreached)} is not reached and cannot be told")
+    trusted = fit.converged and not wrong
+    made = _arm(arm, model, fit.values, data, free_limits, free.directions.shape[1] > 0)
+    return ServoEstimate(
+        arm, made, tuple(names), values, np.sqrt(np.maximum(np.diag(covariance), 0.0)), prior, noise, data.resolution,
+        tuple(doubts), tuple(notes), trusted, rank, model, fit, problem, covariance,
+    )  # fmt: skip
+
+
+def _arm(arm: Arm, model: ServoModel, values: Values, data: _Data, limits: set[int], inertial: bool) -> Arm:
+    """The arm with what was found."""
+    joints = []
+    place = {k: i for i, k in enumerate(arm.given.independent)}
+    for k, joint in enumerate(arm.given.joints):
+        if k not in place:
+            joints.append(joint)
+            continue
+        i = place[k]
+        number = {name: _number(array[i]) for name, array in values.joints.items() if np.isfinite(array[i])}
+        law = {name: number[name] for name in ("kp", "kd", "delay", "dead_band", "lag")}
+        sticks = values.static[i] > 0
+        joints.append(
+            replace(
+                joint,
+                servo=Servo(**law, resolution=_number(data.resolution[i])),
+                rotor_inertia=number["armature"],
+                viscous=number["viscous"],
+                coulomb=number["coulomb"],
+                static=number["coulomb"] + number["static"] if sticks else Fraction(0),
+                stribeck=number["stribeck"] if sticks else Fraction(0),
+                forces=replace(joint.forces, load_friction=number["load"]),
+                limit=replace(joint.limit, effort=float(number["limit"])) if i in limits else joint.limit,
+            )
+        )
+    links = arm.given.links
+    if inertial:
+        links = model.arm.with_minimal_parameters([_number(x) for x in values.inertial], nearest=True).given.links
+    source = f"{arm.source}; servos, motors and friction identified from a log".lstrip("; ")
+    return replace(arm, given=replace(arm.given, joints=tuple(joints), links=links), source=source)
+
+
+def _number(x: float) -> Fraction:
+    return Fraction(repr(float(x)))

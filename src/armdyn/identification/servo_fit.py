@@ -1,0 +1,336 @@
+"""Output-error fit of servos: least squares on positions by multiple shooting, with exact sensitivities.
+
+The log is cut into shots, each with its own initial state; shots are short at first, so that a bad first guess cannot
+carry a simulation away from the log, then longer. A Levenberg-Marquardt step solves for the parameters with the shots'
+states eliminated. Parameters that the log does not determine stay with their priors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armdyn.errors import ComputationError
+from armdyn.identification.servo_model import Columns, Run, ServoModel, Shots, Values, sensitivities
+
+Array = NDArray[np.float64]
+LONGEST_STEP = 2.5e-3  # s, of the integration: 0.01 mrad off on motions of one rad at 3 Hz of bandwidth
+SMOOTHING = 0.1  # s of positions through which a cubic goes, for first states and first guesses
+LATEST = 0.1  # s: the longest delay
+SHORT, LONG = 0.25, 0.5  # s: shots of the first and of the last fit
+LOGARITHMIC = ("kp", "kd", "limit", "stribeck", "armature")  # positive ones of unknown size
+CLOSE = 0.1  # of the squared deviation of the positions: what a last step may still gain
+GAINED = 0.7  # of the squared error without a torque limit: what a limit must come below to be one
+MOTORS = (0.1, 0.3, 1.0, 3.0, 10.0)  # of the mean inertia of the links: rotor inertias that a first guess tries
+RISES, FIRST_DAMPING = 8, 1e-3
+CUTS = (1.0, 0.85, 0.7, 0.55, 0.4, 0.28, 0.2, 0.14)  # of the largest force asked for: torque limits that are tried
+
+
+@dataclass(frozen=True)
+class Record:
+    """A uniformly sampled part of a log: positions and commands (samples, n), and what its load adds (p,)."""
+
+    q: Array
+    command: Array
+    added: Array
+
+
+def smooth(q: Array, period: float) -> tuple[Array, Array, Array]:
+    """Positions, velocities and accelerations (samples, n) of the cubic through the neighbours of each sample."""
+    from scipy.signal import savgol_filter
+
+    width = min(max(2 * round(SMOOTHING / period / 2) + 1, 5), len(q) - 1 + len(q) % 2)
+    return tuple(  # type: ignore[return-value]
+        savgol_filter(q, width, 3, deriv=order, delta=period, axis=0) for order in range(3)
+    )
+
+
+def cut(
+    records: Sequence[Record], period: float, seconds: float, steps: int, hold: float = 0.0
+) -> tuple[Shots, Array, Array]:
+    """The shots of logs with states (lanes, n) to start from; the last of each log overlaps the one before."""
+    lead = int(np.ceil(LATEST / period)) + 1
+    shortest = min(len(record.q) for record in records) - 1
+    size = min(max(round(seconds / period), 4), shortest)
+    parts: list[list[Array]] = [[] for _ in range(6)]
+    for record in records:
+        q, v, _ = smooth(record.q, period)
+        before = np.concatenate([np.repeat(record.command[:1], lead, axis=0), record.command])
+        done = 0
+        while done < len(record.q) - 1:
+            first = min(done, len(record.q) - 1 - size)
+            weight = np.ones((size + 1, record.q.shape[1]))
+            weight[: done - first + (done > 0)] = 0.0
+            inside = slice(first, first + size + 1)
+            row = (record.q[inside], weight, before[first : first + size + 1 + lead], record.added, q[first], v[first])
+            for part, value in zip(parts, row, strict=True):
+                part.append(value)
+            done = first + size
+    measured, weights, command = (np.stack(part, axis=1) for part in parts[:3])
+    shots = Shots(measured, weights, command, lead, period, steps, np.stack(parts[3]), hold)
+    return shots, np.stack(parts[4]), np.stack(parts[5])
+
+
+@dataclass(frozen=True)
+class Free:
+    """What is free: columns, each with its prior value and deviation and its bounds, in the fit's own coordinates.
+
+    The coordinate of a logarithmic parameter is the logarithm of its value, otherwise the value over `scale`. Those of
+    the inertial directions come last; their priors are 0 ± 1.
+    """
+
+    fields: tuple[str, ...]
+    joints: NDArray[np.intp]
+    scale: Array
+    prior: Array
+    deviation: Array
+    lower: Array
+    upper: Array
+    directions: Array
+    inertial: Array
+
+    @property
+    def logarithmic(self) -> NDArray[np.bool_]:
+        """Of the joints' parameters."""
+        return np.array([name in LOGARITHMIC for name in self.fields])
+
+    def values(self, x: Array, rest: Values) -> Values:
+        """The parameters at x; those that are not free are those of `rest`."""
+        count = len(self.fields)
+        numbers = np.where(self.logarithmic, np.exp(np.clip(x[:count], -30, 30)), x[:count] * self.scale)
+        joints = {name: array.copy() for name, array in rest.joints.items()}
+        for name, i, number in zip(self.fields, self.joints, numbers, strict=True):
+            joints[name][i] = number
+        return Values(joints, self.inertial + self.directions @ x[count:])
+
+    def at(self, values: Values, previous: Array | None = None) -> Array:
+        """The coordinates of values; those of inertial directions are taken over."""
+        numbers = np.array([values.joints[name][i] for name, i in zip(self.fields, self.joints, strict=True)])
+        own = np.where(self.logarithmic, np.log(np.maximum(numbers, 1e-30)), numbers / self.scale)
+        size = self.directions.shape[1]
+        return np.concatenate([own, np.zeros(size) if previous is None else previous[len(previous) - size :]])
+
+    def columns(self, values: Values) -> Columns:
+        """The slopes that are needed at these values."""
+        numbers = np.array([values.joints[name][i] for name, i in zip(self.fields, self.joints, strict=True)])
+        return Columns(self.fields, self.joints, np.where(self.logarithmic, numbers, self.scale), self.directions)
+
+
+@dataclass
+class Sums:
+    """Normal equations: of each shot's state (lanes, 2n, ...) and of the parameters."""
+
+    states: Array
+    mixed: Array
+    own: Array
+    right_states: Array
+    right: Array
+
+    def reduced(self, damping: float) -> tuple[Array, Array, Callable[[Array], Array]]:
+        """The matrix and right side of the parameters without the states, and the states that belong to a step."""
+        diagonal = np.einsum("lii->li", self.states)
+        ridge = damping * diagonal + 1e-9 * diagonal.max(axis=1, keepdims=True) + 1e-300
+        A = self.states + ridge[..., None] * np.eye(self.states.shape[-1])
+        eliminated = np.linalg.solve(A, np.concatenate([self.mixed, self.right_states[..., None]], -1))
+        inner, last = eliminated[..., :-1], eliminated[..., -1]
+        matrix = self.own - np.einsum("lsp,lsq->pq", self.mixed, inner)
+        right = self.right - np.einsum("lsp,ls->p", self.mixed, last)
+        return matrix, right, lambda step: last - inner @ step
+
+
+@dataclass
+class Fit:
+    """A fit: parameters, states of the shots, residuals (samples, lanes, n), and the information on the parameters."""
+
+    values: Values
+    x: Array
+    q: Array
+    v: Array
+    residuals: Array
+    cost: float
+    information: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    run: Run | None = None
+    converged: bool = False
+
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Shots, what is free, what is not, and the weight of a position of each joint (1/variance)."""
+
+    model: ServoModel
+    shots: Shots
+    free: Free
+    rest: Values
+    weight: Array
+
+    def simulated(self, x: Array, q: Array, v: Array) -> Fit:
+        """The shots at these parameters and states, and their cost with that of the priors."""
+        values = self.free.values(x, self.rest)
+        run = self.model.run(values, self.shots, q, v)
+        residuals = (self.shots.measured - run.q[:: self.shots.steps]) * self.shots.weights
+        fitted = float((residuals**2 * self.weight).sum()) if run.finite else np.inf
+        cost = fitted + float((((x - self.free.prior) / self.free.deviation) ** 2).sum())
+        return Fit(values, x, q, v, residuals, cost, run=run)
+
+    def sums(self, at: Fit) -> Sums:
+        """The normal equations about a fit, without the priors."""
+        n, columns = self.model.n, self.free.columns(at.values)
+        lanes, states, size = at.q.shape[0], 2 * n, 2 * n + len(columns)
+        total, right = np.zeros((lanes, size, size)), np.zeros((lanes, size))
+        root = np.sqrt(self.weight)
+
+        def see(sample: int, slopes: Array) -> None:
+            nonlocal total, right
+            J = slopes * (root * self.shots.weights[sample])[..., None]
+            turned = np.swapaxes(J, -1, -2)
+            total += turned @ J
+            right += np.einsum("lij,lj->li", turned, root * at.residuals[sample])
+
+        assert at.run is not None
+        sensitivities(self.model, at.values, self.shots, at.run, columns, see)
+        inner, outer = slice(None, states), slice(states, None)
+        return Sums(total[:, inner, inner], total[:, inner, outer], total[:, outer, outer].sum(0),
+                    right[:, inner], right[:, outer].sum(0))  # fmt: skip
+
+    def solved(self, x: Array, q: Array, v: Array, most: int, say: Say, rough: float = 0.0) -> Fit:
+        """Levenberg-Marquardt from these parameters and states; a gain below `rough` of the cost ends it."""
+        free, damping = self.free, FIRST_DAMPING
+        best = self.simulated(x, q, v)
+        if not np.isfinite(best.cost):
+            raise ComputationError("the simulation of the log diverges from the first guess of its servos")
+        weight = 1 / free.deviation**2
+        for _ in range(most):
+            say(f"error {np.sqrt(np.mean(best.residuals**2)):.3g}")
+            sums = self.sums(best)
+            small = False
+            for _ in range(RISES):
+                matrix, right, states = sums.reduced(damping)
+                matrix = matrix + np.diag(weight)
+                best.information = matrix
+                right = right - weight * (best.x - free.prior)
+                step = _bounded_step(matrix, right, damping, best.x, free)
+                more = states(step).reshape(len(best.q), 2, -1)
+                tried = self.simulated(best.x + step, best.q + more[:, 0], best.v + more[:, 1])
+                if tried.cost < best.cost:
+                    small = best.cost - tried.cost < max(CLOSE, rough * best.cost)
+                    tried.information, best = best.information, tried
+                    damping = max(damping / 8, 1e-9)
+                    break
+                damping *= 8
+            else:
+                small = True
+            if small:
+                best.converged = True
+                break
+        return best
+
+    def known(self, at: Fit) -> tuple[Array, Array]:
+        """What the log alone says on the parameters at a fit, and that with the priors."""
+        matrix = self.sums(at).reduced(0.0)[0]
+        return matrix, matrix + np.diag(1 / self.free.deviation**2)
+
+
+def _bounded_step(matrix: Array, right: Array, damping: float, x: Array, free: Free) -> Array:
+    """The damped step; parameters that it would push beyond a bound stay there."""
+    held = ((x <= free.lower) & (right < 0)) | ((x >= free.upper) & (right > 0))
+    step = np.zeros_like(x)
+    for _ in range(len(x)):
+        loose = np.flatnonzero(~held)
+        part = matrix[np.ix_(loose, loose)]
+        moved = np.linalg.solve(
+            part + damping * np.diag(np.diag(part)), right[loose] - matrix[np.ix_(loose, held)] @ step[held]
+        )
+        step[loose] = moved
+        ends = np.clip(x + step, free.lower, free.upper) - x
+        beyond = ~held & (ends != step)
+        step = np.where(held | beyond, ends, step)
+        if not beyond.any():
+            break
+        held = held | beyond
+    return step
+
+
+def autocorrelation(residuals: Array, weights: Array) -> Array:
+    """(n,) by how much neighbouring residuals repeat each other: 1 plus twice the sum of their correlations."""
+    r = residuals * weights
+    power = np.maximum((r**2).sum((0, 1)), 1e-300)
+    factor = np.ones(r.shape[-1])
+    open_ = np.ones(r.shape[-1], dtype=bool)
+    for k in range(1, min(len(r) - 1, 200)):
+        shared = np.maximum((r[k:] ** 2).sum((0, 1)) * (r[:-k] ** 2).sum((0, 1)), 1e-300) ** 0.5
+        rho = (r[k:] * r[:-k]).sum((0, 1)) / np.maximum(shared, power * 1e-12)
+        open_ &= rho > 0.05
+        if not open_.any():
+            break
+        factor += np.where(open_, 2 * rho, 0.0)
+    return factor
+
+
+def first_guess(model: ServoModel, records: Sequence[Record], period: float, start: Values) -> Values:
+    """Servo gains, delays and friction by least squares on the equation of motion along smoothed positions.
+
+    The load is the prior's. It needs no guess, and is good enough for short shots.
+    """
+    from scipy.optimize import nnls
+
+    motions = [smooth(record.q, period) for record in records]
+    torques = [model.torques(*m, start.inertial + r.added) for m, r in zip(motions, records, strict=True)]
+    inertia = np.mean([np.einsum("kii->ki", model.slopes(*m, start.inertial)[2]).mean(0) for m in motions], axis=0)
+    joints = {name: array.copy() for name, array in start.joints.items()}
+    grid = np.arange(0, 0.05, max(period / 4, 1e-3))
+    for i in range(model.n):
+        given = start.armature[i]
+        motors = [given] if given > 0 else [share * inertia[i] for share in MOTORS]
+        found = []
+        for delay in grid:
+            rows, loads, turned = [], [], []
+            for record, (q, v, a), tau in zip(records, motions, torques, strict=True):
+                at = np.arange(len(q)) * period - delay
+                held = np.interp(at - period / 2, np.arange(len(q)) * period, record.command[:, i])
+                c = smooth(held[:, None], period)[0][:, 0]
+                rows.append(np.stack([c - q[:, i], -v[:, i], -np.tanh(v[:, i] / 0.02)], -1))
+                loads.append(tau[:, i])
+                turned.append(a[:, i])
+            A = np.concatenate(rows)
+            size = np.maximum(np.linalg.norm(A, axis=0), 1e-12)
+            for motor in motors:
+                b = np.concatenate(loads) + motor * np.concatenate(turned)
+                numbers, error = nnls(A / size, b)
+                found.append((float(error) / max(float(np.linalg.norm(b)), 1e-12), delay, motor, numbers / size))
+        _, delay, motor, (kp, kd, coulomb) = min(found, key=lambda one: one[0])
+        least = 4 * (inertia[i] + motor)  # a bandwidth of 2 rad/s
+        joints["kp"][i] = kp = max(kp, least)
+        joints["kd"][i] = max(kd, 0.1 * np.sqrt(kp * (inertia[i] + motor)))
+        joints["delay"][i], joints["coulomb"][i], joints["armature"][i] = delay, coulomb, motor
+    return Values(joints, start.inertial)
+
+
+def with_limits(problem: Problem, q: Array, v: Array, values: Values) -> Values:
+    """The torque limit of each joint that explains its positions best, of some below what it asks for without one."""
+    limits = values.limit.copy()
+    scores = []
+    unlimited = replace_joint(values, "limit", np.full(problem.model.n, np.inf))
+    run = problem.model.run(unlimited, problem.shots, q, v)
+    error = run.command - (run.q[:-1] + run.q[1:]) / 2
+    asked = np.abs(values.kp * error - values.kd * (run.w[:-1] + run.w[1:]) / 2)
+    most = asked.max((0, 1))
+    tried = [np.full(problem.model.n, np.inf), limits, *(share * most for share in CUTS)]
+    for limit in tried:
+        made = problem.model.run(replace_joint(values, "limit", limit), problem.shots, q, v)
+        r = (problem.shots.measured - made.q[:: problem.shots.steps]) * problem.shots.weights
+        scores.append(np.where(np.isfinite(r).all((0, 1)), (r**2).sum((0, 1)), np.inf))
+    table = np.array(scores)
+    best = np.argmin(table, axis=0)
+    gained = table[best, np.arange(problem.model.n)] < GAINED * table[0]
+    return replace_joint(values, "limit", np.where(gained, np.array(tried)[best, np.arange(problem.model.n)], np.inf))
+
+
+def replace_joint(values: Values, name: str, numbers: Array) -> Values:
+    """The same values but for one parameter of the joints."""
+    return replace(values, joints={**values.joints, name: numbers})

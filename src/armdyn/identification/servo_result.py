@@ -1,0 +1,286 @@
+"""What a log of commands and positions says on servos, motors and friction: values, combinations, predictions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armdyn.algebra.cached import cached_property
+from armdyn.arm import Arm
+from armdyn.errors import InputError
+from armdyn.identification.log import Log, PathName, as_log
+from armdyn.identification.servo_fit import LATEST, LOGARITHMIC, Fit, Free, Problem, smooth
+from armdyn.identification.servo_model import ServoModel, Shots, Values
+
+Array = NDArray[np.float64]
+KNOWN = 0.03  # relative deviation: what is better known counts as determined
+KNOWN_DELAY = 2e-3  # s
+UNITS = {
+    "kp": "N m/rad",
+    "kd": "N m s/rad",
+    "delay": "s",
+    "dead_band": "rad",
+    "lag": "s",
+    "limit": "N m",
+    "armature": "kg m²",
+    "viscous": "N m s/rad",
+    "coulomb": "N m",
+    "static": "N m",
+    "stribeck": "rad/s",
+    "load": "",
+}
+
+
+@dataclass(frozen=True)
+class Combination:
+    """A parameter, or a ratio or sum of some, that the log determines: its value and standard deviation."""
+
+    words: str
+    value: float
+    deviation: float
+    gradient: Array  # of the value, in the order of the estimate's names
+
+    @property
+    def relative(self) -> float:
+        """The deviation over the value."""
+        return self.deviation / max(abs(self.value), 1e-300)
+
+    def __str__(self) -> str:
+        return f"{self.words} = {self.value:.4g} ± {self.deviation:.2g}"
+
+
+@dataclass(frozen=True, eq=False)
+class ServoEstimate:
+    """The result of `identify_servo`.
+
+    `arm` has the servos, rotor inertias and friction found. `names`, `values` and `deviations` are all parameters that
+    were free; `identifiable` lists what the log determines, alone or combined, and `undetermined` what stays with its
+    prior. `noise` (n,) is the standard deviation of the positions' residuals, `doubts` what may be wrong.
+    """
+
+    given: Arm
+    arm: Arm
+    names: tuple[str, ...]
+    values: Array
+    deviations: Array
+    prior_deviations: Array
+    noise: Array
+    resolution: Array
+    doubts: tuple[str, ...]
+    notes: tuple[str, ...]
+    trusted: bool
+    rank: int
+    model: ServoModel
+    fit: Fit
+    problem: Problem
+    covariance: Array
+
+    @property
+    def parameters(self) -> Values:
+        """The parameters of the simulated arm, by joint."""
+        return self.fit.values
+
+    def __repr__(self) -> str:
+        return f"<ServoEstimate of {self.given.name}: {self.rank} of {len(self.fit.x)} combinations determined>"
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.given.name}: servos identified; positions explained to "
+            + ", ".join(f"{1e3 * x:.3g}" for x in self.noise)
+            + " mrad or mm (standard deviation per joint)",
+            f"the log determines {self.rank} of {len(self.fit.x)} combinations of the parameters:",
+            *(f"  {found}" for found in self.identifiable),
+        ]
+        if self.undetermined:
+            lines.append(f"it does not determine: {', '.join(self.undetermined)}")
+            lines.append(self.advice)
+        return "\n".join([*lines, *(f"doubt: {text}" for text in self.doubts)])
+
+    @cached_property
+    def identifiable(self) -> tuple[Combination, ...]:
+        """What the log determines to 3 % (delays to 2 ms): parameters, or where none is, their sums and ratios."""
+        known: list[Combination] = []
+        alone: set[str] = set()
+        for k, name in enumerate(self.names):
+            found = self._of(name, {k: 1.0}, self.values[k])
+            limit = KNOWN_DELAY if name.startswith(("delay ", "lag ")) else KNOWN * abs(found.value)
+            told = found.deviation < 0.5 * self.prior_deviations[k]
+            if found.deviation < limit and told:
+                known.append(found)
+                alone.add(name)
+        for joint in self.given.joint_names:
+            known += [c for c in self._combined(joint, alone) if c.relative < KNOWN]
+        return tuple(known)
+
+    @cached_property
+    def undetermined(self) -> tuple[str, ...]:
+        """The parameters whose deviation the log reduces by less than half: they stay with their priors."""
+        moved = self.deviations < 0.5 * self.prior_deviations
+        return tuple(name for name, told in zip(self.names, moved, strict=True) if not told)
+
+    @cached_property
+    def scale_known(self) -> bool:
+        """Whether the absolute size of torques is determined, and not only ratios to kp."""
+        known = {found.words for found in self.identifiable}
+        return all(f"kp {joint}" in known for joint in self.given.joint_names)
+
+    @property
+    def advice(self) -> str:
+        """The next experiment in words."""
+        if self.scale_known:
+            return "next: more motion of the joints concerned, faster and slower, with reversals"
+        weak = [j for j in self.given.joint_names if f"kp {j}" not in {found.words for found in self.identifiable}]
+        mass = max(0.1 * self.given.mass, 0.05)
+        return (
+            f"next: repeat the motion with a known load at the tool, of about {mass:.2g} kg, where gravity turns "
+            f"{', '.join(weak)}: without one, only ratios to kp are determined there (loads=[None, {mass:.2g}])"
+        )
+
+    def _of(self, words: str, terms: Mapping[int, float], value: float) -> Combination:
+        gradient = np.zeros(len(self.names))
+        for k, slope in terms.items():
+            gradient[k] = slope
+        variance = float(gradient @ self.covariance @ gradient)
+        return Combination(words, float(value), float(np.sqrt(max(variance, 0.0))), gradient)
+
+    def _combined(self, joint: str, alone: set[str]) -> Iterator[Combination]:
+        """Sums and ratios of a joint's parameters, where these are not determined alone."""
+        place = {name: k for k, name in enumerate(self.names)}
+        kp = place[f"kp {joint}"]
+
+        def sums() -> Iterator[tuple[str, list[int]]]:
+            for names in ((f"kd {joint}", f"viscous {joint}"), *self._with_armature(joint)):
+                yield " + ".join(names), [place[name] for name in names]
+
+        seen: set[str] = set()
+        for words, places in sums():
+            parts = {self.names[k] for k in places}
+            total = self._of(words, dict.fromkeys(places, 1.0), sum(self.values[k] for k in places))
+            if not parts & alone and total.relative < KNOWN:
+                seen |= parts
+                yield total
+            elif not parts & alone and self.names[kp] not in alone:
+                yield self._ratio(f"({words}) / kp {joint}", places, kp)
+        if self.names[kp] in alone:
+            return
+        for field in ("kd", "armature", "coulomb", "limit", "viscous"):
+            name = f"{field} {joint}"
+            if name in place and name not in alone | seen:
+                yield self._ratio(f"{field} / kp {joint}", [place[name]], kp)
+
+    def _ratio(self, words: str, above: Sequence[int], below: int) -> Combination:
+        top, bottom = sum(self.values[k] for k in above), self.values[below]
+        return self._of(words, {below: -top / bottom**2} | dict.fromkeys(above, 1 / bottom), top / bottom)
+
+    def _with_armature(self, joint: str) -> Iterator[tuple[str, ...]]:
+        """An inertial parameter that acts as a rotor inertia of this joint, with that."""
+        i = self.given.joint_names.index(joint)
+        rng = np.random.default_rng(0)
+        q, qd, qdd = rng.uniform(-1, 1, (3, 20, self.model.n))
+        Y = self.model.regressor(q, qd, qdd)
+        for k, name in enumerate(self.model.arm.minimal_parameters.names):
+            rotor = np.zeros_like(Y[..., k])
+            rotor[:, i] = qdd[:, i]
+            if name in self.names and np.allclose(Y[..., k], rotor, atol=1e-12):
+                yield f"armature {joint}", name
+
+    def predict(self, log: Log | PathName, *, load: Any = None) -> Array:
+        """Positions (samples, n) from a log's commands and first positions alone, as `log.array("q")` has them."""
+        log = as_log(log, self.given)
+        added = added_by(self.model, self.given, load)
+        found = []
+        for q, command in commanded(log):
+            steps = max(1, int(np.ceil(log.period / self.problem.shots.h - 1e-9)))
+            lead = int(np.ceil(LATEST / log.period)) + 1
+            before = np.concatenate([np.repeat(command[:1], lead, axis=0), command])[:, None]
+            shots = Shots(
+                q[:, None],
+                np.ones_like(q[:, None]),
+                before,
+                lead,
+                log.period,
+                steps,
+                added[None],
+                self.problem.shots.hold,
+            )
+            start, speed, _ = smooth(q, log.period)
+            run = self.model.run(self.fit.values, shots, start[:1], speed[:1])
+            found.append(run.q[::steps, 0])
+        return np.concatenate(found)
+
+    def errors(self, log: Log | PathName, *, load: Any = None) -> Array:
+        """(n,) root mean square errors of the predicted positions."""
+        log = as_log(log, self.given)
+        wrong = self.predict(log, load=load) - log.array("q")
+        return np.asarray(np.sqrt((wrong**2).mean(axis=0)))
+
+    def save(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Write the arm as TOML, URDF and MJCF, and parameters.json, into a folder; all or nothing."""
+        import json
+        from tempfile import TemporaryDirectory
+
+        from armdyn.files.text import write_files
+
+        with TemporaryDirectory() as apart:
+            self.arm.save(Path(apart) / "arm.toml")
+            self.arm.to_urdf(Path(apart) / "arm.urdf")
+            self.arm.to_mjcf(Path(apart) / "arm.xml")
+            text = json.dumps(self.data, indent=2, ensure_ascii=False) + "\n"
+            (Path(apart) / "parameters.json").write_text(text, encoding="utf-8")
+            return write_files(folder, {path.name: path.read_bytes() for path in sorted(Path(apart).iterdir())})
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """All numbers and words, as plain lists and dictionaries."""
+        return {
+            "arm": self.given.name,
+            "names": [*self.names],
+            "values": self.values.tolist(),
+            "deviations": self.deviations.tolist(),
+            "identifiable": [{"words": c.words, "value": c.value, "deviation": c.deviation} for c in self.identifiable],
+            "undetermined": [*self.undetermined],
+            "rank": self.rank,
+            "noise": self.noise.tolist(),
+            "trusted": self.trusted,
+            "doubts": [*self.doubts],
+            "notes": [*self.notes],
+        }
+
+
+def commanded(log: Log) -> Iterator[tuple[Array, Array]]:
+    """Positions and commands of the pieces of a log."""
+    for piece in log.pieces:
+        if piece.command is None:
+            raise InputError(
+                f"{log.source or 'the log'} has no commanded positions: give them as command=, or as columns command1 …"
+            )
+        yield piece.q, piece.command
+
+
+def added_by(model: ServoModel, arm: Arm, load: Any) -> Array:
+    """What a known load at the tool adds to the minimal parameters: a mass, or the arguments of `with_payload`."""
+    own = np.array(model.arm.minimal_parameters.matrix, float)
+    if load is None:
+        return np.zeros(len(own))
+    held = model.arm.with_payload(*(load if isinstance(load, tuple | list) else (load,)))
+    return np.asarray(own @ (held.natural_parameters() - model.arm.natural_parameters()))
+
+
+def in_units(free: Free, fit: Fit, covariance: Array) -> tuple[Array, Array, Array]:
+    """Values, covariance and prior deviations of all free parameters, the inertial ones last."""
+    count = len(free.fields)
+    values = np.array([fit.values.joints[name][i] for name, i in zip(free.fields, free.joints, strict=True)])
+    slopes = np.where([name in LOGARITHMIC for name in free.fields], values, free.scale)
+    if not free.directions.shape[1]:
+        return values, slopes[:, None] * covariance * slopes, slopes * free.deviation
+    whole = np.zeros((count + len(free.directions), len(fit.x)))
+    whole[:count, :count] = np.diag(slopes)
+    whole[count:, count:] = free.directions
+    prior = np.sqrt(np.einsum("ij,j,ij->i", whole, free.deviation**2, whole))
+    return np.concatenate([values, fit.values.inertial]), whole @ covariance @ whole.T, prior
