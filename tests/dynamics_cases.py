@@ -12,7 +12,7 @@ import pytest
 
 from armdyn.algebra import ZERO, Angle, Mat3, Vec3
 from armdyn.chain import Chain, Placement
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.programs.assemble import Options, assemble
 from random_chains import special_chain
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from armdyn.algebra import Angle, Vec3
 from armdyn.chain import Chain
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.codegen.text.numpy import Column
 from armdyn.formulations.regressor import natural_regressor
 

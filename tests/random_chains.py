@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from armdyn.algebra import ZERO, Angle, Sym3, Vec3
 from armdyn.chain import Chain, Joint, Link
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.formulations.composite_bodies.minimal import first_axes
 
 RIGHT = math.pi / 2

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.algebra import Angle, Sym3, Vec3, exact
-from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.algebra.scalar import ZERO_ANGLE
 from armdyn.chain import Chain, Joint, Link, Mimic, Placement
 
 RIGHT = (0.0, math.pi / 2, -math.pi / 2, math.pi)

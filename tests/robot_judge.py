@@ -18,7 +18,7 @@ import numpy as np
 import pinocchio as pin
 
 import armdyn
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.files.urdf_xml import content
 from armdyn.formulations import substitution
 from armdyn.formulations.elimination import eliminate, solve

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.graph.operations import OPERATIONS
+from armdyn.graph.node import OPERATIONS
 from armdyn.graph.program import Program
 
 ULPS = 100

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import armdyn
-from armdyn.algebra.fingerprint import fingerprint
+from armdyn.algebra.frozen import fingerprint
 from armdyn.errors import InputError
 from armdyn.files import urdf_out
 from comparing import close, pinocchio_of

@@ -15,11 +15,9 @@ from armdyn.algebra import interval
 from armdyn.algebra.interval import Interval
 from armdyn.cli.ranges import range_options
 from armdyn.errors import InputError
-from armdyn.kernels.enclosure import Enclosure
-from armdyn.uncertainty import modes
-from armdyn.uncertainty.expansions import Expansion
-from armdyn.uncertainty.interval_search import Problem
-from armdyn.uncertainty.motion_search import MotionRegion, Remainders
+from armdyn.uncertainty import expansions
+from armdyn.uncertainty.expansions import Expansion, MotionRegion, Remainders
+from armdyn.uncertainty.search import Enclosure, Problem
 from random_trees import TreeKind, random_tree
 
 TURN = np.tile([-np.pi, np.pi], (6, 1))
@@ -210,8 +208,8 @@ def test_entries_are_their_fourier_series(name, quantity, rng):
 def test_remainders_hold(rng):
     """A Taylor expansion of random trigonometric polynomials is off by no more than the remainder says."""
     samples = rng.normal(size=(5**2, 3))
-    series = modes.Series.of(samples, 2, np.zeros(3))
-    assert np.allclose([series.at(q) for q in modes.grid(2)], samples)
+    series = expansions.Series.of(samples, 2, np.zeros(3))
+    assert np.allclose([series.at(q) for q in expansions.grid(2)], samples)
     weights = rng.normal(size=(1, 3))
     centre, r = rng.uniform(-3, 3, 2), np.array([0.3, 0.5])
 
@@ -220,7 +218,7 @@ def test_remainders_hold(rng):
 
     for order, expanded in ((1, lambda d: f(centre)), (2, lambda d: f(centre) + _slope(f, centre) @ d)):
         table = series.remainders(weights, order)[0]
-        most = sum(c * np.prod(r[list(one)]) for c, one in zip(table, modes.monomials(order, 2), strict=True))
+        most = sum(c * np.prod(r[list(one)]) for c, one in zip(table, expansions.monomials(order, 2), strict=True))
         off = max(abs(f(centre + d) - expanded(d)) for d in rng.uniform(-r, r, (300, 2)))
         assert off <= most * (1 + 1e-6)
         assert most < 30 * off
@@ -259,14 +257,14 @@ def test_bounds_of_boxes_hold_every_motion(rng):
 
 def test_a_planted_error_in_the_remainder_is_caught(monkeypatch):
     """The cosine of twice an angle, expanded to first order around 0, is off by nearly 2 r²."""
-    series = modes.Series.of(np.cos(2 * modes.grid(1)), 1, np.zeros(1))
+    series = expansions.Series.of(np.cos(2 * expansions.grid(1)), 1, np.zeros(1))
 
     def escapes(r=0.05):
         return 1 - np.cos(2 * r) > series.remainders(np.ones((1, 1)), 2)[0, 0] * r**2
 
     assert not escapes()
-    right = modes.factorials
-    monkeypatch.setattr(modes, "factorials", lambda one: 1.1 * right(one))
+    right = expansions.factorials
+    monkeypatch.setattr(expansions, "factorials", lambda one: 1.1 * right(one))
     assert escapes()
 
 

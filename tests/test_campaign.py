@@ -16,7 +16,7 @@ pytest.importorskip("pinocchio", reason="Pinocchio, which the campaign compares 
 import attacks
 import attacks_on_files
 import campaign
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.errors import FileError
 
 LINES = [f"line {k}" for k in range(100)]

@@ -297,15 +297,15 @@ def test_check_exits_with_1_for_what_makes_results_wrong(tmp_path):
 def test_sweep_names_the_extra_before_it_starts(monkeypatch, tmp_path):
     import importlib.util
 
-    from armdyn.sweeps import labels
+    from armdyn.sweeps import reductions
 
     true = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name in ("zarr", "pyarrow") else true(name))
     with pytest.raises(armdyn.ArmdynError, match=r'this needs zarr; install with: pip install "armdyn\[scale\]"'):
         armdyn.sweep(armdyn.load("planar3"), lambda arm, samples: 1 / 0, 10, out=tmp_path / "x.zarr")
     with pytest.raises(armdyn.ArmdynError, match="this needs pyarrow"):
-        labels.require("x.parquet")
-    labels.require(None)
+        reductions.require("x.parquet")
+    reductions.require(None)
 
 
 def test_the_log_says_what_is_compiled_and_why(caplog):

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 import armdyn
 from armdyn.algebra import exact
-from armdyn.chain.joint_forces import NO_FORCES
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
+from armdyn.chain.joint import NO_FORCES
 from armdyn.cli import app
 from armdyn.codegen.text.numpy import compile_numpy
 from armdyn.control import CONTROLLERS

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import armdyn
 from armdyn.algebra import exact
-from armdyn.chain.joint_forces import JointForces, Ripple
+from armdyn.chain.joint import JointForces, Ripple
 from armdyn.cli import app
 from armdyn.codegen.text.cpp import namespace
 from armdyn.deployment import TARGETS

@@ -12,10 +12,9 @@ import armdyn
 from armdyn.algebra import Dual
 from armdyn.errors import InputError
 from armdyn.formulations.inverse_dynamics import derivatives, newton_euler
-from armdyn.graph.derive import inline, jacobian
-from armdyn.graph.program import evaluate, trace
-from armdyn.programs.assemble import Options
-from armdyn.programs.duals import by_duals
+from armdyn.graph.derive import jacobian
+from armdyn.graph.program import evaluate, inline, trace
+from armdyn.programs.assemble import Options, by_duals
 from armdyn.programs.program import program
 from random_chains import any_chain, configuration
 from random_trees import TreeKind, random_tree

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import armdyn
 from armdyn.algebra import Operations, Vec3
-from armdyn.chain.samples import generic_chain
-from armdyn.chain.slide import canonical
+from armdyn.chain.canonical import canonical
+from armdyn.chain.chain import generic_chain
 from armdyn.formulations import QUANTITIES, reference
 from armdyn.formulations.inverse_dynamics import point_masses
 from armdyn.programs.assemble import Options

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import armdyn
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.formulations import QUANTITIES
 from armdyn.programs.assemble import assemble
 from armdyn.programs.cost import published

@@ -12,7 +12,7 @@ import types
 import numpy as np
 import pytest
 
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.formulations import reference
 from armdyn.formulations.composite_bodies import minimal
 from pages import ROOT

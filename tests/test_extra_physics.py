@@ -11,7 +11,7 @@ import pytest
 import armdyn
 from armdyn.algebra import ZERO, Angle, Sym3, Vec3
 from armdyn.chain import Chain, Joint, Link, Placement
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.codegen import BACKENDS
 from armdyn.errors import ComputationError, InputError
 from armdyn.formulations import QUANTITIES, taking

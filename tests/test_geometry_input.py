@@ -12,8 +12,8 @@ import pytest
 import armdyn
 from armdyn.arm import Arm
 from armdyn.chain import Chain, Joint
+from armdyn.chain.chain import generic_chain
 from armdyn.chain.geometry import geometry_constants, geometry_values, with_geometry
-from armdyn.chain.samples import generic_chain
 from armdyn.errors import InputError
 from armdyn.formulations import QUANTITIES
 from armdyn.formulations.registry import Options

@@ -11,14 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.graph import Graph, Node, Port, Program
-from armdyn.graph.check import MalformedProgramError, check
 from armdyn.graph.derive import jacobian
 from armdyn.graph.fold import FOLDS
-from armdyn.graph.operations import OPERATIONS
-from armdyn.graph.program import evaluate, interpret, trace
-from armdyn.graph.show import dot, text
+from armdyn.graph.node import OPERATIONS
+from armdyn.graph.program import MalformedProgramError, check, dot, evaluate, interpret, text, trace
 from armdyn.programs.program import program
 from armdyn.programs.search import traced
 from random_programs import EXACT, INPUTS, RECIPES, exact_values, float_functions, follow, program_of
@@ -158,8 +156,8 @@ def test_text_and_dot():
 
 
 SCRIPT = """
-from armdyn.chain.samples import generic_chain
-from armdyn.graph.show import text
+from armdyn.chain.chain import generic_chain
+from armdyn.graph.program import text
 from armdyn.programs.program import program
 from armdyn.programs.search import auto
 chain = generic_chain("RRPRR", 4)

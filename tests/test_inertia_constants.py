@@ -10,7 +10,7 @@ import pytest
 from armdyn.algebra import Angle, Mat3, Sym3, Vec3
 from armdyn.algebra.spatial import parallel_axis
 from armdyn.chain import Chain, Link
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.parameters import (
     inertia_constants,
     inertia_constants_1994,

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import armdyn
 from armdyn.algebra import ZERO, Angle, Dual, Sym3, Vec3, Z
 from armdyn.chain import Link
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.formulations import QUANTITIES, reference, steps
 from armdyn.formulations.composite_bodies import minimal, natural
 from armdyn.formulations.inertia_matrix import lin_fang_1

@@ -14,8 +14,7 @@ import pytest
 import armdyn
 from armdyn import Log
 from armdyn.chain import JointForces, Mimic, Ripple
-from armdyn.chain.joint import DRIVE
-from armdyn.chain.joint_forces import NUMBERS, POSITIVE
+from armdyn.chain.joint import DRIVE, NUMBERS, POSITIVE
 from armdyn.errors import FileError, InputError
 from armdyn.identification.model import TERMS, Model
 from armdyn.identification.result import identified_arm

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import armdyn
-from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.algebra.scalar import ZERO_ANGLE
 from armdyn.arm import Arm
 from armdyn.chain import Joint
 from armdyn.chain.joint import Mimic

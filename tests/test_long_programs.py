@@ -14,13 +14,11 @@ from armdyn.codegen import fastcall, tuning
 from armdyn.codegen.compile import Compiled, compile_program
 from armdyn.codegen.llvm.module import single_call, straight_line
 from armdyn.codegen.target import avx2, baseline, host
-from armdyn.graph.columns import ColumnProgram, evaluate_columns
-from armdyn.graph.program import Program, evaluate, trace
+from armdyn.graph.program import ColumnProgram, Program, evaluate, evaluate_columns, trace
 from armdyn.kernels.kernel import Kernel
 from armdyn.programs.assemble import Options
-from armdyn.programs.budget import BUDGET
-from armdyn.programs.derivatives import derivatives_by_columns
-from armdyn.programs.program import compiled_program, program
+from armdyn.programs.program import compiled_program, derivatives_by_columns, program
+from armdyn.programs.search import BUDGET
 from random_trees import TreeKind, pinocchio_model, random_tree
 from tree_judge import random_motion
 
@@ -38,7 +36,7 @@ KINDS = {
 
 def by_columns(monkeypatch, chain, options=Options(derivatives=WRT)) -> ColumnProgram:
     """The derivatives of forward dynamics by columns, however short they are."""
-    monkeypatch.setattr("armdyn.programs.derivatives.BUDGET", replace(BUDGET, written_out=0))
+    monkeypatch.setattr("armdyn.programs.program.BUDGET", replace(BUDGET, written_out=0))
     made = derivatives_by_columns(chain, "forward_dynamics", options)
     assert made is not None
     return made

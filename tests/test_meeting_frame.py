@@ -9,9 +9,9 @@ import pytest
 
 import armdyn
 from armdyn.algebra import Operations
-from armdyn.algebra.angle import ZERO_ANGLE
-from armdyn.chain.samples import generic_chain
-from armdyn.chain.slide import slid_outwards
+from armdyn.algebra.scalar import ZERO_ANGLE
+from armdyn.chain.canonical import slid_outwards
+from armdyn.chain.chain import generic_chain
 from armdyn.formulations import reference
 from armdyn.formulations.composite_bodies import natural, second_moments
 from armdyn.formulations.inertia_matrix import lin_fang_1, meeting_frame

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import armdyn
 from armdyn.arm import Arm
-from armdyn.chain.joint_forces import JointForces
+from armdyn.chain.joint import JointForces
 from armdyn.cli import app
 from armdyn.errors import FileError
 from armdyn.files import mjcf_out

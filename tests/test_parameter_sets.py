@@ -14,7 +14,7 @@ import pytest
 import armdyn
 from armdyn.algebra import Angle
 from armdyn.chain import Chain, Link
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.errors import InputError
 from armdyn.formulations import QUANTITIES, reference
 from armdyn.formulations.regressor import natural_regressor
@@ -29,10 +29,9 @@ from armdyn.parameters import (
     regrouped_parameters,
     with_columns,
 )
-from armdyn.parameters.elements import Element
-from armdyn.parameters.polynomial import Polynomial, cosine_and_sine
-from armdyn.parameters.realisation import realised
-from armdyn.parameters.structure import structure
+from armdyn.parameters.expression import Polynomial, cosine_and_sine
+from armdyn.parameters.minimal import realised
+from armdyn.parameters.structure import Element, structure
 from armdyn.studies.identifiability import rank_report
 from parameter_cases import (
     DOWN,
@@ -67,7 +66,7 @@ def version_1994(chain: Chain) -> ParameterSet:
 
 
 def _natural_symbols(chain: Chain):
-    from armdyn.parameters.writing import natural_symbol
+    from armdyn.parameters.expression import natural_symbol
 
     return [natural_symbol(i, k) for i in range(chain.n) for k in range(10)]
 

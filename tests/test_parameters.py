@@ -12,7 +12,7 @@ import pytest
 
 import armdyn
 from armdyn.algebra import Angle
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.errors import InputError
 from armdyn.formulations import reference
 from armdyn.formulations.regressor import natural_regressor

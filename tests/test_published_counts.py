@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from armdyn.algebra import JointRotation, Sym3, Tally, counting, on_hand
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.formulations import QUANTITIES
 from armdyn.programs.cost import cost, published
 from armdyn.studies.lin_1991 import TILTED

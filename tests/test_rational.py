@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armdyn.algebra.rational import Rational
+from armdyn.algebra.scalar import Rational
 
 FRACTIONS = st.one_of(
     st.sampled_from([Fraction(0), Fraction(1), Fraction(-1), Fraction(1, 2)]),

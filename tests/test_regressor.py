@@ -10,7 +10,7 @@ from scipy.linalg import qr
 
 import armdyn
 from armdyn.algebra import Tally, counting
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.errors import InputError
 from armdyn.formulations import reference
 from armdyn.formulations.inverse_dynamics import newton_euler

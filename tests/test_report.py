@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import armdyn
-from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.algebra.scalar import ZERO_ANGLE
 from armdyn.chain import Joint
 from armdyn.formulations import QUANTITIES
 from armdyn.references import bibliography, citation

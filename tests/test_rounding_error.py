@@ -14,8 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import armdyn
-from armdyn.algebra.interval import Interval
-from armdyn.algebra.rounding import FORMATS, Rounded
+from armdyn.algebra.interval import FORMATS, Interval, Rounded
 from armdyn.errors import InputError
 from armdyn.graph.program import interpret, trace
 from armdyn.kernels.rounding import Analysis, largest_errors

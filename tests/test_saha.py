@@ -12,7 +12,7 @@ import pytest
 import armdyn
 from armdyn.algebra import ZERO, Angle, Sym3, Vec3
 from armdyn.chain import Chain, Joint, Link
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.formulations.forward_dynamics.articulated import articulated_bodies
 from armdyn.formulations.steps import steps
 from dynamics_cases import CASES, at, close, motion

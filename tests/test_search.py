@@ -12,19 +12,18 @@ from dataclasses import replace
 import pytest
 
 import armdyn
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.codegen import cache
 from armdyn.errors import InputError
 from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.formulations.registry import Options
 from armdyn.kernels import kernel
 from armdyn.kernels.attributes import KernelAttributes
-from armdyn.programs import collector, search
 from armdyn.programs import program as programs
+from armdyn.programs import search
 from armdyn.programs.assemble import assemble
-from armdyn.programs.collector import paused_collector
 from armdyn.programs.cost import compiled
-from armdyn.programs.search import auto
+from armdyn.programs.search import auto, paused_collector
 from random_chains import special_chain
 
 
@@ -147,7 +146,7 @@ def test_the_collector_pauses_while_a_program_is_made():
         thread.start()
         thread.join()
     assert not gc.isenabled()  # the thread is still inside
-    collector._after_fork()  # what a child does: that thread does not exist there
+    search._after_fork()  # what a child does: that thread does not exist there
     assert gc.isenabled()
     other.__exit__(None, None, None)
     assert gc.isenabled()

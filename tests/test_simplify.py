@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 import armdyn
-from armdyn.chain.samples import generic_chain
-from armdyn.graph.check import check
-from armdyn.graph.program import evaluate, trace
+from armdyn.chain.chain import generic_chain
+from armdyn.graph.program import check, evaluate, trace
 from armdyn.graph.simplify import REWRITING, simplify
 from armdyn.programs.search import traced
 from random_programs import RECIPES, exact_values, float_functions, program_of

@@ -34,10 +34,9 @@ from armdyn.sweeps import (
     sweep,
 )
 from armdyn.sweeps import reductions as reducing
-from armdyn.sweeps.description import digest
-from armdyn.sweeps.labels import Variable, labelled
+from armdyn.sweeps.reductions import Variable, labelled
 from armdyn.sweeps.stores import Folder, store_at
-from armdyn.sweeps.study import Study, packed, unpacked
+from armdyn.sweeps.study import Study, described, digest, packed, unpacked
 
 pytest.importorskip("xarray")
 
@@ -238,6 +237,15 @@ def test_a_study_travels_with_its_arms_as_files():
     assert np.array_equal(there.run(10, 20)["tau"].values, study.run(10, 20)["tau"].values)
 
 
+def test_a_study_stays_the_same_where_a_module_of_armdyn_moves(monkeypatch):
+    before = described(Moments()), described(armdyn.sweeps.designs)
+    monkeypatch.setattr(Moments, "__module__", "armdyn.sweeps.elsewhere")
+    monkeypatch.setattr(armdyn.sweeps.designs, "__module__", "armdyn.elsewhere")
+    assert (described(Moments()), described(armdyn.sweeps.designs)) == before
+    monkeypatch.setattr(Moments, "__module__", "mine.reductions")
+    assert described(Moments()) != before[0]
+
+
 def test_fingerprints_tell_studies_apart():
     def a(x):
         return x + 1
@@ -320,7 +328,7 @@ def test_a_design_is_the_arm_it_describes():
     rows = designs([[1.0, 1.3], [1.0]], [[1.0, 1.5], [0.7]])
     found = sweep(arm(), Design(count=64, payload=1.0), rows, chunk=2)
     assert rows.shape == (4, 4)
-    longer = armdyn.sweeps.design.stretched(arm(), (1.3, 1.0))
+    longer = armdyn.sweeps.ready.stretched(arm(), (1.3, 1.0))
     assert float(found.reach[3]) > float(found.reach[0])
     natural = [link.natural for link in longer.links]
     heavy = longer.with_links(

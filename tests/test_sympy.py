@@ -10,8 +10,7 @@ import pytest
 import sympy as sp
 
 import armdyn
-from armdyn.bridges.angles import fourier, parallel_joints
-from armdyn.bridges.sympy_ import NAMES, short
+from armdyn.bridges.sympy_ import NAMES, fourier, parallel_joints, short
 from armdyn.errors import InputError
 from bridge_contract import CASES, arrays, close, kernel, results
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.programs.cost import published
 from armdyn.studies.conclusions import CLAIMS, verdicts
 from armdyn.studies.lin_1991 import TILTED

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import armdyn
-from armdyn.chain.tool_names import named_like_a_tool
+from armdyn.chain.chain import named_like_a_tool
 from armdyn.cli import app
 from armdyn.errors import FileError, InputError
 from oracles import Pinocchio, robots

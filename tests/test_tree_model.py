@@ -11,7 +11,7 @@ import pytest
 
 from armdyn.algebra import Angle
 from armdyn.chain import Chain, Joint, Mimic
-from armdyn.chain.link import MASSLESS
+from armdyn.chain.joint import MASSLESS
 from armdyn.errors import InputError
 
 ZERO = Angle.of(0.0)

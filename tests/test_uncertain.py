@@ -20,8 +20,7 @@ from armdyn.algebra import exact
 from armdyn.errors import InputError
 from armdyn.simulation import PD, ComputedTorque, quintic
 from armdyn.uncertainty import bodies, probability
-from armdyn.uncertainty.distributions import Quantiles, exponential, logarithm, normal_quantile
-from armdyn.uncertainty.points import unit_points
+from armdyn.uncertainty.distributions import Quantiles, exponential, logarithm, normal_quantile, unit_points
 from dynamics_cases import mujoco_model
 
 

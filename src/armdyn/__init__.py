@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
     from armdyn.studies.identifiability import rank_report
     from armdyn.sweeps import sweep
     from armdyn.uncertainty import Bound, Normal, Uncertain, Uniform, bound
-    from armdyn.uncertainty.rounding_error import RoundingError, rounding_error
+    from armdyn.uncertainty.bounds import RoundingError, rounding_error
 
 
 __version__ = "0.1.0"
@@ -121,8 +121,8 @@ _LAZY = {
     "bound": "armdyn.uncertainty",
     "deploy": "armdyn.deployment.deploy",
     "pipeline": "armdyn.deployment.pipeline",
-    "RoundingError": "armdyn.uncertainty.rounding_error",
-    "rounding_error": "armdyn.uncertainty.rounding_error",
+    "RoundingError": "armdyn.uncertainty.bounds",
+    "rounding_error": "armdyn.uncertainty.bounds",
     "simulate": "armdyn.simulation.simulate",
     "Simulator": "armdyn.simulation.simulator",
     "Calibration": "armdyn.calibration",

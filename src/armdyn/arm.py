@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from armdyn.algebra.cached import cached_property
-from armdyn.algebra.fingerprint import fingerprint
+from armdyn.algebra.frozen import cached_property, fingerprint
 from armdyn.chain import Chain, Link, Placement
+from armdyn.chain.canonical import SNAP, SnapReport, compare, load_changes, snapped, snapped_placement
+from armdyn.chain.chain import no_tool, tip_names
 from armdyn.chain.checks import Finding, check
-from armdyn.chain.snap import SNAP, SnapReport, compare, load_changes, snapped, snapped_placement
-from armdyn.chain.tool_names import no_tool, tip_names
 from armdyn.errors import InputError, called_elsewhere, choose
 from armdyn.files import Description, Frame, arrays, toml
 from armdyn.files.cutting import Cut, Lock

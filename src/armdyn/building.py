@@ -8,8 +8,8 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.chain.joint_forces import NUMBERS, JointForces
-from armdyn.chain.snap import SNAP
+from armdyn.chain.canonical import SNAP
+from armdyn.chain.joint import NUMBERS, JointForces
 from armdyn.errors import InputError, choose
 from armdyn.files import arrays
 from armdyn.files.made import DRIVE, KINDS, LIMITS, InCode, Maker, mimic

@@ -428,7 +428,7 @@ def _fixed(placement: Any) -> Any:
 
 
 def _passive(joint: Any) -> bool:
-    from armdyn.chain.joint_forces import NO_FORCES
+    from armdyn.chain.joint import NO_FORCES
 
     return bool(joint.viscous != 0 or joint.coulomb != 0 or joint.static != 0 or joint.forces != NO_FORCES)
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from armdyn.chain import Joint
+from armdyn.chain.chain import limits, working_range
 from armdyn.chain.geometry import geometry_constants, geometry_values, with_geometry
 from armdyn.chain.joint import named
-from armdyn.chain.limits import limits, working_range
 from armdyn.errors import InputError, choose
 from armdyn.files import arrays
 from armdyn.uses import must_suit

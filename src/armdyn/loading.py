@@ -10,7 +10,7 @@ from typing import Any
 
 from armdyn import files
 from armdyn.arm import Arm
-from armdyn.chain.snap import SNAP
+from armdyn.chain.canonical import SNAP
 from armdyn.errors import InputError, checked_keywords
 from armdyn.files.cutting import Cut, Lock
 from armdyn.files.description import with_tool
@@ -144,6 +144,6 @@ def from_dh(
 
 def generic_arm(kinds: str, seed: int = 0) -> Arm:
     """An arm with random geometry; `kinds` is a string of R (revolute) and P (prismatic)."""
-    from armdyn.chain.samples import generic_chain
+    from armdyn.chain.chain import generic_chain
 
     return Arm(f"generic_{kinds}_{seed}", generic_chain(kinds, seed), snap=0.0, source="random geometry")

@@ -15,7 +15,7 @@ from jax.test_util import check_grads
 import armdyn
 from armdyn.arm import Arm
 from armdyn.errors import InputError
-from armdyn.graph.columns import ColumnProgram
+from armdyn.graph.program import ColumnProgram
 from bridge_contract import CASES, along, arrays, close, gradients, kernel, results
 from random_trees import TreeKind, random_tree
 

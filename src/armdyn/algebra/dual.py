@@ -6,8 +6,7 @@ from itertools import count
 from typing import Any
 
 from armdyn.algebra import scalar
-from armdyn.algebra.mat3 import Mat3, Sym3
-from armdyn.algebra.vec3 import Vec3
+from armdyn.algebra.spatial import Mat3, Sym3, Vec3
 
 _LEVELS = count(1)
 

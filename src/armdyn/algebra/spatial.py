@@ -1,19 +1,300 @@
-"""Spatial quantities: motions, wrenches, bodies, and their transforms over a joint.
+"""Vectors, matrices and rotations; spatial quantities (motions, wrenches, bodies) and their transforms over a joint.
 
 The placement of frame i in its parent's is ``Tz(shift) Rz(turn) Tx(b) Rx(β) Ry(γ) Tz(d) Rz(θ)``. A transform is
 applied translation by translation and plane by plane: a translation along one axis takes two products (4M 4A for both
 translations of a joint, where the general cross product takes 6M 6A); right angles and zero lengths cost nothing.
 `shift` and `turn` are 0 except at forks.
+
+Vectors have three scalars; 3×3 matrices are general, given by their rows, or symmetric.
+
+The rotation of a joint in normal driving-axis frames is three plane rotations: R transforms vectors from frame i to its
+parent's: ``R = Rx(β) Ry(γ) Rz(θ)``. γ is 0 except for nearly parallel axes, where it avoids an ill-conditioned common
+normal. Rotating a vector costs 8M 4A: four multiplications and two additions per plane; right angles cost nothing. At a
+fork a constant rotation about the parent's z axis comes first: ``R = Rz(turn) Rx(β) Ry(γ) Rz(θ)``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any, overload
 
-from armdyn.algebra.mat3 import Sym3
-from armdyn.algebra.rotation import JointRotation, similarity_about_z, turn_about_z
-from armdyn.algebra.scalar import Scalar
-from armdyn.algebra.vec3 import ZERO, Vec3, Z
+from armdyn.algebra.scalar import ZERO_ANGLE, Angle, Scalar
+from armdyn.algebra.tally import on_hand
+
+
+@dataclass(frozen=True, slots=True)
+class Vec3:
+    """A vector (x, y, z) of scalars of any type."""
+
+    x: Scalar
+    y: Scalar
+    z: Scalar
+    __array_ufunc__ = None  # so that `array * self` calls `__rmul__` instead of making an array of objects
+
+    def __iter__(self) -> Iterator[Scalar]:
+        return iter((self.x, self.y, self.z))
+
+    def __add__(self, other: Vec3) -> Vec3:
+        return Vec3(self.x + other.x, self.y + other.y, self.z + other.z)
+
+    def __sub__(self, other: Vec3) -> Vec3:
+        return Vec3(self.x - other.x, self.y - other.y, self.z - other.z)
+
+    def __neg__(self) -> Vec3:
+        return Vec3(-self.x, -self.y, -self.z)
+
+    def __mul__(self, factor: Scalar) -> Vec3:
+        return Vec3(factor * self.x, factor * self.y, factor * self.z)
+
+    __rmul__ = __mul__
+
+    def dot(self, other: Vec3) -> Scalar:
+        """Scalar product."""
+        return self.x * other.x + self.y * other.y + self.z * other.z
+
+    def cross(self, other: Vec3) -> Vec3:
+        """Vector product self × other."""
+        a, b = self, other
+        return Vec3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x)
+
+
+ZERO = Vec3(0, 0, 0)
+X = Vec3(1, 0, 0)
+Y = Vec3(0, 1, 0)
+Z = Vec3(0, 0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Mat3:
+    """A matrix given by its three rows."""
+
+    r1: Vec3
+    r2: Vec3
+    r3: Vec3
+    __array_ufunc__ = None  # so that `array * self` calls `__rmul__` instead of making an array of objects
+
+    @property
+    def T(self) -> Mat3:
+        """The transpose."""
+        a, b, c = self.r1, self.r2, self.r3
+        return Mat3(Vec3(a.x, b.x, c.x), Vec3(a.y, b.y, c.y), Vec3(a.z, b.z, c.z))
+
+    @property
+    def rows(self) -> tuple[Vec3, Vec3, Vec3]:
+        """The three rows."""
+        return self.r1, self.r2, self.r3
+
+    @overload
+    def __matmul__(self, other: Vec3) -> Vec3: ...
+    @overload
+    def __matmul__(self, other: Mat3) -> Mat3: ...
+    def __matmul__(self, other: Any) -> Any:
+        if isinstance(other, Vec3):
+            return Vec3(self.r1.dot(other), self.r2.dot(other), self.r3.dot(other))
+        columns = other.T
+        return Mat3(columns @ self.r1, columns @ self.r2, columns @ self.r3)
+
+    def __add__(self, other: Mat3) -> Mat3:
+        return Mat3(self.r1 + other.r1, self.r2 + other.r2, self.r3 + other.r3)
+
+    def __sub__(self, other: Mat3) -> Mat3:
+        return Mat3(self.r1 - other.r1, self.r2 - other.r2, self.r3 - other.r3)
+
+    def __mul__(self, factor: Scalar) -> Mat3:
+        return Mat3(factor * self.r1, factor * self.r2, factor * self.r3)
+
+    __rmul__ = __mul__
+
+    def similarity(self, J: Sym3) -> Sym3:
+        """A J Aᵀ."""
+        AJ = self @ J.full
+        full = AJ @ self.T
+        return Sym3(full.r1.x, full.r1.y, full.r2.y, full.r1.z, full.r2.z, full.r3.z)
+
+
+@dataclass(frozen=True, slots=True)
+class Sym3:
+    """A symmetric matrix, entries in Pinocchio's order: xx, xy, yy, xz, yz, zz."""
+
+    xx: Scalar
+    xy: Scalar
+    yy: Scalar
+    xz: Scalar
+    yz: Scalar
+    zz: Scalar
+    __array_ufunc__ = None  # so that `array * self` calls `__rmul__` instead of making an array of objects
+
+    @property
+    def entries(self) -> tuple[Scalar, ...]:
+        """The six entries xx, xy, yy, xz, yz, zz."""
+        return self.xx, self.xy, self.yy, self.xz, self.yz, self.zz
+
+    @property
+    def full(self) -> Mat3:
+        """The matrix with all nine entries."""
+        return Mat3(Vec3(self.xx, self.xy, self.xz), Vec3(self.xy, self.yy, self.yz), Vec3(self.xz, self.yz, self.zz))
+
+    @property
+    def trace(self) -> Scalar:
+        """The sum of the diagonal, tr J."""
+        return self.xx + self.yy + self.zz
+
+    def __matmul__(self, v: Vec3) -> Vec3:
+        return self.full @ v
+
+    def __add__(self, other: Sym3) -> Sym3:
+        return Sym3(*(a + b for a, b in zip(self.entries, other.entries, strict=True)))
+
+    def __sub__(self, other: Sym3) -> Sym3:
+        return Sym3(*(a - b for a, b in zip(self.entries, other.entries, strict=True)))
+
+    def __neg__(self) -> Sym3:
+        return Sym3(*(-a for a in self.entries))
+
+    def __mul__(self, factor: Scalar) -> Sym3:
+        return Sym3(*(factor * a for a in self.entries))
+
+    __rmul__ = __mul__
+
+    @staticmethod
+    def steiner(a: Vec3, b: Vec3) -> Sym3:
+        """-([a×][b×] + [b×][a×])/2 = (a·b)E - (abᵀ + baᵀ)/2: `steiner(c, c)` moves an inertia by c."""
+        xx, yy, zz = a.x * b.x, a.y * b.y, a.z * b.z
+        if a is b:
+            return Sym3(yy + zz, -a.x * a.y, xx + zz, -a.x * a.z, -a.y * a.z, xx + yy)
+        return Sym3(
+            yy + zz,
+            -(a.x * b.y + a.y * b.x) / 2,
+            xx + zz,
+            -(a.x * b.z + a.z * b.x) / 2,
+            -(a.y * b.z + a.z * b.y) / 2,
+            xx + yy,
+        )
+
+
+IDENTITY = Mat3(X, Y, Z)
+
+
+@dataclass(frozen=True, slots=True)
+class JointRotation:
+    """R = Rz(turn) Rx(β) Ry(γ) Rz(θ), with c, s the cosine and sine of θ."""
+
+    beta: Angle
+    gamma: Angle
+    c: Scalar
+    s: Scalar
+    turn: Angle = ZERO_ANGLE
+
+    @property
+    def turned(self) -> bool:
+        """Whether there is a rotation about the parent's z axis."""
+        return bool(self.turn.sin != 0 or self.turn.cos != 1)
+
+    @property
+    def unturned(self) -> JointRotation:
+        """The same without the rotation about the parent's z axis."""
+        return JointRotation(self.beta, self.gamma, self.c, self.s) if self.turned else self
+
+    def __matmul__(self, v: Vec3) -> Vec3:
+        """R v: from frame i into its parent's."""
+        x, y = self.c * v.x - self.s * v.y, self.s * v.x + self.c * v.y
+        cg, sg, cb, sb = self.gamma.cos, self.gamma.sin, self.beta.cos, self.beta.sin
+        x, z = cg * x + sg * v.z, cg * v.z - sg * x
+        y, z = cb * y - sb * z, sb * y + cb * z
+        return turn_about_z(Vec3(x, y, z), self.turn) if self.turned else Vec3(x, y, z)
+
+    def inverse(self, v: Vec3) -> Vec3:
+        """Rᵀ v: from the parent's frame into frame i."""
+        if self.turned:
+            v = turn_about_z(v, self.turn.opposite)
+        cg, sg, cb, sb = self.gamma.cos, self.gamma.sin, self.beta.cos, self.beta.sin
+        y, z = cb * v.y + sb * v.z, cb * v.z - sb * v.y
+        x, z = cg * v.x - sg * z, cg * z + sg * v.x
+        return Vec3(self.c * x + self.s * y, self.c * y - self.s * x, z)
+
+    @property
+    def T(self) -> InverseRotation:
+        """The transpose, so that ``R.T @ v`` reads as in the papers."""
+        return InverseRotation(self)
+
+    def matrix(self) -> Mat3:
+        """The nine entries; the papers take them as on hand (C1): free when counted."""
+        matrix: Mat3 = on_hand(self._matrix)
+        return matrix
+
+    def _matrix(self) -> Mat3:
+        columns = (self @ Vec3(1, 0, 0), self @ Vec3(0, 1, 0), self @ Vec3(0, 0, 1))
+        return Mat3(*columns).T
+
+    def similarity(self, J: Sym3) -> Sym3:
+        """R J Rᵀ, plane by plane: 18M 14A (Lin & Fang 1999, eqs. 41-54, in their order of planes)."""
+        J = _turn_z(J, self.c, self.s)
+        if self.gamma.sin != 0:
+            J = _turn_y(J, self.gamma.cos, self.gamma.sin)
+        J = _turn_x(J, self.beta.cos, self.beta.sin)
+        return _turn_z(J, self.turn.cos, self.turn.sin) if self.turned else J
+
+    def similarity_by_products(self, J: Sym3) -> Sym3:
+        """The same as plain products of 2 × 2 matrices, 36M 18A: how it was done before 1996."""
+        J = _turn_z(J, self.c, self.s, _plane_by_products)
+        if self.gamma.sin != 0:
+            J = _turn_y(J, self.gamma.cos, self.gamma.sin, _plane_by_products)
+        J = _turn_x(J, self.beta.cos, self.beta.sin, _plane_by_products)
+        return _turn_z(J, self.turn.cos, self.turn.sin, _plane_by_products) if self.turned else J
+
+
+def turn_about_z(v: Vec3, angle: Angle) -> Vec3:
+    """Rz(angle) v, by a constant angle."""
+    c, s = angle.cos, angle.sin
+    return Vec3(c * v.x - s * v.y, s * v.x + c * v.y, v.z)
+
+
+def similarity_about_z(J: Sym3, angle: Angle) -> Sym3:
+    """Rz(angle) J Rz(angle)ᵀ, by a constant angle."""
+    return _turn_z(J, angle.cos, angle.sin)
+
+
+@dataclass(frozen=True, slots=True)
+class InverseRotation:
+    """The transpose of a joint rotation."""
+
+    T: JointRotation
+
+    def __matmul__(self, v: Vec3) -> Vec3:
+        return self.T.inverse(v)
+
+
+def _plane(a: Scalar, b: Scalar, h: Scalar, c: Scalar, s: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """[[c, -s], [s, c]] [[a, h], [h, b]] [[c, s], [-s, c]] as (a', b', h')."""
+    t = s * (a - b) + 2 * (c * h)  # b' = b + s t, a' = a - s t, h' = c s (a - b) + (c² - s²) h
+    st = s * t
+    return a - st, b + st, c * t - h
+
+
+def _plane_by_products(a: Scalar, b: Scalar, h: Scalar, c: Scalar, s: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """The same, one matrix product after the other."""
+    a1, h1, h2, b2 = c * a - s * h, c * h - s * b, s * a + c * h, s * h + c * b
+    return c * a1 - s * h1, s * h2 + c * b2, s * a1 + c * h1
+
+
+Plane = Callable[[Scalar, Scalar, Scalar, Scalar, Scalar], tuple[Scalar, Scalar, Scalar]]
+
+
+def _turn_z(J: Sym3, c: Scalar, s: Scalar, plane: Plane = _plane) -> Sym3:
+    xx, yy, xy = plane(J.xx, J.yy, J.xy, c, s)
+    return Sym3(xx, xy, yy, c * J.xz - s * J.yz, s * J.xz + c * J.yz, J.zz)
+
+
+def _turn_y(J: Sym3, c: Scalar, s: Scalar, plane: Plane = _plane) -> Sym3:
+    zz, xx, xz = plane(J.zz, J.xx, J.xz, c, s)
+    return Sym3(xx, c * J.xy + s * J.yz, J.yy, xz, c * J.yz - s * J.xy, zz)
+
+
+def _turn_x(J: Sym3, c: Scalar, s: Scalar, plane: Plane = _plane) -> Sym3:
+    yy, zz, yz = plane(J.yy, J.zz, J.yz, c, s)
+    return Sym3(J.xx, c * J.xy - s * J.xz, yy, s * J.xy + c * J.xz, yz, zz)
+
 
 NO_MOMENTS = Sym3(0, 0, 0, 0, 0, 0)
 

@@ -14,8 +14,7 @@ from contextvars import ContextVar
 from fractions import Fraction
 from typing import Any
 
-from armdyn.algebra.operations import Operations
-from armdyn.algebra.rational import Rational
+from armdyn.algebra.scalar import Operations, Rational
 
 
 class Counter:

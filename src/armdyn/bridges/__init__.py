@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 from armdyn.errors import ArmdynError
 from armdyn.graph import Program
-from armdyn.graph.columns import ColumnProgram
-from armdyn.graph.operations import OPERATIONS
+from armdyn.graph.node import OPERATIONS
+from armdyn.graph.program import ColumnProgram
 
 # Operators that every library overloads for its symbols; a bridge adds the functions.
 ARITHMETIC = {name: OPERATIONS[name].evaluate for name in ("add", "sub", "mul", "div", "neg")}

@@ -12,8 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from armdyn.algebra.cached import cached_property
-from armdyn.algebra.fingerprint import fingerprint
+from armdyn.algebra.frozen import cached_property, fingerprint
 from armdyn.bridges import Source
 from armdyn.codegen import cache
 from armdyn.codegen.compile import Compiled, Shapes, load_or_compile, shapes

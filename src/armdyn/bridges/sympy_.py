@@ -3,23 +3,208 @@
 The program is evaluated on polynomials in cosines and sines with exact coefficients, so terms that cancel disappear.
 Products of cosines and sines of joints with parallel axes become cosines and sines of sums of angles, as in textbooks.
 A quotient, a root or a sign is treated as an atomic factor.
+
+A symbolic arm has a named symbol for each of its nonzero constants; zeros stay zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from typing import Any
 
+from armdyn.algebra import Sym3, Vec3
 from armdyn.bridges import ARITHMETIC, Source, required
-from armdyn.bridges.angles import Angles, parallel_joints
-from armdyn.bridges.symbols import Constants, symbolic
+from armdyn.chain import Chain, Joint, Link
 from armdyn.errors import InputError, choose
+from armdyn.formulations import QUANTITIES
 from armdyn.graph import Port, Program
-from armdyn.graph.program import interpret
+from armdyn.graph.program import interpret, trace
 from armdyn.parameters import minimal_parameters
-from armdyn.parameters.polynomial import Polynomial, Symbol, cosine_and_sine, symbol, terms_of
+from armdyn.parameters.expression import Polynomial, Symbol, cosine_and_sine, symbol, terms_of
+
+Name = Callable[[str, Any], Any]  # (name, number) -> the number or its symbol
+# Formulations that need no precomputed constants; the first of these that a quantity has is used.
+PLAIN = ("newton_euler", "reference", "christoffel", "recursive", "definition", "natural")
+
+
+@dataclass(frozen=True)
+class Constants:
+    """Names and values of an arm's constants, in order."""
+
+    values: dict[str, Any]
+
+    @classmethod
+    def of(cls, chain: Chain | None) -> Constants:
+        """The nonzero constants of a chain; none without a chain."""
+        values: dict[str, Any] = {}
+
+        def note(name: str, number: Any) -> Any:
+            values[name] = number
+            return number
+
+        if chain is not None:
+            _named(chain, note)
+        return cls(values)
+
+    @property
+    def masses(self) -> set[str]:
+        """The names of masses."""
+        return {name for name in self.values if name[0] == "m"}
+
+
+def symbolic(kernel: Source, constants: Constants) -> Program:
+    """The expression graph of a kernel, with the arm's constants as a last input."""
+    chain, options, entry = kernel.chain, kernel.options, QUANTITIES[kernel.quantity]
+    if not chain.plain or options.parameters != "baked" or options.derivatives or options.frame:
+        raise InputError(
+            "symbols are available for arms without mimic joints or floating base, at the tool; with run-time "
+            'parameters, derivatives or frames ask for parameters="numbers"'
+        )
+    inputs = dict(entry.input_shapes(chain))
+    if options.tool_wrench:
+        inputs["wrench"] = (6,)
+    inputs["symbols"] = (len(constants.values),)
+
+    def function(*arguments: Any) -> Any:
+        *given, symbols = arguments
+        names = dict(zip(constants.values, symbols, strict=True))
+        arm = _named(chain, lambda name, number: names[name])
+        wrench = given.pop() if options.tool_wrench else None
+        return entry.physics(_plain(kernel.quantity, chain), arm, given, options, wrench)
+
+    return trace(kernel.quantity, function, inputs, entry.output_shapes(chain))
+
+
+def _plain(quantity: str, chain: Chain) -> Callable[..., Any]:
+    methods = {m.key: m for m in QUANTITIES[quantity].methods if m.serves(chain)}
+    chosen = next((methods[key] for key in PLAIN if key in methods), None)
+    if chosen is None:
+        raise InputError(
+            f"{quantity} divides by pivots of the inertia matrix, whose symbolic formulas are too long to read; solve "
+            'with inertia_matrix and bias, or ask for parameters="numbers"'
+        )
+    return chosen.run
+
+
+def _named(chain: Chain, name: Name) -> Chain:
+    """The chain with `name(…)` in place of its nonzero lengths, masses, inertias, friction and gravity."""
+
+    def unless_0(text: str, x: Any) -> Any:
+        return x if x == 0 else name(text, x)
+
+    joints = tuple(_joint(i, joint, unless_0) for i, joint in enumerate(chain.joints, 1))
+    links = tuple(_link(i, link, unless_0) for i, link in enumerate(chain.links, 1))
+    p, g = chain.tool.p, chain.gravity
+    end = len(chain.joints)
+    tool = replace(chain.tool, p=Vec3(*(unless_0(f"{t}{end}", x) for t, x in zip(("l", "ly", "lz"), p, strict=True))))
+    alone = sum(x != 0 for x in g) == 1
+    pulls = (-unless_0("g", -x) if alone and x != 0 else unless_0(f"g{t}", x) for t, x in zip("xyz", g, strict=True))
+    return replace(chain, joints=joints, links=links, tool=tool, gravity=Vec3(*pulls))
+
+
+def _joint(i: int, joint: Joint, name: Name) -> Joint:
+    """Name b after the length of the previous link, and d after the offset along the joint's own axis."""
+    return replace(
+        joint,
+        b=name(f"l{i - 1}", joint.b),
+        d=name(f"d{i}", joint.d),
+        shift=name(f"e{i}", joint.shift),
+        rotor_inertia=name(f"J_{i}", joint.rotor_inertia),
+        viscous=name(f"f_v{i}", joint.viscous),
+        coulomb=name(f"f_c{i}", joint.coulomb),
+    )
+
+
+def _link(i: int, link: Link, name: Name) -> Link:
+    """Name the mass, the centre of mass and the inertia about it."""
+    if link.mass == 0:
+        return link
+    com, inertia = link.com, link.inertia_about_com
+    along = com.y == 0 and com.z == 0
+    centre = Vec3(*(name(f"l_c{i}{'' if along else axis}", x) for axis, x in zip("xyz", com, strict=True)))
+    entries = (
+        name(f"I_{i}{axes}", x) for axes, x in zip(("xx", "xy", "yy", "xz", "yz", "zz"), inertia.entries, strict=True)
+    )
+    return Link.from_com(name(f"m{i}", link.mass), centre, Sym3(*entries))
+
+
+Turning = tuple[int, bool]  # index of a joint in q; True for its cosine, False for its sine
+Multiples = tuple[tuple[int, int], ...]  # pairs (joint, k) of the angle Σ k q
+Wave = tuple[Multiples, bool]  # the cosine (True) or sine of an angle
+
+
+def parallel_joints(chain: Chain) -> tuple[tuple[int, ...], ...]:
+    """Groups of joints, as indices into q, whose axes are parallel in every configuration."""
+    group: dict[int, int] = {-1: -1}
+    members: dict[int, list[int]] = {}
+    place = {joint: k for k, joint in enumerate(chain.independent)}
+    for i, (joint, parent) in enumerate(zip(chain.joints, chain.parents, strict=True)):
+        parallel = parent >= 0 and joint.beta.sin == 0 and joint.gamma.sin == 0
+        group[i] = group[parent] if parallel else i
+        if joint.revolute and i in place:
+            members.setdefault(group[i], []).append(place[i])
+    offset = 7 if chain.floating else 0
+    return tuple(tuple(offset + k for k in found) for found in members.values() if len(found) > 1)
+
+
+class Angles:
+    """Rewrites products of cosines and sines; `groups` are the joints with parallel axes, whose angles add."""
+
+    def __init__(self, groups: Sequence[Sequence[int]]) -> None:
+        self.group = {joint: k for k, joints in enumerate(groups) for joint in joints}
+
+    def sums(self, turning: Sequence[Turning]) -> list[tuple[tuple[Wave, ...], Fraction]]:
+        """The product as a sum of products with at most one factor per group: (factors, coefficient)."""
+        alone = tuple((((joint, 1),), cosine) for joint, cosine in turning if joint not in self.group)
+        together: dict[int, list[Turning]] = {}
+        for joint, cosine in turning:
+            if joint in self.group:
+                together.setdefault(self.group[joint], []).append((joint, cosine))
+        parts = [fourier(tuple(sorted(found))) for _, found in sorted(together.items())]
+        found = []
+        for choice in product(*parts):
+            coefficient = Fraction(1)
+            waves: list[Wave] = []
+            for wave, part in choice:
+                coefficient *= part
+                if wave is not None:
+                    waves.append(wave)
+            found.append(((*sorted(waves), *alone), coefficient))
+        return found
+
+
+@cache
+def fourier(turning: tuple[Turning, ...]) -> list[tuple[Wave | None, Fraction]]:
+    """The Fourier expansion of a product of cosines and sines, by e^(iq) = cos q + i sin q; None is the constant 1."""
+    waves: dict[Multiples, tuple[Fraction, Fraction]] = {(): (Fraction(1), Fraction(0))}
+    for joint, cosine in turning:
+        following: dict[Multiples, tuple[Fraction, Fraction]] = {}
+        for multiples, (re, im) in waves.items():
+            for sign in (1, -1):
+                # cos q = (e^(iq) + e^(-iq)) / 2,  sin q = -i (e^(iq) - e^(-iq)) / 2
+                part = (re / 2, im / 2) if cosine else (sign * im / 2, -sign * re / 2)
+                key = _plus(multiples, joint, sign)
+                old = following.get(key, (Fraction(0), Fraction(0)))
+                following[key] = old[0] + part[0], old[1] + part[1]
+        waves = following
+    found: list[tuple[Wave | None, Fraction]] = []
+    for multiples, (re, im) in sorted(waves.items()):
+        if not multiples:
+            found.append((None, re))
+        elif multiples[0][1] > 0:  # the other half is its complex conjugate
+            found += [((multiples, True), 2 * re), ((multiples, False), -2 * im)]
+    return [(wave, coefficient) for wave, coefficient in found if coefficient != 0]
+
+
+def _plus(multiples: Multiples, joint: int, sign: int) -> Multiples:
+    changed = dict(multiples)
+    changed[joint] = changed.get(joint, 0) + sign
+    return tuple(sorted((j, k) for j, k in changed.items() if k != 0))
+
 
 sp = required("sympy")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.calibration.fit import Fit, on_closure
 from armdyn.calibration.measured import Array, Poses
 from armdyn.calibration.model import ToolModel

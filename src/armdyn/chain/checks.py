@@ -12,12 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from armdyn.algebra import Sym3
-from armdyn.chain.chain import Chain
+from armdyn.chain.canonical import SnapReport
+from armdyn.chain.chain import Chain, contradicted
 from armdyn.chain.frames import NEARLY, PARALLEL
-from armdyn.chain.joint import DRIVE, Joint
-from armdyn.chain.limits import contradicted
-from armdyn.chain.link import Link
-from armdyn.chain.snap import SnapReport
+from armdyn.chain.joint import DRIVE, Joint, Link
 
 ROUNDING = 1e-9  # of the largest principal moment: smaller violations are not reported
 _HEAVY = 1e5  # kg, kg m²: the heaviest robot arm moves a few tonnes

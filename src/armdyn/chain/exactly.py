@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from armdyn.algebra import Angle, Mat3, Scalar, Sym3, Vec3, exact
-from armdyn.chain.link import Link
-from armdyn.chain.placement import Placement
+from armdyn.chain.joint import Link, Placement
 
 NOISE = 1e-14  # radians or metres: the rounding error of a zero
 _ROUNDING = 4e-16  # the error of a rotation's entries after a few products of rounded ones

@@ -18,8 +18,7 @@ from armdyn.algebra import Angle, Mat3, Scalar, Vec3, cos, exact, sin
 from armdyn.algebra.scalar import is_number
 from armdyn.chain import exactly
 from armdyn.chain.chain import Chain
-from armdyn.chain.joint import Joint
-from armdyn.chain.placement import Placement
+from armdyn.chain.joint import Joint, Placement
 from armdyn.errors import InputError
 
 NEARLY_PARALLEL = 0.1  # sine of the angle between neighbouring axes below which γ is among the constants

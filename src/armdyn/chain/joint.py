@@ -1,16 +1,81 @@
-"""Joint: one joint in normal driving-axis (modified Denavit-Hartenberg) frames, including branching links."""
+"""Joint: one joint in normal driving-axis (modified Denavit-Hartenberg) frames, including branching links.
+
+A joint carries a link: a rigid body given by its ten natural parameters. Its joint forces besides speed-dependent
+friction are offset, spring, ripple, asymmetry and load-dependent friction.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from typing import Literal
 
-from armdyn.algebra import Angle, JointRotation, Mat3, Scalar, Vec3, X, Z, sign
-from armdyn.algebra.angle import ZERO_ANGLE
-from armdyn.algebra.rotation import turn_about_z
-from armdyn.chain.joint_forces import NO_FORCES, JointForces
+from armdyn.algebra import IDENTITY, ZERO, Angle, JointRotation, Mat3, Scalar, Sym3, Tally, Vec3, X, Z, cos, sign, sin
+from armdyn.algebra.scalar import ZERO_ANGLE
+from armdyn.algebra.spatial import Body, turn_about_z
 from armdyn.chain.servo import Servo
+
+
+@dataclass(frozen=True, slots=True)
+class Ripple:
+    """A periodic force over the joint's rotation: sine × sin(k q) + cosine × cos(k q), `per_turn` = k."""
+
+    per_turn: int
+    sine: Scalar = 0
+    cosine: Scalar = 0
+
+    def at(self, q: Scalar) -> Scalar:
+        """The force at a position."""
+        return self.sine * sin(self.per_turn * q) + self.cosine * cos(self.per_turn * q)
+
+
+@dataclass(frozen=True, slots=True)
+class JointForces:
+    """The forces that the motor of a joint must provide in addition to velocity-dependent friction.
+
+    `offset` is constant (N m or N), `stiffness` is that of a spring at rest at q = 0 (a cable), `ripples` are
+    periodic in q; `asymmetry` is half the difference of viscous friction forwards and backwards, and
+    `load_friction` (from 0, below 1) is the fraction of the load (the joint force without any of these forces) that a
+    gear loses: friction of load_friction × |load|. `stribeck_exponent` (even) is that of the velocity in the Stribeck
+    curve: 2 is Hess and Soom's; with 4 the change from static to Coulomb friction is more abrupt.
+
+    A field that is one number is read, written, checked, listed and, with a `Term`, identified without being named
+    again. Its metadata say whether it cannot be negative (`positive`) and which number it stays `below`.
+    """
+
+    offset: Scalar = 0
+    stiffness: Scalar = 0
+    ripples: tuple[Ripple, ...] = ()
+    asymmetry: Scalar = 0
+    load_friction: Scalar = field(default=0, metadata={"positive": True, "below": 1})
+    stribeck_exponent: int = 2
+
+    def at(self, q: Scalar) -> Scalar:
+        """The forces that depend only on the position."""
+        force = self.offset + self.stiffness * q
+        for ripple in self.ripples:
+            force = force + ripple.at(q)
+        return force
+
+    def over_speed(self, qd: Scalar, side: Scalar) -> Scalar:
+        """The forces that depend only on the speed, beside viscous and dry friction; `side` is its sign."""
+        return self.asymmetry * (qd * side) if self.asymmetry != 0 else 0
+
+    def lost(self, load: Scalar, side: Scalar) -> Scalar:
+        """The friction of a load; `side` is the sign of the speed."""
+        return self.load_friction * (load * sign(load)) * side
+
+    def efficiency(self, force: Scalar, side: Scalar) -> Scalar:
+        """The load that a force moves over that force: `efficiency × force` is the inverse of load + lost(load)."""
+        return 1 if self.load_friction == 0 else 1 / (1 + self.load_friction * side * sign(force))
+
+
+NO_FORCES = JointForces()
+NUMBERS = tuple(f.name for f in fields(JointForces) if f.default == 0)  # the forces given by one number
+POSITIVE = tuple(f.name for f in fields(JointForces) if f.metadata.get("positive"))
+BELOW = {f.name: f.metadata["below"] for f in fields(JointForces) if "below" in f.metadata}
+
 
 Kind = Literal["revolute", "prismatic", "free"]
 KINDS: tuple[Kind, ...] = ("revolute", "prismatic", "free")
@@ -186,3 +251,90 @@ def _shown(x: Scalar) -> str:
         return f"{float(x):.6g}"
     except TypeError:
         return repr(x)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """x_outer = R x_inner + p."""
+
+    R: Mat3 = IDENTITY
+    p: Vec3 = ZERO
+
+    def __matmul__(self, inner: Placement) -> Placement:
+        return Placement(self.R @ inner.R, self.R @ inner.p + self.p)
+
+    @property
+    def inverse(self) -> Placement:
+        """The placement of the outer frame in the inner one."""
+        return Placement(self.R.T, -(self.R.T @ self.p))
+
+
+NATURAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Mass, first moment m c and inertia about the origin of the link's frame, in that frame."""
+
+    mass: Scalar
+    moment: Vec3
+    inertia: Sym3
+    name: str = field(default="", compare=False, kw_only=True)  # in `Arm.links`
+
+    def __repr__(self) -> str:
+        try:
+            com = ", ".join(f"{float(x):.6g}" for x in self.com)
+            return f"Link(mass={float(self.mass):.6g} kg, com=({com}) m)"
+        except TypeError:  # symbols
+            return f"Link{self.natural!r}"
+
+    @classmethod
+    def from_com(cls, mass: Scalar, com: Vec3, inertia: Sym3) -> Link:
+        """A link from its centre of mass and the inertia about that centre."""
+        return cls(mass, mass * com, inertia + mass * Sym3.steiner(com, com))
+
+    @classmethod
+    def from_natural(cls, parameters: tuple[Scalar, ...]) -> Link:
+        """A link from its ten natural parameters in the order of `NATURAL`."""
+        m, hx, hy, hz, *inertia = parameters
+        return cls(m, Vec3(hx, hy, hz), Sym3(*inertia))
+
+    @property
+    def natural(self) -> tuple[Scalar, ...]:
+        """(m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the frame's origin."""
+        return (self.mass, *self.moment, *self.inertia.entries)
+
+    @property
+    def has_centre(self) -> bool:
+        """Whether the centre of mass is known: the mass is not an input of a program, and not 0."""
+        return isinstance(self.mass, int | float | Fraction | Tally) and self.mass != 0
+
+    @property
+    def com(self) -> Vec3:
+        """Centre of mass; the origin for a massless link."""
+        return self.moment * (1 / self.mass) if self.mass != 0 else ZERO
+
+    @property
+    def inertia_about_com(self) -> Sym3:
+        """Inertia about the centre of mass."""
+        c = self.com
+        moved: Sym3 = self.mass * Sym3.steiner(c, c)
+        return self.inertia - moved
+
+    @property
+    def body(self) -> Body:
+        """The same link by its second moments ∫ x xᵀ dm."""
+        return Body.of(self.mass, self.moment, self.inertia)
+
+    def __add__(self, other: Link) -> Link:
+        """Both bodies, fixed to one another."""
+        return Link(self.mass + other.mass, self.moment + other.moment, self.inertia + other.inertia)
+
+    def moved(self, R: Mat3, p: Vec3) -> Link:
+        """The same body in a frame in which its own frame is placed at (R, p)."""
+        h = R @ self.moment
+        J = R.similarity(self.inertia) + 2 * Sym3.steiner(p, h) + self.mass * Sym3.steiner(p, p)
+        return Link(self.mass, h + self.mass * p, J)
+
+
+MASSLESS = Link(0, ZERO, Sym3(0, 0, 0, 0, 0, 0))

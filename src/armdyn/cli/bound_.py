@@ -34,7 +34,7 @@ def command(
 ) -> None:
     """Bound a quantity over all configurations within the limits, and show the worst configurations found."""
     import armdyn
-    from armdyn.formulations.units import units
+    from armdyn.formulations.registry import units
 
     loaded = load(arm)
     mass = None if payload is None else pair(payload, "--payload")

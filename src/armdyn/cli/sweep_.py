@@ -28,7 +28,7 @@ def command(
     """Run a study in chunks, on local threads or a Dask cluster; chunks already stored are not recomputed."""
     from armdyn.errors import InputError
     from armdyn.sweeps import read_study, sweep
-    from armdyn.sweeps.labels import require
+    from armdyn.sweeps.reductions import require
 
     out = console()
     with progress("reading the study", quiet or as_json) as update:
@@ -58,7 +58,7 @@ def command(
 def _cluster(workers: int | None, scheduler: str) -> Iterator[Any]:
     """A Dask client, or None for local threads."""
     from armdyn.errors import InputError
-    from armdyn.sweeps.labels import needed
+    from armdyn.sweeps.reductions import needed
 
     if workers is None and not scheduler:
         yield None

@@ -19,7 +19,7 @@ def described(arm: Arm, quantity: str, port: str, value: Any, width: int) -> lis
     """A result as things to print: one entry per line with its joint and unit, or a matrix with the joints' names."""
     import numpy as np
 
-    from armdyn.formulations.units import entry_units, units
+    from armdyn.formulations.registry import entry_units, units
 
     value = _clean(np.asarray(value, dtype=float))
     unit = units(arm.chain, quantity, port)
@@ -47,7 +47,7 @@ def joint_numbers(arm: Arm, text: str, port: str, degrees: bool = False, option:
     import math
 
     from armdyn.errors import InputError
-    from armdyn.formulations.units import entry_units
+    from armdyn.formulations.registry import entry_units
 
     option = option or f"--{port}"
     typed = with_units(text, option)
@@ -93,7 +93,7 @@ def coordinates(arm: Arm, positions: bool = False) -> list[str]:
 
 def state_table(arm: Arm, time: float, q: Any, qd: Any) -> Fitted:
     """The last state of a motion, joint by joint; a floating base's pose is in it by its own coordinates."""
-    from armdyn.formulations.units import entry_units
+    from armdyn.formulations.registry import entry_units
 
     title = f"at t = {number(float(time))} s"
     if arm.floating:  # q and qd have different entries

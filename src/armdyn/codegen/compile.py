@@ -22,8 +22,7 @@ from armdyn.codegen import jit, tuning
 from armdyn.codegen.fastcall import context, gufunc
 from armdyn.codegen.llvm.module import kernel_module
 from armdyn.codegen.target import LLVM_LOCK, Target, host
-from armdyn.graph.columns import ColumnProgram
-from armdyn.graph.program import Program
+from armdyn.graph.program import ColumnProgram, Program
 
 LOG = logging.getLogger("armdyn")  # at level DEBUG: what was compiled, from where, how long it took
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]

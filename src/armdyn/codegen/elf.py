@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.errors import ComputationError
 
 MAGIC = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian

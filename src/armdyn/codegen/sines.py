@@ -43,7 +43,7 @@ ANYWHERE = Reduction(
 class Step:
     """`name` = `operation` of the arguments: earlier names, "x" for the angle, or constants.
 
-    The operations are those of `graph.operations` and: `nearest` integer as a number, `whole` (a number to an integer),
+    The operations are those of `graph.node` and: `nearest` integer as a number, `whole` (a number to an integer),
     `after` (an integer plus 1), `turned(k, a, b)`: a, b, -a, -b after k = 0, 1, 2, 3 quarter turns.
     """
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.algebra import Operations
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.codegen.compile import load_or_compile
 from armdyn.control.law import ControlLaw, Entry, sized

@@ -13,13 +13,13 @@ from typing import Any
 
 from armdyn.algebra import Scalar
 from armdyn.chain import Chain, Link
-from armdyn.chain.link import MASSLESS
+from armdyn.chain.joint import MASSLESS
 from armdyn.formulations import QUANTITIES
 from armdyn.formulations.registry import Options, Run
 from armdyn.formulations.substitution import complete
 from armdyn.graph import Node, Program
-from armdyn.graph.derive import inline, vector_jacobian
-from armdyn.graph.program import evaluate, flatten, nest
+from armdyn.graph.derive import vector_jacobian
+from armdyn.graph.program import evaluate, flatten, inline, nest
 from armdyn.kernels.kernel import auto
 from armdyn.parameters import minimal_parameters
 from armdyn.programs.program import program

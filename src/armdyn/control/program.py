@@ -14,7 +14,7 @@ from armdyn.errors import InputError
 from armdyn.graph import Program
 from armdyn.graph.program import trace
 from armdyn.graph.simplify import simplify
-from armdyn.programs.budget import BUDGET
+from armdyn.programs.search import BUDGET
 
 
 def check(law: ControlLaw, chain: Chain) -> None:

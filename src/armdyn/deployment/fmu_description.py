@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.sax.saxutils import quoteattr
 
-from armdyn.algebra.fingerprint import fingerprint
+from armdyn.algebra.frozen import fingerprint
 from armdyn.deployment.fmu_model import UNITS, Model, Variable
 from armdyn.files.text import visible
 

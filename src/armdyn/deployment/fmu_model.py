@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import Joint
-from armdyn.chain.joint_forces import NO_FORCES
+from armdyn.chain.joint import NO_FORCES
 from armdyn.simulation.programs import Friction, frictions
 
 LONGEST_STEP = 1e-3  # s, of the integrator inside co-simulation

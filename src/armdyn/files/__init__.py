@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from armdyn.chain.snap import SNAP
+from armdyn.chain.canonical import SNAP
 from armdyn.errors import FileError, InputError, did_you_mean
 from armdyn.files import toml
 from armdyn.files.cutting import Cut

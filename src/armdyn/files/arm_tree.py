@@ -12,8 +12,8 @@ from fractions import Fraction
 
 from armdyn.algebra import JointRotation, Mat3, Scalar, Vec3, exact
 from armdyn.chain import Joint, Placement
+from armdyn.chain.canonical import compare, snapped, snapped_placement
 from armdyn.chain.exactly import compose, inverse, moved
-from armdyn.chain.snap import compare, snapped, snapped_placement
 from armdyn.files import urdf
 from armdyn.files.cutting import Cut
 from armdyn.files.description import Description, Frame, all_frames, with_tool

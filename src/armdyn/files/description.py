@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from armdyn.chain import Chain, Placement
-from armdyn.chain.snap import SnapReport
-from armdyn.chain.tool_names import listed, named_like_a_tool
+from armdyn.chain.canonical import SnapReport
+from armdyn.chain.chain import listed, named_like_a_tool
 from armdyn.errors import choose
 from armdyn.files.numbers import to_rpy
 

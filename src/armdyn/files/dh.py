@@ -14,7 +14,7 @@ from fractions import Fraction
 from html import escape
 
 from armdyn.algebra import Angle, JointRotation, Scalar, Vec3
-from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.algebra.scalar import ZERO_ANGLE
 from armdyn.chain import Chain, Joint, Link, Placement
 from armdyn.errors import ComputationError
 from armdyn.files.numbers import to_rpy

@@ -10,8 +10,7 @@ from typing import Any, cast
 
 from armdyn.algebra import ZERO, Angle, Mat3, Vec3
 from armdyn.chain import Chain, Joint, Limit, Link, Placement
-from armdyn.chain.joint import Kind
-from armdyn.chain.joint_forces import NUMBERS, JointForces
+from armdyn.chain.joint import NUMBERS, JointForces, Kind
 from armdyn.errors import InputError, choose
 from armdyn.files import arrays
 from armdyn.files.description import Frame

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.chain import Placement
-from armdyn.chain.joint_forces import JointForces
+from armdyn.chain.joint import JointForces
 from armdyn.errors import FileError, InputError
 from armdyn.files import arm_tree, arrays, dh_table, mjcf, mjcf_compile, urdf
 from armdyn.files.cutting import Cut

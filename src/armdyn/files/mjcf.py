@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.algebra import Mat3, Vec3, exact
-from armdyn.chain.joint_forces import NO_FORCES
+from armdyn.chain.joint import NO_FORCES
 from armdyn.errors import FileError
 from armdyn.files import mjcf_compile, urdf
 from armdyn.files.cutting import Cut, select

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from armdyn.algebra import exact
-from armdyn.chain.joint_forces import NO_FORCES, JointForces
+from armdyn.chain.joint import NO_FORCES, JointForces
 
 _SINGLE = (2, 3)  # the values of mjtJoint for slide and hinge
 

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from armdyn.algebra import Mat3, Vec3, exact
-from armdyn.chain.joint_forces import NO_FORCES, JointForces
+from armdyn.chain.joint import NO_FORCES, JointForces
 from armdyn.errors import FileError
 from armdyn.files.numbers import from_rpy, to_rpy
 from armdyn.files.text import read_bytes

@@ -35,10 +35,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from armdyn.algebra import Angle, Sym3, Vec3
-from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.algebra.scalar import ZERO_ANGLE
 from armdyn.chain import Chain, Joint, JointForces, Limit, Link, Mimic, Placement, Ripple, Servo
-from armdyn.chain.joint import DRIVE, Kind
-from armdyn.chain.joint_forces import NUMBERS
+from armdyn.chain.joint import DRIVE, NUMBERS, Kind
 from armdyn.chain.servo import SERVO
 from armdyn.errors import FileError, InputError
 from armdyn.files.description import Description, Frame, tool_of, with_tool

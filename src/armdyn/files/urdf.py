@@ -13,9 +13,9 @@ from fractions import Fraction
 
 from armdyn.algebra import Angle, Mat3, Vec3, X, Y, Z
 from armdyn.chain import Chain, Limit, Link, Mimic, Placement
+from armdyn.chain.canonical import SNAP, Snap, SnapReport, few_digits
 from armdyn.chain.exactly import compose, from_rpy, moved, rotate, unit
 from armdyn.chain.frames import PARALLEL, Body, build
-from armdyn.chain.snap import SNAP, Snap, SnapReport, few_digits
 from armdyn.files.cutting import Cut, Lock, Selection, select
 from armdyn.files.description import Description, Frame, with_tool
 from armdyn.files.inertias import judged, merged

@@ -11,7 +11,7 @@ from typing import Any
 
 from armdyn.algebra import ZERO, Sym3
 from armdyn.chain import Link, Placement, Servo
-from armdyn.chain.joint_forces import NO_FORCES, NUMBERS, JointForces, Ripple
+from armdyn.chain.joint import NO_FORCES, NUMBERS, JointForces, Ripple
 from armdyn.errors import FileError, InputError
 from armdyn.files.text import is_text
 from armdyn.files.urdf_xml import EXPONENT, INERTIA, SERVOS, Element, Notes, Reader, content, parse

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from armdyn.chain.joint import DRIVE
-from armdyn.chain.joint_forces import NUMBERS
+from armdyn.chain.joint import DRIVE, NUMBERS
 from armdyn.chain.servo import SERVO
 from armdyn.errors import FileError
 from armdyn.files.text import BLANK, is_text, read_bytes

@@ -19,9 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from armdyn.algebra import Angle, Mat3, Scalar, Vec3
-from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.algebra.scalar import ZERO_ANGLE
 from armdyn.chain import Chain, Joint, Placement
-from armdyn.chain.link import MASSLESS
+from armdyn.chain.joint import MASSLESS
 
 Matrix = list[list[Scalar]]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from armdyn.algebra import Sym3, Vec3
 from armdyn.chain import Chain, Link, Placement
-from armdyn.chain.link import MASSLESS
+from armdyn.chain.joint import MASSLESS
 from armdyn.formulations.registry import Formulation
 from armdyn.parameters import minimal_parameters
 

@@ -76,3 +76,12 @@ def wrench_inwards(step: Step, f: Vec3, t: Vec3) -> tuple[Vec3, Vec3]:
     f, t = step.R @ f, step.R @ lifted
     t = Vec3(t.x, t.y - step.b * f.z, t.z + step.b * f.y)
     return run_time(f), t
+
+
+Matrix = list[list[Scalar]]
+
+
+def filled(columns: list[list[Scalar]]) -> Matrix:
+    """The full matrix; column i is D_1i … D_ii."""
+    n = range(len(columns))
+    return [[columns[max(i, j)][min(i, j)] for i in n] for j in n]

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from armdyn.graph.node import Node
-from armdyn.graph.operations import partial_derivatives
+from armdyn.graph.node import Node, partial_derivatives
 from armdyn.graph.program import Port, Program
 
 
@@ -147,17 +146,3 @@ def _products(kind: str, program: Program, more: list[Port], ports: Sequence[Por
         nodes = tuple(e if isinstance(e, Node) else graph.const(e) for e in entries)
         outputs.append(Port(f"d{port.name}", port.shape, nodes))
     return Program(f"{program.name}_{kind}", (*program.inputs, *more), tuple(outputs))
-
-
-def inline(program: Program, *arguments: Sequence[Any]) -> list[list[Any]]:
-    """The outputs of a program applied to other nodes or numbers: one flat list per output."""
-    at: dict[int, Any] = {}
-    for port, flat in zip(program.inputs, arguments, strict=True):
-        at.update((node.serial, x) for node, x in zip(port.nodes, flat, strict=True))
-    graph = next(x.graph for flat in arguments for x in flat if isinstance(x, Node))
-    for node in program.order:
-        if node.op == "const":
-            at[node.serial] = node.value
-        elif node.args:
-            at[node.serial] = graph.make(node.op, *(at[arg.serial] for arg in node.args))
-    return [[at[node.serial] for node in port.nodes] for port in program.outputs]

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from armdyn.algebra.rational import Rational
+from armdyn.algebra.scalar import Rational
 
 Rule = Callable[..., Any]
 ZERO = Rational(0)

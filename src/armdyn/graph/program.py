@@ -1,4 +1,11 @@
-"""Program: a graph with named inputs and outputs, ready to be counted, evaluated or compiled."""
+"""Program: a graph with named inputs and outputs, ready to be counted, evaluated or compiled.
+
+It is shown as text, one line per node, or as a drawing in the dot language; `check` says whether it is well formed.
+
+A `ColumnProgram` has matrices as results, computed column by column by one short program: solving one system for many
+right-hand sides is the same arithmetic for each of them. Unrolled over all columns the program would be that many times
+longer; here it stays one program of a column, which code generation vectorises over the columns.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +17,62 @@ from fractions import Fraction
 from operator import attrgetter
 from typing import Any
 
-from armdyn.algebra.cached import cached_property
-from armdyn.algebra.operations import Operations
-from armdyn.graph.node import Graph, Node
-from armdyn.graph.operations import OPERATIONS
-from armdyn.graph.show import text
+from armdyn.algebra.frozen import cached_property
+from armdyn.algebra.scalar import Operations
+from armdyn.graph.node import LEAVES, OPERATIONS, Graph, Node
+
+
+def text(program: Program) -> str:
+    """The program as assignments, arguments before their users; a negation is written where it is used."""
+    names = _names(program)
+    lines = [f"# {program.name}: {program.operations}, {program.operations.trig} sines and cosines"]
+    for port in program.inputs:
+        lines.append(f"input {port.name}{list(port.shape)}: {' '.join(str(node.value) for node in port.nodes)}")
+    for node in program.order:
+        if node.op not in ("const", "input", "neg"):
+            lines.append(f"{names[node.serial]} = {_expression(node, names)}")
+    for port in program.outputs:
+        lines.append(f"output {port.name}{list(port.shape)}: {' '.join(names[node.serial] for node in port.nodes)}")
+    return "\n".join(lines) + "\n"
+
+
+def dot(program: Program) -> str:
+    """The program as a directed graph in the dot language, arguments pointing to their users."""
+    names = _names(program)
+    lines = [f'digraph "{program.name}" {{', "  rankdir=BT;"]
+    for node in program.order:
+        label = names[node.serial] if node.op in LEAVES else OPERATIONS[node.op].text
+        shape = "box" if node.op in LEAVES else "ellipse"
+        lines.append(f'  n{node.serial} [label="{label}", shape={shape}];')
+        lines.extend(f"  n{argument.serial} -> n{node.serial};" for argument in node.args)
+    for port in program.outputs:
+        for k, node in enumerate(port.nodes):
+            lines.append(f'  {port.name}_{k} [label="{port.name}{k}", shape=box];')
+            lines.append(f"  n{node.serial} -> {port.name}_{k};")
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _names(program: Program) -> dict[int, str]:
+    """A short name per node, numbered in the program's order."""
+    names: dict[int, str] = {}
+    count = 0
+    for node in program.order:
+        if node.op == "const":
+            names[node.serial] = f"{float(node.value):.12g}"
+        elif node.op == "input":
+            names[node.serial] = str(node.value)
+        elif node.op == "neg":
+            names[node.serial] = f"-{names[node.args[0].serial]}"
+        else:
+            names[node.serial] = f"t{count}"
+            count += 1
+    return names
+
+
+def _expression(node: Node, names: dict[int, str]) -> str:
+    arguments = [names[a.serial] for a in node.args]
+    operation = OPERATIONS[node.op]
+    return f" {operation.text} ".join(arguments) if operation.infix else f"{operation.text}({', '.join(arguments)})"
 
 
 @dataclass(frozen=True)
@@ -145,3 +203,127 @@ def interpret(
         elif node.op != "input":
             at[node.serial] = functions[node.op](*(at[a.serial] for a in node.args))
     return [[at[node.serial] for node in port.nodes] for port in program.outputs]
+
+
+def inline(program: Program, *arguments: Sequence[Any]) -> list[list[Any]]:
+    """The outputs of a program applied to other nodes or numbers: one flat list per output."""
+    at: dict[int, Any] = {}
+    for port, flat in zip(program.inputs, arguments, strict=True):
+        at.update((node.serial, x) for node, x in zip(port.nodes, flat, strict=True))
+    graph = next(x.graph for flat in arguments for x in flat if isinstance(x, Node))
+    for node in program.order:
+        if node.op == "const":
+            at[node.serial] = node.value
+        elif node.args:
+            at[node.serial] = graph.make(node.op, *(at[arg.serial] for arg in node.args))
+    return [[at[node.serial] for node in port.nodes] for port in program.outputs]
+
+
+class MalformedProgramError(ValueError):
+    """A program that violates a rule every backend relies on: a bug in armdyn."""
+
+
+def check(program: Program) -> Program:
+    """Return the program if it is well formed; raise an error otherwise.
+
+    Every operation is known and has its number of arguments, arguments come before their users and
+    from the same graph, constants are rational, inputs are declared, ports are as large as their
+    shapes say, and no operation occurs twice.
+    """
+    graph = program.order[0].graph if program.order else None
+    declared = {node.serial for port in program.inputs for node in port.nodes}
+    seen: set[tuple[object, ...]] = set()
+    for node in program.order:
+        _check_node(program, node)
+        if node.graph is not graph:
+            raise MalformedProgramError(f"{program.name}: {node} belongs to another graph")
+        if node.op == "input" and node.serial not in declared:
+            raise MalformedProgramError(f"{program.name}: {node} is not among the inputs")
+        made = (node.op, node.value, *(a.serial for a in node.args))
+        if made in seen:
+            raise MalformedProgramError(f"{program.name}: {node} occurs twice")
+        seen.add(made)
+    for port in (*program.inputs, *program.outputs):
+        if len(port.nodes) != math.prod(port.shape):
+            raise MalformedProgramError(
+                f"{program.name}: {port.name} has {len(port.nodes)} entries for shape {port.shape}"
+            )
+    return program
+
+
+def _check_node(program: Program, node: Node) -> None:
+    if node.op not in (*LEAVES, *OPERATIONS):
+        known = ", ".join((*LEAVES, *OPERATIONS))
+        raise MalformedProgramError(f"{program.name}: unknown operation {node.op!r}; available: {known}")
+    expected = 0 if node.op in LEAVES else OPERATIONS[node.op].arity
+    if len(node.args) != expected:
+        raise MalformedProgramError(f"{program.name}: {node.op} takes {expected} arguments, got {len(node.args)}")
+    if any(a.serial >= node.serial for a in node.args):
+        raise MalformedProgramError(f"{program.name}: {node} comes before one of its arguments")
+    if node.op == "const" and not isinstance(node.value, Fraction):
+        raise MalformedProgramError(f"{program.name}: constant {node.value!r} is not a rational number")
+
+
+@dataclass(frozen=True)
+class ColumnProgram:
+    """`head` computes the numbers that all columns share, and a matrix per result; `column` is applied to its columns.
+
+    The first output of `head` is `shared`; every other has the name and the shape (rows, columns) of a result, and
+    holds its right-hand sides. `column` computes a column of the result from `shared` and a right-hand side.
+    """
+
+    name: str
+    head: Program
+    column: Program
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """The inputs."""
+        return self.head.inputs
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """The results; their nodes are the right-hand sides."""
+        return self.head.outputs[1:]
+
+    @property
+    def shared(self) -> Port:
+        """The numbers that all columns share."""
+        return self.head.outputs[0]
+
+    @property
+    def varying(self) -> list[Node]:
+        """The shared numbers that a column's program reads: those that are not constant, or all if all are constant."""
+        return [node for node in self.shared.nodes if node.op != "const"] or list(self.shared.nodes)
+
+    def specialised(self, zeros: Sequence[bool]) -> Program:
+        """The program of a column with zeros in some rows; its inputs are the varying entries of both inputs.
+
+        Constant entries of `shared` become constants of the program, unless all of them are constant.
+        """
+        rows = len(zeros)
+        varying = {node.serial: k for k, node in enumerate(self.varying)}
+
+        def function(shared: list[Any], right: list[Any]) -> list[Any]:
+            others = iter(right)
+            all_shared = [shared[varying[n.serial]] if n.serial in varying else n.value for n in self.shared.nodes]
+            return inline(self.column, all_shared, [0 if zero else next(others) for zero in zeros])[0]
+
+        inputs = {"shared": (len(self.varying),), "right": (rows - sum(zeros),)}
+        return trace(f"{self.name}_column", function, inputs, [("column", (rows,))])
+
+
+def zero(nodes: Sequence[Node]) -> bool:
+    """Whether all nodes are the constant 0."""
+    return all(node.op == "const" and node.value == 0 for node in nodes)
+
+
+def evaluate_columns(program: ColumnProgram, *values: Sequence[float]) -> list[list[float]]:
+    """The results for flat input values, one node at a time: the reference for code generation."""
+    shared, *rights = evaluate(program.head, *values)
+    results = []
+    for port, right in zip(program.outputs, rights, strict=True):
+        width = port.shape[1]
+        columns = [evaluate(program.column, shared, right[k::width])[0] for k in range(width)]
+        results.append([x for row in zip(*columns, strict=True) for x in row])
+    return results

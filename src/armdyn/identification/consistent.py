@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import ComputationError
 from armdyn.identification.model import PAIRS, Model, Rows, natural_of, pseudo_inertia, reference_bodies

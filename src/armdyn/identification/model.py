@@ -23,11 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import Chain, Joint
-from armdyn.chain.joint import DRIVE
-from armdyn.chain.joint_forces import POSITIVE
+from armdyn.chain.joint import DRIVE, POSITIVE
 from armdyn.errors import InputError, choose
 from armdyn.identification.processing import Motion, Processing, decimated, matrix_of, smooth_sign
 from armdyn.parameters import ExtendedParameters, extended_parameters

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from armdyn.formulations import QUANTITIES
-from armdyn.formulations.registry import Shapes
-from armdyn.formulations.units import units
+from armdyn.formulations.registry import Shapes, units
 from armdyn.programs.assemble import input_ports, output_ports
 
 if TYPE_CHECKING:

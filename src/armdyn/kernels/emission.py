@@ -15,8 +15,7 @@ from armdyn.codegen.text.names import identifier
 from armdyn.codegen.text.numpy import compile_numpy
 from armdyn.errors import InputError, choose
 from armdyn.formulations import DERIVATIVES, QUANTITIES
-from armdyn.formulations.registry import Options
-from armdyn.formulations.units import units
+from armdyn.formulations.registry import Options, units
 from armdyn.kernels.kernel import auto
 from armdyn.kernels.rounding import Analysis, assumptions, largest_errors, must_be_bounded, precision
 from armdyn.parameters import minimal_parameters

@@ -23,25 +23,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armdyn.algebra import Sym3, Vec3, exact
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.chain import Chain, Link, Placement
+from armdyn.chain.chain import no_tool
 from armdyn.chain.checks import ROUNDING, impossibility
-from armdyn.chain.tool_names import no_tool
 from armdyn.codegen import BACKENDS, DEVICES, cache, fastcall
 from armdyn.codegen.compile import load_or_compile
 from armdyn.codegen.text.numpy import ArrayFunction, compile_numpy, over_columns
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
-from armdyn.formulations.units import units
-from armdyn.graph.columns import ColumnProgram
-from armdyn.graph.program import Program
+from armdyn.formulations.registry import units
+from armdyn.graph.program import ColumnProgram, Program
 from armdyn.html import table
 from armdyn.kernels import describe
 from armdyn.kernels.describe import OfObject
 from armdyn.programs import search
 from armdyn.programs.assemble import Assembly, Options, assemble
-from armdyn.programs.collector import paused_collector
 from armdyn.programs.program import compiled_program, program
+from armdyn.programs.search import paused_collector
 from armdyn.values import masked
 
 LOG = logging.getLogger("armdyn")

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.algebra.rounding import FORMATS, Precision, Rounded
+from armdyn.algebra.interval import FORMATS, Precision, Rounded
 from armdyn.errors import InputError, choose
 from armdyn.graph.node import Node
 from armdyn.graph.program import Program

@@ -10,8 +10,8 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.chain import Chain
-from armdyn.chain.joint_forces import NO_FORCES
-from armdyn.chain.limits import limits
+from armdyn.chain.chain import limits
+from armdyn.chain.joint import NO_FORCES
 from armdyn.kernels.wasm_emission import wasm_module
 from armdyn.pages.programs import programs, tool_link, under_any_gravity
 from armdyn.pages.writer import packed

@@ -12,7 +12,7 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import InputError
-from armdyn.formulations.units import units
+from armdyn.formulations.registry import units
 from armdyn.pages.motion import PLOT_HEIGHT, View, canvases, chart_page, motion, motion_page, short
 from armdyn.pages.writer import section, table
 

@@ -1,24 +1,25 @@
 """Inertia constants, minimal linear combinations, equivalence of parameter sets."""
 
-from armdyn.parameters.constants import Constants, inertia_constants, inertia_constants_1994
 from armdyn.parameters.elimination import Combinations, minimal_combinations
 from armdyn.parameters.equivalence import (
     Equivalence,
+    ExtendedParameters,
     ParameterSet,
     equivalence,
+    extended_parameters,
     regrouped_parameters,
     with_columns,
 )
-from armdyn.parameters.extended import ExtendedParameters, extended_parameters
 from armdyn.parameters.minimal import (
     MinimalParameters,
     gravity_parameters,
     inertia_matrix_parameters,
     minimal_parameters,
     realisation_on,
+    realise,
     union,
 )
-from armdyn.parameters.natural import realise
+from armdyn.parameters.structure import Constants, inertia_constants, inertia_constants_1994
 
 __all__ = [
     "Combinations",

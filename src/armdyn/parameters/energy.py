@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from armdyn.algebra import ZERO, Angle, Mat3, Scalar, Vec3, Z
-from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.algebra.scalar import ZERO_ANGLE
 from armdyn.chain import Chain, Joint
 from armdyn.chain.exactly import NOISE
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from armdyn.algebra import ZERO, JointRotation, Mat3, Scalar, Vec3, X, Y, Z
-from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.algebra.scalar import ZERO_ANGLE
 from armdyn.chain import Chain, Joint
 from armdyn.chain.geometry import GeometryConstant, geometry_constants
 from armdyn.parameters.elimination import independent_columns

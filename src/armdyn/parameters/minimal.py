@@ -6,30 +6,105 @@ Theorem 2 (their union).
 Without gravity, the elements of Theorem 5 are not all independent, and eqs. (60), (61) do not give the reduction; mimic
 joints make more of them dependent. In these cases exact elimination among the theorem's elements finds the
 combinations. In a tree the theorems hold path by path.
+
+The way back, from minimal parameters to links that have them, with many zeros: each element is assigned to the natural
+parameter of its own link, and every revolute link gets minus the parameters that its outer neighbours regroup into it
+(mass, m c_z, I_yy), so that nothing is regrouped further inwards. In an all-revolute arm the links are then (0, kx, ky,
+0, U11-22, U12, 0, U13, U23, U33). The map is linear in the values, which may be of any scalar type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from armdyn.algebra import Angle, Scalar, Vec3, exact
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra import Angle, Scalar, Sym3, Vec3, exact
+from armdyn.algebra.frozen import cached_property
 from armdyn.chain import Chain, Link
-from armdyn.chain.joint import Mimic
-from armdyn.chain.link import MASSLESS, NATURAL
+from armdyn.chain.joint import MASSLESS, NATURAL, Mimic
 from armdyn.errors import InputError
-from armdyn.parameters.constants import inertia_constants
-from armdyn.parameters.elements import Element, theorem_4, theorem_5
 from armdyn.parameters.elimination import exact_combinations, solved_for
 from armdyn.parameters.energy import Columns, Samples
-from armdyn.parameters.expression import Expression, element_polynomials, row_of, symbolic_chain
-from armdyn.parameters.polynomial import Polynomial, symbol, terms_of
-from armdyn.parameters.realisation import realised
-from armdyn.parameters.structure import Structure, first_axis, is_nonzero, structure
+from armdyn.parameters.expression import (
+    Expression,
+    Polynomial,
+    element_polynomials,
+    row_of,
+    symbol,
+    symbolic_chain,
+    terms_of,
+)
+from armdyn.parameters.structure import (
+    Constants,
+    Element,
+    Structure,
+    first_axis,
+    inertia_constants,
+    is_nonzero,
+    regrouped,
+    structure,
+    theorem_4,
+    theorem_5,
+)
+
+NOTHING = Constants(MASSLESS.mass, MASSLESS.moment, MASSLESS.inertia)
+
+
+def realised(chain: Chain, at: Structure, values: Mapping[Element, Scalar]) -> tuple[Link, ...]:
+    """Links whose elements have these values; other elements are arbitrary."""
+    links = [MASSLESS] * chain.bodies
+    carried = [NOTHING] * chain.bodies
+    for i in reversed(range(chain.bodies)):
+        joint, parent = chain.joints[i], chain.parents[i]
+        own = _free(carried[i], values) if joint.free else _OWN[joint.kind](i, carried[i], at.axis[i], values)
+        links[i] = own
+        if parent >= 0:
+            total = Constants(own.mass, own.moment, own.inertia) + carried[i]
+            carried[parent] = carried[parent] + regrouped(joint, total)
+    return tuple(links)
+
+
+def _free(carried: Constants, values: Mapping[Element, Scalar]) -> Link:
+    """The link of a floating base: each of its ten elements, minus the contributions of its children."""
+
+    def own(kind: str) -> Scalar:
+        element = Element(kind, 0)
+        return values[element] - element.of(carried, None) if element in values else 0
+
+    moment = Vec3(own("kx"), own("ky"), own("kz"))
+    return Link(own("m"), moment, Sym3(own("U11"), own("U12"), own("U22"), own("U13"), own("U23"), own("U33")))
+
+
+def _revolute(i: int, carried: Constants, axis: Vec3 | None, values: Mapping[Element, Scalar]) -> Link:
+    def own(kind: str, brought: Scalar) -> Scalar:
+        element = Element(kind, i)
+        return values[element] - brought if element in values else 0
+
+    k, U = carried.k, carried.U
+    moment = Vec3(own("kx", k.x), own("ky", k.y), -k.z)
+    inertia = Sym3(own("U11-22", U.xx), own("U12", U.xy), -U.yy, own("U13", U.xz), own("U23", U.yz), own("U33", U.zz))
+    return Link(-carried.mass, moment, inertia)
+
+
+def _prismatic(i: int, carried: Constants, axis: Vec3 | None, values: Mapping[Element, Scalar]) -> Link:
+    def own(kind: str) -> Scalar:
+        element = Element(kind, i)
+        return values[element] - element.of(carried, axis) if element in values else 0
+
+    if axis is not None and Element("kappa1", i) in values:
+        across = axis.x * axis.x + axis.y * axis.y
+        first = own("kappa1") / across
+        moment = Vec3(-axis.y * first, axis.x * first, own("kappa2") / across)
+    else:
+        moment = Vec3(own("kx"), own("ky"), own("kz"))
+    return Link(own("m"), moment, MASSLESS.inertia)
+
+
+_OWN = {"revolute": _revolute, "prismatic": _prismatic}
+
 
 Combination = tuple[tuple[Element, Fraction], ...]  # first the element that gives the name, with factor 1
 
@@ -325,3 +400,56 @@ def _numbers(parameters: MinimalParameters) -> list[Any]:
     geometry = exact_geometry(parameters.chain)
     polynomials = element_polynomials(geometry, _structure(geometry))
     return [_combined(combination, polynomials) for combination in parameters.combinations]
+
+
+def realise(chain: Chain, values: Sequence[Scalar], nearest: bool = False) -> Chain:
+    """The chain with links that have these minimal parameters, in the order of their names.
+
+    By default the links have many zeros, need not be physically consistent, and the values may be of any scalar type.
+    With `nearest` the natural parameters are those nearest to the present ones (least squares in SI units), and the
+    values must be numbers.
+    """
+    parameters = minimal_parameters(chain)
+    if len(values) != len(parameters):
+        raise InputError(f"this arm has {len(parameters)} minimal parameters, got {len(values)} values")
+    if not nearest:
+        return chain.with_links(parameters.links(values))
+    return chain.with_links(_nearest(parameters, [Fraction(x) for x in values]))
+
+
+def _nearest(parameters: MinimalParameters, values: list[Fraction]) -> tuple[Link, ...]:
+    """Least squares: x₀ + Bᵀ (B Bᵀ)⁻¹ (w - B x₀), B the matrix; the realisation corrects the rounding error."""
+    natural = [Fraction(x) for link in parameters.chain.links for x in link.natural]
+    B = [[float(b) for b in row] for row in parameters.matrix]
+    missing = [float(w - v) for w, v in zip(values, parameters.exact_values, strict=True)]
+    weights = _solved([[_dot(a, b) for b in B] for a in B], missing)
+    moved = [x + Fraction(_dot(column, weights)) for x, column in zip(natural, zip(*B, strict=True), strict=True)]
+    nearly = parameters.chain.with_links(_links(moved))
+    reached = MinimalParameters(nearly, "", parameters.combinations).exact_values
+    left = [w - v for w, v in zip(values, reached, strict=True)]
+    exactly = parameters.links(left)
+    return tuple(a + b for a, b in zip(nearly.links, exactly, strict=True))
+
+
+def _links(natural: Sequence[Scalar]) -> tuple[Link, ...]:
+    return tuple(Link.from_natural(tuple(natural[k : k + 10])) for k in range(0, len(natural), 10))
+
+
+def _dot(a: Sequence[float], b: Sequence[float]) -> float:
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+def _solved(A: list[list[float]], b: list[float]) -> list[float]:
+    """A⁻¹ b for a symmetric positive definite A, by A = L Lᵀ."""
+    L: list[list[float]] = []
+    for i, row in enumerate(A):
+        line: list[float] = []
+        for j in range(i):
+            line.append((row[j] - _dot(line, L[j][:j])) / L[j][j])
+        L.append([*line, (row[i] - _dot(line, line)) ** 0.5])
+    y: list[float] = []
+    for line, x in zip(L, b, strict=True):
+        y.append((x - _dot(line[:-1], y)) / line[-1])
+    for i in reversed(range(len(y))):
+        y[i] = (y[i] - sum(L[k][i] * y[k] for k in range(i + 1, len(y)))) / L[i][i]
+    return y

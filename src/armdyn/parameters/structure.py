@@ -8,14 +8,37 @@ that are separated by oblique joints (two revolute axes that are parallel across
 only up to the rounding of the angles between them. Directions are therefore compared with the tolerance `PARALLEL`, the
 angle below which `chain.frames` treats axes as parallel, and points with the same fraction of the lengths that lead to
 them: four orders of magnitude above that rounding, and far below any difference that a file can intend.
+
+The inertia constants of a composite body are the part of its inertia that is independent of the motion.
+
+Source: Lin & Fang 1999, App. C, eqs. (C1)-(C3); Lin 1994, eqs. (21), (23), (25).
+
+Idea: the first moment and the inertia of composite body i (links i to n) about the origin of frame i are each the sum
+of a constant and a varying part, ĉᵢ = kᵢ + lᵢ and Ĵᵢ = Uᵢ + Vᵢ. The part of composite body i+1 that is invariant under
+the motion of joint i+1 goes into k and U.
+
+Symbols (paper | code): m̂ᵢ | mass, kᵢ | k, Uᵢ | U, ⁱ⁺¹ᵢs | s, ⁱ⁺¹ᵢR_b | axis, b_{i+1} | b.
+
+The two papers differ in (U)₃₃: rotation about z leaves diag(U₂₂, U₂₂, U₃₃) unchanged, and Lin 1994 adds all of it to
+the next U, while Lin & Fang 1999 leave (U)₃₃ to the varying part V. Each set of minimal combinations follows from the
+other by a unit triangular matrix (Lin 1994, Corollary 6); Lin & Fang's is the default, because their algorithms use it.
+If γ is not 0, the constant rotation Rx(β)Ry(γ) replaces Rx(β).
+
+The elements of minimal parameters, and the sets of them in Lin 1994, Theorems 4 and 5.
+
+Symbols (paper | name here): (U_j)₃₃ | U33_j, (U_j)₁₁ - (U_j)₂₂ | U11-22_j, (k_j)_x | kx_j,
+m̂_i | m_i, κ₁ᵢ, κ₂ᵢ of eqs. (53), (54) | kappa1_i, kappa2_i.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from armdyn.algebra import ZERO, JointRotation, Scalar, Vec3, X, Y, Z
+from armdyn.algebra import ZERO, JointRotation, Scalar, Sym3, Vec3, X, Y, Z
+from armdyn.algebra.scalar import ZERO_ANGLE
+from armdyn.algebra.spatial import parallel_axis
 from armdyn.chain import Chain, Joint
 from armdyn.chain.frames import PARALLEL
 
@@ -167,3 +190,160 @@ def _pulled(joints: Path, g: Vec3) -> tuple[bool, ...]:
         if joint.revolute:
             span = [X, Y] * any(not along_z(v) for v in span) + [Z] * pulled[-1]
     return tuple(pulled)
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """m̂, k and U of one composite body."""
+
+    mass: Scalar
+    k: Vec3
+    U: Sym3
+
+    def __add__(self, other: Constants) -> Constants:
+        return Constants(self.mass + other.mass, self.k + other.k, self.U + other.U)
+
+
+def inertia_constants(chain: Chain) -> tuple[Constants, ...]:
+    """m̂ᵢ, kᵢ, Uᵢ of every composite body, base to tip (Lin & Fang 1999, App. C).
+
+    They are exact for exact chains, and linear in the links' ten parameters, which may be of any scalar type.
+    """
+    return _inwards(chain, lambda U: (U.yy, 0))
+
+
+def inertia_constants_1994(chain: Chain) -> tuple[Constants, ...]:
+    """The same, but (U)₃₃ is propagated inwards too (Lin 1994, eq. 23)."""
+    return _inwards(chain, lambda U: (U.yy, U.zz))
+
+
+def _inwards(chain: Chain, kept: Callable[[Sym3], tuple[Scalar, Scalar]]) -> tuple[Constants, ...]:
+    """Tips to base; `kept` returns (a, c): diag(a, a, c) is the part of U that goes into the parent's constants."""
+    found = [Constants(link.mass, link.moment, link.inertia) for link in chain.links]
+    for i in reversed(range(chain.bodies)):
+        if chain.parents[i] >= 0:
+            parent = chain.parents[i]
+            found[parent] = found[parent] + regrouped(chain.joints[i], found[i], kept)
+    return tuple(found)
+
+
+def regrouped(
+    joint: Joint,
+    outer: Constants,
+    kept: Callable[[Sym3], tuple[Scalar, Scalar]] = lambda U: (U.yy, 0),
+) -> Constants:
+    """The part of the composite body beyond `joint` that is regrouped with the constants of its parent."""
+    found = _past_revolute(joint, outer, kept) if joint.revolute else _past_prismatic(joint, outer)
+    return _past_fork(joint, found) if joint.forked else found
+
+
+def _past_fork(joint: Joint, body: Constants) -> Constants:
+    """The constants in the parent's frame, past the rotation about and the shift along its z axis at a branch."""
+    R, p = JointRotation(ZERO_ANGLE, ZERO_ANGLE, joint.turn.cos, joint.turn.sin), Z * joint.shift
+    k = R @ body.k
+    U = R.similarity(body.U) + Sym3.steiner(p, p) * body.mass + parallel_axis(p, k)
+    return Constants(body.mass, k + p * body.mass, U)
+
+
+def _past_revolute(joint: Joint, outer: Constants, kept: Callable[[Sym3], tuple[Scalar, Scalar]]) -> Constants:
+    m, k_z = outer.mass, outer.k.z
+    tilt = JointRotation(joint.beta, joint.gamma, 1, 0)
+    axis = tilt @ Z
+    s = X * joint.b + axis * joint.d
+    a, c = kept(outer.U)
+    U = (
+        tilt.similarity(Sym3(1, 0, 1, 0, 0, 0)) * a
+        + tilt.similarity(Sym3(0, 0, 0, 0, 0, 1)) * c
+        + Sym3.steiner(s, s) * m
+        + parallel_axis(s, axis) * k_z
+    )  # eq. (C2)
+    return Constants(m, s * m + axis * k_z, U)  # eq. (C1)
+
+
+def _past_prismatic(joint: Joint, outer: Constants) -> Constants:
+    m = outer.mass
+    R = JointRotation(joint.beta, joint.gamma, joint.theta.cos, joint.theta.sin)
+    b, k = X * joint.b, R @ outer.k
+    U = R.similarity(outer.U) + Sym3.steiner(b, b) * m + parallel_axis(b, k)  # eq. (C3)
+    return Constants(m, b * m + k, U)  # eq. (C1)
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One inertia constant (or a combination of a few) of composite body `link`, counted from 0."""
+
+    kind: str
+    link: int
+
+    @property
+    def name(self) -> str:
+        """As in the paper, counted from 1: ``U33_1``, ``kx_2``, ``kappa1_3``."""
+        return f"{self.kind}_{self.link + 1}"
+
+    def of(self, constants: Constants, axis: Vec3 | None) -> Scalar:
+        """The element's value; `axis` is u_r in the link's frame (needed by κ₁ and κ₂ alone)."""
+        if axis is not None and self.kind in KAPPA:
+            return KAPPA[self.kind](constants.k, axis)
+        return PLAIN[self.kind](constants)
+
+
+PLAIN: dict[str, Callable[[Constants], Scalar]] = {
+    "m": lambda c: c.mass,
+    "kx": lambda c: c.k.x,
+    "ky": lambda c: c.k.y,
+    "kz": lambda c: c.k.z,
+    "U11-22": lambda c: c.U.xx - c.U.yy,
+    "U12": lambda c: c.U.xy,
+    "U13": lambda c: c.U.xz,
+    "U23": lambda c: c.U.yz,
+    "U33": lambda c: c.U.zz,
+    "U11": lambda c: c.U.xx,
+    "U22": lambda c: c.U.yy,
+}
+FREE = (
+    "m",
+    "kx",
+    "ky",
+    "kz",
+    "U11",
+    "U12",
+    "U22",
+    "U13",
+    "U23",
+    "U33",
+)  # of a floating base: all ten of its composite body
+KAPPA: dict[str, Callable[[Vec3, Vec3], Scalar]] = {
+    "kappa1": lambda k, u: u.x * k.y - u.y * k.x,  # eq. (53)
+    # eq. (54), with u_x² + u_y² for 1 - u_z², which suffers from cancellation if the axes are nearly parallel
+    "kappa2": lambda k, u: (u.x * u.x + u.y * u.y) * k.z - u.z * (u.x * k.x + u.y * k.y),
+}
+
+
+def theorem_5(chain: Chain, at: Structure) -> tuple[Element, ...]:
+    """The set for the actuator forces, in the order of Lin 1994, Theorem 5; the elements of a floating base come first.
+
+    The theorem is for a chain; in a tree it holds for every path from the base to a tip (decision record 6).
+    """
+    revolute = [i for i, joint in enumerate(chain.joints) if joint.revolute]
+    prismatic = [i for i, joint in enumerate(chain.joints) if joint.prismatic]
+    first = [i for i in revolute if not at.beyond[i]]
+    groups = (
+        [(kind, 0) for kind in FREE if chain.floating],
+        [(kind, i) for i in first for kind in ("U33", "kx", "ky")[: 3 if at.delta[i] else 1]],
+        [(kind, i) for i in revolute if at.beyond[i] for kind in ("U11-22", "U33", "U12", "U13", "U23", "kx", "ky")],
+        [("m", i) for i in prismatic],
+        [(kind, i) for i in prismatic if at.beyond[i] for kind in ("kx", "ky", "kz")],
+        [(kind, i) for i in prismatic if at.sigma[i] for kind in ("kappa1", "kappa2")],
+    )
+    return tuple(Element(kind, i) for group in groups for kind, i in group)
+
+
+def theorem_4(chain: Chain, at: Structure) -> tuple[Element, ...]:
+    """The set for the gravity load, in the order of Lin 1994, Theorem 4."""
+    found = []
+    for i, joint in enumerate(chain.joints):
+        if joint.revolute and at.delta_gravity[i]:
+            found += [Element("kx", i), Element("ky", i)]
+        if joint.prismatic and at.sigma_gravity[i]:
+            found.append(Element("m", i))
+    return tuple(found)

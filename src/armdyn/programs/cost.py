@@ -15,8 +15,7 @@ from armdyn.chain import Chain
 from armdyn.errors import InputError, checked_keywords, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.html import table
-from armdyn.programs.count import Published, published, without_rotors
-from armdyn.programs.search import auto, shortest
+from armdyn.programs.search import Published, auto, published, shortest, without_rotors
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,206 @@
-"""The program of a quantity on an arm by a formulation, or of its derivatives: the shortest one found."""
+"""The program of a quantity on an arm by a formulation, or of its derivatives: the shortest one found.
+
+The exact partial derivatives of a quantity with respect to its inputs come from a formulation's own recursion if it has
+one, otherwise from the chain rule on the graph. For a quantity that inverts another (forward dynamics), the implicit
+function theorem is shorter: from the derivatives of τ = ID(q, q̇, q̈), ∂q̈/∂x = -H⁻¹ ∂τ/∂x for all inputs but the
+torque itself, and ∂q̈/∂τ = H⁻¹.
+"""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from armdyn.chain import Chain
-from armdyn.formulations.registry import Options
-from armdyn.graph.check import check
-from armdyn.graph.columns import ColumnProgram
-from armdyn.graph.program import Program
-from armdyn.programs.collector import paused_collector
-from armdyn.programs.derivatives import derivatives, derivatives_by_columns
-from armdyn.programs.search import shortest
+from armdyn.formulations import QUANTITIES, substitution
+from armdyn.formulations.elimination import Matrix, eliminate, inverted, solve
+from armdyn.formulations.physics import gears_lose
+from armdyn.formulations.registry import Options, Run
+from armdyn.graph.derive import jacobian
+from armdyn.graph.program import ColumnProgram, Program, check, flatten, inline, nest, trace
+from armdyn.graph.simplify import simplify
+from armdyn.programs.assemble import assemble, at_run_time, derivative_ports, tangent_columns, tangent_shapes
+from armdyn.programs.search import BUDGET, auto, paused_collector, shortest
+
+FORWARD = "forward_dynamics"
+
+
+def derivatives(chain: Chain, quantity: str, method: str, options: Options) -> Program:
+    """The program of the partial derivatives with respect to the inputs that the options name."""
+    plain, wrt = replace(options, derivatives=()), options.derivatives
+    derivative_ports(assemble(chain, quantity, method, plain).inputs, (), wrt)  # raises an error for unknown inputs
+    solved = _solved(chain, quantity, plain, wrt)
+    return solved.straight_line() if solved else _partials(chain, quantity, method, plain, wrt)
+
+
+def derivatives_by_columns(chain: Chain, quantity: str, options: Options) -> ColumnProgram | None:
+    """The column program of the partial derivatives, if it would be very long when unrolled for all columns."""
+    solved = _solved(chain, quantity, replace(options, derivatives=()), options.derivatives)
+    if solved is None:
+        return None
+    columns = sum(shape[1] for _, shape in solved.outputs)
+    if 2 * chain.nv**2 * columns <= BUDGET.written_out:  # an upper bound on the operations of the solution
+        return None
+    made = solved.by_columns()
+    one = made.specialised([False] * chain.nv).operations.total
+    return made if one * columns > BUDGET.written_out else None
+
+
+def _solved(chain: Chain, quantity: str, options: Options, wrt: tuple[str, ...]) -> _Solved | None:
+    """The parts of the derivatives through the quantity that this one inverts; None if it inverts none."""
+    solved = QUANTITIES[quantity].inverse_of
+    if not solved or gears_lose(chain, options):  # this needs τ linear in q̈
+        return None
+    others = tuple(name for name in wrt if name != "tau")
+    key = auto(chain, solved, replace(options, derivatives=(*others, "qdd")))
+    rates = _partials(chain, solved, key, options, (*others, "qdd"))
+    return _Solved(chain, shortest(chain, solved, auto(chain, solved, options), options), rates, wrt)
+
+
+def _partials(chain: Chain, quantity: str, method: str, options: Options, wrt: tuple[str, ...]) -> Program:
+    """The derivatives by the formulation's own recursion if it has one for these inputs, else by the chain rule."""
+    entry, found = QUANTITIES[quantity], []
+    own = entry.formulation(method).derivatives
+    if own is not None and not gears_lose(chain, options) and set(wrt) <= {name for name, _ in entry.inputs}:
+        found.append(_by_recursion(chain, quantity, method, options, wrt, own))
+    if not found or chain.n <= BUDGET.few_joints:
+        found.append(_in_tangent_space(chain, jacobian(shortest(chain, quantity, method, options), wrt)))
+    shorter = (simplify(one) if one.operations.total <= BUDGET.quick else one for one in found)
+    return min(shorter, key=lambda one: one.operations.total)
+
+
+def _by_recursion(
+    chain: Chain, quantity: str, method: str, options: Options, wrt: tuple[str, ...], own: Run
+) -> Program:
+    """A formulation's own derivatives, plus those of rotors, friction and a wrench by the chain rule."""
+
+    def only_added(run: Run, arm: Chain, *rest: Any) -> Any:
+        return QUANTITIES[quantity].physics(lambda arm, *_: [0] * arm.n, arm, *rest)
+
+    whole = assemble(chain, quantity, method, options, physics=only_added)
+    shapes = dict(whole.inputs)
+    others = _in_tangent_space(chain, jacobian(trace(quantity, whole.function, shapes, whole.outputs), wrt))
+    bare = assemble(
+        chain, quantity, method, options, whole=lambda run, arm, inputs, *_: substitution.derivatives(own, arm, inputs)
+    )
+
+    def function(*arguments: Any) -> Any:
+        partials = dict(zip(shapes, bare.function(*arguments), strict=False))
+        more = inline(others, *map(flatten, arguments))
+        total = tuple(
+            [a + b for a, b in zip(flatten(partials[name]), flat, strict=True)]
+            for name, flat in zip(wrt, more, strict=True)
+        )
+        return total[0] if len(wrt) == 1 else total
+
+    outputs = [(port.name, port.shape) for port in others.outputs]
+    return trace(f"{quantity}_derivatives", function, shapes, outputs)
+
+
+def _in_tangent_space(chain: Chain, partials: Program) -> Program:
+    """Derivatives with six columns for a floating base's pose: displacements in its own axes, as in Pinocchio."""
+    names = [port.name for port in partials.inputs]
+    if not chain.floating or "q" not in names:
+        return partials
+
+    def function(*arguments: Any) -> Any:
+        q = arguments[names.index("q")]
+        found = tuple(
+            tangent_columns(q, values) if port.name.endswith("_dq") else values
+            for port, values in zip(partials.outputs, inline(partials, *map(flatten, arguments)), strict=True)
+        )
+        return found[0] if len(found) == 1 else found
+
+    outputs = [
+        (port.name, (*port.shape[:-1], chain.nv) if port.name.endswith("_dq") else port.shape)
+        for port in partials.outputs
+    ]
+    return trace(partials.name, function, {port.name: port.shape for port in partials.inputs}, outputs)
+
+
+@dataclass(frozen=True)
+class _Solved:
+    """The parts of the derivatives of forward dynamics: inverse dynamics and its derivatives, H the last of them."""
+
+    chain: Chain
+    inverse: Program
+    rates: Program
+    wrt: tuple[str, ...]
+
+    @property
+    def inputs(self) -> dict[str, tuple[int, ...]]:
+        return {"tau" if port.name == "qdd" else port.name: port.shape for port in self.inverse.inputs}
+
+    @property
+    def outputs(self) -> list[tuple[str, tuple[int, ...]]]:
+        shapes = dict(tangent_shapes(self.chain, tuple(self.inputs.items())))
+        return [(f"dqdd_d{name}", (self.chain.nv, *shapes[name])) for name in self.wrt]
+
+    def factored(self, *arguments: Any) -> tuple[Matrix, list[Any], dict[str, Matrix]]:
+        """(α, 1/D) of H = U D Uᵀ and the derivatives of inverse dynamics by name, at the accelerations due to τ."""
+        n, given = self.chain.nv, dict(zip(self.inputs, arguments, strict=True))
+
+        def put_in(program: Program, qdd: list[Any]) -> list[list[Any]]:
+            known = {**given, "qdd": qdd}
+            return inline(program, *(known[port.name] for port in program.inputs))
+
+        (bias,), H = put_in(self.inverse, [0] * n), nest(put_in(self.rates, [0] * n)[-1], (n, n))
+        last = next((name for name in ("parameters", "geometry") if name in given), "")
+        arm = at_run_time(self.chain, last, given[last]) if last else self.chain
+        alpha, reciprocals, _ = eliminate(arm, H)
+        qdd = solve(alpha, reciprocals, [t - b for t, b in zip(given["tau"], bias, strict=True)])
+        slopes = zip(self.rates.outputs, put_in(self.rates, qdd)[:-1], strict=False)
+        return alpha, reciprocals, {p.name.removeprefix("dtau_d"): nest(flat, p.shape) for p, flat in slopes}
+
+    def straight_line(self) -> Program:
+        """The straight-line program for all columns."""
+
+        def function(*arguments: Any) -> Any:
+            alpha, reciprocals, slopes = self.factored(*arguments)
+            W = inverted(alpha, reciprocals)
+
+            def solved(columns: list[Any]) -> list[list[Any]]:
+                """-H⁻¹ times these columns: by elimination if the zeros of a tree shorten that, otherwise with H⁻¹."""
+                if not (self.chain.serial and self.chain.plain):
+                    found = (solve(alpha, reciprocals, [-x for x in column]) for column in columns)
+                    return [list(row) for row in zip(*found, strict=True)]
+                return [[-sum((w * x for w, x in zip(row, one, strict=True)), 0) for one in columns] for row in W]
+
+            partials = {"tau": W}
+            for name, matrix in slopes.items():
+                partials[name] = solved(list(zip(*matrix, strict=True)))
+            result = tuple(partials[name] for name in self.wrt)
+            return result[0] if len(self.wrt) == 1 else result
+
+        return trace(f"{FORWARD}_derivatives", function, self.inputs, self.outputs)
+
+    def by_columns(self) -> ColumnProgram:
+        """The factors and the right-hand sides as one program, the solution of one column as another.
+
+        The minus sign is in the reciprocals: shared are α and -1/D, and the right-hand sides of H⁻¹ are columns of -1.
+        """
+        n = self.chain.nv
+        pairs = n * (n - 1) // 2
+        minus_one = [[-1 if i == j else 0 for j in range(n)] for i in range(n)]
+
+        def head(*arguments: Any) -> Any:
+            alpha, reciprocals, slopes = self.factored(*arguments)
+            rights = {**slopes, "tau": minus_one}
+            return flatten(alpha) + [-x for x in reciprocals], *(rights[name] for name in self.wrt)
+
+        def column(shared: list[Any], right: list[Any]) -> list[Any]:
+            alpha = [shared[k * (k - 1) // 2 : k * (k + 1) // 2] for k in range(n)]
+            return solve(alpha, shared[pairs:], right)
+
+        name, shared = f"{FORWARD}_derivatives", (pairs + n,)
+        return ColumnProgram(
+            name,
+            trace(name, head, self.inputs, [("shared", shared), *self.outputs]),
+            trace(f"{name}_column", column, {"shared": shared, "right": (n,)}, [("column", (n,))]),
+        )
+
 
 DEBUG = bool(os.environ.get("ARMDYN_DEBUG"))  # check every program before it is returned
 

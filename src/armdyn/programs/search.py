@@ -10,26 +10,162 @@ and more accurate than the one before, and only those close to the best go on to
 
 `shortest` runs stages 2 to 4 for one formulation and its variants; `auto` runs all of them for every formulation.
 `Budget` defines how close is close enough, with the measurements behind it.
+
+`published` counts operations as the papers do: a formulation's own steps, executed on counting scalars, stage by stage.
+The conventions are those of the papers (docs/adr/0002-operations-and-folds.md). Rotors and friction are not counted:
+they are added outside the formulations.
+
+`paused_collector` pauses the cyclic garbage collector while a program is made: tracing and rewriting create hundreds of
+thousands of small objects, most of which live until the program is finished, so that collections find nothing but take
+a quarter of the time (docs/adr/0011-registry-and-search.md). Reference counting continues, and collection resumes when
+the last thread leaves.
 """
 
 from __future__ import annotations
 
+import gc
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from functools import lru_cache
+import math
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 
+from armdyn.algebra import Operations, Tally, counting
 from armdyn.chain import Chain
-from armdyn.errors import InputError
+from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
-from armdyn.formulations.registry import Options, Run
+from armdyn.formulations.coordinates import Coordinates
+from armdyn.formulations.registry import Options, Run, Shapes
+from armdyn.formulations.substitution import substituted
 from armdyn.graph.program import Program, trace
-from armdyn.graph.simplify import first_round, further_rounds, second_start
+from armdyn.graph.simplify import REWRITING, Rewriting, first_round, further_rounds, second_start
 from armdyn.programs.assemble import assemble, must_have_inertia, reframed
-from armdyn.programs.budget import BUDGET
-from armdyn.programs.collector import paused_collector
-from armdyn.programs.count import tally
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The thresholds of `armdyn.programs.search` and of derivative programs; those of rewriting are in `rewriting`.
+
+    Measured on the catalogue's arms, general arms of 2 to 8 joints and 57 random arms of 3 to 12 joints with parallel
+    and intersecting axes (docs/adr/0011-registry-and-search.md).
+    """
+
+    # Joints up to which every formulation is rewritten: for programs of a few dozen operations, tallies predict little.
+    # Derivatives are tried both by recursion and by the chain rule.
+    few_joints: int = 4
+    # Joints above which programs may take seconds to trace.
+    many_joints: int = 10
+    # How many formulations with the smallest tallies are traced. The shortest program was among the first three for
+    # constant parameters; with run-time parameters it was the fourth on RRPRR and PRRPRR (23 and 27 operations).
+    formulations: int = 4
+    # Ratio of lengths of short traced programs that rewriting does not make up for: 1.13 was seen. Above `short`
+    # operations, and after a first round, `rewriting.near` is used instead.
+    traced: float = 1.15
+    short: int = 400
+    # Operations added to every ratio: in programs of 100 operations, a difference of 8 was made up for after a first
+    # round.
+    slack: int = 8
+    # Operations up to which tracing and rewriting all candidates takes less than a second. Above, the tallies decide
+    # for an arm of many joints, and derivatives are not rewritten, which would gain less than one per cent.
+    quick: int = 1500
+    # Operations of the solution for the derivatives' columns above which they are not unrolled: for Talos (n = 38)
+    # they are 89 000 of 109 000 and take 3 s to trace and 7 s to compile; for Baxter (n = 17) 5000
+    # (docs/adr/0026-long-programs.md).
+    written_out: int = 40_000
+    rewriting: Rewriting = REWRITING
+
+
+BUDGET = Budget()
+
+
+@dataclass(frozen=True, slots=True)
+class Published(Operations):
+    """Operations as published, and their division into the paper's stages."""
+
+    stages: Mapping[str, Operations] = field(default_factory=lambda: MappingProxyType({}), compare=False)
+
+    def __reduce__(self) -> Any:  # a mapping proxy cannot be pickled
+        return _published, (self.mul, self.add, self.div, self.trig, dict(self.stages))
+
+
+def _published(mul: int, add: int, div: int, trig: int, stages: dict[str, Operations]) -> Published:
+    return Published(mul, add, div, trig, MappingProxyType(stages))
+
+
+def published(chain: Chain, quantity: str, method: str, **variant: Any) -> Published:
+    """The operations that the formulation, or a `variant` of it, executes, counted as in the papers."""
+    entry = QUANTITIES[choose("quantity", quantity, QUANTITIES)]
+    run = partial(entry.formulation(method, chain).run, **variant)
+    given = {name: _tallies(shape) for name, shape in entry.input_shapes(chain)}
+    tree, inputs = substituted(Coordinates.of(chain), given)
+    return _executed(run, tree, *inputs)
+
+
+def tally(function: Callable[..., Any], inputs: Shapes) -> int:
+    """The number of operations that a function of scalars executes; operations on constants do not count."""
+    return _executed(function, *(_tallies(shape) for _, shape in inputs)).total
+
+
+def _executed(function: Callable[..., Any], *arguments: Any) -> Published:
+    with counting() as counter:
+        function(*arguments)
+    total = counter.operations()
+    stages = {name: counter.operations(name) for name in counter.stages if name}
+    return _published(total.mul, total.add, total.div, total.trig, stages)
+
+
+def without_rotors(chain: Chain) -> Chain:
+    """The same arm without rotor inertias."""
+    if all(joint.rotor_inertia == 0 for joint in chain.joints):
+        return chain
+    return replace(chain, joints=tuple(replace(joint, rotor_inertia=0) for joint in chain.joints))
+
+
+def _tallies(shape: tuple[int, ...]) -> Any:
+    """Generic run-time numbers."""
+    return [Tally(math.sqrt(k + 2) / 4) for k in range(math.prod(shape))]  # no sum or difference of them vanishes
+
+
+_LOCK = threading.Lock()
+_inside = 0
+_was_enabled = False
+
+
+@contextmanager
+def paused_collector() -> Iterator[None]:
+    """No cyclic garbage collection inside this block, which may be nested and entered by several threads."""
+    global _inside, _was_enabled
+    with _LOCK:
+        if not _inside:
+            _was_enabled = gc.isenabled()
+            gc.disable()
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _inside = max(_inside - 1, 0)  # a forked child starts at 0
+            if not _inside and _was_enabled:
+                gc.enable()
+
+
+def _after_fork() -> None:
+    """Reset the state in a forked child, where no other thread exists to leave the block."""
+    global _LOCK, _inside
+    _LOCK = threading.Lock()
+    if _inside and _was_enabled:
+        gc.enable()
+    _inside = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
 
 Candidate = TypeVar("Candidate")
 LOG = logging.getLogger("armdyn")

@@ -21,8 +21,7 @@ from typing import Any
 from armdyn.algebra import sqrt
 from armdyn.errors import choose
 from armdyn.formulations.coordinates import pose_rate
-from armdyn.graph.derive import inline
-from armdyn.graph.program import Program, flatten, trace
+from armdyn.graph.program import Program, flatten, inline, trace
 
 IN_FLOATS = 1e-13  # of a condition of order, whose terms are at most about 10; exactly they are tested
 POSE, TWIST = 7, 6  # the numbers of a floating base: position and quaternion, linear and angular velocity

@@ -6,8 +6,7 @@ from typing import Any
 
 from armdyn.arm import Arm
 from armdyn.chain import Joint
-from armdyn.chain.joint import DRIVE
-from armdyn.chain.joint_forces import NUMBERS
+from armdyn.chain.joint import DRIVE, NUMBERS
 from armdyn.files import Frame
 from armdyn.files.numbers import to_rpy
 

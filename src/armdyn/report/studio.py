@@ -31,7 +31,7 @@ import numpy as np
 
 import armdyn
 from armdyn.arm import Arm
-from armdyn.chain.joint_forces import NO_FORCES
+from armdyn.chain.joint import NO_FORCES
 from armdyn.errors import ArmdynError, InputError, choose
 from armdyn.files.text import file_name
 from armdyn.identification import Estimate, Log, identify

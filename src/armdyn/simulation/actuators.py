@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.chain import Chain
 from armdyn.codegen.compile import load_or_compile
 from armdyn.errors import InputError

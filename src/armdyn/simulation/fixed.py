@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.chain import Chain
 from armdyn.codegen.compile import Compiled, load_or_compile
 from armdyn.graph.program import Program

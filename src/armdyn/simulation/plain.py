@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.programs.assemble import Options
 from armdyn.programs.stepping import SCHEMES, combined

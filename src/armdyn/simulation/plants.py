@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.algebra import Vec3
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import Chain, Link
 from armdyn.chain.geometry import geometry_constants, with_geometry

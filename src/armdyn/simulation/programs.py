@@ -15,7 +15,7 @@ from typing import Any
 
 from armdyn.algebra import sign
 from armdyn.chain import Chain, Joint, JointForces
-from armdyn.chain.joint_forces import NO_FORCES
+from armdyn.chain.joint import NO_FORCES
 from armdyn.formulations.elimination import least_pivots, reciprocal
 from armdyn.graph.program import Program, trace
 from armdyn.programs.assemble import Options, assemble

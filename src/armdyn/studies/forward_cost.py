@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from armdyn.algebra import Operations
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.drawing import import_plotly
 from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import trace

@@ -10,7 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from armdyn.algebra import Operations, Tally, Vec3, counting
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.formulations.bias import lin_1991
 
 TILTED = Vec3(Fraction(3), Fraction(4), Fraction(-8))

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from armdyn.algebra import Operations
-from armdyn.chain.samples import generic_chain
+from armdyn.chain.chain import generic_chain
 from armdyn.formulations.composite_bodies.minimal import composite_bodies
 from armdyn.formulations.steps import steps
 from armdyn.graph.program import trace

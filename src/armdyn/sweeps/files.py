@@ -13,13 +13,9 @@ from armdyn.arm import Arm
 from armdyn.errors import FileError, InputError, choose
 from armdyn.files.text import read_bytes
 from armdyn.loading import load
-from armdyn.sweeps.bootstrap import Bootstrap
-from armdyn.sweeps.capability import Capability
-from armdyn.sweeps.design import Design, designs
 from armdyn.sweeps.engine import CHUNK
-from armdyn.sweeps.learning import DataSet
+from armdyn.sweeps.ready import Bootstrap, Capability, DataSet, Design, Robustness, designs
 from armdyn.sweeps.reductions import from_table
-from armdyn.sweeps.robustness import Robustness
 from armdyn.uncertainty import Normal, Uncertain, Uniform
 
 TOP = ("study", "arm", "samples", "seed", "points", "chunk", "out", "reduce", "uncertain")

@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.errors import FileError, InputError
 from armdyn.files.text import written_whole
-from armdyn.sweeps.labels import Variable, Variables, needed
-from armdyn.sweeps.reductions import Part
+from armdyn.sweeps.reductions import Part, Variable, Variables, needed
 
 OWN = "_armdyn"  # readers of Parquet folders ignore names that start with an underscore
 

@@ -1,11 +1,9 @@
 """Uncertainty: guaranteed bounds over ranges, bounds of rounding errors, and arms with uncertain parameters."""
 
-from armdyn.uncertainty.bounds import Bound, bound
+from armdyn.uncertainty.bounds import Bound, RoundingError, bound, rounding_error
 from armdyn.uncertainty.distributions import Normal, Uniform
-from armdyn.uncertainty.rounding_error import RoundingError, rounding_error
-from armdyn.uncertainty.samples import Samples
 from armdyn.uncertainty.statistics import Outcome, Probability, SobolIndices, Worst, probability
-from armdyn.uncertainty.uncertain import Uncertain, Variable
+from armdyn.uncertainty.uncertain import Samples, Uncertain, Variable
 
 __all__ = [
     "Bound",

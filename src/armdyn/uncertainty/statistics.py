@@ -14,7 +14,7 @@ from armdyn.values import ComparedByValue
 
 if TYPE_CHECKING:
     from armdyn.pages.motion import View
-    from armdyn.uncertainty.samples import Samples
+    from armdyn.uncertainty.uncertain import Samples
 
 Array = NDArray[np.float64]
 

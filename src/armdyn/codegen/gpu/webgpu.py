@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.codegen.gpu import wgsl
 from armdyn.errors import ComputationError, InputError
 from armdyn.graph.program import Program

@@ -19,9 +19,8 @@ from armdyn.codegen.llvm.ir import CACHE_LINE, Slot, VectorType, Writer, functio
 from armdyn.codegen.llvm.loop import Operand, axes, begin_block, groups, move, read_arguments
 from armdyn.codegen.llvm.straight_line import Emitter
 from armdyn.codegen.target import Target
-from armdyn.graph.columns import ColumnProgram, zero
 from armdyn.graph.node import Node
-from armdyn.graph.program import Port, Program
+from armdyn.graph.program import ColumnProgram, Port, Program, zero
 
 # A zero row is omitted per group of so many columns, on every processor: omitting a row changes how sums are rounded.
 GROUP = {"double": 8, "float": 16}

@@ -30,8 +30,7 @@ from armdyn.codegen.llvm.plain import NarrowCode, PlainCode
 from armdyn.codegen.llvm.straight_line import StraightLine, trig_layers
 from armdyn.codegen.target import Target
 from armdyn.errors import InputError
-from armdyn.graph.columns import ColumnProgram
-from armdyn.graph.program import Program
+from armdyn.graph.program import ColumnProgram, Program
 
 
 def straight_line(program: Program, target: Target, uniform: Collection[str] = ()) -> StraightLine:

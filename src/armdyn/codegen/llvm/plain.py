@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.codegen import tuning
 from armdyn.codegen.llvm.ir import Slot, Writer, function, literal
 from armdyn.codegen.llvm.loop import (
@@ -40,8 +40,7 @@ from armdyn.codegen.llvm.straight_line import (
     rows_loop,
 )
 from armdyn.codegen.llvm.trig import TRIG, sine_cosine, trig_far, trig_loop
-from armdyn.graph.node import Node
-from armdyn.graph.operations import LEAVES
+from armdyn.graph.node import LEAVES, Node
 
 
 @dataclass(frozen=True)

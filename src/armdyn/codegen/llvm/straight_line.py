@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.codegen import tuning
 from armdyn.codegen.llvm.ir import Slot, VectorType, Writer, function, prefetch
 from armdyn.codegen.llvm.trig import LIMIT, TRIG, all_below, fused

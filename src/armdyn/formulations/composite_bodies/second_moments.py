@@ -21,9 +21,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from armdyn.algebra import ZERO, JointRotation, Scalar, Sym3, Vec3, X, Z
-from armdyn.algebra.rotation import similarity_about_z, turn_about_z
 from armdyn.algebra.scalar import is_number
-from armdyn.algebra.spatial import NO_MOMENTS, Body, Wrench
+from armdyn.algebra.spatial import NO_MOMENTS, Body, Wrench, similarity_about_z, turn_about_z
 from armdyn.chain import Chain, Joint
 from armdyn.formulations.steps import collect
 

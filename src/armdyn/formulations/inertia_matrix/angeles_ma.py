@@ -26,8 +26,7 @@ from armdyn.algebra.scalar import is_number, sqrt
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain, Link
 from armdyn.formulations.inertia_matrix.lin_cubic import must_have_centres, shares
-from armdyn.formulations.inertia_matrix.symmetric import Matrix, filled
-from armdyn.formulations.steps import steps
+from armdyn.formulations.steps import Matrix, filled, steps
 
 
 def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:

@@ -20,8 +20,7 @@ from armdyn.algebra import ZERO, Scalar, Sym3, Vec3, Z
 from armdyn.algebra.spatial import parallel_axis
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain, Link
-from armdyn.formulations.inertia_matrix.symmetric import Matrix, filled
-from armdyn.formulations.steps import Step, steps
+from armdyn.formulations.steps import Matrix, Step, filled, steps
 
 Twist = tuple[Vec3, Vec3]  # (w, v): angular velocity, velocity of the mass centre
 

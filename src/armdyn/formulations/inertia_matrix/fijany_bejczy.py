@@ -25,8 +25,7 @@ from armdyn.algebra import IDENTITY, Mat3, Scalar, Vec3
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain
 from armdyn.formulations.inertia_matrix.renaud import Augmented, generalized_links
-from armdyn.formulations.inertia_matrix.symmetric import Matrix, filled
-from armdyn.formulations.steps import Step, run_time, steps
+from armdyn.formulations.steps import Matrix, Step, filled, run_time, steps
 
 
 def variants(chain: Chain) -> Sequence[Mapping[str, Any]]:

@@ -6,7 +6,8 @@ joints, whose accelerations enter the Gibbs function in the same way: ∂r̈_G/�
 Idea: D_jk = ∂²G/∂q̈ⱼ∂q̈ₖ = Σ over links of m ∂r̈·∂r̈ + ∂ω̇·I ∂ω̇ (eq. 4); sums over links from j on become the
 recursive first moments fᵢ and tensors φᵢ.
 
-Symbols (paper | code): Mᵢ | mass, ⁱgᵢ | g, ⁱEᵢ | E, ⁱfᵢ | f, ⁱφᵢ | phi, ∂ω̇ⱼ/∂q̈ₖ | u, ʲr_Oi,Oi+1 | r, ʲr_Ok,Oj | lever.
+Symbols (paper | code): Mᵢ | mass, ⁱgᵢ | g, ⁱEᵢ | E, ⁱfᵢ | f, ⁱφᵢ | phi, ∂ω̇ⱼ/∂q̈ₖ | u, ʲr_Oi,Oi+1 | r, ʲr_Ok,Oj |
+lever.
 
 Cost claimed (Table 1): (11.5n²+19.5n-49)M (8.5n²+31.5n-69)A for n revolute joints.
 
@@ -22,8 +23,7 @@ from armdyn.algebra import Scalar, Sym3, Vec3, online
 from armdyn.algebra.spatial import parallel_axis
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain
-from armdyn.formulations.inertia_matrix.symmetric import Matrix, filled
-from armdyn.formulations.steps import Step, run_time, steps
+from armdyn.formulations.steps import Matrix, Step, filled, run_time, steps
 
 
 def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:

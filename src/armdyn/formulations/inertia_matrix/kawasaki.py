@@ -30,9 +30,8 @@ from typing import Any
 from armdyn.algebra import ZERO, Scalar, Sym3, Vec3, online
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain
-from armdyn.formulations.inertia_matrix.symmetric import Matrix, filled
 from armdyn.formulations.inverse_dynamics.newton_euler_mlc import accounts
-from armdyn.formulations.steps import Step, run_time, steps
+from armdyn.formulations.steps import Matrix, Step, filled, run_time, steps
 
 HALF = Fraction(1, 2)
 Moments = tuple[Vec3, Vec3]  # ⁱ⁻¹hᵢ, the first moment about the origin of frame i-1 in its axes, and the m̂ s in it

@@ -24,8 +24,7 @@ from __future__ import annotations
 from armdyn.algebra import IDENTITY, ZERO, Scalar, Sym3, Vec3
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain, Link
-from armdyn.formulations.inertia_matrix.symmetric import Matrix, filled
-from armdyn.formulations.steps import Step, run_time, steps
+from armdyn.formulations.steps import Matrix, Step, filled, run_time, steps
 
 NOTHING = Sym3(0, 0, 0, 0, 0, 0)
 Momentum = tuple[Vec3, Vec3]  # (a, e)

@@ -24,8 +24,7 @@ from armdyn.algebra import ZERO, Scalar, Vec3, Z
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain, Link
 from armdyn.errors import InputError
-from armdyn.formulations.inertia_matrix.symmetric import Matrix, filled
-from armdyn.formulations.steps import Step, steps
+from armdyn.formulations.steps import Matrix, Step, filled, steps
 
 
 @dataclass(frozen=True, slots=True)

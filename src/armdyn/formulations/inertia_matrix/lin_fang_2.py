@@ -20,8 +20,7 @@ from armdyn.algebra import Scalar, Vec3
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain
 from armdyn.formulations.composite_bodies.minimal import Body, composite_bodies
-from armdyn.formulations.inertia_matrix.symmetric import Matrix, filled
-from armdyn.formulations.steps import Step, steps
+from armdyn.formulations.steps import Matrix, Step, filled, steps
 
 
 def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:

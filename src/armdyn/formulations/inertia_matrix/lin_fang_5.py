@@ -23,8 +23,7 @@ from armdyn.algebra import ZERO, Scalar, Vec3, on_hand
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain
 from armdyn.formulations.composite_bodies.minimal import Body, composite_bodies
-from armdyn.formulations.inertia_matrix.symmetric import Matrix, filled
-from armdyn.formulations.steps import Step, run_time, steps, wrench_inwards
+from armdyn.formulations.steps import Matrix, Step, filled, run_time, steps, wrench_inwards
 
 
 def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:

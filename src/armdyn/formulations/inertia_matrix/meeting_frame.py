@@ -34,11 +34,11 @@ from dataclasses import replace
 from functools import lru_cache
 
 from armdyn.algebra import IDENTITY, ZERO, Mat3, Scalar, Tally, Vec3, X, Z, counting
-from armdyn.algebra.angle import ZERO_ANGLE
+from armdyn.algebra.scalar import ZERO_ANGLE
 from armdyn.algebra.spatial import Motion, Wrench, power, unit_motion
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain, Joint
-from armdyn.chain.slide import slid_outwards
+from armdyn.chain.canonical import slid_outwards
 from armdyn.formulations import meeting
 from armdyn.formulations.composite_bodies.second_moments import second_moments
 from armdyn.formulations.steps import Step, steps

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from armdyn.algebra import ZERO, Scalar, Sym3, Vec3, online
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain
-from armdyn.formulations.inertia_matrix.symmetric import Matrix, filled
-from armdyn.formulations.steps import Step, run_time, steps
+from armdyn.formulations.steps import Matrix, Step, filled, run_time, steps
 
 
 @dataclass(frozen=True, slots=True)

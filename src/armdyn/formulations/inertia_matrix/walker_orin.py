@@ -24,8 +24,7 @@ from armdyn.algebra import ZERO, Scalar, Sym3, Vec3
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain, Link
 from armdyn.errors import InputError
-from armdyn.formulations.inertia_matrix.symmetric import Matrix, filled
-from armdyn.formulations.steps import Step, steps
+from armdyn.formulations.steps import Matrix, Step, filled, steps
 
 _NO_CENTRE = (
     "walker_orin needs centres of mass, and a body of this arm has a first moment but no mass; methods that do "

@@ -29,7 +29,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Tally, Vec3, Z, counting
-from armdyn.algebra.rotation import similarity_about_z, turn_about_z
 from armdyn.algebra.spatial import (
     NO_BODY,
     NO_MOMENTS,
@@ -41,6 +40,8 @@ from armdyn.algebra.spatial import (
     Motion,
     Wrench,
     power,
+    similarity_about_z,
+    turn_about_z,
 )
 from armdyn.chain import Chain, Joint
 from armdyn.formulations import meeting

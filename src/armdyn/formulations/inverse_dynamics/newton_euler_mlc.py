@@ -16,7 +16,7 @@ from armdyn.algebra import ZERO, Mat3, Scalar, Sym3, Vec3
 from armdyn.chain import Chain, Link
 from armdyn.formulations.inverse_dynamics.recursion import recursion
 from armdyn.formulations.steps import collect
-from armdyn.parameters.constants import Constants, regrouped
+from armdyn.parameters.structure import Constants, regrouped
 
 NOTHING = Constants(0, ZERO, Sym3(0, 0, 0, 0, 0, 0))
 
