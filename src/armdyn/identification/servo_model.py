@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
-from armdyn.chain.joint_forces import NO_FORCES
+from armdyn.chain.joint import NO_FORCES
 from armdyn.codegen.compile import load_or_compile
 from armdyn.formulations.elimination import reciprocal
 from armdyn.formulations.registry import Options

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.algebra.cached import cached_property
+from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.identification.log import Log, PathName, as_log
