@@ -65,7 +65,8 @@ def _compiled(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The data of the compiled model; the compiler runs in a separate process where an interpreter can be started."""
     data = _apart(path) if _interpreter() else mjcf_compile.compiled(os.path.abspath(path)) | {"here": True}
     if "missing" in data:
-        raise FileError(f"{path}: reading MJCF needs the mujoco package: pip install 'armdyn[mjcf]'")
+        how = "pip install 'armdyn[mjcf]', or mujoco 3.1 or newer"
+        raise FileError(f"{path}: reading MJCF needs MuJoCo's compiler: {how}")
     if "error" in data:
         raise FileError(f"{path}: MuJoCo cannot compile the model: {data['error']}")
     return data
