@@ -299,3 +299,84 @@ def test_it_can_be_switched_off(switch, expected):
     environment = {**os.environ, "ARMDYN_FASTCALL": switch}
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.strip() == expected
+
+
+def watched_calls(arm, quantity):
+    """A kernel, and the list of its calls that reach Python."""
+    seen = []
+
+    class Watched(Kernel):
+        def __call__(self, *arrays, **keywords):
+            seen.append(keywords)
+            return super().__call__(*arrays, **keywords)
+
+    frames = {name: (frame.link, frame.placement) for name, frame in arm.all_frames.items()}
+    return Watched(arm.chain, quantity, frames=frames), seen
+
+
+@pytest.mark.parametrize("called_before", [False, True])
+def test_calls_with_keywords_are_remembered(called_before):
+    arm = armdyn.load("ur5")
+    q, v, a, w, other = np.random.default_rng(3).uniform(-1, 1, (5, 6))
+    jacobian, seen = watched_calls(arm, "jacobian")
+    if called_before:
+        jacobian(q)
+    local, base, there = (jacobian.variant(axes=axes)(q) for axes in ("local", "base", "local"))
+    seen.clear()
+    for axes, expected in (("local", local), ("base", base), ("local", there)) * 3:
+        np.testing.assert_array_equal(jacobian(q, axes=axes), expected)
+    assert len(seen) == 2  # each once
+    for name in arm.frame_names:  # more than are remembered: the oldest are forgotten, none is confused
+        np.testing.assert_array_equal(jacobian(q, frame=name), jacobian.variant(frame=name)(q))
+    for name in (*arm.frame_names, *arm.frame_names):
+        np.testing.assert_array_equal(jacobian(q, frame=name), jacobian.variant(frame=name)(q))
+
+    inverse, seen = watched_calls(arm, "inverse_dynamics")
+    plain = inverse.variant()(q, v, a)
+    pushed = inverse.variant(tool_wrench=True)(q, v, a, w)
+    seen.clear()
+    for _ in range(3):
+        np.testing.assert_array_equal(inverse(q=q, qd=v, qdd=a), plain)
+        np.testing.assert_array_equal(inverse(q, v, qdd=a), plain)
+        np.testing.assert_array_equal(inverse(q, v, a, tool_wrench=w), pushed)
+        np.testing.assert_array_equal(inverse(q, v, qdd=a, tool_wrench=w), pushed)
+    assert len(seen) == 4
+    for _ in range(2):  # these are not: another order, another kind of value, an array to write to
+        np.testing.assert_array_equal(inverse(qdd=a, q=q, qd=v), plain)
+        np.testing.assert_array_equal(inverse(q, v, a, tool_wrench=w.tolist()), pushed)
+        np.testing.assert_array_equal(inverse(q, v, a, w, tool_wrench=True), pushed)
+        np.testing.assert_array_equal(inverse(q, v, qdd=a, out=np.empty(6)), plain)
+    assert len(seen) == 4 + 2 + 2 + 1 + 2 * 2  # the last ones twice: Python calls itself with `out`
+    with pytest.raises(InputError, match="takes q, qd, qdd, in this order or by name; qd missing"):
+        inverse(q, qdd=a)
+    with pytest.raises(InputError, match=r"expects qdd of shape \(..., 6\), got \(2,\)"):
+        inverse(q, v, qdd=a[:2])
+    single = inverse(q.astype("f4"), v.astype("f4"), qdd=a.astype("f4"))
+    assert single.dtype == np.float32
+    many = inverse(np.tile(q, (9, 1)), v, qdd=a)
+    np.testing.assert_array_equal(many, np.tile(plain, (9, 1)))
+    names = [*arm.frame_names[-3:]]
+    wrenches = {names[0]: w, names[1]: other, names[2]: v}
+    joined = inverse.variant(tool_wrench=tuple(names))(q, v, a, np.concatenate([w, other, v]))
+    for _ in range(3):
+        np.testing.assert_array_equal(inverse(q, v, a, tool_wrench=wrenches), joined)
+        with pytest.raises(InputError, match=r"the wrench at '.*' must be"):
+            inverse(q, v, a, tool_wrench={names[0]: w[:3], names[1]: np.zeros(9), names[2]: v})
+
+
+def test_remembered_calls_leak_nothing_and_survive_copies_of_their_names():
+    kernel = armdyn.load("ur5").kernel("jacobian")
+    q = np.zeros(6)
+    for k in range(200):  # names and values that exist once only
+        kernel(q, **{"".join(["ax", "es"]): "".join(["lo", "cal"]) if k % 2 else "base"})
+    gc.collect()
+    assert len(kernel.__dict__["_remembered"]._kept) <= 8
+    array = np.zeros(6)
+    before = sys.getrefcount(array)
+    for _ in range(100):
+        kernel(q=array)
+    assert sys.getrefcount(array) == before
+    gone = weakref.ref(kernel)
+    del kernel
+    gc.collect()
+    assert gone() is None

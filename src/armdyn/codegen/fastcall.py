@@ -52,12 +52,13 @@ CONTEXT = (
     "__call__",  # the names, as Python strings
     "out",
     "float",  # NumPy's dtype
+    "remembered",  # see `codegen.keywords`; null until a call is remembered
 )
 # Offsets of the fields of an array (NumPy's PyArrayObject_fields), of its dtype, of a tuple and of ours in a kernel.
 ARRAY = {"type": 8, "data": 16, "nd": 24, "dimensions": 32, "strides": 40, "descr": 56, "flags": 64}
 DTYPE = {"byte_order": 26, "number": 28}
 TUPLE = {"size": 16, "first": 24}
-KERNEL = {"vectorcall": 16, "context": 24}
+KERNEL = {"vectorcall": 16, "context": 24, "remembered": 32}
 CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 NATIVE = ord("=")  # a dtype's byte order
 OFFSET_FLAG = 1 << 63  # PY_VECTORCALL_ARGUMENTS_OFFSET
@@ -87,10 +88,10 @@ def entry(
     w.stack_array("out", out_slots)
     w.do(f"%context = load ptr, ptr {w.at('%self', KERNEL['context'])}")
     for name in ("PyArray_Type", w.number):
-        w.do(f"%{name} = load ptr, ptr {_context(w, name)}")
+        w.do(f"%{name} = load ptr, ptr {context_entry(w, name)}")
     w.do(f"%count = and i64 %nargsf, {OFFSET_FLAG - 1}")
+    _unless(w, "icmp eq ptr %kwnames, null", "no_keywords", "keywords")
     _unless(w, f"icmp eq i64 %count, {len(inputs)}", "all_there")
-    _unless(w, "icmp eq ptr %kwnames, null", "no_keywords", "other")
     for a in inputs:
         _check(w, a)
     for a in inputs:
@@ -100,26 +101,34 @@ def entry(
         w.stack_array("work", -(-work.size // w.lanes), CACHE_LINE)
         w.do(f"call void @lane(ptr %work, ptr %out, ptr @slots{work.index}, i64 {work.size})")
     _results(w, [a for a in arrays if a.written], work is not None)
-    w.label("other")
+    w.label("keywords")
+    calls = w.let(f"load ptr, ptr {w.at('%self', KERNEL['remembered'])}")
+    _unless(w, f"icmp ne ptr {calls}, null", "some_remembered", "not_remembered")
+    called = call(w, "ptr", "remembered", f"ptr {calls}, ptr %args, i64 %count, ptr %kwnames, ptr %context")
+    w.do(f"br i1 {w.let(f'icmp eq ptr {called}, {NOT_TAKEN}')}, label %not_remembered, label %called")
+    w.label("called")
+    w.do(f"ret ptr {called}")
+    w.label("not_remembered")
+    _unless(w, f"icmp eq i64 %count, {len(inputs)}", "other")
     batched = w.let("call ptr @batch(ptr %args, ptr %kwnames, ptr %context)")
     w.do(f"br i1 {w.let(f'icmp eq ptr {batched}, {NOT_TAKEN}')}, label %general, label %batched")
     w.label("batched")
     w.do(f"ret ptr {batched}")
     w.label("general")
-    _general(w)
+    general(w)
     return _batch(kind, arrays, nodes) + function(
         "ptr @entry(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames)", w.lines
     )
 
 
-def _context(w: Writer, name: str) -> str:
+def context_entry(w: Writer, name: str) -> str:
     """The address in an entry of the context's table."""
     return w.at("%context", 8 * CONTEXT.index(name))
 
 
-def _call(w: Writer, result: str, name: str, arguments: str) -> str:
+def call(w: Writer, result: str, name: str, arguments: str) -> str:
     """Call a function of Python or NumPy."""
-    address = w.let(f"load ptr, ptr {_context(w, name)}")
+    address = w.let(f"load ptr, ptr {context_entry(w, name)}")
     if result == "void":
         w.do(f"call void {address}({arguments})")
         return ""
@@ -180,13 +189,13 @@ def _results(w: Writer, outputs: Sequence[Operand], by_columns: bool) -> None:
     if len(outputs) == 1:
         returned = _result(w, outputs[0], "ret ptr null", data if by_columns else None)
     else:
-        returned = _call(w, "ptr", "PyTuple_New", f"i64 {len(outputs)}")
+        returned = call(w, "ptr", "PyTuple_New", f"i64 {len(outputs)}")
         _or_else(w, returned, "tuple", "ret ptr null")
         for place, a in enumerate(outputs):
             give_up = f"call void %decref{a.index}(ptr {returned})\n  ret ptr null"
-            w.lines.append(f"  %decref{a.index} = load ptr, ptr {_context(w, 'Py_DecRef')}")
+            w.lines.append(f"  %decref{a.index} = load ptr, ptr {context_entry(w, 'Py_DecRef')}")
             result = _result(w, a, give_up, data if by_columns else None)
-            _call(w, "i32", "PyTuple_SetItem", f"ptr {returned}, i64 {place}, ptr {result}")
+            call(w, "i32", "PyTuple_SetItem", f"ptr {returned}, i64 {place}, ptr {result}")
     if by_columns:
         w.do(f"call void @finish(ptr %work, {', '.join(f'ptr {place}' for place in data)})")
     w.do(f"ret ptr {returned}")
@@ -204,7 +213,7 @@ def _result(w: Writer, a: Operand, give_up: str, later: list[str] | None) -> str
     """A new array with the first lane's numbers; with `later`, it is not filled, and its data pointer is appended."""
     if not a.shape:
         value = w.at("%out", w.bytes * a.slots[0])
-        return _call(w, "ptr", "PyArray_Scalar", f"ptr {value}, ptr %{w.number}, ptr null")
+        return call(w, "ptr", "PyArray_Scalar", f"ptr {value}, ptr %{w.number}, ptr null")
     rank = len(a.shape)
     sizes = w.let(f"getelementptr i8, ptr @shape{a.index}, i64 0")
     array = _new_array(w, str(rank), sizes)
@@ -225,16 +234,16 @@ def _result(w: Writer, a: Operand, give_up: str, later: list[str] | None) -> str
 def _new_array(w: Writer, rank: str, sizes: str) -> str:
     """A new contiguous array."""
     rest = f"i32 {TYPES[w.number]}, ptr null, ptr null, i32 0, i32 0, ptr null"
-    return _call(w, "ptr", "PyArray_New", f"ptr %PyArray_Type, i32 {rank}, ptr {sizes}, {rest}")
+    return call(w, "ptr", "PyArray_New", f"ptr %PyArray_Type, i32 {rank}, ptr {sizes}, {rest}")
 
 
-def _general(w: Writer) -> None:
+def general(w: Writer) -> None:
     """Forward the call to `self.__call__` with all its arguments."""
-    name = w.let(f"load ptr, ptr {_context(w, '__call__')}")
-    method = _call(w, "ptr", "PyObject_GetAttr", f"ptr %self, ptr {name}")
+    name = w.let(f"load ptr, ptr {context_entry(w, '__call__')}")
+    method = call(w, "ptr", "PyObject_GetAttr", f"ptr %self, ptr {name}")
     _or_else(w, method, "method", "ret ptr null")
-    result = _call(w, "ptr", "PyObject_Vectorcall", f"ptr {method}, ptr %args, i64 %nargsf, ptr %kwnames")
-    _call(w, "void", "Py_DecRef", f"ptr {method}")
+    result = call(w, "ptr", "PyObject_Vectorcall", f"ptr {method}, ptr %args, i64 %nargsf, ptr %kwnames")
+    call(w, "void", "Py_DecRef", f"ptr {method}")
     w.do(f"ret ptr {result}")
 
 
@@ -261,7 +270,7 @@ def _batch(kind: VectorType, arrays: Sequence[Operand], nodes: int) -> str:
     w.do("%number = alloca i64")
     w.do(f"%steps = alloca [{len(arrays) + sum(len(a.shape) for a in arrays)} x i64]")
     for name in ("PyArray_Type", w.number):
-        w.do(f"%{name} = load ptr, ptr {_context(w, name)}")
+        w.do(f"%{name} = load ptr, ptr {context_entry(w, name)}")
     axes, where = "0", "%sizes"
     for a in inputs:
         axes, where = _batch_axes(w, a, axes, where)
@@ -358,7 +367,7 @@ def _compare(w: Writer, name: str, first: str, second: str, count: str, origin: 
 def _new_results(w: Writer, outputs: Sequence[Operand], axes: str) -> None:
     """Run the inner loop into new arrays and return them; a tuple if there are several."""
     several = len(outputs) > 1
-    returned = _call(w, "ptr", "PyTuple_New", f"i64 {len(outputs)}") if several else ""
+    returned = call(w, "ptr", "PyTuple_New", f"i64 {len(outputs)}") if several else ""
     if several:
         _or_else(w, returned, "tuple", "ret ptr null")
     end = w.at("%sizes", w.let(f"mul i64 {axes}, 8"))
@@ -368,12 +377,12 @@ def _new_results(w: Writer, outputs: Sequence[Operand], axes: str) -> None:
         rank = w.let(f"trunc i64 {w.let(f'add i64 {axes}, {len(a.shape)}')} to i32")
         array = _new_array(w, rank, "%sizes")
         if several:
-            w.do(f"%decref{a.index} = load ptr, ptr {_context(w, 'Py_DecRef')}")
+            w.do(f"%decref{a.index} = load ptr, ptr {context_entry(w, 'Py_DecRef')}")
         give_up = f"call void %decref{a.index}(ptr {returned})\n  ret ptr null" if several else "ret ptr null"
         _or_else(w, array, f"made{a.index}", give_up)
         w.do(f"store ptr {_field(w, array, 'data', 'ptr')}, ptr {w.at('%pointers', 8 * a.index)}")
         if several:
-            _call(w, "i32", "PyTuple_SetItem", f"ptr {returned}, i64 {place}, ptr {array}")
+            call(w, "i32", "PyTuple_SetItem", f"ptr {returned}, i64 {place}, ptr {array}")
         else:
             returned = array
     w.do("call void @loop(ptr %pointers, ptr %number, ptr %steps, ptr %context)")
@@ -391,7 +400,7 @@ def _given_result(
     names = w.let(f"load i64, ptr {w.at('%kwnames', TUPLE['size'])}")
     _unless(w, f"icmp eq i64 {names}, 1", "one_keyword", "not_taken")
     keyword = w.let(f"load ptr, ptr {w.at('%kwnames', TUPLE['first'])}")
-    out = w.let(f"load ptr, ptr {_context(w, 'out')}")
+    out = w.let(f"load ptr, ptr {context_entry(w, 'out')}")
     _unless(w, f"icmp eq ptr {keyword}, {out}", "is_out", "not_taken")
     array = w.let(f"load ptr, ptr {w.at('%args', 8 * len(inputs))}")
     _plain(w, array, str(a.index), CONTIGUOUS | ALIGNED | WRITEABLE, "not_taken")
@@ -413,7 +422,7 @@ def _given_result(
         _unless(w, f"or i1 {before}, {w.let(f'icmp ule ptr {stop}, {begin}')}", f"apart{b.index}", "not_taken")
     w.do(f"store ptr {first}, ptr {w.at('%pointers', 8 * a.index)}")
     w.do("call void @loop(ptr %pointers, ptr %number, ptr %steps, ptr %context)")
-    _call(w, "void", "Py_IncRef", f"ptr {array}")
+    call(w, "void", "Py_IncRef", f"ptr {array}")
     w.do(f"ret ptr {array}")
 
 
@@ -454,6 +463,8 @@ def context() -> Any:
             return place
         if name in objects:
             return id(objects[name])
+        if name == "remembered":
+            return None
         function = getattr(library if name in ("sin", "cos") else ctypes.pythonapi, name)
         return ctypes.cast(function, ctypes.c_void_p).value
 
@@ -513,7 +524,7 @@ def _take_ownership(ufunc: Any, kept: object, loops: int, data: int) -> bool:
     return True
 
 
-BASIC_SIZE = 32  # the object's head, the entry's address, the context's address
+BASIC_SIZE = 40  # the object's head, the addresses of the entry, the context and the remembered calls
 TYPE = {"basic_size": 32, "vectorcall_offset": 56, "flags": 168}  # offsets in CPython's PyTypeObject
 BASE_TYPE, HAVE_VECTORCALL = 1 << 10, 1 << 11
 TP_MEMBERS, SSIZE, READ_ONLY = 72, 19, 1

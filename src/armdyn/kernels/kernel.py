@@ -27,7 +27,7 @@ from armdyn.algebra.frozen import cached_property
 from armdyn.chain import Chain, Link, Placement
 from armdyn.chain.chain import no_tool
 from armdyn.chain.checks import ROUNDING, impossibility
-from armdyn.codegen import BACKENDS, DEVICES, cache, fastcall
+from armdyn.codegen import BACKENDS, DEVICES, cache, fastcall, keywords
 from armdyn.codegen.compile import load_or_compile
 from armdyn.codegen.text.numpy import ArrayFunction, compile_numpy, over_columns
 from armdyn.errors import InputError, choose
@@ -38,7 +38,7 @@ from armdyn.html import table
 from armdyn.kernels import describe
 from armdyn.kernels.describe import OfObject
 from armdyn.programs import search
-from armdyn.programs.assemble import Assembly, Options, assemble
+from armdyn.programs.assemble import Assembly, Options, assemble, input_ports
 from armdyn.programs.program import compiled_program, program
 from armdyn.programs.search import paused_collector
 from armdyn.values import masked
@@ -318,6 +318,12 @@ class Kernel(Fast):
         """The graph this kernel is compiled from."""
         return program(self.chain, self.quantity, self.method, self.options)
 
+    @cached_property
+    def input_names(self) -> tuple[str, ...]:
+        """What the inputs are called as keywords of a call: those that are options by the options' names."""
+        names = (name for name, _ in input_ports(self.chain, self.quantity, self.options))
+        return tuple("tool_wrench" if name == "wrench" else name for name in names)
+
     @property
     def compiled_program(self) -> Program | ColumnProgram:
         """The program that is compiled to machine code: `program`, or its column-wise form if it would be very long."""
@@ -391,10 +397,21 @@ class Kernel(Fast):
     def __call__(self, *arrays: Any, out: Any = None, threads: int | None = None, **choices: Any) -> Any:
         """The quantity at every configuration of the batch; `choices` are options for this call."""
         if choices:
-            arrays, choices = self._by_name(arrays, choices)
-            kernel = self._asked(choices) if choices else self
-            arrays = (*arrays, *_last(choices))
-            return kernel(*arrays) if out is None and threads is None else kernel(*arrays, out=out, threads=threads)
+            wrenches = choices.get("tool_wrench")
+            if type(wrenches) is dict and len(choices) == 1 and out is None and threads is None:
+                kernel = self._calls.get((*wrenches,))
+                if kernel is not None and (joined := _joined(wrenches)) is not None:
+                    return kernel(*arrays, joined)
+            every, options = self._by_name(arrays, choices)
+            kernel = self._asked(options) if options else self
+            every = (*every, *_last(options))
+            if out is not None or threads is not None:
+                return kernel(*every, out=out, threads=threads)
+            result = kernel(*every)
+            keywords.remember(self, len(arrays), choices, kernel.input_names[len(arrays) :], kernel)
+            if type(wrenches) is dict and len(choices) == 1:
+                self._calls[(*wrenches,)] = kernel
+            return result
         plain = out is None or type(out) is _ARRAY
         by_inputs = self.dtype is None and self.backend != DEVICES  # which computes in single precision
         for x in arrays:
@@ -641,6 +658,15 @@ def _wrench(choices: dict[str, Any]) -> tuple[Any, ...]:
             raise InputError(f"the wrench at {name!r} must be (force, torque), of the shape (..., 6); got {one.shape}")
     batch = np.broadcast_shapes(*(one.shape[:-1] for one in each))
     return (np.concatenate([np.broadcast_to(one, (*batch, 6)) for one in each], axis=-1),)
+
+
+def _joined(wrenches: dict[str, Any]) -> Any:
+    """One array of wrenches (force, torque), one per frame; None if they are no such vectors of doubles."""
+    try:
+        rows = np.array([*wrenches.values()])
+    except ValueError:  # of different shapes, say
+        return None
+    return rows.reshape(-1) if rows.shape == (len(wrenches), 6) and rows.dtype is _DOUBLE else None
 
 
 def _flag(wrench: Any) -> Any:
