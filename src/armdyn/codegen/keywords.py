@@ -129,7 +129,7 @@ def _dispatch() -> str:
 
 
 def _remembered() -> str:
-    """`remembered(table, args, count, kwnames, context)`: the result of a remembered call; `NOT_TAKEN` if it is none."""
+    """`remembered(table, args, count, kwnames, context)`: the result of a remembered call, else `NOT_TAKEN`."""
     w = Writer(VectorType(1))
     w.label("some")
     w.do(f"%PyArray_Type = load ptr, ptr {fastcall.context_entry(w, 'PyArray_Type')}")
