@@ -35,7 +35,7 @@ class Remembered:
     """The remembered calls of a kernel: a table for machine code, which keeps alive what it points to."""
 
     def __init__(self) -> None:
-        self.table = (ctypes.c_int64 * (WORDS * MOST_CALLS + 1))(END)
+        self.table: Any = (ctypes.c_int64 * (WORDS * MOST_CALLS + 1))(END)
         self._kept: list[Any] = []
         self._keys: list[Any] = []
         self._next = 0
