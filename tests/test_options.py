@@ -6,8 +6,10 @@ import inspect
 from dataclasses import fields, replace
 from typing import get_type_hints
 
+import numpy as np
 import pytest
 
+import armdyn
 from armdyn import options
 from armdyn.errors import InputError, KeywordError
 from armdyn.options import Conditions, Fitting, Integration, Record, Terms, flat_keywords
@@ -94,3 +96,87 @@ def test_a_value_outside_its_range_is_refused(record, name):
     for value in outside:
         with pytest.raises(InputError, match=f"{name} must be {about.range}"):
             record(**{name: value})
+
+
+KEYWORDS = {
+    "identify": options.IdentifyKeywords,
+    "simulate": options.SimulateKeywords,
+    "excite": options.ExciteKeywords,
+    "deploy": options.DeployKeywords,
+    "pipeline": options.PipelineKeywords,
+    "bound": options.BoundKeywords,
+    "rounding_error": options.RoundingKeywords,
+    "sweep": options.SweepKeywords,
+    "calibration_poses": options.PoseKeywords,
+}
+RECORD_OF = {record.__name__: record for record in RECORDS}
+
+
+def parts(name):
+    """The parameters of a public function by kind: its own, its records by name, the flat keywords."""
+    parameters = inspect.signature(getattr(armdyn, name)).parameters
+    records = {one: type(p.default) for one, p in parameters.items() if isinstance(p.default, Record)}
+    flat = {field.name for record in records.values() for field in fields(record)}
+    return [one for one in parameters if one not in flat and one not in records], records, flat
+
+
+def test_public_functions_take_at_most_eight_arguments_beside_options():
+    records = {"actuators", "plants"}  # are records, too
+    functions = [name for name in armdyn.__all__ if inspect.isfunction(getattr(armdyn, name))]
+    many = {name: own for name in functions if len(own := [one for one in parts(name)[0] if one not in records]) > 8}
+    assert set(many) == {"load"}, "which says which part of a file is the robot, and how it is read"
+    assert {name for name in functions if parts(name)[1]} == set(KEYWORDS), "every function with records is tested"
+
+
+@pytest.mark.parametrize("name", KEYWORDS)
+def test_the_keywords_of_a_function_are_the_fields_of_its_records(name):
+    _, records, flat = parts(name)
+    typed = get_type_hints(KEYWORDS[name])
+    assert set(typed) == flat
+    home = {}
+    for record in records.values():
+        for one, kind in get_type_hints(record).items():
+            home.setdefault(one, kind)
+    assert typed == home
+    text = inspect.getdoc(getattr(armdyn, name))
+    if name == "pipeline":
+        assert "All keywords of `identify` are taken" in text
+        text += "\n" + inspect.getdoc(armdyn.identify)
+    listed = {word for line in text.splitlines() if line[:1].isalpha() for word in line.split(" : ")[0].split(", ")}
+    assert flat - listed == set(), "the docstring says what each is"
+    assert set(records) <= listed
+
+
+@pytest.mark.parametrize("name", KEYWORDS)
+def test_a_function_refuses_a_field_beside_its_record(name, tmp_path):
+    _, records, _ = parts(name)
+    function = getattr(armdyn, name)
+    positional = [
+        p
+        for p in inspect.signature(function).parameters.values()
+        if p.default is p.empty and p.kind is not p.KEYWORD_ONLY
+    ]
+    seen = set()
+    for parameter, record in records.items():
+        one = next(field for field in fields(record) if field.name not in seen)
+        seen |= {field.name for field in fields(record)}
+        with pytest.raises(InputError, match=f"got {one.name}= and {parameter}="):
+            function(*(None for _ in positional), **{one.name: one.default, parameter: record()})
+
+
+def test_records_reach_what_the_keywords_reach(tmp_path):
+    arm = armdyn.load("planar3")
+    q = np.array([0.1, 0.2, 0.3])
+    flat = armdyn.simulate(arm, q, duration=0.01, method="RK5", step=2e-3, friction=False)
+    same = armdyn.simulate(
+        arm, q, duration=0.01, integration=Integration("RK5", 2e-3), conditions=Conditions(friction=False)
+    )
+    assert flat.method == same.method == "RK5"
+    np.testing.assert_array_equal(flat.q, same.q)
+    code = options.CodeOptions(parameters="baked", build=False, measure_stack=False)
+    armdyn.deploy(arm, tmp_path / "a", "c", ["gravity_load"], code=code)
+    armdyn.deploy(arm, tmp_path / "b", "c", ["gravity_load"], parameters="baked", build=False, measure_stack=False)
+    assert (tmp_path / "a" / "planar3.c").read_bytes() == (tmp_path / "b" / "planar3.c").read_bytes()
+    search = options.PoseSearch(candidates=60, seed=3)
+    plan = armdyn.calibration_poses(armdyn.load("ur5"), 12, search=search)
+    np.testing.assert_array_equal(plan.q, armdyn.calibration_poses(armdyn.load("ur5"), 12, candidates=60, seed=3).q)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
 
@@ -61,6 +62,11 @@ def did_you_mean(got: object, names: list[str]) -> str:
 def called_elsewhere(name: str, available: Iterable[str]) -> str:
     """The end of a message on a missing attribute: what armdyn calls it, or a name like it; "" if nothing is known."""
     return did_you_mean(name, [x for x in available if not x.startswith("_")])
+
+
+def former(old: str, new: str, stacklevel: int = 3) -> None:
+    """Warn that `old` is the former spelling of `new`: it works for two versions more, then it goes."""
+    warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=stacklevel)
 
 
 def checked_keywords(function: Callable[P, R]) -> Callable[P, R]:

@@ -76,9 +76,9 @@ class Terms(Record):
     friction: str = option(
         "auto", "none, viscous, coulomb, asymmetric, stribeck, asymmetric_stribeck, or auto (selected by the log)"
     )
-    width: Numbers | str | None = option(
+    width: Numbers | None = option(
         None,
-        "velocity range over which Coulomb friction changes sign, one or n; 0: at once; auto: fitted",
+        "velocity range over which Coulomb friction changes sign, one or n; 0: at once; fitted unless given",
         "rad/s or m/s",
     )
     friction_per_log: bool = option(False, "separate friction and offsets for each log, shared inertias")
@@ -204,11 +204,46 @@ class Delivery(Record):
     overwrite: bool = option(False, "write among files of others")
 
 
+@dataclass(frozen=True)
+class BoundSearch(Record):
+    """When the search for a proven bound ends."""
+
+    gap: float = option(0.01, "bound and witness of every entry are to be this close, relative to the bound", least=0)
+    seconds: float = option(60.0, "longest time for all entries together; the bounds are valid even then", "s", above=0)
+
+
+@dataclass(frozen=True)
+class Arithmetic(Record):
+    """The floating-point arithmetic whose rounding errors are bounded."""
+
+    dtype: str = option("float", "float or double")
+    trig_ulps: float = option(2.0, "largest error of sine and cosine, in units in the last place", least=0.5)
+
+
+@dataclass(frozen=True)
+class PoseSearch(Record):
+    """Which configurations calibration poses are chosen from."""
+
+    candidates: Any = option(1000, "number of random configurations within the limits, or configurations (k, n)")
+    accept: Callable[[Any], Any] | None = option(
+        None, "a function from configurations (k, n) to (k,) booleans: free of collisions, target visible"
+    )
+    seed: int = option(0, "seed of the random configurations")
+
+
+@dataclass(frozen=True)
+class Execution(Record):
+    """How a sweep is divided and run."""
+
+    chunk: int = option(1024, "samples per chunk: one task, one piece of the store, the most that is lost", least=1)
+    threads: int | None = option(None, "threads if there is no client; by default one per processor", least=1)
+
+
 class IdentifyKeywords(TypedDict, total=False):
     """The fields of `Terms`, `Filtering`, `Drivetrain` and `Fitting` as keywords of `identify`."""
 
     friction: str
-    width: Numbers | str | None
+    width: Numbers | None
     friction_per_log: bool
     rotor: bool
     offset: bool
@@ -251,6 +286,35 @@ class ExciteKeywords(TypedDict, total=False):
     criterion: str
     starts: int
     seed: int
+
+
+class BoundKeywords(TypedDict, total=False):
+    """The fields of `BoundSearch` as keywords of `bound`."""
+
+    gap: float
+    seconds: float
+
+
+class RoundingKeywords(TypedDict, total=False):
+    """The fields of `Arithmetic` as keywords of `rounding_error`."""
+
+    dtype: str
+    trig_ulps: float
+
+
+class PoseKeywords(TypedDict, total=False):
+    """The fields of `PoseSearch` as keywords of `calibration_poses`."""
+
+    candidates: Any
+    accept: Callable[[Any], Any] | None
+    seed: int
+
+
+class SweepKeywords(TypedDict, total=False):
+    """The fields of `Execution` as keywords of `sweep`."""
+
+    chunk: int
+    threads: int | None
 
 
 class _CodeKeywords(TypedDict, total=False):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from armdyn.calibration.model import ToolModel
 from armdyn.calibration.run import Progress, chosen, serial_part
 from armdyn.errors import InputError, choose
 from armdyn.identification.threads import one_thread
+from armdyn.options import PoseKeywords, PoseSearch, flat_keywords
 from armdyn.parameters.geometry import identifiable
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Plan:
         return float(np.exp((self.log_determinant - self.random) / (2 * len(self.names))))
 
 
+@flat_keywords(search=PoseSearch)
 def calibration_poses(
     arm: Arm,
     count: int = 40,
@@ -61,10 +63,9 @@ def calibration_poses(
     parameters: str | Sequence[str] = "all",
     measured: str = "pose",
     noise: tuple[float, float] = (1e-4, 5e-4),
-    candidates: int | Any = 1000,
-    accept: Callable[[Array], Any] | None = None,
-    seed: int = 0,
     progress: Progress | None = None,
+    search: PoseSearch = PoseSearch(),
+    **keywords: Unpack[PoseKeywords],
 ) -> Plan:
     """Select poses within the joint limits that determine the geometry best.
 
@@ -88,10 +89,12 @@ def calibration_poses(
         The seed of the random configurations.
     progress
         Called with (done, total, text) during the work.
+    search
+        `candidates`, `accept` and `seed` as a record of `armdyn.options`.
     """
     orientation = choose("measured", measured, ("pose", "point")) == "pose"
     part, path = serial_part(arm, frame)
-    drawn = _candidates(arm, candidates, accept, seed)
+    drawn = _candidates(arm, search.candidates, search.accept, search.seed)
     places = [k for k, i in enumerate(arm.chain.independent) if i in path]
     model = ToolModel(part)
     kept = identifiable(part.chain, chosen(part, parameters, measured), orientation)
@@ -106,7 +109,7 @@ def calibration_poses(
     with one_thread():
         picked = _exchanged(J, _greedy(J, count), progress)
     M = np.einsum("kma,kmb->ab", J[picked], J[picked])
-    rng = np.random.default_rng(seed + 1)
+    rng = np.random.default_rng(search.seed + 1)
     chance = [_log_det(J[rng.choice(len(J), count, replace=False)]) for _ in range(50)]
     names = tuple(constant.name for constant in kept)
     return Plan(drawn[picked], names, np.sqrt(np.diag(np.linalg.inv(M))), _log_det(J[picked]), max(chance), arm)

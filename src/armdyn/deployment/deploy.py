@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from armdyn.arm import Arm
 from armdyn.codegen.text.c import Function
@@ -15,11 +15,12 @@ from armdyn.deployment import manifest
 from armdyn.deployment.controllers import chosen as chosen_controllers
 from armdyn.deployment.request import Files, Request, Target
 from armdyn.deployment.trial import trial
-from armdyn.errors import InputError, checked_keywords, choose
+from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.kernels import emission
 from armdyn.kernels.emission import Progress
 from armdyn.loading import as_arm
+from armdyn.options import CodeOptions, DeployKeywords, flat_keywords
 from armdyn.programs.assemble import must_have_inertia
 
 
@@ -52,26 +53,19 @@ class Targets(Mapping[str, Target]):
 TARGETS = Targets()
 
 
-@checked_keywords
+@flat_keywords(code=CodeOptions)
 def deploy(
     arm: Arm | str | os.PathLike[str],
     directory: str | os.PathLike[str],
     target: str = "c",
     quantities: Sequence[str] | None = None,
     *,
-    dtype: str | None = None,
-    parameters: str = "runtime",
-    friction: bool = True,
     controllers: Sequence[str | Controller] = (),
-    frame: str | None = None,
     functions: Mapping[str, Function] | None = None,
-    cpus: Sequence[str] = (),
-    measure_stack: bool = True,
-    build: bool = True,
-    binary: bool = True,
-    error_bound: bool | Mapping[str, Any] = False,
     overwrite: bool = False,
     progress: Progress | None = None,
+    code: CodeOptions = CodeOptions(),
+    **keywords: Unpack[DeployKeywords],
 ) -> list[Path]:
     """Write a folder with the arm's dynamics for a controller; it builds and tests itself with ``make test``.
 
@@ -122,6 +116,8 @@ def deploy(
         Write into a folder that contains other files, too: files of the same names are replaced, all others are kept.
     progress
         Called with (done, total, what is being done).
+    code
+        The keywords above as a record of `armdyn.options`, to be used more than once.
 
     Returns
     -------
@@ -130,12 +126,9 @@ def deploy(
     """
     chosen, arm = TARGETS[choose("target", target, TARGETS)], as_arm(arm, "deploy")
     manifest.check_folder(directory, overwrite)
-    laws = chosen_controllers(arm, controllers, friction, frame)
-    request = Request(
-        arm, quantities, dtype, parameters, friction, frame, functions or {}, measure_stack, progress, cpus, laws,
-        binary, error_bound,
-    )  # fmt: skip
-    return manifest.write(directory, folder(chosen, request, build), overwrite)
+    laws = chosen_controllers(arm, controllers, code.friction, code.frame)
+    request = Request.of(arm, quantities, code, functions=functions or {}, controllers=laws, progress=progress)
+    return manifest.write(directory, folder(chosen, request, code.build), overwrite)
 
 
 def folder(target: Target, request: Request, build: bool = True) -> Files:

@@ -6,9 +6,9 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from armdyn.arm import Arm
 from armdyn.deployment import manifest
@@ -16,13 +16,25 @@ from armdyn.deployment.deploy import TARGETS, folder
 from armdyn.deployment.readme import line
 from armdyn.deployment.request import Request
 from armdyn.deployment.verdict import Verdict, verdict
-from armdyn.errors import InputError, checked_keywords, choose
+from armdyn.errors import InputError, choose
 from armdyn.identification import report
 from armdyn.identification.identify import identify
 from armdyn.identification.log import Log
 from armdyn.identification.result import Estimate
 from armdyn.kernels.emission import Progress
 from armdyn.loading import as_arm
+from armdyn.options import (
+    CodeOptions,
+    Delivery,
+    Drivetrain,
+    Filtering,
+    Fitting,
+    Origin,
+    PipelineKeywords,
+    Record,
+    Terms,
+    flat_keywords,
+)
 from armdyn.pages.writer import escape, table
 
 STEPS = ("reading the log", "identifying", "validating", "writing the arm", "writing code")
@@ -43,26 +55,32 @@ class PipelineResult:
         return bool(self.manifest["verdict"]["deployed"])
 
 
-@checked_keywords
+@flat_keywords(
+    terms=Terms,
+    filtering=Filtering,
+    drivetrain=Drivetrain,
+    fitting=Fitting,
+    code=CodeOptions,
+    origin=Origin,
+    delivery=Delivery,
+)
 def pipeline(
     log: str | os.PathLike[str],
     arm: Arm | str | os.PathLike[str],
     directory: str | os.PathLike[str],
     *,
-    urdf: str | os.PathLike[str] | None = None,
-    cut: Mapping[str, Any] | None = None,
     validate: str | os.PathLike[str] | None = None,
     held_out: float = 0.3,
-    targets: Sequence[str] = ("c", "cpp"),
-    quantities: Sequence[str] | None = None,
-    dtype: str = "double",
-    parameters: str = "runtime",
-    force: bool = False,
-    build: bool = True,
-    overwrite: bool = False,
     reading: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-    **options: Any,
+    terms: Terms = Terms(),
+    filtering: Filtering = Filtering(),
+    drivetrain: Drivetrain = Drivetrain(),
+    fitting: Fitting = Fitting(),
+    code: CodeOptions = CodeOptions(),
+    origin: Origin = Origin(),
+    delivery: Delivery = Delivery(),
+    **keywords: Unpack[PipelineKeywords],
 ) -> PipelineResult:
     """Identify an arm from a log, validate it on held-out data, and write the arm, a URDF, a report and code.
 
@@ -87,8 +105,9 @@ def pipeline(
         Another log for validation. Without one, the last part of the log is held out of the fit.
     held_out
         The fraction of the log that is held out.
-    targets, quantities, dtype, parameters
-        The code to write; see `deploy`.
+    targets, quantities, dtype, parameters, frame, cpus, measure_stack, binary, error_bound
+        The code to write; see `deploy`. Those that only some targets have (`cpus`, `binary`, `error_bound`) are for
+        those of `targets`. The code includes joint friction unless ``code=CodeOptions(friction=False)``.
     force
         Write code even if the validation fails; the manifest records this.
     build, overwrite
@@ -98,13 +117,15 @@ def pipeline(
         Options for `Log.read`; `effort`, `start` and `until` are about the log of the fit only.
     progress
         Called with (done, total, name of the step).
-    options
-        Options for `identify`.
+    terms, filtering, drivetrain, fitting, code, origin, delivery
+        The keywords as records of `armdyn.options`, to be used more than once. All keywords of `identify` are taken,
+        `friction` being that of the identification.
     """
+    urdf, targets = origin.urdf, delivery.targets
     if urdf is None and not isinstance(arm, Arm) and Path(arm).suffix.lower() == ".urdf":
         urdf = arm
     arm = as_arm(arm, "pipeline")
-    manifest.check_folder(directory, overwrite)
+    manifest.check_folder(directory, delivery.overwrite)
     for target in targets:
         choose("target", target, TARGETS)
     say = _steps(progress)
@@ -112,34 +133,56 @@ def pipeline(
     read = {"joints": [joint.name for joint in arm.joints], **(reading or {})}
     fitted, other = _logs(log, validate, held_out, read)
     say(1)
-    estimate = identify(arm, fitted, validate=other, **options)
+    estimate = identify(
+        arm, fitted, validate=other, terms=terms, filtering=filtering, drivetrain=drivetrain, fitting=fitting
+    )
     say(2)
     found = verdict(estimate, other, fitted)
     say(3)
-    deployed = found.carries_over or force
-    contents = _arm_files(estimate, urdf, cut or {}) | {"report.html": _report(estimate, found, deployed).encode()}
+    deployed = found.carries_over or delivery.force
+    contents = _arm_files(estimate, urdf, origin.cut or {}) | {
+        "report.html": _report(estimate, found, deployed).encode()
+    }
     if deployed:
         for target in targets:
             say(4)
-            request = Request(estimate.arm, quantities, dtype, parameters, friction=True)
-            code = folder(TARGETS[target], request, build)
-            contents |= {f"{target}/{name}": content for name, content in code.items()}
+            request = Request.of(estimate.arm, delivery.quantities, applicable(code, target, targets))
+            made = folder(TARGETS[target], request, code.build)
+            contents |= {f"{target}/{name}": content for name, content in made.items()}
     contents["README.md"] = _readme(estimate, found, deployed, contents).encode()
     settings = {
         "held_out": held_out if validate is None else None,
         "targets": list(targets),
-        "quantities": None if quantities is None else list(quantities),
-        "dtype": dtype,
-        "parameters": parameters,
+        "quantities": None if delivery.quantities is None else list(delivery.quantities),
         "reading": dict(reading or {}),
-        "identify": options,
+        "code": recorded(code),
+        "identify": recorded(terms) | recorded(filtering) | recorded(drivetrain) | recorded(fitting),
     }
     about = _about(estimate, found, deployed) | {
         "inputs": _inputs({"log": log, "effort": read.get("effort"), "validate": validate, "urdf": urdf}, arm),
         "settings": settings,
     }
     contents = manifest.with_manifest(contents, _finite(about))
-    return PipelineResult(estimate, found, tuple(manifest.write(directory, contents, overwrite)), about)
+    return PipelineResult(estimate, found, tuple(manifest.write(directory, contents, delivery.overwrite)), about)
+
+
+def applicable(code: CodeOptions, target: str, targets: Sequence[str]) -> CodeOptions:
+    """The options of one of several targets: without those that another of them has and this one has not."""
+    only_some = ("cpus", "binary", "error_bound")
+    others = [name for name in only_some if any(getattr(TARGETS[one], name) for one in targets)]
+    usual = CodeOptions()
+    return replace(code, **{name: getattr(usual, name) for name in others if not getattr(TARGETS[target], name)})
+
+
+def recorded(options: Record) -> dict[str, Any]:
+    """The options as JSON can represent them, an arm by its name and fingerprint."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Arm):
+            return {"name": value.name, "fingerprint": value.fingerprint}
+        return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+    return {one.name: plain(getattr(options, one.name)) for one in fields(options)}
 
 
 def _about(estimate: Estimate, found: Verdict, deployed: bool) -> dict[str, Any]:
@@ -263,7 +306,9 @@ def _summary(found: Verdict, deployed: bool) -> dict[str, Any]:
 
 
 def _finite(x: Any) -> Any:
-    """The same data with None in place of NaN and infinities, which JSON cannot represent."""
+    """The same data with lists in place of arrays, and None in place of NaN and infinities, for JSON."""
+    if hasattr(x, "tolist"):
+        return _finite(x.tolist())
     if isinstance(x, Mapping):
         return {str(key): _finite(value) for key, value in x.items()}
     if isinstance(x, list | tuple):

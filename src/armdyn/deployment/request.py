@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from armdyn.arm import Arm
@@ -14,6 +14,7 @@ from armdyn.errors import choose
 from armdyn.files.text import visible
 from armdyn.kernels import emission
 from armdyn.kernels.emission import Frame, Progress
+from armdyn.options import CodeOptions
 
 PAYLOAD = "payload_parameters"
 Files = Mapping[str, bytes]  # by their names in the folder
@@ -39,6 +40,13 @@ class Request:
     controllers: tuple[Controller, ...] = ()
     binary: bool = True  # FMU: compile a library for this machine, if it has a C compiler
     error_bound: bool | Mapping[str, Any] = False  # whether headers state bounds of rounding errors; or ranges by input
+
+    @classmethod
+    def of(cls, arm: Arm, quantities: Sequence[str] | None, code: CodeOptions, **beside: Any) -> Request:
+        """The request for code like this; `beside` are fields that are no options of the code."""
+        own = {one.name for one in fields(cls)}
+        options = {one.name: getattr(code, one.name) for one in fields(code) if one.name in own}
+        return cls(arm, quantities, **options, **beside)
 
     @property
     def place(self) -> Frame | None:

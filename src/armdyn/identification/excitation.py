@@ -16,18 +16,20 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
-from armdyn.errors import ComputationError, InputError, checked_keywords, choose
+from armdyn.errors import ComputationError, InputError, choose
 from armdyn.identification.information import CRITERIA, Information
 from armdyn.identification.limits import Limits
 from armdyn.identification.linear import condition
 from armdyn.identification.threads import one_thread
 from armdyn.loading import as_arm
+from armdyn.options import ExciteKeywords, Optimisation, Workspace, flat_keywords
 
 Array = NDArray[np.float64]
 LEAST = 120  # samples per trajectory while searching, at least
@@ -44,24 +46,19 @@ NEAR = 0.1  # m: links whose axes come nearer probably touch
 NOISE = 0.02  # of each joint's torque limit, or of its rms torque without one: the default torque noise
 
 
-@checked_keywords
+@flat_keywords(workspace=Workspace, search=Optimisation)
 def excite(
     arm: Arm | str | os.PathLike[str],
     duration: float = 20.0,
     *,
     trajectories: int = 1,
-    harmonics: int | None = None,
-    criterion: str = "information",
     noise: float | Sequence[float] | None = None,
-    acceleration: float | Sequence[float] | None = None,
-    plane: tuple[Sequence[float], float] | None = None,
-    clearance: float | None = None,
-    margin: float = 0.95,
     rate: float = 100.0,
-    starts: int = 3,
-    seed: int = 0,
     prior: Sequence[float] | None = None,
     progress: Callable[[float, float], None] | None = None,
+    workspace: Workspace = Workspace(),
+    search: Optimisation = Optimisation(),
+    **keywords: Unpack[ExciteKeywords],
 ) -> Excitation:
     """Design one or several periodic trajectories for the identification of an arm.
 
@@ -100,22 +97,27 @@ def excite(
         information is then sought on the parameters that are already known.
     progress
         Called with (done, total).
+    workspace, search
+        The keywords above as records of `armdyn.options` (`Workspace`, `Optimisation`), to be used more than once.
     """
-    choose("criterion", criterion, CRITERIA)
+    choose("criterion", search.criterion, CRITERIA)
     arm = as_arm(arm, "excite")
     arm.must_suit("excitation")
-    if harmonics is None:
-        harmonics = int(np.clip(round(HIGHEST * duration), SLOW, MANY))
-    if not (duration > 0 and harmonics >= 2 and trajectories >= 1 and starts >= 1 and 0 < margin <= 1 and rate > 0):
-        raise InputError("duration, rate, trajectories and starts must be positive, harmonics >= 2, 0 < margin <= 1")
-    limits = Limits.of(arm, acceleration, plane, margin, clearance)
-    rng = np.random.default_rng(seed)
+    if not (duration > 0 and trajectories >= 1 and rate > 0):
+        raise InputError(
+            "duration, rate and trajectories must be positive, got "
+            f"duration={duration!r}, rate={rate!r}, trajectories={trajectories!r}"
+        )
+    usual = int(np.clip(round(HIGHEST * duration), SLOW, MANY))
+    harmonics = usual if search.harmonics is None else search.harmonics
+    limits = Limits.of(arm, workspace.acceleration, workspace.plane, workspace.margin, workspace.clearance)
+    rng = np.random.default_rng(search.seed)
     with one_thread():
-        design = designed(arm, Basis(duration, harmonics), limits, trajectories, criterion, noise, rng)
+        design = designed(arm, Basis(duration, harmonics), limits, trajectories, search.criterion, noise, rng)
         if prior is not None:
             samples = round(duration * rate) * trajectories
             design = replace(design, information=design.information.knowing(prior, samples))
-        found = _best_of(design, starts, rng, progress)
+        found = _best_of(design, search.starts, rng, progress)
         chance = best_of_chance(design, OTHERS, rng)[1]
     t = np.linspace(0, duration, round(duration * rate) + 1)
     q, qd, qdd = design.states(found, t)

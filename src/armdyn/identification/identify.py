@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
-from warnings import warn
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.arm import Arm
-from armdyn.errors import InputError, checked_keywords, choose
+from armdyn.errors import InputError, choose, former
 from armdyn.identification import linear
 from armdyn.identification.band import judged, kept_band
 from armdyn.identification.doubts import doubts_of, log_warnings, notes_of, warnings_of
@@ -27,37 +26,25 @@ from armdyn.identification.result import Estimate, compare
 from armdyn.identification.selection import find_coupling, select, with_groups
 from armdyn.identification.threads import one_thread
 from armdyn.loading import as_arm
+from armdyn.options import Drivetrain, Filtering, Fitting, IdentifyKeywords, Terms, flat_keywords
 
 Array = NDArray[np.float64]
 ALL = {**ESTIMATORS, "instrumental": instrumental}
 
 
 @one_thread()
-@checked_keywords
+@flat_keywords(terms=Terms, filtering=Filtering, drivetrain=Drivetrain, fitting=Fitting)
 def identify(
     arm: Arm | PathName,
     log: Log | PathName | Sequence[Log | PathName],
     *,
-    estimator: str = "consistent",
-    friction: str = "auto",
-    rotor: bool = True,
-    offset: bool = True,
-    spring: bool = False,
-    tilt: bool = False,
-    prior: Arm | PathName | None = None,
-    regularization: float | None = None,
-    transmission: Any = None,
-    zero: Any = None,
-    gains: Any = None,
-    cutoff: float | None = None,
-    parallel: float | bool | None = None,
-    width: float | Sequence[float] | None = None,
-    dead_zone: float = 0.0,
-    folds: int = 5,
     validate: Log | PathName | None = None,
-    fix: bool = False,
-    friction_per_log: bool = False,
     pull: float | None = None,
+    terms: Terms = Terms(),
+    filtering: Filtering = Filtering(),
+    drivetrain: Drivetrain = Drivetrain(),
+    fitting: Fitting = Fitting(),
+    **keywords: Unpack[IdentifyKeywords],
 ) -> Estimate:
     """Identify an arm's inertial parameters, rotors and friction from a log.
 
@@ -111,10 +98,17 @@ def identify(
         to the last log, `arm_of_log(1)` to the first.
     pull
         The former name of `regularization`.
+    terms, filtering, drivetrain, fitting
+        The keywords above as records of `armdyn.options`, to be used more than once.
     """
     if pull is not None:
-        warn("identify(pull=...) is now identify(regularization=...)", DeprecationWarning, stacklevel=3)
-        regularization = pull
+        former("identify(pull=...)", "identify(regularization=...)", stacklevel=6)
+        fitting = replace(fitting, regularization=pull)
+    friction, width, tilt = terms.friction, terms.width, terms.tilt
+    cutoff, parallel, dead_zone = filtering.cutoff, filtering.parallel, filtering.dead_zone
+    transmission, zero, gains = drivetrain.transmission, drivetrain.zero, drivetrain.gains
+    estimator, prior, regularization = fitting.estimator, fitting.prior, fitting.regularization
+    folds, fix = fitting.folds, fitting.fix
     choose("estimator", estimator, ALL)
     choose("friction", friction, ("auto", *FRICTION))
     arm, prior = as_arm(arm, "identify"), None if prior is None else as_arm(prior, "identify(prior=...)")
@@ -123,10 +117,10 @@ def identify(
     side = Log.joined([checked(arm, one, transmission, zero, gains, folds, fix) for one in logs])
     if not np.ptp(side.array("tau"), axis=0).any():
         raise InputError("no torque ever changes in this log: there is nothing to identify from")
-    drives = {"rotor": rotor, "offset": offset, "transmission": transmission}
-    start = Model.of(arm, "coulomb" if friction == "auto" else friction, spring=spring, **drives)
-    start = replace(start, logs=len(logs) if friction_per_log else 1)
-    side = side if friction_per_log else replace(side, pieces=tuple(replace(p, log=0) for p in side.pieces))
+    drives = {"rotor": terms.rotor, "offset": terms.offset, "transmission": transmission}
+    start = Model.of(arm, "coulomb" if friction == "auto" else friction, spring=terms.spring, **drives)
+    start = replace(start, logs=len(logs) if terms.friction_per_log else 1)
+    side = side if terms.friction_per_log else replace(side, pieces=tuple(replace(p, log=0) for p in side.pieces))
     how, said_of_band = processed(side, start, prior or arm, cutoff, parallel, dead_zone)
     parts = motions(side, how)
     doubts = preflight(prior or arm, parts)

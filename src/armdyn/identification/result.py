@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import Joint, JointForces, Link, Ripple
 from armdyn.chain.joint import DRIVE
-from armdyn.errors import ComputationError, InputError
+from armdyn.errors import ComputationError, InputError, former
 from armdyn.html import table
 from armdyn.identification.fit import Fit, Uncertainty, r_squared, relative_error
 from armdyn.identification.log import Log, PathName, as_log
@@ -242,7 +241,7 @@ class Estimate:
 
     def __getattr__(self, name: str) -> Any:
         if name in RENAMED:
-            warn(f"Estimate.{name} is now Estimate.{RENAMED[name]}", DeprecationWarning, stacklevel=2)
+            former(f"Estimate.{name}", f"Estimate.{RENAMED[name]}")
             return getattr(self, RENAMED[name])
         raise AttributeError(f"'Estimate' object has no attribute {name!r}")
 

@@ -18,6 +18,7 @@ from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.formulations.registry import Options, units
 from armdyn.kernels.kernel import auto
 from armdyn.kernels.rounding import Analysis, assumptions, largest_errors, must_be_bounded, precision
+from armdyn.options import Arithmetic
 from armdyn.parameters import minimal_parameters
 from armdyn.programs.program import program
 
@@ -26,7 +27,7 @@ AVAILABLE = (*QUANTITIES, *DERIVATIVES)
 VECTORS = 5
 Frame = tuple[int, Placement]  # its link, counted from 1 (0 is the base), and its placement on that link
 Progress = Callable[[float, float, str], None]  # done, total, what is being done
-TRIG_ULPS = 2.0  # the assumed error of the C library's sine and cosine
+TRIG_ULPS = Arithmetic().trig_ulps  # the assumed error of the C library's sine and cosine
 ERROR_BOXES = 4096  # into which the ranges are subdivided
 UNCHECKED = (
     "\nThe payload is not checked. It must be physically possible (non-negative mass, an inertia that a rigid body can"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.errors import InputError, checked_keywords, choose
+from armdyn.errors import InputError, choose
+from armdyn.options import Conditions, Integration, SimulateKeywords, flat_keywords
 from armdyn.programs.assemble import Options
 from armdyn.programs.stepping import ARK4, FIXED
 from armdyn.simulation import adaptive
@@ -30,7 +31,7 @@ from armdyn.simulation.trajectory import Trajectory
 METHODS = (*FIXED, *ADAPTIVE)
 
 
-@checked_keywords
+@flat_keywords(integration=Integration, conditions=Conditions)
 def simulate(
     arm: Arm,
     q0: Any = None,
@@ -39,17 +40,12 @@ def simulate(
     torque: Any = None,
     duration: float | None = None,
     times: Any = None,
-    method: str = "auto",
-    step: float | Literal["auto"] = 1e-3,
-    rtol: float | None = None,
-    atol: float | None = None,
-    friction: bool = True,
-    tool_wrench: Any = None,
-    limits: bool | float | Literal["end", "stop"] = True,
-    saturate: bool | None = None,
     actuators: Actuators | None = None,
     plants: Plants | None = None,
     progress: Progress | None = None,
+    integration: Integration = Integration(),
+    conditions: Conditions = Conditions(),
+    **keywords: Unpack[SimulateKeywords],
 ) -> Trajectory:
     """Simulate an arm, or a robot with a floating base, from (q0, qd0).
 
@@ -75,6 +71,8 @@ def simulate(
         divisor of the control period and delay of `actuators`.
     rtol, atol : float, optional
         Tolerances of the adaptive methods, 1e-9 and 1e-11 by default; the fixed-step methods take none.
+    friction : bool
+        Whether the joints' friction acts.
     tool_wrench : array_like, optional
         Constant wrench (force, torque) of the environment on the tool, in base axes: (6,) or (..., 6).
     limits : bool, "end", "stop" or float
@@ -89,12 +87,16 @@ def simulate(
         (`armdyn.Uncertain` samples them). Positions are the true ones; `q0` is the encoder reading.
     progress : function, optional
         Called with (done, total) from time to time.
+    integration, conditions : armdyn.options.Integration, armdyn.options.Conditions
+        The keywords above as records, to be used more than once.
 
     Returns
     -------
     Trajectory
         With a status and a message; results before an early end, including Ctrl-C, are kept.
     """
+    method, step, rtol, atol = integration.method, integration.step, integration.rtol, integration.atol
+    saturate = conditions.saturate
     _check(arm, method, rtol, atol)
     driven = _drive(arm, torque, saturate)
     if isinstance(torque, Digital):
@@ -104,12 +106,12 @@ def simulate(
     if plants is not None:
         _check_plants(plants, arm, driven, method, actuators)
     given = {
-        "batch": _batch(driven, plants), "duration": duration, "times": times, "limits": limits,
-        "wrench": tool_wrench, "progress": progress,
+        "batch": _batch(driven, plants), "duration": duration, "times": times, "limits": conditions.limits,
+        "wrench": conditions.tool_wrench, "progress": progress,
     }  # fmt: skip
     longest = actuators.longest_step(LONGEST) if actuators and step == "auto" else LONGEST
     asked = request(arm, start, qd0, step=longest if step == "auto" else step, **given)
-    options = Options(friction=friction, tool_wrench=asked.wrench is not None)
+    options = Options(friction=conditions.friction, tool_wrench=asked.wrench is not None)
     varied = None if plants is None else plants.lanes(asked.batch)
     setting = _Setting(torque, driven, options, saturate, actuators, varied)
     asked = setting.at_true_positions(asked)

@@ -7,14 +7,15 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.errors import ArmdynError, ComputationError, FileError, InputError, checked_keywords
+from armdyn.errors import ArmdynError, ComputationError, FileError, InputError
 from armdyn.identification.threads import one_thread
 from armdyn.kernels.kernel import checked as checked_threads
+from armdyn.options import Execution, SweepKeywords, flat_keywords
 from armdyn.sweeps.reductions import Part, Variable, Variables, dataset, needed, require
 from armdyn.sweeps.stores import Store, store_at
 from armdyn.sweeps.study import Compute, Study, packed, unpacked
@@ -118,10 +119,10 @@ class _Threads:
 
 
 Progress = Callable[[float, float, str], None]
-CHUNK = 1024
+CHUNK = Execution().chunk
 
 
-@checked_keywords
+@flat_keywords(execution=Execution)
 def sweep(
     arm: Arm,
     compute: Compute,
@@ -130,9 +131,9 @@ def sweep(
     out: Any = None,
     client: Any = None,
     *,
-    chunk: int = CHUNK,
-    threads: int | None = None,
     progress: Progress | None = None,
+    execution: Execution = Execution(),
+    **keywords: Unpack[SweepKeywords],
 ) -> Any:
     """Run a computation for many samples, in chunks; an interrupted sweep resumes with the chunks not yet stored.
 
@@ -160,6 +161,8 @@ def sweep(
         The number of threads if there is no client, by default one per processor.
     progress
         Called with (chunks done, chunks, text).
+    execution
+        `chunk` and `threads` as a record of `armdyn.options`.
 
     Returns
     -------
@@ -167,6 +170,7 @@ def sweep(
         With axes sample, time, joint, …, or those of the reductions, opened from the store if there is one (a
         ``pyarrow.dataset.Dataset`` for Parquet).
     """
+    chunk, threads = execution.chunk, execution.threads
     require(None if out is None else str(out), client is not None)
     count = samples if isinstance(samples, int | np.integer) and not isinstance(samples, bool) else None
     study = Study(arm, compute, samples if count is None else range(int(count)), chunk, reduce)

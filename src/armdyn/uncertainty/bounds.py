@@ -13,16 +13,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.errors import InputError, checked_keywords, choose
+from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.html import table
-from armdyn.kernels.emission import ERROR_BOXES, TRIG_ULPS
+from armdyn.kernels.emission import ERROR_BOXES
 from armdyn.kernels.rounding import Analysis, assumptions, largest_errors, precision
+from armdyn.options import Arithmetic, BoundKeywords, BoundSearch, RoundingKeywords, flat_keywords
 from armdyn.ranges import ACCELERATION, of_input, pair
 from armdyn.uncertainty.expansions import Expansion, MotionRegion, Remainders, expandable
 from armdyn.uncertainty.search import (
@@ -93,7 +94,7 @@ class Bound(ComparedByValue):
         return f"<Bound of {self.quantity}: gap at most {100 * worst:.2g} %, {self.boxes} boxes, {self.seconds:.1f} s>"
 
 
-@checked_keywords
+@flat_keywords(search=BoundSearch)
 def bound(
     arm: Arm,
     quantity: str,
@@ -102,9 +103,9 @@ def bound(
     qd: Any = None,
     qdd: Any = None,
     payload: Any = None,
-    gap: float = 0.01,
-    seconds: float = 60.0,
     progress: Progress | None = None,
+    search: BoundSearch = BoundSearch(),
+    **keywords: Unpack[BoundKeywords],
 ) -> Bound:
     """Bounds that no configuration within the ranges exceeds, and configurations that come close to them.
 
@@ -122,8 +123,11 @@ def bound(
         Time limit for all entries together; the bounds are valid even if it is reached.
     progress
         Called with (done, total, text).
+    search
+        `gap` and `seconds` as a record of `armdyn.options`.
     """
     choose("quantity", quantity, QUANTITIES)
+    gap, seconds = search.gap, search.seconds
     if payload is not None:
         ends = pair(payload, "payload", (2,))
         arms = [arm.with_payload(float(mass)) for mass in ends]
@@ -229,6 +233,7 @@ class RoundingError(ComparedByValue):
         return f"<RoundingError of {self.quantity} in {self.dtype}: at most {float(np.max(self.bound)):.3g}>"
 
 
+@flat_keywords(arithmetic=Arithmetic)
 def rounding_error(
     arm: Arm,
     quantity: str,
@@ -236,10 +241,10 @@ def rounding_error(
     q: Any = None,
     qd: Any = None,
     qdd: Any = None,
-    dtype: str = "float",
-    trig_ulps: float = TRIG_ULPS,
     boxes: int = ERROR_BOXES,
     progress: Callable[[float, float, str], None] | None = None,
+    arithmetic: Arithmetic = Arithmetic(),
+    **keywords: Unpack[RoundingKeywords],
 ) -> RoundingError:
     """Bound the rounding error of the C code that `Arm.emit_c` writes for a quantity.
 
@@ -257,7 +262,10 @@ def rounding_error(
         The number of boxes that the position ranges are split into; more give a sharper bound and take longer.
     progress
         Called with (done, total, text).
+    arithmetic
+        `dtype` and `trig_ulps` as a record of `armdyn.options`.
     """
+    dtype, trig_ulps = arithmetic.dtype, arithmetic.trig_ulps
     choose("quantity", quantity, QUANTITIES)
     arm.must_suit("a bound of rounding errors")
     if boxes < 1:
