@@ -14,8 +14,7 @@ from armdyn.chain.canonical import SNAP
 from armdyn.errors import FileError, InputError, did_you_mean
 from armdyn.files import toml
 from armdyn.files.cutting import Cut
-from armdyn.files.description import Description, Frame
-from armdyn.files.inertias import of_arm_file
+from armdyn.files.description import Description, Frame, of_arm_file
 from armdyn.files.text import is_text, read_bytes
 
 __all__ = ["Description", "Frame", "catalogue", "read"]
@@ -44,7 +43,7 @@ def read(
     `cut` selects a part of the tree. Angles within `snap` of a right angle are snapped before the frames are placed. A
     whole arm file is returned as written, because its frames are given. `xacro` are the arguments of a .xacro file, and
     `package_dirs` folders with the packages that it refers to. `strict` says what impossible inertias are, errors or
-    notes (`armdyn.files.inertias`).
+    notes (`armdyn.files.description`).
     """
     in_memory = not isinstance(arm, str | bytes | os.PathLike)
     if xacro is not None and (in_memory or not os.fsdecode(arm).lower().endswith(".xacro")):

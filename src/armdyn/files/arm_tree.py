@@ -16,8 +16,7 @@ from armdyn.chain.canonical import compare, snapped, snapped_placement
 from armdyn.chain.exactly import compose, inverse, moved
 from armdyn.files import urdf
 from armdyn.files.cutting import Cut
-from armdyn.files.description import Description, Frame, all_frames, with_tool
-from armdyn.files.inertias import of_arm_file
+from armdyn.files.description import Description, Frame, all_frames, of_arm_file, with_tool
 from armdyn.files.urdf_out import joint_names, link_names
 from armdyn.files.urdf_tree import RawJoint, RawLink, RawMimic, Tree, connected
 

@@ -3,18 +3,24 @@
 The tool is, in this order: the frame that the caller names (``tool=``, or the end of the chain that ``tip=`` selects);
 the tool that the file states; the only frame named by convention (`TOOL_NAMES`, in their order); the end of the chain
 if there is one tip. Otherwise the robot has no tool (docs/adr/0028-the-tool.md).
+
+What a file says of its links' inertias: a mass below zero is an error unless ``strict=False``. A moving body without
+mass and inertia, and an inertia that no body can have, are notes; ``strict=True`` makes them errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from armdyn.chain import Chain, Placement
+from armdyn.chain import Chain, Link, Placement
 from armdyn.chain.canonical import SnapReport
 from armdyn.chain.chain import listed, named_like_a_tool
-from armdyn.errors import choose
+from armdyn.chain.checks import impossibility
+from armdyn.errors import FileError, choose
 from armdyn.files.numbers import to_rpy
+
+Named = Iterable[tuple[str, Link]]
 
 
 @dataclass(frozen=True)
@@ -91,3 +97,35 @@ def tool_of(chain: Chain, frames: Sequence[Frame], name: str = "") -> Frame | No
 def _at(found: Description, frame: Frame) -> Description:
     chain = replace(found.chain, tool=frame.placement, tool_link=frame.link)
     return replace(found, chain=chain, tool_name=frame.name, states_tool=True)
+
+
+def judged(label: str, links: Named, missing: list[str], strict: bool | None) -> tuple[str, ...]:
+    """Notes on links that move: "link 'hand'" and its body; `missing` are those without mass and inertia."""
+    notes = []
+    for name, link in links:
+        if link.mass < 0 and strict is not False:
+            raise FileError(
+                f"{label}: {name} has the mass {float(link.mass):g} kg: no mass is below zero. strict=False loads it "
+                "all the same, with a note (command line: --no-strict)"
+            )
+        if faults := impossibility(link):
+            notes.append(f"{name} has an inertia that no body can have: {faults}")
+    if missing:
+        notes.append(f"without <inertial>, so that mass and inertia of these moving links are 0: {', '.join(missing)}")
+    if strict and notes:
+        raise FileError(f"{label}: strict=True refuses it: {'; '.join(notes)}")
+    return tuple(notes)
+
+
+def merged(chain: Chain, single: Iterable[str]) -> list[tuple[str, Link]]:
+    """The bodies of a chain by the names of their joints, except those of one link, which are judged as that link."""
+    alone = set(single)
+    bodies = zip(chain.joint_names, chain.links, strict=True)
+    return [(f"the body that joint {name!r} moves", link) for name, link in bodies if name not in alone]
+
+
+def of_arm_file(arm: Description, label: str, strict: bool | None) -> Description:
+    """An arm file's description with the notes on its links."""
+    names = (f"link {k} ({name})" for k, name in enumerate(arm.chain.joint_names, 1))
+    notes = judged(label, zip(names, arm.chain.links, strict=True), [], strict)
+    return replace(arm, notes=(*arm.notes, *notes)) if notes else arm

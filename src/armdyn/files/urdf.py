@@ -17,8 +17,7 @@ from armdyn.chain.canonical import SNAP, Snap, SnapReport, few_digits
 from armdyn.chain.exactly import compose, from_rpy, moved, rotate, unit
 from armdyn.chain.frames import PARALLEL, Body, build
 from armdyn.files.cutting import Cut, Lock, Selection, select
-from armdyn.files.description import Description, Frame, with_tool
-from armdyn.files.inertias import judged, merged
+from armdyn.files.description import Description, Frame, judged, merged, with_tool
 from armdyn.files.urdf_tree import RawJoint, RawLink, Tree, read_tree
 
 _HERE = Placement()
