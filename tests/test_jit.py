@@ -38,7 +38,7 @@ def loader(request, monkeypatch):
 
 def alive() -> tuple[int, int]:
     gc.collect()
-    return jit._JIT.pool.used, len(jit._JIT.engines)
+    return jit._JIT.pool.used, len(jit._JIT.objects)
 
 
 def mappings() -> int:
@@ -151,12 +151,27 @@ def test_no_memory_is_a_clear_error(monkeypatch):
 def test_more_kernels_than_memory_maps_are_a_clear_error(monkeypatch):
     monkeypatch.setattr(jit, "can_share_mappings", lambda: False)
     first = compile_program(PROGRAM)
-    monkeypatch.setattr(jit, "MOST_ENGINES", len(jit._JIT.engines))
+    monkeypatch.setattr(jit, "MOST_OBJECTS", len(jit._JIT.objects))
     with pytest.raises(ComputationError, match="kernels are alive, at most"):
         compile_program(PROGRAM)
     del first
     gc.collect()
     compile_program(PROGRAM)
+
+
+def test_a_full_loader_of_llvm_goes_with_its_last_object(monkeypatch):
+    monkeypatch.setattr(jit, "can_share_mappings", lambda: False)
+    monkeypatch.setattr(jit, "OBJECTS_PER_LOADER", 1)
+    kernels, loaders = [], []
+    for _ in range(3):
+        kernels.append(compile_program(PROGRAM))
+        loaders.append(weakref.ref(jit._JIT._loader))
+    assert len({loader() for loader in loaders}) == 3
+    del kernels[0]
+    gc.collect()
+    assert loaders[0]() is None
+    for kernel in kernels:
+        np.testing.assert_array_equal(kernel(X), (X + 1) * X)
 
 
 @pooled
@@ -195,9 +210,9 @@ def test_objects_that_need_a_linker_are_left_to_llvm():
         f'target triple = "{host().triple}"\ndeclare double @cos(double)\n'
         "define double @f(double %x) {\n  %y = call double @cos(double %x)\n  ret double %y\n}\n"
     )
-    before = len(jit._JIT.engines)
+    before = len(jit._JIT.objects)
     code = jit.load(jit.object_code(text, host()), ("f",), host())
-    assert len(jit._JIT.engines) == before + 1
+    assert len(jit._JIT.objects) == before + 1
     assert ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(code.address("f"))(0.5) == np.cos(0.5)
 
 

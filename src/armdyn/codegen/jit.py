@@ -117,7 +117,9 @@ class Pool:
 
 
 # LLVM's loader takes two or three memory maps per object, and Linux grants 65,530 by default; beyond them it crashes.
-MOST_ENGINES = 16_000
+MOST_OBJECTS = 16_000
+# It keeps 9 kB of every object that was freed until it is closed itself, so it is replaced after so many objects.
+OBJECTS_PER_LOADER = 256
 
 
 class Code:
@@ -141,7 +143,9 @@ class _Jit:
 
     def __init__(self) -> None:
         self.pool = Pool()
-        self.engines: set[Any] = set()
+        self.objects: set[Any] = set()  # those that LLVM's loader holds
+        self._loader: Any = None
+        self._loaded = 0  # objects by this loader, freed ones included
         self._released: deque[Callable[[], None]] = deque()
         self._busy = False
 
@@ -184,21 +188,32 @@ class _Jit:
         return Code({name: first + image.functions[name] for name in symbols}, partial(mapping.give, start, size))
 
     def _by_llvm(self, code: bytes, symbols: Iterable[str], target: Target) -> Code:
-        if len(self.engines) >= MOST_ENGINES:
+        if len(self.objects) >= MOST_OBJECTS:
             raise ComputationError(
-                f"{len(self.engines)} kernels are alive, at most {MOST_ENGINES} fit into the process's memory maps; "
+                f"{len(self.objects)} kernels are alive, at most {MOST_OBJECTS} fit into the process's memory maps; "
                 "drop arms that are not needed any more"
             )
         llvm = binding()
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target.machine())
-        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        self.engines.add(engine)
-        return Code({name: engine.get_function_address(name) for name in symbols}, partial(self._close, engine))
+        if self._loader is None or self._loaded % OBJECTS_PER_LOADER == 0:
+            # JITLink loads several times as fast as the older linker; for Windows LLVM chooses.
+            linker = {"use_jit_link": sys.platform != "win32"}
+            self._loader = llvm.create_lljit_compiler(target.machine(), **linker)
+        library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        names = list(symbols)
+        for name in names:
+            library.export_symbol(name)
+        try:
+            held = library.link(self._loader, f"kernel {self._loaded}")
+        except RuntimeError as error:
+            raise ComputationError(OUT_OF_MEMORY.format(error=error)) from error
+        self._loaded += 1
+        self.objects.add(held)
+        return Code({name: held[name] for name in names}, partial(self._close, held, self._loader))
 
-    def _close(self, engine: Any) -> None:
-        self.engines.remove(engine)
-        engine.close()
+    def _close(self, held: Any, loader: Any) -> None:
+        """Free an object; its loader, which is referenced until then, goes with the last one."""
+        self.objects.remove(held)
+        held.close()
 
 
 _JIT = _Jit()
