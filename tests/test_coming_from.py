@@ -36,7 +36,7 @@ def state():
 
 
 def row(mine: str, library: str = "pinocchio"):
-    """Registers the check of a row of the table, by the beginning of its first cell: what armdyn gives, what they do."""
+    """Registers the check of a row of the table, by the beginning of its first cell: what both give."""
 
     def register(function):
         CHECKS[library][mine] = function
