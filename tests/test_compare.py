@@ -111,6 +111,8 @@ def test_the_result_as_text_and_html():
     assert "shoulder_pan_joint effort: 150 against 330" in found.summary()
     assert "<table>" in found._repr_html_()
     assert repr(found).startswith("<Comparison ur5")
+    alike = armdyn.compare("ur5", armdyn.load("ur5").with_payload(1.0), samples=1)
+    assert "ur5 (armdyn), the first and ur5 (armdyn), the second differ" in alike.summary()
     with pytest.raises(InputError, match="unknown quantity 'mas'; available: inertia matrix, torques, poses, mass"):
         found.difference("mas")
 

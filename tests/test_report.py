@@ -13,9 +13,10 @@ import pytest
 import armdyn
 from armdyn.algebra.scalar import ZERO_ANGLE
 from armdyn.chain import Joint
+from armdyn.cli.report_ import summary
 from armdyn.formulations import QUANTITIES
 from armdyn.references import bibliography, citation
-from armdyn.report import collect, page, summary
+from armdyn.report import collect, page
 from armdyn.report.card import card
 from browser import browser, needs_browser  # noqa: F401
 
@@ -93,7 +94,8 @@ def test_summary_prints(found):
     from rich.console import Console
 
     console = Console(record=True, width=120, force_terminal=False)
-    console.print(summary(found))
+    for part in summary(found):
+        console.print(part)
     text = console.export_text()
     assert found["card"]["name"] in text
     assert "meeting_frame" in text

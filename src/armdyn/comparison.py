@@ -99,7 +99,7 @@ class Comparison:
         return f"<Comparison {self._headline()}>"
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("quantity", "largest difference", "relative", "where"))
+        head = "".join(f"<th>{name}</th>" for name in ("quantity", "largest difference [SI]", "relative", "where"))
         rows = "".join(
             f"<tr><td>{escape(d.quantity)}</td><td>{d.largest:.2e}</td><td>{d.relative:.1e}</td>"
             f"<td>{escape(d.where)}</td></tr>"
@@ -181,8 +181,11 @@ def compare(
         notes.append("no frame name is common: poses are not compared")
     apart = tuple(tuple(n for n in a.frames if n not in b.frames) for a, b in ((here, there), (there, here)))
     names = [*here.joints, *(name for name in there.joints if name not in here.joints)]
+    labels = (here.label, there.label)
+    if here.label == there.label:  # as of an arm of the catalogue and the file that it was made from
+        labels = (f"{here.label}, the first", f"{there.label}, the second")
     return Comparison(
-        (here.label, there.label),
+        labels,
         tuple((name, _place(here.joints, name), _place(there.joints, name)) for name in names),
         tuple(frames),
         (apart[0], apart[1]),

@@ -89,4 +89,4 @@ def _show(found: Any, written: list[Path]) -> None:
     rows = [[axis, f"{1e3 * x:.4g}", "mrad" if "about" in axis else "mm"] for axis, x in found.noise.items()]
     out.print(table("Noise of the measurement", ["axis", "σ", "unit"], rows))
     for path in written:
-        out.print(f"wrote {path}", markup=False, highlight=False)
+        out.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)

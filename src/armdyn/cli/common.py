@@ -218,8 +218,9 @@ PROSE = 24  # a column of text may be wrapped between words, down to this width
 class Fitted:
     """A table laid out for the terminal's width, in which no word is ever cut.
 
-    It is printed whole where it fits; otherwise its columns of prose are wrapped between words; otherwise it is
-    transposed; otherwise its columns are printed in blocks below one another, each beginning with the first `keys`.
+    It is printed whole where it fits; otherwise its columns of prose, or else cells that are wider than the line, are
+    wrapped between words; otherwise it is transposed; otherwise its columns are printed in blocks below one another,
+    each beginning with the first `keys`.
     """
 
     def __init__(
@@ -246,6 +247,9 @@ class Fitted:
         width, every = options.max_width, range(len(self.columns))
         if self.title:
             yield styled((self.title, "bold"))
+        if not self.prose:  # what is wider than the line beside the keys is wrapped between words
+            beside = [*map(self._narrowest, range(self.keys))]
+            self.prose = {k for k in every if k >= self.keys and _total([*beside, self._narrowest(k)]) > width}
         turned = self._transposed()
         if _total(map(self._narrowest, every)) <= width:
             yield self._table(every, width)

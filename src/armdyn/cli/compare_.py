@@ -46,12 +46,14 @@ def command(
     else:
         verdict = "agree" if found.agrees else "differ"
         table = Fitted(
-            f"{names[0]} and {names[1]} {verdict}", ["quantity", "largest difference", "relative", "where"], prose=[3]
+            f"{names[0]} and {names[1]} {verdict}",
+            ["quantity", "largest difference [SI]", "relative", "where"],
+            prose=[3],
         )
         for d in found.differences:
             table.add_row(d.quantity, f"{d.largest:.2e}", f"{d.relative:.1e}", d.where)
         out = console()
         out.print(table)
         for line in found.details:
-            out.print(line, soft_wrap=True)
+            out.print(line)
     raise typer.Exit(0 if found.agrees else 1)

@@ -31,4 +31,4 @@ def command(
     else:
         raise InputError(f"cannot write {out.name!r}: expected a name that ends in .toml, .urdf or .xml (MJCF)")
     if not quiet:
-        console().print(f"wrote {out}: {loaded.name}, {loaded.n} joints", markup=False)
+        console().print(f"wrote {out}: {loaded.name}, {loaded.n} joints", markup=False, highlight=False, soft_wrap=True)

@@ -67,7 +67,11 @@ def command(
         print_json([str(path) for path in files])
     elif not quiet:
         for path in files:
-            console().print(f"wrote {path}  ({path.stat().st_size} bytes)", markup=False)
+            console().print(
+                f"wrote {path}  ({path.stat().st_size} bytes)", markup=False, highlight=False, soft_wrap=True
+            )
         about = json.loads((output / "manifest.json").read_bytes())
         console().print(f"its test: {about['test']}", markup=False, highlight=False)
-        console().print(f"to repeat it: make -C {shlex.quote(str(output))} test", markup=False)
+        console().print(
+            f"to repeat it: make -C {shlex.quote(str(output))} test", markup=False, highlight=False, soft_wrap=True
+        )

@@ -51,6 +51,10 @@ def command(
         print_json([str(path) for path in files])
     elif not quiet:
         for path in files:
-            console().print(f"wrote {path}  ({path.stat().st_size} bytes)", markup=False)
+            console().print(
+                f"wrote {path}  ({path.stat().st_size} bytes)", markup=False, highlight=False, soft_wrap=True
+            )
         if not wasm:
-            console().print(f"to test it: make -C {shlex.quote(str(where))} test", markup=False)
+            console().print(
+                f"to test it: make -C {shlex.quote(str(where))} test", markup=False, highlight=False, soft_wrap=True
+            )

@@ -63,4 +63,6 @@ def command(
         for text in found.warnings:
             out.print(styled(("note: ", "yellow"), text))
         if output is not None:
-            out.print(f"wrote {output}: {len(found.t)} rows per trajectory", markup=False)
+            out.print(
+                f"wrote {output}: {len(found.t)} rows per trajectory", markup=False, highlight=False, soft_wrap=True
+            )

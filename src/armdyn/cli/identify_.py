@@ -128,10 +128,10 @@ def _show(found: Any, written: list[Path]) -> None:
             title = f"Torque per joint, {'fitted' if shown is found.training else 'not fitted'}: {shown.source}"
             out.print(table(title, ["joint", "relative error", "R²"], rows))
     rows = [
-        [name, float(value), f"± {deviation:.2g}"]
-        for name, value, deviation in zip(found.names, found.values, found.deviations, strict=True)
+        [name, float(value), f"± {deviation:.2g}", found.model.kind(name, k)[1]]
+        for k, (name, value, deviation) in enumerate(zip(found.names, found.values, found.deviations, strict=True))
     ]
-    out.print(table("Parameters (SI)", ["parameter", "value", "standard deviation"], rows))
+    out.print(table("Parameters", ["parameter", "value", "standard deviation", "unit"], rows))
     for text in (text for text in found.warnings if text not in found.doubts):  # these are among the first lines
         out.print(styled(("note:", "yellow"), f" {text}"))
     for text in found.notes:
@@ -139,7 +139,7 @@ def _show(found: Any, written: list[Path]) -> None:
     if written:
         _show_remainder(found, out)
     for path in written:
-        out.print(f"wrote {path}", markup=False, highlight=False)
+        out.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
     if not found.trusted:
         written_anyway = any(path.name == "arm.urdf" for path in written)
         text = " the estimate is not trusted" + ("; arm and URDF were written" if written_anyway else "")

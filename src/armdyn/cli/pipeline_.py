@@ -80,11 +80,11 @@ def _show(done: Any) -> None:
 
     out = console()
     rows = [[check.name, "passed" if check.passed else "failed", check.words] for check in done.verdict.checks]
-    out.print(table("Validation", ["check", "", "result"], rows, left=3))
+    out.print(table("Validation", ["check", "", "result"], rows, left=3, prose=[2]))
     for text in (*done.verdict.notes, *done.estimate.warnings, *left_behind(done.estimate)):
         out.print(styled(("note:", "yellow"), f" {text}"))
     for path in done.files:
-        out.print(f"wrote {path}", markup=False, highlight=False)
+        out.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
     if not done.deployed:
         reason = "no code was written: the model does not predict the held-out data; --force writes it anyway"
         out.print(styled(("refused:", "bold red"), f" {reason}"))

@@ -53,4 +53,4 @@ def command(
         text = f"Mean standard deviation {plan.gain:.2f} times smaller than that of the best of 50 random selections."
         out.print(text, highlight=False)
         if output is not None:
-            out.print(f"wrote {output}", markup=False, highlight=False)
+            out.print(f"wrote {output}", markup=False, highlight=False, soft_wrap=True)

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from armdyn.cli.common import STATE, ArmName, AsJson, Quiet, console, load, print_json, progress, xacro_arguments
+from armdyn.cli.common import (
+    STATE,
+    ArmName,
+    AsJson,
+    Fitted,
+    Quiet,
+    console,
+    count,
+    load,
+    print_json,
+    progress,
+    styled,
+    table,
+    xacro_arguments,
+)
 
 EXAMPLE = "Example: armdyn report puma560 -o puma560.html"
 
@@ -24,7 +39,7 @@ def command(
     """Report on an arm: print a summary and write a self-contained interactive HTML page."""
     from armdyn.files.text import file_name, write_text
     from armdyn.references import citation
-    from armdyn.report import collect, page, summary
+    from armdyn.report import collect, page
 
     loaded = load(arm)
     shapes, notes = ([], []) if meshes is False else _shapes(arm, loaded, bool(meshes))
@@ -36,10 +51,44 @@ def command(
         print_json({key: value for key, value in data.items() if key not in ("robot", "graphs")})
     elif not quiet:
         out = console()
-        out.print(summary(data))
+        for part in summary(data):
+            out.print(part)
         for note in notes:
             out.print(f"mesh of {note}", markup=False, soft_wrap=True)
         out.print(f"report: {where}", markup=False, soft_wrap=True)
+
+
+def summary(data: dict[str, Any]) -> Iterator[Any]:
+    """The data of `collect` for the terminal: the arm in a few lines, operation counts, speeds."""
+    from armdyn.report.page import QUANTITY, operations
+
+    card = data["card"]
+    parameters = f"{len(data['parameters']['names'])} minimal parameters of {10 * len(card['links'])}"
+    about = f"{count(card['n'], 'joint')} ({card['kinds']}), {card['mass_kg']:.2f} kg, {parameters}"
+    yield styled((card["name"], "bold cyan"), f"  {about}")
+    if card["source"]:
+        yield styled((card["source"], "dim"))
+    for finding in card["checks"]:
+        yield styled(("warning:", "yellow"), f" {finding}")
+    yield styled((data["fall"]["text"], "dim"))
+    errors = {(row["quantity"], row["method"]): row["error"] for row in data["accuracy"]}
+    yield styled(("Formulations", "bold"), " (M multiplications, A additions, D divisions; ◀ fewest)")
+    for quantity in dict.fromkeys(row["quantity"] for row in data["costs"]):
+        shown = Fitted("", [QUANTITY[quantity], "executed", "compiled", "relative error"])
+        for row in data["costs"]:
+            if row["quantity"] == quantity:
+                error, best = errors.get((quantity, row["method"])), row["best"]
+                cells = [row["method"] + " ◀" * best, operations(row["published"]), operations(row["compiled"])]
+                cells.append("" if error is None else f"{error:.0e}")
+                shown.add_row(*cells, style="bold green" if best else "")
+        yield shown
+    times = ("batch_ns", "copy_ns", "single_ns", "first_call_ms")
+    columns = ["quantity", "in a batch, each [ns]", "copying the result [ns]", "one call [ns]", "first call [ms]"]
+    rows = [
+        [QUANTITY[row["quantity"]], *(f"{row[key]:.{1 if k < 2 else 0}f}" for k, key in enumerate(times))]
+        for row in data["speed"]
+    ]
+    yield table("Speed, measured now (best of several, one thread)", columns, rows)
 
 
 def _shapes(name: str, arm: Any, wanted: bool) -> tuple[list[dict[str, Any]], list[str]]:

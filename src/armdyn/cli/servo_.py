@@ -61,7 +61,7 @@ def command(
         for text in found.notes:
             out.print(f"note: {text}", highlight=False, markup=False)
         for path in written:
-            out.print(f"wrote {path}", markup=False, highlight=False)
+            out.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
         if not found.trusted and not force:
             out.print(styled(("refused:", "bold red"), " the estimate is not trusted; no arm is written"))
     if not found.trusted and not force:

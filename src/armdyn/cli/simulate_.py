@@ -187,4 +187,4 @@ def _print(result: Trajectory, written: list[Path]) -> None:
             shown = np.array2string(signals[entry.name][-1], precision=4)
             out.print(f"{name} {entry.name} = {shown}", highlight=False, markup=False)
     for path in written:
-        out.print(f"wrote {path}", markup=False)
+        out.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)

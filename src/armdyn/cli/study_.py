@@ -40,4 +40,4 @@ def command(
         for text in findings(data):
             out.print(f"· {text}", highlight=False, markup=False)
         if output is not None:
-            out.print(f"wrote {output}", markup=False)
+            out.print(f"wrote {output}", markup=False, highlight=False, soft_wrap=True)

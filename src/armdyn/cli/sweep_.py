@@ -95,7 +95,7 @@ def _show(found: Any, asked: Any, where: str | None, out: Any) -> None:
     else:
         out.print(table("Results (SI)", ["variable", "axes", "smallest", "mean", "largest"], _rows(found), left=2))
     if where:
-        out.print(f"wrote {where}", markup=False, highlight=False)
+        out.print(f"wrote {where}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _rows(found: Any) -> list[list[Any]]:

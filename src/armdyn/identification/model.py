@@ -15,6 +15,7 @@ positive and the moments satisfy the triangle inequalities, as those of a body w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -102,6 +103,8 @@ TERMS: dict[str, Term] = {
     "spring": Term("k", "stiffness (cable, spring)", "stiffness", lambda m, q, qd, qdd: q),
     **{f"{wave}{k}": _ripple(k, wave) for k in RIPPLES for wave in ("sin", "cos")},
 }  # fmt: skip
+UNITS = {"Ia": "kg m²", "fv": "N m s/rad", "fva": "N m s/rad", "fl": "1", "k": "N m/rad"}  # the others are torques
+SLIDING_UNITS = {"Ia": "kg", "fv": "N s/m", "fva": "N s/m", "fl": "1", "k": "N/m"}
 COUPLED = ("rotor", "viscous", "coulomb")
 DRIFTING = ("viscous", "coulomb", "offset")  # what may differ from log to log: friction falls as a drive warms up
 
@@ -172,6 +175,18 @@ class Model:
         drives = [f"{TERMS[term].symbol}m{k + 1}" for term in COUPLED for k in self._drives if term in self.terms]
         drifts = [f"{TERMS[term].symbol}{j + 1}_{log + 1}" for term, j, log in self._drifts]
         return (*own, *drives, *drifts)
+
+    def kind(self, name: str, k: int) -> tuple[str, str]:
+        """What the parameter of this name and index is, and its unit; a sum is of the kind of its first element."""
+        if k < self.rigid:
+            first = name.lstrip("-0123456789. ")[:1]
+            return {"k": ("first moments", "kg m"), "m": ("masses", "kg")}.get(first, ("second moments", "kg m²"))
+        found = re.match(r"([a-z]+(?:[234]q)?)m?(\d+)", name, re.IGNORECASE)
+        term = next((term for term in TERMS.values() if found and term.symbol == found[1]), None)
+        if found is None or term is None:
+            return "others", "SI"
+        revolute = self.arm.joints[int(found[2]) - 1].revolute
+        return term.words, (UNITS if revolute else SLIDING_UNITS).get(term.symbol, "N m" if revolute else "N")
 
     @property
     def extra_positive(self) -> NDArray[np.bool_]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -181,24 +180,12 @@ def _worst_first(e: Estimate) -> list[int]:
     return [int(k) for k in np.lexsort((-np.asarray(e.relative_deviations), np.asarray(e.uncertainty.share)))]
 
 
-def _kind(e: Estimate, k: int) -> str:
-    """What a parameter is, with its unit for revolute joints: parameters of one kind share an axis."""
-    name = e.names[k]
-    if k < e.model.rigid:
-        first = name.lstrip("-0123456789. ")[:1]
-        return {"k": "first moments [kg m]", "m": "masses [kg]"}.get(first, "second moments [kg m²]")
-    symbol = re.match(r"[a-z]+(?:[234]q)?", name, re.IGNORECASE)
-    units = {"Ia": "kg m²", "fv": "N m s/rad", "fva": "N m s/rad", "fl": "1", "k": "N m/rad"}
-    term = next((term for term in TERMS.values() if symbol and term.symbol == symbol[0]), None)
-    return f"{term.words} [{units.get(term.symbol, 'N m')}]" if term else "others [SI]"
-
-
 def _parameters(e: Estimate, charts: list[dict[str, Any]]) -> str:
     """One chart per kind of parameter, because their magnitudes differ; in each the least determined come first."""
     prior = e.model.natural @ e.model.prior(e.prior)
     kinds: dict[str, list[int]] = {}
     for k in _worst_first(e):
-        kinds.setdefault(_kind(e, k), []).append(k)
+        kinds.setdefault("{} [{}]".format(*e.model.kind(e.names[k], k)), []).append(k)
     parts = []
     for kind, rows in sorted(kinds.items(), key=lambda pair: min(pair[1])):
         chart = {

@@ -281,10 +281,16 @@ class Estimate:
         """The identified parameters, the best determined first."""
         order = np.argsort(self.relative_deviations, kind="stable")
         rows = [
-            (self.names[k], float(self.values[k]), float(self.deviations[k]), 100 * float(self.relative_deviations[k]))
+            (
+                self.names[k],
+                float(self.values[k]),
+                float(self.deviations[k]),
+                self.model.kind(self.names[k], int(k))[1],
+                100 * float(self.relative_deviations[k]),
+            )
             for k in order
         ]
-        heads = ["parameter", "value [SI]", "standard deviation [SI]", "[% of the value]"]
+        heads = ["parameter", "value", "standard deviation", "unit", "[% of the value]"]
         return table(repr(self)[1:-1], heads, rows)
 
     def __repr__(self) -> str:
