@@ -61,7 +61,7 @@ def test_an_estimate_is_a_table_best_first():
     estimate = armdyn.identify(ARM, armdyn.Log.of(t, q, tau, qd))
     rows = [[cell.text for cell in row] for row in well_formed(estimate._repr_html_()).iter("tr")][1:]
     assert len(rows) == min(LONGEST, len(estimate.names))
-    shares = [float(row[3]) for row in rows]
+    shares = [float(row[4]) for row in rows]
     assert shares == sorted(shares)
 
 
