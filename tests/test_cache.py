@@ -21,8 +21,10 @@ import pytest
 import armdyn
 from armdyn.codegen import cache
 from armdyn.codegen import compile as compiler
+from armdyn.kernels import ahead
 
 ARM = armdyn.generic_arm("RR", seed=5)
+SAME_SOURCE = "from armdyn.codegen import cache; cache.source = lambda: 'this source'; from "
 Q = np.array([0.3, -0.4])
 
 
@@ -411,3 +413,35 @@ def test_what_a_killed_process_left_is_removed(folder, monkeypatch):
     assert not old.exists()
     assert new.exists()  # somebody may be writing it
     assert cache.get(cache.key(1)) == b"a"
+
+
+def test_kernels_are_compiled_ahead_by_other_processes(folder, compilations, monkeypatch):
+    monkeypatch.setattr(compiler, "_LOADED", WeakValueDictionary())
+    monkeypatch.setattr(ahead, "_WORKER", ahead._WORKER.replace("from ", SAME_SOURCE))
+    said = []
+    arm = armdyn.generic_arm("RR", seed=5).compile(
+        "bias", "pose", "jacobian", workers=2, progress=lambda *x: said.append(x)
+    )
+    assert [done for done, _, _ in said] == [0, 1, 2, 3]
+    assert said[-1][1] == 3
+    assert sorted(text for _, _, text in said[1:]) == ["compiled bias", "compiled jacobian", "compiled pose"]
+    assert not compilations  # here: the workers compiled them
+    np.testing.assert_array_equal(arm.bias(Q, Q), ARM.bias(Q, Q))
+    monkeypatch.setattr(ahead, "_by_workers", lambda *_: pytest.fail("workers were started for nothing"))
+    monkeypatch.setattr(compiler, "_LOADED", WeakValueDictionary())
+    armdyn.generic_arm("RR", seed=5).compile("bias", "pose", "jacobian")
+
+
+@pytest.mark.parametrize("executable", ["/nowhere/python", "/usr/bin/false"])
+def test_without_workers_kernels_are_compiled_ahead_here(folder, compilations, monkeypatch, executable):
+    monkeypatch.setattr(compiler, "_LOADED", WeakValueDictionary())
+    monkeypatch.setattr("sys.executable", executable)
+    monkeypatch.setattr(ahead, "interpreter", lambda: True)
+    said = []
+    armdyn.generic_arm("RR", seed=6).compile("pose", "jacobian", progress=lambda *x: said.append(x))
+    assert len(compilations) == 2
+    assert [done for done, _, _ in said] == [0, 1, 2]
+    with pytest.raises(armdyn.errors.InputError, match="unknown quantity 'nonsense'"):
+        ARM.compile("nonsense")
+    with pytest.raises(armdyn.errors.InputError, match="workers must be a positive number"):
+        ARM.compile("pose", workers=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +21,7 @@ from armdyn.files import Description, Frame, arrays, toml
 from armdyn.files.cutting import Cut, Lock
 from armdyn.files.description import tool_of
 from armdyn.files.text import write_files
+from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.joint_arrays import JointArrays
 from armdyn.kernels.attributes import KernelAttributes
 
@@ -196,7 +197,7 @@ class Arm(KernelAttributes, JointArrays):
 
     def kernel(
         self,
-        quantity: str,
+        quantity: str | Sequence[str],
         method: str = "auto",
         backend: str = "llvm",
         dtype: Any = None,
@@ -204,6 +205,10 @@ class Arm(KernelAttributes, JointArrays):
         **options: Any,
     ) -> Kernel:
         """A quantity by a chosen formulation on a chosen backend: llvm, numpy, python, or gpu (`armdyn.gpu`).
+
+        Several quantities of one state, ``arm.kernel(("inertia_matrix", "bias"))``, are computed by one program that
+        shares their work; the result is the tuple of theirs. Names of derivatives are quantities here, too:
+        ``("forward_dynamics", "forward_dynamics_derivatives")``.
 
         `device` is for the backend gpu: one of `armdyn.gpu.devices()`, its number or a part of its name.
         Options: `friction`, `tool_wrench`, `frame`, `parameters` ("baked"; "runtime": the minimal
@@ -215,11 +220,53 @@ class Arm(KernelAttributes, JointArrays):
         """
         from armdyn.kernels.kernel import Kernel
 
+        if not isinstance(quantity, str):
+            return self._several(tuple(quantity), method, backend, dtype, device, options)
         frames = {frame.name: (frame.link, frame.placement) for frame in self.all_frames.values()}
         plain = Kernel(
             self.chain, quantity, method, backend, frames=frames, links=self.own_links, dtype=dtype, device=device
         )
         return plain.variant(**options) if options else plain
+
+    def _several(
+        self, names: tuple[str, ...], method: str, backend: str, dtype: Any, device: Any, options: dict[str, Any]
+    ) -> Kernel:
+        """Several quantities as one kernel."""
+        from armdyn.kernels.several import SeveralQuantities
+
+        if method != "auto":
+            raise InputError(f"several quantities take their own formulations, method='auto'; got method={method!r}")
+        parts = []
+        for name in names:
+            choose("quantity", name, (*QUANTITIES, *DERIVATIVES))
+            plain, wrt = DERIVATIVES.get(name, (name, ()))
+            derived = {"derivatives": wrt} if wrt else {}
+            parts.append(self.kernel(plain, "auto", backend, device=device, **derived))
+        made = SeveralQuantities(tuple(parts)).variant(dtype=dtype)
+        return made.variant(**options) if options else made
+
+    def compile(
+        self,
+        *quantities: str,
+        workers: int | None = None,
+        background: bool = False,
+        progress: Callable[[float, float, str], None] | None = None,
+    ) -> Arm:
+        """Compile kernels before their first call, on all cores; returns the arm.
+
+        Without names, those that `emit_c` writes: inertia matrix, bias, dynamics, pose and Jacobian. Code is kept in
+        the cache on disk, so the next process only loads it. `workers` is the number of processes, `progress` a
+        function (done, total, text) in place of the progress bar that a terminal shows. With `background` it returns
+        at once; a kernel that is called before it is ready is compiled by that call.
+        """
+        from armdyn.kernels import ahead, emission
+
+        if workers is not None and workers < 1:
+            raise InputError(f"workers must be a positive number of processes, got {workers}")
+        chosen = quantities or emission.default(self.chain)
+        kernels = [getattr(self, choose("quantity", name, (*QUANTITIES, *DERIVATIVES))) for name in chosen]
+        ahead.compile_ahead(kernels, workers, progress, background)
+        return self
 
     @property
     def own_links(self) -> tuple[tuple[int, Placement], ...]:

@@ -29,11 +29,12 @@ class Source(Protocol):
     chain: Any
     quantity: str
     options: Any
+    option_names: tuple[str, ...]
     dtype: str | None
 
     @property
-    def method(self) -> str:
-        """The key of the formulation."""
+    def asked(self) -> tuple[Any, ...]:
+        """What the program depends on."""
 
     @property
     def program(self) -> Program:

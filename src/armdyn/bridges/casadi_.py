@@ -39,8 +39,8 @@ def function(kernel: Source) -> Any:
     options: dict[str, Any] = {}
     if not kernel.options.derivatives and all(port.nodes for port in program.inputs):
         # Derivative kernels of a floating base are with respect to its six velocities, but CasADi needs derivatives
-        # with respect to all seven coordinates of its pose.
-        own = not kernel.chain.floating
+        # with respect to all seven coordinates of its pose. Several quantities in one have no derivative kernel.
+        own = not kernel.chain.floating and "derivatives" in kernel.option_names
         slopes = kernel.variant(derivatives=tuple(names)).program if own else jacobian(program, names)
         options = {"custom_jacobian": _jacobian(kernel.quantity, program, slopes), "jac_penalty": 0}
     symbols, results = _run(program)

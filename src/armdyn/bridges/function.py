@@ -62,7 +62,7 @@ class Function:
     @property
     def _asked(self) -> tuple[Any, ...]:
         """What the program depends on."""
-        return (self.kernel.chain, self.kernel.quantity, self.kernel.method, self.kernel.options, *self.path)
+        return (*self.kernel.asked, *self.path)
 
     def _compile(self, number: str) -> Compiled:
         """Compile, or load from the cache on disk."""
@@ -129,6 +129,6 @@ def function_of(kernel: Source) -> Function:
 
 
 def _known(kernel: Source, path: tuple[Step, ...]) -> Function:
-    digest = fingerprint(kernel.chain, kernel.quantity, kernel.method, kernel.options, path, kernel.dtype)
+    digest = fingerprint(*kernel.asked, path, kernel.dtype)
     name = f"{kernel.quantity}_{'_'.join(kind for kind, _ in path)}{'_' if path else ''}{digest[:16]}"
     return _KNOWN.setdefault(name, Function(kernel, path, name))

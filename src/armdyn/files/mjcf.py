@@ -33,6 +33,7 @@ from armdyn.files.mjcf_passive import lost, passive_forces
 from armdyn.files.numbers import to_rpy
 from armdyn.files.text import read_bytes
 from armdyn.files.urdf_tree import COMPOSITE, RawJoint, RawLink, RawMimic, Tree, as_chain, chain_note, connected
+from armdyn.processes import interpreter
 
 _SECONDS, _MEMORY = 60, 4 * 2**30  # limits of the compiler; the largest MuJoCo Menagerie model takes 3 s and 0.6 GB
 _HERE = "compiled in this process, without limits on time and memory: there is no interpreter to start another with"
@@ -63,19 +64,13 @@ def described(data: dict[str, Any], label: str, cut: Cut, snap: float, strict: b
 
 def _compiled(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The data of the compiled model; the compiler runs in a separate process where an interpreter can be started."""
-    data = _apart(path) if _interpreter() else mjcf_compile.compiled(os.path.abspath(path)) | {"here": True}
+    data = _apart(path) if interpreter() else mjcf_compile.compiled(os.path.abspath(path)) | {"here": True}
     if "missing" in data:
         how = "pip install 'armdyn[mjcf]', or mujoco 3.1 or newer"
         raise FileError(f"{path}: reading MJCF needs MuJoCo's compiler: {how}")
     if "error" in data:
         raise FileError(f"{path}: MuJoCo cannot compile the model: {data['error']}")
     return data
-
-
-def _interpreter() -> bool:
-    """Whether `sys.executable` is a Python interpreter: in a frozen or embedding program it is that program."""
-    name = os.path.basename(sys.executable or "").lower()
-    return not getattr(sys, "frozen", False) and name.startswith(("python", "pypy"))
 
 
 def _apart(path: str | os.PathLike[str]) -> dict[str, Any]:

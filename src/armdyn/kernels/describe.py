@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from armdyn.formulations import QUANTITIES
 from armdyn.formulations.registry import Shapes, units
-from armdyn.programs.assemble import input_ports, output_ports
 
 if TYPE_CHECKING:
     from armdyn.kernels.kernel import Kernel
@@ -49,7 +48,7 @@ def name(kernel: Kernel) -> str:
 
 def signature(kernel: Kernel) -> inspect.Signature:
     """The inputs by name, then the options of a call."""
-    inputs, outputs = _ports(kernel)
+    inputs, outputs = kernel.ports
     ports = [inspect.Parameter(port, inspect.Parameter.POSITIONAL_OR_KEYWORD) for port, _ in inputs]
     options = [
         inspect.Parameter(option, inspect.Parameter.KEYWORD_ONLY, default=OPTIONS[option][0])
@@ -61,22 +60,21 @@ def signature(kernel: Kernel) -> inspect.Signature:
 
 def options_of(kernel: Kernel) -> tuple[str, ...]:
     """The options that a call takes: of its quantity, and of every kernel."""
-    ports = [port for port, _ in input_ports(kernel.chain, kernel.quantity, kernel.options)]
+    ports = [port for port, _ in kernel.ports[0]]
     return tuple(option for option in (*kernel.option_names, "out", "threads") if option not in ports)
 
 
 def documentation(kernel: Kernel) -> str:
     """What the quantity is, its arrays with shapes and units, its options, an example."""
-    inputs, outputs = _ports(kernel)
-    quantity, chain, called = QUANTITIES[kernel.quantity], kernel.chain, name(kernel)
-    what = f"Partial derivatives of: {quantity.doc}" if kernel.options.derivatives else quantity.doc
-    lines = [f"{what}.", "", "Inputs, with any batch axes before those of their shapes:"]
+    inputs, outputs = kernel.ports
+    chain, parts = kernel.chain, _parts(kernel)
+    lines = [*(f"{_what(part)}." for part in parts), "", "Inputs, with any batch axes before those of their shapes:"]
 
     def arrays(ports: Shapes) -> list[str]:
         return [
-            f"    {port} : (..., {', '.join(map(str, shape))}), {_unit(kernel, port)}"
+            f"    {port} : (..., {', '.join(map(str, shape))}), {unit(kernel, port)}"
             if shape
-            else f"    {port} : (...), {_unit(kernel, port)}"
+            else f"    {port} : (...), {unit(kernel, port)}"
             for port, shape in ports
         ]
 
@@ -84,22 +82,30 @@ def documentation(kernel: Kernel) -> str:
     lines += [f"    {option} : {OPTIONS[option][1]}" for option in options_of(kernel)]
     at_rest = {"q": "arm.rest", "q0": "arm.rest", "q1": "arm.rest"}
     given = ", ".join(at_rest.get(port, f"np.zeros({_tuple(shape)})") for port, shape in inputs)
-    lines += ["", "Example:", f"    >>> arm.{called}({given})"]
+    call = f"arm.{name(kernel)}" if len(parts) == 1 else f"arm.kernel({tuple(map(name, parts))})"
+    lines += ["", "Example:", f"    >>> {call}({given})"]
     lines += ["", f"Other forms: .casadi(), .jax(), .torch(), .sympy(). The arm has {chain.n} joints."]
     return "\n".join(lines)
 
 
-def _ports(kernel: Kernel) -> tuple[Shapes, Shapes]:
-    return (
-        input_ports(kernel.chain, kernel.quantity, kernel.options),
-        output_ports(kernel.chain, kernel.quantity, kernel.options),
-    )
+def _parts(kernel: Kernel) -> tuple[Kernel, ...]:
+    """The kernels of several quantities; one of a single quantity itself."""
+    return getattr(kernel, "parts", (kernel,))
 
 
-def _unit(kernel: Kernel, port: str) -> str:
-    return "SI" if kernel.options.derivatives and port.startswith("d") and "_d" in port else units(
-        kernel.chain, kernel.quantity, port
-    )  # fmt: skip
+def _what(kernel: Kernel) -> str:
+    doc = QUANTITIES[kernel.quantity].doc
+    return f"Partial derivatives of: {doc}" if kernel.options.derivatives else doc
+
+
+def unit(kernel: Kernel, port: str) -> str:
+    """The unit of an input or a result."""
+    for part in _parts(kernel):
+        own = port.removeprefix(f"{name(part)}_")  # of results of several quantities that have one name
+        if own in {one for side in part.ports for one, _ in side}:
+            slope = part.options.derivatives and own.startswith("d") and "_d" in own
+            return "SI" if slope else units(part.chain, part.quantity, own)
+    raise KeyError(port)
 
 
 def _tuple(shape: tuple[int, ...]) -> str:

@@ -32,13 +32,13 @@ from armdyn.codegen.compile import load_or_compile
 from armdyn.codegen.text.numpy import ArrayFunction, compile_numpy, over_columns
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
-from armdyn.formulations.registry import units
+from armdyn.formulations.registry import Shapes
 from armdyn.graph.program import ColumnProgram, Program
 from armdyn.html import table
 from armdyn.kernels import describe
 from armdyn.kernels.describe import OfObject
 from armdyn.programs import search
-from armdyn.programs.assemble import Assembly, Options, assemble, input_ports
+from armdyn.programs.assemble import Assembly, Options, assemble, input_ports, output_ports
 from armdyn.programs.program import compiled_program, program
 from armdyn.programs.search import paused_collector
 from armdyn.values import masked
@@ -283,7 +283,7 @@ class Kernel(Fast):
         dtype: Any = None,
     ) -> None:
         self.chain = chain
-        self.dtype = _precision(dtype)  # in which it computes; None: that of its inputs
+        self.dtype = precision(dtype)  # in which it computes; None: that of its inputs
         self.quantity = choose("quantity", quantity, QUANTITIES)
         methods = ["auto", *(m.key for m in QUANTITIES[quantity].methods)]
         self._asked_method = choose(f"method of {quantity}", method, methods)
@@ -314,6 +314,17 @@ class Kernel(Fast):
         return assemble(self.chain.floats, self.quantity, self.method, self.options)
 
     @property
+    def asked(self) -> tuple[Any, ...]:
+        """What the program depends on."""
+        return self.chain, self.quantity, self.method, self.options
+
+    @property
+    def ports(self) -> tuple[Shapes, Shapes]:
+        """The inputs and the results, with their shapes."""
+        asked = self.chain, self.quantity, self.options
+        return input_ports(*asked), output_ports(*asked)
+
+    @property
     def program(self) -> Program:
         """The graph this kernel is compiled from."""
         return program(self.chain, self.quantity, self.method, self.options)
@@ -321,7 +332,7 @@ class Kernel(Fast):
     @cached_property
     def input_names(self) -> tuple[str, ...]:
         """What the inputs are called as keywords of a call: those that are options by the options' names."""
-        names = (name for name, _ in input_ports(self.chain, self.quantity, self.options))
+        names = (name for name, _ in self.ports[0])
         return tuple("tool_wrench" if name == "wrench" else name for name in names)
 
     @property
@@ -340,9 +351,8 @@ class Kernel(Fast):
     def _compile(self) -> Any:
         made: Any = None
         if self.backend == "llvm":
-            asked = (self.chain, self.quantity, self.method, self.options)
             number = "float" if self.dtype == "float32" else "double"
-            made = load_or_compile(asked, lambda: self.compiled_program, ("parameters", "geometry"), number)
+            made = load_or_compile(self.asked, lambda: self.compiled_program, ("parameters", "geometry"), number)
         if self.backend == DEVICES:
             from armdyn.codegen.gpu.webgpu import DeviceFunction  # imported only if needed
 
@@ -384,7 +394,7 @@ class Kernel(Fast):
         """The inputs and outputs with shapes and units."""
         sides = (("input", self.assembly.inputs), ("output", self.assembly.outputs))
         rows = [
-            (name, side, str((*shape,)), units(self.chain, self.quantity, name))
+            (name, side, str((*shape,)), describe.unit(self, name))
             for side, ports in sides
             for name, shape in ports
         ]  # fmt: skip
@@ -459,7 +469,7 @@ class Kernel(Fast):
     def variant(self, **choices: Any) -> Kernel:
         """The kernel with other options."""
         if "dtype" in choices:
-            dtype = _precision(choices.pop("dtype"))
+            dtype = precision(choices.pop("dtype"))
             other = self.variant(**choices) if choices else self
             return other if dtype == other.dtype else other._like(other.options, other.method, dtype)
         for name in choices:
@@ -601,7 +611,7 @@ def _shape(shape: tuple[int, ...]) -> str:
     return f"(..., {', '.join(map(str, shape))})" if shape else "(...)"
 
 
-def _precision(dtype: Any) -> str | None:
+def precision(dtype: Any) -> str | None:
     """The name of the precision to compute in; None if the inputs decide."""
     if dtype is None:
         return None

@@ -35,6 +35,15 @@ def derivatives(chain: Chain, quantity: str, method: str, options: Options) -> P
     return solved.straight_line() if solved else _partials(chain, quantity, method, plain, wrt)
 
 
+def accelerations_and_derivatives(chain: Chain, options: Options) -> Program | None:
+    """Forward dynamics and the derivatives that the options name in one program; None if there is no shared solution.
+
+    The accelerations are on the way to their derivatives, and cost nothing beside them.
+    """
+    solved = _solved(chain, FORWARD, replace(options, derivatives=()), options.derivatives)
+    return solved.straight_line(values=True) if solved else None
+
+
 def derivatives_by_columns(chain: Chain, quantity: str, options: Options) -> ColumnProgram | None:
     """The column program of the partial derivatives, if it would be very long when unrolled for all columns."""
     solved = _solved(chain, quantity, replace(options, derivatives=()), options.derivatives)
@@ -138,8 +147,8 @@ class _Solved:
         shapes = dict(tangent_shapes(self.chain, tuple(self.inputs.items())))
         return [(f"dqdd_d{name}", (self.chain.nv, *shapes[name])) for name in self.wrt]
 
-    def factored(self, *arguments: Any) -> tuple[Matrix, list[Any], dict[str, Matrix]]:
-        """(α, 1/D) of H = U D Uᵀ and the derivatives of inverse dynamics by name, at the accelerations due to τ."""
+    def factored(self, *arguments: Any) -> tuple[Matrix, list[Any], list[Any], dict[str, Matrix]]:
+        """(α, 1/D) of H = U D Uᵀ, the accelerations due to τ, and there the derivatives of inverse dynamics by name."""
         n, given = self.chain.nv, dict(zip(self.inputs, arguments, strict=True))
 
         def put_in(program: Program, qdd: list[Any]) -> list[list[Any]]:
@@ -152,13 +161,13 @@ class _Solved:
         alpha, reciprocals, _ = eliminate(arm, H)
         qdd = solve(alpha, reciprocals, [t - b for t, b in zip(given["tau"], bias, strict=True)])
         slopes = zip(self.rates.outputs, put_in(self.rates, qdd)[:-1], strict=False)
-        return alpha, reciprocals, {p.name.removeprefix("dtau_d"): nest(flat, p.shape) for p, flat in slopes}
+        return alpha, reciprocals, qdd, {p.name.removeprefix("dtau_d"): nest(flat, p.shape) for p, flat in slopes}
 
-    def straight_line(self) -> Program:
-        """The straight-line program for all columns."""
+    def straight_line(self, values: bool = False) -> Program:
+        """The straight-line program for all columns; with `values`, its first result are the accelerations."""
 
         def function(*arguments: Any) -> Any:
-            alpha, reciprocals, slopes = self.factored(*arguments)
+            alpha, reciprocals, qdd, slopes = self.factored(*arguments)
             W = inverted(alpha, reciprocals)
 
             def solved(columns: list[Any]) -> list[list[Any]]:
@@ -171,10 +180,11 @@ class _Solved:
             partials = {"tau": W}
             for name, matrix in slopes.items():
                 partials[name] = solved(list(zip(*matrix, strict=True)))
-            result = tuple(partials[name] for name in self.wrt)
-            return result[0] if len(self.wrt) == 1 else result
+            result = (*([qdd] if values else ()), *(partials[name] for name in self.wrt))
+            return result[0] if len(result) == 1 else result
 
-        return trace(f"{FORWARD}_derivatives", function, self.inputs, self.outputs)
+        first = [("qdd", (self.chain.nv,))] if values else []
+        return trace(f"{FORWARD}_derivatives", function, self.inputs, [*first, *self.outputs])
 
     def by_columns(self) -> ColumnProgram:
         """The factors and the right-hand sides as one program, the solution of one column as another.
@@ -186,7 +196,7 @@ class _Solved:
         minus_one = [[-1 if i == j else 0 for j in range(n)] for i in range(n)]
 
         def head(*arguments: Any) -> Any:
-            alpha, reciprocals, slopes = self.factored(*arguments)
+            alpha, reciprocals, _, slopes = self.factored(*arguments)
             rights = {**slopes, "tau": minus_one}
             return flatten(alpha) + [-x for x in reciprocals], *(rights[name] for name in self.wrt)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from armdyn.errors import ArmdynError, ComputationError, FileError, InputError
 from armdyn.identification.threads import one_thread
 from armdyn.kernels.kernel import checked as checked_threads
 from armdyn.options import Execution, SweepKeywords, flat_keywords
+from armdyn.processes import cores
 from armdyn.sweeps.reductions import Part, Variable, Variables, dataset, needed, require
 from armdyn.sweeps.stores import Store, store_at
 from armdyn.sweeps.study import Compute, Study, packed, unpacked
@@ -188,7 +188,7 @@ def sweep(
 
 def _threads(threads: int | None) -> int:
     if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return cores()
     return checked_threads(threads)
 
 
