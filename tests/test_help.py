@@ -72,7 +72,7 @@ def test_a_command_has_few_common_options():
 
 def test_flags_have_no_value_and_other_options_one():
     text = shown("deploy", "--help-all")
-    assert re.search(r"--friction/--no-friction +Friction", text)
+    assert re.search(r"--friction/--no-friction +Inverse and forward dynamics", text)
     assert re.search(r"-o, --output FILE", text)
     assert "[default: on]" in text
 

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import fields, replace
 from typing import get_type_hints
 
 import numpy as np
 import pytest
+import typer
+from typer.testing import CliRunner
 
 import armdyn
-from armdyn import options
+from armdyn import cli, options
+from armdyn.cli.options import with_records
+from armdyn.deployment.deploy import TARGETS
 from armdyn.errors import InputError, KeywordError
-from armdyn.options import Conditions, Fitting, Integration, Record, Terms, flat_keywords
+from armdyn.identification.identify import ALL
+from armdyn.identification.information import CRITERIA
+from armdyn.identification.model import FRICTION
+from armdyn.options import (
+    CodeOptions,
+    Conditions,
+    Drivetrain,
+    Filtering,
+    Fitting,
+    Integration,
+    Record,
+    Terms,
+    flat_keywords,
+)
+from armdyn.simulation.simulate import METHODS
 
 RECORDS = [value for value in vars(options).values() if isinstance(value, type) and issubclass(value, Record)][1:]
 
@@ -180,3 +199,67 @@ def test_records_reach_what_the_keywords_reach(tmp_path):
     search = options.PoseSearch(candidates=60, seed=3)
     plan = armdyn.calibration_poses(armdyn.load("ur5"), 12, search=search)
     np.testing.assert_array_equal(plan.q, armdyn.calibration_poses(armdyn.load("ur5"), 12, candidates=60, seed=3).q)
+
+
+def test_a_command_gets_what_was_typed_as_records():
+    got = {}
+
+    @with_records
+    def command(
+        name: str,
+        terms: Terms = Terms(),
+        filtering: Filtering = Filtering(),
+        drivetrain: Drivetrain = Drivetrain(),
+        integration: Integration = Integration(),
+        conditions: Conditions = Conditions(),
+        code: CodeOptions = CodeOptions(),
+    ) -> None:
+        got.update(terms=terms, filtering=filtering, drivetrain=drivetrain)
+        got.update(integration=integration, conditions=conditions, code=code)
+
+    app = typer.Typer()
+    app.command()(command)
+
+    def typed(*words):
+        result = CliRunner().invoke(app, ["x", *words], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return dict(got)
+
+    usual = {"terms": Terms(), "filtering": Filtering(), "conditions": Conditions(), "drivetrain": Drivetrain(),
+             "code": CodeOptions(), "integration": Integration()}  # fmt: skip
+    assert typed() == usual
+    words = "--friction stribeck --no-rotor --spring --width 0.1,0.2 --parallel 0 --ratios 100,50 --cpu cortex-m7"
+    words += " --cpu rv32 --step auto --no-saturate"
+    assert typed(*words.split()) == usual | {
+        "terms": Terms(friction="stribeck", rotor=False, spring=True, width=[0.1, 0.2]),
+        "filtering": Filtering(parallel=False),
+        "drivetrain": Drivetrain(transmission=[100.0, 50.0]),
+        "code": CodeOptions(cpus=["cortex-m7", "rv32"]),
+        "integration": Integration(step="auto"),
+        "conditions": Conditions(saturate=False),
+    }
+    assert typed("--width", "0", "--step", "2e-3", "--gains", "2")["terms"].width == 0
+    for words, said in (
+        ("--step fast", "--step takes a number or auto, got 'fast'"),
+        ("--ratios a,b", "--ratios: 'a' is not a number"),
+        ("--step -1", "step must be above 0 s, got -1"),
+        ("--dead-zone -1", "dead_zone must be at least 0"),
+    ):
+        with pytest.raises(InputError, match=said):
+            typed(*words.split())
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "available"),
+    [
+        ("simulate", "method", METHODS),
+        ("identify", "friction", FRICTION),
+        ("identify", "estimator", ALL),
+        ("deploy", "target", TARGETS),
+        ("pipeline", "targets", TARGETS),
+        ("excite", "criterion", CRITERIA),
+    ],
+)
+def test_the_help_of_an_option_names_what_is_available(command, option, available):
+    text = next(p.help for p in cli.command(command).params if p.name == option)
+    assert set(available) <= set(re.findall(r"\w+", text))

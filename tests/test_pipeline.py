@@ -7,6 +7,7 @@ import hashlib
 import json
 import shutil
 import subprocess
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ import armdyn
 from armdyn.cli import app
 from armdyn.deployment import verdict
 from armdyn.errors import InputError
+from armdyn.options import Drivetrain, Filtering, Fitting, Terms
 
 LOG = Path(__file__).parent / "data" / "ur5_log.csv"
 QUICK = {"friction": "stribeck", "regularization": 1.0, "folds": 2}  # nothing is searched for
@@ -204,18 +206,17 @@ def test_code_of_an_earlier_run_is_removed(tmp_path):
     armdyn.deploy("ur5", tmp_path / "cpp", "cpp", ("bias",), measure_stack=False, build=False)
 
 
-def test_one_list_of_log_options():
-    """Both commands have the options of one record, which has a help text for each."""
-    from dataclasses import fields
+def test_identify_and_pipeline_have_the_same_options():
+    from armdyn.cli import command
+    from armdyn.cli.options import LogOptions
 
-    from armdyn.cli.logs import LogOptions
-
-    spelling = {"start": "--from", "degrees": "--radians"}
-    names = [spelling.get(one.name, f"--{one.name.replace('_', '-')}") for one in fields(LogOptions)]
-    for command in ("identify", "pipeline"):
-        text = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200", "TERM": "dumb"}).output
-        text += CliRunner().invoke(app, [command, "--help-all"], env={"COLUMNS": "200", "TERM": "dumb"}).output
-        assert [name for name in names if name not in text] == []
+    shown = {}
+    for name in ("identify", "pipeline"):
+        options = {p.name: p for p in command(name).params if p.param_type_name == "option"}
+        shared = [one.name for record in (LogOptions, Terms, Filtering, Drivetrain, Fitting) for one in fields(record)]
+        shown[name] = {one: (options[one].opts, options[one].default, options[one].help) for one in shared}
+    assert shown["identify"] == shown["pipeline"]
+    assert all(help for _, _, help in shown["identify"].values())
 
 
 def split_log(tmp_path, log=LOG):
@@ -279,4 +280,5 @@ def test_the_command_takes_the_options_of_the_log(tmp_path):
     assert about["inputs"]["effort"]["sha256"] == hashlib.sha256(effort.read_bytes()).hexdigest()
     assert about["settings"]["reading"]["until"] == 9
     assert about["settings"]["identify"]["dead_zone"] == 0.01
+    assert about["settings"]["code"]["parameters"] == "runtime"
     assert any("used from 1 s to 9 s" in note for note in about["notes"])

@@ -25,10 +25,16 @@ Numbers = float | Sequence[float]
 
 @dataclass(frozen=True)
 class About:
-    """An option: one line of help, its unit, its range (`above` < value, `least` <= value <= `most`)."""
+    """An option: one line of help, its unit, its range (`above` < value, `least` <= value <= `most`).
+
+    On the command line its name is `flag`, by default that of the field; `flag` "-" keeps it away from there. Text
+    that is typed for it is `numbers`, separated by commas, if the field's type does not say so.
+    """
 
     help: str
     unit: str = ""
+    flag: str = ""
+    numbers: bool = False
     above: float = -math.inf
     least: float = -math.inf
     most: float = math.inf
@@ -47,9 +53,9 @@ class About:
         return number > self.above and self.least <= number <= self.most
 
 
-def option(default: Any, help: str, unit: str = "", **range_: float) -> Any:
+def option(default: Any, help: str, unit: str = "", *, flag: str = "", numbers: bool = False, **range_: float) -> Any:
     """A field of a record with its default value and what is known `About` it."""
-    return field(default=default, metadata={"about": About(help, unit, **range_)})
+    return field(default=default, metadata={"about": About(help, unit, flag, numbers, **range_)})
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,8 @@ class Terms(Record):
     """What the model of an identification has besides the links' inertias."""
 
     friction: str = option(
-        "auto", "none, viscous, coulomb, asymmetric, stribeck, asymmetric_stribeck, or auto (selected by the log)"
+        "auto",
+        "model of friction: none, viscous, coulomb, asymmetric, stribeck, asymmetric_stribeck, or auto (by the log)",
     )
     width: Numbers | None = option(
         None,
@@ -94,7 +101,7 @@ class Filtering(Record):
 
     cutoff: float | None = option(None, "cut-off frequency of the position filter; from the motion unless given", "Hz")
     parallel: float | bool | None = option(
-        None, "cut-off frequency of the filter of torques and regressor; False: none", "Hz"
+        None, "cut-off frequency of the filter of torques and regressor; from the motion unless given", "Hz"
     )
     dead_zone: float = option(
         0.0, "velocity below which a joint's torque is left out of the fit", "rad/s or m/s", least=0
@@ -105,16 +112,20 @@ class Filtering(Record):
 class Drivetrain(Record):
     """What stands between the joints and what was logged."""
 
-    transmission: Any = option(None, "motor positions = matrix @ joint positions, or n gear ratios")
-    zero: Any = option(None, "offsets to add to the joint positions after the transmission, n", "rad or m")
-    gains: Any = option(None, "torque per unit of logged effort, n", "N m or N per unit")
+    transmission: Any = option(
+        None, "motor positions = matrix @ joint positions, or n gear ratios", flag="--ratios", numbers=True
+    )
+    zero: Any = option(
+        None, "offsets to add to the joint positions after the transmission, n", "rad or m", numbers=True
+    )
+    gains: Any = option(None, "torque per unit of logged effort, n", "N m or N per unit", numbers=True)
 
 
 @dataclass(frozen=True)
 class Fitting(Record):
     """How the parameters are fitted."""
 
-    estimator: str = option("consistent", "consistent, ordinary, weighted, huber or instrumental")
+    estimator: str = option("consistent", "method of the fit: consistent, ordinary, weighted, huber or instrumental")
     prior: Any = option(None, "an arm, its name or path to regularize towards; by default the arm itself")
     regularization: float | None = option(
         None, "weight of the prior, in noise variances; by cross-validation unless given", least=0
@@ -127,8 +138,12 @@ class Fitting(Record):
 class Integration(Record):
     """How a simulation steps."""
 
-    method: str = option("auto", "RK4, ARK4, another integrator, or auto")
-    step: float | Literal["auto"] = option(1e-3, "longest step of the fixed-step methods", "s", above=0)
+    method: str = option(
+        "auto",
+        "integration method: auto (RK4, or ARK4 for stiff gains), RK4, RK5, AB4, ARK4, semi_implicit_euler, or "
+        "adaptive DOP853, RK45, LSODA, Radau",
+    )
+    step: float | Literal["auto"] = option(1e-3, "longest step of the fixed-step methods, or auto", "s", above=0)
     rtol: float | None = option(None, "relative tolerance of the adaptive methods; 1e-9 unless given", above=0)
     atol: float | None = option(None, "absolute tolerance of the adaptive methods; 1e-11 unless given", above=0)
 
@@ -138,9 +153,13 @@ class Conditions(Record):
     """What acts on the joints of a simulated arm besides its drives."""
 
     friction: bool = option(True, "joint friction acts")
-    tool_wrench: Any = option(None, "constant wrench (force, torque) on the tool in base axes, (..., 6)", "N, N m")
+    tool_wrench: Any = option(
+        None, "constant wrench (force, torque) on the tool in base axes, (..., 6)", "N, N m", numbers=True
+    )
     limits: bool | float | Literal["end", "stop"] = option(
-        True, "a joint limit ends the run (True, end), stops the joint (stop), rebounds (0 to 1), or is ignored (False)"
+        True,
+        "a joint limit ends the run (True, end), stops the joint (stop), rebounds (0 to 1), or is ignored (False)",
+        flag="-",
     )
     saturate: bool | None = option(None, "clamp the torques to the effort limits; by default for controllers only")
 
@@ -154,6 +173,7 @@ class Workspace(Record):
         None,
         "(normal, distance) in the base frame: tool and outer joints stay where normal · position >= distance",
         "m",
+        flag="-",
     )
     clearance: float | None = option(None, "least distance between the axes of links that are not neighbours", "m")
     margin: float = option(0.95, "fraction of every limit that may be used", above=0, most=1)
@@ -164,7 +184,7 @@ class Optimisation(Record):
     """How an excitation is searched for."""
 
     harmonics: int | None = option(None, "harmonics of 1 / duration; by default up to 1 Hz, between 5 and 20", least=2)
-    criterion: str = option("information", "information or determinant")
+    criterion: str = option("information", "what is optimised: information or determinant")
     starts: int = option(3, "searches, from the best random trajectories", least=1)
     seed: int = option(0, "seed of the random trajectories")
 
@@ -173,16 +193,18 @@ class Optimisation(Record):
 class CodeOptions(Record):
     """What generated code is like, and how it is checked before it is written."""
 
-    dtype: str | None = option(None, "double or float; by default double, or what the processor has")
-    parameters: str = option("runtime", "runtime: the minimal parameters are an argument; baked: constants")
+    dtype: str | None = option(
+        None, "precision: double or float (float64, float32); by default double, or what the processor has"
+    )
+    parameters: str = option("runtime", "minimal parameters are: runtime (an argument), or baked (constants)")
     friction: bool = option(True, "inverse and forward dynamics include joint friction")
     frame: str | None = option(None, "the frame used as the tool; by default the arm's own")
-    cpus: Sequence[str] = option((), "the processors that objects are made for; by default all")
-    measure_stack: bool = option(True, "state the stack usage of each function, if gcc is installed")
+    cpus: Sequence[str] = option((), "the processors that objects are made for; by default all", flag="--cpu")
+    measure_stack: bool = option(True, "state the stack usage of each function, if gcc is installed", flag="--stack")
     build: bool = option(True, "build and test the code before it is written, if a compiler is installed")
     binary: bool = option(True, "for an FMU: compile a library for this machine")
     error_bound: bool | Mapping[str, Any] = option(
-        False, "state bounds of the rounding errors; or the ranges of the inputs"
+        False, "state bounds of the rounding errors, within the limits or within given ranges"
     )
 
 
@@ -190,16 +212,23 @@ class CodeOptions(Record):
 class Origin(Record):
     """The URDF that an arm was loaded from, and the part of it that was used."""
 
-    urdf: PathName | None = option(None, "the URDF of which a copy with the identified inertias is written")
-    cut: Mapping[str, Any] | None = option(None, "the base, tip, lock and floating that the arm was loaded with")
+    urdf: PathName | None = option(None, "the URDF of which a copy with the identified inertias is written", flag="-")
+    cut: Mapping[str, Any] | None = option(
+        None, "the base, tip, lock and floating that the arm was loaded with", flag="-"
+    )
+
+
+TARGETS = "kind of code: c, cpp, cuda, fmu, object, opencl, wasm or wgsl"
 
 
 @dataclass(frozen=True)
 class Delivery(Record):
     """Which code the pipeline writes, and when."""
 
-    targets: Sequence[str] = option(("c", "cpp"), "the targets of `deploy`")
-    quantities: Sequence[str] | None = option(None, "the quantities to write; by default those controllers need")
+    targets: Sequence[str] = option(("c", "cpp"), TARGETS, flag="--target")
+    quantities: Sequence[str] | None = option(
+        None, "the quantities to write; by default those that controllers need", flag="--quantity"
+    )
     force: bool = option(False, "write code even if the validation fails; the manifest records this")
     overwrite: bool = option(False, "write among files of others")
 
@@ -216,7 +245,7 @@ class BoundSearch(Record):
 class Arithmetic(Record):
     """The floating-point arithmetic whose rounding errors are bounded."""
 
-    dtype: str = option("float", "float or double")
+    dtype: str = option("float", "precision: float or double")
     trig_ulps: float = option(2.0, "largest error of sine and cosine, in units in the last place", least=0.5)
 
 
@@ -226,7 +255,7 @@ class PoseSearch(Record):
 
     candidates: Any = option(1000, "number of random configurations within the limits, or configurations (k, n)")
     accept: Callable[[Any], Any] | None = option(
-        None, "a function from configurations (k, n) to (k,) booleans: free of collisions, target visible"
+        None, "a function from configurations (k, n) to (k,) booleans: free of collisions, target visible", flag="-"
     )
     seed: int = option(0, "seed of the random configurations")
 

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, styled, vector
+from armdyn.cli.options import with_records
+from armdyn.options import Optimisation, Workspace
 
 EXAMPLE = "Example: armdyn excite panda --duration 20 -o panda_excitation.csv"
 
 
+@with_records
 def command(
     arm: ArmName,
     duration: Annotated[float, typer.Option(help="Period, s.")] = 20.0,
     trajectories: Annotated[int, typer.Option(help="Number of trajectories, optimised together.")] = 1,
-    harmonics: Annotated[int | None, typer.Option(help="Harmonics of 1 / duration; default: up to 1 Hz.")] = None,
-    criterion: Annotated[str, typer.Option(help="information or determinant.")] = "information",
     above: Annotated[float | None, typer.Option(help="Keep joints and tool above this height, m.")] = None,
-    clearance: Annotated[float | None, typer.Option(help="Least distance between links, m.")] = None,
-    acceleration: Annotated[str, typer.Option(help="Largest accelerations, rad/s²: one, or one per joint.")] = "",
+    workspace: Workspace = Workspace(),
+    search: Optimisation = Optimisation(),
     noise: Annotated[str, typer.Option(help="Noise of the torques, N m: one, or one per joint.")] = "",
     rate: Annotated[float, typer.Option(help="Samples per second.")] = 100.0,
-    seed: Annotated[int, typer.Option(help="Seed of the random starts.")] = 0,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="CSV: t, q1 …, qd1 …, qdd1 ….")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -32,13 +33,12 @@ def command(
     from armdyn.identification import excite
 
     loaded = load(arm)
-    plane = None if above is None else ((0.0, 0.0, 1.0), above)
+    if above is not None:
+        workspace = replace(workspace, plane=((0.0, 0.0, 1.0), above))
     with progress("designing", quiet or as_json) as update:
         found = excite(
-            loaded, duration, trajectories=trajectories, harmonics=harmonics, criterion=criterion, plane=plane,
-            clearance=clearance, acceleration=vector(acceleration, "acceleration") if acceleration else None,
-            noise=vector(noise, "noise") if noise else None,
-            rate=rate, seed=seed, progress=update,
+            loaded, duration, trajectories=trajectories, noise=vector(noise, "noise") if noise else None, rate=rate,
+            progress=update, workspace=workspace, search=search,
         )  # fmt: skip
     if output is not None:
         found.save(output)

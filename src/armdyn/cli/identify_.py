@@ -10,35 +10,27 @@ from typing import Annotated, Any
 import typer
 
 from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress, styled, table
-from armdyn.cli.logs import LogOptions, with_log_options
+from armdyn.cli.options import FIT_PANELS, LogOptions, with_records
+from armdyn.options import Drivetrain, Filtering, Fitting, Terms
 
 NOT_TRUSTED = 5  # exit code, as of `pipeline`
 EXAMPLE = "Example: armdyn identify ur10 log.csv --validate other.csv -o identified"
 
 
-@with_log_options
+PANELS = FIT_PANELS
+
+
+@with_records
 def command(
     arm: ArmName,
     log: Annotated[Path, typer.Argument(metavar="LOG", help="The log: .csv, .txt, .npz, .mat, .parquet, rosbag2.")],
     logs: LogOptions,
     validate: Annotated[Path | None, typer.Option(help="A validation log, not used for the fit.")] = None,
-    estimator: Annotated[
-        str, typer.Option(help="consistent, ordinary, weighted, huber or instrumental.")
-    ] = "consistent",
-    friction: Annotated[str, typer.Option(help="auto (selected by the log), none, viscous, coulomb, …")] = "auto",
-    rotor: Annotated[bool, typer.Option("--rotor/--no-rotor", help="Every joint has a rotor inertia.")] = True,
-    offset: Annotated[bool, typer.Option("--offset/--no-offset", help="Every joint has a constant offset.")] = True,
-    spring: Annotated[bool, typer.Option("--spring", help="Every joint has a stiffness.")] = False,
-    tilt: Annotated[bool, typer.Option("--tilt", help="Estimate a base tilt.")] = False,
-    parallel: Annotated[float | None, typer.Option(help="Cut-off of the model's filter, Hz; 0: none.")] = None,
-    cutoff: Annotated[float | None, typer.Option(help="Cut-off of the position filter, Hz.")] = None,
-    regularization: Annotated[
-        float | None, typer.Option(help="Weight of the prior arm; default: by cross-validation.")
-    ] = None,
     also: Annotated[list[Path] | None, typer.Option(help="A further log to fit together with LOG; repeatable.")] = None,
-    friction_per_log: Annotated[
-        bool, typer.Option("--friction-per-log", help="Separate friction for each log, shared inertias.")
-    ] = False,
+    terms: Terms = Terms(),
+    filtering: Filtering = Filtering(),
+    drivetrain: Drivetrain = Drivetrain(),
+    fitting: Fitting = Fitting(),
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A folder for arm, parameters, report.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write arm and URDF even if they are not trusted.")] = False,
     as_json: AsJson = False,
@@ -58,11 +50,8 @@ def command(
         other = Log.read(validate, **reading) if validate else None
         update(1, 3, "fitting")
         found = identify(
-            loaded, data, estimator=estimator, friction=friction, rotor=rotor, offset=offset, spring=spring, tilt=tilt,
-            cutoff=cutoff,
-            regularization=regularization, validate=other, friction_per_log=friction_per_log,
-            parallel=False if parallel == 0 else parallel, **logs.identify,
-        )  # fmt: skip
+            loaded, data, validate=other, terms=terms, filtering=filtering, drivetrain=drivetrain, fitting=fitting
+        )
         update(2, 3, "writing")
         written = _write(found, output, found.trusted or force) if output is not None else []
     if as_json:

@@ -8,13 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from armdyn.cli.common import STATE, AsJson, Quiet, console, load, locks, print_json, progress, styled, table
-from armdyn.cli.logs import LogOptions, with_log_options
+from armdyn.cli.options import FIT_PANELS, LogOptions, names, with_records
+from armdyn.options import CodeOptions, Delivery, Drivetrain, Filtering, Fitting, Origin, Terms
 
 EXAMPLE = "Example: armdyn pipeline log.csv --urdf ur5 -o ur5_controller"
 REFUSED = 5  # exit code
 
 
-@with_log_options
+PANELS = FIT_PANELS | {"The code": names(CodeOptions, "friction", "dtype", "parameters", "build")}
+
+
+@with_records
 def command(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="The log: .csv, .txt, .npz, .mat, .parquet, rosbag2.")],
     arm: Annotated[str, typer.Option("--urdf", metavar="ARM", help="The robot: .urdf, .toml or a catalogue name.")],
@@ -22,17 +26,12 @@ def command(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
     validate: Annotated[Path | None, typer.Option(help="A validation log, not used for the fit.")] = None,
     held_out: Annotated[float, typer.Option(help="Fraction held out if there is no validation log.")] = 0.3,
-    target: Annotated[
-        list[str] | None, typer.Option(help="c, cpp, fmu, object, wasm (repeatable); default: c and cpp.")
-    ] = None,
-    quantity: Annotated[list[str] | None, typer.Option("--quantity", help="A quantity (repeatable).")] = None,
-    dtype: Annotated[str, typer.Option(help="double or float (float64, float32).")] = "double",
-    parameters: Annotated[str, typer.Option(help="runtime (an input), or baked (constants).")] = "runtime",
-    friction: Annotated[str, typer.Option(help="auto (selected by the log), none, viscous, coulomb, …")] = "auto",
-    tilt: Annotated[bool, typer.Option("--tilt", help="Estimate a base tilt.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Write code even if validation fails.")] = False,
-    build: Annotated[bool, typer.Option(help="Build and test the code before it is written.")] = True,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Write into a folder with files of others.")] = False,
+    terms: Terms = Terms(),
+    filtering: Filtering = Filtering(),
+    drivetrain: Drivetrain = Drivetrain(),
+    fitting: Fitting = Fitting(),
+    delivery: Delivery = Delivery(),
+    code: CodeOptions = CodeOptions(),
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -50,22 +49,17 @@ def command(
             log,
             loaded,
             output,
-            urdf=arm if from_urdf else None,
-            cut=cut | {"lock": locks(STATE.cut.get("lock") or [])},
             validate=validate,
             held_out=held_out,
-            targets=target or ("c", "cpp"),
-            quantities=quantity,
-            dtype=dtype,
-            parameters=parameters,
-            force=force,
-            build=build,
-            overwrite=overwrite,
             reading=logs.every | logs.first,
             progress=update,
-            friction=friction,
-            tilt=tilt,
-            **logs.identify,
+            terms=terms,
+            filtering=filtering,
+            drivetrain=drivetrain,
+            fitting=fitting,
+            code=code,
+            origin=Origin(arm if from_urdf else None, cut | {"lock": locks(STATE.cut.get("lock") or [])}),
+            delivery=delivery,
         )
     if as_json:
         print_json(done.manifest)

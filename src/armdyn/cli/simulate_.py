@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from armdyn.cli.common import ArmName, AsJson, Degrees, Quiet, console, load, print_json, progress, vector
+from armdyn.cli.options import names, with_records
 from armdyn.cli.values import joint_numbers, state_table
+from armdyn.options import Conditions, Integration
 
 if TYPE_CHECKING:
     from armdyn.simulation import Trajectory
 
 EXAMPLE = "Example: armdyn simulate puma560 --q 0,0.5,0,0,0,0 --duration 2 -o fall.csv"
-METHODS = "auto (RK4, or ARK4 for stiff gains), RK4, RK5, AB4, ARK4, semi_implicit_euler, DOP853, RK45, LSODA, Radau."
 LAW = "A control law or an observer (repeatable); a wrong name lists them."
 # Python's spelling of options in messages, and that of this command.
 SPELLING = {
@@ -28,11 +30,12 @@ SPELLING = {
 }
 
 PANELS = {
-    "Integration and model": ("method", "friction", "limits", "restitution", "saturate"),
+    "Integration and model": (*names(Integration, "step"), *names(Conditions), "restitution"),
     "The controller's hardware": ("control_period", "delay", "torque_rate", "encoder", "noise"),
 }
 
 
+@with_records
 def command(
     arm: ArmName,
     q: Annotated[str, typer.Option(help="Initial positions, rad or m, or -90deg; default: at rest.")] = "",
@@ -44,12 +47,10 @@ def command(
     frame: Annotated[str | None, typer.Option(help="The frame of the control laws; default: the tool.")] = None,
     to: Annotated[str, typer.Option(help="Target of the control law's motion; default: hold the position.")] = "",
     duration: Annotated[float, typer.Option(help="Seconds.")] = 1.0,
-    step: Annotated[str, typer.Option(help="Seconds or auto: integration step, and output interval.")] = "0.001",
-    method: Annotated[str, typer.Option(help=METHODS)] = "auto",
-    friction: Annotated[bool, typer.Option("--friction/--no-friction", help="Joint friction.")] = True,
+    integration: Integration = Integration(),
+    conditions: Conditions = Conditions(),
     limits: Annotated[bool, typer.Option("--limits/--no-limits", help="Stop at a joint limit.")] = True,
     restitution: Annotated[float | None, typer.Option(help="Limits are stops with this restitution, 0 to 1.")] = None,
-    saturate: Annotated[bool, typer.Option("--saturate/--no-saturate", help="Clamp control torques.")] = True,
     control_period: Annotated[float | None, typer.Option(help="Period of the controller, s.")] = None,
     delay: Annotated[float, typer.Option(help="Seconds until the controller's torques act.")] = 0.0,
     torque_rate: Annotated[float | None, typer.Option(help="Torque rate limit, N m/s or N/s.")] = None,
@@ -72,18 +73,18 @@ def command(
     actuators = None if ideal else Actuators(control_period, delay, torque_rate, encoder, **_noise(noise))
     if hold:
         sampled = actuators or (Actuators() if controller else None)
-        torque = _holding(loaded, q0, sampled, _step(step), saturate)
+        torque = _holding(loaded, q0, sampled, integration.step, conditions.saturate is not False)
     if controller:
         target = joint_numbers(loaded, to, "q", degrees, "--to") if to else None
-        torque = _digital(loaded, controller, frame, torque, q0, target, duration, friction)
+        torque = _digital(loaded, controller, frame, torque, q0, target, duration, conditions.friction)
     elif to or frame:
         raise InputError(f"--{'to' if to else 'frame'} needs a --controller that moves the joints")
     try:
         with progress("simulating", quiet or as_json) as update:
             result = simulate(
-                loaded, q0, qd0, torque=torque, duration=duration, step=_step(step),
-                method=method, friction=friction, limits=limits if restitution is None else restitution,
-                saturate=None if saturate else False, actuators=actuators, progress=update,
+                loaded, q0, qd0, torque=torque, duration=duration, actuators=actuators, progress=update,
+                integration=integration,
+                conditions=replace(conditions, limits=limits if restitution is None else restitution),
             )  # fmt: skip
     except InputError as error:
         raise InputError(spelled(str(error))) from None
@@ -147,17 +148,6 @@ def spelled(message: str) -> str:
     for python, shell in SPELLING.items():
         message = re.sub(rf"(?<!\w){re.escape(python)}(?!\w)", shell, message)
     return message
-
-
-def _step(text: str) -> Any:
-    from armdyn.errors import InputError
-
-    if text == "auto":
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        raise InputError(f"--step takes seconds or auto, got {text!r}") from None
 
 
 def _write(result: Trajectory, output: Path | None, animate: Path | None) -> None:
