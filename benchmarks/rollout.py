@@ -12,9 +12,9 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.programs.assemble import Options
-from armdyn.simulation.fixed import Stepper
+from armdyn.simulation.drives import drive
 from armdyn.simulation.request import Span
-from armdyn.simulation.torque import drive
+from armdyn.simulation.stepper import Stepper
 
 STEP = 1e-4  # seconds; short enough that no arm leaves the numbers
 FRICTION_STEP = 1e-3  # seconds, with friction: joints come to rest and break away within the run

@@ -9,7 +9,7 @@ import numpy as np
 
 import armdyn
 from armdyn.chain import Servo
-from armdyn.simulation.actuators import Actuators
+from armdyn.simulation.digital import Actuators
 
 COUNT = 2 * np.pi / 4096  # 12 bits per turn
 

@@ -15,8 +15,8 @@ from armdyn.chain.joint import Limit
 from armdyn.errors import InputError
 from armdyn.programs.stepping import FIXED
 from armdyn.simulation import PD, Actuators, ComputedTorque, PDGravity, Reference, Sampled, quintic, simulate
-from armdyn.simulation.stability import linearised
-from armdyn.simulation.state import Layout
+from armdyn.simulation.judge import linearised
+from armdyn.simulation.request import Layout
 from random_trees import TreeKind, random_tree
 
 FREE = {"friction": False, "limits": False}
@@ -254,8 +254,8 @@ def test_limits_of_joints_end_or_stop():
 def test_the_linearised_motion_is_that_of_small_deviations(loose):
     """J of the stability check against differences of a simulation, in the tangent space."""
     from armdyn.programs.assemble import Options
-    from armdyn.simulation.fixed import Stepper
-    from armdyn.simulation.torque import drive
+    from armdyn.simulation.drives import drive
+    from armdyn.simulation.stepper import Stepper
 
     layout, (q0, v0), h, small = Layout.of(loose.chain), states(loose), 1e-4, 1e-5
     stepper = Stepper(loose.chain, drive(loose.chain, None), Options(), None, "RK4")

@@ -16,7 +16,7 @@ from armdyn.cli import app
 from armdyn.errors import InputError
 from armdyn.programs.stepping import ARK4, FIXED, RK4, RK5, SCHEMES
 from armdyn.simulation import PD, Actuators, ComputedTorque, Controller, Drive, PDGravity, quintic, simulate
-from armdyn.simulation.stability import Linear, growth
+from armdyn.simulation.judge import Linear, growth
 
 Q0 = np.array([0.0, -0.3, 0.0, -2.0, 0.0, 2.0, 0.8])
 

@@ -352,9 +352,9 @@ def test_a_design_is_the_arm_it_describes():
 def test_all_geometries_of_a_design_share_their_programs(monkeypatch):
     compiled, compile_one = [], armdyn.codegen.compile.load_or_compile
     monkeypatch.setattr(
-        "armdyn.simulation.plants.load_or_compile", lambda *a, **k: compiled.append(1) or compile_one(*a, **k)
+        "armdyn.simulation.programs.load_or_compile", lambda *a, **k: compiled.append(1) or compile_one(*a, **k)
     )
-    armdyn.simulation.plants.plant_program.cache_clear()
+    armdyn.simulation.programs.plant_program.cache_clear()
     Design(count=8)(arm(), designs([[1.0, 1.2, 1.4], [1.0, 1.1]], [[1.0], [1.0]]))
     assert len(compiled) == 2, "one program of the gravity load and one of the torques"
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.errors import ArmdynError
-from armdyn.simulation.sticking import Lanes, Modes
+from armdyn.simulation.stepper import Lanes, Modes
 
 Right = Callable[[float, np.ndarray], np.ndarray]
 Watch = Callable[[np.ndarray], float]  # positive inside the limits

@@ -1,23 +1,391 @@
-"""Digital: a sampled control law with internal state in the simulated loop, and observers.
+"""Models of motors and sensors: control period, delay, torque rate limit, encoder resolution and noise.
 
-The law is called once per control period, as on a robot: it gets the sensor readings (`Actuators`), and its torques are
-held until the next period. All outputs and states of the law and the observers are recorded.
+The controller is called every `period`. It gets the joint positions in whole encoder counts and velocities as their
+differences, or both with noise. Its torques are clamped to the motors' limits, limited in rate, applied after `delay`
+and held until the next. Between two changes of the torque the compiled loop takes its steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import copy
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
+from armdyn.chain import Chain
+from armdyn.codegen.compile import load_or_compile
 from armdyn.control import Controller
 from armdyn.errors import InputError
-from armdyn.simulation.actuators import law_function
-from armdyn.simulation.references import Reference
-from armdyn.simulation.torque import drive
+from armdyn.graph.program import trace
+from armdyn.simulation.drives import AsGiven, Drive, Reference, asked_torque, drive, source_of
+from armdyn.simulation.judge import DEVIATION, Linear, examined, linearised
+from armdyn.simulation.request import Layout, Span, force_rows, forces_of, positive
+from armdyn.simulation.sampled_loop import SampledLoop, Timing, judged
+from armdyn.simulation.stepper import Stepper, loop_of
+
+Torque = Callable[..., Any]
+SWINGS = 3  # reversals of a torque at its rate limit that make an oscillation
+GROWN = 1.2  # how much faster such a joint is in the second half of a run, if its oscillation grows
+FINEST = Fraction(1, 10**6)  # s: the shortest step that an automatic choice takes for period and delay
+
+
+@dataclass(frozen=True)
+class Actuators:
+    """Motors and sensors: control period and delay in seconds, largest torque rate per second, encoder resolution.
+
+    What is not given is ideal; without a period the controller is called at every integration step. `rate`, `encoder`
+    (rad or m per count) and the standard deviations of the noise on positions, velocities and measured torques are one
+    number or one per joint. With an encoder, velocities are differences of its counts, without velocity noise. The same
+    `seed` gives the same noise.
+    """
+
+    period: float | None = None
+    delay: float = 0.0
+    rate: Any = None
+    encoder: Any = None
+    position_noise: Any = None
+    velocity_noise: Any = None
+    torque_noise: Any = None
+    seed: int = 0
+
+    def checked(self, n: int, h: float) -> tuple[int, int, np.ndarray | None, np.ndarray | None]:
+        """(steps per period, steps of delay, rate, encoder), checked against the step."""
+        ticks = 1 if self.period is None else _steps(positive(self.period, "period", " of seconds"), h, "period")
+        late = 0 if self.delay == 0 else _steps(positive(self.delay, "delay", " of seconds"), h, "delay")
+        return ticks, late, _numbers(self.rate, n, "rate"), _numbers(self.encoder, n, "encoder")
+
+    def longest_step(self, most: float) -> float:
+        """The longest step up to `most` of which period and delay are whole numbers."""
+        grid = Fraction(0)
+        for name, seconds in (("period", self.period), ("delay", self.delay or None)):
+            if seconds is not None:
+                exact = Fraction(repr(positive(seconds, name, " of seconds")))
+                grid = exact if not grid else Fraction(
+                    math.gcd(grid.numerator * exact.denominator, exact.numerator * grid.denominator),
+                    grid.denominator * exact.denominator,
+                )  # fmt: skip
+        if not grid:
+            return most
+        if grid < FINEST:
+            raise InputError(
+                f"the actuators' period of {self.period:g} s and delay of {self.delay:g} s are whole numbers of no "
+                f"step above {float(FINEST):g} s"
+            )
+        return float(grid / math.ceil(grid / Fraction(repr(most))))
+
+    def noises(self, n: int) -> tuple[np.ndarray, ...]:
+        """Standard deviations of positions, velocities and torques, 0 where there is no noise."""
+        names = ("position_noise", "velocity_noise", "torque_noise")
+        found = (_numbers(getattr(self, name), n, name) for name in names)
+        return tuple(np.zeros(n) if one is None else one for one in found)
+
+
+def _steps(seconds: float, h: float, name: str) -> int:
+    count = round(seconds / h)
+    if count < 1 or abs(count * h - seconds) > 1e-6 * seconds:
+        raise InputError(f"the actuators' {name} must be a whole number of steps of {h:g} s, got {seconds:g} s")
+    return count
+
+
+def _numbers(value: Any, n: int, name: str) -> np.ndarray | None:
+    if value is None:
+        return None
+    numbers = np.asarray(value, float)
+    if numbers.shape not in ((), (n,)) or not np.all(numbers > 0):
+        raise InputError(f"the actuators' {name} must be one positive number or {n}, got {value!r}")
+    return np.broadcast_to(numbers, (n,))
+
+
+def law_function(chain: Chain, drive: Drive) -> Torque:
+    """A compiled drive as a function of (t, q, qd)."""
+    size = max(drive.size, 1)
+
+    def law(q: Any, qd: Any, u: Any) -> Any:
+        return forces_of(chain, drive.law(chain, q, qd, u[: drive.size]))
+
+    def make() -> Any:
+        return trace("law", law, {"q": (chain.nq,), "qd": (chain.nv,), "u": (size,)}, [("tau", (chain.nv,))])
+
+    kernel = load_or_compile(("law", chain, drive.law, source_of(drive.law), drive.size), make)
+    assert kernel is not None
+
+    def torque(t: float, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        u = drive.inputs(np.array([[t]]))
+        u = u[..., 0, 0, :] if u.ndim > 1 else u
+        return np.asarray(kernel(q, qd, u if u.shape[-1] else np.zeros(1)))
+
+    return torque
+
+
+@dataclass(frozen=True)
+class HeldStepper:
+    """An arm whose controller is called at its own rate; `idle` steps it under given torques."""
+
+    idle: Stepper
+    torque: Torque
+    actuators: Actuators
+    effort: tuple[float | None, ...] | None
+    batch: tuple[int, ...]
+    step: float  # of the integration, s; a last step may be shorter
+    digital: bool = False  # the controller also gets the applied torques and its period
+    stiffness: tuple[np.ndarray, np.ndarray] | None = None  # and damping per velocity, of a law that has them
+    answer: Torque | None = None  # the law without its limits, where it may be evaluated at states that did not occur
+    applied: list[tuple[float, np.ndarray]] = field(default_factory=list)  # start time and torques (count, n)
+    clocks: list[_Clock] = field(default_factory=list)  # of the run, once it has begun
+
+    silent = False
+
+    @property
+    def options(self) -> Any:
+        """The forces that act besides the torques."""
+        return self.idle.options
+
+    @property
+    def taken(self) -> str:
+        """The method used: a multistep method would need torques without jumps."""
+        return "RK4" if self.idle.method == "AB4" else self.idle.method
+
+    @property
+    def method(self) -> str:
+        """The same."""
+        return self.taken
+
+    def inertia(self, q: np.ndarray) -> np.ndarray:
+        """H of postures (..., nq)."""
+        return self.idle.inertia(q)
+
+    def gains(self) -> tuple[np.ndarray, ...]:
+        """Held torques have no stiffness."""
+        return self.idle.gains()
+
+    @cached_property
+    def most(self) -> np.ndarray:
+        """The motors' limits."""
+        return np.array([np.inf if x is None else x for x in self.effort or (None,) * self.idle.chain.nv])
+
+    def some(self, lanes: np.ndarray) -> Stepper:
+        """Some lanes, under the torques that were applied to them."""
+        return (self._replayed() if self.applied else self.idle).some(lanes)
+
+    def _replayed(self) -> Stepper:
+        times = np.array([t for t, _ in self.applied])
+        values = np.stack([tau for _, tau in self.applied], axis=1)
+
+        def inputs(t: np.ndarray) -> np.ndarray:
+            index = np.clip(np.searchsorted(times, t + 1e-12, side="right") - 1, 0, len(times) - 1)
+            u: np.ndarray = values[:, index]
+            return u
+
+        drive = replace(self.idle.drive, inputs=inputs, batch=(values.shape[0],), held=True)
+        return replace(self.idle, drive=drive)
+
+    def reported(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(acceleration, torque) at the rows; at a jump of the torques, those after it."""
+        return self._replayed().rates(t, state)
+
+    @property
+    def timing(self) -> Timing:
+        """When the controller's torques act."""
+        period = self.step if self.actuators.period is None else self.actuators.period
+        return Timing(period, self.actuators.delay, self.actuators.encoder is not None)
+
+    def unstable_loop(self, lane: int, times: np.ndarray, states: np.ndarray, early: bool) -> str:
+        """What is wrong if the controller is too slow for its gains, or its motors never catch up with it."""
+        known = self.loops(lane, times, states, early)
+        loops, moments = [loop for _, loop in known], np.array([t for t, _ in known])
+        verdict = judged(moments, loops, self.timing, float(times[-1]), early)
+        speeds = states[lane, :, -self.idle.chain.nv :]
+        return verdict.words(self.timing) if verdict else self.chases_its_rate(lane, speeds)
+
+    def loops(self, lane: int, times: np.ndarray, states: np.ndarray, early: bool) -> list[tuple[float, SampledLoop]]:
+        """The sampled loop about some states of one lane; `states` are (count, times, size)."""
+        answer = self.answer or (self.torque if early and not self.digital else None)
+        one, found = self.some(np.array([lane])), []
+        if answer is None:
+            return []
+        rows = {*examined(len(times), early).tolist(), *examined(len(times), False).tolist()}
+        for row in sorted(rows):
+            t, there = float(times[row]), states[:, row]
+            there = np.where(np.isfinite(there).all(axis=1, keepdims=True), there, there[lane])
+            linear = linearised(one, t, there[lane])
+            if linear is not None:
+                found.append((t, self._loop_about(answer, t, there, lane, linear)))
+        return found
+
+    def _loop_about(self, answer: Torque, t: float, states: np.ndarray, lane: int, linear: Linear) -> SampledLoop:
+        """The linearised law beside the linearised arm."""
+        chain, layout, n = self.idle.chain, self.idle.layout, self.idle.chain.nv
+        gains = np.zeros((n, 2 * n))
+        for j in range(2 * n):
+            shift = np.zeros((1, 2 * n))
+            shift[0, j] = DEVIATION
+            ends = []
+            for sign in (1.0, -1.0):
+                moved = np.vstack([layout.moved(y, sign * shift) for y in states])
+                ends.append(asked_torque(chain, answer, t, *layout.split(moved), self.batch)[lane])
+            gains[:, j] = (ends[0] - ends[1]) / (2 * DEVIATION)
+        moving, m = linear.moving, len(linear.moving)
+        columns = np.concatenate([moving, n + moving])
+        proportional = np.hstack([-np.diag(x) for x in self.stiffness]) if self.stiffness is not None else gains
+        B = np.vstack([np.zeros((m, m)), linear.inverse])
+        rows = np.ix_(moving, columns)
+        return SampledLoop(linear.J, B, gains[rows], np.asarray(proportional)[rows])
+
+    def chases_its_rate(self, lane: int, speeds: np.ndarray) -> str:
+        """A message if the torque rate limit makes a joint swing more and more; `speeds` are (times, nv)."""
+        if self.actuators.rate is None or len(self.applied) < 8 or len(speeds) < 8:
+            return ""
+        n = self.idle.chain.n
+        most = np.broadcast_to(np.asarray(self.actuators.rate, float), (n,)) * self.timing.period
+        changes = np.diff(np.stack([tau[lane, -n:] for _, tau in self.applied]), axis=0)
+        limited = np.abs(changes) >= most * (1 - 1e-9)
+        early, later = (np.abs(part[:, -n:]).max(axis=0) for part in np.array_split(speeds, 2))
+        for i, joint in enumerate(self.idle.chain.joints[k] for k in self.idle.chain.independent):
+            turns = np.count_nonzero(np.diff(np.sign(changes[limited[:, i], i])))
+            if limited[:, i].mean() > 0.5 and turns >= SWINGS and later[i] > GROWN * early[i]:
+                return (
+                    f"the sampled control loop is unstable: {joint.name or f'joint {i + 1}'} swings more and more, "
+                    f"because its torque rate limit of {most[i] / self.timing.period:.4g} per second is met in "
+                    f"{limited[:, i].mean():.0%} of the control periods, in both directions; lower gains or a higher "
+                    "rate would do"
+                )
+        return ""
+
+    def run(self, state: np.ndarray, span: Span, method: str | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Stored states (count, 1, size) and whether all was well until then, one row at a time."""
+        rest = span.rows == span.every == 1 and span.h < self.step  # at the end of a run, after whole steps
+        h = self.step if rest else span.h
+        ticks, late, _, _ = self.actuators.checked(self.idle.chain.n, h)
+        if not self.clocks:
+            asked = _Asked(self, Motors.of(self.actuators, self.idle.chain, h, self.most))
+            self.clocks.append(_Clock(asked, span.t, np.zeros((len(state), self.idle.chain.nv))))
+        clock, loop = self.clocks[0], loop_of(
+            self.idle.chain, AsGiven(), self.idle.chain.nv, self.idle.options, method or self.taken, self.idle.stops
+        )  # fmt: skip
+        good = np.ones(len(state), dtype=bool)
+        history = np.zeros((len(state), 0, state.shape[1]))
+        for k in range(span.rows * span.every):
+            t = span.t + k * span.h
+            if clock.acts(t, state, h, ticks, late):
+                self.applied.append((t, clock.acting))
+            clock.acted.append(clock.acting)
+            u = clock.acting if self.idle.wrench is None else self._with_wrench(clock.acting)
+            state = loop.run(state, 1, span.h, u[:, None, None], history)[1]
+            good &= self.idle.inside(state) if self.idle.inside else np.all(np.isfinite(state), axis=1)
+            if (k + 1) % span.every == 0:
+                yield state[:, None].copy(), good[:, None].copy()
+                good = np.ones(len(state), dtype=bool)
+
+    def _with_wrench(self, tau: np.ndarray) -> np.ndarray:
+        assert self.idle.wrench is not None
+        return np.hstack([tau, np.broadcast_to(self.idle.wrench.reshape(-1, 6), (len(tau), 6))])
+
+
+@dataclass
+class _Clock:
+    """When the controller is called and when its torques act."""
+
+    asked: _Asked
+    due: float  # the time of the next call
+    acting: np.ndarray
+    waiting: list[tuple[float, np.ndarray]] = field(default_factory=list)  # when they will act, and torques
+    acted: list[np.ndarray] = field(default_factory=list)  # the torques of the last period, step by step
+
+    def acts(self, t: float, state: np.ndarray, h: float, ticks: int, late: int) -> bool:
+        """Call the controller if it is due; whether other torques act from now on."""
+        soon = t + 1e-6 * h
+        if self.due <= soon:  # the first command acts without delay, as if issued before the start
+            measured = np.mean(self.acted, axis=0) if self.acted else None
+            first = self.asked.motors.last is None
+            self.waiting.append((t if first else self.due + late * h, self.asked.command(t, state, measured)))
+            self.acted = []
+            self.due += ticks * h
+        changed = False
+        while self.waiting and self.waiting[0][0] <= soon:
+            self.acting, changed = self.waiting.pop(0)[1], True
+        return changed
+
+
+@dataclass
+class Motors:
+    """Sensors and motors during a run, for states (count, size) and torques (count, nv)."""
+
+    chain: Chain
+    most: np.ndarray  # the effort limits
+    rate: np.ndarray | None
+    encoder: np.ndarray | None
+    period: float
+    noises: tuple[np.ndarray, ...]
+    rng: np.random.Generator
+    seen: np.ndarray | None = None  # positions at the last reading
+    reading: tuple[np.ndarray, np.ndarray] | None = None  # of this control period
+    last: np.ndarray | None = None  # the last torques
+
+    @classmethod
+    def of(cls, actuators: Actuators, chain: Chain, h: float, most: np.ndarray) -> Motors:
+        """The motors at the start of a run with steps of h."""
+        ticks, _, rate, encoder = actuators.checked(chain.n, h)
+        rng = np.random.default_rng([actuators.seed, 0])
+        return cls(chain, most, rate, encoder, ticks * h, actuators.noises(chain.n), rng)
+
+    def copy(self) -> Motors:
+        """The same, to go on from here a second time."""
+        return replace(self, rng=copy.deepcopy(self.rng))
+
+    def noisy(self, value: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+        """The value with measurement noise."""
+        return value + deviation * self.rng.standard_normal(value.shape) if deviation.any() else value
+
+    def read(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Positions and velocities as measured, once per control period; a floating base is measured exactly."""
+        if self.reading is None:
+            q, qd = (np.array(x) for x in Layout.of(self.chain).split(state))
+            joints, speeds = (x[:, x.shape[1] - self.chain.n :] for x in (q, qd))
+            joints[:], speeds[:] = self.noisy(joints, self.noises[0]), self.noisy(speeds, self.noises[1])
+            if self.encoder is not None:
+                joints[:] = np.round(joints / self.encoder) * self.encoder
+                speeds[:] = 0.0 if self.seen is None else (joints - self.seen) / self.period
+                self.seen = joints
+            self.reading = q, qd
+        return self.reading
+
+    def limited(self, tau: np.ndarray) -> np.ndarray:
+        """The torques that the motors give for a command."""
+        tau = np.clip(tau, -self.most, self.most)
+        if self.rate is not None and self.last is not None:
+            change = force_rows(self.chain, self.rate * self.period)
+            change[: self.chain.nv - self.chain.n] = np.inf
+            tau = np.clip(tau, self.last - change, self.last + change)
+        self.last = np.asarray(tau)
+        return self.last
+
+
+@dataclass
+class _Asked:
+    """The controller behind its sensors and motors."""
+
+    stepper: HeldStepper
+    motors: Motors
+
+    def command(self, t: float, state: np.ndarray, acted: np.ndarray | None) -> np.ndarray:
+        """The torques (count, nv) for states (count, size); `acted` are those of the last period, None at the start."""
+        motors, chain = self.motors, self.motors.chain
+        motors.reading = None
+        q, qd = motors.read(state)
+        function, batch = self.stepper.torque, self.stepper.batch
+        if self.stepper.digital:
+            measured = None if acted is None else motors.noisy(acted[:, -chain.n :], motors.noises[2])
+            own = None if measured is None else measured.reshape(*batch, chain.n)
+            function = partial(function, tau=own, dt=motors.period)
+        return motors.limited(asked_torque(chain, function, t, q, qd, batch))
+
 
 Signals = dict[str, dict[str, np.ndarray]]
 

@@ -19,10 +19,9 @@ from armdyn.codegen.llvm.module import module, straight_line
 from armdyn.codegen.target import Target, host
 from armdyn.graph.program import Program
 from armdyn.programs.stepping import Scheme
-from armdyn.simulation.implicit_stage import Locks
-from armdyn.simulation.lockable_loop import LockableLoop
 from armdyn.simulation.loop import ARGUMENTS, Loop
-from armdyn.simulation.state import Layout
+from armdyn.simulation.request import Layout, Locks
+from armdyn.simulation.step import LockableLoop
 
 
 def object_code(program: Program, scheme: Scheme, target: Target, locks: Locks | None = None) -> bytes:

@@ -19,11 +19,10 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import InputError
-from armdyn.simulation.controllers import ComputedTorque
+from armdyn.simulation.drives import ComputedTorque, Reference
+from armdyn.simulation.judge import MARGIN
 from armdyn.simulation.programs import frictions
-from armdyn.simulation.references import Reference
 from armdyn.simulation.request import efforts
-from armdyn.simulation.stability import MARGIN
 
 BANDWIDTH = 20.0  # rad/s of `holding`, where the control period allows it
 SLOWEST = 0.1  # rad/s: below, an arm is not held in any useful sense

@@ -15,17 +15,23 @@ from armdyn.options import Conditions, Integration, SimulateKeywords, flat_keywo
 from armdyn.programs.assemble import Options
 from armdyn.programs.stepping import ARK4, FIXED
 from armdyn.simulation import adaptive
-from armdyn.simulation.actuators import Actuators, HeldStepper, law_function
 from armdyn.simulation.adaptive import ADAPTIVE
-from armdyn.simulation.choice import LONGEST, SHORTEST, chosen_method, first_step
-from armdyn.simulation.digital import Digital, Running
-from armdyn.simulation.ending import UNSTABLE, UNSTABLE_LOOP, Ends, found_ends, met_limit
-from armdyn.simulation.fixed import Stepper
-from armdyn.simulation.plain import PlainStepper
-from armdyn.simulation.plants import Plants
+from armdyn.simulation.digital import Actuators, Digital, HeldStepper, Running, law_function
+from armdyn.simulation.drives import AsGiven, Drive, Saturated, drive, unsaturated
+from armdyn.simulation.judge import (
+    LONGEST,
+    SHORTEST,
+    UNSTABLE,
+    UNSTABLE_LOOP,
+    Ends,
+    chosen_method,
+    first_step,
+    found_ends,
+    met_limit,
+)
+from armdyn.simulation.programs import Plants
 from armdyn.simulation.request import Progress, Request, efforts, positive, request
-from armdyn.simulation.sticking import Lanes, Steps, breakaway
-from armdyn.simulation.torque import AsGiven, Drive, Saturated, drive, unsaturated
+from armdyn.simulation.stepper import Lanes, PlainStepper, Stepper, Steps, breakaway
 from armdyn.simulation.trajectory import Trajectory
 
 METHODS = (*FIXED, *ADAPTIVE)
@@ -201,7 +207,7 @@ class _Setting:
             function = law if unlimited is self.driven else law_function(arm.chain, self.driven)
             return HeldStepper(held, function, *common, stiffness=gains, answer=law)
         if self.driven is not None:
-            return Stepper(arm.chain, asked.per_lane(self.driven), *beside, inside, asked.stops, self.plants)
+            return Stepper(arm.chain, self.driven.per_lane(asked.batch), *beside, inside, asked.stops, self.plants)
         if method == ARK4.name:
             raise InputError("ARK4 needs a controller with known gains; with a function use RK4, LSODA or Radau")
         return PlainStepper(arm, self.torque, *beside, asked.batch, inside, effort, asked.stops)

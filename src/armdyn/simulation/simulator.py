@@ -12,14 +12,12 @@ from armdyn.arm import Arm
 from armdyn.errors import ComputationError, InputError, choose
 from armdyn.programs.assemble import Options
 from armdyn.programs.stepping import SCHEMES
-from armdyn.simulation.actuators import Actuators, Motors
-from armdyn.simulation.choice import chosen_method
-from armdyn.simulation.ending import met_limit
-from armdyn.simulation.fixed import Stepper, loop_of
+from armdyn.simulation.digital import Actuators, Motors
+from armdyn.simulation.drives import AsGiven, Drive, Saturated
 from armdyn.simulation.integrator import InPlace
-from armdyn.simulation.request import Request, efforts, positive, request
-from armdyn.simulation.state import force_rows, force_sizes
-from armdyn.simulation.torque import AsGiven, Drive, Saturated
+from armdyn.simulation.judge import chosen_method, met_limit
+from armdyn.simulation.request import Request, efforts, force_rows, force_sizes, positive, request
+from armdyn.simulation.stepper import Stepper, loop_of
 from armdyn.values import real_array
 
 # A multistep method's past cannot take torques that jump.

@@ -31,7 +31,7 @@ from armdyn.identification.model import Model, Rows, rows
 from armdyn.identification.preflight import changed
 from armdyn.identification.processing import joint_side, motions
 from armdyn.simulation import PD, ComputedTorque, PDGravity, quintic
-from armdyn.simulation.plants import Varying, plant_program
+from armdyn.simulation.programs import Varying, plant_program
 from armdyn.uncertainty import Samples
 from armdyn.uncertainty.distributions import unit_points
 

@@ -24,7 +24,7 @@ from armdyn.formulations.payload import held
 from armdyn.formulations.registry import Options
 from armdyn.kernels.kernel import Kernel
 from armdyn.simulation import Trajectory, simulate
-from armdyn.simulation.plants import Plants
+from armdyn.simulation.programs import Plants
 from armdyn.uncertainty import bodies
 from armdyn.uncertainty.bodies import Correlated
 from armdyn.uncertainty.distributions import Normal, Quantiles, Spec, Uniform, checked_seed, spread, unit_points
