@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.errors import ArmdynError
-from armdyn.simulation.stepper import Lanes, Modes
+from armdyn.simulation.stepper import Modes, Stepper
 
 Right = Callable[[float, np.ndarray], np.ndarray]
 Watch = Callable[[np.ndarray], float]  # positive inside the limits
@@ -34,7 +34,7 @@ EXCESS = 1e-12  # of the breakaway force: tolerance for rounding at a sticking j
 class Motion:
     """The motion of one state in constant modes: its right-hand side, and its distance from the next event."""
 
-    one: Lanes
+    one: Stepper
     most: np.ndarray  # the breakaway forces
     modes: Modes | None = None
     began: np.ndarray | None = None  # the velocities when these modes began

@@ -28,7 +28,7 @@ from armdyn.simulation.drives import AsGiven, Drive, Reference, asked_torque, dr
 from armdyn.simulation.judge import DEVIATION, Linear, examined, linearised
 from armdyn.simulation.request import Layout, Span, force_rows, forces_of, positive
 from armdyn.simulation.sampled_loop import SampledLoop, Timing, judged
-from armdyn.simulation.stepper import Stepper, loop_of
+from armdyn.simulation.stepper import Compiled, Signals, Stepper, Stored
 
 Torque = Callable[..., Any]
 SWINGS = 3  # reversals of a torque at its rate limit that make an oscillation
@@ -125,10 +125,10 @@ def law_function(chain: Chain, drive: Drive) -> Torque:
 
 
 @dataclass(frozen=True)
-class HeldStepper:
-    """An arm whose controller is called at its own rate; `idle` steps it under given torques."""
+class HeldTorques:
+    """The torques of a controller that is called at its own rate, and whose torques are held in between."""
 
-    idle: Stepper
+    chain: Chain
     torque: Torque
     actuators: Actuators
     effort: tuple[float | None, ...] | None
@@ -140,41 +140,32 @@ class HeldStepper:
     applied: list[tuple[float, np.ndarray]] = field(default_factory=list)  # start time and torques (count, n)
     clocks: list[_Clock] = field(default_factory=list)  # of the run, once it has begun
 
+    law = AsGiven()  # so held torques have no stiffness
     silent = False
+    jumps = True
 
     @property
-    def options(self) -> Any:
-        """The forces that act besides the torques."""
-        return self.idle.options
-
-    @property
-    def taken(self) -> str:
-        """The method used: a multistep method would need torques without jumps."""
-        return "RK4" if self.idle.method == "AB4" else self.idle.method
-
-    @property
-    def method(self) -> str:
-        """The same."""
-        return self.taken
-
-    def inertia(self, q: np.ndarray) -> np.ndarray:
-        """H of postures (..., nq)."""
-        return self.idle.inertia(q)
-
-    def gains(self) -> tuple[np.ndarray, ...]:
-        """Held torques have no stiffness."""
-        return self.idle.gains()
+    def size(self) -> int:
+        """The torques are the law's inputs."""
+        return self.chain.nv
 
     @cached_property
     def most(self) -> np.ndarray:
         """The motors' limits."""
-        return np.array([np.inf if x is None else x for x in self.effort or (None,) * self.idle.chain.nv])
+        return np.array([np.inf if x is None else x for x in self.effort or (None,) * self.chain.nv])
 
-    def some(self, lanes: np.ndarray) -> Stepper:
-        """Some lanes, under the torques that were applied to them."""
-        return (self._replayed() if self.applied else self.idle).some(lanes)
+    def inputs(self, t: np.ndarray, state: np.ndarray) -> np.ndarray:
+        """The torques that were applied; at a jump those after it."""
+        return self._replayed().inputs(t, state)
 
-    def _replayed(self) -> Stepper:
+    def some(self, lanes: np.ndarray) -> Compiled:
+        """The torques that were applied to some lanes."""
+        return self._replayed().some(lanes)
+
+    def _replayed(self) -> Compiled:
+        """The torques that were applied, as a function of time; none before the run."""
+        if not self.applied:
+            return Compiled(Drive(self.chain.nv, lambda t: np.zeros((*t.shape, self.chain.nv)), AsGiven()))
         times = np.array([t for t, _ in self.applied])
         values = np.stack([tau for _, tau in self.applied], axis=1)
 
@@ -183,12 +174,15 @@ class HeldStepper:
             u: np.ndarray = values[:, index]
             return u
 
-        drive = replace(self.idle.drive, inputs=inputs, batch=(values.shape[0],), held=True)
-        return replace(self.idle, drive=drive)
+        return Compiled(Drive(self.chain.nv, inputs, AsGiven(), batch=(values.shape[0],), held=True))
 
-    def reported(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def reported(self, stepper: Stepper, t: np.ndarray, state: np.ndarray) -> Stored:
         """(acceleration, torque) at the rows; at a jump of the torques, those after it."""
-        return self._replayed().rates(t, state)
+        return stepper.rates(t, state)
+
+    def signals(self) -> Signals:
+        """What a digital controller and its observers recorded."""
+        return self.torque.signals() if isinstance(self.torque, Running) else {}
 
     @property
     def timing(self) -> Timing:
@@ -196,18 +190,20 @@ class HeldStepper:
         period = self.step if self.actuators.period is None else self.actuators.period
         return Timing(period, self.actuators.delay, self.actuators.encoder is not None)
 
-    def unstable_loop(self, lane: int, times: np.ndarray, states: np.ndarray, early: bool) -> str:
+    def unstable_loop(self, stepper: Stepper, lane: int, times: np.ndarray, states: np.ndarray, early: bool) -> str:
         """What is wrong if the controller is too slow for its gains, or its motors never catch up with it."""
-        known = self.loops(lane, times, states, early)
+        known = self._loops(stepper, lane, times, states, early)
         loops, moments = [loop for _, loop in known], np.array([t for t, _ in known])
         verdict = judged(moments, loops, self.timing, float(times[-1]), early)
-        speeds = states[lane, :, -self.idle.chain.nv :]
-        return verdict.words(self.timing) if verdict else self.chases_its_rate(lane, speeds)
+        speeds = states[lane, :, -self.chain.nv :]
+        return verdict.words(self.timing) if verdict else self._chases_its_rate(lane, speeds)
 
-    def loops(self, lane: int, times: np.ndarray, states: np.ndarray, early: bool) -> list[tuple[float, SampledLoop]]:
+    def _loops(
+        self, stepper: Stepper, lane: int, times: np.ndarray, states: np.ndarray, early: bool
+    ) -> list[tuple[float, SampledLoop]]:
         """The sampled loop about some states of one lane; `states` are (count, times, size)."""
         answer = self.answer or (self.torque if early and not self.digital else None)
-        one, found = self.some(np.array([lane])), []
+        one, loops = stepper.some(np.array([lane])), []
         if answer is None:
             return []
         rows = {*examined(len(times), early).tolist(), *examined(len(times), False).tolist()}
@@ -216,12 +212,14 @@ class HeldStepper:
             there = np.where(np.isfinite(there).all(axis=1, keepdims=True), there, there[lane])
             linear = linearised(one, t, there[lane])
             if linear is not None:
-                found.append((t, self._loop_about(answer, t, there, lane, linear)))
-        return found
+                loops.append((t, self._loop_about(stepper.layout, answer, t, there, lane, linear)))
+        return loops
 
-    def _loop_about(self, answer: Torque, t: float, states: np.ndarray, lane: int, linear: Linear) -> SampledLoop:
+    def _loop_about(
+        self, layout: Layout, answer: Torque, t: float, states: np.ndarray, lane: int, linear: Linear
+    ) -> SampledLoop:
         """The linearised law beside the linearised arm."""
-        chain, layout, n = self.idle.chain, self.idle.layout, self.idle.chain.nv
+        chain, n = self.chain, self.chain.nv
         gains = np.zeros((n, 2 * n))
         for j in range(2 * n):
             shift = np.zeros((1, 2 * n))
@@ -238,16 +236,16 @@ class HeldStepper:
         rows = np.ix_(moving, columns)
         return SampledLoop(linear.J, B, gains[rows], np.asarray(proportional)[rows])
 
-    def chases_its_rate(self, lane: int, speeds: np.ndarray) -> str:
+    def _chases_its_rate(self, lane: int, speeds: np.ndarray) -> str:
         """A message if the torque rate limit makes a joint swing more and more; `speeds` are (times, nv)."""
         if self.actuators.rate is None or len(self.applied) < 8 or len(speeds) < 8:
             return ""
-        n = self.idle.chain.n
+        n = self.chain.n
         most = np.broadcast_to(np.asarray(self.actuators.rate, float), (n,)) * self.timing.period
         changes = np.diff(np.stack([tau[lane, -n:] for _, tau in self.applied]), axis=0)
         limited = np.abs(changes) >= most * (1 - 1e-9)
         early, later = (np.abs(part[:, -n:]).max(axis=0) for part in np.array_split(speeds, 2))
-        for i, joint in enumerate(self.idle.chain.joints[k] for k in self.idle.chain.independent):
+        for i, joint in enumerate(self.chain.joints[k] for k in self.chain.independent):
             turns = np.count_nonzero(np.diff(np.sign(changes[limited[:, i], i])))
             if limited[:, i].mean() > 0.5 and turns >= SWINGS and later[i] > GROWN * early[i]:
                 return (
@@ -258,17 +256,15 @@ class HeldStepper:
                 )
         return ""
 
-    def run(self, state: np.ndarray, span: Span, method: str | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def run(self, stepper: Stepper, state: np.ndarray, span: Span, method: str) -> Iterator[Stored]:
         """Stored states (count, 1, size) and whether all was well until then, one row at a time."""
         rest = span.rows == span.every == 1 and span.h < self.step  # at the end of a run, after whole steps
         h = self.step if rest else span.h
-        ticks, late, _, _ = self.actuators.checked(self.idle.chain.n, h)
+        ticks, late, _, _ = self.actuators.checked(self.chain.n, h)
         if not self.clocks:
-            asked = _Asked(self, Motors.of(self.actuators, self.idle.chain, h, self.most))
-            self.clocks.append(_Clock(asked, span.t, np.zeros((len(state), self.idle.chain.nv))))
-        clock, loop = self.clocks[0], loop_of(
-            self.idle.chain, AsGiven(), self.idle.chain.nv, self.idle.options, method or self.taken, self.idle.stops
-        )  # fmt: skip
+            controller = _BehindMotors(self, Motors.of(self.actuators, self.chain, h, self.most))
+            self.clocks.append(_Clock(controller, span.t, np.zeros((len(state), self.chain.nv))))
+        clock, loop = self.clocks[0], stepper.loop(method)
         good = np.ones(len(state), dtype=bool)
         history = np.zeros((len(state), 0, state.shape[1]))
         for k in range(span.rows * span.every):
@@ -276,23 +272,19 @@ class HeldStepper:
             if clock.acts(t, state, h, ticks, late):
                 self.applied.append((t, clock.acting))
             clock.acted.append(clock.acting)
-            u = clock.acting if self.idle.wrench is None else self._with_wrench(clock.acting)
-            state = loop.run(state, 1, span.h, u[:, None, None], history)[1]
-            good &= self.idle.inside(state) if self.idle.inside else np.all(np.isfinite(state), axis=1)
+            u = stepper.with_wrench(clock.acting[:, None, None], np.zeros((1, 1)))
+            state = loop.run(state, 1, span.h, u, history)[1]
+            good &= stepper.all_inside(state)
             if (k + 1) % span.every == 0:
                 yield state[:, None].copy(), good[:, None].copy()
                 good = np.ones(len(state), dtype=bool)
-
-    def _with_wrench(self, tau: np.ndarray) -> np.ndarray:
-        assert self.idle.wrench is not None
-        return np.hstack([tau, np.broadcast_to(self.idle.wrench.reshape(-1, 6), (len(tau), 6))])
 
 
 @dataclass
 class _Clock:
     """When the controller is called and when its torques act."""
 
-    asked: _Asked
+    controller: _BehindMotors
     due: float  # the time of the next call
     acting: np.ndarray
     waiting: list[tuple[float, np.ndarray]] = field(default_factory=list)  # when they will act, and torques
@@ -303,8 +295,8 @@ class _Clock:
         soon = t + 1e-6 * h
         if self.due <= soon:  # the first command acts without delay, as if issued before the start
             measured = np.mean(self.acted, axis=0) if self.acted else None
-            first = self.asked.motors.last is None
-            self.waiting.append((t if first else self.due + late * h, self.asked.command(t, state, measured)))
+            first = self.controller.motors.last is None
+            self.waiting.append((t if first else self.due + late * h, self.controller.command(t, state, measured)))
             self.acted = []
             self.due += ticks * h
         changed = False
@@ -368,10 +360,10 @@ class Motors:
 
 
 @dataclass
-class _Asked:
+class _BehindMotors:
     """The controller behind its sensors and motors."""
 
-    stepper: HeldStepper
+    source: HeldTorques
     motors: Motors
 
     def command(self, t: float, state: np.ndarray, acted: np.ndarray | None) -> np.ndarray:
@@ -379,15 +371,12 @@ class _Asked:
         motors, chain = self.motors, self.motors.chain
         motors.reading = None
         q, qd = motors.read(state)
-        function, batch = self.stepper.torque, self.stepper.batch
-        if self.stepper.digital:
+        function, batch = self.source.torque, self.source.batch
+        if self.source.digital:
             measured = None if acted is None else motors.noisy(acted[:, -chain.n :], motors.noises[2])
             own = None if measured is None else measured.reshape(*batch, chain.n)
             function = partial(function, tau=own, dt=motors.period)
         return motors.limited(asked_torque(chain, function, t, q, qd, batch))
-
-
-Signals = dict[str, dict[str, np.ndarray]]
 
 
 @dataclass(frozen=True, eq=False)

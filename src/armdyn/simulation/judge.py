@@ -17,7 +17,7 @@ import numpy as np
 
 from armdyn.programs.stepping import SCHEMES, Scheme
 from armdyn.simulation.request import Layout, Request, Span, steps_in
-from armdyn.simulation.stepper import Lanes, Steps, Stiff
+from armdyn.simulation.stepper import Stepper
 
 DEVIATION = 1e-6  # of q and q̇, for finite differences; second differences of rigid-body dynamics are moderate
 MARGIN = 0.01  # growth per step that counts, beyond that of the motion itself
@@ -53,7 +53,7 @@ class Linear:
         return float(np.max(np.abs(np.linalg.eigvals(self.J)), initial=0.0))
 
 
-def linearised(stepper: Lanes, t: float, y: np.ndarray, released: bool = False) -> Linear | None:
+def linearised(stepper: Stepper, t: float, y: np.ndarray, released: bool = False) -> Linear | None:
     """The motion about a state (size,), or as if no joint stuck; None where it is not finite."""
     layout, n = stepper.layout, stepper.layout.nv
     q, qd = layout.split(y)
@@ -80,7 +80,7 @@ def linearised(stepper: Lanes, t: float, y: np.ndarray, released: bool = False) 
     return Linear(J, stiff, moving, inverse)
 
 
-def may_be_stiff(stepper: Stiff, q: np.ndarray, h: float) -> bool:
+def may_be_stiff(stepper: Stepper, q: np.ndarray, h: float) -> bool:
     """Whether gains and viscous friction at postures (rows, nq) come near the stability limit of any method.
 
     A bound that costs one evaluation of H per row: without it a short run would take ten times as long.
@@ -171,7 +171,7 @@ def examined(count: int, early: bool) -> np.ndarray:
 
 
 def judge(
-    stepper: Lanes, scheme: Scheme, h: float, times: np.ndarray, states: np.ndarray, early: bool
+    stepper: Stepper, scheme: Scheme, h: float, times: np.ndarray, states: np.ndarray, early: bool
 ) -> UnstableStep | None:
     """Whether the step was too long for the method, by some rows of a lane (times, states)."""
     last, rows = len(times) - 1, examined(len(times), early)
@@ -207,7 +207,7 @@ class Ends:
 
 
 def found_ends(
-    asked: Request, stepper: Steps, times: np.ndarray, states: np.ndarray, good: np.ndarray, status: str
+    asked: Request, stepper: Stepper, times: np.ndarray, states: np.ndarray, good: np.ndarray, status: str
 ) -> Ends:
     """How every lane ended; rows after its end become NaN."""
     rows = np.where(good.all(axis=1), len(times), np.argmin(good, axis=1))
@@ -227,7 +227,7 @@ def found_ends(
 
 
 def _at_limits(
-    asked: Request, stepper: Steps, states: np.ndarray, rows: np.ndarray, lanes: np.ndarray, ends: Ends
+    asked: Request, stepper: Stepper, states: np.ndarray, rows: np.ndarray, lanes: np.ndarray, ends: Ends
 ) -> None:
     """Locate the time at which each of these lanes met a limit; lanes of the same row together."""
     for row in np.unique(rows[lanes]).tolist():
@@ -245,7 +245,7 @@ def met_limit(joint: str, t: float) -> str:
     return f"{joint} met its limit at t = {t:.9g} s, {rest}"
 
 
-def locate(asked: Request, some: Lanes, start: np.ndarray, row: int) -> tuple[list[float], np.ndarray, list[str]]:
+def locate(asked: Request, some: Stepper, start: np.ndarray, row: int) -> tuple[list[float], np.ndarray, list[str]]:
     """(moments, states, joints) where lanes meet a limit after `start`, their states stored before row `row`."""
     t0 = float(asked.times[row - 1])
     gap = float(asked.times[row]) - t0
@@ -267,9 +267,9 @@ def locate(asked: Request, some: Lanes, start: np.ndarray, row: int) -> tuple[li
 
 
 def _bisected(
-    asked: Request, some: Lanes, start: np.ndarray, beyond: np.ndarray, t: float, h: float
+    asked: Request, some: Stepper, start: np.ndarray, beyond: np.ndarray, t: float, h: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lanes inside at t and beyond at t + h: (moment, last state inside, first beyond), to the last bit."""
+    """Stepper inside at t and beyond at t + h: (moment, last state inside, first beyond), to the last bit."""
     moments = np.full(len(start), t)
     reached, beyond = start.copy(), beyond.copy()
     part, done = h, moments.copy()
@@ -288,7 +288,7 @@ def _bisected(
 
 
 def _interpolated(
-    asked: Request, some: Lanes, start: np.ndarray, beyond: np.ndarray, t: float, h: float
+    asked: Request, some: Stepper, start: np.ndarray, beyond: np.ndarray, t: float, h: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same for many lanes, by cubic Hermite interpolation of the positions, with an error of order h⁴."""
     layout = asked.layout
@@ -310,14 +310,14 @@ def _cubic(layout: Layout, a: np.ndarray, b: np.ndarray, x: np.ndarray, h: float
 
 
 def _unstable(
-    asked: Request, stepper: Steps, times: np.ndarray, states: np.ndarray, rows: np.ndarray, ends: Ends
+    asked: Request, stepper: Stepper, times: np.ndarray, states: np.ndarray, rows: np.ndarray, ends: Ends
 ) -> None:
     """Lanes that ended, or went on, because their step was too long for the method."""
-    if stepper.silent and not np.any(rows < len(times)):
+    if stepper.source.silent and not np.any(rows < len(times)):
         return  # a function is not called with states that did not occur
     early, others = _examined(rows, len(times))
     h = max(span.h for span in asked.spans)
-    for lane in [*early.tolist(), *([] if stepper.silent else others.tolist())]:
+    for lane in [*early.tolist(), *([] if stepper.source.silent else others.tolist())]:
         last = int(rows[lane])
         if last < 2:
             last = min(len(times), 1)
@@ -340,44 +340,44 @@ def _examined(rows: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     return early, others[:: max(1, len(others) // LANES)][:LANES]
 
 
-def _unstable_loop(stepper: Steps, times: np.ndarray, states: np.ndarray, rows: np.ndarray, ends: Ends) -> None:
-    """Lanes whose controller is too slow for its gains, or whose motors never catch up with it."""
+def _unstable_loop(stepper: Stepper, times: np.ndarray, states: np.ndarray, rows: np.ndarray, ends: Ends) -> None:
+    """Stepper whose controller is too slow for its gains, or whose motors never catch up with it."""
     early, others = _examined(rows, len(times))
     for lane in [*early.tolist(), *others.tolist()]:
         if ends.statuses[lane] == UNSTABLE:
             continue
         last = max(int(rows[lane]), 1)
-        message = stepper.unstable_loop(lane, times[:last], states[:, :last], lane in early)
+        message = stepper.source.unstable_loop(stepper, lane, times[:last], states[:, :last], lane in early)
         if message:
             ends.statuses[lane], ends.messages[lane] = UNSTABLE_LOOP, message
 
 
-def _advice(stepper: Steps, h: float, verdict: UnstableStep) -> str:
+def _advice(stepper: Stepper, h: float, verdict: UnstableStep) -> str:
     """What was wrong, and what would help."""
-    others = "" if stepper.taken == "ARK4" or stepper.silent else '; so would method="ARK4"'
+    others = "" if stepper.taken == "ARK4" or stepper.source.silent else '; so would method="ARK4"'
     return (
         f"a step of {h:.3g} s is too long for {stepper.taken} from t = {verdict.t:.4g} s on: it amplifies motions "
         f"that die away (largest eigenvalue about {verdict.largest:.3g} 1/s); {verdict.step:.2g} s would do{others}"
     )
 
 
-def chosen_method(stepper: Steps, asked: Request) -> str:
+def chosen_method(stepper: Stepper, asked: Request) -> str:
     """RK4, or ARK4 if controller gains or viscous friction are too stiff for RK4 with this step."""
     postures = asked.layout.split(asked.state)[0]
-    if stepper.silent or not len(postures) or not may_be_stiff(stepper, postures, RESERVE * asked.step):
+    if stepper.source.silent or not len(postures) or not may_be_stiff(stepper, postures, RESERVE * asked.step):
         return "RK4"
     stiff = any(growth(SCHEMES["RK4"], linear, RESERVE * asked.step) for linear in _starts(stepper, asked))
     return "ARK4" if stiff else "RK4"
 
 
-def first_step(stepper: Steps, asked: Request) -> float:
+def first_step(stepper: Stepper, asked: Request) -> float:
     """The longest automatic step, or a shorter one if the method needs it at the initial states."""
-    if stepper.silent:
+    if stepper.source.silent:
         return asked.step
     return stable_step(SCHEMES[stepper.taken], _starts(stepper, asked), asked.step)
 
 
-def _starts(stepper: Steps, asked: Request) -> list[Linear]:
+def _starts(stepper: Stepper, asked: Request) -> list[Linear]:
     """The linearised motion about the initial states of some lanes."""
     if not len(asked.state):
         return []

@@ -16,8 +16,8 @@ from armdyn.programs.assemble import Options
 from armdyn.programs.stepping import ARK4, FIXED
 from armdyn.simulation import adaptive
 from armdyn.simulation.adaptive import ADAPTIVE
-from armdyn.simulation.digital import Actuators, Digital, HeldStepper, Running, law_function
-from armdyn.simulation.drives import AsGiven, Drive, Saturated, drive, unsaturated
+from armdyn.simulation.digital import Actuators, Digital, HeldTorques, law_function
+from armdyn.simulation.drives import Drive, Saturated, drive, unsaturated
 from armdyn.simulation.judge import (
     LONGEST,
     SHORTEST,
@@ -31,7 +31,7 @@ from armdyn.simulation.judge import (
 )
 from armdyn.simulation.programs import Plants
 from armdyn.simulation.request import Progress, Request, efforts, positive, request
-from armdyn.simulation.stepper import Lanes, PlainStepper, Stepper, Steps, breakaway
+from armdyn.simulation.stepper import Compiled, PythonTorques, Source, Stepper, breakaway
 from armdyn.simulation.trajectory import Trajectory
 
 METHODS = (*FIXED, *ADAPTIVE)
@@ -186,31 +186,35 @@ class _Setting:
         state[:, : asked.arm.n] += self.plants.offsets
         return replace(asked, state=state)
 
-    def stepper(self, asked: Request, method: str) -> Steps:
+    def stepper(self, asked: Request, method: str) -> Stepper:
         """The arm, to be stepped by a method."""
-        arm, inside = asked.arm, asked.inside if asked.limited else None
-        beside = (self.options, asked.wrench, method)
-        effort = efforts(arm) if self.saturate else None  # for a function; a compiled law saturates by itself
-        if self.actuators is not None:
-            idle = Drive(arm.chain.nv, lambda t: np.zeros((*t.shape, arm.chain.nv)), AsGiven())
-            held = Stepper(arm.chain, idle, *beside, inside, asked.stops)
-            common = (self.actuators, effort, asked.batch, asked.step)
-            if isinstance(self.torque, Digital):
-                running = self.torque.running(arm)
-                period = asked.step if self.actuators.period is None else self.actuators.period
-                answer = partial(running.answer, dt=period) if running.pure else None
-                return HeldStepper(held, running, *common, digital=True, answer=answer)
-            if self.driven is None:
-                return HeldStepper(held, self.torque, *common)
-            unlimited, gains = unsaturated(self.driven), self.driven.gains(arm.chain)
-            law = law_function(arm.chain, unlimited)
-            function = law if unlimited is self.driven else law_function(arm.chain, self.driven)
-            return HeldStepper(held, function, *common, stiffness=gains, answer=law)
-        if self.driven is not None:
-            return Stepper(arm.chain, self.driven.per_lane(asked.batch), *beside, inside, asked.stops, self.plants)
-        if method == ARK4.name:
+        if self.driven is None and self.actuators is None and method == ARK4.name:
             raise InputError("ARK4 needs a controller with known gains; with a function use RK4, LSODA or Radau")
-        return PlainStepper(arm, self.torque, *beside, asked.batch, inside, effort, asked.stops)
+        inside, source = asked.inside if asked.limited else None, self._source(asked)
+        plants = self.plants if isinstance(source, Compiled) else None
+        return Stepper(asked.arm.chain, source, self.options, asked.wrench, method, inside, asked.stops, plants)
+
+    def _source(self, asked: Request) -> Source:
+        """Where the torques come from."""
+        arm, chain = asked.arm, asked.arm.chain
+        effort = efforts(arm) if self.saturate else None  # for a function; a compiled law saturates by itself
+        if self.actuators is None:
+            if self.driven is not None:
+                return Compiled(self.driven.per_lane(asked.batch))
+            most = None if effort is None else np.array([np.inf if x is None else x for x in effort])
+            return PythonTorques(chain, self.torque, asked.batch, most)
+        common = (self.actuators, effort, asked.batch, asked.step)
+        if isinstance(self.torque, Digital):
+            running = self.torque.running(arm)
+            period = asked.step if self.actuators.period is None else self.actuators.period
+            answer = partial(running.answer, dt=period) if running.pure else None
+            return HeldTorques(chain, running, *common, digital=True, answer=answer)
+        if self.driven is None:
+            return HeldTorques(chain, self.torque, *common)
+        unlimited, gains = unsaturated(self.driven), self.driven.gains(chain)
+        law = law_function(chain, unlimited)
+        function = law if unlimited is self.driven else law_function(chain, self.driven)
+        return HeldTorques(chain, function, *common, stiffness=gains, answer=law)
 
     def solver(self, asked: Request, method: str, rtol: float | None, atol: float | None) -> adaptive.Solver:
         """The adaptive method with its tolerances."""
@@ -234,7 +238,7 @@ def _drive(arm: Arm, torque: Any, saturate: bool | None) -> Drive | None:
     return driven
 
 
-def _fixed(asked: Request, stepper: Steps) -> Trajectory:
+def _fixed(asked: Request, stepper: Stepper) -> Trajectory:
     """Step through the spans; stop when every lane has ended, or at Ctrl-C."""
     count, size = asked.state.shape
     states = np.full((count, len(asked.times), size), np.nan)
@@ -254,7 +258,7 @@ def _fixed(asked: Request, stepper: Steps) -> Trajectory:
     return _finish(asked, stepper, states[:, :row], good[:, :row], status)
 
 
-def _chunks(asked: Request, stepper: Steps) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _chunks(asked: Request, stepper: Stepper) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     state = asked.state
     for span in asked.spans:
         for stored, inside in stepper.run(state, span):
@@ -262,7 +266,7 @@ def _chunks(asked: Request, stepper: Steps) -> Iterator[tuple[np.ndarray, np.nda
             state = stored[:, -1]
 
 
-def _finish(asked: Request, stepper: Steps, states: np.ndarray, good: np.ndarray, status: str) -> Trajectory:
+def _finish(asked: Request, stepper: Stepper, states: np.ndarray, good: np.ndarray, status: str) -> Trajectory:
     """Determine how each lane ended; a single lane gets a row for the time at which it met a limit."""
     times = asked.times[: states.shape[1]]
     ends = found_ends(asked, stepper, times, states, good, status)
@@ -274,12 +278,12 @@ def _finish(asked: Request, stepper: Steps, states: np.ndarray, good: np.ndarray
     return _trajectory(asked, stepper, times, states, ends)
 
 
-def _trajectory(asked: Request, stepper: Steps, times: np.ndarray, states: np.ndarray, ends: Ends) -> Trajectory:
+def _trajectory(asked: Request, stepper: Stepper, times: np.ndarray, states: np.ndarray, ends: Ends) -> Trajectory:
     """The trajectory of the states, with accelerations, torques and energies."""
     arm = asked.arm
-    qdd, tau = stepper.reported(times, states)
+    qdd, tau = stepper.source.reported(stepper, times, states)
     q, qd = asked.layout.split(states)
-    plants = stepper.plants if isinstance(stepper, Stepper) else None
+    plants = stepper.plants
     energy = plants.energy(q, qd) if plants else np.asarray(arm.kinetic_energy(q, qd)) + arm.potential_energy(q)
     dead = ~np.all(np.isfinite(states), axis=-1)
     qdd, tau = np.array(np.broadcast_to(qdd, qd.shape)), np.array(np.broadcast_to(tau, qd.shape))
@@ -294,14 +298,8 @@ def _trajectory(asked: Request, stepper: Steps, times: np.ndarray, states: np.nd
     return Trajectory(
         arm, times, shaped(q), shaped(qd), shaped(qdd), shaped(tau), shaped(energy),
         overall, message, stepper.taken, ends.statuses.reshape(asked.batch), ends.times.reshape(asked.batch), messages,
-        _signals(stepper),
+        stepper.source.signals(),
     )  # fmt: skip
-
-
-def _signals(stepper: Steps) -> Any:
-    """The signals that a digital controller recorded."""
-    running = stepper.torque if isinstance(stepper, HeldStepper) else None
-    return running.signals() if isinstance(running, Running) else {}
 
 
 def _words(statuses: np.ndarray, messages: list[str], times: np.ndarray) -> tuple[str, str]:
@@ -330,7 +328,7 @@ def _saturation(arm: Arm, tau: np.ndarray) -> str:
     return f"; torques saturated, part of the time: {', '.join(said)}" if said else ""
 
 
-def _adaptive(asked: Request, stepper: Steps, solver: adaptive.Solver) -> Trajectory:
+def _adaptive(asked: Request, stepper: Stepper, solver: adaptive.Solver) -> Trajectory:
     """One lane after the other; Ctrl-C ends them all."""
     count, size = asked.state.shape
     states = np.full((count, len(asked.times), size), np.nan)
@@ -345,7 +343,7 @@ def _adaptive(asked: Request, stepper: Steps, solver: adaptive.Solver) -> Trajec
     for lane, y0 in enumerate(asked.state):
         one = stepper.some(np.array([lane]))
 
-        def right(t: float, y: np.ndarray, one: Lanes = one) -> np.ndarray:
+        def right(t: float, y: np.ndarray, one: Stepper = one) -> np.ndarray:
             y = asked.layout.normalised(y)
             qdd, _ = one.rates(np.array([t]), y[None, None])
             return asked.layout.slope(y, np.asarray(qdd)[0, 0])

@@ -17,7 +17,7 @@ from armdyn.simulation.drives import AsGiven, Drive, Saturated
 from armdyn.simulation.integrator import InPlace
 from armdyn.simulation.judge import chosen_method, met_limit
 from armdyn.simulation.request import Request, efforts, force_rows, force_sizes, positive, request
-from armdyn.simulation.stepper import Stepper, loop_of
+from armdyn.simulation.stepper import Compiled, Stepper, loop_of
 from armdyn.values import real_array
 
 # A multistep method's past cannot take torques that jump.
@@ -203,7 +203,7 @@ class Simulator:
         if self._saturate and any(most is not None for most in efforts(self.arm)):
             law = Saturated(law, efforts(self.arm))
         drive = Drive(chain.nv, lambda t: np.zeros((*t.shape, chain.nv)), law)
-        stepper = Stepper(chain, drive, self._options, asked.wrench, "RK4", inside, asked.stops)
+        stepper = Stepper(chain, Compiled(drive), self._options, asked.wrench, "RK4", inside, asked.stops)
         with np.errstate(all="ignore"):
             self.method = chosen_method(stepper, asked) if self._chosen == "auto" else self._chosen
         loop = loop_of(chain, law, chain.nv, self._options, self.method, asked.stops)
