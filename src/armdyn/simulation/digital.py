@@ -1,8 +1,9 @@
-"""Models of motors and sensors: control period, delay, torque rate limit, encoder resolution and noise.
+"""Controllers that are called once per control period, and models of the motors and sensors around them.
 
 The controller is called every `period`. It gets the joint positions in whole encoder counts and velocities as their
 differences, or both with noise. Its torques are clamped to the motors' limits, limited in rate, applied after `delay`
-and held until the next. Between two changes of the torque the compiled loop takes its steps.
+and held until the next. Between two changes of the torque the compiled loop takes its steps. `Digital` is a control law
+with internal state, and observers; all their outputs and states are recorded.
 """
 
 from __future__ import annotations

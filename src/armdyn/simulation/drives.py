@@ -1,9 +1,12 @@
-"""Drives of the joints: none, constant torques, samples, a Python function, or a controller.
+"""Drives of the joints: none, constant torques, samples, controllers in the compiled loop, references.
 
 A compilable drive has a law over scalars, like every other algorithm: ``law(chain, q, qd, u) -> tau``. Its
 time-dependent inputs are u; q and qd start with the pose and velocity of a floating base; tau may be for the joints
 only. A law is frozen data, which identifies its compiled code in the cache. A controller is anything with a method
-``drive(chain) -> Drive``; `controllers` has those of armdyn.
+`drive(chain)`; its law may name its stiffness and damping for implicit methods. Targets, references and gains are those
+of the n joints; nothing drives a floating base.
+
+A reference is called with times of any shape and returns (q, qd, qdd), each (..., n).
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """A fixed-step integrator as LLVM assembly: the whole loop over steps, one lane per initial state.
 
+`Number` and `Truth` are values in every lane, `Slots` an array of vectors on the stack: an operator writes one
+instruction. No fast-math flags: every lane computes what it would compute alone.
+
 The program computes accelerations from the inputs q, qd and u (the time-dependent inputs of a controller, sampled at
-the stages). The state is y = (q, qd) with y' = (qd, acceleration). The pose of a floating base follows from its
-velocity by `formulations.coordinates.pose_rate`, and its quaternion is normalised at the end of every step.
-`integrate(arguments)` takes one array of 64-bit words, named in `ARGUMENTS`. `integrator` compiles it;
-`lockable_loop` is the loop for arms with dry friction and for implicit methods.
+the stages). The pose of a floating base follows from its velocity by `formulations.coordinates.pose_rate`.
+`integrate(arguments)` takes one array of 64-bit words, named in `ARGUMENTS`, which `integrator` hands over. `step` has
+the step of arms with dry friction and of implicit methods.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
 from armdyn.codegen.llvm.ir import Writer, function
@@ -48,12 +51,13 @@ class Loop:
         self.body, self.scheme, self.layout, self.m, self.fma = body, scheme, layout, inputs, fma
         self.n, self.size = layout.nv, layout.size
         self.w = Writer(body.target.vector)
-        self.outputs = [[body.slots[node.serial] for node in port.nodes] for port in body.contracted.outputs]
+        contracted = body.contracted
+        self.outputs = {port.name: [body.slots[node.serial] for node in port.nodes] for port in contracted.outputs}
         self.h = ""  # the step, in every lane
-        *_, last = body.contracted.inputs
-        self.numbers = sum(len(port.nodes) for port in body.contracted.inputs)
-        self.constants = len(last.nodes) if last.name == "constants" else 0
-        self.first_constant = self.numbers - self.constants
+        sizes = {port.name: len(port.nodes) for port in contracted.inputs}
+        self.numbers, self.constants = sum(sizes.values()), sizes.get("constants", 0)
+        # Where each of the program's inputs begins; ports that a program does not have begin nowhere.
+        self.first = dict(zip(sizes, accumulate(sizes.values(), initial=0), strict=False))
 
     def text(self) -> str:
         """LLVM assembly of `integrate`, which calls the program's `body`."""
@@ -75,7 +79,7 @@ class Loop:
         self._gather("%y", self._rows("%state", 8 * size), size)
         self._gather("%past", self._rows("%history", 8 * size * past), size * past)
         if self.constants:
-            self._gather("%in", self._rows("%constants", 8 * self.constants), self.constants, self.first_constant)
+            self._gather("%in", self._rows("%constants", 8 * self.constants), self.constants, self.first["constants"])
         w.do("br label %step")
         self._step()
         w.label("finish")
@@ -123,11 +127,11 @@ class Loop:
         w, size = self.w, self.size
         for j in range(size):
             w.store(self.combined(j, list(enumerate(coefficients))), "%in", j)
-        self._gather("%in", self._input_rows(stage), self.m, first=size)
+        self._gather("%in", self._input_rows(stage), self.m, self.first["u"])
         w.do("call void @body(ptr %in, ptr %out, ptr %context)")
-        at, out = Slots(w, "in"), Slots(w, "out")
+        at = Slots(w, "in")
         velocities = [at[self.velocity(i)] for i in range(self.n)]
-        self._keep_slope(stage, velocities, [out[self.outputs[0][i]] for i in range(self.n)])
+        self._keep_slope(stage, velocities, [self.out("qdd", i) for i in range(self.n)])
 
     def _keep_slope(self, stage: int, velocities: list[Number], accelerations: list[Number]) -> None:
         """The slope at a stage, where the program was evaluated."""
@@ -135,6 +139,14 @@ class Loop:
         coordinates = [at[j] for j in range(self.layout.nq)]
         for j, rate in enumerate([*rates(coordinates, velocities), *accelerations]):
             k[j] = rate
+
+    def port(self, name: str) -> Slots:
+        """One of the program's inputs."""
+        return Slots(self.w, "in", self.first[name])
+
+    def out(self, name: str, i: int) -> Number:
+        """An entry of one of the program's results."""
+        return Slots(self.w, "out")[self.outputs[name][i]]
 
     @property
     def base(self) -> int:

@@ -1,9 +1,12 @@
 """The arm under its drive as programs: accelerations of a state, with or without joints that may be locked.
 
-A joint that sticks is a joint with an infinite inertia: in the elimination H = U D Uᵀ its pivot's reciprocal is 0.
-So one straight-line program serves every combination of sticking and sliding joints: `free` is 1 for a joint that
-may move and 0 for one that is locked, and multiplies the reciprocal of its pivot. What the elimination leaves at a
-locked joint is the force that holds it.
+A locked joint has an infinite inertia: `free` is 1 for a joint that may move and 0 for one that is locked, and
+multiplies the reciprocal of its pivot in the elimination H = U D Uᵀ. What the elimination leaves at a locked joint is
+the force that holds it.
+
+Plants are arms that differ from the controller's model, one per lane, by run-time parameters of the programs. A
+compiled loop takes them as one more input, `constants`, fixed for each lane: the inertial parameters, gravity, friction
+and joint offsets that vary. One program thus simulates any number of arms.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checked arguments of a simulation: states as rows, times, steps, limits."""
+"""What a simulation was asked for: states as rows and their layout, times, steps, limits, joint data of a loop."""
 
 from __future__ import annotations
 

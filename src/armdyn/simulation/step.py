@@ -1,14 +1,11 @@
-"""The loop over steps of an arm whose joints may stick, hit their stops, or have stiff controllers.
+"""One step of the compiled loop where joints may stick, hit their stops, or have stiff controllers.
 
-A step with constant modes (which joints stick, and the direction in which the others slide) has a smooth right-hand
-side, so a method keeps its order. A step is cut, per lane, when a sliding joint comes to rest or one meets its stop:
+A step is cut, per lane, when a sliding joint comes to rest or one meets its stop; the theory is at the head of this
+folder:
 
-1. Modes. A joint at rest sticks if the force needed to hold it is within its friction. All joints at rest are solved
-   together, as a boxed linear complementarity problem in H⁻¹, by principal pivoting: block pivots first, then only the
-   least index, which terminates for every positive definite matrix (Judice and Pires 1994). One pivot is one evaluation
-   of the program with other locks.
-2. Trial step over the rest of the step. If a velocity changes its sign (or a joint passes its stop), the first such
-   time is located by regula falsi (the Illinois variant) on the length of the step.
+1. Modes. All joints at rest are solved together, by principal pivoting.
+2. Trial step over the rest of the step. If a velocity changes its sign, or a joint passes its stop, the first such
+   time is located by regula falsi on the length of the step.
 3. The velocity of the joint that came to rest is set to exactly 0; continue at 1 with the rest of the step.
 
 Lanes that are done wait with their state unchanged.
@@ -36,18 +33,14 @@ class LockableLoop(Loop):
         self, body: StraightLine, scheme: Scheme, layout: Layout, inputs: int, fma: bool, locks: Locks
     ) -> None:
         super().__init__(body, scheme, layout, inputs, fma)
-        w, n, first = self.w, self.n, self.size + inputs
+        w, n = self.w, self.n
         self.locks = locks
         self.lockable = [i for i in range(n) if locks.can_lock(i)]
         self.stops = Stopping(self, locks.stops) if locks.stops else None
-        self.free, self.side = Slots(w, "in", first), Slots(w, "in", first + n)
+        self.free, self.side = self.port("free"), self.port("side")
         self.y, self.y1 = Slots(w, "y"), Slots(w, "y1")
         self.pinned, self.lane = Slots(w, "pinned"), NamedSlots(w, "lane", LANE)
         self.at = Slots(w, "in")  # the state that the program is evaluated at
-
-    def out(self, port: int, i: int) -> Number:
-        """A result of the program."""
-        return Slots(self.w, "out")[self.outputs[port][i]]
 
     def _take(self) -> None:
         """One step, in as many parts as there are events in it."""
@@ -86,9 +79,9 @@ class LockableLoop(Loop):
 
     def explicit_inputs(self) -> None:
         """The law's torques as they are, nothing added: what explicit stages take."""
-        for k, value in enumerate((1.0, 0.0, 0.0)):
+        for name, value in (("share", 1.0), ("extra", 0.0), ("added", 0.0)):
             for i in range(self.n):
-                Slots(self.w, "in", self.size + self.m + (2 + k) * self.n)[i] = value
+                self.port(name)[i] = value
 
     def _modes_of_state(self) -> None:
         """Joints that move slide to their side; joints with dry friction at rest are locked, to begin with."""
@@ -110,12 +103,12 @@ class LockableLoop(Loop):
         at = self.locks.friction_at
         if at is None or not self.locks.breakaway[i] > 0:
             return self.locks.breakaway[i]
-        return Slots(self.w, "in", self.first_constant + at)[self.n + i] + self.locks.excess[i]
+        return self.port("constants")[at + self.n + i] + self.locks.excess[i]
 
     def viscous(self, i: int) -> Number | float:
         """Viscous friction, likewise."""
         at = self.locks.friction_at
-        return self.locks.viscous[i] if at is None else Slots(self.w, "in", self.first_constant + at)[i]
+        return self.locks.viscous[i] if at is None else self.port("constants")[at + i]
 
     def _pivot(self) -> None:
         """Evaluate the first stage; lock and release joints at rest until every one of them agrees with its force."""
@@ -125,7 +118,7 @@ class LockableLoop(Loop):
         found: Truth | None = None
         flips = []
         for i in self.lockable:
-            free, side, left = self.free[i], self.side[i], self.out(1, i)
+            free, side, left = self.free[i], self.side[i], self.out("left", i)
             may = self._held(i) & ~self.pinned.truth(i)
             f = self._breakaway(i)
             up, down = left > f, left < -f
@@ -169,7 +162,7 @@ class LockableLoop(Loop):
             implicit.call()
         else:
             w.do("call void @body(ptr %in, ptr %out, ptr %context)")
-        accelerations = [self.out(0, i) for i in range(self.n)]
+        accelerations = [self.out("qdd", i) for i in range(self.n)]
         velocities = [
             implicit.velocity(i, a) if implicit else self.at[self.velocity(i)] for i, a in enumerate(accelerations)
         ]
@@ -177,10 +170,10 @@ class LockableLoop(Loop):
 
     def _inputs_at(self, stage: int) -> None:
         """U at the stage; where a lane is inside a step that was cut, interpolated between the step's stages."""
-        w, size = self.w, self.size
+        w = self.w
         name = w.let("add i64 0, 0")[1:]  # a fresh suffix for this stage's blocks
         rest = self.lane["used"] + Number(w, w.let(f"fsub {w.vector} {self.whole_step}, {self.h}"))
-        self._gather("%in", self._input_rows(stage), self.m, first=size)
+        self._gather("%in", self._input_rows(stage), self.m, self.first["u"])
         branch(w, (rest > 0.0).any(), f"between{name}", f"given{name}")
         w.label(f"between{name}")
         nodes = self._nodes()
@@ -188,15 +181,15 @@ class LockableLoop(Loop):
         fraction = moment / Number(w, self.whole_step)
         whole = ~(rest > 0.0)
         basis = {k: lagrange(fraction, k, nodes) for k in nodes}
-        rows = {k: self._input_rows(k) for k in nodes}
+        rows, u = {k: self._input_rows(k) for k in nodes}, self.port("u")
         for j in range(self.m):
             values = {k: self._loaded(rows[k], j) for k in nodes}
             value = values[0]
             for k in nodes:
                 if k:
                     value = value + basis[k] * (values[k] - values[0])
-            given = Number(w, w.load("%in", size + j))
-            w.store(whole.choose(given, value).name, "%in", size + j)
+            given = u[j]
+            u[j] = whole.choose(given, value)
         w.do(f"br label %given{name}")
         w.label(f"given{name}")
 
@@ -309,7 +302,10 @@ LANE = (
 
 
 class EventSearch:
-    """Writes the search of a lane's first event; `lane` holds the numbers named in `LANE`."""
+    """Writes the search of a lane's first event; `lane` holds the numbers named in `LANE`.
+
+    The margin of a lane is the smallest distance of its joints from rest or from their stops.
+    """
 
     def __init__(self, w: Writer, lane: NamedSlots) -> None:
         self.w, self.lane = w, lane
@@ -372,8 +368,7 @@ class ImplicitStage:
 
     def __init__(self, loop: LockableLoop, stage: int, length: Number) -> None:
         self.loop, self.w, n = loop, loop.w, loop.n
-        first = loop.size + loop.m + 2 * n
-        self.share, self.extra, self.added = (Slots(self.w, "in", first + k * n) for k in range(3))
+        self.share, self.extra, self.added = (loop.port(name) for name in ("share", "extra", "added"))
         # Per joint: the motor's mode (0, or the side it is saturated on), and its linear terms.
         self.mode, self.linear, self.inertia = (Slots(self.w, "stiff", k * n) for k in range(3))
         row = loop.scheme.implicit[stage]
@@ -459,7 +454,7 @@ class ImplicitStage:
     def _wrong(self, i: int) -> tuple[Truth, Number]:
         """Whether a motor's mode disagrees with its torque at the end of the stage, and the mode to try."""
         mode, most = self.mode[i], self._effort(i)
-        torque = self.loop.out(2, i) + self.linear[i] - self.inertia[i] * self.loop.out(0, i)
+        torque = self.loop.out("tau", i) + self.linear[i] - self.inertia[i] * self.loop.out("qdd", i)
         inside = mode.equals(0.0)
         beyond = inside & ((torque > most) | (torque < -most))
         back = ~inside & (torque * mode < most)
@@ -555,27 +550,27 @@ class Stopping:
             loop.at[j] = loop.y[j]
         for j in range(n):
             loop.free[j], loop.side[j] = 1.0, 0.0
-            for k in (2, 3, 4):  # no torque of the law, no force, no added inertia
-                Slots(w, "in", loop.size + loop.m + k * n)[j] = 0.0
+            for name in ("share", "extra", "added"):  # no torque of the law, no force, no added inertia
+                loop.port(name)[j] = 0.0
         if not self._has_idle:
             w.stack_array("idle", n)
             self._has_idle = True
         idle = Slots(w, "idle")
         w.do("call void @body(ptr %in, ptr %out, ptr %context)")
         for j in range(n):
-            idle[j] = loop.out(0, j)
+            idle[j] = loop.out("qdd", j)
         return idle
 
     def _strike(self, i: int, where: Truth, restitution: float, idle: Slots) -> None:
         """The impulse on joint i that reverses its velocity, times the restitution."""
         w, loop, n = self.w, self.loop, self.loop.n
-        force = Slots(w, "in", loop.size + loop.m + 3 * n)
+        force = loop.port("extra")
         force[i] = FORCE
         w.do("call void @body(ptr %in, ptr %out, ptr %context)")
         force[i] = 0.0
         v = loop.y[loop.velocity(i)]
-        impulse = v * -(1.0 + restitution) / (loop.out(0, i) - idle[i])
+        impulse = v * -(1.0 + restitution) / (loop.out("qdd", i) - idle[i])
         for j in range(n):
             before = loop.y[loop.velocity(j)]
-            loop.y[loop.velocity(j)] = where.choose(before + (loop.out(0, j) - idle[j]) * impulse, before)
+            loop.y[loop.velocity(j)] = where.choose(before + (loop.out("qdd", j) - idle[j]) * impulse, before)
         loop.y[loop.velocity(i)] = where.choose(v * -restitution, loop.y[loop.velocity(i)])

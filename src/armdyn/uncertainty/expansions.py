@@ -1,24 +1,7 @@
 """Compiled Taylor expansion of one entry of a quantity about any configuration, and its coefficients of the motion.
 
-For a fixed configuration, joint forces are linear in accelerations and quadratic in velocities:
-f(q, q̇, q̈) = Σ_j H_j(q) q̈_j + Σ_jk B_jk(q) q̇_j q̇_k + g(q). The coefficients are obtained by differentiating the
-entry's program, whatever its formulation.
-
-The remainder of a Taylor expansion is bounded from the Fourier series in the joint angles: an entry of the dynamics is
-a trigonometric polynomial of degree at most 2 in every revolute joint: positions are of degree 1, and the dynamics are
-quadratic in them. Its values at five angles per joint determine it exactly, f(q) = Σ f̂(a) exp(i a·q), |a_k| <= 2. The
-remainder of the Taylor expansion of exp(i a·δ) up to order p - 1 is at most |a·δ|^p / p!, so that of f, on a box with
-radii r about any point, is at most Σ |f̂(a)| (Σ |a_k| r_k)^p / p!. This is a polynomial in the radii whose coefficients
-are computed once for all boxes.
-
-Joint forces over ranges of positions, velocities and accelerations are bounded by splitting only the positions. For a
-fixed configuration the largest force is known almost exactly. It is linear in the accelerations, so each is at the end
-of its range given by the sign of H. It is quadratic in the velocities: convex squares are largest at the ends of their
-ranges, and a concave one, -b x² on a range of half-width h, lies at most b h² above its chord. So the force over all
-motions is at most the largest over the corners of the velocity box, plus Σ h_j² max(0, -B_jj).
-
-A piece is a box of angles with one velocity corner. The force at this corner is expanded to third order about the
-centre of the box; the remainder is bounded by the Fourier series, once for all boxes.
+The coefficients are obtained by differentiating the entry's program, whatever its formulation; the remainder comes from
+the entry's Fourier series in the joint angles. The theory is at the head of this folder.
 """
 
 from __future__ import annotations

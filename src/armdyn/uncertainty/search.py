@@ -1,13 +1,7 @@
 """Branch and bound: upper and lower bounds of the largest value of a function over a region.
 
-The region is covered by pieces, each with an upper bound. A piece whose bound does not exceed the best value found is
-done; of the others, those with the largest bounds are split. Whenever the search stops, the largest remaining bound
-holds for the whole region.
-
-For any quantity without division, boxes in all of its variables are bounded by interval arithmetic. The bound on a box
-is the smaller of the mean-value form, centred at the point that makes it sharpest (Baumann 1988), and the enclosure of
-the value itself. A variable in which the gradient has constant sign is fixed at its better end. `Enclosure` compiles
-such bounds of chosen outputs, for thousands of boxes at once.
+`Enclosure` compiles the bounds of chosen outputs on boxes in all variables, for thousands of boxes at once. The
+theory is at the head of this folder.
 """
 
 from __future__ import annotations
