@@ -1,5 +1,5 @@
 // Forward dynamics of one state with joints that stick by dry friction or stand at their stops, by the same rules as
-// armdyn.simulate (simulation/lockable_loop.py, simulation/stops.py): within a step with constant modes the fourth-order
+// armdyn.simulate (simulation/step.py): within a step with constant modes the fourth-order
 // Runge-Kutta method; a step is cut where a sliding joint comes to rest or one meets its stop, which is inelastic.
 "use strict";
 const Dynamics = (() => {
