@@ -323,6 +323,39 @@ def test_a_payload_is_known_within_seconds(ur5, motion, name, inertia):
         assert abs(found["payload"][early, 0] - 2.0) < 0.05 * 2.0
 
 
+def with_friction(arm, viscous, coulomb):
+    joints = tuple(replace(joint, viscous=viscous, coulomb=coulomb) for joint in arm.given.joints)
+    return replace(arm, given=replace(arm.given, joints=joints))
+
+
+def test_friction_is_known_within_seconds_and_followed(ur5, motion):
+    watch = armdyn.controller(ur5, "friction_estimator", deviation=0.5, forgetting=0.5)
+    dt, rng = 2e-3, np.random.default_rng(3)
+    t = dt * np.arange(6000)
+    q, qd, qdd = motion(t)
+    truth = np.where(t[:, None, None] < 6.0, [[2.0], [5.0], [0.5]], [[1.0], [3.0], [0.5]])
+    slip = np.stack([qd, np.sign(qd), np.ones_like(qd)], axis=1)
+    tau = np.asarray(ur5.inverse_dynamics(q, qd, qdd)) + (truth * slip).sum(axis=1)
+    tau = tau + 0.3 * rng.normal(size=tau.shape)
+    pushed = (t > 4.0) & (t < 4.5)  # a contact is not taken for friction
+    tau[pushed, 1] += 30.0
+    memory, found, known = watch.start(q=q[0], qd=qd[0], tau=tau[0]), [], []
+    for row in zip(q[1:], qd[1:], tau[1:], strict=True):
+        outputs, memory = watch.step(memory, dt=dt, **dict(zip(("q", "qd", "tau"), row, strict=True)))
+        found.append([outputs[name] for name in ("viscous", "coulomb", "offset")])
+        known.append(np.asarray(outputs["deviations"]).T)
+    found, known = np.array(found), np.array(known)
+    early, end = np.searchsorted(t, 3.9), np.searchsorted(t, 5.9)
+    for at, true in ((early, truth[0]), (end, truth[0]), (-1, truth[-1])):
+        assert (np.abs(found[at] - true) < 4 * known[at] + 0.25).all(), t[at]
+    assert np.abs(found[end, 1] - 5.0).max() < 0.4
+    assert np.abs(found[-1, 1] - 3.0).max() < 0.4
+    of_the_arm = armdyn.controller(with_friction(ur5, 2, 5), "friction_estimator", friction=True)
+    still = {"q": q[0], "qd": 0 * q[0], "tau": ur5.gravity_load(q[0])}
+    outputs, _ = of_the_arm.step(of_the_arm.start(**still), dt=dt, **still)
+    np.testing.assert_allclose(outputs["coulomb"], 5.0, atol=1e-9)  # what is not seen is the model's
+
+
 def test_a_change_of_the_payload_starts_the_estimate_anew(ur5, motion):
     watch = armdyn.controller(ur5, "payload_estimator", deviation=[1, 1, 1, 0.3, 0.3, 0.3])
     dt, rng = 2e-3, np.random.default_rng(0)

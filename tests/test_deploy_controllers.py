@@ -102,7 +102,7 @@ def test_every_controller_meets_its_vectors(tmp_path, dtype):
 
 
 @needs_gcc
-@pytest.mark.parametrize("law", ["computed_torque", "adaptive", "momentum_observer", "payload_estimator"])
+@pytest.mark.parametrize("law", ["computed_torque", "adaptive", "friction_estimator", "payload_estimator"])
 @pytest.mark.parametrize("compiler", ["gcc", "g++"])
 def test_many_periods_in_a_loop_agree_with_python(tmp_path, law, compiler):
     if shutil.which(compiler) is None:

@@ -757,6 +757,50 @@ class TestSeveralLogs:
         with pytest.raises(InputError, match="for 2 logs, got number 3"):
             found.arm_of_log(3)
 
+    def test_what_drifts_is_told_from_what_does_not(self, arm, prior):
+        first = arm.given.joints[0]
+        warm = replace(first, coulomb=first.coulomb * Fraction(1, 2))
+        logs = [self.warm(arm, Fraction(1), 1),
+                self.warm(replace(arm, given=replace(arm.given, joints=(warm, *arm.given.joints[1:]))), Fraction(1), 2)]
+        found = armdyn.identify(prior, logs, friction_per_log=True, friction="coulomb", width=0, folds=2)
+        (note,) = [text for text in found.notes if "differ from log 1" in text]
+        assert "fc1_2 -0.2" in note
+        assert note.count("±") == 1
+        assert "the other 8 do not" in note
+
+    def test_adapting_to_another_day_takes_seconds_and_keeps_the_inertias(self, arm, prior):
+        estimate = armdyn.identify(prior, self.warm(arm, Fraction(1), 1), friction="coulomb", width=0, folds=2)
+        warm, other = self.warm(arm, Fraction(3, 5), 2).part(0.2, 0.45), self.warm(arm, Fraction(3, 5), 3)
+        adapted = estimate.adapt(warm)
+        assert adapted.validate(other).error < 0.5 * estimate.validate(other).error
+        assert np.array_equal(adapted.natural, estimate.natural)
+        assert adapted.validation is None
+        assert "friction and offsets are those of another log (3 s)" in adapted.notes[-1]
+        for name, (change, deviation) in adapted.changes_of_friction.items():
+            own = {"fv": "viscous", "fc": "coulomb"}.get(name[:2])
+            true = 0.6 * float(getattr(arm.joints[int(name[-1]) - 1], own)) if own else 0.0
+            assert adapted.extras[name] - estimate.extras[name] == pytest.approx(change)
+            assert abs(adapted.extras[name] - true) < 3.5 * adapted.deviations[adapted.names.index(name)] + 1e-9, name
+            assert deviation > 0
+        assert float(adapted.arm.joints[0].coulomb) == pytest.approx(0.3, rel=0.15)
+        same = estimate.adapt(self.warm(arm, Fraction(1), 4))  # nothing has changed: nothing is spoilt
+        day = self.warm(arm, Fraction(1), 5)
+        assert same.validate(day).error < 1.02 * estimate.validate(day).error
+
+    def test_adapting_the_last_of_several_logs(self, arm, prior):
+        logs = [self.warm(arm, Fraction(2), 1), self.warm(arm, Fraction(1), 2)]
+        both = armdyn.identify(prior, logs, friction_per_log=True, friction="coulomb", width=0, folds=2)
+        adapted = both.adapt(self.warm(arm, Fraction(1, 2), 3))
+        assert adapted.model.logs == 1
+        assert len(adapted.names) == len(adapted.values) == len(adapted.deviations) == len(both.names) - 9
+        for own, true in zip(adapted.arm.joints, arm.joints, strict=True):
+            assert float(own.coulomb) == pytest.approx(0.5 * float(true.coulomb), rel=0.1, abs=0.02)
+        with pytest.raises(InputError, match="no torques or currents"):
+            both.adapt(Log.of(*motion(arm.n)[:2], command=motion(arm.n)[1]))
+        frictionless = armdyn.identify(prior, logs[1], friction="none", offset=False, folds=2)
+        with pytest.raises(InputError, match="neither friction nor offsets"):
+            frictionless.adapt(logs[0])
+
     def test_logs_that_are_not_alike_are_refused(self, arm):
         t, q, qd, _ = motion(arm.n)
         other = Log.of(2 * t, q, qd)

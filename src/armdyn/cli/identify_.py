@@ -31,6 +31,9 @@ def command(
     filtering: Filtering = Filtering(),
     drivetrain: Drivetrain = Drivetrain(),
     fitting: Fitting = Fitting(),
+    adapt: Annotated[
+        Path | None, typer.Option(help="A log of another day, from which friction and offsets are taken.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A folder for arm, parameters, report.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Write arm and URDF even if they are not trusted.")] = False,
     as_json: AsJson = False,
@@ -52,6 +55,7 @@ def command(
         found = identify(
             loaded, data, validate=other, terms=terms, filtering=filtering, drivetrain=drivetrain, fitting=fitting
         )
+        found = found.adapt(Log.read(adapt, **reading)) if adapt is not None else found
         update(2, 3, "writing")
         written = _write(found, output, found.trusted or force) if output is not None else []
     if as_json:

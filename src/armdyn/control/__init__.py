@@ -3,6 +3,7 @@
 from armdyn.control import (
     adaptive,
     computed_torque,
+    friction_estimator,
     gravity_compensation,
     impedance,
     momentum_observer,
@@ -19,6 +20,7 @@ CONTROLLERS: dict[str, ControlLaw] = {
         impedance.LAW,
         adaptive.LAW,
         momentum_observer.LAW,
+        friction_estimator.LAW,
         payload_estimator.LAW,
         payload_estimator.WHOLE,
     )

@@ -10,7 +10,7 @@ import numpy as np
 from armdyn.arm import Arm
 from armdyn.identification.cleaning import clipped
 from armdyn.identification.log import Log
-from armdyn.identification.model import TERMS, pseudo_inertia
+from armdyn.identification.model import Parameter, pseudo_inertia
 from armdyn.identification.processing import Motion, Processing, sampling_doubts
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ HEAVY = 2.0  # masses of the whole prior arm, above which the mass of one link i
 WINDOW = 0.06  # length of the window in which contacts are detected, as a fraction of the log
 CONTACT = 4.5  # ratio of the residuals in the window to the typical ones that indicates a contact; good logs: 2.9
 SHARP = 0.01  # of the torques, by which the arm's friction differs from that of the prediction, to be noted
+SURE = 3.0  # standard deviations by which a difference between logs is one
 UNCERTAIN = 0.5  # relative standard deviation above which the value of a parameter is not known
 MAX_CONDITION = 200.0  # condition number (unit columns) above which some parameters are hardly excited
 
@@ -43,13 +44,27 @@ def notes_of(estimate: Estimate, parts: list[Motion]) -> list[str]:
     apart = [(sharp.extras(*s) - model.extras(*s)) @ extras for p in parts for s in [(p.q, p.qd, p.qdd, p.log)]]
     size = float(np.linalg.norm(np.concatenate([p.tau for p in parts])))
     share = float(np.linalg.norm(np.concatenate(apart))) / max(size, 1e-300)
+    drifts = _drifts(estimate)
     if share < SHARP:
-        return []
+        return drifts
     return [
+        *drifts,
         f"in predict() friction changes its sign over up to {model.width.max():.2g} rad/s or m/s, in"
         f" arm.inverse_dynamics(friction=True) and in generated code at once: on this log that is {100 * share:.2g} %"
         " of the torques"
     ]
+
+
+def _drifts(estimate: Estimate) -> list[str]:
+    """What differs from log to log, and what does not, where each log has friction of its own."""
+    model, said = estimate.model, []
+    for log in range(1, model.logs):
+        at = {p: k for k, p in enumerate(model.standing_alone, model.rigid) if p.log == log}
+        far = [p for p, k in at.items() if abs(estimate.values[k]) > SURE * estimate.deviations[k]]
+        texts = [f"{p.name} {estimate.values[at[p]]:.3g} ± {estimate.deviations[at[p]]:.2g}" for p in far]
+        rest = f"the other {len(at) - len(far)} do not by more than {SURE:g} standard deviations"
+        said.append(f"in log {log + 1}, friction and offsets differ from log 1 in {', '.join(texts) or 'nothing'}; {rest}")
+    return said
 
 
 def log_warnings(arm: Arm, log: Log, how: Processing) -> list[str]:
@@ -161,12 +176,12 @@ def _touched(estimate: Estimate) -> list[str]:
 
 def _bumps(estimate: Estimate) -> list[str]:
     """Static friction below Coulomb friction, which is not physical: it only fits the shape of the curve."""
-    at = dict(zip(estimate.names, range(len(estimate.names)), strict=True))
-    values, spread = estimate.values, estimate.deviations
+    model, values, spread = estimate.model, estimate.values, estimate.deviations
+    at = {parameter: k for k, parameter in enumerate(model.standing_alone, model.rigid)}
     dips = [
-        name
-        for name, k in at.items()
-        if name.startswith("fs") and (j := at.get(f"fc{name[2:]}")) is not None
+        parameter.name
+        for parameter, k in at.items()
+        if parameter.term == "stribeck" and (j := at.get(Parameter("coulomb", parameter.joint))) is not None
         if values[k] - values[j] < -2 * np.hypot(spread[k], spread[j])
     ]
     if not dips:
@@ -185,7 +200,8 @@ def _motion(estimate: Estimate, parts: list[Motion]) -> list[str]:
     reach = np.ptp(q, axis=0)
     slow = np.flatnonzero(reach < STILL) + 1
     if len(slow):
-        weak = sum(s < 0.5 for name, s in zip(estimate.names, share, strict=True) if _joint(name) in slow)
+        joints = estimate.model.joints_of
+        weak = sum(s < 0.5 for j, s in zip(joints, share, strict=True) if j is not None and j + 1 in slow)
         where = "rest on the prior" if estimate.fit.information is not None else "are not identifiable"
         who = ", ".join(f"joint {j} hardly moves ({reach[j - 1]:.2g} in all)" for j in slow)
         said.append(f"{who}: {weak} of {'its' if len(slow) == 1 else 'their'} parameters {where}")
@@ -216,16 +232,6 @@ def _share(estimate: Estimate) -> list[float]:
     return [float(d < UNCERTAIN) for d in estimate.relative_deviations]
 
 
-def _joint(name: str) -> int:
-    """The joint a parameter belongs to, by its name: U33_2 -> 2, fv3 -> 3, Iam6 -> 6."""
-    digits = ""
-    for letter in reversed(name.split(" ")[0]):
-        if not letter.isdigit():
-            break
-        digits = letter + digits
-    return int(digits) if digits else 0
-
-
 def _unsure(estimate: Estimate) -> list[str]:
     share = _share(estimate)
     weak = [name for name, s in zip(estimate.names, share, strict=True) if s < 0.5]
@@ -247,11 +253,10 @@ def _inconsistent(estimate: Estimate) -> list[str]:
             f"links {', '.join(map(str, bad))} are not physically consistent (pseudo-inertia not positive definite):"
             " use estimator='consistent' for an arm to simulate with"
         )
-    symbols = {term.symbol for term in TERMS.values() if term.positive}
     negative = [
-        name
-        for name, value, deviation in zip(estimate.names, estimate.values, estimate.deviations, strict=True)
-        if name.rstrip("0123456789") in symbols and value < -2 * deviation
+        parameter.name
+        for k, parameter in enumerate(estimate.model.standing_alone, estimate.model.rigid)
+        if parameter.positive and estimate.values[k] < -2 * estimate.deviations[k]
     ]
     if negative and estimate.estimator != "consistent":  # where this one has negative values, it says why
         said.append(

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.codegen.compile import compile_program
 from armdyn.errors import InputError
@@ -80,8 +79,8 @@ class Information:
         The columns of Coulomb friction and offsets are at most 1, so no motion gives them a variance below the noise's.
         """
         least = np.zeros(len(self.names))
-        for k, (term, j) in enumerate(self._extras, self.model.rigid):
-            least[k] = self.noise[j] ** 2 if term in ("coulomb", "offset") else 0.0
+        for k, own in enumerate(self.model.standing_alone, self.model.rigid):
+            least[k] = self.noise[own.joint] ** 2 if own.term in ("coulomb", "offset") else 0.0
         best, further = np.sort(variances, axis=0)[[0, min(FURTHER, len(variances) - 1)]]
         lead = np.maximum(best * np.sqrt(best / further) * np.exp(-2 * AHEAD), least * np.exp(-2 * AHEAD))
         return replace(self, reference=lead)
@@ -138,21 +137,18 @@ class Information:
         rigid = self.model.rigid
         by_q, by_qd, by_qdd = _sweep(self.model.arm)(q, qd, qdd, np.ascontiguousarray(G[..., :rigid]))
         by_qd, by_qdd = by_qd.copy(), by_qdd.copy()
-        for k, (term, j) in enumerate(self._extras, rigid):
+        for k, own in enumerate(self.model.standing_alone, rigid):
+            j = own.joint
+            assert j is not None
             g = G[:, j, k]
-            if term == "viscous":
+            if own.term == "viscous":
                 by_qd[:, j] += g
-            elif term == "coulomb":
+            elif own.term == "coulomb":
                 width = self.model.width[j]
                 by_qd[:, j] += g / width / np.cosh(np.clip(qd[:, j] / width, -300, 300)) ** 2
-            elif term == "rotor":
+            elif own.term == "rotor":
                 by_qdd[:, j] += g
         return [by_q, by_qd, by_qdd]
-
-    @cached_property
-    def _extras(self) -> list[tuple[str, int]]:
-        """(term, joint) of the extra columns that depend on one joint only."""
-        return self.model.standing_alone
 
 
 def _inverse(M: Array) -> Array:

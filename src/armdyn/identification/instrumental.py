@@ -95,10 +95,7 @@ class _Follower:
         self.links = natural[: setting.model.links]
         self.still = np.zeros((n + 2, n))
         self.units = np.vstack([np.zeros((2, n)), np.eye(n)])
-        rotors = [f"Ia{k + 1}" for k in range(n)]
-        names = list(setting.model.extra_names)
-        extras = natural[setting.model.links :]
-        self.rotors = np.array([extras[names.index(r)] if r in names else 0.0 for r in rotors])
+        self.rotors = setting.model.of_joints("rotor", natural)
 
     def acceleration(self, q: Array, qd: Array, q_ref: Array, qd_ref: Array) -> Array:
         """q̈ from torque balances at q: bias, then one unit acceleration after the other."""

@@ -15,7 +15,6 @@ positive and the moments satisfy the triangle inequalities, as those of a body w
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -109,6 +108,35 @@ COUPLED = ("rotor", "viscous", "coulomb")
 DRIFTING = ("viscous", "coulomb", "offset")  # what may differ from log to log: friction falls as a drive warms up
 
 
+@dataclass(frozen=True)
+class Parameter:
+    """What an extra parameter of a model is: the coefficient of a term at a joint, or of a motor that turns several.
+
+    With `log` it is the difference of a further log from the first. Joints, motors and logs are counted from 0.
+    """
+
+    term: str
+    joint: int | None
+    motor: int | None = None
+    log: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Joints, motors and logs in names are counted from 1: fc2 of joint 2, fc2_3 in log 3, fcm2 of motor 2."""
+        where = f"m{self.motor + 1}" if self.joint is None and self.motor is not None else f"{(self.joint or 0) + 1}"
+        return f"{TERMS[self.term].symbol}{where}" + ("" if self.log is None else f"_{self.log + 1}")
+
+    @property
+    def own(self) -> bool:
+        """Whether it is a joint's own and that of all logs, which is what an arm has."""
+        return self.joint is not None and self.log is None
+
+    @property
+    def positive(self) -> bool:
+        """Whether it cannot be negative."""
+        return self.own and TERMS[self.term].positive
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """The model of an arm for identification; `terms` are the extra terms, each with the joints (from 0) that have it.
@@ -169,65 +197,59 @@ class Model:
         return 10 * self.arm.chain.bodies
 
     @cached_property
+    def extra_parameters(self) -> tuple[Parameter, ...]:
+        """The parameters of the extra terms, merged or not: the joints' own, those of motors, differences of logs."""
+        drifting = [term for term in DRIFTING if term in self.terms]
+        return (
+            *(Parameter(term, j) for term, joints in self.terms.items() for j in joints),
+            *(Parameter(term, None, motor=k) for term in COUPLED if term in self.terms for k in self.shared_motors),
+            *(Parameter(t, j, log=log) for log in range(1, self.logs) for t in drifting for j in self.terms[t]),
+        )
+
+    @cached_property
+    def places(self) -> dict[Parameter, int]:
+        """The place of each extra parameter among them."""
+        return {parameter: k for k, parameter in enumerate(self.extra_parameters)}
+
+    @property
     def extra_names(self) -> tuple[str, ...]:
-        """The parameters of the extra terms, merged or not."""
-        own = [f"{TERMS[term].symbol}{j + 1}" for term, j in self._own]
-        drives = [f"{TERMS[term].symbol}m{k + 1}" for term in COUPLED for k in self._drives if term in self.terms]
-        drifts = [f"{TERMS[term].symbol}{j + 1}_{log + 1}" for term, j, log in self._drifts]
-        return (*own, *drives, *drifts)
+        """The names of the extra parameters."""
+        return tuple(parameter.name for parameter in self.extra_parameters)
 
     def kind(self, name: str, k: int) -> tuple[str, str]:
         """What the parameter of this name and index is, and its unit; a sum is of the kind of its first element."""
         if k < self.rigid:
             first = name.lstrip("-0123456789. ")[:1]
             return {"k": ("first moments", "kg m"), "m": ("masses", "kg")}.get(first, ("second moments", "kg m²"))
-        found = re.match(r"([a-z]+(?:[234]q)?)m?(\d+)", name, re.IGNORECASE)
-        term = next((term for term in TERMS.values() if found and term.symbol == found[1]), None)
-        if found is None or term is None:
-            return "others", "SI"
-        revolute = self.arm.joints[int(found[2]) - 1].revolute
+        own = self.standing_alone[k - self.rigid]
+        where = own.motor if own.joint is None else own.joint
+        revolute = self.arm.joints[where or 0].revolute
+        term = TERMS[own.term]
         return term.words, (UNITS if revolute else SLIDING_UNITS).get(term.symbol, "N m" if revolute else "N")
 
     @property
     def extra_positive(self) -> NDArray[np.bool_]:
         """Which extra parameters cannot be negative."""
-        own = [TERMS[term].positive for term, _ in self._own]
-        return np.array([*own, *([False] * (len(self.extra_names) - len(own)))], dtype=bool)
-
-    @cached_property
-    def _own(self) -> list[tuple[str, int]]:
-        """(term, joint) of every extra column that is one joint's."""
-        return [(term, j) for term, joints in self.terms.items() for j in joints]
+        return np.array([parameter.positive for parameter in self.extra_parameters], dtype=bool)
 
     @property
-    def _drifts(self) -> list[tuple[str, int, int]]:
-        """(term, joint, log) of what differs from the first log (0)."""
-        terms = [term for term in DRIFTING if term in self.terms]
-        return [(term, j, log) for log in range(1, self.logs) for term in terms for j in self.terms[term]]
-
-    @property
-    def _drives(self) -> list[int]:
-        if self.coupling is None:
-            return []
-        return [k for k in range(self.n) if np.count_nonzero(self.coupling[k]) > 1]
+    def shared_motors(self) -> list[int]:
+        """The motors (from 0) that turn several joints."""
+        return [] if self.coupling is None else [k for k, row in enumerate(self.coupling) if np.count_nonzero(row) > 1]
 
     def extras(self, q: Array, qd: Array, qdd: Array, log: int = 0) -> Array:
         """The columns of the extra terms, merged or not, along a motion of one of the logs: (N, n, extras)."""
-        out = np.zeros((*q.shape, len(self.extra_names)))
+        out = np.zeros((*q.shape, len(self.extra_parameters)))
         columns = {term: np.asarray(TERMS[term].column(self, q, qd, qdd)) for term in self.terms}
         static = self.terms.get("stribeck", ())
-        for k, (term, j) in enumerate(self._own):
-            out[:, j, k] = columns[term][:, j]
-            if term == "coulomb" and j in static:
-                out[:, j, k] -= columns["stribeck"][:, j]
-        at = len(self._own)
-        for term in COUPLED:
-            for k in self._drives if term in self.terms else ():
-                out[:, :, at] = self._drive(term, k, qd, qdd)
-                at += 1
-        for k, (term, j, own) in enumerate(self._drifts, at):
-            if own == log:
-                out[:, j, k] = out[:, j, self._own.index((term, j))]
+        for k, parameter in enumerate(self.extra_parameters):
+            term, j = parameter.term, parameter.joint
+            if j is None:
+                out[:, :, k] = self._drive(parameter, qd, qdd)
+            elif parameter.log in (None, log):
+                out[:, j, k] = columns[term][:, j]
+                if term == "coulomb" and j in static:
+                    out[:, j, k] -= columns["stribeck"][:, j]
         return out
 
     def load_torque(self, q: Array, qd: Array, qdd: Array) -> Array:
@@ -237,28 +259,31 @@ class Model:
 
     def loaded(self, natural: Array) -> Model:
         """The model whose loads are those of natural parameters (10 n + extras)."""
-        rotors = np.zeros(self.n)
-        for k, (term, j) in enumerate(self._own):
-            if term == "rotor":
-                rotors[j] = natural[self.links + k]
-        return replace(self, load=natural[: self.links], load_rotors=rotors)
+        return replace(self, load=natural[: self.links], load_rotors=self.of_joints("rotor", natural))
 
-    def _drive(self, term: str, k: int, qd: Array, qdd: Array) -> Array:
-        """The coupling terms of a motor that drives several joints: its inertia and friction between them."""
+    def of_joints(self, term: str, natural: Array) -> Array:
+        """The parameters of a term of all joints (n,), 0 where a joint has none."""
+        values = natural[self.links :]
+        at = [self.places.get(Parameter(term, j)) for j in range(self.n)]
+        return np.array([0.0 if k is None else float(values[k]) for k in at])
+
+    def _drive(self, parameter: Parameter, qd: Array, qdd: Array) -> Array:
+        """A coupling term of a motor that drives several joints: its inertia or friction between them."""
         assert self.coupling is not None
-        row = self.coupling[k]
-        if term == "coulomb":
-            return np.asarray(smooth_sign(qd @ row, float(self.width[k]))[:, None] * row)
+        assert parameter.motor is not None
+        row = self.coupling[parameter.motor]
+        if parameter.term == "coulomb":
+            return np.asarray(smooth_sign(qd @ row, float(self.width[parameter.motor]))[:, None] * row)
         mixed = np.outer(row, row) - np.diag(row**2)  # the diagonal is the joints' own rotor and friction
-        return np.asarray((qdd if term == "rotor" else qd) @ mixed)
+        return np.asarray((qdd if parameter.term == "rotor" else qd) @ mixed)
 
     @cached_property
     def _merged(self) -> tuple[NDArray[np.bool_], Array]:
         """(which extras stand alone, loads of all on (rigid, extras)): a merged one loads on what takes it up."""
         found = _extended(self.arm.chain, tuple(t for t in self.terms if t in ("rotor", "offset")))
         rigid = {name: k for k, name in enumerate(found.rigid.names)}
-        at = {f"{term}_{j + 1}": k for k, (term, j) in enumerate(self._own)}
-        alone = np.ones(len(self.extra_names), dtype=bool)
+        at = {f"{p.term}_{p.joint + 1}": k for p, k in self.places.items() if p.own and p.joint is not None}
+        alone = np.ones(len(self.extra_parameters), dtype=bool)
         load = np.vstack([np.zeros((len(rigid), len(alone))), np.eye(len(alone))])
         for term, parts in found.merged.items():
             alone[at[term.name]] = False
@@ -269,7 +294,7 @@ class Model:
 
     def _drives_merged(self, alone: NDArray[np.bool_], load: Array) -> tuple[NDArray[np.bool_], Array]:
         """The same with coupled rotors that act like other columns (parallel axes) merged, found on random motions."""
-        rotors = [k for k, name in enumerate(self.extra_names) if name.startswith("Iam")]
+        rotors = [k for p, k in self.places.items() if p.term == "rotor" and p.motor is not None]
         if not rotors:
             return alone, load
         rng = np.random.default_rng(0)
@@ -293,9 +318,21 @@ class Model:
         return self._merged[0]
 
     @property
-    def standing_alone(self) -> list[tuple[str, int]]:
-        """(term, joint) of the extra columns that are not merged into another, in the regressor's order."""
-        return [own for own, alone in zip(self._own, self._merged[0], strict=False) if alone]
+    def standing_alone(self) -> list[Parameter]:
+        """The extra parameters that are not merged into another, in the regressor's order."""
+        return [own for own, alone in zip(self.extra_parameters, self._merged[0], strict=True) if alone]
+
+    @cached_property
+    def joints_of(self) -> tuple[int | None, ...]:
+        """The joint (from 0) of each identifiable parameter; None: of a motor that turns several.
+
+        A rigid body's parameter belongs to the first link of its combination, which is the link it is named after.
+        """
+        chain = self.arm.chain
+        leaders = [chain.leader(joint)[0] if joint.mimic else i for i, joint in enumerate(chain.joints)]
+        coordinate = {i: j for j, i in enumerate(chain.independent)}
+        first = [int(np.flatnonzero(row)[0]) // 10 for row in np.asarray(self.arm.minimal_parameters.array)]
+        return (*(coordinate[leaders[k]] for k in first), *(own.joint for own in self.standing_alone))
 
     @cached_property
     def natural(self) -> Array:
@@ -310,10 +347,11 @@ class Model:
     def names(self) -> tuple[str, ...]:
         """The identifiable parameters: the arm's minimal ones, then the extras that stand alone."""
         alone, load = self._merged
-        every = [*self.arm.minimal_parameters.names, *self.extra_names]
+        added = self.extra_names
+        every = [*self.arm.minimal_parameters.names, *added]
         for k in np.flatnonzero(~alone):
             for row in np.flatnonzero(load[:, k]):
-                every[row] += f" + {self.extra_names[k]}"
+                every[row] += f" + {added[k]}"
         keep = [*([True] * self.rigid), *alone]
         return tuple(name for name, kept in zip(every, keep, strict=True) if kept)
 
@@ -330,8 +368,8 @@ class Model:
     def prior(self, arm: Arm) -> Array:
         """The natural parameters of an arm, its drives and other joint forces: (10 n + extras,)."""
         links = np.array([[float(x) for x in link.natural] for link in arm.links]).ravel()
-        extra = np.zeros(len(self.extra_names))
-        extra[: len(self._own)] = [TERMS[term].value(arm.joints[j]) for term, j in self._own]
+        extra = [TERMS[p.term].value(arm.joints[p.joint]) if p.own and p.joint is not None else 0.0
+                 for p in self.extra_parameters]  # fmt: skip
         return np.concatenate([links, extra])
 
 

@@ -29,7 +29,7 @@ from armdyn.identification import linear
 from armdyn.identification.consistent import Problem
 from armdyn.identification.left_out import better, ridge, segments
 from armdyn.identification.linear import weighted
-from armdyn.identification.model import TERMS, Model, Rows, filtered, rows
+from armdyn.identification.model import TERMS, Model, Parameter, Rows, filtered, rows
 from armdyn.identification.processing import Motion, Processing, smooth_sign
 
 Array = NDArray[np.float64]
@@ -65,7 +65,7 @@ def _narrowed(model: Model, parts: list[Motion], how: Processing, found: Rows) -
     A = (found.Y * weights[..., None]).reshape(-1, found.Y.shape[-1])
     flat, width = (found.tau * weights).ravel(), model.width.copy()
     for j in model.terms["coulomb"]:
-        others = np.delete(A, model.names.index(f"fc{j + 1}"), axis=1)
+        others = np.delete(A, model.rigid + model.standing_alone.index(Parameter("coulomb", j)), axis=1)
         Q = np.linalg.qr(others)[0]
         residual = flat - Q @ (Q.T @ flat)
 

@@ -182,9 +182,7 @@ class OnlineEstimator:
 
     def arm(self, prior: Arm | None = None, regularization: float = REGULARIZATION) -> Arm:
         """The identified arm with physically consistent links; ``payload.held_by(arm)`` adds the payload."""
-        found, links = self.natural(prior, regularization), 10 * self.model.n
-        extras = dict(zip(self.model.extra_names, map(float, found[links:]), strict=True))
-        return identified_arm(self.model, found[:links].reshape(-1, 10), extras)
+        return identified_arm(self.model, self.natural(prior, regularization), self.model.logs - 1)
 
     def __repr__(self) -> str:
         changed = f", {len(self.changes)} changes of the payload" if self.changes else ""

@@ -230,6 +230,12 @@ def _links(e: Estimate) -> str:
 
 
 def _extras(e: Estimate) -> str:
-    said = {term.symbol: term.words for term in TERMS.values()}
-    rows = [[name, f"{value:.5g}", said.get(name.rstrip("0123456789m"), "")] for name, value in e.extras.items()]
+    rows = [
+        [own.name, f"{value:.5g}", TERMS[own.term].words + where]
+        for own, value in zip(e.model.extra_parameters, e.extras.values(), strict=True)
+        for where in [
+            f"; of motor {own.motor + 1}, between the joints it turns" if own.motor is not None
+            else "" if own.log is None else f"; log {own.log + 1} less log 1"
+        ]
+    ]  # fmt: skip
     return table("", ["parameter", "value", "meaning"], rows)

@@ -18,9 +18,10 @@ from armdyn.chain import Joint, JointForces, Link, Ripple
 from armdyn.chain.joint import DRIVE
 from armdyn.errors import ComputationError, InputError, former
 from armdyn.html import table
+from armdyn.identification.adapt import adapted, last_log
 from armdyn.identification.fit import Fit, Uncertainty, r_squared, relative_error
 from armdyn.identification.log import Log, PathName, as_log
-from armdyn.identification.model import STRIBECK_EXPONENT, TERMS, Model, Rows, pseudo_inertia, rows
+from armdyn.identification.model import STRIBECK_EXPONENT, TERMS, Model, Parameter, Rows, pseudo_inertia, rows
 from armdyn.identification.nonlinear import MOST_TILT
 from armdyn.identification.preflight import Reading, changed
 from armdyn.identification.processing import Motion, Processing, joint_side, motions
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from armdyn.pages.motion import View
 
 Array = NDArray[np.float64]
-COMMON = ("Ia", "fv", "fc")  # what every reader of a URDF and its SRDF takes besides the links
+COMMON = ("rotor", "viscous", "coulomb")  # terms that every reader of a URDF and its SRDF takes
 BLOCK = 4096  # rows of the regressor computed at a time
 RENAMED = {"pull": "regularization", "lean": "base_tilt", "how": "processing"}  # deprecated; kept for two versions
 
@@ -91,6 +92,7 @@ class Estimate:
     changes: tuple[Reading, ...] = ()  # corrections of signs, units and the like that are applied to logs
     base_tilt: tuple[float, float] = (0.0, 0.0)  # rad, in two directions
     steps: dict[str, float] = field(default_factory=dict)  # left-out error after each added term, relative to the first
+    changes_of_friction: dict[str, tuple[float, float]] = field(default_factory=dict)  # by `adapt`: and deviations
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -167,8 +169,7 @@ class Estimate:
         """The arm in one of several logs (from 1), each of which has its own friction."""
         if not 1 <= number <= self.model.logs:
             raise InputError(f"friction was identified for {self.model.logs} logs, got number {number}")
-        own = {name: x + self.extras.get(f"{name}_{number}", 0.0) for name, x in self.extras.items()}
-        return identified_arm(self.model, self.natural, own)
+        return identified_arm(self.model, self.fit.natural, number - 1)
 
     def predict(self, q: Any, qd: Any, qdd: Any) -> Array:
         """Joint torques (N, n) of the identified model, including friction and offsets (of the last log)."""
@@ -177,9 +178,46 @@ class Estimate:
 
     def validate(self, log: Log | PathName) -> Comparison:
         """Compare the torques of a log (or of its file) that was not used for the fit with the prediction."""
-        side = changed(joint_side(as_log(log, self.given), self.transmission, self.zero, self.gains), self.changes)
+        side = self._read(log)
         last = replace(side, pieces=tuple(replace(piece, log=self.model.logs - 1) for piece in side.pieces))
         return compare(self.model, self.values, last, self.processing)
+
+    def _read(self, log: Log | PathName) -> Log:
+        """Another log on the joint side, with the corrections of the first."""
+        given = as_log(log, self.given)
+        if given.n != self.given.n:
+            raise InputError(f"the log has {given.n} joints, {self.given.name} has {self.given.n}")
+        if not given.drive:
+            raise InputError("the log has no torques or currents (tau), with which predictions could be compared")
+        return changed(joint_side(given, self.transmission, self.zero, self.gains), self.changes)
+
+    def adapt(self, log: Log | PathName) -> Estimate:
+        """The estimate with viscous and Coulomb friction and offsets of another log, of another day or temperature.
+
+        Seconds of any motion are enough: inertias and everything else are kept, and their uncertainty is taken into
+        account. `changes_of_friction` has the differences, `training` compares this log.
+        """
+        side = self._read(log)
+        parts = motions(side, self.processing)
+        model, natural, maps = last_log(self.model, self.fit.natural)
+        found = rows(model, parts, self.processing)
+        if not found.kept.any():
+            raise InputError("no joint moves in this log: friction cannot be adapted to it")
+        speeds = np.abs(np.concatenate([p.qd for p in parts])).max(axis=0)
+        covariance = maps @ self.uncertainty.covariance @ maps.T
+        noise = self.training.residual.std(axis=0), self.autocorrelation_factors
+        own = adapted(model, natural, covariance, found, speeds, noise)
+        before, after = (compare(model, values, side, self.processing, parts, found)
+                         for values in (model.natural @ natural, own.fit.values))  # fmt: skip
+        text = (
+            f"friction and offsets are those of {side.source or 'another log'} ({side.duration:.3g} s), whose torques"
+            f" had an error of {100 * before.error:.3g} % before and have {100 * after.error:.3g} % now"
+        )
+        return replace(
+            self, model=model, fit=replace(self.fit, **{k: getattr(own.fit, k) for k in ("values", "natural")}),
+            uncertainty=own.uncertainty, training=after, validation=None, changes_of_friction=own.changes,
+            notes=(*self.notes, text),
+        )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the identified arm as an arm file (.toml)."""
@@ -212,9 +250,11 @@ class Estimate:
 
         Other programs read links, viscous and Coulomb friction, and rotor inertias.
         """
-        common = {f"{symbol}{k}" for symbol in COMMON for k in range(1, self.model.n + 1)}
-        every = {name: value for name, value in self.extras.items() if value and "_" not in name}
-        return {name: value for name, value in every.items() if name not in common or name in self.left_behind}
+        return {
+            p.name: value
+            for p, value in self._of_all_logs
+            if p.joint is None or p.term not in COMMON or p.name in self.left_behind
+        }
 
     @property
     def left_behind(self) -> dict[str, float]:
@@ -222,9 +262,13 @@ class Estimate:
 
         These belong to motors that drive several joints, or are friction coefficients estimated as negative.
         """
-        kept = {f"{term.symbol}{k}": term.positive for term in TERMS.values() for k in range(1, self.model.n + 1)}
-        found = {name: value for name, value in self.extras.items() if value and "_" not in name}
-        return {name: value for name, value in found.items() if name not in kept or (kept[name] and value < 0)}
+        return {p.name: value for p, value in self._of_all_logs if p.joint is None or (p.positive and value < 0)}
+
+    @property
+    def _of_all_logs(self) -> list[tuple[Parameter, float]]:
+        """The extra parameters that are not zero, and no differences between logs."""
+        values = map(float, self.fit.natural[self.model.links :])
+        return [(p, x) for p, x in zip(self.model.extra_parameters, values, strict=True) if x and p.log is None]
 
     def plot(self) -> View:
         """The report as a page that a notebook shows: measured and predicted torques, parameters, errors."""
@@ -269,13 +313,10 @@ class Estimate:
         """A line about the parameters that the arm and its files do not include."""
         if not self.left_behind:
             return ""
-        motors = [k + 1 for k in range(self.model.n) if self.model.coupling is not None and self._turns(k) > 1]
+        motors = [k + 1 for k in self.model.shared_motors]
         who = f": motor {', '.join(map(str, motors))} turns several joints" if motors else ""
         names = ", ".join(f"{name} {value:.3g}" for name, value in self.left_behind.items())
         return f"\n  in predict() alone, not in the arm or its files: {names}{who}"
-
-    def _turns(self, motor: int) -> int:
-        return 0 if self.model.coupling is None else int(np.count_nonzero(self.model.coupling[motor]))
 
     def _repr_html_(self) -> str:
         """The identified parameters, the best determined first."""
@@ -322,16 +363,21 @@ def predict(model: Model, values: Array, q: Array, qd: Array, qdd: Array, log: i
     return np.concatenate([model.regressor(q[b], qd[b], qdd[b], log) @ values for b in blocks])
 
 
-def identified_arm(model: Model, natural: Array, extras: Mapping[str, float]) -> Arm:
-    """The arm of the model with these inertial parameters (n, 10), rotor inertias, friction and other joint forces."""
+def identified_arm(model: Model, natural: Array, log: int = 0) -> Arm:
+    """The arm of the model with these natural parameters (10 per link, then the extra ones), in one of its logs."""
     arm = model.arm
-    links = tuple(Link.from_natural(tuple(exact(float(x)) for x in row)) for row in natural)
+    of_links, extras = natural[: model.links].reshape(-1, 10), natural[model.links :]
+    links = tuple(Link.from_natural(tuple(exact(float(x)) for x in row)) for row in of_links)
+    own_terms: list[dict[str, float]] = [{} for _ in range(model.n)]
+    for parameter, value in zip(model.extra_parameters, map(float, extras), strict=True):
+        if parameter.joint is not None and parameter.log in (None, log):
+            of_joint = own_terms[parameter.joint]
+            of_joint[parameter.term] = of_joint.get(parameter.term, 0.0) + value
     joints = []
     coordinate = {i: j for j, i in enumerate(arm.given.independent)}
     for i, joint in enumerate(arm.given.joints):
         j = coordinate.get(i)  # what a mimic joint adds is identified at its leader
-        own = {} if j is None else {term: extras.get(f"{TERMS[term].symbol}{j + 1}", 0.0) for term, at in
-               model.terms.items() if j in at}  # fmt: skip
+        own = {} if j is None else own_terms[j]
         speed = float(model.stribeck[j]) if j is not None and "stribeck" in own else 0.0
         joints.append(_identified_joint(joint, model.terms, own, speed))
     given = replace(arm.given, links=links, joints=tuple(joints))

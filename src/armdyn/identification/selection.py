@@ -303,6 +303,6 @@ def _couplings(model: Model, parts: list[Motion], how: Processing) -> Iterator[t
             coupling = K.copy()
             coupling[k, k - 1] = sign
             coupled = replace(model, coupling=coupling)
-            new = [i for i, name in enumerate(coupled.extra_names) if name.endswith(f"m{k + 1}")]
+            new = [i for parameter, i in coupled.places.items() if parameter.motor == k]
             columns = [filtered(coupled.extras(p.q, p.qd, p.qdd, p.log)[:, :, new], p, how) for p in parts]
             yield Candidate(f"a motor that turns joints {k} and {k + 1}", (), -1, np.concatenate(columns)), coupled

@@ -141,7 +141,7 @@ def shifted(natural: Array, shift: Array) -> Array:
 
 
 NEWTON_STEPS = 8  # with a fixed derivative
-DRIVES = {"Ia": "rotors", "fv": "viscous", "fc": "coulomb"}  # extras of an estimate that an arm can represent
+DRIVES = {"rotor": "rotors", "viscous": "viscous", "coulomb": "coulomb"}  # terms whose values are drawn for an arm
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,18 +167,17 @@ class Correlated:
     @classmethod
     def of(cls, arm: Arm, given: Any) -> Correlated:
         """From an `Estimate`, or a covariance (p, p) of the arm's minimal parameters."""
-        names: tuple[str, ...] = ()
+        parameters: tuple[Any, ...] = ()
         if hasattr(given, "uncertainty") and hasattr(given, "model"):
             if not _same_joints(given.model.arm, arm):
                 raise InputError(f"the estimate is of {given.given.name}, whose joints are not those of {arm.name}")
             natural, K, covariance = given.natural, given.model.natural, given.uncertainty.covariance
-            names = tuple(given.model.extra_names)
-            extras = np.array([float(given.extras[name]) for name in names])
+            parameters = given.model.extra_parameters
+            extras = np.array(list(given.extras.values()), dtype=float)
         else:
             natural = np.array([[float(x) for x in link.natural] for link in arm.links])
             K, covariance, extras = np.asarray(arm.minimal_parameters.array), _square(given, arm), np.zeros(0)
-        kinds = {f"{symbol}{k + 1}": (kind, k) for symbol, kind in DRIVES.items() for k in range(arm.n)}
-        places = tuple((*kinds[name], j) for j, name in enumerate(names) if name in kinds)
+        places = tuple((DRIVES[p.term], p.joint, j) for j, p in enumerate(parameters) if p.own and p.term in DRIVES)
         factors = np.array([factor(P, f"link {k}") for k, P in enumerate(pseudo_inertia(natural), 1)])
         slopes = [natural_of(slopes(L)).T for L in factors]  # (10, 10) each: natural by coordinate
         links = [K[:, 10 * i : 10 * i + 10] @ S for i, S in enumerate(slopes)]
