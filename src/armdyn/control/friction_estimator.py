@@ -7,7 +7,7 @@ Idea: inertias of an arm do not change, its friction does, as drives warm up. Th
 what the arm's model lacks, through a first-order filter. Without contact that is -(q̇, sgn q̇, 1)·x per joint, with the
 columns through the same filter, and x the friction beyond the model's. One square-root information filter of three
 parameters per joint forgets towards the model's friction. Rows that are further off than noise and the uncertainty of
-the estimate explain are contacts, and are left out.
+the estimate explain are contacts, and count little (Cauchy's weights).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from armdyn.algebra import sign, sqrt
+from armdyn.algebra import sqrt
 from armdyn.chain import Chain
 from armdyn.control.adaptive import friction_of
 from armdyn.control.dynamics import Dynamics
@@ -36,7 +36,7 @@ from armdyn.control.square_root import (
 )
 
 SIZE = 3  # viscous, Coulomb, offset
-PRIOR = 2.5  # default thresholds of the momentum observer: prior deviations at 1 rad/s or m/s
+PRIOR = 12.5  # default thresholds of the momentum observer, a quarter of the effort limit: at 1 rad/s or m/s
 
 
 def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
@@ -53,8 +53,8 @@ def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
         across = solved_transposed(R, row)
         error = -residual[i] - dot(row, solved(R, z))
         most = x.outlier * x.outlier * (x.deviation[i] * x.deviation[i] + dot(across, across))
-        free = (1 + sign(most - error * error)) / 2
-        weight = free * sqrt(gain / 2) / x.deviation[i]  # rows of a filtered signal are correlated: weighted down
+        variance = x.deviation[i] * x.deviation[i] * (1 + error * error / most)  # Cauchy's weights of outliers
+        weight = sqrt(gain / (2 * variance))  # rows of a filtered signal are correlated: weighted down
         R, z = absorbed(R, z, [weight * entry for entry in row], -weight * residual[i])
         for name, value in (("change", solved(R, z)), ("deviations", [sqrt(s) for s in variances(R)]),
                             ("columns", row), ("triangle", packed(R)), ("right", z)):  # fmt: skip
@@ -105,7 +105,7 @@ LAW = ControlLaw(
         Entry("offset_prior", ("nv",), "prior standard deviation of the offset, N m or N", prior),
         Entry("sign_width", (), "velocity within which the Coulomb friction is smoothed, rad/s or m/s", 0.02),
         Entry("forgetting", (), "forgetting rate towards the prior, 1/s; 0: no forgetting", 0.02),
-        Entry("outlier", (), "predicted standard deviations beyond which a row is a contact and left out", 5.0),
+        Entry("outlier", (), "predicted standard deviations beyond which rows count less, as contacts", 3.0),
     ),
     outputs=(
         Entry("viscous", ("nv",), "estimated viscous friction coefficients, N m s/rad or N s/m"),
