@@ -760,8 +760,10 @@ class TestSeveralLogs:
     def test_what_drifts_is_told_from_what_does_not(self, arm, prior):
         first = arm.given.joints[0]
         warm = replace(first, coulomb=first.coulomb * Fraction(1, 2))
-        logs = [self.warm(arm, Fraction(1), 1),
-                self.warm(replace(arm, given=replace(arm.given, joints=(warm, *arm.given.joints[1:]))), Fraction(1), 2)]
+        logs = [
+            self.warm(arm, Fraction(1), 1),
+            self.warm(replace(arm, given=replace(arm.given, joints=(warm, *arm.given.joints[1:]))), Fraction(1), 2),
+        ]
         found = armdyn.identify(prior, logs, friction_per_log=True, friction="coulomb", width=0, folds=2)
         (note,) = [text for text in found.notes if "differ from log 1" in text]
         assert "fc1_2 -0.2" in note

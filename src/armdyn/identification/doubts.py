@@ -51,7 +51,7 @@ def notes_of(estimate: Estimate, parts: list[Motion]) -> list[str]:
         *drifts,
         f"in predict() friction changes its sign over up to {model.width.max():.2g} rad/s or m/s, in"
         f" arm.inverse_dynamics(friction=True) and in generated code at once: on this log that is {100 * share:.2g} %"
-        " of the torques"
+        " of the torques",
     ]
 
 
@@ -62,8 +62,9 @@ def _drifts(estimate: Estimate) -> list[str]:
         at = {p: k for k, p in enumerate(model.standing_alone, model.rigid) if p.log == log}
         far = [p for p, k in at.items() if abs(estimate.values[k]) > SURE * estimate.deviations[k]]
         texts = [f"{p.name} {estimate.values[at[p]]:.3g} ± {estimate.deviations[at[p]]:.2g}" for p in far]
-        rest = f"the other {len(at) - len(far)} do not by more than {SURE:g} standard deviations"
-        said.append(f"in log {log + 1}, friction and offsets differ from log 1 in {', '.join(texts) or 'nothing'}; {rest}")
+        rest = f"the other {len(at) - len(far)} do not by {SURE:g} standard deviations"
+        what = ", ".join(texts) or "nothing"
+        said.append(f"in log {log + 1}, friction and offsets differ from log 1 in {what}; {rest}")
     return said
 
 
