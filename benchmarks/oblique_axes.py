@@ -18,7 +18,7 @@ import numpy as np
 from armdyn.algebra import Angle, Sym3, Vec3
 from armdyn.chain import Chain, Link, Placement
 from armdyn.chain.exactly import from_rpy
-from armdyn.chain.frames import Body, build
+from armdyn.chain.frames import GivenBody, build
 from armdyn.formulations.inverse_dynamics.newton_euler import inverse_dynamics
 from armdyn.formulations.regressor import natural_regressor
 from armdyn.parameters import minimal_parameters, realise
@@ -52,14 +52,14 @@ def _axis(rng: random.Random, directions: list[np.ndarray]) -> np.ndarray:
     return directions[-1]
 
 
-def _body(rng: random.Random, placement: Placement, turned: np.ndarray, axis: np.ndarray) -> Body:
+def _body(rng: random.Random, placement: Placement, turned: np.ndarray, axis: np.ndarray) -> GivenBody:
     kind = rng.choice(("revolute", "prismatic"))
     own = turned.T @ axis
     own = own / np.linalg.norm(own)
     com = Vec3(*(Fraction(rng.randint(-30, 30), 100) for _ in range(3)))
     inertia = Sym3(*(Fraction(x, 100) for x in (rng.randint(8, 12), 1, rng.randint(8, 12), -2, 1, rng.randint(8, 12))))
     link = Link.from_com(Fraction(rng.randint(10, 40), 10), com, inertia)
-    return Body(kind, placement, Vec3(*(Fraction(x) if abs(x) > 1e-15 else 0 for x in own.tolist())), link=link)
+    return GivenBody(kind, placement, Vec3(*(Fraction(x) if abs(x) > 1e-15 else 0 for x in own.tolist())), link=link)
 
 
 def judged(chain: Chain, rng: random.Random) -> tuple[int, int, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from armdyn.studies.forward_cost import METHODS, QUOTED, Row, markdown, overtakes, table
+from armdyn.studies.forward_cost import METHODS, QUOTED, ForwardCostRow, markdown, overtakes, table
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 440, 70, 20, 20, 50
 COLOURS = ("#c0392b", "#1f77b4", "#2ca02c")
@@ -30,7 +30,7 @@ why `method="auto"` counts operations for each arm.
 """
 
 
-def svg(rows: list[Row]) -> str:
+def svg(rows: list[ForwardCostRow]) -> str:
     most = max(row.executed["composite"].total for row in rows)
 
     def x(n: int) -> float:

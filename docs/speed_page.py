@@ -9,7 +9,7 @@ from pathlib import Path
 
 import armdyn
 from armdyn.studies import speed
-from armdyn.studies.speed import Row
+from armdyn.studies.speed import SpeedRow
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "benchmarks"))
@@ -33,7 +33,7 @@ LEAST, MOST = 1.0, 500_000.0
 ROUNDS = 5
 
 
-def best_of(rounds: list[list[Row]]) -> list[Row]:
+def best_of(rounds: list[list[SpeedRow]]) -> list[SpeedRow]:
     """The shortest time of everybody in any round: a busy machine can only add to them."""
     found = []
     for same in zip(*rounds, strict=True):
@@ -50,7 +50,7 @@ def fewest(rounds: list[list[rollout.Row]]) -> list[rollout.Row]:
     ]
 
 
-def markdown(rows: list[Row]) -> str:
+def markdown(rows: list[SpeedRow]) -> str:
     others = [who for who in (*PEERS, *BATCH_PEERS, "copy") if any(who in row.times for row in rows)]
     head = ["arm", "quantity", "way", "armdyn, ns", *(f"{who}, ns" for who in others), *(f"{w} ×" for w in others[:-1])]
     lines = ["| " + " | ".join(head) + " |", "|---|---|---|" + "---:|" * (len(head) - 3)]
@@ -79,7 +79,7 @@ def x(ns: float) -> float:
     return LEFT + share * (WIDTH - LEFT - RIGHT)
 
 
-def svg(rows: list[Row]) -> str:
+def svg(rows: list[SpeedRow]) -> str:
     """Bars on a logarithmic scale, one group per quantity and way."""
     parts, y = [], TOP
     for row in rows:

@@ -17,7 +17,7 @@ from armdyn.cli.ranges import range_options
 from armdyn.errors import InputError
 from armdyn.uncertainty import expansions
 from armdyn.uncertainty.expansions import Expansion, MotionRegion, Remainders
-from armdyn.uncertainty.search import Enclosure, Problem
+from armdyn.uncertainty.search import BoundedQuantity, Enclosure
 from random_trees import TreeKind, random_tree
 
 TURN = np.tile([-np.pi, np.pi], (6, 1))
@@ -318,7 +318,7 @@ def test_a_wrong_box_is_refused():
 
 
 def test_angles_are_cut_to_half_turns():
-    problem = Problem(armdyn.load("planar3").kernel("gravity_load"), {"q": np.tile([-7.0, 7.0], (3, 1))})
+    problem = BoundedQuantity(armdyn.load("planar3").kernel("gravity_load"), {"q": np.tile([-7.0, 7.0], (3, 1))})
     low, high = problem.boxes(np.array([True, True, False]))
     assert (high - low)[:, :2].max() <= np.pi
     assert len(low) == 25

@@ -14,7 +14,7 @@ from armdyn.formulations import QUANTITIES
 from armdyn.programs.assemble import assemble
 from armdyn.programs.cost import published
 from armdyn.studies.lin_1991 import TILTED
-from armdyn.studies.polynomial import Polynomial
+from armdyn.studies.polynomial import CountPolynomial
 from random_chains import any_chain
 from random_trees import TreeKind, random_tree
 
@@ -83,5 +83,8 @@ def test_lin_1991_shares_what_the_paper_shares():
         mul[n], add[n] = found.mul, found.add
         parts = (("inertia_matrix", "lin_1991"), ("bias", "newton_euler"))
         apart[n] = sum(published(chain, *part).total for part in parts)
-    assert (str(Polynomial.through(mul)), str(Polynomial.through(add))) == ("23n² + 22n - 52", "15n² + 33n - 56")
+    assert (str(CountPolynomial.through(mul)), str(CountPolynomial.through(add))) == (
+        "23n² + 22n - 52",
+        "15n² + 33n - 56",
+    )
     assert [n for n in apart if mul[n] + add[n] < apart[n]] == [3, 4, 5, 6, 7, 8, 9]

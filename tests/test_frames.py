@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import armdyn
 from armdyn.algebra import Vec3
 from armdyn.chain import Placement
-from armdyn.chain.frames import NEARLY, PARALLEL, Body, build
+from armdyn.chain.frames import NEARLY, PARALLEL, GivenBody, build
 from armdyn.errors import InputError
 from oracles import Pinocchio, arm_of, disagreement, relative, robots, slowly
 
@@ -269,9 +269,9 @@ def test_odd_angles_that_undo_each_other_leave_right_ones():
 def test_axes_in_base_coordinates():
     """Every body's frame is the base's at q = 0; the axes stand where they are said to."""
     bodies = [
-        Body("revolute", Placement(), Vec3(0, 0, 1), Vec3(0, 0, 0)),
-        Body("revolute", Placement(), Vec3(0, 1, 0), Vec3(Fraction(1, 10), 0, Fraction(1, 2))),
-        Body("prismatic", Placement(), Vec3(1, 0, 0), Vec3(0, 0, Fraction(7, 10))),
+        GivenBody("revolute", Placement(), Vec3(0, 0, 1), Vec3(0, 0, 0)),
+        GivenBody("revolute", Placement(), Vec3(0, 1, 0), Vec3(Fraction(1, 10), 0, Fraction(1, 2))),
+        GivenBody("prismatic", Placement(), Vec3(1, 0, 0), Vec3(0, 0, Fraction(7, 10))),
     ]
     chain, own = build(bodies)
     arm = armdyn.Arm("made", chain, 0.0)

@@ -14,7 +14,7 @@ from armdyn.chain.chain import generic_chain
 from armdyn.formulations import QUANTITIES
 from armdyn.programs.cost import cost, published
 from armdyn.studies.lin_1991 import TILTED
-from armdyn.studies.polynomial import Polynomial
+from armdyn.studies.polynomial import CountPolynomial
 
 BODIES, FORMULATION = "composite bodies", "formulation"
 METHODS = {m.key: m.run for m in QUANTITIES["inertia_matrix"].methods}
@@ -124,7 +124,7 @@ def test_rows_of_the_comparisons(quantity, method, variant):
         chain = replace(generic_chain(type_1(n)), gravity=TILTED)
         options = {} if variant is None else {VARIANTS[method]: variant}
         mul[n], add[n] = pair(published(chain, quantity, method, **options))
-    assert (str(Polynomial.through(mul)), str(Polynomial.through(add))) == COMPARED[quantity, method, variant]
+    assert (str(CountPolynomial.through(mul)), str(CountPolynomial.through(add))) == COMPARED[quantity, method, variant]
 
 
 @pytest.mark.parametrize(("masses", "expected"), [(False, (27, 34)), (True, (30, 37))])

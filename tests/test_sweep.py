@@ -34,7 +34,7 @@ from armdyn.sweeps import (
     sweep,
 )
 from armdyn.sweeps import reductions as reducing
-from armdyn.sweeps.reductions import Variable, labelled
+from armdyn.sweeps.reductions import LabelledArray, labelled
 from armdyn.sweeps.stores import Folder, store_at
 from armdyn.sweeps.study import Study, described, digest, packed, unpacked
 
@@ -103,7 +103,7 @@ def test_a_number_per_sample_is_no_joint_though_the_chunk_has_as_many_samples_as
 
 @pytest.mark.parametrize(("count", "refused"), [(1000, False), (1001, True)])
 def test_a_table_has_at_most_a_thousand_columns_of_a_variable(tmp_path, count, refused):
-    variables = {"map": Variable(("sample", "cell"), np.zeros((2, count)))}
+    variables = {"map": LabelledArray(("sample", "cell"), np.zeros((2, count)))}
     store = store_at(tmp_path / "wide.parquet")
     with pytest.raises(InputError, match=r"map has more than 1000 .*use Zarr") if refused else nullcontext():
         store.create(variables, {}, {}, 2)

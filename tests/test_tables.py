@@ -10,7 +10,7 @@ from armdyn.chain.chain import generic_chain
 from armdyn.programs.cost import published
 from armdyn.studies.conclusions import CLAIMS, verdicts
 from armdyn.studies.lin_1991 import TILTED
-from armdyn.studies.polynomial import Polynomial
+from armdyn.studies.polynomial import CountPolynomial
 from armdyn.studies.table_rows import entries
 from armdyn.studies.tables import TABLES
 
@@ -27,15 +27,15 @@ MISPRINTS = {("VI", "Formulation 5", 11): (1016, 1026), ("VIII", "Kawasaki et al
 
 @pytest.mark.parametrize("text", ["10n² - 18n + 10", "-n + 2", "0", "n³ + 13.5n² - 28.5n + 14", "(7/6)n³ - (107/3)n"])
 def test_polynomials_read_as_they_are_printed(text):
-    assert str(Polynomial.of(text.replace("(", "").replace(")", ""))) == text
+    assert str(CountPolynomial.of(text.replace("(", "").replace(")", ""))) == text
 
 
 def test_polynomial_through_values():
     square = {n: 3 * n * n - n + 7 for n in range(3, 9)}
-    assert str(Polynomial.through(square)) == "3n² - n + 7"
-    assert str(Polynomial.through({n: n**3 - 2 * n for n in range(3, 9)})) == "n³ - 2n"
-    assert Polynomial.through(square | {9: 0}) is None
-    assert Polynomial.through({3: 1, 4: 2}) is None
+    assert str(CountPolynomial.through(square)) == "3n² - n + 7"
+    assert str(CountPolynomial.through({n: n**3 - 2 * n for n in range(3, 9)})) == "n³ - 2n"
+    assert CountPolynomial.through(square | {9: 0}) is None
+    assert CountPolynomial.through({3: 1, 4: 2}) is None
 
 
 @pytest.mark.parametrize(("table", "row"), ROWS, ids=lambda x: getattr(x, "key", "") or f"{x.label} {x.kind}")

@@ -10,7 +10,7 @@ import pytest
 from armdyn.algebra import Angle, Vec3, X, Y, Z
 from armdyn.chain import Placement
 from armdyn.chain.exactly import from_rpy
-from armdyn.chain.frames import Body, build
+from armdyn.chain.frames import GivenBody, build
 
 
 def matrix(placement: Placement) -> np.ndarray:
@@ -20,7 +20,7 @@ def matrix(placement: Placement) -> np.ndarray:
     return T
 
 
-def moved_by(body: Body, q: float) -> np.ndarray:
+def moved_by(body: GivenBody, q: float) -> np.ndarray:
     """The joint's own motion in the body's frame, by Rodrigues' formula."""
     a, p, T = np.array([float(x) for x in body.axis]), np.array([float(x) for x in body.point]), np.eye(4)
     if body.kind == "prismatic":
@@ -32,7 +32,7 @@ def moved_by(body: Body, q: float) -> np.ndarray:
     return T
 
 
-def random_bodies(rng: np.random.Generator, count: int, roots: int = 1) -> list[Body]:
+def random_bodies(rng: np.random.Generator, count: int, roots: int = 1) -> list[GivenBody]:
     """Bodies on random parents; half of the angles right, half of the lengths zero."""
     bodies = []
     for i in range(count):
@@ -43,7 +43,7 @@ def random_bodies(rng: np.random.Generator, count: int, roots: int = 1) -> list[
         axis = [X, Y, Z][rng.integers(3)]
         kind = "revolute" if rng.random() < 0.7 else "prismatic"
         parent = -1 if i < roots else int(rng.integers(max(0, i - 4), i))
-        bodies.append(Body(kind, Placement(from_rpy(*angles), Vec3(*xyz)), axis, name=f"j{i}", parent=parent))
+        bodies.append(GivenBody(kind, Placement(from_rpy(*angles), Vec3(*xyz)), axis, name=f"j{i}", parent=parent))
     return bodies
 
 
@@ -76,10 +76,12 @@ def test_the_normal_that_leaves_fewest_constants_is_followed():
     """The parallel axes need neither turn nor shift if x follows the normal to the skew one."""
     straight = Placement()
     bodies = [
-        Body("revolute", straight, Z, parent=-1),
-        Body("revolute", Placement(straight.R, Vec3(Fraction(1, 10), Fraction(1, 7), Fraction(1, 5))), Y, parent=0),
-        Body("revolute", Placement(straight.R, Vec3(Fraction(1, 10), 0, 0)), Z, parent=0),
-        Body("revolute", Placement(straight.R, Vec3(Fraction(-1, 10), 0, 0)), Z, parent=0),
+        GivenBody("revolute", straight, Z, parent=-1),
+        GivenBody(
+            "revolute", Placement(straight.R, Vec3(Fraction(1, 10), Fraction(1, 7), Fraction(1, 5))), Y, parent=0
+        ),
+        GivenBody("revolute", Placement(straight.R, Vec3(Fraction(1, 10), 0, 0)), Z, parent=0),
+        GivenBody("revolute", Placement(straight.R, Vec3(Fraction(-1, 10), 0, 0)), Z, parent=0),
     ]
     chain, _ = build(bodies)
     assert all(joint.shift == 0 and joint.turn.is_right for joint in chain.joints)
@@ -89,8 +91,8 @@ def test_a_floating_base_keeps_its_own_frame():
     rng = np.random.default_rng(3)
     inner = random_bodies(rng, 6)
     here = Placement(from_rpy(Angle.of(0.3), Angle.of(0.1), Angle.of(0.2)), Vec3(Fraction(1), Fraction(2), Fraction(3)))
-    root = Body("free", here, Z, parent=-1, name="base")
-    bodies = [root, *(Body(b.kind, b.placement, b.axis, name=b.name, parent=0) for b in inner)]
+    root = GivenBody("free", here, Z, parent=-1, name="base")
+    bodies = [root, *(GivenBody(b.kind, b.placement, b.axis, name=b.name, parent=0) for b in inner)]
     chain, own = build(bodies)
     assert chain.floating
     assert own[0] == Placement()

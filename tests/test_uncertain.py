@@ -20,7 +20,7 @@ from armdyn.algebra import exact
 from armdyn.errors import InputError
 from armdyn.simulation import PD, ComputedTorque, quintic
 from armdyn.uncertainty import bodies, probability
-from armdyn.uncertainty.distributions import Quantiles, exponential, logarithm, normal_quantile, unit_points
+from armdyn.uncertainty.distributions import InverseDistributions, exponential, logarithm, normal_quantile, unit_points
 from dynamics_cases import mujoco_model
 
 
@@ -67,7 +67,7 @@ def test_elementary_functions_agree_with_the_library():
 
 def test_quantiles_of_a_normal_distribution_truncated_at_zero():
     u = np.linspace(0.001, 0.999, 999)[:, None]
-    found = Quantiles([(Normal(1.0, 0.8), 0.0)])(u)[:, 0]
+    found = InverseDistributions([(Normal(1.0, 0.8), 0.0)])(u)[:, 0]
     np.testing.assert_allclose(found, stats.truncnorm.ppf(u[:, 0], -1 / 0.8, np.inf, 1.0, 0.8), rtol=1e-12)
 
 

@@ -115,7 +115,7 @@ def inexact(x: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Precision:
+class FloatFormat:
     """A floating-point format and its library: unit roundoff, underflow, units in the last place of sine and cosine."""
 
     name: str
@@ -130,8 +130,8 @@ class Precision:
 
 
 FORMATS = {
-    "float": Precision("float", "f", Fraction(1, 2**24), Fraction(1, 2**149), Fraction(2)),
-    "double": Precision("double", "d", Fraction(1, 2**53), Fraction(1, 2**1022), Fraction(2)),
+    "float": FloatFormat("float", "f", Fraction(1, 2**24), Fraction(1, 2**149), Fraction(2)),
+    "double": FloatFormat("double", "d", Fraction(1, 2**53), Fraction(1, 2**1022), Fraction(2)),
 }
 
 
@@ -140,13 +140,13 @@ class Rounded:
 
     __slots__ = ("error", "precision", "value")
 
-    def __init__(self, value: Any, error: Any, precision: Precision) -> None:
+    def __init__(self, value: Any, error: Any, precision: FloatFormat) -> None:
         self.value = value
         self.error = error
         self.precision = precision
 
     @classmethod
-    def constant(cls, x: Fraction, precision: Precision) -> Rounded:
+    def constant(cls, x: Fraction, precision: FloatFormat) -> Rounded:
         """A constant, off by what writing it as a number of the format costs."""
         return cls(x, abs(precision.written(x) - x), precision)
 

@@ -17,7 +17,7 @@ from typing import Any
 from armdyn.algebra.scalar import Operations, Rational
 
 
-class Counter:
+class OperationCounter:
     """Operations by stage."""
 
     def __init__(self) -> None:
@@ -35,18 +35,18 @@ class Counter:
         return sum((Operations(**row) for name, row in rows if stage in (None, name)), Operations())
 
 
-_ACTIVE: ContextVar[Counter | None] = ContextVar("armdyn_counter", default=None)
+_ACTIVE: ContextVar[OperationCounter | None] = ContextVar("armdyn_counter", default=None)
 
 
-def active() -> Counter | None:
+def active() -> OperationCounter | None:
     """The counter in force, or None outside of `counting`."""
     return _ACTIVE.get()
 
 
 @contextmanager
-def counting() -> Iterator[Counter]:
+def counting() -> Iterator[OperationCounter]:
     """Count the operations on tallies made inside this block."""
-    counter = Counter()
+    counter = OperationCounter()
     token = _ACTIVE.set(counter)
     try:
         yield counter

@@ -24,15 +24,15 @@ from armdyn.graph.simplify import simplify
 Step = tuple[str, tuple[str, ...]]  # kind of product, names of the inputs to differentiate by
 PRODUCTS = {"jacobian_vector": jacobian_vector, "vector_jacobian": vector_jacobian}
 SIMPLIFIED = 1500  # largest product, in operations, to simplify: that takes under half a second (7 joints)
-_KNOWN: dict[str, Function] = {}
+_KNOWN: dict[str, BridgeFunction] = {}
 
 
-class Function:
+class BridgeFunction:
     """A kernel's program, or an iterated Jacobian product of it, with its machine code; equal functions are shared."""
 
     def __init__(self, kernel: Source, path: tuple[Step, ...], name: str) -> None:
         self.kernel, self.path, self.name = kernel, path, name
-        self._products: dict[Step, Function] = {}
+        self._products: dict[Step, BridgeFunction] = {}
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
@@ -90,11 +90,11 @@ class Function:
         return self._shapes[1]
 
     @cached_property
-    def parent(self) -> Function:
+    def parent(self) -> BridgeFunction:
         """The function this is a product of."""
         return _known(self.kernel, self.path[:-1])
 
-    def product(self, kind: str, wrt: tuple[str, ...]) -> Function:
+    def product(self, kind: str, wrt: tuple[str, ...]) -> BridgeFunction:
         """The "jacobian_vector" or "vector_jacobian" product by the inputs `wrt`, linear in its last inputs."""
         if (kind, wrt) not in self._products:
             self._products[kind, wrt] = _known(self.kernel, (*self.path, (kind, wrt)))
@@ -123,12 +123,12 @@ class Bridged:
         return f"<{type(self).__name__} {self.made.name}>"
 
 
-def function_of(kernel: Source) -> Function:
+def function_of(kernel: Source) -> BridgeFunction:
     """The kernel's own program as a function."""
     return _known(kernel, ())
 
 
-def _known(kernel: Source, path: tuple[Step, ...]) -> Function:
+def _known(kernel: Source, path: tuple[Step, ...]) -> BridgeFunction:
     digest = fingerprint(*kernel.asked, path, kernel.dtype)
     name = f"{kernel.quantity}_{'_'.join(kind for kind, _ in path)}{'_' if path else ''}{digest[:16]}"
-    return _KNOWN.setdefault(name, Function(kernel, path, name))
+    return _KNOWN.setdefault(name, BridgeFunction(kernel, path, name))

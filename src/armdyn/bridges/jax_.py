@@ -16,7 +16,7 @@ import numpy as np
 
 from armdyn.bridges import Source, required
 from armdyn.bridges.ffi import handler
-from armdyn.bridges.function import Bridged, Function
+from armdyn.bridges.function import Bridged, BridgeFunction
 
 jax = required("jax")
 jnp = jax.numpy
@@ -61,7 +61,7 @@ def _warn_of_narrowing(arrays: tuple[Any, ...]) -> None:
         )
 
 
-def _abstract(*avals: Any, function: Function) -> list[Any]:
+def _abstract(*avals: Any, function: BridgeFunction) -> list[Any]:
     """The shapes of the results: the broadcast batch, then the core shape of each result."""
     batches = [a.shape[: len(a.shape) - len(shape)] for a, (_, shape) in zip(avals, function.inputs, strict=True)]
     batch = np.broadcast_shapes(*batches)
@@ -69,16 +69,16 @@ def _abstract(*avals: Any, function: Function) -> list[Any]:
 
 
 @cache
-def _jitted(function: Function) -> Any:
+def _jitted(function: BridgeFunction) -> Any:
     return jax.jit(lambda *operands: kernel_p.bind(*operands, function=function))
 
 
-def _evaluate(*operands: Any, function: Function) -> Any:
+def _evaluate(*operands: Any, function: BridgeFunction) -> Any:
     return _jitted(function)(*operands)
 
 
 @cache
-def _target(function: Function, single: bool) -> str:
+def _target(function: BridgeFunction, single: bool) -> str:
     """Register the machine code with XLA; its name is the same in every process, for JAX's persistent cache."""
     name = f"armdyn_{function.name}_{'float32' if single else 'float64'}"
     address = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(handler(function.compiled_for(single), single))
@@ -86,18 +86,18 @@ def _target(function: Function, single: bool) -> str:
     return name
 
 
-def _lower(ctx: Any, *operands: Any, function: Function) -> Any:
+def _lower(ctx: Any, *operands: Any, function: BridgeFunction) -> Any:
     single = ctx.avals_in[0].dtype == np.float32
     return jax.ffi.ffi_lowering(_target(function, single))(ctx, *operands)
 
 
-def _batch(operands: Any, axes: Any, *, function: Function) -> Any:
+def _batch(operands: Any, axes: Any, *, function: BridgeFunction) -> Any:
     moved = [x[None] if axis is None else jnp.moveaxis(x, axis, 0) for x, axis in zip(operands, axes, strict=True)]
     results = kernel_p.bind(*moved, function=function)
     return results, [0] * len(results)
 
 
-def _jvp(primals: Any, tangents: Any, *, function: Function) -> Any:
+def _jvp(primals: Any, tangents: Any, *, function: BridgeFunction) -> Any:
     """The value, and its derivative along the nonzero tangents."""
     moving = [k for k, t in enumerate(tangents) if type(t) is not ad.Zero]
     product = function.product("jacobian_vector", tuple(function.inputs[k][0] for k in moving))
@@ -106,7 +106,7 @@ def _jvp(primals: Any, tangents: Any, *, function: Function) -> Any:
     return values, kernel_p.bind(*primals, *along, function=product)
 
 
-def _transpose(cotangents: Any, *operands: Any, function: Function) -> Any:
+def _transpose(cotangents: Any, *operands: Any, function: BridgeFunction) -> Any:
     """A Jacobian product is linear in its last operands; its transpose is the other product of the same function."""
     kind, wrt = function.path[-1]
     fixed = operands[: len(function.parent.inputs)]

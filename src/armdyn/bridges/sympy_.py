@@ -32,13 +32,13 @@ PLAIN = ("newton_euler", "reference", "christoffel", "recursive", "definition", 
 
 
 @dataclass(frozen=True)
-class Constants:
+class SymbolicConstants:
     """Names and values of an arm's constants, in order."""
 
     values: dict[str, Any]
 
     @classmethod
-    def of(cls, chain: Chain | None) -> Constants:
+    def of(cls, chain: Chain | None) -> SymbolicConstants:
         """The nonzero constants of a chain; none without a chain."""
         values: dict[str, Any] = {}
 
@@ -56,7 +56,7 @@ class Constants:
         return {name for name in self.values if name[0] == "m"}
 
 
-def symbolic(kernel: Source, constants: Constants) -> Program:
+def symbolic(kernel: Source, constants: SymbolicConstants) -> Program:
     """The expression graph of a kernel, with the arm's constants as a last input."""
     chain, options, entry = kernel.chain, kernel.options, QUANTITIES[kernel.quantity]
     if not chain.plain or options.parameters != "baked" or options.derivatives or options.frame:
@@ -239,9 +239,9 @@ def expressions(kernel: Source, parameters: str = "numbers") -> Any:
     and gravity.
     """
     choose("parameters", parameters, ("numbers", "symbols"))
-    constants = Constants.of(kernel.chain if parameters == "symbols" else None)
+    constants = SymbolicConstants.of(kernel.chain if parameters == "symbols" else None)
     program = kernel.program if parameters == "numbers" else symbolic(kernel, constants)
-    polynomials = _Run(kernel, program, constants)
+    polynomials = _Evaluation(kernel, program, constants)
     values = {sp.Symbol(name, real=True): _number(value) for name, value in constants.values.items()}
     found = tuple(
         _shaped(port, flat, values) for port, flat in zip(program.outputs, polynomials.outputs(), strict=True)
@@ -300,10 +300,10 @@ def _number(x: Any) -> Any:
     return sp.Rational(x.numerator, x.denominator) if exact else sp.Float(float(x))
 
 
-class _Run:
+class _Evaluation:
     """Evaluates a program on polynomials and turns the results into SymPy expressions."""
 
-    def __init__(self, kernel: Source, program: Program, constants: Constants) -> None:
+    def __init__(self, kernel: Source, program: Program, constants: SymbolicConstants) -> None:
         self.kernel, self.program = kernel, program
         self.meaning: dict[Symbol, Any] = {}  # the SymPy expression of each symbol
         self.level: dict[Symbol, int] = {}  # 1: motion, 2: mass, 3: other; the order of collection

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.bridges import Source, required
-from armdyn.bridges.function import Bridged, Function
+from armdyn.bridges.function import Bridged, BridgeFunction
 from armdyn.errors import InputError
 
 torch = required("torch")
@@ -76,7 +76,7 @@ def _check_devices(quantity: str, values: list[Any]) -> None:
 
 
 @cache
-def _operator(function: Function) -> Any:
+def _operator(function: BridgeFunction) -> Any:
     """The operator armdyn::… of a function, registered once."""
     inputs = ", ".join(f"Tensor x{k}" for k in range(len(function.inputs)))
     results = ", ".join(["Tensor"] * len(function.outputs))
@@ -98,10 +98,10 @@ def _operator(function: Function) -> Any:
 
 
 @cache
-def _differentiable(function: Function) -> Any:
+def _differentiable(function: BridgeFunction) -> Any:
     """The operator with rules for forward mode, backward mode and `torch.func`."""
 
-    def applied(other: Function) -> Any:
+    def applied(other: BridgeFunction) -> Any:
         return _differentiable(other).apply
 
     class Differentiable(AutogradFunction):  # type: ignore[misc]
@@ -131,7 +131,7 @@ def _differentiable(function: Function) -> Any:
     return Differentiable
 
 
-def _empty(function: Function, tensors: Any) -> Any:
+def _empty(function: BridgeFunction, tensors: Any) -> Any:
     """Uninitialised tensors for the results."""
     batches = [t.shape[: t.ndim - len(shape)] for t, (_, shape) in zip(tensors, function.inputs, strict=True)]
     batch = torch.broadcast_shapes(*batches)
@@ -139,7 +139,7 @@ def _empty(function: Function, tensors: Any) -> Any:
     return results[0] if len(results) == 1 else results
 
 
-def _run(function: Function, tensors: Any) -> Any:
+def _run(function: BridgeFunction, tensors: Any) -> Any:
     try:
         results = _empty(function, tensors)
     except RuntimeError:
@@ -152,7 +152,7 @@ def _run(function: Function, tensors: Any) -> Any:
     return results
 
 
-def _backward(function: Function, ctx: Any, gradients: Any, apply: Callable[[Function], Any]) -> Any:
+def _backward(function: BridgeFunction, ctx: Any, gradients: Any, apply: Callable[[BridgeFunction], Any]) -> Any:
     """The vector-Jacobian product for the inputs that need a gradient, summed over broadcast axes."""
     tensors, needed = ctx.saved_tensors, ctx.needs_input_grad
     names = tuple(name for (name, _), wanted in zip(function.inputs, needed, strict=True) if wanted)
@@ -167,7 +167,7 @@ def _backward(function: Function, ctx: Any, gradients: Any, apply: Callable[[Fun
     return tuple(next(results).sum_to_size(t.shape) if want else None for t, want in zip(tensors, needed, strict=True))
 
 
-def _vmap(function: Function, axes: Any, tensors: Any, apply: Callable[[Function], Any]) -> Any:
+def _vmap(function: BridgeFunction, axes: Any, tensors: Any, apply: Callable[[BridgeFunction], Any]) -> Any:
     moved = [t.unsqueeze(0) if axis is None else t.movedim(axis, 0) for t, axis in zip(tensors, axes, strict=True)]
     results = apply(function)(*moved)
     return results, tuple(0 for _ in results) if isinstance(results, tuple | list) else 0

@@ -37,7 +37,7 @@ DEPENDENCE = 1e-7  # a normalised column whose part orthogonal to the previous o
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class GeometryFit:
     """A fitted geometry with its residuals, noise, outliers and covariance."""
 
     geometry: Array
@@ -52,7 +52,7 @@ class Fit:
     misfits: int = 0  # poses that do not fit the others but were too many to set aside
 
 
-def fit(model: ToolModel, poses: Poses, start: Array, free: tuple[int, ...], robust: str = "huber") -> Fit:
+def fit(model: ToolModel, poses: Poses, start: Array, free: tuple[int, ...], robust: str = "huber") -> GeometryFit:
     """Fit the constants `free` to the measurements, starting from the geometry `start`."""
     found = _fit(model, poses, start, free, choose("robust estimator", robust, ROBUST))
     out = int((~found.inliers).sum())
@@ -61,14 +61,14 @@ def fit(model: ToolModel, poses: Poses, start: Array, free: tuple[int, ...], rob
     return replace(_fit(model, poses, start, free, "none"), misfits=out)
 
 
-def _fit(model: ToolModel, poses: Poses, start: Array, free: tuple[int, ...], robust: str) -> Fit:
+def _fit(model: ToolModel, poses: Poses, start: Array, free: tuple[int, ...], robust: str) -> GeometryFit:
     closure = closure_of(poses, model.pose(poses.q, start)[:, :3, 3])
     free, undetermined = _determined(model, poses, start, closure, free)
     _check_count(poses, len(free) + (closure.unknowns if closure else 0))
     state = _State(model, poses, free, start, closure)
     if state.unknowns == 0:
         noise, none = _robust_noise(state.residual, 0), np.zeros((0, 0))
-        return Fit(start, free, undetermined, None, noise, state.residual, np.ones(len(poses), bool), none, 1.0)
+        return GeometryFit(start, free, undetermined, None, noise, state.residual, np.ones(len(poses), bool), none, 1.0)
     weigh = _WEIGHTS[robust]
     for _ in range(REWEIGHTINGS):
         state, _ = _converged(state, _robust_noise(state.residual, state.unknowns), weigh)
@@ -89,7 +89,7 @@ def _fit(model: ToolModel, poses: Poses, start: Array, free: tuple[int, ...], ro
     student = freedom / (freedom - 2)  # the variance of Student's t, because the noise is estimated too
     covariance = np.asarray(student * np.linalg.inv(A.T @ A)[: len(free), : len(free)], float)
     unit = A / np.linalg.norm(A, axis=0)
-    return Fit(
+    return GeometryFit(
         state.geometry, free, undetermined, state.closure, noise, state.residual, inliers, covariance,
         float(np.linalg.cond(unit)),
     )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armdyn.algebra.frozen import cached_property
-from armdyn.calibration.fit import Fit, on_closure
+from armdyn.calibration.fit import GeometryFit, on_closure
 from armdyn.calibration.measured import Array, Poses
 from armdyn.calibration.model import ToolModel
 from armdyn.chain import Chain, Placement
@@ -64,8 +64,8 @@ class Calibration:
     poses: Poses
     constants: tuple[GeometryConstant, ...]
     wanted: tuple[GeometryConstant, ...]
-    before: Fit  # of base, tool and closure only
-    fit: Fit
+    before: GeometryFit  # of base, tool and closure only
+    fit: GeometryFit
     validation: Validation | None
 
     def __repr__(self) -> str:

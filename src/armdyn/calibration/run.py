@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armdyn.calibration.fit import Fit, fit
+from armdyn.calibration.fit import GeometryFit, fit
 from armdyn.calibration.measured import Array, Poses
 from armdyn.calibration.model import ToolModel
 from armdyn.calibration.result import Calibration, Validation
@@ -217,7 +217,7 @@ def _validated(
     if poses.plane is not None and len(np.unique(poses.plane[rest])) < len(np.unique(poses.plane)):
         return None
     try:
-        made: Fit = fit(model, poses.chosen(rest), model.today, free, robust)
+        made: GeometryFit = fit(model, poses.chosen(rest), model.today, free, robust)
     except InputError:  # too few poses to hold some out
         return None
     others = poses.chosen(out)

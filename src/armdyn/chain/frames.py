@@ -61,7 +61,7 @@ class Seat(NamedTuple):
         return Placement(Mat3(self.x, self.z.cross(self.x), self.z).T, self.p)
 
 
-class Step(NamedTuple):
+class FrameStep(NamedTuple):
     """Frame i, and the known part of the transform to frame i+1: b, β, γ and the seat from which d and θ start."""
 
     seat: Seat
@@ -71,7 +71,7 @@ class Step(NamedTuple):
     onward: Seat
 
 
-def normal(seat: Seat, u: Vec3, Q: Vec3, parallel: float) -> Step:
+def normal(seat: Seat, u: Vec3, Q: Vec3, parallel: float) -> FrameStep:
     """Frame i, from where d and θ of joint i start and from the next axis: its direction u and a point Q of it."""
     c = seat.z.cross(u)
     apart = math.sqrt(float(c.dot(c)))  # the sine of the angle between the axes
@@ -82,27 +82,27 @@ def normal(seat: Seat, u: Vec3, Q: Vec3, parallel: float) -> Step:
     return _skew(seat, u, Q, c)
 
 
-def _skew(seat: Seat, u: Vec3, Q: Vec3, c: Vec3) -> Step:
+def _skew(seat: Seat, u: Vec3, Q: Vec3, c: Vec3) -> FrameStep:
     """Axes with one common normal: skew or intersecting."""
     z, w, cc = seat.z, Q - seat.p, reciprocal(c.dot(c))
     foot = short(seat.p + (w.cross(u).dot(c) * cc) * z)
     other = short(Q + (w.cross(z).dot(c) * cc) * u)
     n = unit(c)
     x, b = _signed(n, length(w.dot(n)), seat.x)
-    return Step(Seat(foot, x, z), b, angle(z, u, x), ZERO_ANGLE, Seat(other, x, u))
+    return FrameStep(Seat(foot, x, z), b, angle(z, u, x), ZERO_ANGLE, Seat(other, x, u))
 
 
-def _parallel(seat: Seat, u: Vec3, Q: Vec3) -> Step:
+def _parallel(seat: Seat, u: Vec3, Q: Vec3) -> FrameStep:
     """Parallel or antiparallel axes: the normal goes out where joint i's d is 0; coincident ones keep x."""
     z, w = seat.z, Q - seat.p
     w = w - w.dot(z) * z
     b = length(root(w.dot(w)))
     x, b = _signed(across_from(w, z), b, seat.x) if b != 0 else (seat.x, b)
     beta = ZERO_ANGLE if z.dot(u) > 0 else _HALF_TURN
-    return Step(Seat(seat.p, x, z), b, beta, ZERO_ANGLE, Seat(seat.p + w, x, u))
+    return FrameStep(Seat(seat.p, x, z), b, beta, ZERO_ANGLE, Seat(seat.p + w, x, u))
 
 
-def _nearly_parallel(seat: Seat, u: Vec3, Q: Vec3) -> Step:
+def _nearly_parallel(seat: Seat, u: Vec3, Q: Vec3) -> FrameStep:
     """Axes whose common normal is far away: b leads to where the next axis meets the plane normal to this one."""
     z = seat.z
     T = Q + ((seat.p - Q).dot(z) * reciprocal(u.dot(z))) * u
@@ -113,7 +113,7 @@ def _nearly_parallel(seat: Seat, u: Vec3, Q: Vec3) -> Step:
     sine, up, y = float(x.dot(u)), float(z.dot(u)), float(z.cross(x).dot(u))
     # Rx(β) Ry(γ) z = (Sγ, -Sβ Cγ, Cβ Cγ) is the next axis.
     beta, gamma = Angle.of(math.atan2(-y, up), NOISE), Angle.of(math.asin(sine), NOISE)
-    return Step(Seat(seat.p, x, z), b, beta, gamma, Seat(T, unit(x - x.dot(u) * u), u))
+    return FrameStep(Seat(seat.p, x, z), b, beta, gamma, Seat(T, unit(x - x.dot(u) * u), u))
 
 
 def _signed(x: Vec3, b: Scalar, before: Vec3) -> tuple[Vec3, Scalar]:
@@ -156,7 +156,7 @@ _ROUNDING = 1e-9  # metres: what floats leave of a zero
 
 
 @dataclass(frozen=True)
-class Body:
+class GivenBody:
     """A moving link as a file gives it: its frame in the parent's at q = 0, and its joint's axis in its own frame.
 
     `parent` is the place of its parent among the bodies, -1 for the base; None is the body before.
@@ -205,7 +205,7 @@ class _Arrival(NamedTuple):
     shift: Scalar = Fraction(0)
 
 
-def place(bodies: Sequence[Body], parents: Sequence[int], parallel: float = PARALLEL) -> list[Placed]:
+def place(bodies: Sequence[GivenBody], parents: Sequence[int], parallel: float = PARALLEL) -> list[Placed]:
     """Normal driving-axis frames for the axes of these bodies; every child of the base as if it were alone."""
     children: list[list[int]] = [[] for _ in bodies]
     for i, parent in enumerate(parents):
@@ -217,12 +217,12 @@ def place(bodies: Sequence[Body], parents: Sequence[int], parallel: float = PARA
     return _walk(bodies, children, starts | better, parallel) if better else placed
 
 
-def _start(body: Body) -> Seat:
+def _start(body: GivenBody) -> Seat:
     return _BASE if body.kind == "free" else Seat(_nearest(body, ZERO), across(body.axis), body.axis)
 
 
 def _walk(
-    bodies: Sequence[Body], children: Sequence[Sequence[int]], starts: dict[int, Seat], parallel: float
+    bodies: Sequence[GivenBody], children: Sequence[Sequence[int]], starts: dict[int, Seat], parallel: float
 ) -> list[Placed]:
     placed: list[Placed] = []
     arrivals = {i: _Arrival(seat) for i, seat in starts.items()}
@@ -243,7 +243,7 @@ def _walk(
     return placed
 
 
-def _beside(seat: Seat, body: Body, parallel: float) -> _Arrival:
+def _beside(seat: Seat, body: GivenBody, parallel: float) -> _Arrival:
     """The way from a frame that is placed already to the axis of a body, with the two constants of a fork."""
     step = _normal(seat, body, parallel)
     turn = angle(seat.x, step.seat.x, seat.z)
@@ -251,7 +251,7 @@ def _beside(seat: Seat, body: Body, parallel: float) -> _Arrival:
     return _Arrival(_seen_from(body, step.onward), step.b, step.beta, step.gamma, turn, shift)
 
 
-def mounted(to: Placed, body: Body, parallel: float) -> Placed:
+def mounted(to: Placed, body: GivenBody, parallel: float) -> Placed:
     """A frame on the base with the constants that lead to it from the base's own frame."""
     way = _beside(_BASE, body, parallel)
     d = length((to.seat.p - way.seat.p).dot(way.seat.z))
@@ -259,7 +259,7 @@ def mounted(to: Placed, body: Body, parallel: float) -> Placed:
     return to._replace(b=way.b, beta=way.beta, gamma=way.gamma, d=d, theta=theta, turn=way.turn, shift=way.shift)
 
 
-def _main(bodies: Sequence[Body], seat: Seat, children: Sequence[int], parallel: float) -> int | None:
+def _main(bodies: Sequence[GivenBody], seat: Seat, children: Sequence[int], parallel: float) -> int | None:
     """The child whose common normal x follows: the one that leaves the fewest constants to the others."""
     if len(children) < 2:
         return children[0] if children else None
@@ -282,13 +282,13 @@ def _apart(p: Vec3, q: Vec3) -> bool:
     return any(abs(x) > _ROUNDING for x in p - q)
 
 
-def _normal(seat: Seat, body: Body, parallel: float) -> Step:
+def _normal(seat: Seat, body: GivenBody, parallel: float) -> FrameStep:
     """The common normal of a seat's axis and a body's, which stands in the same frame."""
     u, Q = short(rotate(body.placement.R, body.axis)), at(body.placement, body.point)
     return normal(seat, u, Q, parallel)
 
 
-def _seen_from(body: Body, seat: Seat) -> Seat:
+def _seen_from(body: GivenBody, seat: Seat) -> Seat:
     """A seat on the body's axis, given in the parent's frame, in the body's own."""
     inward = inverse(body.placement)
     x = across_from(rotate(inward.R, seat.x), body.axis)
@@ -317,7 +317,7 @@ def _slide_start(placed: Sequence[Placed], first: int, parallel: float) -> Seat 
     return None
 
 
-def numbers(body: Body, number: Callable[[Scalar], Scalar]) -> Body:
+def numbers(body: GivenBody, number: Callable[[Scalar], Scalar]) -> GivenBody:
     """The body with another kind of number in its geometry."""
 
     def vector(v: Vec3) -> Vec3:
@@ -328,7 +328,7 @@ def numbers(body: Body, number: Callable[[Scalar], Scalar]) -> Body:
     return replace(body, placement=placement, axis=vector(body.axis), point=vector(body.point))
 
 
-def _nearest(body: Body, p: Vec3) -> Vec3:
+def _nearest(body: GivenBody, p: Vec3) -> Vec3:
     """The point of the body's axis nearest to p."""
     along: Vec3 = dot(p - body.point, body.axis) * body.axis
     return body.point + along
@@ -337,7 +337,7 @@ def _nearest(body: Body, p: Vec3) -> Vec3:
 _MOST = 24  # prismatic axes: with more, the search takes longer than a shorter program is worth
 
 
-def settled(bodies: list[Body], parents: Sequence[int], parallel: float) -> list[Body]:
+def settled(bodies: list[GivenBody], parents: Sequence[int], parallel: float) -> list[GivenBody]:
     """The bodies with every sliding axis moved to where most parameters vanish."""
     sliding = [i for i, body in enumerate(bodies) if body.kind == "prismatic"]
     if not sliding or len(sliding) > _MOST:
@@ -359,7 +359,7 @@ def settled(bodies: list[Body], parents: Sequence[int], parallel: float) -> list
     return bodies
 
 
-def _with_axis_at(bodies: list[Body], parents: Sequence[int], i: int, point: Vec3) -> Iterator[list[Body]]:
+def _with_axis_at(bodies: list[GivenBody], parents: Sequence[int], i: int, point: Vec3) -> Iterator[list[GivenBody]]:
     """Sliding axis i through the point: alone, and together with the sliding axes next to it."""
     alone = [*bodies]
     alone[i] = replace(bodies[i], point=point)
@@ -379,7 +379,7 @@ def _with_axis_at(bodies: list[Body], parents: Sequence[int], i: int, point: Vec
         yield together
 
 
-def _score(bodies: Sequence[Body], parents: Sequence[int], parallel: float) -> tuple[int, int]:
+def _score(bodies: Sequence[GivenBody], parents: Sequence[int], parallel: float) -> tuple[int, int]:
     """How many parameters do not vanish; tried in floats, which is quick."""
     placed = place([numbers(body, float) for body in bodies], parents, parallel)
     lengths = sum((abs(to.b) > 1e-9) + (abs(to.d) > 1e-9) + (abs(to.shift) > 1e-9) for to in placed)
@@ -387,7 +387,7 @@ def _score(bodies: Sequence[Body], parents: Sequence[int], parallel: float) -> t
     return lengths + odd, sum(abs(to.b) > 1e-9 for to in placed)
 
 
-def _spots(bodies: Sequence[Body], parents: Sequence[int], placed: Sequence[Placed], i: int) -> list[Vec3]:
+def _spots(bodies: Sequence[GivenBody], parents: Sequence[int], placed: Sequence[Placed], i: int) -> list[Vec3]:
     """Points worth trying for sliding axis i, in the frame of body i.
 
     F is where d of the axis before starts, G the origin on an axis after. The axis may run through
@@ -414,11 +414,11 @@ def _spots(bodies: Sequence[Body], parents: Sequence[int], placed: Sequence[Plac
     return [short(spot) for spot in spots]
 
 
-__all__ = ["NEARLY", "PARALLEL", "Body", "build"]
+__all__ = ["NEARLY", "PARALLEL", "GivenBody", "build"]
 
 
 def build(
-    bodies: Sequence[Body],
+    bodies: Sequence[GivenBody],
     tool: Placement = Placement(),
     gravity: Vec3 = Vec3(Fraction(0), Fraction(0), Fraction(-981, 100)),
     parallel: float = PARALLEL,
@@ -450,7 +450,7 @@ def build(
     return Chain(joints, links, gravity=gravity, base=base, tool=end, parents=parents), tuple(own)
 
 
-def _joint(body: Body, to: Placed) -> Joint:
+def _joint(body: GivenBody, to: Placed) -> Joint:
     return Joint(
         kind=body.kind,
         b=to.b,
@@ -473,7 +473,7 @@ def _joint(body: Body, to: Placed) -> Joint:
     )
 
 
-def parents_of(bodies: Sequence[Body]) -> tuple[int, ...]:
+def parents_of(bodies: Sequence[GivenBody]) -> tuple[int, ...]:
     """The parent of every body, -1 for the base."""
     return tuple(i - 1 if body.parent is None else body.parent for i, body in enumerate(bodies))
 

@@ -34,7 +34,7 @@ class Cut:
 
 
 @dataclass
-class Selection:
+class PartOfTree:
     """The moving joints, depth-first, the values of the locked joints, the mimic relations, and the notes."""
 
     start: str
@@ -54,7 +54,7 @@ def rest(joint: RawJoint) -> float:
     return float((lower + upper) / 2)
 
 
-def select(tree: Tree, cut: Cut) -> Selection:
+def select(tree: Tree, cut: Cut) -> PartOfTree:
     """The joints of the requested robot; error messages give the call that works for this file."""
     start = tree.root if cut.base is None else choose(f"link of {tree.label} for base", cut.base, tree.links)
     tip = None if cut.tip is None else choose(f"link of {tree.label} for tip", cut.tip, tree.links)
@@ -70,7 +70,7 @@ def select(tree: Tree, cut: Cut) -> Selection:
     mimics = _mimics(tree, notes)
     held = dict(given)
     _follow(tree, held, mimics)
-    chosen = Selection(start, tip, [], held, {}, notes=notes)
+    chosen = PartOfTree(start, tip, [], held, {}, notes=notes)
     path = _path(tree, start, tip)
     _float(tree, chosen, path, cut.floating)
     if tip is None:
@@ -86,7 +86,7 @@ def select(tree: Tree, cut: Cut) -> Selection:
     return chosen
 
 
-def _moves(joint: RawJoint, chosen: Selection) -> bool:
+def _moves(joint: RawJoint, chosen: PartOfTree) -> bool:
     return joint.moving and joint.name not in chosen.held and joint.name != chosen.floating
 
 
@@ -194,7 +194,7 @@ def _path(tree: Tree, start: str, tip: str | None) -> list[RawJoint]:
     return path[::-1]
 
 
-def _float(tree: Tree, chosen: Selection, path: list[RawJoint], asked: bool | None) -> None:
+def _float(tree: Tree, chosen: PartOfTree, path: list[RawJoint], asked: bool | None) -> None:
     """Decide whether the base floats, and by which joint of the file."""
     candidates = path if chosen.tip is not None else _below(tree, chosen.start)
     moving = [joint for joint in candidates if _moves(joint, chosen)]
@@ -212,7 +212,7 @@ def _float(tree: Tree, chosen: Selection, path: list[RawJoint], asked: bool | No
         chosen.floating = ""
 
 
-def _hold_sides(tree: Tree, chosen: Selection, mimics: Mapping[str, RawMimic], every: float | str | None) -> None:
+def _hold_sides(tree: Tree, chosen: PartOfTree, mimics: Mapping[str, RawMimic], every: float | str | None) -> None:
     """Lock the joints that the chain carries beside its own; an error if `lock` does not allow it."""
     own = {joint.name for joint in chosen.moving}
     root = _carrying(tree, chosen)
@@ -241,7 +241,7 @@ def _at(joint: RawJoint, value: float) -> str:
     return f"{joint.name} at {value:g}{middle}"
 
 
-def _carrying(tree: Tree, chosen: Selection) -> str | None:
+def _carrying(tree: Tree, chosen: PartOfTree) -> str | None:
     """The first moving link of the chain: everything below it is carried."""
     if chosen.floating == "":
         return chosen.start
@@ -250,7 +250,7 @@ def _carrying(tree: Tree, chosen: Selection) -> str | None:
     return chosen.moving[0].child if chosen.moving else None
 
 
-def _hold_outside(tree: Tree, chosen: Selection, mimics: Mapping[str, RawMimic]) -> None:
+def _hold_outside(tree: Tree, chosen: PartOfTree, mimics: Mapping[str, RawMimic]) -> None:
     """Lock the joints outside the robot that affect it at rest: those above the base, and leaders of mimic joints."""
     own = {joint.name for joint in chosen.moving}
     above = _path(tree, tree.root, chosen.start)
@@ -266,7 +266,7 @@ def _hold_outside(tree: Tree, chosen: Selection, mimics: Mapping[str, RawMimic])
         chosen.notes.append(f"locked outside the robot: {shown}; lock={{...}} sets other values")
 
 
-def _check_kinds(tree: Tree, chosen: Selection) -> None:
+def _check_kinds(tree: Tree, chosen: PartOfTree) -> None:
     for joint in chosen.moving:
         if not joint.single:
             where = "" if joint.kind != "floating" else ", and a floating joint that carries all others"
@@ -279,7 +279,7 @@ def _check_kinds(tree: Tree, chosen: Selection) -> None:
         raise InputError(f"{tree.label}: no moving joint {between}; an arm needs at least one")
 
 
-def _unlocked(tree: Tree, chosen: Selection, beside: list[RawJoint]) -> str:
+def _unlocked(tree: Tree, chosen: PartOfTree, beside: list[RawJoint]) -> str:
     """The error message for joints beside the chain without a value, with the calls that solve it."""
     names = ", ".join(joint.name for joint in beside[:20]) + (f" and {len(beside) - 20} more" * (len(beside) > 20))
     return (
@@ -289,7 +289,7 @@ def _unlocked(tree: Tree, chosen: Selection, beside: list[RawJoint]) -> str:
     )
 
 
-def _both(tree: Tree, chosen: Selection, lock: dict[str, str] | str) -> str:
+def _both(tree: Tree, chosen: PartOfTree, lock: dict[str, str] | str) -> str:
     """The same call in Python and on the command line."""
     ends = {"base": None if chosen.start == tree.root else chosen.start, "tip": chosen.tip}
     known = {key: value for key, value in ends.items() if value is not None}

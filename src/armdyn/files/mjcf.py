@@ -53,7 +53,7 @@ def read(
 
 def described(data: dict[str, Any], label: str, cut: Cut, snap: float, strict: bool | None) -> Description:
     """The robot of a compiled model, from the data that `mjcf_compile.gathered` collects; "" where it has no name."""
-    model = _Model(data)
+    model = _CompiledModel(data)
     tree = model.tree(label)
     model.refuse_loops(tree, cut)
     gravity = Vec3(*(exact(float(g)) for g in model.numbers("gravity", label)))
@@ -107,7 +107,7 @@ def _last_line(text: bytes) -> str:
     return lines[-1][:300] if lines else "no message"
 
 
-class _Model:
+class _CompiledModel:
     """The bodies and joints of a compiled model, as a tree."""
 
     def __init__(self, data: dict[str, Any]) -> None:

@@ -53,10 +53,10 @@ def read_tree(path: Path) -> Tree:
     models = [*root.findall("model"), *root.findall("world/model")]
     if root.tag != "sdf" or len(models) != 1:
         raise FileError(f"{path.name}: expected <sdf> with one <model>, got <{root.tag}> with {len(models)}")
-    return _Model(path.name, models[0], root.get("version", "")).tree()
+    return _SdfModel(path.name, models[0], root.get("version", "")).tree()
 
 
-class _Model:
+class _SdfModel:
     """One model: its links, joints and frames by name, and their poses in the model's frame."""
 
     def __init__(self, label: str, model: Element, version: str) -> None:

@@ -15,8 +15,8 @@ from armdyn.algebra import Angle, Mat3, Vec3, X, Y, Z
 from armdyn.chain import Chain, Limit, Link, Mimic, Placement
 from armdyn.chain.canonical import SNAP, Snap, SnapReport, few_digits
 from armdyn.chain.exactly import compose, from_rpy, moved, rotate, unit
-from armdyn.chain.frames import PARALLEL, Body, build
-from armdyn.files.cutting import Cut, Lock, Selection, select
+from armdyn.chain.frames import PARALLEL, GivenBody, build
+from armdyn.files.cutting import Cut, Lock, PartOfTree, select
 from armdyn.files.description import Description, Frame, judged, merged, with_tool
 from armdyn.files.urdf_tree import RawJoint, RawLink, Tree, read_tree
 
@@ -159,7 +159,7 @@ class _Snapper:
 class _Walk:
     """Traverses the tree from the base: assigns each link to the moving link that carries it, and sums the inertias."""
 
-    def __init__(self, tree: Tree, chosen: Selection, snapper: _Snapper) -> None:
+    def __init__(self, tree: Tree, chosen: PartOfTree, snapper: _Snapper) -> None:
         self.tree = tree
         self.chosen = chosen
         self.snapper = snapper
@@ -228,21 +228,23 @@ class _Walk:
             link = joint.parent
         return Placement(at.R.T, -rotate(at.R.T, at.p))
 
-    def bodies(self) -> list[Body]:
+    def bodies(self) -> list[GivenBody]:
         """The moving links for `build`, base to tips."""
         found = []
         if self.chosen.floating is not None:
             name = self.chosen.floating
-            found.append(Body("free", self.origins[name], Z, link=self.carried[1], name=name or _FLOATING, parent=-1))
+            found.append(
+                GivenBody("free", self.origins[name], Z, link=self.carried[1], name=name or _FLOATING, parent=-1)
+            )
         return found + [self._body(joint) for joint in self.chosen.moving]
 
-    def _body(self, joint: RawJoint) -> Body:
+    def _body(self, joint: RawJoint) -> GivenBody:
         ends = {key: float(value) for key, value in joint.limit.items()}
         if joint.kind == "continuous":
             ends = {key: value for key, value in ends.items() if key in ("velocity", "effort")}
         mimic = self.chosen.leaders.get(joint.name)
         follows = Mimic(self.index[mimic.joint] - 1, mimic.multiplier, mimic.offset) if mimic else None
-        return Body(
+        return GivenBody(
             kind="prismatic" if joint.kind == "prismatic" else "revolute",
             placement=self.origins[joint.name],
             axis=self.snapper.axis(joint),

@@ -14,7 +14,7 @@ from armdyn.chain import Link, Placement, Servo
 from armdyn.chain.joint import NO_FORCES, NUMBERS, JointForces, Ripple
 from armdyn.errors import FileError, InputError
 from armdyn.files.text import is_text
-from armdyn.files.urdf_xml import EXPONENT, INERTIA, SERVOS, Element, Notes, Reader, content, parse
+from armdyn.files.urdf_xml import EXPONENT, INERTIA, SERVOS, Notes, Reader, XmlElement, content, parse
 
 MOST_LINKS = 2000  # the largest known robot has some 200; larger files are rejected within a second
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
@@ -163,14 +163,14 @@ def urdf_text(
     return content(text)[0], Path(source).name, warnings
 
 
-def _name(label: str, element: Element, key: str = "name") -> str:
+def _name(label: str, element: XmlElement, key: str = "name") -> str:
     name = element.attributes.get(key)
     if not name:
         raise FileError(f"{label}, line {element.line}: <{element.tag}> without {key}")
     return name
 
 
-def _link(label: str, element: Element, notes: Notes) -> RawLink:
+def _link(label: str, element: XmlElement, notes: Notes) -> RawLink:
     name = _name(label, element)
     inertial = element.child("inertial")
     if inertial is None:
@@ -194,7 +194,7 @@ def _link(label: str, element: Element, notes: Notes) -> RawLink:
     )
 
 
-def _joint(label: str, element: Element, notes: Notes) -> RawJoint:
+def _joint(label: str, element: XmlElement, notes: Notes) -> RawJoint:
     name = _name(label, element)
     read, at = Reader(label, f"joint {name!r}"), f"{label}, line {element.line}: joint {name!r}"
     kind = element.attributes.get("type")
@@ -229,7 +229,7 @@ def _joint(label: str, element: Element, notes: Notes) -> RawJoint:
     )
 
 
-def _friction(read: Reader, dynamics: Element | None, key: str, other: str, notes: Notes) -> Fraction:
+def _friction(read: Reader, dynamics: XmlElement | None, key: str, other: str, notes: Notes) -> Fraction:
     """URDF's own attribute, or where it is missing the one that Franka's files have."""
     standard, vendors = read.one(dynamics, key), read.one(dynamics, other)
     if dynamics is None or key not in dynamics.attributes:
@@ -239,7 +239,7 @@ def _friction(read: Reader, dynamics: Element | None, key: str, other: str, note
     return standard
 
 
-def _with_rotors(label: str, robot: Element, joints: dict[str, RawJoint], notes: Notes) -> dict[str, RawJoint]:
+def _with_rotors(label: str, robot: XmlElement, joints: dict[str, RawJoint], notes: Notes) -> dict[str, RawJoint]:
     """The joints with the rotor inertias of <transmission>, times the gear ratio squared; notes on what is ignored."""
     geared, coupled = [], []
     for element in (child for child in robot.children if child.tag == "transmission"):
@@ -350,7 +350,7 @@ def chain_note(label: str, joint: RawJoint, chain: list[RawJoint]) -> str:
     return f"{label}: joint {joint.name!r} is {joint.kind}: read as {names}, {how[joint.kind]}{ignored}"
 
 
-def _servo(read: Reader, own: Element | None) -> Servo | None:
+def _servo(read: Reader, own: XmlElement | None) -> Servo | None:
     if own is None or not any(key in own.attributes for key in SERVOS):
         return None
     try:
@@ -359,7 +359,7 @@ def _servo(read: Reader, own: Element | None) -> Servo | None:
         raise FileError(f"{read.at(own)}: {error}") from error
 
 
-def _forces(read: Reader, own: Element | None) -> JointForces:
+def _forces(read: Reader, own: XmlElement | None) -> JointForces:
     if own is None:
         return NO_FORCES
     numbers: dict[str, Any] = {key: read.one(own, key) for key in NUMBERS}
@@ -375,14 +375,14 @@ def _forces(read: Reader, own: Element | None) -> JointForces:
     return JointForces(ripples=ripples, stribeck_exponent=int(exponent), **numbers)
 
 
-def _end(at: str, label: str, element: Element, tag: str) -> str:
+def _end(at: str, label: str, element: XmlElement, tag: str) -> str:
     end = element.child(tag)
     if end is None:
         raise FileError(f"{at} has no <{tag}>")
     return _name(label, end, "link")
 
 
-def _mimic(label: str, read: Reader, element: Element | None) -> RawMimic | None:
+def _mimic(label: str, read: Reader, element: XmlElement | None) -> RawMimic | None:
     if element is None:
         return None
     multiplier = read.one(element, "multiplier", Fraction(1))

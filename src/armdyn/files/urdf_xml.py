@@ -60,16 +60,16 @@ _MOST_NOTES = 20
 
 
 @dataclass
-class Element:
+class XmlElement:
     """An XML element of the robot, with its line number."""
 
     tag: str
     attributes: dict[str, str]
     line: int
-    children: list[Element] = field(default_factory=list)
+    children: list[XmlElement] = field(default_factory=list)
     text: str = ""  # of an element without children
 
-    def child(self, tag: str) -> Element | None:
+    def child(self, tag: str) -> XmlElement | None:
         """The first child with this tag."""
         return next((c for c in self.children if c.tag == tag), None)
 
@@ -126,7 +126,7 @@ def without_late_declaration(data: bytes) -> tuple[bytes, str | None, int]:
     return cleaned, encoding[1].decode() if encoding else None, line
 
 
-def parse(data: bytes, label: str, notes: Notes) -> Element:
+def parse(data: bytes, label: str, notes: Notes) -> XmlElement:
     """The element <robot> of a URDF, with its links and joints."""
     data, encoding, line = without_late_declaration(data)
     if line:
@@ -142,9 +142,9 @@ class _Parser:
     def __init__(self, label: str, notes: Notes, encoding: str | None) -> None:
         self.label = label
         self.notes = notes
-        self.stack: list[Element] = []
+        self.stack: list[XmlElement] = []
         self.skipped = 0  # depth inside an ignored element
-        self.robot: Element | None = None
+        self.robot: XmlElement | None = None
         self.expat = expat.ParserCreate(encoding)
         self.expat.StartElementHandler = self._start
         self.expat.EndElementHandler = self._end
@@ -153,7 +153,7 @@ class _Parser:
         self.expat.EntityDeclHandler = self._refuse("an entity")
         self.expat.ExternalEntityRefHandler = self._refuse("an external entity")
 
-    def parse(self, data: bytes) -> Element:
+    def parse(self, data: bytes) -> XmlElement:
         try:
             self.expat.Parse(data, True)
         except expat.ExpatError as error:
@@ -181,7 +181,7 @@ class _Parser:
             if tag != "robot":
                 hint = "; an MJCF model is read from a file that ends in .xml or .mjcf" if tag == "mujoco" else ""
                 raise FileError(f"{self.label}, line {line}: expected <robot>, got <{tag}>{hint}")
-            self.robot = Element(tag, attributes, line)
+            self.robot = XmlElement(tag, attributes, line)
             self.stack.append(self.robot)
             return
         if not self.skipped and tag.startswith("xacro:"):
@@ -189,7 +189,7 @@ class _Parser:
         if self.skipped or tag not in _KEPT.get(self.stack[-1].tag, ()):
             self.skipped += 1
             return
-        element = Element(tag, attributes, line)
+        element = XmlElement(tag, attributes, line)
         self.stack[-1].children.append(element)
         self.stack.append(element)
 
@@ -204,7 +204,7 @@ class _Parser:
             self.stack.pop()
 
 
-def _notice_oddities(label: str, robot: Element, notes: Notes) -> None:
+def _notice_oddities(label: str, robot: XmlElement, notes: Notes) -> None:
     """Add notes about unknown attributes and repeated elements."""
     unknown: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for part in (part for part in robot.children if part.tag != "transmission"):
@@ -231,12 +231,12 @@ class Reader:
     label: str
     where: str  # "link 'hand'"
 
-    def at(self, element: Element) -> str:
+    def at(self, element: XmlElement) -> str:
         """The location of an element, as the beginning of an error message."""
         return f"{self.label}, line {element.line}: {self.where}: <{element.tag}>"
 
     def numbers(
-        self, element: Element | None, key: str, default: tuple[Fraction, ...], needed: bool = False
+        self, element: XmlElement | None, key: str, default: tuple[Fraction, ...], needed: bool = False
     ) -> tuple[Fraction, ...]:
         """The numbers of an attribute, as many as in `default`; an absent attribute has the default unless `needed`."""
         if element is None:
@@ -254,11 +254,13 @@ class Reader:
             raise FileError(f"{place} expects {len(default)} number{'s' * (len(default) > 1)}, got {text[:60]!r}")
         return tuple(_number(place, word) for word in words)
 
-    def triple(self, element: Element | None, key: str, default: tuple[Fraction, ...]) -> Any:
+    def triple(self, element: XmlElement | None, key: str, default: tuple[Fraction, ...]) -> Any:
         """Three numbers."""
         return self.numbers(element, key, default)
 
-    def one(self, element: Element | None, key: str, default: Fraction = Fraction(0), needed: bool = False) -> Fraction:
+    def one(
+        self, element: XmlElement | None, key: str, default: Fraction = Fraction(0), needed: bool = False
+    ) -> Fraction:
         """One number."""
         return self.numbers(element, key, (default,), needed)[0]
 

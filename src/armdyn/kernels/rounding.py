@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.algebra.interval import FORMATS, Precision, Rounded
+from armdyn.algebra.interval import FORMATS, FloatFormat, Rounded
 from armdyn.errors import InputError, choose
 from armdyn.graph.node import Node
 from armdyn.graph.program import Program
@@ -130,7 +130,7 @@ class Analysis:
     """A program, the format it is computed in, and the ranges (inputs, 2) of its inputs, flattened."""
 
     program: Program
-    precision: Precision
+    precision: FloatFormat
     ranges: Any
 
     def __post_init__(self) -> None:
@@ -274,7 +274,7 @@ def _halves(analysis: Analysis, low: Any, high: Any) -> tuple[Any, Any]:
     return np.concatenate([low, right]), np.concatenate([left, high])
 
 
-def precision(dtype: str, trig_ulps: float) -> Precision:
+def precision(dtype: str, trig_ulps: float) -> FloatFormat:
     """A floating-point format, and the largest error of the library's sine and cosine in units in the last place."""
     format = FORMATS[choose("dtype", dtype, FORMATS)]
     if not 0.5 <= trig_ulps <= 1000:

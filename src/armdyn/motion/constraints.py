@@ -53,7 +53,7 @@ class MotionLimits(ComparedByValue):
 
 
 @dataclass(frozen=True)
-class Ends:
+class LimitArrays:
     """Torque, velocity and acceleration limits as arrays."""
 
     torque: Any  # (n, 2), or a function of the speeds
@@ -61,7 +61,7 @@ class Ends:
     acceleration: np.ndarray
 
     @staticmethod
-    def of(limits: MotionLimits, arm: Any) -> Ends:
+    def of(limits: MotionLimits, arm: Any) -> LimitArrays:
         """The limits given, the arm's own where none is."""
         n = arm.n
         torque = limits.torque
@@ -84,7 +84,7 @@ class Ends:
                 f"nothing limits the acceleration of {arm.name}: its file has no effort limits; give "
                 "limits=MotionLimits(torque=...), acceleration= or tool_acceleration="
             )
-        return Ends(torque, velocity, acceleration)
+        return LimitArrays(torque, velocity, acceleration)
 
 
 def _positive(value: Any, n: int, name: str) -> np.ndarray:
@@ -103,7 +103,7 @@ class Constraints:
         self.arms, self.limits, self.q, self.dq = tuple(arms), limits, q, dq
         self.friction = friction
         arm, still = arms[0], np.zeros_like(q)
-        self.ends = Ends.of(limits, arm)
+        self.ends = LimitArrays.of(limits, arm)
         self.names: list[str] = []
         alpha: list[np.ndarray] = []
         beta: list[np.ndarray] = []

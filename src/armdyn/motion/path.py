@@ -21,7 +21,7 @@ STRAIGHT = 25  # poses between two via poses of the tool
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class PathPiece:
     """A smooth part of a path: `curve` on the interval from `start` to `end` of its own parameter."""
 
     curve: Curve
@@ -37,7 +37,7 @@ class Piece:
 class Path:
     """Smooth pieces one after the other; the motion stops between two of them."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[PathPiece, ...]
 
     @staticmethod
     def of(path: Any, arm: Any, *, blend: float | None = None) -> Path:
@@ -97,7 +97,7 @@ def _smooth(points: np.ndarray) -> Path:
 
     along = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))]
     spline = CubicSpline(along / along[-1], points, bc_type="natural")
-    return Path((Piece(lambda s, order: spline(s, order), 0.0, 1.0),))
+    return Path((PathPiece(lambda s, order: spline(s, order), 0.0, 1.0),))
 
 
 def _lines(points: np.ndarray, blend: float) -> Path:
@@ -114,16 +114,16 @@ def _lines(points: np.ndarray, blend: float) -> Path:
     return Path((_blended(points[corner], blend),))
 
 
-def _line(a: np.ndarray, b: np.ndarray) -> Piece:
+def _line(a: np.ndarray, b: np.ndarray) -> PathPiece:
     def curve(s: np.ndarray, order: int) -> np.ndarray:
         if order == 0:
             return np.asarray(a + s[..., None] * (b - a))
         return np.broadcast_to(b - a if order == 1 else np.zeros_like(a), (*s.shape, len(a)))
 
-    return Piece(curve, 0.0, 1.0)
+    return PathPiece(curve, 0.0, 1.0)
 
 
-def _blended(points: np.ndarray, deviation: float) -> Piece:
+def _blended(points: np.ndarray, deviation: float) -> PathPiece:
     """Straight lines and quintic blends as one polynomial spline over the length.
 
     The blend between two lines of directions d and e, from -r to r around the corner c, is the quintic with the lines'
@@ -146,7 +146,7 @@ def _blended(points: np.ndarray, deviation: float) -> Piece:
     knots.append(along[-1])
     values.append([points[-1], ways[-1], np.zeros_like(points[-1])])
     spline = BPoly.from_derivatives(knots, values)
-    return Piece(lambda s, order: spline(s, nu=order), 0.0, float(along[-1]))
+    return PathPiece(lambda s, order: spline(s, nu=order), 0.0, float(along[-1]))
 
 
 def _of_poses(poses: np.ndarray, arm: Any) -> np.ndarray:
@@ -178,14 +178,14 @@ def _of_poses(poses: np.ndarray, arm: Any) -> np.ndarray:
     return _distinct(np.array(rows), arm.n, arm)
 
 
-def _piece(path: Any, n: int) -> Piece:
+def _piece(path: Any, n: int) -> PathPiece:
     """A SciPy spline on its own interval, or a function on [0, 1]."""
     start, end = (float(path.x[0]), float(path.x[-1])) if hasattr(path, "x") else (0.0, 1.0)
     curve = path if _takes_order(path, start) else _differentiated(path, start, end)
     middle = np.asarray(curve(np.array([start, end]), 0), float)
     if middle.shape != (2, n):
         raise InputError(f"a path's function gives (..., {n}) for parameters (...,), got {middle.shape} for (2,)")
-    return Piece(curve, start, end)
+    return PathPiece(curve, start, end)
 
 
 def _takes_order(path: Any, at: float) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from armdyn.errors import InputError
 from armdyn.motion.constraints import Constraints, MotionLimits
-from armdyn.motion.path import Path, Piece, through
+from armdyn.motion.path import Path, PathPiece, through
 from armdyn.motion.sweep import Speeds, fastest
 from armdyn.simulation.trajectory import Trajectory
 
@@ -157,7 +157,7 @@ class _Problem:
     """Pieces of paths, z at their ends, and what limits the motion along them."""
 
     arms: list[Any]
-    pieces: list[Piece]
+    pieces: list[PathPiece]
     start: np.ndarray
     end: np.ndarray
     limits: MotionLimits
@@ -235,7 +235,9 @@ def _repaired(
     return best
 
 
-def _constraints(arms: list[Any], pieces: list[Piece], limits: MotionLimits, grid: int, friction: bool) -> Constraints:
+def _constraints(
+    arms: list[Any], pieces: list[PathPiece], limits: MotionLimits, grid: int, friction: bool
+) -> Constraints:
     places = [np.linspace(piece.start, piece.end, grid + 1) for piece in pieces]
     q, dq, ddq = (np.stack([p.at(s, order) for p, s in zip(pieces, places, strict=True)]) for order in range(3))
     return Constraints(arms, limits, q, dq, ddq, friction)

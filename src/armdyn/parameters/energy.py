@@ -145,7 +145,7 @@ def orthogonal(chain: Chain) -> Chain:
     return replace(chain, joints=joints)
 
 
-class Samples:
+class EnergySamples:
     """Random energies of a chain modulo a prime; the k-th sample is the same in every run."""
 
     def __init__(self, chain: Chain) -> None:
@@ -188,7 +188,7 @@ class Sample:
     moves: list[int]
 
 
-class Columns:
+class ParameterColumns:
     """Parameters as combinations of natural ones: maps a row in natural parameters to a row in these."""
 
     def __init__(self, realisation: tuple[tuple[Fraction, ...], ...]) -> None:

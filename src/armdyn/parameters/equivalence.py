@@ -22,7 +22,7 @@ from armdyn.chain import Chain
 from armdyn.chain.joint import NATURAL
 from armdyn.errors import InputError, choose
 from armdyn.parameters.elimination import Row, exact_combinations, plus, solved_for, sparse
-from armdyn.parameters.energy import Columns, Samples
+from armdyn.parameters.energy import EnergySamples, ParameterColumns
 from armdyn.parameters.minimal import MinimalParameters, chain_structure, exact_geometry, minimal_parameters
 from armdyn.parameters.structure import Structure
 
@@ -164,7 +164,7 @@ TERMS = ("rotor", "viscous", "coulomb", "offset")
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class DriveTerm:
     """A term of a joint's drive; joints are counted from 0."""
 
     kind: str
@@ -181,8 +181,8 @@ class ExtendedParameters:
     """The identifiable parameters of links and drives."""
 
     rigid: MinimalParameters
-    alone: tuple[Term, ...]
-    merged: dict[Term, tuple[tuple[str, Fraction], ...]]  # term -> (parameter it is merged into, factor)
+    alone: tuple[DriveTerm, ...]
+    merged: dict[DriveTerm, tuple[tuple[str, Fraction], ...]]  # term -> (parameter it is merged into, factor)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -223,7 +223,7 @@ def extended_parameters(arm: Any, terms: Sequence[str] = TERMS) -> ExtendedParam
     for term in terms:
         choose("drive term", term, TERMS)
     rigid = minimal_parameters(chain)
-    candidates = [Term(kind, i) for kind in ("offset", "rotor") if kind in terms for i in range(chain.n)]
+    candidates = [DriveTerm(kind, i) for kind in ("offset", "rotor") if kind in terms for i in range(chain.n)]
     found = exact_combinations(_rows(rigid, candidates), len(rigid) + len(candidates))
     every = [*rigid.names, *(term.name for term in candidates)]
     merged = {
@@ -233,14 +233,14 @@ def extended_parameters(arm: Any, terms: Sequence[str] = TERMS) -> ExtendedParam
         for column, term in enumerate(candidates, len(rigid))
         if column not in found.kept
     }
-    listed = (Term(kind, i) for i in range(chain.n) for kind in TERMS if kind in terms)
+    listed = (DriveTerm(kind, i) for i in range(chain.n) for kind in TERMS if kind in terms)
     return ExtendedParameters(rigid, tuple(term for term in listed if term not in merged), merged)
 
 
-def _rows(rigid: MinimalParameters, candidates: list[Term]) -> Any:
+def _rows(rigid: MinimalParameters, candidates: list[DriveTerm]) -> Any:
     """Rows of kinetic and potential energies in turn, with a column per rigid-body parameter and candidate term."""
-    samples = Samples(exact_geometry(rigid.chain))
-    columns = Columns(MinimalParameters(samples.chain, rigid.kind, rigid.combinations).realisation)
+    samples = EnergySamples(exact_geometry(rigid.chain))
+    columns = ParameterColumns(MinimalParameters(samples.chain, rigid.kind, rigid.combinations).realisation)
 
     def row(k: int, prime: int) -> list[int]:
         sample, kinetic = samples.at(k // 2, prime), k % 2 == 0

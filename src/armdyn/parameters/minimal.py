@@ -27,7 +27,7 @@ from armdyn.chain import Chain, Link
 from armdyn.chain.joint import MASSLESS, NATURAL, Mimic
 from armdyn.errors import InputError
 from armdyn.parameters.elimination import exact_combinations, solved_for
-from armdyn.parameters.energy import Columns, Samples
+from armdyn.parameters.energy import EnergySamples, ParameterColumns
 from armdyn.parameters.expression import (
     Expression,
     Polynomial,
@@ -300,8 +300,8 @@ def _eliminated(geometry: Chain, elements: tuple[Element, ...], gravity: bool) -
     """The elements that are independent in the energies, with the coefficients of the dependent ones."""
     # Later elements are merged into earlier ones: first moments into inertias, not the other way round.
     order = sorted(elements, key=lambda e: (e.kind.startswith("k"), e.kind in ("kx", "ky")))
-    samples = Samples(geometry)
-    columns = Columns(MinimalParameters(samples.chain, "", _each(order)).realisation)
+    samples = EnergySamples(geometry)
+    columns = ParameterColumns(MinimalParameters(samples.chain, "", _each(order)).realisation)
 
     def row(k: int, prime: int) -> list[int]:
         if not gravity:

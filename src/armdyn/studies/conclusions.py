@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from armdyn.studies.table_rows import Row
+from armdyn.studies.table_rows import PaperRow
 from armdyn.studies.tables import TABLES
 
 Expected = tuple[float | None, float | None]  # M, A; None where the claim is silent
@@ -25,7 +25,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ClaimVerdict:
     """The cases in which a claim fails, empty if it holds."""
 
     claim: Claim
@@ -33,12 +33,12 @@ class Verdict:
     counted: tuple[str, ...]
 
 
-def verdicts() -> list[Verdict]:
+def verdicts() -> list[ClaimVerdict]:
     """Check every claim on the printed polynomials and on the executed counts (quoted rows stay as printed)."""
-    return [Verdict(claim, tuple(claim.failures(_printed)), tuple(claim.failures(_counted))) for claim in CLAIMS]
+    return [ClaimVerdict(claim, tuple(claim.failures(_printed)), tuple(claim.failures(_counted))) for claim in CLAIMS]
 
 
-def _row(table: str, label: str, kind: int) -> Row:
+def _row(table: str, label: str, kind: int) -> PaperRow:
     return next(row for row in TABLES[table].rows if (row.label, row.kind) == (label, kind))
 
 

@@ -25,7 +25,7 @@ QUOTED = ("Saha 1997", "Featherstone 1983")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ForwardCostRow:
     """Operation counts for one number of joints: of every method here, and as quoted."""
 
     n: int
@@ -40,22 +40,22 @@ def quoted(n: int) -> dict[str, Operations]:
 
 
 @lru_cache(maxsize=64)
-def row(n: int) -> Row:
+def row(n: int) -> ForwardCostRow:
     """Every method for n revolute joints in general position."""
     chain = generic_chain("R" * n)
     executed = {}
     for method in METHODS:
         made = assemble(chain, "forward_dynamics", method)
         executed[method] = trace(method, made.function, dict(made.inputs), made.outputs).operations
-    return Row(n, executed, quoted(n))
+    return ForwardCostRow(n, executed, quoted(n))
 
 
-def table(joints: Iterable[int] = range(1, 31)) -> list[Row]:
+def table(joints: Iterable[int] = range(1, 31)) -> list[ForwardCostRow]:
     """One row per number of joints."""
     return [row(n) for n in joints]
 
 
-def overtakes(rows: Iterable[Row], fast: str = "denoc", slow: str = "composite") -> int | None:
+def overtakes(rows: Iterable[ForwardCostRow], fast: str = "denoc", slow: str = "composite") -> int | None:
     """The number of joints from which `fast` takes fewer operations than `slow`; None if it never does."""
     found = None
     for r in rows:
@@ -66,7 +66,7 @@ def overtakes(rows: Iterable[Row], fast: str = "denoc", slow: str = "composite")
     return found
 
 
-def markdown(rows: Iterable[Row]) -> str:
+def markdown(rows: Iterable[ForwardCostRow]) -> str:
     """The table as Markdown."""
     columns = (*METHODS, *(f"{name}, quoted" for name in QUOTED))
     lines = ["| n | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
@@ -76,7 +76,7 @@ def markdown(rows: Iterable[Row]) -> str:
     return "\n".join(lines)
 
 
-def figure(rows: list[Row]) -> Any:
+def figure(rows: list[ForwardCostRow]) -> Any:
     """The table as a plot (a Plotly figure)."""
     go = import_plotly("plotly.graph_objects")
     plot = go.Figure()

@@ -16,7 +16,7 @@ from armdyn.programs.assemble import assemble
 
 
 @dataclass(frozen=True)
-class Row:
+class SolverRow:
     """One arm and solver: operations, and the largest and median residual force, relative to the largest force."""
 
     arm: str
@@ -26,7 +26,7 @@ class Row:
     typical: float
 
 
-def compare(arms: Iterable[Arm], states: int = 2000, seed: int = 0) -> list[Row]:
+def compare(arms: Iterable[Arm], states: int = 2000, seed: int = 0) -> list[SolverRow]:
     """Run every solver on every arm at random states; residuals come from inverse dynamics of the accelerations."""
     rows = []
     for arm in arms:
@@ -39,5 +39,5 @@ def compare(arms: Iterable[Arm], states: int = 2000, seed: int = 0) -> list[Row]
             back = arm.inverse_dynamics(q, qd, compile_program(program)(q, qd, tau))
             scale = np.abs(tau).max() + np.abs(arm.bias(q, qd)).max(axis=-1)
             missed = np.abs(back - tau).max(axis=-1) / scale
-            rows.append(Row(arm.name, name, program.operations, float(missed.max()), float(np.median(missed))))
+            rows.append(SolverRow(arm.name, name, program.operations, float(missed.max()), float(np.median(missed))))
     return rows

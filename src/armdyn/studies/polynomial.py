@@ -13,13 +13,13 @@ _NAME = {power: name for name, power in _POWER.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Polynomial:
+class CountPolynomial:
     """Coefficients of 1, n, n², n³."""
 
     coefficients: tuple[Fraction, Fraction, Fraction, Fraction]
 
     @classmethod
-    def of(cls, text: str) -> Polynomial:
+    def of(cls, text: str) -> CountPolynomial:
         """Parse a polynomial as printed: ``Polynomial.of("11.5n²-27.5n+16")``."""
         found = [Fraction(0)] * 4
         for sign, number, power in _TERM.findall(text.replace(" ", "")):
@@ -28,7 +28,7 @@ class Polynomial:
         return cls((found[0], found[1], found[2], found[3]))
 
     @classmethod
-    def through(cls, values: Mapping[int, int]) -> Polynomial | None:
+    def through(cls, values: Mapping[int, int]) -> CountPolynomial | None:
         """The polynomial of at most third degree through all values, or None if there is none."""
         first = sorted(values)[:4]
         if len(first) < 4:
@@ -49,13 +49,13 @@ class Polynomial:
         value = sum((c * n**k for k, c in enumerate(self.coefficients)), Fraction(0))
         return int(value) if value.denominator == 1 else value
 
-    def __add__(self, other: Polynomial) -> Polynomial:
+    def __add__(self, other: CountPolynomial) -> CountPolynomial:
         a, b = self.coefficients, other.coefficients
-        return Polynomial((a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]))
+        return CountPolynomial((a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]))
 
-    def __sub__(self, other: Polynomial) -> Polynomial:
+    def __sub__(self, other: CountPolynomial) -> CountPolynomial:
         a, b = self.coefficients, other.coefficients
-        return Polynomial((a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3]))
+        return CountPolynomial((a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3]))
 
     def __str__(self) -> str:
         text = ""

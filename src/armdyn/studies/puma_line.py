@@ -111,7 +111,7 @@ def accelerations(method: str) -> Compiled:
 
 
 @dataclass(frozen=True)
-class Run:
+class LineRun:
     """A forward simulation, sampled at the ends of the intervals."""
 
     method: str
@@ -139,7 +139,7 @@ def times() -> np.ndarray:
     return np.linspace(0, SECONDS, round(SECONDS / INTERVAL) + 1)
 
 
-def forward(method: str, reading: str = "exact", posture: str = "first") -> Run:
+def forward(method: str, reading: str = "exact", posture: str = "first") -> LineRun:
     """Simulate under the torques: fifth-order Runge-Kutta with step control, restarted every interval."""
     n, tau, act = puma().n, torques(reading, posture), accelerations(method)
     calls = [0]
@@ -157,7 +157,7 @@ def forward(method: str, reading: str = "exact", posture: str = "first") -> Run:
     t, y, status, _ = solver.run(right, np.concatenate([q, qd]), moments, None, lambda t: None)
     seconds = time.perf_counter() - start
     rates = np.array([act(row[:n], row[n:], tau(float(moment))) for moment, row in zip(t, y, strict=True)])
-    return Run(method, t, y[:, :n], y[:, n:], rates, seconds, calls[0], status)
+    return LineRun(method, t, y[:, :n], y[:, n:], rates, seconds, calls[0], status)
 
 
 def tool_motion(q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> dict[str, np.ndarray]:
@@ -168,13 +168,13 @@ def tool_motion(q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> dict[str, np.
     return dict(zip(QUANTITIES, (puma().pose(q)[..., :3, 3], velocity, acceleration), strict=True))
 
 
-def deviations(run: Run, posture: str = "first") -> dict[str, np.ndarray]:
+def deviations(run: LineRun, posture: str = "first") -> dict[str, np.ndarray]:
     """The norm of the difference from the prescribed motion at the end of every interval."""
     wanted, got = tool_motion(*line(posture)(run.t)), tool_motion(run.q, run.qd, run.qdd)
     return {name: np.linalg.norm(got[name] - wanted[name], axis=-1) for name in QUANTITIES}
 
 
-def of_lengths(run: Run, posture: str = "first") -> dict[str, np.ndarray]:
+def of_lengths(run: LineRun, posture: str = "first") -> dict[str, np.ndarray]:
     """The difference of the norms, the other possible reading of "errors in the modules of the vector"."""
     wanted, got = tool_motion(*line(posture)(run.t)), tool_motion(run.q, run.qd, run.qdd)
     lengths = ({k: np.linalg.norm(v, axis=-1) for k, v in motion.items()} for motion in (wanted, got))

@@ -41,7 +41,7 @@ VERSIONS = ("armdyn", "numpy", "llvmlite", "pin", "mujoco", "roboticstoolbox-pyt
 
 
 @dataclass(frozen=True)
-class Row:
+class SpeedRow:
     """Nanoseconds per configuration by library (`times`), for a batch or for single calls (`way`: "batch", "call")."""
 
     arm: str
@@ -75,7 +75,7 @@ def run(
     seconds: float = 0.3,
     beside: Makers = NOBODY,
     beside_in_batches: Makers = NOBODY,
-) -> list[Row]:
+) -> list[SpeedRow]:
     """Two rows per arm and quantity: a batch, and one configuration per call.
 
     `beside` are other libraries' functions of one configuration, `beside_in_batches` those that take a batch.
@@ -90,7 +90,7 @@ def run(
     ]
 
 
-def _measure(arm: Arm, quantity: str, batch: int, seconds: float, singly: Calls, in_batches: Calls) -> list[Row]:
+def _measure(arm: Arm, quantity: str, batch: int, seconds: float, singly: Calls, in_batches: Calls) -> list[SpeedRow]:
     kernel = getattr(arm, quantity)
     rng = np.random.default_rng(0)
     arrays = [rng.uniform(-2, 2, (batch, *shape)) for _, shape in kernel.assembly.inputs]
@@ -121,7 +121,7 @@ def _measure(arm: Arm, quantity: str, batch: int, seconds: float, singly: Calls,
         calls[name] = single_call(call, rows[0], seconds)
     times["copy"] = best(copy, seconds) / batch
     return [
-        Row(arm.name, quantity, way, {who: 1e9 * t for who, t in found.items()})
+        SpeedRow(arm.name, quantity, way, {who: 1e9 * t for who, t in found.items()})
         for way, found in (("batch", times), ("call", calls))
     ]
 
@@ -172,7 +172,7 @@ def machine() -> str:
     return f"{cpu}, one thread; {', '.join(versions)}"
 
 
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[SpeedRow]) -> str:
     """The rows as text: nanoseconds per configuration, and the ratios of the others to armdyn."""
     named = dict.fromkeys(who for row in rows for who in row.times if who not in ("armdyn", "copy"))
     others = [*named, "copy"]

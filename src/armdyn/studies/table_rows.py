@@ -16,7 +16,7 @@ from armdyn.graph.program import trace
 from armdyn.graph.simplify import simplify
 from armdyn.programs import cost
 from armdyn.studies import lin_1991
-from armdyn.studies.polynomial import Polynomial
+from armdyn.studies.polynomial import CountPolynomial
 
 MAX_JOINTS = 12
 Count = Callable[[str], Operations]
@@ -24,13 +24,13 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PaperRow:
     """One row of a table; without `counted` it is quoted, not executed."""
 
     label: str
     kind: int  # 1 or 2
-    mul: Polynomial
-    add: Polynomial
+    mul: CountPolynomial
+    add: CountPolynomial
     counted: Count | None = None
     compiled: Count | None = None
     samples: dict[int, Pair] = field(default_factory=dict)  # values at some n, printed next to the polynomials
@@ -58,35 +58,35 @@ class Row:
         return self.compiled(self.kinds(n)) if self.compiled else None
 
     @property
-    def executed(self) -> tuple[Polynomial, Polynomial] | None:
+    def executed(self) -> tuple[CountPolynomial, CountPolynomial] | None:
         """The polynomials through every executed count from `least` to 12."""
         if self.counted is None:
             return None
         found = {n: self.counted(self.kinds(n)) for n in range(self.least, MAX_JOINTS + 1)}
-        mul = Polynomial.through({n: count.mul for n, count in found.items()})
-        add = Polynomial.through({n: count.add for n, count in found.items()})
+        mul = CountPolynomial.through({n: count.mul for n, count in found.items()})
+        add = CountPolynomial.through({n: count.add for n, count in found.items()})
         return (mul, add) if mul and add else None
 
     @property
-    def difference(self) -> tuple[Polynomial, Polynomial] | None:
+    def difference(self) -> tuple[CountPolynomial, CountPolynomial] | None:
         """Executed minus printed."""
         executed = self.executed
         return (executed[0] - self.mul, executed[1] - self.add) if executed else None
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PaperTable:
     """A table of a paper."""
 
     key: str
     title: str
     source: str
-    rows: tuple[Row, ...]
+    rows: tuple[PaperRow, ...]
     compiled: str  # what the compiled column counts
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PaperEntry:
     """One row at one n, with None for missing values."""
 
     label: str
@@ -105,10 +105,10 @@ class Entry:
         return self.counted.mul - self.printed[0], self.counted.add - self.printed[1]
 
 
-def entries(table: Table, joints: tuple[int, ...] = (4, 6, 8), compiled: bool = True) -> list[Entry]:
+def entries(table: PaperTable, joints: tuple[int, ...] = (4, 6, 8), compiled: bool = True) -> list[PaperEntry]:
     """Every row of a table at these numbers of joints; compiling takes about a second per row."""
     return [
-        Entry(
+        PaperEntry(
             row.label,
             row.kind,
             n,
@@ -171,32 +171,36 @@ def whole_row(
     note: str = "",
     variant: Mapping[str, Any] = MappingProxyType({}),
     **samples: str,
-) -> Row:
+) -> PaperRow:
     """A row about the whole inertia matrix; samples are given as n4="98 60"."""
     counted = partial(_published, method=method, **variant)
     compiled = partial(compiled_counts, quantity="inertia_matrix", method=method)
-    return Row(label, kind, Polynomial.of(mul), Polynomial.of(add), counted, compiled, _samples(samples), note)
+    return PaperRow(
+        label, kind, CountPolynomial.of(mul), CountPolynomial.of(add), counted, compiled, _samples(samples), note
+    )
 
 
-def bias_row(label: str, mul: str, add: str, method: str, note: str, **samples: str) -> Row:
+def bias_row(label: str, mul: str, add: str, method: str, note: str, **samples: str) -> PaperRow:
     """A row about the whole bias vector."""
     counted = partial(_published, method=method, quantity="bias")
     compiled = partial(compiled_counts, quantity="bias", method=method)
-    return Row(label, 1, Polynomial.of(mul), Polynomial.of(add), counted, compiled, _samples(samples), note)
+    return PaperRow(
+        label, 1, CountPolynomial.of(mul), CountPolynomial.of(add), counted, compiled, _samples(samples), note
+    )
 
 
 def _samples(texts: dict[str, str]) -> dict[int, Pair]:
     return {int(name[1:]): (int(text.split()[0]), int(text.split()[1])) for name, text in texts.items()}
 
 
-def formulation_row(kind: int, form: int, mul: str, add: str, note: str = "", **samples: str) -> Row:
+def formulation_row(kind: int, form: int, mul: str, add: str, note: str = "", **samples: str) -> PaperRow:
     """A row of Table VI: a formulation without its composite bodies."""
     method = f"lin_fang_{form}"
-    return Row(
+    return PaperRow(
         f"Formulation {form}",
         kind,
-        Polynomial.of(mul),
-        Polynomial.of(add),
+        CountPolynomial.of(mul),
+        CountPolynomial.of(add),
         partial(_stage, method=method, stage="formulation"),
         partial(_compiled_beyond_bodies, method=method),
         _samples(samples),
@@ -204,13 +208,13 @@ def formulation_row(kind: int, form: int, mul: str, add: str, note: str = "", **
     )
 
 
-def bodies_row(kind: int, mul: str, add: str) -> Row:
+def bodies_row(kind: int, mul: str, add: str) -> PaperRow:
     """A row of Table VII: the composite bodies."""
-    return Row(
+    return PaperRow(
         "MLC algorithm",
         kind,
-        Polynomial.of(mul),
-        Polynomial.of(add),
+        CountPolynomial.of(mul),
+        CountPolynomial.of(add),
         partial(_stage, method="lin_fang_1", stage="composite bodies"),
         _compiled_bodies,
     )

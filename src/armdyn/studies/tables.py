@@ -9,11 +9,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from armdyn.studies.polynomial import Polynomial
+from armdyn.studies.polynomial import CountPolynomial
 from armdyn.studies.table_rows import (
-    Entry,
-    Row,
-    Table,
+    PaperEntry,
+    PaperRow,
+    PaperTable,
     bias_row,
     bodies_row,
     compiled_counts,
@@ -41,7 +41,7 @@ def data(
     ]
 
 
-def _plain(row: Row) -> dict[str, Any]:
+def _plain(row: PaperRow) -> dict[str, Any]:
     executed, difference = row.executed, row.difference
     return {
         "label": row.label,
@@ -54,7 +54,7 @@ def _plain(row: Row) -> dict[str, Any]:
     }
 
 
-def _plain_entry(entry: Entry) -> dict[str, Any]:
+def _plain_entry(entry: PaperEntry) -> dict[str, Any]:
     return {
         "label": entry.label,
         "type": entry.kind,
@@ -69,7 +69,7 @@ _SLIP = "the print has 1M less, in D₁₂ or (L)₃₃ of body 1"
 _SIMILARITY = "the arrangement of the similarity is lost in the scan: two plane products, 36M 18A"
 _STEPS = "the paper does not print its steps: ours"
 
-TABLE_VI = Table(
+TABLE_VI = PaperTable(
     "VI",
     "Five formulations when the composite bodies are on hand",
     "Lin & Fang 1999, Table VI",
@@ -105,7 +105,7 @@ TABLE_VI = Table(
     "what the formulation adds to the compiled composite bodies",
 )  # fmt: skip
 
-TABLE_VII = Table(
+TABLE_VII = PaperTable(
     "VII",
     "First moments and inertia tensors of composite bodies",
     "Lin & Fang 1999, Table VII",
@@ -113,7 +113,7 @@ TABLE_VII = Table(
     "the composite bodies alone",
 )
 
-TABLE_VIII = Table(
+TABLE_VIII = PaperTable(
     "VIII",
     "The inertia matrix with its composite bodies",
     "Lin & Fang 1999, Table VIII",
@@ -144,7 +144,7 @@ TABLE_VIII = Table(
     "the whole matrix",
 )  # fmt: skip
 
-LIN_I = Table(
+LIN_I = PaperTable(
     "Lin I",
     "Algorithms for the inertia matrix",
     "Lin 1991, Table I",
@@ -175,7 +175,7 @@ LIN_I = Table(
     "the whole matrix",
 )  # fmt: skip
 
-LIN_II = Table(
+LIN_II = PaperTable(
     "Lin II",
     "Algorithms for the bias vector",
     "Lin 1991, Table II",
@@ -190,7 +190,7 @@ LIN_II = Table(
             "per link as printed (one addition less without acceleration); more is left out at the base",
             n4="303 258", n6="489 420", n8="675 582",
         ),
-        Row("Lin 1991", 1, Polynomial.of("12.5n²+5.5n+3"), Polynomial.of("9n²+n"),
+        PaperRow("Lin 1991", 1, CountPolynomial.of("12.5n²+5.5n+3"), CountPolynomial.of("9n²+n"),
             table_ii_counts, partial(compiled_counts, quantity="bias", method="lin_1991"),
             {4: (225, 148), 6: (486, 330), 8: (847, 584)},
             "beyond the inertia matrix; docs/lin-1991-table-2.md reads the rows"),
@@ -198,7 +198,7 @@ LIN_II = Table(
     "the whole bias vector, with what it shares with the inertia matrix",
 )  # fmt: skip
 
-GAH = Table(
+GAH = PaperTable(
     "GAH 1",
     "Comparison of complexities",
     "Provenzano et al., Table 1",
@@ -217,4 +217,4 @@ GAH = Table(
     "the whole matrix",
 )  # fmt: skip
 
-TABLES: dict[str, Table] = {table.key: table for table in (TABLE_VI, TABLE_VII, TABLE_VIII, LIN_I, LIN_II, GAH)}
+TABLES: dict[str, PaperTable] = {table.key: table for table in (TABLE_VI, TABLE_VII, TABLE_VIII, LIN_I, LIN_II, GAH)}

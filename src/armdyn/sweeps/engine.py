@@ -16,7 +16,7 @@ from armdyn.identification.threads import one_thread
 from armdyn.kernels.kernel import checked as checked_threads
 from armdyn.options import Execution, SweepKeywords, flat_keywords
 from armdyn.processes import cores
-from armdyn.sweeps.reductions import Part, Variable, Variables, dataset, needed, require
+from armdyn.sweeps.reductions import LabelledArray, Part, Variables, dataset, needed, require
 from armdyn.sweeps.stores import Store, store_at
 from armdyn.sweeps.study import Compute, Study, packed, unpacked
 
@@ -279,7 +279,7 @@ class _Run:
             return self.store.read()
         pieces = [self.kept[k] for k in range(study.chunks)]
         whole = {
-            name: Variable(v.dims, np.concatenate([piece[name].values for piece in pieces]))
+            name: LabelledArray(v.dims, np.concatenate([piece[name].values for piece in pieces]))
             for name, v in layout.items()
             if v.sampled
         }

@@ -20,11 +20,11 @@ from armdyn.errors import InputError, choose
 from armdyn.uncertainty.statistics import probability
 
 SAMPLE = "sample"
-Variables = dict[str, "Variable"]
+Variables = dict[str, "LabelledArray"]
 
 
 @dataclass(frozen=True, eq=False)
-class Variable:
+class LabelledArray:
     """Values with the names of their axes."""
 
     dims: tuple[str, ...]
@@ -44,7 +44,7 @@ def labelled(results: Any, count: int, arm: Arm) -> Variables:
     return {str(name): _variable(str(name), x, count, arm) for name, x in results.items()}
 
 
-def _variable(name: str, given: Any, count: int, arm: Arm) -> Variable:
+def _variable(name: str, given: Any, count: int, arm: Arm) -> LabelledArray:
     dims, values = given if isinstance(given, tuple) and len(given) == 2 else (None, given)
     array = np.asarray(values)
     if array.dtype == object:
@@ -59,12 +59,12 @@ def _variable(name: str, given: Any, count: int, arm: Arm) -> Variable:
             f"{name}: expected ({count}, ...) values, one per sample, and a name for each axis; got shape "
             f"{array.shape} with axes {dims}"
         )
-    return Variable(dims, array)
+    return LabelledArray(dims, array)
 
 
 def coordinates(arm: Arm) -> Variables:
     """The names of the joints as a coordinate."""
-    return {"joint": Variable(("joint",), np.array(arm.joint_names, dtype=np.str_))}
+    return {"joint": LabelledArray(("joint",), np.array(arm.joint_names, dtype=np.str_))}
 
 
 def dataset(variables: Variables, coords: Variables, attributes: Mapping[str, Any]) -> Any:
@@ -151,7 +151,7 @@ class Extremes:
 
     def finished(self, part: Part, name: str, dims: tuple[str, ...]) -> Variables:
         """See `Reduction`."""
-        return {f"{name}_{what}": Variable(dims, np.asarray(x)) for what, x in part.items()}
+        return {f"{name}_{what}": LabelledArray(dims, np.asarray(x)) for what, x in part.items()}
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Moments:
         """See `Reduction`."""
         sd = np.sqrt(part["squares"] / np.maximum(part["count"] - 1, 1))
         found = {"mean": part["mean"], "sd": sd, "count": part["count"]}
-        return {f"{name}_{what}": Variable(dims, np.asarray(x)) for what, x in found.items()}
+        return {f"{name}_{what}": LabelledArray(dims, np.asarray(x)) for what, x in found.items()}
 
 
 @dataclass(frozen=True)
@@ -214,10 +214,10 @@ class Histogram:
         """See `Reduction`."""
         counts, edges = part["counts"], np.linspace(self.low, self.high, self.bins + 1)
         return {
-            f"{name}_histogram": Variable((f"{name}_bin", *dims), counts[1:-1]),
-            f"{name}_bin": Variable((f"{name}_bin",), (edges[1:] + edges[:-1]) / 2),
-            f"{name}_below": Variable(dims, np.asarray(counts[0])),
-            f"{name}_above": Variable(dims, np.asarray(counts[-1])),
+            f"{name}_histogram": LabelledArray((f"{name}_bin", *dims), counts[1:-1]),
+            f"{name}_bin": LabelledArray((f"{name}_bin",), (edges[1:] + edges[:-1]) / 2),
+            f"{name}_below": LabelledArray(dims, np.asarray(counts[0])),
+            f"{name}_above": LabelledArray(dims, np.asarray(counts[-1])),
         }
 
 
@@ -242,7 +242,7 @@ class Exceeds:
         """See `Reduction`."""
         found = probability(part["count"], int(part["samples"]), self.confidence)
         values = {"probability": found.value, "lower": found.lower, "upper": found.upper}
-        return {f"{name}_exceeds_{what}": Variable(dims, np.asarray(x)) for what, x in values.items()}
+        return {f"{name}_exceeds_{what}": LabelledArray(dims, np.asarray(x)) for what, x in values.items()}
 
 
 @dataclass(frozen=True)
@@ -289,8 +289,8 @@ class Quantiles:
             if len(values):
                 found[:, k] = _order_statistics(values, counts, self.probabilities)
         return {
-            f"{name}_quantile": Variable(("quantile", *dims), found.reshape(-1, *shape)),
-            "quantile": Variable(("quantile",), np.array(self.probabilities)),
+            f"{name}_quantile": LabelledArray(("quantile", *dims), found.reshape(-1, *shape)),
+            "quantile": LabelledArray(("quantile",), np.array(self.probabilities)),
         }
 
 

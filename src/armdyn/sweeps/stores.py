@@ -20,7 +20,7 @@ import numpy as np
 from armdyn.algebra.frozen import cached_property
 from armdyn.errors import FileError, InputError
 from armdyn.files.text import written_whole
-from armdyn.sweeps.reductions import Part, Variable, Variables, needed
+from armdyn.sweeps.reductions import LabelledArray, Part, Variables, needed
 
 OWN = "_armdyn"  # readers of Parquet folders ignore names that start with an underscore
 
@@ -210,7 +210,7 @@ class ParquetStore(Store):
         return dataset.dataset(root, format="parquet", filesystem=files)
 
 
-def _columns(name: str, v: Variable) -> dict[str, np.ndarray]:
+def _columns(name: str, v: LabelledArray) -> dict[str, np.ndarray]:
     if v.values.ndim == 1:
         return {name: v.values}
     places = np.ndindex(*v.values.shape[1:])

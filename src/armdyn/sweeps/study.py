@@ -22,7 +22,7 @@ from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.files import toml
 from armdyn.files.description import with_tool
-from armdyn.sweeps.reductions import Part, Reduction, Variable, Variables, coordinates, labelled
+from armdyn.sweeps.reductions import LabelledArray, Part, Reduction, Variables, coordinates, labelled
 
 
 def digest(x: Any) -> str:
@@ -206,7 +206,9 @@ class Study:
     def whole(self, layout: Variables) -> Variables:
         """The variables broadcast to the size of the study without allocating memory; coordinates unchanged."""
         return {
-            name: Variable(v.dims, np.broadcast_to(v.values[:1], (self.total, *v.values.shape[1:]))) if v.sampled else v
+            name: LabelledArray(v.dims, np.broadcast_to(v.values[:1], (self.total, *v.values.shape[1:])))
+            if v.sampled
+            else v
             for name, v in layout.items()
         }
 
@@ -215,7 +217,7 @@ class Study:
         axes = {dim for v in layout.values() for dim in v.dims}
         own = {name: v for name, v in coordinates(self.arm).items() if name in axes}
         if self.total <= MAX_LISTED:
-            own["sample"] = Variable(("sample",), np.arange(self.total), constant=True)
+            own["sample"] = LabelledArray(("sample",), np.arange(self.total), constant=True)
         return own | {name: v for name, v in layout.items() if not v.sampled}
 
 

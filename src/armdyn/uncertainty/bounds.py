@@ -28,8 +28,8 @@ from armdyn.ranges import ACCELERATION, of_input, pair
 from armdyn.uncertainty.expansions import Expansion, MotionRegion, Remainders, expandable
 from armdyn.uncertainty.search import (
     LEAST_SIZE,
+    BoundedQuantity,
     IntervalRegion,
-    Problem,
     Region,
     Search,
     Side,
@@ -140,7 +140,7 @@ def bound(
     kernel = arm.kernel(quantity, method=SHARPEST.get(quantity, "auto"))
     boxes = {name: of_input(arm, name, {"q": q, "qd": qd, "qdd": qdd}.get(name)) for name, _ in kernel.assembly.inputs}
     start = time.monotonic()
-    problem = Problem(kernel, boxes)
+    problem = BoundedQuantity(kernel, boxes)
     searches = _searched(problem, gap, start + seconds, progress)
     shape = problem.shape
     limits, found = (np.array([[getattr(s, name) for s in side] for side in searches]) for name in ("limit", "value"))
@@ -157,7 +157,7 @@ def bound(
     )
 
 
-def _searched(problem: Problem, gap: float, end: float, progress: Progress | None) -> list[list[Search]]:
+def _searched(problem: BoundedQuantity, gap: float, end: float, progress: Progress | None) -> list[list[Search]]:
     """Search both sides of every entry for an equal share of half the time; the unfinished ones share the rest."""
     count = math.prod(problem.shape)
     begun = time.monotonic()
@@ -188,7 +188,7 @@ def _searched(problem: Problem, gap: float, end: float, progress: Progress | Non
     return [[found[entry, k] for entry in range(count)] for k in range(2)]
 
 
-def _regions(problem: Problem, entry: int) -> list[Region]:
+def _regions(problem: BoundedQuantity, entry: int) -> list[Region]:
     """The search regions for the smallest and the largest value of an entry."""
     if expandable(problem.kernel):
         expansion = Expansion(problem.kernel, entry, problem.ranges)

@@ -72,7 +72,7 @@ Distribution = Normal | Uniform
 Spec = Distribution | float  # a float is an exactly known value
 
 
-class Quantiles:
+class InverseDistributions:
     """Inverse distribution functions of several variables: maps points in the unit cube to values, per column.
 
     A normal distribution is truncated at the smallest possible value; a uniform one that reaches below it is an error.

@@ -245,7 +245,7 @@ LINEAR = ("qdd",)  # every quantity is affine in these inputs
 RATES = ("qd", "qdd")  # inputs whose extremes are often at the ends of their ranges
 
 
-class Problem:
+class BoundedQuantity:
     """A kernel with its ranges: values at points, and enclosures of one entry and its gradient over boxes."""
 
     def __init__(self, kernel: Any, boxes: dict[str, Any]) -> None:
@@ -316,7 +316,7 @@ class Boxes(Pieces):
 class IntervalRegion:
     """Bounds of sign × entry over boxes of all variables."""
 
-    def __init__(self, problem: Problem, entry: int, sign: float) -> None:
+    def __init__(self, problem: BoundedQuantity, entry: int, sign: float) -> None:
         self.problem, self.entry, self.sign = problem, entry, sign
         self.value, self.gradient = problem.enclosures(entry)
         self.uncut = problem.linear | ~self.value.used

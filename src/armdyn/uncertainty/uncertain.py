@@ -27,7 +27,15 @@ from armdyn.simulation import Trajectory, simulate
 from armdyn.simulation.programs import Plants
 from armdyn.uncertainty import bodies
 from armdyn.uncertainty.bodies import Correlated
-from armdyn.uncertainty.distributions import Normal, Quantiles, Spec, Uniform, checked_seed, spread, unit_points
+from armdyn.uncertainty.distributions import (
+    InverseDistributions,
+    Normal,
+    Spec,
+    Uniform,
+    checked_seed,
+    spread,
+    unit_points,
+)
 from armdyn.uncertainty.statistics import Outcome, SobolIndices
 
 Array = NDArray[np.float64]
@@ -371,8 +379,8 @@ class Uncertain:
         return self._quantiles(u)
 
     @cached_property
-    def _quantiles(self) -> Quantiles:
-        return Quantiles([(v.distribution, v.least) for v in self.variables])
+    def _quantiles(self) -> InverseDistributions:
+        return InverseDistributions([(v.distribution, v.least) for v in self.variables])
 
     def _draw(self, u: Array) -> Plants:
         """The arms at points in the unit cube."""

@@ -39,7 +39,7 @@ class Inner:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class MinimalBody:
     """Composite body i in frame i: m̂, ĉ (without its z if the joint is revolute), the third column of Ĵ.
 
     If i < s, the column is (0, 0, Ĵ₃₃), only revolute joints have ĉ, and `inner` holds the rest.
@@ -64,19 +64,19 @@ class Body:
         return self.column if self.revolute else Vec3(self.moment.y, -self.moment.x, 0)
 
 
-def composite_bodies(chain: Chain, steps: list[Step]) -> list[Body]:
+def composite_bodies(chain: Chain, steps: list[Step]) -> list[MinimalBody]:
     """All composite bodies, base to tip; before the first revolute joint only the mass is computed."""
     r, s, axes = first_axes(chain)
     links = list(zip(steps, inertia_constants(chain), strict=True))
     outer, ell, V33 = _down_to_s(links, s, axes)
     inner = _down_to_r(links, r, s, axes, ell, V33)
-    before = [Body(False, const.mass, ZERO, ZERO, Inner(ZERO, 0)) for _, const in links[:r]]
+    before = [MinimalBody(False, const.mass, ZERO, ZERO, Inner(ZERO, 0)) for _, const in links[:r]]
     return [_counted_at_run_time(body) for body in (*before, *inner[::-1], *outer[::-1])]
 
 
-def _down_to_s(links: list[StepAndConstants], s: int, axes: Axes) -> tuple[list[Body], Vec3, Scalar]:
+def _down_to_s(links: list[StepAndConstants], s: int, axes: Axes) -> tuple[list[MinimalBody], Vec3, Scalar]:
     """Table VII, first part: bodies n … s, and their contribution to body s-1, l and (V⁽ʳ⁾)₃₃."""
-    bodies: list[Body] = []
+    bodies: list[MinimalBody] = []
     ell, V, V33 = ZERO, NOTHING, 0
     for i in reversed(range(s, len(links))):
         step, const = links[i]
@@ -92,9 +92,9 @@ def _down_to_s(links: list[StepAndConstants], s: int, axes: Axes) -> tuple[list[
     return bodies, ell, V33
 
 
-def _down_to_r(links: list[StepAndConstants], r: int, s: int, axes: Axes, ell: Vec3, V33: Scalar) -> list[Body]:
+def _down_to_r(links: list[StepAndConstants], r: int, s: int, axes: Axes, ell: Vec3, V33: Scalar) -> list[MinimalBody]:
     """Table VII, second part: bodies s-1 … r, of which only the component along u_r is propagated."""
-    bodies: list[Body] = []
+    bodies: list[MinimalBody] = []
     for i in reversed(range(r, s)):
         step, const = links[i]
         body = _inner_body(step, const, axes[i], ell, V33)
@@ -132,31 +132,33 @@ def first_axes(chain: Chain) -> tuple[int, int, Axes]:
     return r, chain.n, axes
 
 
-def _outer_body(step: Step, const: Constants, ell: Vec3, V: Sym3) -> Body:
+def _outer_body(step: Step, const: Constants, ell: Vec3, V: Sym3) -> MinimalBody:
     k, U = const.k, const.U
     if step.revolute:
         c = Vec3(k.x + ell.x, k.y + ell.y, 0)  # Lin & Fang eq. (22)
-        return Body(True, const.mass, c, Vec3(U.xz + V.xz, U.yz + V.yz, U.zz + V.zz))  # Lin & Fang eq. (23)
-    return Body(False, const.mass, k + ell, ZERO)
+        return MinimalBody(True, const.mass, c, Vec3(U.xz + V.xz, U.yz + V.yz, U.zz + V.zz))  # Lin & Fang eq. (23)
+    return MinimalBody(False, const.mass, k + ell, ZERO)
 
 
-def _inner_body(step: Step, const: Constants, u: Vec3, ell: Vec3, V33: Scalar) -> Body:
+def _inner_body(step: Step, const: Constants, u: Vec3, ell: Vec3, V33: Scalar) -> MinimalBody:
     k = const.k
     if step.revolute:
         J33 = const.U.zz + V33
-        return Body(True, const.mass, Vec3(k.x + ell.x, k.y + ell.y, 0), J33 * Z, Inner(u, u.z * J33))
+        return MinimalBody(True, const.mass, Vec3(k.x + ell.x, k.y + ell.y, 0), J33 * Z, Inner(u, u.z * J33))
     kappa_1 = u.x * k.y - u.y * k.x  # Lin & Fang eq. (27)
-    return Body(False, const.mass, ZERO, ZERO, Inner(u, kappa_1 - u.y * ell.x + u.x * ell.y))  # Lin & Fang eq. (29)
+    return MinimalBody(
+        False, const.mass, ZERO, ZERO, Inner(u, kappa_1 - u.y * ell.x + u.x * ell.y)
+    )  # Lin & Fang eq. (29)
 
 
-def _moment(step: Step, body: Body, ell: Vec3, lift: Scalar) -> Vec3:
+def _moment(step: Step, body: MinimalBody, ell: Vec3, lift: Scalar) -> Vec3:
     """The varying part of ĉᵢ₋₁."""
     if step.revolute:
         return step.R @ Vec3(body.moment.x, body.moment.y, ell.z)  # Lin & Fang eq. (24)
     return step.R @ Vec3(ell.x, ell.y, ell.z + lift)
 
 
-def _lifted(step: Step, const: Constants, body: Body, ell: Vec3, V: Sym3, lift: Scalar) -> Sym3:
+def _lifted(step: Step, const: Constants, body: MinimalBody, ell: Vec3, V: Sym3, lift: Scalar) -> Sym3:
     """X: the tensor after the shift by d along z, before the rotation into frame i-1."""
     c, J, U, d = body.moment, body.column, const.U, step.d
     if step.revolute:  # Lin & Fang eq. (34)
@@ -191,7 +193,7 @@ def _quadratic(u: Vec3, X: Sym3) -> Scalar:
     )
 
 
-def _inner_lifted(step: Step, const: Constants, body: Body, ell: Vec3, V33: Scalar, lift: Scalar) -> Scalar:
+def _inner_lifted(step: Step, const: Constants, body: MinimalBody, ell: Vec3, V33: Scalar, lift: Scalar) -> Scalar:
     """(Y)₃₃ for i < s (Lin & Fang eq. 40, first part, with the errata corrected)."""
     if step.revolute or body.inner is None:
         return body.column.z
@@ -207,7 +209,7 @@ def _inner_pushed(Y33: Scalar, u: Vec3, b: Scalar, ell: Vec3) -> Scalar:
     return Y33 + (2 * b) * ((u.y * u.y + u.z * u.z) * ell.x - (u.x * u.y) * ell.y - (u.x * u.z) * ell.z)
 
 
-def _counted_at_run_time(body: Body) -> Body:
+def _counted_at_run_time(body: MinimalBody) -> MinimalBody:
     """ĉ and Ĵ count as run-time numbers, also those of the last link (C2); literal zeros stay."""
     c = Vec3(online(body.moment.x), online(body.moment.y), 0) if body.revolute else run_time(body.moment)
     inner = body.inner and Inner(body.inner.u, online(body.inner.torque))

@@ -28,14 +28,14 @@ from armdyn.formulations.steps import collect
 
 
 @dataclass(frozen=True, slots=True)
-class Moments(Body):
+class SecondMoments(Body):
     """A body with part of its inertia about z stored outside P."""
 
     turning: Scalar = 0  # the part of J₃₃ = P₁₁ + P₂₂ that is not in P
 
-    def __add__(self, other: Body) -> Moments:
-        turning = self.turning + (other.turning if isinstance(other, Moments) else 0)
-        return Moments(self.mass + other.mass, self.moment + other.moment, self.P + other.P, turning)
+    def __add__(self, other: Body) -> SecondMoments:
+        turning = self.turning + (other.turning if isinstance(other, SecondMoments) else 0)
+        return SecondMoments(self.mass + other.mass, self.moment + other.moment, self.P + other.P, turning)
 
     @property
     def wrench_of_turn(self) -> Wrench:
@@ -49,7 +49,7 @@ class Moments(Body):
         return Wrench(Vec3(0, 0, self.mass), Vec3(self.moment.y, -self.moment.x, 0))
 
 
-NOTHING = Moments(0, ZERO, NO_MOMENTS)
+NOTHING = SecondMoments(0, ZERO, NO_MOMENTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +83,15 @@ def regions(chain: Chain) -> Regions:
     return Regions(frozenset(sliding), axes)
 
 
-def second_moments(chain: Chain, q: list[Scalar]) -> list[Moments]:
+def second_moments(chain: Chain, q: list[Scalar]) -> list[SecondMoments]:
     """All composite bodies, each about the origin of its own frame, parents before children.
 
     Parameters without effect on any joint are left out, so mass, (c)_z and (P)₃₃ of a revolute joint's body are not
     those of the actual body.
     """
     region = regions(chain)
-    brought: dict[int, Moments] = {}
-    bodies: list[Moments] = []
+    brought: dict[int, SecondMoments] = {}
+    bodies: list[SecondMoments] = []
     for i, constant in reversed(list(enumerate(constants(chain, region)))):
         joint, parent, R = chain.joints[i], chain.parents[i], chain.joints[i].rotation(q[i])
         d, varying = joint.extension(q[i]), brought.get(i, NOTHING)
@@ -105,23 +105,25 @@ def second_moments(chain: Chain, q: list[Scalar]) -> list[Moments]:
             if parent in region.axes:
                 collect(brought, parent, _past(joint, R @ c, turning, region.axes[parent]))
         else:
-            body = Moments(constant.mass, ZERO, NO_MOMENTS)  # only prismatic joints: only the mass has an effect
+            body = SecondMoments(constant.mass, ZERO, NO_MOMENTS)  # only prismatic joints: only the mass has an effect
         bodies.append(body)
     return bodies[::-1]
 
 
-def _general(joint: Joint, d: Scalar, constant: Moments, varying: Moments) -> tuple[Moments, Vec3, Sym3]:
+def _general(
+    joint: Joint, d: Scalar, constant: SecondMoments, varying: SecondMoments
+) -> tuple[SecondMoments, Vec3, Sym3]:
     """Body i, and its varying first and second moments after the shift along z."""
     m, k, ell, V = constant.mass, constant.moment, varying.moment, varying.P
     if joint.revolute:
-        body = Moments(m, Vec3(k.x + ell.x, k.y + ell.y, ell.z), constant.P + V, constant.turning)
+        body = SecondMoments(m, Vec3(k.x + ell.x, k.y + ell.y, ell.z), constant.P + V, constant.turning)
         return body, body.moment, shifted(body.P, Z, d, body.moment)
     c = k + ell
     moved = Sym3(V.xx, V.xy, V.yy, V.xz + d * c.x, V.yz + d * c.y, V.zz + d * (2 * c.z + m * d))
-    return Moments(m, c, NO_MOMENTS), ell + Z * (m * d), moved  # P has no effect on a prismatic joint
+    return SecondMoments(m, c, NO_MOMENTS), ell + Z * (m * d), moved  # P has no effect on a prismatic joint
 
 
-def _inwards(joint: Joint, R: JointRotation, c: Vec3, P: Sym3) -> Moments:
+def _inwards(joint: Joint, R: JointRotation, c: Vec3, P: Sym3) -> SecondMoments:
     """A massless body, already shifted along z, in the inner frame."""
     bare = R.unturned
     c = bare @ c
@@ -129,13 +131,13 @@ def _inwards(joint: Joint, R: JointRotation, c: Vec3, P: Sym3) -> Moments:
     if joint.forked:
         c, P = turn_about_z(c, joint.turn), similarity_about_z(P, joint.turn)
         P = shifted(P, Z, joint.shift, c)
-    return Moments(0, c, P)
+    return SecondMoments(0, c, P)
 
 
 # All revolute joints before joint s have the same direction u, so only the inertia about u has an effect.
 
 
-def _first_turn(joint: Joint, R: JointRotation, c: Vec3, P: Sym3, u: Vec3) -> Moments:
+def _first_turn(joint: Joint, R: JointRotation, c: Vec3, P: Sym3, u: Vec3) -> SecondMoments:
     """The result of `_inwards` reduced to u: the inertia tr P - uᵀ R P Rᵀ u."""
     a = R.T @ u
     zz = a.z * a.z  # a constant, as the joint rotates about z
@@ -143,17 +145,19 @@ def _first_turn(joint: Joint, R: JointRotation, c: Vec3, P: Sym3, u: Vec3) -> Mo
     return _past(joint, R @ c, P.xx + zz * P.yy + (1 - zz) * P.zz - off, u)
 
 
-def _turning(joint: Joint, d: Scalar, constant: Moments, varying: Moments, u: Vec3) -> tuple[Moments, Vec3, Scalar]:
+def _turning(
+    joint: Joint, d: Scalar, constant: SecondMoments, varying: SecondMoments, u: Vec3
+) -> tuple[SecondMoments, Vec3, Scalar]:
     """Body i if all rotations are about u; its varying first moment and inertia about u after the shift along z."""
     m, k, ell = constant.mass, constant.moment, varying.moment
     if joint.revolute:
         turning = constant.turning + varying.turning
-        body = Moments(m, Vec3(k.x + ell.x, k.y + ell.y, ell.z), NO_MOMENTS, turning)
+        body = SecondMoments(m, Vec3(k.x + ell.x, k.y + ell.y, ell.z), NO_MOMENTS, turning)
         return body, body.moment, turning
     square, lift = u.x * u.x + u.y * u.y, m * d
     moved = 2 * (square * k.z - u.z * (u.x * k.x + u.y * k.y))
     moved = moved + square * (2 * ell.z + lift) - (2 * u.z) * (u.x * ell.x + u.y * ell.y)
-    body = Moments(m, _felt(k, u) + _felt(ell, u), NO_MOMENTS)
+    body = SecondMoments(m, _felt(k, u) + _felt(ell, u), NO_MOMENTS)
     return body, ell + Z * lift, varying.turning + d * moved
 
 
@@ -166,32 +170,32 @@ def _felt(c: Vec3, u: Vec3) -> Vec3:
     return Vec3(0, c.y - u.y / u.x * c.x, 0) if abs(u.x) >= abs(u.y) else Vec3(c.x - u.x / u.y * c.y, 0, 0)
 
 
-def _past(joint: Joint, c: Vec3, turning: Scalar, u: Vec3) -> Moments:
+def _past(joint: Joint, c: Vec3, turning: Scalar, u: Vec3) -> SecondMoments:
     """The shift to the parent's origin; c is in the parent's frame already."""
     if joint.forked:
         p = joint.normal_end
-        return Moments(0, c, NO_MOMENTS, turning + 2 * (p.dot(c) - u.dot(p) * u.dot(c)))
+        return SecondMoments(0, c, NO_MOMENTS, turning + 2 * (p.dot(c) - u.dot(p) * u.dot(c)))
     moved = (u.y * u.y + u.z * u.z) * c.x - u.x * (u.y * c.y + u.z * c.z)
-    return Moments(0, c, NO_MOMENTS, turning + 2 * joint.b * moved)
+    return SecondMoments(0, c, NO_MOMENTS, turning + 2 * joint.b * moved)
 
 
-def constants(chain: Chain, region: Regions) -> list[Moments]:
+def constants(chain: Chain, region: Regions) -> list[SecondMoments]:
     """m̂, k and the remainder of K after regrouping, for every composite body: off-line."""
-    found: list[Moments] = []
-    brought: dict[int, Moments] = {}
+    found: list[SecondMoments] = []
+    brought: dict[int, SecondMoments] = {}
     for i in reversed(range(chain.bodies)):
         own, joint, parent = chain.links[i], chain.joints[i], chain.parents[i]
         outer = brought.get(i, NOTHING)
         mass, c, K = own.mass + outer.mass, own.moment + outer.moment, _of_inertia(own.inertia) + outer.P
         if joint.revolute and not region.is_general(i):  # a single run-time number costs no more than a constant
-            regrouped, body = NO_MOMENTS, Moments(mass, c, NO_MOMENTS, K.xx + K.yy)
+            regrouped, body = NO_MOMENTS, SecondMoments(mass, c, NO_MOMENTS, K.xx + K.yy)
         elif joint.revolute:
             first = not region.is_general(parent)
             e = K.xx if first and _meets_at_right_angles(joint, region.axes.get(parent, Z)) else K.yy
             regrouped = Sym3(e, 0, e, 0, 0, K.zz)  # invariant under rotation about z
-            body = Moments(mass, c, Sym3(K.xx - e, K.xy, K.yy - e, K.xz, K.yz, 0), 2 * e)
+            body = SecondMoments(mass, c, Sym3(K.xx - e, K.xy, K.yy - e, K.xz, K.yz, 0), 2 * e)
         else:
-            regrouped, body = K, Moments(mass, c, NO_MOMENTS)
+            regrouped, body = K, SecondMoments(mass, c, NO_MOMENTS)
         found.append(body)
         collect(brought, parent, _regrouped(joint, mass, c, regrouped))
     return found[::-1]
@@ -202,7 +206,7 @@ def _meets_at_right_angles(joint: Joint, u: Vec3) -> bool:
     return bool((joint.tilt.T @ u).z == 0)
 
 
-def _regrouped(joint: Joint, m: Scalar, k: Vec3, K: Sym3) -> Moments:
+def _regrouped(joint: Joint, m: Scalar, k: Vec3, K: Sym3) -> SecondMoments:
     """The part of a body's constants that is regrouped with its parent, about the parent's frame."""
     b = X * joint.b
     if joint.revolute:
@@ -216,7 +220,7 @@ def _regrouped(joint: Joint, m: Scalar, k: Vec3, K: Sym3) -> Moments:
     if joint.forked:
         k, K, by = turn_about_z(k, joint.turn), similarity_about_z(K, joint.turn), joint.shift
         k, K = k + Z * (m * by), shifted(K, Z, by, k + Z * (m * by / 2))
-    return Moments(m, k, K)
+    return SecondMoments(m, k, K)
 
 
 def shifted(P: Sym3, axis: Vec3, by: Scalar, c: Vec3) -> Sym3:

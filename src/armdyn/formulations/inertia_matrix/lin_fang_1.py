@@ -20,7 +20,7 @@ from __future__ import annotations
 from armdyn.algebra import ZERO, Scalar, Vec3
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain
-from armdyn.formulations.composite_bodies.minimal import Body, Inner, composite_bodies
+from armdyn.formulations.composite_bodies.minimal import MinimalBody, Inner, composite_bodies
 from armdyn.formulations.steps import Matrix, Step, filled, run_time, steps, wrench_inwards
 
 
@@ -38,7 +38,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
     return filled(columns)
 
 
-def _column(path: list[Step], body: Body, i: int, lever: Vec3) -> list[Scalar]:
+def _column(path: list[Step], body: MinimalBody, i: int, lever: Vec3) -> list[Scalar]:
     """D_1i … D_ii."""
     f, t = body.force, run_time(body.torque)  # Lin & Fang eqs. (7), (8); the zero of t counts (C5)
     column = [t.z if path[i].revolute else f.z]
@@ -51,7 +51,7 @@ def _column(path: list[Step], body: Body, i: int, lever: Vec3) -> list[Scalar]:
     return column[::-1]
 
 
-def _below_s(path: list[Step], inners: list[Inner], body: Body, i: int) -> list[Scalar]:
+def _below_s(path: list[Step], inners: list[Inner], body: MinimalBody, i: int) -> list[Scalar]:
     """D_1i … D_ii for i < s, where every revolute joint is parallel to joint r."""
     f, t_r = body.force, inners[i].torque  # Lin & Fang eq. (29)
     column = [body.column.z if body.revolute else body.mass]

@@ -19,7 +19,7 @@ from __future__ import annotations
 from armdyn.algebra import Scalar, Vec3
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain
-from armdyn.formulations.composite_bodies.minimal import Body, composite_bodies
+from armdyn.formulations.composite_bodies.minimal import MinimalBody, composite_bodies
 from armdyn.formulations.steps import Matrix, Step, filled, steps
 
 
@@ -49,7 +49,7 @@ def _outwards(step: Step, revolute: bool, u: Vec3, s: Vec3) -> tuple[Vec3, Vec3]
     return u, s
 
 
-def _entry(inner: Body, body: Body, u: Vec3, s: Vec3) -> Scalar:
+def _entry(inner: MinimalBody, body: MinimalBody, u: Vec3, s: Vec3) -> Scalar:
     """D_ji of joint j (`inner`) and composite body i (`body`): Lin & Fang eq. (20)."""
     c, J, m = body.moment, body.column, body.mass
     if inner.revolute and body.revolute:

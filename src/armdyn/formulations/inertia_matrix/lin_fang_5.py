@@ -22,7 +22,7 @@ from __future__ import annotations
 from armdyn.algebra import ZERO, Scalar, Vec3, on_hand
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain
-from armdyn.formulations.composite_bodies.minimal import Body, composite_bodies
+from armdyn.formulations.composite_bodies.minimal import MinimalBody, composite_bodies
 from armdyn.formulations.steps import Matrix, Step, filled, run_time, steps, wrench_inwards
 
 
@@ -36,7 +36,7 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
     return filled([_column(path, body, i, lever) for i, body in enumerate(bodies)])
 
 
-def _column(path: list[Step], body: Body, i: int, lever: Vec3) -> list[Scalar]:
+def _column(path: list[Step], body: MinimalBody, i: int, lever: Vec3) -> list[Scalar]:
     """D_1i … D_ii."""
     column = [body.column.z if body.revolute else body.mass]  # Lin & Fang eq. (B6)
     f = t = ZERO
@@ -54,7 +54,7 @@ def _column(path: list[Step], body: Body, i: int, lever: Vec3) -> list[Scalar]:
     return column[::-1]
 
 
-def _first(step: Step, body: Body) -> tuple[Vec3, Vec3]:
+def _first(step: Step, body: MinimalBody) -> tuple[Vec3, Vec3]:
     """f_i-1,i and t_i-1,i (Lin & Fang eqs. B7, B8)."""
     axis = step.axis
     if body.revolute:

@@ -30,7 +30,7 @@ from armdyn.formulations.steps import Step, collect, steps
 
 
 @dataclass(frozen=True, slots=True)
-class Moving:
+class LinkMotion:
     """The motion of a link in its own frame, and what its joint adds to the acceleration of its origin."""
 
     w: Vec3
@@ -45,8 +45,8 @@ def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[
     walk = steps(chain, q)
     stage("outwards")
     still = acceleration_matrix(ZERO, ZERO)
-    base = Moving(ZERO, ZERO, still, -chain.gravity_in_frame_0, ZERO)
-    moving: list[Moving] = []
+    base = LinkMotion(ZERO, ZERO, still, -chain.gravity_in_frame_0, ZERO)
+    moving: list[LinkMotion] = []
     for step, rate, acceleration in zip(walk, qd, qdd, strict=True):
         moving.append(_outwards(step, moving[step.parent] if step.parent >= 0 else base, rate, acceleration))
     stage("inwards")
@@ -73,7 +73,7 @@ def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[
     return tau[::-1]
 
 
-def _outwards(step: Step, before: Moving, rate: Scalar, acceleration: Scalar) -> Moving:
+def _outwards(step: Step, before: LinkMotion, rate: Scalar, acceleration: Scalar) -> LinkMotion:
     """The motion of link i from that of its parent and of joint i."""
     R = step.R
     dv = R.T @ (before.dv + before.U @ step.origin)
@@ -85,7 +85,7 @@ def _outwards(step: Step, before: Moving, rate: Scalar, acceleration: Scalar) ->
     else:
         twice = 2 * rate
         slide = Vec3(twice * w.y, -(twice * w.x), acceleration)
-    return Moving(w, dw, acceleration_matrix(w, dw), dv + slide, slide)
+    return LinkMotion(w, dw, acceleration_matrix(w, dw), dv + slide, slide)
 
 
 def _moment(U: Mat3, K: Sym3) -> Vec3:
