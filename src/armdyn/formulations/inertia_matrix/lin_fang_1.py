@@ -20,7 +20,7 @@ from __future__ import annotations
 from armdyn.algebra import ZERO, Scalar, Vec3
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain
-from armdyn.formulations.composite_bodies.minimal import MinimalBody, Inner, composite_bodies
+from armdyn.formulations.composite_bodies.minimal import Inner, MinimalBody, composite_bodies
 from armdyn.formulations.steps import Matrix, Step, filled, run_time, steps, wrench_inwards
 
 
