@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 help:
 	@echo "make demo   install into .venv, report on a built-in arm (out/puma560.html)"
-	@echo "make test   run the tests"
+	@echo "make test   run the tests, or those of one part: make test ROOM=simulation (tests/README.md)"
 	@echo "make test-bridges   run those that need JAX, PyTorch, FMPy, Dask, a graphics device or QEMU, installing all but the last"
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  measure speed against Pinocchio, MuJoCo, the Robotics Toolbox and a memory copy"
@@ -52,8 +52,9 @@ demo: .venv/.core
 	@mkdir -p out
 	$(BIN)/armdyn report puma560 -o out/puma560.html
 
+# The files of ROOM by the table in tests/README.md; without it, all of them.
 test: .venv/.dev
-	$(BIN)/python -m pytest -n auto
+	@files=$$($(BIN)/python tests/rooms.py $(ROOM)) && set -x && $(BIN)/python -m pytest -n auto $$files
 
 test-bridges: .venv/.bridges
 	$(BIN)/python -m pytest -n auto tests/bridges

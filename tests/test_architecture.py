@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import rooms as room_map
 from walks import WALKS, walk
 
 ROOT = Path(__file__).parents[1]
@@ -24,7 +25,7 @@ def rows(heading: str) -> list[list[str]]:
 
 def rooms() -> dict[str, set[str]]:
     """The parts of the package, folders and files, that each room of the page holds."""
-    return {row[0]: set(re.findall(r"`([a-z_]+)(?:/|\.py)`", row[2])) for row in rows("Rooms")}
+    return {room: set(parts) for room, parts in room_map.by_room().items()}
 
 
 def imports(path: Path) -> set[str]:
@@ -79,3 +80,18 @@ def test_a_class_name_stands_for_one_thing():
             places.setdefault(name, []).append(path.relative_to(PACKAGE).as_posix())
     several = {name: found for name, found in places.items() if len(found) > SHARED_NAMES.get(name, 1)}
     assert not several, "rename one of them"
+
+
+def test_every_test_file_is_in_the_map_and_every_part_has_tests():
+    parts = room_map.by_part()
+    folder = Path(__file__).parent
+    files = {
+        path.relative_to(folder.parent).as_posix() for path in folder.rglob("test_*.py") if "golden" not in path.parts
+    }
+    assert {file for found in parts.values() for file in found} == files
+    assert set(parts) - {"whole"} == {part for held in rooms().values() for part in held}
+    assert len(rooms()) == len(rows("Rooms"))
+    assert room_map.tests_of("simulation")[0] == "tests/test_simulation.py"
+    assert set(room_map.tests_of("motion")) >= set(room_map.tests_of("control"))
+    with pytest.raises(SystemExit, match=r"no room 'simulatoin' \(did you mean simulation\?\)"):
+        room_map.tests_of("simulatoin")
