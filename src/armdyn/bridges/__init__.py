@@ -23,7 +23,7 @@ class MissingPackage(ArmdynError, ImportError):  # noqa: N818 - a public name
     """The library that a bridge needs is not installed."""
 
 
-class Source(Protocol):
+class ProgramSource(Protocol):
     """The attributes of a kernel that a bridge uses."""
 
     chain: Any

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.bridges import ARITHMETIC, Source, required
+from armdyn.bridges import ARITHMETIC, ProgramSource, required
 from armdyn.graph import Port, Program
 from armdyn.graph.derive import jacobian
 from armdyn.graph.program import interpret
@@ -28,7 +28,7 @@ OPERATIONS = {
 }
 
 
-def function(kernel: Source) -> Any:
+def function(kernel: ProgramSource) -> Any:
     """The kernel as a `casadi.Function` with named inputs and outputs.
 
     Within an MX graph, and by `Function.jacobian`, it is differentiated by armdyn's derivative program. CasADi itself

@@ -13,7 +13,7 @@ import json
 from typing import Any
 
 from armdyn.algebra.frozen import cached_property, fingerprint
-from armdyn.bridges import Source
+from armdyn.bridges import ProgramSource
 from armdyn.codegen import cache
 from armdyn.codegen.compile import Compiled, Shapes, load_or_compile, shapes
 from armdyn.errors import InputError
@@ -30,7 +30,7 @@ _KNOWN: dict[str, BridgeFunction] = {}
 class BridgeFunction:
     """A kernel's program, or an iterated Jacobian product of it, with its machine code; equal functions are shared."""
 
-    def __init__(self, kernel: Source, path: tuple[Step, ...], name: str) -> None:
+    def __init__(self, kernel: ProgramSource, path: tuple[Step, ...], name: str) -> None:
         self.kernel, self.path, self.name = kernel, path, name
         self._products: dict[Step, BridgeFunction] = {}
 
@@ -104,7 +104,7 @@ class BridgeFunction:
 class Bridged:
     """Base of a kernel as another library's function: a value, which pickles and compares by its kernel."""
 
-    def __init__(self, kernel: Source) -> None:
+    def __init__(self, kernel: ProgramSource) -> None:
         self.kernel, self.made = kernel, function_of(kernel)
         self.shapes = [shape for _, shape in self.made.inputs]
         self.__name__ = self.__qualname__ = kernel.quantity
@@ -123,12 +123,12 @@ class Bridged:
         return f"<{type(self).__name__} {self.made.name}>"
 
 
-def function_of(kernel: Source) -> BridgeFunction:
+def function_of(kernel: ProgramSource) -> BridgeFunction:
     """The kernel's own program as a function."""
     return _known(kernel, ())
 
 
-def _known(kernel: Source, path: tuple[Step, ...]) -> BridgeFunction:
+def _known(kernel: ProgramSource, path: tuple[Step, ...]) -> BridgeFunction:
     digest = fingerprint(*kernel.asked, path, kernel.dtype)
     name = f"{kernel.quantity}_{'_'.join(kind for kind, _ in path)}{'_' if path else ''}{digest[:16]}"
     return _KNOWN.setdefault(name, BridgeFunction(kernel, path, name))

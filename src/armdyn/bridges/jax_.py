@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.bridges import Source, required
+from armdyn.bridges import ProgramSource, required
 from armdyn.bridges.ffi import handler
 from armdyn.bridges.function import Bridged, BridgeFunction
 
@@ -44,7 +44,7 @@ class JaxFunction(Bridged):
         return results[0] if len(results) == 1 else tuple(results)
 
 
-def function(kernel: Source) -> JaxFunction:
+def function(kernel: ProgramSource) -> JaxFunction:
     """The kernel as a function of JAX arrays."""
     return JaxFunction(kernel)
 

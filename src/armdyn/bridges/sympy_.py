@@ -17,7 +17,7 @@ from itertools import product
 from typing import Any
 
 from armdyn.algebra import Sym3, Vec3
-from armdyn.bridges import ARITHMETIC, Source, required
+from armdyn.bridges import ARITHMETIC, ProgramSource, required
 from armdyn.chain import Chain, Joint, Link
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
@@ -56,7 +56,7 @@ class SymbolicConstants:
         return {name for name in self.values if name[0] == "m"}
 
 
-def symbolic(kernel: Source, constants: SymbolicConstants) -> Program:
+def symbolic(kernel: ProgramSource, constants: SymbolicConstants) -> Program:
     """The expression graph of a kernel, with the arm's constants as a last input."""
     chain, options, entry = kernel.chain, kernel.options, QUANTITIES[kernel.quantity]
     if not chain.plain or options.parameters != "baked" or options.derivatives or options.frame:
@@ -232,7 +232,7 @@ class Expressions(Matrix):  # type: ignore[misc]
     __repr__ = __str__
 
 
-def expressions(kernel: Source, parameters: str = "numbers") -> Any:
+def expressions(kernel: ProgramSource, parameters: str = "numbers") -> Any:
     """The kernel's outputs: a matrix (a column for a vector), an expression for a scalar, an array for three axes.
 
     `parameters` is "numbers", or "symbols" for symbols in place of nonzero lengths, masses, centres of mass, inertias
@@ -249,7 +249,7 @@ def expressions(kernel: Source, parameters: str = "numbers") -> Any:
     return found[0] if len(found) == 1 else found
 
 
-def lines(kernel: Source, parameters: str = "numbers", latex: bool = False) -> Iterator[str]:
+def lines(kernel: ProgramSource, parameters: str = "numbers", latex: bool = False) -> Iterator[str]:
     """One line per nonzero entry, `H[1, 2] = …`; only the upper triangle of a symmetric matrix."""
     found = expressions(kernel, parameters)
     results = found if isinstance(found, tuple) else (found,)
@@ -303,7 +303,7 @@ def _number(x: Any) -> Any:
 class _Evaluation:
     """Evaluates a program on polynomials and turns the results into SymPy expressions."""
 
-    def __init__(self, kernel: Source, program: Program, constants: SymbolicConstants) -> None:
+    def __init__(self, kernel: ProgramSource, program: Program, constants: SymbolicConstants) -> None:
         self.kernel, self.program = kernel, program
         self.meaning: dict[Symbol, Any] = {}  # the SymPy expression of each symbol
         self.level: dict[Symbol, int] = {}  # 1: motion, 2: mass, 3: other; the order of collection

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.bridges import Source, required
+from armdyn.bridges import ProgramSource, required
 from armdyn.bridges.function import Bridged, BridgeFunction
 from armdyn.errors import InputError
 
@@ -25,7 +25,7 @@ AutogradFunction: Any = torch.autograd.Function
 class TorchFunction(Bridged):
     """A kernel as a function of tensors, which broadcast as in NumPy; float32 in, float32 out."""
 
-    def __init__(self, kernel: Source) -> None:
+    def __init__(self, kernel: ProgramSource) -> None:
         super().__init__(kernel)
         self.operator, self.differentiable = _operator(self.made), _differentiable(self.made).apply
 
@@ -48,7 +48,7 @@ class TorchFunction(Bridged):
         return (self.differentiable if _differentiated(operands) else self.operator)(*operands)
 
 
-def function(kernel: Source) -> TorchFunction:
+def function(kernel: ProgramSource) -> TorchFunction:
     """The kernel as a function of tensors."""
     return TorchFunction(kernel)
 
