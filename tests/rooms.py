@@ -38,7 +38,7 @@ def tests_of(name: str) -> list[str]:
         near = get_close_matches(name, [*parts, *rooms], 1)
         hint = f" (did you mean {near[0]}?)" if near else ""
         raise SystemExit(f"no room {name!r}{hint}; there are {', '.join([*rooms, *parts])}")
-    found = [file for part in rooms.get(name, [name]) for file in parts[part]]
+    found = [file for part in rooms.get(name, [name]) for file in parts.get(part, ())]
     return [file for file in dict.fromkeys(found) if "bridges/" not in file]
 
 
