@@ -305,7 +305,7 @@ class Torques:
 
 if __name__ == "__main__":
     arm = armdyn.load("scara")
-    samples = armdyn.Uncertain(arm, link_masses=armdyn.Normal(1, 0.1)).sample(400, seed=1)
+    samples = armdyn.Uncertain(arm, link_masses=armdyn.Normal(1, 0.1), seed=1).sample(400)
     armdyn.sweep(arm, Torques(), samples, out=sys.argv[1], chunk=20, threads=2)
 """
 

@@ -64,12 +64,12 @@ def fault(make: Fault) -> Fault:
 
 def column(x: np.ndarray, j: int, values: np.ndarray) -> np.ndarray:
     out = x.copy()
-    out[:, j] = values
+    out[:, j % x.shape[1]] = values  # the joint after the last one is the first
     return out
 
 
 def exchanged(x: np.ndarray, a: int, b: int) -> np.ndarray:
-    out = x.copy()
+    out, b = x.copy(), b % x.shape[1]
     out[:, [a, b]] = x[:, [b, a]]
     return out
 

@@ -38,7 +38,19 @@ def floating():
     return Arm("floating", replace(CHAIN, joints=(free, *CHAIN.joints[1:]), parents=BRANCHES))
 
 
-ROBOTS = {"serial": lambda: armdyn.load("scara"), "tree": tree, "mimic": mimic, "floating": floating}
+def satellite():
+    """A floating body without joints."""
+    given = replace(floating().given, joints=floating().joints[:1], links=CHAIN.links[:1], parents=(-1,))
+    return Arm("satellite", given)
+
+
+ROBOTS = {
+    "serial": lambda: armdyn.load("scara"),
+    "tree": tree,
+    "mimic": mimic,
+    "floating": floating,
+    "satellite": satellite,
+}
 
 
 def test_the_camera_stands_as_far_as_the_arm_reaches():

@@ -29,7 +29,7 @@ def ranges(arm: Arm) -> np.ndarray:
         if lower is None or upper is None or not lower < upper:
             lower, upper = -default, default
         rows.append((max(lower, -widest), min(upper, widest)))
-    return np.array(rows)
+    return np.array(rows).reshape(-1, 2)
 
 
 def breakaway(chain: Chain) -> list[float]:
