@@ -14,7 +14,7 @@ import pytest
 import armdyn
 from armdyn import Log
 from armdyn.chain import JointForces, Mimic, Ripple
-from armdyn.chain.joint import DRIVE, NUMBERS, POSITIVE
+from armdyn.chain.joint import DRIVE, NUMBERS, POSITIVE, WORDS
 from armdyn.errors import FileError, InputError
 from armdyn.identification.model import TERMS, Model
 from armdyn.identification.result import identified_arm
@@ -251,6 +251,14 @@ def test_every_field_is_a_law_that_files_and_the_data_sheet_have(name, tmp_path,
         assert [j.forces for j in armdyn.load(tmp_path / file).given.joints] == [j.forces for j in some.given.joints]
     rows = [{key: x for key, x in joint.items() if key != "name"} for joint in card(some)["joints"]]
     assert rows[0] != {key: x for key, x in card(bare)["joints"][0].items() if key != "name"}, "the data sheet shows it"
+    if name in NUMBERS:
+        differing = armdyn.compare(bare, some, samples=1).properties
+        assert {(what, b) for _, what, _, b in differing} == {(WORDS[name], 0.125)}, "comparisons show it"
+        some.to_mjcf(tmp_path / "arm.xml")
+        again = armdyn.load(tmp_path / "arm.xml")
+        kept = all(float(getattr(j.forces, name)) == 0.125 for j in again.joints)
+        words = "a constant force" if name == "offset" else WORDS[name]
+        assert kept or words in (tmp_path / "arm.xml").read_text(), "MJCF holds it or says so"
     assert name == "stribeck_exponent" or name in {term.field for term in TERMS.values()}, "a term identifies it"
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.arm import Arm
+from armdyn.chain.joint import NO_FORCES, NUMBERS, WORDS
 from armdyn.errors import InputError
 from armdyn.files.memory import library
 from armdyn.loading import load
@@ -325,15 +326,8 @@ def _properties(here: _Side, there: _Side) -> list[tuple[str, str, float | None,
         if name not in there.properties:
             continue
         first, second = here.properties[name], there.properties[name]
-        for what in (
-            "lower",
-            "upper",
-            "velocity",
-            "effort",
-            "rotor inertia",
-            "viscous",
-            "coulomb",
-        ):
+        expected = ("lower", "upper", "velocity", "effort", "rotor inertia", "viscous", "coulomb")
+        for what in dict.fromkeys((*expected, *(key for key in first if key in second))):
             if what == "velocity" and not (what in first and what in second):
                 continue  # MuJoCo has no limits of speed
             a, b = first.get(what), second.get(what)
@@ -399,6 +393,9 @@ def _of_arm(arm: Arm) -> _Side:
             "rotor inertia": joint.rotor_inertia,
             "viscous": joint.viscous,
             "coulomb": joint.coulomb,
+            "static friction": joint.static,
+            "Stribeck speed": joint.stribeck,
+            **{WORDS[key]: getattr(joint.forces, key) for key in NUMBERS},
         }
         properties[name] = {key: float(x) for key, x in (limits | drive).items() if x is not None}
     passive = [name for joint, name in zip(chain.joints, names, strict=True) if _passive(joint)]
@@ -431,8 +428,6 @@ def _fixed(placement: Any) -> Any:
 
 
 def _passive(joint: Any) -> bool:
-    from armdyn.chain.joint import NO_FORCES
-
     return bool(joint.viscous != 0 or joint.coulomb != 0 or joint.static != 0 or joint.forces != NO_FORCES)
 
 

@@ -41,14 +41,17 @@ class JointForces:
     curve: 2 is Hess and Soom's; with 4 the change from static to Coulomb friction is more abrupt.
 
     A field that is one number is read, written, checked, listed and, with a `Term`, identified without being named
-    again. Its metadata say whether it cannot be negative (`positive`) and which number it stays `below`.
+    again. Its metadata say whether it cannot be negative (`positive`), which number it stays `below`, and how it is
+    called in `words`, if not by its name.
     """
 
     offset: Scalar = 0
     stiffness: Scalar = 0
     ripples: tuple[Ripple, ...] = ()
-    asymmetry: Scalar = 0
-    load_friction: Scalar = field(default=0, metadata={"positive": True, "below": 1})
+    asymmetry: Scalar = field(default=0, metadata={"words": "asymmetric viscous friction"})
+    load_friction: Scalar = field(
+        default=0, metadata={"positive": True, "below": 1, "words": "load-dependent friction"}
+    )
     stribeck_exponent: int = 2
 
     def at(self, q: Scalar) -> Scalar:
@@ -74,6 +77,7 @@ class JointForces:
 NO_FORCES = JointForces()
 NUMBERS = tuple(f.name for f in fields(JointForces) if f.default == 0)  # the forces given by one number
 POSITIVE = tuple(f.name for f in fields(JointForces) if f.metadata.get("positive"))
+WORDS = {f.name: f.metadata.get("words", f.name.replace("_", " ")) for f in fields(JointForces)}
 BELOW = {f.name: f.metadata["below"] for f in fields(JointForces) if "below" in f.metadata}
 
 

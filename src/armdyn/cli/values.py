@@ -88,7 +88,7 @@ def _note_degrees(arm: Arm, q: list[float]) -> None:
 def coordinates(arm: Arm, positions: bool = False) -> list[str]:
     """The names of the entries of q, or of qd: those of a floating base, then the joints."""
     base = (BASE_POSITION if positions else BASE_VELOCITY) if arm.floating else ()
-    return [*base, *(joint.name or f"joint {k}" for k, joint in enumerate(arm.joints, 1))]
+    return [*base, *arm.joint_names]
 
 
 def state_table(arm: Arm, time: float, q: Any, qd: Any) -> Fitted:

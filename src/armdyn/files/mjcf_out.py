@@ -20,6 +20,7 @@ from armdyn.chain import Chain, Joint, Link, Placement
 from armdyn.chain.chain import named_like_a_tool
 from armdyn.chain.checks import impossibility
 from armdyn.chain.exactly import compose, inverse, moved, rotate
+from armdyn.chain.joint import NUMBERS, WORDS
 from armdyn.errors import FileError
 from armdyn.files.description import Description, Frame
 from armdyn.files.text import quoted, write_text
@@ -33,6 +34,7 @@ _REACH = 0.3  # metres: makes a mass, a first moment and an inertia comparable
 _PROJECTIONS = 3000
 _FAR = 1e9  # rad or m; MJCF has no joint with one limit
 _WORLD = "world"
+_HELD = ("offset", "stiffness")  # the joint forces that MJCF has: a spring about a position
 _HERE = Placement()
 
 
@@ -351,12 +353,9 @@ def _unwritten(chain: Chain, joints: list[str]) -> Iterator[str]:
         forces = joint.forces
         if joint.static > joint.coulomb:
             keep("static friction above Coulomb friction (N m or N)", name, joint.static)
-        for what, value in (
-            ("asymmetric viscous", forces.asymmetry),
-            ("load-dependent", forces.load_friction),
-        ):
-            if value != 0:
-                keep(f"{what} friction", name, value)
+        for field in NUMBERS:
+            if field not in _HELD and getattr(forces, field) != 0:
+                keep(WORDS[field], name, getattr(forces, field))
         if forces.offset != 0 and forces.stiffness == 0:
             keep("a constant force (N m or N)", name, forces.offset)
         if forces.ripples:
