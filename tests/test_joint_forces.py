@@ -294,8 +294,7 @@ def everything_fitted():
 
 def test_the_columns_of_all_terms_are_the_law_of_the_arm_they_give(everything_fitted, rng):
     model, natural = everything_fitted
-    extras = dict(zip(model.extra_names, natural[model.links :], strict=True))
-    arm = identified_arm(model, natural[: model.links].reshape(-1, 10), extras)
+    arm = identified_arm(model, natural)
     q, qd, qdd = rng.normal(size=(3, 50, 3))
     expected = model.regressor(q, qd, qdd) @ (model.natural @ natural)
     np.testing.assert_allclose(arm.inverse_dynamics(q, qd, qdd, friction=True), expected, atol=1e-12)
@@ -305,9 +304,9 @@ def test_the_columns_of_all_terms_are_the_law_of_the_arm_they_give(everything_fi
 @pytest.mark.parametrize("name", TERMS)
 def test_a_negative_parameter_never_makes_an_impossible_arm(everything_fitted, name):
     model, natural = everything_fitted
-    extras = dict(zip(model.extra_names, natural[model.links :], strict=True))
-    extras[f"{TERMS[name].symbol}2"] = -0.25
-    arm = identified_arm(model, natural[: model.links].reshape(-1, 10), extras)
+    changed = natural.copy()
+    changed[model.links + model.extra_names.index(f"{TERMS[name].symbol}2")] = -0.25
+    arm = identified_arm(model, changed)
     assert TERMS[name].value(arm.joints[1]) == (0.0 if TERMS[name].positive else -0.25)
     assert not [finding for finding in arm.check() if "negative" in finding.text]
 
