@@ -23,14 +23,14 @@ blind = armdyn.simulate(
 found = blind.signals["payload_estimator"]
 for seconds in (0.2, 0.5, 1.0, 1.9):
     k = np.searchsorted(found["t"], seconds)
-    m, sigma, c = found["payload"][k, 0], found["deviations"][k, 0], 1000 * found["com"][k]
+    m, sigma, c = found["payload_mass"][k], found["deviations"][k, 0], 1000 * found["payload_com"][k]
     print(f"after {seconds} s: {m:.3f} ± {sigma:.3f} kg at ({c[0]:.0f}, {c[1]:.0f}, {c[2]:.0f}) mm")
-assert abs(found["payload"][-1, 0] - mass) < 0.03
-assert np.abs(found["com"][-1] - com).max() < 0.01
+assert abs(found["payload_mass"][-1] - mass) < 0.03
+assert np.abs(found["payload_com"][-1] - com).max() < 0.01
 
 # With the estimated payload the same controller follows the motion.
-m, *moments = found["payload"][-1]
-told = armdyn.controller(arm, "computed_torque", payload=[m, *moments, *[0.0] * 6])
+held = {name: found[name][-1] for name in ("payload_mass", "payload_com", "payload_inertia")}
+told = armdyn.controller(arm, "computed_torque", **held)
 seeing = armdyn.simulate(loaded, q, qd, torque=Digital(told, motion), duration=1.0, step=2e-3, actuators=robot)
 errors = [np.abs(run.q - motion(run.t)[0])[:500].max() for run in (blind, seeing)]
 print(f"largest error of a joint: {errors[0]:.4f} rad before, {errors[1]:.4f} rad after")

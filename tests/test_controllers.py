@@ -23,7 +23,6 @@ from armdyn.control.feedback import times, transposed
 from armdyn.control.law import NEXT
 from armdyn.control.square_root import absorbed, packed, solve_symmetric, solved, unpacked, variances
 from armdyn.errors import InputError
-from armdyn.files import arrays
 from armdyn.graph.program import flatten, nest, trace
 from armdyn.simulation import Actuators, Digital, PDGravity, fourier, simulate
 from comparing import close
@@ -139,16 +138,14 @@ def test_a_payload_is_what_an_arm_with_it_has_more(name, rng):
     arm = armdyn.load(name)
     held = (1.7, (0.05, -0.03, 0.11), (0.02, 0.03, 0.02, 0.002, -0.001, 0.003))
     loaded = arm.with_payload(*held)
-    from armdyn.files import arrays
-
-    natural = [float(x) for x in arrays.payload(*held).natural]
+    same = dict(zip(("payload_mass", "payload_com", "payload_inertia"), held, strict=True))
     q, qd, ref, rate, acceleration = rng.normal(size=(5, arm.n))
     given = {"q": q, "qd": qd, "q_ref": ref, "qd_ref": rate, "qdd_ref": acceleration}
-    knows = armdyn.controller(arm, "computed_torque", payload=natural)
+    knows = armdyn.controller(arm, "computed_torque", **same)
     has = armdyn.controller(loaded, "computed_torque")
     a, b = (one.step(one.start(q=q, qd=qd), dt=1e-3, **given)[0]["tau"] for one in (knows, has))
     np.testing.assert_allclose(a, b, atol=1e-9)
-    floats = armdyn.controller(arm, "gravity_compensation", payload=natural[:4])
+    floats = armdyn.controller(arm, "gravity_compensation", payload_mass=1.7, payload_com=held[1])
     np.testing.assert_allclose(floats.step(q=q, qd=qd, dt=1e-3)[0]["tau"], loaded.gravity_load(q), atol=1e-10)
 
 
@@ -187,8 +184,9 @@ def test_gravity_compensation_holds_what_it_knows_of(ur5, motion):
     loaded = ur5.with_payload(2.0, (0.03, 0.0, 0.06))
     held = fourier(POSTURE, np.zeros((1, 6)), np.zeros((1, 6)), 1.0)
     drifts = []
-    for payload in ([2.0, 0.06, 0.0, 0.12], [0.0] * 4):
-        control = armdyn.controller(ur5, "gravity_compensation", payload=payload, damping=[20, 20, 20, 2, 2, 2])
+    for held_mass in (2.0, 0.0):
+        payload = {"payload_mass": held_mass, "payload_com": (0.03, 0.0, 0.06)}
+        control = armdyn.controller(ur5, "gravity_compensation", **payload, damping=[20, 20, 20, 2, 2, 2])
         drifts.append(np.abs(run(loaded, Digital(control), held, 1.0).q - POSTURE).max())
     assert drifts[0] < 1e-3
     assert drifts[1] > 100 * drifts[0]
@@ -314,13 +312,24 @@ def test_a_payload_is_known_within_seconds(ur5, motion, name, inertia):
     control = armdyn.controller(ur5, "computed_torque")
     found = run(loaded, Digital(control, motion, [watch]), motion, 3.0).signals[name]
     assert found["changed"].max() == 0
-    assert abs(found["payload"][-1, 0] - 2.0) < 0.02 * 2.0
-    assert np.abs(found["com"][-1] - com).max() < 5e-3
+    assert abs(found["payload_mass"][-1] - 2.0) < 0.02 * 2.0
+    assert np.abs(found["payload_com"][-1] - com).max() < 5e-3
+    about = found["payload_inertia"][-1]
+    if name == "payload_estimator":
+        assert not about.any()
+    else:  # the estimate about the tool's origin, moved to the centre of mass
+        mass, h = found["estimate"][-1, 0], found["estimate"][-1, 1:4]
+        xx, xy, yy, xz, yz, zz = found["estimate"][-1, 4:]
+        c = h / mass
+        moved = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - mass * (c @ c * np.eye(3) - np.outer(c, c))
+        np.testing.assert_allclose(about, moved[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]], atol=1e-6)
+        told = {key: found[key][-1] for key in ("payload_mass", "payload_com", "payload_inertia")}
+        assert armdyn.controller(ur5, "gravity_compensation", **told).gains["payload_mass"] == told["payload_mass"]
     truth = np.array([2.0, *(2.0 * com)])
-    assert (np.abs(found["payload"][-1, :4] - truth) < 4 * found["deviations"][-1, :4] + 1e-3).all()
+    assert (np.abs(found["estimate"][-1, :4] - truth) < 4 * found["deviations"][-1, :4] + 1e-3).all()
     if name == "payload_estimator":
         early = np.searchsorted(found["t"], 1.0)
-        assert abs(found["payload"][early, 0] - 2.0) < 0.05 * 2.0
+        assert abs(found["payload_mass"][early] - 2.0) < 0.05 * 2.0
 
 
 def with_friction(arm, viscous, coulomb):
@@ -368,14 +377,14 @@ def test_a_change_of_the_payload_starts_the_estimate_anew(ur5, motion):
     for row in zip(q[1:], qd[1:], tau[1:], strict=True):
         outputs, memory = watch.step(memory, dt=dt, **dict(zip(("q", "qd", "tau"), row, strict=True)))
         changed.append(float(outputs["changed"]))
-        masses.append(float(outputs["payload"][0]))
+        masses.append(float(outputs["payload_mass"]))
     when = t[1:][np.array(changed) > 0]
     assert len(when) > 0
     assert 2.0 <= when[0] < 2.2
     assert when[-1] < 2.5
     assert abs(masses[999] - 3.0) < 0.06
     assert abs(masses[-1] - 1.0) < 0.03
-    np.testing.assert_allclose(outputs["com"], [0, 0.03, 0.04], atol=5e-3)
+    np.testing.assert_allclose(outputs["payload_com"], [0, 0.03, 0.04], atol=5e-3)
 
 
 def test_what_is_forgotten_is_replaced_by_the_prior(ur5):
@@ -386,7 +395,7 @@ def test_what_is_forgotten_is_replaced_by_the_prior(ur5):
         outputs, memory = watch.step(memory, dt=1e-2, **still)
     assert np.isfinite(outputs["deviations"]).all()
     assert (outputs["deviations"] <= watch.gains["prior"] + 1e-9).all()
-    assert abs(outputs["payload"]).max() < 1e-9
+    assert abs(outputs["estimate"]).max() < 1e-9
 
 
 # The simulator's side.
@@ -432,7 +441,7 @@ def test_errors_say_what_is_available(ur5):
     with pytest.raises(InputError, match=r"unknown gain of computed_torque 'kq'; available: kp, kd, ki"):
         armdyn.controller(ur5, "computed_torque", kq=1.0)
     with pytest.raises(
-        InputError, match=r"expects kp \(proportional gain, 1/s²\) as one finite number or 6, got \[1, 2\]"
+        InputError, match=r"expects kp \(proportional gain, 1/s²\) as 6 finite numbers or one for all, got \[1, 2\]"
     ):
         armdyn.controller(ur5, "computed_torque", kp=[1, 2])
     with pytest.raises(InputError, match="takes an Arm, a catalogue name or the path of a robot's file, got 3"):
@@ -458,13 +467,16 @@ def test_errors_say_what_is_available(ur5):
 
 @pytest.mark.parametrize("name", ["computed_torque", "gravity_compensation"])
 def test_a_payload_without_a_possible_mass_is_refused(ur5, name):
-    rest = [0.0] * (9 if name == "computed_torque" else 3)
     with pytest.raises(InputError, match=f"{name}: this payload is not possible: negative mass -1 kg"):
-        armdyn.controller(ur5, name, payload=[-1.0, *rest])
-    with pytest.raises(InputError, match="a first moment or an inertia without mass"):
-        armdyn.controller(ur5, name, payload=[0.0, *rest[1:], 0.2])
-    with pytest.raises(InputError, match=r"expects payload .* finite"):
-        armdyn.controller(ur5, name, payload=[np.nan, *rest])
+        armdyn.controller(ur5, name, payload_mass=-1.0)
+    with pytest.raises(InputError, match="an inertia without mass"):
+        armdyn.controller(ur5, name, payload_inertia=np.diag([0.1, 0.1, 0.2]))
+    with pytest.raises(InputError, match=r"expects payload_mass .* finite"):
+        armdyn.controller(ur5, name, payload_mass=np.nan)
+    with pytest.raises(InputError, match=r"expects payload_com .* as 3 finite numbers, got 0\.1"):
+        armdyn.controller(ur5, name, payload_mass=1.0, payload_com=0.1)
+    with pytest.raises(InputError, match=r"unknown gain of .* 'payload'; available: .*payload_mass"):
+        armdyn.controller(ur5, name, payload=[1.0, 0, 0, 0])
 
 
 def test_two_sweeps_cost_less_than_the_regressor_and_two_products():
@@ -543,11 +555,11 @@ def test_laws_take_a_frame(hand):
     rng = np.random.default_rng(0)
     q = hand.rest + rng.uniform(-0.3, 0.3, hand.n)
     qd, qdd = rng.uniform(-1, 1, (2, hand.n))
-    natural = [float(x) for x in arrays.payload(*BODY).natural]
     loaded = hand.with_payload(*BODY, frame="grasp")
-    still = armdyn.controller(hand, "gravity_compensation", frame="grasp", payload=natural[:4])
+    same = dict(zip(("payload_mass", "payload_com", "payload_inertia"), BODY, strict=True))
+    still = armdyn.controller(hand, "gravity_compensation", frame="grasp", **same)
     close(still.step(dt=1e-3, q=q, qd=qd)[0]["tau"], loaded.gravity_load(q), 1e-9)
-    follows = armdyn.controller(hand, "computed_torque", frame="grasp", payload=natural)
+    follows = armdyn.controller(hand, "computed_torque", frame="grasp", **same)
     given = {"q": q, "qd": qd, "q_ref": q, "qd_ref": qd, "qdd_ref": qdd}
     tau = follows.step(follows.start(q=q, qd=qd), dt=1e-3, **given)[0]["tau"]
     close(tau, loaded.inverse_dynamics(q, qd, qdd), 1e-9)
@@ -569,10 +581,10 @@ def test_laws_without_a_payload_need_no_tool(hand, name):
     assert all(np.isfinite(x).all() for x in out.values())
     if name == "gravity_compensation":
         close(out["tau"], hand.gravity_load(q), 1e-12)
-    if "payload" in {entry.name for entry in CONTROLLERS[name].gains}:
-        assert "payload" not in control.gains
+    if any(entry.of_payload for entry in CONTROLLERS[name].gains):
+        assert "payload_mass" not in control.gains
         with pytest.raises(InputError, match=f"the controller {name} with a payload needs a frame"):
-            armdyn.controller(hand, name, payload=np.zeros(4 if name == "gravity_compensation" else 10))
+            armdyn.controller(hand, name, payload_mass=0.0)
 
 
 def test_a_hand_is_held_and_deployed_with_a_frame(hand, tmp_path):

@@ -128,6 +128,79 @@ def test_the_class_in_cpp_agrees_with_python(tmp_path, law):
     agrees(control, tmp_path)
 
 
+HELD = {
+    "c": """
+#include "planar3_controllers.h"
+#include <stdio.h>
+
+int main(void)
+{
+    const planar3_payload held = {2.0, {0.03, 0.01, 0.06}, {0.0}};
+    const double q[3] = {0.3, -0.4, 0.5};
+    double mine[PLANAR3_P], tau[3];
+    planar3_gravity_compensation_gains gains;
+    const planar3_gravity_compensation_in in = {{0.3, -0.4, 0.5}, {0.0}};
+    planar3_gravity_compensation_out out;
+    planar3_gravity_compensation_defaults(&gains);
+    gains.payload = held;
+    planar3_gravity_compensation_update(&gains, &in, 0.001, &out);
+    planar3_payload_parameters(&held.mass, held.com, held.inertia, planar3_parameters, mine);
+    planar3_gravity_load(q, mine, tau);
+    for (int i = 0; i < 3; ++i) printf("%.17g %.17g\\n", out.tau[i], tau[i]);
+    return 0;
+}
+""",
+    "cpp": """
+#include "planar3_controllers.hpp"
+#include <cstdio>
+
+int main()
+{
+    const planar3::payload held{2.0, {0.03, 0.01, 0.06}, {}};
+    const std::array<double, 3> q{0.3, -0.4, 0.5};
+    std::array<double, planar3::P> mine;
+    std::array<double, 3> tau;
+    planar3::controllers::gravity_compensation control;
+    control.gains.payload = held;
+    const auto out = control.update({q, {}}, 0.001);
+    planar3::payload_parameters(held.mass, held.com, held.inertia, planar3::present_parameters, mine);
+    planar3::gravity_load(q, mine, tau);
+    for (int i = 0; i < 3; ++i) std::printf("%.17g %.17g\\n", out.tau[i], tau[i]);
+    return 0;
+}
+""",
+}
+
+
+@pytest.mark.parametrize(("target", "compiler"), [("c", "gcc"), ("cpp", "g++")])
+def test_one_struct_is_the_payload_of_functions_and_controllers(tmp_path, target, compiler):
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler} on this machine")
+    arm = armdyn.load("planar3")
+    laws = ["gravity_compensation", "payload_estimator"]
+    armdyn.deploy(arm, tmp_path, target, ["gravity_load"], controllers=laws, measure_stack=False, build=False)
+    (tmp_path / f"main.{target}").write_text(HELD[target])
+    files = [f"main.{target}"] + (["planar3.c"] if target == "c" else [])
+    run(
+        compiler,
+        *FLAGS,
+        *(["-std=c99"] if target == "c" else ["-std=c++17"]),
+        *files,
+        "-o",
+        "main",
+        "-lm",
+        where=tmp_path,
+    )
+    found = np.array([line.split() for line in run("./main", where=tmp_path).splitlines()], float)
+    truth = arm.with_payload(2.0, (0.03, 0.01, 0.06)).gravity_load([0.3, -0.4, 0.5])
+    np.testing.assert_allclose(found, np.stack([truth, truth], axis=1), rtol=1e-12)
+    text = (tmp_path / f"planar3_controllers.{'h' if target == 'c' else 'hpp'}").read_text()
+    assert text.count("payload payload") == 2  # a gain of one controller, a result of the other
+    about = (tmp_path / "README.md").read_text()
+    assert "xx, yy, zz, xy, xz, yz" in about
+    assert f"struct `planar3{'_' if target == 'c' else '::'}payload`" in about
+
+
 def agrees(control, tmp_path):
     """The program `loop` gives what Python gives, period by period."""
     columns, table = signals(control)

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from armdyn.algebra import clamp
-from armdyn.control.dynamics import Dynamics
+from armdyn.control.dynamics import Dynamics, carried
 from armdyn.control.feedback import less, pd, plus, scaled
-from armdyn.control.law import COMMAND, Q_REF, QD, QD_REF, QDD_REF, ControlLaw, Entry, Q
+from armdyn.control.law import COMMAND, PAYLOAD, Q_REF, QD, QD_REF, QDD_REF, ControlLaw, Entry, Q
 
 
 def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
     integral = [clamp(i, most) for i, most in zip(grown, x.integral_limit, strict=True)]
     feedback = plus(pd(x.kp, x.kd, (x.q_ref, x.q), (x.qd_ref, x.qd)), scaled(x.ki, integral))
     motion = (x.q, x.qd, plus(x.qdd_ref, feedback))
-    tau = plus(model("inverse_dynamics", *motion), model.of_payload("inverse_dynamics", x.payload, *motion))
+    tau = plus(model("inverse_dynamics", *motion), model.of_payload("inverse_dynamics", carried(x), *motion))
     return {"tau": plus(tau, model.joint_forces(x.q, x.qd_ref, tau)), "integral": integral}
 
 
@@ -33,7 +33,7 @@ LAW = ControlLaw(
         Entry("kd", ("nv",), "derivative gain, 1/s", 20.0),
         Entry("ki", ("nv",), "integral gain, 1/s³", 0.0),
         Entry("integral_limit", ("nv",), "limit of the integrated error (anti-windup), rad s or m s", 1.0),
-        Entry("payload", (10,), "inertial parameters of the payload about the tool origin, in tool axes", 0.0, True),
+        *PAYLOAD,
     ),
     outputs=(COMMAND,),
     memory=(Entry("integral", ("nv",), "integral of the position error"),),

@@ -17,6 +17,7 @@ from armdyn.codegen.compile import load_or_compile
 from armdyn.control.law import ControlLaw, Entry, sized
 from armdyn.control.program import check, start_program, step_program
 from armdyn.errors import InputError, choose
+from armdyn.files import arrays
 from armdyn.formulations.registry import Shapes
 from armdyn.graph import Program
 from armdyn.html import table
@@ -191,6 +192,7 @@ def controller(
         choose(f"gain of {name}", gain, [entry.name for entry in law.gains])
     shapes = dict(sized(law.gains, model.chain))
     found = {e.name: _gain(model, law, e, shapes[e.name], gains.get(e.name)) for e in law.gains}
+    _check_payload(law, found)
     return Controller(arm, law, found, friction, frame)
 
 
@@ -198,15 +200,24 @@ def _gain(arm: Arm, law: ControlLaw, entry: Entry, shape: tuple[int, ...], given
     """A gain as an array of its shape."""
     if given is None:
         given = entry.default(arm.chain) if callable(entry.default) else entry.default
+    elif entry.name == "payload_inertia" and np.shape(given) == (3, 3):
+        J = arrays.inertia(given)
+        given = [float(x) for x in (J.xx, J.yy, J.zz, J.xy, J.xz, J.yz)]
     value = real_array(given, entry.name)
-    if value.shape not in ((), shape) or not np.all(np.isfinite(value)):
-        expected = f"one finite number or {_sizes(shape)}" if shape else "one finite number"
+    alike = value.shape == () and (not entry.of_payload or not value)  # one number for all; a body's would be odd
+    if not (alike or value.shape == shape) or not np.all(np.isfinite(value)):
+        expected = "one finite number" if not shape else f"{_sizes(shape)} finite numbers"
+        expected += " or one for all" if shape and not entry.of_payload else ""
         raise InputError(f"{law.name} expects {entry.name} ({entry.words}) as {expected}, got {given!r}")
-    found = np.array(np.broadcast_to(value, shape))
-    if entry.of_body and (found[0] < 0 or (found[0] == 0 and found.any())):
-        reason = f"negative mass {found[0]:g} kg" if found[0] < 0 else "a first moment or an inertia without mass"
-        raise InputError(f"{law.name}: this {entry.name} is not possible: {reason}; got {given!r}")
-    return found
+    return np.array(np.broadcast_to(value, shape))
+
+
+def _check_payload(law: ControlLaw, gains: Mapping[str, Array]) -> None:
+    """Raise an error for a payload that cannot be; an estimate's inertia is taken as it is."""
+    mass = gains.get("payload_mass", 0.0)
+    if mass < 0 or (not mass and np.any(gains.get("payload_inertia", 0.0))):
+        reason = f"negative mass {mass:g} kg" if mass < 0 else "an inertia without mass"
+        raise InputError(f"{law.name}: this payload is not possible: {reason}")
 
 
 def _as_tuple(found: Any) -> tuple[Array, ...]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from types import SimpleNamespace
 from typing import Any
 
-from armdyn.algebra import Scalar
+from armdyn.algebra import Scalar, Sym3, Vec3
 from armdyn.chain import Chain, Link
 from armdyn.chain.joint import MASSLESS
 from armdyn.formulations import QUANTITIES
@@ -72,6 +73,20 @@ class Dynamics:
     def parameters(self) -> tuple[Any, ...]:
         """The values of the arm's minimal parameters."""
         return tuple(minimal_parameters(self.chain).values)
+
+
+def carried(x: SimpleNamespace) -> tuple[Scalar, ...]:
+    """The inertial parameters about the tool's origin of the payload among a law's inputs."""
+    xx, yy, zz, xy, xz, yz = x.payload_inertia
+    return Link.from_com(x.payload_mass, Vec3(*x.payload_com), Sym3(xx, xy, yy, xz, yz, zz)).natural
+
+
+def about_com(natural: Sequence[Scalar], com: Sequence[Scalar]) -> list[Scalar]:
+    """The inertia about `com` (xx, yy, zz, xy, xz, yz) of a body with these parameters about the tool's origin."""
+    mass, (a, b, c), (xx, xy, yy, xz, yz, zz) = natural[0], com, natural[4:]
+    square = [mass * a * a, mass * b * b, mass * c * c]
+    return [xx - square[1] - square[2], yy - square[0] - square[2], zz - square[0] - square[1],
+            xy + mass * a * b, xz + mass * a * c, yz + mass * b * c]  # fmt: skip
 
 
 def _formulation(chain: Chain, quantity: str) -> Run:

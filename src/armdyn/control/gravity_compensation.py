@@ -6,14 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from armdyn.algebra import Scalar
-from armdyn.control.dynamics import Dynamics
+from armdyn.control.dynamics import Dynamics, carried
 from armdyn.control.feedback import less, plus, scaled
-from armdyn.control.law import COMMAND, QD, ControlLaw, Entry, Q
+from armdyn.control.law import COMMAND, PAYLOAD, QD, ControlLaw, Entry, Q
 
 
 def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
     """τ = g(q) + g_payload(q) - damping q̇, plus the joint forces at rest (springs, offsets, ...) if they are known."""
-    load = plus(model("gravity_load", x.q), model.of_payload("gravity_load", x.payload, x.q))
+    load = plus(model("gravity_load", x.q), model.of_payload("gravity_load", carried(x), x.q))
     still: list[Scalar] = [0] * len(load)
     return {"tau": less(plus(load, model.joint_forces(x.q, still, load)), scaled(x.damping, x.qd))}
 
@@ -24,7 +24,7 @@ LAW = ControlLaw(
     "",
     measured=(Q, QD),
     gains=(
-        Entry("payload", (4,), "mass (kg) and first moments (kg m) of the payload in the tool frame", 0.0, True),
+        *PAYLOAD,
         Entry("damping", ("nv",), "joint damping, N m s/rad or N s/m", 0.0),
     ),
     outputs=(COMMAND,),

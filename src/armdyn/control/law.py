@@ -31,15 +31,15 @@ FLOATS = (
 class Entry:
     """One array of a control law: its name, its shape in the registry's sizes, its description.
 
-    Gains have a default: one number for all entries, or a function of the chain. `of_body` marks inertial parameters of
-    a body at the tool, whose mass is checked; its inertia may be zero, because an estimate often has none.
+    Gains have a default: one number for all entries, or a function of the chain. `of_payload` marks mass, centre of
+    mass and inertia of a body at the tool, which are one struct in generated code.
     """
 
     name: str
     shape: tuple[Size, ...]
     words: str
     default: float | Callable[[Chain], Any] | None = None
-    of_body: bool = False
+    of_payload: bool = False
 
 
 Q = Entry("q", ("nq",), "measured positions")
@@ -50,6 +50,13 @@ QD_REF = Entry("qd_ref", ("nv",), "reference velocities")
 QDD_REF = Entry("qdd_ref", ("nv",), "reference accelerations")
 DT = Entry("dt", (), "control period, s")
 COMMAND = Entry("tau", ("nv",), "commanded joint torques")
+PAYLOAD = (  # as in `Arm.with_payload` and `payload_parameters`; an estimate often has no inertia
+    Entry("payload_mass", (), "mass of the payload, kg", 0.0, True),
+    Entry("payload_com", (3,), "its centre of mass in the tool frame, m", 0.0, True),
+    Entry(
+        "payload_inertia", (6,), "its inertia about com, in the tool's axes: xx, yy, zz, xy, xz, yz, kg m²", 0.0, True
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -88,8 +95,8 @@ class ControlLaw:
         """The law on this robot: without a tool there is no payload, and a law that does without has no gain for it."""
         if chain.tool_carrier or self.at_tool:
             return self
-        bodies = tuple(entry for entry in self.gains if entry.of_body)
-        return replace(self, gains=tuple(e for e in self.gains if not e.of_body), absent=(*self.absent, *bodies))
+        bodies = tuple(entry for entry in self.gains if entry.of_payload)
+        return replace(self, gains=tuple(e for e in self.gains if not e.of_payload), absent=(*self.absent, *bodies))
 
     def refusal(self, chain: Chain) -> str:
         """Why the law does not apply to this robot; "" if it does."""

@@ -19,9 +19,9 @@ from typing import Any
 
 from armdyn.algebra import Scalar, sign, sqrt
 from armdyn.chain import Chain
-from armdyn.control.dynamics import Dynamics
+from armdyn.control.dynamics import Dynamics, about_com
 from armdyn.control.feedback import dot, less, low_pass, plus, scaled, transposed
-from armdyn.control.law import QD, TAU, ControlLaw, Entry, Q
+from armdyn.control.law import PAYLOAD, QD, TAU, ControlLaw, Entry, Q
 from armdyn.control.momentum_observer import momentum_filter, threshold
 from armdyn.control.square_root import Matrix, absorbed, packed, solved, solved_transposed, triangle_size, unpacked
 from armdyn.control.square_root import variances as variances_of
@@ -46,9 +46,12 @@ def step(model: Dynamics, x: SimpleNamespace) -> dict[str, Any]:
         R, z = absorbed(R, z, [weight * entry for entry in row], weight * value)
     estimate = solved(R, z)
     mass = estimate[0]
+    com = [mass * h / (mass * mass + LIGHT * LIGHT) for h in estimate[1:4]]
     return {
-        "payload": estimate,
-        "com": [mass * h / (mass * mass + LIGHT * LIGHT) for h in estimate[1:4]],
+        "payload_mass": mass,
+        "payload_com": com,
+        "payload_inertia": about_com(estimate, com) if size == 10 else [0] * 6,
+        "estimate": estimate,
         "deviations": [sqrt(v) for v in variances_of(R)],
         "changed": changed,
         "filtered": filtered,
@@ -140,9 +143,9 @@ def law(name: str, summary: str, size: int) -> ControlLaw:
             Entry("change", (), "normalized squared innovation above which a payload change is detected", 10.0),
         ),
         outputs=(
-            Entry("payload", (size,), f"estimated inertial parameters about the tool origin, in tool axes: {unit}"),
-            Entry("com", (3,), "centre of mass in the tool frame, m"),
-            Entry("deviations", (size,), "standard deviations of the estimated parameters"),
+            *PAYLOAD,
+            Entry("estimate", (size,), f"inertial parameters about the tool origin, in tool axes: {unit}"),
+            Entry("deviations", (size,), "standard deviations of `estimate`"),
             Entry("changed", (), "1 if a change of payload was detected in this step, otherwise 0"),
         ),
         memory=(

@@ -44,7 +44,7 @@ def start_program(law: ControlLaw, chain: Chain, friction: bool = False) -> Prog
 
 def _traced(law: ControlLaw, name: str, step: Step, model: Dynamics, inputs: Any, outputs: Any) -> Program:
     names = [port for port, _ in inputs]
-    zeros = {entry: [0] * math.prod(shape) for entry, shape in sized(law.absent, model.chain)}
+    zeros = {entry: [0] * math.prod(shape) if shape else 0 for entry, shape in sized(law.absent, model.chain)}
 
     def function(*arguments: Any) -> Any:
         found = step(model, SimpleNamespace(**zeros, **dict(zip(names, arguments, strict=True))))

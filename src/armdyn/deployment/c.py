@@ -57,11 +57,20 @@ def _call(name: str, package: Package) -> str:
     if PAYLOAD in package.functions and package.parameters:
         none, com, kilogram = (literal(x, dtype) for x in (0.0, 0.1, 1.0))
         held = [
-            f"{dtype} mass = {kilogram}, com[3] = {{{none}, {none}, {com}}}, inertia[6] = {{0}};",
+            f"{name}_payload held = {{{kilogram}, {{{none}, {none}, {com}}}, {{{none}}}}};",
             f"{dtype} mine[{name.upper()}_P];",
-            f"{name}_{PAYLOAD}(&mass, com, inertia, {name}_parameters, mine);",
+            f"{name}_{PAYLOAD}(&held.mass, held.com, held.inertia, {name}_parameters, mine);",
         ]
-        parts += ["", HELD.format(mine="mine"), "", "```c", f'#include "{name}.h"', "", *held, "```"]
+        parts += [
+            "",
+            HELD.format(mine="mine", struct=f"{name}_payload"),
+            "",
+            "```c",
+            f'#include "{name}.h"',
+            "",
+            *held,
+            "```",
+        ]
     return "\n".join(parts)
 
 

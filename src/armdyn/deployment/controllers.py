@@ -15,7 +15,7 @@ from armdyn.codegen.text.c import Function, literal, out_name
 from armdyn.codegen.text.names import identifier
 from armdyn.control import Controller, Entry, controller
 from armdyn.control.emission import functions
-from armdyn.control.law import DT, NEXT, sized
+from armdyn.control.law import DT, NEXT, PAYLOAD, sized
 from armdyn.control.program import start_program, step_program
 from armdyn.errors import InputError
 from armdyn.graph import Program
@@ -71,8 +71,11 @@ def _structs(name: str, one: Controller, dtype: str) -> list[str]:
     for part, entries in parts.items():
         if entries:
             fields = [
-                _field(entry, shape, dtype)
+                f"    {name}_payload payload; /* mass, com, inertia */"
+                if entry.of_payload
+                else _field(entry, shape, dtype)
                 for entry, (_, shape) in zip(entries, sized(entries, one.model.chain), strict=True)
+                if not entry.of_payload or entry is PAYLOAD[0]
             ]
             lines += ["typedef struct {", *fields, f"}} {name}_{law.name}_{part};", ""]
     return lines
@@ -90,7 +93,7 @@ def _functions(name: str, one: Controller, dtype: str) -> list[str]:
     lines = [f"static inline void {full}_defaults({full}_gains *gains)", "{"]
     lines += [
         f"    static const {full}_gains values = {{",
-        *(f"        {_initializer(x, dtype)}," for x in one.gains.values()),
+        *(f"        {text}," for text in _initializers(one, dtype)),
     ]
     lines += ["    };", "    *gains = values;"]
     lines += ["}", ""]
@@ -104,6 +107,20 @@ def _functions(name: str, one: Controller, dtype: str) -> list[str]:
     return [*lines, *(["    *memory = next;"] if law.memory else []), "}", ""]
 
 
+def _initializers(one: Controller, dtype: str) -> list[str]:
+    """The gains in the order of their struct; the payload's three are one."""
+    texts = {entry.name: _initializer(one.gains[entry.name], dtype) for entry in one.law.gains}
+    held = [texts.pop(entry.name) for entry in PAYLOAD if entry.name in texts]
+    first = next((k for k, entry in enumerate(one.law.gains) if entry.of_payload), 0)
+    found = list(texts.values())
+    return [*found[:first], *([f"{{{', '.join(held)}}}"] if held else []), *found[first:]]
+
+
+def member(entry: Entry) -> str:
+    """The name of an entry in its struct: `payload.mass` of payload_mass."""
+    return entry.name.replace("_", ".", 1) if entry.of_payload else entry.name
+
+
 def _initializer(value: object, dtype: str) -> str:
     array = np.asarray(value, float)
     numbers = ", ".join(literal(float(x), dtype) for x in array.ravel())
@@ -114,9 +131,9 @@ def _call(function: str, program: Program, one: Controller, memory: str) -> str:
     """The call of a function with the fields of the structs as arguments; the next memory is written to `memory`."""
     law = one.law
     place = {e.name: f"in->{e.name}" for e in (*law.measured, *law.reference)}
-    place |= {e.name: f"gains->{e.name}" for e in law.gains} | {e.name: f"memory->{e.name}" for e in law.memory}
+    place |= {e.name: f"gains->{member(e)}" for e in law.gains} | {e.name: f"memory->{e.name}" for e in law.memory}
     place[DT.name] = DT.name
-    given = {e.name: f"out->{e.name}" for e in law.outputs}
+    given = {e.name: f"out->{member(e)}" for e in law.outputs}
     given |= {e.name + suffix: f"{memory}{e.name}" for e in law.memory for suffix in ("", NEXT)}
     inputs = [("" if port.shape else "&") + place[port.name] for port in program.inputs]
     outputs = [("" if port.shape else "&") + given[port.name] for port in program.outputs]

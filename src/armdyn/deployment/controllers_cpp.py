@@ -10,8 +10,9 @@ from armdyn.arm import Arm
 from armdyn.codegen.text.c import literal
 from armdyn.codegen.text.cpp import namespace
 from armdyn.control import Controller, Entry
-from armdyn.control.law import DT, NEXT, sized
+from armdyn.control.law import DT, NEXT, PAYLOAD, sized
 from armdyn.control.program import start_program, step_program
+from armdyn.deployment.controllers import member
 from armdyn.graph import Program
 
 
@@ -33,20 +34,31 @@ def header(arm: Arm, controllers: Sequence[Controller], dtype: str) -> str:
     lines += ["namespace controllers {", ""]
     for one in controllers:
         lines += [f"/// {one.law.summary}: {one.operations} per step.", f"struct {one.law.name} {{"]
-        lines += [*_structs(one, dtype), *_functions(name, one), "};", ""]
+        lines += [*_structs(name, one, dtype), *_functions(name, one), "};", ""]
     return "\n".join([*lines, "} // namespace controllers", f"}} // namespace {name}", "", f"#endif // {guard}", ""])
 
 
-def _structs(one: Controller, dtype: str) -> list[str]:
+def _structs(name: str, one: Controller, dtype: str) -> list[str]:
     law, lines = one.law, []
     parts = {"memory_type": law.memory, "gains_type": law.gains}
     parts |= {"in": (*law.measured, *law.reference), "out": law.outputs}
     for part, entries in parts.items():
         if entries:
             shapes = [shape for _, shape in sized(entries, one.model.chain)]
-            fields = [_field(entry, shape, one, dtype) for entry, shape in zip(entries, shapes, strict=True)]
+            fields = [
+                _held(name, one, dtype, part == "gains_type") if entry.of_payload else _field(entry, shape, one, dtype)
+                for entry, shape in zip(entries, shapes, strict=True)
+                if not entry.of_payload or entry is PAYLOAD[0]
+            ]
             lines += [f"    struct {part} {{", *fields, "    };", ""]
     return [*lines, "    gains_type gains{};", *(["    memory_type memory{};"] if law.memory else []), ""]
+
+
+def _held(name: str, one: Controller, dtype: str, gains: bool) -> str:
+    """The payload; among the gains with the controller's own values."""
+    texts = [", ".join(literal(float(x), dtype) for x in np.ravel(one.gains[e.name])) for e in PAYLOAD if gains]
+    start = "{}" if not texts else f"{{{texts[0]}, {{{{{texts[1]}}}}}, {{{{{texts[2]}}}}}}}"
+    return f"        ::{name}::payload payload{start}; ///< mass, com, inertia"
 
 
 def _field(entry: Entry, shape: tuple[int, ...], one: Controller, dtype: str) -> str:
@@ -75,9 +87,9 @@ def _functions(name: str, one: Controller) -> list[str]:
 def _call(function: str, program: Program, one: Controller, memory: str) -> str:
     law = one.law
     place = {entry.name: f"x.{entry.name}" for entry in (*law.measured, *law.reference)}
-    place |= {entry.name: f"gains.{entry.name}" for entry in law.gains}
+    place |= {entry.name: f"gains.{member(entry)}" for entry in law.gains}
     place |= {entry.name: f"memory.{entry.name}" for entry in law.memory} | {DT.name: DT.name}
-    given = {entry.name: f"y.{entry.name}" for entry in law.outputs}
+    given = {entry.name: f"y.{member(entry)}" for entry in law.outputs}
     given |= {entry.name + suffix: f"{memory}{entry.name}" for entry in law.memory for suffix in ("", NEXT)}
     arguments = [place[port.name] for port in program.inputs] + [given[port.name] for port in program.outputs]
     return f"::{function}({', '.join(arguments)});"

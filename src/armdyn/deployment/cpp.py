@@ -83,13 +83,11 @@ def _call(name: str, package: Package) -> str:
         parts += [EIGEN.format(macro=macro, name=name), _code(name, [*vectors, call], f"#define {macro}")]
     if PAYLOAD in package.functions and package.parameters:
         held = [
-            f"const {name}::scalar mass = 1;",
-            f"const std::array<{name}::scalar, 3> com{{0, 0, {literal(0.1, package.dtype)}}};",
-            f"const std::array<{name}::scalar, 6> inertia{{}};",
+            f"const {name}::payload held{{1, {{0, 0, {literal(0.1, package.dtype)}}}, {{}}}};",
             f"std::array<{name}::scalar, {name}::P> mine;",
-            f"{name}::{PAYLOAD}(mass, com, inertia, {present}, mine);",
+            f"{name}::{PAYLOAD}(held.mass, held.com, held.inertia, {present}, mine);",
         ]
-        parts += [HELD.format(mine="mine"), _code(name, held)]
+        parts += [HELD.format(mine="mine", struct=f"{name}::payload"), _code(name, held)]
     return "\n\n".join(parts)
 
 

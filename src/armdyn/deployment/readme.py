@@ -10,9 +10,11 @@ from armdyn.files.text import visible
 from armdyn.graph import Port
 
 HELD = (
-    "To attach a payload to the tool, here 1 kg with its centre of mass at z = 0.1 m in the tool frame, compute new "
-    "parameters as follows and pass `{mine}` to every call from then on. To remove the payload again, call the same "
-    "function with `{mine}` as the parameters and with the negative mass and inertia."
+    "A payload is everywhere the struct `{struct}`: mass in kg, centre of mass in the tool frame in m, and inertia "
+    "about it in the tool's axes in kg m², in the order xx, yy, zz, xy, xz, yz (zeros: a point mass). To attach one to "
+    "the tool, here 1 kg with its centre of mass at z = 0.1 m, compute new parameters as follows and pass `{mine}` to "
+    "every call from then on. To remove the payload again, call the same function with `{mine}` as the parameters and "
+    "with the negative mass and inertia."
 )
 MANIFEST = "hashes of the generated files, with which the next run replaces them, and the result of the test"
 

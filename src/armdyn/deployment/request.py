@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from armdyn.arm import Arm
-from armdyn.codegen.text.c import Function, Package
+from armdyn.codegen.text.c import Function, Package, Struct
 from armdyn.control import Controller
 from armdyn.deployment.controllers import programs
 from armdyn.errors import choose
@@ -17,6 +17,15 @@ from armdyn.kernels.emission import Frame, Progress
 from armdyn.options import CodeOptions
 
 PAYLOAD = "payload_parameters"
+HELD = Struct(
+    "payload",
+    "A body that the tool holds, for payload_parameters and the controllers; point masses have no inertia.",
+    (
+        ("mass", 0, "kg"),
+        ("com", 3, "centre of mass in the tool frame, m"),
+        ("inertia", 6, "about com, in the tool's axes: xx, yy, zz, xy, xz, yz, kg m²"),
+    ),
+)
 Files = Mapping[str, bytes]  # by their names in the folder
 
 
@@ -85,7 +94,11 @@ class Request:
             links=arm.own_links,
             ranges=None if self.error_bound is False else ranges.for_rounding(arm, given),
         )
-        return replace(made, functions={**made.functions, **programs(self.controllers), **self.functions})
+        functions = {**made.functions, **programs(self.controllers), **self.functions}
+        held = PAYLOAD in functions or any(
+            e.of_payload for c in self.controllers for e in (*c.law.gains, *c.law.outputs)
+        )
+        return replace(made, functions=functions, structs=(HELD,) if held else ())
 
 
 @dataclass(frozen=True)

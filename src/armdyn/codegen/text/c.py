@@ -33,6 +33,15 @@ class Function:
 
 
 @dataclass(frozen=True)
+class Struct:
+    """A struct of numbers that calls are made with: name, what it is, and the fields (name, entries, words)."""
+
+    name: str
+    words: str
+    fields: tuple[tuple[str, int, str], ...]  # 0 entries: one number
+
+
+@dataclass(frozen=True)
 class Package:
     """The content of the files of one arm."""
 
@@ -42,6 +51,7 @@ class Package:
     constants: Mapping[str, int]  # N and the like, as macros
     parameters: Sequence[tuple[str, float]] = ()  # run-time parameters: name and current value
     dtype: str = "double"
+    structs: Sequence[Struct] = ()
 
 
 def c_type(dtype: str) -> str:
@@ -125,6 +135,10 @@ def _header(name: str, package: Package) -> str:
             f"extern const {package.dtype} {name}_parameters[{len(package.parameters)}];",
             "",
         ]
+    for struct in package.structs:
+        lines += [f"/* {struct.words} */", "typedef struct {"]
+        lines += [f"    {package.dtype} {key}{f'[{n}]' if n else ''}; /* {words} */" for key, n, words in struct.fields]
+        lines += [f"}} {name}_{struct.name};", ""]
     for quantity, function in package.functions.items():
         lines += [doc(function), signature(name, quantity, function.program, package.dtype) + ";", ""]
     lines += ["#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {guard} */", ""]

@@ -126,6 +126,11 @@ def _header(name: str, package: Package) -> str:
             "}};",
             "",
         ]
+    for struct in package.structs:
+        lines += [f"/// {struct.words}", f"struct {struct.name} {{"]
+        for key, n, words in struct.fields:
+            lines.append(f"    {f'std::array<scalar, {n}> {key}{{}}' if n else f'scalar {key} = 0'}; ///< {words}")
+        lines += ["};", ""]
     for quantity, function in package.functions.items():
         head = f"inline {signature(quantity, function.program)}"
         lines += [doc(function), head, "{", *statements(function.program, package.dtype), "}", ""]

@@ -76,6 +76,13 @@ inline constexpr std::array<scalar, 9> present_parameters = {{
     0.0f, // ky_3
 }};
 
+/// A body that the tool holds, for payload_parameters and the controllers; point masses have no inertia.
+struct payload {
+    scalar mass = 0; ///< kg
+    std::array<scalar, 3> com{}; ///< centre of mass in the tool frame, m
+    std::array<scalar, 6> inertia{}; ///< about com, in the tool's axes: xx, yy, zz, xy, xz, yz, kg m²
+};
+
 /*
  * joint-space inertia matrix, by lin_fang_1: wrenches carried inwards, frame by frame
  * Source: lin_fang_1999
