@@ -17,6 +17,13 @@ extern "C" {
 /* The arm's minimal parameters, from its file: pass these, or your own, as `parameters`. */
 extern const double planar3_parameters[9];
 
+/* A body that the tool holds, for payload_parameters and the controllers; point masses have no inertia. */
+typedef struct {
+    double mass; /* kg */
+    double com[3]; /* centre of mass in the tool frame, m */
+    double inertia[6]; /* about com, in the tool's axes: xx, yy, zz, xy, xz, yz, kg m² */
+} planar3_payload;
+
 /*
  * joint-space inertia matrix, by lin_fang_1: wrenches carried inwards, frame by frame
  * Source: lin_fang_1999
