@@ -123,6 +123,17 @@ def _(arm, model, data, q, v, a):
     return arm.inertia_inverse(q), W + np.triu(W, 1).T
 
 
+@row('arm.held_dynamics(q, qd, tau, frames=["foot"])')
+def _(arm, model, data, q, v, a):
+    there = model.getFrameId("forearm_link")
+    J = pin.computeFrameJacobian(model, data, q, there, pin.LOCAL_WORLD_ALIGNED)[:2]
+    pin.forwardKinematics(model, data, q, v, 0 * v)
+    drift = pin.getFrameClassicalAcceleration(model, data, there, pin.LOCAL_WORLD_ALIGNED).vector[:2]
+    qdd = pin.forwardDynamics(model, data, q, v, a, J, drift)
+    mine, wrench = arm.held_dynamics(q, v, a, frames=["forearm_link"], rows=(0, 1))
+    return [mine, wrench[0, :2]], [qdd, data.lambda_c]
+
+
 @row('arm.natural_regressor(q, qd, qdd, columns="urdf")')
 def _(arm, model, data, q, v, a):
     return arm.natural_regressor(q, v, a, columns="urdf"), pin.computeJointTorqueRegressor(model, data, q, v, a)

@@ -134,3 +134,75 @@ def test_they_are_kernels_like_the_others():
                                atol=1e-14)  # fmt: skip
     with pytest.raises(InputError, match=r"expects goal of shape \(\.\.\., 4, 4\), got \(3, 3\)"):
         hand.pose_error(q, np.eye(3))
+
+
+def held_by_kkt(arm, state, held, damping):
+    """(qdd, forces) with rows of frames held, from the dense system of equations, and Jacobians of each row."""
+    q, v, tau = state
+    J = np.vstack([arm.jacobian(q, frame=name)[list(rows)] for name, rows in held])
+    drift = [arm.frame_acceleration(q, v, 0 * v, frame=name)[list(rows)] for name, rows in held]
+    K = np.block([[arm.inertia_matrix(q), -J.T], [J, damping * np.eye(len(J))]])
+    x = np.linalg.solve(K, np.concatenate([tau - arm.bias(q, v), *(-d for d in drift)]))
+    return x[: arm.chain.nv], x[arm.chain.nv :]
+
+
+ALL = tuple(range(6))
+
+
+@pytest.mark.parametrize(
+    ("robot", "floating", "held", "damping"),
+    [
+        ("ur5", False, [("tool0", (0, 1, 2))], 0.0),
+        ("ur5", False, [("forearm_link", (2,)), ("tool0", (5, 0, 4))], 0.0),
+        ("ur5", False, [("tool0", ALL), ("forearm_link", (0, 1, 2))], 1e-3),  # redundant
+        ("solo12", True, [("FL_FOOT", (0, 1, 2)), ("HR_FOOT", (0, 1, 2))], 0.0),
+        ("solo12", True, [(f"{foot}_FOOT", (0, 1, 2)) for foot in ("FL", "FR", "HL", "HR")], 1e-6),
+        ("panda", False, [("panda_leftfinger", (1,)), ("panda_rightfinger", (0, 2))], 0.0),  # with fingers
+    ],
+)
+def test_frames_that_are_held_against_the_dense_system(robot, floating, held, damping):
+    arm = armdyn.load(next(path for path in robots() if path.stem in (robot, f"{robot}_robot")), floating=floating)
+    rng = np.random.default_rng(4)
+    q = arm.postures(rng, 1)[0]
+    state = (q, *rng.uniform(-1, 1, (2, arm.chain.nv)))
+    given = {"frames": [name for name, _ in held], "rows": [rows for _, rows in held], "damping": damping}
+    qdd, wrenches = arm.held_dynamics(*state, **given)
+    expected, forces = held_by_kkt(arm, state, held, damping)
+    close(qdd, expected, 1e-7 if damping else 1e-9)
+    close(np.concatenate([w[list(rows)] for w, (_, rows) in zip(wrenches, held, strict=True)]), forces, 1e-7)
+    assert np.count_nonzero(wrenches) == len(forces)
+    if not damping:  # what is held does not accelerate, and its wrenches are what forward dynamics needs for that
+        for name, rows in held:
+            moving = arm.frame_acceleration(q, state[1], qdd, frame=name)[list(rows)]
+            np.testing.assert_allclose(moving, 0, atol=1e-8)
+        pushed = {name: w for (name, _), w in zip(held, wrenches, strict=True)}
+        close(arm.forward_dynamics(*state, tool_wrench=pushed), qdd, 1e-8)
+
+
+def test_held_frames_with_friction_in_batches_and_what_is_refused():
+    arm = armdyn.load("panda")
+    rng = np.random.default_rng(5)
+    q, v, tau = rng.uniform(-1, 1, (3, 4, 7)) + 0.5
+    qdd, wrench = arm.held_dynamics(q, v, tau, friction=True)  # the tool, in all directions
+    plain, _ = arm.held_dynamics(q, v, tau - arm.joint_forces(q, v, tau))
+    assert wrench.shape == (4, 1, 6)
+    close(qdd, plain, 1e-9)
+    np.testing.assert_allclose(arm.frame_acceleration(q, v, qdd), 0, atol=1e-9)
+    close(np.stack([arm.held_dynamics(*row, friction=True)[0] for row in zip(q, v, tau, strict=True)]), qdd, 1e-12)
+    twice, _ = arm.held_dynamics(q[0], v[0], tau[0], frames=["panda_link8", "panda_link8"])
+    assert np.isnan(twice).all()  # redundant, and no damping
+    for options, message in (
+        ({"rows": (6,)}, r"different numbers 0 to 5, linear ones first; got \[6\]"),
+        ({"rows": (1, 1)}, "different numbers 0 to 5"),
+        ({"rows": ((0,), (1,))}, "rows has 2 entries for 1 frames"),
+        ({"rows": "xyz"}, "or a sequence of them per frame; got 'xyz'"),
+        ({"damping": -1.0}, "damping must be a number from 0, got -1.0"),
+    ):
+        with pytest.raises(InputError, match=message):
+            arm.held_dynamics(q, v, tau, **options)
+    with pytest.raises(InputError, match="a frame of the base does not move"):
+        armdyn.load(FILE).held_dynamics(*np.ones((3, 6)), frames=["world"])
+    with pytest.raises(InputError, match="unknown option of bias 'rows'"):
+        arm.bias(q, v, rows=(0,))
+    with pytest.raises(armdyn.ArmdynError, match="choose fewer rows, or give a damping"):
+        armdyn.load("planar3").held_dynamics(*np.ones((3, 3)))

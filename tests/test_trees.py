@@ -193,7 +193,7 @@ def test_operational_space_inertia_is_the_inverse_of_what_a_wrench_accelerates()
     L = arm.operational_space_inertia(np.stack([q, q]))
     np.testing.assert_allclose(L[1], np.linalg.inv(J @ np.linalg.inv(H) @ J.T), rtol=1e-8, atol=1e-10)
     assert np.isnan(arm.operational_space_inertia(np.zeros(6))).all()
-    with pytest.raises(InputError, match="needs 6 degrees of freedom, planar3 has 3"):
+    with pytest.raises(InputError, match="needs 6 degrees of freedom, this arm has 3"):
         armdyn.load("planar3").operational_space_inertia(np.zeros(3))
 
 

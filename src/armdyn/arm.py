@@ -543,20 +543,6 @@ class Arm(KernelAttributes, JointArrays):
 
         return dh.to_standard(self.chain)
 
-    def operational_space_inertia(self, q: Any, frame: str | None = None) -> Any:
-        """The operational-space inertia (J H⁻¹ Jᵀ)⁻¹ (..., 6, 6) at the tool or a named frame, linear rows first.
-
-        NaN at configurations where the frame cannot move in all six directions.
-        """
-        from armdyn import kinematics
-
-        if self.chain.nv < 6:
-            raise InputError(
-                f"the operational-space inertia needs 6 degrees of freedom, {self.name} has {self.chain.nv}"
-            )
-        kernel = self.operational_space_inertia_inverse
-        return kinematics.inverted(kernel(q) if frame is None else kernel(q, frame=frame))
-
     def inverse_kinematics(
         self,
         pose: Any,

@@ -24,7 +24,6 @@ Arrays = Callable[..., Any]
 _STEPS = 120  # the largest number of iterations of one search
 _STARTS = 48  # parallel searches if the one from q0 fails
 _LONGEST = 1.0  # the largest change of a joint in one step, rad or m
-SINGULAR = 1e14  # condition number from which an inverse has no correct digit left
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,10 +205,3 @@ def reach(chain: Chain) -> float:
     """An upper bound of a robot's reach, in metres; 1 for a robot without lengths."""
     joints = sum(abs(float(x)) for joint in chain.joints for x in (joint.b, joint.d, joint.shift))
     return joints + sum(abs(float(x)) for x in chain.tool.p) or 1.0
-
-
-def inverted(W: Any) -> Any:
-    """The inverses of (..., 6, 6) matrices; NaN where one is singular."""
-    singular = np.linalg.cond(W) > SINGULAR
-    L = np.linalg.inv(np.where(singular[..., None, None], np.eye(6), W))
-    return np.where(singular[..., None, None], np.nan, L)

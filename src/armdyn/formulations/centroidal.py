@@ -1,6 +1,6 @@
-"""The whole robot as one body: centre of mass, its Jacobian, centroidal momentum; operational-space inertia.
+"""The whole robot as one body: centre of mass, its Jacobian, centroidal momentum.
 
-Source: Orin, Goswami & Lee 2013 (centroidal momentum and its matrix); Khatib 1987 (operational-space inertia).
+Source: Orin, Goswami & Lee 2013 (centroidal momentum and its matrix).
 
 Idea: column j of the centroidal momentum matrix is the momentum of composite body j at a unit rate of joint j, in base
 axes, about the centre of mass of the whole robot. Its linear rows are the mass times the Jacobian of the centre of
@@ -12,14 +12,11 @@ from __future__ import annotations
 from armdyn.algebra import Scalar, Vec3
 from armdyn.algebra.spatial import NO_MOTION, NO_WRENCH, Body, Motion, Wrench
 from armdyn.chain import Chain
-from armdyn.formulations.coordinates import Coordinates
 from armdyn.formulations.coriolis_matrix.christoffel import composites
-from armdyn.formulations.elimination import Matrix, eliminate, with_rotors
+from armdyn.formulations.elimination import Matrix
 from armdyn.formulations.energies import first_moment
-from armdyn.formulations.forward_dynamics.composite import CHEAP, InertiaMatrix
 from armdyn.formulations.kinematics.poses import frames
-from armdyn.formulations.kinematics.poses import jacobian as tool_jacobian
-from armdyn.formulations.registry import Formulation, definition
+from armdyn.formulations.registry import definition
 from armdyn.formulations.steps import collect, steps
 
 
@@ -71,43 +68,6 @@ def centroidal_momentum(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list
     mass, k = first_moment(chain, q)
     about = total.n - (k * (1 / mass)).cross(total.f)
     return [*(chain.base.R @ total.f), *(chain.base.R @ about)]
-
-
-def operational_space_inertia_inverse(
-    chain: Chain,
-    q: list[Scalar],
-    jacobian: Matrix | None = None,
-    *,
-    inertia_matrix: InertiaMatrix = CHEAP,
-    coordinates: Coordinates | None = None,
-) -> Matrix:
-    """J H⁻¹ Jᵀ, rotors included: the acceleration of a frame (the tool) with this Jacobian per wrench on it."""
-    jacobian = tool_jacobian(chain, q) if jacobian is None else jacobian
-    H = with_rotors(chain, inertia_matrix(chain, q))
-    if coordinates is not None:
-        chain, H, jacobian = coordinates.robot, coordinates.matrix(H), coordinates.columns(jacobian)
-    alpha, inverse, _ = eliminate(chain, H)
-    rows = [_past_upper(alpha, row) for row in jacobian]
-    found: Matrix = [[0] * len(rows) for _ in rows]
-    for a, row in enumerate(rows):
-        scaled = [d * y for d, y in zip(inverse, row, strict=True)]
-        for b in range(a, len(rows)):
-            found[a][b] = found[b][a] = sum((x * y for x, y in zip(scaled, rows[b], strict=True)), 0)
-    return found
-
-
-def _past_upper(alpha: Matrix, right: list[Scalar]) -> list[Scalar]:
-    """U⁻¹ x."""
-    y = list(right)
-    for k in reversed(range(len(y))):
-        for i in range(k):
-            y[i] = y[i] - alpha[k][i] * y[k]
-    return y
-
-
-OPERATIONAL = (
-    Formulation("composite", operational_space_inertia_inverse, "", "H, then J H⁻¹ Jᵀ", made_of=("inertia_matrix",)),
-)
 
 
 CENTRE_OF_MASS = definition(centre_of_mass, "first moments carried inwards")

@@ -68,12 +68,50 @@ def inverse_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options
 def forward_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
     """Subtracts friction, the other joint forces and the wrench's from the motors' forces."""
     q, qd, tau = inputs
+    added = resisted(chain, q, options, wrench)
+    return run(chain, q, qd, [t - f for t, f in zip(driving(chain, q, qd, tau, options), added, strict=True)])
+
+
+def driving(chain: Chain, q: list[Any], qd: list[Any], tau: list[Any], options: Options) -> list[Any]:
+    """What friction and the other joint forces leave of the motors' forces."""
     if options.friction:
         states = zip(tau, chain.joints, q, qd, strict=True)
         pushed = [t - joint.forces.at(x) - joint.friction(v) for t, joint, x, v in states]
         tau = [joint.forces.efficiency(t, sign(v)) * t for t, joint, v in zip(pushed, chain.joints, qd, strict=True)]
-    added = resisted(chain, q, options, wrench)
-    return run(chain, q, qd, [t - f for t, f in zip(tau, added, strict=True)])
+    return tau
+
+
+def held_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """With the tool held, or the frames asked for; the wrenches have zeros where a row is free."""
+    q, qd, tau = inputs
+    frames = options.frames or (options.frame,)
+    rows, drift = [], []
+    for frame, kept in zip(frames, rows_of(options, len(frames)), strict=True):
+        if frame is not None and frame[0] == 0:
+            raise InputError("held_dynamics: a frame of the base does not move, so it cannot be held")
+        at = replace(options, frame=frame, frames=(), axes="base")
+        J = jacobian(poses.jacobian, chain, [q], at, None)
+        moving = frame_acceleration(poses.acceleration, chain, [q, qd, [0] * len(qd)], at, None)
+        rows += [J[k] for k in kept]
+        drift += [moving[k] for k in kept]
+    qdd, forces = run(chain, q, qd, driving(chain, q, qd, tau, options), rows, drift, options.damping)
+    found, given = [], iter(forces)
+    for kept in rows_of(options, len(frames)):
+        of_row = {k: next(given) for k in kept}
+        found.append([of_row.get(k, 0) for k in range(6)])
+    return qdd, found
+
+
+def rows_of(options: Options, frames: int) -> tuple[tuple[int, ...], ...]:
+    """The rows that are held of each frame, checked."""
+    rows = options.rows or (tuple(range(6)),)
+    rows = rows * frames if len(rows) == 1 else rows
+    if len(rows) != frames:
+        raise InputError(f"rows has {len(rows)} entries for {frames} frames; give rows for each, or the same for all")
+    for kept in rows:
+        if not kept or len(set(kept)) != len(kept) or not set(kept) <= set(range(6)):
+            raise InputError(f"rows of a frame are different numbers 0 to 5, linear ones first; got {list(kept)}")
+    return rows
 
 
 def gears_lose(chain: Chain, options: Options) -> bool:
@@ -229,6 +267,13 @@ def pose(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: An
 def operational_space_inertia_inverse(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
     """At the tool or the frame in its place."""
     return run(chain, *inputs, jacobian(poses.jacobian, chain, inputs, options, wrench))
+
+
+def operational_space_inertia(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
+    """At the tool or the frame in its place, of a robot with enough degrees of freedom."""
+    if chain.nv < 6:
+        raise InputError(f"the operational-space inertia needs 6 degrees of freedom, this arm has {chain.nv}")
+    return operational_space_inertia_inverse(run, chain, inputs, options, wrench)
 
 
 def payload_parameters(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:

@@ -38,6 +38,7 @@ SIZES: dict[str, Callable[[Chain], int]] = {
     "nv": lambda chain: chain.nv,
     "N": lambda chain: chain.bodies,
     "F": lambda chain: chain.bodies,  # unless `Options.frames` gives others
+    "C": lambda chain: 1,  # the tool, unless `Options.frames` gives others
     "p": _minimal,
     "10N": lambda chain: 10 * chain.bodies,
 }
@@ -57,8 +58,9 @@ class Options:
     one input, or to which a quantity of frames ("F") or of links in their own axes refers. `axes` are those of a
     Jacobian: "base" or "local", the frame's own. `parameters="runtime"` adds a last input, the minimal parameters,
     and `parameters="geometry"` the constants of the geometry (`armdyn.chain.geometry`), unless the quantity has
-    `own_geometry`. `derivatives` names inputs: the outputs are then the exact partial derivatives with respect to
-    them, which every quantity has.
+    `own_geometry`. `rows` are those of each frame's Jacobian, counted from 0, that are held; none means all six.
+    `damping` is added to the diagonal of what a wrench on them accelerates. `derivatives` names inputs: the outputs
+    are then the exact partial derivatives with respect to them, which every quantity has.
     """
 
     friction: bool = False
@@ -68,6 +70,8 @@ class Options:
     derivatives: tuple[str, ...] = ()
     frames: tuple[tuple[int, Placement], ...] = ()
     axes: str = "base"
+    rows: tuple[tuple[int, ...], ...] = ()
+    damping: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -190,9 +194,13 @@ class Quantity:
     def output_shapes(self, chain: Chain, frames: int = 0) -> Shapes:
         """The outputs with their shapes for this chain, and for this many `Options.frames`."""
         found = shapes(self.outputs, chain)
-        if frames and self.of_links:
-            return tuple((name, (frames, *shape[1:])) for name, shape in found)
-        return found
+        if not frames:
+            return found
+        per_frame = [shape[:1] in (("F",), ("C",)) for _, shape in self.outputs]
+        return tuple(
+            (name, (frames, *shape[1:]) if each else shape)
+            for (name, shape), each in zip(found, per_frame, strict=True)
+        )
 
 
 @cache

@@ -27,7 +27,10 @@ from armdyn.formulations.physics import jacobian as jacobian_at_frame
 from armdyn.formulations.registry import Options, Physics, Quantity, Run
 from armdyn.formulations.regressor.natural import in_minimal_parameters, natural_regressor
 
-INVERSE = ("forward_dynamics", "inertia_inverse", "inertia_factors", "operational_space_inertia_inverse")
+INVERSE = (
+    *("forward_dynamics", "inertia_inverse", "inertia_factors", "held_dynamics"),
+    *("operational_space_inertia", "operational_space_inertia_inverse"),
+)
 
 
 def complete(
@@ -148,8 +151,13 @@ def _momentum_bias(result: Any, tree: Chain, plain: list[Any], qd: list[Any], op
     return [x - s for x, s in zip(result, turned, strict=False)] + result[len(S) :]
 
 
+def _held(result: Any, tree: Chain, plain: list[Any], qd: list[Any], options: Options) -> Any:
+    return _accelerations(result[0], tree, plain, qd, options), result[1]
+
+
 CORRECTIONS: dict[str, Callable[..., Any]] = {
     "forward_dynamics": _accelerations,
+    "held_dynamics": _held,
     "coriolis_matrix": _coriolis,
     "inertia_rate": _inertia_rate,
     "jacobian_rate": _jacobian_rate,

@@ -85,6 +85,8 @@ class KernelAttributes:
         centre_of_mass_jacobian: Kernel
         centroidal_momentum: Kernel
         centroidal_momentum_matrix: Kernel
+        held_dynamics: Kernel
+        operational_space_inertia: Kernel
         operational_space_inertia_inverse: Kernel
         inverse_dynamics_derivatives: Kernel
         forward_dynamics_derivatives: Kernel

@@ -19,6 +19,8 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "frame": (None, "the name of a frame in place of the tool"),
     "frames": (None, 'the names of frames in place of all links; "all" for all `frame_names`'),
     "axes": ("base", 'the axes of the result: "base" or "local", those of the frame'),
+    "rows": ((), "the rows of the frame's Jacobian that are held, 0 to 5, linear first; or a tuple of rows per frame"),
+    "damping": (0.0, "added to the diagonal of J H⁻¹ Jᵀ, in place of NaN where rows are redundant"),
     "columns": ("bodies", 'the frames of the columns: "bodies" (`dh_poses`) or "urdf", the links as in the file'),
     "parameters": ("baked", '(p,) values of the minimal parameters; "runtime" makes them the last input'),
     "derivatives": ((), "names of inputs: the exact partial derivatives in them, in place of the value"),

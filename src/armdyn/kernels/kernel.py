@@ -11,6 +11,7 @@ release the GIL meanwhile.
 from __future__ import annotations
 
 import logging
+import operator
 import os
 import threading
 import time
@@ -247,7 +248,7 @@ if hasattr(os, "register_at_fork"):
 
 
 OPTIONS = tuple(f.name for f in fields(Options))
-EVERYWHERE = tuple(name for name in OPTIONS if name not in ("frames", "axes"))
+EVERYWHERE = tuple(name for name in OPTIONS if name not in ("frames", "axes", "rows", "damping"))
 COLUMNS = {"natural_regressor": ("columns",)}  # options that name frames in another way
 _ARRAY = np.ndarray  # a module constant, because every call looks it up
 _DOUBLE = np.dtype(np.float64)  # this one object, unless an array was made in an unusual way
@@ -480,6 +481,10 @@ class Kernel(Fast):
             flags["frames"] = self._placed(flags["tool_wrench"])
         elif any(isinstance(one, str) for one in flags.get("frames", ())):
             flags["frames"] = self._placed(self.frames if flags["frames"] == "all" else flags["frames"])
+        if "rows" in flags:
+            flags["rows"] = _rows(flags["rows"])
+        if "damping" in flags:
+            flags["damping"] = _damping(flags["damping"])
         if "columns" in flags:
             at_links = choose("columns", flags.pop("columns"), ("bodies", "urdf")) == "urdf"
             flags["frames"] = self.links if at_links else ()
@@ -668,6 +673,21 @@ def _wrench(choices: dict[str, Any]) -> tuple[Any, ...]:
             raise InputError(f"the wrench at {name!r} must be (force, torque), of the shape (..., 6); got {one.shape}")
     batch = np.broadcast_shapes(*(one.shape[:-1] for one in each))
     return (np.concatenate([np.broadcast_to(one, (*batch, 6)) for one in each], axis=-1),)
+
+
+def _rows(rows: Any) -> tuple[tuple[int, ...], ...]:
+    """Rows per frame, from rows that are the same for all, or from a sequence of rows per frame."""
+    try:
+        each = [rows] if all(np.ndim(row) == 0 for row in rows) and len(rows) else rows
+        return tuple(tuple(operator.index(row) for row in one) for one in each)
+    except TypeError:
+        raise InputError(f"rows are numbers 0 to 5, or a sequence of them per frame; got {rows!r}") from None
+
+
+def _damping(damping: Any) -> float:
+    if isinstance(damping, bool) or not isinstance(damping, int | float | np.number) or not 0 <= damping < np.inf:
+        raise InputError(f"damping must be a number from 0, got {damping!r}")
+    return float(damping)
 
 
 def _joined(wrenches: dict[str, Any]) -> Any:

@@ -196,6 +196,8 @@ def _check(quantity: str, options: Options) -> None:
         "parameters": (runtime, "run-time parameters"),
         "frames": (bool(options.frames) and not options.tool_wrench, "frames"),
         "axes": (choose("axes", options.axes, AXES) != "base", "axes"),
+        "rows": (bool(options.rows), "rows"),
+        "damping": (options.damping != 0, "damping"),
     }
     for option, (wanted, called) in asked.items():
         if wanted and option not in takes:
