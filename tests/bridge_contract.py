@@ -19,12 +19,22 @@ from random_trees import TreeKind, random_tree
 
 TOLERANCE = 1e-12  # of a result's largest entry
 ARMS = ("panda", "stanford", "puma560", "scara", "generic")  # a prismatic joint in three, friction in two
+FOUR = ("scara", "generic")  # these have four joints
+
+
+def enough(arm: str, quantity: str) -> bool:
+    """Whether the arm has the degrees of freedom that a quantity needs; to hold them all is ill-conditioned."""
+    return quantity != "held_dynamics" and (arm not in FOUR or QUANTITIES[quantity].dof <= 4)
+
+
 OPTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("puma560", "inverse_dynamics", {"friction": True}),
     ("puma560", "forward_dynamics", {"friction": True, "tool_wrench": True}),
     ("stanford", "forward_dynamics", {"parameters": "runtime"}),
     ("stanford", "inverse_dynamics", {"parameters": "runtime", "tool_wrench": True}),
     ("generic", "inertia_matrix", {"parameters": "runtime"}),
+    ("puma560", "held_dynamics", {"rows": (0, 1, 2), "friction": True}),
+    ("scara", "held_dynamics", {"rows": (0, 1)}),
     ("panda", "pose", {"frame": "panda_link8"}),
     ("panda", "inverse_dynamics", {"frame": "panda_link8", "tool_wrench": True}),
     ("scara", "inverse_dynamics", {"derivatives": ("q", "qd", "qdd")}),
@@ -38,7 +48,7 @@ TREES = {
 }
 OF_TREES = ("inertia_matrix", "bias", "inverse_dynamics", "forward_dynamics", "kinetic_energy", "link_poses")
 CASES = (
-    [pytest.param(arm, quantity, {}, id=f"{arm} {quantity}") for arm in ARMS for quantity in QUANTITIES]
+    [pytest.param(arm, quantity, {}, id=f"{arm} {quantity}") for arm in ARMS for quantity in QUANTITIES if enough(arm, quantity)]
     + [pytest.param(arm, quantity, {}, id=f"{arm} {quantity}") for arm in TREES for quantity in OF_TREES]
     + [
         pytest.param(arm, quantity, options, id=f"{arm} {quantity} with {', '.join(options)}")

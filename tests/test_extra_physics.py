@@ -157,7 +157,8 @@ def test_minimal_parameters_as_inputs(quantity, method):
     """The arm's own parameters give the arm's own answers, rotors included, and other values another arm's."""
     if quantity == "inertia_matrix" and method in ("walker_orin", "lin_cubic", "angeles_ma"):
         pytest.skip("Walker & Orin need centres of mass, which minimal parameters do not determine")
-    chain = with_drives(replace(generic_chain("RRPR", 3), gravity=TILTED))
+    kinds = "RRPRRR" if QUANTITIES[quantity].dof else "RRPR"
+    chain = with_drives(replace(generic_chain(kinds, 3), gravity=TILTED))
     q, qd, qdd = motion(chain.n, 5)
     third = qdd + 1.0 if quantity == "forward_dynamics" else qdd
     given = {"q": q, "qd": qd, "mass": 1.5, "com": q[:3], "inertia": np.array([*q[:3], *qd[:3]])}

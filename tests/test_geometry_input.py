@@ -69,7 +69,7 @@ def plain(chain: Chain, quantity: str, method: str, options: Options, inputs: li
 def test_every_formulation_on_another_geometry_is_that_of_an_arm_built_with_it(case: str, quantity: str) -> None:
     chain = CHAINS[case]
     options, values, inputs = frame(chain, quantity), other_geometry(chain), inputs_of(chain, quantity)
-    if quantity == "regressor":
+    if QUANTITIES[quantity].dof > chain.nv or quantity == "regressor":
         return  # its columns belong to the arm's own structure: a test of its own
     built = with_geometry(chain, [float(x) for x in values])
     for method in QUANTITIES[quantity].methods:

@@ -40,6 +40,8 @@ LONG = (
     "forward_dynamics",
     "regressor",
     "natural_regressor",
+    "held_dynamics",
+    "operational_space_inertia",
     "operational_space_inertia_inverse",
 )
 READ = [

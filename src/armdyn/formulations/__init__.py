@@ -395,6 +395,7 @@ QUANTITIES: dict[str, Quantity] = {
             doc="(qdd, w): accelerations under joint forces with the tool, or frames=, held, and the wrenches on them",
             takes=("frame", "frames", "rows", "damping", "friction", *RUNTIME),
             physics_in="held_dynamics",
+            dof=6,
         ),
         Quantity(
             "operational_space_inertia",
@@ -405,6 +406,7 @@ QUANTITIES: dict[str, Quantity] = {
             doc="Operational-space inertia at the tool, or a frame=, NaN where it cannot move in all six directions",
             takes=("frame",),
             physics_in="operational_space_inertia",
+            dof=6,
         ),
         Quantity(
             "operational_space_inertia_inverse",

@@ -148,6 +148,7 @@ class Quantity:
     of_body: bool = (
         False  # its first inputs are a body's mass, com and inertia about com: kernels reject impossible ones
     )
+    dof: int = 0  # the degrees of freedom that it needs, at the tool and in its default options
     of_configuration: bool = False  # of configurations as such: no mimic joint or plain tree enters it
     derivative_kernel: bool = False  # the arm has an attribute for its derivatives with respect to all inputs
     inverse_of: str = ""  # the quantity that it inverts for the last input: its derivatives follow from that one's
