@@ -48,7 +48,12 @@ TREES = {
 }
 OF_TREES = ("inertia_matrix", "bias", "inverse_dynamics", "forward_dynamics", "kinetic_energy", "link_poses")
 CASES = (
-    [pytest.param(arm, quantity, {}, id=f"{arm} {quantity}") for arm in ARMS for quantity in QUANTITIES if enough(arm, quantity)]
+    [
+        pytest.param(arm, quantity, {}, id=f"{arm} {quantity}")
+        for arm in ARMS
+        for quantity in QUANTITIES
+        if enough(arm, quantity)
+    ]
     + [pytest.param(arm, quantity, {}, id=f"{arm} {quantity}") for arm in TREES for quantity in OF_TREES]
     + [
         pytest.param(arm, quantity, options, id=f"{arm} {quantity} with {', '.join(options)}")

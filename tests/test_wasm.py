@@ -43,7 +43,9 @@ def furthest(value, truth):
 @pytest.mark.parametrize("name", ["planar3", "scara", "puma560"])
 def test_every_quantity_equals_the_numpy_kernels(name, tmp_path):
     arm, rng = armdyn.load(name), np.random.default_rng(5)
-    kernels = {quantity: arm.kernel(quantity, backend="numpy") for quantity, entry in QUANTITIES.items() if not entry.dof}
+    kernels = {
+        quantity: arm.kernel(quantity, backend="numpy") for quantity, entry in QUANTITIES.items() if not entry.dof
+    }
     calls, truths = {}, {}
     for quantity, kernel in kernels.items():
         inputs = states_of(arm, kernel, rng)
