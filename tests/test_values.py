@@ -158,7 +158,7 @@ def test_a_kernel_has_a_signature_a_name_and_help(name: str):
     values = eval(example, {"arm": arm, "np": np})
     shapes = [one.shape for one in (values if isinstance(values, tuple) else (values,))]
     assert shapes == [shape for _, shape in kernel.assembly.outputs]
-    assert list(kernel.assembly.inputs) == list(describe._ports(kernel)[0])
+    assert list(kernel.assembly.inputs) == list(kernel.ports[0])
 
 
 def test_options_change_the_signature():
