@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 
 import numpy as np
 import pytest
@@ -147,3 +148,9 @@ def test_the_controller_of_the_tutorial_compiles(tmp_path):
     body = f'#include "ur5.h"\nvoid f(double *q, double *qd, double *qdd, double *tau)\n{{\n{call}}}\n'
     (tmp_path / "call.c").write_text(body)
     subprocess.run([*flags, "-Wno-uninitialized", "-Wno-maybe-uninitialized", "call.c"], cwd=tmp_path, check=True)
+
+
+def test_the_start_page_lists_every_extra():
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
+    rows = re.findall(r"^\| (`.*?) \|", (DOCS / "start.md").read_text().split("## An arm")[0], re.MULTILINE)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(project["optional-dependencies"])

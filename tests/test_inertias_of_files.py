@@ -33,6 +33,27 @@ def two(first: str = inertial(), second: str = inertial(), tip: str = "") -> str
     )
 
 
+def test_tips_that_look_like_a_gripper_without_mass_are_found():
+    shape = '<visual><geometry><box size="1 1 1"/></geometry></visual>'
+
+    def odd(text):
+        return [f for f in armdyn.load(text).check() if f.what != "placeholder"]
+
+    found = odd(two(tip=shape))
+    assert [(f.what, f.wrong) for f in found] == [("weightless tip", False)]
+    assert "inertia is not in the file?): t" in str(found[0])
+    empty = inertial(0, 0).replace('="1"', '="0"')
+    assert [f.what for f in odd(two(tip=empty + shape + shape))] == ["weightless tip"]
+    for harmless in ("", inertial() + shape):  # a frame; a tool with its mass
+        assert odd(two(tip=harmless)) == []
+    onto = (
+        '<link name="u"><inertial><mass value="1"/></inertial></link><joint name="h" type="fixed">'
+        '<parent link="t"/><child link="u"/></joint></robot>'
+    )
+    assert odd(two(tip=shape).replace("</robot>", onto)) == []  # an adapter: the hand on it has the mass
+    assert not any("second <visual>" in note for note in armdyn.load(two(tip=empty + shape + shape)).notes)
+
+
 def test_a_missing_inertial_of_a_moving_link_is_a_note():
     assert armdyn.load(two()).notes == ()
     assert armdyn.load(two(second="", tip=inertial())).notes == ()  # the body of c and t has an inertia

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 from typer.testing import CliRunner
 
 import armdyn
@@ -87,6 +88,31 @@ def test_holding_holds(name, period):
     assert run.status == "finished"
     decay = np.exp(-20 * 0.4) * (1 + 20 * 0.4)  # critically damped at 20 rad/s
     assert np.abs(run.q[-1] - arm.rest).max() < 1.6 * decay * 0.01
+
+
+def spectral_radius(arm, law, period):
+    """Of one control period about the posture at rest: H δq̈ + ∂g/∂q δq = δτ, with held torques of inverse dynamics."""
+    q, n = arm.rest, arm.n
+    H = arm.kernel("inertia_matrix", backend="numpy")(q)
+    load, h = arm.kernel("gravity_load", backend="numpy"), 1e-6
+    G = np.stack([(load(q + h * e) - load(q - h * e)) / (2 * h) for e in np.eye(n)], axis=1)
+    A = np.block([[np.zeros((n, n)), np.eye(n)], [-np.linalg.solve(H, G), np.zeros((n, n))]])
+    B = np.vstack([np.zeros((n, n)), np.linalg.inv(H)])
+    K = np.hstack([G - law.kp * H, -law.kd * H])
+    held = expm(period * np.block([[A, B], [np.zeros((n, 3 * n))]]))
+    return np.abs(np.linalg.eigvals(held[: 2 * n, : 2 * n] + held[: 2 * n, 2 * n :] @ K)).max()
+
+
+@pytest.mark.parametrize("name", armdyn.catalogue())
+def test_every_arm_of_the_catalogue_is_held_at_every_period_or_refused_with_the_reason(name):
+    arm = armdyn.load(name)
+    for period in PERIODS:
+        if name == "baxter":  # its arms, stretched out at rest, are too heavy for its shoulders
+            with pytest.raises(InputError, match=r"motor of right_s1 cannot hold baxter there: gravity needs 5\d"):
+                holding(arm, period=period)
+            continue
+        law = holding(arm, period=period)
+        assert spectral_radius(arm, law, period) < np.exp(-5 * period)  # errors fall by e in 0.2 s, or sooner
 
 
 def test_holding_slows_down_for_delays_and_refuses_what_it_cannot(cart):

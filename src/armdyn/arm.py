@@ -19,7 +19,7 @@ from armdyn.chain.checks import Finding, check
 from armdyn.errors import InputError, called_elsewhere, choose
 from armdyn.files import Description, Frame, arrays, toml
 from armdyn.files.cutting import Cut, Lock
-from armdyn.files.description import tool_of
+from armdyn.files.description import HOLLOW, tool_of
 from armdyn.files.text import write_files
 from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.joint_arrays import JointArrays
@@ -517,7 +517,8 @@ class Arm(KernelAttributes, JointArrays):
 
     def check(self) -> list[Finding]:
         """What is physically implausible about this arm, link by link; an empty list if nothing is."""
-        return check(self.chain, self.snapped)
+        hollow = [Finding("arm", "weightless tip", note) for note in self.notes if note.startswith(HOLLOW)]
+        return [*check(self.chain, self.snapped), *hollow]
 
     def update_urdf(
         self,

@@ -99,6 +99,9 @@ def _at(found: Description, frame: Frame) -> Description:
     return replace(found, chain=chain, tool_name=frame.name, states_tool=True)
 
 
+HOLLOW = "tips with a shape but without mass (a gripper or tool whose inertia is not in the file?): "
+
+
 def judged(label: str, links: Named, missing: list[str], strict: bool | None) -> tuple[str, ...]:
     """Notes on links that move: "link 'hand'" and its body; `missing` are those without mass and inertia."""
     notes = []

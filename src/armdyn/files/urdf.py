@@ -17,7 +17,7 @@ from armdyn.chain.canonical import SNAP, Snap, SnapReport, few_digits
 from armdyn.chain.exactly import compose, from_rpy, moved, rotate, unit
 from armdyn.chain.frames import PARALLEL, GivenBody, build
 from armdyn.files.cutting import Cut, Lock, PartOfTree, select
-from armdyn.files.description import Description, Frame, judged, merged, with_tool
+from armdyn.files.description import HOLLOW, Description, Frame, judged, merged, with_tool
 from armdyn.files.urdf_tree import RawJoint, RawLink, Tree, read_tree
 
 _HERE = Placement()
@@ -92,7 +92,20 @@ def _on_inertias(tree: Tree, walk: _Walk, chain: Chain, strict: bool | None) -> 
         if not any(link.natural) and not tree.links[first].virtual and not of_body.get(k):
             missing.append(first)
     links = [(f"link {name!r}", tree.links[name].alone) for name in massive]
-    return judged(tree.label, [*links, *bodies], missing, strict)
+    hollow = _hollow(tree, [name for name in names if name not in missing])
+    return (*judged(tree.label, [*links, *bodies], missing, strict), *([HOLLOW + ", ".join(hollow)] if hollow else []))
+
+
+def _hollow(tree: Tree, names: list[str]) -> list[str]:
+    """The links with a shape that end a branch without any mass: grippers and tools that somebody drew, not weighed."""
+    parents = {joint.child: joint.parent for joint in tree.joints.values()}
+    heavy: set[str | None] = {None}  # links that carry mass, their own or that of links on them
+    for name, link in tree.links.items():
+        at: str | None = name if any(link.alone.natural) else None
+        while at not in heavy:
+            heavy.add(at)
+            at = parents.get(at or "")
+    return [name for name in names if name not in heavy and tree.links[name].drawn and parents[name] in heavy]
 
 
 class _Snapper:

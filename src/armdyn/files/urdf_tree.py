@@ -37,6 +37,7 @@ class RawLink:
     inertia: tuple[Fraction, ...] = (Fraction(0),) * 6
     body: Link | None = None  # replaces the numbers above if the link does not come from a text
     virtual: bool = False  # made by a reader between the joints of one body
+    drawn: bool = False  # has a shape to be seen: more than a frame
 
     @property
     def alone(self) -> Link:
@@ -172,9 +173,9 @@ def _name(label: str, element: XmlElement, key: str = "name") -> str:
 
 def _link(label: str, element: XmlElement, notes: Notes) -> RawLink:
     name = _name(label, element)
-    inertial = element.child("inertial")
+    inertial, drawn = element.child("inertial"), element.child("visual") is not None
     if inertial is None:
-        return RawLink(name)
+        return RawLink(name, drawn=drawn)
     read, origin = Reader(label, f"link {name!r}"), inertial.child("origin")
     mass, inertia = inertial.child("mass"), inertial.child("inertia")
     if mass is None:
@@ -191,6 +192,7 @@ def _link(label: str, element: XmlElement, notes: Notes) -> RawLink:
         xyz=read.triple(origin, "xyz", _ZERO),
         rpy=read.triple(origin, "rpy", _ZERO),
         inertia=tuple(read.one(inertia, key, needed=inertia is not None) for key in INERTIA),
+        drawn=drawn,
     )
 
 

@@ -27,7 +27,7 @@ LARGEST_FILE = 32 * 2**20  # bytes; the largest known URDF is below one megabyte
 LARGEST_NUMBER = 1e100  # larger numbers are meaningless for a robot, and their squares may overflow
 DEEPEST = 64
 _KEPT = {
-    "link": ("inertial",),
+    "link": ("inertial", "visual"),
     "inertial": ("origin", "mass", "inertia"),
     "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "armdyn", "mechanicalReduction"),
     "transmission": ("type", "joint", "actuator"),
@@ -212,7 +212,7 @@ def _notice_oddities(label: str, robot: XmlElement, notes: Notes) -> None:
         for element in (part, *part.children):
             tags = [child.tag for child in element.children]
             for k, child in enumerate(element.children):
-                if child.tag in tags[:k]:
+                if child.tag in tags[:k] and child.tag != "visual":
                     notes.add(f"{label}, line {child.line}: {owner}: a second <{child.tag}> is ignored")
         for element in (e for child in part.children for e in (child, *child.children)):
             odd = tuple(key for key in element.attributes if key not in _KNOWN.get(element.tag, element.attributes))
