@@ -20,6 +20,7 @@ from armdyn.chain.joint import NO_FORCES, NUMBERS, WORDS
 from armdyn.errors import InputError
 from armdyn.files.memory import library
 from armdyn.loading import load
+from armdyn.results import Result, ResultTable
 
 AGREE = 1e-9  # relative; rounding gives about 1e-14, a URDF written with few digits 1e-6
 _QUANTITIES = {
@@ -44,7 +45,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Result):
     """What two robots have in common and where they differ; `armdyn.compare` makes it.
 
     `joints` are (name, place in the first robot's q, place in the second's), with None where a robot has no such joint
@@ -82,6 +83,11 @@ class Comparison:
         if quantity not in known:
             raise InputError(f"unknown quantity {quantity!r}; available: {', '.join(known)}")
         return known[quantity]
+
+    def table(self) -> ResultTable:
+        """The largest difference of each quantity."""
+        rows = [(d.quantity, float(d.largest), float(d.relative), d.where) for d in self.differences]
+        return ResultTable.of(self._headline(), ["quantity", "largest difference [SI]", "relative", "where"], rows)
 
     def summary(self) -> str:
         """The comparison as a text of a few lines."""

@@ -20,6 +20,7 @@ from armdyn.errors import InputError, choose
 from armdyn.identification.threads import one_thread
 from armdyn.options import PoseKeywords, PoseSearch, flat_keywords
 from armdyn.parameters.geometry import identifiable
+from armdyn.results import Result, ResultTable
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm
@@ -29,7 +30,7 @@ EXCHANGE_SWEEPS = 10  # at most; one sweep tries to exchange every pose once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan:
+class Plan(Result):
     """Poses to measure, `q` (count, n), and the standard deviation to expect of each constant at the assumed noise."""
 
     q: Array
@@ -47,6 +48,11 @@ class Plan:
         from armdyn.pages.results import plan_page
 
         return plan_page(self)
+
+    def table(self) -> ResultTable:
+        """The constants and the standard deviations to expect."""
+        rows = [(name, float(x)) for name, x in zip(self.names, self.deviations, strict=True)]
+        return ResultTable.of(repr(self)[1:-1], ["constant", "standard deviation [m or rad]"], rows)
 
     @property
     def gain(self) -> float:

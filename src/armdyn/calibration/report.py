@@ -59,7 +59,7 @@ COLUMNS = ["constant", "before", "correction", "± σ", "unit", "combination"]
 
 
 def _summary(found: Calibration) -> str:
-    first, *others = found.summary()
+    first, *others = found.lines()
     said = [line for line in others if line not in found.notes]
     boxes = [(str(len(found.poses)), f"{found.poses.kind} measurements"), (str(len(found.corrections)), "constants")]
     boxes += [(str(len(found.outliers)), "outliers set aside"), (f"{found.fit.condition:.3g}", "condition number")]

@@ -16,6 +16,7 @@ from armdyn.calibration.model import ToolModel
 from armdyn.chain import Chain, Placement
 from armdyn.chain.geometry import GeometryConstant, geometry_constants, with_geometry
 from armdyn.files import Frame, arrays
+from armdyn.results import Result, ResultTable
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm
@@ -54,7 +55,7 @@ class Correction:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Calibration:
+class Calibration(Result):
     """The result of `calibrate`: `arm` is the corrected arm, `corrections` lists every constant that was fitted."""
 
     given: Arm
@@ -72,9 +73,18 @@ class Calibration:
         return f"<Calibration of {self.given.name}: {len(self.fit.free)} constants from {self.poses!r}>"
 
     def __str__(self) -> str:
-        return "\n".join(self.summary())
+        return "\n".join(self.lines())
 
-    def summary(self) -> Iterator[str]:
+    def table(self) -> ResultTable:
+        """The constants that were fitted."""
+        rows = [
+            (c.name, 1e3 * c.before, 1e3 * c.correction, 1e3 * c.deviation, c.unit, "" if c.significant else "no")
+            for c in self.corrections
+        ]
+        heads = ["constant", "before", "correction", "standard deviation", "unit", "significant"]
+        return ResultTable.of(repr(self)[1:-1], heads, rows)
+
+    def lines(self) -> Iterator[str]:
         """The result in a few lines."""
         yield f"{self.given.name}: {len(self.fit.free)} constants from {len(self.poses)} {self.poses.kind} measurements"
         for what, unit, scale, part in self.parts():

@@ -81,7 +81,7 @@ def _show(found: Any, written: list[Path]) -> None:
     from armdyn.calibration.report import COLUMNS, correction_rows
 
     out = console()
-    first, *others = found.summary()
+    first, *others = found.lines()
     out.print(first, highlight=False)
     for line in others:
         out.print(styled(("note:", "yellow"), f" {line}") if line in found.notes else line, highlight=False)

@@ -30,6 +30,7 @@ from armdyn.identification.linear import condition
 from armdyn.identification.threads import one_thread
 from armdyn.loading import as_arm
 from armdyn.options import ExciteKeywords, Optimisation, Workspace, flat_keywords
+from armdyn.results import Result, ResultTable
 
 Array = NDArray[np.float64]
 LEAST = 120  # samples per trajectory while searching, at least
@@ -406,7 +407,7 @@ OTHERS = 200  # random trajectories, not used in the search, with which the resu
 
 
 @dataclass(frozen=True, eq=False)
-class Excitation:
+class Excitation(Result):
     """One or several trajectories: t (N,), q, qd, qdd (m, N, n).
 
     `deviations` are the predicted standard deviations of the parameters `names`, for these samples and the assumed
@@ -447,6 +448,14 @@ class Excitation:
             f" {np.abs(self.qd).max():.3g} rad/s (m/s), accelerations up to {np.abs(self.qdd[most]):.3g} rad/s² (m/s²,"
             f" joint {most[2] + 1})"
         )
+
+    def table(self) -> ResultTable:
+        """The parameters with the standard deviations to expect, and those of the best random motion."""
+        columns = ["parameter", "standard deviation [SI]", "of the best random motion [SI]"]
+        rows = [(name, float(a), float(b)) for name, a, b in zip(
+            self.names, self.deviations, self.random_deviations, strict=True
+        )]  # fmt: skip
+        return ResultTable.of(f"{self.arm.name}: predicted standard deviations", columns, rows)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write CSV: t, q1 ... qd1 ... qdd1 ...; several trajectories get a first column `trajectory`."""

@@ -30,13 +30,14 @@ from armdyn.identification.processing import Processing, choose_processing, join
 from armdyn.identification.result import Estimate
 from armdyn.identification.threads import one_thread
 from armdyn.loading import as_arm
+from armdyn.results import Result, ResultTable
 
 Array = NDArray[np.float64]
 REGULARIZATION = 0.01  # weak: it only keeps the body physically consistent
 
 
 @dataclass(frozen=True, eq=False)
-class Payload:
+class Payload(Result):
     """A body at the tool: mass, centre of mass and the inertia about it, in the tool's frame.
 
     `natural` is (m, mcx, mcy, mcz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz) about the tool's origin, and `deviations` are its
@@ -54,6 +55,13 @@ class Payload:
     def __repr__(self) -> str:
         com = ", ".join(f"{x:.4g}" for x in self.com)
         return f"<Payload: {self.mass:.4g} ± {self.mass_deviation:.2g} kg at ({com}) m, error {100 * self.error:.3g} %>"
+
+    def table(self) -> ResultTable:
+        """The ten parameters about the tool's origin, with their standard deviations."""
+        names = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+        units = ("kg", *["kg m"] * 3, *["kg m²"] * 6)
+        known = zip(names, map(float, self.natural), map(float, self.deviations), units, strict=True)
+        return ResultTable.of(repr(self)[1:-1], ["parameter", "value", "standard deviation", "unit"], list(known))
 
     @property
     def mass_deviation(self) -> float:
@@ -338,12 +346,18 @@ def _gains(columns: Array, known: Array, effort: Array, start: tuple[Array, Arra
 
 
 @dataclass(frozen=True, eq=False)
-class Gains:
+class Gains(Result):
     """The ratio of torque to logged effort per joint, with standard deviations."""
 
     values: Array
     deviations: Array
     warnings: tuple[str, ...] = ()
+
+    def table(self) -> ResultTable:
+        """The gain of every joint."""
+        known = zip(range(1, len(self.values) + 1), map(float, self.values), map(float, self.deviations), strict=True)
+        columns = ["joint", "torque per unit of effort", "standard deviation"]
+        return ResultTable.of("Gains of the motors", columns, list(known))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.values, dtype=dtype)

@@ -17,7 +17,6 @@ from armdyn.arm import Arm
 from armdyn.chain import Joint, JointForces, Link, Ripple
 from armdyn.chain.joint import DRIVE
 from armdyn.errors import ComputationError, InputError, former
-from armdyn.html import table
 from armdyn.identification.adapt import adapted, last_log
 from armdyn.identification.fit import Fit, Uncertainty, r_squared, relative_error
 from armdyn.identification.log import Log, PathName, as_log
@@ -25,6 +24,7 @@ from armdyn.identification.model import STRIBECK_EXPONENT, TERMS, Model, Paramet
 from armdyn.identification.nonlinear import MOST_TILT
 from armdyn.identification.preflight import Reading, changed
 from armdyn.identification.processing import Motion, Processing, joint_side, motions
+from armdyn.results import Result, ResultTable
 
 if TYPE_CHECKING:
     from armdyn.pages.motion import View
@@ -68,7 +68,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class Estimate(Result):
     """The parameters identified from a log; `arm` is the identified arm."""
 
     given: Arm  # the arm given to `identify`; `model.arm` includes the base tilt
@@ -318,7 +318,7 @@ class Estimate:
         names = ", ".join(f"{name} {value:.3g}" for name, value in self.left_behind.items())
         return f"\n  in predict() alone, not in the arm or its files: {names}{who}"
 
-    def _repr_html_(self) -> str:
+    def table(self) -> ResultTable:
         """The identified parameters, the best determined first."""
         order = np.argsort(self.relative_deviations, kind="stable")
         rows = [
@@ -332,7 +332,7 @@ class Estimate:
             for k in order
         ]
         heads = ["parameter", "value", "standard deviation", "unit", "[% of the value]"]
-        return table(repr(self)[1:-1], heads, rows)
+        return ResultTable.of(repr(self)[1:-1], heads, rows)
 
     def __repr__(self) -> str:
         test = "" if self.validation is None else f", {100 * self.validation.error:.2f} % on {self.validation.source}"

@@ -17,6 +17,7 @@ from armdyn.errors import InputError
 from armdyn.identification.log import Log, PathName, as_log
 from armdyn.identification.servo_fit import LATEST, LOGARITHMIC, Fit, Free, Problem, smooth
 from armdyn.identification.servo_model import ServoModel, Shots, Values
+from armdyn.results import Result, ResultTable
 
 Array = NDArray[np.float64]
 KNOWN = 0.03  # relative deviation: what is better known counts as determined
@@ -56,7 +57,7 @@ class Combination:
 
 
 @dataclass(frozen=True, eq=False)
-class ServoEstimate:
+class ServoEstimate(Result):
     """The result of `identify_servo`.
 
     `arm` has the servos, rotor inertias and friction found. `names`, `values` and `deviations` are all parameters that
@@ -101,6 +102,14 @@ class ServoEstimate:
             lines.append(f"it does not determine: {', '.join(self.undetermined)}")
             lines.append(self.advice)
         return "\n".join([*lines, *(f"doubt: {text}" for text in self.doubts)])
+
+    def table(self) -> ResultTable:
+        """The free parameters with their standard deviations, before and after."""
+        columns = ["parameter", "value [SI]", "standard deviation", "of the prior"]
+        rows = [(name, *map(float, row)) for name, *row in zip(
+            self.names, self.values, self.deviations, self.prior_deviations, strict=True
+        )]  # fmt: skip
+        return ResultTable.of(f"{self.given.name}: servos, motors and friction", columns, rows)
 
     @cached_property
     def identifiable(self) -> tuple[Combination, ...]:

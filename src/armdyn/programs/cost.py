@@ -14,12 +14,12 @@ from armdyn.algebra import Operations
 from armdyn.chain import Chain
 from armdyn.errors import InputError, checked_keywords, choose
 from armdyn.formulations import QUANTITIES
-from armdyn.html import table
 from armdyn.programs.search import Published, auto, published, shortest, without_rotors
+from armdyn.results import Result, ResultTable
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Result):
     """Operations of one quantity by one formulation on one arm."""
 
     published: Published
@@ -28,15 +28,14 @@ class Cost:
     def __repr__(self) -> str:
         return f"<Cost: {self.published} as published, {self.compiled} compiled>"
 
-    def _repr_html_(self) -> str:
-        """The counts as a table."""
+    def table(self) -> ResultTable:
+        """The counts."""
         rows = [
             (name, o.mul, o.add, o.div, o.trig)
             for name, o in (("executed, as published", self.published), ("compiled", self.compiled))
         ]
-        return table(
-            "Operations of one evaluation", ["", "multiplications", "additions", "divisions", "sin, cos"], rows
-        )
+        columns = ["", "multiplications", "additions", "divisions", "sin, cos"]
+        return ResultTable.of("Operations of one evaluation", columns, rows)
 
 
 @checked_keywords

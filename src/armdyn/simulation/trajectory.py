@@ -13,7 +13,8 @@ import numpy as np
 from armdyn.errors import InputError, choose
 from armdyn.files.text import write_text, written_whole
 from armdyn.formulations.coordinates import rotation
-from armdyn.html import curves, table
+from armdyn.html import curves
+from armdyn.results import Result, ResultTable
 from armdyn.values import ComparedByValue
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ FORMATS = (".csv", ".npz", ".parquet", ".html")
 
 
 @dataclass(frozen=True, eq=False)
-class Trajectory(ComparedByValue):
+class Trajectory(ComparedByValue, Result):
     """States over time; the last two axes of q, qd, qdd and tau are time and joint, those before are batch axes.
 
     For a robot with a floating base, q starts with its position and quaternion (x, y, z, w), and qd, qdd and tau with
@@ -57,12 +58,12 @@ class Trajectory(ComparedByValue):
         last = f"{self.t[-1]:g} s" if len(self.t) else "nothing"
         return f"<Trajectory of {self.arm.name}: {len(self.t)} times to {last}{batch}, {self.status}>"
 
-    def _repr_html_(self) -> str:
-        """The positions over time and the last state (of the first lane of a batch)."""
+    def table(self) -> ResultTable:
+        """The last state and the largest forces (of the first lane of a batch)."""
         first = (0,) * (self.q.ndim - 2)
         names, (positions, velocities) = self.arm.joint_names, (self.q[first], self.qd[first])
         if not len(self.t):
-            return table(repr(self)[1:-1], [], [])
+            return ResultTable.of(repr(self)[1:-1], ["joint"], [])
         q, qd, tau = (x[..., -len(names) :] for x in (positions, velocities, self.tau[first]))
         units = [("rad", "N m") if joint.revolute else ("m", "N") for joint in self.arm.joints]
         rows = [
@@ -70,8 +71,13 @@ class Trajectory(ComparedByValue):
             for k, (name, (unit, force)) in enumerate(zip(names, units, strict=True))
         ]
         heads = ["joint", "last q", "", "last qd", "", "largest force", ""]
-        picture = curves("position [rad], [m]", names, self.t.tolist(), q.tolist())
-        return picture + table(repr(self)[1:-1], heads, rows)
+        return ResultTable.of(repr(self)[1:-1], heads, rows)
+
+    def _repr_html_(self) -> str:
+        """The positions over time and the last state (of the first lane of a batch)."""
+        q = self.q[(0,) * (self.q.ndim - 2)][..., -len(self.arm.joint_names) :]
+        picture = curves("position [rad], [m]", self.arm.joint_names, self.t.tolist(), q.tolist())
+        return picture + self.table()._repr_html_()
 
     def __len__(self) -> int:
         return len(self.t)

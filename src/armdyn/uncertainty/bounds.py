@@ -20,11 +20,11 @@ import numpy as np
 from armdyn.arm import Arm
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
-from armdyn.html import table
 from armdyn.kernels.emission import ERROR_BOXES
 from armdyn.kernels.rounding import Analysis, assumptions, largest_errors, precision
 from armdyn.options import Arithmetic, BoundKeywords, BoundSearch, RoundingKeywords, flat_keywords
 from armdyn.ranges import ACCELERATION, of_input, pair
+from armdyn.results import Result, ResultTable
 from armdyn.uncertainty.expansions import Expansion, MotionRegion, Remainders, expandable
 from armdyn.uncertainty.search import (
     LEAST_SIZE,
@@ -49,7 +49,7 @@ Polish = Callable[[Any], tuple[float, Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Bound(ComparedByValue):
+class Bound(ComparedByValue, Result):
     """Guaranteed bounds of every entry of a quantity, and the most extreme points that were found.
 
     `witness` holds these points by input: the first axis is 0 for the smallest and 1 for the largest value, followed by
@@ -79,7 +79,7 @@ class Bound(ComparedByValue):
         above = (self.upper - self.found[1]) / np.maximum(np.abs(self.upper), LEAST_SIZE)
         return np.maximum(below, above)
 
-    def _repr_html_(self) -> str:
+    def table(self) -> ResultTable:
         """The bounds of every entry."""
         rows = [
             (", ".join(str(k + 1) for k in at) or self.quantity, float(self.lower[at]), float(self.found[0][at]),
@@ -87,7 +87,7 @@ class Bound(ComparedByValue):
             for at in np.ndindex(*np.shape(self.upper))
         ]  # fmt: skip
         heads = ["entry", "lower [SI]", "smallest found", "largest found", "upper [SI]", "gap [%]"]
-        return table(repr(self)[1:-1], heads, rows)
+        return ResultTable.of(repr(self)[1:-1], heads, rows)
 
     def __repr__(self) -> str:
         worst = float(np.max(self.gap)) if np.size(self.gap) else 0.0
@@ -220,7 +220,7 @@ def _hull(arm: Arm, masses: Sequence[float], bounds: list[Bound]) -> Bound:
 
 
 @dataclass(frozen=True, eq=False)
-class RoundingError(ComparedByValue):
+class RoundingError(ComparedByValue, Result):
     """Bound of the rounding error of every entry of a quantity, valid within `ranges` (n, 2) under `assumptions`."""
 
     quantity: str
@@ -228,6 +228,12 @@ class RoundingError(ComparedByValue):
     bound: Any
     ranges: dict[str, Any]
     assumptions: tuple[str, ...]
+
+    def table(self) -> ResultTable:
+        """The bound of every entry."""
+        entries = np.ndindex(*np.shape(self.bound))
+        rows = [(", ".join(str(k + 1) for k in at) or self.quantity, float(self.bound[at])) for at in entries]
+        return ResultTable.of(repr(self)[1:-1], ["entry", "largest rounding error [SI]"], rows)
 
     def __repr__(self) -> str:
         return f"<RoundingError of {self.quantity} in {self.dtype}: at most {float(np.max(self.bound)):.3g}>"

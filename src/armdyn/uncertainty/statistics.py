@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.errors import InputError
+from armdyn.results import Result, ResultTable
 from armdyn.values import ComparedByValue
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def probability(count: Any, samples: int, confidence: float = 0.95) -> Probabili
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class Outcome(Result):
     """The result for each sample, `values` (k, ...); NaN if a sample has none (a simulation that failed)."""
 
     samples: Samples
@@ -98,6 +99,32 @@ class Outcome:
         from armdyn.pages.results import outcome_page
 
         return outcome_page(self, limit)
+
+    def table(self) -> ResultTable:
+        """The distribution of every entry over the samples that have it."""
+        columns = [
+            "entry",
+            "mean [SI]",
+            "standard deviation",
+            "smallest",
+            "5 %",
+            "median",
+            "95 %",
+            "largest",
+            "without",
+        ]
+        rows: list[tuple[Any, ...]] = []
+        for at in np.ndindex(*self.values.shape[1:]):
+            values = self.values[(slice(None), *at)]
+            known = values[~np.isnan(values)]
+            where = ", ".join(str(k + 1) for k in at) or "value"
+            if not known.size:
+                rows.append((where, *[None] * 7, len(values)))
+                continue
+            ends = np.quantile(known, [0.0, 0.05, 0.5, 0.95, 1.0])
+            spread = float(known.std(ddof=1)) if known.size > 1 else None
+            rows.append((where, float(known.mean()), spread, *map(float, ends), len(values) - known.size))
+        return ResultTable.of(repr(self)[1:-1], columns, rows)
 
     def worst(self) -> Worst:
         """The sample with the largest magnitude; a NaN counts as larger than any number."""
@@ -141,7 +168,7 @@ class Worst:
 
 
 @dataclass(frozen=True, eq=False)
-class SobolIndices:
+class SobolIndices(Result):
     """Sobol' indices, shares of the variance by variable: of first order (`first`) and `total`, each (d, ...).
 
     `first_interval` and `total_interval` are (2, d, ...): 95 % bootstrap intervals.
@@ -158,6 +185,21 @@ class SobolIndices:
         from armdyn.pages.results import shares_page
 
         return shares_page(self)
+
+    def table(self) -> ResultTable:
+        """The shares of the variance of every entry, by variable, the largest first, with 95 % intervals."""
+        columns = ["variable", "entry", "first order", "from", "to", "total", "from", "to"]
+        size = self.total.reshape(len(self.names), -1)
+        rows = []
+        for k in np.argsort(-size.max(axis=1), kind="stable"):
+            for at in np.ndindex(*self.total.shape[1:]):
+                place = (k, *at)
+                first, total = ((x[place], *y[(slice(None), *place)]) for x, y in (
+                    (self.first, self.first_interval), (self.total, self.total_interval)
+                ))  # fmt: skip
+                where = ", ".join(str(i + 1) for i in at)
+                rows.append((self.names[k], where, *map(float, first), *map(float, total)))
+        return ResultTable.of("Sobol' indices: shares of the variance", columns, rows)
 
     def __rich__(self) -> Any:
         from rich.table import Table
