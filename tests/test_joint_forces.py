@@ -245,6 +245,9 @@ def test_every_field_is_a_law_that_files_and_the_data_sheet_have(name, tmp_path,
     q, qd, qdd = 1 + rng.random((3, 3))
     torques = [np.asarray(one.inverse_dynamics(q, qd, qdd, friction=True)) for one in (bare, some)]
     assert np.abs(torques[1] - torques[0]).min() > 1e-6, "every field changes the torque"
+    backwards = [np.asarray(one.inverse_dynamics(q, -qd, qdd, friction=True)) for one in (bare, some)]
+    brakes = [((b - a) * v > 0).all() for (a, b), v in ((torques, qd), (backwards, -qd))]
+    assert name in POSITIVE or name not in NUMBERS or not all(brakes), "below zero it would drive in both directions"
     some.save(tmp_path / "arm.toml")
     some.to_urdf(tmp_path / "arm.urdf")
     for file in ("arm.toml", "arm.urdf"):
