@@ -40,7 +40,8 @@ def floating():
 
 def satellite():
     """A floating body without joints."""
-    given = replace(floating().given, joints=floating().joints[:1], links=CHAIN.links[:1], parents=(-1,))
+    whole = floating().given
+    given = replace(whole, joints=whole.joints[:1], links=whole.links[:1], parents=(-1,))
     return Arm("satellite", given)
 
 
@@ -51,6 +52,11 @@ ROBOTS = {
     "floating": floating,
     "satellite": satellite,
 }
+
+
+def test_a_body_without_joints_has_a_page():
+    data = robot(satellite())
+    assert (data["n"], data["nv"], len(data["lower"]), len(data["coordinates"])) == (0, 6, 0, 6)
 
 
 def test_the_camera_stands_as_far_as_the_arm_reaches():
