@@ -6,6 +6,7 @@ import html
 import http.client
 import io
 import json
+import re
 import socket
 import threading
 import time
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 
 import armdyn
+from armdyn.pages.meshes import shapes
 from armdyn.pages.motion import animation, curve
 from armdyn.report import studio
 from armdyn.report.studio import Server
@@ -195,6 +197,55 @@ def test_a_bad_file_is_explained(server):
     assert job["state"] == "failed"
     assert job["text"]
     assert server.studio.arm.name == "planar3"  # what was there stays
+
+
+SECRET = (
+    '<robot><link name="a"/><link name="b"><inertial><mass value="1"/>'
+    '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+    '<joint name="j" type="revolute"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/></joint></robot>'
+)
+
+INCLUDE = '<robot xmlns:xacro="x"><xacro:include filename="?"/></robot>'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.urdf.xacro", INCLUDE.replace("?", "{file}"), "outside its package"),
+        ("a.urdf.xacro", INCLUDE.replace("?", "file://{file}"), "No such file"),
+        ("a.urdf.xacro", INCLUDE.replace("?", "$(find {top})/{below}"), "not found"),
+        ("a.urdf", '<!DOCTYPE robot [<!ENTITY x SYSTEM "file://{file}">]><robot>&x;</robot>', "document type"),
+        ("a.xml", '<mujoco><include file="{file}"/></mujoco>', "outside its own folder"),
+        ("a.xml", '<mujoco><asset><mesh file="{file}"/></asset><worldbody/></mujoco>', "outside its own folder"),
+        ("a.xml", '<!DOCTYPE m [<!ENTITY x SYSTEM "file://{file}">]><mujoco>&x;</mujoco>', "no moving joint"),
+    ],
+)  # fmt: skip
+def test_a_dropped_file_makes_the_server_read_nothing_else(server, tmp_path, name, content, says):
+    file = tmp_path / "secret.xacro"
+    file.write_text(SECRET)
+    top, below = file.parts[1], "/".join(file.parts[2:])
+    ask(server, f"/load?name={name}", content.format(file=file, top=top, below=below).encode())
+    job = wait(server)
+    assert job["state"] == "failed", job
+    assert re.search(says, job["text"]), job["text"]
+    assert server.studio.arm.name == "planar3"
+
+
+def test_meshes_of_a_dropped_file_are_not_read(server, tmp_path):
+    box = tmp_path / "box.stl"
+    box.write_text(
+        "solid s\nfacet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\nendloop\nendfacet\nendsolid"
+    )
+    places = (f"file://{box}", str(box), f"package://{tmp_path.name}/box.stl")
+    visuals = (f'<visual><geometry><mesh filename="{uri}"/></geometry></visual>' for uri in places)
+    path = tmp_path / "robot.urdf"
+    path.write_text(SECRET.replace('<link name="b">', f'<link name="b">{"".join(visuals)}'))
+    assert len(shapes(path, armdyn.load(path))[0]) == 3  # the same file beside its mesh shows it
+    ask(server, "/load?name=robot.urdf", path.read_bytes())
+    assert wait(server)["state"] == "done"
+    assert server.studio.data["robot"]["meshes"] == []
+    ask(server, "/catalogue?name=planar3", b"")
+    assert wait(server)["state"] == "done"
 
 
 def test_identify_from_a_dropped_log(server):

@@ -218,6 +218,9 @@ def test_nothing_outside_the_packages_is_read(tmp_path):
             armdyn.load(path)
         if filename != "/etc/passwd":
             assert armdyn.load(path, package_dirs=[outside]).n == 1
+    above = tmp_path.parent.name  # a folder above is a package only if it holds the urdf/ of the file
+    with pytest.raises(FileError, match=f"the package '{above}' is not found"):
+        armdyn.load(including(tmp_path, f"$(find {above})/{tmp_path.name}/elsewhere/part.xacro"))
     yaml = including(tmp_path, "${xacro.load_yaml('/etc/hosts')}")
     with pytest.raises(FileError, match="would read '/etc/hosts'"):
         armdyn.load(yaml)

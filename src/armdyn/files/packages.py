@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -71,7 +72,11 @@ class Packages:
             if name in table:
                 return table[name]
         unmarked = [folder / name for folder in self.folders] + [f for f in self.folders if f.name == name]
-        unmarked += [folder for folder in self.file.parents if folder.name == name]
+        unmarked += [
+            folder
+            for inner, folder in pairwise(self.file.parents)  # not any folder above: $(find home) would be all of /home
+            if folder.name == name and inner.name in _INSIDE_A_PACKAGE
+        ]
         for folder in unmarked:
             if re.fullmatch(r"[\w-][\w.-]*", name) and folder.is_dir():
                 if folder in self.file.parents:
