@@ -29,12 +29,12 @@ from armdyn.codegen.llvm.trig import COSINE, HALF_PI_FMA, LIMIT, ROUNDER, SINE, 
 from armdyn.codegen.registers import (
     BYTES,
     REGISTERS,
-    Allocation,
     Instruction,
     Line,
     Memory,
     Operand,
     Register,
+    allocate,
     list_schedule,
 )
 from armdyn.graph.node import Node
@@ -226,7 +226,7 @@ def _merged(loads: list[Instruction], arithmetic: list[Instruction], stores: lis
 
 
 def _allocated(selected: Selection, instructions: list[Instruction], outputs: dict[int, Memory]) -> InlineAssembly:
-    code = Allocation(instructions, selected.memory, outputs)
+    code = allocate(instructions, selected.memory, outputs)
     return assembled(code.lines, list(selected.constants), code.spill_slots)
 
 

@@ -12,9 +12,11 @@ from collections import defaultdict
 from typing import Any
 
 from armdyn.graph.node import Graph, Node
-from armdyn.graph.program import Port, Program
+from armdyn.graph.passes import compiler_pass
+from armdyn.graph.program import Port, Program, check, counts
 
 
+@compiler_pass("contract", counts=counts, check=lambda made, given: check(made), before=check)
 def contract(program: Program) -> Program:
     """The same program with `fma` nodes."""
     absorbed = _absorbed(program)

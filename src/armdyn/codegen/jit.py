@@ -25,6 +25,7 @@ from armdyn.codegen import cache
 from armdyn.codegen.elf import UnsupportedObjectError, linked
 from armdyn.codegen.target import LLVM_LOCK, Target, binding
 from armdyn.errors import ComputationError
+from armdyn.graph.passes import compiler_pass
 
 PAGE = mmap.PAGESIZE
 MAPPING_SIZE = 16 * 2**20  # bytes per mapping: some thousand kernels
@@ -220,6 +221,7 @@ _JIT = _Jit()
 load = _JIT.load
 
 
+@compiler_pass("assemble", counts=lambda code: f"{len(code)} bytes")
 def object_code(text: str, target: Target, level: int = 2) -> bytes:
     """A module of LLVM IR as relocatable object code."""
     with LLVM_LOCK, binding().parse_assembly(text) as module:

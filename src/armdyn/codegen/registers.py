@@ -21,6 +21,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from armdyn.codegen import tuning
+from armdyn.graph.passes import MalformedError, compiler_pass
 
 # By the prefix of an instruction's mnemonic: latency in cycles, and the pair of execution ports that runs it.
 LATENCY = {"vf": 4, "vmul": 3, "vadd": 3, "vsub": 3, "vperm": 4, "vdiv": 13, "vsqrt": 20}
@@ -53,6 +54,19 @@ class Instruction:
         return next((port for name, port in PORT.items() if self.operation.startswith(name)), ANY_PORT)
 
 
+def check_schedule(made: list[Instruction], given: list[Instruction]) -> None:
+    """Raise an error unless the same instructions are there, each after those whose values it takes."""
+    if sorted(map(repr, made)) != sorted(map(repr, given)):
+        raise MalformedError("the schedule has lost or changed an instruction")
+    computed, values = set[int](), {one.value for one in given}
+    for one in made:
+        early = [value for value in one.arguments if value in values and value not in computed]
+        if early:
+            raise MalformedError(f"{one} comes before the values {early} that it takes")
+        computed.add(one.value)
+
+
+@compiler_pass("schedule", counts=lambda made: f"{len(made)} instructions", check=check_schedule)
 def list_schedule(instructions: list[Instruction]) -> list[Instruction]:
     """Reorder instructions to overlap their latencies with few live values; long code keeps its order."""
     if len(instructions) > tuning.LONGEST_SCHEDULED:
@@ -309,3 +323,53 @@ class Allocation:
 
     def _emit(self, operation: str, *operands: Operand) -> None:
         self.lines.append((operation, operands))
+
+
+def check_allocation(
+    made: Allocation, instructions: list[Instruction], memory: dict[int, Memory], outputs: dict[int, Memory]
+) -> None:
+    """Follow the values through registers and slots; raise an error where an instruction would take another value."""
+    held: dict[Operand, int] = {home: value for value, home in memory.items()}
+    waiting = iter(instructions)
+    for operation, operands in made.lines:
+        *sources, target = operands
+        values = [held.get(source, NEVER) for source in sources]
+        if operation == MOVE and len(sources) == 1:
+            held[target] = values[0]
+            continue
+        one = next(waiting, None)
+        if one is None:
+            raise MalformedError(f"{operation} {operands} belongs to no instruction")
+        if _taken(one, operation, values, held.get(target, NEVER)) != _orderless(one, list(one.arguments)):
+            raise MalformedError(f"{one} takes the values {values}, in {operation} {operands}")
+        held[target] = one.value
+    wrong = [value for value, home in outputs.items() if held.get(home) != value]
+    if wrong or next(waiting, None) is not None:
+        raise MalformedError(f"the results {wrong} are not where they belong, or instructions are missing")
+
+
+def _taken(one: Instruction, operation: str, values: list[int], target: int) -> list[int]:
+    """The arguments that a line of assembly takes, in AT&T order; a multiply-add also takes its target."""
+    if not one.fused:
+        return _orderless(one, values[::-1])
+    first, second = values
+    if "231" in operation:
+        return _orderless(one, [first, second, target])
+    return _orderless(one, [target, second, first] if "213" in operation else [target, first, second])
+
+
+def _orderless(one: Instruction, arguments: list[int]) -> list[int]:
+    """The arguments, with the factors of a multiply-add, or what commutes, in ascending order."""
+    if one.fused:
+        return [*sorted(arguments[:2]), arguments[2]]
+    return sorted(arguments) if one.from_memory == (0, 1) else arguments
+
+
+@compiler_pass(
+    "allocate",
+    counts=lambda made: f"{len(made.lines)} lines, {made.spill_slots} spill slots",
+    check=check_allocation,
+)
+def allocate(instructions: list[Instruction], memory: dict[int, Memory], outputs: dict[int, Memory]) -> Allocation:
+    """The instructions with registers assigned."""
+    return Allocation(instructions, memory, outputs)

@@ -20,6 +20,7 @@ from typing import Any
 from armdyn.algebra.frozen import cached_property
 from armdyn.algebra.scalar import Operations
 from armdyn.graph.node import LEAVES, OPERATIONS, Graph, Node
+from armdyn.graph.passes import MalformedError, compiler_pass
 
 
 def text(program: Program) -> str:
@@ -134,6 +135,7 @@ class Program:
         )
 
 
+@compiler_pass("trace", counts=lambda made: counts(made), check=lambda made, *given: check(made))
 def trace(
     name: str,
     function: Callable[..., Any],
@@ -219,7 +221,14 @@ def inline(program: Program, *arguments: Sequence[Any]) -> list[list[Any]]:
     return [[at[node.serial] for node in port.nodes] for port in program.outputs]
 
 
-class MalformedProgramError(ValueError):
+def counts(program: Program) -> str:
+    """What debug mode says of a program."""
+    nodes, ops = Counter(node.op for node in program.order), program.operations
+    fused = f", {nodes['fma']} fused" if nodes["fma"] else ""
+    return f"{program.name}: {len(program.order)} nodes, {ops}, {ops.trig} sines and cosines{fused}"
+
+
+class MalformedProgramError(MalformedError):
     """A program that violates a rule every backend relies on: a bug in armdyn."""
 
 

@@ -22,8 +22,9 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from armdyn.graph.passes import compiler_pass
 from armdyn.graph.polynomials import Polynomials, Product, Sum, from_polynomials, rescale, to_polynomials
-from armdyn.graph.program import Program
+from armdyn.graph.program import Program, check, counts
 
 
 def repeated_factors(terms: Sum, fresh: Sum) -> Iterator[int]:
@@ -110,16 +111,21 @@ class Rewriting:
 REWRITING = Rewriting()
 
 
+SIMPLIFIES = compiler_pass("simplify", counts=counts, check=lambda made, given: check(made), before=check)
+
+
 def simplify(program: Program) -> Program:
     """The same outputs with fewer operations, or the program itself."""
     return second_start(further_rounds(first_round(program)))
 
 
+@SIMPLIFIES
 def first_round(program: Program) -> Program:
     """One round of `simplify`, which achieves most of the savings."""
     return program if program.operations.total > REWRITING.largest else min(program, _searched(program), key=_cost)
 
 
+@SIMPLIFIES
 def further_rounds(program: Program) -> Program:
     """The rounds of `simplify` after the first."""
     if program.operations.total > REWRITING.largest:
@@ -127,6 +133,7 @@ def further_rounds(program: Program) -> Program:
     return _shortened(program, REWRITING.rounds - 1)
 
 
+@SIMPLIFIES
 def second_start(program: Program) -> Program:
     """The same again, starting with short sums expanded where they are used."""
     if program.operations.total > REWRITING.second_start:

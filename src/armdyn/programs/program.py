@@ -8,7 +8,6 @@ torque itself, and ∂q̈/∂τ = H⁻¹.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -18,6 +17,7 @@ from armdyn.formulations import QUANTITIES, substitution
 from armdyn.formulations.elimination import Matrix, eliminate, inverted, solve
 from armdyn.formulations.physics import gears_lose
 from armdyn.formulations.registry import Options, Run
+from armdyn.graph import passes
 from armdyn.graph.derive import jacobian
 from armdyn.graph.program import ColumnProgram, Program, check, flatten, inline, nest, trace
 from armdyn.graph.simplify import simplify
@@ -212,9 +212,6 @@ class _Solved:
         )
 
 
-DEBUG = bool(os.environ.get("ARMDYN_DEBUG"))  # check every program before it is returned
-
-
 @lru_cache(maxsize=64)
 @paused_collector()
 def compiled_program(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program | ColumnProgram:
@@ -222,9 +219,6 @@ def compiled_program(chain: Chain, quantity: str, method: str, options: Options 
     by_columns = derivatives_by_columns(chain, quantity, options) if options.derivatives else None
     if by_columns is None:
         return program(chain, quantity, method, options)
-    if DEBUG:
-        check(by_columns.head)
-        check(by_columns.column)
     return by_columns
 
 
@@ -234,4 +228,4 @@ def program(chain: Chain, quantity: str, method: str, options: Options = Options
     """The graph of this arm's quantity, by this formulation."""
     make = derivatives if options.derivatives else shortest
     made = make(chain, quantity, method, options)
-    return check(made) if DEBUG else made
+    return check(made) if passes.DEBUG else made

@@ -27,9 +27,11 @@ from armdyn.codegen.llvm.loop import (
     strided_copies,
 )
 from armdyn.codegen.llvm.plain import NarrowCode, PlainCode
-from armdyn.codegen.llvm.straight_line import StraightLine, trig_layers
+from armdyn.codegen.llvm.straight_line import StraightLine, check_slots, trig_layers
 from armdyn.codegen.target import Target
 from armdyn.errors import InputError
+from armdyn.graph import passes
+from armdyn.graph.passes import compiler_pass
 from armdyn.graph.program import ColumnProgram, Program
 
 
@@ -42,7 +44,10 @@ def straight_line(program: Program, target: Target, uniform: Collection[str] = (
     contracted = contract(program)
     shared = tuple(index for index, port in enumerate(program.inputs) if port.name in uniform)
     write = Avx2Code if target.avx2 and len(trig_layers(contracted)) <= 1 else PlainCode
-    return write(contracted, target, shared)
+    code = write(contracted, target, shared)
+    if passes.DEBUG:
+        check_slots(code)
+    return code
 
 
 def single_call(code: StraightLine) -> StraightLine | None:
@@ -115,6 +120,12 @@ def _column_parts(program: ColumnProgram, target: Target, uniform: Collection[st
     ]
 
 
+def _lines(text: str) -> str:
+    functions = text.count("\ndefine ") + text.startswith("define ")
+    return f"{functions} functions, {text.count(chr(10))} lines"
+
+
+@compiler_pass("emit", counts=_lines)
 def module(target: Target, parts: Iterable[str]) -> str:
     """A module of functions and tables, with the declarations and metadata that they may use."""
     lanes, words = target.lanes, target.lanes * target.vector.size // 4

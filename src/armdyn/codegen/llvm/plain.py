@@ -41,6 +41,64 @@ from armdyn.codegen.llvm.straight_line import (
 )
 from armdyn.codegen.llvm.trig import TRIG, sine_cosine, trig_far, trig_loop
 from armdyn.graph.node import LEAVES, Node
+from armdyn.graph.passes import MalformedError, compiler_pass
+
+
+@dataclass(frozen=True)
+class Division:
+    """Functions as lists of nodes, where each value that a later one needs is stored, and how many temporary slots.
+
+    A temporary slot is reused after the last function that needs its value.
+    """
+
+    functions: tuple[tuple[Node, ...], ...]
+    stored: dict[int, Slot]
+    temporaries: int
+
+
+def check_division(made: Division, order: Sequence[Node], places: dict[int, Slot], results: dict[int, Slot]) -> None:
+    """Follow the values through their slots; raise an error where a function would load another one."""
+    held = {slot: serial for serial, slot in places.items()}
+    for number, nodes in enumerate(made.functions):
+        computed: set[int] = set()
+        for node in nodes:
+            for argument in node.args:
+                if argument.serial in computed or argument.op == "const":
+                    continue
+                home = places.get(argument.serial) or made.stored.get(argument.serial)
+                if home is None or held.get(home) != argument.serial:
+                    raise MalformedError(f"function {number}: {argument} is not in its slot {home} for {node}")
+            computed.add(node.serial)
+            if node.serial in made.stored:
+                home = made.stored[node.serial]
+                if home.array == "%temporaries" and not 0 <= home.number < made.temporaries:
+                    raise MalformedError(f"{node} is stored at {home}, beyond {made.temporaries} slots")
+                held[home] = node.serial
+    wrong = [serial for serial, slot in results.items() if serial in held.values() and held.get(slot) != serial]
+    lost = {node.serial for node in order} - {node.serial for nodes in made.functions for node in nodes}
+    if wrong or lost:
+        raise MalformedError(f"results {wrong} are overwritten, nodes {sorted(lost)} are missing")
+
+
+def _division_counts(made: Division) -> str:
+    return f"{len(made.functions)} functions, {len(made.stored)} stored values, {made.temporaries} temporary slots"
+
+
+@compiler_pass("split", counts=_division_counts, check=check_division)
+def divide(order: Sequence[Node], places: dict[int, Slot], results: dict[int, Slot]) -> Division:
+    """Divide the nodes into functions; `places` has values computed before, `results` those of the results."""
+    size = tuning.NODES_PER_FUNCTION
+    functions = tuple(tuple(order[start : start + size]) for start in range(0, len(order), size))
+    last_use = _last_uses(functions)
+    memory, stored = Temporaries(), dict[int, Slot]()
+    for number, nodes in enumerate(functions):
+        for node in nodes:
+            if node.serial in results:
+                stored[node.serial] = results[node.serial]
+            elif last_use.get(node.serial, number) > number:
+                stored[node.serial] = Slot("%temporaries", memory.take(until=last_use[node.serial]))
+        memory.release(number)
+    return Division(functions, stored, memory.size)
 
 
 @dataclass(frozen=True)
@@ -65,28 +123,20 @@ def split(
     `locations` gives the locations of values computed before, `results` those of the results; `emitter` makes the
     emitter of a function.
     """
-    size = tuning.NODES_PER_FUNCTION
-    parts = [order[start : start + size] for start in range(0, len(order), size)]
-    last_use = _last_uses(parts)
-    memory = Temporaries()
+    division = divide(order, locations, results)
     known, texts, names = dict(locations), [], []
-    for number, nodes in enumerate(parts):
+    for number, nodes in enumerate(division.functions):
         emit = emitter(known)
         emit.w.label("entry")
         for node in nodes:
             value = emit.value(node)
-            if node.serial in results:
-                known[node.serial] = results[node.serial]
-            elif last_use.get(node.serial, number) > number:
-                known[node.serial] = Slot("%temporaries", memory.take(until=last_use[node.serial]))
-            else:
-                continue
-            emit.w.store(value, *known[node.serial])
-        memory.release(number)
+            if node.serial in division.stored:
+                known[node.serial] = division.stored[node.serial]
+                emit.w.store(value, *known[node.serial])
         emit.w.do("ret void")
         names.append(f"@{name}_{number}")
         texts.append(function(f"internal void {names[-1]}({arguments}) noinline", emit.w.lines))
-    return Parts("".join(texts), tuple(names), memory.size)
+    return Parts("".join(texts), tuple(names), division.temporaries)
 
 
 def _last_uses(parts: Sequence[Sequence[Node]]) -> dict[int, int]:

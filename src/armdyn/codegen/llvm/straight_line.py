@@ -25,6 +25,7 @@ from armdyn.codegen.llvm.ir import Slot, VectorType, Writer, function, prefetch
 from armdyn.codegen.llvm.trig import LIMIT, TRIG, all_below, fused
 from armdyn.codegen.target import Target
 from armdyn.graph.node import Node
+from armdyn.graph.passes import MalformedError
 from armdyn.graph.program import Program
 
 
@@ -95,6 +96,17 @@ class StraightLine(ABC):
             for node in self.contracted.order
             if node.op in TRIG and node.args[0].serial in number
         }
+
+
+def check_slots(code: StraightLine) -> StraightLine:
+    """Return the code if every input, sine and result has a place of its own; raise an error otherwise."""
+    results = {node.serial for port in code.contracted.outputs for node in port.nodes}
+    if set(code.slots) != results or sorted(code.slots.values()) != list(range(len(results))):
+        raise MalformedError(f"{code.contracted.name}: {code.slots} are not slots for {len(results)} results")
+    places = list(code.inputs.values())
+    if len(set(places)) < len(places) or len(places) < sum(len(port.nodes) for port in code.contracted.inputs):
+        raise MalformedError(f"{code.contracted.name}: two inputs have the same slot")
+    return code
 
 
 def trig_layers(program: Program) -> tuple[tuple[Node, ...], ...]:
