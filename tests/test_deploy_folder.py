@@ -157,7 +157,6 @@ def test_every_target_keeps_the_contract(name, tmp_path):
     target, arm = TARGETS[name], armdyn.load("planar3")
     assert isinstance(target, Target)
     assert target.name == name
-    assert target.summary
     assert target.tools
     quantities = None if target.binary else ("gravity_load",)
     options = {"cpus": ("rv64",)} if target.cpus else {}

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import integrate
+from typer.testing import CliRunner
 
 import armdyn
+from armdyn.cli import app
 from armdyn.codegen.compile import load_or_compile
 from armdyn.codegen.text.numpy import compile_numpy
 from armdyn.errors import InputError
 from armdyn.graph.program import evaluate, flatten, trace
 from armdyn.programs.stepping import (
+    ADAPTIVE,
     ARK4,
+    FIXED,
+    METHODS,
     RK4,
     RK5,
     SCHEMES,
@@ -23,6 +31,7 @@ from armdyn.programs.stepping import (
     rooted_trees,
     stage_programs,
     step_program,
+    without_past,
 )  # fmt: skip
 from random_trees import TreeKind, random_tree
 
@@ -119,6 +128,32 @@ def test_stages_called_one_by_one_are_the_step(method, nq, nv):
         slopes += [rates(*at), evaluate(dynamics, *at, tau)[0]]
         at = evaluate(program, q, qd, *slopes, [h])
     assert [flatten(x) for x in at] == whole
+
+
+def listed(method: str, help_text: str) -> bool:
+    return re.search(rf"\b{method}\b", help_text) is not None
+
+
+def test_every_list_of_methods_is_that_of_the_registry():
+    """Help of the command line, docstrings, the tutorial's table, the message for a wrong name."""
+    shown = CliRunner().invoke(app, ["simulate", "--help-all"]).output
+    documented = armdyn.simulate.__doc__
+    for name in METHODS:
+        assert listed(name, shown), name
+        assert listed(name, documented), name
+        assert listed(name, armdyn.Simulator.__doc__) == (name in without_past()), name
+    assert "{" not in documented + armdyn.Simulator.__doc__
+    with pytest.raises(InputError, match=f"available: auto, {', '.join(METHODS)}"):
+        armdyn.simulate(armdyn.load("planar3"), duration=0.1, method="none")
+    tutorial = (Path(__file__).parents[1] / "docs" / "tutorials" / "simulation.md").read_text(encoding="utf-8")
+    rows = [f"| `{name}` | {SCHEMES[name].order} | fixed | {summary} |" for name, summary in FIXED.items()]
+    for row in [*rows, *(f"| `{name}` | | adaptive | {summary} |" for name, summary in ADAPTIVE.items())]:
+        assert row in tutorial.splitlines(), row
+
+
+def test_adaptive_methods_are_those_of_scipy():
+    for name in ADAPTIVE:
+        assert issubclass(getattr(integrate, name), integrate.OdeSolver)
 
 
 def test_a_step_needs_accelerations_and_a_one_step_method():

@@ -134,14 +134,30 @@ class Fitting(Record):
     fix: bool = option(False, "apply the corrections that the pre-flight check proposes")
 
 
+# The integration methods, and what each is good for; the coefficients are those of `armdyn.programs.stepping`.
+FIXED = {
+    "RK4": "what `auto` takes unless something is stiff",
+    "RK5": "smooth motions to high accuracy",
+    "AB4": "one evaluation per step, for short steps",
+    "ARK4": "controller gains and viscous friction implicitly, however stiff",
+    "semi_implicit_euler": "one evaluation per step, and the energy does not drift",
+}
+# SciPy's solvers.
+ADAPTIVE = {
+    "DOP853": "order 8: smooth motions to the last digits",
+    "RK45": "order 5: moderate accuracy",
+    "LSODA": "orders up to 12, changes between a stiff and a nonstiff method",
+    "Radau": "order 5, implicit: stiff motions, also under Python functions",
+}
+
+
 @dataclass(frozen=True)
 class Integration(Record):
     """How a simulation steps."""
 
     method: str = option(
         "auto",
-        "integration method: auto (RK4, or ARK4 for stiff gains), RK4, RK5, AB4, ARK4, semi_implicit_euler, or "
-        "adaptive DOP853, RK45, LSODA, Radau",
+        f"integration method: auto (RK4, or ARK4 for stiff gains), {', '.join([*FIXED, *ADAPTIVE])}",
     )
     step: float | Literal["auto"] = option(1e-3, "longest step of the fixed-step methods, or auto", "s", above=0)
     rtol: float | None = option(None, "relative tolerance of the adaptive methods; 1e-9 unless given", above=0)
@@ -189,6 +205,22 @@ class Optimisation(Record):
     seed: int = option(0, "seed of the random trajectories")
 
 
+# The targets of `deploy`: where each is, below `armdyn.deployment`, imported when it is chosen; and what it writes.
+DEPLOY_TARGETS = {
+    "c": ("c.TARGET", "C99: a header, a source, a test program, a Makefile"),
+    "cpp": ("cpp.TARGET", "C++17: one header, a unit test, a Makefile"),
+    "cuda": ("gpu.CUDA", "CUDA: one header with kernels over a batch, test on the CPU or a device"),
+    "fmu": ("fmu.TARGET", "FMI 3.0 co-simulation and model exchange of the forward dynamics"),
+    "object": (
+        "objects.TARGET",
+        "relocatable objects for Cortex-M, AArch64 and RISC-V, with headers and a description of their ABI",
+    ),
+    "opencl": ("gpu.OPENCL", "OpenCL C: kernels over a batch, test on the CPU or a device"),
+    "wasm": ("wasm.TARGET", "WebAssembly: module, ES module, TypeScript types, a test program"),
+    "wgsl": ("gpu.WGSL", "WGSL: one compute shader per quantity, test program for the package wgpu"),
+}
+
+
 @dataclass(frozen=True)
 class CodeOptions(Record):
     """What generated code is like, and how it is checked before it is written."""
@@ -218,7 +250,7 @@ class Origin(Record):
     )
 
 
-TARGETS = "kind of code: c, cpp, cuda, fmu, object, opencl, wasm or wgsl"
+TARGETS = f"kind of code: {', '.join(DEPLOY_TARGETS)}"
 
 
 @dataclass(frozen=True)

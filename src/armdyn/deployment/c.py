@@ -76,7 +76,6 @@ def _call(name: str, package: Package) -> str:
 
 TARGET = Target(
     "c",
-    "C99: header, source, test program, Makefile",
     c_folder,
     ("make", "cc"),
     quick=("CFLAGS=-std=c99 -O0",),

@@ -101,7 +101,6 @@ def _code(name: str, lines: Sequence[str], *before: str) -> str:
 
 TARGET = Target(
     "cpp",
-    "C++17: one header, unit test, Makefile",
     cpp_folder,
     ("make", "g++"),
     quick=("CXXFLAGS=-std=c++17 -O0", "EIGEN="),

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from armdyn.arm import Arm
 from armdyn.codegen.text.c import Function
@@ -20,39 +20,38 @@ from armdyn.formulations import QUANTITIES
 from armdyn.kernels import emission
 from armdyn.kernels.emission import Progress
 from armdyn.loading import as_arm
-from armdyn.options import CodeOptions, DeployKeywords, flat_keywords
+from armdyn.options import DEPLOY_TARGETS, CodeOptions, DeployKeywords, flat_keywords
 from armdyn.programs.assemble import must_have_inertia
+
+Documented = TypeVar("Documented", bound=Any)
 
 
 class Targets(Mapping[str, Target]):
     """The targets by name; the module of a target is imported when the target is looked up."""
 
-    places: Mapping[str, str] = {  # module and name
-        "c": "c.TARGET",
-        "cpp": "cpp.TARGET",
-        "cuda": "gpu.CUDA",
-        "fmu": "fmu.TARGET",
-        "object": "objects.TARGET",
-        "opencl": "gpu.OPENCL",
-        "wasm": "wasm.TARGET",
-        "wgsl": "gpu.WGSL",
-    }
-
     def __getitem__(self, name: str) -> Target:
-        module, _, target = self.places[name].partition(".")
+        module, _, target = DEPLOY_TARGETS[name][0].partition(".")
         found: Target = getattr(import_module(f"armdyn.deployment.{module}"), target)
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.places)
+        return iter(DEPLOY_TARGETS)
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(DEPLOY_TARGETS)
 
 
 TARGETS = Targets()
 
 
+def _listing_targets(function: Documented) -> Documented:
+    """Fill the targets into a docstring."""
+    lines = [f'- "{name}": {summary}' for name, (_, summary) in DEPLOY_TARGETS.items()]
+    function.__doc__ = (function.__doc__ or "").replace("{TARGETS}", "\n        ".join(lines))
+    return function
+
+
+@_listing_targets
 @flat_keywords(code=CodeOptions)
 def deploy(
     arm: Arm | str | os.PathLike[str],
@@ -78,9 +77,9 @@ def deploy(
         last run that this one does not write are removed. A folder that contains any other files is refused, unless
         `overwrite` is set. Names that begin with a dot are ignored.
     target
-        "c": C99, a header and a source. "cpp": one C++17 header. "fmu": FMI 3.0 co-simulation and model exchange of
-        the forward dynamics. "object": relocatable objects for Cortex-M, AArch64 and RISC-V, with a header. "wasm":
-        WebAssembly with an ES module. "cuda", "opencl", "wgsl": batches on graphics processors, in single precision.
+        What is written, one of
+
+        {TARGETS}
     quantities
         The quantities to write; by default those that controllers need most often.
     dtype

@@ -235,7 +235,6 @@ def _makefile(name: str) -> str:
 
 TARGET = Target(
     "fmu",
-    "FMI 3.0 co-simulation and model exchange of the forward dynamics",
     fmu_folder,
     ("make", "cc"),
     quick=("CFLAGS=-std=c99 -O0",),

@@ -186,9 +186,9 @@ def _no_device() -> str:
         return "package wgpu"
 
 
-CUDA = Target("cuda", "CUDA: one header with kernels over a batch, test on the CPU or a device", cuda_folder,
+CUDA = Target("cuda", cuda_folder,
               ("make", "c++"), ("CXXFLAGS=-std=c++17 -O0",))  # fmt: skip
-OPENCL = Target("opencl", "OpenCL C: kernels over a batch, test on the CPU or a device", opencl_folder,
+OPENCL = Target("opencl", opencl_folder,
                 ("make", "cc"), ("CFLAGS=-std=c99 -O0",))  # fmt: skip
-WGSL = Target("wgsl", "WGSL: one compute shader per quantity, test program for the package wgpu", wgsl_folder,
+WGSL = Target("wgsl", wgsl_folder,
               ("make",), (f"PYTHON={sys.executable}",), missing=_no_device)  # fmt: skip

@@ -184,7 +184,6 @@ _ABI_NOTES = (
 
 TARGET = Target(
     "object",
-    "relocatable objects for Cortex-M, AArch64 and RISC-V, with headers and a description of their ABI",
     object_folder,
     ("make",),
     controllers=True,

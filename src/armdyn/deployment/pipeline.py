@@ -24,6 +24,7 @@ from armdyn.identification.result import Estimate
 from armdyn.kernels.emission import Progress
 from armdyn.loading import as_arm
 from armdyn.options import (
+    DEPLOY_TARGETS,
     CodeOptions,
     Delivery,
     Drivetrain,
@@ -270,7 +271,7 @@ def _readme(estimate: Estimate, found: Verdict, deployed: bool, contents: Mappin
     checks = [f"| {c.name} | {'passed' if c.passed else '**failed**'} | {c.words} |" for c in found.checks]
     folders = sorted({name.split("/")[0] for name in contents if "/" in name})
     files = [f"| `{name}` | {what} |" for name, what in WHAT.items() if name in contents or name == "manifest.json"]
-    files += [f"| `{name}/` | {TARGETS[name].summary}; see the README in that folder |" for name in folders]
+    files += [f"| `{name}/` | {DEPLOY_TARGETS[name][1]}; see the README in that folder |" for name in folders]
     name, log = line(estimate.given.name), line(estimate.training.source)
     parts = [f"# {name}: identified from {log}", "", verdict_line, "", "| check | | result |", "|---|---|---|"]
     parts += [*checks, "", "## Files", "", "| file | contents |", "|---|---|", *files, ""]

@@ -103,10 +103,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Target:
-    """A kind of folder: what it is, the function that makes its files, and which options apply to it."""
+    """A kind of folder: the function that makes its files, and which options apply to it."""
 
     name: str
-    summary: str
     files: Callable[[Request], Files]
     tools: tuple[str, ...]  # without which `make test` cannot run
     quick: tuple[str, ...] = ()  # arguments of make that omit optimization and optional parts of the test

@@ -104,4 +104,4 @@ def _readme(package: Package, name: str) -> Readme:
     )
 
 
-TARGET = Target("wasm", "WebAssembly: module, ES module, TypeScript types, test program", wasm_folder, ("make", "node"))
+TARGET = Target("wasm", wasm_folder, ("make", "node"))

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations_with_replacement, product
-from typing import Any
+from typing import Any, TypeVar
 
 from armdyn.algebra import sqrt
 from armdyn.errors import choose
 from armdyn.formulations.coordinates import pose_rate
 from armdyn.graph.program import Program, flatten, inline, trace
+from armdyn.options import ADAPTIVE, FIXED
 
 IN_FLOATS = 1e-13  # of a condition of order, whose terms are at most about 10; exactly they are tested
 POSE, TWIST = 7, 6  # the numbers of a floating base: position and quaternion, linear and angular velocity
@@ -29,6 +30,7 @@ QUATERNION = slice(3, POSE)
 Fused = Callable[[Any, Any, Any], Any]  # (a, x, y) -> a x + y
 Slope = tuple[Sequence[Any], Sequence[Any]]  # the rates of the coordinates, and the accelerations
 Coefficients = tuple[tuple[Fraction, ...], ...]
+Documented = TypeVar("Documented", bound=Any)
 Tree = tuple[Any, ...]  # a rooted tree: its subtrees, each with the part (0 or 1) of the pair that leads to it
 
 
@@ -68,6 +70,12 @@ class Scheme:
     def stages(self) -> int:
         """Evaluations per step."""
         return len(self.b)
+
+    @property
+    def single_step(self) -> Scheme:
+        """The method itself; for one with a past, the first explicit one-step method of its order, which starts it."""
+        able = (one for one in SCHEMES.values() if one.order >= self.order and not (one.past or one.implicit))
+        return next(able) if self.past else self
 
     def residuals(self, number: Callable[[Any], Any] = Fraction) -> Iterator[tuple[str, Any]]:
         """The conditions of the method's order by name, each with its residual, in fractions or floats: all are 0."""
@@ -211,11 +219,33 @@ ARK4 = Scheme(
 )
 # The velocity's new value moves the position.
 EULER = Scheme("semi_implicit_euler", 1, ((),), (Fraction(1),), velocity_first=True)
-# Newest first; started by RK4.
-AB4 = Scheme("AB4", 4, ((),), (Fraction(55, 24),), past=(Fraction(-59, 24), Fraction(37, 24), Fraction(-9, 24)))
+# Newest first; started by a one-step method of its order.
+AB4 = Scheme(
+    "AB4", 4, ((),), (Fraction(55, 24),), past=(Fraction(-59, 24), Fraction(37, 24), Fraction(-9, 24)),
+)  # fmt: skip
 
 SCHEMES = {scheme.name: scheme for scheme in (RK4, RK5, AB4, ARK4, EULER)}
-FIXED = tuple(SCHEMES)
+if set(SCHEMES) != set(FIXED):
+    raise ImportError(f"methods without coefficients or without a line in options.FIXED: {set(SCHEMES) ^ set(FIXED)}")
+METHODS = (*FIXED, *ADAPTIVE)
+
+
+def one_step_methods() -> tuple[str, ...]:
+    """The explicit methods that need nothing but the state: a step of these is one program."""
+    return tuple(name for name, scheme in SCHEMES.items() if not scheme.past and not scheme.implicit)
+
+
+def without_past() -> tuple[str, ...]:
+    """The methods that torques which jump from step to step may have."""
+    return tuple(name for name, scheme in SCHEMES.items() if not scheme.past)
+
+
+def listing_methods(function: Documented) -> Documented:
+    """Fill the names of all methods into a docstring, for {FIXED}, {ADAPTIVE} and {WITHOUT_PAST}."""
+    lists = {"FIXED": FIXED, "ADAPTIVE": ADAPTIVE, "WITHOUT_PAST": without_past()}
+    for place, names in lists.items():
+        function.__doc__ = (function.__doc__ or "").replace("{" + place + "}", ", ".join(names))
+    return function
 
 
 # --- the arithmetic of a step, over any scalar ---------------------------------------------------------------------
@@ -308,11 +338,6 @@ def step_program(dynamics: Program, method: str) -> Program:
     inputs = {port.name: port.shape for port in (q, qd, *others)}
     outputs = [("q1", q.shape), ("qd1", qd.shape)]
     return trace(f"{method}_step", function, inputs | {"h": ()}, outputs)
-
-
-def one_step_methods() -> tuple[str, ...]:
-    """The explicit methods that need nothing but the state: a step of these is one program."""
-    return tuple(name for name, scheme in SCHEMES.items() if not scheme.past and not scheme.implicit)
 
 
 def stage_programs(method: str, nq: int, nv: int) -> list[Program]:

@@ -23,7 +23,6 @@ from armdyn.simulation.stepper import Modes, Stepper
 Right = Callable[[float, np.ndarray], np.ndarray]
 Watch = Callable[[np.ndarray], float]  # positive inside the limits
 Tick = Callable[[float], None]
-ADAPTIVE = ("DOP853", "RK45", "LSODA", "Radau")
 PATIENCE = 400  # steps allowed without progress before the run counts as stalled
 CRAWL = 1e-5  # of the whole time: what counts as progress
 LOOKS = 9  # checks of limits and modes per step, so that a joint cannot leave and return unnoticed

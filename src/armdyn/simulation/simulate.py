@@ -13,9 +13,8 @@ from armdyn.arm import Arm
 from armdyn.errors import InputError, choose
 from armdyn.options import Conditions, Integration, SimulateKeywords, flat_keywords
 from armdyn.programs.assemble import Options
-from armdyn.programs.stepping import ARK4, FIXED
+from armdyn.programs.stepping import ADAPTIVE, FIXED, METHODS, SCHEMES, listing_methods
 from armdyn.simulation import adaptive
-from armdyn.simulation.adaptive import ADAPTIVE
 from armdyn.simulation.digital import Actuators, Digital, HeldTorques, law_function
 from armdyn.simulation.drives import Drive, Saturated, drive, unsaturated
 from armdyn.simulation.judge import (
@@ -34,9 +33,8 @@ from armdyn.simulation.request import Progress, Request, efforts, positive, requ
 from armdyn.simulation.stepper import Compiled, PythonTorques, Source, Stepper, breakaway
 from armdyn.simulation.trajectory import Trajectory
 
-METHODS = (*FIXED, *ADAPTIVE)
 
-
+@listing_methods
 @flat_keywords(integration=Integration, conditions=Conditions)
 def simulate(
     arm: Arm,
@@ -69,9 +67,9 @@ def simulate(
     duration, times : float, array_like
         Either the duration (stored every `step`), or the increasing times to store, the first being the start.
     method : str
-        Fixed step, with the whole loop compiled: RK4, RK5, AB4, semi_implicit_euler, and ARK4, which treats controller
-        gains and viscous friction implicitly. Adaptive, by scipy: DOP853, RK45, LSODA, Radau. "auto" is RK4, or ARK4
-        if the gains are too stiff for RK4 with this step; the result's `method` tells which was used.
+        Fixed step, with the whole loop compiled: {FIXED}. Adaptive, by scipy: {ADAPTIVE}.
+        "auto" is RK4, or ARK4, which treats controller gains and viscous friction implicitly, if the gains are too
+        stiff for RK4 with this step; the result's `method` tells which was used.
     step : float or "auto"
         Longest step of the fixed-step methods, s; "auto" is 1 ms, or less if the method needs it to be stable, and a
         divisor of the control period and delay of `actuators`.
@@ -188,8 +186,8 @@ class _Setting:
 
     def stepper(self, asked: Request, method: str) -> Stepper:
         """The arm, to be stepped by a method."""
-        if self.driven is None and self.actuators is None and method == ARK4.name:
-            raise InputError("ARK4 needs a controller with known gains; with a function use RK4, LSODA or Radau")
+        if self.driven is None and self.actuators is None and method in FIXED and SCHEMES[method].implicit:
+            raise InputError(f"{method} needs a controller with known gains; with a function use RK4, LSODA or Radau")
         inside, source = asked.inside if asked.limited else None, self._source(asked)
         plants = self.plants if isinstance(source, Compiled) else None
         return Stepper(asked.arm.chain, source, self.options, asked.wrench, method, inside, asked.stops, plants)

@@ -11,7 +11,7 @@ import numpy as np
 from armdyn.arm import Arm
 from armdyn.errors import ComputationError, InputError, choose
 from armdyn.programs.assemble import Options
-from armdyn.programs.stepping import SCHEMES
+from armdyn.programs.stepping import listing_methods, without_past
 from armdyn.simulation.digital import Actuators, Motors
 from armdyn.simulation.drives import AsGiven, Drive, Saturated
 from armdyn.simulation.integrator import InPlace
@@ -21,7 +21,7 @@ from armdyn.simulation.stepper import Compiled, Stepper, loop_of
 from armdyn.values import real_array
 
 # A multistep method's past cannot take torques that jump.
-METHODS = tuple(name for name, scheme in SCHEMES.items() if not scheme.past)
+METHODS = without_past()
 RUNNING = "running"
 
 
@@ -41,6 +41,7 @@ class Saved:
     acting: np.ndarray
 
 
+@listing_methods
 class Simulator:
     """An arm that is simulated one step at a time; the state is kept inside.
 
@@ -54,7 +55,7 @@ class Simulator:
     step : float
         The integration step, s.
     method : str
-        "auto" (RK4, or ARK4 if viscous friction is too stiff for it), RK4, RK5, ARK4 or semi_implicit_euler.
+        "auto" (RK4, or ARK4 if viscous friction is too stiff for it), or one of {WITHOUT_PAST}.
     friction, tool_wrench, limits
         As for `simulate`; a lane that meets a limit which is not a stop ends there.
     saturate : bool

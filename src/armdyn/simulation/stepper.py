@@ -25,7 +25,7 @@ from armdyn.codegen.compile import load_or_compile
 from armdyn.graph.program import Program
 from armdyn.kernels.kernel import Kernel
 from armdyn.programs.assemble import Options
-from armdyn.programs.stepping import ARK4, SCHEMES, combined
+from armdyn.programs.stepping import SCHEMES, combined
 from armdyn.simulation.drives import AsGiven, Drive, Law, Saturated, asked_torque, source_of
 from armdyn.simulation.integrator import Integrator
 from armdyn.simulation.programs import (
@@ -83,7 +83,7 @@ def loop_of(
     varying: Varying | None = None,
 ) -> Integrator:
     """The method's loop over steps, compiled."""
-    implicit = method == ARK4.name
+    implicit = bool(SCHEMES[method].implicit)
     locks = locks_of(chain, law, options, stops, varying)
     if implicit and isinstance(law, Saturated):
         law = law.law  # the stages find the saturated motors themselves
@@ -260,7 +260,7 @@ class Stepper:
     @property
     def single_step(self) -> str:
         """The method, or one of its order that needs no past."""
-        return "RK4" if self.method == "AB4" else self.method
+        return SCHEMES[self.method].single_step.name if self.method in SCHEMES else self.method
 
     @property
     def taken(self) -> str:
@@ -458,15 +458,16 @@ class Compiled:
     def run(self, stepper: Stepper, state: np.ndarray, span: Span, method: str) -> Iterator[Stored]:
         """Stored states (count, rows, size) and whether all was well until then (count, rows), chunk by chunk."""
         past, total = len(SCHEMES[method].past), span.rows * span.every
+        starter = SCHEMES[method].single_step.name
         history = np.zeros((len(state), past, state.shape[1]))
         done, good = 0, np.ones(len(state), dtype=bool)
         while done < total:
             steps = 1 if done < past else _piece(done, total, span.every, len(state))
-            if done < past:  # a multistep method is started by Runge-Kutta
+            if done < past:  # a multistep method is started by a one-step method
                 qdd, _ = stepper.rates(np.array([span.t + span.h * done]), state[:, None])
                 now = stepper.layout.slope(state, qdd[:, 0])
                 history = np.concatenate([now[:, None], history[:, :-1]], axis=1)
-                stored, state, _ = self._advance(stepper, "RK4", state, span, done, steps, history[:, :0])
+                stored, state, _ = self._advance(stepper, starter, state, span, done, steps, history[:, :0])
             else:
                 stored, state, history = self._advance(stepper, method, state, span, done, steps, history)
             done += steps
