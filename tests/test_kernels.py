@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import armdyn
 from armdyn.codegen import BACKENDS, tuning
 from armdyn.codegen.compile import compile_program
-from armdyn.codegen.contract import contract
 from armdyn.codegen.llvm.module import kernel_module
+from armdyn.codegen.llvm.straight_line import contract
 from armdyn.codegen.target import avx2, baseline, binding, host
 from armdyn.errors import InputError
 from armdyn.graph.node import Graph

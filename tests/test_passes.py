@@ -8,9 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from armdyn.codegen import compile as compiler
-from armdyn.codegen import contract as contraction
 from armdyn.codegen import registers, tuning
-from armdyn.codegen.llvm import module, plain
+from armdyn.codegen.llvm import module, plain, straight_line
 from armdyn.codegen.llvm.straight_line import check_slots
 from armdyn.codegen.target import Target, binding
 from armdyn.graph import passes
@@ -60,7 +59,7 @@ def test_without_debug_mode_nothing_is_said(capsys):
 
 
 def broken_contract(monkeypatch):
-    monkeypatch.setattr(contraction, "_minus", lambda graph, node: graph.raw("neg", (node, node)))
+    monkeypatch.setattr(straight_line, "_minus", lambda graph, node: graph.raw("neg", (node, node)))
     return PLAIN, "after contract: .* neg takes 1 arguments"
 
 

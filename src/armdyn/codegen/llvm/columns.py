@@ -14,10 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from armdyn.codegen import tuning
-from armdyn.codegen.contract import contract
 from armdyn.codegen.llvm.ir import CACHE_LINE, Slot, VectorType, Writer, function, literal
 from armdyn.codegen.llvm.loop import Operand, axes, begin_block, groups, move, read_arguments
-from armdyn.codegen.llvm.straight_line import Emitter
+from armdyn.codegen.llvm.straight_line import Emitter, contract
 from armdyn.codegen.target import Target
 from armdyn.graph.node import Node
 from armdyn.graph.program import ColumnProgram, Port, Program, zero

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from armdyn.codegen import tuning
 from armdyn.codegen.avx2 import Avx2Code
-from armdyn.codegen.contract import contract
 from armdyn.codegen.fastcall import entry, shape_tables
 from armdyn.codegen.llvm.columns import Columns, columns_loop, stream
 from armdyn.codegen.llvm.ir import VectorType, prefetch_lines
@@ -27,7 +26,7 @@ from armdyn.codegen.llvm.loop import (
     strided_copies,
 )
 from armdyn.codegen.llvm.plain import NarrowCode, PlainCode
-from armdyn.codegen.llvm.straight_line import StraightLine, check_slots, trig_layers
+from armdyn.codegen.llvm.straight_line import StraightLine, check_slots, contract, trig_layers
 from armdyn.codegen.target import Target
 from armdyn.errors import InputError
 from armdyn.graph import passes

@@ -18,9 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from armdyn.codegen.contract import contract
 from armdyn.codegen.llvm.ir import Slot, VectorType, Writer, function, literal
-from armdyn.codegen.llvm.straight_line import Emitter, ancestors, trig_layers
+from armdyn.codegen.llvm.straight_line import Emitter, ancestors, contract, trig_layers
 from armdyn.codegen.llvm.trig import DOUBLE, LIMIT, SINGLE, TRIG, Tables, as_integer, reduced, turned
 from armdyn.graph.node import Node
 from armdyn.graph.program import Program
