@@ -14,7 +14,8 @@ from scipy import integrate, special
 import armdyn
 import rollout
 from armdyn.errors import InputError
-from armdyn.programs.stepping import ADAPTIVE, FIXED, METHODS, SCHEMES
+from armdyn.options import ADAPTIVE, FIXED
+from armdyn.programs.stepping import METHODS, SCHEMES
 from armdyn.simulation import (
     ComputedTorque,
     PDGravity,
@@ -573,9 +574,9 @@ BAD = [
     ({"qd0": np.zeros((2, 3))}, "qd0 must be"),
     ({"q0": np.zeros((2, 6)), "qd0": np.zeros((3, 6))}, r"batches do not go together: q0 \(2,\), qd0 \(3,\)"),
     ({"q0": np.zeros((2, 6)), "torque": np.zeros((3, 6))}, "batches do not go together"),
-    ({"step": -1e-3}, "step must be a positive, finite number"),
-    ({"step": 0}, "step must be a positive"),
-    ({"step": np.nan}, "step must be a positive"),
+    ({"step": -1e-3}, "step must be above 0 s"),
+    ({"step": 0}, "step must be above 0 s"),
+    ({"step": np.nan}, "step must be above 0 s, got nan"),
     ({"step": "1"}, "step must be a positive"),
     ({"duration": -1.0}, "duration must be a positive"),
     ({"duration": np.inf}, "duration must be a positive"),
@@ -587,8 +588,8 @@ BAD = [
     ({"duration": None, "times": [0]}, "at least two"),
     ({"duration": None, "times": [0, np.nan]}, "finite"),
     ({"method": "RK7"}, f"unknown integration method 'RK7'; available: auto, {', '.join(METHODS)}"),
-    ({"method": "DOP853", "rtol": -1}, "rtol must be a positive"),
-    ({"method": "DOP853", "atol": 0}, "atol must be a positive"),
+    ({"method": "DOP853", "rtol": -1}, "rtol must be above 0"),
+    ({"method": "DOP853", "atol": 0}, "atol must be above 0"),
     ({"torque": np.zeros(4)}, r"torque must be None, 6 numbers, Sampled.*shape \(4,\)"),
     ({"torque": "much"}, "torque must be None"),
     ({"torque": np.full(6, np.nan)}, "torque contains NaN"),

@@ -14,7 +14,8 @@ import armdyn
 from armdyn.chain.joint import Limit
 from armdyn.cli import app
 from armdyn.errors import InputError
-from armdyn.programs.stepping import ARK4, FIXED, RK4, RK5, SCHEMES
+from armdyn.options import FIXED
+from armdyn.programs.stepping import ARK4, RK4, RK5, SCHEMES
 from armdyn.simulation import PD, Actuators, ComputedTorque, Controller, Drive, PDGravity, quintic, simulate
 from armdyn.simulation.judge import Linear, growth
 

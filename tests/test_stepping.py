@@ -18,10 +18,9 @@ from armdyn.codegen.compile import load_or_compile
 from armdyn.codegen.text.numpy import compile_numpy
 from armdyn.errors import InputError
 from armdyn.graph.program import evaluate, flatten, trace
-from armdyn.programs.stepping import (
-    ADAPTIVE,
+from armdyn.options import ADAPTIVE, FIXED
+from armdyn.programs.stepping import (  # fmt: skip
     ARK4,
-    FIXED,
     METHODS,
     RK4,
     RK5,
@@ -32,7 +31,7 @@ from armdyn.programs.stepping import (
     stage_programs,
     step_program,
     without_past,
-)  # fmt: skip
+)
 from random_trees import TreeKind, random_tree
 
 

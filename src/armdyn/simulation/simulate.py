@@ -11,9 +11,9 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import InputError, choose
-from armdyn.options import Conditions, Integration, SimulateKeywords, flat_keywords
+from armdyn.options import ADAPTIVE, FIXED, Conditions, Integration, SimulateKeywords, flat_keywords
 from armdyn.programs.assemble import Options
-from armdyn.programs.stepping import ADAPTIVE, FIXED, METHODS, SCHEMES, listing_methods
+from armdyn.programs.stepping import METHODS, SCHEMES, listing_methods
 from armdyn.simulation import adaptive
 from armdyn.simulation.digital import Actuators, Digital, HeldTorques, law_function
 from armdyn.simulation.drives import Drive, Saturated, drive, unsaturated
