@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -165,7 +170,6 @@ def test_every_target_keeps_the_contract(name, tmp_path):
     assert dict(target.files(request)) == dict(contents), "the same request gives the same bytes"
     assert "README.md" in contents
     assert "\ntest:" in f"\n{contents['Makefile'].decode()}"
-    assert manifest.products(contents) or name in ("wasm", "wgsl")
     assert len({path.casefold() for path in contents}) == len(contents)
     readme = contents["README.md"].decode()
     for path in contents.keys() - {"README.md"}:
@@ -176,6 +180,58 @@ def test_every_target_keeps_the_contract(name, tmp_path):
             with pytest.raises(InputError, match=rf"for the targets? .*; got .* for the target {name}"):
                 armdyn.deploy(arm, tmp_path / "x", name, parameters="baked", **{capability: given})
     assert not (tmp_path / "x").exists()
+    listed = (Path(__file__).parents[1] / "docs" / "tutorials" / "deploy.md").read_text(encoding="utf-8")
+    for command in ("deploy", "pipeline"):
+        assert re.search(rf"\b{name}\b", CliRunner().invoke(app, [command, "--help-all"]).output), command
+    assert f'"{name}": ' in armdyn.deploy.__doc__
+    assert f"`{name}`" in listed
+
+
+def made(target, contents, folder):
+    """Run the test of a folder: the process, and the files that it leaves beside its contents."""
+    for name, content in contents.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    environment = {name: value for name, value in os.environ.items() if name not in trial._NOT_PASSED_ON}
+    run = subprocess.run(
+        ["make", "-s", "test", *target.quick], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    return run, set(files(folder)) - contents.keys()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_test_in_every_folder_passes_and_can_fail(name, tmp_path, monkeypatch):
+    """It passes, leaves nothing but what it lists, and fails where a test vector or the code is wrong."""
+    target = TARGETS[name]
+    if target.binary or target.missing is not Target.missing:
+        pytest.skip("test_fmu.py and tests/bridges/test_gpu_text.py run these")
+    if any(shutil.which(tool) is None for tool in target.tools):
+        pytest.skip(f"no {' or no '.join(target.tools)} on this machine")
+    options = {"cpus": ("rv64",)} if target.cpus else {}
+    request = Request(armdyn.load("planar3"), ("gravity_load", "inertia_matrix"), measure_stack=False, **options)
+    contents = target.files(request)
+    run, left = made(target, contents, tmp_path / "good")
+    assert run.returncode == 0, run.stdout + run.stderr
+    products = manifest.products(contents)
+    beyond = {file for file in left if not any(file == one or file.startswith(f"{one}/") for one in products)}
+    assert not beyond, f"`make clean` leaves {beyond}"
+    genuine = Request.package
+
+    def wrong(self, *given, **more):
+        package = genuine(self, *given, **more)
+        functions = {}
+        for key, one in package.functions.items():
+            *others, last = one.outputs
+            last = np.array(last)
+            last[(-1,) * last.ndim] += 0.1  # the last entry of the last vector
+            functions[key] = replace(one, outputs=(*others, last))
+        return replace(package, functions=functions)
+
+    monkeypatch.setattr(Request, "package", wrong)
+    run, _ = made(target, target.files(request), tmp_path / "wrong")
+    assert run.returncode != 0, "its test passes with a wrong test vector"
+    for key in ("gravity_load", "inertia_matrix"):
+        assert key in run.stdout + run.stderr, f"its test does not say that {key} differs"
 
 
 def test_webassembly_is_tested_by_node(tmp_path):
