@@ -19,9 +19,12 @@ from typer.testing import CliRunner
 import armdyn
 from armdyn.cli import app
 from armdyn.codegen.text import c
+from armdyn.codegen.text.c import Function
 from armdyn.deployment import TARGETS, manifest, trial
 from armdyn.deployment.request import Request, Target
 from armdyn.errors import ComputationError, InputError
+from armdyn.graph.node import OPERATIONS
+from armdyn.graph.program import evaluate, trace
 
 needs_compilers = pytest.mark.skipif(
     not all(map(shutil.which, ("cc", "g++", "make"))), reason="no cc, g++ or make on this machine"
@@ -199,6 +202,22 @@ def made(target, contents, folder):
     return run, set(files(folder)) - contents.keys()
 
 
+def every_operation() -> Function:
+    """A function with all operations that programs have, on numbers of either sign."""
+    names = [name for name in OPERATIONS if name != "fma"]  # decided on by the machine code alone
+
+    def function(x):
+        low = x[0] - x[1]
+        apart = {"sign": (low,), "sin": (7 * low,), "cos": (5 * low,), "sub": (x[2], low)}
+        return [x[0].graph.raw(name, (apart.get(name) or tuple(x))[: OPERATIONS[name].arity]) for name in names]
+
+    program = trace("operations", function, {"x": (3,)}, [("y", (len(names),))])
+    rows = np.random.default_rng(0).uniform(0.2, 2.0, (8, 3))
+    values = np.array([evaluate(program, row.tolist())[0] for row in rows])
+    assert np.isfinite(values).all()
+    return Function(program, "every operation", (rows,), (values,))
+
+
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_test_in_every_folder_passes_and_can_fail(name, tmp_path, monkeypatch):
     """It passes, leaves nothing but what it lists, and fails where a test vector or the code is wrong."""
@@ -208,6 +227,7 @@ def test_the_test_in_every_folder_passes_and_can_fail(name, tmp_path, monkeypatc
     if any(shutil.which(tool) is None for tool in target.tools):
         pytest.skip(f"no {' or no '.join(target.tools)} on this machine")
     options = {"cpus": ("rv64",)} if target.cpus else {}
+    options |= {"functions": {"operations": every_operation()}}
     request = Request(armdyn.load("planar3"), ("gravity_load", "inertia_matrix"), measure_stack=False, **options)
     contents = target.files(request)
     run, left = made(target, contents, tmp_path / "good")
@@ -230,7 +250,7 @@ def test_the_test_in_every_folder_passes_and_can_fail(name, tmp_path, monkeypatc
     monkeypatch.setattr(Request, "package", wrong)
     run, _ = made(target, target.files(request), tmp_path / "wrong")
     assert run.returncode != 0, "its test passes with a wrong test vector"
-    for key in ("gravity_load", "inertia_matrix"):
+    for key in ("gravity_load", "inertia_matrix", "operations"):
         assert key in run.stdout + run.stderr, f"its test does not say that {key} differs"
 
 
