@@ -21,6 +21,7 @@ from armdyn.cli import app
 from armdyn.codegen.text import c
 from armdyn.codegen.text.c import Function
 from armdyn.deployment import TARGETS, manifest, trial
+from armdyn.deployment.controllers import chosen
 from armdyn.deployment.request import Request, Target
 from armdyn.errors import ComputationError, InputError
 from armdyn.graph.node import OPERATIONS
@@ -177,6 +178,17 @@ def test_every_target_keeps_the_contract(name, tmp_path):
     readme = contents["README.md"].decode()
     for path in contents.keys() - {"README.md"}:
         assert path in readme or path.split("/")[0] in readme, path
+    laws = chosen(arm, ("adaptive",), True)
+    claims = {"controllers": laws, "cpus": ("rv32",), "error_bound": True}
+    for capability, given in claims.items():
+        if getattr(target, capability):
+            asked = Request(arm, quantities, measure_stack=False, parameters="baked", **{**options, capability: given})
+            without = Request(arm, quantities, measure_stack=False, parameters="baked", **options)
+            written = target.files(asked)
+            assert written != target.files(without), f"{capability} changes nothing"
+            if capability == "controllers":
+                summary = laws[0].law.summary.encode()
+                assert any(summary in text for path, text in written.items() if path != "README.md"), "no law's code"
     options = {"controllers": ["adaptive"], "cpus": ["rv64"], "binary": False, "error_bound": True}
     for capability, given in options.items():
         if not getattr(target, capability):
@@ -195,7 +207,8 @@ def made(target, contents, folder):
     for name, content in contents.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
-    environment = {name: value for name, value in os.environ.items() if name not in trial._NOT_PASSED_ON}
+    hidden = (*trial._NOT_PASSED_ON, "PYTHONDONTWRITEBYTECODE")
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
     run = subprocess.run(
         ["make", "-s", "test", *target.quick], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
