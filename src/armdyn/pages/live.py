@@ -15,6 +15,7 @@ from armdyn.chain.joint import NO_FORCES
 from armdyn.kernels.wasm_emission import wasm_module
 from armdyn.pages.programs import programs, tool_link, under_any_gravity
 from armdyn.pages.writer import packed
+from armdyn.programs.stepping import RK4
 
 LARGEST_TURN = 2 * np.pi  # the sliders of revolute joints cover at most one turn in each direction
 LARGEST_SLIDE = 0.5  # metres in each direction for a prismatic joint without limits
@@ -83,6 +84,7 @@ def robot(arm: Arm, meshes: Sequence[dict[str, Any]] = (), spec: str = "") -> di
         "frictional": _resists(chain),
         "loadFriction": any(joint.forces.load_friction != 0 for joint in chain.joints),
         "home": arm.rest,
+        "method": {"a": [[float(x) for x in row] for row in RK4.a], "b": [float(x) for x in RK4.b]},
         "gravity": list(arm.gravity),
         "tilts": under_any_gravity(chain) is not None,
         "masses": [float(link.mass) for link in chain.links],

@@ -1,6 +1,6 @@
 // Forward dynamics of one state with joints that stick by dry friction or stand at their stops, by the same rules as
-// armdyn.simulate (simulation/step.py): within a step with constant modes the fourth-order
-// Runge-Kutta method; a step is cut where a sliding joint comes to rest or one meets its stop, which is inelastic.
+// armdyn.simulate (simulation/step.py): within a step with constant modes the Runge-Kutta
+// method of its coefficients (programs/stepping.py); a step is cut where a sliding joint comes to rest or one meets its stop, which is inelastic.
 "use strict";
 const Dynamics = (() => {
   const PIVOTS = 60, BLOCK = 3, PARTS = 8, PASSES = 4, SEARCH = 20, TINY = 1e-12;
@@ -9,7 +9,7 @@ const Dynamics = (() => {
   function create(arm, motors) {
     const { robot, arrays } = arm, { n, nv, first } = robot, nq = first + n, base = nv - n, size = nq + nv;
     const vector = (count = nv) => new Float64Array(count);
-    const y = vector(size), y1 = vector(size), stage = vector(size), slopes = [0, 1, 2, 3].map(() => vector(size));
+    const y = vector(size), y1 = vector(size), stage = vector(size), slopes = robot.method.b.map(() => vector(size));
     const free = vector(), side = vector(), pinned = vector(), left = vector(), x = vector(), right = vector(), force = vector();
     const A = vector(nv * nv), inverse = vector(), unlocked = vector().fill(1), idle = vector();
     const dry = [...Array(base).fill(0), ...robot.breakaway], lower = vector().fill(-Infinity), upper = vector().fill(Infinity);
@@ -81,12 +81,17 @@ const Dynamics = (() => {
 
     // y1 after the time h with the modes in force; the first slope is known.
     function trial(h) {
-      const [k1, k2, k3, k4] = slopes;
-      for (const [from, part, to] of [[k1, h / 2, k2], [k2, h / 2, k3], [k3, h, k4]]) {
-        for (let j = 0; j < size; j++) stage[j] = y[j] + part * from[j];
-        slope(stage, to);
+      for (let i = 1; i < slopes.length; i++) { combine(stage, h, robot.method.a[i]); slope(stage, slopes[i]); }
+      combine(y1, h, robot.method.b);
+    }
+
+    // y + h Σ weight · slope, in the order of `combined` in programs/stepping.py.
+    function combine(to, h, weights) {
+      for (let j = 0; j < size; j++) {
+        let total = 0;
+        for (let i = 0; i < weights.length; i++) if (weights[i] !== 0) total += weights[i] * slopes[i][j];
+        to[j] = y[j] + h * total;
       }
-      for (let j = 0; j < size; j++) y1[j] = y[j] + h / 6 * (k1[j] + 2 * k2[j] + 2 * k3[j] + k4[j]);
     }
 
     // Which joints stick and which begin to slide, all together: principal pivoting, block pivots first.
