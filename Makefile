@@ -10,7 +10,7 @@ EXE :=
 endif
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-bridges lint bench campaign docs pictures clean
+.PHONY: help demo test test-bridges test-versions lint bench campaign docs pictures dist clean
 
 help:
 	@echo "make demo   install into .venv, report on a built-in arm (out/puma560.html)"
@@ -20,6 +20,8 @@ help:
 	@echo "make bench  measure speed against Pinocchio, MuJoCo, the Robotics Toolbox and a memory copy"
 	@echo "make campaign   random robustness tests for MINUTES=10: robots, arrays, files, cache, forks"
 	@echo "make pictures   make the screenshots of README and documentation, in Chromium"
+	@echo "make dist   build sdist and wheel twice, check them, try the wheel in a clean environment"
+	@echo "make test-versions   self-test and some tests with the lowest allowed versions and with other Pythons"
 	@echo "make docs   build the documentation (docs/_build/html/index.html)"
 
 $(BIN)/python$(EXE):
@@ -79,5 +81,11 @@ docs: .venv/.dev
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
+dist: .venv/.dev
+	$(BIN)/python packaging/dist.py
+
+test-versions:
+	$(PYTHON) packaging/versions.py
+
 clean:
-	rm -rf .venv out docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-versions out docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -123,12 +123,12 @@ def batches(shape, fixed=()):
 def test_a_small_batch_has_the_bits_of_the_gufunc_and_of_single_calls(quantity, shape, fixed):
     kernel, arrays = made(quantity)
     arrays = batches(shape, fixed)[: len(arrays)]
-    seen, before = [], type(kernel).__call__
+    seen = []  # no other `__call__` for the class: assigning one ends its fast path since Python 3.12
+    sys.setprofile(lambda frame, event, arg: seen.append(event) if frame.f_code is Kernel.__call__.__code__ else None)
     try:
-        type(kernel).__call__ = lambda *a, **k: seen.append(a) or before(*a, **k)
         results = outputs(kernel(*arrays))
     finally:
-        type(kernel).__call__ = before
+        sys.setprofile(None)
     assert not seen
     for a, b in zip(results, outputs(kernel.compiled.ufunc(*arrays)), strict=True):
         assert (a.shape, a.dtype, a.flags.c_contiguous, a.flags.owndata) == (b.shape, b.dtype, True, b.flags.owndata)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
     from armdyn.uncertainty.bounds import RoundingError, rounding_error
 
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 # In groups, as the documentation lists them.
 __all__ = [  # noqa: RUF022
     # Arms

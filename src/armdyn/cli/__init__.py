@@ -21,7 +21,7 @@ GROUPS = {
     "Identify and calibrate": ("excite", "identify", "servo", "pipeline", "poses", "calibrate"),
     "Deploy": ("deploy", "emit"),
     "Papers": ("tables", "study"),
-    "This program": ("cache",),
+    "This program": ("selftest", "cache"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 SETTINGS = {"help_option_names": ["-h", "--help"]}

@@ -1,5 +1,5 @@
 /*
- * planar3: dynamics in straight-line C++17, written by armdyn 0.1.0.
+ * planar3: dynamics in straight-line C++17, written by armdyn 0.2.0.
  * Arm: Saha, IJRR 1999, section 6 (structure); the numbers are made up: uniform rods
  * SI units. The arrays of a call must not overlap. No memory allocation, no dependency except libm.
  */
