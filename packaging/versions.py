@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".venv-versions"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-TESTS = ("test_kernels.py", "test_vectorcall.py", "test_terminal.py", "test_stability.py", "test_toml.py", "test_simulator.py")
+TESTS = ("test_kernels.py", "test_vectorcall.py", "test_terminal.py", "test_stability.py", "test_simulator.py")
 TOOLS = ("pytest", "pytest-timeout", "pytest-xdist", "hypothesis")
 
 
