@@ -17,7 +17,11 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ARMS = ("planar3", "puma560", "panda_hand")  # of the self-test; without names it takes the whole catalogue, and a minute
+ARMS = (
+    "planar3",
+    "puma560",
+    "panda_hand",
+)  # of the self-test; without names it takes the whole catalogue, and a minute
 
 
 def run(*words: str | Path, **options: object) -> str:

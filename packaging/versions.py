@@ -1,7 +1,7 @@
 """Try armdyn with the lowest versions that pyproject.toml allows, and with the other Pythons of this machine.
 
-`make test-versions` runs it. Each combination has an environment of its own in .venv-versions/, with what armdyn requires and
-pytest, no peers: the self-test and the tests below must pass. Pythons that are not there are named as not tried.
+`make test-versions` runs it. Each combination has an environment of its own in .venv-versions/, with what armdyn
+requires and pytest, no peers: the self-test and the tests below must pass. Pythons that are not there are named as not tried.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def interpreters() -> dict[str, str]:
     for version in PYTHONS:
         candidates = [shutil.which(f"python{version}"), *Path.home().glob(f".pyenv/versions/{version}.*/bin/python")]
         for candidate in filter(None, candidates):
-            asked = subprocess.run([candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], capture_output=True)
+            asked = subprocess.run(
+                [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], capture_output=True
+            )
             if asked.returncode == 0 and asked.stdout.decode().strip() == version:
                 found[version] = str(candidate)
                 break
@@ -60,7 +62,15 @@ def trial(python: str, name: str, constraints: list[str]) -> bool:
     print(f"{name}: {subprocess.run(said, capture_output=True, text=True).stdout.strip()}", flush=True)
     commands = [
         [inside, "-m", "armdyn", "selftest", "--quiet", "planar3", "ur5"],
-        [inside, "-m", "pytest", "-n", "2", *(["-W", "default"] if constraints else []), *(ROOT / "tests" / test for test in TESTS)],
+        [
+            inside,
+            "-m",
+            "pytest",
+            "-n",
+            "2",
+            *(["-W", "default"] if constraints else []),
+            *(ROOT / "tests" / test for test in TESTS),
+        ],
     ]
     return all(subprocess.run(words, cwd=ROOT, env=environment).returncode == 0 for words in commands)
 

@@ -28,7 +28,9 @@ def test_one_version_and_licence():
     assert "version" in PROJECT["dynamic"]  # from armdyn.__version__
     assert f"\nversion: {armdyn.__version__}\n" in citation
     assert f'set version = "{armdyn.__version__}"' in recipe
-    assert re.search(rf"^## {re.escape(armdyn.__version__)} - \d{{4}}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert re.search(
+        rf"^## {re.escape(armdyn.__version__)} - \d{{4}}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.M
+    )
     assert PROJECT["license"] == "Apache-2.0"
     assert f"license: {PROJECT['license']}" in citation
     assert f"license: {PROJECT['license']}" in recipe
@@ -67,7 +69,10 @@ def test_a_command_that_fails_ends_the_build_with_its_words(capsys):
 def test_no_address_of_a_registry_or_project_page_stands_in_the_repository():
     words = ["pypi" + ".org", "files.python" + "hosted", "registry.npm" + "js", "conda.ana" + "conda"]
     found = subprocess.run(
-        ["git", "grep", "-lIF", *[part for word in words for part in ("-e", word)]], cwd=ROOT, capture_output=True, text=True
+        ["git", "grep", "-lIF", *[part for word in words for part in ("-e", word)]],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     if found.returncode not in (0, 1):
         pytest.skip("not a git checkout")

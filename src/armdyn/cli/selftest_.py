@@ -1,4 +1,4 @@
-"""`armdyn selftest`: does this installation compute correctly on this machine?"""
+"""`armdyn selftest`: whether this installation computes correctly on this machine."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Does this installation compute correctly, on this machine? What `armdyn selftest` runs, in about a minute.
+"""Whether this installation computes correctly on this machine: what `armdyn selftest` runs, in about a minute.
 
-It needs nothing but an installed armdyn: no tests, no other library. Compiled kernels of the catalogue are compared with
-the reference formulation evaluated on plain floats in Python, which shares neither the chosen formulation nor the compiler
-with them; the NumPy backend, which needs no compiler, likewise. Then the promises that depend on the machine: the same bits
-alone and in a batch, code that another process reads from the cache, and a simulated pendulum that keeps its energy.
+It needs nothing but an installed armdyn: no tests, no other library. Compiled kernels of the catalogue are compared
+with the reference formulation on plain floats in Python, which shares neither the chosen formulation nor the compiler
+with them; the NumPy backend, which needs no compiler, likewise. Then the promises that depend on the machine: the same
+bits alone and in a batch, code that another process reads from the cache, a simulated pendulum that keeps its energy.
 """
 
 from __future__ import annotations
@@ -123,7 +123,11 @@ def _cache() -> str:
         results = []
         for _ in range(2):
             done = subprocess.run(
-                [sys.executable, "-c", _IN_ANOTHER_PROCESS], env=environment, capture_output=True, text=True, timeout=120
+                [sys.executable, "-c", _IN_ANOTHER_PROCESS],
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=120,
             )
             if done.returncode:
                 raise AssertionError(f"a process of its own failed: {done.stderr.strip().splitlines()[-1:]}")
