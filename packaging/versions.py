@@ -1,7 +1,8 @@
 """Try armdyn with the lowest versions that pyproject.toml allows, and with the other Pythons of this machine.
 
 `make test-versions` runs it. Each combination has an environment of its own in .venv-versions/, with what armdyn
-requires and pytest, no peers: the self-test and the tests below must pass. Pythons that are not there are named as not tried.
+requires and pytest, no peers: the self-test and the tests below must pass. Pythons that are not there are named as
+not tried.
 """
 
 from __future__ import annotations
