@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def checks(names: Sequence[str] | None = None) -> list[tuple[str, Callable[[], s
     """The checks by name, for all arms of the catalogue or those named; each returns what it found, or raises."""
     arms = tuple(names) if names else catalogue()
     found: list[tuple[str, Callable[[], str]]] = [
-        (f"compiled kernels, {name}", lambda name=name: _compare(load(name), None)) for name in arms
+        (f"compiled kernels, {name}", partial(_of_the_catalogue, name)) for name in arms
     ]
     return [
         *found,
@@ -71,6 +72,10 @@ def run(names: Sequence[str] | None = None) -> Iterator[Outcome]:
         except (ArmdynError, AssertionError, OSError, ArithmeticError, ValueError) as error:
             passed, detail = False, f"{type(error).__name__}: {error}"
         yield Outcome(name, passed, detail, time.perf_counter() - start)
+
+
+def _of_the_catalogue(name: str) -> str:
+    return _compare(load(name), None)
 
 
 def _compare(arm: Arm, backend: str | None) -> str:
