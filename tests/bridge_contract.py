@@ -97,6 +97,12 @@ def _parameters(kernel: Kernel) -> Sequence[Any]:
     return minimal_parameters(kernel.chain).values
 
 
+def interpreted(kernel: Kernel, values: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """The kernel's program at one configuration, node by node; that kernels agree with it is theirs to test."""
+    flat = iter(evaluate(kernel.program, *(np.ravel(x) for x in values)))
+    return tuple(np.reshape(next(flat), shape) for _, shape in kernel.assembly.outputs)
+
+
 def slopes(kernel: Kernel, values: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
     """The derivative of every output in every input at one configuration, by armdyn's derivative programs."""
     names = tuple(name for name, _ in kernel.assembly.inputs)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import armdyn
-from bridge_contract import CASES, arrays, close, kernel, results
+from bridge_contract import CASES, arrays, close, interpreted, kernel
 
 PANDA = armdyn.load("panda")
 
@@ -30,10 +30,10 @@ def test_values_and_jacobians(arm, quantity, options):
     assert function.name_in() == [name for name, _ in k.assembly.inputs]
     assert function.name_out() == [name for name, _ in k.assembly.outputs]
     batch = arrays(k, 3)
-    expected = results(k(*batch))
     shapes = [shape for _, shape in k.assembly.outputs]
     for row in range(3):
-        close(called(function, shapes, [x[row] for x in batch]), tuple(np.asarray(e[row]) for e in expected))
+        values = [x[row] for x in batch]
+        close(called(function, shapes, values), interpreted(k, values))
     # armdyn's own derivative program against CasADi's algorithmic differentiation of the expression
     symbols = [ca.SX.sym(name, *shape) for name, shape in k.assembly.inputs]
     values = [x[0] for x in batch]
