@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,8 @@ from typer.testing import CliRunner
 
 import armdyn
 from armdyn.chain.joint import Limit
-from armdyn.cli import app
+from armdyn.cli import COMMANDS, app, command
+from armdyn.cli.common import ROBOT
 from armdyn.errors import ComputationError, FileError, InputError
 from oracles import plain, relative, robots
 
@@ -546,9 +550,15 @@ def test_the_command_line_cuts_a_chain(tmp_path):
 
 
 def test_every_command_that_takes_an_arm_takes_the_cut():
-    from typer.main import get_command
-
-    taking = [c for c in get_command(app).commands.values() if any(p.name == "arm" for p in c.params)]
-    assert len(taking) >= 12
-    for command in taking:
-        assert {"base", "tip", "lock", "floating", "allow_outside"} <= {p.name for p in command.params}, command.name
+    taking = 0
+    for name in set(COMMANDS) - {"cache"}:
+        own = inspect.signature(import_module(f"armdyn.cli.{name}_").command, eval_str=True).parameters.values()
+        marked = any(ROBOT in getattr(p.annotation, "__metadata__", ()) for p in own)
+        options = command(name).params
+        assert marked == ({"base", "tip", "lock", "floating", "allow_outside"} <= {p.name for p in options}), name
+        named = [p.name for p in options if "catalogue name" in (p.help or "")]
+        assert marked or not named, f"{name}: {named} is a robot, and not marked as one"
+        loads = re.search(r"\bload\(\w", Path(import_module(f"armdyn.cli.{name}_").__file__).read_text())
+        assert marked or not loads or name == "list", f"{name} loads a robot that is not marked as one"
+        taking += marked
+    assert taking >= 12

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from armdyn.cli.common import STATE, AsJson, Quiet, console, load, locks, print_json, progress, styled, table
+from armdyn.cli.common import ROBOT, STATE, AsJson, Quiet, console, load, locks, print_json, progress, styled, table
 from armdyn.cli.options import FIT_PANELS, LogOptions, names, with_records
 from armdyn.options import CodeOptions, Delivery, Drivetrain, Filtering, Fitting, Origin, Terms
 
@@ -21,7 +21,9 @@ PANELS = FIT_PANELS | {"The code": names(CodeOptions, "friction", "dtype", "para
 @with_records
 def command(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="The log: .csv, .txt, .npz, .mat, .parquet, rosbag2.")],
-    arm: Annotated[str, typer.Option("--urdf", metavar="ARM", help="The robot: .urdf, .toml or a catalogue name.")],
+    arm: Annotated[
+        str, typer.Option("--urdf", metavar="ARM", help="The robot: .urdf, .toml or a catalogue name."), ROBOT
+    ],
     logs: LogOptions,
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
     validate: Annotated[Path | None, typer.Option(help="A validation log, not used for the fit.")] = None,

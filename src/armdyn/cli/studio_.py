@@ -6,14 +6,16 @@ from typing import Annotated
 
 import typer
 
-from armdyn.cli.common import Quiet, console, load
+from armdyn.cli.common import ROBOT, Quiet, console, load
 
 EXAMPLE = "Example: armdyn studio puma560"
 
 
 def command(
     arm: Annotated[
-        str | None, typer.Argument(metavar="[ARM]", help="A catalogue name or a file; without it the page offers both.")
+        str | None,
+        typer.Argument(metavar="[ARM]", help="A catalogue name or a file; without it the page offers both."),
+        ROBOT,
     ] = None,
     port: Annotated[int, typer.Option(help="The port on 127.0.0.1; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
