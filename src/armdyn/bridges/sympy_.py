@@ -56,8 +56,8 @@ class SymbolicConstants:
         return {name for name in self.values if name[0] == "m"}
 
 
-def symbolic(kernel: ProgramSource, constants: SymbolicConstants) -> Program:
-    """The expression graph of a kernel, with the arm's constants as a last input."""
+def symbolic(kernel: ProgramSource, constants: SymbolicConstants, run: Callable[..., Any] | None = None) -> Program:
+    """The expression graph of a kernel, with the arm's constants as a last input; by the formulation `run`."""
     chain, options, entry = kernel.chain, kernel.options, QUANTITIES[kernel.quantity]
     if not chain.plain or options.parameters != "baked" or options.derivatives or options.frame:
         raise InputError(
@@ -72,9 +72,9 @@ def symbolic(kernel: ProgramSource, constants: SymbolicConstants) -> Program:
     def function(*arguments: Any) -> Any:
         *given, symbols = arguments
         names = dict(zip(constants.values, symbols, strict=True))
-        arm = _named(chain, lambda name, number: names[name])
+        arm = _named(chain, lambda name, number: names.get(name, number))
         wrench = given.pop() if options.tool_wrench else None
-        return entry.physics(_plain(kernel.quantity, chain), arm, given, options, wrench)
+        return entry.physics(run or _plain(kernel.quantity, chain), arm, given, options, wrench)
 
     return trace(kernel.quantity, function, inputs, entry.output_shapes(chain))
 
@@ -84,8 +84,8 @@ def _plain(quantity: str, chain: Chain) -> Callable[..., Any]:
     chosen = next((methods[key] for key in PLAIN if key in methods), None)
     if chosen is None:
         raise InputError(
-            f"{quantity} divides by pivots of the inertia matrix, whose symbolic formulas are too long to read; solve "
-            'with inertia_matrix and bias, or ask for parameters="numbers"'
+            f"{quantity} divides by pivots of the inertia matrix, whose symbolic formulas are too long to read in one "
+            'line; kernel.derivation(parameters="symbols") defines them one by one'
         )
     return chosen.run
 
@@ -241,7 +241,7 @@ def expressions(kernel: ProgramSource, parameters: str = "numbers") -> Any:
     choose("parameters", parameters, ("numbers", "symbols"))
     constants = SymbolicConstants.of(kernel.chain if parameters == "symbols" else None)
     program = kernel.program if parameters == "numbers" else symbolic(kernel, constants)
-    polynomials = _Evaluation(kernel, program, constants)
+    polynomials = Evaluation(kernel, program, constants)
     values = {sp.Symbol(name, real=True): _number(value) for name, value in constants.values.items()}
     found = tuple(
         _shaped(port, flat, values) for port, flat in zip(program.outputs, polynomials.outputs(), strict=True)
@@ -300,8 +300,10 @@ def _number(x: Any) -> Any:
     return sp.Rational(x.numerator, x.denominator) if exact else sp.Float(float(x))
 
 
-class _Evaluation:
+class Evaluation:
     """Evaluates a program on polynomials and turns the results into SymPy expressions."""
+
+    most = LONGEST
 
     def __init__(self, kernel: ProgramSource, program: Program, constants: SymbolicConstants) -> None:
         self.kernel, self.program = kernel, program
@@ -315,8 +317,14 @@ class _Evaluation:
 
     def outputs(self) -> list[list[Any]]:
         """The entries of every output as SymPy expressions."""
-        inputs = [self._input(k, port) for k, port in enumerate(self.program.inputs)]
-        operations: dict[str, Callable[..., Any]] = {
+        inputs = [self.input(k, port) for k, port in enumerate(self.program.inputs)]
+        found = interpret(self.program, self.operations, Fraction, *inputs)
+        return [[self.expression(x) for x in flat] for flat in found]
+
+    @property
+    def operations(self) -> dict[str, Callable[..., Any]]:
+        """The function of polynomials of every operation."""
+        return {
             **ARITHMETIC,
             "mul": self._product,
             "div": lambda a, b: a * (1 / Fraction(b)) if not isinstance(b, Polynomial) else a * self._kept("div", b),
@@ -324,9 +332,9 @@ class _Evaluation:
             "cos": lambda x: self._function(x, 0),
             **{op: (lambda x, op=op: self._kept(op, x)) for op in ("sqrt", "sign", "positive")},
         }
-        return [[self._expression(x) for x in flat] for flat in interpret(self.program, operations, Fraction, *inputs)]
 
-    def _input(self, place: int, port: Port) -> list[Polynomial]:
+    def input(self, place: int, port: Port) -> list[Polynomial]:
+        """The entries of an input as symbols."""
         if port.name == "symbols":
             names: Sequence[str] = tuple(self.constants.values)
         elif port.name == "parameters":
@@ -348,10 +356,10 @@ class _Evaluation:
     def _product(self, a: Any, b: Any) -> Any:
         terms = len(a.terms) * len(b.terms) if isinstance(a, Polynomial) and isinstance(b, Polynomial) else 0
         product = a * b if terms <= PAIRS else None
-        if product is None or (isinstance(product, Polynomial) and len(product.terms) > LONGEST):
+        if product is None or (isinstance(product, Polynomial) and len(product.terms) > self.most):
             raise InputError(
-                f"{self.kernel.quantity} of this arm has more than {LONGEST} terms, too many for a formula; "
-                "print(kernel.program) shows it as code"
+                f"{self.kernel.quantity} of this arm has more than {self.most} terms, too many for a formula; "
+                "kernel.derivation() defines intermediate values, print(kernel.program) shows it as code"
             )
         return product
 
@@ -370,11 +378,11 @@ class _Evaluation:
         if key not in self._whole:
             one = symbol((100, len(self._whole)), f"w{len(self._whole)}", "")
             functions = {"div": lambda e: 1 / e, "sqrt": sp.sqrt, "sign": sp.sign, "cos": sp.cos, "sin": sp.sin}
-            self.meaning[one], self.level[one] = functions[op](self._expression(x)), 3
+            self.meaning[one], self.level[one] = functions[op](self.expression(x)), 3
             self._whole[key] = Polynomial.of(one)
         return self._whole[key]
 
-    def _expression(self, x: Any) -> Any:
+    def expression(self, x: Any) -> Any:
         """A polynomial as an expression: sums of angles, like terms collected, motion and masses factored out."""
         collected: dict[Any, Fraction] = {}
         for monomial, coefficient in terms_of(x):

@@ -18,7 +18,10 @@ EXAMPLE = "Example: armdyn show puma560"
 Symbolic = Annotated[
     str | None,
     typer.Option(
-        "--symbolic", metavar="QUANTITY", help="Print a quantity as a formula (inertia_matrix, bias, …); needs sympy."
+        "--symbolic",
+        metavar="QUANTITY",
+        help="Print a quantity as a formula (inertia_matrix, bias, …); a long one with named intermediate values. "
+        "Needs sympy.",
     ),
 ]
 Symbols = Annotated[bool, typer.Option("--symbols", help="With --symbolic: symbols for lengths, masses, …")]
@@ -38,9 +41,9 @@ def command(
     from armdyn.report import card
 
     if symbolic is not None:
-        from armdyn.bridges import sympy_
+        from armdyn.bridges.derivation import readable
 
-        for line in sympy_.lines(load(arm).kernel(symbolic), "symbols" if symbols else "numbers", latex):
+        for line in readable(load(arm).kernel(symbolic), "symbols" if symbols else "numbers", latex):
             typer.echo(line)
         return
     data = card(load(arm))

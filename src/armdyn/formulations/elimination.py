@@ -16,6 +16,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from armdyn.algebra import Scalar, on_hand, positive
+from armdyn.algebra.naming import index, named, named_entries, named_if_long, named_matrix
 from armdyn.algebra.scalar import is_number
 from armdyn.chain import Chain
 from armdyn.errors import ComputationError
@@ -88,16 +89,25 @@ def reciprocal(pivot: Scalar, least: Scalar, joint: int) -> Scalar:
 def eliminate(chain: Chain, H: Matrix) -> tuple[Matrix, list[Scalar], list[Scalar]]:
     """(α, 1/D, D) of H = U D Uᵀ; α[k][i] = U_ik for i < k."""
     n, least = len(H), least_pivots(chain)
+    named_entries("H", H)
     H = [list(row) for row in H]
     alpha: Matrix = [[] for _ in range(n)]
     inverse: list[Scalar] = [0] * n
     for k in reversed(range(n)):
-        inverse[k] = reciprocal(H[k][k], least[k], k - (chain.nv - chain.n))
-        alpha[k] = [H[i][k] * inverse[k] for i in range(k)]  # eq. (24)
+        inverse[k] = reciprocal(named(f"mhat_{index(k)}", H[k][k]), least[k], k - (chain.nv - chain.n))
+        alpha[k] = [named(f"alpha_{index(i, k)}", H[i][k] * inverse[k]) for i in range(k)]  # eq. (24)
         for i in range(k):
             for j in range(i, k):
-                H[i][j] = H[i][j] - alpha[k][i] * H[j][k]  # eq. (50)
+                less = H[i][j] - alpha[k][i] * H[j][k]  # eq. (50)
+                H[i][j] = named_if_long(f"H_{index(i, j)}__{k + 1}", less)
+    factors_shown(alpha, [H[k][k] for k in range(n)])
     return alpha, inverse, [H[k][k] for k in range(n)]
+
+
+def factors_shown(alpha: Matrix, D: list[Scalar]) -> None:
+    """Note D and U for derivations, eqs. (33), (45)."""
+    named_matrix("D", lambda: [[d if i == j else 0 for j in range(len(D))] for i, d in enumerate(D)])
+    named_matrix("U", lambda: upper(alpha))
 
 
 def solve(alpha: Matrix, inverse: list[Scalar], right: list[Scalar]) -> list[Scalar]:
@@ -106,13 +116,13 @@ def solve(alpha: Matrix, inverse: list[Scalar], right: list[Scalar]) -> list[Sca
     y = list(right)
     for k in reversed(range(n)):
         for i in range(k):
-            y[i] = y[i] - alpha[k][i] * y[k]
+            y[i] = y[i] - alpha[k][i] * named(f"phihat_{index(k)}", y[k])
     x: list[Scalar] = []
     for k in range(n):
         value = y[k] * inverse[k]
         for a, x_i in zip(alpha[k], x, strict=True):
             value = value - a * x_i
-        x.append(value)
+        x.append(named(f"qddot_{index(k)}", value))
     return x
 
 
@@ -131,7 +141,8 @@ def inverted(alpha: Matrix, inverse: list[Scalar]) -> Matrix:
             value = alpha[k][i]
             for m in range(i + 1, k):
                 value = value - prime[m][i] * alpha[k][m]  # eq. (39)
-            prime[k].append(value)
+            prime[k].append(named(f"alphaprime_{index(i, k)}", value))
+    named_matrix("U^-1", lambda: upper([[-x for x in column] for column in prime]))
     result: Matrix = [[0] * n for _ in range(n)]
     for i in range(n):
         scaled = [inverse[m] * prime[i][m] for m in range(i)]  # row i of U⁻ᵀ D⁻¹ up to sign

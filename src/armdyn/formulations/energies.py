@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from armdyn.algebra import ZERO, Scalar, Vec3, sign
+from armdyn.algebra.naming import named
 from armdyn.algebra.spatial import NO_MOTION, Motion
 from armdyn.chain import Chain
 from armdyn.formulations import reference
@@ -33,8 +34,9 @@ def gravity_load_of_moments(chain: Chain, q: list[Scalar]) -> list[Scalar]:
     """
     walk = steps(chain, q)
     weights: list[Vec3] = []
-    for step in walk:
-        weights.append(step.R.T @ (weights[step.parent] if step.parent >= 0 else chain.gravity_in_frame_0))
+    for i, step in enumerate(walk):
+        before = weights[step.parent] if step.parent >= 0 else chain.gravity_in_frame_0
+        weights.append(named(f"g_{i + 1}", step.R.T @ before))
     return [
         g.x * k.y - g.y * k.x if step.revolute else -(mass * g.z)
         for step, g, (mass, k) in zip(walk, weights, _subtree_moments(chain, walk), strict=True)
@@ -60,7 +62,7 @@ def _subtree_moments(chain: Chain, walk: list[Step]) -> list[tuple[Scalar, Vec3]
     moments: dict[int, Vec3] = {}
     found: list[tuple[Scalar, Vec3]] = []
     for i, (step, link) in reversed(list(enumerate(zip(walk, accounts(chain), strict=True)))):
-        mass, k = masses.get(i, 0) + link.mass, moments.get(i, ZERO) + link.moment
+        mass, k = masses.get(i, 0) + link.mass, named(f"k_{i + 1}", moments.get(i, ZERO) + link.moment)
         found.append((mass, k))
         masses[step.parent] = masses.get(step.parent, 0) + mass
         collect(moments, step.parent, step.first_moment_inward(mass, k))

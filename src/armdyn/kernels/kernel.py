@@ -555,6 +555,15 @@ class Kernel(Fast):
             return sympy_.expressions(self.variant(parameters=parameters, **choices))
         return sympy_.expressions(self.variant(**choices), parameters)
 
+    def derivation(self, parameters: str = "numbers", **choices: Any) -> Any:
+        """The same as a derivation: intermediate values by the papers' names, each defined once, then the results.
+
+        ``parameters="symbols"`` gives symbols to lengths, masses etc. It prints as text, and as LaTeX in notebooks.
+        """
+        from armdyn.bridges import derivation
+
+        return derivation.derivation(self.variant(**choices), parameters)
+
     def batch(self, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         """The batch shape of arrays of these shapes; raises an error if they do not broadcast."""
         arrays = tuple(np.broadcast_to(0.0, shape) for shape in shapes)

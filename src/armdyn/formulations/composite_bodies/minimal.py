@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from armdyn.algebra import ZERO, Scalar, Sym3, Vec3, Z, on_hand, online
+from armdyn.algebra.naming import named
 from armdyn.chain import Chain
 from armdyn.formulations.steps import Step, run_time
 from armdyn.parameters import Constants, inertia_constants
@@ -68,6 +69,8 @@ def composite_bodies(chain: Chain, steps: list[Step]) -> list[MinimalBody]:
     """All composite bodies, base to tip; before the first revolute joint only the mass is computed."""
     r, s, axes = first_axes(chain)
     links = list(zip(steps, inertia_constants(chain), strict=True))
+    for i, (_, const) in enumerate(links, 1):
+        named(f"k_{i}", const.k), named(f"U_{i}", const.U)
     outer, ell, V33 = _down_to_s(links, s, axes)
     inner = _down_to_r(links, r, s, axes, ell, V33)
     before = [MinimalBody(False, const.mass, ZERO, ZERO, Inner(ZERO, 0)) for _, const in links[:r]]
@@ -82,11 +85,12 @@ def _down_to_s(links: list[StepAndConstants], s: int, axes: Axes) -> tuple[list[
         step, const = links[i]
         body = _outer_body(step, const, ell, V)
         bodies.append(body)
+        named(f"chat_{i + 1}", body.moment), named(f"Jhat_{i + 1}", body.column)
         lift = _lift(step, const)
         X = _lifted(step, const, body, ell, V, lift)
-        ell = _moment(step, body, ell, lift)
+        ell = named(f"ell_{i}", _moment(step, body, ell, lift))
         if i > s:
-            V = _pushed(step.R.similarity(X), step.b, ell)  # Lin & Fang eqs. (41)-(54)
+            V = named(f"V_{i}", _pushed(step.R.similarity(X), step.b, ell))  # Lin & Fang eqs. (41)-(54)
         else:
             V33 = _inner_pushed(_quadratic(_turned(axes[s - 1], step), X), axes[s - 1], step.b, ell)
     return bodies, ell, V33
@@ -99,10 +103,11 @@ def _down_to_r(links: list[StepAndConstants], r: int, s: int, axes: Axes, ell: V
         step, const = links[i]
         body = _inner_body(step, const, axes[i], ell, V33)
         bodies.append(body)
+        named(f"chat_{i + 1}", body.moment), named(f"Jhat_{i + 1}", body.column)
         if i > r:
             lift = _lift(step, const)
             Y33 = _inner_lifted(step, const, body, ell, V33, lift)
-            ell = _moment(step, body, ell, lift)
+            ell = named(f"ell_{i}", _moment(step, body, ell, lift))
             V33 = _inner_pushed(Y33, axes[i - 1], step.b, ell)
     return bodies
 

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from armdyn.algebra import Mat3, Scalar, Sym3, Vec3
+from armdyn.algebra.naming import index, named
 from armdyn.algebra.spatial import similarity_about_z
 from armdyn.chain import Chain, Link
 from armdyn.formulations.coordinates import base_joints
@@ -62,14 +63,14 @@ def pivot(step: Step, body: Articulated, least: Scalar, number: int) -> Pivot:
         n, f, own = Vec3(I.xz, I.yz, I.zz), H.r3, I.zz
     else:
         n, f, own = Vec3(H.r1.z, H.r2.z, H.r3.z), Vec3(M.xz, M.yz, M.zz), M.zz
-    D = own + step.joint.rotor_inertia
+    D = named(f"mhat_{number + 1}", own + step.joint.rotor_inertia)
     return Pivot(n, f, D, reciprocal(D, least, number))
 
 
-def projected(step: Step, body: Articulated, p: Pivot) -> Articulated:
+def projected(step: Step, body: Articulated, p: Pivot, name: str = "psi") -> Articulated:
     """Ψ M̂ = M̂ - M̂ p pᵀ M̂ / m̂: along the joint only the rotor's part remains, exactly 0 without a rotor."""
     left = step.joint.rotor_inertia * p.r
-    rn, rf = p.r * p.n, p.r * p.f
+    rn, rf = named(f"{name}n", p.r * p.n), named(f"{name}f", p.r * p.f)  # of Ψ = 1 - ψ pᵀ
     I, H, M, n, f = body.I, body.H, body.M, p.n, p.f  # noqa: E741
     if step.revolute:
         I = Sym3(  # noqa: E741
@@ -168,8 +169,16 @@ def articulated_bodies(chain: Chain, walk: list[Step], links: Sequence[Link]) ->
         step, body = walk[i], Articulated.rigid(links[i])
         if i in brought:
             body = body + brought[i]
-        found.append(body)
+        found.append(_named(index(i), body))
         pivots.append(pivot(step, body, least[i], i - six))
         if step.parent >= 0:
-            collect(brought, step.parent, inward(step, projected(step, body, pivots[-1])))
+            collect(brought, step.parent, inward(step, projected(step, body, pivots[-1], f"psi_{index(i)}")))
     return found[::-1], pivots[::-1]
+
+
+def _named(number: str, body: Articulated) -> Articulated:
+    """M̂ᵢ with its entries named in derivations."""
+    named(f"Ihat_{number}", body.I), named(f"Mhat_{number}", body.M)
+    for axis, row in zip("xyz", body.H.rows, strict=True):
+        named(f"Hhat_{number}{axis}", row)
+    return body

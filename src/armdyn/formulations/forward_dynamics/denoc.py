@@ -14,9 +14,10 @@ Cost quoted (section 7): (201n-335)M (193n-361)A.
 from __future__ import annotations
 
 from armdyn.algebra import Scalar
+from armdyn.algebra.naming import index, named
 from armdyn.algebra.spatial import NO_MOTION, NO_WRENCH, Motion, Wrench
 from armdyn.chain import Chain
-from armdyn.formulations.elimination import Matrix, inverted, upper
+from armdyn.formulations.elimination import Matrix, factors_shown, inverted, upper
 from armdyn.formulations.forward_dynamics.articulated import Pivot, articulated_bodies
 from armdyn.formulations.inverse_dynamics import second_moments
 from armdyn.formulations.inverse_dynamics.newton_euler_mlc import accounts
@@ -63,7 +64,7 @@ def alphas(walk: list[Step], pivots: list[Pivot]) -> Matrix:
         outer, i = j, walk[j].parent
         while i >= 0:
             wrench = walk[outer].wrench_inward(wrench)
-            column[i] = wrench.along(walk[i].revolute)
+            column[i] = named(f"alpha_{index(i, j)}", wrench.along(walk[i].revolute))
             outer, i = i, walk[i].parent
         alpha.append(column)
     return alpha
@@ -78,4 +79,6 @@ def inertia_factors(chain: Chain, q: list[Scalar]) -> tuple[Matrix, list[Scalar]
 def inertia_inverse(chain: Chain, q: list[Scalar]) -> Matrix:
     """H⁻¹ = U⁻ᵀ D⁻¹ U⁻¹ in closed form, eqs. (36)-(41)."""
     walk, pivots = factors(chain, q)
-    return inverted(alphas(walk, pivots), [p.r for p in pivots])
+    alpha = alphas(walk, pivots)
+    factors_shown(alpha, [p.D for p in pivots])
+    return inverted(alpha, [p.r for p in pivots])

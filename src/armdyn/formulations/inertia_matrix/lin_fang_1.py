@@ -18,6 +18,7 @@ Errata: in eq. (31) the factor is (u_r⟨j⟩)_z, not (u_r⟨i⟩)_z.
 from __future__ import annotations
 
 from armdyn.algebra import ZERO, Scalar, Vec3
+from armdyn.algebra.naming import named
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain
 from armdyn.formulations.composite_bodies.minimal import Inner, MinimalBody, composite_bodies
@@ -44,6 +45,7 @@ def _column(path: list[Step], body: MinimalBody, i: int, lever: Vec3) -> list[Sc
     column = [t.z if path[i].revolute else f.z]
     for j in reversed(range(1, i)):
         f, t = wrench_inwards(path[j + 1], f, t)  # Lin & Fang eqs. (9), (10), (18)
+        f, t = named(f"f_{i + 1}", f, j + 1), named(f"t_{i + 1}", t, j + 1)
         column.append(t.z if path[j].revolute else f.z)  # Lin & Fang eq. (11)
     if i > 0:
         R = path[1].R

@@ -15,6 +15,7 @@ Cost: linear in the number of joints.
 from __future__ import annotations
 
 from armdyn.algebra import ZERO, Scalar, Vec3, Z
+from armdyn.algebra.naming import named
 from armdyn.algebra.spatial import NO_WRENCH, Wrench
 from armdyn.chain import Chain
 from armdyn.formulations.registry import definition
@@ -48,16 +49,19 @@ def transmitted(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[Scala
             w = w + v_i * Z
         else:
             dv = dv + 2 * w.cross(v_i * Z) + a_i * Z
-        J, h = link.inertia, link.moment
+        k = len(moving) + 1
+        w, dw, dv = named(f"omega_{k}", w), named(f"omegadot_{k}", dw), named(f"a_{k}", dv)
+        J, h = named(f"J_{k}", link.inertia), named(f"h_{k}", link.moment)
         F = link.mass * dv + dw.cross(h) + w.cross(w.cross(h))
         N = J @ dw + w.cross(J @ w) + h.cross(dv)
         moving.append((w, dw, dv))
-        own.append(Wrench(F, N))
+        own.append(Wrench(named(f"F_{k}", F), named(f"N_{k}", N)))
     found: list[Wrench] = []
     brought: dict[int, Wrench] = {}
     for i, step in reversed(list(enumerate(walk))):
         wrench = brought.get(i, NO_WRENCH) + own[i]
         found.append(wrench)
+        named(f"f_{i + 1}", wrench.f), named(f"n_{i + 1}", wrench.n)
         f, n = step.R @ wrench.f, step.R @ wrench.n
         collect(brought, step.parent, Wrench(f, n + step.origin.cross(f)))
     return walk, found[::-1]
