@@ -297,7 +297,7 @@ def _matrix(label: str, matrix: Any, latex: bool) -> Iterator[str]:
 
 def _entries(label: str, result: Any, latex: bool) -> Iterator[str]:
     """One line per nonzero entry; of a symmetric matrix those above the diagonal."""
-    shape = getattr(result, "shape", ())
+    shape: tuple[int, ...] = getattr(result, "shape", ())
     symmetric = len(shape) == 2 and shape[0] == shape[1] and result == result.T
     for place in product(*(range(size) for size in shape)):
         entry = result[place] if shape else result
