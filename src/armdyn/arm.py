@@ -211,7 +211,7 @@ class Arm(KernelAttributes, JointArrays):
         ``("forward_dynamics", "forward_dynamics_derivatives")``.
 
         `device` is for the backend gpu: one of `armdyn.gpu.devices()`, its number or a part of its name.
-        Options: `friction`, `tool_wrench`, `frame`, `parameters` ("baked"; "runtime": the minimal
+        Options: `friction`, `tool_wrench`, `base_acceleration`, `frame`, `parameters` ("baked"; "runtime": the minimal
         parameters are a last input; "geometry": the geometry constants are, see `geometry`), `derivatives`
         (names of inputs: the exact partial derivatives in them).
 

@@ -172,6 +172,12 @@ class Conditions(Record):
     tool_wrench: Any = option(
         None, "constant wrench (force, torque) on the tool in base axes, (..., 6)", "N, N m", numbers=True
     )
+    base_acceleration: Any = option(
+        None,
+        "acceleration of a base that does not turn, in base axes: (..., 3), in Python also a function of time",
+        "m/s²",
+        numbers=True,
+    )
     limits: bool | float | Literal["end", "stop"] = option(
         True,
         "a joint limit ends the run (True, end), stops the joint (stop), rebounds (0 to 1), or is ignored (False)",
@@ -332,6 +338,7 @@ class SimulateKeywords(TypedDict, total=False):
     atol: float | None
     friction: bool
     tool_wrench: Any
+    base_acceleration: Any
     limits: bool | float | Literal["end", "stop"]
     saturate: bool | None
 

@@ -296,6 +296,10 @@ class Chain:
         """Gravity in the axes of frame 0."""
         return self.base.R.T @ self.gravity
 
+    def accelerated(self, acceleration: Sequence[Scalar]) -> Chain:
+        """The chain on a base with this acceleration (3,), in base axes: the links feel gravity less it."""
+        return replace(self, gravity=self.gravity - Vec3(*acceleration))
+
     def with_links(self, links: tuple[Link, ...]) -> Chain:
         """The same geometry with other links."""
         return replace(self, links=links)

@@ -11,7 +11,8 @@ from armdyn.errors import choose
 from armdyn.formulations.registry import QD, QD_REF, QDD, QDD_REF, TAU, Formulation, Options, Q, Quantity
 
 RUNTIME = ("parameters",)  # quantities that the minimal parameters determine can take them as an input
-FORCES = ("friction", "tool_wrench", "frame", *RUNTIME)
+ON_A_VEHICLE = ("base_acceleration",)  # quantities that feel the acceleration of the base like gravity
+FORCES = ("friction", "tool_wrench", "frame", *RUNTIME, *ON_A_VEHICLE)
 
 QUANTITIES: dict[str, Quantity] = {
     quantity.name: quantity
@@ -61,7 +62,7 @@ QUANTITIES: dict[str, Quantity] = {
             methods_in="bias.METHODS",
             summary="Coriolis, centrifugal and gravity forces",
             doc="Coriolis, centrifugal and gravity forces b(q, qd)",
-            takes=RUNTIME,
+            takes=RUNTIME + ON_A_VEHICLE,
             in_c=True,
         ),
         Quantity(
@@ -71,7 +72,7 @@ QUANTITIES: dict[str, Quantity] = {
             methods_in="equations_of_motion.METHODS",
             summary="inertia matrix and bias in one call",
             doc="(H, b) of H qdd + b = tau: the inertia matrix and the bias, which share their work",
-            takes=RUNTIME,
+            takes=RUNTIME + ON_A_VEHICLE,
             physics_in="equations_of_motion",
         ),
         Quantity(

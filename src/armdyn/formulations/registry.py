@@ -61,6 +61,8 @@ class Options:
     `own_geometry`. `rows` are those of each frame's Jacobian, counted from 0, that are held; none means all six.
     `damping` is added to the diagonal of what a wrench on them accelerates. `derivatives` names inputs: the outputs
     are then the exact partial derivatives with respect to them, which every quantity has.
+    `base_acceleration` adds the acceleration of a base that moves without turning (a vehicle, a lift), (3,) in base
+    axes, as an input: it acts like gravity.
     """
 
     friction: bool = False
@@ -72,6 +74,7 @@ class Options:
     axes: str = "base"
     rows: tuple[tuple[int, ...], ...] = ()
     damping: float = 0.0
+    base_acceleration: bool = False
 
 
 @dataclass(frozen=True)
@@ -234,6 +237,7 @@ _UNITS = {
     "b": _FORCE,
     "g": _FORCE,
     "wrench": "N and N m",
+    "base_acceleration": "m/s²",
     "parameters": "SI",
     "J": "SI",
     "dJ": "SI",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 OPTIONS: dict[str, tuple[Any, str]] = {
     "friction": (False, "add the joints' friction, springs and other joint forces"),
     "tool_wrench": (None, "(..., 6) force and torque of the environment on the tool; a dict of them by frame names"),
+    "base_acceleration": (None, "(..., 3) acceleration of a base that does not turn, in base axes, m/s²"),
     "frame": (None, "the name of a frame in place of the tool"),
     "frames": (None, 'the names of frames in place of all links; "all" for all `frame_names`'),
     "axes": ("base", 'the axes of the result: "base" or "local", those of the frame'),

@@ -488,8 +488,13 @@ class Kernel(Fast):
         if "columns" in flags:
             at_links = choose("columns", flags.pop("columns"), ("bodies", "urdf")) == "urdf"
             flags["frames"] = self.links if at_links else ()
-        if flags.get("tool_wrench") is not None:
-            flags["tool_wrench"] = flags["tool_wrench"] is not False
+        for one in ("tool_wrench", "base_acceleration"):
+            if flags.get(one) is not None:
+                flags[one] = flags[one] is not False
+        if flags.get("base_acceleration", False) is None:
+            flags["base_acceleration"] = False
+        if "base_acceleration" in flags.get("derivatives", ()):
+            flags.setdefault("base_acceleration", True)
         if not isinstance(flags.get("derivatives", ()), tuple):
             wrt = flags["derivatives"]
             flags["derivatives"] = tuple(wrt) if isinstance(wrt, list) else (wrt,)
@@ -656,9 +661,10 @@ def _plain(x: Any) -> Any:
 
 
 def _last(choices: dict[str, Any]) -> tuple[Any, ...]:
-    """The arrays given as options, in the order of the inputs they become: wrench, then parameters or geometry."""
-    values = choices.get("parameters")
-    return (*_wrench(choices), *(() if values is None or isinstance(values, str) else (values,)))
+    """The arrays given as options, in the order of the inputs they become: wrench, base, parameters or geometry."""
+    values, base = choices.get("parameters"), choices.get("base_acceleration")
+    moving = () if base is None or isinstance(base, bool) else (base,)
+    return (*_wrench(choices), *moving, *(() if values is None or isinstance(values, str) else (values,)))
 
 
 def _parameters(values: Any) -> Any:
@@ -715,4 +721,4 @@ def _flag(wrench: Any) -> Any:
     return wrench if wrench is None or isinstance(wrench, bool | tuple) else True
 
 
-_FLAGS = {"tool_wrench": _flag, "parameters": _parameters}
+_FLAGS = {"tool_wrench": _flag, "base_acceleration": _flag, "parameters": _parameters}

@@ -104,16 +104,26 @@ def assemble(
     """
     entry = QUANTITIES[choose("quantity", quantity, QUANTITIES)]
     run = partial(entry.formulation(method, chain).run, **parts)
-    _check(quantity, options)
+    _check(chain, quantity, options)
     must_have_inertia(chain, quantity, options)
     arm = reframed(chain, quantity, options)
     inputs = input_ports(chain, quantity, options)
+    if options.base_acceleration and chain.floating:
+        raise InputError(
+            "a floating base has its own accelerations, the first six of qdd; base_acceleration is for others"
+        )
+    if options.base_acceleration and options.parameters == "runtime":
+        raise InputError(
+            "the minimal parameters are those that matter under this arm's gravity; with a base_acceleration of any "
+            'direction others matter too: use parameters="baked"'
+        )
     if options.parameters == "geometry" and quantity == "regressor":
         whole = _regressor(chain)
 
     def function(*arguments: Any) -> Any:
         given = list(arguments)
         real = arm if options.parameters == "baked" else at_run_time(arm, inputs[-1][0], given.pop())
+        real = real.accelerated(given.pop()) if options.base_acceleration else real
         wrench = given.pop() if options.tool_wrench else None
         if whole is not None:
             return whole(run, real, given, options, wrench)
@@ -128,6 +138,8 @@ def input_ports(chain: Chain, quantity: str, options: Options) -> Shapes:
     inputs = QUANTITIES[quantity].input_shapes(chain)
     if options.tool_wrench:
         inputs = (*inputs, ("wrench", (6 * max(1, len(options.frames)),)))
+    if options.base_acceleration:
+        inputs = (*inputs, ("base_acceleration", (3,)))
     if options.parameters == "runtime":
         inputs = (*inputs, ("parameters", (len(minimal_parameters(chain)),)))
     if options.parameters == "geometry":
@@ -185,7 +197,7 @@ def reframed(chain: Chain, quantity: str, options: Options) -> Chain:
     return (chain if as_given else canonical(chain)).rationals
 
 
-def _check(quantity: str, options: Options) -> None:
+def _check(chain: Chain, quantity: str, options: Options) -> None:
     """Raise an error for an option that does not apply to this quantity."""
     takes = QUANTITIES[quantity].takes
     runtime = choose("parameters", options.parameters, PARAMETERS) == "runtime"
@@ -195,6 +207,7 @@ def _check(quantity: str, options: Options) -> None:
         "frame": (options.frame is not None, "frame"),
         "parameters": (runtime, "run-time parameters"),
         "frames": (bool(options.frames) and not options.tool_wrench, "frames"),
+        "base_acceleration": (options.base_acceleration, "base_acceleration"),
         "axes": (choose("axes", options.axes, AXES) != "base", "axes"),
         "rows": (bool(options.rows), "rows"),
         "damping": (options.damping != 0, "damping"),

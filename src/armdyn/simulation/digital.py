@@ -29,7 +29,7 @@ from armdyn.simulation.drives import AsGiven, Drive, Reference, asked_torque, dr
 from armdyn.simulation.judge import DEVIATION, Linear, examined, linearised
 from armdyn.simulation.request import Layout, Span, force_rows, forces_of, positive
 from armdyn.simulation.sampled_loop import SampledLoop, Timing, judged
-from armdyn.simulation.stepper import Compiled, Signals, Stepper, Stored
+from armdyn.simulation.stepper import Compiled, Signals, Stepper, Stored, stages
 
 Torque = Callable[..., Any]
 SWINGS = 3  # reversals of a torque at its rate limit that make an oscillation
@@ -273,7 +273,7 @@ class HeldTorques:
             if clock.acts(t, state, h, ticks, late):
                 self.applied.append((t, clock.acting))
             clock.acted.append(clock.acting)
-            u = stepper.with_wrench(clock.acting[:, None, None], np.zeros((1, 1)))
+            u = stepper.with_outside(clock.acting[:, None, None], (t + span.h * stages(method))[None])
             state = loop.run(state, 1, span.h, u, history)[1]
             good &= stepper.all_inside(state)
             if (k + 1) % span.every == 0:

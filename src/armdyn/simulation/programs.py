@@ -155,7 +155,7 @@ def closed_loop(
 
     Not simplified: that takes longer than compiling and its 3 to 10 % fewer operations make no faster loop.
     """
-    n, width = chain.nv, size + (6 if options.tool_wrench else 0)
+    n, width = chain.nv, size + outside_size(options)
     forward = _forward(chain, options, varying)
 
     def function(q: list[Any], qd: list[Any], u: list[Any], constants: Any = None) -> Any:
@@ -175,13 +175,32 @@ def constants_port(chain: Chain, varying: Varying | None) -> dict[str, tuple[int
 
 
 def _forward(chain: Chain, options: Options, varying: Varying | None) -> Any:
-    """(plant, q, qd, tau, wrench) -> acceleration; the plant is None where it is the chain."""
+    """(plant, q, qd, tau, what acts besides) -> acceleration; the plant is None where it is the chain."""
     if varying is not None:
         forward = of_plant(chain, "forward_dynamics", options)
-        with_wrench = options.tool_wrench
-        return lambda plant, q, qd, tau, w: forward(plant.chain, [q, qd, tau], w if with_wrench else None)
+        return lambda plant, q, qd, tau, w: forward(_carried(plant, options, w), [q, qd, tau], _wrench(options, w))
     plain = assemble(chain, "forward_dynamics", cheapest(chain, "forward_dynamics"), options).function
-    return lambda plant, q, qd, tau, wrench: plain(q, qd, tau, *((wrench,) if options.tool_wrench else ()))
+    return lambda plant, q, qd, tau, w: plain(q, qd, tau, *_outside(options, w))
+
+
+def outside_size(options: Options) -> int:
+    """How many numbers of what acts besides the drive follow its inputs (`armdyn.simulation.outside`)."""
+    return 6 * options.tool_wrench + 3 * options.base_acceleration
+
+
+def _outside(options: Options, w: list[Any]) -> tuple[list[Any], ...]:
+    """The last inputs of a quantity: the wrench, and the base's acceleration."""
+    base = w[6 * options.tool_wrench :][:3]
+    return (*((w[:6],) if options.tool_wrench else ()), *((base,) if options.base_acceleration else ()))
+
+
+def _wrench(options: Options, w: list[Any]) -> Any:
+    return w[:6] if options.tool_wrench else None
+
+
+def _carried(plant: Plant, options: Options, w: list[Any]) -> Chain:
+    """A plant's chain on its base."""
+    return plant.chain.accelerated(_outside(options, w)[-1]) if options.base_acceleration else plant.chain
 
 
 @lru_cache(maxsize=64)
@@ -200,7 +219,7 @@ def lockable_loop(
     stages, impacts) there are three inputs more: the torques are `share` of the law's plus `extra`, and `added`
     inertias are on the diagonal. With `varying` the plant's constants are a last input.
     """
-    n, width = chain.nv, max(size + (6 if options.tool_wrench else 0), 1)
+    n, width = chain.nv, max(size + outside_size(options), 1)
     inertia, bias = _inertia(chain, varying), _bias(chain, options, varying)
 
     def function(q: list[Any], qd: list[Any], u: list[Any], free: Any, side: Any, *more: Any) -> Any:
@@ -259,14 +278,14 @@ def _inertia(chain: Chain, varying: Varying | None) -> Any:
 
 
 def _bias(chain: Chain, options: Options, varying: Varying | None) -> Any:
-    """(plant, q, qd, wrench) -> what the motors must give without acceleration."""
+    """(plant, q, qd, what acts besides) -> what the motors must give without acceleration."""
     quantity, rest = ("inverse_dynamics", [[0] * chain.nv]) if options.tool_wrench else ("bias", [])
-    asked = Options(tool_wrench=options.tool_wrench)
+    asked = Options(tool_wrench=options.tool_wrench, base_acceleration=options.base_acceleration)
     if varying is not None:
         loaded = of_plant(chain, quantity, asked)
-        return lambda plant, q, qd, w: loaded(plant.chain, [q, qd, *rest], w[:6] if asked.tool_wrench else None)
+        return lambda plant, q, qd, w: loaded(_carried(plant, asked, w), [q, qd, *rest], _wrench(asked, w))
     plain = assemble(chain, quantity, cheapest(chain, quantity), asked).function
-    return lambda plant, q, qd, w: plain(q, qd, *rest, *((w[:6],) if asked.tool_wrench else ()))
+    return lambda plant, q, qd, w: plain(q, qd, *rest, *_outside(asked, w))
 
 
 def solve_lockable(

@@ -13,7 +13,9 @@ from armdyn.arm import Arm
 from armdyn.chain import Chain
 from armdyn.errors import InputError
 from armdyn.formulations.coordinates import pose_rate
+from armdyn.programs.assemble import Options
 from armdyn.programs.stepping import POSE, QUATERNION, TWIST
+from armdyn.simulation.outside import Outside
 from armdyn.values import real_array
 
 Progress = Callable[[float, float], None]
@@ -178,7 +180,7 @@ class Request:
     spans: tuple[Span, ...]
     step: float
     bounds: np.ndarray  # (n, 2), infinite where there is no limit
-    wrench: np.ndarray | None  # (6,) or (count, 1, 1, 6)
+    outside: Outside | None  # what acts besides the drive
     stops: Stops | None
     progress: Progress
 
@@ -222,17 +224,20 @@ def request(
     step: float,
     limits: Any,
     wrench: Any,
+    base: Any,
     progress: Progress | None,
 ) -> Request:
     """Check and complete the arguments; `batch` is the batch shape of the torques."""
     nq, nv = arm.chain.nq, arm.chain.nv
     q, qd = _positions(arm, q0), _vectors(np.zeros(nv) if qd0 is None else qd0, nv, "qd0")
     w = None if wrench is None else _vectors(wrench, 6, "tool_wrench (force, torque)")
+    a = base if base is None or callable(base) else _vectors(base, 3, "base_acceleration")
     shapes = {
         "q0": q.shape[:-1],
         "qd0": qd.shape[:-1],
         "torque": batch,
         "tool_wrench": w.shape[:-1] if w is not None else (),
+        "base_acceleration": a.shape[:-1] if isinstance(a, np.ndarray) else (),
     }
     try:
         whole = np.broadcast_shapes(*shapes.values())
@@ -249,9 +254,22 @@ def request(
     if outside.any():
         names = ", ".join(arm.joint_names[i] for i in np.flatnonzero(outside))
         raise InputError(f"q0 lies outside the limits of {names}; limits=False ignores them")
-    if w is not None and w.ndim > 1:
-        w = np.broadcast_to(w, (*whole, 6)).reshape(-1, 1, 1, 6)
-    return Request(arm, state, whole, moments, spans, step, bounds, w, stops, progress or (lambda done, total: None))
+    outside = Outside.of(*(_per_lane(x, whole) for x in (w, a)))
+    return Request(
+        arm, state, whole, moments, spans, step, bounds, outside, stops, progress or (lambda done, total: None)
+    )
+
+
+def _per_lane(x: Any, batch: tuple[int, ...]) -> Any:
+    """A batch of vectors with one axis of lanes, and axes for steps and stages."""
+    if not isinstance(x, np.ndarray) or x.ndim == 1:
+        return x
+    return np.broadcast_to(x, (*batch, x.shape[-1])).reshape(-1, 1, 1, x.shape[-1])
+
+
+def acting(friction: bool, wrench: Any, base: Any) -> Options:
+    """The options of programs under what acts besides the drives."""
+    return Options(friction=friction, tool_wrench=wrench is not None, base_acceleration=base is not None)
 
 
 def _stops(arm: Arm, limits: Any) -> Stops | None:

@@ -29,7 +29,7 @@ from armdyn.simulation.judge import (
     met_limit,
 )
 from armdyn.simulation.programs import Plants
-from armdyn.simulation.request import Progress, Request, efforts, positive, request
+from armdyn.simulation.request import Progress, Request, acting, efforts, positive, request
 from armdyn.simulation.stepper import Compiled, PythonTorques, Source, Stepper, breakaway
 from armdyn.simulation.trajectory import Trajectory
 
@@ -79,6 +79,9 @@ def simulate(
         Whether the joints' friction acts.
     tool_wrench : array_like, optional
         Constant wrench (force, torque) of the environment on the tool, in base axes: (6,) or (..., 6).
+    base_acceleration : array_like or function, optional
+        Acceleration of a base that moves without turning (a vehicle, a lift), in base axes, m/s²: (3,), (..., 3), or a
+        function of time that returns three numbers. Motion and energy are those relative to the base.
     limits : bool, "end", "stop" or float
         The effect of a joint limit: it ends the run (True, "end"), stops the joint without a rebound ("stop"), lets it
         rebound with this coefficient of restitution (a number from 0 to 1), or is ignored (False).
@@ -108,14 +111,14 @@ def simulate(
         saturate = saturate is not False
     start = arm.rest if q0 is None else q0
     if plants is not None:
-        _check_plants(plants, arm, driven, method, actuators)
+        _check_plants(plants, arm, driven, method, actuators, conditions.base_acceleration is not None)
     given = {
         "batch": _batch(driven, plants), "duration": duration, "times": times, "limits": conditions.limits,
-        "wrench": conditions.tool_wrench, "progress": progress,
+        "wrench": conditions.tool_wrench, "base": conditions.base_acceleration, "progress": progress,
     }  # fmt: skip
     longest = actuators.longest_step(LONGEST) if actuators and step == "auto" else LONGEST
     asked = request(arm, start, qd0, step=longest if step == "auto" else step, **given)
-    options = Options(friction=conditions.friction, tool_wrench=asked.wrench is not None)
+    options = acting(conditions.friction, conditions.tool_wrench, conditions.base_acceleration)
     varied = None if plants is None else plants.lanes(asked.batch)
     setting = _Setting(torque, driven, options, saturate, actuators, varied)
     asked = setting.at_true_positions(asked)
@@ -144,10 +147,14 @@ def _check(arm: Any, method: str, rtol: float | None, atol: float | None) -> Non
         raise InputError(f"{has} a fixed step and takes no rtol or atol; adaptive: {', '.join(ADAPTIVE)}")
 
 
-def _check_plants(plants: Plants, arm: Arm, driven: Drive | None, method: str, actuators: Any) -> None:
+def _check_plants(
+    plants: Plants, arm: Arm, driven: Drive | None, method: str, actuators: Any, accelerated: bool
+) -> None:
     """Raise an error for options that are not available with plants."""
     if plants.arm.chain != arm.chain:
         raise InputError(f"the plants are those of {plants.arm.name} as it was, not of this {arm.name}")
+    if accelerated and not plants.varying.gravity:
+        raise InputError("plants= on an accelerated base need samples of gravity, too; give base_acceleration= without")
     if driven is None or actuators is not None:
         raise InputError("plants= need a compiled controller, given torques or none; no Python function, no actuators")
     if method in ADAPTIVE:
@@ -190,7 +197,7 @@ class _Setting:
             raise InputError(f"{method} needs a controller with known gains; with a function use RK4, LSODA or Radau")
         inside, source = asked.inside if asked.limited else None, self._source(asked)
         plants = self.plants if isinstance(source, Compiled) else None
-        return Stepper(asked.arm.chain, source, self.options, asked.wrench, method, inside, asked.stops, plants)
+        return Stepper(asked.arm.chain, source, self.options, asked.outside, method, inside, asked.stops, plants)
 
     def _source(self, asked: Request) -> Source:
         """Where the torques come from."""

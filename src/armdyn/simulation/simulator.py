@@ -10,13 +10,12 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.errors import ComputationError, InputError, choose
-from armdyn.programs.assemble import Options
 from armdyn.programs.stepping import listing_methods, without_past
 from armdyn.simulation.digital import Actuators, Motors
 from armdyn.simulation.drives import AsGiven, Drive, Saturated
 from armdyn.simulation.integrator import InPlace
 from armdyn.simulation.judge import chosen_method, met_limit
-from armdyn.simulation.request import Request, efforts, force_rows, force_sizes, positive, request
+from armdyn.simulation.request import Request, acting, efforts, force_rows, force_sizes, positive, request
 from armdyn.simulation.stepper import Compiled, Stepper, loop_of
 from armdyn.values import real_array
 
@@ -56,8 +55,8 @@ class Simulator:
         The integration step, s.
     method : str
         "auto" (RK4, or ARK4 if viscous friction is too stiff for it), or one of {WITHOUT_PAST}.
-    friction, tool_wrench, limits
-        As for `simulate`; a lane that meets a limit which is not a stop ends there.
+    friction, tool_wrench, base_acceleration, limits
+        As for `simulate`, the base's acceleration constant; a lane that meets a limit which is not a stop ends there.
     saturate : bool
         Clamp the torques to the effort limits.
     actuators : Actuators, optional
@@ -85,6 +84,7 @@ class Simulator:
         method: str = "auto",
         friction: bool = True,
         tool_wrench: Any = None,
+        base_acceleration: Any = None,
         limits: bool | float | Literal["end", "stop"] = True,
         saturate: bool = False,
         actuators: Actuators | None = None,
@@ -96,10 +96,15 @@ class Simulator:
         self.arm, self.h, self.batch = arm, positive(step, "step", " of seconds"), _shape(batch)
         self.method, self._chosen = method, method
         self._saturate, self._actuators = saturate, actuators
-        self._arguments = {"arm": arm, "step": step, "friction": friction, "tool_wrench": tool_wrench, "limits": limits,
-                           "saturate": saturate, "actuators": actuators, "batch": batch}  # fmt: skip
-        self._given = {"wrench": tool_wrench, "limits": limits, "times": None, "progress": None}
-        self._options = Options(friction=friction, tool_wrench=tool_wrench is not None)
+        if callable(base_acceleration):
+            raise InputError("Simulator takes a constant base_acceleration, not a function of time; simulate takes one")
+        self._arguments = {
+            "arm": arm, "step": step, "friction": friction, "tool_wrench": tool_wrench, "limits": limits,
+            "base_acceleration": base_acceleration, "saturate": saturate, "actuators": actuators, "batch": batch,
+        }  # fmt: skip
+        self._given = {"wrench": tool_wrench, "base": base_acceleration, "limits": limits, "times": None,
+                       "progress": None}  # fmt: skip
+        self._options = acting(friction, tool_wrench, base_acceleration)
         self._periods = actuators.checked(arm.n, self.h)[:2] if actuators else (1, 0)
         self.reset()
 
@@ -204,15 +209,15 @@ class Simulator:
         if self._saturate and any(most is not None for most in efforts(self.arm)):
             law = Saturated(law, efforts(self.arm))
         drive = Drive(chain.nv, lambda t: np.zeros((*t.shape, chain.nv)), law)
-        stepper = Stepper(chain, Compiled(drive), self._options, asked.wrench, "RK4", inside, asked.stops)
+        stepper = Stepper(chain, Compiled(drive), self._options, asked.outside, "RK4", inside, asked.stops)
         with np.errstate(all="ignore"):
             self.method = chosen_method(stepper, asked) if self._chosen == "auto" else self._chosen
         loop = loop_of(chain, law, chain.nv, self._options, self.method, asked.stops)
         self._place = InPlace(loop, asked.state, self.h, common_inputs=self._single)
         self._torques = self._place.inputs[:, : chain.nv]
-        if asked.wrench is not None:
-            wrench = np.broadcast_to(asked.wrench.reshape(-1, 6), (len(asked.state), 6))
-            self._place.inputs[:, chain.nv :] = wrench[:1] if self._single else wrench[self._place.rows]
+        if asked.outside is not None:
+            acts = asked.outside.rows(0.0, len(asked.state))
+            self._place.inputs[:, chain.nv :] = acts[:1] if self._single else acts[self._place.rows]
         self._first = self._torques[0] if self._single else self._torques
         self._shape = (chain.nv,) if self._single else (len(self._place.rows), chain.nv)
         self._still = True

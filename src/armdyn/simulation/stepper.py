@@ -28,6 +28,7 @@ from armdyn.programs.assemble import Options
 from armdyn.programs.stepping import SCHEMES, combined
 from armdyn.simulation.drives import AsGiven, Drive, Law, Saturated, asked_torque, source_of
 from armdyn.simulation.integrator import Integrator
+from armdyn.simulation.outside import Outside
 from armdyn.simulation.programs import (
     Plants,
     Varying,
@@ -251,7 +252,7 @@ class Stepper:
     chain: Chain
     source: Source
     options: Options
-    wrench: np.ndarray | None  # (6,) or (count, 1, 1, 6)
+    outside: Outside | None  # what acts besides the drive
     method: str
     inside: Inside | None = None  # of states, where there are limits to watch at every step
     stops: Stops | None = None
@@ -304,21 +305,22 @@ class Stepper:
 
     def some(self, lanes: np.ndarray) -> Stepper:
         """The same for some states of the batch, which can be asked and stepped alone."""
-        wrench = self.wrench if self.wrench is None or self.wrench.ndim == 1 else self.wrench[lanes]
+        outside = None if self.outside is None else self.outside.some(lanes)
         plants = None if self.plants is None else self.plants.some(lanes)
-        return replace(self, source=self.source.some(lanes), wrench=wrench, plants=plants)
+        return replace(self, source=self.source.some(lanes), outside=outside, plants=plants)
 
-    def with_wrench(self, u: np.ndarray, t: np.ndarray) -> np.ndarray:
-        """The law's inputs u (..., m) at times t, with the wrench beside them."""
-        if self.wrench is not None:
-            shape = np.broadcast_shapes(u.shape[:-1], t.shape, self.wrench.shape[:-1])
-            columns = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in (u, self.wrench)]
+    def with_outside(self, u: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """The law's inputs u (..., m) at times t, with what acts besides."""
+        if self.outside is not None:
+            more = self.outside.at(t)
+            shape = np.broadcast_shapes(u.shape[:-1], more.shape[:-1])
+            columns = [np.broadcast_to(part, (*shape, part.shape[-1])) for part in (u, more)]
             u = np.concatenate(columns, axis=-1)
         return u if u.shape[-1] else np.zeros(1)
 
     def _inputs(self, t: np.ndarray, state: np.ndarray) -> np.ndarray:
         """The program's inputs u for states (count, times, size) at times (times,)."""
-        u = self.with_wrench(self.source.inputs(t, state), t[:, None])  # a stage axis, as the loop has
+        u = self.with_outside(self.source.inputs(t, state), t[:, None])  # a stage axis, as the loop has
         return u[..., 0, :] if u.ndim > 1 else u
 
     def rates(self, t: np.ndarray, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -484,13 +486,18 @@ class Compiled:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(states stored, last state, history) after so many steps; every step is stored where limits are watched."""
         constants = None if stepper.plants is None else stepper.plants.constants
-        stage = np.array([float(x) for x in SCHEMES[method].nodes])  # as fractions of a step
+        stage = stages(method)
         if self.drive.held:  # inside the step, where held samples must stay held
             stage = np.clip(stage, INSET, 1 - INSET)
         t = span.t + span.h * (done + np.arange(steps)[:, None] + stage)
         every = 1 if stepper.inside else span.every if steps % span.every == 0 else steps
-        u = stepper.with_wrench(self.drive.inputs(t), t)
+        u = stepper.with_outside(self.drive.inputs(t), t)
         return stepper.loop(method).run(state, steps, span.h, u, history, every, constants)
+
+
+def stages(method: str) -> np.ndarray:
+    """The times of a method's stages as fractions of a step."""
+    return np.array([float(x) for x in SCHEMES[method].nodes])
 
 
 def _thinned(stepper: Stepper, stored: np.ndarray, every: int) -> Stored:
@@ -577,16 +584,14 @@ class PythonTorques:
                 good &= stepper.all_inside(state)
             yield state[:, None].copy(), good[:, None]
 
-    def _with_wrench(self, stepper: Stepper, t: float, y: np.ndarray) -> np.ndarray:
-        """The torques for states (count, size), with the wrench beside them."""
+    def _with_outside(self, stepper: Stepper, t: float, y: np.ndarray) -> np.ndarray:
+        """The torques for states (count, size), with what acts besides."""
         tau = self.at(t, y)
-        if stepper.wrench is None:
-            return tau
-        return np.hstack([tau, np.broadcast_to(stepper.wrench.reshape(-1, 6), (len(tau), 6))])
+        return tau if stepper.outside is None else np.hstack([tau, stepper.outside.rows(t, len(tau))])
 
     def _began(self, stepper: Stepper, t: float, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, Modes | None]:
         """(acceleration, torque and wrench, modes) of states (count, size)."""
-        u, (q, qd) = self._with_wrench(stepper, t, y), stepper.layout.split(y)
+        u, (q, qd) = self._with_outside(stepper, t, y), stepper.layout.split(y)
         if not stepper.sticks:
             return np.asarray(stepper.evaluate(q, qd, u)[0]), u, None
         (qdd, _, _), modes = stepper.settle(q, qd, u)
@@ -615,7 +620,7 @@ class PythonTorques:
         slopes, torques = [first], [u]
         for c, row in zip(scheme.nodes[1:], scheme.a[1:], strict=True):
             moved = combined(y, h, zip(map(float, row), slopes, strict=True))
-            torques.append(self._with_wrench(stepper, t + float(c) * h, moved))
+            torques.append(self._with_outside(stepper, t + float(c) * h, moved))
             given = (torques[-1],) if modes is None else (torques[-1], modes.free, modes.side)
             slopes.append(layout.slope(moved, stepper.evaluate(*layout.split(moved), *given)[0]))
         if scheme.velocity_first:
