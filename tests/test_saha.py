@@ -132,6 +132,8 @@ def test_articulated_bodies_are_what_a_free_chain_shows(name):
     q = list(motion(chain.n, 2)[0])
     walk = steps(chain, q)
     bodies, pivots = articulated_bodies(chain, walk, chain.links)
+    matrices, Psi, m = at(CASES[name], "articulated_inertias", "denoc", np.array(q))
+    linear_first = [3, 4, 5, 0, 1, 2]
     for i, (body, pivot) in enumerate(zip(bodies, pivots, strict=True)):
         full = composite_and_couplings(chain, q, i)
         A, B, C = full[:6, :6], full[:6, 6:], full[6:, 6:]
@@ -140,6 +142,12 @@ def test_articulated_bodies_are_what_a_free_chain_shows(name):
         close(np.block([[J, H], [H.T, M]]), schur, 1e-10)
         axis = 2 if walk[i].revolute else 5
         assert pytest.approx(schur[axis, axis], rel=1e-10) == pivot.D
+        # the same as arrays of the arm, linear rows first; without rotors Ψ M̂ p = 0 and Ψ M̂ is symmetric
+        close(matrices[i], schur[np.ix_(linear_first, linear_first)], 1e-10)
+        close(m[i], schur[axis, axis], 1e-10)
+        left = Psi[i] @ matrices[i]
+        close(left[:, linear_first.index(axis)], np.zeros(6), 1e-10)
+        close(left, left.T, 1e-10)
 
 
 def composite_and_couplings(chain: Chain, q: list[float], i: int) -> np.ndarray:

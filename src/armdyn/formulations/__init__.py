@@ -47,6 +47,15 @@ QUANTITIES: dict[str, Quantity] = {
             takes=RUNTIME,
         ),
         Quantity(
+            "articulated_inertias",
+            inputs=(Q,),
+            outputs=(("M_hat", ("N", 6, 6)), ("Psi", ("N", 6, 6)), ("m_hat", ("N",))),
+            methods_in="inertia_inverse.ARTICULATED",
+            summary="articulated-body inertias, projections and pivots",
+            doc="(M̂, Ψ, m̂) of Saha's articulated bodies, linear rows and columns first, in the frames of `dh_poses`",
+            link_frames=True,
+        ),
+        Quantity(
             "inertia_rate",
             inputs=(Q, QD),
             outputs=(("dH", ("nv", "nv")),),

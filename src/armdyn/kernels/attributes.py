@@ -51,6 +51,7 @@ class KernelAttributes:
     if TYPE_CHECKING:  # a test compares this list with the registry
         inertia_matrix: Kernel
         inertia_inverse: Kernel
+        articulated_inertias: Kernel
         inertia_factors: Kernel
         inertia_rate: Kernel
         bias: Kernel

@@ -42,6 +42,12 @@ class Articulated:
         H = Mat3(Vec3(0, -h.z, h.y), Vec3(h.z, 0, -h.x), Vec3(-h.y, h.x, 0))
         return cls(link.inertia, H, Sym3(m, 0, m, 0, 0, m))
 
+    @property
+    def matrix(self) -> list[list[Scalar]]:
+        """(force, moment) per (linear, angular) acceleration, 6 × 6."""
+        upper = [[*m, *h] for m, h in zip(self.M.full.rows, self.H.T.rows, strict=True)]
+        return upper + [[*h, *i] for h, i in zip(self.H.rows, self.I.full.rows, strict=True)]
+
     def __add__(self, other: Articulated) -> Articulated:
         return Articulated(self.I + other.I, self.H + other.H, self.M + other.M)
 

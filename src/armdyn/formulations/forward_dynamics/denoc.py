@@ -70,6 +70,22 @@ def alphas(walk: list[Step], pivots: list[Pivot]) -> Matrix:
     return alpha
 
 
+def articulated_inertias(chain: Chain, q: list[Scalar]) -> tuple[list[Matrix], list[Matrix], list[Scalar]]:
+    """(M̂, Ψ, m̂) of every body, eqs. (34), (35): 6 × 6, linear rows and columns first, in the body's frame.
+
+    M̂ maps the acceleration of a body at rest to the wrench that it takes while the joints beyond are free to move;
+    m̂ is its part along the joint, with the rotor. Ψ M̂ is what is left of it when the body's own joint is free too.
+    """
+    walk = steps(chain, q)
+    bodies, pivots = articulated_bodies(chain, walk, chain.links)
+    projections = []
+    for step, p in zip(walk, pivots, strict=True):
+        psi, along = [*(p.r * p.f), *(p.r * p.n)], 5 if step.revolute else 2  # p is a unit vector
+        rows = range(6)
+        projections.append([[(i == j) * 1 - (psi[i] if j == along else 0) for j in rows] for i in rows])
+    return [body.matrix for body in bodies], projections, [p.D for p in pivots]
+
+
 def inertia_factors(chain: Chain, q: list[Scalar]) -> tuple[Matrix, list[Scalar]]:
     """(U, D) of H = U D Uᵀ: D are the articulated-body inertias along the joints, rotors included."""
     walk, pivots = factors(chain, q)

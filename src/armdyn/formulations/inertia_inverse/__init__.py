@@ -13,6 +13,11 @@ METHODS = (
         made_of=("inertia_matrix",),
     ),
 )
+ARTICULATED = (
+    Formulation(
+        "denoc", denoc.articulated_inertias, "saha_1999", "bodies whose outer joints are free to move", no_mimics=True
+    ),
+)
 FACTORS = (
     Formulation("denoc", denoc.inertia_factors, "saha_1999", "articulated-body inertias and couplings", no_mimics=True),
     Formulation(
