@@ -16,8 +16,8 @@ from itertools import product
 from typing import Any
 
 from armdyn.algebra.naming import Group, Names, naming
-from armdyn.bridges import Source
-from armdyn.bridges.sympy_ import Constants, Reader, lines, short, sp, symbolic
+from armdyn.bridges import ProgramSource
+from armdyn.bridges.sympy_ import Evaluation, SymbolicConstants, lines, short, sp, symbolic
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.formulations.inertia_matrix.lin_fang_1 import inertia_matrix as by_bodies
@@ -87,7 +87,7 @@ class Derivation:
         return tuple(result.xreplace(put_in) for _, result in self.results)
 
 
-def readable(kernel: Source, parameters: str = "numbers", latex: bool = False) -> Iterator[str]:
+def readable(kernel: ProgramSource, parameters: str = "numbers", latex: bool = False) -> Iterator[str]:
     """The quantity entry by entry if every entry is short, otherwise its derivation; line by line."""
     if "composite" not in {method.key for method in QUANTITIES[kernel.quantity].methods}:
         try:
@@ -102,22 +102,22 @@ def readable(kernel: Source, parameters: str = "numbers", latex: bool = False) -
     yield from derivation(kernel, parameters).lines(latex)
 
 
-def derivation(kernel: Source, parameters: str = "numbers") -> Derivation:
-    """The derivation of a kernel's quantity, by its method if one was asked for, otherwise by one that has names.
+def derivation(kernel: ProgramSource, parameters: str = "numbers", method: str = "auto") -> Derivation:
+    """The derivation of a kernel's quantity by a method; "auto" takes one whose values have names.
 
     `parameters` is "numbers", or "symbols" for symbols in place of lengths, masses, inertias and gravity.
     """
     choose("parameters", parameters, ("numbers", "symbols"))
-    constants = Constants.of(kernel.chain if parameters == "symbols" else None)
+    constants = SymbolicConstants.of(kernel.chain if parameters == "symbols" else None)
     found: list[Derivation] = []
-    tried = list(_candidates(kernel))
+    tried = list(_candidates(kernel, method))
     whole = [(one, TERMS) for one in tried] if kernel.chain.bodies <= EXPANDED else []
-    for (method, run), split in [*whole, (tried[-1], SPLIT)]:
+    for (key, run), split in [*whole, (tried[-1], SPLIT)]:
         with naming() as names:
-            program = _program(kernel, constants, method, run)
-        reader = Naming(kernel, program, constants, names, split)
+            program = _program(kernel, constants, key, run)
+        reader = NamedEvaluation(kernel, program, constants, names, split)
         try:
-            found.append(reader.derivation(method))
+            found.append(reader.derivation(key))
         except InputError:  # too many terms
             continue
         if split == SPLIT or found[-1].longest <= READABLE:
@@ -130,7 +130,7 @@ def derivation(kernel: Source, parameters: str = "numbers") -> Derivation:
     return found[-1] if len(found) == 1 else min(found, key=lambda one: one.longest)
 
 
-def _program(kernel: Source, constants: Constants, method: str, run: Callable[..., Any]) -> Program:
+def _program(kernel: ProgramSource, constants: SymbolicConstants, method: str, run: Callable[..., Any]) -> Program:
     """The expression graph of a formulation, with what it needs of others."""
     options = kernel.options
     plain = kernel.chain.plain and options.parameters == "baked" and not (options.derivatives or options.frame)
@@ -141,12 +141,11 @@ def _program(kernel: Source, constants: Constants, method: str, run: Callable[..
     return trace(kernel.quantity, made.function, dict(made.inputs), made.outputs)
 
 
-def _candidates(kernel: Source) -> Iterator[tuple[str, Callable[..., Any]]]:
+def _candidates(kernel: ProgramSource, asked: str) -> Iterator[tuple[str, Callable[..., Any]]]:
     """(method, formulation) to try, those with the shortest definitions last."""
     chain, entry = kernel.chain, QUANTITIES[kernel.quantity]
-    asked = getattr(kernel, "_asked_method", "auto")
     methods = {m.key: m for m in entry.methods if m.serves(chain)}
-    keys = [asked] if asked != "auto" else [key for key in NAMED if key in methods] or [kernel.method]
+    keys = [asked] if asked != "auto" else [key for key in NAMED if key in methods] or [next(iter(methods))]
     for key in keys:
         method = methods[key] if key in methods else entry.formulation(key, chain)
         serial = all(parent == k - 1 for k, parent in enumerate(chain.parents))
@@ -159,7 +158,7 @@ def _candidates(kernel: Source) -> Iterator[tuple[str, Callable[..., Any]]]:
             yield key, partial(method.run, **{name: parts[name] for name in method.made_of})
 
 
-class Naming(Reader):
+class NamedEvaluation(Evaluation):
     """Evaluates a program on polynomials; a named value becomes a symbol, and its polynomial its definition.
 
     The values of a group are defined before their symbols come into use, so that H_22 is not written with H_33.
@@ -168,7 +167,7 @@ class Naming(Reader):
     most = TERMS
 
     def __init__(
-        self, kernel: Source, program: Program, constants: Constants, names: Names, split: int = TERMS
+        self, kernel: ProgramSource, program: Program, constants: SymbolicConstants, names: Names, split: int = TERMS
     ) -> None:
         super().__init__(kernel, program, constants)
         self._names, self._split = names, split

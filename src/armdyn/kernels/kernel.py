@@ -567,7 +567,7 @@ class Kernel(Fast):
         """
         from armdyn.bridges import derivation
 
-        return derivation.derivation(self.variant(**choices), parameters)
+        return derivation.derivation(self.variant(**choices), parameters, self._asked_method)
 
     def batch(self, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         """The batch shape of arrays of these shapes; raises an error if they do not broadcast."""
