@@ -184,7 +184,7 @@ def _forward(chain: Chain, options: Options, varying: Varying | None) -> Any:
 
 
 def outside_size(options: Options) -> int:
-    """How many numbers of what acts besides the drive follow its inputs (`armdyn.simulation.outside`)."""
+    """How many numbers of what acts besides the drive follow its inputs (`request.Outside`)."""
     return 6 * options.tool_wrench + 3 * options.base_acceleration
 
 

@@ -28,7 +28,6 @@ from armdyn.programs.assemble import Options
 from armdyn.programs.stepping import SCHEMES, combined
 from armdyn.simulation.drives import AsGiven, Drive, Law, Saturated, asked_torque, source_of
 from armdyn.simulation.integrator import Integrator
-from armdyn.simulation.outside import Outside
 from armdyn.simulation.programs import (
     Plants,
     Varying,
@@ -37,7 +36,7 @@ from armdyn.simulation.programs import (
     has_dry_friction,
     lockable_loop,
 )
-from armdyn.simulation.request import Layout, Locks, Span, Stops, forces_of
+from armdyn.simulation.request import Layout, Locks, Outside, Span, Stops, forces_of
 from armdyn.simulation.step import BLOCK_PIVOTS, PIVOTS
 
 WORK = 200_000  # steps of single states per call, between which Ctrl-C and progress are handled
