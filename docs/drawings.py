@@ -1,4 +1,4 @@
-"""Draws images/frames.svg, images/chain.svg and images/scalars.svg: python docs/drawings.py."""
+"""Draws frames.svg, chain.svg, scalars.svg and phase_plane.svg of images/: python docs/drawings.py."""
 
 from __future__ import annotations
 
@@ -164,8 +164,39 @@ def scalars() -> None:
     d.write("scalars.svg", "The type of the scalar decides what running an algorithm gives")
 
 
+def phase_plane() -> None:
+    """The speed of a UR5 with 3 kg along its path, and what limits it (docs/tutorials/time_optimal.md)."""
+    import armdyn
+
+    way = [[0, -1.5, 1.5, 0, 0.5, 0], [0.6, -1.0, 1.0, -0.4, 0.8, 0.5], [1.2, -1.4, 1.6, 0.3, 0.2, -0.4]]
+    motion = armdyn.time_optimal(armdyn.load("ur5"), way, payload=3.0)
+    top = 1.1 * motion.speed.max()
+    d = Drawing(760, 330, (0, 0), 1)
+    d.parts.append('<g font-family="system-ui, sans-serif" font-style="normal" font-size="13">')
+    d.parts.append(f'<path d="M60 20V280H740" stroke="{FAINT}" fill="none"/>')
+    d.parts.append(f'<text x="60" y="14" fill="{INK}">path speed [1/s]</text>')
+    d.parts.append(f'<text x="400" y="318" text-anchor="middle" fill="{INK}">path parameter s</text>')
+    for x in np.linspace(0, 1, 6):
+        d.parts.append(f'<text x="{60 + 680 * x:.0f}" y="298" text-anchor="middle" fill="{INK}">{x:g}</text>')
+    for v in range(int(top) + 1):
+        d.parts.append(f'<text x="52" y="{284 - 250 * v / top:.0f}" text-anchor="end" fill="{INK}">{v}</text>')
+    lines = (
+        (motion.ceiling, GREEN, "the limits leave an acceleration", 3.5),
+        (motion.fastest, ORANGE, "the end can still be reached", 2.2),
+        (motion.speed, BLUE, "the motion", 1.8),
+    )
+    for k, (y, colour, name, width) in enumerate(lines):
+        heights = 280 - 250 * np.minimum(y, 1.05 * top) / top
+        path = "M" + "L".join(f"{60 + 680 * a:.1f} {b:.1f}" for a, b in zip(motion.s, heights, strict=True))
+        d.parts.append(f'<path d="{path}" stroke="{colour}" stroke-width="{width}" fill="none"/>')
+        d.parts.append(f'<text x="90" y="{215 + 20 * k}" fill="{colour}">{name}</text>')
+    d.parts.append("</g>")
+    d.write("phase_plane.svg", "Speed along the path of a UR5 with 3 kg, and its limits")
+
+
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
     frames()
     chain()
     scalars()
+    phase_plane()

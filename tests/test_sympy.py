@@ -37,6 +37,7 @@ link = { mass = 0.8, com = [0.2, 0, 0], inertia = [0.01, 0.02, 0.02, 0, 0, 0] }
 LONG = (
     "inertia_inverse",
     "inertia_factors",
+    "articulated_inertias",
     "forward_dynamics",
     "regressor",
     "natural_regressor",

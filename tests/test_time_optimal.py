@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.integrate import quad, solve_ivp
+from scipy.interpolate import CubicHermiteSpline
+from scipy.spatial.transform import Rotation
+from typer.testing import CliRunner
 
 import armdyn
+from armdyn.cli import app
 from armdyn.errors import InputError
 from armdyn.motion import Grip, MotionLimits, Path
+from armdyn.motion.via import ANGLES, QUATERNION, read_via
+from armdyn.simulation import ComputedTorque
 
 UR5 = armdyn.load("ur5")
 WAY = np.array([[0, -1.5, 1.5, 0, 0.5, 0], [0.6, -1.0, 1.0, -0.4, 0.8, 0.5], [1.2, -1.4, 1.6, 0.3, 0.2, -0.4]])
+
+PLANAR = armdyn.load("planar3")
+BEND = np.array([[0.0, 0.5, 0.5], [0.8, -0.4, 1.0], [1.2, 0.6, -0.5]])
 
 
 def slide(mass=2.0, **options):
@@ -224,7 +235,128 @@ def test_the_tool_moves_on_straight_lines_between_poses():
     np.testing.assert_allclose(points[-1] - points[0], way, atol=1e-6)
 
 
-def test_it_can_be_simulated_and_saved(tmp_path):
+def test_torques_of_the_motion_track_it_without_saturation():
+    limits = MotionLimits(torque=[30.0, 20.0, 10.0])
+    motion = armdyn.time_optimal(PLANAR, BEND, limits=limits)
+    way = CubicHermiteSpline(motion.t, motion.q, motion.qd)
+
+    def reference(t):
+        t = np.clip(t, motion.t[0], motion.t[-1])
+        return way(t), way(t, 1), way(t, 2)
+
+    law = ComputedTorque(reference, 400.0, 40.0)
+    out = armdyn.simulate(PLANAR, motion.q[0], torque=law, duration=motion.duration, step=2e-3)
+    assert out.status == "finished"
+    assert np.abs(out.q - reference(out.t)[0]).max() < 2e-3
+    assert (np.abs(out.tau).max(axis=0) < 1.05 * np.array(limits.torque)).all()
+
+
+def test_the_phase_plane_has_the_limits_above_the_motion():
+    """For a pendulum without friction the torque limit is no limit of the speed; a motor's curve is one."""
+    arm = pendulum()
+    curve = lambda qd: np.stack([-(20 - 2 * np.abs(qd)), 20 - 2 * np.abs(qd)], axis=-1)  # noqa: E731
+    motion = armdyn.time_optimal(arm, [[-1.0], [2.0]], limits=MotionLimits(torque=curve), grid=100)
+    assert (motion.speed <= motion.fastest * (1 + 1e-9)).all()
+    assert (motion.fastest <= motion.ceiling * (1 + 1e-6)).all()
+    # all torque goes into gravity or motion until none is left: 20 - 2 |qd| = 0 at 10 rad/s, dq/ds = 3
+    np.testing.assert_allclose(motion.ceiling, 10 / 3, rtol=1e-3)
+    page = motion.animate().html
+    assert "Phase plane" in page
+    assert "limits allow" in page
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
+def test_a_controller_can_read_the_table_in_c(tmp_path):
+    motion = armdyn.time_optimal(UR5, WAY, grid=50)
+    motion.save(tmp_path / "pick-up.h")
+    main = """#include <stdio.h>
+#include "pick-up.h"
+int main(void) { double t, q[6], qd[6], tau[6]; int i;
+  while (scanf("%lf", &t) == 1) { pick_up_at(t, q, qd, tau);
+    for (i = 0; i < 6; i++) { printf("%.17g %.17g %.17g ", q[i], qd[i], tau[i]); }
+    printf("\\n"); }
+  return 0; }
+"""
+    (tmp_path / "main.c").write_text(main)
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    subprocess.run(["gcc", *flags, "main.c", "-o", "main"], cwd=tmp_path, check=True)
+    middle = (motion.t[:-1] + motion.t[1:]) / 2
+    asked = [*motion.t, *middle, -1.0, 99.0]
+    text = "\n".join(map(repr, map(float, asked)))
+    done = subprocess.run([tmp_path / "main"], input=text, capture_output=True, text=True, check=True)
+    rows = np.array([line.split() for line in done.stdout.splitlines()], float).reshape(len(asked), 6, 3)
+    k = len(motion.t)
+    for column, wanted in enumerate((motion.q, motion.qd, motion.tau)):
+        np.testing.assert_allclose(rows[:k, :, column], wanted, rtol=0, atol=1e-9 * np.abs(wanted).max())
+    spline = CubicHermiteSpline(motion.t, motion.q, motion.qd)
+    np.testing.assert_allclose(rows[k:-2, :, 0], spline(middle), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(rows[k:-2, :, 1], spline(middle, 1), rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(rows[-2:, :, 0], motion.q[[0, -1]])
+
+
+VIA = {
+    "": WAY,
+    "q1,q2,q3,q4,q5,q6": WAY,
+    "# a comment\n" + ",".join(UR5.joint_names[::-1]): WAY[:, ::-1],
+}
+
+
+@pytest.mark.parametrize("head", VIA)
+def test_via_points_from_a_file(tmp_path, head):
+    path = tmp_path / "way.csv"
+    rows = "\n".join(", ".join(map(repr, row)) for row in VIA[head].tolist())
+    path.write_text(f"{head}\n{rows}\n")
+    np.testing.assert_array_equal(read_via(path, UR5), WAY)
+
+
+def test_poses_from_a_file(tmp_path):
+    poses = UR5.pose(WAY[:2])
+    turned = Rotation.from_matrix(poses[:, :3, :3])
+    for names, columns in ((QUATERNION, turned.as_quat()), (ANGLES, turned.as_euler("xyz"))):
+        table = np.hstack([poses[:, :3, 3], columns])
+        path = tmp_path / "poses.csv"
+        path.write_text(
+            "\n".join([",".join(("x", "y", "z", *names)), *(",".join(map(repr, r)) for r in table.tolist())])
+        )
+        np.testing.assert_allclose(read_via(path, UR5), poses, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "has no via points"),
+        ("1,2\n3", "via point 2 of .* has to be 2 numbers"),
+        ("q1,q1\n1,2", "columns of the same name"),
+        ("a,b\n1,2", "expected q1 … q6, the joints shoulder_pan"),
+        ("a,b\n1,2,3", "names 2 columns, but its rows have 3"),
+        ("x,y,z,qx,qy,qz,qw\n0,0,0,1,1,0,0", "quaternions of .* must have length 1"),
+    ],
+)
+def test_bad_files_of_via_points(tmp_path, text, message):
+    path = tmp_path / "way.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        armdyn.time_optimal(UR5, path)
+
+
+def test_the_command(tmp_path):
+    way, out, page = tmp_path / "way.csv", tmp_path / "motion.csv", tmp_path / "motion.html"
+    np.savetxt(way, BEND, delimiter=",")
+    words = ["motion", "planar3", "--via", way, "--torque", "30,20,10", "--acceleration", "20", "--grid", "60"]
+    done = CliRunner().invoke(app, [*map(str, words), "-o", str(out), "--animate", str(page)])
+    assert done.exit_code == 0, done.output
+    limits = MotionLimits(torque=[30.0, 20.0, 10.0], acceleration=20.0)
+    motion = armdyn.time_optimal(PLANAR, BEND, limits=limits, grid=60)
+    assert f"{motion.duration:.4g} s" in done.output
+    assert "acceleration of joint" in done.output
+    np.testing.assert_allclose(np.genfromtxt(out, delimiter=",", names=True)["t"], motion.t, rtol=1e-9)
+    assert "Phase plane" in page.read_text()
+    wrong = CliRunner().invoke(app, ["motion", "planar3", "--via", str(way), "--grip", "1,2"])
+    assert wrong.exit_code == 1
+    assert "--grip takes three numbers" in str(wrong.exception)
+
+
+def test_it_can_be_saved(tmp_path):
     motion = armdyn.time_optimal(UR5, WAY, grid=50)
     motion.save(tmp_path / "motion.csv")
     table = np.genfromtxt(tmp_path / "motion.csv", delimiter=",", names=True)

@@ -17,7 +17,7 @@ from armdyn.cli.help import HelpfulCommand, HelpfulGroup
 GROUPS = {
     "Look at a robot": ("list", "show", "check", "parameters", "convert", "compare", "report", "studio"),
     "Compute": ("eval", "cost", "bound", "sweep", "bench"),
-    "Simulate": ("simulate",),
+    "Simulate and move": ("simulate", "motion"),
     "Identify and calibrate": ("excite", "identify", "servo", "pipeline", "poses", "calibrate"),
     "Deploy": ("deploy", "emit"),
     "Papers": ("tables", "study"),

@@ -133,7 +133,7 @@ class Constraints:
         self.size = np.abs(self.alpha).max(axis=1) + np.finfo(float).tiny  # (lanes, rows) to compare with
         self.norms: list[tuple[np.ndarray, np.ndarray, np.ndarray, float]] = []
         self._tool(arm, limits, q, dq, ddq)
-        self.fastest = self._fastest(dq)
+        self.fastest = self.speed_limits()
         self.tight = np.zeros((2, *self.alpha.shape))  # by how much the rows' ends are drawn in
         self.tight_norms = np.zeros((*q.shape[:2], len(self.norms)))
         self.fixed_ends: tuple[np.ndarray, np.ndarray] | None = None
@@ -177,8 +177,9 @@ class Constraints:
         self.norms += [(*across, 2 * grip.friction * grip.force), (*along, grip.force)]
         self.names += ["slip in the grip", "force on the grip"]
 
-    def _fastest(self, dq: np.ndarray) -> np.ndarray:
+    def speed_limits(self) -> np.ndarray:
         """(lanes, points) the largest z that joint and tool speeds allow."""
+        dq = self.dq
         with np.errstate(divide="ignore"):
             by_joint = np.min((self.ends.velocity / np.abs(dq)) ** 2, axis=-1)
             by_tool = (self.limits.tool_speed / self.tool_rate) ** 2 if self.limits.tool_speed is not None else np.inf

@@ -6,6 +6,7 @@ corner is replaced by a quintic curve with continuous curvature that stays withi
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.errors import InputError
+from armdyn.motion.via import read_via
 
 Curve = Callable[[np.ndarray, int], np.ndarray]  # (s, order of the derivative) -> (..., n)
 DIFFERENCE = 1e-4  # of a piece's length: step of the differences that differentiate a plain function
@@ -48,7 +50,8 @@ class Path:
         path
             A `Path`; a SciPy spline, or a function ``path(s, order)`` on [0, 1] (or ``path(s)``, which is
             differentiated by differences); waypoints (k, n); poses of the tool (k, 4, 4), which are joined by straight
-            lines of the tool; a `Trajectory`, whose timing is dropped.
+            lines of the tool; a `Trajectory`, whose timing is dropped; the name of a CSV file of via points
+            (`armdyn.motion.via`).
         blend
             For waypoints: straight lines whose corners are rounded within this distance (rad or m, over all joints); 0
             stops at every corner. By default one cubic spline through all of them.
@@ -56,6 +59,8 @@ class Path:
         n = arm.n
         if isinstance(path, Path):
             return path
+        if isinstance(path, str | os.PathLike):
+            return Path.of(read_via(path, arm), arm, blend=blend)
         if hasattr(path, "qd") and hasattr(path, "q"):
             return _smooth(_distinct(np.asarray(path.q, float), n, arm))
         if callable(path):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from armdyn.algebra.frozen import cached_property
 from armdyn.errors import InputError
 from armdyn.motion.constraints import Constraints, MotionLimits
 from armdyn.motion.path import Path, PathPiece, through
@@ -17,6 +20,7 @@ from armdyn.simulation.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm
+    from armdyn.pages.motion import Animation
 
 INSIDE = 10  # places inside a step at which the limits are looked at again
 OVERRUN = 1e-3  # of a limit: what may be exceeded between the points of the grid
@@ -45,11 +49,55 @@ class TimeOptimal(Trajectory):
     fastest: np.ndarray = field(default_factory=lambda: np.zeros(0))
     binding: tuple[str, ...] = ()
     overrun: float = 0.0  # the largest part of a limit by which it is exceeded between the points of the grid
+    at: tuple[tuple[Constraints, int], ...] = field(default=(), repr=False)  # the limits along each piece, its lane
 
     @property
     def duration(self) -> float:
         """How long the motion takes, s."""
         return float(self.t[-1])
+
+    @cached_property
+    def ceiling(self) -> np.ndarray:
+        """The largest path speed at every time at which the limits leave an acceleration at all, 1/s."""
+        parts = []
+        for k, (limits, lane) in enumerate(self.at):
+            most = np.sqrt(_ceilings(limits, lane))
+            parts.append(most if k == len(self.at) - 1 else most[:-1])
+        return np.concatenate(parts)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """As a trajectory; with the suffix .h a C header with a table over time and a function that reads it."""
+        from armdyn.files.text import write_text
+        from armdyn.motion.table import header
+
+        stem, suffix = os.path.splitext(os.path.basename(path))
+        if suffix == ".h":
+            write_text(path, header(self, stem))
+        else:
+            super().save(path)
+
+    def animate(self) -> Animation:
+        """A page that plays the motion beside its torques, with its phase plane and the limits there."""
+        from armdyn.pages.motion import Animation, canvases, motion, motion_page
+        from armdyn.pages.writer import section
+
+        data = motion(self.arm, self.t, self.q, self.tau, self._curves())
+        data["charts"] = self._phase_planes()
+        chart = section("phase-plane", "Phase plane", canvases(data["charts"]))
+        title = f"{self.arm.name}: {self.duration:.4g} s along the path"
+        return Animation(motion_page(title, self.message, data, chart), title)
+
+    def _phase_planes(self) -> list[dict[str, Any]]:
+        """A chart per piece of the path: its speed over its parameter, below what the limits allow."""
+        ends = [0, *(np.flatnonzero(np.diff(self.s) < 0) + 1), len(self.s)]
+        charts = []
+        for k, (a, b) in enumerate(pairwise(ends)):
+            most = 3 * max(float(self.speed[a:b].max()), 1e-12)  # a ceiling far above says nothing
+            curves = (("motion", self.speed), ("end can be reached", self.fastest), ("limits allow", self.ceiling))
+            drawn = [{"name": name, "y": np.minimum(y[a:b], most).tolist()} for name, y in curves]
+            piece = f", piece {k + 1}" if len(ends) > 2 else ""
+            charts.append({"x": self.s[a:b].tolist(), "y": f"path speed [1/s]{piece}", "unit": "", "curves": drawn})
+        return charts
 
     def __repr__(self) -> str:
         return f"<TimeOptimal motion of {self.arm.name}: {self.duration:.4g} s, {len(self.t)} times, {self.status}>"
@@ -75,7 +123,9 @@ def time_optimal(
         `Uncertain` arm stands for twenty of its samples.
     path
         Waypoints (k, n), poses of the tool (k, 4, 4), a SciPy spline, a function ``path(s, order)`` on [0, 1], a
-        `Trajectory` to be timed anew, or a `Path`. A list of paths gives a list of motions, computed together.
+        `Trajectory` to be timed anew, a CSV file of via points (its columns are q1 … qn, the joints' names, or x, y, z
+        with qx, qy, qz, qw or roll, pitch, yaw), or a `Path`. A list of paths gives a list of motions, computed
+        together.
     limits
         `MotionLimits`; the arm's own limits of torque and speed by default.
     payload
@@ -366,7 +416,29 @@ def _motion(arm: Any, path: Path, lanes: list[_Lane], friction: bool) -> TimeOpt
     return TimeOptimal(
         arm, t, q, qd, qdd, tau, energy, "finished", message, "time optimal", np.array("finished"), np.array(t[-1]),
         np.array(message), s=s, speed=x, acceleration=u, fastest=most, binding=tuple(names), overrun=worst,
+        at=tuple((lane.at, lane.index) for lane in lanes),
     )  # fmt: skip
+
+
+def _ceilings(at: Constraints, lane: int) -> np.ndarray:
+    """(points,) the largest z below which the limits, not drawn in, leave an acceleration; found by nested intervals."""
+    at, points = copy(at), at.q.shape[1]
+    at.tight, at.tight_norms, at.fastest = 0 * at.tight, 0 * at.tight_norms, at.speed_limits()
+    found = np.zeros(points)
+    for k in range(points):
+        low, high = 0.0, float(at.fastest[lane, k])
+        high = high if np.isfinite(high) else 1e12
+        for _ in range(4):
+            tried = np.linspace(low, high, 34)[1:] if low > 0 else np.geomspace(high * 1e-9, high, 33)
+            lower, upper = (ends[lane] for ends in at.interval(k, np.broadcast_to(tried, (at.q.shape[0], len(tried)))))
+            possible = lower <= upper
+            if possible.all():
+                low = high
+                break
+            first = int(np.argmin(possible))
+            low, high = (low if first == 0 else float(tried[first - 1])), float(tried[first])
+        found[k] = low
+    return found
 
 
 def _binding(at: Constraints, found: Speeds, lane: int) -> list[str]:
