@@ -421,7 +421,7 @@ def _motion(arm: Any, path: Path, lanes: list[_Lane], friction: bool) -> TimeOpt
 
 
 def _ceilings(at: Constraints, lane: int) -> np.ndarray:
-    """(points,) the largest z below which the limits, not drawn in, leave an acceleration; found by nested intervals."""
+    """(points,) the largest z below which the limits, not drawn in, leave an acceleration, by nested intervals."""
     at, points = copy(at), at.q.shape[1]
     at.tight, at.tight_norms, at.fastest = 0 * at.tight, 0 * at.tight_norms, at.speed_limits()
     found = np.zeros(points)
