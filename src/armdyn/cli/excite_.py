@@ -29,7 +29,7 @@ def command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Design a periodic trajectory that determines the arm's parameters as well as possible."""
+    """Design a periodic motion that determines the parameters best."""
     from armdyn.identification import excite
 
     loaded = load(arm)

@@ -42,7 +42,7 @@ def command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compute the fastest motion through via points that no limit of motors, tool or grip forbids."""
+    """Compute the fastest motion through via points within all limits."""
     from armdyn.errors import InputError
     from armdyn.motion import Grip, MotionLimits, time_optimal
 
