@@ -32,7 +32,7 @@ def command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Bound a quantity over all configurations within the limits, and show the worst configurations found."""
+    """Bound a quantity over all configurations; show the worst ones found."""
     import armdyn
     from armdyn.formulations.registry import units
 

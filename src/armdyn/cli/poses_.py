@@ -25,7 +25,7 @@ def command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Choose the configurations, within the limits, whose measurement determines an arm's geometry best."""
+    """Choose configurations whose measurement calibrates an arm best."""
     from armdyn.calibration import calibration_poses
 
     loaded = load(arm)

@@ -14,7 +14,7 @@ Arms = Annotated[list[str] | None, typer.Argument(metavar="[ARM]...", help="Arms
 
 
 def command(arms: Arms = None, as_json: AsJson = False, quiet: Quiet = False) -> None:
-    """Compare the compiled kernels with a slow reference, on this machine; exit code 1 if anything differs.
+    """Compare compiled kernels with a slow reference on this machine; exit code 1 if anything differs.
 
     It takes about a minute and needs no other library: catalogue arms, the path without the compiler, equal bits alone
     and in batches, the cache, a simulation.
