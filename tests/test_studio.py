@@ -121,6 +121,7 @@ def test_malformed_requests_get_an_answer_with_a_policy(server, request_line, he
     got, fields, text = raw(server, f"{request_line} HTTP/1.1\n{headers.format(port=server.server_port)}\n")
     assert (got, says in text) == (status, True), text
     assert fields["Content-Security-Policy"].startswith("default-src 'none'; frame-ancestors 'none'")
+    assert fields["Cache-Control"] == "no-store"
 
 
 def test_pages_have_their_policy_as_a_header_too(server):

@@ -321,6 +321,8 @@ def test_robustness_is_worse_for_a_heavier_load():
     order = np.argsort(load.values[:, 0])
     assert (np.diff(found.tool_error.values[order]) > 0).all()
     assert found.q.dims == ("sample", "time", "joint")
+    np.testing.assert_array_equal(found.final_error, np.abs(found.q.values[:, -1] - study.end))
+    assert (found.tracking_error.values >= found.final_error.values).all()
     assert float(found.time[-1]) == pytest.approx(0.4)
 
 
@@ -422,7 +424,7 @@ def test_a_study_file_is_the_study(tmp_path):
     ("change", "says"),
     [
         (('"robustness"', '"strength"'), "unknown study 'strength'; available: robustness, capability"),
-        (("samples = 40", "samples = -1"), "samples must be a whole number"),
+        (("samples = 40", "samples = 0"), "samples must be a whole number"),
         (("payload_mass", "payload_weight"), "unknown uncertain number 'payload_weight'"),
         (("uniform = [0.0, 2.0]", "uniform = [1.0]"), "uniform takes two numbers"),
         (("duration = 0.3", "time = 0.3"), "unknown setting of robustness 'time'"),
@@ -436,6 +438,8 @@ def test_a_wrong_study_file_says_what_is_wrong(tmp_path, change, says):
     (tmp_path / "study.toml").write_text(STUDY.replace(*change))
     with pytest.raises(FileError, match=says):
         read_study(tmp_path / "study.toml")
+    (tmp_path / "study.toml").write_text(STUDY.replace("samples = 40", "samples = 1"))
+    assert len(read_study(tmp_path / "study.toml").samples) == 1
 
 
 def test_a_missing_study_file_is_named(tmp_path):
