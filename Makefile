@@ -10,7 +10,7 @@ EXE :=
 endif
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-bridges test-versions lint bench campaign docs pictures dist clean
+.PHONY: help demo test test-bridges test-versions lint bench campaign mutants docs pictures dist clean
 
 help:
 	@echo "make demo   install into .venv, report on a built-in arm (out/puma560.html)"
@@ -19,6 +19,7 @@ help:
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  measure speed against Pinocchio, MuJoCo, the Robotics Toolbox and a memory copy"
 	@echo "make campaign   random robustness tests for MINUTES=10: robots, arrays, files, cache, forks"
+	@echo "make mutants   plant COUNT=20 errors (SEED=1) one by one and tell which of them no test sees; goes on when run again"
 	@echo "make pictures   make the screenshots of README and documentation, in Chromium"
 	@echo "make dist   build sdist and wheel twice, check them, try the wheel in a clean environment"
 	@echo "make test-versions   self-test and some tests with the lowest allowed versions and with other Pythons"
@@ -73,6 +74,11 @@ bench: .venv/.peers
 MINUTES ?= 10
 campaign: .venv/.dev
 	$(BIN)/python benchmarks/campaign.py --minutes $(MINUTES)
+
+COUNT ?= 20
+SEED ?= 1
+mutants: .venv/.dev
+	$(BIN)/python benchmarks/mutants.py --count $(COUNT) --seed $(SEED)
 
 pictures: .venv/.dev
 	$(BIN)/python docs/pictures.py
