@@ -18,6 +18,7 @@ import armdyn
 from armdyn import Normal, Uncertain, Uniform
 from armdyn.algebra import exact
 from armdyn.errors import InputError
+from armdyn.identification.model import Parameter
 from armdyn.simulation import PD, ComputedTorque, quintic
 from armdyn.uncertainty import bodies, probability
 from armdyn.uncertainty.distributions import InverseDistributions, exponential, logarithm, normal_quantile, unit_points
@@ -278,15 +279,15 @@ def test_the_worst_sample_is_found_again_by_its_number():
 def test_an_estimate_varies_rotors_and_friction_too():
     """A made-up estimate, its covariance small: what varies is what has a covariance, to first order."""
     n, p = 3, len(arm().minimal_parameters)
-    extra = [f"{symbol}{k}" for symbol in ("Ia", "fv", "fc") for k in (1, 2, 3)]
+    extra = [Parameter(term, k) for term in ("rotor", "viscous", "coulomb") for k in range(3)]
     K = np.block([[np.asarray(arm().minimal_parameters.array), np.zeros((p, 9))], [np.zeros((9, 10 * n)), np.eye(9)]])
     numbers = np.linspace(0.1, 0.9, 9)
     d = np.concatenate([np.full(p, 1e-5), np.full(9, 0.001)])
     natural = np.array([[float(x) for x in link.natural] for link in arm().links])
-    model = SimpleNamespace(arm=arm(), natural=K, extra_names=extra)
+    model = SimpleNamespace(arm=arm(), natural=K, extra_parameters=extra)
     estimate = SimpleNamespace(
         uncertainty=SimpleNamespace(covariance=np.diag(d**2)), model=model, given=arm(), arm=arm(), natural=natural,
-        extras=dict(zip(extra, numbers, strict=True)),
+        extras={parameter.name: x for parameter, x in zip(extra, numbers, strict=True)},
     )  # fmt: skip
     plants = Uncertain(arm(), covariance=estimate).sample(5000).plants
     drawn = np.hstack([plants.parameters, plants.rotors, plants.viscous, plants.coulomb])

@@ -426,7 +426,9 @@ def filtered(x: Array, part: Motion, how: Processing) -> Array:
     rate = 1 / part.period
     late = how.late(rate)
     if how.parallel is not None and how.parallel < 0.45 * rate:
-        x = decimated(x.reshape(len(x), -1), rate, how.parallel, late).reshape(-1, *x.shape[1:])
+        columns = x.reshape(len(x), int(np.prod(x.shape[1:])))  # none where the model has no extra parameters
+        kept = decimated(columns, rate, how.parallel, late)
+        x = kept.reshape(len(kept), *x.shape[1:])
     edge = int(np.ceil(how.settling * rate / late))
     return x[edge : len(x) - edge] if len(x) > 4 * edge else x
 

@@ -179,8 +179,8 @@ class Correlated:
             K, covariance, extras = np.asarray(arm.minimal_parameters.array), _square(given, arm), np.zeros(0)
         places = tuple((DRIVES[p.term], p.joint, j) for j, p in enumerate(parameters) if p.own and p.term in DRIVES)
         factors = np.array([factor(P, f"link {k}") for k, P in enumerate(pseudo_inertia(natural), 1)])
-        slopes = [natural_of(slopes(L)).T for L in factors]  # (10, 10) each: natural by coordinate
-        links = [K[:, 10 * i : 10 * i + 10] @ S for i, S in enumerate(slopes)]
+        by_coordinate = [natural_of(slopes(L)).T for L in factors]  # (10, 10) each: natural by coordinate
+        links = [K[:, 10 * i : 10 * i + 10] @ S for i, S in enumerate(by_coordinate)]
         J = np.hstack([*links, K[:, 10 * len(factors) :] * _scale(extras)])
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
