@@ -116,7 +116,8 @@ def test_no_code_where_the_model_does_not_carry_over(tmp_path):
     assert "The model failed the validation on held-out data. No code was written." in report
     assert report.index("<nav") < report.index('id="verdict"') < report.index('id="arm"') < report.index('id="summary"')
     for check in said["checks"]:
-        assert f"<td>{check['value']:.4g}</td><td>{check['limit']:.4g}</td>" in report
+        figures = f"<td>{100 * check['value']:.2f} %</td><td>at most {100 * check['limit']:.2f} %</td>"
+        assert (figures if check["name"] != "bodies" else "<td>at least 0</td>") in report
     assert {check["name"] for check in said["checks"] if not check["passed"]} >= {"held_out", "joints"}
     assert "No code was written" in (tmp_path / "out" / "README.md").read_text()
     done = CliRunner().invoke(app, [*words, "--force", "--json", "-o", str(tmp_path / "forced")])

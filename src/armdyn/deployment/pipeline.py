@@ -233,14 +233,9 @@ def _arm_files(estimate: Estimate, urdf: str | os.PathLike[str] | None, cut: Map
 
 def _report(estimate: Estimate, found: Verdict, deployed: bool) -> str:
     """The report of the identification with the verdict above it."""
-    rows = [
-        [check.name, "passed" if check.passed else "FAILED", f"{check.value:.4g}", f"{check.limit:.4g}"]
-        for check in found.checks
-    ]
     text = f"<p><b>{escape(_sentence(found, deployed))}</b></p>"
-    text += table("", ["check", "result", "value", "at most"], rows)
+    text += table("", ["check", "result", "figure", "limit"], [check.row for check in found.checks])
     text += "".join(f'<div class="warn">{escape(failure)}</div>' for failure in found.failures)
-    text += "".join(f"<p>{escape(check.words)}</p>" for check in found.checks if check.passed)
     text += "".join(f'<div class="warn">{escape(note)}</div>' for note in found.notes)
     return report.page(estimate, [("verdict", "Verdict", text)])
 

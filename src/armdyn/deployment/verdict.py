@@ -29,12 +29,21 @@ USELESS = 1.0  # the relative error of a joint above which predicting zero torqu
 
 @dataclass(frozen=True)
 class Check:
-    """One check of the model: the value, its upper limit, and a sentence with both."""
+    """One check of the model: the value, its upper limit, a sentence with both, and what is checked."""
 
     name: str
     value: float
     limit: float
     words: str
+    about: str = ""
+
+    @property
+    def row(self) -> tuple[str, str, str, str]:
+        """The check as a row of a table: what is checked, the result, the figure and its limit, with units."""
+        result = "passed" if self.passed else "FAILED"
+        if self.name == "bodies":
+            return self.about, result, f"{-self.value + 0.0:.3g}", "at least 0"
+        return self.about, result, _percent(self.value), f"at most {_percent(self.limit)}"
 
     @property
     def passed(self) -> bool:
@@ -139,22 +148,22 @@ def checks(figures: dict[str, Any]) -> Iterator[Check]:
     for name, what in (("held_out", "held-out data"), ("left_out", "cross-validation over segments")):
         error = figures[f"{name}_error"]
         words = f"{what}: prediction error {_percent(error)}, error of fit {_percent(fit)}, limit {_percent(carried)}"
-        yield Check(name, error, carried, words)
+        yield Check(name, error, carried, words, f"prediction error, {what}")
     deployed, prior = figures["deployed_raw_error"], figures["prior_raw_error"]
     raw = figures["held_out_raw_error"]
     words = f"error over all samples: {_percent(deployed)} for the code, {_percent(raw)} for the fitted model"
-    yield Check("code", deployed, WORSE * max(raw, FLOOR), words)
+    yield Check("code", deployed, WORSE * max(raw, FLOOR), words, "the code's error over all held-out samples")
     words = f"error over all samples: {_percent(deployed)} for the code, {_percent(prior)} for the arm as given"
-    yield Check("prior", deployed, max(prior, FLOOR), words)
+    yield Check("prior", deployed, max(prior, FLOOR), words, "the same, compared with the arm as given")
     worst = int(np.argmax(np.nan_to_num(figures["held_out_joint_errors"], nan=np.inf)))
     error = figures["held_out_joint_errors"][worst]
     words = (
         f"largest error: {_percent(error)}, at joint {worst + 1}; a prediction of zero torque has {_percent(USELESS)}"
     )
-    yield Check("joints", error, USELESS, words)
+    yield Check("joints", error, USELESS, words, f"largest error of a joint: joint {worst + 1}; zero torque has 100 %")
     smallest = figures["smallest_eigenvalue"]
     words = f"every link must be physically consistent; the smallest pseudo-inertia eigenvalue is {smallest:.3g}"
-    yield Check("bodies", -smallest, 0.0, words)
+    yield Check("bodies", -smallest, 0.0, words, "smallest eigenvalue of a link's pseudo-inertia [SI]")
 
 
 def _percent(x: float) -> str:

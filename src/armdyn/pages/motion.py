@@ -159,7 +159,8 @@ def motion_page(
     tab = "<script>document.body.dataset.tab='motion'</script>"
     told = f'<p class="muted small">{escape(message)}</p>' if message else ""
     place = "div" if more else "main"
-    body = f'{tab}{head}{above}<{place} class="desk" id="arm">{STAGE % told}</{place}>{more}'
+    first = f'<div class="above">{above}</div>' if above else ""
+    body = f'{tab}{head}{first}<{place} class="desk" id="arm">{STAGE % told}</{place}>{more}'
     return document(title, body, data, (*ARM, "curves.js", "motion.js"))
 
 
