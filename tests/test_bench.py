@@ -92,19 +92,31 @@ def test_a_refresh_is_quick(browser, opened, name):  # noqa: F811
     assert ratio < 0.5
 
 
+def second(name):
+    """The index of a joint that gravity loads, within whose limits -30° is."""
+    return 5 if name == "talos_reduced" else 1
+
+
 @pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
-def test_a_slider_changes_its_gravity_torque_at_once(browser, opened, size):  # noqa: F811
-    arm = opened("puma560", size)
+@pytest.mark.parametrize("name", ROBOTS)
+def test_a_slider_changes_its_gravity_torque_at_once(browser, opened, name, size):  # noqa: F811
+    arm = opened(name, size)
+    k = second(name)
     q, text, seen = browser.run(
-        """const slider = document.getElementById("q2"), cell = slider.closest("tr").querySelector(".gravity");
-        slider.value = -0.7; slider.dispatchEvent(new Event("input"));
+        """armdyn.table.open(true);
+        const slider = document.getElementById(arguments[0]), cell = slider.closest("tr").querySelector(".gravity");
+        slider.value = arguments[1]; slider.dispatchEvent(new Event("input"));
         const text = cell.textContent; slider.scrollIntoView({ block: "center" });
         const seen = [slider, cell].every((e) => { const r = e.getBoundingClientRect();
           return r.left >= 0 && r.right <= innerWidth && r.top >= 0 && r.bottom <= innerHeight; });
-        return [Array.from(armdyn.arm.arrays.q), text, seen];"""
+        return [Array.from(armdyn.arm.arrays.q), text, seen];""",
+        f"q{k + 1}",
+        0.7 if name == "talos_reduced" else -0.7,
     )
     assert seen
-    assert float(text.replace("−", "-")) == pytest.approx(arm.gravity_load(np.array(q))[1], abs=0.051)
+    assert abs(q[k]) == pytest.approx(0.7)
+    assert abs(arm.gravity_load(np.array(q))[k]) > 1
+    assert float(text.replace("−", "-")) == pytest.approx(arm.gravity_load(np.array(q))[k], abs=0.051)
 
 
 def enter(browser, key, text):  # noqa: F811
@@ -144,8 +156,25 @@ def test_numbers_can_be_typed(browser, opened):  # noqa: F811
     assert browser.run("return armdyn.arm.arrays.q[1]") == pytest.approx(arm.limits[1, 1])
 
 
-def test_a_pinned_reference_gives_differences(browser, opened):  # noqa: F811
-    arm = opened("puma560")
+@pytest.mark.parametrize("name", ["panda_hand", "talos_reduced"])
+def test_numbers_can_be_typed_for_every_robot(browser, opened, name):  # noqa: F811
+    arm = opened(name, (390, 844))
+    browser.run("armdyn.table.open(true)")
+    k = int(np.flatnonzero((arm.limits[:, 0] < -0.6) & (arm.limits[:, 1] > 0))[1])
+    enter(browser, f"n{k + 1}", "−30")
+    q = np.array(browser.run("return Array.from(armdyn.arm.arrays.q)"))
+    assert np.degrees(q[k]) == pytest.approx(-30, abs=1e-9)
+    np.testing.assert_allclose(browser.run(GRAVITY), arm.gravity_load(q), atol=0.051)
+    enter(browser, "payload", "3")
+    assert browser.run("return armdyn.arm.arrays.mass[0]") == 3
+    if arm.tool is not None:
+        loaded = arm.with_payload(3, browser.run("return armdyn.conditions.values().at"))
+        np.testing.assert_allclose(browser.run(GRAVITY), loaded.gravity_load(q), atol=0.051)
+
+
+@pytest.mark.parametrize("name", ["puma560", "panda_hand"])
+def test_a_pinned_reference_gives_differences(browser, opened, name):  # noqa: F811
+    arm = opened(name)
     enter(browser, "n2", "-30")
     first = np.array(browser.run("document.getElementById('pin').click(); return Array.from(armdyn.arm.arrays.q)"))
     enter(browser, "n3", "40")
@@ -174,8 +203,9 @@ def test_play_on_a_fresh_page_lets_the_arm_fall(browser, opened, name):  # noqa:
     assert moved > 0.01
 
 
-def test_a_second_of_fall_is_that_of_simulate(browser, opened):  # noqa: F811
-    arm = opened("puma560")
+@pytest.mark.parametrize("name", ["puma560", "panda_hand"])
+def test_a_second_of_fall_is_that_of_simulate(browser, opened, name):  # noqa: F811
+    arm = opened(name)
     q = browser.run("for (let k = 0; k < 50; k++) armdyn.world.steps(20); return Array.from(armdyn.arm.arrays.q)")
     truth = armdyn.simulate(arm, arm.rest, duration=1.0, limits="stop").q[-1]
     assert np.degrees(np.abs(q - truth)).max() < 0.5
@@ -186,11 +216,21 @@ return [...document.querySelectorAll(shown)].map((e) => {
   const r = e.getBoundingClientRect(); return [r.left, r.top, r.width, r.height].join(); });"""
 
 
-@pytest.mark.parametrize("size", [(1280, 800), (900, 800)])
-def test_nothing_moves_but_values(browser, opened, size):  # noqa: F811
-    opened("puma560", size)
+@pytest.mark.parametrize(
+    ("name", "size", "seconds"),
+    [
+        ("puma560", (1280, 800), 3),
+        ("puma560", (390, 844), 1),
+        ("panda_hand", (900, 800), 1),
+        ("panda_hand", (390, 844), 1),
+        ("talos_reduced", (1280, 800), 1),
+    ],
+)
+def test_nothing_moves_but_values(browser, opened, name, size, seconds):  # noqa: F811
+    opened(name, size)
     before = browser.run(BOXES)
-    browser.wait("document.getElementById('fall').click(); setTimeout(arguments[0], 3000)")
+    browser.wait("document.getElementById('fall').click(); setTimeout(arguments[1], 1000 * arguments[0])", seconds)
+    assert browser.run("return armdyn.world.t") > 0.1
     assert browser.run(BOXES) == before
 
 
@@ -305,6 +345,25 @@ def test_tool_and_base_are_in_the_picture_of_a_phone(browser, opened, name):  # 
         assert 0 < y < height
 
 
+@pytest.mark.parametrize("name", ["panda_hand", "talos_reduced"])
+def test_few_tab_stops_stand_before_the_joints(browser, opened, name):  # noqa: F811
+    """The first is the link that skips to the joints; of a humanoid, filter and groups stand before them, too."""
+    opened(name)
+    assert browser.run("return document.querySelector('.skip').getAttribute('href')") == "#joints"
+    assert 0 <= browser.run("armdyn.table.open(true);" + STOPS) <= (12 if name == "panda_hand" else 14)
+    assert (
+        0
+        <= browser.run(STOPS.replace("document.querySelectorAll", "document.getElementById('joints').querySelectorAll"))
+        <= 3
+    )
+
+
+STOPS = """const stops = "a[href], button, input, select, summary, canvas[tabindex], [tabindex='0']";
+const all = [...document.querySelectorAll(stops)]
+  .filter((e) => e.tabIndex >= 0 && e.offsetParent !== null && !e.disabled);
+return all.indexOf(document.getElementById("q1"))"""
+
+
 def test_keys_and_what_is_said(browser, opened):  # noqa: F811
     opened("puma560")
     q, text = browser.run(
@@ -318,13 +377,7 @@ def test_keys_and_what_is_said(browser, opened):  # noqa: F811
     assert text == "10.1 degrees"
     tree = browser.devtools("Accessibility.getFullAXTree")
     assert tree
-    stops = browser.run(
-        """const stops = "a[href], button, input, select, summary, canvas[tabindex], [tabindex='0']";
-        const all = [...document.querySelectorAll(stops)]
-          .filter((e) => e.tabIndex >= 0 && e.offsetParent !== null && !e.disabled);
-        return all.indexOf(document.getElementById("q1"))"""
-    )
-    assert 0 <= stops <= 12
+    assert 0 <= browser.run(STOPS) <= 12
     said, during, after = browser.wait(
         """const done = arguments[0], live = [...document.querySelectorAll("output, [aria-live], [role=status]")];
         let changes = 0; new MutationObserver((all) => { changes += all.length;
@@ -347,7 +400,9 @@ ALL_TABS = ("bench", "matrices", "parameters", "model", "cost", "cite")
     [
         ("puma560", (1280, 800), "light", ALL_TABS),
         ("puma560", (390, 844), "dark", ("bench", "parameters")),
+        ("panda_hand", (900, 800), "light", ("bench",)),
         ("talos_reduced", (1280, 800), "dark", ("bench",)),
+        ("talos_reduced", (390, 844), "light", ("bench",)),
     ],
 )
 def test_the_page_is_accessible(browser, opened, name, size, theme, tabs):  # noqa: F811
@@ -382,8 +437,23 @@ def test_a_lost_context_comes_back(browser, opened):  # noqa: F811
     assert after > 50
 
 
-def test_the_page_prints_on_few_sheets(browser, opened):  # noqa: F811
-    opened("puma560")
+@pytest.mark.parametrize(("name", "sheets"), [("puma560", 4), ("panda_hand", 4)])
+def test_the_page_prints_on_few_sheets(browser, opened, name, sheets):  # noqa: F811
+    arm = opened(name)
     enter(browser, "n2", "-30")
+    enter(browser, "payload", "1.5")
     data = base64.b64decode(browser.devtools("Page.printToPDF", printBackground=True)["data"])
-    assert len(re.findall(rb"/Type\s*/Page\b", data)) <= 4
+    assert len(re.findall(rb"/Type\s*/Page\b", data)) <= sheets
+    browser.devtools("Emulation.setEmulatedMedia", media="print")
+    try:
+        text, fields = browser.run(
+            """const seen = (e) => e.getClientRects().length > 0, { q } = armdyn.arm.arrays;
+            return [document.body.innerText, [...q].map((_, k) => document.getElementById(`n${k + 1}`))
+              .map((e) => seen(e) && e.value)]"""
+        )
+    finally:
+        browser.devtools("Emulation.setEmulatedMedia", media="")
+    assert all(fields)  # every position, the torques and the conditions
+    assert fields[1].replace("−", "-") == "-30.0"
+    gravity = f"{arm.with_payload(1.5, (0, 0, 0.08)).gravity_load(arm.rest * 0)[0]:.1f}"
+    assert gravity.replace("-0.0", "0.0") in text

@@ -6,7 +6,10 @@ const Chart = (() => {
 
   function ticks(low, high, count) {
     const raw = (high - low) / Math.max(count, 1), power = 10 ** Math.floor(Math.log10(raw || 1));
-    const step = [1, 2, 5, 10].map((k) => k * power).find((s) => s >= raw) || raw || 1, out = [];
+    const steps = [0.2, 0.5, 1, 2, 5, 10].map((k) => k * power), inside = (s) => Math.floor(high / s + 1e-9) - Math.ceil(low / s - 1e-9);
+    let at = steps.findIndex((s) => s >= raw); // one line alone is no scale
+    while (at > 0 && inside(steps[at]) < 1) at--;
+    const step = steps[at] || raw || 1, out = [];
     for (let x = Math.ceil(low / step - 1e-9) * step; x <= high + 1e-9 * step; x += step) out.push(Math.abs(x) < 1e-9 * step ? 0 : x);
     return out;
   }

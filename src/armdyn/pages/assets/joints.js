@@ -11,14 +11,15 @@ const Joints = (() => {
   const EXTRA = { motor: "motor", bias: "bias", inertia: "H diagonal", speed: "speed" };
   const fixed = (x) => (Number.isFinite(x) ? minus(Math.abs(x) < 5e-4 ? "0.0" : Math.abs(x) < 10 ? x.toFixed(2) : x.toFixed(1)) : "–");
 
-  // Names without what all of them share at both ends, cut at separators.
+  // Names without what all of them share at both ends, cut at separators; a word is left, not a number alone.
   function told(names) {
     if (names.length < 2) return names.slice();
     const words = names.map((name) => name.split(/(?<=[_\-. ])/)), rest = () => Math.min(...words.map((w) => w.length));
-    while (rest() > 1 && words.every((w) => w[0] === words[0][0])) words.forEach((w) => w.shift());
+    let head = "";
+    while (rest() > 1 && words.every((w) => w[0] === words[0][0])) { head = words[0][0]; words.forEach((w) => w.shift()); }
     const ends = words.map((w) => w.join("").split(/(?=[_\-. ])/)), left = () => Math.min(...ends.map((w) => w.length));
     while (left() > 1 && ends.every((w) => w[w.length - 1] === ends[0][ends[0].length - 1])) ends.forEach((w) => w.pop());
-    const out = ends.map((w) => w.join(""));
+    const cut = ends.map((w) => w.join("")), out = cut.every((name) => /\p{L}/u.test(name)) ? cut : cut.map((name) => head + name);
     return new Set(out).size === new Set(names).size ? out : names.slice();
   }
 
