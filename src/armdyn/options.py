@@ -187,6 +187,15 @@ class Conditions(Record):
 
 
 @dataclass(frozen=True)
+class Acting(Record):
+    """What acts on the joints in a rollout."""
+
+    friction: bool = option(True, "joint friction acts; dry friction by a smooth law, linear below 0.02 rad/s or m/s")
+    saturate: bool = option(True, "clamp the torques to the effort limits")
+    limits: Literal[False, "stop"] = option(False, "False ignores the joint limits, stop: joints stop there")
+
+
+@dataclass(frozen=True)
 class Workspace(Record):
     """Where an excitation may go, and how much of the limits it may use."""
 
@@ -341,6 +350,14 @@ class SimulateKeywords(TypedDict, total=False):
     base_acceleration: Any
     limits: bool | float | Literal["end", "stop"]
     saturate: bool | None
+
+
+class RolloutKeywords(TypedDict, total=False):
+    """The keywords of `gpu.rollout`: the fields of `Acting`."""
+
+    friction: bool
+    saturate: bool
+    limits: Literal[False, "stop"]
 
 
 class ExciteKeywords(TypedDict, total=False):

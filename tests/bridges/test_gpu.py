@@ -254,3 +254,51 @@ def test_the_page_runs(capsys):
     for block in blocks(ROOT / "docs" / "gpu.md", "python"):
         exec(block, scope)
     assert float(capsys.readouterr().out.split()[-1]) < 5e-3
+
+
+@pytest.mark.parametrize("method", ["semi_implicit_euler", "RK4"])
+def test_rollouts_are_those_of_the_cpu(method, monkeypatch):
+    rng = np.random.default_rng(0)
+    q0, qd0, tau = UR5.postures(rng, 70), rng.uniform(-1, 1, (70, 6)), rng.uniform(-20, 20, (70, 12, 6))
+    tau[:35] *= 20  # beyond the motors' limits
+    given = [x.astype(np.float32) for x in (q0, qd0, tau)]
+    options = {"method": method, "every": 4, "limits": "stop"}
+    expected = armdyn.gpu.rollout(UR5, *given, device="cpu", **options)
+    found = armdyn.gpu.rollout(UR5, *given, **options)
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == np.float32
+        assert a.shape == (70, 3, 6)
+        np.testing.assert_allclose(a, b, rtol=0, atol=2e-5 * np.abs(b).max())
+    there = armdyn.gpu.rollout(UR5, armdyn.gpu.array(given[0]), *given[1:], **options)
+    last = armdyn.gpu.rollout(UR5, *map(armdyn.gpu.array, given), method=method, limits="stop")
+    for a, b, c in zip(there, found, last, strict=True):
+        np.testing.assert_array_equal(a.numpy(), b)
+        np.testing.assert_array_equal(c.numpy(), b[:, -1])
+    monkeypatch.setattr("armdyn.gpu.rollouts.STEPS", 4)  # several launches
+    monkeypatch.setattr(webgpu.Device, "largest_array", 32 * 4 * 12 * 6)  # of some rows
+    for a, b in zip(armdyn.gpu.rollout(UR5, *given, **options), found, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_rollouts_under_a_control_law_and_of_a_floating_tree():
+    law = armdyn.simulation.PDGravity(UR5.rest, 100.0, 20.0)
+    start = (UR5.rest + 0.1, np.zeros(6), law)
+    found, expected = (armdyn.gpu.rollout(UR5, *start, steps=50, device=device) for device in (None, "cpu"))
+    np.testing.assert_allclose(found[0], expected[0], atol=1e-5)
+    assert found[0].shape == (6,)
+    tree = arm_called("floating tree")
+    state = (tree.rest, np.full(tree.chain.nv, 0.3), np.zeros((1, tree.n)))
+    found, expected = (
+        armdyn.gpu.rollout(tree, *state, steps=20, method="RK4", device=device, friction=False)
+        for device in (None, "cpu")
+    )
+    np.testing.assert_allclose(found[0], expected[0], atol=1e-5)
+
+
+def test_rollouts_say_what_is_wrong():
+    on = armdyn.gpu.array(np.zeros((3, 6)))
+    with pytest.raises(InputError, match="the rollout on the CPU"):
+        armdyn.gpu.rollout(UR5, on, np.zeros(6), np.zeros((1, 6)), steps=2, device="cpu")
+    with pytest.raises(InputError, match="torque contains NaN"):
+        armdyn.gpu.rollout(UR5, on, np.zeros(6), np.full((1, 6), np.nan), steps=2)
+    assert armdyn.gpu.rollout(UR5, np.zeros((0, 6)), np.zeros(6), np.zeros((2, 6)))[0].shape == (0, 6)

@@ -83,13 +83,16 @@ class Device:
 
     def pipeline(self, program: Program) -> Any:
         """The compiled shader of a program, kept for the next call."""
-        text = wgsl.source(program)
+        return self.shader(program.name, wgsl.source(program), [way for _, _, way in wgsl.ports(program)])
+
+    def shader(self, name: str, text: str, access: Sequence[str]) -> Any:
+        """A compiled shader, kept for the next call; `access` to its arrays, behind the one that all shaders read."""
         made = self._pipelines.get(text)
         if made is None:
-            needed, allowed = len(wgsl.ports(program)) + 1, self.handle.limits[RAISED[2]]
+            needed, allowed = len(access) + 1, self.handle.limits[RAISED[2]]
             if needed > allowed:
-                raise InputError(f"{program.name} has {needed - 1} arrays; {self.name} takes at most {allowed - 1}")
-            made = self.run(f"compiling {program.name}", lambda handle: _compiled(handle, program, text))
+                raise InputError(f"{name} has {needed - 1} arrays; {self.name} takes at most {allowed - 1}")
+            made = self.run(f"compiling {name}", lambda handle: _compiled(handle, text, access))
             self._pipelines[text] = made
         return made
 
@@ -153,13 +156,14 @@ def device(asked: Device | int | str | None = None) -> Device:
     raise InputError(f"unknown device {asked!r}; available: {listed}")
 
 
-def _compiled(handle: Any, program: Program, text: str) -> Any:
+def _compiled(handle: Any, text: str, access: Sequence[str]) -> Any:
     """The pipeline, with a layout of its own: the automatic one leaves out arrays that the program does not read."""
     module = handle.create_shader_module(code=text)
     kinds = {"read": "read-only-storage", "read_write": "storage"}
-    access = ["read", *(way for _, _, way in wgsl.ports(program))]
     visible = _wgpu().ShaderStage.COMPUTE
-    entries = [{"binding": k, "visibility": visible, "buffer": {"type": kinds[way]}} for k, way in enumerate(access)]
+    entries = [
+        {"binding": k, "visibility": visible, "buffer": {"type": kinds[way]}} for k, way in enumerate(("read", *access))
+    ]
     layout = handle.create_pipeline_layout(bind_group_layouts=[handle.create_bind_group_layout(entries=entries)])
     return handle.create_compute_pipeline(layout=layout, compute={"module": module, "entry_point": "main"})
 
@@ -315,23 +319,7 @@ class DeviceFunction:
             for x, (_, shape) in zip((*placed, *results), (*self.inputs, *self.outputs), strict=True)
             if math.prod(shape)
         ]
-        call, groups = _call(count, batch, [(own, size) for _, own, size in bound])
-
-        def submit(handle: Any) -> None:
-            where = handle.create_buffer_with_data(data=call, usage=_wgpu().BufferUsage.STORAGE)
-            entries = [
-                {"binding": k, "resource": {"buffer": b, "offset": 0, "size": b.size}}
-                for k, b in enumerate([where, *(x.buffer for x, _, _ in bound)])
-            ]
-            encoder = handle.create_command_encoder()
-            run = encoder.begin_compute_pass()
-            run.set_pipeline(pipeline)
-            run.set_bind_group(0, handle.create_bind_group(layout=pipeline.get_bind_group_layout(0), entries=entries))
-            run.dispatch_workgroups(*groups)
-            run.end()
-            handle.queue.submit([encoder.finish()])
-
-        at.run(name, submit)
+        launch(at, name, pipeline, bound, batch)
         return results
 
     def _in_parts(self, at: Device, values: list[np.ndarray], batch: tuple[int, ...], out: Any) -> tuple[Any, ...]:
@@ -351,6 +339,61 @@ class DeviceFunction:
             for result, made in zip(results, self._launch(at, part, index[0].shape), strict=True):
                 result[index] = made.numpy()
         return tuple(results)
+
+
+def launch(
+    at: Device,
+    name: str,
+    pipeline: Any,
+    bound: Sequence[tuple[DeviceArray, tuple[int, ...], int]],
+    batch: tuple[int, ...],
+) -> None:
+    """Run a shader over a batch: one thread per row. `bound` are its arrays, their own batches, their sizes per row."""
+    call, groups = _call(math.prod(batch), batch, [(own, size) for _, own, size in bound])
+
+    def submit(handle: Any) -> None:
+        where = handle.create_buffer_with_data(data=call, usage=_wgpu().BufferUsage.STORAGE)
+        entries = [
+            {"binding": k, "resource": {"buffer": b, "offset": 0, "size": b.size}}
+            for k, b in enumerate([where, *(x.buffer for x, _, _ in bound)])
+        ]
+        encoder = handle.create_command_encoder()
+        run = encoder.begin_compute_pass()
+        run.set_pipeline(pipeline)
+        run.set_bind_group(0, handle.create_bind_group(layout=pipeline.get_bind_group_layout(0), entries=entries))
+        run.dispatch_workgroups(*groups)
+        run.end()
+        handle.queue.submit([encoder.finish()])
+
+    at.run(name, submit)
+
+
+def rollout(
+    at: Device, step: Program, state: Sequence[DeviceArray], inputs: DeviceArray, clock: np.ndarray
+) -> tuple[DeviceArray, ...]:
+    """Many steps in one launch, one thread per row: positions and velocities after every `clock[1]`-th step.
+
+    `state` are positions (..., nq) and velocities (..., nv), `inputs` the step's u (..., steps, size); `clock` has the
+    number of steps, how many of them one result is apart, the length of a step, and u's distance from step to step.
+    """
+    sizes = [math.prod(port.shape) for port in step.inputs[:3]]
+    given = (*((x, tuple(x.shape[:-1])) for x in state), (inputs, tuple(inputs.shape[:-2])))
+    batch = np.broadcast_shapes(*(own for _, own in given))
+    stored = int(clock[0]) // int(clock[1])
+    results = tuple(
+        DeviceArray(at, (*batch, stored, size), at.buffer(BYTES * math.prod((*batch, stored, size)), "a rollout"))
+        for size in sizes[:2]
+    )
+    if math.prod(batch) and stored:
+        names, text = wgsl.rollout(step)
+        rows = [*given, (uploaded(at, clock), ()), *((result, batch) for result in results)]
+        of_row = [*sizes[:2], math.prod(inputs.shape[-2:]), 0, *(stored * size for size in sizes[:2])]
+        bound = [
+            (x, own, size) for (x, own), size, name in zip(rows, of_row, wgsl.ROLLOUT, strict=True) if name in names
+        ]
+        access = ["read_write" if name.startswith("out_") else "read" for name in names]
+        launch(at, step.name, at.shader(step.name, text, access), bound, batch)
+    return results
 
 
 def _checked(out: Any, shape: tuple[int, ...]) -> np.ndarray:
