@@ -27,8 +27,8 @@ from armdyn.kernels.kernel import auto, checked
 from armdyn.options import Acting, RolloutKeywords, flat_keywords
 from armdyn.programs.program import program
 from armdyn.programs.stepping import SCHEMES, step
-from armdyn.simulation.state import force_rows, force_sizes
-from armdyn.simulation.torque import AsGiven, Law, Saturated, drive, source_of
+from armdyn.simulation.drives import AsGiven, Law, Saturated, drive, source_of
+from armdyn.simulation.request import force_rows, force_sizes
 from armdyn.values import real_array
 
 METHODS = ("semi_implicit_euler", "RK4")
