@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 import warnings
@@ -14,7 +15,9 @@ from jax.test_util import check_grads
 
 import armdyn
 from armdyn.arm import Arm
+from armdyn.bridges import jax_
 from armdyn.errors import InputError
+from armdyn.formulations import QUANTITIES
 from armdyn.graph.program import ColumnProgram
 from bridge_contract import CASES, along, arrays, close, gradients, kernel, results
 from random_trees import TreeKind, random_tree
@@ -193,3 +196,37 @@ def test_other_elements_of_a_batch_do_not_matter_to_an_undefined_one():
     batch = arrays(k, 9)
     batch[0][4] = np.nan
     np.testing.assert_array_equal(k.jax()(*batch), k(*batch))
+
+
+SMALL = armdyn.generic_arm("RP", seed=1)
+
+
+@pytest.mark.parametrize("quantity", QUANTITIES)
+def test_the_form_for_other_devices(quantity):
+    k = SMALL.kernel(quantity)
+    batch = arrays(k, 3)
+    function = k.jax(device_form=True)
+    expected = results(k(*batch))
+    close(results(function(*batch)), expected, 1e-11)  # the Pallas kernel, interpreted
+    lowered = jax.jit(lambda *x: jax_._on_arrays(*x, function=function.made, device_form=False)).lower(*batch)
+    close(results(tuple(lowered.compile()(*batch))), expected, 1e-11)  # plain operations
+    counted, own = lowered.cost_analysis(), k.program.operations
+    assert counted.get("flops", 0.0) <= 1.3 * 3 * (own.mul + own.add + own.div) + 3 * 40
+
+
+def test_the_form_for_other_devices_is_differentiated_mapped_and_exported():
+    k = SMALL.forward_dynamics
+    function, plain = k.jax(device_form=True), k.jax()
+    q, qd, tau = arrays(k, 300)  # more than a block
+    close(function(q, qd[0], tau), k(q, qd[0], tau), 1e-11)
+    few = q[:3], qd[:3], tau[:3]
+    close(jax.vmap(function)(*few), k(*few), 1e-11)
+    slopes = [jax.jit(jax.grad(lambda x, f=f: f(x, *few[1:]).sum()))(few[0]) for f in (function, plain)]
+    close(*slopes, 1e-11)
+    assert pickle.loads(pickle.dumps(function)).device_form
+    assert function(q[:0], qd[:0], tau[:0]).shape == (0, 2)
+    shapes = [jax.ShapeDtypeStruct((1000, 2), np.float32)] * 3
+    for platform in ("tpu", "cuda", "rocm"):
+        text = jax.export.export(jax.jit(plain), platforms=[platform])(*shapes).mlir_module()
+        assert "custom_call @armdyn" not in text  # no call of machine code for the CPU
+        assert ("tpu_custom_call" in text) == (platform == "tpu")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 
 import numpy as np
@@ -43,6 +44,14 @@ def test_values_and_derivatives(arm, quantity, options):
     close(arrays_of(pulled), gradients(k, values, weights), 1e-10)
     _, moved = torch.func.jvp(function, tuple(tensors(values)), tuple(tensors(tangents)))
     close(arrays_of(moved), along(k, values, tangents), 1e-10)
+    device = k.torch(device_form=True)
+    close(arrays_of(device(*tensors(batch))), expected, 1e-10)
+    if not k.options.derivatives:  # whose gradients are second derivatives, checked above
+        found = results(device(*(leaves := tensors(values, grad=True))))
+        found = [x if x.requires_grad else x + 0 * leaves[0].sum() for x in found]  # some depend on nothing
+        pulled = torch.autograd.grad(found, leaves, [torch.tensor(w) for w in weights], allow_unused=True)
+        pulled = [torch.zeros_like(x) if g is None else g for g, x in zip(pulled, leaves, strict=True)]
+        close(arrays_of(tuple(pulled)), gradients(k, values, weights), 1e-9)
 
 
 @pytest.mark.parametrize("quantity", ["inertia_matrix", "forward_dynamics", "kinetic_energy", "inertia_factors"])
@@ -77,12 +86,13 @@ def test_the_hessian_of_the_kinetic_energy_is_the_inertia_matrix():
     close(H.numpy(), PANDA.inertia_matrix(q), 1e-11)
 
 
+@pytest.mark.parametrize("device_form", [False, True])
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
-def test_torch_compile(backend):
+def test_torch_compile(backend, device_form):
     if backend == "inductor" and shutil.which("g++") is None:
         pytest.skip("no C++ compiler here")
     k = SCARA.forward_dynamics
-    function = k.torch()
+    function = k.torch(device_form=device_form)
 
     def loss(q, qd, tau):
         return (function(torch.sin(q), qd, tau) ** 2).sum()
@@ -162,12 +172,23 @@ def test_wrong_shapes_have_our_messages():
         function(q, qd[:2], tau)
 
 
-def test_another_device_is_refused_with_what_to_do():
+def test_on_other_devices_the_program_is_in_operations_of_torch(monkeypatch):
     class Elsewhere:
-        device = torch.device("cuda:0")
+        def __init__(self, device):
+            self.device = torch.device(device)
 
-    with pytest.raises(InputError, match=r"computed on the CPU, got a tensor on cuda:0; pass tensor.cpu\(\)"):
-        torch_._check_devices("bias", [Elsewhere()])
+    assert torch_._elsewhere("bias", [Elsewhere("cuda:0"), Elsewhere("cuda:0")])
+    assert not torch_._elsewhere("bias", [Elsewhere("cpu")])
+    with pytest.raises(InputError, match=r"all tensors must be on one device, got cpu, cuda:0; tensor.to\(device\)"):
+        torch_._elsewhere("bias", [Elsewhere("cpu"), Elsewhere("cuda:0")])
+    q, qd = tensors(arrays(SCARA.bias, 3))
+    monkeypatch.setattr(torch_, "_run", lambda *_: pytest.fail("machine code for a tensor elsewhere"))
+    monkeypatch.setattr(torch_, "_elsewhere", lambda *_: True)
+    close(arrays_of(SCARA.bias.torch()(q, qd)), SCARA.bias(q.numpy(), qd.numpy()))
+    single = SCARA.bias.torch()(q.float(), qd[0].float())
+    assert single.dtype == torch.float32
+    assert single.shape == (3, 4)
+    assert pickle.loads(pickle.dumps(SCARA.bias.torch(device_form=True))).device_form
 
 
 def test_a_network_learns_through_the_dynamics():

@@ -1,9 +1,12 @@
-"""A kernel as a PyTorch function on the CPU: autograd of any order, vmap, torch.compile.
+"""A kernel as a PyTorch function: autograd of any order, vmap, torch.compile.
 
-Every kernel, and every Jacobian product that a derivative needs, is a custom operator of `torch.library` that runs the
-same machine code as NumPy on the tensors' memory. The operands of an operator have equally many batch axes, each of the
-full length or 1. `torch.compile` uses the operators directly. Otherwise an `autograd.Function` wraps them, because only
-that supports forward mode and the transforms of `torch.func`.
+On the CPU every kernel, and every Jacobian product that a derivative needs, is a custom operator of `torch.library`
+that runs the same machine code as NumPy on the tensors' memory. The operands of an operator have equally many batch
+axes, each of the full length or 1. `torch.compile` uses the operators directly. Otherwise an `autograd.Function` wraps
+them, because only that supports forward mode and the transforms of `torch.func`.
+
+On other devices, and with `device_form`, the program is a sequence of PyTorch's own operations, which autograd
+differentiates and torch.compile fuses.
 """
 
 from __future__ import annotations
@@ -14,31 +17,52 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.bridges import ProgramSource, required
+from armdyn.bridges import ARITHMETIC, ProgramSource, required
 from armdyn.bridges.function import Bridged, BridgeFunction
 from armdyn.errors import InputError
+from armdyn.graph.node import OPERATIONS as PLAIN
+from armdyn.graph.program import interpret
 
 torch = required("torch")
 AutogradFunction: Any = torch.autograd.Function
 
 
+def _of_tensor(name: str, operation: Any) -> Any:
+    """An operation that the program may also apply to a constant."""
+    return lambda x: operation(x) if isinstance(x, torch.Tensor) else PLAIN[name].evaluate(x)
+
+
+def _positive(x: Any) -> Any:
+    return torch.where(x > 0, torch.ones_like(x), torch.full_like(x, float("nan")))
+
+
+OPERATIONS = ARITHMETIC | {name: _of_tensor(name, getattr(torch, name)) for name in ("sin", "cos", "sqrt", "sign")}
+OPERATIONS["positive"] = _of_tensor("positive", _positive)
+
+
 class TorchFunction(Bridged):
     """A kernel as a function of tensors, which broadcast as in NumPy; float32 in, float32 out."""
 
-    def __init__(self, kernel: ProgramSource) -> None:
+    def __init__(self, kernel: ProgramSource, device_form: bool = False) -> None:
         super().__init__(kernel)
+        self.device_form = device_form
         self.operator, self.differentiable = _operator(self.made), _differentiable(self.made).apply
+
+    def __reduce__(self) -> Any:
+        return TorchFunction, (self.kernel, self.device_form)
 
     def __call__(self, *arrays: Any) -> Any:
         """The results for these tensors."""
         kernel, shapes = self.kernel, self.shapes
         values = [torch.as_tensor(array) for array in arrays]
-        _check_devices(kernel.quantity, values)
+        elsewhere = _elsewhere(kernel.quantity, values)
         if len(values) != len(shapes) or any(_core(v, s) != s for v, s in zip(values, shapes, strict=True)):
             kernel.batch(*(tuple(v.shape) for v in values))  # raises an error that says what is wrong
         dtype = torch.float32
         for value in values if kernel.dtype != "float32" else ():
             dtype = torch.promote_types(dtype, value.dtype if value.is_floating_point() else torch.get_default_dtype())
+        if elsewhere or self.device_form:
+            return _on_tensors(self.made, [value.to(dtype) for value in values])
         axes = max(v.ndim - len(s) for v, s in zip(values, shapes, strict=True))
         operands = []
         for value, shape in zip(values, shapes, strict=True):
@@ -48,9 +72,9 @@ class TorchFunction(Bridged):
         return (self.differentiable if _differentiated(operands) else self.operator)(*operands)
 
 
-def function(kernel: ProgramSource) -> TorchFunction:
-    """The kernel as a function of tensors."""
-    return TorchFunction(kernel)
+def function(kernel: ProgramSource, device_form: bool = False) -> TorchFunction:
+    """The kernel as a function of tensors; with `device_form`, on the CPU too in the form for other devices."""
+    return TorchFunction(kernel, device_form)
 
 
 def _differentiated(operands: list[Any]) -> bool:
@@ -66,13 +90,27 @@ def _core(value: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(value.shape[max(value.ndim - len(shape), 0) :])
 
 
-def _check_devices(quantity: str, values: list[Any]) -> None:
-    for value in values:
-        if value.device.type not in ("cpu", "meta"):
-            raise InputError(
-                f"{quantity} is computed on the CPU, got a tensor on {value.device}; pass tensor.cpu() and move the "
-                "result back with .to(device), or keep this part of the model on the CPU"
-            )
+def _elsewhere(quantity: str, values: list[Any]) -> bool:
+    """Whether the tensors are on another device than the CPU; they must be on one."""
+    devices = {value.device for value in values}
+    if len(devices) > 1:
+        listed = ", ".join(sorted(map(str, devices)))
+        raise InputError(f"{quantity}: all tensors must be on one device, got {listed}; tensor.to(device) moves one")
+    return any(device.type not in ("cpu", "meta") for device in devices)
+
+
+def _on_tensors(function: BridgeFunction, values: list[Any]) -> Any:
+    """The program in PyTorch's operations, on the tensors' own device."""
+    pairs = list(zip(values, [shape for _, shape in function.inputs], strict=True))
+    columns = [x.reshape(*x.shape[: x.ndim - len(shape)], -1) for x, shape in pairs]
+    batch = torch.broadcast_shapes(*(x.shape[:-1] for x in columns))
+    made = interpret(function.program, OPERATIONS, float, *(x.unbind(-1) for x in columns))
+    results = []
+    for entries, (_, shape) in zip(made, function.outputs, strict=True):
+        wide = [torch.as_tensor(x, dtype=values[0].dtype, device=values[0].device).expand(batch) for x in entries]
+        flat = torch.stack(wide, -1) if wide else values[0].new_zeros((*batch, 0))
+        results.append(flat.reshape((*batch, *shape)))
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 @cache

@@ -540,17 +540,25 @@ class Kernel(Fast):
 
         return casadi_.function(self.variant(**choices))
 
-    def jax(self, **choices: Any) -> Any:
-        """The same as a function of JAX arrays on the CPU: jit, vmap and derivatives of any order."""
+    def jax(self, device_form: bool = False, **choices: Any) -> Any:
+        """The same as a function of JAX arrays: jit, vmap and derivatives of any order.
+
+        On the CPU it is machine code, on other devices a Pallas kernel; ``device_form=True`` is that kernel on the CPU,
+        interpreted, to try it.
+        """
         from armdyn.bridges import jax_
 
-        return jax_.function(self.variant(**choices))
+        return jax_.function(self.variant(**choices), device_form)
 
-    def torch(self, **choices: Any) -> Any:
-        """The same as a function of PyTorch tensors on the CPU: autograd, vmap and torch.compile."""
+    def torch(self, device_form: bool = False, **choices: Any) -> Any:
+        """The same as a function of PyTorch tensors: autograd, vmap and torch.compile.
+
+        On the CPU it is machine code, on other devices operations of PyTorch, which torch.compile fuses;
+        ``device_form=True`` is this form on the CPU, too.
+        """
         from armdyn.bridges import torch_
 
-        return torch_.function(self.variant(**choices))
+        return torch_.function(self.variant(**choices), device_form)
 
     def sympy(self, parameters: str = "numbers", **choices: Any) -> Any:
         """The same as readable SymPy expressions; ``parameters="symbols"`` gives symbols to lengths, masses etc."""
