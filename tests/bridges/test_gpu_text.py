@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -41,6 +42,9 @@ def test_wgsl_runs_through_wgpu(tmp_path):
     assert json.loads((tmp_path / "manifest.json").read_text())["test"].endswith("3 passed, 0 failed")
 
 
+REGISTERS = Path(__file__).parents[1] / "golden" / "registers.json"
+
+
 @nvcc
 @pytest.mark.parametrize("arm", LARGEST)
 def test_nothing_is_spilled(arm, tmp_path):
@@ -50,6 +54,15 @@ def test_nothing_is_spilled(arm, tmp_path):
     rows = re.findall(rf"{arm}_(\w+)_batch +(\d+) registers +(\d+) bytes spilled", done.stdout)
     assert {name for name, _, _ in rows} == set(wanted)
     assert {spilled for _, _, spilled in rows} == {"0"}
+    found = {name: int(registers) for name, registers, _ in rows}
+    known = json.loads(REGISTERS.read_text()) if REGISTERS.exists() else {}
+    if os.environ.get("ARMDYN_UPDATE_GOLDEN"):
+        REGISTERS.write_text(json.dumps({**known, arm: found}, indent=1, sort_keys=True) + "\n")
+        return
+    version = re.search(r"release (\S+),", subprocess.run(["nvcc", "--version"], capture_output=True, text=True).stdout)
+    if version and version[1] == known["nvcc"]:  # another compiler gives other figures
+        grown = {name: (known[arm][name], now) for name, now in found.items() if now > known[arm][name]}
+        assert not grown, f"registers before and now, which may only fall: {grown}"
 
 
 @nvcc

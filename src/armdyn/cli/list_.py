@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from armdyn.cli.common import AsJson, console, load, print_json, table
+from armdyn.cli.common import AsJson, console, print_json, table
 
 EXAMPLE = "Example: armdyn list"
 
@@ -10,6 +10,7 @@ EXAMPLE = "Example: armdyn list"
 def command(as_json: AsJson = False) -> None:
     """List the arms of the catalogue, with joints, mass and source."""
     from armdyn import files
+    from armdyn.loading import load
 
     rows = []
     for name in files.catalogue():
