@@ -424,6 +424,31 @@ def test_gains_from_noisy_currents_and_their_uncertainty(arm, known):
     assert np.mean(np.abs(scores) < 3) > 0.8
 
 
+def test_deviations_cover_what_a_wrong_prior_does(arm):
+    """Masses off by up to 25 %, centres of mass by 10 mm, held so strongly that the log decides little."""
+    scores, widths = [], []
+    for seed in range(3):
+        rng = np.random.default_rng(100 + seed)
+        links = []
+        for link in arm.links:
+            moved = np.eye(4)
+            moved[:3, 3] = rng.uniform(-0.01, 0.01, 3)
+            body = rng.uniform(0.8, 1.25) * moved @ pseudo_inertia(np.array(link.natural, dtype=float)) @ moved.T
+            links.append(Link.from_natural(tuple(exact(float(x)) for x in natural_of(body))))
+        off = replace(arm, given=replace(arm.given, links=tuple(links)))
+        for number in (1, 2):
+            log = log_of(arm, noise=0.3, seed=10 * seed + number, seconds=6.0)
+            found = armdyn.identify(off, log, friction="coulomb", width=0, folds=3, regularization=1000.0)
+            scores.append((found.values - truth(found, arm)) / found.deviations)
+            widths.append(found.uncertainty.prior_width)
+    assert np.mean(np.abs(scores) < 2) > 0.94
+    assert np.sqrt(np.mean(np.square(scores))) > 0.3  # and are not large for nothing
+    assert max(widths) < 0.4
+    far = replace(arm, given=replace(arm.given, links=tuple(
+        Link.from_natural(tuple(2 * x for x in link.natural)) for link in arm.links)))  # fmt: skip
+    assert armdyn.identify(far, log, friction="coulomb", width=0, folds=3).uncertainty.prior_width > 0.3
+
+
 class TestWords:
     def test_a_joint_that_hardly_moves(self, arm, prior):
         t, q, qd, qdd = motion(arm.n)

@@ -38,6 +38,7 @@ PER_HARMONIC = 15  # samples per period of the fastest harmonic while searching
 DENSE = 2000  # samples per trajectory for the final check of the limits
 ROUNDS = (10.0, 1000.0, 1e4)  # weight of the penalties, round by round
 STEPS = 300  # L-BFGS iterations per round
+SPECTRA, STEEPEST = (0.3, 0.6), 3.0  # random motions: a share with all harmonics, with the lowest; others with k^-a
 FEW = 8  # joints: of more, chance leaves one without room nearly always (Baxter's 17: 200 times out of 200)
 SLOW, MANY, HIGHEST = 5, 20, 1.0  # harmonics: of slow trajectories, at most unless asked for; Hz of the fastest one
 RANDOM = 300  # random trajectories: every parameter should be known at least as well as from the best of them for it
@@ -240,11 +241,10 @@ class Design:
         return values + c[:, None, :, 0], rates, seconds
 
     def random(self, rng: np.random.Generator) -> Array:
-        """A random trajectory as large as the limits allow, with all harmonics or with as few as SLOW."""
+        """A random trajectory as large as the limits allow, of one of several families of spectra."""
         low, high = self.limits.lower, self.limits.upper
         size = np.minimum(1.0, (high - low) / 2)[:, None]  # radians or metres: a finger's range is short
-        most = self.basis.harmonics
-        lower = self.basis.lower(most if rng.random() < 0.5 else int(rng.integers(min(SLOW, most), most + 1)))
+        lower = self._spectrum(rng)
         for _ in range(200):
             c = np.empty(self.shape)
             c[..., 1:] = size * (rng.normal(size=(*self.shape[:2], lower.shape[1])) @ lower.T)
@@ -256,6 +256,16 @@ class Design:
             if within is not None:
                 return within
         raise ComputationError("no random trajectory is within the limits: is the plane or an effort limit too tight?")
+
+    def _spectrum(self, rng: np.random.Generator) -> Array:
+        """The coefficients (size, m) of m numbers drawn: all harmonics alike, the lowest ones, or a spectrum k^-a."""
+        most = self.basis.harmonics
+        kind = rng.random()
+        if kind < SPECTRA[0]:
+            return self.basis.lower(most)
+        if kind < SPECTRA[1]:
+            return self.basis.lower(int(rng.integers(min(SLOW, most), most + 1)))
+        return self.basis.falling(rng.uniform(0, STEEPEST))
 
     def _within_ranges(self, c: Array) -> Array:
         """Every joint's motion within its own range and speed.
@@ -384,6 +394,11 @@ class Basis:
         padded = np.zeros((2 * self.harmonics, own.shape[1]))
         padded[:harmonics], padded[self.harmonics : self.harmonics + harmonics] = own[:harmonics], own[harmonics:]
         return np.asarray(self._free.T @ padded)
+
+    def falling(self, exponent: float) -> Array:
+        """The matrix (size, 2 harmonics) from amplitudes of sines and cosines that fall as k^-exponent to this basis."""
+        size = np.arange(1.0, self.harmonics + 1) ** -exponent
+        return np.asarray(self._free.T * np.concatenate([size, size]))
 
     def at(self, t: Array) -> tuple[Array, Array, Array]:
         """Basis functions and their two derivatives, (N, size) each; they vanish at t = 0."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from armdyn.arm import Arm
 from armdyn.identification import linear
 from armdyn.identification.consistent import Problem
-from armdyn.identification.model import Model, Rows, filtered, kept_rows
+from armdyn.identification.model import PAIRS, Model, Rows, filtered, kept_rows
 from armdyn.identification.processing import Motion, Processing
 
 Array = NDArray[np.float64]
@@ -184,6 +184,7 @@ class Uncertainty:
     covariance: Array
     factors: Array
     share: Array
+    prior_width: float | None = None  # relative deviation of the prior's links, as the log shows it
 
     @property
     def deviations(self) -> Array:
@@ -197,8 +198,35 @@ class Uncertainty:
         return np.asarray(self.covariance / np.outer(d, d))
 
 
-def uncertainty(model: Model, rows: Rows, fit: Fit) -> Uncertainty:
-    """The sandwich estimate of the covariance, with the noise of each joint and its autocorrelation."""
+WIDTHS = np.geomspace(0.02, 1.0, 40)  # of the prior's links, tried: relative deviations of their pseudo-inertias
+LEAST_WIDTH = 0.15  # nameplates and CAD are hardly better: 15 % of a mass, 10 mm of a centre of mass
+
+
+def prior_width(model: Model, prior: Arm, rows: Rows, weights: Array) -> float:
+    """How far the prior's links are from the arm's, as a relative deviation; at least LEAST_WIDTH.
+
+    The width of the normal distribution about the prior, in its own coordinates X - 1, under which the log is the
+    likeliest; all other parameters are projected out. `weights` are those of the rows with their autocorrelation.
+    """
+    K, links = model.natural, model.links
+    R, z = linear.compress(rows.Y, rows.tau, weights)
+    own = np.tile([1.0 if r == c else np.sqrt(0.5) for r, c in PAIRS], links // 10)  # deviations, ½ ‖X - 1‖² being 1
+    A = R @ (K[:, :links] @ Problem.of(model, prior).coordinates) * own
+    off = z - R @ (K @ np.where(np.arange(K.shape[1]) < links, model.prior(prior), 0.0))
+    U, s, _ = np.linalg.svd(R @ K[:, links:], full_matrices=True)
+    rest = U[:, int(np.count_nonzero(s > 1e-10 * max(float(s.max(initial=0.0)), 1e-300))) :]
+    A, off = rest.T @ A, rest.T @ off
+    energies, turned = np.linalg.eigh(A @ A.T)
+    seen = (turned.T @ off) ** 2
+    spread = 1 + WIDTHS[:, None] ** 2 * np.maximum(energies, 0.0)
+    return max(LEAST_WIDTH, float(WIDTHS[int(np.argmin((np.log(spread) + seen / spread).sum(axis=1)))]))
+
+
+def uncertainty(model: Model, rows: Rows, fit: Fit, prior: Arm | None = None) -> Uncertainty:
+    """The sandwich estimate of the covariance, with the noise of each joint and its autocorrelation.
+
+    The prior of the links is as uncertain as the log shows it to be, whatever weight it has in the fit.
+    """
     residual = np.where(rows.kept, rows.tau - rows.Y @ fit.values, 0.0)
     factors = autocorrelation_factors(residual, rows.piece)
     seen = rows.Y if fit.instruments is None else fit.instruments
@@ -218,10 +246,16 @@ def uncertainty(model: Model, rows: Rows, fit: Fit) -> Uncertainty:
     K = model.natural
     inverse = K @ _inverse(K.T @ normal @ K + fit.information)
     data = inverse @ (K.T @ noise @ K) @ inverse.T
-    prior = inverse @ fit.information @ inverse.T
+    held = inverse @ fit.information @ inverse.T
     both = np.diag(inverse @ (K.T @ normal @ K) @ inverse.T)
-    total = both + np.diag(prior)
-    return Uncertainty(data + prior, factors, both / np.where(total > 0, total, 1.0))
+    total = both + np.diag(held)
+    share = both / np.where(total > 0, total, 1.0)
+    if prior is None or not fit.regularization:
+        return Uncertainty(data + held, factors, share)
+    width = prior_width(model, prior, rows, fit.weights / factors)
+    wide = fit.information.copy()
+    wide[: model.links, : model.links] *= fit.regularization * width**2
+    return Uncertainty(data + inverse @ wide @ inverse.T, factors, share, width)
 
 
 def _inverse(A: Array) -> Array:

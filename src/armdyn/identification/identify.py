@@ -169,7 +169,7 @@ def identify(
         processing=how,
         estimator=estimator,
         fit=fit,
-        uncertainty=uncertainty(model, found, fit),
+        uncertainty=uncertainty(model, found, fit, setting.prior),
         condition=linear.condition(R),
         training=compare(model, fit.values, side, how, parts, found),
         folds=left_out(found, setting, estimator, fit),
