@@ -396,7 +396,7 @@ class Basis:
         return np.asarray(self._free.T @ padded)
 
     def falling(self, exponent: float) -> Array:
-        """The matrix (size, 2 harmonics) from amplitudes of sines and cosines that fall as k^-exponent to this basis."""
+        """The matrix (size, 2 harmonics) from amplitudes that fall as k^-exponent to this basis."""
         size = np.arange(1.0, self.harmonics + 1) ** -exponent
         return np.asarray(self._free.T * np.concatenate([size, size]))
 
