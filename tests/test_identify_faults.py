@@ -94,3 +94,21 @@ def test_a_log_that_is_wrong_is_said_to_be(arm):
     assert "milliseconds" in said
     assert "the validation log is predicted with an error of" in said
     assert "of joint 1 (" in said
+
+
+def test_one_torque_in_another_unit_and_one_zero_that_is_off_are_said():
+    """What no arm explains: the same links turn up in the torques of several joints."""
+    arm = armdyn.load("puma560")
+    t, q, qd, tau = recorded(arm, 12.0)
+    wrong = {"": (q, tau)}
+    scaled, turned = tau.copy(), q.copy()
+    scaled[:, 1] *= 1.4
+    turned[:, 1] += np.radians(10)
+    wrong |= {"the torque of joint 2 seems to be 1.": (q, scaled), "the zero of joint 2 seems to be off": (turned, tau)}
+    for expected, (positions, torques) in wrong.items():
+        found = armdyn.identify(arm, Log.of(t, positions, torques, qd), friction="coulomb", folds=2)
+        said = [text for text in found.warnings if "explains" in text and "of what a fit leaves" in text]
+        assert len(said) == bool(expected), said
+        assert all(text.startswith(expected) for text in said), said
+        if "zero" in expected:
+            assert -12 < float(said[0].split("add ")[1].split()[0]) < -8

@@ -20,7 +20,7 @@ from armdyn.identification.left_out import Guarded, guarded
 from armdyn.identification.log import Log, PathName, as_log
 from armdyn.identification.model import FRICTION, Model, Rows, rows
 from armdyn.identification.nonlinear import find_tilt, tilted, with_bumps, with_widths
-from armdyn.identification.preflight import changed, delayed_joints, preflight
+from armdyn.identification.preflight import changed, delayed_joints, misscaled_joints, preflight
 from armdyn.identification.processing import Motion, Processing, choose_processing, joint_side, motions
 from armdyn.identification.result import Estimate, compare
 from armdyn.identification.selection import find_coupling, select, with_groups
@@ -125,6 +125,7 @@ def identify(
     parts = motions(side, how)
     doubts = preflight(prior or arm, parts)
     late = [] if any(finding.reading.late for finding in doubts) else delayed_joints(start, parts, how)
+    wrong = [] if doubts or late else misscaled_joints(start, parts, how)
     changes = tuple(finding.reading for finding in (*doubts, *late)) if fix else ()
     if changes:
         side = changed(side, changes)
@@ -189,6 +190,7 @@ def identify(
     said = (
         *reasons,
         *(() if fix else map(str, late)),
+        *wrong,
         *log_warnings(arm, side, how),
         *judgement.warnings,
         *warnings_of(estimate, parts),
