@@ -72,12 +72,14 @@ def command(
 
 
 def _show(done: Any) -> None:
-    from armdyn.deployment.pipeline import left_behind
+    from armdyn.deployment.pipeline import PipelineResult, left_behind
 
     out = console()
+    with_torques = isinstance(done, PipelineResult)
+    warnings = (*done.estimate.warnings, *left_behind(done.estimate)) if with_torques else done.estimate.doubts
     rows = [[check.name, "passed" if check.passed else "failed", check.words] for check in done.verdict.checks]
     out.print(table("Validation", ["check", "", "result"], rows, left=3, prose=[2]))
-    for text in (*done.verdict.notes, *done.estimate.warnings, *left_behind(done.estimate)):
+    for text in (*done.verdict.notes, *warnings):
         out.print(styled(("note:", "yellow"), f" {text}"))
     for path in done.files:
         out.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)

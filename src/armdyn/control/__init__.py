@@ -8,6 +8,7 @@ from armdyn.control import (
     impedance,
     momentum_observer,
     payload_estimator,
+    servo_feedforward,
 )
 from armdyn.control.controller import Controller, controller
 from armdyn.control.law import ControlLaw, Entry
@@ -23,6 +24,7 @@ CONTROLLERS: dict[str, ControlLaw] = {
         friction_estimator.LAW,
         payload_estimator.LAW,
         payload_estimator.WHOLE,
+        servo_feedforward.LAW,
     )
 }
 

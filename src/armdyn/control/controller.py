@@ -163,7 +163,8 @@ def controller(
         The model of the arm that the controller uses: an Arm, a catalogue name or a path.
     name : str
         A law of `armdyn.control.CONTROLLERS`: gravity_compensation, computed_torque, impedance, adaptive,
-        momentum_observer, friction_estimator, payload_estimator, payload_inertia_estimator.
+        momentum_observer, friction_estimator, payload_estimator, payload_inertia_estimator,
+        servo_feedforward.
     friction : bool
         Include the friction, springs, torque ripple and offsets of the joints in the model: controllers compensate for
         them, observers subtract them from the motor torques.

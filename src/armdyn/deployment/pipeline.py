@@ -15,6 +15,7 @@ from armdyn.deployment import manifest
 from armdyn.deployment.deploy import TARGETS, folder
 from armdyn.deployment.readme import line
 from armdyn.deployment.request import Request
+from armdyn.deployment.servo_pipeline import ServoPipelineResult, servo_pipeline
 from armdyn.deployment.verdict import Verdict, verdict
 from armdyn.errors import InputError, choose
 from armdyn.identification import report
@@ -82,11 +83,13 @@ def pipeline(
     origin: Origin = Origin(),
     delivery: Delivery = Delivery(),
     **keywords: Unpack[PipelineKeywords],
-) -> PipelineResult:
+) -> PipelineResult | ServoPipelineResult:
     """Identify an arm from a log, validate it on held-out data, and write the arm, a URDF, a report and code.
 
     Code is written only if the model passes the validation (the checks and their limits are in the result's `verdict`),
-    or with `force`. The arm, URDF, report and manifest are always written.
+    or with `force`. The arm, URDF, report and manifest are always written. Of a log of commands and positions without
+    torques, servos are identified (`identify_servo`), and the code is the control law `servo_feedforward`: position
+    commands that compensate gravity, inertia and friction.
 
     Parameters
     ----------
@@ -133,7 +136,18 @@ def pipeline(
     say(0)
     read = {"joints": [joint.name for joint in arm.joints], **(reading or {})}
     fitted, other = _logs(log, validate, held_out, read)
+    inputs = _inputs({"log": log, "effort": read.get("effort"), "validate": validate, "urdf": urdf}, arm)
     say(1)
+    if not fitted.drive:
+        if (terms, filtering, drivetrain, fitting) != (Terms(), Filtering(), Drivetrain(), Fitting()):
+            raise InputError(
+                "this log has commands and no torques: its servos are identified, to which the options of terms,"
+                " filters, drive trains and fits do not apply"
+            )
+        settings = {"held_out": held_out if validate is None else None, "reading": dict(reading or {}),
+                    "targets": list(targets), "code": recorded(code)}  # fmt: skip
+        about = {"inputs": inputs, "settings": settings}
+        return servo_pipeline(arm, (fitted, other), directory, code, delivery, about, progress)
     estimate = identify(
         arm, fitted, validate=other, terms=terms, filtering=filtering, drivetrain=drivetrain, fitting=fitting
     )
@@ -160,7 +174,7 @@ def pipeline(
         "identify": recorded(terms) | recorded(filtering) | recorded(drivetrain) | recorded(fitting),
     }
     about = _about(estimate, found, deployed) | {
-        "inputs": _inputs({"log": log, "effort": read.get("effort"), "validate": validate, "urdf": urdf}, arm),
+        "inputs": inputs,
         "settings": settings,
     }
     contents = manifest.with_manifest(contents, _finite(about))
