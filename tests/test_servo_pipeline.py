@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -74,9 +73,3 @@ def test_servos_that_do_not_predict_are_not_deployed(swing, log, tmp_path):
     assert "times as much as in the fit" in " ".join(done.output.split())
     assert not (tmp_path / "out/c").exists()
     assert (tmp_path / "out/arm.toml").exists()
-
-
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler on this machine")
-def test_the_deployed_law_is_that_of_python(swing, tmp_path):
-    control = armdyn.controller(swing[1], "servo_feedforward", friction=True)
-    armdyn.deploy(swing[1], tmp_path, "c", ["gravity_load"], controllers=[control], measure_stack=False)

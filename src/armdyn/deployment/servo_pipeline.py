@@ -112,19 +112,21 @@ def verdict(estimate: ServoEstimate, held_out: Log) -> Verdict:
 
 
 def _readme(estimate: ServoEstimate, found: Verdict, deployed: bool, contents: Mapping[str, bytes]) -> str:
-    said = "The servos passed the validation on held-out data." if found.carries_over else (
-        "**The servos failed the validation on held-out data.** "
-        + ("The code was written nevertheless, because `force` was set." if deployed else "No code was written."))  # fmt: skip
+    said = "The servos passed the validation on held-out data."
+    if not found.carries_over:
+        code = "The code was written nevertheless, because `force` was set." if deployed else "No code was written."
+        said = f"**The servos failed the validation on held-out data.** {code}"
     checks = [f"| {c.name} | {'passed' if c.passed else '**failed**'} | {line(c.words)} |" for c in found.checks]
     files = [f"| `{name}` | {what} |" for name, what in WHAT.items() if name in contents or name == "manifest.json"]
     folders = sorted({name.split("/")[0] for name in contents if "/" in name})
     files += [f"| `{name}/` | {TARGETS[name].summary}; the control law `{LAW}` |" for name in folders]
     parts = [f"# {line(estimate.given.name)}: servos identified from commands and positions", "", said, ""]
     parts += [
-        "The servos take no torques. The code gives position commands: the reference plus the torques that gravity,"
+        "The servos take no torques. The code gives position commands: the reference plus the torques that gravity,",
+        "inertia and friction need, divided by the servos' gain. With velocities and accelerations of 0 it compensates",
+        "gravity.",
+        "",
     ]
-    parts += ["inertia and friction need, divided by the servos' gain. With velocities and accelerations of 0 it", ""]
-    parts[-2] += " compensates gravity."
     parts += ["| check | | result |", "|---|---|---|", *checks, "", "## Files", "", "| file | contents |", "|---|---|"]
     parts += [*files, "", "## What the log determines", "", *(f"- {line(str(c))}" for c in estimate.identifiable), ""]
     if estimate.undetermined:
