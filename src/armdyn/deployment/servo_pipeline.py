@@ -23,7 +23,7 @@ from armdyn.identification.log import Log
 from armdyn.identification.servo import Progress as ServoProgress
 from armdyn.identification.servo import identify_servo
 from armdyn.identification.servo_result import ServoEstimate
-from armdyn.options import CodeOptions, Delivery
+from armdyn.options import DEPLOY_TARGETS, CodeOptions, Delivery
 
 LAW = "servo_feedforward"
 WHAT = {
@@ -119,7 +119,7 @@ def _readme(estimate: ServoEstimate, found: Verdict, deployed: bool, contents: M
     checks = [f"| {c.name} | {'passed' if c.passed else '**failed**'} | {line(c.words)} |" for c in found.checks]
     files = [f"| `{name}` | {what} |" for name, what in WHAT.items() if name in contents or name == "manifest.json"]
     folders = sorted({name.split("/")[0] for name in contents if "/" in name})
-    files += [f"| `{name}/` | {TARGETS[name].summary}; the control law `{LAW}` |" for name in folders]
+    files += [f"| `{name}/` | {DEPLOY_TARGETS[name][1]}; the control law `{LAW}` |" for name in folders]
     parts = [f"# {line(estimate.given.name)}: servos identified from commands and positions", "", said, ""]
     parts += [
         "The servos take no torques. The code gives position commands: the reference plus the torques that gravity,",
