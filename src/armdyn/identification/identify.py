@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -20,7 +20,7 @@ from armdyn.identification.left_out import Guarded, guarded
 from armdyn.identification.log import Log, PathName, as_log
 from armdyn.identification.model import FRICTION, Model, Rows, rows
 from armdyn.identification.nonlinear import find_tilt, tilted, with_bumps, with_widths
-from armdyn.identification.preflight import changed, delayed_joints, misscaled_joints, preflight
+from armdyn.identification.preflight import Finding, Reading, changed, delayed_joints, misscaled_joints, preflight
 from armdyn.identification.processing import Motion, Processing, choose_processing, joint_side, motions
 from armdyn.identification.result import Estimate, compare
 from armdyn.identification.selection import find_coupling, select, with_groups
@@ -101,142 +101,254 @@ def identify(
     terms, filtering, drivetrain, fitting
         The keywords above as records of `armdyn.options`, to be used more than once.
     """
+    asked = fitting
     if pull is not None:
         former("identify(pull=...)", "identify(regularization=...)", stacklevel=6)
-        fitting = replace(fitting, regularization=pull)
-    friction, width, tilt = terms.friction, terms.width, terms.tilt
-    cutoff, parallel, dead_zone = filtering.cutoff, filtering.parallel, filtering.dead_zone
-    transmission, zero, gains = drivetrain.transmission, drivetrain.zero, drivetrain.gains
-    estimator, prior, regularization = fitting.estimator, fitting.prior, fitting.regularization
-    folds, fix = fitting.folds, fitting.fix
-    choose("estimator", estimator, ALL)
-    choose("friction", friction, ("auto", *FRICTION))
-    arm, prior = as_arm(arm, "identify"), None if prior is None else as_arm(prior, "identify(prior=...)")
-    given = log if isinstance(log, Sequence) and not isinstance(log, str) else [log]
-    logs = [as_log(one, arm) for one in given]
-    side = Log.joined([checked(arm, one, transmission, zero, gains, folds, fix) for one in logs])
-    if not np.ptp(side.array("tau"), axis=0).any():
+        asked = replace(fitting, regularization=pull)
+    logged = read(arm, log, terms, drivetrain, asked)
+    as_logged = banded(logged, filtering)
+    suspicions = suspected(logged, as_logged)
+    recorded = corrected(logged, suspicions.changes) if asked.fix else logged
+    band = banded(recorded, filtering) if recorded is not logged else as_logged
+    prepared = prepare(recorded, band, terms, filtering, asked)
+    selected = settled(recorded, prepared, terms, asked, couple=asked.fix or not suspicions.findings)
+    outcome = fitted(recorded, prepared, selected, terms, asked)
+    estimate = estimated(recorded, prepared, selected, outcome, drivetrain, asked.estimator)
+    validated = estimate if validate is None else replace(estimate, validation=estimate.validate(validate))
+    return worded(validated, recorded, prepared, outcome, suspicions, asked.fix)
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """Stage 1, read: the arm, its prior, the log on the joint side, the model to start from, corrections applied."""
+
+    arm: Arm
+    prior: Arm
+    log: Log
+    model: Model
+    changes: tuple[Reading, ...] = ()
+
+
+def read(arm: Any, log: Any, terms: Terms, drivetrain: Drivetrain, fitting: Fitting) -> Recorded:
+    """The logs as one on the joint side, and what of them is to be identified; refused if they do not fit together."""
+    choose("estimator", fitting.estimator, ALL)
+    choose("friction", terms.friction, ("auto", *FRICTION))
+    known = as_arm(arm, "identify")
+    prior = known if fitting.prior is None else as_arm(fitting.prior, "identify(prior=...)")
+    sources = log if isinstance(log, Sequence) and not isinstance(log, str) else [log]
+    matrix, zero, gains = drivetrain.transmission, drivetrain.zero, drivetrain.gains
+    logs = [checked(known, as_log(one, known), matrix, zero, gains, fitting.folds, fitting.fix) for one in sources]
+    joined = Log.joined(logs)
+    if not np.ptp(joined.array("tau"), axis=0).any():
         raise InputError("no torque ever changes in this log: there is nothing to identify from")
-    drives = {"rotor": terms.rotor, "offset": terms.offset, "transmission": transmission}
-    start = Model.of(arm, "coulomb" if friction == "auto" else friction, spring=terms.spring, **drives)
-    start = replace(start, logs=len(logs) if terms.friction_per_log else 1)
-    side = side if terms.friction_per_log else replace(side, pieces=tuple(replace(p, log=0) for p in side.pieces))
-    how, said_of_band = processed(side, start, prior or arm, cutoff, parallel, dead_zone)
-    parts = motions(side, how)
-    doubts = preflight(prior or arm, parts)
-    late = [] if any(finding.reading.late for finding in doubts) else delayed_joints(start, parts, how)
-    wrong = [] if doubts or late else misscaled_joints(start, parts, how)
-    changes = tuple(finding.reading for finding in (*doubts, *late)) if fix else ()
-    if changes:
-        side = changed(side, changes)
-        for gravity in [tuple(r.gravity) for r in changes if r.gravity is not None]:
-            arm, prior = arm.with_gravity(gravity), None if prior is None else prior.with_gravity(gravity)
-            start = replace(start, arm=arm)
-        how, said_of_band = processed(side, start, prior or arm, cutoff, parallel, dead_zone)
-        parts = motions(side, how)
-    how, said_of_states = judged(how, start, side, folds, width)
-    if said_of_states and not how.logged_acceleration and cutoff is None and parallel in (None, True):
-        how, said_of_band = kept_band(how, start, prior or arm, side)
-    parts = motions(side, how) if said_of_states else parts
-    start = start.tuned(np.concatenate([p.qd for p in parts]), width)
-    found = rows(start, parts, how)
-    if folds > len(found):
-        raise InputError(f"{folds} folds need as many samples; {len(found)} are left after filtering and decimation")
-    if not found.kept.any():
-        raise InputError(f"no joint ever moves faster than the dead zone of {dead_zone:g}")
-    if any(part.clipped is not None for part in parts):
-        parts = one_sided(start, prior or arm, parts, how, found)
-        found = rows(start, parts, how)
-    model, base_tilt, steps = settled(
-        start, prior or arm, parts, how, found, folds, friction == "auto", tilt, width is None, fix or not doubts
+    drives = {"rotor": terms.rotor, "offset": terms.offset, "transmission": matrix}
+    friction = "coulomb" if terms.friction == "auto" else terms.friction
+    model = Model.of(known, friction, spring=terms.spring, **drives)
+    if terms.friction_per_log:
+        return Recorded(known, prior, joined, replace(model, logs=len(logs)))
+    return Recorded(known, prior, replace(joined, pieces=tuple(replace(p, log=0) for p in joined.pieces)), model)
+
+
+@dataclass(frozen=True, eq=False)
+class Banded:
+    """Stage 2, band: the processing of the log, with a band that holds, the filtered motions, and a note if lowered."""
+
+    processing: Processing
+    motions: list[Motion]
+    notes: tuple[str, ...]
+
+
+def banded(recorded: Recorded, filtering: Filtering) -> Banded:
+    """The cut-offs, from the motion and the torques unless they are given."""
+    chosen = choose_processing(
+        recorded.log, len(recorded.model.names), filtering.cutoff, filtering.parallel, filtering.dead_zone
     )
-    if model is not start:
-        found = rows(model, parts, how)
-    setting = Setting(model, prior or arm, folds, regularization, parts, how)
-    fit = ALL[estimator](found, setting)
-    if "load" in model.terms:  # fit again with the loads of the identified links; one iteration is enough
-        setting = replace(setting, model=model.loaded(fit.natural), regularization=fit.regularization)
-        model, found, curve = setting.model, rows(setting.model, parts, how), fit.curve
-        fit = replace(ALL[estimator](found, setting), curve=curve)
-    judgement = Guarded(fit, setting)
-    if estimator == "consistent":
-        judgement = guarded(found, replace(setting, regularization=regularization), fit, friction == "auto")
-        fit, setting = judgement.fit, judgement.setting
-    R, _ = linear.compress(found.Y, found.tau, fit.weights)
-    estimate = Estimate(
-        given=arm,
-        prior=prior or arm,
-        model=model,
-        processing=how,
-        estimator=estimator,
-        fit=fit,
-        uncertainty=uncertainty(model, found, fit, setting.prior),
-        condition=linear.condition(R),
-        training=compare(model, fit.values, side, how, parts, found),
-        folds=left_out(found, setting, estimator, fit),
-        left_out=judgement.errors,
-        transmission=transmission,
-        zero=zero,
-        gains=gains,
-        notes=(*side.notes, *said_of_states, *said_of_band),
-        changes=changes,
-        base_tilt=base_tilt,
-        steps=steps,
+    free = filtering.cutoff is None and filtering.parallel in (None, True)
+    processing, notes = kept_band(chosen, recorded.model, recorded.prior, recorded.log) if free else (chosen, ())
+    return Banded(processing, motions(recorded.log, processing), notes)
+
+
+@dataclass(frozen=True, eq=False)
+class Suspicions:
+    """Stage 3, check: interpretations under which the log makes more sense, joints whose torque or zero is wrong."""
+
+    findings: list[Finding]
+    late: list[Finding]
+    misscaled: list[str]
+
+    @property
+    def changes(self) -> tuple[Reading, ...]:
+        """What would mend the log."""
+        return tuple(finding.reading for finding in (*self.findings, *self.late))
+
+
+def suspected(recorded: Recorded, band: Banded) -> Suspicions:
+    """What seems wrong with the log."""
+    findings = preflight(recorded.prior, band.motions)
+    whole = any(finding.reading.late for finding in findings)
+    late = [] if whole else delayed_joints(recorded.model, band.motions, band.processing)
+    certain = findings or late
+    return Suspicions(
+        findings, late, [] if certain else misscaled_joints(recorded.model, band.motions, band.processing)
     )
-    if validate is not None:
-        estimate = replace(estimate, validation=estimate.validate(validate))
-    misread = [] if fix else [str(finding) for finding in doubts]
-    reasons = (*misread, *doubts_of(estimate, parts))
-    said = (
-        *reasons,
-        *(() if fix else map(str, late)),
-        *wrong,
-        *log_warnings(arm, side, how),
-        *judgement.warnings,
-        *warnings_of(estimate, parts),
-    )
-    notes = (*estimate.notes, *notes_of(estimate, parts))
-    return replace(estimate, warnings=said, doubts=reasons, notes=notes)
 
 
-def processed(
-    side: Log, model: Model, prior: Arm, cutoff: float | None, parallel: float | bool | None, dead_zone: float = 0.0
-) -> tuple[Processing, tuple[str, ...]]:
-    """The processing of a log, with a band that holds unless cut-offs are given, and a note if it was lowered."""
-    how = choose_processing(side, len(model.names), cutoff, parallel, dead_zone)
-    return kept_band(how, model, prior, side) if cutoff is None and parallel in (None, True) else (how, ())
+def corrected(recorded: Recorded, changes: tuple[Reading, ...]) -> Recorded:
+    """The log with these corrections; with the gravity that it shows, if that is one of them."""
+    if not changes:
+        return recorded
+    mended = replace(recorded, log=changed(recorded.log, changes), changes=changes)
+    for gravity in [tuple(reading.gravity) for reading in changes if reading.gravity is not None]:
+        arm, prior = mended.arm.with_gravity(gravity), mended.prior.with_gravity(gravity)
+        mended = replace(mended, arm=arm, prior=prior, model=replace(mended.model, arm=arm))
+    return mended
 
 
-def settled(
-    model: Model,
-    prior: Arm,
-    parts: list[Motion],
-    how: Processing,
-    found: Rows,
-    folds: int,
-    auto: bool,
-    tilt: bool,
-    sharpen: bool,
-    couple: bool,
-) -> tuple[Model, tuple[float, float], dict[str, float]]:
-    """The model to fit, as given or as selected from the log; the base tilt; the steps of the selection."""
-    steps: dict[str, float] = {}
-    if auto:
-        if sharpen:
-            model, found = with_widths(model, prior, parts, how, found, folds)
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Stage 4, model: the rows of the model to start from, their motions and processing, notes on both."""
+
+    processing: Processing
+    motions: list[Motion]
+    model: Model
+    rows: Rows
+    notes: tuple[str, ...]
+
+
+def prepare(recorded: Recorded, band: Banded, terms: Terms, filtering: Filtering, fitting: Fitting) -> Prepared:
+    """Rows to fit, with logged or differentiated accelerations, whichever predict better, and saturated torques."""
+    prior, log = recorded.prior, recorded.log
+    processing, said = judged(band.processing, recorded.model, log, fitting.folds, terms.width)
+    notes = band.notes
+    free = filtering.cutoff is None and filtering.parallel in (None, True)
+    if said and not processing.logged_acceleration and free:
+        processing, notes = kept_band(processing, recorded.model, prior, log)
+    moved = motions(log, processing) if said else band.motions
+    model = recorded.model.tuned(np.concatenate([motion.qd for motion in moved]), terms.width)
+    every = rows(model, moved, processing)
+    if fitting.folds > len(every):
+        raise InputError(
+            f"{fitting.folds} folds need as many samples; {len(every)} are left after filtering and decimation"
+        )
+    if not every.kept.any():
+        raise InputError(f"no joint ever moves faster than the dead zone of {filtering.dead_zone:g}")
+    if any(motion.clipped is not None for motion in moved):
+        moved = one_sided(model, prior, moved, processing, every)
+        every = rows(model, moved, processing)
+    return Prepared(processing, moved, model, every, (*said, *notes))
+
+
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """Stage 5, select: the model to fit with its rows, the base tilt, and the steps of the selection."""
+
+    model: Model
+    rows: Rows
+    tilt: tuple[float, float]
+    steps: dict[str, float]
+
+
+def settled(recorded: Recorded, prepared: Prepared, terms: Terms, fitting: Fitting, couple: bool) -> Selected:
+    """The model as given, or as selected from the log; `couple` also looks for motors that turn two joints."""
+    prior, moved, processing, folds = recorded.prior, prepared.motions, prepared.processing, fitting.folds
+    model, seen, steps, tilt = prepared.model, prepared.rows, dict[str, float](), terms.tilt
+    if terms.friction == "auto":
+        if terms.width is None:
+            model, seen = with_widths(model, prior, moved, processing, seen, folds)
         uncoupled, coupled = model, dict[str, float]()
         if couple:  # not if the columns may be mixed up, which looks like coupled motors
-            model, coupled = find_coupling(model, prior, parts, how, found, folds)
-            found = found if model is uncoupled else rows(model, parts, how)
-        chosen = select(model, prior, parts, how, found, folds)
+            model, coupled = find_coupling(model, prior, moved, processing, seen, folds)
+            seen = seen if model is uncoupled else rows(model, moved, processing)
+        chosen = select(model, prior, moved, processing, seen, folds)
         model, tilt, steps = chosen.model, tilt or chosen.tilted, with_coupling(chosen.steps, coupled)
-        model, steps = with_groups(model, steps, prior, parts, how, folds)
+        model, steps = with_groups(model, steps, prior, moved, processing, folds)
     angles = (0.0, 0.0)
     if tilt:
-        found = rows(model, parts, how)
-        angles = find_tilt(model, prior, parts, how, linear.weighted(found.Y, found.tau, found.kept).weights)
+        seen = rows(model, moved, processing)
+        angles = find_tilt(model, prior, moved, processing, linear.weighted(seen.Y, seen.tau, seen.kept).weights)
         model = replace(model, arm=tilted(model.arm, *angles))
-    return (with_bumps(model, parts, how) if "stribeck" in model.terms else model), angles, steps
+    model = with_bumps(model, moved, processing) if "stribeck" in model.terms else model
+    unchanged = model is prepared.model
+    return Selected(model, prepared.rows if unchanged else rows(model, moved, processing), angles, steps)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """Stage 6, fit: the fit, judged by left-out segments; the model with the loads of its links, its rows, setting."""
+
+    model: Model
+    rows: Rows
+    setting: Setting
+    judgement: Guarded
+    folds: Array
+
+    @property
+    def fit(self) -> Fit:
+        """The fit."""
+        return self.judgement.fit
+
+
+def fitted(recorded: Recorded, prepared: Prepared, selected: Selected, terms: Terms, fitting: Fitting) -> Outcome:
+    """The parameters by the estimator that is asked for."""
+    run, moved, processing = ALL[fitting.estimator], prepared.motions, prepared.processing
+    model, own = selected.model, selected.rows
+    setting = Setting(model, recorded.prior, fitting.folds, fitting.regularization, moved, processing)
+    fit = run(own, setting)
+    if "load" in model.terms:  # fit again with the loads of the identified links; one iteration is enough
+        model, curve = model.loaded(fit.natural), fit.curve
+        setting, own = replace(setting, model=model, regularization=fit.regularization), rows(model, moved, processing)
+        fit = replace(run(own, setting), curve=curve)
+    judgement = Guarded(fit, setting)
+    if fitting.estimator == "consistent":
+        judgement = guarded(own, replace(setting, regularization=fitting.regularization), fit, terms.friction == "auto")
+    final = judgement.setting
+    return Outcome(model, own, final, judgement, left_out(own, final, fitting.estimator, judgement.fit))
+
+
+def estimated(
+    recorded: Recorded, prepared: Prepared, selected: Selected, outcome: Outcome, drivetrain: Drivetrain, estimator: str
+) -> Estimate:
+    """The estimate, without its warnings."""
+    fit, own = outcome.fit, outcome.rows
+    R, _ = linear.compress(own.Y, own.tau, fit.weights)
+    return Estimate(
+        given=recorded.arm,
+        prior=recorded.prior,
+        model=outcome.model,
+        processing=prepared.processing,
+        estimator=estimator,
+        fit=fit,
+        uncertainty=uncertainty(outcome.model, own, fit, recorded.prior),
+        condition=linear.condition(R),
+        training=compare(outcome.model, fit.values, recorded.log, prepared.processing, prepared.motions, own),
+        folds=outcome.folds,
+        left_out=outcome.judgement.errors,
+        transmission=drivetrain.transmission,
+        zero=drivetrain.zero,
+        gains=drivetrain.gains,
+        notes=(*recorded.log.notes, *prepared.notes),
+        changes=recorded.changes,
+        base_tilt=selected.tilt,
+        steps=selected.steps,
+    )
+
+
+def worded(
+    estimate: Estimate, recorded: Recorded, prepared: Prepared, outcome: Outcome, suspicions: Suspicions, fixed: bool
+) -> Estimate:
+    """Stage 7, report: the estimate with doubts, warnings and notes."""
+    misread = [] if fixed else [str(finding) for finding in suspicions.findings]
+    doubts = (*misread, *doubts_of(estimate, prepared.motions))
+    warnings = (
+        *doubts,
+        *(() if fixed else map(str, suspicions.late)),
+        *suspicions.misscaled,
+        *log_warnings(recorded.arm, recorded.log, prepared.processing),
+        *outcome.judgement.warnings,
+        *warnings_of(estimate, prepared.motions),
+    )
+    notes = (*estimate.notes, *notes_of(estimate, prepared.motions))
+    return replace(estimate, warnings=warnings, doubts=doubts, notes=notes)
 
 
 def with_coupling(steps: dict[str, float], coupled: dict[str, float]) -> dict[str, float]:
@@ -264,14 +376,14 @@ def checked(arm: Arm, log: Log, transmission: Any, zero: Any, gains: Any, folds:
     return joint_side(log, transmission, zero, gains)
 
 
-def left_out(found: Rows, setting: Setting, estimator: str, fit: Fit) -> Array:
+def left_out(every: Rows, setting: Setting, estimator: str, fit: Fit) -> Array:
     """Relative error of each segment, predicted from the others with the same settings and instruments."""
-    segment = found.segments(setting.folds)
+    segment = every.segments(setting.folds)
     errors = []
     for k in range(setting.folds):
         out = segment == k
         instruments = None if fit.instruments is None else fit.instruments[~out]
         fixed = replace(setting, regularization=fit.regularization, instruments=instruments)
-        again = ALL[estimator](found.where(~out), fixed)
-        errors.append(relative_error(found.tau[out], found.Y[out] @ again.values))
+        again = ALL[estimator](every.where(~out), fixed)
+        errors.append(relative_error(every.tau[out], every.Y[out] @ again.values))
     return np.array(errors)
