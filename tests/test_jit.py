@@ -300,3 +300,29 @@ def test_a_fork_while_another_thread_imports_the_compiler():
     """The child would find the import locked by a thread that it does not have, and wait for ever."""
     run = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKS], capture_output=True, text=True, timeout=120)
     assert run.stdout.split() == ["0"], run.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone refuses this")
+def test_memory_that_may_not_be_written_and_executed_is_named(tmp_path):
+    """As systemd's MemoryDenyWriteExecute does; nothing falls back to slow code by itself."""
+    code = """
+import ctypes, sys
+if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):  # PR_SET_MDWE, since Linux 6.3
+    sys.exit("too old")
+import armdyn
+arm = armdyn.load("planar3")
+try:
+    arm.gravity_load([0, 0, 0])
+except armdyn.ArmdynError as error:
+    print(error)
+print(arm.kernel("gravity_load", backend="numpy")([0, 0, 0]).tolist())
+"""
+    environment = {**os.environ, "ARMDYN_CACHE": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    if "too old" in done.stderr:
+        pytest.skip("this Linux has no such rule")
+    message, values = done.stdout.splitlines()
+    assert "MemoryDenyWriteExecute=yes" in message
+    assert 'backend="numpy"), which takes about 35 times as long in batches and 170 times in single calls' in message
+    assert "max_map_count" not in message
+    assert values == str(armdyn.load("planar3").gravity_load([0, 0, 0]).tolist())

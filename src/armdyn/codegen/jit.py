@@ -13,7 +13,9 @@ parent and child have their own copies.
 from __future__ import annotations
 
 import ctypes
+import errno
 import mmap
+import os
 import sys
 import weakref
 from collections import deque
@@ -33,6 +35,12 @@ READ, WRITE, EXECUTE = 1, 2, 4
 GIVE_BACK = 4  # MADV_DONTNEED
 OUT_OF_MEMORY = (
     "no memory for further machine code ({error}); fewer kernels must be alive at a time, see vm.max_map_count"
+)
+
+FORBIDDEN = (
+    "this process may not make memory executable that was writable ({error}), as with systemd's "
+    "MemoryDenyWriteExecute=yes or SELinux's execmem, so it cannot load machine code; allow that for this service, or "
+    "use arm.kernel(..., backend=\"numpy\"), which takes about 35 times as long in batches and 170 times in single calls"
 )
 
 
@@ -82,8 +90,10 @@ class Mapping:
     def _call(self, name: str, start: int, size: int, argument: int) -> None:
         function: Any = getattr(self._libc, name)
         if function(ctypes.c_void_p(self.address + start), ctypes.c_size_t(size), ctypes.c_int(argument)):
-            error = OSError(ctypes.get_errno(), f"{name} failed")
-            raise ComputationError(OUT_OF_MEMORY.format(error=error))
+            number = ctypes.get_errno()
+            refused = name == "mprotect" and number in (errno.EACCES, errno.EPERM)
+            error = OSError(number, f"{name}: {os.strerror(number)}")
+            raise ComputationError((FORBIDDEN if refused else OUT_OF_MEMORY).format(error=error))
 
 
 class Pool:
