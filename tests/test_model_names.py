@@ -217,3 +217,17 @@ def test_generated_code_has_the_links_frames_too(tmp_path):
         np.testing.assert_allclose(one.outputs[0], getattr(arm, name)(one.inputs[0]), atol=1e-14)
     assert np.abs(arm.link_poses(q) - arm.dh_poses(q)).max() > 0.05
     assert [path.name for path in arm.emit_c(tmp_path, ["link_poses"])]
+
+
+@pytest.mark.parametrize(
+    ("name", "stem", "cut"),
+    [("panda", "panda", {"tip": "panda_link8", "lock": "rest"}), ("panda_hand", "panda", {}), ("ur5", "ur5_robot", {}),
+     ("ur10", "ur10_robot", {}), ("xarm7", "xarm7", {}), ("baxter", "baxter", {})],
+)  # fmt: skip
+def test_links_of_the_catalogue_are_called_and_placed_as_in_their_files(name, stem, cut):
+    arm, file = armdyn.load(name), armdyn.load(next(path for path in robots() if path.stem == stem), **cut)
+    assert [link.name for link in arm.links] == [link.name for link in file.links]
+    q = arm.postures(np.random.default_rng(6), 2)
+    np.testing.assert_array_equal(arm.link_poses(q), file.link_poses(q))
+    if name == "panda":
+        assert arm.jacobian(q, frame="panda_link4").shape == (2, 6, 7)
