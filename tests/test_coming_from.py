@@ -18,7 +18,7 @@ from oracles import robots
 PAGE = (Path(__file__).parent.parent / "docs" / "coming_from.md").read_text()
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]
-    for line in PAGE.splitlines()
+    for line in PAGE.split("\n## ")[0].splitlines()
     if line.startswith("| ") and line.count(" | ") == 3
 ][1:]
 FILE = next(path for path in robots() if path.stem == "ur5_robot")
@@ -123,7 +123,7 @@ def _(arm, model, data, q, v, a):
     return arm.inertia_inverse(q), W + np.triu(W, 1).T
 
 
-@row('arm.held_dynamics(q, qd, tau, frames=["foot"])')
+@row("arm.held_dynamics(q, qd, tau")
 def _(arm, model, data, q, v, a):
     there = model.getFrameId("forearm_link")
     J = pin.computeFrameJacobian(model, data, q, there, pin.LOCAL_WORLD_ALIGNED)[:2]

@@ -40,7 +40,8 @@ OUT_OF_MEMORY = (
 FORBIDDEN = (
     "this process may not make memory executable that was writable ({error}), as with systemd's "
     "MemoryDenyWriteExecute=yes or SELinux's execmem, so it cannot load machine code; allow that for this service, or "
-    "use arm.kernel(..., backend=\"numpy\"), which takes about 35 times as long in batches and 170 times in single calls"
+    'use arm.kernel(..., backend="numpy"), which takes about 35 times as long in batches and 170 times in single '
+    "calls"
 )
 
 
