@@ -39,7 +39,7 @@ sys.stdout.write(H.tobytes().hex())
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckResult:
     """One check: its name, whether it passed, what was found, and how long it took in seconds."""
 
     name: str
@@ -63,7 +63,7 @@ def checks(names: Sequence[str] | None = None) -> list[tuple[str, Callable[[], s
     ]
 
 
-def run(names: Sequence[str] | None = None) -> Iterator[Outcome]:
+def run(names: Sequence[str] | None = None) -> Iterator[CheckResult]:
     """Run the checks one by one; an exception is a failure with its message."""
     for name, check in checks(names):
         start = time.perf_counter()
@@ -71,7 +71,7 @@ def run(names: Sequence[str] | None = None) -> Iterator[Outcome]:
             passed, detail = True, check()
         except (ArmdynError, AssertionError, OSError, ArithmeticError, ValueError) as error:
             passed, detail = False, f"{type(error).__name__}: {error}"
-        yield Outcome(name, passed, detail, time.perf_counter() - start)
+        yield CheckResult(name, passed, detail, time.perf_counter() - start)
 
 
 def _of_the_catalogue(name: str) -> str:
