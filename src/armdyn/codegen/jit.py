@@ -93,7 +93,7 @@ class Mapping:
         if function(ctypes.c_void_p(self.address + start), ctypes.c_size_t(size), ctypes.c_int(argument)):
             number = ctypes.get_errno()
             refused = name == "mprotect" and number in (errno.EACCES, errno.EPERM)
-            error = OSError(number, f"{name}: {os.strerror(number)}")
+            error = OSError(number, f"{name} failed: {os.strerror(number)}")
             raise ComputationError((FORBIDDEN if refused else OUT_OF_MEMORY).format(error=error))
 
 
