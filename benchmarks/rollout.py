@@ -14,7 +14,7 @@ from armdyn.arm import Arm
 from armdyn.programs.assemble import Options
 from armdyn.simulation.drives import drive
 from armdyn.simulation.request import Span
-from armdyn.simulation.stepper import Compiled, Stepper
+from armdyn.simulation.stepper import LawTorques, Stepper
 
 STEP = 1e-4  # seconds; short enough that no arm leaves the numbers
 FRICTION_STEP = 1e-3  # seconds, with friction: joints come to rest and break away within the run
@@ -87,7 +87,7 @@ def ours(arm: Arm, q: np.ndarray, steps: int, step: float = STEP, friction: bool
     """A run of the compiled loop: (states, steps, 2n), every step stored."""
     idle = drive(arm.chain, None)
     assert idle is not None
-    stepper = Stepper(arm.chain, Compiled(idle), Options(friction=friction), None, "RK4")
+    stepper = Stepper(arm.chain, LawTorques(idle), Options(friction=friction), None, "RK4")
     state = np.hstack([q, np.zeros_like(q)])
     return lambda: np.concatenate([rows for rows, _ in stepper.run(state, Span(0.0, step, 1, steps))], axis=1)
 

@@ -253,10 +253,10 @@ def test_the_linearised_motion_is_that_of_small_deviations(loose):
     """J of the stability check against differences of a simulation, in the tangent space."""
     from armdyn.programs.assemble import Options
     from armdyn.simulation.drives import drive
-    from armdyn.simulation.stepper import Compiled, Stepper
+    from armdyn.simulation.stepper import LawTorques, Stepper
 
     layout, (q0, v0), h, small = Layout.of(loose.chain), states(loose), 1e-4, 1e-5
-    stepper = Stepper(loose.chain, Compiled(drive(loose.chain, None)), Options(), None, "RK4")
+    stepper = Stepper(loose.chain, LawTorques(drive(loose.chain, None)), Options(), None, "RK4")
     y0 = np.concatenate([q0, v0])
     found = linearised(stepper, 0.0, y0)
     assert found is not None

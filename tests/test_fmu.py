@@ -22,7 +22,7 @@ from armdyn.chain import JointForces, Ripple
 from armdyn.cli import app
 from armdyn.codegen.text.c import Package
 from armdyn.deployment import fmu
-from armdyn.deployment.fmu_model import Model
+from armdyn.deployment.fmu_model import FmuModel
 from armdyn.deployment.fmu_readme import fmu_readme
 from armdyn.errors import ComputationError, InputError
 from random_trees import TreeKind, random_tree
@@ -111,7 +111,7 @@ def described(model, where) -> ElementTree.Element:
 def test_variables_have_names_units_and_starts(tmp_path):
     arm = armdyn.load("stanford")
     armdyn.deploy(arm, tmp_path, "fmu", build=False)
-    model = Model(arm, payload=True, friction=True)
+    model = FmuModel(arm, payload=True, friction=True)
     variables = {v.get("name"): v.attrib for v in described(model, tmp_path).findall("ModelVariables/Float64")}
     slides = [joint.name for joint in arm.joints if joint.prismatic]
     turns = [joint.name for joint in arm.joints if joint.revolute]
@@ -128,7 +128,7 @@ def test_names_of_any_kind_become_identifiers():
     names = ("Gelenk/1 <\"&'>", "Gelenk/1 <\"&'>", "")
     given = [replace(joint, name=name) for joint, name in zip(arm.given.joints, names, strict=True)]
     odd = Arm("odd <arm> & \u202e more", replace(arm.given, joints=tuple(given)))
-    model = Model(odd, payload=True, friction=True)
+    model = FmuModel(odd, payload=True, friction=True)
     assert model.names == ("Gelenk_1______", "Gelenk_1_______2", "joint3")
     text = fmu.model_description(model, odd.name, "odd", "1")
     root = ElementTree.fromstring(text.encode())
@@ -140,10 +140,10 @@ def test_the_step_is_short_enough_for_viscous_friction():
     arm = armdyn.load("puma560")
     joints = [replace(joint, viscous=5000 * joint.viscous + 50) for joint in arm.given.joints]
     for one in (arm, Arm("slow", replace(arm.given, joints=tuple(joints)))):
-        model = Model(one, payload=True, friction=True)
+        model = FmuModel(one, payload=True, friction=True)
         assert model.step * model.fastest < 2.78 / 2
     assert model.step < 1e-3
-    assert Model(arm, payload=True, friction=True).step == 1e-3
+    assert FmuModel(arm, payload=True, friction=True).step == 1e-3
 
 
 def test_the_same_arm_gives_the_same_bytes(tmp_path, monkeypatch):
@@ -177,7 +177,7 @@ def test_without_a_compiler_or_a_binary_it_is_a_source_fmu(binary, tmp_path, mon
 def test_the_readme_says_for_which_platform_the_binary_is():
     package = Package("planar3", "first line\nsecond *line*\nthird line", {}, {})
     built = fmu_readme(
-        Model(armdyn.load("planar3"), payload=False, friction=False), package, ["binaries/x86_64-linux/planar3.so"]
+        FmuModel(armdyn.load("planar3"), payload=False, friction=False), package, ["binaries/x86_64-linux/planar3.so"]
     )
     assert "a binary for the platform on which it was generated, `binaries/x86_64-linux/planar3.so`" in built
     assert "without a binary" not in built
@@ -224,10 +224,12 @@ def test_the_command(tmp_path):
 
 def test_the_exponents_of_stribeck_curves_are_told():
     arm = everything()
-    assert "(q̇/`stribeck`)⁴" in fmu.fmu_readme(Model(arm, True, True), Package("x", "", {}, {}), [])
+    assert "(q̇/`stribeck`)⁴" in fmu.fmu_readme(FmuModel(arm, True, True), Package("x", "", {}, {}), [])
     one = replace(arm.given.joints[0], forces=replace(arm.given.joints[0].forces, stribeck_exponent=2))
     mixed = Arm("mixed", replace(arm.given, joints=(one, *arm.given.joints[1:])))
-    assert "ⁿ, n = 2, 4, 4, 4 joint by joint" in fmu.fmu_readme(Model(mixed, True, True), Package("x", "", {}, {}), [])
+    assert "ⁿ, n = 2, 4, 4, 4 joint by joint" in fmu.fmu_readme(
+        FmuModel(mixed, True, True), Package("x", "", {}, {}), []
+    )
 
 
 @pytest.mark.parametrize("file", ["modelDescription.xml", "armdyn_model.h"])
@@ -244,6 +246,6 @@ def test_golden_files(file, tmp_path):
 def test_vectors_are_finite():
     from armdyn.deployment import fmu_vectors
 
-    text = fmu_vectors.vectors(Model(curved(), payload=True, friction=True))
+    text = fmu_vectors.vectors(FmuModel(curved(), payload=True, friction=True))
     assert "nan" not in text
     assert np.isfinite(float(text.split("VECTOR_QDD[] = {")[1].split(",")[0]))

@@ -14,7 +14,7 @@ import pytest
 
 from armdyn.codegen.compile import compile_program
 from armdyn.codegen.llvm import trig
-from armdyn.codegen.sines import ANYWHERE, FUSED, LANGUAGES, Reduction, steps, written
+from armdyn.codegen.sines import ANYWHERE, FUSED, LANGUAGES, AngleReduction, steps, written
 from armdyn.codegen.target import baseline, host
 from armdyn.graph.program import trace
 
@@ -136,7 +136,7 @@ def test_sines_of_sines():
     np.testing.assert_allclose(got, np.cos(3 * np.sin(x)) + np.cos(x), rtol=0, atol=1e-15)
 
 
-def angles(reduction: Reduction) -> np.ndarray:
+def angles(reduction: AngleReduction) -> np.ndarray:
     """Angles of single precision within the reduction's limit: any, small ones, and those nearest to quarter turns."""
     rng, limit = np.random.default_rng(7), reduction.limit
     quarters = np.float32(np.arange(-int(limit / 1.6), int(limit / 1.6), 7) * (math.pi / 2))
@@ -150,7 +150,7 @@ def single_ulps(got: np.ndarray, exact: np.ndarray) -> float:
     return float(np.max(np.abs(got - exact) / np.spacing(np.abs(exact).astype(np.float32)).astype(float)))
 
 
-def assigned(reduction: Reduction, x: np.ndarray, fused: bool) -> tuple[np.ndarray, np.ndarray]:
+def assigned(reduction: AngleReduction, x: np.ndarray, fused: bool) -> tuple[np.ndarray, np.ndarray]:
     """Sine and cosine by the steps, in NumPy's single precision."""
 
     def fma(a, b, c):

@@ -13,7 +13,7 @@ import armdyn
 from armdyn.arm import Arm
 from armdyn.chain import JointForces
 from armdyn.deployment import fmu_vectors
-from armdyn.deployment.fmu_model import Model
+from armdyn.deployment.fmu_model import FmuModel
 from armdyn.simulation import Sampled
 from random_trees import TreeKind, random_tree
 
@@ -61,7 +61,7 @@ def run(where, arm, model, kind, start, torque, **options):
 def deployed(arm, tmp_path, **options):
     armdyn.deploy(arm, tmp_path, "fmu", **options)
     assert validate_fmu(str(tmp_path / f"{arm.name}.fmu")) == []
-    return Model(arm, payload=len(arm.chain.tips) == 1, friction=True)
+    return FmuModel(arm, payload=len(arm.chain.tips) == 1, friction=True)
 
 
 def beginning(model, rng):

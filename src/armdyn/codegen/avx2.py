@@ -141,7 +141,7 @@ def sine_code(angles: list[Memory], array: str, beyond: Memory) -> InlineAssembl
 
     The steps are those of `llvm.trig.sine_cosine`; a few angles are interleaved to overlap their latencies.
     """
-    selected = Selection(dict(enumerate(angles)), len(angles))
+    selected = InstructionSelection(dict(enumerate(angles)), len(angles))
     outputs: dict[int, Memory] = {}
     code: list[list[Instruction]] = []  # per angle
     masks: list[int] = []
@@ -164,7 +164,7 @@ def _interleaved(code: list[list[Instruction]]) -> list[Instruction]:
     return [one for some in few for turn in zip_longest(*some) for one in turn if one is not None]
 
 
-def _sine_cosine(s: Selection, x: int, sine_cosine: tuple[int, int] = (-1, -1)) -> tuple[int, int, int]:
+def _sine_cosine(s: InstructionSelection, x: int, sine_cosine: tuple[int, int] = (-1, -1)) -> tuple[int, int, int]:
     """(sine, cosine, mask of lanes beyond the limit) of angle x; the numbers of the first two values may be given."""
     number, add = s.number, s.add
 
@@ -225,12 +225,14 @@ def _merged(loads: list[Instruction], arithmetic: list[Instruction], stores: lis
     return sorted((*loads, *arithmetic, *stores), key=lambda one: at[one.value])
 
 
-def _allocated(selected: Selection, instructions: list[Instruction], outputs: dict[int, Memory]) -> InlineAssembly:
+def _allocated(
+    selected: InstructionSelection, instructions: list[Instruction], outputs: dict[int, Memory]
+) -> InlineAssembly:
     code = allocate(instructions, selected.memory, outputs)
     return assembled(code.lines, list(selected.constants), code.spill_slots)
 
 
-class Selection:
+class InstructionSelection:
     """Selected instructions, and the locations of values in memory; values up to `last_value` are the caller's."""
 
     def __init__(self, memory: dict[int, Memory], last_value: int) -> None:
@@ -265,7 +267,7 @@ class Selection:
         return Memory("constants", BYTES * self.constants.setdefault(double(x), len(self.constants)))
 
 
-class ArithmeticSelection(Selection):
+class ArithmeticSelection(InstructionSelection):
     """Selects instructions for arithmetic; negations are folded into multiply–adds where possible."""
 
     def select(self, nodes: Sequence[Node], outputs: Iterable[int]) -> None:

@@ -115,7 +115,7 @@ def shapes(program: Program | ColumnProgram) -> tuple[Shapes, Shapes]:
 
 
 def load_or_compile(
-    asked: object,
+    identity: object,
     make: Callable[[], Program | ColumnProgram],
     uniform: Collection[str] = (),
     number: str = "double",
@@ -127,9 +127,9 @@ def load_or_compile(
     program with an empty array, since a gufunc has no core dimensions of length 0.
     """
     target = host().of(number)
-    asked = (asked, tuple(uniform))
+    identity = (identity, tuple(uniform))
     with LLVM_LOCK:
-        name = jit.key(asked, target)
+        name = jit.key(identity, target)
         made = _LOADED.get(name) if name else None
         origin, start = "this process", time.perf_counter()
         if made is None:

@@ -120,7 +120,7 @@ class Section(NamedTuple):
     link: int
 
 
-class Symbol(NamedTuple):
+class ElfSymbol(NamedTuple):
     """A symbol: its name, value, size, type and binding, and the index of its section (0: undefined)."""
 
     name: str
@@ -155,7 +155,7 @@ class Elf:
         )
 
     @cached_property
-    def symbols(self) -> tuple[Symbol, ...]:
+    def symbols(self) -> tuple[ElfSymbol, ...]:
         """Every symbol."""
         found = []
         for table in (section for section in self.sections if section.kind == SYMBOLS):
@@ -166,11 +166,11 @@ class Elf:
                     name, info, _, section, value, size = struct.unpack_from("<IBBHQQ", self.code, at)
                 else:
                     name, value, size, info, _, section = struct.unpack_from("<IIIBBH", self.code, at)
-                found.append(Symbol(self._text(names + name), value, size, info & 15, info >> 4, section))
+                found.append(ElfSymbol(self._text(names + name), value, size, info & 15, info >> 4, section))
         return tuple(found)
 
     @cached_property
-    def functions(self) -> dict[str, Symbol]:
+    def functions(self) -> dict[str, ElfSymbol]:
         """The functions, by name."""
         return {symbol.name: symbol for symbol in self.symbols if symbol.kind == FUNCTION}
 

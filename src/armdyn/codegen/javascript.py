@@ -78,7 +78,7 @@ export function wrap(exports: WebAssembly.Exports): Arm;
 
 
 @dataclass(frozen=True)
-class Package:
+class EsModule:
     """The content of the files: the module's name, a comment, the programs, those that can be stepped, parameters."""
 
     name: str
@@ -89,7 +89,7 @@ class Package:
     parameters: tuple[tuple[str, float], ...] = ()
 
 
-def es_module(package: Package) -> str:
+def es_module(package: EsModule) -> str:
     """The text of the ES module."""
     functions = {
         name: {
@@ -109,7 +109,7 @@ def es_module(package: Package) -> str:
     return _comment(package.comment) + MODULE % values
 
 
-def types(package: Package) -> str:
+def types(package: EsModule) -> str:
     """The text of the TypeScript declarations."""
     lines = []
     for name, program in package.programs.items():
@@ -126,7 +126,7 @@ def types(package: Package) -> str:
     return _comment(package.comment) + TYPES % {"functions": "\n".join(lines), "parameters": parameters}
 
 
-def _parameters(package: Package, before: str, after: str) -> str:
+def _parameters(package: EsModule, before: str, after: str) -> str:
     return f"{before}{json.dumps(dict(package.parameters))}{after}" if package.parameters else ""
 
 

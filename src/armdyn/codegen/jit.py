@@ -239,20 +239,20 @@ def object_code(text: str, target: Target, level: int = 2) -> bytes:
         return bytes(target.machine(level).emit_object(module))
 
 
-def key(asked: object, target: Target) -> str | None:
+def key(identity: object, target: Target) -> str | None:
     """The cache key of the code requested by `asked`; None if it is unknown (see `cache.key`).
 
     The `repr` of `asked` must contain everything that the code depends on besides armdyn's own source.
     """
     import llvmlite  # slow to import
 
-    return cache.key(asked, target, binding().llvm_version_info, str(llvmlite.__version__))
+    return cache.key(identity, target, binding().llvm_version_info, str(llvmlite.__version__))
 
 
 def stored(name: str | None, make: Callable[[], bytes]) -> bytes:
     """The object code with the `key` `name`, from the disk or else from `make()`."""
-    found = cache.get(name)
-    if found is None:
-        found = make()
-        cache.put(name, found)
-    return found
+    code = cache.get(name)
+    if code is None:
+        code = make()
+        cache.put(name, code)
+    return code

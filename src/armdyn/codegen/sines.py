@@ -25,7 +25,7 @@ TWO_OVER_PI_SINGLE = float.fromhex("0x1.45f306p-1")
 
 
 @dataclass(frozen=True)
-class Reduction:
+class AngleReduction:
     """The parts of π/2, and the largest magnitude of an angle for which their use keeps to 2 ulp."""
 
     parts: tuple[float, ...]
@@ -33,14 +33,14 @@ class Reduction:
     fused: bool  # whether the language's fma must round once
 
 
-FUSED = Reduction(SINGLE.half_pi, 1e5, fused=True)
-ANYWHERE = Reduction(
+FUSED = AngleReduction(SINGLE.half_pi, 1e5, fused=True)
+ANYWHERE = AngleReduction(
     tuple(map(float.fromhex, ("0x1.922p+0", "-0x1.2afp-18", "0x1.0b48p-34", "-0x1.ee59dap-50"))), 3200.0, fused=False
 )
 
 
 @dataclass(frozen=True)
-class Step:
+class SineStep:
     """`name` = `operation` of the arguments: earlier names, "x" for the angle, or constants.
 
     The operations are those of `graph.node` and: `nearest` integer as a number, `whole` (a number to an integer),
@@ -57,60 +57,60 @@ class Step:
         return self.operation in ("whole", "after")
 
 
-def steps(reduction: Reduction) -> tuple[Step, ...]:
+def steps(reduction: AngleReduction) -> tuple[SineStep, ...]:
     """The assignments from the angle "x" to "sine" and "cosine"."""
     made = [
-        Step("turns", "mul", ("x", TWO_OVER_PI_SINGLE)),
-        Step("quarters", "nearest", ("turns",)),
-        Step("k", "whole", ("quarters",)),
-        Step("k_next", "after", ("k",)),
+        SineStep("turns", "mul", ("x", TWO_OVER_PI_SINGLE)),
+        SineStep("quarters", "nearest", ("turns",)),
+        SineStep("k", "whole", ("quarters",)),
+        SineStep("k_next", "after", ("k",)),
     ]
     made += _fused(reduction) if reduction.fused else _anywhere(reduction)
-    made.append(Step("z", "mul", ("r", "r")))
+    made.append(SineStep("z", "mul", ("r", "r")))
     made += _polynomial("s", SINGLE.sine)
-    made.append(Step("z_r", "mul", ("z", "r")))
+    made.append(SineStep("z_r", "mul", ("z", "r")))
     if reduction.fused:
-        made.append(Step("odd", "fma", ("z_r", "s0", "r")))
+        made.append(SineStep("odd", "fma", ("z_r", "s0", "r")))
     else:
-        made += [Step("curved", "fma", ("z_r", "s0", "rest")), Step("odd", "add", ("upper", "curved"))]
+        made += [SineStep("curved", "fma", ("z_r", "s0", "rest")), SineStep("odd", "add", ("upper", "curved"))]
     made += _polynomial("c", SINGLE.cosine)
-    made.append(Step("sine", "turned", ("k", "odd", "c0")))
-    return (*made, Step("cosine", "turned", ("k_next", "odd", "c0")))
+    made.append(SineStep("sine", "turned", ("k", "odd", "c0")))
+    return (*made, SineStep("cosine", "turned", ("k_next", "odd", "c0")))
 
 
-def _fused(reduction: Reduction) -> list[Step]:
+def _fused(reduction: AngleReduction) -> list[SineStep]:
     """The reduced angle r = x - quarters·π/2, one part of π/2 after another."""
     names = ["x", "first", "second", "r"]
     return [
-        Step(after, "fma", ("quarters", -part, before))
+        SineStep(after, "fma", ("quarters", -part, before))
         for before, after, part in zip(names, names[1:], reduction.parts, strict=False)
     ]
 
 
-def _anywhere(reduction: Reduction) -> list[Step]:
+def _anywhere(reduction: AngleReduction) -> list[SineStep]:
     """The reduced angle r = upper + rest: products with the first two parts of π/2 are exact."""
     first, second, third, fourth = reduction.parts
     return [
-        Step("first", "fma", ("quarters", -first, "x")),
-        Step("upper", "fma", ("quarters", -second, "first")),
-        Step("last", "mul", ("quarters", -fourth)),
-        Step("rest", "fma", ("quarters", -third, "last")),
-        Step("r", "add", ("upper", "rest")),
+        SineStep("first", "fma", ("quarters", -first, "x")),
+        SineStep("upper", "fma", ("quarters", -second, "first")),
+        SineStep("last", "mul", ("quarters", -fourth)),
+        SineStep("rest", "fma", ("quarters", -third, "last")),
+        SineStep("r", "add", ("upper", "rest")),
     ]
 
 
-def _polynomial(name: str, coefficients: tuple[float, ...]) -> list[Step]:
+def _polynomial(name: str, coefficients: tuple[float, ...]) -> list[SineStep]:
     """Horner's scheme in z; the value is `name`0."""
-    made: list[Step] = []
+    made: list[SineStep] = []
     value = coefficients[-1]
     for power in reversed(range(len(coefficients) - 1)):
         argument: str | float = f"{name}{power + 1}" if made else value
-        made.append(Step(f"{name}{power}", "fma", (argument, "z", coefficients[power])))
+        made.append(SineStep(f"{name}{power}", "fma", (argument, "z", coefficients[power])))
     return made
 
 
 @dataclass(frozen=True)
-class Language:
+class SineLanguage:
     """How a language declares a number and an integer, and writes a literal and each operation."""
 
     number: str
@@ -125,8 +125,8 @@ def _hexadecimal(value: float) -> str:
     return f"{digits.rstrip('0').rstrip('.')}p{exponent}f"
 
 
-def _of_c(fma: str, nearest: str) -> Language:
-    return Language(
+def _of_c(fma: str, nearest: str) -> SineLanguage:
+    return SineLanguage(
         "const float {0} = {1};",
         "const int {0} = {1};",
         _hexadecimal,
@@ -142,11 +142,11 @@ def _of_c(fma: str, nearest: str) -> Language:
     )
 
 
-LANGUAGES: Mapping[str, Language] = {
+LANGUAGES: Mapping[str, SineLanguage] = {
     "c": _of_c("fmaf", "rintf"),
     "cuda": _of_c("fmaf", "rintf"),
     "opencl": _of_c("fma", "rint"),
-    "wgsl": Language(
+    "wgsl": SineLanguage(
         "let {0} = {1};",
         "let {0} = {1};",
         _hexadecimal,
@@ -163,7 +163,7 @@ LANGUAGES: Mapping[str, Language] = {
 }
 
 
-def written(language: Language, reduction: Reduction = ANYWHERE) -> list[str]:
+def written(language: SineLanguage, reduction: AngleReduction = ANYWHERE) -> list[str]:
     """The assignments as text: from a number `x` to `sine` and `cosine`, within its `limit`."""
     lines = []
     for step in steps(reduction):

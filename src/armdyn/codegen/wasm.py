@@ -69,7 +69,7 @@ def _name(text: str) -> bytes:
 
 
 @dataclass
-class Function:
+class WasmFunction:
     """A function being written: its signature, its local variables and its instructions."""
 
     takes: tuple[bytes, ...]
@@ -114,7 +114,9 @@ class Function:
         return unsigned(len(text)) + text
 
 
-def module(programs: Mapping[str, Program], further: Mapping[str, Function] | None = None, scratch: int = 0) -> bytes:
+def module(
+    programs: Mapping[str, Program], further: Mapping[str, WasmFunction] | None = None, scratch: int = 0
+) -> bytes:
     """A module that exports every program under its name, followed by the `further` functions.
 
     A name that starts with an underscore is not exported. The functions are in the order of the mappings, after
@@ -138,8 +140,8 @@ def module(programs: Mapping[str, Program], further: Mapping[str, Function] | No
         "export": _vector(names),
         "code": _vector([function.body for function in functions]),
     }
-    parts = [bytes([SECTIONS[key]]) + unsigned(len(text)) + text for key, text in sections.items()]
-    return b"\0asm\1\0\0\0" + b"".join(parts)
+    encoded = [bytes([SECTIONS[key]]) + unsigned(len(text)) + text for key, text in sections.items()]
+    return b"\0asm\1\0\0\0" + b"".join(encoded)
 
 
 def _pages(programs: Iterable[Program], scratch: int) -> int:
@@ -148,9 +150,9 @@ def _pages(programs: Iterable[Program], scratch: int) -> int:
     return math.ceil((scratch + 8 * numbers) / PAGE) or 1
 
 
-def sine_cosine() -> Function:
+def sine_cosine() -> WasmFunction:
     """`x -> sin x, cos x`, by the reduction and the polynomials of `llvm.trig`; NaN where |x| > `LIMIT`."""
-    f = Function((F64,), (F64, F64))
+    f = WasmFunction((F64,), (F64, F64))
     x, r, z, sine, cosine, quadrant = 0, f.local(), f.local(), f.local(), f.local(), f.local(I64)
     for name, *immediates in (
         *(("local.get", x), ("f64.const", math.nan), ("local.get", x), ("f64.abs",), ("f64.const", LIMIT)),
@@ -182,7 +184,7 @@ def sine_cosine() -> Function:
     return f
 
 
-def _horner(f: Function, coefficients: Sequence[float], z: int) -> None:
+def _horner(f: WasmFunction, coefficients: Sequence[float], z: int) -> None:
     *lower, highest = coefficients
     f.do("f64.const", highest)
     for coefficient in reversed(lower):
@@ -192,7 +194,7 @@ def _horner(f: Function, coefficients: Sequence[float], z: int) -> None:
         f.do("f64.add")
 
 
-def _turned(f: Function, one: int, other: int, quadrant: int, ahead: int) -> None:
+def _turned(f: WasmFunction, one: int, other: int, quadrant: int, ahead: int) -> None:
     """Push the value for the quadrant: the other one if it is odd, negated if its second bit is set."""
     for name, *immediates in (
         *(("local.get", other), ("local.get", one)),
@@ -203,10 +205,10 @@ def _turned(f: Function, one: int, other: int, quadrant: int, ahead: int) -> Non
         f.do(name, *immediates)
 
 
-def _function(program: Program) -> Function:
+def _function(program: Program) -> WasmFunction:
     """A program as a function of addresses: inputs first, then outputs."""
     ports = (*program.inputs, *program.outputs)
-    writer = _Writer(program, Function((I32,) * len(ports)))
+    writer = _Writer(program, WasmFunction((I32,) * len(ports)))
     for address, port in enumerate(program.outputs, len(program.inputs)):
         for k, node in enumerate(port.nodes):
             writer.function.do("local.get", address)
@@ -218,7 +220,7 @@ def _function(program: Program) -> Function:
 class _Writer:
     """Writes the instructions that push a node's value, and tracks which nodes are in local variables."""
 
-    def __init__(self, program: Program, function: Function) -> None:
+    def __init__(self, program: Program, function: WasmFunction) -> None:
         self.function = function
         self.inputs = {
             node.serial: (at, k) for at, port in enumerate(program.inputs) for k, node in enumerate(port.nodes)
@@ -277,7 +279,7 @@ class _Writer:
         f.do("local.get", own)
 
 
-def _sign(f: Function, x: int) -> None:
+def _sign(f: WasmFunction, x: int) -> None:
     """1 with the sign of x, or x itself where that is zero."""
     for name, *immediates in (
         *(("f64.const", 1.0), ("local.get", x), ("f64.copysign",), ("local.get", x)),
@@ -286,7 +288,7 @@ def _sign(f: Function, x: int) -> None:
         f.do(name, *immediates)
 
 
-def _positive(f: Function, x: int) -> None:
+def _positive(f: WasmFunction, x: int) -> None:
     """1 where x > 0, NaN elsewhere."""
     for name, *immediates in (
         *(("f64.const", 1.0), ("f64.const", math.nan)),
@@ -307,7 +309,7 @@ def can_be_stepped(program: Program) -> bool:
 
 
 @dataclass(frozen=True)
-class Stepper:
+class StepFunction:
     """What a module needs besides `program` to integrate it: the programs of the stages, one function, scratch memory.
 
     `advance(q, qd, ..., step, count)` takes the addresses of the program's inputs, the step in seconds and the number
@@ -350,10 +352,10 @@ class Stepper:
         return made | ({"_rates": self.rates} if self.rates else {})
 
     @property
-    def advance(self) -> Function:
+    def advance(self) -> WasmFunction:
         """The loop over steps."""
         count = len(self.program.inputs)
-        f = Function((*(I32,) * count, F64, I32))
+        f = WasmFunction((*(I32,) * count, F64, I32))
         step, left = count, count + 1
         length = self.scratch - 8
         f.do("i32.const", length)
@@ -370,7 +372,7 @@ class Stepper:
             f.do(name, *immediates)
         return f
 
-    def _step(self, f: Function, length: int) -> None:
+    def _step(self, f: WasmFunction, length: int) -> None:
         """One step: an evaluation per stage, and the program that goes on from there.
 
         The end of the step overwrites q and qd: velocities are written after the coordinates, and entries that others
@@ -390,7 +392,7 @@ class Stepper:
             self._call(f, self.first + k, [*here, *slopes, ("i32.const", length), *at])
 
     @staticmethod
-    def _call(f: Function, program: int, addresses: list[tuple[str, int]]) -> None:
+    def _call(f: WasmFunction, program: int, addresses: list[tuple[str, int]]) -> None:
         for name, address in addresses:
             f.do(name, address)
         f.do("call", SINE_COSINE + 1 + program)
@@ -398,10 +400,10 @@ class Stepper:
 
 def with_steps(
     programs: dict[str, Program], key: str, stages: Sequence[Program], rates: Program | None = None
-) -> tuple[dict[str, Program], dict[str, Function], int]:
+) -> tuple[dict[str, Program], dict[str, WasmFunction], int]:
     """The arguments of `module` for these programs and `advance`, which integrates the one called `key`."""
-    stepper = Stepper(programs[key], list(programs).index(key), len(programs), stages, rates)
+    stepper = StepFunction(programs[key], list(programs).index(key), len(programs), stages, rates)
     return {**programs, **stepper.programs}, {"advance": stepper.advance}, stepper.scratch
 
 
-__all__ = ["Stepper", "can_be_stepped", "with_steps"]
+__all__ = ["StepFunction", "can_be_stepped", "with_steps"]

@@ -23,7 +23,7 @@ from armdyn.codegen.text.c import Function, Package, c_type, files
 from armdyn.codegen.text.names import identifier
 from armdyn.codegen.text.numpy import compile_numpy
 from armdyn.deployment.fmu_description import SOURCES, build_description, model_description, token
-from armdyn.deployment.fmu_model import Model
+from armdyn.deployment.fmu_model import FmuModel
 from armdyn.deployment.fmu_readme import fmu_readme
 from armdyn.deployment.fmu_vectors import vectors
 from armdyn.deployment.request import PAYLOAD, Files, Request, Target
@@ -62,7 +62,7 @@ def fmu_folder(request: Request) -> Files:
     return {f"{name}.fmu": _archive(inside)} | {file: text.encode() for file, text in texts.items()}
 
 
-def _model(request: Request) -> Model:
+def _model(request: Request) -> FmuModel:
     """The model of the FMU; an error if the request does not suit an FMU."""
     arm = request.arm
     if request.quantities is not None:
@@ -74,23 +74,23 @@ def _model(request: Request) -> Model:
     arm.must_suit("an FMU")
     if request.frame is not None and request.parameters != "runtime":
         raise InputError("the frame is where the FMU's payload is attached, which requires parameters='runtime'")
-    return Model(arm, PAYLOAD in request.wanted, request.friction, request.frame)
+    return FmuModel(arm, PAYLOAD in request.wanted, request.friction, request.frame)
 
 
-def _dynamics(model: Model, runtime: bool) -> Function:
+def _dynamics(model: FmuModel, runtime: bool) -> Function:
     """Accelerations with joints that may be held; the FMU adds friction and decides which joints are held."""
     comment = "accelerations of the joints with free = 1; joints with free = 0 are held, and left is the holding force"
     return _function(lockable_dynamics(model.arm.chain, runtime), comment)
 
 
-def _stages(model: Model) -> list[tuple[Program, str]]:
+def _stages(model: FmuModel) -> list[tuple[Program, str]]:
     """The arithmetic of a step, stage by stage, with what each is for."""
     programs = stage_programs(SCHEME, model.n, model.n)
     words = [f"from the slopes of {k} stage{'s' * (k > 1)} to the next one" for k in range(1, len(programs))]
     return list(zip(programs, [*words, "from the slopes of all stages to the end of the step"], strict=True))
 
 
-def _next_stage(model: Model, name: str) -> str:
+def _next_stage(model: FmuModel, name: str) -> str:
     """The cases of `next_stage` in C."""
     lines = []
     for k, (program, _) in enumerate(_stages(model), 1):
@@ -99,7 +99,7 @@ def _next_stage(model: Model, name: str) -> str:
     return "\n".join(lines)
 
 
-def _joint_forces(model: Model) -> Function:
+def _joint_forces(model: FmuModel) -> Function:
     """The motor torques that springs, offsets, ripple and asymmetric friction require, as a program."""
 
     def function(q: list[Any], qd: list[Any]) -> list[Any]:
@@ -121,13 +121,13 @@ def _resource(file: str) -> str:
     return (resources("armdyn.deployment") / "fmi" / file).read_text(encoding="utf-8")
 
 
-def _description(model: Model, package: Package, name: str) -> bytes:
+def _description(model: FmuModel, package: Package, name: str) -> bytes:
     from armdyn import __version__
 
     return model_description(model, package.name, name, __version__).encode()
 
 
-def _sources(model: Model, package: Package, name: str) -> dict[str, str]:
+def _sources(model: FmuModel, package: Package, name: str) -> dict[str, str]:
     written = files(package)
     texts = {file: written[file] for file in (f"{name}.h", f"{name}.c")}
     texts["armdyn_model.h"] = _header(model, package, name)
@@ -136,7 +136,7 @@ def _sources(model: Model, package: Package, name: str) -> dict[str, str]:
     return texts
 
 
-def _header(model: Model, package: Package, name: str) -> str:
+def _header(model: FmuModel, package: Package, name: str) -> str:
     """The text of ``armdyn_model.h``, the part of the sources that is specific to this arm."""
     runtime = bool(package.parameters)
     if model.payload:

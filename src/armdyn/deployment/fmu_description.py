@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from xml.sax.saxutils import quoteattr
 
 from armdyn.algebra.frozen import fingerprint
-from armdyn.deployment.fmu_model import UNITS, Model, Variable
+from armdyn.deployment.fmu_model import UNITS, FmuModel, FmuVariable
 from armdyn.files.text import visible
 
 PARTS = ("fmu", "stepping", "integration", "modes", "dynamics", "unsupported")
@@ -18,7 +18,7 @@ def attribute(text: str) -> str:
     return quoteattr(visible(" ".join(text.split())))
 
 
-def model_description(model: Model, name: str, identifier: str, version: str) -> str:
+def model_description(model: FmuModel, name: str, identifier: str, version: str) -> str:
     """The file's text."""
     capabilities = f'modelIdentifier="{identifier}" canGetAndSetFMUState="true" canSerializeFMUState="true"'
     lines = [
@@ -63,13 +63,13 @@ def build_description(identifier: str) -> str:
     )
 
 
-def token(model: Model, identifier: str) -> str:
+def token(model: FmuModel, identifier: str) -> str:
     """What an importer must show to instantiate the model: it changes with the variables and with the arm."""
     facts = (identifier, model.arm.fingerprint, *(v.name for v in model.variables))
     return f"{{{fingerprint(*facts)[:32]}}}"
 
 
-def _units(model: Model) -> list[str]:
+def _units(model: FmuModel) -> list[str]:
     used = dict.fromkeys(v.unit for v in model.variables if v.unit)
     lines = ["  <UnitDefinitions>"]
     for unit in used:
@@ -78,7 +78,7 @@ def _units(model: Model) -> list[str]:
     return [*lines, "  </UnitDefinitions>"]
 
 
-def _variable(v: Variable) -> str:
+def _variable(v: FmuVariable) -> str:
     if v.discrete:
         return (
             f'    <Int32 name="{v.name}" valueReference="{v.reference}" causality="{v.causality}" '
@@ -98,7 +98,7 @@ def _variable(v: Variable) -> str:
     return f"    <Float64 {' '.join(fields)}/>"
 
 
-def _structure(model: Model) -> list[str]:
+def _structure(model: FmuModel) -> list[str]:
     """Outputs, derivatives of the states in the order of the states, and what is unknown at the beginning."""
     n = model.n
     inputs, q, qd = (list(range(1 + k * n, 1 + (k + 1) * n)) for k in range(3))

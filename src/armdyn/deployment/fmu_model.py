@@ -44,7 +44,7 @@ Row = tuple[str, str, str, str, float | None, int | None]  # the fields of a var
 
 
 @dataclass(frozen=True)
-class Variable:
+class FmuVariable:
     """A variable of the model description; `derivative_of` is the value reference of the state it is the rate of."""
 
     reference: int
@@ -58,7 +58,7 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Model:
+class FmuModel:
     """The model in the FMU of an arm."""
 
     arm: Arm
@@ -120,7 +120,7 @@ class Model:
         return bool(np.isfinite(self.arm.limits).any())
 
     @cached_property
-    def variables(self) -> tuple[Variable, ...]:
+    def variables(self) -> tuple[FmuVariable, ...]:
         """Every variable, in the order of the value references."""
         n, joints, rest = self.n, list(zip(self.names, self.arm.joints, strict=True)), self.arm.rest
         of = [_units(joint) for joint in self.arm.joints]
@@ -139,8 +139,10 @@ class Model:
         rows += self._friction_rows()
         rows += [("solver.step", "parameter", "maximum step of the internal integrator", "s", self.step, None)]
         rows += [(name, "parameter", text, "", start, None) for name, text, start in (STOPS if self.stops else ())]
-        continuous = [Variable(k, *row) for k, row in enumerate(rows)]
-        modes = [Variable(len(rows) + k, f"{a}.mode", "output", MODE, discrete=True) for k, (a, _) in enumerate(joints)]
+        continuous = [FmuVariable(k, *row) for k, row in enumerate(rows)]
+        modes = [
+            FmuVariable(len(rows) + k, f"{a}.mode", "output", MODE, discrete=True) for k, (a, _) in enumerate(joints)
+        ]
         return (*continuous, *modes)
 
     def _friction_rows(self) -> list[Row]:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from armdyn.codegen.text.c import Package
 from armdyn.codegen.text.names import identifier
-from armdyn.deployment.fmu_model import Model
+from armdyn.deployment.fmu_model import FmuModel
 from armdyn.deployment.readme import MANIFEST, line
 
 
-def fmu_readme(model: Model, package: Package, binaries: Sequence[str]) -> str:
+def fmu_readme(model: FmuModel, package: Package, binaries: Sequence[str]) -> str:
     """The file's text; `binaries` are the libraries in the archive."""
     name = identifier(package.name)
     built = (
@@ -55,7 +55,7 @@ def _files(name: str) -> str:
     )
 
 
-def _variables(model: Model) -> str:
+def _variables(model: FmuModel) -> str:
     rows = [
         f"| `{v.name}` | {v.causality} | {v.unit} | {'' if v.start is None else f'{v.start:g}'} | {v.description} |"
         for v in model.variables
@@ -65,7 +65,7 @@ def _variables(model: Model) -> str:
     )
 
 
-def _notes(model: Model) -> str:
+def _notes(model: FmuModel) -> str:
     notes = [
         "**Integration** (co-simulation): the classical fourth-order Runge–Kutta method. A communication step is "
         "divided into the smallest number of equal integrator steps that are not longer than `solver.step` "
@@ -116,7 +116,7 @@ def _notes(model: Model) -> str:
     return "\n".join(["## Notes", "", *(f"- {note}" for note in notes)])
 
 
-def _exponent(model: Model) -> str:
+def _exponent(model: FmuModel) -> str:
     """The exponent of the velocity in the Stribeck curves, as a superscript where possible."""
     found = [joint.forces.stribeck_exponent for joint, _, _ in model.rubbing]
     if len(set(found)) > 1:

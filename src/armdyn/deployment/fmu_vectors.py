@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.arm import Arm
-from armdyn.deployment.fmu_model import Model
+from armdyn.deployment.fmu_model import FmuModel
 from armdyn.simulation import simulate
 
 VECTORS = 5
@@ -15,7 +15,7 @@ MOTION_STEP, MOTION_STEPS = 0.005, 40  # s, and how many: two tenths of a second
 BODY = {"mass": 0.8, "com": (0.02, -0.01, 0.05), "inertia": (0.003, 0.004, 0.002, 0.0002, -0.0001, 0.0003)}
 
 
-def vectors(model: Model) -> str:
+def vectors(model: FmuModel) -> str:
     """The text of ``armdyn_vectors.h``."""
     rng = np.random.default_rng(model.n)
     states = np.round(rng.uniform(-1, 1, (VECTORS, 2, model.n)), 3)
@@ -46,12 +46,12 @@ def vectors(model: Model) -> str:
     return "\n".join([*lines, ""])
 
 
-def accelerations(model: Model, arm: Arm, q: Any, qd: Any, tau: Any) -> Any:
+def accelerations(model: FmuModel, arm: Arm, q: Any, qd: Any, tau: Any) -> Any:
     """By the kernel of the arm, its parameters baked in; no joint is at rest or at a stop."""
     return arm.kernel("forward_dynamics", friction=model.friction)(q, qd, tau)
 
 
-def motion(model: Model, arm: Arm, q: Any, qd: Any, tau: Any, step: float, steps: int) -> Any:
+def motion(model: FmuModel, arm: Arm, q: Any, qd: Any, tau: Any, step: float, steps: int) -> Any:
     """(2, n): positions and velocities after some steps, by the simulator with the FMU's method and step."""
     times = np.arange(steps + 1) * step
     out = simulate(

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from armdyn.codegen.javascript import Package as Module
-from armdyn.codegen.javascript import es_module, types
+from armdyn.codegen.javascript import EsModule, es_module, types
 from armdyn.codegen.text.c import TOLERANCES, Function, Package, c_type, out_name
 from armdyn.codegen.text.names import identifier
 from armdyn.codegen.wasm import can_be_stepped
@@ -51,7 +50,7 @@ def wasm_folder(request: Request) -> Files:
     programs = {key: function.program for key, function in package.functions.items()}
     summaries = {key: function.comment.splitlines()[0] for key, function in package.functions.items()}
     stepped = next((key for key, program in programs.items() if can_be_stepped(program)), None)
-    module = Module(name, package.comment, programs, summaries, stepped, tuple(package.parameters))
+    module = EsModule(name, package.comment, programs, summaries, stepped, tuple(package.parameters))
     texts = {
         f"{name}.mjs": es_module(module),
         f"{name}.d.mts": types(module),

@@ -29,9 +29,9 @@ from armdyn.graph.program import Program, check, counts
 
 def repeated_factors(terms: Sum, fresh: Sum) -> Iterator[int]:
     """The factors of the new terms of a sum that several of its terms have."""
-    found = [factor for product, c in fresh.items() for factor in factors(product, c)]
-    for factor in dict.fromkeys(found):
-        if found.count(factor) > 1 or (len(fresh) < len(terms) and count_factor(terms, factor) > 1):
+    candidates = [factor for product, c in fresh.items() for factor in factors(product, c)]
+    for factor in dict.fromkeys(candidates):
+        if candidates.count(factor) > 1 or (len(fresh) < len(terms) and count_factor(terms, factor) > 1):
             yield factor
 
 
@@ -45,15 +45,15 @@ def factors(product: Product, c: int) -> list[int]:
 
 def pairs(product: Product, c: int) -> list[tuple[int, int]]:
     """The distinct pairs of factors of a term."""
-    found: list[tuple[int, int]] = []
+    products: list[tuple[int, int]] = []
     if len(product) == 2:
-        found.append((product[0], product[1]))
+        products.append((product[0], product[1]))
     elif len(product) > 2:
-        found.extend(dict.fromkeys([(a, b) for k, a in enumerate(product) for b in product[k + 1 :]]))
+        products.extend(dict.fromkeys([(a, b) for k, a in enumerate(product) for b in product[k + 1 :]]))
     if product and c != 1 and c != -1:
         size = -abs(c)
-        found.extend([(size, a) for a in (product if len(product) < 2 else dict.fromkeys(product))])
-    return found
+        products.extend([(size, a) for a in (product if len(product) < 2 else dict.fromkeys(product))])
+    return products
 
 
 def cost(product: Product, c: int) -> int:

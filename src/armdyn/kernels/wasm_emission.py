@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from armdyn.chain import Chain
 from armdyn.codegen import wasm
-from armdyn.codegen.javascript import Package, es_module, types
+from armdyn.codegen.javascript import EsModule, es_module, types
 from armdyn.codegen.text.names import identifier
 from armdyn.codegen.wasm import can_be_stepped, with_steps
 from armdyn.formulations import QUANTITIES
@@ -50,7 +50,7 @@ def wasm_files(
         minimal = minimal_parameters(chain)
         pairs = tuple(zip(minimal.names, map(float, minimal.values), strict=True))
     word = identifier(name)
-    package = Package(word, "\n".join(comment), programs, summaries, _stepped(programs), pairs)
+    package = EsModule(word, "\n".join(comment), programs, summaries, _stepped(programs), pairs)
     return {
         f"{word}.wasm": wasm_module(programs),
         f"{word}.mjs": es_module(package).encode(),

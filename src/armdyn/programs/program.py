@@ -70,13 +70,13 @@ def _solved(chain: Chain, quantity: str, options: Options, wrt: tuple[str, ...])
 
 def _partials(chain: Chain, quantity: str, method: str, options: Options, wrt: tuple[str, ...]) -> Program:
     """The derivatives by the formulation's own recursion if it has one for these inputs, else by the chain rule."""
-    entry, found = QUANTITIES[quantity], []
+    entry, candidates = QUANTITIES[quantity], []
     own = entry.formulation(method).derivatives
     if own is not None and not gears_lose(chain, options) and set(wrt) <= {name for name, _ in entry.inputs}:
-        found.append(_by_recursion(chain, quantity, method, options, wrt, own))
-    if not found or chain.n <= BUDGET.few_joints:
-        found.append(_in_tangent_space(chain, jacobian(shortest(chain, quantity, method, options), wrt)))
-    shorter = (simplify(one) if one.operations.total <= BUDGET.quick else one for one in found)
+        candidates.append(_by_recursion(chain, quantity, method, options, wrt, own))
+    if not candidates or chain.n <= BUDGET.few_joints:
+        candidates.append(_in_tangent_space(chain, jacobian(shortest(chain, quantity, method, options), wrt)))
+    shorter = (simplify(one) if one.operations.total <= BUDGET.quick else one for one in candidates)
     return min(shorter, key=lambda one: one.operations.total)
 
 

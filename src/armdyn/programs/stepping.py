@@ -85,16 +85,16 @@ class Scheme:
                 total = sum((w * (-k) ** degree for k, w in enumerate([*b, *map(number, self.past)])), zero)
                 yield f"the integral of t^{degree}", total - number(Fraction(1, degree + 1))
             return
-        parts = [
+        tableaus = [
             [[*map(number, row), *[zero] * (self.stages - len(row))] for row in rows]
             for rows in (self.a, self.implicit)
             if rows
         ]
-        for i, (row, other) in enumerate(zip(parts[0], parts[-1], strict=True)):
+        for i, (row, other) in enumerate(zip(tableaus[0], tableaus[-1], strict=True)):
             yield f"the time of stage {i}", sum(row, zero) - sum(other, zero)
         for size in range(1, self.order + 1):
-            for tree in rooted_trees(size, len(parts)):
-                weights = _elementary(tree, parts)
+            for tree in rooted_trees(size, len(tableaus)):
+                weights = _elementary(tree, tableaus)
                 total = sum((w * x for w, x in zip(b, weights, strict=True)), zero)
                 yield f"the condition of the tree {_drawn(tree)}", total - number(Fraction(1, _density(tree)))
 
@@ -107,12 +107,12 @@ def rooted_trees(size: int, parts: int = 1) -> tuple[Tree, ...]:
     """
     if size == 1:
         return ((),)
-    found: dict[Tree, None] = {}
+    trees: dict[Tree, None] = {}
     for sizes in _partitions(size - 1):
         for subtrees in product(*(rooted_trees(k, parts) for k in sizes)):
             for edges in product(range(parts), repeat=len(sizes)):
-                found[tuple(sorted(zip(edges, subtrees, strict=True), key=repr))] = None
-    return tuple(found)
+                trees[tuple(sorted(zip(edges, subtrees, strict=True), key=repr))] = None
+    return tuple(trees)
 
 
 def _partitions(total: int) -> Iterator[tuple[int, ...]]:

@@ -30,7 +30,7 @@ EXCESS = 1e-12  # of the breakaway force: tolerance for rounding at a sticking j
 
 
 @dataclass
-class Motion:
+class Phase:
     """The motion of one state in constant modes: its right-hand side, and its distance from the next event."""
 
     one: Stepper
@@ -64,8 +64,8 @@ class Motion:
         free, side = self.modes.free[0], self.modes.side[0]
         _, left = self._forces(t, y)
         margin = self.most * (1 + EXCESS) - np.abs(left)
-        found: np.ndarray = np.where(free == 0, margin, np.where(side != 0, side * self.speeds(y), np.inf))
-        return found
+        distances: np.ndarray = np.where(free == 0, margin, np.where(side != 0, side * self.speeds(y), np.inf))
+        return distances
 
     def distance(self, t: float, y: np.ndarray) -> float:
         """The smallest distance from the end of a mode."""
@@ -135,7 +135,7 @@ class Solver:
     held: bool = False
 
     def run(
-        self, right: Right | Motion, y0: np.ndarray, times: np.ndarray, watch: Watch | None, tick: Tick
+        self, right: Right | Phase, y0: np.ndarray, times: np.ndarray, watch: Watch | None, tick: Tick
     ) -> tuple[np.ndarray, np.ndarray, str, str]:
         """(times reached, states there, status, message); what was computed before an early end is kept."""
         start, end = float(times[0]), float(times[-1])
@@ -152,7 +152,7 @@ class Solver:
         return np.array(record.reached), np.array(record.states), status, message
 
     def _between(
-        self, a: float, b: float, right: Right | Motion, record: _Record, watch: Watch | None, tick: Tick
+        self, a: float, b: float, right: Right | Phase, record: _Record, watch: Watch | None, tick: Tick
     ) -> None:
         """From one knot to the next, event by event."""
         inset = 1e-9 * (b - a) if self.held else 0.0  # a stage at the end of an interval must not see the next sample
@@ -160,7 +160,7 @@ class Solver:
         def moment(t: float) -> float:
             return min(max(t, a + inset), b - inset)
 
-        if not isinstance(right, Motion):
+        if not isinstance(right, Phase):
             self._smooth(a, b, lambda t, y: right(moment(t), y), record, watch, tick, None)
             return
         right.moment = moment
@@ -173,7 +173,7 @@ class Solver:
                 record.y = right.end(t, record.y, t - started < 1e-12 * (b - a))
 
     def _smooth(
-        self, a: float, b: float, right: Right, record: _Record, watch: Watch | None, tick: Tick, motion: Motion | None
+        self, a: float, b: float, right: Right, record: _Record, watch: Watch | None, tick: Tick, motion: Phase | None
     ) -> float | None:
         """Integrate while the modes last; returns the time when they end, or None at b."""
         from scipy import integrate
@@ -204,7 +204,7 @@ STALLED = (
 )
 
 
-def _advance(solver: Any, record: _Record, watch: Watch | None, motion: Motion | None, fresh: bool) -> float | None:
+def _advance(solver: Any, record: _Record, watch: Watch | None, motion: Phase | None, fresh: bool) -> float | None:
     """Record a step; a joint limit ends the run, an event cuts the step and its time is returned."""
     dense = solver.dense_output()
     state = (lambda t: motion.state(dense(t))) if motion else dense

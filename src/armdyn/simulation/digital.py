@@ -29,7 +29,7 @@ from armdyn.simulation.drives import AsGiven, Drive, Reference, asked_torque, dr
 from armdyn.simulation.judge import DEVIATION, Linear, examined, linearised
 from armdyn.simulation.request import Layout, Span, force_rows, forces_of, positive
 from armdyn.simulation.sampled_loop import SampledLoop, Timing, judged
-from armdyn.simulation.stepper import Compiled, Signals, Stepper, Stored, stages
+from armdyn.simulation.stepper import LawTorques, Signals, Stepper, Stored, stages
 
 Torque = Callable[..., Any]
 SWINGS = 3  # reversals of a torque at its rate limit that make an oscillation
@@ -84,8 +84,8 @@ class Actuators:
     def noises(self, n: int) -> tuple[np.ndarray, ...]:
         """Standard deviations of positions, velocities and torques, 0 where there is no noise."""
         names = ("position_noise", "velocity_noise", "torque_noise")
-        found = (_numbers(getattr(self, name), n, name) for name in names)
-        return tuple(np.zeros(n) if one is None else one for one in found)
+        deviations = (_numbers(getattr(self, name), n, name) for name in names)
+        return tuple(np.zeros(n) if one is None else one for one in deviations)
 
 
 def _steps(seconds: float, h: float, name: str) -> int:
@@ -159,14 +159,14 @@ class HeldTorques:
         """The torques that were applied; at a jump those after it."""
         return self._replayed().inputs(t, state)
 
-    def some(self, lanes: np.ndarray) -> Compiled:
+    def some(self, lanes: np.ndarray) -> LawTorques:
         """The torques that were applied to some lanes."""
         return self._replayed().some(lanes)
 
-    def _replayed(self) -> Compiled:
+    def _replayed(self) -> LawTorques:
         """The torques that were applied, as a function of time; none before the run."""
         if not self.applied:
-            return Compiled(Drive(self.chain.nv, lambda t: np.zeros((*t.shape, self.chain.nv)), AsGiven()))
+            return LawTorques(Drive(self.chain.nv, lambda t: np.zeros((*t.shape, self.chain.nv)), AsGiven()))
         times = np.array([t for t, _ in self.applied])
         values = np.stack([tau for _, tau in self.applied], axis=1)
 
@@ -175,7 +175,7 @@ class HeldTorques:
             u: np.ndarray = values[:, index]
             return u
 
-        return Compiled(Drive(self.chain.nv, inputs, AsGiven(), batch=(values.shape[0],), held=True))
+        return LawTorques(Drive(self.chain.nv, inputs, AsGiven(), batch=(values.shape[0],), held=True))
 
     def reported(self, stepper: Stepper, t: np.ndarray, state: np.ndarray) -> Stored:
         """(acceleration, torque) at the rows; at a jump of the torques, those after it."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from armdyn.programs.stepping import SCHEMES, Scheme
-from armdyn.simulation.request import Layout, Request, Span, steps_in
+from armdyn.simulation.request import Layout, Setup, Span, steps_in
 from armdyn.simulation.stepper import Stepper
 
 DEVIATION = 1e-6  # of q and q̇, for finite differences; second differences of rigid-body dynamics are moderate
@@ -134,8 +134,8 @@ def growth(scheme: Scheme, linear: Linear, h: float) -> float:
         return 0.0
     ours = _radius(step_matrix(scheme, linear, h))
     own = h * float(np.max(np.linalg.eigvals(linear.J).real))
-    found = math.log(max(ours, 1e-300)) - max(own, 0.0)
-    return found if found > MARGIN else 0.0
+    excess = math.log(max(ours, 1e-300)) - max(own, 0.0)
+    return excess if excess > MARGIN else 0.0
 
 
 def _radius(matrix: np.ndarray) -> float:
@@ -177,8 +177,8 @@ def judge(
     last, rows = len(times) - 1, examined(len(times), early)
     if not early and not may_be_stiff(stepper, stepper.layout.split(states[rows])[0], h):
         return None
-    found = [(row, linearised(stepper, float(times[row]), states[row])) for row in rows.tolist()]
-    known = [(row, linear) for row, linear in found if linear is not None]
+    about = [(row, linearised(stepper, float(times[row]), states[row])) for row in rows.tolist()]
+    known = [(row, linear) for row, linear in about if linear is not None]
     rates = [growth(scheme, linear, h) for _, linear in known]
     spans = [float(times[min(last, row + (last // len(rows) or 1))] - times[row]) for row, _ in known]
     total = sum(rate * max(span / h, 1.0) for rate, span in zip(rates, spans, strict=True))
@@ -207,7 +207,7 @@ class Ends:
 
 
 def found_ends(
-    asked: Request, stepper: Stepper, times: np.ndarray, states: np.ndarray, good: np.ndarray, status: str
+    setup: Setup, stepper: Stepper, times: np.ndarray, states: np.ndarray, good: np.ndarray, status: str
 ) -> Ends:
     """How every lane ended; rows after its end become NaN."""
     rows = np.where(good.all(axis=1), len(times), np.argmin(good, axis=1))
@@ -218,8 +218,8 @@ def found_ends(
         t = float(times[rows[lane]])
         ends.statuses[lane], ends.times[lane] = "diverged", t
         ends.messages[lane] = f"the state was no longer finite at t = {t:.6g} s"
-    _at_limits(asked, stepper, states, rows, over[finite], ends)
-    _unstable(asked, stepper, times, states, rows, ends)
+    _at_limits(setup, stepper, states, rows, over[finite], ends)
+    _unstable(setup, stepper, times, states, rows, ends)
     _unstable_loop(stepper, times, states, rows, ends)
     for lane in over.tolist():
         states[lane, rows[lane] :] = np.nan
@@ -227,14 +227,14 @@ def found_ends(
 
 
 def _at_limits(
-    asked: Request, stepper: Stepper, states: np.ndarray, rows: np.ndarray, lanes: np.ndarray, ends: Ends
+    setup: Setup, stepper: Stepper, states: np.ndarray, rows: np.ndarray, lanes: np.ndarray, ends: Ends
 ) -> None:
     """Locate the time at which each of these lanes met a limit; lanes of the same row together."""
     for row in np.unique(rows[lanes]).tolist():
         group = lanes[rows[lanes] == row]
         one = stepper.some(group)
-        moments, found, joints = locate(asked, one, states[group, row - 1], row)
-        for lane, t, state, joint in zip(group.tolist(), moments, found, joints, strict=True):
+        moments, reached, joints = locate(setup, one, states[group, row - 1], row)
+        for lane, t, state, joint in zip(group.tolist(), moments, reached, joints, strict=True):
             ends.statuses[lane], ends.times[lane], ends.states[lane] = "limit", t, state
             ends.messages[lane] = met_limit(joint, t)
 
@@ -245,29 +245,29 @@ def met_limit(joint: str, t: float) -> str:
     return f"{joint} met its limit at t = {t:.9g} s, {rest}"
 
 
-def locate(asked: Request, some: Stepper, start: np.ndarray, row: int) -> tuple[list[float], np.ndarray, list[str]]:
+def locate(setup: Setup, some: Stepper, start: np.ndarray, row: int) -> tuple[list[float], np.ndarray, list[str]]:
     """(moments, states, joints) where lanes meet a limit after `start`, their states stored before row `row`."""
-    t0 = float(asked.times[row - 1])
-    gap = float(asked.times[row]) - t0
-    steps = steps_in(gap, asked.step)
+    t0 = float(setup.times[row - 1])
+    gap = float(setup.times[row]) - t0
+    steps = steps_in(gap, setup.step)
     h = gap / steps
     chunks = some.run(start, Span(t0, h, 1, steps), some.single_step)
     within = np.concatenate([start[:, None], *(rows for rows, _ in chunks)], axis=1)
-    outside = ~asked.inside(within[:, 1:])
+    outside = ~setup.inside(within[:, 1:])
     step = np.where(outside.any(axis=1), np.argmax(outside, axis=1), steps - 1)
     lanes = np.arange(len(start))
-    moments, found, beyond = np.zeros(len(start)), within[lanes, step], within[lanes, step + 1]
+    moments, reached, beyond = np.zeros(len(start)), within[lanes, step], within[lanes, step + 1]
     for k in np.unique(step).tolist():
         group = lanes[step == k]
         find = _bisected if len(group) <= FEW else _interpolated
-        moments[group], found[group], beyond[group] = find(
-            asked, some.some(group), within[group, k], beyond[group], t0 + k * h, h
+        moments[group], reached[group], beyond[group] = find(
+            setup, some.some(group), within[group, k], beyond[group], t0 + k * h, h
         )
-    return moments.tolist(), found, [asked.joint_beyond(y) for y in beyond]
+    return moments.tolist(), reached, [setup.joint_beyond(y) for y in beyond]
 
 
 def _bisected(
-    asked: Request, some: Stepper, start: np.ndarray, beyond: np.ndarray, t: float, h: float
+    setup: Setup, some: Stepper, start: np.ndarray, beyond: np.ndarray, t: float, h: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Stepper inside at t and beyond at t + h: (moment, last state inside, first beyond), to the last bit."""
     moments = np.full(len(start), t)
@@ -281,21 +281,21 @@ def _bisected(
         for moment in np.unique(done).tolist():
             group = np.flatnonzero(done == moment)
             moved = next(some.some(group).run(reached[group], Span(moment, part, 1, 1), some.single_step))[0][:, -1]
-            good = asked.inside(moved)
+            good = setup.inside(moved)
             reached[group[good]], beyond[group[~good]] = moved[good], moved[~good]
             done[group[good]] = moment + part
     return done, reached, beyond
 
 
 def _interpolated(
-    asked: Request, some: Stepper, start: np.ndarray, beyond: np.ndarray, t: float, h: float
+    setup: Setup, some: Stepper, start: np.ndarray, beyond: np.ndarray, t: float, h: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The same for many lanes, by cubic Hermite interpolation of the positions, with an error of order h⁴."""
-    layout = asked.layout
+    layout = setup.layout
     low, high = np.zeros(len(start)), np.ones(len(start))
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        inside = asked.inside(_cubic(layout, start, beyond, middle, h))
+        inside = setup.inside(_cubic(layout, start, beyond, middle, h))
         low, high = np.where(inside, middle, low), np.where(inside, high, middle)
     return t + low * h, _cubic(layout, start, beyond, low, h), _cubic(layout, start, beyond, high, h)
 
@@ -310,13 +310,13 @@ def _cubic(layout: Layout, a: np.ndarray, b: np.ndarray, x: np.ndarray, h: float
 
 
 def _unstable(
-    asked: Request, stepper: Stepper, times: np.ndarray, states: np.ndarray, rows: np.ndarray, ends: Ends
+    setup: Setup, stepper: Stepper, times: np.ndarray, states: np.ndarray, rows: np.ndarray, ends: Ends
 ) -> None:
     """Lanes that ended, or went on, because their step was too long for the method."""
     if stepper.source.silent and not np.any(rows < len(times)):
         return  # a function is not called with states that did not occur
     early, others = _examined(rows, len(times))
-    h = max(span.h for span in asked.spans)
+    h = max(span.h for span in setup.spans)
     for lane in [*early.tolist(), *([] if stepper.source.silent else others.tolist())]:
         last = int(rows[lane])
         if last < 2:
@@ -361,27 +361,27 @@ def _advice(stepper: Stepper, h: float, verdict: UnstableStep) -> str:
     )
 
 
-def chosen_method(stepper: Stepper, asked: Request) -> str:
+def chosen_method(stepper: Stepper, setup: Setup) -> str:
     """RK4, or ARK4 if controller gains or viscous friction are too stiff for RK4 with this step."""
-    postures = asked.layout.split(asked.state)[0]
-    if stepper.source.silent or not len(postures) or not may_be_stiff(stepper, postures, RESERVE * asked.step):
+    postures = setup.layout.split(setup.state)[0]
+    if stepper.source.silent or not len(postures) or not may_be_stiff(stepper, postures, RESERVE * setup.step):
         return "RK4"
-    stiff = any(growth(SCHEMES["RK4"], linear, RESERVE * asked.step) for linear in _starts(stepper, asked))
+    stiff = any(growth(SCHEMES["RK4"], linear, RESERVE * setup.step) for linear in _starts(stepper, setup))
     return "ARK4" if stiff else "RK4"
 
 
-def first_step(stepper: Stepper, asked: Request) -> float:
+def first_step(stepper: Stepper, setup: Setup) -> float:
     """The longest automatic step, or a shorter one if the method needs it at the initial states."""
     if stepper.source.silent:
-        return asked.step
-    return stable_step(SCHEMES[stepper.taken], _starts(stepper, asked), asked.step)
+        return setup.step
+    return stable_step(SCHEMES[stepper.taken], _starts(stepper, setup), setup.step)
 
 
-def _starts(stepper: Stepper, asked: Request) -> list[Linear]:
+def _starts(stepper: Stepper, setup: Setup) -> list[Linear]:
     """The linearised motion about the initial states of some lanes."""
-    if not len(asked.state):
+    if not len(setup.state):
         return []
-    lanes = np.unique(np.linspace(0, len(asked.state) - 1, LANES).astype(int))
-    t = float(asked.times[0])
-    found = [linearised(stepper.some(np.array([lane])), t, asked.state[lane], released=True) for lane in lanes]
-    return [linear for linear in found if linear is not None]
+    lanes = np.unique(np.linspace(0, len(setup.state) - 1, LANES).astype(int))
+    t = float(setup.times[0])
+    linears = [linearised(stepper.some(np.array([lane])), t, setup.state[lane], released=True) for lane in lanes]
+    return [linear for linear in linears if linear is not None]

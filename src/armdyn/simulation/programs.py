@@ -64,8 +64,8 @@ class Friction:
 
     def dry(self, qd: Any) -> Any:
         """The magnitude of dry friction while sliding."""
-        parts = ((joint, abs(ratio)) for joint, ratio, _ in self.joints if joint.breakaway > 0)
-        return sum(ratio * joint.dry_friction(ratio * qd) for joint, ratio in parts)
+        ratios = ((joint, abs(ratio)) for joint, ratio, _ in self.joints if joint.breakaway > 0)
+        return sum(ratio * joint.dry_friction(ratio * qd) for joint, ratio in ratios)
 
     @property
     def own(self) -> JointForces:
@@ -280,12 +280,12 @@ def _inertia(chain: Chain, varying: Varying | None) -> Any:
 def _bias(chain: Chain, options: Options, varying: Varying | None) -> Any:
     """(plant, q, qd, what acts besides) -> what the motors must give without acceleration."""
     quantity, rest = ("inverse_dynamics", [[0] * chain.nv]) if options.tool_wrench else ("bias", [])
-    asked = Options(tool_wrench=options.tool_wrench, base_acceleration=options.base_acceleration)
+    wrench_only = Options(tool_wrench=options.tool_wrench, base_acceleration=options.base_acceleration)
     if varying is not None:
-        loaded = of_plant(chain, quantity, asked)
-        return lambda plant, q, qd, w: loaded(_carried(plant, asked, w), [q, qd, *rest], _wrench(asked, w))
-    plain = assemble(chain, quantity, cheapest(chain, quantity), asked).function
-    return lambda plant, q, qd, w: plain(q, qd, *rest, *_outside(asked, w))
+        loaded = of_plant(chain, quantity, wrench_only)
+        return lambda plant, q, qd, w: loaded(_carried(plant, wrench_only, w), [q, qd, *rest], _wrench(wrench_only, w))
+    plain = assemble(chain, quantity, cheapest(chain, quantity), wrench_only).function
+    return lambda plant, q, qd, w: plain(q, qd, *rest, *_outside(wrench_only, w))
 
 
 def solve_lockable(
@@ -395,8 +395,8 @@ def _take(left: Iterator[Any], count: int) -> list[Any]:
 def of_plant(chain: Chain, quantity: str, options: Options = Options()) -> Callable[..., Any]:
     """A quantity as a function of (chain of a plant, inputs, wrench), by the formulation cheapest at run time."""
     entry = QUANTITIES[quantity]
-    asked = AT_RUN_TIME if "parameters" in entry.takes else Options()
-    run = entry.formulation(Kernel(chain, quantity, options=asked).method, chain).run
+    at_run_time = AT_RUN_TIME if "parameters" in entry.takes else Options()
+    run = entry.formulation(Kernel(chain, quantity, options=at_run_time).method, chain).run
     return lambda real, inputs, wrench=None: complete(entry, entry.physics, run, real, inputs, options, wrench)
 
 
@@ -414,9 +414,9 @@ def plant_program(chain: Chain, quantity: str, options: Options, varying: Varyin
         plant = Plant.of(chain, varying, constants)
         return run(plant.chain, list(arrays[: len(inputs)]), arrays[-1] if wrench else None)
 
-    asked = ("plant", chain, quantity, options, varying)
+    identity = ("plant", chain, quantity, options, varying)
     make = partial(trace, quantity, function, sizes, entry.output_shapes(chain))
-    return load_or_compile(asked, make, uniform=("constants",))
+    return load_or_compile(identity, make, uniform=("constants",))
 
 
 @dataclass(frozen=True, eq=False)
@@ -453,8 +453,8 @@ class Plants:
         """The numbers of every plant, (k, size)."""
         varying = self.varying
         inertial = self.natural.reshape(len(self), -1) if varying.gravity else self.parameters
-        parts = [inertial, self.gravity, self.viscous, self.coulomb, self.offsets, self.rotors]
-        return np.hstack([part for part in parts if part is not None])
+        columns = [inertial, self.gravity, self.viscous, self.coulomb, self.offsets, self.rotors]
+        return np.hstack([part for part in columns if part is not None])
 
     def lanes(self, batch: tuple[int, ...]) -> Plants:
         """One plant per lane of a batch whose last axis runs over the plants."""
@@ -497,11 +497,11 @@ class Plants:
             return self.arm.kernel(name)(*arrays)
         full = Varying(gravity=True, rotors=self.rotors is not None)
         gravity = np.tile(self.arm.gravity, (len(self), 1)) if self.gravity is None else self.gravity
-        parts = [self.natural.reshape(len(self), -1), gravity, *([] if self.rotors is None else [self.rotors])]
+        columns = [self.natural.reshape(len(self), -1), gravity, *([] if self.rotors is None else [self.rotors])]
         program = plant_program(self.arm.chain, name, options, full)
         if program is None:
             raise InputError(f"{name} of {self.arm.name} has no numbers")
-        return program(*arrays, np.hstack(parts).reshape(len(self), *extra, -1))
+        return program(*arrays, np.hstack(columns).reshape(len(self), *extra, -1))
 
     def energy(self, q: np.ndarray, qd: np.ndarray) -> np.ndarray:
         """Kinetic and potential energy of states (k, times, n)."""

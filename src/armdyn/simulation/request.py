@@ -217,8 +217,8 @@ class Outside:
 
 
 @dataclass(frozen=True)
-class Request:
-    """A checked request: `state` has one row (q, qd) per lane, `batch` is the shape the lanes came in."""
+class Setup:
+    """Checked arguments of a simulation: `state` has one row (q, qd) per lane, `batch` is the shape of the lanes."""
 
     arm: Arm
     state: np.ndarray  # (count, size)
@@ -273,7 +273,7 @@ def request(
     wrench: Any,
     base: Any,
     progress: Progress | None,
-) -> Request:
+) -> Setup:
     """Check and complete the arguments; `batch` is the batch shape of the torques."""
     nq, nv = arm.chain.nq, arm.chain.nv
     q, qd = _positions(arm, q0), _vectors(np.zeros(nv) if qd0 is None else qd0, nv, "qd0")
@@ -289,10 +289,10 @@ def request(
     try:
         whole = np.broadcast_shapes(*shapes.values())
     except ValueError:
-        said = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
-        raise InputError(f"the batches do not go together: {said}") from None
-    parts = [np.broadcast_to(x, (*whole, size)).reshape(-1, size) for x, size in ((q, nq), (qd, nv))]
-    state = np.concatenate(parts, axis=1)
+        batches = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
+        raise InputError(f"the batches do not go together: {batches}") from None
+    rows = [np.broadcast_to(x, (*whole, size)).reshape(-1, size) for x, size in ((q, nq), (qd, nv))]
+    state = np.concatenate(rows, axis=1)
     moments, spans = schedule(duration, times, step, max(1, state.size))
     stops = _stops(arm, limits)
     bounds = np.array(arm.limits, float) if limits is not False else np.tile([-np.inf, np.inf], (arm.n, 1))
@@ -302,7 +302,7 @@ def request(
         names = ", ".join(arm.joint_names[i] for i in np.flatnonzero(outside))
         raise InputError(f"q0 lies outside the limits of {names}; limits=False ignores them")
     outside = Outside.of(*(_per_lane(x, whole) for x in (w, a)))
-    return Request(
+    return Setup(
         arm, state, whole, moments, spans, step, bounds, outside, stops, progress or (lambda done, total: None)
     )
 

@@ -29,8 +29,8 @@ from armdyn.simulation.judge import (
     met_limit,
 )
 from armdyn.simulation.programs import Plants
-from armdyn.simulation.request import Progress, Request, acting, efforts, positive, request
-from armdyn.simulation.stepper import Compiled, PythonTorques, Source, Stepper, breakaway
+from armdyn.simulation.request import Progress, Setup, acting, efforts, positive, request
+from armdyn.simulation.stepper import LawTorques, PythonTorques, Source, Stepper, breakaway
 from armdyn.simulation.trajectory import Trajectory
 
 
@@ -117,22 +117,22 @@ def simulate(
         "wrench": conditions.tool_wrench, "base": conditions.base_acceleration, "progress": progress,
     }  # fmt: skip
     longest = actuators.longest_step(LONGEST) if actuators and step == "auto" else LONGEST
-    asked = request(arm, start, qd0, step=longest if step == "auto" else step, **given)
+    setup = request(arm, start, qd0, step=longest if step == "auto" else step, **given)
     options = acting(conditions.friction, conditions.tool_wrench, conditions.base_acceleration)
-    varied = None if plants is None else plants.lanes(asked.batch)
+    varied = None if plants is None else plants.lanes(setup.batch)
     setting = _Setting(torque, driven, options, saturate, actuators, varied)
-    asked = setting.at_true_positions(asked)
+    setup = setting.at_true_positions(setup)
     with np.errstate(all="ignore"):
         if method in ADAPTIVE:
-            return _adaptive(asked, setting.stepper(asked, method), setting.solver(asked, method, rtol, atol))
+            return _adaptive(setup, setting.stepper(setup, method), setting.solver(setup, method, rtol, atol))
         if method == "auto":
-            method = chosen_method(setting.stepper(asked, "RK4"), asked)
+            method = chosen_method(setting.stepper(setup, "RK4"), setup)
         if step != "auto":
-            return _fixed(asked, setting.stepper(asked, method))
-        h = first_step(setting.stepper(asked, method), asked)
+            return _fixed(setup, setting.stepper(setup, method))
+        h = first_step(setting.stepper(setup, method), setup)
         while True:
-            asked = setting.at_true_positions(request(arm, start, qd0, step=h, **given))
-            out = _fixed(asked, setting.stepper(asked, method))
+            setup = setting.at_true_positions(request(arm, start, qd0, step=h, **given))
+            out = _fixed(setup, setting.stepper(setup, method))
             if out.status != UNSTABLE or h < SHORTEST:
                 return out
             h /= 2
@@ -183,35 +183,35 @@ class _Setting:
     actuators: Actuators | None
     plants: Plants | None = None
 
-    def at_true_positions(self, asked: Request) -> Request:
+    def at_true_positions(self, setup: Setup) -> Setup:
         """The request with true initial positions in place of encoder readings."""
         if self.plants is None or self.plants.offsets is None:
-            return asked
-        state = asked.state.copy()
-        state[:, : asked.arm.n] += self.plants.offsets
-        return replace(asked, state=state)
+            return setup
+        state = setup.state.copy()
+        state[:, : setup.arm.n] += self.plants.offsets
+        return replace(setup, state=state)
 
-    def stepper(self, asked: Request, method: str) -> Stepper:
+    def stepper(self, setup: Setup, method: str) -> Stepper:
         """The arm, to be stepped by a method."""
         if self.driven is None and self.actuators is None and method in FIXED and SCHEMES[method].implicit:
             raise InputError(f"{method} needs a controller with known gains; with a function use RK4, LSODA or Radau")
-        inside, source = asked.inside if asked.limited else None, self._source(asked)
-        plants = self.plants if isinstance(source, Compiled) else None
-        return Stepper(asked.arm.chain, source, self.options, asked.outside, method, inside, asked.stops, plants)
+        inside, source = setup.inside if setup.limited else None, self._source(setup)
+        plants = self.plants if isinstance(source, LawTorques) else None
+        return Stepper(setup.arm.chain, source, self.options, setup.outside, method, inside, setup.stops, plants)
 
-    def _source(self, asked: Request) -> Source:
+    def _source(self, setup: Setup) -> Source:
         """Where the torques come from."""
-        arm, chain = asked.arm, asked.arm.chain
+        arm, chain = setup.arm, setup.arm.chain
         effort = efforts(arm) if self.saturate else None  # for a function; a compiled law saturates by itself
         if self.actuators is None:
             if self.driven is not None:
-                return Compiled(self.driven.per_lane(asked.batch))
+                return LawTorques(self.driven.per_lane(setup.batch))
             most = None if effort is None else np.array([np.inf if x is None else x for x in effort])
-            return PythonTorques(chain, self.torque, asked.batch, most)
-        common = (self.actuators, effort, asked.batch, asked.step)
+            return PythonTorques(chain, self.torque, setup.batch, most)
+        common = (self.actuators, effort, setup.batch, setup.step)
         if isinstance(self.torque, Digital):
             running = self.torque.running(arm)
-            period = asked.step if self.actuators.period is None else self.actuators.period
+            period = setup.step if self.actuators.period is None else self.actuators.period
             answer = partial(running.answer, dt=period) if running.pure else None
             return HeldTorques(chain, running, *common, digital=True, answer=answer)
         if self.driven is None:
@@ -221,13 +221,13 @@ class _Setting:
         function = law if unlimited is self.driven else law_function(chain, self.driven)
         return HeldTorques(chain, function, *common, stiffness=gains, answer=law)
 
-    def solver(self, asked: Request, method: str, rtol: float | None, atol: float | None) -> adaptive.Solver:
+    def solver(self, setup: Setup, method: str, rtol: float | None, atol: float | None) -> adaptive.Solver:
         """The adaptive method with its tolerances."""
         if self.actuators is not None:
             raise InputError(
                 f"{method} has no fixed step during which torques are held; actuators= need one of {', '.join(FIXED)}"
             )
-        if asked.stops:
+        if setup.stops:
             raise InputError(f"{method} ends at a joint limit; limits as stops need one of {', '.join(FIXED)}")
         tolerances = positive(1e-9 if rtol is None else rtol, "rtol"), positive(1e-11 if atol is None else atol, "atol")
         knots, held = (self.driven.knots, self.driven.held) if self.driven else ((), False)
@@ -243,51 +243,51 @@ def _drive(arm: Arm, torque: Any, saturate: bool | None) -> Drive | None:
     return driven
 
 
-def _fixed(asked: Request, stepper: Stepper) -> Trajectory:
+def _fixed(setup: Setup, stepper: Stepper) -> Trajectory:
     """Step through the spans; stop when every lane has ended, or at Ctrl-C."""
-    count, size = asked.state.shape
-    states = np.full((count, len(asked.times), size), np.nan)
+    count, size = setup.state.shape
+    states = np.full((count, len(setup.times), size), np.nan)
     good = np.zeros(states.shape[:2], dtype=bool)
-    states[:, 0], good[:, 0] = asked.state, True
+    states[:, 0], good[:, 0] = setup.state, True
     row, status = 1, "finished"
     try:
-        for stored, inside in _chunks(asked, stepper):
+        for stored, inside in _chunks(setup, stepper):
             rows = slice(row, row + stored.shape[1])
             states[:, rows], good[:, rows] = stored, inside
             row = rows.stop
-            asked.progress(row - 1, len(asked.times) - 1)
+            setup.progress(row - 1, len(setup.times) - 1)
             if not inside[:, -1].any():
                 break
     except KeyboardInterrupt:
         status = "interrupted"
-    return _finish(asked, stepper, states[:, :row], good[:, :row], status)
+    return _finish(setup, stepper, states[:, :row], good[:, :row], status)
 
 
-def _chunks(asked: Request, stepper: Stepper) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    state = asked.state
-    for span in asked.spans:
+def _chunks(setup: Setup, stepper: Stepper) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    state = setup.state
+    for span in setup.spans:
         for stored, inside in stepper.run(state, span):
             yield stored, inside
             state = stored[:, -1]
 
 
-def _finish(asked: Request, stepper: Stepper, states: np.ndarray, good: np.ndarray, status: str) -> Trajectory:
+def _finish(setup: Setup, stepper: Stepper, states: np.ndarray, good: np.ndarray, status: str) -> Trajectory:
     """Determine how each lane ended; a single lane gets a row for the time at which it met a limit."""
-    times = asked.times[: states.shape[1]]
-    ends = found_ends(asked, stepper, times, states, good, status)
+    times = setup.times[: states.shape[1]]
+    ends = found_ends(setup, stepper, times, states, good, status)
     if len(states) == 1 and not good[0].all():
         last = int(np.argmin(good[0]))
         states, times = states[:, :last], times[:last]
         if ends.times[0] > times[-1] and np.isfinite(ends.states).all() and ends.statuses[0] == "limit":
             states, times = np.concatenate([states, ends.states[:, None]], axis=1), np.append(times, ends.times[0])
-    return _trajectory(asked, stepper, times, states, ends)
+    return _trajectory(setup, stepper, times, states, ends)
 
 
-def _trajectory(asked: Request, stepper: Stepper, times: np.ndarray, states: np.ndarray, ends: Ends) -> Trajectory:
+def _trajectory(setup: Setup, stepper: Stepper, times: np.ndarray, states: np.ndarray, ends: Ends) -> Trajectory:
     """The trajectory of the states, with accelerations, torques and energies."""
-    arm = asked.arm
+    arm = setup.arm
     qdd, tau = stepper.source.reported(stepper, times, states)
-    q, qd = asked.layout.split(states)
+    q, qd = setup.layout.split(states)
     plants = stepper.plants
     energy = plants.energy(q, qd) if plants else np.asarray(arm.kinetic_energy(q, qd)) + arm.potential_energy(q)
     dead = ~np.all(np.isfinite(states), axis=-1)
@@ -295,14 +295,14 @@ def _trajectory(asked: Request, stepper: Stepper, times: np.ndarray, states: np.
     qdd[dead] = tau[dead] = np.nan
 
     def shaped(x: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(x).reshape(*asked.batch, *x.shape[1:])
+        return np.ascontiguousarray(x).reshape(*setup.batch, *x.shape[1:])
 
     overall, message = _words(ends.statuses, ends.messages, times)
     message += _saturation(arm, tau) if overall in ("finished", "limit") else ""
-    messages = np.array(ends.messages, dtype=object).reshape(asked.batch)
+    messages = np.array(ends.messages, dtype=object).reshape(setup.batch)
     return Trajectory(
         arm, times, shaped(q), shaped(qd), shaped(qdd), shaped(tau), shaped(energy),
-        overall, message, stepper.taken, ends.statuses.reshape(asked.batch), ends.times.reshape(asked.batch), messages,
+        overall, message, stepper.taken, ends.statuses.reshape(setup.batch), ends.times.reshape(setup.batch), messages,
         stepper.source.signals(),
     )  # fmt: skip
 
@@ -333,40 +333,40 @@ def _saturation(arm: Arm, tau: np.ndarray) -> str:
     return f"; torques saturated, part of the time: {', '.join(said)}" if said else ""
 
 
-def _adaptive(asked: Request, stepper: Stepper, solver: adaptive.Solver) -> Trajectory:
+def _adaptive(setup: Setup, stepper: Stepper, solver: adaptive.Solver) -> Trajectory:
     """One lane after the other; Ctrl-C ends them all."""
-    count, size = asked.state.shape
-    states = np.full((count, len(asked.times), size), np.nan)
-    states[:, 0] = asked.state
-    ends = Ends.of(count, size, "interrupted", float(asked.times[-1]))
-    reached = asked.times
+    count, size = setup.state.shape
+    states = np.full((count, len(setup.times), size), np.nan)
+    states[:, 0] = setup.state
+    ends = Ends.of(count, size, "interrupted", float(setup.times[-1]))
+    reached = setup.times
 
     def watch(y: np.ndarray) -> float:
-        q = asked.joints(y)
-        return float(np.min(np.minimum(q - asked.bounds[:, 0], asked.bounds[:, 1] - q)))
+        q = setup.joints(y)
+        return float(np.min(np.minimum(q - setup.bounds[:, 0], setup.bounds[:, 1] - q)))
 
-    for lane, y0 in enumerate(asked.state):
+    for lane, y0 in enumerate(setup.state):
         one = stepper.some(np.array([lane]))
 
         def right(t: float, y: np.ndarray, one: Stepper = one) -> np.ndarray:
-            y = asked.layout.normalised(y)
+            y = setup.layout.normalised(y)
             qdd, _ = one.rates(np.array([t]), y[None, None])
-            return asked.layout.slope(y, np.asarray(qdd)[0, 0])
+            return setup.layout.slope(y, np.asarray(qdd)[0, 0])
 
         def tick(t: float, lane: int = lane) -> None:
-            asked.progress(lane + (t - asked.times[0]) / np.ptp(asked.times), count)
+            setup.progress(lane + (t - setup.times[0]) / np.ptp(setup.times), count)
 
-        motion: Any = adaptive.Motion(one, breakaway(asked.arm.chain, one.options)) if one.sticks else right
-        t, y, status, message = solver.run(motion, y0, asked.times, watch if asked.limited else None, tick)
+        motion: Any = adaptive.Phase(one, breakaway(setup.arm.chain, one.options)) if one.sticks else right
+        t, y, status, message = solver.run(motion, y0, setup.times, watch if setup.limited else None, tick)
         if status == "limit":
-            message = met_limit(asked.joint_beyond(y[-1]), t[-1])
+            message = met_limit(setup.joint_beyond(y[-1]), t[-1])
         ends.statuses[lane], ends.messages[lane], ends.times[lane] = status, message, t[-1]
-        y = asked.layout.normalised(y)  # the solver keeps quaternions only to its tolerance
+        y = setup.layout.normalised(y)  # the solver keeps quaternions only to its tolerance
         if count == 1:
             states, reached = y[None], t
         else:
-            keep = np.isin(t, asked.times)
+            keep = np.isin(t, setup.times)
             states[lane, : keep.sum()] = y[keep]
         if status == "interrupted":
             break
-    return _trajectory(asked, stepper, reached, states, ends)
+    return _trajectory(setup, stepper, reached, states, ends)

@@ -13,10 +13,10 @@ from armdyn.errors import ComputationError, InputError, choose
 from armdyn.programs.stepping import listing_methods, without_past
 from armdyn.simulation.digital import Actuators, Motors
 from armdyn.simulation.drives import AsGiven, Drive, Saturated
-from armdyn.simulation.integrator import InPlace
 from armdyn.simulation.judge import chosen_method, met_limit
-from armdyn.simulation.request import Request, acting, efforts, force_rows, force_sizes, positive, request
-from armdyn.simulation.stepper import Compiled, Stepper, loop_of
+from armdyn.simulation.loop import InPlace
+from armdyn.simulation.request import Setup, acting, efforts, force_rows, force_sizes, positive, request
+from armdyn.simulation.stepper import LawTorques, Stepper, loop_of
 from armdyn.values import real_array
 
 # A multistep method's past cannot take torques that jump.
@@ -174,62 +174,62 @@ class Simulator:
 
         `lanes`, a mask or indices of the batch's first axis, resets only these; the time then goes on.
         """
-        asked = request(
+        setup = request(
             self.arm, self.arm.rest if q is None else q, qd, batch=self.batch, duration=self.h, step=self.h,
             **self._given,
         )  # fmt: skip
-        if asked.batch != self.batch:
-            raise InputError(f"this simulator has the batch {self.batch}, but the arguments have {asked.batch}")
+        if setup.batch != self.batch:
+            raise InputError(f"this simulator has the batch {self.batch}, but the arguments have {setup.batch}")
         if lanes is not None:
-            self._reset_some(asked, lanes)
+            self._reset_some(setup, lanes)
             return
-        self._request, self._began, self._steps = asked, float(t), 0
-        count = len(asked.state)
+        self._request, self._began, self._steps = setup, float(t), 0
+        count = len(setup.state)
         self._statuses = np.full(count, RUNNING, dtype=object)
         self._messages, self._ends = [""] * count, np.full(count, np.nan)
         self._over = False
         self._single = count == 1 and not self.batch
-        self._prepare(asked)
+        self._prepare(setup)
 
-    def _reset_some(self, asked: Request, lanes: Any) -> None:
+    def _reset_some(self, setup: Setup, lanes: Any) -> None:
         """Give some lanes new states, and let them run."""
         if not self.batch or self._motors is not None:
             raise InputError("lanes= resets a part of a batch without actuators; this simulator has none")
-        chosen = np.arange(len(asked.state)).reshape(self.batch)[lanes].ravel()
-        self._place.put(chosen, asked.state[chosen])
+        chosen = np.arange(len(setup.state)).reshape(self.batch)[lanes].ravel()
+        self._place.put(chosen, setup.state[chosen])
         self._statuses[chosen], self._ends[chosen] = RUNNING, np.nan
         for lane in chosen.tolist():
             self._messages[lane] = ""
         self._over = bool((self._statuses != RUNNING).any())
 
-    def _prepare(self, asked: Request) -> None:
+    def _prepare(self, setup: Setup) -> None:
         """The compiled loop with its arrays."""
-        chain, inside = self.arm.chain, asked.inside if asked.limited else None
+        chain, inside = self.arm.chain, setup.inside if setup.limited else None
         law: Any = AsGiven()
         if self._saturate and any(most is not None for most in efforts(self.arm)):
             law = Saturated(law, efforts(self.arm))
         drive = Drive(chain.nv, lambda t: np.zeros((*t.shape, chain.nv)), law)
-        stepper = Stepper(chain, Compiled(drive), self._options, asked.outside, "RK4", inside, asked.stops)
+        stepper = Stepper(chain, LawTorques(drive), self._options, setup.outside, "RK4", inside, setup.stops)
         with np.errstate(all="ignore"):
-            self.method = chosen_method(stepper, asked) if self._chosen == "auto" else self._chosen
-        loop = loop_of(chain, law, chain.nv, self._options, self.method, asked.stops)
-        self._place = InPlace(loop, asked.state, self.h, common_inputs=self._single)
+            self.method = chosen_method(stepper, setup) if self._chosen == "auto" else self._chosen
+        loop = loop_of(chain, law, chain.nv, self._options, self.method, setup.stops)
+        self._place = InPlace(loop, setup.state, self.h, common_inputs=self._single)
         self._torques = self._place.inputs[:, : chain.nv]
-        if asked.outside is not None:
-            acts = asked.outside.rows(0.0, len(asked.state))
+        if setup.outside is not None:
+            acts = setup.outside.rows(0.0, len(setup.state))
             self._place.inputs[:, chain.nv :] = acts[:1] if self._single else acts[self._place.rows]
         self._first = self._torques[0] if self._single else self._torques
         self._shape = (chain.nv,) if self._single else (len(self._place.rows), chain.nv)
         self._still = True
-        self._bounds = [(float(a), float(b)) for a, b in asked.bounds] if inside else []
-        most = np.full(asked.state.shape[1], np.finfo(float).max)
-        self._box, self._flags = (-most, most.copy()), np.zeros(asked.state.shape, dtype=bool)
+        self._bounds = [(float(a), float(b)) for a, b in setup.bounds] if inside else []
+        most = np.full(setup.state.shape[1], np.finfo(float).max)
+        self._box, self._flags = (-most, most.copy()), np.zeros(setup.state.shape, dtype=bool)
         if inside:
-            for side, numbers in zip(self._box, asked.bounds.T, strict=True):
+            for side, numbers in zip(self._box, setup.bounds.T, strict=True):
                 side[chain.nq - self.arm.n : chain.nq] = np.clip(numbers, -most[0], most[0])
         self._from = chain.nq - self.arm.n
         self._motors, self._waiting = None, deque[tuple[int, np.ndarray]]()
-        self._acting = np.zeros((len(asked.state), chain.nv))
+        self._acting = np.zeros((len(setup.state), chain.nv))
         if self._actuators is not None:
             most = np.array(
                 [np.inf if x is None else x for x in (efforts(self.arm) if self._saturate else [None] * chain.nv)]

@@ -13,10 +13,15 @@ Lanes that are done wait with their state unchanged.
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 
+from armdyn.codegen import jit
 from armdyn.codegen.llvm.ir import Writer
+from armdyn.codegen.llvm.module import module, straight_line
 from armdyn.codegen.llvm.straight_line import StraightLine
+from armdyn.codegen.target import Target
+from armdyn.graph.program import Program
 from armdyn.programs.stepping import Scheme
 from armdyn.simulation.loop import Counter, Loop, NamedSlots, Number, Slots, Truth, branch, constant, lagrange
 from armdyn.simulation.request import Layout, Locks, Stops
@@ -115,7 +120,7 @@ class LockableLoop(Loop):
         w = self.w
         w.label("pivot")
         self._evaluate(0)
-        found: Truth | None = None
+        any_wrong: Truth | None = None
         flips = []
         for i in self.lockable:
             free, side, left = self.free[i], self.side[i], self.out("left", i)
@@ -129,11 +134,11 @@ class LockableLoop(Loop):
             returns = may & free.equals(1.0) & (left * side < 0.0)
             flips.append((i, breaks, returns, left))
             wrong = breaks | returns
-            found = wrong if found is None else found | wrong
-        if found is None:
+            any_wrong = wrong if any_wrong is None else any_wrong | wrong
+        if any_wrong is None:
             w.do("br label %slide")
             return
-        branch(w, found.any(), "change", "slide")
+        branch(w, any_wrong.any(), "change", "slide")
         w.label("change")
         block = self.pivots.next_is_below(BLOCK_PIVOTS)
         again = self.pivots.is_below(PIVOTS)
@@ -195,10 +200,10 @@ class LockableLoop(Loop):
 
     def _nodes(self) -> dict[int, Fraction]:
         """One stage for each distinct time of the stages."""
-        found: dict[Fraction, int] = {}
+        first_stage: dict[Fraction, int] = {}
         for k, c in enumerate(self.scheme.nodes):
-            found.setdefault(c, k)
-        return {k: c for c, k in found.items()}
+            first_stage.setdefault(c, k)
+        return {k: c for c, k in first_stage.items()}
 
     def _loaded(self, rows: list[str], j: int) -> Number:
         w, value = self.w, "poison"
@@ -416,10 +421,10 @@ class ImplicitStage:
         self._inputs(limited)
         w.do("call void @body(ptr %in, ptr %out, ptr %context)")
         wrong = [(i, *self._wrong(i)) for i in limited]
-        found = wrong[0][1]
+        any_wrong = wrong[0][1]
         for _, truth, _ in wrong[1:]:
-            found = found | truth
-        branch(w, found.any(), f"switch{name}", f"agreed{name}")
+            any_wrong = any_wrong | truth
+        branch(w, any_wrong.any(), f"switch{name}", f"agreed{name}")
         w.label(f"switch{name}")
         block = count.next_is_below(BLOCK)
         earlier = constant(w, 0.0)
@@ -517,10 +522,10 @@ class Stopping:
     def impacts(self, active: Truth) -> None:
         """Apply the impacts of joints that move into their stops."""
         w, loop = self.w, self.loop
-        found = self._into(self.joints[0])
+        any_into = self._into(self.joints[0])
         for i in self.joints[1:]:
-            found = found | self._into(i)
-        branch(w, (found & active).any(), "impact", "clear")
+            any_into = any_into | self._into(i)
+        branch(w, (any_into & active).any(), "impact", "clear")
         w.label("impact")
         idle = self._idle()
         for restitution in (self.stops.restitution,) * PASSES + (0.0,) * PASSES:
@@ -574,3 +579,16 @@ class Stopping:
             before = loop.y[loop.velocity(j)]
             loop.y[loop.velocity(j)] = where.choose(before + (loop.out("qdd", j) - idle[j]) * impulse, before)
         loop.y[loop.velocity(i)] = where.choose(v * -restitution, loop.y[loop.velocity(i)])
+
+
+def object_code(program: Program, scheme: Scheme, target: Target, locks: Locks | None = None) -> bytes:
+    """The loop as relocatable object code, behind a line with the numbers of coordinates, velocities and inputs."""
+    nq, nv, width = (program.inputs[k].shape[0] for k in range(3))
+    layout = Layout(nq, nv)
+    body = straight_line(program, target)
+    if locks is None:
+        loop = Loop(body, scheme, layout, width, target.fma)
+    else:
+        loop = LockableLoop(body, scheme, layout, width, target.fma, locks)
+    code = jit.object_code(module(target, [body.text(), loop.text()]), target)
+    return json.dumps([nq, nv, width]).encode() + b"\n" + code

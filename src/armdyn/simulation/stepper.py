@@ -1,6 +1,6 @@
 """An arm under its torques, stepped by a method: one `Stepper`, and the sources of torques that it may have.
 
-`Compiled` torques are a law in the compiled loop: no Python in a step, one lane per state. `PythonTorques` are a
+`LawTorques` are those of a law in the compiled loop: no Python in a step, one lane per state. `PythonTorques` are a
 function of (t, q, qd), called once per stage for a whole batch, in the order of time. Where a joint comes to rest
 within its step, that state takes the step again in the compiled loop, with the torques as they were at the stages.
 `digital.HeldTorques` come from a controller that is called once per control period.
@@ -20,14 +20,14 @@ import numpy as np
 
 from armdyn.algebra.frozen import cached_property
 from armdyn.chain import Chain
-from armdyn.codegen.compile import Compiled as CompiledProgram
-from armdyn.codegen.compile import load_or_compile
+from armdyn.codegen.compile import Compiled, load_or_compile
+from armdyn.codegen.target import Target
 from armdyn.graph.program import Program
 from armdyn.kernels.kernel import Kernel
 from armdyn.programs.assemble import Options
 from armdyn.programs.stepping import SCHEMES, combined
 from armdyn.simulation.drives import AsGiven, Drive, Law, Saturated, asked_torque, source_of
-from armdyn.simulation.integrator import Integrator
+from armdyn.simulation.loop import Integrator
 from armdyn.simulation.programs import (
     Plants,
     Varying,
@@ -37,7 +37,7 @@ from armdyn.simulation.programs import (
     lockable_loop,
 )
 from armdyn.simulation.request import Layout, Locks, Outside, Span, Stops, forces_of
-from armdyn.simulation.step import BLOCK_PIVOTS, PIVOTS
+from armdyn.simulation.step import BLOCK_PIVOTS, PIVOTS, object_code
 
 WORK = 200_000  # steps of single states per call, between which Ctrl-C and progress are handled
 INSET = 1e-4  # of a step: more than rounding, so that a stage stays within the interval of a held value
@@ -59,7 +59,7 @@ def rates_of(
     options: Options,
     can_lock: tuple[bool, ...] | None,
     varying: Varying | None = None,
-) -> CompiledProgram:
+) -> Compiled:
     """The accelerations and torques of states, compiled; with `can_lock` in modes that are given with them."""
 
     def make() -> Program:
@@ -83,20 +83,26 @@ def loop_of(
     varying: Varying | None = None,
 ) -> Integrator:
     """The method's loop over steps, compiled."""
-    implicit = bool(SCHEMES[method].implicit)
+    scheme = SCHEMES[method]
+    implicit = bool(scheme.implicit)
     locks = locks_of(chain, law, options, stops, varying)
     if implicit and isinstance(law, Saturated):
         law = law.law  # the stages find the saturated motors themselves
     if not implicit and not stops and not has_dry_friction(chain, options, varying):
         identity: tuple[Any, ...] = ("closed loop", chain, law, source_of(law), size, options, varying)
-        return Integrator(identity, lambda: closed_loop(chain, law, size, options, False, varying), SCHEMES[method])
+        return Integrator(
+            identity,
+            lambda target: object_code(closed_loop(chain, law, size, options, False, varying), scheme, target),
+            scheme,
+        )
     staged, can_lock = implicit or stops is not None, lockable_joints(locks)
     identity = ("lockable loop", chain, law, source_of(law), size, options, staged, can_lock, varying)
 
-    def make() -> Program:
-        return lockable_loop(chain, law, size, options, staged, can_lock, varying)
+    def make(target: Target) -> bytes:
+        program = lockable_loop(chain, law, size, options, staged, can_lock, varying)
+        return object_code(program, scheme, target, locks)
 
-    return Integrator(identity, make, SCHEMES[method], locks)
+    return Integrator((identity, locks), make, scheme)
 
 
 def locks_of(
@@ -288,7 +294,7 @@ class Stepper:
         return breakaway(self.chain, self.options) if varied is None else varied
 
     @cached_property
-    def _program(self) -> CompiledProgram:
+    def _program(self) -> Compiled:
         locks = locks_of(self.chain, self.source.law, self.options, self.stops, self._varying)
         can_lock = lockable_joints(locks) if self.sticks else None
         return rates_of(self.chain, self.source.law, self.source.size, self.options, can_lock, self._varying)
@@ -414,7 +420,7 @@ def _rows(q: np.ndarray, qd: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.
 
 
 @dataclass(frozen=True)
-class Compiled:
+class LawTorques:
     """The torques of a drive, whose law is part of the compiled loop: no Python in a step."""
 
     drive: Drive
@@ -435,14 +441,14 @@ class Compiled:
         """The law's inputs depend on time alone."""
         return self.drive.inputs(t[:, None])
 
-    def some(self, lanes: np.ndarray) -> Compiled:
+    def some(self, lanes: np.ndarray) -> LawTorques:
         """The torques of some states of the batch."""
 
         def inputs(t: np.ndarray) -> np.ndarray:
             u: np.ndarray = self.drive.inputs(t)[lanes]
             return u
 
-        return Compiled(replace(self.drive, inputs=inputs)) if self.drive.batch else self
+        return LawTorques(replace(self.drive, inputs=inputs)) if self.drive.batch else self
 
     def reported(self, stepper: Stepper, t: np.ndarray, state: np.ndarray) -> Stored:
         """(acceleration, torque) at the stored rows."""

@@ -96,8 +96,8 @@ class Trajectory(ComparedByValue, Result):
             rows = rotation(list(np.moveaxis(self.q[..., 3:7], -1, 0))).rows
             poses[..., :3, :3] = np.stack([np.stack(list(row), axis=-1) for row in rows], axis=-2)
             poses[..., :3, 3] = self.q[..., :3]
-        found: np.ndarray = stands @ poses
-        return found
+        in_world: np.ndarray = stands @ poses
+        return in_world
 
     @property
     def _base_names(self) -> tuple[list[str], list[str]]:
@@ -148,13 +148,13 @@ class Trajectory(ComparedByValue, Result):
         columns = [[*base[name], *(f"{name}{i + 1}" for i in range(n))] for name in quantities]
         names = ["t", *(name for names in columns for name in names), "energy"]
         lanes = int(np.prod(self.q.shape[:-2], dtype=int))
-        parts = [np.tile(self.t, lanes)[:, None]]
-        parts += [getattr(self, name).reshape(lanes * count, -1) for name in quantities]
-        parts.append(self.energy.reshape(lanes * count, 1))
+        columns_of = [np.tile(self.t, lanes)[:, None]]
+        columns_of += [getattr(self, name).reshape(lanes * count, -1) for name in quantities]
+        columns_of.append(self.energy.reshape(lanes * count, 1))
         if self.q.ndim > 2:
             names.insert(0, "lane")
-            parts.insert(0, np.repeat(np.arange(lanes), count)[:, None])
-        return names, np.hstack(parts)
+            columns_of.insert(0, np.repeat(np.arange(lanes), count)[:, None])
+        return names, np.hstack(columns_of)
 
     def animate(self) -> Animation:
         """An animated page of the arm (the first lane of a batch): play, scrub, torques with limits, energy.

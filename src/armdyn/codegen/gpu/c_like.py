@@ -11,7 +11,7 @@ from string import Template
 
 from armdyn.codegen.gpu import trig
 from armdyn.codegen.gpu.order import few_live
-from armdyn.codegen.gpu.statements import Language, statements
+from armdyn.codegen.gpu.statements import KernelLanguage, statements
 from armdyn.codegen.sines import ANYWHERE, FUSED
 from armdyn.graph.program import Program
 
@@ -138,7 +138,7 @@ OPENCL = Dialect(
     launcher=False,
 )
 
-LANGUAGE = Language(
+LANGUAGE = KernelLanguage(
     declare="    const float {name} = {value};",
     pair="    const armdyn_pair {name} = armdyn_sincos({angle});",
     sine=".s",

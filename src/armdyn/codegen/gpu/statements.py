@@ -18,7 +18,7 @@ TRIG = ("sin", "cos")
 
 
 @dataclass(frozen=True)
-class Language:
+class KernelLanguage:
     """How a language writes what differs: declarations, functions, loads and stores.
 
     `declare` takes {name} and {value}; `load` and `store` the port's {port} and the {entry}, `store` also {value};
@@ -34,7 +34,7 @@ class Language:
     functions: Mapping[str, str]  # sqrt, sign, positive; with {}
 
 
-def statements(program: Program, language: Language, order: tuple[Node, ...]) -> Iterator[str]:
+def statements(program: Program, language: KernelLanguage, order: tuple[Node, ...]) -> Iterator[str]:
     """The lines of a program in an order of its nodes.
 
     Inputs are loaded where the order has them, outputs are stored as soon as they are known.
@@ -70,7 +70,7 @@ def statements(program: Program, language: Language, order: tuple[Node, ...]) ->
             yield language.store.format(port=port.name, entry=k, value=text[node.serial])
 
 
-def _expression(node: Node, text: Mapping[int, str], language: Language) -> str:
+def _expression(node: Node, text: Mapping[int, str], language: KernelLanguage) -> str:
     if node.op in INFIX:
         left, right = (text[argument.serial] for argument in node.args)
         return f"{left} {INFIX[node.op]} {right}"

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from armdyn.codegen.sines import ANYWHERE, LANGUAGES, Language, Reduction, Step, steps
+from armdyn.codegen.sines import ANYWHERE, LANGUAGES, AngleReduction, SineLanguage, SineStep, steps
 
 ONE_OVER_TWO_PI = (0x28BE60DB, 0x9391054A, 0x7F09D5F4, 0x7D4D3770, 0x36D8A566, 0x4F10E410, 0x7F9458EA)  # 32 bits each
 QUARTER = float(np.float32(math.pi / 2))
@@ -137,7 +137,9 @@ def literal(x: float) -> str:
     return f"{float(str(np.float32(x)))!r}f"
 
 
-def _filled(template: str, language: Language, reduction: Reduction, hide: Callable[[Step, str], str], by: str) -> str:
+def _filled(
+    template: str, language: SineLanguage, reduction: AngleReduction, hide: Callable[[SineStep, str], str], by: str
+) -> str:
     lines = []
     for step in steps(reduction):
         arguments = [language.literal(a) if isinstance(a, float) else a for a in step.arguments]
@@ -155,13 +157,13 @@ def _filled(template: str, language: Language, reduction: Reduction, hide: Calla
 def wgsl() -> str:
     """`armdyn_sincos(x, zero)` in WGSL; `zero` is 0, read from a buffer."""
 
-    def hidden(step: Step, text: str) -> str:
+    def hidden(step: SineStep, text: str) -> str:
         return f"armdyn_hidden({text}, zero)" if step.name in ("first", "upper", "rest") else text
 
     return _filled(_WGSL, LANGUAGES["wgsl"], ANYWHERE, hidden, "  ")
 
 
-def c_like(name: str, reduction: Reduction) -> str:
+def c_like(name: str, reduction: AngleReduction) -> str:
     """`armdyn_sincos(x)` in one of the C-like `LANGUAGES`.
 
     The macros ARMDYN_FAR, ARMDYN_INLINE, ARMDYN_BITS and ARMDYN_HIGH come from the language's own text. With a

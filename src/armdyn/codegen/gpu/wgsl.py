@@ -12,13 +12,13 @@ from dataclasses import replace
 
 from armdyn.codegen.gpu import trig
 from armdyn.codegen.gpu.order import few_live
-from armdyn.codegen.gpu.statements import Language, statements
+from armdyn.codegen.gpu.statements import KernelLanguage, statements
 from armdyn.graph.program import Port, Program
 
 WORKGROUP = 64  # threads
 HEAD = 4  # numbers in front of the lengths of the axes in `call`
 
-LANGUAGE = Language(
+LANGUAGE = KernelLanguage(
     declare="  let {name} = {value};",
     pair="  let {name} = armdyn_sincos({angle}, zero);",
     sine=".x",

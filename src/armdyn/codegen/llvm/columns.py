@@ -41,7 +41,7 @@ class Vector:
         return all(node.op == "const" for nodes in self.rights.values() for node in nodes)
 
 
-class Columns:
+class ColumnCode:
     """A column program for a processor: the program of its head, and the functions over its columns."""
 
     def __init__(self, program: ColumnProgram, target: Target) -> None:

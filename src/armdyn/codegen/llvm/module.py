@@ -11,7 +11,7 @@ from dataclasses import replace
 from armdyn.codegen import tuning
 from armdyn.codegen.avx2 import Avx2Code
 from armdyn.codegen.fastcall import entry, shape_tables
-from armdyn.codegen.llvm.columns import Columns, columns_loop, stream
+from armdyn.codegen.llvm.columns import ColumnCode, columns_loop, stream
 from armdyn.codegen.llvm.ir import VectorType, prefetch_lines
 from armdyn.codegen.llvm.loop import (
     CORE_DIMENSIONS,
@@ -65,10 +65,10 @@ def kernel_module(program: Program | ColumnProgram, target: Target, uniform: Col
                 f"{program.name}: {port.name} has shape {port.shape}, at most {CORE_DIMENSIONS} axes are supported"
             )
     if isinstance(program, ColumnProgram):
-        parts = _column_parts(program, target, uniform)
+        texts = _column_parts(program, target, uniform)
     else:
-        parts = _straight_line_parts(program, target, uniform)
-    return module(target, [strided_copies(target.vector), *parts])
+        texts = _straight_line_parts(program, target, uniform)
+    return module(target, [strided_copies(target.vector), *texts])
 
 
 def _straight_line_parts(program: Program, target: Target, uniform: Collection[str]) -> list[str]:
@@ -95,7 +95,7 @@ def _straight_line_parts(program: Program, target: Target, uniform: Collection[s
 
 def _column_parts(program: ColumnProgram, target: Target, uniform: Collection[str]) -> list[str]:
     """The parts of the module of a column program."""
-    columns = Columns(program, target)
+    columns = ColumnCode(program, target)
     code = straight_line(columns.head, target, uniform)
     arrays = operands(program.inputs, program.outputs, None)
     port = code.contracted.outputs[0]
@@ -125,7 +125,7 @@ def _lines(text: str) -> str:
 
 
 @compiler_pass("emit", counts=_lines)
-def module(target: Target, parts: Iterable[str]) -> str:
+def module(target: Target, texts: Iterable[str]) -> str:
     """A module of functions and tables, with the declarations and metadata that they may use."""
     lanes, words = target.lanes, target.lanes * target.vector.size // 4
     bits = f"<{words} x i32>"
@@ -133,7 +133,7 @@ def module(target: Target, parts: Iterable[str]) -> str:
     return "\n".join(
         [
             f'target triple = "{target.triple}"\n',
-            *parts,
+            *texts,
             *(_arithmetic(target.vector._replace(lanes=width)) for width in dict.fromkeys((1, lanes))),
             "declare i64 @llvm.umin.i64(i64, i64)",
             "declare ptr @llvm.ptrmask.p0.i64(ptr, i64)",
