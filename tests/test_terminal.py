@@ -179,6 +179,9 @@ def test_numbers_and_counts():
 
 
 def test_entries_have_names_and_units():
+    shown = " ".join(printed("show panda_hand", UNBOUNDED).split())
+    assert "rotor inertia [kg m², kg] viscous [N m s/rad, N s/m] Coulomb [N m, N]" in shown
+    assert "q of the largest [rad, m]" in " ".join(printed("bound scara gravity_load --seconds 0.1", UNBOUNDED).split())
     text = printed("eval scara gravity_load", 80)
     assert re.search(r"quill +-18.639 +N\n", text.replace(" \n", "\n"))
     assert re.search(r"shoulder +0 +N m\n", text.replace(" \n", "\n"))

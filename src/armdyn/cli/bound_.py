@@ -17,6 +17,7 @@ Seconds = Annotated[float, typer.Option("--seconds", help="Stop after this time;
 Payload = Annotated[str | None, typer.Option("--payload", help="Range of a point mass at the tool: LOW,HIGH [kg].")]
 
 SMALLEST = 1e-200  # smaller numbers are shown as 0: outward rounding of an entry that is always 0
+ROUNDING = 1e-9  # gaps below this are rounding
 
 SPELLING = {f"give {name}= as an (n, 2) array": f"give --range {name}:1=LOW,HIGH, …" for name in ("q", "qd", "qdd")}
 
@@ -47,9 +48,10 @@ def command(
         print_json(_as_dict(loaded, found))
         return
     unit = units(loaded.chain, quantity, loaded.kernel(quantity).program.outputs[0].name)
+    place = "rad" if all(joint.revolute for joint in loaded.joints) else "rad, m"
     shown = table(
         f"{loaded.name}: {quantity} over its ranges; all values are between lower and upper [{unit}]",
-        ["entry", "lower", "smallest found", "upper", "largest found", "gap [%]", "q of the largest"],
+        ["entry", "lower", "smallest found", "upper", "largest found", "gap [%]", f"q of the largest [{place}]"],
         [],
         prose=[6],
         groups=[6],
@@ -68,7 +70,8 @@ def _rows(loaded: Any, found: Any) -> list[tuple[str, ...]]:
     for at in np.ndindex(*found.upper.shape):
         name = loaded.joints[at[0]].name if len(at) == 1 else ", ".join(str(k + 1) for k in at)
         where = ", ".join(f"{round(float(x), 3) + 0.0:.3f}" for x in found.witness["q"][1][at])
-        numbers = (found.lower[at], found.found[0][at], found.upper[at], found.found[1][at], 100 * found.gap[at])
+        gap = 100 * found.gap[at] if found.gap[at] > ROUNDING else 0.0
+        numbers = (found.lower[at], found.found[0][at], found.upper[at], found.found[1][at], gap)
         rows.append((name or str(at[0] + 1), *(_number(float(x)) for x in numbers), where))
     return rows
 

@@ -100,11 +100,12 @@ def _joints(data: dict[str, Any], degrees: bool) -> Fitted:
     heads = ["b [m]", f"β [{angle}]", "d [m]", f"θ [{angle}]"]
     heads += [f"lower [{angle}]", f"upper [{angle}]", "rotor inertia [kg m²]", "viscous [N m s/rad]", "Coulomb [N m]"]
     if any(joint["kind"] == "prismatic" for joint in bodies):  # the unit of a row depends on its kind
-        heads[4:] = [f"lower [{angle}, m]", f"upper [{angle}, m]", "rotor inertia", "viscous", "Coulomb [N m, N]"]
+        heads[4:] = [f"lower [{angle}, m]", f"upper [{angle}, m]", "rotor inertia [kg m², kg]",
+                     "viscous [N m s/rad, N s/m]", "Coulomb [N m, N]"]  # fmt: skip
     if forked:
         keys, heads, parts = (
             ["turn", "shift", *keys],
-            ["turn", "shift", *heads],
+            [f"turn [{angle}]", "shift [m]", *heads],
             f"turn about z, shift along z, {parts}",
         )
     title = f"Joints (frame i in frame i-1: {parts})"

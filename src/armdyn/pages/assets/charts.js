@@ -70,7 +70,11 @@ const Chart = (() => {
       g.beginPath(); line(g, curve.x, curve.y, curve.from, curve.to, px, py); g.stroke();
     });
     g.setLineDash([]);
-    if (hint && x.length < 2) { g.fillStyle = color("muted"); g.textAlign = "center"; g.fillText(hint, left + w / 2, top + h / 2); }
+    if (hint && x.length < 2) {
+      const wide = g.measureText(hint).width;
+      g.clearRect(left + (w - wide) / 2 - 8, top + h / 2 - 9, wide + 16, 18); // no line behind it
+      g.fillStyle = color("muted"); g.textAlign = "center"; g.fillText(hint, left + w / 2, top + h / 2);
+    }
     if (cursor !== null) { g.strokeStyle = color("text"); g.lineWidth = 1; g.beginPath(); g.moveTo(px(cursor), top); g.lineTo(px(cursor), top + h); g.stroke(); }
     g.restore();
     return { at: (offset) => x0 + (x1 - x0) * (offset - left) / (w || 1) };
