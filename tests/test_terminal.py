@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from typer.testing import CliRunner
 
 import armdyn
+import armdyn.motion
 import armdyn.report
 from armdyn.cli import COMMANDS as EVERY
 from armdyn.cli import app
@@ -46,6 +47,7 @@ COMMANDS = (
     "simulate puma560 --duration 0.05",
     "simulate scara --duration 0.05",
     "simulate panda --duration 0.02 --tau 87,0,0,0,0,0,0",
+    "simulate panda_hand --duration 0.02 --controller gravity_compensation --controller payload_estimator",
     "study puma-line",
     "bound scara gravity_load --seconds 0.1",
     "bench planar3 --seconds 0",
@@ -61,6 +63,7 @@ COMMANDS = (
     "pipeline log.csv --urdf planar3 --friction coulomb --target c --no-build -o piped",
     "sweep study.toml --threads 1",
     "calibrate scara measured.csv -o calibrated",
+    "motion ur5 --via way.csv",
 )
 MEASURED = ("study", "bench", "bound", "cache", "sweep")  # their numbers differ from run to run
 SLOW = {  # what takes longer than a fraction of a second is computed once for all widths
@@ -68,6 +71,7 @@ SLOW = {  # what takes longer than a fraction of a second is computed once for a
     "report": (armdyn.report, "collect"),
     "identify": (armdyn, "identify"),
     "excite": (armdyn, "excite"),
+    "motion": (armdyn.motion, "time_optimal"),
     "pipeline": (armdyn, "pipeline"),
 }
 STUDY = """
@@ -93,6 +97,7 @@ def folder(tmp_path_factory):
     rows = np.column_stack([q, scara.pose(q)[:, :3, 3] + 1e-4 * rng.normal(size=(12, 3))])
     np.savetxt(where / "measured.csv", rows, delimiter=",", header="q1,q2,q3,q4,x,y,z", comments="")
     (where / "study.toml").write_text(STUDY)
+    (where / "way.csv").write_text("q1,q2,q3,q4,q5,q6\n0,-1,1,0,1,0\n0.5,-1.2,1.2,0,1,0.3\n")
     return where
 
 
@@ -120,7 +125,7 @@ def words(text, command):
 
 
 def test_every_command_that_prints_is_there():
-    rest = {"studio", "servo"}  # one serves; the other prints prose, and takes seconds
+    rest = {"studio", "servo", "selftest"}  # one serves; one prints prose; the third has a table of its own tests
     assert {command.split()[0] for command in COMMANDS} == set(EVERY) - rest
 
 
@@ -138,7 +143,7 @@ def test_no_word_is_cut(command, folder, monkeypatch):
         text = printed(command, width, codes)
         assert not [line for line in text.splitlines() if cell_len(line) > width]
         assert words(text, command) <= whole
-        assert not re.search(r"(?<![\w.])-0(\.0*)?(?![\d.e\w])", text), "a minus before zero"
+        assert not re.search(r"(?<![\w.])-0(\.0*)?(e[+-]?0+)?(?![\d.e\w])", text), "a minus before zero"
 
 
 def drawn(shown, width):

@@ -10,7 +10,7 @@ from armdyn.cli.common import AsJson, Quiet, console, print_json, progress, tabl
 
 EXAMPLE = "Example: armdyn selftest"
 
-Arms = Annotated[list[str] | None, typer.Argument(metavar="[ARM]...", help="Arms of the catalogue; default: all.")]
+Arms = Annotated[list[str] | None, typer.Argument(metavar="ARM …", help="Arms of the catalogue; default: all.")]
 
 
 def command(arms: Arms = None, as_json: AsJson = False, quiet: Quiet = False) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from armdyn.cli.common import ArmName, AsJson, Degrees, Quiet, console, load, print_json, progress, vector
+from armdyn.cli.common import ArmName, AsJson, Degrees, Quiet, console, load, print_json, progress, table, vector
 from armdyn.cli.options import names, with_records
 from armdyn.cli.values import joint_numbers, state_table
 from armdyn.options import Conditions, Integration
@@ -157,10 +157,32 @@ def _write(result: Trajectory, output: Path | None, animate: Path | None) -> Non
         result.animate().save(animate)
 
 
-def _print(result: Trajectory, written: list[Path]) -> None:
+def _print_outputs(result: Trajectory, name: str) -> None:
+    """The last outputs of a control law: those of the joints in one table, the others line by line."""
     import numpy as np
 
     from armdyn.control import CONTROLLERS
+    from armdyn.html import number
+
+    out, outputs = console(), CONTROLLERS[name].outputs
+    last = {entry.name: np.asarray(result.signals[name][entry.name][-1], float) for entry in outputs}
+    own = [entry for entry in outputs if entry.shape == ("nv",)]
+    if own:
+        forces = ["N m" if joint.revolute else "N" for joint in result.arm.joints]
+        rows = [
+            [joint, *(float(last[entry.name][k]) for entry in own), forces[k]]
+            for k, joint in enumerate(result.arm.joint_names)
+        ]
+        out.print(table(f"{name}: {'; '.join(entry.words for entry in own)}",
+                        ["joint", *(entry.name for entry in own), "unit of forces"], rows))  # fmt: skip
+    for entry in outputs:
+        if entry not in own:
+            values = ", ".join(number(float(x)) for x in last[entry.name].ravel())
+            out.print(f"{name} {entry.name} = {values} ({entry.words})", highlight=False, markup=False)
+
+
+def _print(result: Trajectory, written: list[Path]) -> None:
+    import numpy as np
 
     out = console()
     head = f"{result.arm.name} by {result.method}: {result.status}; {spelled(result.message)}"
@@ -172,9 +194,7 @@ def _print(result: Trajectory, written: list[Path]) -> None:
     if saturated.any():
         names = ", ".join(joint.name for joint, full in zip(result.arm.joints, saturated, strict=True) if full)
         out.print(f"reached their torque limit: {names}", highlight=False, markup=False)
-    for name, signals in result.signals.items():
-        for entry in CONTROLLERS[name].outputs:
-            shown = np.array2string(signals[entry.name][-1], precision=4)
-            out.print(f"{name} {entry.name} = {shown}", highlight=False, markup=False)
+    for name in result.signals:
+        _print_outputs(result, name)
     for path in written:
         out.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)

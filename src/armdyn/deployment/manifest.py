@@ -124,7 +124,7 @@ def check_folder(directory: str | os.PathLike[str], overwrite: bool) -> None:
         names = ", ".join(others[:SHOWN]) + (", ..." if len(others) > SHOWN else "")
         raise InputError(
             f"{where} contains files of others, or generated files that were changed: {names}. Choose another folder, "
-            "or write among them (overwrite=True, --overwrite): files of the same names are then replaced"
+            "or write among them (overwrite=True): files of the same names are then replaced"
         )
 
 
