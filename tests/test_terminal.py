@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from typer.testing import CliRunner
 
 import armdyn
+import armdyn.identification
 import armdyn.motion
 import armdyn.report
 from armdyn.cli import COMMANDS as EVERY
@@ -70,7 +71,7 @@ SLOW = {  # what takes longer than a fraction of a second is computed once for a
     "study": (puma_line, "data"),
     "report": (armdyn.report, "collect"),
     "identify": (armdyn, "identify"),
-    "excite": (armdyn, "excite"),
+    "excite": (armdyn.identification, "excite"),
     "motion": (armdyn.motion, "time_optimal"),
     "pipeline": (armdyn, "pipeline"),
 }
