@@ -60,7 +60,7 @@ def test_an_identification_writes_all_its_files_or_none(tmp_path, monkeypatch):
         def save(self, path):
             path.write_text("new arm")
 
-        def to_urdf(self, path):
+        def to_urdf(self, path, force):
             path.write_text("new urdf")
 
         def report(self, path):
@@ -69,8 +69,8 @@ def test_an_identification_writes_all_its_files_or_none(tmp_path, monkeypatch):
     monkeypatch.setattr(identify_, "_data", lambda found: {})
     (tmp_path / "arm.toml").write_text("old arm")
     with pytest.raises(OSError, match="no page"):
-        identify_._write(Found(), tmp_path)
+        identify_._write(Found(), tmp_path, True)
     assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("arm.toml", "old arm")]
     monkeypatch.setattr(Found, "report", lambda self, path: path.write_text("page"))
-    written = identify_._write(Found(), tmp_path)
+    written = identify_._write(Found(), tmp_path, True)
     assert [p.read_text() for p in written] == ["new arm", "new urdf", "{}\n", "page"]

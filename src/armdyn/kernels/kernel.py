@@ -249,6 +249,7 @@ if hasattr(os, "register_at_fork"):
 
 OPTIONS = tuple(f.name for f in fields(Options))
 EVERYWHERE = tuple(name for name in OPTIONS if name not in ("frames", "axes", "rows", "damping"))
+OF_A_CALL = ("out", "threads")
 COLUMNS = {"natural_regressor": ("columns",)}  # options that name frames in another way
 _ARRAY = np.ndarray  # a module constant, because every call looks it up
 _DOUBLE = np.dtype(np.float64)  # this one object, unless an array was made in an unusual way
@@ -474,6 +475,8 @@ class Kernel(Fast):
             other = self.variant(**choices) if choices else self
             return other if dtype == other.dtype else other._like(other.options, other.method, dtype)
         for name in choices:
+            if name in OF_A_CALL:
+                raise InputError(f"{name}= is an option of a call, not of a kernel: {self.quantity}(..., {name}=...)")
             if name not in EVERYWHERE:  # these have an error of their own that lists the quantities that take them
                 self._must_be_known(name)
         flags: dict[str, Any] = dict(choices)
