@@ -278,7 +278,9 @@ def test_parameters_for_a_whole_batch_give_the_bits_of_parameters_for_each_row(k
 def test_a_kernel_says_which_inputs_are_uniform(monkeypatch):
     """What is shared by a batch is the kernel's to say; a program's input of the same name is nothing special."""
     seen = []
-    monkeypatch.setattr("armdyn.kernels.kernel.load_or_compile", lambda asked, make, uniform, number: seen.append(uniform))
+    monkeypatch.setattr(
+        "armdyn.kernels.kernel.load_or_compile", lambda asked, make, uniform, number: seen.append(uniform)
+    )
     armdyn.generic_arm("RR").kernel("bias", parameters="runtime")._compile()
     assert seen == [(*RUNTIME, "geometry")]
     assert straight_line(armdyn.generic_arm("RR").kernel("bias", parameters="runtime").program, TARGET).uniform == ()

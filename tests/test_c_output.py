@@ -125,7 +125,9 @@ def test_bad_requests_say_what_is_available(tmp_path):
     arm = armdyn.load("planar3")
     with pytest.raises(InputError, match="unknown dtype 'half'; available: double, float"):
         arm.emit_c(tmp_path, dtype="half")
-    with pytest.raises(InputError, match="unknown quantity 'inertia': armdyn calls this 'inertia_matrix'; available: inertia_matrix"):
+    with pytest.raises(
+        InputError, match="unknown quantity 'inertia': armdyn calls this 'inertia_matrix'; available: inertia_matrix"
+    ):
         arm.emit_c(tmp_path, ("inertia",))
     with pytest.raises(InputError, match="unknown parameters 'later'"):
         arm.emit_c(tmp_path, parameters="later")

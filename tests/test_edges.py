@@ -88,7 +88,10 @@ def test_what_xml_cannot_hold_is_refused_and_nothing_is_written(name, tmp_path):
         (lambda arm: arm.save("arm.urdf"), r"\.toml.*'arm.urdf'"),
         (lambda arm: arm.pose(np.zeros(6), frame=3), "unknown frame 3; available: link1, link2"),
         (lambda arm: arm.pose(np.zeros(6), frame="hand"), "unknown frame 'hand'; available: link1, link2"),
-        (lambda arm: arm.kernel("bias", threads=2), r"threads= is an option of a call, not of a kernel: bias\(\.\.\., threads="),
+        (
+            lambda arm: arm.kernel("bias", threads=2),
+            r"threads= is an option of a call, not of a kernel: bias\(\.\.\., threads=",
+        ),
         (lambda arm: arm.bias(np.zeros(6), np.zeros(6), thread=2), "'thread'; available: q, qd, out, threads"),
         (
             lambda arm: arm.kernel("bias", derivatives=5)(np.zeros(6), np.zeros(6)),
