@@ -119,7 +119,7 @@ def test_a_singular_inertia_matrix_is_not_a_number():
 
 
 def test_an_unknown_option_is_named():
-    with pytest.raises(armdyn.ArmdynError, match="unknown option of bias 'wind'; available: friction"):
+    with pytest.raises(armdyn.ArmdynError, match="unknown option of bias 'wind'; available: q, qd, out, threads"):
         PANDA.bias.casadi(wind=True)
 
 

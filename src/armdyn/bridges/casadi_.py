@@ -1,6 +1,6 @@
 """A kernel as a CasADi `Function` of SX symbols, with armdyn's derivative program as its Jacobian.
 
-CasADi's matrices have two axes and are stored in column-major order. A vector (n,) becomes a column (n, 1), a scalar
+CasADi's matrices have two axes and are stored in column-major order. An input or output (n,) becomes a column (n, 1), a scalar
 (1, 1), and an array with three axes (a, b, c) the matrix (a b, c), so that
 ``np.reshape(function(...).full(), shape)`` is the array that the NumPy kernel returns.
 """
@@ -51,8 +51,8 @@ def function(kernel: ProgramSource) -> Any:
 
 def _run(program: Program) -> tuple[list[Any], list[list[Any]]]:
     """Symbols for the inputs, and the entries of every output in row-major order."""
-    symbols = [ca.SX.sym(port.name, len(port.nodes)) for port in program.inputs]
-    entries = (symbol.elements() for symbol in symbols)
+    symbols = [ca.SX.sym(port.name, *_size(port)) for port in program.inputs]
+    entries = (symbol.T.elements() for symbol in symbols)  # transposed, because elements() goes down the columns
     return symbols, interpret(program, OPERATIONS, lambda value: ca.SX(float(value)), *entries)
 
 
@@ -68,6 +68,11 @@ def _matrix(port: Port, flat: list[Any]) -> Any:
     return ca.reshape(ca.vertcat(*flat), columns, rows).T if flat else ca.SX(rows, columns)
 
 
+def _by_columns(rows: int, columns: int) -> list[int]:
+    """Where the entries of a matrix, in column-major order, stand in row-major order."""
+    return [i * columns + j for j in range(columns) for i in range(rows)]
+
+
 def _jacobian(quantity: str, program: Program, slopes: Program) -> Any:
     """The derivative program in CasADi's form: (inputs, outputs) -> the Jacobian of each output by each input.
 
@@ -81,8 +86,7 @@ def _jacobian(quantity: str, program: Program, slopes: Program) -> Any:
         rows, columns = _size(out)
         for port in program.inputs:
             flat, width = next(found), len(port.nodes)
-            order = [i * columns + j for j in range(columns) for i in range(rows)]
-            entries = [flat[row * width + k] for k in range(width) for row in order]
+            entries = [flat[row * width + k] for k in _by_columns(*_size(port)) for row in _by_columns(rows, columns)]
             blocks.append(ca.reshape(ca.vertcat(*entries), rows * columns, width))
             names.append(f"jac_{out.name}_{port.name}")
     inputs = [port.name for port in program.inputs] + [f"out_{port.name}" for port in program.outputs]
