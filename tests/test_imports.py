@@ -59,3 +59,19 @@ def test_type_checkers_see_what_the_table_of_lazy_names_holds():
     assert sorted(armdyn.__all__) == sorted(seen)
     for name in seen:
         assert getattr(armdyn, name).__name__ == name
+
+
+def test_kernels_and_simulation_need_no_scipy(tmp_path):
+    """SciPy serves the applications that fit, filter and integrate adaptively; nothing else may import it."""
+    code = f"""
+import sys
+sys.modules["scipy"] = None  # every import of it fails
+import numpy as np
+import armdyn
+arm = armdyn.load("scara")
+arm.inertia_matrix(np.zeros((3, arm.n)))
+armdyn.simulate(arm, duration=0.01, method="RK4")
+arm.emit_c({str(tmp_path)!r})
+arm.save({str(tmp_path / "arm.toml")!r})
+"""
+    assert not any(m.startswith("scipy.") for m in loaded(code))

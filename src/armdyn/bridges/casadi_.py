@@ -1,6 +1,6 @@
 """A kernel as a CasADi `Function` of SX symbols, with armdyn's derivative program as its Jacobian.
 
-CasADi's matrices have two axes and are stored in column-major order. A vector (n,) becomes a column (n, 1), a scalar (1, 1), a
+CasADi stores matrices with two axes in column-major order. A vector (n,) becomes a column (n, 1), a scalar (1, 1), a
 matrix itself, and an array with three axes (a, b, c) the matrix (a b, c), so that
 ``np.reshape(function(...).full(), shape)`` is the array that the NumPy kernel returns.
 """
