@@ -16,11 +16,10 @@ import platform
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -103,8 +102,7 @@ def figaroh(names: list[str], Y: np.ndarray, tau: np.ndarray) -> tuple[dict[str,
     return found, who
 
 
-@dataclass(frozen=True, eq=False)
-class Result:
+class Result(NamedTuple):
     """One line of the table: a log, a method, and how it predicts the part that was not fitted."""
 
     log: str
