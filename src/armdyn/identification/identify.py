@@ -273,7 +273,7 @@ def settled(recorded: Recorded, prepared: Prepared, terms: Terms, fitting: Fitti
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class Refit:
     """Stage 6, fit: the fit, judged by left-out segments; the model with the loads of its links, its rows, setting."""
 
     model: Model
@@ -288,7 +288,7 @@ class Fitted:
         return self.judgement.fit
 
 
-def fitted(recorded: Recorded, prepared: Prepared, selected: Selected, terms: Terms, fitting: Fitting) -> Fitted:
+def fitted(recorded: Recorded, prepared: Prepared, selected: Selected, terms: Terms, fitting: Fitting) -> Refit:
     """The parameters by the estimator that is asked for."""
     run, moved, processing = ALL[fitting.estimator], prepared.motions, prepared.processing
     model, own = selected.model, selected.rows
@@ -302,11 +302,11 @@ def fitted(recorded: Recorded, prepared: Prepared, selected: Selected, terms: Te
     if fitting.estimator == "consistent":
         judgement = guarded(own, replace(setting, regularization=fitting.regularization), fit, terms.friction == "auto")
     final = judgement.setting
-    return Fitted(model, own, final, judgement, left_out(own, final, fitting.estimator, judgement.fit))
+    return Refit(model, own, final, judgement, left_out(own, final, fitting.estimator, judgement.fit))
 
 
 def estimated(
-    recorded: Recorded, prepared: Prepared, selected: Selected, outcome: Fitted, drivetrain: Drivetrain, estimator: str
+    recorded: Recorded, prepared: Prepared, selected: Selected, outcome: Refit, drivetrain: Drivetrain, estimator: str
 ) -> Estimate:
     """The estimate, without its warnings."""
     fit, own = outcome.fit, outcome.rows
@@ -334,7 +334,7 @@ def estimated(
 
 
 def worded(
-    estimate: Estimate, recorded: Recorded, prepared: Prepared, outcome: Fitted, suspicions: Suspicions, fixed: bool
+    estimate: Estimate, recorded: Recorded, prepared: Prepared, outcome: Refit, suspicions: Suspicions, fixed: bool
 ) -> Estimate:
     """Stage 7, report: the estimate with doubts, warnings and notes."""
     misread = [] if fixed else [str(finding) for finding in suspicions.findings]
