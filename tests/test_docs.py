@@ -157,3 +157,23 @@ def test_the_start_page_lists_every_extra():
     project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())["project"]
     rows = re.findall(r"^\| (`.*?) \|", (DOCS / "start.md").read_text().split("## An arm")[0], re.MULTILINE)
     assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(project["optional-dependencies"])
+
+
+def test_the_contents_have_seven_entries_and_every_page_stands_in_one():
+    text = (ROOT / "docs" / "index.md").read_text()
+    parts = re.findall(r"```\{toctree\}\n:hidden:\n:caption: (.*)\n\n([^`]*)```", text)
+    captions = [caption for caption, _ in parts]
+    assert captions == ["Start", "Tutorials", "How-to", "Concepts", "Reference", "Papers", "Benchmarks"]
+    listed = [page for _, pages in parts for page in pages.split()]
+    assert len(set(listed)) == len(listed)
+    there = [path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*") if path.suffix in (".md", ".rst")]
+    pages = {
+        str(path.with_suffix("")) for path in there if path.parts[0] in ("tutorials", "studies") or len(path.parts) == 1
+    }
+    assert pages - {"index"} == {page for page in listed if not page.endswith("/index")}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs/tutorials").glob("*.md")), ids=lambda path: path.stem)
+def test_a_tutorial_says_what_you_will_have(path):
+    first = path.read_text().split("\n## ")[0]
+    assert re.search(r"At the end of this page you\s+have", first)
