@@ -70,7 +70,7 @@ MEASURED = ("study", "bench", "bound", "cache", "sweep")  # their numbers differ
 SLOW = {  # what takes longer than a fraction of a second is computed once for all widths
     "study": (puma_line, "data"),
     "report": (armdyn.report, "collect"),
-    "identify": (armdyn, "identify"),
+    "identify": (armdyn.identification, "identify"),
     "excite": (armdyn.identification, "excite"),
     "motion": (armdyn.motion, "time_optimal"),
     "pipeline": (armdyn, "pipeline"),
@@ -136,7 +136,7 @@ def test_no_word_is_cut(command, folder, monkeypatch):
     name = command.split()[0]
     if name in SLOW:
         module, function = SLOW[name]
-        quick = {"starts": 1, "plane": None} if name == "excite" else {}
+        quick = {"search": None, "starts": 1} if name == "excite" else {}
         monkeypatch.setattr(module, function, once(partial(getattr(module, function), **quick)))
     codes = (0, 1, 5) if name in ("compare", "identify", "pipeline") else (0,)  # differs; not to be trusted
     whole = words(printed(command, UNBOUNDED, codes), command)
