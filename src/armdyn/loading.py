@@ -79,9 +79,9 @@ def load(
     read = files.read(
         arm, cut, snap=snap, allow_outside=allow_outside, xacro=xacro, package_dirs=package_dirs, strict=strict
     )
-    found = with_tool(read, tool)
-    read_as = found.snapped, found.notes, found.tool_name, found.link_frames
-    made = Arm(found.name, found.chain, snap, found.source, found.frames, *read_as)
+    robot = with_tool(read, tool)
+    read_as = robot.snapped, robot.notes, robot.tool_name, robot.link_frames
+    made = Arm(robot.name, robot.chain, snap, robot.source, robot.frames, *read_as)
     if made.snapped.uncertain:
         first = made.snapped.uncertain[0]
         note = (

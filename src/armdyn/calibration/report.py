@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 SCRIPTS = (*BASE, "charts.js", "curves.js", "plots.js")
 
 
-def write(found: Calibration, path: str | os.PathLike[str]) -> None:
+def write(calibrated: Calibration, path: str | os.PathLike[str]) -> None:
     """Write the report, whole or not at all."""
-    write_text(path, page(found))
+    write_text(path, page(calibrated))
 
 
-def page(found: Calibration) -> str:
+def page(calibrated: Calibration) -> str:
     """The report as HTML text."""
     charts: list[dict[str, Any]] = []
     sections = [
-        ("summary", "Summary", _summary(found)),
-        ("corrections", "Corrections", _corrections(found, charts)),
-        ("residuals", "Residuals per pose", _residuals(found, charts)),
-        ("noise", "Measurement noise", _noise(found)),
+        ("summary", "Summary", _summary(calibrated)),
+        ("corrections", "Corrections", _corrections(calibrated, charts)),
+        ("residuals", "Residuals per pose", _residuals(calibrated, charts)),
+        ("noise", "Measurement noise", _noise(calibrated)),
     ]
-    title = f"{found.given.name}: calibrated from {found.poses.source or f'{len(found.poses)} poses'}"
+    title = f"{calibrated.given.name}: calibrated from {calibrated.poses.source or f'{len(calibrated.poses)} poses'}"
     body = (
         f'<main><header><h1>{escape(title)}</h1><button id="theme" type="button">Light / dark</button></header>'
         + navigation((key, name) for key, name, _ in sections)
@@ -40,7 +40,7 @@ def page(found: Calibration) -> str:
     return document(title, body, {"charts": charts}, SCRIPTS)
 
 
-def correction_rows(found: Calibration) -> list[list[str]]:
+def correction_rows(calibrated: Calibration) -> list[list[str]]:
     """Name, value before, correction, deviation, unit and combination of every constant, in mm and mrad."""
     return [
         [
@@ -49,28 +49,34 @@ def correction_rows(found: Calibration) -> list[list[str]]:
             f"{1e3 * c.correction:+.4f}",
             f"{1e3 * c.deviation:.4f}",
             c.unit,
-            found.combinations[c.name],
+            calibrated.combinations[c.name],
         ]
-        for c in found.corrections
+        for c in calibrated.corrections
     ]
 
 
 COLUMNS = ["constant", "before", "correction", "± σ", "unit", "combination"]
 
 
-def _summary(found: Calibration) -> str:
-    first, *others = found.lines()
-    said = [line for line in others if line not in found.notes]
-    boxes = [(str(len(found.poses)), f"{found.poses.kind} measurements"), (str(len(found.corrections)), "constants")]
-    boxes += [(str(len(found.outliers)), "outliers set aside"), (f"{found.fit.condition:.3g}", "condition number")]
-    warned = "".join(f'<div class="warn">{escape(note)}</div>' for note in found.notes)
+def _summary(calibrated: Calibration) -> str:
+    first, *others = calibrated.lines()
+    said = [line for line in others if line not in calibrated.notes]
+    boxes = [
+        (str(len(calibrated.poses)), f"{calibrated.poses.kind} measurements"),
+        (str(len(calibrated.corrections)), "constants"),
+    ]
+    boxes += [
+        (str(len(calibrated.outliers)), "outliers set aside"),
+        (f"{calibrated.fit.condition:.3g}", "condition number"),
+    ]
+    warned = "".join(f'<div class="warn">{escape(note)}</div>' for note in calibrated.notes)
     return facts(boxes) + f"<p>{escape(first)}.</p>" + "".join(f"<p>{escape(line)}.</p>" for line in said) + warned
 
 
-def _corrections(found: Calibration, charts: list[dict[str, Any]]) -> str:
+def _corrections(calibrated: Calibration, charts: list[dict[str, Any]]) -> str:
     parts = []
     for length, unit in ((True, "mm"), (False, "mrad")):
-        shown = [c for c in found.corrections if c.is_length is length]
+        shown = [c for c in calibrated.corrections if c.is_length is length]
         if shown:
             chart = {
                 "y": f"correction [{unit}]",
@@ -85,26 +91,26 @@ def _corrections(found: Calibration, charts: list[dict[str, Any]]) -> str:
         "<p>Constants with the same effect on the tool cannot be told apart and share one correction: the last column "
         "names the combination that was measured. Corrections larger than 2 σ are highlighted.</p>"
     )
-    marks = [c.significant for c in found.corrections]
-    return "".join(parts) + text + table("", COLUMNS, correction_rows(found), marks)
+    marks = [c.significant for c in calibrated.corrections]
+    return "".join(parts) + text + table("", COLUMNS, correction_rows(calibrated), marks)
 
 
-def _residuals(found: Calibration, charts: list[dict[str, Any]]) -> str:
+def _residuals(calibrated: Calibration, charts: list[dict[str, Any]]) -> str:
     parts = []
-    for what, unit, scale, part in found.parts():
+    for what, unit, scale, part in calibrated.parts():
         curves = [
             {"name": name, "y": [_short(scale * float(x)) for x in np.linalg.norm(fit.residual[:, part], axis=1)]}
-            for name, fit in (("only base and tool fitted", found.before), ("calibrated", found.fit))
+            for name, fit in (("only base and tool fitted", calibrated.before), ("calibrated", calibrated.fit))
         ]
-        numbers = list(range(1, len(found.poses) + 1))
+        numbers = list(range(1, len(calibrated.poses) + 1))
         chart = {"x": numbers, "unit": "pose", "y": f"{what} [{unit}]", "curves": curves}
         parts.append(f"<div>{_chart(charts, chart, f'{what} residual per pose')}</div>")
     return f'<div class="columns">{"".join(parts)}</div><p>Poses are numbered from 1, like the rows of the table.</p>'
 
 
-def _noise(found: Calibration) -> str:
+def _noise(calibrated: Calibration) -> str:
     units = {True: "mm", False: "mrad"}
-    rows = [[axis, f"{1e3 * x:.4g}", units["about" not in axis]] for axis, x in found.noise.items()]
+    rows = [[axis, f"{1e3 * x:.4g}", units["about" not in axis]] for axis, x in calibrated.noise.items()]
     return "<p>Estimated from the residuals of each axis.</p>" + table("", ["axis", "σ", "unit"], rows)
 
 

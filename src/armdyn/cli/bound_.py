@@ -41,11 +41,11 @@ def command(
     mass = None if payload is None else pair(payload, "--payload")
     boxes = range_options(loaded, ranges or [])
     with progress(f"bounding {quantity}", quiet or as_json) as update:
-        found = armdyn.bound(loaded, quantity, **boxes, payload=mass, gap=gap / 100, seconds=seconds, progress=update)
+        bounds = armdyn.bound(loaded, quantity, **boxes, payload=mass, gap=gap / 100, seconds=seconds, progress=update)
     if report is not None:
-        found.plot().save(report)
+        bounds.plot().save(report)
     if as_json:
-        print_json(_as_dict(loaded, found))
+        print_json(_as_dict(loaded, bounds))
         return
     unit = units(loaded.chain, quantity, loaded.kernel(quantity).program.outputs[0].name)
     place = "rad" if all(joint.revolute for joint in loaded.joints) else "rad, m"
@@ -56,22 +56,22 @@ def command(
         prose=[6],
         groups=[6],
     )
-    for row in _rows(loaded, found):
+    for row in _rows(loaded, bounds):
         shown.add_row(*row)
     out = console()
     out.print(shown)
-    out.print(f"{count(found.boxes, 'box', 'boxes')} in {found.seconds:.1f} s")
+    out.print(f"{count(bounds.boxes, 'box', 'boxes')} in {bounds.seconds:.1f} s")
 
 
-def _rows(loaded: Any, found: Any) -> list[tuple[str, ...]]:
+def _rows(loaded: Any, bounds: Any) -> list[tuple[str, ...]]:
     import numpy as np
 
     rows = []
-    for at in np.ndindex(*found.upper.shape):
+    for at in np.ndindex(*bounds.upper.shape):
         name = loaded.joints[at[0]].name if len(at) == 1 else ", ".join(str(k + 1) for k in at)
-        where = ", ".join(f"{round(float(x), 3) + 0.0:.3f}" for x in found.witness["q"][1][at])
-        gap = 100 * found.gap[at] if found.gap[at] > ROUNDING else 0.0
-        numbers = (found.lower[at], found.found[0][at], found.upper[at], found.found[1][at], gap)
+        where = ", ".join(f"{round(float(x), 3) + 0.0:.3f}" for x in bounds.witness["q"][1][at])
+        gap = 100 * bounds.gap[at] if bounds.gap[at] > ROUNDING else 0.0
+        numbers = (bounds.lower[at], bounds.found[0][at], bounds.upper[at], bounds.found[1][at], gap)
         rows.append((name or str(at[0] + 1), *(_number(float(x)) for x in numbers), where))
     return rows
 
@@ -80,15 +80,15 @@ def _number(x: float) -> str:
     return f"{x:.4g}" if abs(x) > SMALLEST else "0"
 
 
-def _as_dict(loaded: Any, found: Any) -> dict[str, Any]:
+def _as_dict(loaded: Any, bounds: Any) -> dict[str, Any]:
     return {
         "arm": loaded.name,
-        "quantity": found.quantity,
-        "lower": found.lower.tolist(),
-        "upper": found.upper.tolist(),
-        "found": found.found.tolist(),
-        "gap": found.gap.tolist(),
-        "witness": {name: points.tolist() for name, points in found.witness.items()},
-        "boxes": found.boxes,
-        "seconds": found.seconds,
+        "quantity": bounds.quantity,
+        "lower": bounds.lower.tolist(),
+        "upper": bounds.upper.tolist(),
+        "found": bounds.found.tolist(),
+        "gap": bounds.gap.tolist(),
+        "witness": {name: points.tolist() for name, points in bounds.witness.items()},
+        "boxes": bounds.boxes,
+        "seconds": bounds.seconds,
     }

@@ -42,18 +42,18 @@ def command(
     with progress("calibrating", quiet or as_json) as update:
         names = [joint.name for joint in loaded.joints]
         data = Poses.read(poses, names, loaded.n, degrees, millimetres)
-        found = calibrate(
+        calibrated = calibrate(
             loaded, data, frame=frame, parameters=[word.strip() for word in parameters.split(",")], robust=robust,
             held_out=held_out, progress=update,
         )  # fmt: skip
-        written = _write(found, arm, output) if output is not None else []
+        written = _write(calibrated, arm, output) if output is not None else []
     if as_json:
-        print_json(found.as_dict())
+        print_json(calibrated.as_dict())
     elif not quiet:
-        _show(found, written)
+        _show(calibrated, written)
 
 
-def _write(found: Any, arm: str, folder: Path) -> list[Path]:
+def _write(calibrated: Any, arm: str, folder: Path) -> list[Path]:
     """Write all files into the folder, or none."""
     import json
     from tempfile import TemporaryDirectory
@@ -64,29 +64,29 @@ def _write(found: Any, arm: str, folder: Path) -> list[Path]:
     with TemporaryDirectory() as apart:
         names = "arm.toml", "arm.urdf", "corrections.json", "report.html"
         file, urdf, corrections, report = (Path(apart) / name for name in names)
-        found.save(file)
+        calibrated.save(file)
         if arm.lower().endswith(".urdf"):  # the user's own file, with corrected joint origins
             cut = STATE.cut
             lock = locks(cut.get("lock") or [])
-            found.update_urdf(arm, urdf, base=cut.get("base"), tip=cut.get("tip"), lock=lock)
+            calibrated.update_urdf(arm, urdf, base=cut.get("base"), tip=cut.get("tip"), lock=lock)
         else:
-            found.to_urdf(urdf)
-        data = json.dumps(plain(found.as_dict()), indent=2, ensure_ascii=False)
+            calibrated.to_urdf(urdf)
+        data = json.dumps(plain(calibrated.as_dict()), indent=2, ensure_ascii=False)
         corrections.write_text(data + "\n", encoding="utf-8")
-        found.report(report)
+        calibrated.report(report)
         return write_files(folder, {name: (Path(apart) / name).read_bytes() for name in names})
 
 
-def _show(found: Any, written: list[Path]) -> None:
+def _show(calibrated: Any, written: list[Path]) -> None:
     from armdyn.calibration.report import COLUMNS, correction_rows
 
     out = console()
-    first, *others = found.lines()
+    first, *others = calibrated.lines()
     out.print(first, highlight=False)
     for line in others:
-        out.print(styled(("note:", "yellow"), f" {line}") if line in found.notes else line, highlight=False)
-    out.print(table("Corrections", COLUMNS, correction_rows(found)))
-    rows = [[axis, f"{1e3 * x:.4g}", "mrad" if "about" in axis else "mm"] for axis, x in found.noise.items()]
+        out.print(styled(("note:", "yellow"), f" {line}") if line in calibrated.notes else line, highlight=False)
+    out.print(table("Corrections", COLUMNS, correction_rows(calibrated)))
+    rows = [[axis, f"{1e3 * x:.4g}", "mrad" if "about" in axis else "mm"] for axis, x in calibrated.noise.items()]
     out.print(table("Noise of the measurement", ["axis", "σ", "unit"], rows))
     for path in written:
         out.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)

@@ -25,35 +25,35 @@ def command(
     """
     from armdyn.comparison import compare
 
-    found = compare(load(arm), load(other), samples=samples, tolerance=tolerance)
+    compared = compare(load(arm), load(other), samples=samples, tolerance=tolerance)
     names = [os.path.basename(name) for name in (arm, other)]
     if as_json:
         keys = ("joint", "what", "first", "second")
         print_json(
             {
-                "agrees": found.agrees,
-                "same_order": found.same_order,
+                "agrees": compared.agrees,
+                "same_order": compared.same_order,
                 "differences": {d.quantity: {"largest": d.largest, "relative": d.relative, "where": d.where}
-                                for d in found.differences},
-                "joints": [{"name": name, "first": a, "second": b} for name, a, b in found.joints],
-                "frames": found.frames,
-                "frames_apart": found.frames_apart,
-                "properties": [dict(zip(keys, row, strict=True)) for row in found.properties],
-                "ignored": found.ignored,
-                "notes": found.notes,
+                                for d in compared.differences},
+                "joints": [{"name": name, "first": a, "second": b} for name, a, b in compared.joints],
+                "frames": compared.frames,
+                "frames_apart": compared.frames_apart,
+                "properties": [dict(zip(keys, row, strict=True)) for row in compared.properties],
+                "ignored": compared.ignored,
+                "notes": compared.notes,
             }
         )  # fmt: skip
     else:
-        verdict = "agree" if found.agrees else "differ"
+        verdict = "agree" if compared.agrees else "differ"
         table = Fitted(
             f"{names[0]} and {names[1]} {verdict}",
             ["quantity", "largest difference [SI]", "relative", "where"],
             prose=[3],
         )
-        for d in found.differences:
+        for d in compared.differences:
             table.add_row(d.quantity, f"{d.largest:.2e}", f"{d.relative:.1e}", d.where)
         out = console()
         out.print(table)
-        for line in found.details:
+        for line in compared.details:
             out.print(line)
-    raise typer.Exit(0 if found.agrees else 1)
+    raise typer.Exit(0 if compared.agrees else 1)

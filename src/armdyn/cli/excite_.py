@@ -36,33 +36,36 @@ def command(
     if above is not None:
         workspace = replace(workspace, plane=((0.0, 0.0, 1.0), above))
     with progress("designing", quiet or as_json) as update:
-        found = excite(
+        excitation = excite(
             loaded, duration, trajectories=trajectories, noise=vector(noise, "noise") if noise else None, rate=rate,
             progress=update, workspace=workspace, search=search,
         )  # fmt: skip
     if output is not None:
-        found.save(output)
+        excitation.save(output)
     if as_json:
         print_json(
             {
                 "arm": loaded.name,
-                "condition": found.condition,
-                "names": found.names,
-                "deviations": found.deviations,
-                "random_deviations": found.random_deviations,
-                "warnings": found.warnings,
-                "t": found.t,
-                "q": found.q,
-                "qd": found.qd,
-                "qdd": found.qdd,
+                "condition": excitation.condition,
+                "names": excitation.names,
+                "deviations": excitation.deviations,
+                "random_deviations": excitation.random_deviations,
+                "warnings": excitation.warnings,
+                "t": excitation.t,
+                "q": excitation.q,
+                "qd": excitation.qd,
+                "qdd": excitation.qdd,
             }
         )
     elif not quiet:
         out = console()
-        out.print(str(found), markup=False)
-        for text in found.warnings:
+        out.print(str(excitation), markup=False)
+        for text in excitation.warnings:
             out.print(styled(("note: ", "yellow"), text))
         if output is not None:
             out.print(
-                f"wrote {output}: {len(found.t)} rows per trajectory", markup=False, highlight=False, soft_wrap=True
+                f"wrote {output}: {len(excitation.t)} rows per trajectory",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
             )

@@ -52,21 +52,21 @@ def command(
         data = [Log.read(log, **reading, **logs.first), *(Log.read(more, **reading) for more in also or ())]
         other = Log.read(validate, **reading) if validate else None
         update(1, 3, "fitting")
-        found = identify(
+        estimate = identify(
             loaded, data, validate=other, terms=terms, filtering=filtering, drivetrain=drivetrain, fitting=fitting
         )
-        found = found.adapt(Log.read(adapt, **reading)) if adapt is not None else found
+        estimate = estimate.adapt(Log.read(adapt, **reading)) if adapt is not None else estimate
         update(2, 3, "writing")
-        written = _write(found, output, found.trusted or force) if output is not None else []
+        written = _write(estimate, output, estimate.trusted or force) if output is not None else []
     if as_json:
-        print_json(_data(found))
+        print_json(_data(estimate))
     elif not quiet:
-        _show(found, written)
-    if not found.trusted and not force:
+        _show(estimate, written)
+    if not estimate.trusted and not force:
         raise typer.Exit(NOT_TRUSTED)
 
 
-def _write(found: Any, folder: Path, whole: bool) -> list[Path]:
+def _write(estimate: Any, folder: Path, whole: bool) -> list[Path]:
     """Write all files into the folder, or none; parameters and report alone if not `whole`."""
     import json
     from tempfile import TemporaryDirectory
@@ -77,81 +77,83 @@ def _write(found: Any, folder: Path, whole: bool) -> list[Path]:
     with TemporaryDirectory() as apart:
         parameters, report = Path(apart) / "parameters.json", Path(apart) / "report.html"
         if whole:
-            found.save(Path(apart) / "arm.toml")
-            found.to_urdf(Path(apart) / "arm.urdf", force=True)
-        parameters.write_text(json.dumps(plain(_data(found)), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        found.report(report)
+            estimate.save(Path(apart) / "arm.toml")
+            estimate.to_urdf(Path(apart) / "arm.urdf", force=True)
+        parameters.write_text(json.dumps(plain(_data(estimate)), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        estimate.report(report)
         return write_files(folder, {path.name: path.read_bytes() for path in sorted(Path(apart).iterdir())})
 
 
-def _data(found: Any) -> dict[str, Any]:
+def _data(estimate: Any) -> dict[str, Any]:
     return {
-        "arm": found.given.name,
-        "estimator": found.estimator,
-        "error": found.error,
-        "left_out": found.folds,
-        "selected": found.steps,
-        "validation": None if found.validation is None else found.validation.error,
-        "validation_r_squared": None if found.validation is None else found.validation.r_squared,
-        "processing": asdict(found.processing),
-        "rows": len(found.training.t),
-        "condition": found.condition,
-        "names": found.names,
-        "values": found.values,
-        "deviations": found.deviations,
-        "r_squared": found.training.r_squared,
-        "extras": found.extras,
-        "base_tilt": found.base_tilt,
-        "left_behind": found.left_behind,
-        "beyond_urdf": found.beyond_urdf,
-        "trusted": found.trusted,
-        "doubts": found.doubts,
-        "warnings": found.warnings,
-        "notes": found.notes,
+        "arm": estimate.given.name,
+        "estimator": estimate.estimator,
+        "error": estimate.error,
+        "left_out": estimate.folds,
+        "selected": estimate.steps,
+        "validation": None if estimate.validation is None else estimate.validation.error,
+        "validation_r_squared": None if estimate.validation is None else estimate.validation.r_squared,
+        "processing": asdict(estimate.processing),
+        "rows": len(estimate.training.t),
+        "condition": estimate.condition,
+        "names": estimate.names,
+        "values": estimate.values,
+        "deviations": estimate.deviations,
+        "r_squared": estimate.training.r_squared,
+        "extras": estimate.extras,
+        "base_tilt": estimate.base_tilt,
+        "left_behind": estimate.left_behind,
+        "beyond_urdf": estimate.beyond_urdf,
+        "trusted": estimate.trusted,
+        "doubts": estimate.doubts,
+        "warnings": estimate.warnings,
+        "notes": estimate.notes,
     }
 
 
-def _show(found: Any, written: list[Path]) -> None:
+def _show(estimate: Any, written: list[Path]) -> None:
     out = console()
-    out.print(str(found), highlight=False, markup=False)
-    for shown in (found.validation, found.training):  # validation comes first
+    out.print(str(estimate), highlight=False, markup=False)
+    for shown in (estimate.validation, estimate.training):  # validation comes first
         if shown is not None:
-            numbers = zip(found.given.joint_names, shown.joint_errors, shown.r_squared, strict=True)
+            numbers = zip(estimate.given.joint_names, shown.joint_errors, shown.r_squared, strict=True)
             rows = [[name, f"{100 * error:.2f} %", f"{fit:.4f}"] for name, error, fit in numbers]
-            title = f"Torque per joint, {'fitted' if shown is found.training else 'not fitted'}: {shown.source}"
+            title = f"Torque per joint, {'fitted' if shown is estimate.training else 'not fitted'}: {shown.source}"
             out.print(table(title, ["joint", "relative error", "R²"], rows))
     rows = [
-        [name, float(value), f"± {deviation:.2g}", found.model.kind(name, k)[1]]
-        for k, (name, value, deviation) in enumerate(zip(found.names, found.values, found.deviations, strict=True))
+        [name, float(value), f"± {deviation:.2g}", estimate.model.kind(name, k)[1]]
+        for k, (name, value, deviation) in enumerate(
+            zip(estimate.names, estimate.values, estimate.deviations, strict=True)
+        )
     ]
     out.print(table("Parameters", ["parameter", "value", "standard deviation", "unit"], rows))
-    for text in (text for text in found.warnings if text not in found.doubts):  # these are among the first lines
+    for text in (text for text in estimate.warnings if text not in estimate.doubts):  # these are among the first lines
         out.print(styled(("note:", "yellow"), f" {text}"))
-    for text in found.notes:
+    for text in estimate.notes:
         out.print(f"log: {text}", highlight=False, markup=False)
     if written:
-        _show_remainder(found, out)
+        _show_remainder(estimate, out)
     for path in written:
         out.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
-    if not found.trusted:
+    if not estimate.trusted:
         written_anyway = any(path.name == "arm.urdf" for path in written)
         text = " the estimate is not trusted" + ("; arm and URDF were written" if written_anyway else "")
         advice = "" if written_anyway else "; no arm and no URDF are written. --force writes them with -o"
         out.print(styled(("forced:" if written_anyway else "refused:", "bold red"), text + advice))
 
 
-def _show_remainder(found: Any, out: Any) -> None:
+def _show_remainder(estimate: Any, out: Any) -> None:
     """How the files represent the base tilt, and which parameters they cannot represent."""
-    if any(found.base_tilt):
-        angle = math.degrees(math.hypot(*found.base_tilt))
+    if any(estimate.base_tilt):
+        angle = math.degrees(math.hypot(*estimate.base_tilt))
         text = f"The base tilt of {angle:.2f} degrees changes the gravity of arm.toml and rotates the base of arm.urdf."
         out.print(text, highlight=False, markup=False)
-    beyond = [name for name in found.beyond_urdf if name not in found.left_behind]
+    beyond = [name for name in estimate.beyond_urdf if name not in estimate.left_behind]
     if beyond:
         text = (
             f"Programs other than armdyn do not read {', '.join(beyond)} from arm.urdf; rotor inertias are in arm.srdf."
         )
         out.print(text, highlight=False, markup=False)
-    if found.left_behind:
-        names = ", ".join(found.left_behind)
+    if estimate.left_behind:
+        names = ", ".join(estimate.left_behind)
         out.print(f"Only parameters.json has {names}: an arm cannot represent them.", highlight=False, markup=False)

@@ -44,25 +44,25 @@ def command(
     held = [x or None for x in vector(payloads, "payloads")] if payloads else None
     with progress("identifying", quiet or as_json) as update:
         logs = [Log.read(path, **reading) for path in (log, *(also or ()))]
-        found = identify_servo(
+        estimate = identify_servo(
             loaded, logs, loads=held, friction=friction, firmware=firmware, lag=lag, prior=prior, progress=update
         )
-    errors = None if validate is None else found.errors(Log.read(validate, **reading))
-    written = found.save(output) if output is not None and (found.trusted or force) else []
+    errors = None if validate is None else estimate.errors(Log.read(validate, **reading))
+    written = estimate.save(output) if output is not None and (estimate.trusted or force) else []
     if as_json:
-        print_json(found.data | {"validation": errors})
+        print_json(estimate.data | {"validation": errors})
     elif not quiet:
         out = console()
-        out.print(str(found), highlight=False, markup=False)
+        out.print(str(estimate), highlight=False, markup=False)
         if errors is not None:
             named = zip(loaded.joint_names, errors, strict=True)
             shown = ", ".join(f"{name} {1e3 * error:.3g}" for name, error in named)
             out.print(f"predicted positions of {validate}: off by {shown} mrad or mm (root mean square)", markup=False)
-        for text in found.notes:
+        for text in estimate.notes:
             out.print(f"note: {text}", highlight=False, markup=False)
         for path in written:
             out.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
-        if not found.trusted and not force:
+        if not estimate.trusted and not force:
             out.print(styled(("refused:", "bold red"), " the estimate is not trusted; no arm is written"))
-    if not found.trusted and not force:
+    if not estimate.trusted and not force:
         raise typer.Exit(NOT_TRUSTED)

@@ -23,20 +23,20 @@ from armdyn.files.urdf_tree import RawJoint, RawLink, RawMimic, Tree, connected
 _Z = (Fraction(0), Fraction(0), Fraction(1))
 
 
-def cut(arm: Description, asked: Cut, label: str, snap: float, strict: bool | None = None) -> Description:
+def cut(arm: Description, selection: Cut, label: str, snap: float, strict: bool | None = None) -> Description:
     """The requested part of an arm; `label` names its file in messages."""
-    if replace(asked, floating=None) == Cut() and asked.floating in (None, arm.chain.floating):
+    if replace(selection, floating=None) == Cut() and selection.floating in (None, arm.chain.floating):
         return of_arm_file(arm, label, strict)
     chain = snapped(arm.chain, snap)
     frames = tuple(replace(frame, placement=snapped_placement(frame.placement, snap)) for frame in all_frames(arm))
     whole = replace(arm, chain=chain, frames=frames)
-    found = urdf.robot(_tree(whole, label, asked.base), asked, snap, chain.gravity, strict)
+    found = urdf.robot(_tree(whole, label, selection.base), selection, snap, chain.gravity, strict)
     tool = _named_tool(whole)
-    if asked.tip is None and tool in {frame.name for frame in found.frames if frame.link}:
+    if selection.tip is None and tool in {frame.name for frame in found.frames if frame.link}:
         found = replace(with_tool(found, tool), states_tool=arm.states_tool)
     bodies = {name: k for k, name in enumerate(link_names(whole)[:-1])}
     own = tuple(_own_frame(arm, frame, bodies.get(frame.name, 0)) for frame in found.link_frames)
-    wanted = {frame.name for frame in arm.frames} | {asked.base, asked.tip} | _without_frames(whole)
+    wanted = {frame.name for frame in arm.frames} | {selection.base, selection.tip} | _without_frames(whole)
     return replace(
         found,
         source=arm.source,

@@ -59,23 +59,25 @@ class Description:
     link_frames: tuple[Frame, ...] = ()  # of each body, the frame of its link in the file; empty: the body's own
 
 
-def with_tool(found: Description, asked: str | None = None) -> Description:
+def with_tool(description: Description, tool: str | None = None) -> Description:
     """The robot with its tool by the rule above; `asked` is the frame that the caller names."""
-    if asked is not None:
-        moving = {frame.name: frame for frame in found.frames if frame.link}
-        return _at(found, moving[choose("frame that moves, for tool,", asked, moving)])
-    if found.states_tool:
-        return found
-    moving = {frame.name: frame for frame in found.frames if frame.link}
+    if tool is not None:
+        moving = {frame.name: frame for frame in description.frames if frame.link}
+        return _at(description, moving[choose("frame that moves, for tool,", tool, moving)])
+    if description.states_tool:
+        return description
+    moving = {frame.name: frame for frame in description.frames if frame.link}
     named = named_like_a_tool(list(moving))
     if len(named) == 1:
         note = f"the tool is the frame {named[0]!r}, by its name; tool= (--tool) takes another"
-        return replace(_at(found, moving[named[0]]), notes=(note, *found.notes))
+        return replace(_at(description, moving[named[0]]), notes=(note, *description.notes))
     if len(named) > 1:
-        end = "the tool is the end of the chain" if len(found.chain.tips) == 1 else "the robot has no default tool"
+        end = (
+            "the tool is the end of the chain" if len(description.chain.tips) == 1 else "the robot has no default tool"
+        )
         note = f"several frames are named like a tool ({listed(named)}): {end}; tool= (--tool) takes one of them"
-        return replace(found, notes=(note, *found.notes))
-    return found
+        return replace(description, notes=(note, *description.notes))
+    return description
 
 
 def all_frames(arm: Description) -> tuple[Frame, ...]:
@@ -94,9 +96,9 @@ def tool_of(chain: Chain, frames: Sequence[Frame], name: str = "") -> Frame | No
     return Frame(called, carrier, chain.tool)
 
 
-def _at(found: Description, frame: Frame) -> Description:
-    chain = replace(found.chain, tool=frame.placement, tool_link=frame.link)
-    return replace(found, chain=chain, tool_name=frame.name, states_tool=True)
+def _at(description: Description, frame: Frame) -> Description:
+    chain = replace(description.chain, tool=frame.placement, tool_link=frame.link)
+    return replace(description, chain=chain, tool_name=frame.name, states_tool=True)
 
 
 HOLLOW = "tips with a shape but without mass (a gripper or tool whose inertia is not in the file?): "

@@ -22,16 +22,16 @@ from armdyn.formulations.registry import Options, Run
 
 def resisted(chain: Chain, q: list[Any], options: Options, wrench: Any) -> list[Any]:
     """The joint forces that balance the wrench, -Jᵀ w."""
-    asked: list[Any] = [0] * chain.n
+    balancing: list[Any] = [0] * chain.n
     if wrench is None:
-        return asked
+        return balancing
     for m, frame in enumerate(options.frames or (options.frame,)):
         part, path = up_to_frame(chain, replace(options, frame=frame))
         if part is not None:
             pushes = energies.tool_forces(part, [q[i] for i in path], wrench[6 * m : 6 * m + 6])
             for i, pushed in zip(path, pushes, strict=True):
-                asked[i] = asked[i] - pushed
-    return asked
+                balancing[i] = balancing[i] - pushed
+    return balancing
 
 
 def up_to_frame(chain: Chain, options: Options) -> tuple[Chain | None, tuple[int, ...]]:

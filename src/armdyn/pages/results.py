@@ -49,33 +49,33 @@ def of_limits(label: str, unit: str, limits: Any, columns: dict[str, Any]) -> tu
     return f"{label} [% of the limit]", {**scaled, "limits": np.full(size.shape, 100.0)}
 
 
-def bound_page(found: Any) -> View:
+def bound_page(bound: Any) -> View:
     """Of a `Bound`: the bounds of every entry, and the arm in the extreme configurations that were found."""
-    arm = found.arm
-    names, unit = entries(np.shape(found.upper), arm.joint_names), _unit(arm, found.quantity)
-    title = f"{arm.name}: bounds of {found.quantity}"
-    ends = {"low": found.lower, "high": found.upper, "values": found.found[1], "prior": found.found[0]}
+    arm = bound.arm
+    names, unit = entries(np.shape(bound.upper), arm.joint_names), _unit(arm, bound.quantity)
+    title = f"{arm.name}: bounds of {bound.quantity}"
+    ends = {"low": bound.lower, "high": bound.upper, "values": bound.found[1], "prior": bound.found[0]}
     columns = {key: np.ravel(x) for key, x in ends.items()}
-    label, columns = of_limits(found.quantity, unit, _efforts(arm, found.quantity, names), columns)
+    label, columns = of_limits(bound.quantity, unit, _efforts(arm, bound.quantity, names), columns)
     chart = intervals(label, names, ["guaranteed bounds and largest value found", "smallest value found"], **columns)
     chart["legend"] += ["limit of the motor"] if "limits" in chart else []
     rows = [
         (name, float(low), float(least), float(most), float(high), 100 * float(gap))
         for name, low, least, most, high, gap in zip(
-            names, *map(np.ravel, (found.lower, found.found[0], found.found[1], found.upper, found.gap)), strict=True
+            names, *map(np.ravel, (bound.lower, bound.found[0], bound.found[1], bound.upper, bound.gap)), strict=True
         )
     ]
     heads = ["entry", f"lower [{unit}]", "smallest found", "largest found", f"upper [{unit}]", "gap [%]"]
     sections = section("bounds", "Guaranteed bounds", canvases([chart]) + table("", heads, rows))
-    q = np.asarray(found.witness["q"], dtype=float).reshape(2, len(names), -1)
-    value = np.abs(np.ravel(found.found[0])), np.abs(np.ravel(found.found[1]))
+    q = np.asarray(bound.witness["q"], dtype=float).reshape(2, len(names), -1)
+    value = np.abs(np.ravel(bound.found[0])), np.abs(np.ravel(bound.found[1]))
     order = np.argsort(-np.maximum(*value), kind="stable")
     shown = [(int(value[1][k] >= value[0][k]), int(k)) for k in order[:MOST]]
-    tau = _witnessed(found, shown)
+    tau = _witnessed(bound, shown)
     said = [f"{('smallest', 'largest')[side]} {names[k]}" for side, k in shown]
     data = _scrubbed(arm, np.array([q[at] for at in shown]), tau, said)
     data["charts"] = [chart]
-    return View(motion_page(title, repr(found)[1:-1], data, sections), title)
+    return View(motion_page(title, repr(bound)[1:-1], data, sections), title)
 
 
 def _unit(arm: Arm, quantity: str) -> str:
@@ -87,12 +87,12 @@ def _efforts(arm: Arm, quantity: str, names: Sequence[str]) -> Any:
     return limits if quantity in TORQUES and len(limits) == len(names) and np.isfinite(limits).any() else None
 
 
-def _witnessed(found: Any, shown: Sequence[tuple[int, int]]) -> np.ndarray:
+def _witnessed(bound: Any, shown: Sequence[tuple[int, int]]) -> np.ndarray:
     """The torques in the configurations shown: the quantity itself if it is one, else the gravity load."""
-    arm, quantity = found.arm, found.quantity if found.quantity in TORQUES else "gravity_load"
+    arm, quantity = bound.arm, bound.quantity if bound.quantity in TORQUES else "gravity_load"
     inputs = [name for name, _ in arm.kernel(quantity).assembly.inputs]
-    sides = {name: np.asarray(x, dtype=float) for name, x in found.witness.items()}
-    count = int(np.prod(np.shape(found.upper), dtype=int))
+    sides = {name: np.asarray(x, dtype=float) for name, x in bound.witness.items()}
+    count = int(np.prod(np.shape(bound.upper), dtype=int))
     torques = []
     for side, k in shown:
         at = [sides[name].reshape(2, count, -1)[side, k] for name in inputs]
@@ -108,12 +108,14 @@ def _scrubbed(arm: Arm, q: np.ndarray, tau: np.ndarray, said: Sequence[str]) -> 
     return data
 
 
-def outcome_page(found: Any, limit: Any = None) -> View:
+def outcome_page(outcome: Any, limit: Any = None) -> View:
     """Of an `Outcome`: the distribution of every entry over the samples, with the limits."""
-    arm = found.samples.uncertain.arm
-    values = np.asarray(found.values, dtype=float).reshape(len(found.values), -1)
-    names = entries(found.values.shape[1:], arm.joint_names)
-    limits = None if limit is None else np.broadcast_to(np.asarray(limit, dtype=float), found.values.shape[1:]).ravel()
+    arm = outcome.samples.uncertain.arm
+    values = np.asarray(outcome.values, dtype=float).reshape(len(outcome.values), -1)
+    names = entries(outcome.values.shape[1:], arm.joint_names)
+    limits = (
+        None if limit is None else np.broadcast_to(np.asarray(limit, dtype=float), outcome.values.shape[1:]).ravel()
+    )
     finite = np.where(np.isfinite(values), values, np.nan)
     failed = int((~np.isfinite(values)).any(axis=1).sum())
     low, first, middle, third, high = np.nanquantile(finite, SPREAD, axis=0)
@@ -127,7 +129,7 @@ def outcome_page(found: Any, limit: Any = None) -> View:
     moments = (np.nanmean(finite, axis=0), np.nanstd(finite, axis=0, ddof=1), low, middle, high, worst)
     rows = [[name, *map(float, row)] for name, *row in zip(names, *moments, strict=True)]
     if limits is not None:
-        over = found.exceeds(np.asarray(limit, dtype=float))
+        over = outcome.exceeds(np.asarray(limit, dtype=float))
         heads += ["limit", "above it [%]", "95 % interval [%]"]
         for row, most, *chance in zip(rows, limits, *map(np.ravel, (over.value, over.lower, over.upper)), strict=True):
             share, least, largest = (100 * float(x) for x in chance)
@@ -135,34 +137,34 @@ def outcome_page(found: Any, limit: Any = None) -> View:
     return chart_page(f"{arm.name}: outcome", said, [chart], table("", heads, rows))
 
 
-def shares_page(found: Any) -> View:
+def shares_page(indices: Any) -> View:
     """Of `SobolIndices`: every variable, the largest first; of several entries, the one that it matters most to."""
-    total, first = (x.reshape(len(found.names), -1) for x in (found.total, found.first))
-    ends = found.total_interval.reshape(2, len(found.names), -1)
+    total, first = (x.reshape(len(indices.names), -1) for x in (indices.total, indices.first))
+    ends = indices.total_interval.reshape(2, len(indices.names), -1)
     entry = np.nanargmax(total, axis=1)
     rows = np.argsort(-total.max(axis=1), kind="stable")[:MOST]
     at = (rows, entry[rows])
     chart = intervals(
-        "share of the variance", [found.names[k] for k in rows], ["total, 95 % interval", "first order"],
+        "share of the variance", [indices.names[k] for k in rows], ["total, 95 % interval", "first order"],
         low=ends[0][at], high=ends[1][at], values=total[at], prior=first[at],
     )  # fmt: skip
-    cells = [(found.names[k], int(entry[k]) + 1, float(first[k, entry[k]]), float(total[k, entry[k]])) for k in rows]
-    said = f"{len(found.names)} uncertain variables"
+    cells = [(indices.names[k], int(entry[k]) + 1, float(first[k, entry[k]]), float(total[k, entry[k]])) for k in rows]
+    said = f"{len(indices.names)} uncertain variables"
     return chart_page("Sobol' indices", said, [chart], table("", ["variable", "entry", "first order", "total"], cells))
 
 
-def plan_page(found: Any) -> View:
+def plan_page(plan: Any) -> View:
     """Of a calibration's `Plan`: the poses to measure, and the deviation to expect of each constant."""
-    arm, title = found.arm, f"{found.arm.name}: {len(found.q)} poses to measure"
+    arm, title = plan.arm, f"{plan.arm.name}: {len(plan.q)} poses to measure"
     label = "standard deviation to expect [mm, mrad]"
-    deviations = 1e3 * found.deviations
-    chart = intervals(label, found.names, ["± 1 σ"], values=np.zeros(len(deviations)), low=-deviations, high=deviations)
-    rows = [(name, float(x)) for name, x in zip(found.names, deviations, strict=True)]
+    deviations = 1e3 * plan.deviations
+    chart = intervals(label, plan.names, ["± 1 σ"], values=np.zeros(len(deviations)), low=-deviations, high=deviations)
+    rows = [(name, float(x)) for name, x in zip(plan.names, deviations, strict=True)]
     sections = section("constants", "Constants", canvases([chart]) + table("", ["constant", label], rows))
-    said = [f"pose {k + 1} of {len(found.q)}" for k in range(len(found.q))]
-    data = _scrubbed(arm, found.q, arm.gravity_load(found.q), said)
+    said = [f"pose {k + 1} of {len(plan.q)}" for k in range(len(plan.q))]
+    data = _scrubbed(arm, plan.q, arm.gravity_load(plan.q), said)
     data["charts"] = [chart]
-    return View(motion_page(title, f"deviations {found.gain:.2f} times smaller than of random poses", data, sections),
+    return View(motion_page(title, f"deviations {plan.gain:.2f} times smaller than of random poses", data, sections),
                 title, PLOT_HEIGHT + 300)  # fmt: skip
 
 

@@ -65,13 +65,13 @@ def _states(arm: Arm, quantity: str, rng: np.random.Generator, count: int) -> li
 
 def first_calls(arm: Arm) -> dict[str, float]:
     """Milliseconds of the first call of each quantity: choice of formulation, program search and compilation."""
-    found = {}
+    milliseconds = {}
     for quantity in QUANTITIES:
         state = [x[0] for x in _states(arm, quantity, np.random.default_rng(0), 1)]
         start = time.perf_counter()
         getattr(arm, quantity)(*state)
-        found[quantity] = (time.perf_counter() - start) * 1e3
-    return found
+        milliseconds[quantity] = (time.perf_counter() - start) * 1e3
+    return milliseconds
 
 
 def parameters(arm: Arm) -> dict[str, Any]:
@@ -107,14 +107,14 @@ def costs(arm: Arm) -> list[dict[str, Any]]:
     for quantity in QUANTITIES:
         group: list[dict[str, Any]] = []
         for method in _contenders(arm, quantity):
-            found = cost(arm, quantity, method)
+            counts = cost(arm, quantity, method)
             group.append(
                 {
                     "quantity": quantity,
                     "method": method,
-                    "published": [found.published.mul, found.published.add, found.published.div],
-                    "compiled": [found.compiled.mul, found.compiled.add, found.compiled.div],
-                    "total": found.compiled.total,
+                    "published": [counts.published.mul, counts.published.add, counts.published.div],
+                    "compiled": [counts.compiled.mul, counts.compiled.add, counts.compiled.div],
+                    "total": counts.compiled.total,
                 }
             )
         least = min(int(row["total"]) for row in group)

@@ -167,12 +167,12 @@ class Studio:
                 progress(0, 4, f"reading {name}")
                 log = Log.read(path, joints=[joint.name for joint in arm.joints])
                 progress(1, 4, "fitting the model")
-                found = identify(arm, log)
+                estimate = identify(arm, log)
                 progress(2, 4, "writing the identification report")
-                found.report(path.with_name("report.html"))
+                estimate.report(path.with_name("report.html"))
                 text = path.with_name("report.html").read_text(encoding="utf-8")
-            held_out = float(np.sqrt(np.mean(found.folds**2)))
-            result = Identified(Path(name).name, found.arm, text, float(found.error), held_out, _doubts(found))
+            held_out = float(np.sqrt(np.mean(estimate.folds**2)))
+            result = Identified(Path(name).name, estimate.arm, text, float(estimate.error), held_out, _doubts(estimate))
             if result.doubts:
                 self.identified = result
                 progress(4, 4, f"identified from {result.source} with doubts: {result.words}; {arm.name} stays the arm")
@@ -185,10 +185,10 @@ class Studio:
 
     def adopt(self) -> None:
         """Make a proposal with doubts the arm, because the user said so."""
-        found = self.identified
-        if found is None:
+        estimate = self.identified
+        if estimate is None:
             raise InputError("nothing was identified; drop a log on the page first")
-        self.start(lambda progress: self._take(found.arm, progress))
+        self.start(lambda progress: self._take(estimate.arm, progress))
 
     def back(self) -> None:
         """Back to the arm as in the file."""
@@ -206,14 +206,14 @@ class Studio:
 
     def state(self) -> dict[str, Any]:
         """The job, and what was identified: its source, figures and doubts, and whether it is the arm."""
-        found = self.identified
+        estimate = self.identified
         told = None
-        if found is not None:
+        if estimate is not None:
             told = {
-                "source": found.source,
-                "words": found.words,
-                "doubts": found.doubts,
-                "adopted": self.arm is found.arm,
+                "source": estimate.source,
+                "words": estimate.words,
+                "doubts": estimate.doubts,
+                "adopted": self.arm is estimate.arm,
             }
         return {**self.job, "ready": self.data is not None, "identified": told}
 
@@ -258,9 +258,9 @@ class Studio:
         return self.data
 
 
-def _doubts(found: Estimate) -> tuple[str, ...]:
+def _doubts(estimate: Estimate) -> tuple[str, ...]:
     """What speaks against using an estimate as the arm."""
-    return found.doubts
+    return estimate.doubts
 
 
 @contextmanager
