@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import warnings
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 
 import armdyn
+from armdyn.algebra import Mat3, Vec3
 from armdyn.errors import InputError
+from armdyn.files.numbers import from_rpy, to_rpy
 from comparing import close
 from random_trees import TreeKind, pinocchio_model, random_tree
 from tree_judge import pinocchio_says, random_motion
@@ -310,3 +313,13 @@ def test_loading_imports_no_library_that_the_caller_has_not_imported():
     ask = "print([m for m in ('pinocchio', 'mujoco', 'roboticstoolbox') if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", f"{code}; {ask}"], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("beside", [0.0, 3e-13, 4.9e-12, 1e-9, 3e-7, 2e-6, 0.1])
+def test_rotations_near_a_pitch_of_a_right_angle_are_kept(beside):
+    for side in (1, -1):
+        R = from_rpy(0.3, side * (math.pi / 2 - beside), -1.2)
+        rounded = [[round(float(x), 16) for x in row] for row in R.rows]  # as from a product, or a quaternion
+        again = from_rpy(*to_rpy(Mat3(*(Vec3(*row) for row in rounded))))
+        difference = np.array(rounded) - np.array([[float(x) for x in row] for row in again.rows])
+        assert np.abs(difference).max() < (1e-10 if beside > 1e-6 else 2e-12)

@@ -81,12 +81,16 @@ def from_rpy(roll: float, pitch: float, yaw: float) -> Mat3:
 
 def to_rpy(R: Mat3) -> tuple[float, float, float]:
     """Roll, pitch, yaw of a rotation; at pitch ±π/2 the yaw is 0."""
-    (r11, r12, r13), (r21, r22, _), (r31, r32, r33) = ([float(x) for x in row] for row in R.rows)
+    (r11, r12, r13), (r21, r22, r23), (r31, r32, r33) = ([float(x) for x in row] for row in R.rows)
     horizontal = math.hypot(r11, r21)
     pitch = math.atan2(-r31, horizontal)
     if horizontal < 1e-12:
         return math.atan2(r12 if r31 < 0 else -r12, r13 if r31 < 0 else r22), pitch, 0.0
-    return math.atan2(r32, r33), pitch, math.atan2(r21, r11)
+    yaw = math.atan2(r21, r11)
+    if horizontal < 1e-6:  # roll and yaw are known only together: the roll is that of the rotation without this yaw
+        cy, sy = math.cos(yaw), math.sin(yaw)
+        return math.atan2(sy * r13 - cy * r23, cy * r22 - sy * r12), pitch, yaw
+    return math.atan2(r32, r33), pitch, yaw
 
 
 def rpy_of(R: Mat3) -> tuple[float, float, float] | None:
