@@ -125,6 +125,7 @@ def test_what_is_shown_and_other_forms():
     ("names", "options", "message"),
     [
         ((), {}, "got none"),
+        (("bias", "pose", "bias"), {}, "bias is named twice"),
         (("bias", "nonsense"), {}, "unknown quantity 'nonsense'; available: inertia_matrix"),
         (("bias", "payload_parameters"), {}, "payload_parameters is no quantity of a state"),
         (("pose", "jacobian"), {"friction": True}, "unknown option of pose_and_jacobian 'friction'"),

@@ -32,11 +32,14 @@ class SeveralQuantities(Kernel):
         bodies = [part.quantity for part in parts if part._of_body]
         if bodies:
             raise InputError(f"{bodies[0]} is no quantity of a state: call it by itself")
+        names = [part.__name__ for part in parts]
+        if len(set(names)) < len(names):
+            raise InputError(f"{next(n for n in names if names.count(n) > 1)} is named twice among the quantities")
         first = parts[0]
         self.parts, self.dtype = parts, dtype
         self.chain, self.backend, self.device = first.chain, first.backend, first.device
         self.frames, self.links = first.frames, first.links
-        self.quantity = "_and_".join(part.__name__ for part in parts)
+        self.quantity = "_and_".join(names)
         self.options = Options()
         self._of_body = False
         own = tuple(port for part in parts for port in part._ports)
