@@ -82,10 +82,18 @@ def test_only_the_command_that_runs_is_imported():
         "import sys; from armdyn.cli import app; from typer.testing import CliRunner\n"
         "assert CliRunner().invoke(app, ['list', '--json']).exit_code == 0\n"
         "print(*sorted(name for name in sys.modules if name.startswith('armdyn.cli.') and name.endswith('_')))\n"
-        "print('armdyn.simulation' in sys.modules)"
+        "print('armdyn.simulation' in sys.modules)\n"
+        "from armdyn.cli import COMMANDS, command\n"
+        "before = set(sys.modules)\n"
+        "for name in COMMANDS:\n"
+        "    command(name)\n"
+        "heavy = ('scipy', 'llvmlite', 'armdyn.arm', 'armdyn.simulation', 'armdyn.identification')\n"
+        "print(*(name for name in sorted(set(sys.modules) - before) if name.startswith(heavy)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["armdyn.cli.list_", "False"]
+    assert done.stdout.split() == ["armdyn.cli.list_", "False"], (
+        "help of a command imports none of what it computes with"
+    )
 
 
 def test_an_unknown_command_is_refused_with_a_suggestion():
