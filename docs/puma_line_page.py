@@ -12,7 +12,7 @@ import numpy as np
 import armdyn
 from armdyn.programs.stepping import FIXED
 from armdyn.simulation import simulate
-from armdyn.studies import linear_solvers, puma_line, puma_line_page
+from armdyn.studies import linear_solvers, puma_hypotheses, puma_line, puma_line_page
 
 HERE = Path(__file__).parent / "studies"
 COLOURS = ("#3b76d1", "#d9822b", "#3d9a6b", "#c4475a", "#7f63c4", "#8a5a44")
@@ -157,6 +157,9 @@ def main(write: Callable[[Path, str], Any] = Path.write_text) -> None:
     write(HERE / "puma_line_postures.txt", postures_table(every))
     write(HERE / "puma_line_differences.txt", differences(every))
     write(HERE / "linear_solvers.txt", solvers_table())
+    for posture in ("first", "second"):
+        found = puma_hypotheses.table(puma_hypotheses.outcomes(posture))
+        write(HERE / f"puma_line_hypotheses_{posture}.txt", listed(puma_hypotheses.HEADS, found))
     print("\n".join(puma_line_page.findings(first)))
 
 

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from armdyn.cli import app
+from armdyn.studies import puma_hypotheses as hypotheses
 from armdyn.studies import puma_line as study
 from armdyn.studies.puma_line_page import charts, findings, page
 
@@ -88,6 +89,8 @@ def test_the_page_is_whole(data, tmp_path):
     assert len(text) < 1_500_000
     assert 'src="http' not in text  # nothing is fetched
     assert "2.2442e-03" in text
+    assert "position, Δ|r|" in text
+    assert "position, |Δr|" in text
     assert all(sentence for sentence in findings(data))
 
 
@@ -127,3 +130,32 @@ def test_the_documentations_sentence_says_what_its_table_says():
     text = (studies / "puma_line_differences.txt").read_text()
     largest = max(apart.values(), key=float)
     assert f"within {largest} rad in every posture (within {apart['first']} rad in the first)" in text
+
+
+def test_a_hypothesis_is_run_and_judged_by_its_fingerprints():
+    """In the second posture single precision at the start has the print's size and all ratios but one."""
+    printed = hypotheses.printed()
+    np.testing.assert_allclose(printed, [0.66106, 8.7368, 0.08844, 0.06870, 0.08840], rtol=1e-4)
+    named = {one.name: one for one in hypotheses.HYPOTHESES}
+    single = hypotheses.outcome(named["start in single precision"], "second")
+    assert 0.25 < single.size / 2.244e-3 < 4
+    assert single.survives() == (True, False, True, True, True)
+    exact = hypotheses.Outcome("as printed", 2.244e-3, printed)
+    assert hypotheses.table([exact])[1][-1] == "5 of 5"
+    off = hypotheses.Outcome("off", 1.0, tuple(1.3 * x for x in printed))
+    assert off.survives() == (False,) * 5
+
+
+def test_fixed_steps_of_a_hypothesis_are_of_fifth_order():
+    whole, half = (hypotheses.outcome(hypotheses.Hypothesis("RK5", step=step), "first").size for step in (0.1, 0.05))
+    assert 16 < whole / half < 64
+
+
+def test_the_command_tries_hypotheses(monkeypatch):
+    found = [hypotheses.Outcome("as printed", 2.2e-3, hypotheses.printed())]
+    monkeypatch.setattr(hypotheses, "outcomes", lambda posture: found)
+    run = CliRunner().invoke(app, ["study", "puma-line", "--hypotheses", "--json"])
+    assert run.exit_code == 0
+    assert json.loads(run.stdout)[0]["kept"] == [True] * 5
+    run = CliRunner().invoke(app, ["study", "puma-line", "--hypotheses"])
+    assert "5 of 5" in run.stdout

@@ -16,6 +16,7 @@ STUDIES = ("puma-line",)
 def command(
     name: Annotated[str, typer.Argument(metavar="STUDY", help=f"One of: {', '.join(STUDIES)}.")],
     posture: Annotated[str, typer.Option(help="Arm configuration on the line: first, second or third.")] = "first",
+    hypotheses: Annotated[bool, typer.Option("--hypotheses", help="Try what explains the printed errors.")] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A self-contained HTML page to write.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -28,6 +29,9 @@ def command(
 
     choose("study", name, STUDIES)
     choose("posture", posture, puma_line.POSTURES)
+    if hypotheses:
+        _hypotheses(posture, as_json, quiet)
+        return
     with progress("simulating the line by four methods", quiet or as_json):
         data = puma_line.data(posture)
     if output is not None:
@@ -41,3 +45,20 @@ def command(
             out.print(f"· {text}", highlight=False, markup=False)
         if output is not None:
             out.print(f"wrote {output}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _hypotheses(posture: str, as_json: bool, quiet: bool) -> None:
+    """What the program of the paper may have done otherwise, run by run."""
+    from armdyn.studies.puma_hypotheses import HEADS, outcomes
+    from armdyn.studies.puma_hypotheses import table as rows
+
+    with progress("trying hypotheses", quiet or as_json):
+        found = outcomes(posture)
+    if as_json:
+        print_json(
+            [{"name": x.name, "size": x.size, "fingerprints": x.fingerprints, "kept": x.survives()} for x in found]
+        )
+    elif not quiet:
+        out = console()
+        title = f"Errors of lengths, posture {posture}; in brackets: a quarter and more off the print"
+        out.print(table(title, HEADS, rows(found), left=1, prose=[0]))
