@@ -41,6 +41,10 @@ def _rounded(digits: int) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray
     return lambda q, qd: (np.round(q, digits), np.round(qd, digits))
 
 
+def _in_single(q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return q.astype(np.float32).astype(float), qd.astype(np.float32).astype(float)
+
+
 def _significant(values: np.ndarray, digits: int) -> np.ndarray:
     return np.array([float(f"{x:.{digits - 1}e}") for x in values])
 
@@ -69,7 +73,7 @@ HYPOTHESES = (
     Hypothesis("RK5 in steps of 0.05 s", step=0.05),
     Hypothesis("start rounded to 8 decimals", start=_rounded(8)),
     Hypothesis("start rounded to 6 decimals", start=_rounded(6)),
-    Hypothesis("start in single precision", start=lambda q, qd: (np.float32(q) + 0.0, np.float32(qd) + 0.0)),
+    Hypothesis("start in single precision", start=_in_single),
     Hypothesis("initial velocity 1e-6 rad/s off at joint 1", start=lambda q, qd: (q, qd + 1e-6 * np.eye(len(qd))[0])),
     Hypothesis("initial velocity 1e-6 rad/s off at joint 5", start=lambda q, qd: (q, qd + 1e-6 * np.eye(len(qd))[4])),
     Hypothesis("torques written with 7 digits", torque=lambda tau: _significant(tau, 7)),
