@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import armdyn
-from armdyn.errors import ComputationError
+from armdyn.errors import ComputationError, InputError
 from armdyn.formulations.forward_dynamics.composite import forward_dynamics
 from armdyn.formulations.forward_dynamics.solvers import SOLVERS
 from armdyn.graph.program import trace
@@ -61,3 +61,26 @@ def test_the_comparison():
     assert all(0 < row.typical <= row.largest < 1e-12 for row in rows)
     udu, _, jordan = (row.operations.total for row in rows)
     assert udu < jordan
+
+
+def test_the_solver_is_an_option_of_forward_dynamics(rng):
+    arm = armdyn.load("planar3")
+    q, qd, tau = rng.uniform(-1, 1, (3, 5, 3))
+    wanted = arm.kernel("forward_dynamics", method="composite")(q, qd, tau)
+    for name in SOLVERS:
+        kernel = arm.kernel("forward_dynamics", method="composite", solver=name)
+        np.testing.assert_allclose(kernel(q, qd, tau), wanted, rtol=1e-9)
+        np.testing.assert_allclose(arm.forward_dynamics(q, qd, tau, solver=name, friction=True), wanted, rtol=1e-9)
+        assert kernel.program.operations == armdyn.cost(arm, "forward_dynamics", kernel.method).compiled
+    general = armdyn.generic_arm("RRRRRR")
+    udu, gauss = (
+        armdyn.cost(general, "forward_dynamics", m).published for m in ("composite", "composite_gauss_jordan")
+    )
+    assert gauss.mul - udu.mul == 6 * 5 * 6 // 2 - 6 * 5 * 10 // 6  # what not using the symmetry costs
+    assert arm.forward_dynamics.method not in ("composite_ldl", "composite_gauss_jordan")
+    with pytest.raises(InputError, match=r"solver 'cholesky'.*available: udu, ldl, gauss_jordan"):
+        arm.kernel("forward_dynamics", solver="cholesky")
+    with pytest.raises(InputError, match=r"bias takes no solver; forward_dynamics by composite does"):
+        arm.kernel("bias", solver="ldl")
+    with pytest.raises(InputError, match=r"forward_dynamics by denoc takes no solver"):
+        arm.kernel("forward_dynamics", method="denoc", solver="ldl")

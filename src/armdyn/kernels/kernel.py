@@ -33,6 +33,7 @@ from armdyn.codegen.compile import load_or_compile
 from armdyn.codegen.text.numpy import ArrayFunction, compile_numpy, over_columns
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
+from armdyn.formulations.forward_dynamics import SOLVERS
 from armdyn.formulations.registry import Shapes
 from armdyn.graph.program import ColumnProgram, Program
 from armdyn.html import table
@@ -474,6 +475,8 @@ class Kernel(Fast):
             dtype = precision(choices.pop("dtype"))
             other = self.variant(**choices) if choices else self
             return other if dtype == other.dtype else other._like(other.options, other.method, dtype)
+        if "solver" in choices:
+            return self._solved_by(choices.pop("solver")).variant(**choices)
         for name in choices:
             if name in OF_A_CALL:
                 raise InputError(f"{name}= is an option of a call, not of a kernel: {self.quantity}(..., {name}=...)")
@@ -514,6 +517,14 @@ class Kernel(Fast):
             method = self._asked_method if searched else self.method
             self._variants[options] = self._like(options, method, self.dtype)
         return self._variants[options]
+
+    def _solved_by(self, solver: Any) -> Kernel:
+        """Forward dynamics by composite bodies with this solver of H q̈ = τ - b."""
+        asked = self._asked_method
+        if self.quantity != "forward_dynamics" or asked not in ("auto", *SOLVERS.values()):
+            of = self.quantity if asked == "auto" else f"{self.quantity} by {asked}"
+            raise InputError(f"{of} takes no solver; forward_dynamics by composite does: {', '.join(SOLVERS)}")
+        return self._like(self.options, SOLVERS[choose("solver", solver, SOLVERS)], self.dtype)
 
     def _placed(self, names: Any) -> tuple[tuple[int, Placement], ...]:
         """Frames by their names."""

@@ -12,12 +12,13 @@ Cost: H, b, and n(n-1)(n+4)/6 multiplications for the elimination, n² for the s
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from armdyn.algebra import Scalar
 from armdyn.chain import Chain
 from armdyn.formulations.coordinates import Coordinates
 from armdyn.formulations.elimination import Matrix, eliminate, inverted, upper, with_rotors
-from armdyn.formulations.forward_dynamics.solvers import Solver, udu
+from armdyn.formulations.forward_dynamics.solvers import Solver, gauss_jordan, ldl, udu
 from armdyn.formulations.inertia_matrix import meeting_frame
 from armdyn.formulations.inverse_dynamics import point_masses
 
@@ -44,6 +45,16 @@ def forward_dynamics(
     if coordinates is not None:
         return solver(coordinates.robot, coordinates.matrix(H), coordinates.forces(right))
     return solver(chain, H, right)
+
+
+def by_ldl(chain: Chain, q: list[Scalar], qd: list[Scalar], tau: list[Scalar], **parts: Any) -> list[Scalar]:
+    """The same, solved by L D Lᵀ, the first joint first."""
+    return forward_dynamics(chain, q, qd, tau, **parts, solver=ldl)
+
+
+def by_gauss_jordan(chain: Chain, q: list[Scalar], qd: list[Scalar], tau: list[Scalar], **parts: Any) -> list[Scalar]:
+    """The same, solved by Gauss-Jordan elimination, which does not use the symmetry of H."""
+    return forward_dynamics(chain, q, qd, tau, **parts, solver=gauss_jordan)
 
 
 def factors(
