@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from armdyn.algebra import Scalar
+from armdyn.algebra.scalar import is_number
 from armdyn.chain import Chain
 from armdyn.formulations.elimination import Matrix, eliminate, least_pivots, reciprocal, solve
 
@@ -32,6 +33,7 @@ def udu(chain: Chain, H: Matrix, right: list[Scalar]) -> list[Scalar]:
 def ldl(chain: Chain, H: Matrix, right: list[Scalar]) -> list[Scalar]:
     """By H = L D Lᵀ, first joint first; only the upper triangle of H is read."""
     n, least = len(H), least_pivots(chain)
+    _must_resist(chain, H, least)
     H = [list(row) for row in H]
     L: Matrix = [[] for _ in range(n)]  # L[k][i] = L_ik for i > k, counted from k + 1
     inverse: list[Scalar] = []
@@ -55,6 +57,7 @@ def ldl(chain: Chain, H: Matrix, right: list[Scalar]) -> list[Scalar]:
 def gauss_jordan(chain: Chain, H: Matrix, right: list[Scalar]) -> list[Scalar]:
     """By eliminating every column above and below its pivot; all of H is read."""
     n, least = len(H), least_pivots(chain)
+    _must_resist(chain, H, least)
     H, x = [list(row) for row in H], list(right)
     for k in range(n):
         inverse = reciprocal(H[k][k], least[k], k - (chain.nv - chain.n))
@@ -65,6 +68,13 @@ def gauss_jordan(chain: Chain, H: Matrix, right: list[Scalar]) -> list[Scalar]:
                 H[i][k + 1 :] = [h - H[i][k] * p for h, p in zip(H[i][k + 1 :], pivot_row, strict=True)]
                 x[i] = x[i] - H[i][k] * x[k]
     return x
+
+
+def _must_resist(chain: Chain, H: Matrix, least: list[Scalar]) -> None:
+    """Raise an error for a constant 0 on the diagonal, which elimination from the first joint on would hide."""
+    for k, row in enumerate(H):
+        if is_number(row[k]):
+            reciprocal(row[k], least[k], k - (chain.nv - chain.n))
 
 
 SOLVERS: dict[str, Solver] = {"udu": udu, "ldl": ldl, "gauss_jordan": gauss_jordan}
