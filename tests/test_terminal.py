@@ -49,7 +49,6 @@ COMMANDS = (
     "simulate scara --duration 0.05",
     "simulate panda --duration 0.02 --tau 87,0,0,0,0,0,0",
     "simulate panda_hand --duration 0.02 --controller gravity_compensation --controller payload_estimator",
-    "motion planar3 --via way.csv --torque 30,20,10 --grid 40",
     "study puma-line",
     "bound scara gravity_load --seconds 0.1",
     "bench planar3 --seconds 0",
@@ -100,7 +99,6 @@ def folder(tmp_path_factory):
     np.savetxt(where / "measured.csv", rows, delimiter=",", header="q1,q2,q3,q4,x,y,z", comments="")
     (where / "study.toml").write_text(STUDY)
     (where / "way.csv").write_text("q1,q2,q3,q4,q5,q6\n0,-1,1,0,1,0\n0.5,-1.2,1.2,0,1,0.3\n")
-    (where / "way.csv").write_text("q1,q2,q3\n0,0.5,0.5\n0.8,-0.4,1.0\n1.2,0.6,-0.5\n")
     return where
 
 
@@ -128,7 +126,7 @@ def words(text, command):
 
 
 def test_every_command_that_prints_is_there():
-    rest = {"studio", "servo", "selftest"}  # one serves; the others take seconds, and print little
+    rest = {"studio", "servo", "selftest"}  # one serves; one prints prose; the third has a table of its own tests
     assert {command.split()[0] for command in COMMANDS} == set(EVERY) - rest
 
 
