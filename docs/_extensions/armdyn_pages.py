@@ -3,6 +3,7 @@
 ``.. formulations:: QUANTITY``  every formulation: paper, idea, claimed, executed and compiled cost
 ``.. paper-tables::``           the papers' tables: printed, counted, compiled
 ``.. conclusions::``            what the papers conclude, checked
+``.. parallel-machines::``      the critical paths of programs
 ``.. commands::``               the command line, command by command
 ``.. catalogue::``              the arms that come along
 ``.. quantities::``             what an arm computes, one page per quantity
@@ -30,7 +31,7 @@ from armdyn.algebra import Operations
 from armdyn.errors import ArmdynError
 from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.names import NAMES
-from armdyn.studies import tables
+from armdyn.studies import parallel, tables
 from armdyn.studies.conclusions import verdicts
 
 GENERAL = "RRRRRR"
@@ -188,6 +189,11 @@ class Conclusions(Generated):
         return "holds" if not failures else f"**fails**: {escaped(failures[0])}" + (" …" if len(failures) > 1 else "")
 
 
+class ParallelMachines(Generated):
+    def text(self) -> str:
+        return list_table(parallel.HEADS, parallel.table([general(GENERAL), armdyn.load("puma560")]))
+
+
 class Commands(Generated):
     def text(self) -> str:
         return "\n".join(section(*found) for found in commands())
@@ -322,6 +328,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("formulations", Formulations)
     app.add_directive("paper-tables", PaperTables)
     app.add_directive("conclusions", Conclusions)
+    app.add_directive("parallel-machines", ParallelMachines)
     app.add_directive("commands", Commands)
     app.add_directive("catalogue", Catalogue)
     app.add_directive("quantities", Quantities)
