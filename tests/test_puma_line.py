@@ -140,9 +140,9 @@ def test_a_hypothesis_is_run_and_judged_by_its_fingerprints():
     single = hypotheses.outcome(named["start in single precision"], "second")
     assert 0.25 < single.size / 2.244e-3 < 4
     assert single.survives() == (True, False, True, True, True)
-    exact = hypotheses.Outcome("as printed", 2.244e-3, printed)
+    exact = hypotheses.HypothesisResult("as printed", 2.244e-3, printed)
     assert hypotheses.table([exact])[1][-1] == "5 of 5"
-    off = hypotheses.Outcome("off", 1.0, tuple(1.3 * x for x in printed))
+    off = hypotheses.HypothesisResult("off", 1.0, tuple(1.3 * x for x in printed))
     assert off.survives() == (False,) * 5
 
 
@@ -152,7 +152,7 @@ def test_fixed_steps_of_a_hypothesis_are_of_fifth_order():
 
 
 def test_the_command_tries_hypotheses(monkeypatch):
-    found = [hypotheses.Outcome("as printed", 2.2e-3, hypotheses.printed())]
+    found = [hypotheses.HypothesisResult("as printed", 2.2e-3, hypotheses.printed())]
     monkeypatch.setattr(hypotheses, "outcomes", lambda posture: found)
     run = CliRunner().invoke(app, ["study", "puma-line", "--hypotheses", "--json"])
     assert run.exit_code == 0

@@ -87,7 +87,7 @@ HYPOTHESES = (
 
 
 @dataclass(frozen=True)
-class Outcome:
+class HypothesisResult:
     """The largest errors of the lengths and the fingerprints; NaN where the run did not last five seconds."""
 
     name: str
@@ -119,12 +119,12 @@ def _fingerprints(largest: list[float], mean: list[float]) -> tuple[float, ...]:
     return (largest[1] / largest[0], largest[2] / largest[0], *ratios)
 
 
-def outcomes(posture: str = "first") -> list[Outcome]:
+def outcomes(posture: str = "first") -> list[HypothesisResult]:
     """Every hypothesis, run in one posture."""
     return [outcome(one, posture) for one in HYPOTHESES]
 
 
-def outcome(hypothesis: Hypothesis, posture: str = "first") -> Outcome:
+def outcome(hypothesis: Hypothesis, posture: str = "first") -> HypothesisResult:
     """One hypothesis, run."""
     nominal = study.puma()
     arm = hypothesis.arm(nominal)
@@ -148,13 +148,13 @@ def outcome(hypothesis: Hypothesis, posture: str = "first") -> Outcome:
         solver = Solver("RK45", hypothesis.tolerance, hypothesis.tolerance, tuple(moments.tolist()))
         rows = solver.run(right, y0, moments, None, lambda t: None)[1]
     if len(rows) < len(moments) or not np.isfinite(rows).all():
-        return Outcome(hypothesis.name, float("nan"), (float("nan"),) * len(FINGERPRINTS))
+        return HypothesisResult(hypothesis.name, float("nan"), (float("nan"),) * len(FINGERPRINTS))
     rates = np.array([act(row[:n], row[n:], tau(float(t))) for t, row in zip(moments, rows, strict=True)])
     run = study.LineRun("", moments, rows[:, :n], rows[:, n:], rates, 0.0, 0, "")
     errors = study.of_lengths(run, posture)
     largest = [float(errors[name].max()) for name in study.QUANTITIES]
     mean = [float(errors[name].mean()) for name in study.QUANTITIES]
-    return Outcome(hypothesis.name, largest[0], _fingerprints(largest, mean))
+    return HypothesisResult(hypothesis.name, largest[0], _fingerprints(largest, mean))
 
 
 def _steps(right: Rates, y: np.ndarray, moments: np.ndarray, step: float) -> np.ndarray:
@@ -176,7 +176,7 @@ def _steps(right: Rates, y: np.ndarray, moments: np.ndarray, step: float) -> np.
 HEADS = ("hypothesis", "size [m]", *FINGERPRINTS, "kept")
 
 
-def table(found: list[Outcome]) -> list[list[str]]:
+def table(found: list[HypothesisResult]) -> list[list[str]]:
     """The printed row, then one per hypothesis; fingerprints further off than `FAR` are in brackets."""
     rows = [["as printed", f"{study.PRINTED['CRBM']['position'][0]:.1e}", *(f"{x:.3g}" for x in printed()), ""]]
     for one in found:
