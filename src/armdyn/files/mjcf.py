@@ -32,7 +32,17 @@ from armdyn.files.mjcf_files import confined
 from armdyn.files.mjcf_passive import lost, passive_forces
 from armdyn.files.numbers import to_rpy
 from armdyn.files.text import read_bytes
-from armdyn.files.urdf_tree import COMPOSITE, RawJoint, RawLink, RawMimic, Tree, as_chain, chain_note, connected
+from armdyn.files.urdf_tree import (
+    COMPOSITE,
+    PARALLELOGRAM,
+    RawJoint,
+    RawLink,
+    RawMimic,
+    Tree,
+    as_chain,
+    chain_note,
+    connected,
+)
 from armdyn.processes import interpreter
 
 _SECONDS, _MEMORY = 60, 4 * 2**30  # limits of the compiler; the largest MuJoCo Menagerie model takes 3 s and 0.6 GB
@@ -192,7 +202,7 @@ class _CompiledModel:
                 raise FileError(
                     f"{where}: the MJCF equality {self.name('equality', i)!r} ties {ends[0]!r} to {ends[1]!r}: it "
                     f"closes a loop, and only tree-structured robots are supported. Lock the joints between them: "
-                    f"{', '.join(sorted(carriers(ends[0]) ^ carriers(ends[1])))}"
+                    f"{', '.join(sorted(carriers(ends[0]) ^ carriers(ends[1])))}; or {PARALLELOGRAM}"
                 )
         for i in self._active("JOINT"):
             ends = [self.joint(k) for k in (self.data["eq_obj1id"][i], self.data["eq_obj2id"][i]) if k >= 0]

@@ -130,6 +130,7 @@ def read_tree(
     joints = _unique(label, "joint", [_joint(label, e, notes) for e in robot.children if e.tag == "joint"])
     if notes.twice:
         notes.add(f"{label}: of friction that <dynamics> gives twice, URDF's own is used: {'; '.join(notes.twice)}")
+    _note_loops(label, robot, notes)
     joints = _with_rotors(label, robot, joints, notes)
     _note_limits(label, joints, notes)
     if "world" not in links and any(joint.parent == "world" for joint in joints.values()):
@@ -241,6 +242,16 @@ def _friction(read: Reader, dynamics: XmlElement | None, key: str, other: str, n
     return standard
 
 
+def _note_loops(label: str, robot: XmlElement, notes: Notes) -> None:
+    """Joints that close loops are extensions of URDF: what they say is lost, and how it can be kept."""
+    for element in robot.children:
+        if element.tag == "loop_joint":
+            name = element.attributes.get("name", "")
+            links = " and ".join(repr(end.attributes["link"]) for end in element.children if "link" in end.attributes)
+            between = f" between {links}" if links else ""
+            notes.add(f"{label}: <loop_joint> {name!r} closes a loop{between}, which is not computed: {PARALLELOGRAM}")
+
+
 def _with_rotors(label: str, robot: XmlElement, joints: dict[str, RawJoint], notes: Notes) -> dict[str, RawJoint]:
     """The joints with the rotor inertias of <transmission>, times the gear ratio squared; notes on what is ignored."""
     geared, coupled = [], []
@@ -299,6 +310,7 @@ def _note_limits(label: str, joints: dict[str, RawJoint], notes: Notes) -> None:
         notes.add(f'{label}: effort="0" beside a speed limit: these joints have no torque: {", ".join(idle)}')
 
 
+PARALLELOGRAM = "in a parallelogram, cut the loop and let the joints that follow <mimic> (docs/tutorials/robots)"
 COMPOSITE = {"planar": ("x", "y", "theta"), "ball": ("x", "y", "z")}  # kinds that become chains, and their joints
 
 

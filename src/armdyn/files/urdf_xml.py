@@ -32,7 +32,8 @@ _KEPT = {
     "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "armdyn", "mechanicalReduction"),
     "transmission": ("type", "joint", "actuator"),
     "actuator": ("drake:rotor_inertia", "drake:gear_ratio", "mechanicalReduction"),
-    "robot": ("link", "joint", "transmission", "armdyn"),
+    "robot": ("link", "joint", "transmission", "armdyn", "loop_joint"),
+    "loop_joint": ("link1", "link2"),
 }
 INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 # Properties of a joint that URDF does not define: attributes of an element <armdyn>, which other readers ignore.
