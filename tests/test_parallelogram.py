@@ -29,7 +29,7 @@ def opened():
 
 
 def closure(model, data, q, qd):
-    """Rows J and accelerations J̇ q̇ of the constraints: the rod's end on the upper arm's, in the plane; a level wrist."""
+    """J and accelerations J̇ q̇ of the constraints: the rod's end on the upper arm's, in the plane; a level wrist."""
     pin.forwardKinematics(model, data, q, qd, np.zeros(model.nv))
     rows, rates, gap = [], [], []
     for joint, end, sign in (("rod_joint", [0, 0, 1.2], 1.0), ("upper", [-0.4, 0, 0], -1.0)):
