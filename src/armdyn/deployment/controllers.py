@@ -75,7 +75,7 @@ def _structs(name: str, one: Controller, dtype: str) -> list[str]:
                 if entry.of_payload
                 else _field(entry, shape, dtype)
                 for entry, (_, shape) in zip(entries, sized(entries, one.model.chain), strict=True)
-                if not entry.of_payload or entry is PAYLOAD[0]
+                if not entry.of_payload or entry == PAYLOAD[0]
             ]
             lines += ["typedef struct {", *fields, f"}} {name}_{law.name}_{part};", ""]
     return lines

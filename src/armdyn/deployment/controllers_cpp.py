@@ -48,7 +48,7 @@ def _structs(name: str, one: Controller, dtype: str) -> list[str]:
             fields = [
                 _held(name, one, dtype, part == "gains_type") if entry.of_payload else _field(entry, shape, one, dtype)
                 for entry, shape in zip(entries, shapes, strict=True)
-                if not entry.of_payload or entry is PAYLOAD[0]
+                if not entry.of_payload or entry == PAYLOAD[0]
             ]
             lines += [f"    struct {part} {{", *fields, "    };", ""]
     return [*lines, "    gains_type gains{};", *(["    memory_type memory{};"] if law.memory else []), ""]
