@@ -27,6 +27,8 @@ WRONG = {
     "joints 2 and 3 are exchanged": {"order": SWAPPED, "torque_order": SWAPPED},
     "the torques are in another order (tau6, tau5, tau4, tau3, tau2, tau1)": {"torque_order": np.arange(6)[::-1]},
     "times too large (in N mm?)": {"torque_factor": 1000 * ONES},
+    "times too small (motor torques, before gears of about 1 : ": {"torque_factor": ONES / 110},
+    "times too small (in kN m?)": {"torque_factor": ONES / 1000},
     "the torques are about 50 ms late": {"late": -0.05},
     "positions are in degrees": {"factor": np.rad2deg(ONES)},
 }

@@ -314,6 +314,7 @@ UNIT_SCALE = 200.0  # scale (or its inverse) of a single joint that only a wrong
 MIN_TORQUE = 0.02  # of the largest torque; a smaller one is not sufficient to estimate the scale of a joint
 DOUBTFUL = 0.25  # error of the given arm above which another gravity vector is tried
 SNAP = 0.25  # rad; directions of gravity within this angle of a base axis, or of the given gravity, are taken as equal
+GEARS = (20.0, 500.0)  # ratios of the gears of arms
 UNITS = {1e3: "N mm", 100.0: "N cm", 9.80665: "kgf m", 1e-3: "kN m"}
 
 
@@ -378,8 +379,11 @@ def _units(view: View, n: int) -> Iterator[Reading]:
         return
     named = next(((value, f" (in {unit}?)") for value, unit in UNITS.items() if 0.6 < factor / value < 1.6), None)
     exact, unit = named or (factor, "")
-    words = f"the torques are {_times(factor)}{unit}"
     remedy = f"{_undone(exact)} (gains={1 / exact:.4g})"
+    if named is None and GEARS[0] < 1 / factor < GEARS[1]:
+        unit = f" (motor torques, before gears of about 1 : {1 / factor:.3g}?)"
+        remedy = f"{remedy}, or better each joint's by its own gear ratio"
+    words = f"the torques are {_times(factor)}{unit}"
     yield Reading.of(n, words, remedy, torque_factor=np.full(n, 1 / exact), needed=SLIGHTLY)
 
 
