@@ -27,7 +27,6 @@ WRONG = {
     "joints 2 and 3 are exchanged": {"order": SWAPPED, "torque_order": SWAPPED},
     "the torques are in another order (tau6, tau5, tau4, tau3, tau2, tau1)": {"torque_order": np.arange(6)[::-1]},
     "times too large (in N mm?)": {"torque_factor": 1000 * ONES},
-    "times too small (motor torques, before gears of about 1 : ": {"torque_factor": ONES / 110},
     "times too small (in kN m?)": {"torque_factor": ONES / 1000},
     "the torques are about 50 ms late": {"late": -0.05},
     "positions are in degrees": {"factor": np.rad2deg(ONES)},
@@ -51,6 +50,14 @@ def found(arm, log):
 
 def test_nothing_is_said_of_a_good_log(arm, log):
     assert found(arm, log) == []
+
+
+def test_motor_torques_are_called_that(arm, log):
+    (finding,) = found(arm, Reading.of(6, "made wrong", "", torque_factor=ONES / 110).apply(log))
+    ratio = re.search(r"times too small \(motor torques, before gears of about 1 : (\d+)\?\)", str(finding))
+    assert ratio
+    assert 80 < float(ratio[1]) < 130
+    assert "its own gear ratio" in str(finding)
 
 
 @pytest.mark.parametrize("words", WRONG)
