@@ -54,7 +54,7 @@ def test_nothing_is_said_of_a_good_log(arm, log):
 
 def test_motor_torques_are_called_that(arm, log):
     (finding,) = found(arm, Reading.of(6, "made wrong", "", torque_factor=ONES / 110).apply(log))
-    ratio = re.search(r"times too small \(motor torques, before gears of about 1 : (\d+)\?\)", str(finding))
+    ratio = re.search(r"times too small \(motor torques, before gears of about 1 : ([\d.]+)\?\)", str(finding))
     assert ratio
     assert 80 < float(ratio[1]) < 130
     assert "its own gear ratio" in str(finding)
