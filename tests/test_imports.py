@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 
 def loaded(code: str) -> list[str]:
@@ -75,3 +78,45 @@ arm.emit_c({str(tmp_path)!r})
 arm.save({str(tmp_path / "arm.toml")!r})
 """
     assert not any(m.startswith("scipy.") for m in loaded(code))
+
+
+FORKS = """
+import importlib.abc, os, signal, sys, threading, warnings
+
+warnings.simplefilter("ignore")
+parent, asked, forked = os.getpid(), threading.Event(), threading.Event()
+places = ["numpy.linalg", "armdyn.files.dh_table", "armdyn.kernels.kernel", "end"]
+
+class Stop(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == places[0] and os.getpid() == parent:
+            asked.set()
+            forked.wait(60)
+            forked.clear()
+
+def work():
+    arm = armdyn.from_dh([{"a": 0.5, "alpha": 0, "d": 0, "mass": 1, "com": [-0.2, 0, 0]}])
+    arm.gravity_load([0.1])
+    armdyn.simulate(arm, [0.1], duration=0.01)
+
+sys.meta_path.insert(0, Stop())
+import armdyn
+thread = threading.Thread(target=lambda: (work(), asked.set()))
+thread.start()
+while asked.wait(30) and not asked.clear() and len(places) > 1:
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        work()
+        os._exit(0)
+    print(places.pop(0), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    forked.set()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_process_may_fork_while_a_thread_imports():
+    """The child can do all that the thread does; its imports would wait for locks that no thread holds any more."""
+    run = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=200)
+    places = ("numpy.linalg", "armdyn.files.dh_table", "armdyn.kernels.kernel")
+    assert run.stdout.splitlines() == [f"{place} 0" for place in places], run.stderr

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import sys
+from _thread import get_ident
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -182,3 +186,28 @@ def _hint(name: str) -> str:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY})
+
+
+def _finish_imports() -> None:
+    """In a forked child: execute the modules that other threads were importing, the innermost first.
+
+    Those threads do not exist here, so that their locks would be held, and their modules half made, for ever. CPython
+    renews only the lock around all imports, not that of each module.
+    """
+    locks = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
+    own = {name for name, kept in list(locks.items()) if getattr(kept(), "owner", None) == get_ident()}
+    begun = [name for name in list(sys.modules) if name in locks and name not in own]
+    for name in set(locks) - own:
+        del locks[name]
+    for name in reversed(begun):
+        spec = getattr(sys.modules[name], "__spec__", None)
+        if getattr(spec, "_initializing", False) and spec.loader is not None:
+            try:
+                spec.loader.exec_module(sys.modules[name])
+                spec._initializing = False
+            except Exception:  # as an import that fails: who needs the module is told why
+                del sys.modules[name]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_finish_imports)
