@@ -81,7 +81,7 @@ arm.save({str(tmp_path / "arm.toml")!r})
 
 
 FORKS = """
-import importlib.abc, os, signal, sys, threading, warnings
+import importlib.abc, importlib.machinery, os, signal, sys, threading, warnings
 
 warnings.simplefilter("ignore")
 parent, asked, forked = os.getpid(), threading.Event(), threading.Event()
@@ -89,10 +89,20 @@ places = ["numpy.linalg", "armdyn.files.dh_table", "armdyn.kernels.kernel", "end
 
 class Stop(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name == places[0] and os.getpid() == parent:
-            asked.set()
-            forked.wait(60)
-            forked.clear()
+        if name != places[0] or os.getpid() != parent:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        execute = spec.loader.exec_module
+
+        def stop(module):
+            if os.getpid() == parent:
+                asked.set()
+                forked.wait(60)
+                forked.clear()
+            execute(module)
+
+        spec.loader.exec_module = stop
+        return spec
 
 def work():
     arm = armdyn.from_dh([{"a": 0.5, "alpha": 0, "d": 0, "mass": 1, "com": [-0.2, 0, 0]}])
