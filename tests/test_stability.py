@@ -368,3 +368,20 @@ def test_the_command_line_speaks_its_own_language(tmp_path):
     result = RUN.invoke(app, [*words, "--control-period", "0.002", "--restitution", "0.1"])
     assert result.exit_code == 0, result.output
     assert "</html>" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["a", "b", "c"], "what the torque function gave at t = 0 s must be numbers, got"),
+        ([1j, 0, 0], "must be real numbers, got complex128"),
+        (np.zeros((2, 3)), r"gave shape \(2, 3\), expected \(..., 3\), at t = 0 s"),
+        (np.zeros(2), r"gave shape \(2,\), expected"),
+        (1.0, r"gave shape \(\), expected"),
+        (None, "gave None at t = 0 s"),
+    ],
+)
+@pytest.mark.parametrize("actuators", [None, Actuators(period=1e-3)])
+def test_torque_functions_that_give_something_else_are_refused(given, words, actuators):
+    with pytest.raises(InputError, match=words):
+        simulate(armdyn.load("planar3"), torque=lambda t, q, qd: given, duration=0.01, actuators=actuators)

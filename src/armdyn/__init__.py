@@ -200,7 +200,7 @@ def _finish_imports() -> None:
     for name in set(locks) - own:
         del locks[name]
     for name in reversed(begun):
-        spec = getattr(sys.modules[name], "__spec__", None)
+        spec: Any = getattr(sys.modules[name], "__spec__", None)
         if getattr(spec, "_initializing", False) and spec.loader is not None:
             try:
                 spec.loader.exec_module(sys.modules[name])

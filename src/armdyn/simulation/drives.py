@@ -169,10 +169,22 @@ def asked_torque(
     chain: Chain, torque: Callable[..., Any], t: float, q: Any, qd: Any, batch: tuple[int, ...]
 ) -> np.ndarray:
     """The forces (count, nv) from a function of (t, q, qd), which gets the rows of q and qd in their batch shape."""
-    tau = np.asarray(torque(t, q.reshape(*batch, chain.nq), qd.reshape(*batch, chain.nv)), float)
-    if tau.shape[-1:] not in ((chain.n,), (chain.nv,)):
-        raise InputError(f"the torque function gave shape {tau.shape}, expected (..., {force_sizes(chain)})")
-    return np.broadcast_to(force_rows(chain, tau), (*batch, chain.nv)).reshape(-1, chain.nv)
+    tau = torque(t, q.reshape(*batch, chain.nq), qd.reshape(*batch, chain.nv))
+    if type(tau) is np.ndarray and tau.shape == (*batch, chain.nv) and tau.dtype == float:
+        return tau.reshape(-1, chain.nv)
+    if tau is None:
+        raise InputError(
+            f"the torque function gave None at t = {t:.6g} s, expected (..., {force_sizes(chain)}) numbers"
+        )
+    given = real_array(tau, f"what the torque function gave at t = {t:.6g} s")
+    expected = f"(..., {force_sizes(chain)})" + (f" with the batch {batch}" if batch else "")
+    refused = InputError(f"the torque function gave shape {given.shape}, expected {expected}, at t = {t:.6g} s")
+    if given.shape[-1:] not in ((chain.n,), (chain.nv,)) or given.ndim > len(batch) + 1:
+        raise refused
+    try:
+        return np.broadcast_to(force_rows(chain, given), (*batch, chain.nv)).reshape(-1, chain.nv)
+    except ValueError:
+        raise refused from None
 
 
 def _check_samples(torque: Sampled, chain: Chain) -> None:
