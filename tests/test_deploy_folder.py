@@ -22,7 +22,7 @@ from armdyn.codegen.text import c
 from armdyn.codegen.text.c import Function
 from armdyn.deployment import TARGETS, manifest, trial
 from armdyn.deployment.controllers import chosen
-from armdyn.deployment.request import Request, Target
+from armdyn.deployment.request import CodeTarget, Request
 from armdyn.errors import ComputationError, InputError
 from armdyn.graph.node import OPERATIONS
 from armdyn.graph.program import evaluate, trace
@@ -164,7 +164,7 @@ def test_only_the_chosen_target_is_loaded():
 def test_every_target_keeps_the_contract(name, tmp_path):
     """Its files have a README and a Makefile with a test, no two names differ in case only, options are checked."""
     target, arm = TARGETS[name], armdyn.load("planar3")
-    assert isinstance(target, Target)
+    assert isinstance(target, CodeTarget)
     assert target.name == name
     assert target.tools
     quantities = None if target.binary else ("gravity_load",)
@@ -235,7 +235,7 @@ def every_operation() -> Function:
 def test_the_test_in_every_folder_passes_and_can_fail(name, tmp_path, monkeypatch):
     """It passes, leaves nothing but what it lists, and fails where a test vector or the code is wrong."""
     target = TARGETS[name]
-    if target.binary or target.missing is not Target.missing:
+    if target.binary or target.missing is not CodeTarget.missing:
         pytest.skip("test_fmu.py and tests/bridges/test_gpu_text.py run these")
     if any(shutil.which(tool) is None for tool in target.tools):
         pytest.skip(f"no {' or no '.join(target.tools)} on this machine")

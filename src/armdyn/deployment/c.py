@@ -6,7 +6,7 @@ from armdyn.codegen.text.c import Package, files, literal, out_name, signature
 from armdyn.codegen.text.names import identifier
 from armdyn.deployment.controllers import STRUCTS, header, header_name
 from armdyn.deployment.readme import HELD, Readme, readme
-from armdyn.deployment.request import PAYLOAD, Files, Request, Target
+from armdyn.deployment.request import PAYLOAD, CodeTarget, Files, Request
 from armdyn.deployment.stack import Stack, measured
 
 
@@ -74,7 +74,7 @@ def _call(name: str, package: Package) -> str:
     return "\n".join(parts)
 
 
-TARGET = Target(
+TARGET = CodeTarget(
     "c",
     c_folder,
     ("make", "cc"),

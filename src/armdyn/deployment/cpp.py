@@ -8,7 +8,7 @@ from armdyn.codegen.text.c import Package, literal
 from armdyn.codegen.text.cpp import eigen_macro, files, namespace, signature, with_eigen
 from armdyn.deployment.controllers_cpp import header, header_name
 from armdyn.deployment.readme import HELD, Readme, readme
-from armdyn.deployment.request import PAYLOAD, Files, Request, Target
+from armdyn.deployment.request import PAYLOAD, CodeTarget, Files, Request
 from armdyn.deployment.stack import Stack, measured
 from armdyn.graph import Port
 
@@ -99,7 +99,7 @@ def _code(name: str, lines: Sequence[str], *before: str) -> str:
     return "\n".join(["```cpp", *before, f'#include "{name}.hpp"', "", *lines, "```"])
 
 
-TARGET = Target(
+TARGET = CodeTarget(
     "cpp",
     cpp_folder,
     ("make", "g++"),

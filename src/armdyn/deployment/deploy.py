@@ -13,7 +13,7 @@ from armdyn.codegen.text.c import Function
 from armdyn.control import Controller
 from armdyn.deployment import manifest
 from armdyn.deployment.controllers import chosen as chosen_controllers
-from armdyn.deployment.request import Files, Request, Target
+from armdyn.deployment.request import CodeTarget, Files, Request
 from armdyn.deployment.trial import trial
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
@@ -26,12 +26,12 @@ from armdyn.programs.assemble import must_have_inertia
 Documented = TypeVar("Documented", bound=Any)
 
 
-class Targets(Mapping[str, Target]):
+class Targets(Mapping[str, CodeTarget]):
     """The targets by name; the module of a target is imported when the target is looked up."""
 
-    def __getitem__(self, name: str) -> Target:
+    def __getitem__(self, name: str) -> CodeTarget:
         module, _, target = DEPLOY_TARGETS[name][0].partition(".")
-        found: Target = getattr(import_module(f"armdyn.deployment.{module}"), target)
+        found: CodeTarget = getattr(import_module(f"armdyn.deployment.{module}"), target)
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -130,7 +130,7 @@ def deploy(
     return manifest.write(directory, folder(chosen, request, code.build), overwrite)
 
 
-def folder(target: Target, request: Request, build: bool = True) -> Files:
+def folder(target: CodeTarget, request: Request, build: bool = True) -> Files:
     """The files of a target with their manifest; built and tested before, if `build` is set and the tools are there."""
     check_options(target, request)
     contents = target.files(request)
@@ -145,7 +145,7 @@ def folder(target: Target, request: Request, build: bool = True) -> Files:
     return manifest.with_manifest(contents, about)
 
 
-def check_options(target: Target, request: Request) -> None:
+def check_options(target: CodeTarget, request: Request) -> None:
     """An error if options do not apply to the target or together, or if the arm does not have the quantities."""
     chain = request.arm.chain
     names = request.quantities or emission.default(chain)

@@ -26,7 +26,7 @@ from armdyn.deployment.fmu_description import SOURCES, build_description, model_
 from armdyn.deployment.fmu_model import FmuModel
 from armdyn.deployment.fmu_readme import fmu_readme
 from armdyn.deployment.fmu_vectors import vectors
-from armdyn.deployment.request import PAYLOAD, Files, Request, Target
+from armdyn.deployment.request import PAYLOAD, CodeTarget, Files, Request
 from armdyn.deployment.trial import first_message
 from armdyn.errors import ComputationError, InputError
 from armdyn.graph.program import Program, trace
@@ -233,7 +233,7 @@ def _makefile(name: str) -> str:
     )
 
 
-TARGET = Target(
+TARGET = CodeTarget(
     "fmu",
     fmu_folder,
     ("make", "cc"),

@@ -14,7 +14,7 @@ from armdyn.codegen.text.c import TOLERANCES, Function, Package, banner, c_type,
 from armdyn.codegen.text.names import identifier
 from armdyn.deployment import gpu_tests
 from armdyn.deployment.readme import Readme, readme
-from armdyn.deployment.request import Files, Request, Target
+from armdyn.deployment.request import CodeTarget, Files, Request
 from armdyn.errors import ArmdynError, InputError
 
 NOT_RUN = {
@@ -186,9 +186,9 @@ def _no_device() -> str:
         return "package wgpu"
 
 
-CUDA = Target("cuda", cuda_folder,
+CUDA = CodeTarget("cuda", cuda_folder,
               ("make", "c++"), ("CXXFLAGS=-std=c++17 -O0",))  # fmt: skip
-OPENCL = Target("opencl", opencl_folder,
+OPENCL = CodeTarget("opencl", opencl_folder,
                 ("make", "cc"), ("CFLAGS=-std=c99 -O0",))  # fmt: skip
-WGSL = Target("wgsl", wgsl_folder,
+WGSL = CodeTarget("wgsl", wgsl_folder,
               ("make",), (f"PYTHON={sys.executable}",), missing=_no_device)  # fmt: skip

@@ -13,7 +13,7 @@ from armdyn.codegen.text.names import identifier
 from armdyn.deployment.build import BUILDS, makefile
 from armdyn.deployment.controllers import STRUCTS, header, header_name
 from armdyn.deployment.readme import Readme, readme
-from armdyn.deployment.request import Files, Request, Target
+from armdyn.deployment.request import CodeTarget, Files, Request
 from armdyn.errors import InputError, choose
 
 HARNESS = ("harness.h", "stdio.h", "math.h", "printf.c", "cortex_m.c", "cortex_m.ld", "linux.c")
@@ -182,7 +182,7 @@ _ABI_NOTES = (
     "larger finite angles. NaN and infinities give NaN.",
 )
 
-TARGET = Target(
+TARGET = CodeTarget(
     "object",
     object_folder,
     ("make",),

@@ -102,7 +102,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Target:
+class CodeTarget:
     """A kind of folder: the function that makes its files, and which options apply to it."""
 
     name: str

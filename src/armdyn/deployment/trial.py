@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from armdyn.deployment.request import Files, Target
+from armdyn.deployment.request import CodeTarget, Files
 from armdyn.errors import ComputationError
 
 PATIENCE = 120.0  # seconds; very large robots take longer to compile
@@ -17,7 +17,7 @@ PATIENCE = 120.0  # seconds; very large robots take longer to compile
 _NOT_PASSED_ON = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CFLAGS", "CXXFLAGS")
 
 
-def trial(target: Target, contents: Files) -> str:
+def trial(target: CodeTarget, contents: Files) -> str:
     """The last line of the folder's test, or why it was not run; an error if the code fails to compile or its test.
 
     The folder is built without optimization, in a temporary folder.

@@ -12,7 +12,7 @@ from armdyn.codegen.text.c import TOLERANCES, Function, Package, c_type, out_nam
 from armdyn.codegen.text.names import identifier
 from armdyn.codegen.wasm import can_be_stepped
 from armdyn.deployment.readme import Readme, readme
-from armdyn.deployment.request import Files, Request, Target
+from armdyn.deployment.request import CodeTarget, Files, Request
 from armdyn.errors import InputError
 from armdyn.kernels.wasm_emission import wasm_module
 
@@ -103,4 +103,4 @@ def _readme(package: Package, name: str) -> Readme:
     )
 
 
-TARGET = Target("wasm", wasm_folder, ("make", "node"))
+TARGET = CodeTarget("wasm", wasm_folder, ("make", "node"))
