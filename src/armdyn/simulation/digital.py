@@ -268,12 +268,13 @@ class HeldTorques:
         clock, loop = self.clocks[0], stepper.loop(method)
         good = np.ones(len(state), dtype=bool)
         history = np.zeros((len(state), 0, state.shape[1]))
+        offsets = span.h * stages(method)
         for k in range(span.rows * span.every):
             t = span.t + k * span.h
             if clock.acts(t, state, h, ticks, late):
                 self.applied.append((t, clock.acting))
             clock.acted.append(clock.acting)
-            u = stepper.with_outside(clock.acting[:, None, None], (t + span.h * stages(method))[None])
+            u = stepper.with_outside(clock.acting[:, None, None], (t + offsets)[None])
             state = loop.run(state, 1, span.h, u, history)[1]
             good &= stepper.all_inside(state)
             if (k + 1) % span.every == 0:
