@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,6 +13,9 @@ from typer.testing import CliRunner
 import armdyn
 from armdyn.cli import app
 from armdyn.errors import InputError
+from armdyn.identification.servo import _start
+from armdyn.identification.servo_fit import Record, first_guess
+from armdyn.identification.servo_model import ServoModel
 from servo_logs import commands, record, with_servos
 
 
@@ -73,3 +78,15 @@ def test_servos_that_do_not_predict_are_not_deployed(swing, log, tmp_path):
     assert "times as much as in the fit" in " ".join(done.output.split())
     assert not (tmp_path / "out/c").exists()
     assert (tmp_path / "out/arm.toml").exists()
+
+
+def test_damping_of_the_file_does_not_count_twice(swing, log):
+    """The first guess takes all damping for the servo's: a URDF's round number on top of it led the fit astray."""
+    sticky = tuple(replace(joint, viscous=Fraction(10)) for joint in swing[0].given.joints)
+    arm = replace(swing[0], given=replace(swing[0].given, joints=sticky))
+    data = armdyn.Log.read(log)
+    model = ServoModel(arm)
+    record = Record(data.array("q"), data.array("command"), np.zeros(len(arm.minimal_parameters.names)))
+    start = first_guess(model, [record], data.period, _start(model, arm, None))
+    assert start.viscous[0] == 0
+    assert start.kd[0] == pytest.approx(1.3, rel=0.5)

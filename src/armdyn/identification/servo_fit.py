@@ -308,6 +308,7 @@ def first_guess(model: ServoModel, records: Sequence[Record], period: float, sta
         joints["kp"][i] = kp = max(kp, least)
         joints["kd"][i] = max(kd, 0.1 * np.sqrt(kp * (inertia[i] + motor)))
         joints["delay"][i], joints["coulomb"][i], joints["armature"][i] = delay, coulomb, motor
+        joints["viscous"][i] = 0.0  # kd is that of both, whatever damping the file has
     return Values(joints, start.inertial)
 
 
