@@ -302,7 +302,7 @@ def test_files(only: list[str]) -> list[Path]:
 
 def environment(place: Path) -> dict[str, str]:
     """The package of the copy, with a kernel cache of its own."""
-    return os.environ | {"PYTHONPATH": str(place / "src"), "ARMDYN_CACHE": str(place / "kernels")}
+    return os.environ | {"COLUMNS": "400", "PYTHONPATH": str(place / "src"), "ARMDYN_CACHE": str(place / "kernels")}
 
 
 def record(files: list[Path], out: Path, until: float) -> None:

@@ -137,6 +137,11 @@ def test_a_payload_range_is_decided_by_its_ends():
     values = [arm.with_payload(m).gravity_load(np.random.default_rng(0).uniform(-1, 1, (2000, 3))) for m in (0.5, 1, 2)]
     assert (np.max(values, axis=(0, 1)) <= both.upper).all()
     assert (np.min(values, axis=(0, 1)) >= both.lower).all()
+    for end in (0, 1):
+        for joint in range(arm.n):
+            at, mass = both.witness["q"][end, joint], float(both.witness["payload"][end, joint])
+            there = arm.with_payload(mass).gravity_load(at)[joint]
+            assert there == pytest.approx(both.found[end][joint], rel=1e-9, abs=1e-12)
 
 
 def escaped(arm, quantity, found, ranges, rng, count=100_000):
