@@ -271,3 +271,19 @@ def test_the_table_of_vendors_runs_on_folders_that_it_is_given(tmp_path):
     found = list(script["rows"]([VENDORS, tmp_path]))
     assert len(found) == 5
     assert all(float(result) < 1e-12 for _, result, _ in found)
+
+
+def test_a_path_that_a_package_of_robots_gives(tmp_path, monkeypatch):
+    """`armdyn.load(panda_description.URDF_PATH)`: such packages give a path, as a string, and folders of meshes."""
+    from types import ModuleType
+
+    path = tmp_path / "franka_description" / "robots" / "ur5.urdf"
+    path.parent.mkdir(parents=True)
+    armdyn.load("ur5").to_urdf(path)
+    module = ModuleType("robot_descriptions.ur5_description")
+    module.URDF_PATH, module.PACKAGE_PATH = str(path), str(tmp_path / "franka_description")
+    monkeypatch.setitem(sys.modules, "robot_descriptions.ur5_description", module)
+    from robot_descriptions.ur5_description import URDF_PATH
+
+    q = np.full(6, 0.3)
+    np.testing.assert_allclose(armdyn.load(URDF_PATH).gravity_load(q), armdyn.load("ur5").gravity_load(q), rtol=1e-12)
