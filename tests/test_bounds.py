@@ -137,6 +137,8 @@ def test_a_payload_range_is_decided_by_its_ends():
     values = [arm.with_payload(m).gravity_load(np.random.default_rng(0).uniform(-1, 1, (2000, 3))) for m in (0.5, 1, 2)]
     assert (np.max(values, axis=(0, 1)) <= both.upper).all()
     assert (np.min(values, axis=(0, 1)) >= both.lower).all()
+    both = armdyn.bound(arm, "gravity_load", q=0.2 * q, payload=(0.5, 0.51), gap=0.05, seconds=600)
+    assert set(both.witness["payload"].ravel()) == {0.5, 0.51}  # stretched out, the lighter load is the lower bound
     for end in (0, 1):
         for joint in range(arm.n):
             at, mass = both.witness["q"][end, joint], float(both.witness["payload"][end, joint])
