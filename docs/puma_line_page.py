@@ -92,7 +92,8 @@ def listed(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """A list-table of reStructuredText."""
     lines = [".. list-table::", "   :header-rows: 1", ""]
     for row in (heads, *rows):
-        lines += [f"   {'* -' if k == 0 else '  -'} {cell}" for k, cell in enumerate(row)]
+        cells = [str(cell).replace("|", r"\|") for cell in row]  # |x| would be a substitution
+        lines += [f"   {'* -' if k == 0 else '  -'} {cell}" for k, cell in enumerate(cells)]
     return "\n".join(lines) + "\n"
 
 
