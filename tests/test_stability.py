@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -151,6 +152,89 @@ def test_ark4_keeps_its_order_with_gains(panda):
     errors = [np.abs(end(step) - truth).max() for step in (2e-3, 1e-3, 5e-4)]
     assert np.log2(errors[1] / errors[2]) > 3.5
     assert errors[2] < 1e-9
+
+
+# --- energy, and functions that give no numbers --------------------------------------------------
+
+
+def test_steps_that_lose_energy_are_called_that():
+    """A free arm keeps its energy; the check is sampled, and its estimate is compared with the true loss."""
+    arm = armdyn.load("planar3")
+    start, free = [0.3, 0.2, 0.1], {"friction": False, "limits": False}
+    for speed, status in ((30.0, "finished"), (1000.0, "unstable step")):
+        for torque in (None, lambda t, q, qd: [0.0, 0.0, 0.0]):
+            out = simulate(arm, start, [speed, 0, -speed], torque=torque, duration=0.3, method="RK4", **free)
+            lost = abs(out.energy[-1] / out.energy[0] - 1)
+            assert (out.status, lost > 0.02) == (status, status == "unstable step")
+    assert "is too long for RK4: its steps change the energy by" in out.message
+    euler = simulate(arm, start, [10.0, 0, -10.0], duration=1.0, method="semi_implicit_euler", **free)
+    said = float(re.search(r"semi_implicit_euler is of first order: .* by about ([\d.e+-]+) J", euler.message)[1])
+    assert euler.status == "finished"
+    assert 0.2 < said / abs(euler.energy[-1] - euler.energy[0]) < 5
+    step = float(re.search(r"try ([\d.e-]+) s", out.message)[1])
+    cured = simulate(arm, start, [1000.0, 0, -1000.0], times=[0, 0.3], step=step, method="RK4", **free)
+    assert abs(cured.energy[-1] / cured.energy[0] - 1) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["a", "b", "c"], "what the torque function gave at t = 0 s must be numbers, got"),
+        ([1j, 0, 0], "must be real numbers, got complex128"),
+        (np.zeros((2, 3)), r"gave shape \(2, 3\), expected \(..., 3\), at t = 0 s"),
+        (np.zeros(2), r"gave shape \(2,\), expected"),
+        (1.0, r"gave shape \(\), expected"),
+        (None, "gave None at t = 0 s"),
+    ],
+)
+@pytest.mark.parametrize("actuators", [None, Actuators(period=1e-3)])
+def test_torque_functions_that_give_something_else_are_refused(given, words, actuators):
+    with pytest.raises(InputError, match=words):
+        simulate(armdyn.load("planar3"), torque=lambda t, q, qd: given, duration=0.01, actuators=actuators)
+
+
+@pytest.mark.parametrize("method", ["RK4", "AB4", "LSODA", "motors"])
+def test_a_function_that_gives_no_number_is_named(method):
+    arm = armdyn.load("planar3")
+
+    def torque(t, q, qd):
+        return [0.0, np.nan if t > 0.0204 else 0.1, 0.0]
+
+    options = {"actuators": Actuators()} if method == "motors" else {"method": method}
+    out = simulate(arm, torque=torque, duration=0.1, **options)
+    assert out.status == "diverged"
+    assert "the torque function gave nan for joint2 at t = 0.02" in out.message
+    assert np.isfinite(out.tau).all()
+    assert 0.015 < out.t[-1] < 0.0215
+    if method != "LSODA":
+        batch = simulate(arm, np.tile(arm.rest, (2, 1)), torque=lambda t, q, qd: np.array([[0] * 3, torque(t, q, qd)]),
+                         duration=0.05, **options)  # fmt: skip
+        assert batch.statuses.tolist() == ["finished", "diverged"]
+        assert np.isfinite(batch.tau[0]).all()
+
+
+def test_a_function_is_not_blamed_for_states_that_have_diverged():
+    """A step that is too long is called that, though the function gives NaN for NaN in the end."""
+    out = simulate(armdyn.load("planar3"), qd0=[1.0, 0, 0], torque=lambda t, q, qd: -3e5 * qd, duration=0.5)
+    assert out.status == "unstable step"
+    assert "the torque function" not in out.message
+
+
+def test_a_slow_first_order_run_has_no_unstable_step(panda):
+    """From rest a first-order method is off by h / t, which is no fault of the step."""
+    out = simulate(panda, duration=0.03, method="semi_implicit_euler", friction=False)
+    assert out.status == "finished"
+    assert "semi_implicit_euler is of first order: its steps change the energy by" in out.message
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"duration": 10**5000}, {"duration": 1.0, "step": 10**400}, {"times": [0, 10**400]}, {"times": [0, 1e308]},
+     {"times": [-1.5e308, 1.5e308]}],
+)  # fmt: skip
+def test_times_beyond_all_numbers_are_refused(given):
+    with pytest.raises(InputError, match=r"finite|cannot be divided"):
+        simulate(armdyn.load("planar3"), **given)
 
 
 # --- motors and sensors --------------------------------------------------------------------------
@@ -368,20 +452,3 @@ def test_the_command_line_speaks_its_own_language(tmp_path):
     result = RUN.invoke(app, [*words, "--control-period", "0.002", "--restitution", "0.1"])
     assert result.exit_code == 0, result.output
     assert "</html>" in page.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (["a", "b", "c"], "what the torque function gave at t = 0 s must be numbers, got"),
-        ([1j, 0, 0], "must be real numbers, got complex128"),
-        (np.zeros((2, 3)), r"gave shape \(2, 3\), expected \(..., 3\), at t = 0 s"),
-        (np.zeros(2), r"gave shape \(2,\), expected"),
-        (1.0, r"gave shape \(\), expected"),
-        (None, "gave None at t = 0 s"),
-    ],
-)
-@pytest.mark.parametrize("actuators", [None, Actuators(period=1e-3)])
-def test_torque_functions_that_give_something_else_are_refused(given, words, actuators):
-    with pytest.raises(InputError, match=words):
-        simulate(armdyn.load("planar3"), torque=lambda t, q, qd: given, duration=0.01, actuators=actuators)

@@ -49,7 +49,10 @@ class About:
         """Whether a value is within the range; NaN is not, and what is not a number has none."""
         if not isinstance(value, Real) or isinstance(value, bool) or not self.range:
             return True
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:  # an integer beyond the floating-point numbers
+            number = -math.inf if value < 0 else math.inf
         return number > self.above and self.least <= number <= self.most
 
 

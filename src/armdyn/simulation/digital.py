@@ -25,7 +25,7 @@ from armdyn.codegen.compile import load_or_compile
 from armdyn.control import Controller
 from armdyn.errors import InputError
 from armdyn.graph.program import trace
-from armdyn.simulation.drives import AsGiven, Drive, Reference, asked_torque, drive, source_of
+from armdyn.simulation.drives import AsGiven, Drive, Faults, Reference, asked_torque, drive, note_faults, source_of
 from armdyn.simulation.judge import DEVIATION, Linear, examined, linearised
 from armdyn.simulation.request import Layout, Span, force_rows, forces_of, positive
 from armdyn.simulation.sampled_loop import SampledLoop, Timing, judged
@@ -140,6 +140,7 @@ class HeldTorques:
     answer: Torque | None = None  # the law without its limits, where it may be evaluated at states that did not occur
     applied: list[tuple[float, np.ndarray]] = field(default_factory=list)  # start time and torques (count, n)
     clocks: list[_Clock] = field(default_factory=list)  # of the run, once it has begun
+    faults: Faults = field(default_factory=dict)
 
     law = AsGiven()  # so held torques have no stiffness
     silent = False
@@ -162,6 +163,10 @@ class HeldTorques:
     def some(self, lanes: np.ndarray) -> LawTorques:
         """The torques that were applied to some lanes."""
         return self._replayed().some(lanes)
+
+    def repeatable(self, lanes: np.ndarray, row: int) -> LawTorques:
+        """The same: they are known at every time."""
+        return self.some(lanes)
 
     def _replayed(self) -> LawTorques:
         """The torques that were applied, as a function of time; none before the run."""
@@ -378,7 +383,9 @@ class _BehindMotors:
             measured = None if acted is None else motors.noisy(acted[:, -chain.n :], motors.noises[2])
             own = None if measured is None else measured.reshape(*batch, chain.n)
             function = partial(function, tau=own, dt=motors.period)
-        return motors.limited(asked_torque(chain, function, t, q, qd, batch))
+        tau = motors.limited(asked_torque(chain, function, t, q, qd, batch))
+        note_faults(self.source.faults, chain, tau, t, q, qd)
+        return tau
 
 
 @dataclass(frozen=True, eq=False)

@@ -187,6 +187,24 @@ def asked_torque(
         raise refused from None
 
 
+Faults = dict[int, tuple[float, str]]  # per lane: when its torques were no numbers, and the message
+
+
+def note_faults(faults: Faults, chain: Chain, tau: np.ndarray, t: float, q: np.ndarray, qd: np.ndarray) -> None:
+    """Record the first time at which a function gave forces (count, nv) that are not finite.
+
+    It is no fault of the function where the state itself has diverged: there even its squares are not finite.
+    """
+    if np.isfinite(tau).all():
+        return
+    names = [*(["the base"] * (chain.nv - chain.n))]
+    names += [chain.joints[i].name or f"joint {k + 1}" for k, i in enumerate(chain.independent)]
+    for lane in np.flatnonzero(~np.isfinite(tau).all(axis=1)).tolist():
+        if np.isfinite(q[lane] ** 2).all() and np.isfinite(qd[lane] ** 2).all():
+            k = int(np.argmin(np.isfinite(tau[lane])))
+            faults.setdefault(lane, (t, f"the torque function gave {tau[lane, k]} for {names[k]} at t = {t:.6g} s"))
+
+
 def _check_samples(torque: Sampled, chain: Chain) -> None:
     times, values = real_array(torque.times, "sampled times"), real_array(torque.values, "sampled torques")
     if times.ndim != 1 or values.shape[-2:] not in ((len(times), chain.n), (len(times), chain.nv)):

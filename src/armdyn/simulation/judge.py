@@ -6,6 +6,10 @@ At sampled states the equations of motion are linearised, by finite differences 
 modes of the state (joints that stick are left out). One step of the method maps a small deviation by G; the exact flow
 would map it by exp(h J). If the spectral radius of G exceeds both 1 and that of the flow, the step is unstable,
 whatever the states look like. Saturated motors count with their gains, because a step must be able to leave the limit.
+
+A step can also be too long without any stiffness, where a motion is fast. At sampled states it is taken again in four
+parts: the difference of the two energies is what a step adds or loses. More than a small share of the largest kinetic
+energy over the run makes the step unstable, too.
 """
 
 from __future__ import annotations
@@ -31,6 +35,8 @@ FEW = 16  # up to so many lanes are bisected; with more, positions are interpola
 LONGEST = 1e-3  # s: the automatic step unless stability requires a shorter one
 SHORTEST = 1e-7  # s: the shortest automatic step
 RESERVE = 2.0  # how much stiffer than at the start an arm may become
+FAST = 0.05  # rad (or m) per step: slower motions lose no energy that counts
+LOST = 0.02  # of the largest kinetic energy, that the steps of a run may add or lose
 UNSTABLE = "unstable step"
 UNSTABLE_LOOP = "unstable loop"
 
@@ -185,7 +191,7 @@ def judge(
     if not any(rates) or not (early or total > OVERALL):
         return None
     first = next(k for k, rate in enumerate(rates) if rate)
-    linears = [linear for _, linear in known]
+    linears = [linear for _, linear in known[: first + 1]]  # what follows may be no motion of the arm any more
     return UnstableStep(float(times[known[first][0]]), max(x.largest for x in linears), stable_step(scheme, linears, h))
 
 
@@ -218,8 +224,14 @@ def found_ends(
         t = float(times[rows[lane]])
         ends.statuses[lane], ends.times[lane] = "diverged", t
         ends.messages[lane] = f"the state was no longer finite at t = {t:.6g} s"
+        if lane in stepper.source.faults:
+            asked, ends.messages[lane] = stepper.source.faults[lane]
+            while rows[lane] > 1 and times[rows[lane] - 1] >= asked * (1 - 1e-12):
+                rows[lane] -= 1  # at this row there is no torque that could be reported
+                good[lane, rows[lane]] = False
     _at_limits(setup, stepper, states, rows, over[finite], ends)
     _unstable(setup, stepper, times, states, rows, ends)
+    _lost_energy(setup, stepper, times, states, rows, ends)
     _unstable_loop(stepper, times, states, rows, ends)
     for lane in over.tolist():
         states[lane, rows[lane] :] = np.nan
@@ -318,6 +330,8 @@ def _unstable(
     early, others = _examined(rows, len(times))
     h = max(span.h for span in setup.spans)
     for lane in [*early.tolist(), *([] if stepper.source.silent else others.tolist())]:
+        if lane in stepper.source.faults:
+            continue
         last = int(rows[lane])
         if last < 2:
             last = min(len(times), 1)
@@ -338,6 +352,53 @@ def _examined(rows: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     early = np.flatnonzero(rows < count)[: 2 * LANES]
     others = np.flatnonzero(rows == count)
     return early, others[:: max(1, len(others) // LANES)][:LANES]
+
+
+def _lost_energy(
+    setup: Setup, stepper: Stepper, times: np.ndarray, states: np.ndarray, rows: np.ndarray, ends: Ends
+) -> None:
+    """Lanes whose energy is not that of the arm, by the energy that examined steps add or lose."""
+    if stepper.plants is not None or len(times) < 2:
+        return
+    h, order = max(span.h for span in setup.spans), SCHEMES[stepper.taken].order
+    for lane in np.concatenate(_examined(rows, len(times))).tolist():
+        last = int(rows[lane])
+        speeds = setup.layout.split(states[lane, :last])[1]
+        quick = h * float(np.max(np.abs(speeds), initial=0.0)) > FAST
+        if ends.statuses[lane] not in ("finished", "limit") or not (quick or order == 1):
+            continue
+        lost, kinetic = _energy_error(setup, stepper, lane, times[:last], states[lane, :last], h)
+        if not (kinetic > 0 and lost > 0):
+            continue
+        share = f"{lost / kinetic:.2g} of" if lost < kinetic else "more than"
+        amount = f"its steps change the energy by about {lost:.2g} J, {share} the largest kinetic energy"
+        if quick and lost > LOST * kinetic:
+            step = h * 0.5 ** math.ceil(math.log2(4 * lost / (LOST * kinetic)) / order)
+            ends.statuses[lane] = UNSTABLE
+            ends.messages[lane] = f"a step of {h:.3g} s is too long for {stepper.taken}: {amount}; try {step:.2g} s"
+        elif order == 1 and ends.statuses[lane] == "finished":
+            ends.messages[lane] = f"reached t = {times[-1]:.6g} s; {stepper.taken} is of first order: {amount}"
+
+
+def _energy_error(
+    setup: Setup, stepper: Stepper, lane: int, times: np.ndarray, states: np.ndarray, h: float
+) -> tuple[float, float]:
+    """(estimate of the energy that the steps of a lane have added or lost, largest kinetic energy), J."""
+    arm, errors, kinetic = setup.arm, [], 0.0
+    for row in examined(len(times), False).tolist():
+        one = stepper.some(np.array([lane]), row)
+        y, t = states[row : row + 1], float(times[row])
+        energies = []
+        for parts in (1, 4):
+            end = next(one.run(y, Span(t, h / parts, parts, 1), one.single_step))[0][0, -1]
+            q, qd = setup.layout.split(end)
+            moving = float(arm.kinetic_energy(q, qd))
+            energies.append(moving + float(arm.potential_energy(q)))
+            kinetic = max(kinetic, moving)
+        errors.append(energies[0] - energies[1])
+    # With friction or stops the median: a step in which a joint rebounds or comes to rest is unlike the others.
+    usual = float(np.median(errors) if stepper.sticks else np.mean(errors))
+    return (abs(usual) * (times[-1] - times[0]) / h if math.isfinite(usual) else 0.0), kinetic
 
 
 def _unstable_loop(stepper: Stepper, times: np.ndarray, states: np.ndarray, rows: np.ndarray, ends: Ends) -> None:

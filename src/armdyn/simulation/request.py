@@ -366,10 +366,15 @@ def _vectors(values: Any, n: int, name: str) -> np.ndarray:
 
 def positive(value: Any, name: str, unit: str = "") -> float:
     """A positive, finite number, or an error that names it."""
-    number = value if isinstance(value, int | float | np.number) and not isinstance(value, bool) else math.nan
+    expected = f"{name} must be a positive, finite number{unit}"
+    given = value if isinstance(value, int | float | np.number) and not isinstance(value, bool) else math.nan
+    try:
+        number = float(given)
+    except OverflowError:
+        raise InputError(f"{expected}, got an integer that is too large") from None
     if not (math.isfinite(number) and number > 0):
-        raise InputError(f"{name} must be a positive, finite number{unit}, got {value!r}")
-    return float(number)
+        raise InputError(f"{expected}, got {value!r}")
+    return number
 
 
 def schedule(duration: Any, times: Any, step: Any, size: int) -> tuple[np.ndarray, tuple[Span, ...]]:
@@ -383,8 +388,12 @@ def schedule(duration: Any, times: Any, step: Any, size: int) -> tuple[np.ndarra
         moments = np.asarray(times, float)
     except (TypeError, ValueError):
         raise InputError(f"times must be numbers, got {times!r}") from None
-    if moments.ndim != 1 or len(moments) < 2 or not np.all(np.isfinite(moments)) or np.any(np.diff(moments) <= 0):
+    except OverflowError:
+        raise InputError("times must be finite numbers, got an integer that is too large") from None
+    if moments.ndim != 1 or len(moments) < 2 or not np.all(np.isfinite(moments)) or np.any(moments[1:] <= moments[:-1]):
         raise InputError(f"times must be at least two finite, increasing numbers, got shape {moments.shape}")
+    if not math.isfinite(float(moments[-1]) - float(moments[0])):
+        raise InputError(f"times must span a finite number of seconds, got {moments[0]:g} to {moments[-1]:g}")
     gaps = np.diff(moments)
     if np.ptp(gaps) <= 1e-9 * gaps[0]:
         gap = float(moments[-1] - moments[0]) / len(gaps)
@@ -414,4 +423,6 @@ def _evenly(duration: float, step: float, size: int) -> tuple[np.ndarray, tuple[
 
 def steps_in(gap: float, step: float) -> int:
     """The smallest number of equal steps, none longer than `step`, in a gap."""
+    if not math.isfinite(gap / step):
+        raise InputError(f"{gap:g} s cannot be divided into steps of {step:g} s")
     return max(1, math.ceil(gap / step * (1 - 1e-9)))

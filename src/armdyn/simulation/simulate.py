@@ -313,7 +313,7 @@ def _words(statuses: np.ndarray, messages: list[str], times: np.ndarray) -> tupl
         kind for kind in ("interrupted", UNSTABLE, UNSTABLE_LOOP, "diverged", "stalled", "limit") if kind in statuses
     ]
     if not kinds:
-        return "finished", f"reached t = {times[-1]:.6g} s"
+        return "finished", next((message for message in messages if message), f"reached t = {times[-1]:.6g} s")
     first = int(np.flatnonzero(statuses == kinds[0])[0])
     message = messages[first] or f"{kinds[0]} at t = {times[-1]:.6g} s"
     if len(statuses) > 1:
@@ -358,6 +358,8 @@ def _adaptive(setup: Setup, stepper: Stepper, solver: adaptive.Solver) -> Trajec
 
         motion: Any = adaptive.Phase(one, breakaway(setup.arm.chain, one.options)) if one.sticks else right
         t, y, status, message = solver.run(motion, y0, setup.times, watch if setup.limited else None, tick)
+        if status == "diverged" and one.source.faults:
+            message = one.source.faults[0][1]
         if status == "limit":
             message = met_limit(setup.joint_beyond(y[-1]), t[-1])
         ends.statuses[lane], ends.messages[lane], ends.times[lane] = status, message, t[-1]

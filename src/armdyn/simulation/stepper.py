@@ -26,7 +26,7 @@ from armdyn.graph.program import Program
 from armdyn.kernels.kernel import Kernel
 from armdyn.programs.assemble import Options
 from armdyn.programs.stepping import SCHEMES, combined
-from armdyn.simulation.drives import AsGiven, Drive, Law, Saturated, asked_torque, source_of
+from armdyn.simulation.drives import AsGiven, Drive, Faults, Law, Saturated, asked_torque, note_faults, source_of
 from armdyn.simulation.loop import Integrator
 from armdyn.simulation.programs import (
     Plants,
@@ -225,12 +225,21 @@ class Source(Protocol):
         """Whether torques jump between steps, so that a multistep method has no past."""
         ...
 
+    @property
+    def faults(self) -> Faults:
+        """The lanes to which a function gave torques that are no numbers."""
+        ...
+
     def inputs(self, t: np.ndarray, state: np.ndarray) -> np.ndarray:
         """The law's inputs for states (count, times, size) at times (times,): it broadcasts to (count, times, 1, m)."""
         ...
 
     def some(self, lanes: np.ndarray) -> Source:
         """The torques of some states of the batch."""
+        ...
+
+    def repeatable(self, lanes: np.ndarray, row: int) -> Source:
+        """The same, such that the step from a stored row may be taken again."""
         ...
 
     def run(self, stepper: Stepper, state: np.ndarray, span: Span, method: str) -> Iterator[Stored]:
@@ -308,11 +317,12 @@ class Stepper:
             return self._program(*given, constants[:, None] if given[0].ndim == 3 else constants)
         return self._program(*given, constants[lanes])
 
-    def some(self, lanes: np.ndarray) -> Stepper:
-        """The same for some states of the batch, which can be asked and stepped alone."""
+    def some(self, lanes: np.ndarray, row: int | None = None) -> Stepper:
+        """The same for some states of the batch, alone; with a row, such that the step from there may be repeated."""
         outside = None if self.outside is None else self.outside.some(lanes)
         plants = None if self.plants is None else self.plants.some(lanes)
-        return replace(self, source=self.source.some(lanes), outside=outside, plants=plants)
+        source = self.source.some(lanes) if row is None else self.source.repeatable(lanes, row)
+        return replace(self, source=source, outside=outside, plants=plants)
 
     def with_outside(self, u: np.ndarray, t: np.ndarray) -> np.ndarray:
         """The law's inputs u (..., m) at times t, with what acts besides."""
@@ -428,6 +438,11 @@ class LawTorques:
     jumps = False
 
     @property
+    def faults(self) -> Faults:
+        """A law has none."""
+        return {}
+
+    @property
     def law(self) -> Law:
         """The drive's law."""
         return self.drive.law
@@ -449,6 +464,10 @@ class LawTorques:
             return u
 
         return LawTorques(replace(self.drive, inputs=inputs)) if self.drive.batch else self
+
+    def repeatable(self, lanes: np.ndarray, row: int) -> LawTorques:
+        """The same: a law may be asked at any time."""
+        return self.some(lanes)
 
     def reported(self, stepper: Stepper, t: np.ndarray, state: np.ndarray) -> Stored:
         """(acceleration, torque) at the stored rows."""
@@ -531,6 +550,7 @@ class PythonTorques:
     effort: np.ndarray | None = None  # the torques are clamped to it
     # The function's results at the rows: it may have internal state, so it is not called twice.
     recorded: list[Stored] = field(default_factory=list)
+    faults: Faults = field(default_factory=dict)
 
     law = AsGiven()
     silent = True
@@ -545,7 +565,10 @@ class PythonTorques:
         """The torques (count, nv) for states (count, size)."""
         q, qd = y[:, : self.chain.nq], y[:, self.chain.nq :]
         tau = asked_torque(self.chain, self.function, t, q, qd, self.batch)
-        return tau if self.effort is None else np.clip(tau, -self.effort, self.effort)
+        if self.effort is not None:
+            tau = np.clip(tau, -self.effort, self.effort)
+        note_faults(self.faults, self.chain, tau, t, q, qd)
+        return tau
 
     def inputs(self, t: np.ndarray, state: np.ndarray) -> np.ndarray:
         """The torques at every time, in their order."""
@@ -553,7 +576,12 @@ class PythonTorques:
 
     def some(self, lanes: np.ndarray) -> PythonTorques:
         """The torques of some states of the batch."""
-        return replace(self, batch=() if len(lanes) == 1 else (len(lanes),), recorded=[])
+        return replace(self, batch=() if len(lanes) == 1 else (len(lanes),), recorded=[], faults={})
+
+    def repeatable(self, lanes: np.ndarray, row: int) -> PythonTorques:
+        """Those that the function gave at the row, all along; zero where it was not asked."""
+        tau = self.recorded[row][1][lanes] if row < len(self.recorded) else np.zeros((len(lanes), self.chain.nv))
+        return replace(self.some(lanes), function=lambda t, q, qd: tau.reshape(qd.shape))
 
     def unstable_loop(self, stepper: Stepper, lane: int, times: np.ndarray, states: np.ndarray, early: bool) -> str:
         """Nothing is said of a function, which is not called with states that did not occur."""
