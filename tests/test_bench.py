@@ -332,6 +332,36 @@ def test_labels_are_whole(browser, opened, name):  # noqa: F811
     assert browser.run("return document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.parametrize("name", ROBOTS)
+def test_no_entry_of_a_legend_wraps_alone(browser, opened, name):  # noqa: F811
+    opened(name)
+    for width in (1280, 900):
+        browser.size(width, 800)
+        lines = browser.run(
+            """return [...document.querySelectorAll(".legend")].filter((e) => e.offsetParent).map((legend) => {
+              const lines = {}; for (const e of legend.children) lines[e.offsetTop] = (lines[e.offsetTop] ?? 0) + 1;
+              return Object.values(lines); })"""
+        )
+        assert len(lines) >= 2
+        assert not [counts for counts in lines if len(counts) > 1 and min(counts) == 1]
+
+
+def test_a_minimal_parameter_has_the_name_it_has_in_python(browser, opened):  # noqa: F811
+    arm = opened("panda_hand")
+    browser.run("armdyn.show('parameters')")
+    rows = "[...document.querySelectorAll('#parameter-table tbody tr')].map((row) => row.firstChild.textContent)"
+    assert browser.run(f"return {rows}") == list(arm.minimal_parameters.names)
+    minimal = arm.minimal_parameters
+    body, k = next((body, row.index(2)) for body, row in enumerate(minimal.influence) if 2 in row)
+    told = browser.run(
+        """document.querySelectorAll("#grid button")[arguments[0]].dispatchEvent(new Event("focus"));
+        return [...document.querySelectorAll("#grid-told .formula")].map((e) => e.textContent.split(" = ")[0])""",
+        10 * body + k,
+    )
+    parts = [name for name, row in zip(minimal.names, minimal.matrix, strict=True) if row[10 * body + k]]
+    assert told == parts[:4]
+
+
 @pytest.mark.parametrize("name", ["ur5", "panda", "talos_reduced"])
 def test_tool_and_base_are_in_the_picture_of_a_phone(browser, opened, name):  # noqa: F811
     opened(name, (390, 844))

@@ -63,6 +63,22 @@ def test_help_names_every_option_and_help_all_explains_it(name):
             assert " ".join(parameter.help.split()) in full
 
 
+@pytest.mark.parametrize(
+    ("name", "common", "rest"),
+    [
+        ("deploy", {"output", "target", "quantity", "dtype", "frame"}, {"cpus", "error_bound", "ranges", "binary"}),
+        ("pipeline", {"arm", "output", "validate", "friction", "targets"}, {"dtype", "quantities", "effort", "folds"}),
+    ],
+)
+def test_code_for_a_controller_has_few_common_options(name, common, rest):
+    panels = options_by_panel(command(name), context(name))
+    shown_at_once = [parameter.name for parameter in panels[""]]
+    assert len(shown_at_once) <= 14
+    assert set(shown_at_once) >= common
+    assert shown_at_once.index("output") <= 1, "what has to be given comes first"
+    assert {parameter.name for title, options in panels.items() if title for parameter in options} >= rest
+
+
 def test_a_command_has_few_common_options():
     panels = options_by_panel(command("simulate"), context("simulate"))
     assert len(panels[""]) <= 14

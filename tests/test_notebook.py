@@ -27,7 +27,7 @@ RESULTS = {
     "kernel": (lambda: SCARA.gravity_load, ("gravity_load", "N m or N", "rad or m", "(4,)")),
     "trajectory": (lambda: armdyn.simulate(ARM, duration=0.1), ("rad/s", "N m", "joint1", "polyline")),
     "controller": (lambda: armdyn.controller(ARM, "computed_torque"), ("measured positions", "gain", "SI units")),
-    "bound": (lambda: armdyn.bound(SCARA, "gravity_load", seconds=0.1), ("lower [SI]", "gap [%]")),
+    "bound": (lambda: armdyn.bound(SCARA, "gravity_load", seconds=0.1), ("lower", "unit", "gap [%]")),
 }
 
 
@@ -49,6 +49,24 @@ def test_the_numbers_are_those_of_the_result():
     motion = armdyn.simulate(ARM, qd0=[1.0, 0, 0], duration=0.2, friction=False)
     rows = [[cell.text for cell in row] for row in well_formed(motion._repr_html_()).iter("tr")]
     assert rows[1][:3] == ["joint1", f"{motion.q[-1, 0]:.6g}", "rad"]
+
+
+@pytest.mark.parametrize(
+    ("quantity", "units"),
+    [
+        ("gravity_load", ["N m", "N m", "N", "N m"]),
+        ("inertia_matrix", [("kg", "kg m", "kg m²")[(i != 2) + (j != 2)] for i in range(4) for j in range(4)]),
+        ("potential_energy", ["J"]),
+        ("frame_velocity", ["m/s"] * 3 + ["rad/s"] * 3),
+    ],
+)
+def test_the_bounds_of_a_scara_have_a_unit_per_entry(quantity, units):
+    """Its third joint is prismatic."""
+    speeds = {"qd": np.tile([-1.0, 1.0], (4, 1))} if quantity == "frame_velocity" else {}
+    bound = armdyn.bound(SCARA, quantity, **speeds, seconds=0.02)
+    head, *rows = ([cell.text for cell in row] for row in well_formed(bound._repr_html_()).iter("tr"))
+    assert [row[head.index("unit")] for row in rows] == units
+    assert "SI" not in " ".join(head)
 
 
 def test_an_estimate_is_a_table_best_first():

@@ -11,12 +11,13 @@ from typing import Annotated
 import typer
 
 from armdyn.cli.common import ArmName, AsJson, Quiet, console, load, print_json, progress
-from armdyn.cli.options import with_records
+from armdyn.cli.options import names, with_records
 from armdyn.cli.ranges import Range, range_options
 from armdyn.options import TARGETS, CodeOptions
 
 EXAMPLE = "Example: armdyn deploy ur5 --target c -o ur5_c --quantity inverse_dynamics --dtype float32"
 CONTROLLER = "A control law, e.g. adaptive (repeatable; a wrong name lists them)."
+PANELS = {"The code": (*names(CodeOptions, "dtype", "frame"), "ranges")}
 
 
 @with_records

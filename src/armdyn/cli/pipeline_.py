@@ -15,7 +15,7 @@ EXAMPLE = "Example: armdyn pipeline log.csv --urdf ur5 -o ur5_controller"
 REFUSED = 5  # exit code
 
 
-PANELS = FIT_PANELS | {"The code": names(CodeOptions, "friction", "dtype", "parameters", "build")}
+PANELS = FIT_PANELS | {"The code": ("quantities", *names(CodeOptions, "friction"))}
 
 
 @with_records
@@ -24,8 +24,8 @@ def command(
     arm: Annotated[
         str, typer.Option("--urdf", metavar="ARM", help="The robot: .urdf, .toml or a catalogue name."), ROBOT
     ],
-    logs: LogOptions,
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
+    logs: LogOptions,
     validate: Annotated[Path | None, typer.Option(help="A validation log, not used for the fit.")] = None,
     held_out: Annotated[float, typer.Option(help="Fraction held out if there is no validation log.")] = 0.3,
     terms: Terms = Terms(),

@@ -8,6 +8,7 @@ documentation read it here and nowhere else (docs/adr/0011-registry-and-search.m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -261,7 +262,7 @@ _UNITS = {
     "inertia": "kg m²: xx, yy, zz, xy, xz, yz about com",
 }
 
-_PORTS = ("q", "qd", "qdd", "tau", "b", "g", "h")  # with one entry per coordinate or degree of freedom
+_PORTS = ("qd", "qdd", "tau", "b", "g")  # results with one entry per degree of freedom
 
 
 def entry_units(chain: Chain, port: str) -> tuple[str, ...]:
@@ -287,3 +288,17 @@ def units(chain: Chain, quantity: str, port: str) -> str:
     rate = f"({q})" if " " in q else q
     text = _UNITS.get(f"{quantity}.{port}", _UNITS.get(port, "SI"))
     return text.format(q=q if text == "{q}" else rate, force=force)
+
+
+def result_units(chain: Chain, quantity: str, port: str, shape: tuple[int, ...]) -> tuple[str, ...]:
+    """The unit of every entry of a result of this shape, in order; that of the whole where it is not known by entry."""
+    if port in _PORTS and shape == (chain.nv,):
+        return entry_units(chain, port)
+    if port == "H" and shape == (chain.nv, chain.nv):
+        turns = [unit == "N m" for unit in entry_units(chain, "tau")]
+        return tuple(("kg", "kg m", "kg m²")[row + column] for row in turns for column in turns)
+    text = units(chain, quantity, port)
+    halves = text.split(" and ")
+    if shape[-1:] == (6,) and len(halves) == 2:  # of a velocity or wrench: linear, then angular
+        return tuple(halves[k % 6 >= 3] for k in range(math.prod(shape)))
+    return (text,) * math.prod(shape)

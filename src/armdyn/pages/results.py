@@ -60,12 +60,15 @@ def bound_page(bound: Any) -> View:
     chart = intervals(label, names, ["guaranteed bounds and largest value found", "smallest value found"], **columns)
     chart["legend"] += ["limit of the motor"] if "limits" in chart else []
     rows = [
-        (name, float(low), float(least), float(most), float(high), 100 * float(gap))
-        for name, low, least, most, high, gap in zip(
-            names, *map(np.ravel, (bound.lower, bound.found[0], bound.found[1], bound.upper, bound.gap)), strict=True
+        (name, *map(float, values), own, 100 * float(gap))
+        for name, *values, gap, own in zip(
+            names,
+            *map(np.ravel, (bound.lower, bound.found[0], bound.found[1], bound.upper, bound.gap)),
+            bound.units,
+            strict=True,
         )
     ]
-    heads = ["entry", f"lower [{unit}]", "smallest found", "largest found", f"upper [{unit}]", "gap [%]"]
+    heads = ["entry", "lower", "smallest found", "largest found", "upper", "unit", "gap [%]"]
     sections = section("bounds", "Guaranteed bounds", canvases([chart]) + table("", heads, rows))
     q = np.asarray(bound.witness["q"], dtype=float).reshape(2, len(names), -1)
     value = np.abs(np.ravel(bound.found[0])), np.abs(np.ravel(bound.found[1]))

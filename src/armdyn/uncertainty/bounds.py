@@ -20,6 +20,7 @@ import numpy as np
 from armdyn.arm import Arm
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
+from armdyn.formulations.registry import result_units
 from armdyn.kernels.emission import ERROR_BOXES
 from armdyn.kernels.rounding import Analysis, assumptions, largest_errors, precision
 from armdyn.options import Arithmetic, BoundKeywords, BoundSearch, RoundingKeywords, flat_keywords
@@ -79,14 +80,20 @@ class Bound(ComparedByValue, Result):
         above = (self.upper - self.found[1]) / np.maximum(np.abs(self.upper), LEAST_SIZE)
         return np.maximum(below, above)
 
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The unit of every entry, in order."""
+        port = self.arm.kernel(self.quantity).program.outputs[0].name
+        return result_units(self.arm.chain, self.quantity, port, np.shape(self.upper))
+
     def table(self) -> ResultTable:
         """The bounds of every entry."""
         rows = [
             (", ".join(str(k + 1) for k in at) or self.quantity, float(self.lower[at]), float(self.found[0][at]),
-             float(self.found[1][at]), float(self.upper[at]), 100 * float(self.gap[at]))
-            for at in np.ndindex(*np.shape(self.upper))
+             float(self.found[1][at]), float(self.upper[at]), unit, 100 * float(self.gap[at]))
+            for at, unit in zip(np.ndindex(*np.shape(self.upper)), self.units, strict=True)
         ]  # fmt: skip
-        heads = ["entry", "lower [SI]", "smallest found", "largest found", "upper [SI]", "gap [%]"]
+        heads = ["entry", "lower", "smallest found", "largest found", "upper", "unit", "gap [%]"]
         return ResultTable.of(repr(self)[1:-1], heads, rows)
 
     def __repr__(self) -> str:

@@ -28,7 +28,7 @@ const Parameters = (() => {
       const parts = found.rows[10 * link + k], name = `${NATURAL[k]} of ${bodies[link]}`;
       light(parts.length ? [...new Set(parts.flatMap((r) => found.links[r]))] : [link]);
       told.replaceChildren(el("b", {}, name), ` ${parts.length ? WORDS[found.kinds[link][k]] : `has ${WORDS[0]}: no measurement of it can determine this number`}`,
-        ...parts.slice(0, 4).map((r) => el("span", { class: "formula" }, ...symbol(found.names[r]), " = ", ...formula(found.expressions[r]), ` = ${minus(short(found.values[r], 5))}`)),
+        ...parts.slice(0, 4).map((r) => el("span", { class: "formula" }, found.names[r], " = ", ...formula(found.expressions[r]), ` = ${minus(short(found.values[r], 5))}`)),
         ...(parts.length > 4 ? [el("span", {}, `and ${parts.length - 4} more`)] : []));
     }
     host.append(el("div", { class: "scroll" }, table));
@@ -36,16 +36,12 @@ const Parameters = (() => {
     rows.append(el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "minimal parameters" }, el("table", {}, el("thead", {}, el("tr", {}, ...head, el("th", { scope: "col", class: "text" }, "in terms of the natural parameters"))),
       el("tbody", {}, ...found.names.map((name, r) => {
         const links = found.links[r], words = `link${links.length > 1 ? "s" : ""} ${links.map((k) => k + 1).join(", ")}`;
-        return el("tr", { onpointerenter: () => light(links), onpointerleave: () => light(null) }, el("td", {}, ...symbol(name)), el("td", {}, minus(`${+found.values[r].toPrecision(6)}`)),
+        return el("tr", { onpointerenter: () => light(links), onpointerleave: () => light(null) }, el("td", {}, name), el("td", {}, minus(`${+found.values[r].toPrecision(6)}`)),
           el("td", {}, el("span", { class: "squares", role: "img", "aria-label": words, title: words }, ...bodies.map((_, k) => el("i", { class: links.includes(k) && "on" })))), el("td", { class: "formula" }, ...formula(found.expressions[r])));
       })))));
   }
 
-  // `U11-22_2` as U with subscripts, and the indices of a plain formula as subscripts.
-  function symbol(name) {
-    const [head, index] = name.split("_"), letters = head.replace(/[\d\-xyz]+$/, "") || head;
-    return [el("i", {}, letters), el("sub", {}, [head.slice(letters.length), index].filter(Boolean).join(", "))];
-  }
+  // The indices of a formula as subscripts.
   function formula(text) {
     return text.split(/([A-Za-zα-ωκ][₀-₉]+[xyz]*)/).map((word) => {
       const index = /^(.)([₀-₉]+)([xyz]*)$/.exec(word);
