@@ -127,17 +127,6 @@ def test_rows_of_the_comparisons(quantity, method, variant):
     assert (str(CountPolynomial.through(mul)), str(CountPolynomial.through(add))) == COMPARED[quantity, method, variant]
 
 
-@pytest.mark.parametrize(("masses", "expected"), [(False, (27, 34)), (True, (30, 37))])
-def test_kawasaki_forms_a_tensor_as_lin_and_fang_say(masses, expected):
-    """Section 4: 27M 34A a body for revolute joints only, 30M 37A in general; the first moment takes the rest."""
-    counts = [
-        pair(published(generic_chain(type_1(n)), "inertia_matrix", "kawasaki", masses=masses).stages[BODIES])
-        for n in (6, 7)
-    ]
-    moment = (8 + 3, 4 + 2 + 3) if masses else (8, 4 + 2)  # R ĉ, and m̂ s with masses, and the link's own
-    assert tuple(b - a - k for a, b, k in zip(*counts, moment, strict=True)) == expected
-
-
 @pytest.mark.parametrize("n", range(3, 13))
 def test_gibbs_appell(n):
     """Rows (17) and (18) take 1M 8A and 3A less than their printed totals; all others are exact."""

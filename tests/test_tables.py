@@ -19,6 +19,7 @@ EXACT = {
     ("VI", "Formulation 1", 1), ("VI", "Formulation 1", 2), ("VI", "Formulation 2", 1), ("VI", "Formulation 3", 1),
     ("VI", "Formulation 5", 1), ("VII", "MLC algorithm", 1), ("VII", "MLC algorithm", 2),
     ("VIII", "Formulation 1", 1), ("VIII", "Formulation 1", 2), ("VIII", "Formulation 2", 1),
+    ("LF 4", "MLC, third column", 1), ("LF 4", "Kawasaki et al. I", 1), ("LF 4", "Kawasaki et al. II", 1),
 }  # fmt: skip
 # Their steps are not printed in the papers, so a difference in the leading terms is said, not excluded.
 UNPRINTED = {"Walker & Orin", "Angeles & Ma", "Lin, earlier work"}

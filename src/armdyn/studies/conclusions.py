@@ -178,6 +178,14 @@ CLAIMS: tuple[Claim, ...] = (
         _cheapest("VIII", "Formulation 2", ("Kawasaki et al. I", "Kawasaki et al. II"), 1, range(4, 8)),
     ),
     Claim(
+        _LF, "the third column of a tensor takes less than Kawasaki et al.'s tensors (24M 27A, 27M 34A, 30M 37A)",
+        _cheapest("LF 4", "MLC, third column", ("Kawasaki et al. I", "Kawasaki et al. II"), 1, range(4, 13)),
+    ),
+    Claim(
+        _LF, "a tensor takes 3M 3A more by Kawasaki et al. I than by II",
+        _more("LF 4", "Kawasaki et al. I", "Kawasaki et al. II", (1, 1), lambda n: (3, 3)),
+    ),
+    Claim(
         _LIN, "the new method is the cheapest of Table I for n ≥ 5",
         _cheapest("Lin I", "Lin 1991", _LIN_I, 1, range(5, 13)),
     ),

@@ -189,6 +189,39 @@ def bias_row(label: str, mul: str, add: str, method: str, note: str, **samples: 
     )
 
 
+def both_row(label: str, mul: str, add: str, method: str, note: str) -> PaperRow:
+    """A row about the inertia matrix and the bias vector together."""
+    counted = partial(_published, method=method, quantity="equations_of_motion")
+    compiled = partial(compiled_counts, quantity="equations_of_motion", method=method)
+    return PaperRow(label, 1, CountPolynomial.of(mul), CountPolynomial.of(add), counted, compiled, note=note)
+
+
+def forward_row(label: str, mul: str, add: str, method: str, note: str) -> PaperRow:
+    """A row about forward dynamics, whose M are multiplications and divisions."""
+
+    def counted(kinds: str) -> Operations:
+        return _with_divisions(_published(kinds, method, "forward_dynamics"))
+
+    def compiled(kinds: str) -> Operations:
+        return _with_divisions(compiled_counts(kinds, "forward_dynamics", method))
+
+    return PaperRow(label, 1, CountPolynomial.of(mul), CountPolynomial.of(add), counted, compiled, note=note)
+
+
+def _with_divisions(found: Operations) -> Operations:
+    return Operations(mul=found.mul + found.div, add=found.add)
+
+
+def tensor_row(label: str, mul: str, add: str, method: str, moment: Operations, **variant: Any) -> PaperRow:
+    """A row about one more composite body's tensor: what a joint adds to the bodies, without its first `moment`."""
+
+    def counted(kinds: str) -> Operations:
+        more, fewer = (_published(k, method, **variant).stages["composite bodies"] for k in (kinds + "R", kinds))
+        return more - fewer - moment
+
+    return PaperRow(label, 1, CountPolynomial.of(mul), CountPolynomial.of(add), counted)
+
+
 def _samples(texts: dict[str, str]) -> dict[int, Pair]:
     return {int(name[1:]): (int(text.split()[0]), int(text.split()[1])) for name, text in texts.items()}
 

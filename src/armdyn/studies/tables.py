@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from armdyn.algebra import Operations
 from armdyn.studies.polynomial import CountPolynomial
 from armdyn.studies.table_rows import (
     PaperEntry,
@@ -16,10 +17,13 @@ from armdyn.studies.table_rows import (
     PaperTable,
     bias_row,
     bodies_row,
+    both_row,
     compiled_counts,
     entries,
     formulation_row,
+    forward_row,
     table_ii_counts,
+    tensor_row,
     whole_row,
 )
 
@@ -217,4 +221,49 @@ GAH = PaperTable(
     "the whole matrix",
 )  # fmt: skip
 
-TABLES: dict[str, PaperTable] = {table.key: table for table in (TABLE_VI, TABLE_VII, TABLE_VIII, LIN_I, LIN_II, GAH)}
+SECTION_4 = PaperTable(
+    "LF 4",
+    "The tensor of one composite body from the next",
+    "Lin & Fang 1999, section 4",
+    (
+        tensor_row("MLC, third column", "24", "27", "lin_fang_1", Operations(mul=8, add=4 + 2)),  # R ĉ, and k
+        tensor_row("Kawasaki et al. I", "30", "37", "kawasaki", Operations(mul=8 + 3, add=4 + 2 + 3)),  # m̂ s too
+        tensor_row("Kawasaki et al. II", "27", "34", "kawasaki", Operations(mul=8, add=4 + 2), masses=False),
+    ),
+    "no program forms one tensor alone",
+)
+
+LIN_BOTH = PaperTable(
+    "Lin H+b",
+    "The inertia matrix and the bias vector together",
+    "Lin 1991, after Fig. 3",
+    (
+        both_row(
+            "Lin 1991", "23n²+44n-82", "15n²+40n-70", "lin_1991",
+            "the n² terms are the paper's; body 1 and the first frames take less",
+        ),
+    ),
+    "the whole matrix and vector",
+)  # fmt: skip
+
+SAHA = PaperTable(
+    "Saha 7",
+    "Forward dynamics by recursion; M are multiplications and divisions",
+    "Saha 1999, section 7",
+    (
+        forward_row(
+            "Saha", "201n-335", "193n-361", "denoc",
+            "the algorithm is Saha 1997's, which the paper does not print: H = U D Uᵀ as printed, the rest ours",
+        ),
+        forward_row(
+            "Featherstone", "199n-198", "174n-173", "articulated_body",
+            "quoted there without its steps: ours, whose arrangement takes more",
+        ),
+    ),
+    "the whole of forward dynamics",
+)  # fmt: skip
+
+TABLES: dict[str, PaperTable] = {
+    table.key: table
+    for table in (TABLE_VI, TABLE_VII, TABLE_VIII, SECTION_4, LIN_I, LIN_II, LIN_BOTH, GAH, SAHA)
+}

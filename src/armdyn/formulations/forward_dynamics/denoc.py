@@ -8,7 +8,7 @@ b is never formed either.
 
 Symbols (paper | code): φ = τ - C θ̇ | phi; m̂ᵢ | D; M̂ᵢ pᵢ | Pivot (n, f).
 
-Cost quoted (section 7): (201n-335)M (193n-361)A.
+Cost quoted (section 7): (201n-335)M (193n-361)A. Executed: (203n-260)M (178n-241)A, divisions among the M.
 """
 
 from __future__ import annotations
