@@ -11,6 +11,7 @@ from armdyn.programs.cost import published
 from armdyn.studies.conclusions import CLAIMS, verdicts
 from armdyn.studies.lin_1991 import TILTED
 from armdyn.studies.polynomial import CountPolynomial
+from armdyn.studies.printed import AS_PRINTED, DIFFERS, NOT_EXECUTED, figures
 from armdyn.studies.table_rows import entries
 from armdyn.studies.tables import TABLES
 
@@ -109,3 +110,15 @@ def test_conclusions():
         "Fijany & Bejczy's is not cheaper than Renaud's (n ≤ 8, as tabulated)": (False, True),
         "GAH is the cheapest of Table 1": (False, True),
     }
+
+
+def test_every_printed_figure_has_an_outcome(monkeypatch):
+    monkeypatch.setattr("armdyn.studies.printed.verdicts", list)  # they have a test of their own
+    found = figures()
+    rows = [figure for figure in found if ", n = " not in figure.what]
+    assert {(f.place, f.what) for f in rows} >= {(t.source, f"{r.label}, type {r.kind}") for t, r in ROWS}
+    assert sum(f.outcome == AS_PRINTED for f in found) == len(EXACT)
+    misprints = [f.printed for f in found if ", n = " in f.what]
+    assert misprints == ["1016M 662A", "194M 174A"]
+    assert {f.printed for f in found if f.outcome == NOT_EXECUTED} == {"45M 28A", "under 17 ms"}
+    assert all("because" in f.reason for f in found if f.outcome in (DIFFERS, NOT_EXECUTED))

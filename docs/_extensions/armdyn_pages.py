@@ -3,6 +3,7 @@
 ``.. formulations:: QUANTITY``  every formulation: paper, idea, claimed, executed and compiled cost
 ``.. paper-tables::``           the papers' tables: printed, counted, compiled
 ``.. conclusions::``            what the papers conclude, checked
+``.. printed-figures::``        every printed figure: executed as printed, differing, or not to be executed
 ``.. parallel-machines::``      the critical paths of programs
 ``.. commands::``               the command line, command by command
 ``.. catalogue::``              the arms that come along
@@ -31,7 +32,7 @@ from armdyn.algebra import Operations
 from armdyn.errors import ArmdynError
 from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.names import NAMES
-from armdyn.studies import parallel, tables
+from armdyn.studies import parallel, printed, tables
 from armdyn.studies.conclusions import verdicts
 
 GENERAL = "RRRRRR"
@@ -50,6 +51,8 @@ CLAIMS = {
     "walker_orin": [("Lin I", "Walker & Orin")],
     "gibbs_appell": [("GAH 1", "GAH")],
 }
+
+OUTCOMES = (printed.AS_PRINTED, printed.DIFFERS, printed.NOT_EXECUTED)
 
 
 def list_table(headers: Sequence[str], rows: Iterable[Sequence[str]], css: str = "", title: str = "") -> str:
@@ -187,6 +190,19 @@ class Conclusions(Generated):
     @staticmethod
     def _verdict(failures: Sequence[str]) -> str:
         return "holds" if not failures else f"**fails**: {escaped(failures[0])}" + (" …" if len(failures) > 1 else "")
+
+
+class PrintedFigures(Generated):
+    def text(self) -> str:
+        figures = printed.figures()
+        count = {outcome: sum(figure.outcome == outcome for figure in figures) for outcome in OUTCOMES}
+        total = "; ".join(f"{outcome}: {number}" for outcome, number in count.items())
+        rows = []
+        for figure in figures:
+            outcome = f"**{figure.outcome}**" if figure.outcome != printed.AS_PRINTED else figure.outcome
+            outcome += f": {escaped(figure.reason)}" if figure.reason else ""
+            rows.append([escaped(figure.place), escaped(figure.what), escaped(figure.printed), outcome])
+        return f"{total}.\n\n" + list_table(["paper", "figure", "printed", "outcome"], rows)
 
 
 class ParallelMachines(Generated):
@@ -328,6 +344,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("formulations", Formulations)
     app.add_directive("paper-tables", PaperTables)
     app.add_directive("conclusions", Conclusions)
+    app.add_directive("printed-figures", PrintedFigures)
     app.add_directive("parallel-machines", ParallelMachines)
     app.add_directive("commands", Commands)
     app.add_directive("catalogue", Catalogue)

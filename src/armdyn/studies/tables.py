@@ -264,6 +264,5 @@ SAHA = PaperTable(
 )  # fmt: skip
 
 TABLES: dict[str, PaperTable] = {
-    table.key: table
-    for table in (TABLE_VI, TABLE_VII, TABLE_VIII, SECTION_4, LIN_I, LIN_II, LIN_BOTH, GAH, SAHA)
+    table.key: table for table in (TABLE_VI, TABLE_VII, TABLE_VIII, SECTION_4, LIN_I, LIN_II, LIN_BOTH, GAH, SAHA)
 }
