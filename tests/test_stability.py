@@ -213,6 +213,37 @@ def test_a_function_that_gives_no_number_is_named(method):
         assert np.isfinite(batch.tau[0]).all()
 
 
+def test_a_function_is_asked_no_more_than_its_steps_need():
+    """The energy of a fast motion is examined with the torques that it gave; it may have a state of its own."""
+    asked = []
+
+    def torque(t, q, qd):
+        asked.append(t)
+        return 0 * qd
+
+    out = simulate(armdyn.load("planar3"), [0.3, 0.2, 0.1], [100.0, 0, -100.0], torque=torque, times=[0, 0.02],
+                   method="RK4", limits=False)  # fmt: skip
+    assert out.status == "finished"
+    assert len(asked) == 4 * 20 + 1  # the torque at the end is reported
+
+
+def test_a_delayed_controller_that_gives_no_number_is_named():
+    """Not the sampled loop is said to be at fault, though it cannot be told from numbers that are not there."""
+    torque, late = (lambda t, q, qd: np.where(t > 0.0204, np.nan, 0.1) * np.ones(3)), Actuators(period=4e-3, delay=2e-3)
+    out = simulate(armdyn.load("planar3"), torque=torque, duration=0.1, actuators=late)
+    assert out.status == "diverged"
+    assert "the torque function gave nan for joint1 at t = 0.024 s" in out.message
+    assert np.isfinite(out.tau).all()
+
+
+def test_the_fastest_lanes_are_those_whose_energy_is_examined():
+    arm, speeds = armdyn.load("planar3"), np.ones(30)
+    speeds[21] = 1000.0
+    out = simulate(arm, np.tile([0.3, 0.2, 0.1], (30, 1)), np.outer(speeds, [1, 0, -1]), duration=0.05, method="RK4",
+                   friction=False, limits=False)  # fmt: skip
+    assert np.flatnonzero(out.statuses == "unstable step").tolist() == [21]
+
+
 def test_a_function_is_not_blamed_for_states_that_have_diverged():
     """A step that is too long is called that, though the function gives NaN for NaN in the end."""
     out = simulate(armdyn.load("planar3"), qd0=[1.0, 0, 0], torque=lambda t, q, qd: -3e5 * qd, duration=0.5)

@@ -357,14 +357,14 @@ def _examined(rows: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 def _lost_energy(
     setup: Setup, stepper: Stepper, times: np.ndarray, states: np.ndarray, rows: np.ndarray, ends: Ends
 ) -> None:
-    """Lanes whose energy is not that of the arm, by the energy that examined steps add or lose."""
+    """Lanes, the fastest ones, whose energy is not that of the arm, by what examined steps add or lose."""
     if stepper.plants is not None or len(times) < 2:
         return
     h, order = max(span.h for span in setup.spans), SCHEMES[stepper.taken].order
-    for lane in np.concatenate(_examined(rows, len(times))).tolist():
-        last = int(rows[lane])
-        speeds = setup.layout.split(states[lane, :last])[1]
-        quick = h * float(np.max(np.abs(speeds), initial=0.0)) > FAST
+    known = np.arange(len(times)) < rows[:, None]
+    speeds = np.max(np.abs(setup.layout.split(states)[1]), axis=(1, 2), where=known[..., None], initial=0.0)
+    for lane in np.argsort(-speeds, kind="stable")[: 2 * LANES].tolist():
+        last, quick = int(rows[lane]), h * float(speeds[lane]) > FAST
         if ends.statuses[lane] not in ("finished", "limit") or not (quick or order == 1):
             continue
         lost, kinetic = _energy_error(setup, stepper, lane, times[:last], states[lane, :last], h)
@@ -405,7 +405,7 @@ def _unstable_loop(stepper: Stepper, times: np.ndarray, states: np.ndarray, rows
     """Stepper whose controller is too slow for its gains, or whose motors never catch up with it."""
     early, others = _examined(rows, len(times))
     for lane in [*early.tolist(), *others.tolist()]:
-        if ends.statuses[lane] == UNSTABLE:
+        if ends.statuses[lane] == UNSTABLE or lane in stepper.source.faults:
             continue
         last = max(int(rows[lane]), 1)
         message = stepper.source.unstable_loop(stepper, lane, times[:last], states[:, :last], lane in early)

@@ -324,9 +324,9 @@ def _words(statuses: np.ndarray, messages: list[str], times: np.ndarray) -> tupl
 
 def _saturation(arm: Arm, tau: np.ndarray) -> str:
     """Which joints were at their torque limits, and for how large a part of the time; "" if none was."""
-    if not arm.n:
-        return ""
     most, own = arm.effort_limits, tau[..., tau.shape[-1] - arm.n :]
+    if not own.size:  # a floating body without joints, or an empty batch
+        return ""
     full = (most > 0) & (np.abs(np.abs(own) - most) <= 1e-9 * np.where(np.isfinite(most), most, 0))
     shares = full.reshape(-1, arm.n).mean(axis=0)
     said = [f"{name} {100 * part:.2g} %" for name, part in zip(arm.joint_names, shares, strict=True) if part > 0]
