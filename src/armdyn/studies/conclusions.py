@@ -113,6 +113,16 @@ def _more(
     return failures
 
 
+def _exactly(table: str, label: str, expected: tuple[float, float]) -> Callable[[Price], list[str]]:
+    """`label` is `expected` for every n of type 1."""
+
+    def failures(price: Price) -> list[str]:
+        found = {n: price(table, label, 1, n) for n in range(4, 13)}
+        return [f"n = {n}: {m:.0f}M {a:.0f}A" for n, (m, a) in found.items() if (m, a) != expected]
+
+    return failures
+
+
 _LF, _LIN, _PRO = "Lin & Fang 1999", "Lin 1991", "Provenzano et al."
 _LIN_I = tuple(row.label for row in TABLES["Lin I"].rows)
 
@@ -184,6 +194,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         _LF, "a tensor takes 3M 3A more by Kawasaki et al. I than by II",
         _more("LF 4", "Kawasaki et al. I", "Kawasaki et al. II", (1, 1), lambda n: (3, 3)),
+    ),
+    Claim(
+        _LIN, "frames on the joints save Walker & Orin's method 45M 28A over standard Denavit-Hartenberg",
+        _exactly("Lin DH", "Walker & Orin, saved", (45, 28)),
     ),
     Claim(
         _LIN, "the new method is the cheapest of Table I for n ≥ 5",

@@ -37,10 +37,6 @@ ELSEWHERE = (
         "because the processor is another; the study times the same methods in turn",
     ),
     Printed(
-        "Lin 1991, Algorithm", "normal driving-axis frames save in Walker & Orin's method", "45M 28A",
-        NOT_EXECUTED, "because the steps of the compared version are in an earlier work that the paper does not repeat",
-    ),
-    Printed(
         "Lin 1991, Algorithm", "Newton-Euler for the Stanford arm on an 8086/8087, 5 MHz", "under 17 ms",
         NOT_EXECUTED, "because it was measured on a computer of the time, with a program that is not printed",
     ),

@@ -11,6 +11,7 @@ from typing import Any
 
 from armdyn.algebra import Operations
 from armdyn.studies.polynomial import CountPolynomial
+from armdyn.studies.standard_frames import saved
 from armdyn.studies.table_rows import (
     PaperEntry,
     PaperRow,
@@ -246,6 +247,19 @@ LIN_BOTH = PaperTable(
     "the whole matrix and vector",
 )  # fmt: skip
 
+LIN_FRAMES = PaperTable(
+    "Lin DH",
+    "What frames on the joints save over standard Denavit-Hartenberg frames",
+    "Lin 1991, Algorithm",
+    (
+        PaperRow(
+            "Walker & Orin, saved", 1, CountPolynomial.of("45"), CountPolynomial.of("28"), saved,
+            note="one body more is carried inwards: 36M 18A, 8M 7A; the print's arrangement is not known",
+        ),
+    ),
+    "no program is compared",
+)  # fmt: skip
+
 SAHA = PaperTable(
     "Saha 7",
     "Forward dynamics by recursion; M are multiplications and divisions",
@@ -264,5 +278,6 @@ SAHA = PaperTable(
 )  # fmt: skip
 
 TABLES: dict[str, PaperTable] = {
-    table.key: table for table in (TABLE_VI, TABLE_VII, TABLE_VIII, SECTION_4, LIN_I, LIN_II, LIN_BOTH, GAH, SAHA)
+    table.key: table
+    for table in (TABLE_VI, TABLE_VII, TABLE_VIII, SECTION_4, LIN_I, LIN_II, LIN_BOTH, LIN_FRAMES, GAH, SAHA)
 }

@@ -20,11 +20,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armdyn.algebra import ZERO, Scalar, Sym3, Vec3
+from armdyn.algebra import ZERO, Scalar, Sym3, Vec3, online
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain, Link
 from armdyn.errors import InputError
-from armdyn.formulations.steps import Matrix, Step, filled, steps
+from armdyn.formulations.steps import Matrix, Step, filled, run_time, steps
 
 _NO_CENTRE = (
     "walker_orin needs centres of mass, and a body of this arm has a first moment but no mass; methods that do "
@@ -41,15 +41,15 @@ class CompositeBody:
     inertia: Sym3
 
 
-def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
-    """H(q), column by column."""
+def inertia_matrix(chain: Chain, q: list[Scalar], *, constant_tip: bool = True) -> Matrix:
+    """H(q), column by column; without `constant_tip` the last link's numbers count as run-time numbers (C2)."""
     path = steps(chain, q)
     stage("composite bodies")
-    bodies = _composite_bodies(chain, path)
+    bodies = _composite_bodies(chain, path, constant_tip)
     stage("formulation")
     columns = []
     for i, (step, body) in enumerate(zip(path, bodies, strict=True)):
-        f, t = _wrench(step.revolute, body)
+        f, t = wrench(step.revolute, body)
         column = [t.z if step.revolute else f.z]
         for j in reversed(range(i)):
             f, t = _inwards(path[j + 1], f, t)
@@ -58,25 +58,38 @@ def inertia_matrix(chain: Chain, q: list[Scalar]) -> Matrix:
     return filled(columns)
 
 
-def _composite_bodies(chain: Chain, path: list[Step]) -> list[CompositeBody]:
-    bodies = [_one(chain.links[-1])]
+def _composite_bodies(chain: Chain, path: list[Step], constant_tip: bool) -> list[CompositeBody]:
+    tip = one_body(chain.links[-1])
+    bodies = [tip if constant_tip else at_run_time(tip)]
     for link, step in zip(chain.links[-2::-1], path[:0:-1], strict=True):
-        own, outer = _one(link), bodies[-1]
+        own, outer = one_body(link), bodies[-1]
         centre = step.R @ outer.centre + step.origin
-        inertia = own.inertia + step.R.similarity_by_products(outer.inertia)
-        mass = own.mass + outer.mass
-        if mass == 0 and own.mass != 0:
-            raise InputError(_NO_CENTRE)
-        common = (own.mass / mass) * own.centre + (outer.mass / mass) * centre if mass != 0 else ZERO
-        inertia = inertia + _moved(own.mass, own.centre - common) + _moved(outer.mass, centre - common)
-        bodies.append(CompositeBody(mass, common, inertia))
+        moved = CompositeBody(outer.mass, centre, step.R.similarity_by_products(outer.inertia))
+        bodies.append(joined(own, moved))
     return bodies[::-1]
 
 
-def _one(link: Link) -> CompositeBody:
+def joined(own: CompositeBody, outer: CompositeBody) -> CompositeBody:
+    """Two bodies, given in one frame, as one."""
+    mass = own.mass + outer.mass
+    if mass == 0 and own.mass != 0:
+        raise InputError(_NO_CENTRE)
+    common = (own.mass / mass) * own.centre + (outer.mass / mass) * outer.centre if mass != 0 else ZERO
+    inertia = own.inertia + outer.inertia
+    inertia = inertia + _moved(own.mass, own.centre - common) + _moved(outer.mass, outer.centre - common)
+    return CompositeBody(mass, common, inertia)
+
+
+def one_body(link: Link) -> CompositeBody:
+    """A link alone."""
     if link.mass == 0 and any(x != 0 for x in link.moment):
         raise InputError(_NO_CENTRE)
     return CompositeBody(link.mass, link.com, link.inertia_about_com)
+
+
+def at_run_time(body: CompositeBody) -> CompositeBody:
+    """A body whose centre and inertia count as run-time numbers."""
+    return CompositeBody(body.mass, run_time(body.centre), Sym3(*(online(x) for x in body.inertia.entries)))
 
 
 def _moved(mass: Scalar, d: Vec3) -> Sym3:
@@ -86,7 +99,7 @@ def _moved(mass: Scalar, d: Vec3) -> Sym3:
     return Sym3(yy + zz, -(x * d.y), xx + zz, -(x * d.z), -(y * d.z), xx + yy)
 
 
-def _wrench(revolute: bool, body: CompositeBody) -> tuple[Vec3, Vec3]:
+def wrench(revolute: bool, body: CompositeBody) -> tuple[Vec3, Vec3]:
     """Force and torque about the frame's origin for a unit acceleration of the joint."""
     c, E = body.centre, body.inertia
     if revolute:
