@@ -20,7 +20,7 @@ from armdyn.formulations.steps import Matrix, filled, run_time
 from armdyn.programs.cost import published
 
 
-class _Step:
+class _StandardStep:
     """From frame i to frame i-1: Rz(θ) Tz(d) Tx(a) Rx(α), with a and α given as b and β of the joint."""
 
     def __init__(self, joint: Joint, q: Scalar) -> None:
@@ -38,7 +38,7 @@ class _Step:
 
 def inertia_matrix(joints: Sequence[Joint], links: Sequence[Link], q: Sequence[Scalar]) -> Matrix:
     """H(q) of a standard table (a and α as b and β of `joints`, `links` in the standard frames)."""
-    path = [_Step(joint, one) for joint, one in zip(joints, q, strict=True)]
+    path = [_StandardStep(joint, one) for joint, one in zip(joints, q, strict=True)]
     columns, outer = [], None
     for i in reversed(range(len(path))):
         body = at_run_time(one_body(links[i])) if outer is None else joined(one_body(links[i]), outer)
