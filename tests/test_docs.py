@@ -110,6 +110,9 @@ def test_claims_on_the_formulations_page(monkeypatch):
     assert set(extension.CLAIMS) <= set(armdyn.methods("inertia_matrix"))
     assert extension.claimed("lin_fang_1") == "407M\xa0301A"
     assert extension.claimed("lin_fang_3") == "440M\xa0331A"
+    said = re.search(r"has (\d+) instructions", extension.SmallProcessor.text(None))
+    assert said is not None
+    assert 125 + 90 < int(said[1]) < 2 * 480  # no less than its operations
 
 
 def test_a_search_finds_quantities_by_the_words_of_others(monkeypatch):

@@ -38,7 +38,8 @@ ELSEWHERE = (
     ),
     Printed(
         "Lin 1991, Algorithm", "Newton-Euler for the Stanford arm on an 8086/8087, 5 MHz", "under 17 ms",
-        NOT_EXECUTED, "because it was measured on a computer of the time, with a program that is not printed",
+        NOT_EXECUTED, "because it was measured on a computer of the time, with a program that is not printed; "
+        "the papers' tables page says what the arm takes here",
     ),
 )  # fmt: skip
 
