@@ -288,7 +288,7 @@ class BoundSearch(Record):
     """When the search for a proven bound ends."""
 
     gap: float = option(0.01, "bound and witness of every entry are to be this close, relative to the bound", least=0)
-    seconds: float = option(60.0, "longest time for all entries together; the bounds are valid even then", "s", above=0)
+    seconds: float = option(60.0, "longest time for all entries together; the bounds are valid even then", "s", least=0)
 
 
 @dataclass(frozen=True)

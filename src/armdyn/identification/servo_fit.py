@@ -174,7 +174,8 @@ class Problem:
         values = self.free.values(x, self.rest)
         run = self.model.run(values, self.shots, q, v)
         residuals = (self.shots.measured - run.q[:: self.shots.steps]) * self.shots.weights
-        fitted = float((residuals**2 * self.weight).sum()) if run.finite else np.inf
+        with np.errstate(over="ignore"):  # shots that run away cost infinitely much
+            fitted = float((residuals**2 * self.weight).sum()) if run.finite else np.inf
         cost = fitted + float((((x - self.free.prior) / self.free.deviation) ** 2).sum())
         return Fit(values, x, q, v, residuals, cost, run=run)
 

@@ -499,11 +499,11 @@ class Kernel(Fast):
                 flags[one] = flags[one] is not False
         if flags.get("base_acceleration", False) is None:
             flags["base_acceleration"] = False
-        if "base_acceleration" in flags.get("derivatives", ()):
-            flags.setdefault("base_acceleration", True)
         if not isinstance(flags.get("derivatives", ()), tuple):
             wrt = flags["derivatives"]
             flags["derivatives"] = tuple(wrt) if isinstance(wrt, list) else (wrt,)
+        if "base_acceleration" in flags.get("derivatives", ()):
+            flags.setdefault("base_acceleration", True)
         if "tool_wrench" in flags.get("derivatives", ()):  # the input's name is that of its array
             flags["derivatives"] = tuple("wrench" if one == "tool_wrench" else one for one in flags["derivatives"])
             flags.setdefault("tool_wrench", True)
