@@ -15,7 +15,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 help:
 	@echo "make demo   install into .venv, report on a built-in arm (out/puma560.html)"
 	@echo "make test   run the tests, or those of one part: make test ROOM=simulation (tests/README.md)"
-	@echo "make test-bridges   run those that need JAX, PyTorch, FMPy, Dask, a graphics device or QEMU, installing all but the last"
+	@echo "make test-bridges   run those that need JAX, PyTorch, CasADi, SymPy, FMPy, Dask, a browser, a graphics device or QEMU"
 	@echo "make lint   ruff, mypy --strict, import contracts"
 	@echo "make bench  measure speed against Pinocchio, MuJoCo, the Robotics Toolbox and a memory copy"
 	@echo "make campaign   random robustness tests for MINUTES=10: robots, arrays, files, cache, forks"

@@ -124,7 +124,7 @@ def test_an_unknown_option_is_named():
 
 
 def test_the_benchmark_runs():
-    path = Path(__file__).parents[1] / "benchmarks" / "bench_bridges.py"
+    path = Path(__file__).parents[2] / "benchmarks" / "bench_bridges.py"
     command = [sys.executable, str(path), "--arm", "scara", "--seconds", "0.001", "--only", "casadi", "--alone"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "| forward dynamics | derivatives, instructions |" in done.stdout
