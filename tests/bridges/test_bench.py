@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+from test_page_physics import example_robot
 
 import armdyn
 from armdyn.pages import robot
@@ -18,7 +19,6 @@ from armdyn.report import collect, page
 from armdyn.report.card import card
 from armdyn.report.collect import parameters
 from browser import browser, needs_browser  # noqa: F401
-from test_page_physics import example_robot
 
 pytestmark = needs_browser
 ROBOTS = ["puma560", "panda_hand", "talos_reduced"]
