@@ -208,11 +208,6 @@ def test_another_studys_place_is_refused(tmp_path):
         asked = {"arm": arm(), "compute": Torques(), "samples": samples(), "chunk": 50} | given
         with pytest.raises(FileError, match="belongs to another study"):
             sweep(**asked, out=out)
-    (tmp_path / "letters").mkdir()
-    (tmp_path / "letters" / "dear.txt").write_text("mine")
-    with pytest.raises(FileError, match="not empty and holds no study"):
-        sweep(arm(), Torques(), samples(), out=tmp_path / "letters")
-    assert (tmp_path / "letters" / "dear.txt").read_text() == "mine"
 
 
 def test_an_error_in_a_chunk_says_which():

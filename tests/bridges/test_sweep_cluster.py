@@ -216,3 +216,11 @@ def test_an_address_of_fsspec_is_a_store():
     assert sweep(arm(), motion(), samples(20), out=out, chunk=8, threads=2).load().equals(local)
     with pytest.raises(FileError, match="belongs to another study"):
         sweep(arm(), motion(), samples(21), out=out, chunk=8)
+
+
+def test_a_folder_of_something_else_is_no_store(tmp_path):
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "dear.txt").write_text("mine")
+    with pytest.raises(FileError, match="not empty and holds no study"):
+        sweep(arm(), Slowly(str(tmp_path / "calls")), samples(), out=tmp_path / "letters")
+    assert (tmp_path / "letters" / "dear.txt").read_text() == "mine"

@@ -231,8 +231,8 @@ def found_ends(
                 good[lane, rows[lane]] = False
     _at_limits(setup, stepper, states, rows, over[finite], ends)
     _unstable(setup, stepper, times, states, rows, ends)
+    _unstable_loop(stepper, times, states, rows, ends)  # before the energy: a loop that runs away moves too fast, too
     _lost_energy(setup, stepper, times, states, rows, ends)
-    _unstable_loop(stepper, times, states, rows, ends)
     for lane in over.tolist():
         states[lane, rows[lane] :] = np.nan
     return ends
@@ -402,7 +402,7 @@ def _energy_error(
 
 
 def _unstable_loop(stepper: Stepper, times: np.ndarray, states: np.ndarray, rows: np.ndarray, ends: Ends) -> None:
-    """Stepper whose controller is too slow for its gains, or whose motors never catch up with it."""
+    """Lanes whose controller is too slow for its gains, or whose motors never catch up with it."""
     early, others = _examined(rows, len(times))
     for lane in [*early.tolist(), *others.tolist()]:
         if ends.statuses[lane] == UNSTABLE or lane in stepper.source.faults:
