@@ -201,7 +201,7 @@ def test_other_elements_of_a_batch_do_not_matter_to_an_undefined_one():
 SMALL = armdyn.generic_arm("RP", seed=1)
 
 
-@pytest.mark.parametrize("quantity", QUANTITIES)
+@pytest.mark.parametrize("quantity", [name for name, entry in QUANTITIES.items() if entry.dof <= SMALL.n])
 def test_the_form_for_other_devices(quantity):
     k = SMALL.kernel(quantity)
     batch = arrays(k, 3)

@@ -88,7 +88,8 @@ def test_a_wrong_result_fails(folders, tmp_path):
     where = tmp_path / "copy"
     shutil.copytree(folders("panda", "double"), where)
     text = (where / "double" / "test_panda.c").read_text()
-    before, label, after = text.partition("static const double gravity_load_expected_g[] = {\n    ")
+    before, label, after = text.partition("static const double armdyn_gravity_load_expected_g[] = {\n    ")
+    assert label
     (where / "double" / "test_panda.c").write_text(before + label + "7" + after)
     done = subprocess.run(["make", "test-rv64"], cwd=where, capture_output=True, text=True)
     assert done.returncode != 0

@@ -96,8 +96,9 @@ COMPLETIONS = [
 
 
 @pytest.mark.parametrize(("code", "name"), COMPLETIONS)
-def test_completion(code, name):
+def test_completion(code, name, tmp_path_factory):
     jedi = pytest.importorskip("jedi", reason="jedi is not installed")
+    jedi.settings.cache_directory = str(tmp_path_factory.getbasetemp() / "jedi")  # of this process alone
     project = jedi.Project(SOURCE, added_sys_path=[str(SOURCE)])
     script = jedi.Script(f"import armdyn\n{code}", project=project)
     assert name in [found.name for found in script.complete()]
