@@ -108,7 +108,7 @@ def test_every_test_that_the_documentation_names_exists():
     files = list((ROOT / "tests").rglob("test_*.py"))
     known = {path.stem for path in files}
     for path in files:
-        known.update(re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE))
+        known.update(re.findall(r"^ *def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE))
     known.add("test_panda")  # the program that a deployed folder of the Panda contains
     pages = [
         *(ROOT / "docs").rglob("*.md"),
