@@ -38,8 +38,8 @@ DEPENDENCIES = ("algebra", "chain", "parameters", "formulations", "graph", "prog
 FEWEST = 50  # files: with fewer the package was not found, and kernels of another version would be loaded
 SHARE = 1 / 16  # of `LIMIT`: what a process writes before it lists the folder again
 _known: dict[Path, tuple[int, int]] = {}  # of each folder: its size as far as known, and what was written since listed
-_MARGIN = 10.0  # seconds: importing armdyn takes less
-_IMPORTED = time.time() - _MARGIN
+SETTLED = 10.0  # seconds: importing armdyn takes less, so that older source is what was imported
+_IMPORTED = time.time() - SETTLED
 
 
 @dataclass(frozen=True)

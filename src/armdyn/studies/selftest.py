@@ -20,6 +20,7 @@ from functools import partial
 import numpy as np
 
 from armdyn.arm import Arm
+from armdyn.codegen import cache
 from armdyn.errors import ArmdynError
 from armdyn.files import catalogue
 from armdyn.loading import from_dh, load
@@ -123,6 +124,8 @@ def _bits(arm: Arm) -> str:
 
 def _cache() -> str:
     """Two processes with a cache of their own: the second one reads what the first one wrote."""
+    age = time.time() - os.stat(cache.__file__).st_mtime
+    time.sleep(min(max(cache.SETTLED + 2 - age, 0.0), 2 * cache.SETTLED))  # just installed: not cached yet
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "ARMDYN_CACHE": folder}
         results = []
