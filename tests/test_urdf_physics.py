@@ -91,6 +91,8 @@ def test_friction_as_franka_writes_it():
     assert (both.joints[0].viscous, both.joints[0].coulomb) == (Fraction(3, 1000), Fraction(1, 5))
     said = "URDF text: of friction that <dynamics> gives twice, URDF's own is used: "
     assert both.notes[0] == f"{said}joint 'j' damping 0.003, not mu_viscous 16"
+    alike = armdyn.load(robot(*['<dynamics damping="0.003" mu_viscous="16"/>'] * 2))
+    assert alike.notes[0] == f"{said}joint 'j' damping 0.003, not mu_viscous 16 (and 1 more)"
 
 
 def test_zero_efforts_are_unknown_where_the_speed_is_too():

@@ -129,7 +129,11 @@ def read_tree(
     links = _unique(label, "link", [_link(label, e, notes) for e in robot.children if e.tag == "link"])
     joints = _unique(label, "joint", [_joint(label, e, notes) for e in robot.children if e.tag == "joint"])
     if notes.twice:
-        notes.add(f"{label}: of friction that <dynamics> gives twice, URDF's own is used: {'; '.join(notes.twice)}")
+        values = "; ".join(
+            f"{where[0]} {text}" + (f" (and {len(where) - 1} more)" if where[1:] else "")
+            for text, where in notes.twice.items()
+        )
+        notes.add(f"{label}: of friction that <dynamics> gives twice, URDF's own is used: {values}")
     _note_loops(label, robot, notes)
     joints = _with_rotors(label, robot, joints, notes)
     _note_limits(label, joints, notes)
@@ -238,7 +242,7 @@ def _friction(read: Reader, dynamics: XmlElement | None, key: str, other: str, n
     if dynamics is None or key not in dynamics.attributes:
         return vendors
     if other in dynamics.attributes and standard != vendors:
-        notes.twice.append(f"{read.where} {key} {float(standard):g}, not {other} {float(vendors):g}")
+        notes.twice.setdefault(f"{key} {float(standard):g}, not {other} {float(vendors):g}", []).append(read.where)
     return standard
 
 

@@ -81,7 +81,7 @@ class Notes:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.more = 0
-        self.twice: list[str] = []  # what joints say twice, for one note
+        self.twice: dict[str, list[str]] = {}  # what joints say twice, and the joints, for one note
 
     def add(self, line: str) -> None:
         """Add a note."""
