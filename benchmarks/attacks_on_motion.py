@@ -345,7 +345,8 @@ def pages(seed: int, folder: Path) -> Failure | None:
     if not shutil.which("chromium"):
         return None
     arm = _arm(seed, 4, floating=seed % 4 == 3)
-    start = "<main></main><script>addEventListener('load', () => { document.body.dataset.ready = 'yes'; });</script>"
+    start = "<main></main>"
+    start += "<script>document.addEventListener('started', () => { document.body.dataset.ready = 'yes'; });</script>"
     page = folder / "fall.html"
     page.write_text(document("drawn", start, robot(arm), ("base.js", "dynamics.js", "live.js")), encoding="utf-8")
     _browser().open(page.as_uri())

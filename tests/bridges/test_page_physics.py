@@ -12,7 +12,10 @@ import armdyn
 from armdyn.pages import document, robot
 from browser import browser, needs_browser  # noqa: F401
 
-READY = "<main></main><script>addEventListener('load', () => { document.body.dataset.ready = 'yes'; });</script>"
+READY = (
+    "<main></main>"
+    "<script>document.addEventListener('started', () => { document.body.dataset.ready = 'yes'; });</script>"
+)
 
 
 def example_robot(name):

@@ -116,7 +116,7 @@ def opened(browser, tmp_path_factory):  # noqa: F811
     arm = armdyn.load("puma560")
     path = tmp_path_factory.mktemp("page") / "report.html"
     data = collect(arm)
-    assert len(page(data, citation()).encode()) <= 180_000
+    assert len(page(data, citation()).encode()) <= 130_000
     path.write_text(page(hostile(data), citation()), encoding="utf-8")
     browser.size(1200, 900)
     browser.requests()  # what the browser asked for by itself
