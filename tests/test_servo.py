@@ -153,6 +153,18 @@ def test_other_motions_are_predicted_and_files_carry_it(fitted, tmp_path):
     assert found.arm.joints[0].limit.effort == PLANAR.joints[0].limit.effort
 
 
+def test_predictions_begin_where_the_log_begins():
+    """An arm that sags from rest in its first tenth of a second: its first state is not that of a cubic."""
+    laws = {"kp": [20.0], "kd": [1.2], "delay": 0.008, "armature": [0.02], "viscous": [0.1], "coulomb": [0.3]}
+    t, command = commands(1, 3.0, 100.0, np.random.default_rng(3), 1.0)
+    found = armdyn.identify_servo(pendulum(), record(with_servos(pendulum(), **laws), t, command), prior=0)
+    noise, errors = np.hypot(2e-4, COUNT / np.sqrt(12)), []
+    for seed in range(4):
+        t, command = commands(1, 1.5, 100.0, np.random.default_rng(seed), 0.1)
+        errors.append(found.errors(record(with_servos(pendulum(), **laws), t, command, noise=2e-4, seed=seed)) / noise)
+    assert np.max(errors) < 1.15, errors
+
+
 def test_one_load_leaves_the_scale_open_and_a_second_closes_it():
     rng = np.random.default_rng(3)
     guess = pendulum()

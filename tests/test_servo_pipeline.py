@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import armdyn
 from armdyn.cli import app
+from armdyn.deployment.servo_pipeline import verdict
 from armdyn.errors import InputError
 from armdyn.identification.servo import _start
 from armdyn.identification.servo_fit import Record, first_guess
@@ -57,6 +58,8 @@ def test_a_log_of_commands_becomes_code(swing, log, tmp_path):
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     assert manifest["figures"]["held_out_ratio"] < 2
     assert manifest["inputs"]["log"]["sha256"]
+    whole = armdyn.Log.read(log)
+    assert "the validation repeats the fit" in verdict(done.estimate, whole, whole).notes[0]
     back = armdyn.load(tmp_path / "out/arm.toml")
     assert float(back.joints[0].servo.kp) == pytest.approx(30, rel=0.2)
     with pytest.raises(InputError, match="commands and no torques"):

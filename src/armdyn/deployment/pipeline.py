@@ -13,7 +13,7 @@ from typing import Any, Unpack
 from armdyn.arm import Arm
 from armdyn.deployment import manifest
 from armdyn.deployment.deploy import TARGETS, folder
-from armdyn.deployment.readme import line
+from armdyn.deployment.readme import line, listed_files
 from armdyn.deployment.request import Request
 from armdyn.deployment.servo_pipeline import ServoPipelineResult, servo_pipeline
 from armdyn.deployment.verdict import Verdict, verdict
@@ -25,7 +25,6 @@ from armdyn.identification.result import Estimate
 from armdyn.kernels.emission import Progress
 from armdyn.loading import as_arm
 from armdyn.options import (
-    DEPLOY_TARGETS,
     CodeOptions,
     Delivery,
     Drivetrain,
@@ -39,6 +38,7 @@ from armdyn.options import (
 )
 from armdyn.pages.writer import escape, table
 
+MODEL = "The model"  # what the verdict is on
 STEPS = ("reading the log", "identifying", "validating", "writing the arm", "writing code")
 
 
@@ -206,7 +206,7 @@ def _about(estimate: Estimate, found: Verdict, deployed: bool) -> dict[str, Any]
         "armdyn pipeline": 1,
         "versions": manifest.versions(),
         "figures": found.figures,
-        "verdict": _summary(found, deployed),
+        "verdict": found.summary(deployed),
         "warnings": [*estimate.warnings],
         "notes": [*estimate.notes],
         "left_behind": estimate.left_behind,
@@ -247,19 +247,11 @@ def _arm_files(estimate: Estimate, urdf: str | os.PathLike[str] | None, cut: Map
 
 def _report(estimate: Estimate, found: Verdict, deployed: bool) -> str:
     """The report of the identification with the verdict above it."""
-    text = f"<p><b>{escape(_sentence(found, deployed))}</b></p>"
+    text = f"<p><b>{escape(found.sentence(MODEL, deployed))}</b></p>"
     text += table("", ["check", "result", "figure", "limit"], [check.row for check in found.checks])
     text += "".join(f'<div class="warn">{escape(failure)}</div>' for failure in found.failures)
     text += "".join(f'<div class="warn">{escape(note)}</div>' for note in found.notes)
     return report.page(estimate, [("verdict", "Verdict", text)])
-
-
-def _sentence(found: Verdict, deployed: bool) -> str:
-    """The verdict in words."""
-    if found.carries_over:
-        return "The model passed the validation on held-out data."
-    code = "The code was written nevertheless, because `force` was set." if deployed else "No code was written."
-    return f"The model failed the validation on held-out data. {code}"
 
 
 WHAT = {
@@ -274,16 +266,9 @@ WHAT = {
 
 def _readme(estimate: Estimate, found: Verdict, deployed: bool, contents: Mapping[str, bytes]) -> str:
     """The README of the folder: the verdict with its checks, the files, and the warnings."""
-    verdict_line = _sentence(found, deployed)
-    if not found.carries_over:
-        verdict_line = f"**{verdict_line}**"
-    checks = [f"| {c.name} | {'passed' if c.passed else '**failed**'} | {c.words} |" for c in found.checks]
-    folders = sorted({name.split("/")[0] for name in contents if "/" in name})
-    files = [f"| `{name}` | {what} |" for name, what in WHAT.items() if name in contents or name == "manifest.json"]
-    files += [f"| `{name}/` | {DEPLOY_TARGETS[name][1]}; see the README in that folder |" for name in folders]
+    files = listed_files(WHAT, contents, "see the README in that folder")
     name, log = line(estimate.given.name), line(estimate.training.source)
-    parts = [f"# {name}: identified from {log}", "", verdict_line, "", "| check | | result |", "|---|---|---|"]
-    parts += [*checks, "", "## Files", "", "| file | contents |", "|---|---|", *files, ""]
+    parts = [f"# {name}: identified from {log}", "", *found.readme(MODEL, deployed), *files]
     doubts = [*found.notes, *estimate.warnings, *left_behind(estimate)]
     if doubts:
         parts += ["## Warnings", "", *(f"- {line(text)}" for text in doubts), ""]
@@ -304,15 +289,6 @@ def _inputs(files: Mapping[str, Any], arm: Arm) -> dict[str, Any]:
     """Hashes of the files that were read, and the arm's fingerprint."""
     hashes: dict[str, Any] = {key: manifest.of_path(path) for key, path in files.items() if path is not None}
     return hashes | {"arm": {"name": arm.name, "fingerprint": arm.fingerprint}}
-
-
-def _summary(found: Verdict, deployed: bool) -> dict[str, Any]:
-    checks = [
-        {"name": c.name, "value": c.value, "limit": c.limit, "passed": c.passed, "words": c.words} for c in found.checks
-    ]
-    forced = deployed and not found.carries_over
-    summary = {"carries_over": found.carries_over, "deployed": deployed, "forced": forced}
-    return {**summary, "checks": checks, "notes": list(found.notes)}
 
 
 def _finite(x: Any) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from armdyn.codegen.text.c import Function, Package, out_name
 from armdyn.files.text import visible
 from armdyn.graph import Port
+from armdyn.options import DEPLOY_TARGETS
 
 HELD = (
     "A payload is everywhere the struct `{struct}`: mass in kg, centre of mass in the tool frame in m, and inertia "
@@ -58,8 +59,24 @@ def line(text: str) -> str:
     return shown
 
 
+def listed_files(what: Mapping[str, str], contents: Iterable[str], in_folders: str) -> list[str]:
+    """The section on the files of a pipeline: those of `what` that it wrote, and the folders of code.
+
+    `in_folders` says of these folders what else there is to say.
+    """
+    names = set(contents) | {"manifest.json"}
+    files = {name: text for name, text in what.items() if name in names}
+    folders = sorted({name.split("/")[0] for name in names if "/" in name})
+    code = {f"{name}/": f"{DEPLOY_TARGETS[name][1]}; {in_folders}" for name in folders}
+    return [_table({**files, **code}), ""]
+
+
 def _files(files: Mapping[str, str]) -> str:
-    rows = [f"| `{name}` | {what} |" for name, what in {**files, "manifest.json": MANIFEST}.items()]
+    return _table({**files, "manifest.json": MANIFEST})
+
+
+def _table(files: Mapping[str, str]) -> str:
+    rows = [f"| `{name}` | {what} |" for name, what in files.items()]
     return "\n".join(["## Files", "", "| file | contents |", "|---|---|", *rows])
 
 

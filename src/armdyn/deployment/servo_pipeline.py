@@ -15,15 +15,15 @@ from armdyn.arm import Arm
 from armdyn.control import controller
 from armdyn.deployment import manifest
 from armdyn.deployment.deploy import TARGETS, folder
-from armdyn.deployment.readme import line
+from armdyn.deployment.readme import line, listed_files
 from armdyn.deployment.request import Request
-from armdyn.deployment.verdict import WORSE, Check, Verdict
+from armdyn.deployment.verdict import WORSE, Check, Verdict, repeats
 from armdyn.errors import InputError
 from armdyn.identification.log import Log
 from armdyn.identification.servo import Progress as ServoProgress
 from armdyn.identification.servo import identify_servo
 from armdyn.identification.servo_result import ServoEstimate
-from armdyn.options import DEPLOY_TARGETS, CodeOptions, Delivery
+from armdyn.options import CodeOptions, Delivery
 
 LAW = "servo_feedforward"
 WHAT = {
@@ -66,7 +66,7 @@ def servo_pipeline(
             f"target {', '.join(refused)} writes no control laws, which is all that servos take; give {able}"
         )
     estimate = identify_servo(arm, logs[0], progress=progress)
-    found = verdict(estimate, logs[1])
+    found = verdict(estimate, *reversed(logs))
     deployed = found.carries_over or delivery.force
     with tempfile.TemporaryDirectory() as apart:
         contents = {path.name: path.read_bytes() for path in estimate.save(Path(apart) / "out")}
@@ -79,12 +79,9 @@ def servo_pipeline(
                 f"{target}/{name}": text for name, text in folder(TARGETS[target], request, code.build).items()
             }
     contents["README.md"] = _readme(estimate, found, deployed, contents).encode()
-    checks = [{"name": c.name, "value": c.value, "limit": c.limit, "passed": c.passed, "words": c.words}
-              for c in found.checks]  # fmt: skip
-    summary = {"carries_over": found.carries_over, "deployed": deployed, "forced": deployed and not found.carries_over}
     told = {
         "armdyn pipeline": 1, "versions": manifest.versions(), "figures": found.figures,
-        "verdict": summary | {"checks": checks, "notes": list(found.notes)},
+        "verdict": found.summary(deployed),
         "warnings": [*estimate.doubts], "notes": [*estimate.notes], **about,
     }  # fmt: skip
     contents = manifest.with_manifest(contents, told)
@@ -92,7 +89,7 @@ def servo_pipeline(
     return ServoPipelineResult(estimate, found, files, told)
 
 
-def verdict(estimate: ServoEstimate, held_out: Log) -> Verdict:
+def verdict(estimate: ServoEstimate, held_out: Log, fitted: Log) -> Verdict:
     """Whether the positions of the log that was not fitted are predicted about as well as those of the fit."""
     errors = estimate.errors(held_out)
     floor = np.maximum(estimate.noise, estimate.resolution / np.sqrt(12))
@@ -108,27 +105,28 @@ def verdict(estimate: ServoEstimate, held_out: Log) -> Verdict:
         Check("trusted", float(not estimate.trusted), 0.0, doubts),
     )
     figures = {"fit_noise": estimate.noise.tolist(), "held_out_errors": errors.tolist(), "held_out_ratio": ratio}
-    return Verdict(checks, figures)
+    return Verdict(checks, figures, repeats(fitted, held_out))
 
 
 def _readme(estimate: ServoEstimate, found: Verdict, deployed: bool, contents: Mapping[str, bytes]) -> str:
-    said = "The servos passed the validation on held-out data."
-    if not found.carries_over:
-        code = "The code was written nevertheless, because `force` was set." if deployed else "No code was written."
-        said = f"**The servos failed the validation on held-out data.** {code}"
-    checks = [f"| {c.name} | {'passed' if c.passed else '**failed**'} | {line(c.words)} |" for c in found.checks]
-    files = [f"| `{name}` | {what} |" for name, what in WHAT.items() if name in contents or name == "manifest.json"]
-    folders = sorted({name.split("/")[0] for name in contents if "/" in name})
-    files += [f"| `{name}/` | {DEPLOY_TARGETS[name][1]}; the control law `{LAW}` |" for name in folders]
-    parts = [f"# {line(estimate.given.name)}: servos identified from commands and positions", "", said, ""]
+    parts = [
+        f"# {line(estimate.given.name)}: servos identified from commands and positions",
+        "",
+        *found.readme("The servos", deployed),
+    ]
     parts += [
         "The servos take no torques. The code gives position commands: the reference plus the torques that gravity,",
         "inertia and friction need, divided by the servos' gain. With velocities and accelerations of 0 it compensates",
         "gravity.",
         "",
     ]
-    parts += ["| check | | result |", "|---|---|---|", *checks, "", "## Files", "", "| file | contents |", "|---|---|"]
-    parts += [*files, "", "## What the log determines", "", *(f"- {line(str(c))}" for c in estimate.identifiable), ""]
+    parts += [
+        *listed_files(WHAT, contents, f"the control law `{LAW}`"),
+        "## What the log determines",
+        "",
+        *(f"- {line(str(c))}" for c in estimate.identifiable),
+        "",
+    ]
     if estimate.undetermined:
         parts += [f"Not determined: {', '.join(estimate.undetermined)}; {estimate.advice}.", ""]
     return "\n".join(parts)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.arm import Arm
+from armdyn.deployment.readme import line
 from armdyn.identification.fit import relative_error
 from armdyn.identification.log import Log
 from armdyn.identification.preflight import changed
@@ -68,6 +69,28 @@ class Verdict:
     def failures(self) -> tuple[str, ...]:
         """The failed checks, as sentences."""
         return tuple(check.words for check in self.checks if not check.passed)
+
+    def sentence(self, what: str, deployed: bool) -> str:
+        """The verdict in words; `what` was judged."""
+        if self.carries_over:
+            return f"{what} passed the validation on held-out data."
+        code = "The code was written nevertheless, because `force` was set." if deployed else "No code was written."
+        return f"{what} failed the validation on held-out data. {code}"
+
+    def summary(self, deployed: bool) -> dict[str, Any]:
+        """What the manifest says of the verdict."""
+        checks = [
+            {name: getattr(c, name) for name in ("name", "value", "limit", "passed", "words")} for c in self.checks
+        ]
+        forced = deployed and not self.carries_over
+        summary = {"carries_over": self.carries_over, "deployed": deployed, "forced": forced}
+        return {**summary, "checks": checks, "notes": list(self.notes)}
+
+    def readme(self, what: str, deployed: bool) -> list[str]:
+        """The first lines of the README of the folder: the verdict and a table of its checks."""
+        said = self.sentence(what, deployed)
+        rows = [f"| {c.name} | {'passed' if c.passed else '**failed**'} | {line(c.words)} |" for c in self.checks]
+        return [said if self.carries_over else f"**{said}**", "", "| check | | result |", "|---|---|---|", *rows, ""]
 
 
 def verdict(estimate: Estimate, held_out: Log, fitted: Log | None = None) -> Verdict:

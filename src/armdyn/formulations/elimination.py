@@ -152,3 +152,32 @@ def inverted(alpha: Matrix, inverse: list[Scalar]) -> Matrix:
                 value = value + scaled[m] * prime[j][m]
             result[i][j] = result[j][i] = value
     return result
+
+
+def solve_with_locks(
+    H: Matrix, right: list[Scalar], free: list[Scalar], least: list[Scalar], base: int = 0
+) -> tuple[list[Scalar], list[Scalar]]:
+    """(x, left) with H x = right where joints are free (1) and x = 0 where they are locked (0).
+
+    `left` is D x of a free joint, and of a locked one the force that holds it: the reciprocal of a locked joint's pivot
+    is 0. `least` are the smallest pivots, and the first `base` rows those of a floating base.
+    """
+    n = len(right)
+    H = [list(row) for row in H]
+    y, inverse = list(right), list[Scalar]([0] * n)
+    for k in reversed(range(n)):
+        inverse[k] = free[k] * reciprocal(H[k][k], least[k], k - base)
+        column = [H[i][k] * inverse[k] for i in range(k)]
+        for i in range(k):
+            y[i] = y[i] - column[i] * y[k]
+            for j in range(i, k):
+                H[i][j] = H[i][j] - column[i] * H[j][k]
+    x: list[Scalar] = []
+    left: list[Scalar] = []
+    for k in range(n):
+        rest = y[k]
+        for i in range(k):
+            rest = rest - H[i][k] * x[i]
+        left.append(rest)
+        x.append(rest * inverse[k])
+    return x, left

@@ -92,6 +92,13 @@ class Free:
     directions: Array
     inertial: Array
 
+    @classmethod
+    def nothing(cls, values: Values) -> Free:
+        """No parameter is free: only the shots' states are."""
+        empty = np.zeros(0)
+        none = np.zeros((len(values.inertial), 0))
+        return cls((), np.zeros(0, dtype=np.intp), empty, empty, empty, empty, empty, none, values.inertial)
+
     @property
     def logarithmic(self) -> NDArray[np.bool_]:
         """Of the joints' parameters."""

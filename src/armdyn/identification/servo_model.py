@@ -26,7 +26,7 @@ from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.chain.joint import NO_FORCES
 from armdyn.codegen.compile import load_or_compile
-from armdyn.formulations.elimination import reciprocal
+from armdyn.formulations.elimination import solve_with_locks
 from armdyn.formulations.registry import Options
 from armdyn.graph.program import trace
 from armdyn.kernels.kernel import Kernel
@@ -178,7 +178,7 @@ class ServoModel:
                 right.append(momentum + h[0] * (part[i] * (tau[i] - dry[i]) - b[i]) - slowed * v[i])
             for i in range(n):
                 H[i][i] = H[i][i] + part[i] * damping[i] * h[0] / 2
-            x, left = _with_locks(H, right, free)
+            x, left = solve_with_locks(H, right, free, [0] * n)
             return x, [rest / h[0] for rest in left]
 
         sizes = {"q": n, "v": n, "h": 1, "tau": n, "damping": n, "part": n, "dry": n, "motor": n, "free": n}
@@ -287,28 +287,6 @@ class _Step:
         return ahead, self.keep * w + (1 - self.keep) * ahead, _Modes(slide, saturated, pulled)
 
 
-def _with_locks(H: list[list[Any]], right: list[Any], free: list[Any]) -> tuple[list[Any], list[Any]]:
-    """(x, left): H x = right where joints are free, x = 0 where not, and there what is left of the right side."""
-    n = len(right)
-    y, inverse = list(right), [0] * n
-    for k in reversed(range(n)):
-        inverse[k] = free[k] * reciprocal(H[k][k], 0, k)
-        column = [H[i][k] * inverse[k] for i in range(k)]
-        for i in range(k):
-            y[i] = y[i] - column[i] * y[k]
-            for j in range(i, k):
-                H[i][j] = H[i][j] - column[i] * H[j][k]
-    x: list[Any] = []
-    left: list[Any] = []
-    for k in range(n):
-        rest = y[k]
-        for i in range(k):
-            rest = rest - H[i][k] * x[i]
-        left.append(rest)
-        x.append(rest * inverse[k])
-    return x, left
-
-
 @dataclass(frozen=True)
 class Columns:
     """The free parameters: those of joints by field and joint, each times `scale`; directions of inertial ones."""
@@ -409,9 +387,11 @@ def _slopes(
         "load": lambda: slide * run.pulled[part] * load,
     }
     slopes = {name: own[name]() for name in dict.fromkeys(columns.fields)}
-    pairs = zip(columns.fields, columns.joints, strict=True)
-    each = np.stack([slopes[name][..., i] for name, i in pairs], -1) * columns.scale
-    by_parameter = [inverse[..., columns.joints] * each[..., None, :]]
+    by_parameter = [np.zeros((*q.shape, 0))]
+    if columns.fields:
+        pairs = zip(columns.fields, columns.joints, strict=True)
+        each = np.stack([slopes[name][..., i] for name, i in pairs], -1) * columns.scale
+        by_parameter.append(inverse[..., columns.joints] * each[..., None, :])
     if columns.directions.shape[1]:
         Y = lost[..., None] * model.regressor(q, v, a)
         by_parameter.append(inverse @ (Y @ columns.directions))

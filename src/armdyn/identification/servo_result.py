@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,14 @@ from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.identification.log import Log, PathName, as_log
-from armdyn.identification.servo_fit import LATEST, LOGARITHMIC, Fit, Free, Problem, smooth
-from armdyn.identification.servo_model import ServoModel, Shots, Values
+from armdyn.identification.servo_fit import LOGARITHMIC, SMOOTHING, Fit, Free, Problem, Record, cut
+from armdyn.identification.servo_model import ServoModel, Values
 from armdyn.results import Result, ResultTable
 
 Array = NDArray[np.float64]
 KNOWN = 0.03  # relative deviation: what is better known counts as determined
 KNOWN_DELAY = 2e-3  # s
+FIRST_STEPS = 10  # of the fit of a first state
 UNITS = {
     "kp": "N m/rad",
     "kd": "N m s/rad",
@@ -200,28 +201,33 @@ class ServoEstimate(Result):
                 yield f"armature {joint}", name
 
     def predict(self, log: Log | PathName, *, load: Any = None) -> Array:
-        """Positions (samples, n) from a log's commands and first positions alone, as `log.array("q")` has them."""
+        """Positions (samples, n) from a log's commands and first state alone, as `log.array("q")` has them.
+
+        The first state of each piece of the log is that from which its first tenth of a second is followed best.
+        """
         log = as_log(log, self.given)
         added = added_by(self.model, self.given, load)
         found = []
+        steps = max(1, int(np.ceil(log.period / self.problem.shots.h - 1e-9)))
         for q, command in commanded(log):
-            steps = max(1, int(np.ceil(log.period / self.problem.shots.h - 1e-9)))
-            lead = int(np.ceil(LATEST / log.period)) + 1
-            before = np.concatenate([np.repeat(command[:1], lead, axis=0), command])[:, None]
-            shots = Shots(
-                q[:, None],
-                np.ones_like(q[:, None]),
-                before,
-                lead,
-                log.period,
-                steps,
-                added[None],
-                self.problem.shots.hold,
-            )
-            start, speed, _ = smooth(q, log.period)
-            run = self.model.run(self.fit.values, shots, start[:1], speed[:1])
+            record = Record(q, command, added)
+            shots, _, _ = cut([record], log.period, len(q) * log.period, steps, self.problem.shots.hold)
+            run = self.model.run(self.fit.values, shots, *self._first_state(record, log.period, steps))
             found.append(run.q[::steps, 0])
         return np.concatenate(found)
+
+    def _first_state(self, record: Record, period: float, steps: int) -> tuple[Array, Array]:
+        """Position and velocity (1, n) from which the simulation follows the first tenth of a second best.
+
+        A cubic through these positions is worse: where a log begins at rest, its velocity is off by a multiple of the
+        noise, and a joint that sticks keeps the error until it moves on.
+        """
+        rows = slice(0, max(round(SMOOTHING / period), 5) + 1)
+        part = replace(record, q=record.q[rows], command=record.command[rows])
+        shots, q, v = cut([part], period, len(part.q) * period, steps, self.problem.shots.hold)
+        start = Problem(self.model, shots, Free.nothing(self.fit.values), self.fit.values, self.problem.weight)
+        fit = start.solved(np.zeros(0), q, v, FIRST_STEPS, lambda text: None)
+        return fit.q, fit.v
 
     def errors(self, log: Log | PathName, *, load: Any = None) -> Array:
         """(n,) root mean square errors of the predicted positions."""

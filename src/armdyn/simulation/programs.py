@@ -28,7 +28,7 @@ from armdyn.chain.joint import NO_FORCES
 from armdyn.codegen.compile import Compiled, load_or_compile
 from armdyn.errors import InputError
 from armdyn.formulations import QUANTITIES
-from armdyn.formulations.elimination import least_pivots, reciprocal
+from armdyn.formulations.elimination import least_pivots, solve_with_locks
 from armdyn.formulations.substitution import complete
 from armdyn.graph.program import Program, trace
 from armdyn.kernels.kernel import Kernel
@@ -293,29 +293,10 @@ def solve_lockable(
 ) -> tuple[list[Any], list[Any]]:
     """(x, left) with (H + diag(added)) x = right where joints are free and x = 0 where they are locked.
 
-    `left` is D x of a free joint, and of a locked one the force that holds it. The elimination is that of
-    `formulations.elimination`, with the reciprocal of a locked joint's pivot 0.
+    `left` is D x of a free joint, and of a locked one the force that holds it.
     """
-    n = chain.nv
     H = [[h + added[i] if i == j else h for j, h in enumerate(row)] for i, row in enumerate(H)]
-    least = least_pivots(chain)
-    y, inverse = list(right), [0] * n
-    for k in reversed(range(n)):
-        inverse[k] = free[k] * reciprocal(H[k][k], least[k], k - (n - chain.n))
-        column = [H[i][k] * inverse[k] for i in range(k)]
-        for i in range(k):
-            y[i] = y[i] - column[i] * y[k]
-            for j in range(i, k):
-                H[i][j] = H[i][j] - column[i] * H[j][k]
-    x: list[Any] = []
-    left: list[Any] = []
-    for k in range(n):
-        rest = y[k]
-        for i in range(k):
-            rest = rest - H[i][k] * x[i]
-        left.append(rest)
-        x.append(rest * inverse[k])
-    return x, left
+    return solve_with_locks(H, right, free, least_pivots(chain), chain.nv - chain.n)
 
 
 AT_RUN_TIME = Options(parameters="runtime")
