@@ -20,7 +20,7 @@ import pinocchio as pin
 import armdyn
 from armdyn.algebra.frozen import cached_property
 from armdyn.files.urdf_xml import content
-from armdyn.formulations import substitution
+from armdyn.formulations import physics
 from armdyn.formulations.elimination import eliminate, solve
 from armdyn.formulations.inverse_dynamics.derivatives import derivatives
 from oracles import plain, relative
@@ -160,7 +160,7 @@ class Judge:
             forward = self.arm.kernel("forward_dynamics", derivatives=names)(q, qd, tau)
         else:  # the same recursion and elimination on floats
             chain = self.arm.chain.floats
-            *inverse, _ = substitution.derivatives(derivatives, chain, [list(map(float, x)) for x in (q, qd, qdd)])
+            *inverse, _ = physics.derivatives(derivatives, chain, [list(map(float, x)) for x in (q, qd, qdd)])
             H = self.arm.kernel("inertia_matrix", method="denoc", backend="python")(q)
             forward = ()
             if regular(H):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import armdyn
 from armdyn.algebra import Angle, Sym3, Vec3
 from armdyn.chain import Chain, Joint, Limit, Link
-from armdyn.chain.checks import principal_moments
+from armdyn.chain.joint import principal_moments
 from armdyn.errors import InputError
 from armdyn.files import urdf
 from oracles import slowly

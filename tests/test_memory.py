@@ -14,7 +14,7 @@ import pytest
 import armdyn
 from armdyn.algebra import Mat3, Vec3
 from armdyn.errors import InputError
-from armdyn.files.numbers import from_rpy, to_rpy
+from armdyn.files.description import from_rpy, to_rpy
 from comparing import close
 from random_trees import TreeKind, pinocchio_model, random_tree
 from tree_judge import pinocchio_says, random_motion

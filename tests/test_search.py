@@ -12,13 +12,13 @@ from dataclasses import replace
 import pytest
 
 import armdyn
+from armdyn.arm import KernelAttributes
 from armdyn.chain.chain import generic_chain
 from armdyn.codegen import cache
 from armdyn.errors import InputError
 from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.formulations.registry import Options
 from armdyn.kernels import kernel
-from armdyn.kernels.attributes import KernelAttributes
 from armdyn.programs import program as programs
 from armdyn.programs import search
 from armdyn.programs.assemble import assemble

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.chain import Chain, Placement
-from armdyn.formulations import QUANTITIES, substitution
+from armdyn.formulations import QUANTITIES, physics
 from armdyn.formulations.inverse_dynamics.derivatives import derivatives
 from armdyn.formulations.registry import Options
 from armdyn.parameters import minimal_parameters
@@ -124,7 +124,7 @@ def differences(
         for method in choice(name, [method for method in entry.methods if method.serves(chain)]):
             result = assemble(plain, name, method.key, options).function(*(given[port] for port, _ in entry.inputs))
             found[f"{name} {method.key}"] = _relative(_comparable(name, result, chain, qd), wanted)
-    matrices = substitution.derivatives(derivatives, plain, [given["q"], given["qd"], given["qdd"]])
+    matrices = physics.derivatives(derivatives, plain, [given["q"], given["qd"], given["qdd"]])
     for matrix, key in zip(matrices[:2], ("dtau_dq", "dtau_dqd"), strict=True):
         found[key] = _relative(np.array(matrix, float), said[key])
     return found

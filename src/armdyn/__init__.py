@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with the table below
-    from armdyn.arm import Arm
+    from armdyn.arm import Arm, from_dh, generic_arm, load
     from armdyn.building import Builder, from_screws
     from armdyn.calibration import Calibration, Plan, Poses, calibrate, calibration_poses
     from armdyn.comparison import compare
@@ -30,7 +30,6 @@ if TYPE_CHECKING:  # what type checkers and editors see; a test compares it with
     from armdyn.identification.servo import identify_servo
     from armdyn.identification.servo_result import ServoEstimate
     from armdyn.kernels.kernel import set_threads
-    from armdyn.loading import from_dh, generic_arm, load
     from armdyn.motion.time_optimal import time_optimal
     from armdyn.parameters import equivalence, extended_parameters, minimal_combinations
     from armdyn.programs.cost import cost
@@ -113,13 +112,13 @@ __all__ = [  # noqa: RUF022
 
 # Imported on first access, because their imports take time: `import armdyn` by itself loads nothing else.
 _LAZY = {
-    "load": "armdyn.loading",
-    "from_dh": "armdyn.loading",
+    "load": "armdyn.arm",
+    "from_dh": "armdyn.arm",
     "from_screws": "armdyn.building",
     "compare": "armdyn.comparison",
     "Builder": "armdyn.building",
     "catalogue": "armdyn.files",
-    "generic_arm": "armdyn.loading",
+    "generic_arm": "armdyn.arm",
     "Arm": "armdyn.arm",
     "set_threads": "armdyn.kernels.kernel",
     "methods": "armdyn.formulations",

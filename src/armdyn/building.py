@@ -7,13 +7,12 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from armdyn.arm import Arm
+from armdyn.arm import Arm, load
 from armdyn.chain.canonical import SNAP
 from armdyn.chain.joint import NUMBERS, JointForces
 from armdyn.errors import InputError, choose
 from armdyn.files import arrays
 from armdyn.files.made import DRIVE, KINDS, LIMITS, InCode, Maker, mimic
-from armdyn.loading import load
 
 _GRAVITY = (0.0, 0.0, -9.81)
 _UNIT = 1e-9  # how far the axis of a screw may be from a unit vector

@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.arm import Arm
+from armdyn.arm import Arm, load
 from armdyn.chain.joint import NO_FORCES, NUMBERS, WORDS
 from armdyn.errors import InputError
 from armdyn.files.memory import library
-from armdyn.loading import load
 from armdyn.results import Result, ResultTable
 
 AGREE = 1e-9  # relative; rounding gives about 1e-14, a URDF written with few digits 1e-6

@@ -3,6 +3,11 @@
 A `Tally` is a number known only at run time. Plain numbers (int, float, Fraction) are constants of
 the arm: operations among constants are off-line and free, 0 and ±1 fold, signs are free. Every other
 operation on a tally counts as one multiplication, addition or division on the active counter.
+
+A formulation also says what its paper calls the values that it computes on the way, for derivations that can be read:
+`named("mhat_3", x)` where the paper has m̂₃. That is the identity and costs nothing, unless somebody collects names
+(`naming`): then every scalar, vector, symmetric matrix or list of lists that passes is noted. Names are written as
+SymPy typesets them: mhat_3 is m̂₃, alphaprime_12 is α′₁₂, f_3x__2 the x component of f₃ in frame 2.
 """
 
 from __future__ import annotations
@@ -11,8 +16,9 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import fields, is_dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from armdyn.algebra.scalar import Operations, Rational
 
@@ -171,3 +177,69 @@ def online(x: Any) -> Any:
     record). This is the identity on floats and nodes; under a tally it makes a constant countable.
     """
     return x if active() is None or isinstance(x, Tally) else Tally(x)
+
+
+T = TypeVar("T")
+Group = list[tuple[str, Any]]  # names and values that were noted together
+
+
+class Names:
+    """What was noted, in order: groups of named values, and matrices (label, rows) that are made of such values."""
+
+    def __init__(self) -> None:
+        self.notes: list[Group | tuple[str, list[list[Any]]]] = []
+        self.spare: list[tuple[Any, str]] = []  # names of values that get one only where formulas would be too long
+
+
+_NAMES: ContextVar[Names | None] = ContextVar("armdyn_names", default=None)
+
+
+@contextmanager
+def naming() -> Iterator[Names]:
+    """Collect the names of values computed inside this block."""
+    names = Names()
+    token = _NAMES.set(names)
+    try:
+        yield names
+    finally:
+        _NAMES.reset(token)
+
+
+def named(name: str, value: T, frame: int | None = None) -> T:
+    """`value`, noted under its name if names are collected; entries of vectors and tensors get their axes."""
+    names = _NAMES.get()
+    if names is not None:
+        axes = [axis.name for axis in fields(value)] if is_dataclass(value) else []  # those of Vec3 or Sym3
+        entries = [(axis, getattr(value, axis)) for axis in axes] or [("", value)]
+        after = "" if frame is None else f"__{frame}"
+        names.notes.append([(f"{name}{axis}{after}", entry) for axis, entry in entries])
+    return value
+
+
+def named_if_long(name: str, value: T) -> T:
+    """`value`, which gets this name only if formulas without it would be too long to read."""
+    names = _NAMES.get()
+    if names is not None:
+        names.spare.append((value, name))
+    return value
+
+
+def named_entries(name: str, matrix: list[list[Any]]) -> None:
+    """Note the upper triangle of a symmetric matrix, entry by entry."""
+    names = _NAMES.get()
+    if names is not None:
+        places = ((i, j) for i in range(len(matrix)) for j in range(i, len(matrix)))
+        names.notes.append([(f"{name}_{index(i, j)}", matrix[i][j]) for i, j in places])
+
+
+def named_matrix(name: str, matrix: Callable[[], list[list[Any]]]) -> None:
+    """Note a matrix to be shown beside the results; it is made only if names are collected."""
+    names = _NAMES.get()
+    if names is not None:
+        names.notes.append((name, matrix()))
+
+
+def index(*places: int) -> str:
+    """Indices counted from 1, as papers write them: 12, or 1,12 where one has two digits."""
+    numbers = [str(place + 1) for place in places]
+    return ("," if max(map(len, numbers), default=1) > 1 else "").join(numbers)

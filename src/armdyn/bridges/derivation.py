@@ -1,7 +1,7 @@
 """A quantity as a derivation: the formulation's own intermediate values by their names, each defined once.
 
 Inverses and long recursions have no closed form that could be read in one line. Their formulations say what the papers
-call the values on the way (`armdyn.algebra.naming`); such a value becomes a symbol, defined by what came before, and
+call the values on the way (`armdyn.algebra.tally`); such a value becomes a symbol, defined by what came before, and
 the results are written in those symbols. For the inverted inertia matrix this is Saha's: H, m̂, α, D, U, α′, U⁻¹, H⁻¹.
 """
 
@@ -15,7 +15,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from armdyn.algebra.naming import Group, Names, naming
+from armdyn.algebra.tally import Group, Names, naming
 from armdyn.bridges import ProgramSource
 from armdyn.bridges.sympy_ import Evaluation, SymbolicConstants, lines, short, sp, symbolic
 from armdyn.errors import InputError, choose

@@ -1,8 +1,6 @@
 """Physical plausibility checks of an arm, with messages in plain words.
 
-Published models often fail such checks and are still useful, so a finding is reported and never raised. A link is
-physically consistent if its pseudo-inertia is positive semidefinite: its mass and its principal moments about the
-centre of mass are not negative, and the moments obey the triangle inequality.
+Published models often fail such checks and are still useful, so a finding is reported and never raised.
 """
 
 from __future__ import annotations
@@ -11,13 +9,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from armdyn.algebra import Sym3
 from armdyn.chain.canonical import SnapReport
 from armdyn.chain.chain import Chain, contradicted
 from armdyn.chain.frames import NEARLY, PARALLEL
-from armdyn.chain.joint import DRIVE, Joint, Link
+from armdyn.chain.joint import DRIVE, Joint, Link, link_faults
 
-ROUNDING = 1e-9  # of the largest principal moment: smaller violations are not reported
 _HEAVY = 1e5  # kg, kg m²: the heaviest robot arm moves a few tonnes
 _LONG = 100.0  # metres: the longest robot arm, on a space station, has 17
 _FAR = 1.0  # metres: a centre of mass nearer than this is never called far
@@ -62,26 +58,6 @@ def check(chain: Chain, snapped: SnapReport = SnapReport()) -> list[Finding]:
     return found + [Finding(s.where, "few digits", _few_digits(s.what, s.given, s.taken)) for s in snapped.doubtful]
 
 
-def link_faults(link: Link) -> Iterator[tuple[str, str]]:
-    """Why this body is physically impossible: mass, definiteness, triangle inequality; empty if it is possible."""
-    if not any(link.natural):
-        yield "no inertia", "has neither mass nor inertia; a missing <inertial>?"
-        return
-    mass = float(link.mass)
-    if mass < 0:
-        yield "negative mass", f"negative mass {mass:g} kg"
-    elif mass == 0:
-        yield "mass", "zero mass, but an inertia or a first moment"
-        if any(link.moment):
-            yield "pseudo-inertia", "a first moment without mass: the pseudo-inertia is indefinite"
-    yield from _of_inertia(principal_moments(link.inertia_about_com))
-
-
-def impossibility(body: Link) -> str:
-    """Why this payload is physically impossible, "" if it is possible; a payload without mass and inertia is."""
-    return "; ".join(text for what, text in link_faults(body) if what != "no inertia")
-
-
 def _of_link(link: Link, reach: float) -> Iterator[tuple[str, str]]:
     yield from link_faults(link)
     if not any(link.natural):
@@ -94,21 +70,6 @@ def _of_link(link: Link, reach: float) -> Iterator[tuple[str, str]]:
     far = math.hypot(*(float(x) for x in link.com))
     if far > max(_FAR, 2 * reach):
         yield "centre of mass", f"centre of mass {far:.3g} m from its frame, an arm of {reach:.3g} m; other units?"
-
-
-def _of_inertia(moments: tuple[float, float, float]) -> Iterator[tuple[str, str]]:
-    """Definiteness, and if that holds the triangle inequality."""
-    small, middle, large = moments
-    slack = ROUNDING * max(abs(small), abs(large))
-    shown = ", ".join(f"{m:.4g}" for m in moments)
-    if small < -slack:
-        yield (
-            "definiteness",
-            f"inertia about the centre of mass is not positive semidefinite: principal moments {shown}",
-        )
-    elif large > small + middle + slack:
-        text = f"principal moments {shown} violate the triangle inequality: {large:.4g} > {small + middle:.4g}"
-        yield "triangle inequality", text
 
 
 def _placeholder(chain: Chain) -> str:
@@ -159,23 +120,3 @@ def _reach(chain: Chain) -> float:
         if joint.prismatic:
             total += max((abs(end) for end in (joint.limit.lower, joint.limit.upper) if end is not None), default=0.0)
     return total
-
-
-def principal_moments(J: Sym3) -> tuple[float, float, float]:
-    """The eigenvalues of a symmetric matrix in rising order, by Jacobi's rotations."""
-    a = [[float(x) for x in row] for row in J.full.rows]
-    for _ in range(30):
-        size = max(abs(x) for row in a for x in row)
-        p, q = max(((0, 1), (0, 2), (1, 2)), key=lambda pair: abs(a[pair[0]][pair[1]]))
-        if abs(a[p][q]) <= 1e-17 * size:
-            break
-        angle = 0.5 * math.atan2(2 * a[p][q], a[q][q] - a[p][p])
-        c, s = math.cos(angle), math.sin(angle)
-        for row in a:
-            row[p], row[q] = c * row[p] - s * row[q], s * row[p] + c * row[q]
-        a[p], a[q] = (
-            [c * x - s * y for x, y in zip(a[p], a[q], strict=True)],
-            [s * x + c * y for x, y in zip(a[p], a[q], strict=True)],
-        )
-    small, middle, large = sorted(a[k][k] for k in range(3))
-    return small, middle, large

@@ -10,7 +10,7 @@ EXAMPLE = "Example: armdyn list"
 def command(as_json: AsJson = False) -> None:
     """List the arms of the catalogue, with joints, mass and source."""
     from armdyn import files
-    from armdyn.loading import load
+    from armdyn.arm import load
 
     rows = []
     for name in files.catalogue():

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from armdyn.algebra import Operations
 from armdyn.algebra.frozen import cached_property
-from armdyn.arm import Arm
+from armdyn.arm import Arm, as_arm
 from armdyn.codegen.compile import load_or_compile
 from armdyn.control.law import ControlLaw, Entry, sized
 from armdyn.control.program import check, start_program, step_program
@@ -21,7 +21,6 @@ from armdyn.files import arrays
 from armdyn.formulations.registry import Shapes
 from armdyn.graph import Program
 from armdyn.html import table
-from armdyn.loading import as_arm
 from armdyn.values import real_array
 
 Array = NDArray[np.float64]

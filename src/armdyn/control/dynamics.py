@@ -16,8 +16,8 @@ from armdyn.algebra import Scalar, Sym3, Vec3
 from armdyn.chain import Chain, Link
 from armdyn.chain.joint import MASSLESS
 from armdyn.formulations import QUANTITIES
+from armdyn.formulations.physics import complete
 from armdyn.formulations.registry import Options, Run
-from armdyn.formulations.substitution import complete
 from armdyn.graph import Node, Program
 from armdyn.graph.derive import vector_jacobian
 from armdyn.graph.program import evaluate, flatten, inline, nest

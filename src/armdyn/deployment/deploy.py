@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar, Unpack
 
-from armdyn.arm import Arm
+from armdyn.arm import Arm, as_arm
 from armdyn.codegen.text.c import Function
 from armdyn.control import Controller
 from armdyn.deployment import manifest
@@ -19,7 +19,6 @@ from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.kernels import emission
 from armdyn.kernels.emission import Progress
-from armdyn.loading import as_arm
 from armdyn.options import DEPLOY_TARGETS, CodeOptions, DeployKeywords, flat_keywords
 from armdyn.programs.assemble import must_have_inertia
 

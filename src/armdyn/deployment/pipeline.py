@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from armdyn.arm import Arm
+from armdyn.arm import Arm, as_arm
 from armdyn.deployment import manifest
 from armdyn.deployment.deploy import TARGETS, folder
 from armdyn.deployment.readme import line, listed_files
@@ -23,7 +23,6 @@ from armdyn.identification.identify import identify
 from armdyn.identification.log import Log
 from armdyn.identification.result import Estimate
 from armdyn.kernels.emission import Progress
-from armdyn.loading import as_arm
 from armdyn.options import (
     CodeOptions,
     Delivery,

@@ -9,9 +9,9 @@ import numpy as np
 
 from armdyn.algebra import Angle, Mat3, Sym3, Vec3, exact
 from armdyn.chain import Link, Placement
-from armdyn.chain.checks import impossibility
+from armdyn.chain.joint import impossibility
 from armdyn.errors import InputError
-from armdyn.files.numbers import from_rpy, to_rpy
+from armdyn.files.description import from_rpy, to_rpy
 
 _ROUNDING = 1e-12  # relative; a computed R J Rᵀ is symmetric only up to rounding
 

@@ -17,7 +17,7 @@ from armdyn.algebra import Angle, JointRotation, Scalar, Vec3
 from armdyn.algebra.scalar import ZERO_ANGLE
 from armdyn.chain import Chain, Joint, Link, Placement
 from armdyn.errors import ComputationError
-from armdyn.files.numbers import to_rpy
+from armdyn.files.description import to_rpy
 
 _COLUMNS = ("theta [rad]", "d [m]", "a [m]", "alpha [rad]", "mass [kg]", "centre of mass [m]")
 

@@ -16,7 +16,7 @@ import numpy as np
 from armdyn.algebra import Mat3, Vec3, exact
 from armdyn.errors import InputError
 from armdyn.files import arrays
-from armdyn.files.numbers import to_rpy
+from armdyn.files.description import to_rpy
 from armdyn.files.urdf_tree import RawJoint, RawLink, RawMimic, Tree, Triple, connected
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating")

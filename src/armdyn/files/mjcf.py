@@ -27,10 +27,9 @@ from armdyn.chain.joint import NO_FORCES
 from armdyn.errors import FileError
 from armdyn.files import mjcf_compile, urdf
 from armdyn.files.cutting import Cut, select
-from armdyn.files.description import Description
+from armdyn.files.description import Description, to_rpy
 from armdyn.files.mjcf_files import confined
 from armdyn.files.mjcf_passive import lost, passive_forces
-from armdyn.files.numbers import to_rpy
 from armdyn.files.text import read_bytes
 from armdyn.files.urdf_tree import (
     COMPOSITE,

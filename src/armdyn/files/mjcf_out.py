@@ -18,9 +18,8 @@ import numpy as np
 from armdyn.algebra import Z, exact
 from armdyn.chain import Chain, Joint, Link, Placement
 from armdyn.chain.chain import named_like_a_tool
-from armdyn.chain.checks import impossibility
 from armdyn.chain.exactly import compose, inverse, moved, rotate
-from armdyn.chain.joint import NUMBERS, WORDS
+from armdyn.chain.joint import NUMBERS, WORDS, impossibility
 from armdyn.errors import FileError
 from armdyn.files.description import Description, Frame
 from armdyn.files.text import quoted, write_text

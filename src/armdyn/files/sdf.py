@@ -20,7 +20,7 @@ import numpy as np
 from armdyn.algebra import Mat3, Vec3, exact
 from armdyn.chain.joint import NO_FORCES, JointForces
 from armdyn.errors import FileError
-from armdyn.files.numbers import from_rpy, to_rpy
+from armdyn.files.description import from_rpy, to_rpy
 from armdyn.files.text import read_bytes
 from armdyn.files.urdf_tree import (
     COMPOSITE,

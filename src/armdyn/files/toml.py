@@ -41,9 +41,18 @@ from armdyn.chain import Chain, Joint, JointForces, Limit, Link, Mimic, Placemen
 from armdyn.chain.joint import DRIVE, NUMBERS, Kind
 from armdyn.chain.servo import SERVO
 from armdyn.errors import FileError, InputError
-from armdyn.files.description import Description, Frame, tool_of, with_tool
+from armdyn.files.description import (
+    Description,
+    Frame,
+    from_rpy,
+    number_text,
+    numbers_text,
+    placement_text,
+    rational,
+    tool_of,
+    with_tool,
+)
 from armdyn.files.dh import along, to_modified
-from armdyn.files.numbers import from_rpy, number_text, numbers_text, placement_text, rational
 from armdyn.files.text import read_bytes, write_text
 
 _TOP = ("name", "convention", "source", "gravity", "base", "tool", "joint", "frame")

@@ -17,8 +17,7 @@ from armdyn.chain import Chain, Joint, Placement
 from armdyn.errors import InputError
 from armdyn.files import urdf
 from armdyn.files.cutting import Cut
-from armdyn.files.description import Description
-from armdyn.files.numbers import from_rpy, to_rpy
+from armdyn.files.description import Description, from_rpy, to_rpy
 from armdyn.files.urdf_tree import RawJoint, read_tree
 from armdyn.files.urdf_update import rewritten
 

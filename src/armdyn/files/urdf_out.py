@@ -14,8 +14,7 @@ import os
 
 from armdyn.algebra import Scalar
 from armdyn.chain import Chain, Joint, Link, Placement
-from armdyn.files.description import Description, tool_of
-from armdyn.files.numbers import to_rpy
+from armdyn.files.description import Description, to_rpy, tool_of
 from armdyn.files.text import quoted, write_text
 from armdyn.files.urdf_xml import EXPONENT, FORCES, SERVOS
 

@@ -16,8 +16,7 @@ from armdyn.chain import Joint, Link
 from armdyn.errors import FileError, InputError
 from armdyn.files import urdf
 from armdyn.files.cutting import Cut
-from armdyn.files.description import Description
-from armdyn.files.numbers import from_rpy
+from armdyn.files.description import Description, from_rpy
 from armdyn.files.text import read_bytes, write_text
 from armdyn.files.urdf_out import inertial_lines
 from armdyn.files.urdf_tree import RawLink, read_tree

@@ -16,8 +16,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from armdyn.algebra import Scalar, on_hand, positive
-from armdyn.algebra.naming import index, named, named_entries, named_if_long, named_matrix
 from armdyn.algebra.scalar import is_number
+from armdyn.algebra.tally import index, named, named_entries, named_if_long, named_matrix
 from armdyn.chain import Chain
 from armdyn.errors import ComputationError
 from armdyn.formulations.coordinates import Coordinates
@@ -25,14 +25,6 @@ from armdyn.formulations.coordinates import Coordinates
 Matrix = list[list[Scalar]]
 
 SINGULAR = Fraction(1, 10**13)  # a pivot below this fraction of the stretched arm's inertia is rounding error
-
-
-def with_rotors(chain: Chain, H: Matrix) -> Matrix:
-    """H with the joints' rotor inertias on its diagonal."""
-    return [
-        [h + joint.rotor_inertia if i == j else h for j, h in enumerate(row)]
-        for i, (joint, row) in enumerate(zip(chain.joints, H, strict=True))
-    ]
 
 
 def least_pivots(chain: Chain) -> list[Scalar]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from armdyn.algebra import ZERO, Scalar, Vec3, sign
-from armdyn.algebra.naming import named
 from armdyn.algebra.spatial import NO_MOTION, Motion
+from armdyn.algebra.tally import named
 from armdyn.chain import Chain
 from armdyn.formulations import reference
 from armdyn.formulations.inverse_dynamics import second_moments

@@ -20,11 +20,12 @@ from armdyn.algebra import Scalar, on_hand, positive
 from armdyn.chain import Chain
 from armdyn.errors import ComputationError
 from armdyn.formulations.coordinates import Coordinates
-from armdyn.formulations.elimination import Matrix, eliminate, with_rotors
+from armdyn.formulations.elimination import Matrix, eliminate
 from armdyn.formulations.forward_dynamics.composite import CHEAP, Bias, InertiaMatrix
 from armdyn.formulations.inverse_dynamics import point_masses
 from armdyn.formulations.kinematics import poses
 from armdyn.formulations.registry import Formulation
+from armdyn.formulations.steps import with_rotors
 
 SINGULAR = Fraction(1, 10**12)  # a pivot below this fraction of its diagonal entry is rounding error
 

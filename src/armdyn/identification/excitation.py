@@ -22,13 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.algebra.frozen import cached_property
-from armdyn.arm import Arm
+from armdyn.arm import Arm, as_arm
 from armdyn.errors import ComputationError, InputError, choose
 from armdyn.identification.information import CRITERIA, Information
 from armdyn.identification.limits import Limits
 from armdyn.identification.linear import condition
 from armdyn.identification.threads import one_thread
-from armdyn.loading import as_arm
 from armdyn.options import ExciteKeywords, Optimisation, Workspace, flat_keywords
 from armdyn.results import Result, ResultTable
 

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.arm import Arm
+from armdyn.arm import Arm, as_arm
 from armdyn.errors import InputError, choose, former
 from armdyn.identification import linear
 from armdyn.identification.band import judged, kept_band
@@ -25,7 +25,6 @@ from armdyn.identification.processing import Motion, Processing, choose_processi
 from armdyn.identification.result import Estimate, compare
 from armdyn.identification.selection import find_coupling, select, with_groups
 from armdyn.identification.threads import one_thread
-from armdyn.loading import as_arm
 from armdyn.options import Drivetrain, Filtering, Fitting, IdentifyKeywords, Terms, flat_keywords
 
 Array = NDArray[np.float64]

@@ -22,9 +22,9 @@ from armdyn.arm import Arm
 from armdyn.codegen.compile import compile_program
 from armdyn.errors import InputError
 from armdyn.formulations import QUANTITIES
+from armdyn.formulations.physics import complete
 from armdyn.formulations.registry import Options, nothing_added
 from armdyn.formulations.regressor import regressor
-from armdyn.formulations.substitution import complete
 from armdyn.graph.derive import jacobian
 from armdyn.graph.program import trace
 from armdyn.identification.model import Model

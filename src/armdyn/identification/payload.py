@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.arm import Arm
+from armdyn.arm import Arm, as_arm
 from armdyn.chain import Link
 from armdyn.errors import InputError
 from armdyn.identification import linear
@@ -29,7 +29,6 @@ from armdyn.identification.preflight import changed
 from armdyn.identification.processing import Processing, choose_processing, joint_side, motions
 from armdyn.identification.result import Estimate
 from armdyn.identification.threads import one_thread
-from armdyn.loading import as_arm
 from armdyn.results import Result, ResultTable
 
 Array = NDArray[np.float64]

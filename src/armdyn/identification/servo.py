@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.arm import Arm
+from armdyn.arm import Arm, as_arm
 from armdyn.chain import Servo
 from armdyn.errors import InputError, checked_keywords, choose
 from armdyn.identification.log import Log, PathName, as_log
@@ -31,7 +31,6 @@ from armdyn.identification.servo_fit import (
 )
 from armdyn.identification.servo_model import FIELDS, ServoModel, Values
 from armdyn.identification.servo_result import ServoEstimate, added_by, commanded, in_units
-from armdyn.loading import as_arm
 
 Array = NDArray[np.float64]
 Progress = Callable[[float, float, str], None]

@@ -27,7 +27,7 @@ from armdyn.algebra import Sym3, Vec3, exact
 from armdyn.algebra.frozen import cached_property
 from armdyn.chain import Chain, Link, Placement
 from armdyn.chain.chain import no_tool
-from armdyn.chain.checks import ROUNDING, impossibility
+from armdyn.chain.joint import ROUNDING, impossibility
 from armdyn.codegen import BACKENDS, DEVICES, cache, fastcall, keywords
 from armdyn.codegen.compile import load_or_compile
 from armdyn.codegen.text.numpy import ArrayFunction, compile_numpy, over_columns

@@ -18,8 +18,8 @@ from typing import Any
 from armdyn.algebra import Vec3, X, Y, Z
 from armdyn.chain import Chain, Link
 from armdyn.formulations import QUANTITIES
+from armdyn.formulations.physics import complete
 from armdyn.formulations.registry import Options
-from armdyn.formulations.substitution import complete
 from armdyn.graph.program import Program, trace
 from armdyn.kernels.kernel import auto
 from armdyn.parameters import minimal_parameters, realise

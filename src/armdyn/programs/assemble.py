@@ -23,9 +23,9 @@ from armdyn.chain.geometry import geometry_constants, with_geometry
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES, taking
 from armdyn.formulations.coordinates import tangent_map
+from armdyn.formulations.physics import complete
 from armdyn.formulations.registry import AXES, PARAMETERS, Options, Physics, Run, Shapes
 from armdyn.formulations.regressor.natural import combined, natural_regressor
-from armdyn.formulations.substitution import complete
 from armdyn.graph.program import flatten, nest
 from armdyn.parameters import minimal_parameters, realisation_on, realise
 

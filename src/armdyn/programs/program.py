@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from armdyn.chain import Chain
-from armdyn.formulations import QUANTITIES, substitution
+from armdyn.formulations import QUANTITIES, physics
 from armdyn.formulations.elimination import Matrix, eliminate, inverted, solve
 from armdyn.formulations.physics import gears_lose
 from armdyn.formulations.registry import Options, Run
@@ -92,7 +92,7 @@ def _by_recursion(
     shapes = dict(whole.inputs)
     others = _in_tangent_space(chain, jacobian(trace(quantity, whole.function, shapes, whole.outputs), wrt))
     bare = assemble(
-        chain, quantity, method, options, whole=lambda run, arm, inputs, *_: substitution.derivatives(own, arm, inputs)
+        chain, quantity, method, options, whole=lambda run, arm, inputs, *_: physics.derivatives(own, arm, inputs)
     )
 
     def function(*arguments: Any) -> Any:

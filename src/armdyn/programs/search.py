@@ -40,8 +40,8 @@ from armdyn.chain import Chain
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
 from armdyn.formulations.coordinates import Coordinates
+from armdyn.formulations.physics import substituted
 from armdyn.formulations.registry import Options, Run, Shapes
-from armdyn.formulations.substitution import substituted
 from armdyn.graph.program import Program, trace
 from armdyn.graph.simplify import REWRITING, Rewriting, first_round, further_rounds, second_start
 from armdyn.programs.assemble import assemble, must_have_inertia, reframed

@@ -29,7 +29,7 @@ from armdyn.codegen.compile import Compiled, load_or_compile
 from armdyn.errors import InputError
 from armdyn.formulations import QUANTITIES
 from armdyn.formulations.elimination import least_pivots, solve_with_locks
-from armdyn.formulations.substitution import complete
+from armdyn.formulations.physics import complete
 from armdyn.graph.program import Program, trace
 from armdyn.kernels.kernel import Kernel
 from armdyn.parameters import minimal_parameters, realise

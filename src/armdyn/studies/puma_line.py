@@ -22,14 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.arm import Arm
+from armdyn.arm import Arm, load
 from armdyn.codegen.compile import Compiled, compile_program
 from armdyn.formulations.forward_dynamics.solvers import gauss_jordan
 from armdyn.formulations.inertia_matrix import gibbs_appell, walker_orin
 from armdyn.formulations.inverse_dynamics import gibbs_appell as gibbs_appell_bias
 from armdyn.formulations.inverse_dynamics import newton_euler
 from armdyn.graph.program import Program, trace
-from armdyn.loading import load
 from armdyn.programs.assemble import assemble
 from armdyn.simulation import Feedforward, Reference, Sampled, simulate, straight_line
 from armdyn.simulation.adaptive import Solver

@@ -19,11 +19,10 @@ from functools import partial
 
 import numpy as np
 
-from armdyn.arm import Arm
+from armdyn.arm import Arm, from_dh, load
 from armdyn.codegen import cache
 from armdyn.errors import ArmdynError
 from armdyn.files import catalogue
-from armdyn.loading import from_dh, load
 
 QUANTITIES = ("inertia_matrix", "bias", "inverse_dynamics", "forward_dynamics")
 TOLERANCE = 1e-9  # relative to the largest entry; forward dynamics loses the digits of the inertia matrix's condition

@@ -9,10 +9,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from armdyn.arm import Arm
+from armdyn.arm import Arm, load
 from armdyn.errors import FileError, InputError, choose
 from armdyn.files.text import read_bytes
-from armdyn.loading import load
 from armdyn.sweeps.engine import CHUNK
 from armdyn.sweeps.ready import Bootstrap, Capability, DataSet, Design, Robustness, designs
 from armdyn.sweeps.reductions import from_table

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from armdyn.algebra import ZERO, Scalar, Sym3, Vec3, Z, on_hand, online
-from armdyn.algebra.naming import named
+from armdyn.algebra.tally import named
 from armdyn.chain import Chain
 from armdyn.formulations.steps import Step, run_time
 from armdyn.parameters import Constants, inertia_constants

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from armdyn.algebra import Mat3, Scalar, Sym3, Vec3
-from armdyn.algebra.naming import index, named
 from armdyn.algebra.spatial import similarity_about_z
+from armdyn.algebra.tally import index, named
 from armdyn.chain import Chain, Link
 from armdyn.formulations.coordinates import base_joints
 from armdyn.formulations.elimination import least_pivots, reciprocal

@@ -17,10 +17,11 @@ from typing import Any
 from armdyn.algebra import Scalar
 from armdyn.chain import Chain
 from armdyn.formulations.coordinates import Coordinates
-from armdyn.formulations.elimination import Matrix, eliminate, inverted, upper, with_rotors
+from armdyn.formulations.elimination import Matrix, eliminate, inverted, upper
 from armdyn.formulations.forward_dynamics.solvers import Solver, gauss_jordan, ldl, udu
 from armdyn.formulations.inertia_matrix import meeting_frame
 from armdyn.formulations.inverse_dynamics import point_masses
+from armdyn.formulations.steps import with_rotors
 
 InertiaMatrix = Callable[[Chain, list[Scalar]], Matrix]
 Bias = Callable[[Chain, list[Scalar], list[Scalar]], list[Scalar]]

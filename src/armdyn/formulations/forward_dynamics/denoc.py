@@ -14,8 +14,8 @@ Cost quoted (section 7): (201n-335)M (193n-361)A. Executed: (203n-260)M (178n-24
 from __future__ import annotations
 
 from armdyn.algebra import Scalar
-from armdyn.algebra.naming import index, named
 from armdyn.algebra.spatial import NO_MOTION, NO_WRENCH, Motion, Wrench
+from armdyn.algebra.tally import index, named
 from armdyn.chain import Chain
 from armdyn.formulations.elimination import Matrix, factors_shown, inverted, upper
 from armdyn.formulations.forward_dynamics.articulated import Pivot, articulated_bodies

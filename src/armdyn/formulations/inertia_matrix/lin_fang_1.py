@@ -18,8 +18,7 @@ Errata: in eq. (31) the factor is (u_r⟨j⟩)_z, not (u_r⟨i⟩)_z.
 from __future__ import annotations
 
 from armdyn.algebra import ZERO, Scalar, Vec3
-from armdyn.algebra.naming import named
-from armdyn.algebra.tally import stage
+from armdyn.algebra.tally import named, stage
 from armdyn.chain import Chain
 from armdyn.formulations.composite_bodies.minimal import Inner, MinimalBody, composite_bodies
 from armdyn.formulations.steps import Matrix, Step, filled, run_time, steps, wrench_inwards

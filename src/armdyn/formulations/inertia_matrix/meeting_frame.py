@@ -16,7 +16,7 @@ m is where the transports take the fewest operations, counted on the arm's geome
 are tried too. Formulations 1 and 3 are the limits m = 1 and m = n on Lin & Fang's composite bodies. Frames on parallel
 axes may be shifted along them; they are placed so that offsets along the axes are as far out as possible.
 
-In a tree the motions go outwards over a part around the base, chosen in the same way (`formulations.meeting`); entries
+In a tree the motions go outwards over a part around the base, chosen in the same way (`formulations.steps`); entries
 of joints on different branches are 0. On long arms, if it is cheaper, all motions and wrenches are transformed to the
 middle frame directly, by composed placements.
 
@@ -39,9 +39,8 @@ from armdyn.algebra.spatial import Motion, Wrench, power, unit_motion
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain, Joint
 from armdyn.chain.canonical import slid_outwards
-from armdyn.formulations import meeting
 from armdyn.formulations.composite_bodies.second_moments import second_moments
-from armdyn.formulations.steps import Step, steps
+from armdyn.formulations.steps import Step, all_move, countable, inner_joints, pairs, steps
 
 Matrix = list[list[Scalar]]
 
@@ -61,9 +60,9 @@ def inertia_matrix(chain: Chain, q: list[Scalar], m: int | None = None) -> Matri
     ]
     stage("formulation")
     walk = steps(chain, q)
-    if not (chain.serial and meeting.all_move(q)):
-        return meet(walk, wrenches, meeting.inner_joints(walk, 1, 1, PASSING, MEETING))
-    joints = chain.joints if chain.known_geometry else tuple(map(meeting.countable, chain.joints))
+    if not (chain.serial and all_move(q)):
+        return meet(walk, wrenches, inner_joints(walk, 1, 1, PASSING, MEETING))
+    joints = chain.joints if chain.known_geometry else tuple(map(countable, chain.joints))
     if m is None and is_long(joints):
         return gather(walk, wrenches)
     return meet(walk, wrenches, frozenset(range(meeting_frame(joints) if m is None else m)))
@@ -86,7 +85,7 @@ def meet(walk: list[Step], wrenches: list[Wrench], inner: frozenset[int]) -> Mat
         H[j][i] = H[i][j] = power(motion, wrench)
 
     units = [unit_motion(step.revolute) for step in walk]
-    meeting.pairs(walk, inner, units, wrenches, Step.motion_outward, Step.wrench_inward, put)
+    pairs(walk, inner, units, wrenches, Step.motion_outward, Step.wrench_inward, put)
     return H
 
 

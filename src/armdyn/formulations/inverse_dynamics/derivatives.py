@@ -44,10 +44,9 @@ from armdyn.algebra.spatial import (
     turn_about_z,
 )
 from armdyn.chain import Chain, Joint
-from armdyn.formulations import meeting
 from armdyn.formulations.inverse_dynamics.recursion import Moving, motions
 from armdyn.formulations.inverse_dynamics.second_moments import bodies, moment
-from armdyn.formulations.steps import Step, collect, steps
+from armdyn.formulations.steps import Step, all_move, collect, countable, inner_joints, pairs, steps
 
 COSTS = (3, 3, 52, 52)  # transports per joint of an axis and of a load; operations per pair on the way, at a meeting
 SHORT = 10  # joints up to which every meeting frame is counted; in longer arms the best is near the middle
@@ -103,9 +102,9 @@ def derivatives(
     loads = loads_inwards(walk, bodies(chain), moving, velocities, qd)
     axes = [axis(*one) for one in zip(walk, moving, velocities, strict=True)]
     if m is None:
-        serial = chain.serial and meeting.all_move(q)
-        m = meeting_frame(tuple(map(meeting.countable, chain.joints))) if serial else None
-    inner = meeting.inner_joints(walk, *COSTS) if m is None else frozenset(range(m))
+        serial = chain.serial and all_move(q)
+        m = meeting_frame(tuple(map(countable, chain.joints))) if serial else None
+    inner = inner_joints(walk, *COSTS) if m is None else frozenset(range(m))
     return meet(walk, axes, loads, inner)
 
 
@@ -126,7 +125,7 @@ def meet(walk: list[Step], axes: list[Axis], loads: list[Load], inner: frozenset
         H[k][k] = load.unit.along(step.revolute)
         by_qd[k][k] = load.rate.along(step.revolute)
         by_q[k][k] = load.turn.along(step.revolute)
-    meeting.pairs(walk, inner, axes, loads, axis_outward, load_inward, put)
+    pairs(walk, inner, axes, loads, axis_outward, load_inward, put)
     return by_q, by_qd, H
 
 

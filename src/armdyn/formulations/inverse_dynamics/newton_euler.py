@@ -15,8 +15,8 @@ Cost: linear in the number of joints.
 from __future__ import annotations
 
 from armdyn.algebra import ZERO, Scalar, Vec3, Z
-from armdyn.algebra.naming import named
 from armdyn.algebra.spatial import NO_WRENCH, Wrench
+from armdyn.algebra.tally import named
 from armdyn.chain import Chain
 from armdyn.formulations.registry import definition
 from armdyn.formulations.steps import Step, collect, steps
