@@ -37,7 +37,7 @@ STAGES = {  # what is timed with --stages: the time inside, without that of othe
     "codegen.compile:kernel_module": "writing LLVM IR",
     "codegen.llvm.module:contract": "multiply-adds",
     "codegen.avx2:list_schedule": "scheduling",
-    "codegen.avx2:Allocation": "registers",
+    "codegen.avx2:allocate": "registers",
     "codegen.jit:object_code": "LLVM: object code",
     "codegen.jit:load": "loading",
     "codegen.compile:gufunc": "gufunc",

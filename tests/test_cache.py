@@ -42,9 +42,9 @@ def compilations(monkeypatch):
     done = []
     real = compiler.object_code
 
-    def counted(program, target, uniform):
+    def counted(program, *options, **named):
         done.append(program.name)
-        return real(program, target, uniform)
+        return real(program, *options, **named)
 
     monkeypatch.setattr(compiler, "object_code", counted)
     return done
@@ -72,8 +72,48 @@ def test_the_second_process_compiles_nothing(folder, compilations, monkeypatch):
 def test_the_same_thing_asked_twice_is_compiled_once(folder, compilations):
     a, b = ARM.kernel("gravity_load"), armdyn.generic_arm("RR", seed=5).kernel("gravity_load")
     np.testing.assert_array_equal(a(Q), b(Q))
-    assert a.compiled is b.compiled
     assert len(compilations) <= 1
+    assert a.compiled is b.compiled
+    assert len(compilations) <= 2  # the second time for batches
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("quantity", ["inertia_matrix", "forward_dynamics", "kinetic_energy"])
+def test_code_for_batches_is_compiled_when_a_batch_comes(folder, compilations, monkeypatch, quantity, dtype):
+    monkeypatch.setattr(compiler, "_LOADED", WeakValueDictionary())
+    kernel = ARM.kernel(quantity, dtype=dtype)
+    state = [Q.astype(dtype)] * len(kernel.assembly.inputs)
+    alone = kernel(*state)
+    assert kernel._compiled is None
+    assert len(compilations) == 1
+    for other in ([x.tolist() for x in state], [np.repeat(x, 2)[::2] for x in state], [x.astype(">f8") for x in state]):
+        np.testing.assert_array_equal(kernel(*other), ARM.kernel(quantity, dtype=dtype, backend="llvm")(*other))
+    assert len(compilations) == 1
+    batch = kernel(*[np.stack([x] * 9) for x in state])
+    assert kernel._compiled is not None
+    assert len(compilations) == 2
+    assert {row.tobytes() for row in batch} == {alone.tobytes(), kernel(*state).tobytes()}
+    assert alone.dtype == batch.dtype == dtype
+
+    later = ARM.kernel(quantity, dtype=dtype)  # finds the code for batches, which takes single calls too
+    monkeypatch.setattr(compiler, "_LOADED", WeakValueDictionary())
+    assert later(*state).tobytes() == alone.tobytes()
+    assert len(compilations) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([0.1], "expects q of shape"),
+        ([[0.1, 0.2], [0.1]], "not an array of numbers"),
+        (np.array([0.1, 0.2], dtype=np.longdouble), "float64 is the widest"),
+        ([0.1, 0.2j], "real numbers"),
+        (["a", "b"], "real numbers"),
+    ],
+)
+def test_a_first_call_refuses_what_any_call_refuses(folder, given, said):
+    with pytest.raises(armdyn.errors.InputError, match=said):
+        ARM.kernel("inertia_matrix")(given)
 
 
 def test_other_arms_quantities_methods_options_and_sources_have_other_keys(folder, monkeypatch):

@@ -18,9 +18,9 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from armdyn.codegen import jit, tuning
+from armdyn.codegen import cache, jit, tuning
 from armdyn.codegen.fastcall import context, gufunc
-from armdyn.codegen.llvm.module import kernel_module
+from armdyn.codegen.llvm.module import kernel_module, single_call_module
 from armdyn.codegen.target import LLVM_LOCK, Target, host
 from armdyn.graph.program import ColumnProgram, Program
 
@@ -85,10 +85,14 @@ class Compiled:
         return self.ufunc(*arrays, **asked)
 
 
-def object_code(program: Program | ColumnProgram, target: Target, uniform: Collection[str] = ()) -> bytes:
-    """The program as relocatable object code; very long programs are not optimised."""
+def object_code(
+    program: Program | ColumnProgram, target: Target, uniform: Collection[str] = (), single_calls: bool = False
+) -> bytes:
+    """The program as relocatable object code, or its part for `single_calls`; very long ones are not optimised."""
     nodes = len((program.head if isinstance(program, ColumnProgram) else program).order)
     level = tuning.OPTIMISATION if nodes <= tuning.LARGEST_OPTIMISED else 0
+    if single_calls and isinstance(program, Program):
+        return jit.object_code(single_call_module(program, target), target, level)
     return jit.object_code(kernel_module(program, target, uniform), target, level)
 
 
@@ -149,12 +153,50 @@ def load_or_compile(
         return made
 
 
+def load_or_compile_single(
+    identity: object,
+    make: Callable[[], Program | ColumnProgram],
+    uniform: Collection[str] = (),
+    number: str = "double",
+) -> jit.Code | None:
+    """Machine code of `entry`, which takes single calls: of the code that `load_or_compile` makes, if there is any.
+
+    Otherwise `entry` is compiled by itself, which takes a third of the time; a batch later needs the whole. Returns
+    None for programs whose parts are not worth compiling apart: those computed by columns, and those without results.
+    """
+    target = host().of(number)
+    with LLVM_LOCK:
+        name, alone = (jit.key(asked, target) for asked in ((identity, tuple(uniform)), (identity, "single calls")))
+        if name is not None and (name in _LOADED or cache.get(name) is not None):
+            whole = load_or_compile(identity, make, uniform, number)
+            return whole.code if whole else None
+        code = _LOADED.get(alone) if alone else None
+        if code is None:
+            start, kept = time.perf_counter(), cache.get(alone)
+            origin = "the cache on disk" if kept is not None else "the compiler"
+            if kept is None:
+                program = make()
+                if isinstance(program, ColumnProgram) or _empty(program):
+                    return None
+                kept = object_code(program, target, single_calls=True)
+                cache.put(alone, kept)
+            code = jit.load(kept, ("entry",), target)
+            if alone:
+                _LOADED[alone] = code
+            LOG.debug("single calls: from %s in %.2f ms", origin, 1e3 * (time.perf_counter() - start))
+        return code
+
+
+def _empty(program: Program | ColumnProgram) -> bool:
+    """Whether some array has no numbers: a gufunc has no core dimensions of length 0."""
+    return any(0 in shape for side in shapes(program) for _, shape in side)
+
+
 def _packed(program: Program | ColumnProgram, target: Target, uniform: Collection[str]) -> bytes:
     """A header line with names and shapes, then the object code."""
     ins, outs = shapes(program)
-    empty = any(0 in shape for _, shape in (*ins, *outs))
     head = json.dumps([program.name, ins, outs]).encode()
-    return head + b"\n" + (b"" if empty else object_code(program, target, uniform))
+    return head + b"\n" + (b"" if _empty(program) else object_code(program, target, uniform))
 
 
 def _unpacked(stored: bytes, target: Target) -> Compiled | None:
@@ -164,4 +206,4 @@ def _unpacked(stored: bytes, target: Target) -> Compiled | None:
     return load(name, inputs, outputs, code, target) if code else None
 
 
-_LOADED: WeakValueDictionary[str, Compiled] = WeakValueDictionary()
+_LOADED: WeakValueDictionary[str, Any] = WeakValueDictionary()  # a `Compiled` or, of single calls alone, a `Code`

@@ -73,13 +73,13 @@ def entry(
     arrays: Sequence[Operand],
     in_slots: int,
     out_slots: int,
-    nodes: int,
+    nodes: int | None,
     work: Operand | None = None,
 ) -> str:
     """`entry(self, args, nargsf, kwnames)`: CPython's vectorcall, through the function `body` of vectors of this type.
 
-    `nodes` is the length of the program, which says up to which size a batch is small. With `work` (see `columns`),
-    the function `finish` computes the results from the work array.
+    `nodes` is the length of the program, which says up to which size a batch is small; with None it takes no batches.
+    With `work` (see `columns`), the function `finish` computes the results from the work array.
     """
     inputs = [a for a in arrays if not a.written]
     w = Writer(kind)
@@ -110,15 +110,17 @@ def entry(
     w.do(f"ret ptr {called}")
     w.label("not_remembered")
     _unless(w, f"icmp eq i64 %count, {len(inputs)}", "other")
-    batched = w.let("call ptr @batch(ptr %args, ptr %kwnames, ptr %context)")
-    w.do(f"br i1 {w.let(f'icmp eq ptr {batched}, {NOT_TAKEN}')}, label %general, label %batched")
-    w.label("batched")
-    w.do(f"ret ptr {batched}")
+    if nodes is not None:
+        batched = w.let("call ptr @batch(ptr %args, ptr %kwnames, ptr %context)")
+        w.do(f"br i1 {w.let(f'icmp eq ptr {batched}, {NOT_TAKEN}')}, label %general, label %batched")
+        w.label("batched")
+        w.do(f"ret ptr {batched}")
+    else:
+        w.do("br label %general")
     w.label("general")
     general(w)
-    return _batch(kind, arrays, nodes) + function(
-        "ptr @entry(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames)", w.lines
-    )
+    batch = _batch(kind, arrays, nodes) if nodes is not None else ""
+    return batch + function("ptr @entry(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames)", w.lines)
 
 
 def context_entry(w: Writer, name: str) -> str:

@@ -29,11 +29,10 @@ from armdyn.chain import Chain, Link, Placement
 from armdyn.chain.chain import no_tool
 from armdyn.chain.joint import ROUNDING, impossibility
 from armdyn.codegen import BACKENDS, DEVICES, cache, fastcall, keywords
-from armdyn.codegen.compile import load_or_compile
+from armdyn.codegen.compile import load_or_compile, load_or_compile_single
 from armdyn.codegen.text.numpy import ArrayFunction, compile_numpy, over_columns
 from armdyn.errors import InputError, choose
 from armdyn.formulations import QUANTITIES
-from armdyn.formulations.forward_dynamics import SOLVERS
 from armdyn.formulations.registry import Shapes
 from armdyn.graph.program import ColumnProgram, Program
 from armdyn.html import table
@@ -251,6 +250,7 @@ if hasattr(os, "register_at_fork"):
 OPTIONS = tuple(f.name for f in fields(Options))
 EVERYWHERE = tuple(name for name in OPTIONS if name not in ("frames", "axes", "rows", "damping"))
 OF_A_CALL = ("out", "threads")
+UNIFORM = ("parameters", "geometry")  # inputs that are usually the same for a whole batch
 COLUMNS = {"natural_regressor": ("columns",)}  # options that name frames in another way
 _ARRAY = np.ndarray  # a module constant, because every call looks it up
 _DOUBLE = np.dtype(np.float64)  # this one object, unless an array was made in an unusual way
@@ -354,8 +354,7 @@ class Kernel(Fast):
     def _compile(self) -> Any:
         made: Any = None
         if self.backend == "llvm":
-            number = "float" if self.dtype == "float32" else "double"
-            made = load_or_compile(self.asked, lambda: self.compiled_program, ("parameters", "geometry"), number)
+            made = load_or_compile(self.asked, lambda: self.compiled_program, UNIFORM, self._number)
         if self.backend == DEVICES:
             from armdyn.codegen.gpu.webgpu import DeviceFunction  # imported only if needed
 
@@ -369,6 +368,38 @@ class Kernel(Fast):
         if self.backend == "numpy":
             return ArrayFunction(compile_numpy(self.program), a.inputs, a.outputs, dtype)
         return over_columns(a.function, a.inputs, a.outputs, dtype)
+
+    @property
+    def _number(self) -> str:
+        return "float" if self.dtype == "float32" else "double"
+
+    @cached_property
+    def _single_calls_compiled(self) -> bool:
+        """Whether machine code takes calls with one configuration; compiles it, but not the code for batches."""
+        if self.backend != "llvm" or self._of_body or not fastcall.supported(type(self)):
+            return False
+        with paused_collector():
+            code = load_or_compile_single(self.asked, lambda: self.compiled_program, UNIFORM, self._number)
+        return code is not None and fastcall.attach(self, code.address("entry"), code)
+
+    def _one_configuration(self, arrays: tuple[Any, ...]) -> list[Any] | None:
+        """The inputs as arrays that machine code takes, if they are one configuration and NumPy would cast them."""
+        shapes = self._core_shapes
+        if len(arrays) != len(shapes) or not all(type(x) in (_ARRAY, list, tuple) for x in arrays):
+            return None
+        try:
+            found = [np.asarray(x) for x in arrays]
+        except ValueError:  # ragged lists
+            return None
+        dtype, casting = (_SINGLE[0], "same_kind") if self._number == "float" else (_DOUBLE, "safe")
+        for x, shape in zip(found, shapes, strict=True):
+            if x.shape != shape or x.dtype.kind not in "fiu" or not np.can_cast(x.dtype, dtype, casting):  # type: ignore[arg-type]
+                return None
+        return [np.array(x, dtype, order="C") for x in found]
+
+    @cached_property
+    def _core_shapes(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(shape for _, shape in self.ports[0])
 
     @cached_property
     def single(self) -> Kernel:
@@ -439,6 +470,10 @@ class Kernel(Fast):
             return self.single(*arrays) if plainly else self.single(*arrays, out=out, threads=threads)
         if self._of_body:
             refuse_impossible(*arrays)
+        if self._compiled is None and out is None and threads is None:
+            one = self._one_configuration(arrays)
+            if one is not None and self._single_calls_compiled:
+                return self(*one)  # by machine code, here and, without a detour, next time
         function, count = self._compiled or self.compiled, 1 if self.backend == DEVICES else checked(threads)
         try:
             if count == 1 and function.quiet:
@@ -520,6 +555,8 @@ class Kernel(Fast):
 
     def _solved_by(self, solver: Any) -> Kernel:
         """Forward dynamics by composite bodies with this solver of H q̈ = τ - b."""
+        from armdyn.formulations.forward_dynamics import SOLVERS  # all formulations of this quantity
+
         asked = self._asked_method
         if self.quantity != "forward_dynamics" or asked not in ("auto", *SOLVERS.values()):
             of = self.quantity if asked == "auto" else f"{self.quantity} by {asked}"

@@ -71,6 +71,25 @@ def kernel_module(program: Program | ColumnProgram, target: Target, uniform: Col
     return module(target, [strided_copies(target.vector), *texts])
 
 
+def single_call_module(program: Program, target: Target) -> str:
+    """The module of a program with the function `entry` alone, for single configurations: a third of the whole."""
+    code = straight_line(program, target)
+    narrow = single_call(code)
+    called = narrow or code
+    arrays = operands(program.inputs, code.contracted.outputs, code.slots)
+    numbers = sum(len(port.nodes) for port in program.inputs)
+    long_rows = any(array.written and array.size > tuning.UNROLLED_COPY for array in arrays)
+    texts = [
+        slot_tables(arrays),
+        called.text(),
+        code.sine_functions() if narrow and isinstance(code, PlainCode) else "",
+        lane_copy(called.target.vector) if long_rows else "",
+        shape_tables(arrays),
+        entry(called.target.vector, called.name, arrays, numbers, len(code.slots), None),
+    ]
+    return module(target, texts)
+
+
 def _straight_line_parts(program: Program, target: Target, uniform: Collection[str]) -> list[str]:
     """The parts of the module of a straight-line program."""
     code = straight_line(program, target, uniform)

@@ -196,7 +196,7 @@ class PlainCode(StraightLine):
         long = len(self.contracted.order) > tuning.LONGEST_FUNCTION
         functions = self._write_parts(w, emit, sines) if long else self._write_all(w, emit)
         w.constant_table(self.table, [literal(w.number, value) for value in self.constants])
-        return functions + (self._sine_functions() if self.trig_layers else "")
+        return functions + self.sine_functions()
 
     def _emitter(self, w: Writer, locations: dict[int, Slot]) -> Emitter:
         return Emitter(w, self.target.fma, locations, lambda node: w.load(f"@{self.table}", self.constants[node.value]))
@@ -235,7 +235,10 @@ class PlainCode(StraightLine):
     def _take_sines(self, w: Writer, angles: str, results: str, count: int) -> None:
         w.do(f"call void @trig(ptr {angles}, ptr {results}, i64 {count}, ptr %context)")
 
-    def _sine_functions(self) -> str:
+    def sine_functions(self) -> str:
+        """LLVM IR of the functions that compute sines and cosines, if the program has any."""
+        if not self.trig_layers:
+            return ""
         return trig_far(self.target.vector) + trig_loop(self.target.vector, self.target.fma)
 
     def rows_to_rows(self) -> RowsToRows | None:
@@ -362,8 +365,9 @@ class NarrowCode(PlainCode):
     def _take_sines(self, w: Writer, angles: str, results: str, count: int) -> None:
         super()._take_sines(w, angles, results, -(-count // self.wide))
 
-    def _sine_functions(self) -> str:
-        return ""  # the vector program defines them
+    def sine_functions(self) -> str:
+        """None: those of the vector program serve this one, too."""
+        return ""
 
     def _sines_wanted(self, angles: tuple[Node, ...], results: str) -> dict[int, Slot]:
         """The locations of the sines and cosines: a vector of sines, a vector of cosines, and so on."""
