@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -227,3 +229,43 @@ def test_split_programs_have_the_bits_of_whole_ones(target, monkeypatch):
     np.testing.assert_array_equal(compiled(x), whole)
     kernel = called_singly(armdyn.generic_arm("RRRR").chain, compiled)
     np.testing.assert_array_equal(np.stack([kernel(row) for row in x]), whole)
+
+
+OUTER = """
+import threading
+import numpy as np
+from armdyn.codegen.compile import compile_program
+from armdyn.graph.program import trace
+
+size = 60
+ports = {"q": (size,)}, [("h", (size, size))]
+made = compile_program(trace("outer", lambda q: [[a * b for b in q] for a in q], *ports))
+q = np.random.default_rng(0).normal(size=(20, size))
+results = []
+threading.stack_size(192 * 1024)
+thread = threading.Thread(target=lambda: results.extend([made(q), made(q[3])]))
+thread.start()
+thread.join()
+expected = q[:, :, None] * q[:, None, :]
+assert np.array_equal(results[0], expected) and np.array_equal(results[1], expected[3])
+"""
+
+
+def test_large_arrays_are_not_on_the_stack():
+    # 460 KiB of arrays per block with eight lanes, half as much with four, in a thread whose stack is 192 KiB.
+    done = subprocess.run([sys.executable, "-X", "faulthandler", "-c", OUTER], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_arrays_on_the_heap_give_the_same_bits(target, monkeypatch):
+    arm = armdyn.load("panda")
+    for options in (Options(), Options(derivatives=("q",))):
+        made = program(arm.chain, "forward_dynamics", "composite", options)
+        with_stack = compile_program(made, TARGETS[target])
+        monkeypatch.setattr(tuning, "LARGEST_FRAME", 0)
+        with_heap = compile_program(made, TARGETS[target])
+        monkeypatch.undo()
+        x = motions(arm.chain, 21)
+        for ours, theirs in zip(np.atleast_1d(with_heap(*x)), np.atleast_1d(with_stack(*x)), strict=True):
+            assert np.array_equal(ours, theirs)

@@ -32,13 +32,12 @@ from typing import Any
 import numpy as np
 
 from armdyn.codegen import tuning
-from armdyn.codegen.llvm.ir import CACHE_LINE, VectorType, Writer, function
+from armdyn.codegen.llvm.ir import CACHE_LINE, LIBRARY, VectorType, Writer, framed, function
 from armdyn.codegen.llvm.loop import CORE_DIMENSIONS, Operand
 
 # The functions and objects in the context, in the order of its table.
 CONTEXT = (
-    "sin",
-    "cos",
+    *LIBRARY,
     "PyArray_New",
     "PyArray_Scalar",
     "PyArray_Type",
@@ -120,7 +119,9 @@ def entry(
     w.label("general")
     general(w)
     batch = _batch(kind, arrays, nodes) if nodes is not None else ""
-    return batch + function("ptr @entry(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames)", w.lines)
+    at = KERNEL["context"]
+    loads = (f"%context_at = getelementptr i8, ptr %self, i64 {at}", "%context_here = load ptr, ptr %context_at")
+    return batch + framed("ptr @entry(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames)", w, "%context_here", loads)
 
 
 def context_entry(w: Writer, name: str) -> str:
@@ -467,7 +468,7 @@ def context() -> Any:
             return id(objects[name])
         if name == "remembered":
             return None
-        function = getattr(library if name in ("sin", "cos") else ctypes.pythonapi, name)
+        function = getattr(library if name in LIBRARY else ctypes.pythonapi, name)
         return ctypes.cast(function, ctypes.c_void_p).value
 
     table = (ctypes.c_void_p * len(CONTEXT))(*map(address, CONTEXT))

@@ -43,6 +43,10 @@ NODES_PER_FUNCTION = 300
 UNROLLED_PREFETCH = 256  # cache lines of one block of results; beyond, a loop prefetches them
 UNROLLED_COPY = 100  # numbers of a single call's result; beyond, a loop copies them
 
+# Arrays of a function that are larger together are allocated on the heap, so that threads with small stacks (512 KiB on
+# macOS) can call kernels of large arms. Twelve joints need at most 100 KiB (the regressor with AVX-512).
+LARGEST_FRAME = 2**17  # bytes
+
 # List scheduling (catalogue). Longer code is bound by instruction fetch, and there spills cost more than stalls.
 LONGEST_SCHEDULED = 3000  # instructions
 # Weights of the scheduler in cycles, fitted to times on the catalogue; the optimum is flat.

@@ -23,7 +23,7 @@ import numpy as np
 
 from armdyn.codegen import jit
 from armdyn.codegen.fastcall import context
-from armdyn.codegen.llvm.ir import Writer, function
+from armdyn.codegen.llvm.ir import Writer, framed
 from armdyn.codegen.llvm.straight_line import StraightLine
 from armdyn.codegen.llvm.trig import fused
 from armdyn.codegen.target import Target, host
@@ -98,7 +98,12 @@ class Loop:
         w.do(f"br i1 {w.let('icmp slt i64 %next, %count')}, label %block, label %end")
         w.label("end")
         w.do("ret void")
-        return function("void @integrate(ptr %arguments)", w.lines)
+        at = 8 * ARGUMENTS.index("context")
+        loads = (
+            f"%context_at = getelementptr i8, ptr %arguments, i64 {at}",
+            "%context_here = load ptr, ptr %context_at",
+        )
+        return framed("void @integrate(ptr %arguments)", w, "%context_here", loads)
 
     def _step(self) -> None:
         """One step; afterwards store it if it is wanted."""

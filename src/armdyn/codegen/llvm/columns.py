@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from armdyn.codegen import tuning
-from armdyn.codegen.llvm.ir import CACHE_LINE, Slot, VectorType, Writer, function, literal
+from armdyn.codegen.llvm.ir import CACHE_LINE, Slot, VectorType, Writer, framed, function, literal
 from armdyn.codegen.llvm.loop import Operand, axes, begin_block, groups, move, read_arguments
 from armdyn.codegen.llvm.straight_line import Emitter, contract
 from armdyn.codegen.target import Target
@@ -195,7 +195,7 @@ def columns_loop(
         w.do("fence seq_cst")  # orders the non-temporal stores, for every thread
         w.do("call void @llvm.x86.sse.ldmxcsr(ptr %flags)")
     w.do("ret void")
-    return function("void @loop(ptr %args, ptr %dimensions, ptr %steps, ptr %context)", w.lines)
+    return framed("void @loop(ptr %args, ptr %dimensions, ptr %steps, ptr %context)", w)
 
 
 def _destination(w: Writer, a: Operand, numbers: int, x86: bool) -> None:

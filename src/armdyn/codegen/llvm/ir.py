@@ -6,9 +6,14 @@ import math
 import struct
 from collections.abc import Iterable
 from fractions import Fraction
+from itertools import accumulate
 from typing import NamedTuple
 
+from armdyn.codegen import tuning
+
 CACHE_LINE = 64  # bytes
+PAGE = 4096  # bytes; a vector store that crosses a page boundary takes as long as twenty others
+LIBRARY = ("sin", "cos", "malloc", "free")  # functions of the C library, with whose addresses a context begins
 
 
 def double(value: float | Fraction) -> str:
@@ -58,6 +63,15 @@ class Slot(NamedTuple):
     number: int
 
 
+class StackArray(NamedTuple):
+    """An array in a function's frame: its name, its size and alignment in bytes, the line that allocates it."""
+
+    name: str
+    size: int
+    align: int
+    line: str
+
+
 class Writer:
     """Builds the body of a function line by line, with fresh names."""
 
@@ -74,6 +88,7 @@ class Writer:
         self.lanes_mask = f"<{lanes} x i32>"
         self.lines: list[str] = []
         self.tables: list[str] = []
+        self.arrays: list[StackArray] = []
         self._prefix = prefix
         self._count = 0
 
@@ -122,7 +137,9 @@ class Writer:
     def stack_array(self, name: str, slots: int, align: int = 0) -> str:
         """An array of vectors on the stack, allocated in the function's entry block."""
         align = max(align, self.bytes)
-        self.lines.insert(1, f"  %{name} = alloca [{max(slots, 1)} x {self.vector}], align {align}")
+        line = f"  %{name} = alloca [{max(slots, 1)} x {self.vector}], align {align}"
+        self.arrays.append(StackArray(name, max(slots, 1) * self.bytes, align, line))
+        self.lines.insert(1, line)
         return f"%{name}"
 
     def constant_table(self, name: str, literals: Iterable[str]) -> None:
@@ -157,3 +174,34 @@ def prefetch_lines(kind: VectorType) -> str:
 def function(head: str, body: Iterable[str]) -> str:
     """A function's definition."""
     return "\n".join([f"define {head} {{", *body, "}", ""])
+
+
+def framed(head: str, w: Writer, context: str = "%context", loads: Iterable[str] = ()) -> str:
+    """The definition of a function whose arrays are on the stack, or, where they are large, in one block of the heap.
+
+    `context` is the name of the context's address, `loads` the instructions that define it where it is no argument.
+    Where the heap has no memory left, the arrays stay on the stack.
+    """
+    *starts, size = accumulate((-(-array.size // PAGE) * PAGE for array in w.arrays), initial=0)
+    if sum(array.size for array in w.arrays) <= tuning.LARGEST_FRAME:
+        return function(head, w.lines)
+    on_stack = {array.line for array in w.arrays}
+    begin = [
+        *(f"  {line}" for line in loads),
+        f"  %malloc_at = getelementptr i8, ptr {context}, i64 {8 * LIBRARY.index('malloc')}",
+        f"  %free_at = getelementptr i8, ptr {context}, i64 {8 * LIBRARY.index('free')}",
+        "  %malloc = load ptr, ptr %malloc_at",
+        "  %free = load ptr, ptr %free_at",
+        f"  %heap = call ptr %malloc(i64 {size + PAGE})",
+        "  %exhausted = icmp eq ptr %heap, null",
+        f"  %frame_size = select i1 %exhausted, i64 {size + PAGE}, i64 1",
+        "  %frame = alloca i8, i64 %frame_size, align 64",
+        "  %memory = select i1 %exhausted, ptr %frame, ptr %heap",
+        f"  %memory_end = getelementptr i8, ptr %memory, i64 {PAGE - 1}",
+        f"  %arrays = call ptr @llvm.ptrmask.p0.i64(ptr %memory_end, i64 -{PAGE})",
+        *(f"  %{a.name} = getelementptr i8, ptr %arrays, i64 {at}" for a, at in zip(w.arrays, starts, strict=True)),
+    ]
+    lines = [w.lines[0], *begin]
+    for line in (line for line in w.lines[1:] if line not in on_stack):
+        lines += ["  call void %free(ptr %heap)", line] if line.startswith("  ret ") else [line]
+    return function(head, lines)

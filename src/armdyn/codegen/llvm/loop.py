@@ -21,7 +21,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from armdyn.codegen import tuning
-from armdyn.codegen.llvm.ir import CACHE_LINE, VectorType, Writer, function, literal, prefetch
+from armdyn.codegen.llvm.ir import CACHE_LINE, PAGE, VectorType, Writer, framed, function, literal, prefetch
 from armdyn.codegen.llvm.straight_line import RowsToRows
 from armdyn.graph.program import Port
 
@@ -389,9 +389,6 @@ def slot_tables(arrays: Sequence[Operand]) -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGE = 4096  # bytes; a vector store that crosses a page boundary takes as long as twenty others
-
-
 def inner_loop(
     kind: VectorType, arrays: Sequence[Operand], in_slots: int, out_slots: int, x86: bool, rows: RowsToRows | None
 ) -> str:
@@ -432,7 +429,7 @@ def inner_loop(
     if x86:
         w.do("call void @llvm.x86.sse.ldmxcsr(ptr %flags)")
     w.do("ret void")
-    return function("void @loop(ptr %args, ptr %dimensions, ptr %steps, ptr %context)", w.lines)
+    return framed("void @loop(ptr %args, ptr %dimensions, ptr %steps, ptr %context)", w)
 
 
 def _columns(w: Writer, arrays: Sequence[Operand], staged: Sequence[Operand]) -> None:

@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 from armdyn.algebra.frozen import cached_property
 from armdyn.codegen import tuning
-from armdyn.codegen.llvm.ir import Slot, VectorType, Writer, function, prefetch
+from armdyn.codegen.llvm.ir import Slot, VectorType, Writer, framed, function, prefetch
 from armdyn.codegen.llvm.trig import LIMIT, TRIG, all_below, fused
 from armdyn.codegen.target import Target
 from armdyn.graph.node import Graph, Node
@@ -84,7 +84,7 @@ class StraightLine(ABC):
         functions = self._write(w)
         w.do("ret void")
         head = f"internal void @{self.name}(ptr noalias %in, ptr noalias %out, ptr %context) noinline"
-        return "".join(w.tables) + functions + function(head, w.lines)
+        return "".join(w.tables) + functions + framed(head, w)
 
     @abstractmethod
     def _write(self, w: Writer) -> str:

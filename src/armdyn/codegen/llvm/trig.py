@@ -17,7 +17,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, replace
 
-from armdyn.codegen.llvm.ir import VectorType, Writer, double, function, single, splat
+from armdyn.codegen.llvm.ir import LIBRARY, VectorType, Writer, double, function, single, splat
 
 TRIG = ("sin", "cos")
 LIMIT = 1e5
@@ -219,8 +219,8 @@ def trig_far(kind: VectorType) -> str:
     """`trig_far`: lanes beyond `LIMIT`, one at a time, by the C library's sine and cosine."""
     w = Writer(kind)
     w.label("entry")
-    for slot, name in enumerate(("sin", "cos")):
-        w.do(f"%{name} = load ptr, ptr {w.at('%context', 8 * slot)}")
+    for name in ("sin", "cos"):
+        w.do(f"%{name} = load ptr, ptr {w.at('%context', 8 * LIBRARY.index(name))}")
     w.do("br label %lane")
     w.label("lane")
     w.do("%l = phi i64 [0, %entry], [%next, %done]")
