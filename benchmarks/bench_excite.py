@@ -17,14 +17,14 @@ import numpy as np
 
 import armdyn
 from armdyn.identification import linear
-from armdyn.identification.excitation import Basis, Design, best_of_chance, designed
+from armdyn.identification.excitation import Basis, ExcitationDesign, best_of_chance, designed
 from armdyn.identification.limits import Limits
 from armdyn.identification.threads import one_thread
 
 ARMS = ("panda", "ur5", "iiwa14", "xarm7")
 
 
-def scatter(design: Design, states: list[np.ndarray], rng: np.random.Generator, runs: int = 30) -> np.ndarray:
+def scatter(design: ExcitationDesign, states: list[np.ndarray], rng: np.random.Generator, runs: int = 30) -> np.ndarray:
     """Standard deviation of the parameters of `runs` simulated logs along a motion."""
     model, noise = design.information.model, design.information.noise
     Y = model.regressor(*states)

@@ -10,7 +10,7 @@ import pytest
 import armdyn
 from armdyn.errors import InputError
 from armdyn.identification import linear
-from armdyn.identification.excitation import Basis, Design, best_of_chance, designed
+from armdyn.identification.excitation import Basis, ExcitationDesign, best_of_chance, designed
 from armdyn.identification.limits import Limits, Skeleton, segment_distance
 from armdyn.identification.threads import one_thread
 
@@ -23,7 +23,7 @@ def design(arm, criterion="information", plane=None, acceleration=None, trajecto
 def test_many_joints_find_random_motions_too():
     """Of seventeen joints some have no room where chance puts them; their motions are scaled one by one."""
     arm = armdyn.load("baxter")
-    search = Design(arm, Basis(20.0, 5), Limits.of(arm, None, None, 0.95), 1, information=None)
+    search = ExcitationDesign(arm, Basis(20.0, 5), Limits.of(arm, None, None, 0.95), 1, information=None)
     for seed in range(5):
         q, qd, qdd = search.on_grid(search.random(np.random.default_rng(seed)), 500)
         assert search.limits.hold(q, qd, qdd)

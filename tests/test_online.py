@@ -10,7 +10,7 @@ from armdyn import OnlineEstimator
 from armdyn.errors import ComputationError, InputError
 from armdyn.identification import linear
 from armdyn.identification.model import pseudo_inertia
-from armdyn.identification.online import Information
+from armdyn.identification.online import SquareRootInformation
 from test_identify import log_of, motion, with_drives
 
 
@@ -147,7 +147,7 @@ def test_it_continues_what_was_identified(arm):
 
 def test_information_of_a_covariance_is_its_inverse(rng):
     A = rng.normal(size=(9, 5))
-    known = Information.of(np.arange(5.0), np.linalg.inv(A.T @ A))
+    known = SquareRootInformation.of(np.arange(5.0), np.linalg.inv(A.T @ A))
     np.testing.assert_allclose(known.R.T @ known.R, A.T @ A, rtol=1e-9)
     np.testing.assert_allclose(known.values, np.arange(5.0), atol=1e-10)
     np.testing.assert_allclose(known.covariance, np.linalg.inv(A.T @ A), rtol=1e-8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections import Counter
+from importlib import import_module
 
 import pytest
 from typer.testing import CliRunner
@@ -146,3 +147,15 @@ def test_an_option_by_another_name(words, option):
 
 def test_the_page_on_other_libraries_has_the_table():
     assert table() in (ROOT / "docs" / "coming_from.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [("armdyn.identification", "Comparison", "Prediction"), ("armdyn.simulation", "Controller", "TorqueLaw")],
+)
+def test_former_names_of_classes_still_work_with_a_warning(module, old, new):
+    room = import_module(module)
+    with pytest.warns(DeprecationWarning, match=f"{old} is now {new}"):
+        assert getattr(room, old) is getattr(room, new)
+    with pytest.raises(AttributeError, match=f"module '{module}' has no attribute 'Nothing'"):
+        room.Nothing  # noqa: B018

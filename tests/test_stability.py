@@ -17,7 +17,7 @@ from armdyn.cli import app
 from armdyn.errors import InputError
 from armdyn.options import FIXED
 from armdyn.programs.stepping import ARK4, RK4, RK5, SCHEMES
-from armdyn.simulation import PD, Actuators, ComputedTorque, Controller, Drive, PDGravity, quintic, simulate
+from armdyn.simulation import PD, Actuators, ComputedTorque, Drive, PDGravity, TorqueLaw, quintic, simulate
 from armdyn.simulation.judge import Linear, growth
 
 Q0 = np.array([0.0, -0.3, 0.0, -2.0, 0.0, 2.0, 0.8])
@@ -365,7 +365,7 @@ class DamperLaw:
 
 
 def test_a_controller_of_ones_own_plugs_in(drop):
-    assert isinstance(Damper(30.0), Controller)
+    assert isinstance(Damper(30.0), TorqueLaw)
     out = simulate(drop(), [0.9], torque=Damper(30.0), duration=0.2, step=1e-4)
     w = 30.0 / 1.5
     expected = 0.9 - 9.81 / w * (out.t - (1 - np.exp(-w * out.t)) / w)

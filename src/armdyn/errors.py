@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import ParamSpec, TypeVar
 
 from armdyn.names import meant, meant_keyword
@@ -67,6 +68,18 @@ def called_elsewhere(name: str, available: Iterable[str]) -> str:
 def former(old: str, new: str, stacklevel: int = 3) -> None:
     """Warn that `old` is the former spelling of `new`: it works for two versions more, then it goes."""
     warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=stacklevel)
+
+
+def former_names(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
+    """A module's `__getattr__`, by which its former names still work, with a warning."""
+
+    def get(name: str) -> object:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        former(f"{module}.{name}", names[name])
+        return getattr(sys.modules[module], names[name])
+
+    return get
 
 
 def checked_keywords(function: Callable[P, R]) -> Callable[P, R]:

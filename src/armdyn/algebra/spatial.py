@@ -300,21 +300,21 @@ NO_MOMENTS = Sym3(0, 0, 0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Motion:
+class MotionVector:
     """Angular velocity w and velocity v of the frame's origin; or the same of accelerations."""
 
     w: Vec3
     v: Vec3
 
-    def __add__(self, other: Motion) -> Motion:
-        return Motion(self.w + other.w, self.v + other.v)
+    def __add__(self, other: MotionVector) -> MotionVector:
+        return MotionVector(self.w + other.w, self.v + other.v)
 
-    def along(self, revolute: bool, rate: Scalar) -> Motion:
+    def along(self, revolute: bool, rate: Scalar) -> MotionVector:
         """The same with a joint's own rate about or along z added."""
         w, v = self.w, self.v
         if revolute:
-            return Motion(Vec3(w.x, w.y, w.z + rate), v)
-        return Motion(w, Vec3(v.x, v.y, v.z + rate))
+            return MotionVector(Vec3(w.x, w.y, w.z + rate), v)
+        return MotionVector(w, Vec3(v.x, v.y, v.z + rate))
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,18 +332,18 @@ class Wrench:
         return self.n.z if revolute else self.f.z
 
 
-NO_MOTION = Motion(ZERO, ZERO)
+NO_MOTION = MotionVector(ZERO, ZERO)
 NO_WRENCH = Wrench(ZERO, ZERO)
-UNIT_TURN = Motion(Z, ZERO)
-UNIT_SLIDE = Motion(ZERO, Z)
+UNIT_TURN = MotionVector(Z, ZERO)
+UNIT_SLIDE = MotionVector(ZERO, Z)
 
 
-def unit_motion(revolute: bool) -> Motion:
+def unit_motion(revolute: bool) -> MotionVector:
     """The motion for a unit rate of a joint with axis z, in its own frame."""
     return UNIT_TURN if revolute else UNIT_SLIDE
 
 
-def power(motion: Motion, wrench: Wrench) -> Scalar:
+def power(motion: MotionVector, wrench: Wrench) -> Scalar:
     """w·n + v·f."""
     return motion.w.dot(wrench.n) + motion.v.dot(wrench.f)
 
@@ -438,7 +438,7 @@ class Transform:
         p = Vec3(b * R.c, -(b * R.s), self.d + self.b * R.gamma.sin)
         return p + R.inverse(Vec3(0, 0, self.shift)) if self.forked else p
 
-    def motion_outward(self, motion: Motion) -> Motion:
+    def motion_outward(self, motion: MotionVector) -> MotionVector:
         """A motion of the parent's frame seen from frame i, the joint at rest: 20M 12A."""
         w, v, b, d = motion.w, motion.v, self.b, self.d
         R = self.R.unturned
@@ -447,7 +447,7 @@ class Transform:
             w, v = turn_about_z(w, self.R.turn.opposite), turn_about_z(v, self.R.turn.opposite)
         v = Vec3(v.x, v.y + b * w.z, v.z - b * w.y)
         w, v = R.T @ w, R.T @ v
-        return Motion(w, Vec3(v.x + d * w.y, v.y - d * w.x, v.z))
+        return MotionVector(w, Vec3(v.x + d * w.y, v.y - d * w.x, v.z))
 
     def wrench_inward(self, wrench: Wrench) -> Wrench:
         """A wrench in frame i seen from the parent's frame, about its origin: 20M 12A."""

@@ -10,7 +10,7 @@ mass. Linear rows come before angular ones. Rotors are not included.
 from __future__ import annotations
 
 from armdyn.algebra import Scalar, Vec3
-from armdyn.algebra.spatial import NO_MOTION, NO_WRENCH, Body, Motion, Wrench
+from armdyn.algebra.spatial import NO_MOTION, NO_WRENCH, Body, MotionVector, Wrench
 from armdyn.chain import Chain
 from armdyn.formulations.coriolis_matrix.christoffel import composites
 from armdyn.formulations.elimination import Matrix
@@ -55,7 +55,7 @@ def unit_momentum(revolute: bool, body: Body) -> Wrench:
 def centroidal_momentum(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
     """The momentum of the whole robot, linear and about its centre of mass, in base axes, by an inward recursion."""
     walk = steps(chain, q)
-    motions: list[Motion] = []
+    motions: list[MotionVector] = []
     for step, rate in zip(walk, qd, strict=True):
         before = motions[step.parent] if step.parent >= 0 else NO_MOTION
         motions.append(step.motion_outward(before).along(step.revolute, rate))

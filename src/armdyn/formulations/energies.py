@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from armdyn.algebra import ZERO, Scalar, Vec3, sign
-from armdyn.algebra.spatial import NO_MOTION, Motion
+from armdyn.algebra.spatial import NO_MOTION, MotionVector
 from armdyn.algebra.tally import named
 from armdyn.chain import Chain
 from armdyn.formulations import reference
@@ -76,7 +76,7 @@ def momentum(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
 
 def kinetic_energy(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Scalar:
     """½ q̇ᵀ H q̇, without rotors: Σ ½ m v·v + k·(v × w) + ½ w·J w over links with regrouped parameters."""
-    motions: list[Motion] = []
+    motions: list[MotionVector] = []
     twice: Scalar = 0
     for step, link, rate in zip(steps(chain, q), accounts(chain), qd, strict=True):
         before = motions[step.parent] if step.parent >= 0 else NO_MOTION

@@ -13,7 +13,7 @@ Symbols: (w, v) | the twist of frame i; h = (f, n) | linear and angular momentum
 from __future__ import annotations
 
 from armdyn.algebra import Scalar
-from armdyn.algebra.spatial import NO_MOTION, NO_WRENCH, Motion, Wrench
+from armdyn.algebra.spatial import NO_MOTION, NO_WRENCH, MotionVector, Wrench
 from armdyn.chain import Chain
 from armdyn.formulations import reference
 from armdyn.formulations.energies import gravity_load as gravity
@@ -25,7 +25,7 @@ from armdyn.formulations.steps import collect, steps
 def momentum_bias(chain: Chain, q: list[Scalar], qd: list[Scalar], *, gravity_load: Run = gravity) -> list[Scalar]:
     """Cᵀq̇ - g = ∂L/∂q."""
     walk = steps(chain, q)
-    motions: list[Motion] = []
+    motions: list[MotionVector] = []
     for step, rate in zip(walk, qd, strict=True):
         before = motions[step.parent] if step.parent >= 0 else NO_MOTION
         motions.append(step.motion_outward(before).along(step.revolute, rate))

@@ -19,7 +19,7 @@ from typing import Protocol, TypeVar
 
 from armdyn.algebra import Angle, Scalar, Tally, Vec3, counting, on_hand, online
 from armdyn.algebra.scalar import is_number
-from armdyn.algebra.spatial import Motion, Transform, Wrench
+from armdyn.algebra.spatial import MotionVector, Transform, Wrench
 from armdyn.chain import Chain, Joint
 
 
@@ -195,7 +195,7 @@ def transport_costs(step: Step) -> tuple[int, int]:
     step = replace(step, R=R, b=joint.b, shift=joint.shift)
     step = replace(step, R=replace(step.R, c=number(step.R.c), s=number(step.R.s)), d=number(step.d))
     with counting() as outward:
-        step.motion_outward(Motion(full, full))
+        step.motion_outward(MotionVector(full, full))
     with counting() as inward:
         step.wrench_inward(Wrench(full, full))
     return outward.operations().total, inward.operations().total

@@ -130,7 +130,7 @@ def excite(
     return Excitation(arm, t, q, qd, qdd, number, joints, names, own, chance, _warnings(limits, flat[0]))
 
 
-def best_of_chance(design: Design, count: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+def best_of_chance(design: ExcitationDesign, count: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
     """The best random motion, its predicted deviations, and for each parameter the smallest deviation of all motions.
 
     The best motion has the smallest sum of variances, each relative to the smallest of all motions.
@@ -150,10 +150,10 @@ def designed(
     criterion: str,
     noise: float | Sequence[float] | None,
     rng: np.random.Generator,
-) -> Design:
+) -> ExcitationDesign:
     """The design problem, with the torque noise and the reference variances from random motions."""
     usual = Information.of(arm, np.ones(arm.n), limits.velocity, criterion)
-    design = Design(arm, basis, limits, trajectories, usual)
+    design = ExcitationDesign(arm, basis, limits, trajectories, usual)
     design = replace(design, chance=tuple(design.random(rng) for _ in range(RANDOM)))
     states = [design.flat(x, design.fine) for x in design.chance]
     if noise is None:
@@ -185,7 +185,7 @@ def _warnings(limits: Limits, q: Array) -> tuple[str, ...]:
 
 
 def _best_of(
-    design: Design, starts: int, rng: np.random.Generator, progress: Callable[[float, float], None] | None
+    design: ExcitationDesign, starts: int, rng: np.random.Generator, progress: Callable[[float, float], None] | None
 ) -> Array:
     """The best of several searches from the best random trajectories, and of searches from perturbations of it."""
     first = sorted(design.chance, key=design.judged)[:starts]
@@ -201,7 +201,7 @@ def _best_of(
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class ExcitationDesign:
     """The design problem; the unknowns are the flat (trajectories, n, 1 + size) centres and coefficients per joint."""
 
     arm: Arm

@@ -45,7 +45,7 @@ class OnlineEstimator:
         The forgetting factor per sample; 1: nothing is forgotten.
     change : float
         The mean of squared innovation / variance in one update above which the payload has changed.
-    information : Information
+    information : SquareRootInformation
         The information on the parameters of the payload, once there may be one, and of the arm.
     samples : int
         The number of samples processed.
@@ -57,7 +57,7 @@ class OnlineEstimator:
     deviation: Array
     forgetting: float
     change: float
-    information: Information
+    information: SquareRootInformation
     samples: int = 0
     changes: tuple[int, ...] = ()
 
@@ -87,7 +87,7 @@ class OnlineEstimator:
         model = Model.of(arm, friction, rotor=rotor, offset=offset)
         widths = _per_joint(width, arm.n, "width", least=0.0)
         model = replace(model, width=widths, stribeck=np.where(widths > 0, 5 * widths, 1.0))
-        information = Information.none(len(model.names)) if known is None else _prior(model, arm, known)
+        information = SquareRootInformation.none(len(model.names)) if known is None else _prior(model, arm, known)
         return cls(model, _per_joint(deviation, arm.n, "deviation"), _factor(forgetting), change, information)
 
     @classmethod
@@ -97,7 +97,7 @@ class OnlineEstimator:
         """An estimator that starts from the values and the covariance identified from a log."""
         residual = estimate.training.residual.std(axis=0)
         own = _per_joint(residual if deviation is None else deviation, estimate.model.n, "deviation")
-        information = Information.of(estimate.values, estimate.uncertainty.covariance)
+        information = SquareRootInformation.of(estimate.values, estimate.uncertainty.covariance)
         return cls(estimate.model, own, _factor(forgetting), change, information)
 
     @property
@@ -106,7 +106,7 @@ class OnlineEstimator:
         return self.model.names
 
     @property
-    def own(self) -> Information:
+    def own(self) -> SquareRootInformation:
         """The information on the arm's own parameters, without the payload."""
         return self.information.of_last(len(self.names))
 
@@ -191,13 +191,13 @@ class OnlineEstimator:
         )
 
 
-def _prior(model: Model, arm: Arm, share: float) -> Information:
+def _prior(model: Model, arm: Arm, share: float) -> SquareRootInformation:
     if not (np.isfinite(share) and share > 0):
         raise InputError(f"known must be a positive fraction of the parameters' sizes, got {share!r}")
     values = model.natural @ model.prior(arm)
     size = np.abs(values)
     size = np.maximum(size, 0.1 * size.max())
-    return Information.of(values, np.diag((share * size) ** 2))
+    return SquareRootInformation.of(values, np.diag((share * size) ** 2))
 
 
 def _factor(forgetting: float) -> float:
@@ -225,7 +225,7 @@ RANK = 1e-10  # smallest singular value over the largest, in columns of unit len
 
 
 @dataclass(frozen=True, eq=False)
-class Information:
+class SquareRootInformation:
     """The information on parameters x: ‖R x - z‖² is their negative log-likelihood times two, up to a constant.
 
     Source: Bierman 1977. Rows are whitened, that is, scaled to unit noise.
@@ -235,12 +235,12 @@ class Information:
     z: Array
 
     @classmethod
-    def none(cls, size: int) -> Information:
+    def none(cls, size: int) -> SquareRootInformation:
         """No information on any parameter."""
         return cls(np.zeros((size, size)), np.zeros(size))
 
     @classmethod
-    def of(cls, values: Array, covariance: Array) -> Information:
+    def of(cls, values: Array, covariance: Array) -> SquareRootInformation:
         """Known values with a covariance; there is no information on directions in its null space."""
         scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         scale = np.where(scale > 0, scale, 1.0)
@@ -250,7 +250,7 @@ class Information:
         R = linear.triangle(root)
         return cls(R, R @ values)
 
-    def absorbed(self, rows: Array, right: Array) -> tuple[Information, float]:
+    def absorbed(self, rows: Array, right: Array) -> tuple[SquareRootInformation, float]:
         """The information updated with whitened rows, (k, p) and (k,), and the squared norm of their innovations.
 
         The norm is eᵀS⁻¹e, with e the innovations and S their covariance due to noise and the uncertainty of the
@@ -259,12 +259,12 @@ class Information:
         stacked = np.vstack([np.column_stack([self.R, self.z]), np.column_stack([rows, right])])
         T = linear.triangle(stacked)
         p = len(self.z)
-        return Information(T[:p, :p], T[:p, p]), float(T[p, p] ** 2)
+        return SquareRootInformation(T[:p, :p], T[:p, p]), float(T[p, p] ** 2)
 
-    def faded(self, factor: float) -> Information:
+    def faded(self, factor: float) -> SquareRootInformation:
         """The information multiplied by a factor from 0 to 1."""
         root = float(np.sqrt(factor))
-        return Information(root * self.R, root * self.z)
+        return SquareRootInformation(root * self.R, root * self.z)
 
     @property
     def complete(self) -> bool:
@@ -291,20 +291,20 @@ class Information:
         found[unknown, unknown] = np.inf
         return np.asarray(found)
 
-    def of_last(self, count: int) -> Information:
+    def of_last(self, count: int) -> SquareRootInformation:
         """The marginal information on the last parameters."""
-        return Information(self.R[-count:, -count:], self.z[-count:])
+        return SquareRootInformation(self.R[-count:, -count:], self.z[-count:])
 
-    def of_first(self, count: int) -> Information:
+    def of_first(self, count: int) -> SquareRootInformation:
         """The marginal information on the first parameters."""
         turned = np.column_stack([self.R[:, count:], self.R[:, :count], self.z])
         T = linear.triangle(turned)
         rest = len(self.z) - count
-        return Information(T[rest:-1, rest:-1], T[rest:-1, -1])
+        return SquareRootInformation(T[rest:-1, rest:-1], T[rest:-1, -1])
 
-    def behind(self, deviations: Array) -> Information:
+    def behind(self, deviations: Array) -> SquareRootInformation:
         """The information with further parameters in front, which have a prior of zero with these deviations."""
         k, p = len(deviations), len(self.z)
         R = np.zeros((k + p, k + p))
         R[:k, :k], R[k:, k:] = np.diag(1 / deviations), self.R
-        return Information(R, np.concatenate([np.zeros(k), self.z]))
+        return SquareRootInformation(R, np.concatenate([np.zeros(k), self.z]))

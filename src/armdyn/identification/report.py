@@ -14,7 +14,7 @@ from armdyn.pages.motion import curve, motion, motion_page, short
 from armdyn.pages.writer import escape, navigation, section, table
 
 if TYPE_CHECKING:
-    from armdyn.identification.result import Comparison, Estimate
+    from armdyn.identification.result import Estimate, Prediction
 
 
 def write(estimate: Estimate, path: str | os.PathLike[str]) -> None:
@@ -157,7 +157,7 @@ def _chart(charts: list[dict[str, Any]], chart: dict[str, Any], label: str, kind
     )
 
 
-def _torques(e: Estimate, shown: Comparison, charts: list[dict[str, Any]]) -> str:
+def _torques(e: Estimate, shown: Prediction, charts: list[dict[str, Any]]) -> str:
     """Measured and predicted torque of every joint over time, and below it the residual on a scale of its own."""
     t = shown.t - shown.t[0]
     parts = []

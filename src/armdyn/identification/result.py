@@ -36,7 +36,7 @@ RENAMED = {"pull": "regularization", "lean": "base_tilt", "how": "processing"}  
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Prediction:
     """Measured and predicted torques of a log, with the same filter; `raw_error` is that of all unfiltered samples."""
 
     source: str
@@ -79,7 +79,7 @@ class Estimate(Result):
     fit: Fit
     uncertainty: Uncertainty
     condition: float
-    training: Comparison
+    training: Prediction
     folds: Array  # relative prediction error of each segment when it is left out of the fit
     left_out: tuple[float, float] | None = None  # the same over segments in time and posture, and by least squares
     transmission: Any = None
@@ -88,7 +88,7 @@ class Estimate(Result):
     warnings: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()  # the reasons for which the estimate is not to be trusted; `warnings` include them
     notes: tuple[str, ...] = ()
-    validation: Comparison | None = None
+    validation: Prediction | None = None
     changes: tuple[Reading, ...] = ()  # corrections of signs, units and the like that are applied to logs
     base_tilt: tuple[float, float] = (0.0, 0.0)  # rad, in two directions
     steps: dict[str, float] = field(default_factory=dict)  # left-out error after each added term, relative to the first
@@ -176,7 +176,7 @@ class Estimate(Result):
         q, qd, qdd = (np.atleast_2d(np.asarray(x, dtype=float)) for x in (q, qd, qdd))
         return predict(self.model, self.values, q, qd, qdd, self.model.logs - 1)
 
-    def validate(self, log: Log | PathName) -> Comparison:
+    def validate(self, log: Log | PathName) -> Prediction:
         """Compare the torques of a log (or of its file) that was not used for the fit with the prediction."""
         side = self._read(log)
         last = replace(side, pieces=tuple(replace(piece, log=self.model.logs - 1) for piece in side.pieces))
@@ -345,7 +345,7 @@ class Estimate(Result):
 
 def compare(
     model: Model, values: Array, log: Log, how: Processing, parts: list[Motion] | None = None, own: Rows | None = None
-) -> Comparison:
+) -> Prediction:
     """Measured and predicted torques of a log (joint side); its motions and rows can be given to save time."""
     parts = parts or motions(log, how)
     found = own or rows(model, parts, how)
@@ -354,7 +354,7 @@ def compare(
     raw = relative_error(np.concatenate([p.tau for p in every]), predicted)
     t, q = (np.concatenate([getattr(p, name) for p in parts]) for name in ("t", "q"))
     along = np.stack([np.interp(found.t, t, column) for column in q.T], axis=1)
-    return Comparison(log.source, found.t, found.tau, found.Y @ values, raw, along)
+    return Prediction(log.source, found.t, found.tau, found.Y @ values, raw, along)
 
 
 def predict(model: Model, values: Array, q: Array, qd: Array, qdd: Array, log: int = 0) -> Array:

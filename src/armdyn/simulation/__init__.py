@@ -45,16 +45,17 @@ The files, in the order of a run: `simulate`, `simulator` (what users call), `dr
 `judge`, `sampled_loop` (was it stable), `trajectory` (the result).
 """
 
+from armdyn.errors import former_names
 from armdyn.simulation.digital import Actuators, Digital
 from armdyn.simulation.drives import (
     PD,
     ComputedTorque,
-    Controller,
     Drive,
     Feedforward,
     PDGravity,
     Reference,
     Sampled,
+    TorqueLaw,
     fourier,
     quintic,
     straight_line,
@@ -70,7 +71,6 @@ __all__ = [
     "PD",
     "Actuators",
     "ComputedTorque",
-    "Controller",
     "Digital",
     "Drive",
     "Feedforward",
@@ -79,6 +79,7 @@ __all__ = [
     "Reference",
     "Sampled",
     "Simulator",
+    "TorqueLaw",
     "Trajectory",
     "fourier",
     "holding",
@@ -87,3 +88,5 @@ __all__ = [
     "straight_line",
     "trapezoidal",
 ]
+
+__getattr__ = former_names(__name__, {"Controller": "TorqueLaw"})

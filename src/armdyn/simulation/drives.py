@@ -75,7 +75,7 @@ class Drive:
 
 
 @runtime_checkable
-class Controller(Protocol):
+class TorqueLaw(Protocol):
     """The protocol of controllers for `simulate`."""
 
     def drive(self, chain: Chain) -> Drive:
@@ -120,7 +120,7 @@ def cheapest(chain: Chain, quantity: str) -> str:
 
 def drive(chain: Chain, torque: Any) -> Drive | None:
     """The compilable drive for a `torque` argument; None for a Python function."""
-    if isinstance(torque, Controller):
+    if isinstance(torque, TorqueLaw):
         return torque.drive(chain)
     if torque is None:
         return Drive(0, lambda t: np.zeros((*t.shape, 0)), Nobody())
@@ -398,7 +398,7 @@ def _pd(target: Any, law: PDLaw, n: int) -> Drive:
     return Drive(2 * n, lambda t: np.concatenate([posture, np.zeros(n)]), law, controller=True)
 
 
-Motion = tuple[np.ndarray, np.ndarray, np.ndarray]
+ReferenceMotion = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -407,10 +407,10 @@ class Reference:
 
     name: str
     duration: float
-    motion: Callable[[np.ndarray], Motion]
+    motion: Callable[[np.ndarray], ReferenceMotion]
     periodic: bool = False
 
-    def __call__(self, t: Any) -> Motion:
+    def __call__(self, t: Any) -> ReferenceMotion:
         """Position, velocity and acceleration at times `t`; at rest before 0 and after the end unless periodic."""
         t = np.asarray(t, float)
         if self.periodic:
@@ -438,7 +438,7 @@ def quintic(start: Any, end: Any, duration: float) -> Reference:
 # The motions are functions of modules with their data before the time, not closures, so that references pickle.
 
 
-def _quintic(a: np.ndarray, b: np.ndarray, duration: float, t: np.ndarray) -> Motion:
+def _quintic(a: np.ndarray, b: np.ndarray, duration: float, t: np.ndarray) -> ReferenceMotion:
     s = (t / duration)[..., None]
     p = s**3 * (10 - 15 * s + 6 * s**2)
     v = 30 * s**2 * (1 - s) ** 2 / duration
@@ -454,7 +454,7 @@ def trapezoidal(start: Any, end: Any, duration: float, ramp: float = 0.25) -> Re
     return Reference("trapezoidal", float(duration), partial(_trapezoidal, a, b, duration, ramp))
 
 
-def _trapezoidal(a: np.ndarray, b: np.ndarray, duration: float, ramp: float, t: np.ndarray) -> Motion:
+def _trapezoidal(a: np.ndarray, b: np.ndarray, duration: float, ramp: float, t: np.ndarray) -> ReferenceMotion:
     s = (t / duration)[..., None]
     top = 1 / (1 - ramp)  # the cruising speed of a unit distance in unit time
     up, down = s < ramp, s > 1 - ramp
@@ -477,7 +477,7 @@ def fourier(center: Any, sine: Any, cosine: Any, frequency: float, duration: flo
     return Reference("fourier", float(duration if duration is not None else 1 / frequency), motion, periodic=True)
 
 
-def _fourier(c: np.ndarray, a: np.ndarray, b: np.ndarray, w: np.ndarray, t: np.ndarray) -> Motion:
+def _fourier(c: np.ndarray, a: np.ndarray, b: np.ndarray, w: np.ndarray, t: np.ndarray) -> ReferenceMotion:
     phase = w * t[..., None, None]
     s, k = np.sin(phase), np.cos(phase)
     q = c + (a * s + b * k).sum(-2)
@@ -505,7 +505,7 @@ def straight_line(arm: Arm, start: Any, end: Any, rotation: Any, speed: float, q
 
 def _along_line(
     arm: Arm, start: np.ndarray, v: np.ndarray, R: np.ndarray, knots: np.ndarray, path: np.ndarray, t: np.ndarray
-) -> Motion:
+) -> ReferenceMotion:
     """The motion of `straight_line`; `path` holds the configurations at the times `knots`."""
     guess = np.stack([np.interp(t, knots, path[:, i]) for i in range(arm.n)], axis=-1)
     q = _newton(arm, start + np.multiply.outer(t, v), R, guess)

@@ -31,7 +31,7 @@ from armdyn.chain import Chain, Link
 from armdyn.formulations.steps import Step, steps
 
 Matrix = list[list[Scalar]]
-Motion = tuple[Vec3, Vec3]
+MotionVector = tuple[Vec3, Vec3]
 NO_COUPLING = Mat3(ZERO, ZERO, ZERO)
 
 
@@ -40,8 +40,8 @@ class Seen:
     """Quantities in frame j: its own motion, those of the joints before it, composite body j, and its a and e."""
 
     step: Step
-    own: Motion
-    before: list[Motion]
+    own: MotionVector
+    before: list[MotionVector]
     body: Body
     a: Vec3  # ∫ x × v_j dm, the moment about the base origin of a unit rate of joint j
     e: Vec3  # ∫ v_j dm
@@ -74,8 +74,8 @@ def seen(chain: Chain, q: list[Scalar]) -> list[Seen]:
     stage("motions")
     s = ZERO if walk[0].revolute else Vec3(0, 0, walk[0].d)
     levers: list[Vec3] = []
-    own: list[Motion] = []
-    before: list[list[Motion]] = []
+    own: list[MotionVector] = []
+    before: list[list[MotionVector]] = []
     for j, step in enumerate(walk):
         if j > 0:
             s = step.offset if s is ZERO else step.R.T @ (s + step.origin)  # eq. (25)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from itertools import accumulate
 
 from armdyn.algebra import ZERO, Scalar, Vec3, Z
-from armdyn.algebra.spatial import NO_BODY, Body, Motion, unit_motion
+from armdyn.algebra.spatial import NO_BODY, Body, MotionVector, unit_motion
 from armdyn.chain import Chain
 from armdyn.formulations.inverse_dynamics.second_moments import bodies
 from armdyn.formulations.registry import definition
@@ -37,7 +37,7 @@ def composites(walk: list[Step], links: list[Body]) -> list[Body]:
     return found[::-1]
 
 
-def coupling(step: Step, body: Body, motion: Motion) -> Vec3:
+def coupling(step: Step, body: Body, motion: MotionVector) -> Vec3:
     """d_mj = ∫ v_j × v_m dm over composite body j, in frame j."""
     u, a = motion.w, motion.v
     k = body.moment
@@ -55,7 +55,7 @@ def coriolis_matrix(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> Matrix:
     couplings: list[dict[int, Vec3]] = []  # couplings[j][m] = d_mj for m before j, in frame j
     axes: list[dict[int, Vec3]] = []  # axes[j][m] = u_m in frame j, 0 for a prismatic joint
     rates: list[dict[int, Vec3]] = []  # rates[j][m] = Σ_{k up to m} q̇_k u_k, the angular velocity of link m in frame j
-    motions: list[dict[int, Motion]] = []
+    motions: list[dict[int, MotionVector]] = []
     for j, (step, body) in enumerate(zip(walk, composites(walk, bodies(chain)), strict=True)):
         before = motions[step.parent] if step.parent >= 0 else {}
         seen = {m: step.motion_outward(motion) for m, motion in before.items()}

@@ -16,7 +16,7 @@ Cost quoted (Saha 1999, section 7): (199n-198)M (174n-173)A.
 from __future__ import annotations
 
 from armdyn.algebra import ZERO, Scalar, Vec3
-from armdyn.algebra.spatial import NO_WRENCH, Motion, Wrench
+from armdyn.algebra.spatial import NO_WRENCH, MotionVector, Wrench
 from armdyn.chain import Chain
 from armdyn.formulations.forward_dynamics.articulated import articulated_bodies
 from armdyn.formulations.inverse_dynamics.newton_euler_mlc import accounts
@@ -41,9 +41,9 @@ def forward_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], tau: list[
             n = wrench.n + body.I @ dw + body.H @ dv + share * p.n
             f = wrench.f + body.H.T @ dw + body.M @ dv + share * p.f
             collect(brought, step.parent, step.wrench_inward(Wrench(f, n)))
-    base = Motion(ZERO, -chain.gravity_in_frame_0)
+    base = MotionVector(ZERO, -chain.gravity_in_frame_0)
     qdd: list[Scalar] = []
-    accelerations: list[Motion] = []
+    accelerations: list[MotionVector] = []
     for step, p, u_i, c in zip(walk, pivots, u, biases, strict=True):
         moved = step.motion_outward(accelerations[step.parent] if step.parent >= 0 else base) + c
         qdd.append(u_i - p.r * (p.n.dot(moved.w) + p.f.dot(moved.v)))
@@ -51,10 +51,10 @@ def forward_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], tau: list[
     return qdd
 
 
-def _velocities(walk: list[Step], qd: list[Scalar]) -> tuple[list[Vec3], list[Motion]]:
+def _velocities(walk: list[Step], qd: list[Scalar]) -> tuple[list[Vec3], list[MotionVector]]:
     """The angular velocities of the links, and the velocity-product accelerations of each joint."""
     rates: list[Vec3] = []
-    biases: list[Motion] = []
+    biases: list[MotionVector] = []
     for step, v in zip(walk, qd, strict=True):
         w = rates[step.parent] if step.parent >= 0 else ZERO
         before = acceleration_matrix(w, ZERO)
@@ -69,5 +69,5 @@ def _velocities(walk: list[Step], qd: list[Scalar]) -> tuple[list[Vec3], list[Mo
         U = acceleration_matrix(w, ZERO)
         dv = dv + step.d * Vec3(U.r1.z, U.r2.z, U.r3.z)
         rates.append(w + (Vec3(0, 0, v) if step.revolute else ZERO))
-        biases.append(Motion(dw, dv))
+        biases.append(MotionVector(dw, dv))
     return rates, biases

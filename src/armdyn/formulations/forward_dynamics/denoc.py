@@ -14,7 +14,7 @@ Cost quoted (section 7): (201n-335)M (193n-361)A. Executed: (203n-260)M (178n-24
 from __future__ import annotations
 
 from armdyn.algebra import Scalar
-from armdyn.algebra.spatial import NO_MOTION, NO_WRENCH, Motion, Wrench
+from armdyn.algebra.spatial import NO_MOTION, NO_WRENCH, MotionVector, Wrench
 from armdyn.algebra.tally import index, named
 from armdyn.chain import Chain
 from armdyn.formulations.elimination import Matrix, factors_shown, inverted, upper
@@ -46,7 +46,7 @@ def forward_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], tau: list[
             wrench = Wrench(wrench.f + phi[i] * p.f, wrench.n + phi[i] * p.n)
             collect(brought, step.parent, step.wrench_inward(wrench))
     qdd: list[Scalar] = []
-    accelerations: list[Motion] = []
+    accelerations: list[MotionVector] = []
     for step, p, phi_i in zip(walk, pivots, phi, strict=True):  # Uᵀ q̈ = D⁻¹ φ̂
         before = accelerations[step.parent] if step.parent >= 0 else NO_MOTION
         moved = step.motion_outward(before)

@@ -35,7 +35,7 @@ from functools import lru_cache
 
 from armdyn.algebra import IDENTITY, ZERO, Mat3, Scalar, Tally, Vec3, X, Z, counting
 from armdyn.algebra.scalar import ZERO_ANGLE
-from armdyn.algebra.spatial import Motion, Wrench, power, unit_motion
+from armdyn.algebra.spatial import MotionVector, Wrench, power, unit_motion
 from armdyn.algebra.tally import stage
 from armdyn.chain import Chain, Joint
 from armdyn.chain.canonical import slid_outwards
@@ -81,7 +81,7 @@ def meet(walk: list[Step], wrenches: list[Wrench], inner: frozenset[int]) -> Mat
     for k, (step, wrench) in enumerate(zip(walk, wrenches, strict=True)):
         H[k][k] = wrench.along(step.revolute)
 
-    def put(j: int, i: int, motion: Motion, wrench: Wrench) -> None:
+    def put(j: int, i: int, motion: MotionVector, wrench: Wrench) -> None:
         H[j][i] = H[i][j] = power(motion, wrench)
 
     units = [unit_motion(step.revolute) for step in walk]
@@ -96,11 +96,11 @@ def gather(walk: list[Step], wrenches: list[Wrench]) -> Matrix:
     """
     n = len(walk)
     placed = _seen_from(walk, n // 2)
-    motions: list[Motion] = []
+    motions: list[MotionVector] = []
     gathered: list[Wrench] = []
     for step, wrench, (R, p) in zip(walk, wrenches, placed, strict=True):
         u = R @ Z
-        motions.append(Motion(u, p.cross(u)) if step.revolute else Motion(ZERO, u))
+        motions.append(MotionVector(u, p.cross(u)) if step.revolute else MotionVector(ZERO, u))
         f = R @ wrench.f
         gathered.append(Wrench(f, R @ wrench.n + p.cross(f)))
     H: Matrix = [[0] * n for _ in range(n)]

@@ -37,7 +37,7 @@ from armdyn.algebra.spatial import (
     UNIT_SLIDE,
     UNIT_TURN,
     Body,
-    Motion,
+    MotionVector,
     Wrench,
     power,
     similarity_about_z,
@@ -87,9 +87,9 @@ class Load:
 class Axis:
     """The contribution of joint a: its unit motion and that motion's first and second rates."""
 
-    unit: Motion
-    first: Motion
-    second: Motion
+    unit: MotionVector
+    first: MotionVector
+    second: MotionVector
 
 
 def derivatives(
@@ -137,11 +137,11 @@ def meeting_frame(joints: tuple[Joint, ...]) -> int:
     walk = [Step.at(joint, x, i - 1) for i, joint in enumerate(joints)]
     general = Wrench(full, full)
     turn = (
-        Axis(UNIT_TURN, Motion(flat, flat), Motion(full, full)),
+        Axis(UNIT_TURN, MotionVector(flat, flat), MotionVector(full, full)),
         Load(Wrench(flat, full), general, general, full),
     )
     slide = (
-        Axis(UNIT_SLIDE, Motion(ZERO, flat), Motion(ZERO, full)),
+        Axis(UNIT_SLIDE, MotionVector(ZERO, flat), MotionVector(ZERO, full)),
         Load(Wrench(x * Z, flat), Wrench(flat, full), general, flat),
     )
     axes, loads = zip(*(turn if joint.revolute else slide for joint in joints), strict=True)
@@ -172,7 +172,7 @@ def origin_velocities(walk: list[Step], moving: list[Moving], qd: list[Scalar]) 
     """The velocity of every frame's origin, parents before children."""
     found: list[Vec3] = []
     for step, rate in zip(walk, qd, strict=True):
-        before = Motion(moving[step.parent].w, found[step.parent]) if step.parent >= 0 else NO_MOTION
+        before = MotionVector(moving[step.parent].w, found[step.parent]) if step.parent >= 0 else NO_MOTION
         v = step.motion_outward(before).v
         found.append(v if step.revolute else Vec3(v.x, v.y, v.z + rate))
     return found
@@ -187,10 +187,10 @@ def axis(step: Step, link: Moving, v: Vec3) -> Axis:
     """The unit motion Δ of a joint in its own frame, Δ̇ = [V, Δ] and Δ̈."""
     w, a, across = link.w, link.dv, Vec3(link.w.y, -link.w.x, 0)
     if not step.revolute:
-        return Axis(UNIT_SLIDE, Motion(ZERO, across), Motion(ZERO, column_z(link.U)))
+        return Axis(UNIT_SLIDE, MotionVector(ZERO, across), MotionVector(ZERO, column_z(link.U)))
     twice = 2 * v.z
     sway = Vec3(a.y + twice * w.x, twice * w.y - a.x, -2 * (w.x * v.x + w.y * v.y))
-    return Axis(UNIT_TURN, Motion(across, Vec3(v.y, -v.x, 0)), Motion(column_z(link.U), sway))
+    return Axis(UNIT_TURN, MotionVector(across, Vec3(v.y, -v.x, 0)), MotionVector(column_z(link.U), sway))
 
 
 def loads_inwards(

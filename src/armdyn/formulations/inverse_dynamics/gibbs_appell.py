@@ -15,7 +15,7 @@ Cost: O(n²), 20M 18A per pair and more; here for comparison with the inertia ma
 from __future__ import annotations
 
 from armdyn.algebra import ZERO, Scalar, Z
-from armdyn.algebra.spatial import Motion, Wrench, power, unit_motion
+from armdyn.algebra.spatial import MotionVector, Wrench, power, unit_motion
 from armdyn.chain import Chain
 from armdyn.formulations.inverse_dynamics.recursion import acceleration_matrix
 from armdyn.formulations.steps import steps
@@ -26,7 +26,7 @@ def inverse_dynamics(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list[
     tau: list[Scalar] = [0] * chain.n
     w, dw, dv = ZERO, ZERO, -chain.gravity_in_frame_0
     U = acceleration_matrix(w, dw)
-    partials: list[Motion] = []
+    partials: list[MotionVector] = []
     for step, link, v_i, a_i in zip(steps(chain, q), chain.links, qd, qdd, strict=True):
         R = step.R
         dv = R.T @ (dv + U @ step.origin)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from armdyn.algebra import Scalar, Vec3, X, Z
-from armdyn.algebra.spatial import Motion, unit_motion
+from armdyn.algebra.spatial import MotionVector, unit_motion
 from armdyn.chain import Chain
 from armdyn.formulations.inverse_dynamics.recursion import Moving, acceleration_matrix, at_rest
 from armdyn.formulations.steps import Step, steps
@@ -30,7 +30,7 @@ def natural_regressor(chain: Chain, q: list[Scalar], qd: list[Scalar], qdd: list
     """Y of the 10 n natural parameters: n rows, ten columns per link in Pinocchio's order."""
     Y: Matrix = [[] for _ in range(chain.n)]
     moving: list[Moving] = []
-    motions: list[dict[int, Motion]] = []  # of the joints up to i, in the frame of link i
+    motions: list[dict[int, MotionVector]] = []  # of the joints up to i, in the frame of link i
     for i, (step, qd_i, qdd_i) in enumerate(zip(steps(chain, q), qd, qdd, strict=True)):
         before = moving[step.parent] if step.parent >= 0 else at_rest(chain)
         carried = motions[step.parent] if step.parent >= 0 else {}
@@ -69,11 +69,11 @@ def combined(Y: Matrix, realisation: Sequence[Sequence[Scalar]]) -> Matrix:
     return [[sum((f * row[k] for k, f in column), 0) for column in columns] for row in Y]
 
 
-def _carried(step: Step, motion: Motion) -> Motion:
+def _carried(step: Step, motion: MotionVector) -> MotionVector:
     """A unit motion in the next frame: shift by b in this frame and by d in the next (12M 8A instead of 14M 10A)."""
     w = step.R.T @ motion.w
     v = step.R.T @ (motion.v + motion.w.cross(step.fork if step.forked else X * step.b))
-    return Motion(w, v + w.cross(Z * step.d))
+    return MotionVector(w, v + w.cross(Z * step.d))
 
 
 def _joint_motion(step: Step, before: Moving, a: Vec3, qd: Scalar, qdd: Scalar) -> tuple[Vec3, Vec3, Vec3]:
