@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
 import subprocess
 from dataclasses import replace
@@ -20,6 +21,7 @@ from armdyn.motion import Grip, MotionLimits, Path
 from armdyn.motion.via import ANGLES, QUATERNION, read_via
 from armdyn.simulation import ComputedTorque
 
+MODULE = importlib.import_module("armdyn.motion.time_optimal")  # the package's name is that of the function
 UR5 = armdyn.load("ur5")
 WAY = np.array([[0, -1.5, 1.5, 0, 0.5, 0], [0.6, -1.0, 1.0, -0.4, 0.8, 0.5], [1.2, -1.4, 1.6, 0.3, 0.2, -0.4]])
 
@@ -394,3 +396,28 @@ def test_bad_input(path, options, message):
 def test_a_floating_base_is_refused():
     with pytest.raises(InputError, match="fixed base"):
         armdyn.time_optimal(armdyn.load("ur5", floating=True), WAY)
+
+
+KINDS = {
+    "friction": {"limits": MotionLimits(torque=[110, 110, 80, 12, 12, 12])},
+    "accelerations": {"limits": MotionLimits(acceleration=[9, 8, 7, 20, 20, 20]), "friction": False},
+    "one-sided": {"limits": MotionLimits(torque=np.array([[-90, 60], [-140, 10], [-80, 30], *[[-12, 9]] * 3]))},
+    "tool": {"limits": MotionLimits(tool_speed=0.7, tool_acceleration=4.0)},
+    "grip, two payloads": {"limits": MotionLimits(grip=Grip(1.0, 40.0, 0.3, com=(0, 0, 0.1))), "payload": [0.5, 2.0]},
+    "moving ends": {"speeds": (0.2, 0.1)},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_machine_code_and_numpy_find_the_same_motion(kind, monkeypatch):
+    """Before repairs, which differ: machine code looks at eight places inside a step, NumPy at ten."""
+    path = np.random.default_rng(3).uniform(-1.2, 1.2, (4, 6))
+    for name in ("REPAIRS", "REFINEMENTS"):
+        monkeypatch.setattr(MODULE, name, 0)
+    fast = armdyn.time_optimal(UR5, path, grid=60, **KINDS[kind])
+    monkeypatch.setattr(MODULE, "_can_be_compiled", lambda problem: False)
+    plain = armdyn.time_optimal(UR5, path, grid=60, **KINDS[kind])
+    assert fast.duration == pytest.approx(plain.duration, rel=3e-4)
+    np.testing.assert_allclose(fast.fastest, plain.fastest, rtol=0.02)
+    assert np.median(np.abs(fast.speed - plain.speed) / (1 + plain.speed)) < 1e-4
+    assert fast.overrun == pytest.approx(plain.overrun, rel=0.5)

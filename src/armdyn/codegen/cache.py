@@ -34,7 +34,7 @@ STRAY = 3600.0  # seconds after which a temporary file left by a killed process 
 OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 # The packages that kernels depend on; a change elsewhere does not invalidate the cache.
 DEPENDENCIES = ("algebra", "chain", "parameters", "formulations", "graph", "programs", "codegen", "kernels", "control",
-           "simulation", "uncertainty", "identification", "bridges", "gpu")  # fmt: skip
+           "simulation", "uncertainty", "identification", "bridges", "gpu", "motion")  # fmt: skip
 FEWEST = 50  # files: with fewer the package was not found, and kernels of another version would be loaded
 SHARE = 1 / 16  # of `LIMIT`: what a process writes before it lists the folder again
 _known: dict[Path, tuple[int, int]] = {}  # of each folder: its size as far as known, and what was written since listed

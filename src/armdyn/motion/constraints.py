@@ -1,6 +1,6 @@
 """The limits of a motion along a path, as intervals of the path's acceleration u for each place and speed x.
 
-Rows are linear in u and z = x²: lower(x) ≤ α u + β z ≤ upper(x). Their ends hold whatever else depends on the speed:
+LimitRows are linear in u and z = x²: lower(x) ≤ α u + β z ≤ upper(x). Their ends hold whatever else depends on the speed:
 gravity, friction, motor curves. Load-dependent friction multiplies the load by 1 ± k, so its inverse moves the ends as
 well. Norms, of the tool's acceleration or of a grasped body's force, are |A u + B z + C| ≤ r.
 """
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.errors import InputError
+from armdyn.motion.compiled import LimitRows
 from armdyn.values import ComparedByValue
 
 FLAT = 1e-9  # of a row's largest coefficient: below it, the row says nothing on u
@@ -94,13 +95,101 @@ def _positive(value: Any, n: int, name: str) -> np.ndarray:
     return array
 
 
+Norm = tuple[np.ndarray, np.ndarray, np.ndarray, float]  # A, B, C and r of |A u + B z + C| <= r
+
+
+@dataclass(frozen=True)
+class Tool:
+    """What the tool's motion is limited by: its speed, its acceleration, and the force on a body in its grip."""
+
+    rate: np.ndarray  # (lanes, points) the tool's way per s
+    norms: list[Norm]
+    names: list[str]
+
+    @staticmethod
+    def along(arm: Any, limits: MotionLimits, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> Tool:
+        """Along paths."""
+        if limits.tool_speed is None and limits.tool_acceleration is None and limits.grip is None:
+            return Tool(np.zeros(q.shape[:2]), [], [])
+        norms: list[Norm] = []
+        names: list[str] = []
+        J, dJ = arm.jacobian(q), arm.jacobian_rate(q, dq)
+        A = np.einsum("...ij,...j->...i", J, dq)
+        B = np.einsum("...ij,...j->...i", J, ddq) + np.einsum("...ij,...j->...i", dJ, dq)
+        if limits.tool_acceleration is not None:
+            norms.append((A[..., :3], B[..., :3], np.zeros_like(A[..., :3]), limits.tool_acceleration))
+            names.append("tool acceleration")
+        if limits.grip is not None:
+            norms += _grip(arm, limits.grip, q, A, B)
+            names += ["slip in the grip", "force on the grip"]
+        return Tool(np.linalg.norm(A[..., :3], axis=-1), norms, names)
+
+
+def _grip(arm: Any, grip: Grip, q: np.ndarray, A: np.ndarray, B: np.ndarray) -> list[Norm]:
+    """The force that accelerates the body and carries its weight, split along and across the pads' axis."""
+    R = arm.pose(q)[..., :3, :3]
+    lever = np.einsum("...ij,j->...i", R, np.asarray(grip.com, float))
+    spin, turn = A[..., 3:], B[..., 3:]
+    A = A[..., :3] + np.cross(spin, lever)
+    B = B[..., :3] + np.cross(turn, lever) + np.cross(spin, np.cross(spin, lever))
+    axis = np.asarray(grip.axis, float) / np.linalg.norm(grip.axis)
+    parts = [
+        grip.mass * np.einsum("...ji,...j->...i", R, x)
+        for x in (A, B, np.broadcast_to(-np.array(arm.gravity), B.shape))
+    ]
+    along = [(x @ axis)[..., None] for x in parts]
+    A, B, C = (x - y * axis for x, y in zip(parts, along, strict=True))
+    return [(A, B, C, 2 * grip.friction * grip.force), (along[0], along[1], along[2], grip.force)]
+
+
+def _speed_limits(
+    velocity: np.ndarray, dq: np.ndarray, tool_speed: float | None, tool_rate: np.ndarray | None
+) -> np.ndarray:
+    """(lanes, points) the largest z that joint and tool speeds allow."""
+    with np.errstate(divide="ignore"):
+        by_joint = (velocity / np.abs(dq)).min(axis=-1) ** 2
+        by_tool = np.inf if tool_speed is None or tool_rate is None else (tool_speed / tool_rate) ** 2
+    most: np.ndarray = np.minimum(by_joint, by_tool)
+    return most
+
+
+def along(arms: Sequence[Any], limits: MotionLimits, curve: np.ndarray, friction: bool) -> LimitRows:
+    """The limits as `compiled` takes them, at points and between them; curve is (3, lanes, points, n)."""
+    q, dq, ddq = curve
+    ends, still = LimitArrays.of(limits, arms[0]), np.zeros(q.shape[-1])
+    torques = np.empty((3, len(arms), *q.shape))
+    for k, arm in enumerate(arms):
+        arm.inverse_dynamics(q, still, dq, out=torques[0, k])
+        arm.inverse_dynamics(q, dq, ddq, out=torques[1, k])
+        arm.gravity_load(q, out=torques[2, k])
+    tool = Tool.along(arms[0], limits, q, dq, ddq)
+    norms = np.zeros((len(tool.norms), 3, *q.shape[:2], 3))
+    for k, (*parts, _) in enumerate(tool.norms):
+        for i, part in enumerate(parts):
+            norms[k, i, ..., : part.shape[-1]] = part
+    fastest = _speed_limits(ends.velocity, dq[:, ::2], limits.tool_speed, tool.rate[:, ::2])
+    rubs = friction and any(_rubs(arm) for arm in arms)
+    return LimitRows(
+        q, dq, ddq, torques, ends.torque, ends.velocity,
+        ends.acceleration if np.isfinite(ends.acceleration).any() else None, fastest, norms,
+        np.array([radius for *_, radius in tool.norms]), tool.rate if limits.tool_speed is not None else None,
+        limits.tool_speed, tuple(arm.joint_forces for arm in arms) if rubs else (),
+    )  # fmt: skip
+
+
+def _rubs(arm: Any) -> bool:
+    """Whether the arm has any joint forces, such as friction."""
+    q, qd = np.full(arm.n, 0.9), np.full(arm.n, 0.7)
+    return bool(np.any(arm.joint_forces(q, qd, 0 * q)))
+
+
 class Constraints:
     """The limits at the points of a grid, q and its derivatives being (lanes, points, n)."""
 
     def __init__(
         self, arms: Sequence[Any], limits: MotionLimits, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray, friction: bool
     ) -> None:
-        self.arms, self.limits, self.q, self.dq = tuple(arms), limits, q, dq
+        self.arms, self.limits, self.q, self.dq, self.ddq = tuple(arms), limits, q, dq, ddq
         self.friction = friction
         arm, still = arms[0], np.zeros_like(q)
         self.ends = LimitArrays.of(limits, arm)
@@ -131,8 +220,9 @@ class Constraints:
                 beta.append((b * dq).sum(-1, keepdims=True))
         self.alpha, self.beta = np.concatenate(alpha, -1), np.concatenate(beta, -1)
         self.size = np.abs(self.alpha).max(axis=1) + np.finfo(float).tiny  # (lanes, rows) to compare with
-        self.norms: list[tuple[np.ndarray, np.ndarray, np.ndarray, float]] = []
-        self._tool(arm, limits, q, dq, ddq)
+        tool = Tool.along(arm, limits, q, dq, ddq)
+        self.norms, self.tool_rate = tool.norms, tool.rate
+        self.names += tool.names
         self.fastest = self.speed_limits()
         self.tight = np.zeros((2, *self.alpha.shape))  # by how much the rows' ends are drawn in
         self.tight_norms = np.zeros((*q.shape[:2], len(self.norms)))
@@ -145,46 +235,9 @@ class Constraints:
         if not friction and not callable(self.ends.torque) and limits.power is None:
             self.fixed_ends = low, high  # they do not depend on the speed
 
-    def _tool(self, arm: Any, limits: MotionLimits, q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> None:
-        """What the tool's motion is limited by: its acceleration, and the force on a body in its grip."""
-        self.tool_rate = np.zeros(q.shape[:2])
-        if limits.tool_speed is None and limits.tool_acceleration is None and limits.grip is None:
-            return
-        J, dJ = arm.jacobian(q), arm.jacobian_rate(q, dq)
-        A = np.einsum("...ij,...j->...i", J, dq)
-        B = np.einsum("...ij,...j->...i", J, ddq) + np.einsum("...ij,...j->...i", dJ, dq)
-        self.tool_rate = np.linalg.norm(A[..., :3], axis=-1)
-        if limits.tool_acceleration is not None:
-            self.norms.append((A[..., :3], B[..., :3], np.zeros_like(A[..., :3]), limits.tool_acceleration))
-            self.names.append("tool acceleration")
-        if limits.grip is not None:
-            self._grip(arm, limits.grip, q, A, B)
-
-    def _grip(self, arm: Any, grip: Grip, q: np.ndarray, A: np.ndarray, B: np.ndarray) -> None:
-        """The force that accelerates the body and carries its weight, split along and across the pads' axis."""
-        R = arm.pose(q)[..., :3, :3]
-        lever = np.einsum("...ij,j->...i", R, np.asarray(grip.com, float))
-        spin, turn = A[..., 3:], B[..., 3:]
-        A = A[..., :3] + np.cross(spin, lever)
-        B = B[..., :3] + np.cross(turn, lever) + np.cross(spin, np.cross(spin, lever))
-        axis = np.asarray(grip.axis, float) / np.linalg.norm(grip.axis)
-        parts = [
-            grip.mass * np.einsum("...ji,...j->...i", R, x)
-            for x in (A, B, np.broadcast_to(-np.array(arm.gravity), B.shape))
-        ]
-        along = [(x @ axis)[..., None] for x in parts]
-        across = [x - y * axis for x, y in zip(parts, along, strict=True)]
-        self.norms += [(*across, 2 * grip.friction * grip.force), (*along, grip.force)]
-        self.names += ["slip in the grip", "force on the grip"]
-
     def speed_limits(self) -> np.ndarray:
         """(lanes, points) the largest z that joint and tool speeds allow."""
-        dq = self.dq
-        with np.errstate(divide="ignore"):
-            by_joint = np.min((self.ends.velocity / np.abs(dq)) ** 2, axis=-1)
-            by_tool = (self.limits.tool_speed / self.tool_rate) ** 2 if self.limits.tool_speed is not None else np.inf
-        most: np.ndarray = np.minimum(by_joint, by_tool)
-        return most
+        return _speed_limits(self.ends.velocity, self.dq, self.limits.tool_speed, self.tool_rate)
 
     def row_ends(self, k: Any, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the rows at points `k` and speeds x (..., that is lanes and candidates)."""

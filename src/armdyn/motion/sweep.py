@@ -18,6 +18,7 @@ from armdyn.motion.constraints import Constraints
 CANDIDATES, ROUNDS = 12, 8  # speeds looked at at once, and how often the interval around the best is divided again
 ROUNDING = 1e-10  # of z: what may be missing by rounding
 SLACK = 1e-7  # of z: the backward sweep knows its speeds to that
+PEAK_ROUNDS = 6  # how often the largest value is looked for between its two neighbours
 
 Test = Callable[[np.ndarray], np.ndarray]
 
@@ -68,21 +69,25 @@ def _controllable(
     limits: Constraints, k: int, step: np.ndarray, low_next: np.ndarray, high_next: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The least and the largest z at point k from which a step leads between `low_next` and `high_next`; -1 if none."""
+
     # A step ends at some z' between them: z + Δ u₀ may be at most the largest z' - Δ L', and must be at least the least
     # z' - Δ U'. Mostly these are at the two ends, but not where a joint's inertia along the path changes its sign.
-    after = low_next[:, None] + np.linspace(0.0, 1.0, CANDIDATES) * (high_next - low_next)[:, None]
-    lower, upper = limits.interval(k + 1, after)
-    upper = np.minimum(upper, after / (2 * step[:, None]))
-    empty = lower > upper + ROUNDING * after / step[:, None]
-    braked = np.where(empty, -np.inf, after - step[:, None] * lower).max(axis=1)
-    driven = np.where(empty, np.inf, after - step[:, None] * upper).min(axis=1)
+    def ends(after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        lower, upper = limits.interval(k + 1, after)
+        upper = np.minimum(upper, after / (2 * step[:, None]))
+        empty = lower > upper + 2 * ROUNDING * after / step[:, None]  # more than the room that `possible` asks for
+        braked, driven = after - step[:, None] * lower, step[:, None] * upper - after
+        return np.where(empty, -np.inf, braked), np.where(empty, -np.inf, driven)
+
+    braked = _peak(lambda z: ends(z)[0], low_next, high_next)
+    driven = -_peak(lambda z: ends(z)[1], low_next, high_next)
     most = limits.fastest[:, k]
 
     def possible(z: np.ndarray) -> np.ndarray:
         lower, upper = limits.interval(k, z)
         lower = np.maximum(lower, -z / (2 * step[:, None]))
         slack = ROUNDING * (z + high_next[:, None])
-        fine = (upper - lower) * step[:, None] >= -slack
+        fine = (upper - lower) * step[:, None] >= -ROUNDING * z
         fine &= z + step[:, None] * lower <= braked[:, None] + slack
         return np.asarray(fine & (z + step[:, None] * upper >= driven[:, None] - slack))
 
@@ -95,6 +100,24 @@ def _controllable(
     low = _last(possible, z[rows, least], z[rows, np.maximum(least - 1, 0)])
     none = ~good.any(axis=1)
     return np.where(none, 0.0, low), np.where(none, -1.0, high)
+
+
+def _peak(test: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The largest value between `low` and `high`: of some candidates, and between the best one's two neighbours."""
+    rows, parts, top = np.arange(len(low)), np.linspace(0.0, 1.0, CANDIDATES), np.full(len(low), -np.inf)
+    for _ in range(PEAK_ROUNDS):
+        z = low[:, None] + parts * (high - low)[:, None]
+        values = test(z)
+        best = np.argmax(values, axis=1)
+        top = np.maximum(top, values[rows, best])
+        inner = (best > 0) & (best < CANDIDATES - 1)
+        if not inner.any():
+            break
+        low, high = (
+            np.where(inner, z[rows, np.clip(best + side, 0, CANDIDATES - 1)], end)
+            for side, end in ((-1, low), (1, high))
+        )
+    return top
 
 
 def _beyond(possible: Test, most: np.ndarray, guess: np.ndarray) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,9 @@ import numpy as np
 
 from armdyn.algebra.frozen import cached_property
 from armdyn.errors import InputError
-from armdyn.motion.constraints import Constraints, MotionLimits
+from armdyn.kernels.kernel import checked
+from armdyn.motion import compiled
+from armdyn.motion.constraints import Constraints, MotionLimits, along
 from armdyn.motion.path import Path, PathPiece, through
 from armdyn.motion.sweep import Speeds, fastest
 from armdyn.simulation.trajectory import Trajectory
@@ -47,9 +48,8 @@ class TimeOptimal(Trajectory):
     speed: np.ndarray = field(default_factory=lambda: np.zeros(0))
     acceleration: np.ndarray = field(default_factory=lambda: np.zeros(0))
     fastest: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    binding: tuple[str, ...] = ()
     overrun: float = 0.0  # the largest part of a limit by which it is exceeded between the points of the grid
-    at: tuple[tuple[Constraints, int], ...] = field(default=(), repr=False)  # the limits along each piece, its lane
+    at: tuple[_Lane, ...] = field(default=(), repr=False)  # each piece of the path
 
     @property
     def duration(self) -> float:
@@ -59,11 +59,14 @@ class TimeOptimal(Trajectory):
     @cached_property
     def ceiling(self) -> np.ndarray:
         """The largest path speed at every time at which the limits leave an acceleration at all, 1/s."""
-        parts = []
-        for k, (limits, lane) in enumerate(self.at):
-            most = np.sqrt(_ceilings(limits, lane))
-            parts.append(most if k == len(self.at) - 1 else most[:-1])
-        return np.concatenate(parts)
+        parts = [np.sqrt(_ceilings(lane.limits)) for lane in self.at]
+        return np.concatenate([*(part[:-1] for part in parts[:-1]), parts[-1]])
+
+    @cached_property
+    def binding(self) -> tuple[str, ...]:
+        """The limit that is reached on the step that begins at each time."""
+        parts = [_binding(lane) for lane in self.at]
+        return tuple(name for k, part in enumerate(parts) for name in (part if k == len(parts) - 1 else part[:-1]))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """As a trajectory; with the suffix .h a C header with a table over time and a function that reads it."""
@@ -188,18 +191,25 @@ class _Overrun:
 
 @dataclass(frozen=True)
 class _Lane:
-    """The motion along one piece of a path: its place in the arrays of all that were computed together."""
+    """The motion along one piece of a path."""
 
-    at: Constraints
-    found: Speeds
+    arms: tuple[Any, ...]
+    limited: MotionLimits
+    friction: bool
+    s: np.ndarray
+    curve: np.ndarray  # (3, points, n): q and its derivatives in s
+    z: np.ndarray
+    u: np.ndarray
+    largest: np.ndarray
     times: np.ndarray
-    overrun: _Overrun
-    index: int
+    worst: float  # the largest part of a limit by which one is exceeded between the points of the grid
+    stuck: int
 
-    @property
-    def worst(self) -> float:
-        """The largest part of a limit by which one is exceeded between the points of the grid."""
-        return max(float(self.overrun.relative[self.index].max()), 0.0)
+    @cached_property
+    def limits(self) -> Constraints:
+        """The limits along the piece."""
+        q, dq, ddq = self.curve[:, None]
+        return Constraints(self.arms, self.limited, q, dq, ddq, self.friction)
 
 
 @dataclass(frozen=True)
@@ -231,71 +241,116 @@ def _motions(
     start = np.array([speeds[0] ** 2 * (i == 0) for path in paths for i in range(len(path.pieces))])
     end = np.array([speeds[1] ** 2 * (i == len(path.pieces) - 1) for path in paths for i in range(len(path.pieces))])
     lanes = iter(_solved(_Problem(arms, pieces, start, end, limits, friction), grid, REFINEMENTS))
-    return [_motion(arms[0], path, [next(lanes) for _ in path.pieces], friction) for path in paths]
+    return _motions_of(arms[0], [[next(lanes) for _ in path.pieces] for path in paths], friction)
 
 
 def _solved(problem: _Problem, grid: int, refinements: int) -> list[_Lane]:
-    """All lanes; those whose limits do not hold between the points are computed again, then on a finer grid."""
+    """All lanes; those whose limits do not hold between the points are computed again on a finer grid."""
     step = np.array([(piece.end - piece.start) / grid for piece in problem.pieces])
-    at = _constraints(problem.arms, problem.pieces, problem.limits, grid, problem.friction)
-    _must_move(at, problem.arms[0])
-    found = fastest(at, step, problem.start, problem.end)
-    _must_arrive(at, found, problem.arms[0])
-    inside = _constraints(problem.arms, problem.pieces, problem.limits, grid * INSIDE, problem.friction)
-    lanes = _lanes(at, found, _overrun(inside, found, step), step)
+    solve = _compiled if _can_be_compiled(problem) else _plain
+    lanes = solve(problem, grid, step)
     wrong = [i for i, lane in enumerate(lanes) if lane.worst > OVERRUN]
-    if wrong:
-        part = problem.of(wrong)
-        at = _constraints(part.arms, part.pieces, part.limits, grid, part.friction)
-        inside = _constraints(part.arms, part.pieces, part.limits, grid * INSIDE, part.friction)
-        for i, lane in zip(wrong, _repaired(part, at, inside, [lanes[i] for i in wrong], step[wrong]), strict=True):
-            lanes[i] = lane
-    wrong = [i for i in wrong if lanes[i].worst > OVERRUN]
     if wrong and refinements:
         for i, lane in zip(wrong, _solved(problem.of(wrong), 2 * grid, refinements - 1), strict=True):
             lanes[i] = lane if lane.worst < lanes[i].worst else lanes[i]
     return lanes
 
 
-def _lanes(at: Constraints, found: Speeds, overrun: _Overrun, step: np.ndarray) -> list[_Lane]:
-    times = _durations(found, step)
-    return [_Lane(at, found, times, overrun, i) for i in range(len(step))]
+def _can_be_compiled(problem: _Problem) -> bool:
+    """Whether all limits are of the kinds that `compiled` knows."""
+    losses = problem.friction and any(float(j.forces.load_friction) for arm in problem.arms for j in arm.joints)
+    return not (losses or callable(problem.limits.torque) or problem.limits.power is not None)
 
 
-def _repaired(
-    part: _Problem, at: Constraints, inside: Constraints, lanes: list[_Lane], step: np.ndarray
+def _compiled(problem: _Problem, grid: int, step: np.ndarray) -> list[_Lane]:
+    """By machine code."""
+    arms, limits = problem.arms, problem.limits
+    curve = _curves(problem.pieces, 2 * grid)
+    rows = along(arms, limits, curve, problem.friction)
+    _must_move(curve[1, :, ::2], arms[0])
+    rules = compiled.Rules(OVERRUN, DRAWN_IN, MOST_DRAWN_IN, MOST_SLOWED)
+    repairs = (REPAIRS, SLOWED_FROM)
+    found = compiled.solve(rows, step, problem.start, problem.end, rules, repairs, threads())
+    lanes = [
+        _Lane(
+            tuple(arms), limits, problem.friction, np.linspace(piece.start, piece.end, grid + 1), curve[:, i, ::2],
+            found.z[i], found.u[i], found.largest[i], found.times[i], max(float(found.worst[i]), 0.0),
+            int(found.stuck[i]),
+        )
+        for i, piece in enumerate(problem.pieces)
+    ]  # fmt: skip
+    _must_arrive(lanes)
+    return lanes
+
+
+def _plain(problem: _Problem, grid: int, step: np.ndarray) -> list[_Lane]:
+    """By the sweeps in NumPy, for limits that only Python can evaluate; the first repairs."""
+    at = _constraints(problem, grid)
+    _must_move(at.dq, problem.arms[0])
+    found = fastest(at, step, problem.start, problem.end)
+    lanes = _lanes(problem, at, found, None, step)
+    _must_arrive(lanes)
+    inside = _constraints(problem, grid * INSIDE)
+    overrun = _overrun(inside, found, step)
+    lanes = _lanes(problem, at, found, overrun, step)
+    wrong = [i for i, lane in enumerate(lanes) if lane.worst > OVERRUN]
+    if wrong:
+        part = problem.of(wrong)
+        for i, lane in zip(wrong, _repaired(part, grid, [lanes[i] for i in wrong], step[wrong]), strict=True):
+            lanes[i] = lane
+    return lanes
+
+
+def _lanes(
+    problem: _Problem, at: Constraints, found: Speeds, overrun: _Overrun | None, step: np.ndarray
 ) -> list[_Lane]:
+    times = _durations(found, step)
+    worst = np.zeros(len(step)) if overrun is None else np.maximum(overrun.relative.max(axis=(1, 2)), 0)
+    grid = at.q.shape[1]
+    return [
+        _Lane(
+            tuple(problem.arms), problem.limits, problem.friction, np.linspace(piece.start, piece.end, grid),
+            np.stack([at.q[i], at.dq[i], at.ddq[i]]), found.z[i], found.u[i], found.largest[i], times[i],
+            float(worst[i]), int(found.stuck[i]),
+        )
+        for i, piece in enumerate(problem.pieces)
+    ]  # fmt: skip
+
+
+def _repaired(part: _Problem, grid: int, lanes: list[_Lane], step: np.ndarray) -> list[_Lane]:
     """The best of some rounds in which the limits are drawn in where they were exceeded."""
-    relative = np.stack([lane.overrun.relative[lane.index] for lane in lanes])
-    rows = np.stack([lane.overrun.rows[:, lane.index] for lane in lanes], axis=1)
-    norms = np.stack([lane.overrun.norms[lane.index] for lane in lanes])
-    overrun, z = _Overrun(rows, norms, relative), np.stack([lane.found.z[lane.index] for lane in lanes])
+    at, inside = _constraints(part, grid), _constraints(part, grid * INSIDE)
+    found = Speeds(*(np.stack([getattr(lane, name) for lane in lanes]) for name in ("z", "u", "largest", "stuck")))
+    overrun = _overrun(inside, found, step)
     best = list(lanes)
     for repair in range(REPAIRS):
         _draw_in(at, overrun)
         if repair >= SLOWED_FROM:
-            _slow_down(at, overrun, z)
+            _slow_down(at, overrun, found.z)
         found = fastest(at, step, part.start, part.end)
-        overrun, z = _overrun(inside, found, step), found.z
-        for i, lane in enumerate(_lanes(copy(at), found, overrun, step)):
-            if found.stuck[i] < 0 and lane.worst < best[i].worst:
+        overrun = _overrun(inside, found, step)
+        for i, lane in enumerate(_lanes(part, at, found, overrun, step)):
+            if lane.stuck < 0 and lane.worst < best[i].worst:
                 best[i] = lane
         if all(lane.worst <= OVERRUN for lane in best):
             break
     return best
 
 
-def _constraints(
-    arms: list[Any], pieces: list[PathPiece], limits: MotionLimits, grid: int, friction: bool
-) -> Constraints:
+def _curves(pieces: list[PathPiece], grid: int) -> np.ndarray:
+    """(3, pieces, points, n) q and its derivatives at the points of a grid."""
     places = [np.linspace(piece.start, piece.end, grid + 1) for piece in pieces]
-    q, dq, ddq = (np.stack([p.at(s, order) for p, s in zip(pieces, places, strict=True)]) for order in range(3))
-    return Constraints(arms, limits, q, dq, ddq, friction)
+    return np.array([[p.at(s, order) for p, s in zip(pieces, places, strict=True)] for order in range(3)])
 
 
-def _must_move(at: Constraints, arm: Any) -> None:
-    """Refuse a path that stands still."""
-    speed = np.linalg.norm(at.dq, axis=-1)
+def _constraints(problem: _Problem, grid: int) -> Constraints:
+    q, dq, ddq = _curves(problem.pieces, grid)
+    return Constraints(problem.arms, problem.limits, q, dq, ddq, problem.friction)
+
+
+def _must_move(dq: np.ndarray, arm: Any) -> None:
+    """Refuse a path that stands still; dq is (lanes, points, n)."""
+    speed = np.linalg.norm(dq, axis=-1)
     still = speed <= 1e-9 * np.maximum(speed.max(axis=1, keepdims=True), 1e-300)
     both = still[:, :-1] & still[:, 1:]
     if both.any():
@@ -306,27 +361,27 @@ def _must_move(at: Constraints, arm: Any) -> None:
         )
 
 
-def _must_arrive(at: Constraints, found: Speeds, arm: Any) -> None:
+def _must_arrive(lanes: list[_Lane]) -> None:
     """Say where and why a motion is impossible."""
-    if (found.stuck < 0).all():
+    lane = next((lane for lane in lanes if lane.stuck >= 0), None)
+    if lane is None:
         return
-    lane = int(np.argmax(found.stuck >= 0))
-    k = int(found.stuck[lane])
-    still = np.zeros((at.q.shape[0], 1))
-    relative = at.overrun(np.zeros(at.fastest.shape), np.zeros(at.fastest.shape))[2][lane, k, :-1]
+    arm, k, at = lane.arms[0], lane.stuck, lane.limits
+    still, last = np.zeros((1, len(lane.s))), len(lane.s) - 1
+    relative = at.overrun(still, still)[2][0, k, :-1]
     worst = int(np.argmax(relative)) if relative.size else 0
-    where = f"at {100 * k / (at.q.shape[1] - 1):.0f} % of the path, q = {np.round(at.q[lane, k], 3).tolist()}"
-    lower, upper = at.interval(k, still)
+    where = f"at {100 * k / last:.0f} % of the path, q = {np.round(at.q[0, k], 3).tolist()}"
+    lower, upper = at.interval(k, np.zeros((1, 1)))
     if relative.size and relative[worst] > 0:
         raise InputError(
             f"{arm.name} cannot hold still {where}: {at.names[worst]} would exceed its limit by "
             f"{100 * relative[worst]:.0f} %; a smaller payload, another path or a larger limit would do"
         )
-    if k in (0, at.q.shape[1] - 1):
+    if k in (0, last):
         raise InputError(f"the speed asked for {where} is more than the limits of {arm.name} allow")
     raise InputError(
         f"no motion along the path is possible {where}: the acceleration would have to be at least "
-        f"{lower[lane, 0]:.4g} and at most {upper[lane, 0]:.4g} (1/s² of the path's parameter)"
+        f"{lower[0, 0]:.4g} and at most {upper[0, 0]:.4g} (1/s² of the path's parameter)"
     )
 
 
@@ -390,47 +445,47 @@ def _slow_down(at: Constraints, overrun: _Overrun, speeds: np.ndarray) -> None:
         at.fastest[:, ends] = np.minimum(at.fastest[:, ends], slower)
 
 
-def _motion(arm: Any, path: Path, lanes: list[_Lane], friction: bool) -> TimeOptimal:
-    """The trajectory of one path: its pieces one after the other."""
-    columns: dict[str, list[np.ndarray]] = {key: [] for key in ("t", "q", "qd", "qdd", "s", "speed", "u", "fastest")}
-    names: list[str] = []
-    begin = 0.0
-    for number, (piece, part) in enumerate(zip(path.pieces, lanes, strict=True)):
-        at, found, lane = part.at, part.found, part.index
-        x = np.sqrt(found.z[lane])
-        s = np.linspace(piece.start, piece.end, len(x))
-        t = begin + np.r_[0.0, np.cumsum(part.times[lane])]
-        u = np.r_[found.u[lane, :, 0], found.u[lane, -1, 1]]
-        q, dq, ddq = at.q[lane], at.dq[lane], piece.at(s, 2)
-        keep = slice(0, None) if number == len(lanes) - 1 else slice(0, -1)
-        values = (t, q, dq * x[:, None], dq * u[:, None] + ddq * (x**2)[:, None], s, x, u, np.sqrt(found.largest[lane]))
-        for key, value in zip(columns, values, strict=True):
-            columns[key].append(value[keep])
-        names += _binding(at, found, lane)[keep]
-        begin = float(t[-1])
-    t, q, qd, qdd, s, x, u, most = (np.concatenate(columns[key]) for key in columns)
+def _motions_of(arm: Any, pieces: list[list[_Lane]], friction: bool) -> list[TimeOptimal]:
+    """The trajectories, one per path: the pieces of each one after the other."""
+    parts = [[_states(lane, k == len(lanes) - 1) for k, lane in enumerate(lanes)] for lanes in pieces]
+    columns = [[np.concatenate(column) for column in zip(*part, strict=True)] for part in parts]
+    ends = np.cumsum([0, *(len(column[0]) for column in columns)])
+    q, qd, qdd = (np.concatenate([column[k] for column in columns]) for k in (1, 2, 3))
     tau = arm.inverse_dynamics(q, qd, qdd, friction=True) if friction else arm.inverse_dynamics(q, qd, qdd)
     energy = arm.kinetic_energy(q, qd) + arm.potential_energy(q)
-    worst = max(lane.worst for lane in lanes)
-    message = f"{t[-1]:.4g} s; limits are exceeded by at most {100 * worst:.2g} % between the points of the grid"
-    return TimeOptimal(
-        arm, t, q, qd, qdd, tau, energy, "finished", message, "time optimal", np.array("finished"), np.array(t[-1]),
-        np.array(message), s=s, speed=x, acceleration=u, fastest=most, binding=tuple(names), overrun=worst,
-        at=tuple((lane.at, lane.index) for lane in lanes),
-    )  # fmt: skip
+    found = []
+    for lanes, column, a, b in zip(pieces, columns, ends[:-1], ends[1:], strict=True):
+        steps, q, qd, qdd, s, x, u, most = column
+        t = np.r_[0.0, np.cumsum(steps[:-1])]
+        worst = max(lane.worst for lane in lanes)
+        message = f"{t[-1]:.4g} s; limits are exceeded by at most {100 * worst:.2g} % between the points of the grid"
+        found.append(TimeOptimal(
+            arm, t, q, qd, qdd, tau[a:b], energy[a:b], "finished", message, "time optimal", np.array("finished"),
+            np.array(t[-1]), np.array(message), s=s, speed=x, acceleration=u, fastest=most, overrun=worst,
+            at=tuple(lanes),
+        ))  # fmt: skip
+    return found
 
 
-def _ceilings(at: Constraints, lane: int) -> np.ndarray:
-    """(points,) the largest z below which the limits, not drawn in, leave an acceleration, by nested intervals."""
-    at, points = copy(at), at.q.shape[1]
-    at.tight, at.tight_norms, at.fastest = 0 * at.tight, 0 * at.tight_norms, at.speed_limits()
+def _states(lane: _Lane, last: bool) -> tuple[np.ndarray, ...]:
+    """Time to the next point, q, q̇, q̈, s, ṡ, s̈, the largest ṡ; without the last point where another piece follows."""
+    x, (q, dq, ddq) = np.sqrt(lane.z), lane.curve
+    u = np.r_[lane.u[:, 0], lane.u[-1, 1]]
+    columns = (np.r_[lane.times, 0.0], q, dq * x[:, None], dq * u[:, None] + ddq * lane.z[:, None], lane.s, x, u,
+               np.sqrt(lane.largest))  # fmt: skip
+    return columns if last else tuple(column[:-1] for column in columns)
+
+
+def _ceilings(at: Constraints) -> np.ndarray:
+    """(points,) the largest z below which the limits leave an acceleration, by nested intervals."""
+    points = at.q.shape[1]
     found = np.zeros(points)
     for k in range(points):
-        low, high = 0.0, float(at.fastest[lane, k])
+        low, high = 0.0, float(at.fastest[0, k])
         high = high if np.isfinite(high) else 1e12
         for _ in range(4):
             tried = np.linspace(low, high, 34)[1:] if low > 0 else np.geomspace(high * 1e-9, high, 33)
-            lower, upper = (ends[lane] for ends in at.interval(k, np.broadcast_to(tried, (at.q.shape[0], len(tried)))))
+            lower, upper = (ends[0] for ends in at.interval(k, tried[None]))
             possible = lower <= upper
             if possible.all():
                 low = high
@@ -441,19 +496,20 @@ def _ceilings(at: Constraints, lane: int) -> np.ndarray:
     return found
 
 
-def _binding(at: Constraints, found: Speeds, lane: int) -> list[str]:
+def _binding(lane: _Lane) -> list[str]:
     """The limit with the least slack on the step that begins at each point, the last point's being that before it."""
-    z, u = found.z, found.u
-    begin = at.overrun(np.concatenate([u[..., 0], u[:, -1:, 1]], 1), z)[2][lane, :, :-1]
-    end = at.overrun(np.concatenate([u[:, :1, 0], u[..., 1]], 1), z)[2][lane, :, :-1]
+    z, u, at = lane.z, lane.u, lane.limits
+    begin = at.overrun(np.r_[u[:, 0], u[-1, 1]][None], z[None])[2][0, :, :-1]
+    end = at.overrun(np.r_[u[0, 0], u[:, 1]][None], z[None])[2][0, :, :-1]
     names = []
-    for k in range(u.shape[1]):
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.nan_to_num(z / at.fastest[0])
+    for k in range(len(u)):
         slack = np.maximum(begin[k], end[k + 1])
-        with np.errstate(invalid="ignore", divide="ignore"):
-            fast = max(z[lane, k + i] / at.fastest[lane, k + i] for i in range(2))
+        fast = ratio[k : k + 2].max()
         best = int(np.argmax(slack)) if slack.size else -1
         if fast >= 1 - BINDS and (best < 0 or fast - 1 >= slack[best]):
-            names.append(_speed_name(at, lane, k + int(z[lane, k + 1] / at.fastest[lane, k + 1] >= fast)))
+            names.append(_speed_name(at, k + int(np.argmax(ratio[k : k + 2]))))
         elif best >= 0 and slack[best] >= -BINDS:
             names.append(at.names[best])
         else:
@@ -461,11 +517,16 @@ def _binding(at: Constraints, found: Speeds, lane: int) -> list[str]:
     return [*names, names[-1]]
 
 
-def _speed_name(at: Constraints, lane: int, k: int) -> str:
+def _speed_name(at: Constraints, k: int) -> str:
     """The speed limit that gives `fastest`."""
     with np.errstate(divide="ignore"):
-        by_joint = at.ends.velocity / np.abs(at.dq[lane, k])
+        by_joint = at.ends.velocity / np.abs(at.dq[0, k])
     j = int(np.argmin(by_joint))
-    if at.limits.tool_speed is not None and at.limits.tool_speed / max(at.tool_rate[lane, k], 1e-300) < by_joint[j]:
+    if at.limits.tool_speed is not None and at.limits.tool_speed / max(at.tool_rate[0, k], 1e-300) < by_joint[j]:
         return "tool speed"
     return f"velocity of {at.arms[0].joint_names[j]}"
+
+
+def threads() -> int:
+    """How many threads solve many paths together: those of the kernels."""
+    return checked(None)
