@@ -1,6 +1,6 @@
 """The limits of a motion along a path, as intervals of the path's acceleration u for each place and speed x.
 
-LimitRows are linear in u and z = x²: lower(x) ≤ α u + β z ≤ upper(x). Their ends hold whatever else depends on the speed:
+Rows are linear in u and z = x²: lower(x) ≤ α u + β z ≤ upper(x). Their ends hold whatever else depends on the speed:
 gravity, friction, motor curves. Load-dependent friction multiplies the load by 1 ± k, so its inverse moves the ends as
 well. Norms, of the tool's acceleration or of a grasped body's force, are |A u + B z + C| ≤ r.
 """

@@ -18,6 +18,7 @@ from armdyn.motion.constraints import Constraints, MotionLimits, along
 from armdyn.motion.path import Path, PathPiece, through
 from armdyn.motion.sweep import Speeds, fastest
 from armdyn.simulation.trajectory import Trajectory
+from armdyn.uncertainty import Uncertain
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm
@@ -164,7 +165,7 @@ def time_optimal(
 
 def _arms(arm: Any, payload: Any) -> list[Any]:
     """The arms for which the motion must be possible, with their payloads."""
-    if hasattr(arm, "sample"):
+    if isinstance(arm, Uncertain):
         drawn = arm.sample(20)
         arm = [drawn.arm(k) for k in range(20)]
     arms = list(arm) if isinstance(arm, list | tuple) else [arm]
