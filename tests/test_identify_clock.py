@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 
+import armdyn
 from armdyn import Log
 from armdyn.errors import InputError
 from armdyn.identification.clock import choose_clock, roughness
 from bench_stamps import error, recorded
+from noisy_logs import recorded as clean_log
 
 # fault, and the clock that is right
 RIGHT = {"uneven": "stamps", "buffered": "stamps", "jittering": "even clock", "late": "even clock"}
@@ -107,3 +112,51 @@ def test_rows_stamped_in_a_burst_are_no_piece():
     assert len(log.pieces) == 2
     assert min(len(piece) for piece in log.pieces) >= 16
     assert any("20 rows in pieces shorter" in note for note in log.notes)
+
+
+def wandering(seconds=20.0, noise=0.0, wrong=False):
+    """A log whose stamps wander by 6 ms as slowly as the arm moves; `wrong`: the sampling did so, not the stamps."""
+    arm = armdyn.load("planar3")
+    t, q, qd, tau = clean_log(arm, seconds)
+    wander = 6e-3 * np.sin(2 * np.pi * 0.7 * t)
+    if wrong:
+        q, tau = (CubicSpline(t, signal)(t + wander) for signal in (q, tau))
+    q = q + 3e-4 * np.random.default_rng(8).normal(size=q.shape)
+    tau = tau + noise * tau.std(axis=0) * np.random.default_rng(7).normal(size=tau.shape)
+    return arm, Log.of(t + wander, q, tau), Log.of(t + wander, q, tau, clock="stamps" if wrong else "even")
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_torques_tell_the_clock_where_positions_cannot(wrong):
+    arm, log, right = wandering(wrong=wrong)
+    assert {log.clock, log.rival.clock} == {"stamps", "even clock"}
+    options = {"friction": "coulomb", "folds": 2}
+    found, best = armdyn.identify(arm, log, **options), armdyn.identify(arm, right, **options)
+    np.testing.assert_allclose(found.values, best.values)
+    wrong_one = log if log.clock != right.clock else log.rival
+    assert found.error < 0.9 * armdyn.identify(arm, replace(wrong_one, rival=None), **options).error
+    assert any("the positions do not tell which is right, the torques do" in note for note in found.notes)
+    assert found.trusted
+    assert found.validate(log).error == pytest.approx(best.error, rel=1e-6)
+    assert log.part(0, 0.5).rival.duration == pytest.approx(10, abs=0.1)
+    assert armdyn.identify(arm, log.part(0, 0.8), **options).error == pytest.approx(best.error, rel=0.2)
+
+
+def test_a_clock_that_nothing_tells_is_a_doubt():
+    """Torques of noise alone: the accelerations over the two clocks differ, and nothing says which are right."""
+    arm, log, _ = wandering(noise=20.0)
+    found = armdyn.identify(arm, log, friction="coulomb", folds=2)
+    assert any("nor do the torques" in text for text in found.warnings)
+
+
+def test_a_regular_log_has_no_rival():
+    _, log, _ = wandering()
+    assert Log.of(log.array("t"), log.array("q"), log.array("tau")).rival is None
+
+
+def test_a_wander_that_short_windows_cannot_see_is_seen_in_longer_ones():
+    t = np.arange(20000) / 2000
+    q = np.stack([np.sin(3 * t), np.cos(2 * t)], axis=1) + 1e-6 * np.random.default_rng(3).normal(size=(20000, 2))
+    stamps = t + 5e-4 * np.sin(2 * np.pi * 12 * t)
+    assert roughness(stamps, q, window=41) == pytest.approx(roughness(t, q, window=41), abs=0.1)
+    assert Log.of(stamps, q, q).clock == "even clock"

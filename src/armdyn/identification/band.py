@@ -14,7 +14,7 @@ Measured on 28 pairs of logs of ten arms: 24 keep f_p; 290, 288 and 45 Hz become
 ENDED 20 to 40 dB, SHARE 0.90 to 0.99, TWICE 1.5 to 2.5. A cut-off from left-out segments in a common low band, from
 likelihood, or one allowed noise for all joints ran away or was too low.
 
-Choice between logged and differentiated accelerations by cross-validation.
+Choice between logged and differentiated accelerations by cross-validation, and between two clocks by the torques.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from armdyn.identification.consistent import Problem
 from armdyn.identification.fit import relative_error
 from armdyn.identification.log import Log
 from armdyn.identification.model import Model, Rows, rows
-from armdyn.identification.processing import Motion, Processing, motions, with_model_cutoff
+from armdyn.identification.processing import Motion, Processing, choose_processing, motions, with_model_cutoff
 
 Array = NDArray[np.float64]
 MOVES = 0.02  # of the largest range of motion, above which a joint counts
@@ -194,3 +194,60 @@ def _segment_error(
 
 def _solved(found: Rows, weights: linear.Array) -> linear.Array:
     return linear.solve(*linear.compress(found.Y, found.tau, weights))
+
+
+LESS = 0.005  # logarithm of the residuals, by which they must be smaller over another clock for it to be taken
+TELLING = 0.02  # the same, below which torques do not tell either
+APART, FAR_APART = 0.05, 0.2  # relative difference of the accelerations over two clocks that matters, or very much
+
+
+def timed(model: Model, prior: Arm, first: Log, second: Log | None) -> tuple[Log, tuple[str, ...]]:
+    """The log over that one of two clocks over which a fit explains its torques better, and a doubt if neither does.
+
+    Stamps that wander as slowly as the arm moves look like motion, but torques know nothing of them. Both logs are
+    processed alike and fitted by weighted least squares. A small doubt is one of the log; where the accelerations are
+    as uncertain as the torques of an estimate may be, it is returned.
+    """
+    if second is None:
+        return first, ()
+    how = choose_processing(first, len(model.names), None, None)
+    how = replace(kept_band(how, model, prior, first)[0], logged_velocity=False, logged_acceleration=False)
+    parts = [motions(log, how) for log in (first, second)]
+    if len(parts[0]) != len(parts[1]):
+        return first, ()
+    tuned = model.tuned(np.concatenate([p.qd for p in parts[0]]), None)
+    found = [rows(tuned, own, how) for own in parts]
+    if not all(own.kept.any() for own in found):
+        return first, ()
+    size = np.maximum(linear.deviations(found[0].tau, 0, found[0].kept.astype(float)), 1e-300)
+    left = [np.log(np.maximum(_left(own) / size, 1e-9)).mean() for own in found]
+    apart = _apart(*parts)
+    taken, other = (first, second) if left[0] - LESS <= left[1] else (second, first)
+    gain = abs(left[1] - left[0])
+    if apart < APART:
+        return taken, ()
+    said = (
+        f"the time stamps wander as slowly as the arm moves, and the accelerations over the {taken.clock} and the"
+        f" {other.clock} differ by {100 * apart:.2g} %: the positions do not tell which is right"
+    )
+    if gain >= TELLING:  # hundredths of the residuals are many standard errors over thousands of rows
+        told = f"{said}, the torques do: over the {taken.clock} a fit leaves {100 * (1 - np.exp(-gain)):.2g} % less"
+        return replace(taken, notes=(*taken.notes, told)), ()
+    doubt = f"{said}, nor do the torques: the {taken.clock} was taken; record the controller's own time"
+    return (taken, (doubt,)) if apart >= FAR_APART else (replace(taken, doubts=(*taken.doubts, doubt)), ())
+
+
+def _left(own: Rows) -> Array:
+    """What weighted least squares leaves of each joint's torque."""
+    solution = linear.weighted(own.Y, own.tau, own.kept)
+    return linear.deviations(own.tau - own.Y @ solution.values, 0, own.kept.astype(float))
+
+
+def _apart(first: list[Motion], second: list[Motion]) -> float:
+    """The relative difference of two logs' accelerations, of the median joint that moves."""
+    own, other = (np.concatenate([p.qdd for p in parts]) for parts in (first, second))
+    t, at = (np.concatenate([p.t for p in parts]) for parts in (first, second))
+    other = np.stack([np.interp(t, at, x) for x in other.T], axis=1)
+    size = np.sqrt((own**2).mean(axis=0))
+    moving = size > MOVES * size.max()
+    return float(np.median((np.sqrt(((own - other) ** 2).mean(axis=0)) / np.maximum(size, 1e-300))[moving]))

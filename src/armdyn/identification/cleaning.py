@@ -5,13 +5,13 @@ Faults in recorded data: outliers, frozen positions, repeated or lost rows, wrap
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.errors import InputError, choose
-from armdyn.identification.clock import CLOCKS, MOVED_UP, SPREAD, UNEVEN, Clock, choose_clock
+from armdyn.identification.clock import CLOCKS, MARGIN, MOVED_UP, SPREAD, UNEVEN, Clock, choose_clock
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -29,13 +29,17 @@ UNITS = ((50.0, "milliseconds", 1e-3), (5e4, "microseconds", 1e-6), (np.inf, "na
 
 @dataclass
 class Clean:
-    """Evenly sampled pieces of a log, its clock, notes on what was corrected, and what is doubtful."""
+    """Evenly sampled pieces of a log, its clock, notes on what was corrected, and what is doubtful.
+
+    `rival` is the same over another clock, if the positions do not tell which of the two is right.
+    """
 
     period: float
     pieces: list[dict[str, Array]]
     clock: str
     notes: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+    rival: Clean | None = None
 
 
 def clean(t: Array | None, signals: dict[str, Array], rate: float | None, preference: str = "auto") -> Clean:
@@ -70,6 +74,12 @@ def clean(t: Array | None, signals: dict[str, Array], rate: float | None, prefer
         raise InputError(f"the log has {len(t)} usable rows, expected at least {SHORTEST}")
     t = _usable(t, signals, notes)
     clock = choose_clock(t, number, signals["q"], signals.get("qd"), repeated(signals), preference)
+    rival = None if clock.rival is None else _timed(clock.rival, t, signals, list(notes))
+    return replace(_timed(clock, t, signals, notes), rival=rival)
+
+
+def _timed(clock: Clock, t: Array, signals: dict[str, Array], notes: list[str]) -> Clean:
+    """The pieces of a log with these stamps over a clock."""
     _clock_notes(clock, t, notes)
     signals = {name: values[clock.kept] for name, values in signals.items()}
     t = _cut(clock.t, clock.period, signals["q"], notes)
@@ -237,6 +247,9 @@ def _clock_notes(clock: Clock, t: Array, notes: list[str]) -> None:
     stamps = t[: len(clock.t)] if clock.name == MOVED_UP else t[clock.kept]
     late = float(np.percentile(np.abs(stamps - clock.t), 95))
     how = "a steady clock" if clock.name.startswith("even") else f"a {clock.name}"
+    if clock.smoother < np.exp(MARGIN):
+        notes.append(f"the time stamps are off {how}, which is used, by {1e3 * late:.2g} ms")
+        return
     notes.append(
         f"the time stamps jitter by {1e3 * late:.2g} ms, the positions do not: {how} is used, over which they are"
         f" {clock.smoother:.3g} times smoother"
@@ -259,7 +272,9 @@ def _pieces(t: Array, signals: dict[str, Array], period: float, notes: list[str]
             continue
         piece = {k: v[part] for k, v in signals.items()}
         jitter = float(np.max(np.abs(np.diff(own) / period - 1)))
-        if jitter > UNEVEN:
+        numbers = np.arange(len(own))
+        wander = float(np.abs(own - np.polyval(np.polyfit(numbers, own, 1), numbers)).max())
+        if jitter > UNEVEN or wander > UNEVEN * period:
             uneven = max(uneven, jitter)
             even = np.arange(own[0], own[-1] + 1e-9 * period, period)
             piece = {k: _interpolated(even, own, v, period, k) for k, v in piece.items()}

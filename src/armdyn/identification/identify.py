@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from armdyn.arm import Arm, as_arm
 from armdyn.errors import InputError, choose, former
 from armdyn.identification import linear
-from armdyn.identification.band import judged, kept_band
+from armdyn.identification.band import judged, kept_band, timed
 from armdyn.identification.doubts import doubts_of, log_warnings, notes_of, warnings_of
 from armdyn.identification.fit import ESTIMATORS, Fit, Setting, one_sided, relative_error, uncertainty
 from armdyn.identification.instrumental import instrumental
@@ -119,13 +119,17 @@ def identify(
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """Stage 1, read: the arm, its prior, the log on the joint side, the model to start from, corrections applied."""
+    """Stage 1, read: the arm, its prior, the log on the joint side, the model to start from, corrections applied.
+
+    `doubts` are those about the clock.
+    """
 
     arm: Arm
     prior: Arm
     log: Log
     model: Model
     changes: tuple[Reading, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
 def read(arm: Any, log: Any, terms: Terms, drivetrain: Drivetrain, fitting: Fitting) -> Recorded:
@@ -136,16 +140,23 @@ def read(arm: Any, log: Any, terms: Terms, drivetrain: Drivetrain, fitting: Fitt
     prior = known if fitting.prior is None else as_arm(fitting.prior, "identify(prior=...)")
     sources = log if isinstance(log, Sequence) and not isinstance(log, str) else [log]
     matrix, zero, gains = drivetrain.transmission, drivetrain.zero, drivetrain.gains
-    logs = [checked(known, as_log(one, known), matrix, zero, gains, fitting.folds, fitting.fix) for one in sources]
-    joined = Log.joined(logs)
-    if not np.ptp(joined.array("tau"), axis=0).any():
-        raise InputError("no torque ever changes in this log: there is nothing to identify from")
     drives = {"rotor": terms.rotor, "offset": terms.offset, "transmission": matrix}
     friction = "coulomb" if terms.friction == "auto" else terms.friction
     model = Model.of(known, friction, spring=terms.spring, **drives)
+    logs, doubts = list[Log](), tuple[str, ...]()
+    for one in sources:
+        given = as_log(one, known)
+        either = [log and checked(known, log, matrix, zero, gains, fitting.folds, fitting.fix)
+                  for log in (given, given.rival)]  # fmt: skip
+        own, said = timed(model, prior, either[0] or given, either[1])
+        logs, doubts = [*logs, own], (*doubts, *said)
+    joined = Log.joined(logs)
+    if not np.ptp(joined.array("tau"), axis=0).any():
+        raise InputError("no torque ever changes in this log: there is nothing to identify from")
     if terms.friction_per_log:
-        return Recorded(known, prior, joined, replace(model, logs=len(logs)))
-    return Recorded(known, prior, replace(joined, pieces=tuple(replace(p, log=0) for p in joined.pieces)), model)
+        return Recorded(known, prior, joined, replace(model, logs=len(logs)), doubts=doubts)
+    one = replace(joined, pieces=tuple(replace(p, log=0) for p in joined.pieces))
+    return Recorded(known, prior, one, model, doubts=doubts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,7 +348,7 @@ def worded(
 ) -> Estimate:
     """Stage 7, report: the estimate with doubts, warnings and notes."""
     misread = [] if fixed else [str(finding) for finding in suspicions.findings]
-    doubts = (*misread, *doubts_of(estimate, prepared.motions))
+    doubts = (*recorded.doubts, *misread, *doubts_of(estimate, prepared.motions))
     warnings = (
         *doubts,
         *(() if fixed else map(str, suspicions.late)),

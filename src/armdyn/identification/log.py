@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from armdyn.arm import Arm
 from armdyn.errors import InputError
-from armdyn.identification.cleaning import SHORTEST, clean
+from armdyn.identification.cleaning import SHORTEST, Clean, clean
 from armdyn.identification.log_files import Table, read_table
 
 Array = NDArray[np.float64]
@@ -68,7 +68,7 @@ class Log:
     """A robot's log. `drive` is what `tau` holds, "torque" (N m, N), "current" or "" if it has none.
 
     `clock` says whether the rows were taken at the times of their stamps or evenly, `notes` what was corrected, and
-    `doubts` what is doubtful.
+    `doubts` what is doubtful. Where positions do not tell which clock is right, `rival` is the log over the other one.
     """
 
     pieces: tuple[Piece, ...]
@@ -79,6 +79,7 @@ class Log:
     doubts: tuple[str, ...] = ()
     source: str = ""
     clock: str = "stamps"
+    rival: Log | None = None
 
     @classmethod
     def read(
@@ -153,7 +154,10 @@ class Log:
         doubts = tuple(doubt for doubt in log.doubts if doubt not in units)
         notes, source = (*said, *log.notes), Path(path).name
         drive = drive if efforts is not None else ""
-        log = replace(log, joints=tuple(named.joints), drive=drive, doubts=doubts, notes=notes, source=source)
+        rival = log.rival and replace(log.rival, joints=tuple(named.joints), drive=drive, source=source)
+        log = replace(
+            log, joints=tuple(named.joints), drive=drive, doubts=doubts, notes=notes, source=source, rival=rival
+        )
         return log if start is None and until is None else log.between(start, until)
 
     @classmethod
@@ -184,15 +188,19 @@ class Log:
         stamps = None if t is None else np.asarray(t, dtype=float).ravel()
         if stamps is not None and len(stamps) != shape[0]:
             raise InputError(f"got {len(stamps)} time stamps for {shape[0]} samples; expected as many")
-        cleaned = clean(stamps, signals, rate, clock)
+        return cls._cleaned(clean(stamps, signals, rate, clock), shape[1], "" if tau is None else "torque")
+
+    @classmethod
+    def _cleaned(cls, cleaned: Clean, joints: int, drive: str) -> Log:
         return cls(
             pieces=tuple(Piece(log=0, **piece) for piece in cleaned.pieces),
             period=cleaned.period,
-            joints=tuple(f"joint{k + 1}" for k in range(shape[1])),
-            drive="" if tau is None else "torque",
+            joints=tuple(f"joint{k + 1}" for k in range(joints)),
+            drive=drive,
             notes=tuple(cleaned.notes),
             doubts=(*cleaned.doubts, *unit_doubts(cleaned.period, cleaned.pieces)),
             clock=cleaned.clock,
+            rival=None if cleaned.rival is None else cls._cleaned(cleaned.rival, joints, drive),
         )
 
     @property
@@ -237,7 +245,7 @@ class Log:
         pieces = tuple(replace(piece, log=k) for k, log in enumerate(logs) for piece in log.pieces)
         said = [tuple(text for log in logs for text in getattr(log, name)) for name in ("notes", "doubts")]
         source = " and ".join(log.source for log in logs if log.source)
-        return replace(first, pieces=pieces, notes=said[0], doubts=said[1], source=source)
+        return replace(first, pieces=pieces, notes=said[0], doubts=said[1], source=source, rival=None)
 
     def part(self, start: float, stop: float) -> Log:
         """The part between two fractions of the log: `log.part(0, 0.7)` is the first 70 %."""
@@ -251,7 +259,7 @@ class Log:
             first, last = first - len(piece), last - len(piece)
         if not pieces:
             raise InputError(f"no piece of {SHORTEST} samples between {start:.3g} and {stop:.3g} of the log")
-        return replace(self, pieces=tuple(pieces))
+        return replace(self, pieces=tuple(pieces), rival=self.rival and self.rival.part(start, stop))
 
     def between(self, start: float | None = None, until: float | None = None) -> Log:
         """The part between two times in seconds after the first sample; None: from its start, up to its end."""
@@ -268,7 +276,8 @@ class Log:
         if not pieces:
             raise InputError(f"no piece of {SHORTEST} samples between {low:g} and {high:g} s of the log")
         note = f"used from {low:.6g} s to {min(high, end - first):.6g} s of {end - first:.6g} s"
-        return replace(self, pieces=tuple(pieces), notes=(*self.notes, note))
+        rival = self.rival and self.rival.between(start, until)
+        return replace(self, pieces=tuple(pieces), notes=(*self.notes, note), rival=rival)
 
     def array(self, signal: str) -> Array:
         """A signal, concatenated over all pieces."""

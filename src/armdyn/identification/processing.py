@@ -253,7 +253,7 @@ def joint_side(log: Log, transmission: Any, zero: Any, gains: Any = None) -> Log
 
     pieces = tuple(turned(p) for p in log.pieces)
     drive = log.drive if gains is None else "torque"
-    return Log(pieces, log.period, log.joints, drive, log.notes, (), log.source)
+    return Log(pieces, log.period, log.joints, drive, log.notes, (), log.source, log.clock)
 
 
 ORDER = 4

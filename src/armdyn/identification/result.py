@@ -177,8 +177,15 @@ class Estimate(Result):
         return predict(self.model, self.values, q, qd, qdd, self.model.logs - 1)
 
     def validate(self, log: Log | PathName) -> Prediction:
-        """Compare the torques of a log (or of its file) that was not used for the fit with the prediction."""
-        side = self._read(log)
+        """Compare the torques of a log (or of its file) that was not used for the fit with the prediction.
+
+        If its positions do not tell which of two clocks is right, the torques decide.
+        """
+        given = as_log(log, self.given)
+        either = [self._compared(self._read(one)) for one in (given, given.rival) if one is not None]
+        return min(either, key=lambda prediction: prediction.error)
+
+    def _compared(self, side: Log) -> Prediction:
         last = replace(side, pieces=tuple(replace(piece, log=self.model.logs - 1) for piece in side.pieces))
         return compare(self.model, self.values, last, self.processing)
 
