@@ -117,7 +117,7 @@ def test_rows_stamped_in_a_burst_are_no_piece():
 def wandering(seconds=20.0, noise=0.0, wrong=False):
     """A log whose stamps wander by 6 ms as slowly as the arm moves; `wrong`: the sampling did so, not the stamps."""
     arm = armdyn.load("planar3")
-    t, q, qd, tau = clean_log(arm, seconds)
+    t, q, _, tau = clean_log(arm, seconds)
     wander = 6e-3 * np.sin(2 * np.pi * 0.7 * t)
     if wrong:
         q, tau = (CubicSpline(t, signal)(t + wander) for signal in (q, tau))

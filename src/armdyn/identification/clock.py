@@ -3,7 +3,7 @@
 Either the stamps jitter while the controller samples evenly, or the sampling itself is uneven, or something between: a
 stamp is late because a buffer was written, rows are inserted that repeat the previous one, rows are lost. The positions
 tell which: over the times at which they were really taken they are smooth. Candidate clocks are compared by what local
-quintics leave of the positions, over windows of several lengths: stamps that wander are smooth within a short window, and
+quintics leave of the positions, over windows of several lengths: a short one does not see stamps that wander slowly, and
 the motion itself fills a long one. Where no window decides, because the stamps wander as slowly as the arm moves, the
 second clock is kept as a rival, for the torques to decide.
 
@@ -89,8 +89,8 @@ def choose_clock(t: Array, number: Numbers, q: Array, qd: Array | None, again: M
         best = 0
     best, doubt = _slower_or_faster(candidates, scores, best, q, qd)
     chosen = candidates[best]
-    rival = next((c for c, score in zip(candidates, scores, strict=True)
-                  if {c.name, chosen.name} == {"stamps", EVEN} and abs(score - scores[best]) < UNDECIDED), None)  # fmt: skip
+    close = [c for c, score in zip(candidates, scores, strict=True) if abs(score - scores[best]) < UNDECIDED]
+    rival = next((c for c in close if {c.name, chosen.name} == {"stamps", EVEN}), None)
     return replace(chosen, smoother=float(np.exp(-scores[best])), doubt=doubt, rival=rival)
 
 
