@@ -3,9 +3,9 @@
 Either the stamps jitter while the controller samples evenly, or the sampling itself is uneven, or something between: a
 stamp is late because a buffer was written, rows are inserted that repeat the previous one, rows are lost. The positions
 tell which: over the times at which they were really taken they are smooth. Candidate clocks are compared by what local
-quintics leave of the positions, over windows of several lengths: a short one does not see stamps that wander slowly, and
-the motion itself fills a long one. Where no window decides, because the stamps wander as slowly as the arm moves, the
-second clock is kept as a rival, for the torques to decide.
+quintics leave of the positions, over windows of several lengths: a short one does not see stamps that wander slowly,
+and the motion itself fills a long one. Where no window decides, because the stamps wander as slowly as the arm moves,
+the second clock is kept as a rival, for the torques to decide.
 
 Measured on 30 simulated logs with faulty stamps: held-out torque error over that of the best fixed cut-off and clock in
 hindsight larger by 0.4 % in the median, by 3 % in 90 % and by 14 % at most; stamps always 1.1, 47 and 542 %, an even
