@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ FLAGS = [
 class Browser:
     """One window; `logs` tells what the console said, `requests` what left the page."""
 
-    def __init__(self, profile: Path, dark: bool = False) -> None:
+    def __init__(self, profile: Path, flags: Sequence[str] = ()) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -46,7 +47,7 @@ class Browser:
         self._wait()
         options = {
             "binary": CHROMIUM,
-            "args": [*FLAGS, f"--user-data-dir={profile}"],
+            "args": [*FLAGS, *flags, f"--user-data-dir={profile}"],
             "perfLoggingPrefs": {"enableNetwork": True, "enablePage": False},
         }
         wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}

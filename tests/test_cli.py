@@ -185,7 +185,10 @@ def test_report(tmp_path):
     out = call("report", "planar3", "-o", tmp_path / "page.html")
     assert "planar3" in out
     assert "report:" in out
-    assert (tmp_path / "page.html").stat().st_size > 100_000
+    plain = (tmp_path / "page.html").read_text()
+    assert plain.rstrip().endswith("</html>")
+    call("report", "planar3", "--gpu", "-q", "-o", tmp_path / "falls.html")
+    assert ['id="falling"' in text for text in (plain, (tmp_path / "falls.html").read_text())] == [False, True]
 
 
 def test_cache():

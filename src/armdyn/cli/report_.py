@@ -33,6 +33,9 @@ def command(
     meshes: Annotated[
         bool | None, typer.Option("--meshes/--no-meshes", help="Draw the URDF's shapes; default: if they are found.")
     ] = None,
+    gpu: Annotated[
+        bool, typer.Option("--gpu", help="Let a thousand arms fall in it, on the reader's graphics processor.")
+    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -44,11 +47,11 @@ def command(
     loaded = load(arm)
     shapes, notes = ([], []) if meshes is False else _shapes(arm, loaded, bool(meshes))
     with progress("reporting", quiet) as update:
-        data = collect(loaded, update, shapes, arm)
+        data = collect(loaded, update, shapes, arm, gpu=gpu)
     where = output or Path(file_name(loaded.name, ".html"))
     write_text(where, page(data, citation()))
     if as_json:
-        print_json({key: value for key, value in data.items() if key not in ("robot", "graphs")})
+        print_json({key: value for key, value in data.items() if key not in ("robot", "graphs", "falls")})
     elif not quiet:
         out = console()
         for part in summary(data):

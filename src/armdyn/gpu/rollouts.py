@@ -7,7 +7,7 @@ stops inside; every backend compiles this program. The torques, or the reference
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Unpack
 
@@ -31,6 +31,7 @@ from armdyn.simulation.drives import AsGiven, Law, Saturated, drive, source_of
 from armdyn.simulation.request import force_rows, force_sizes
 from armdyn.values import real_array
 
+Slopes = Callable[[Any, Any, Any], Any]
 METHODS = ("semi_implicit_euler", "RK4")
 SMOOTH = 0.02  # rad/s or m/s, below which dry friction falls linearly to zero
 ROWS = 1024  # of a batch that the CPU carries through all steps at once: their states stay in the cache
@@ -113,18 +114,29 @@ def step_of(arm: Arm, law: Law, size: int, method: str, acting: Acting) -> Progr
     dynamics = program(chain, "forward_dynamics", auto(chain, "forward_dynamics", options), options)
     if acting.friction:
         dynamics = smoothed(dynamics)
+
+    def held(q: list[Any], qd: list[Any], u: list[Any]) -> Slopes:
+        tau = _forces(arm, law(chain, q, qd, u))
+        return lambda stage, x, v: inline(dynamics, x, v, tau)[0]
+
+    return step_program(arm, method, size, held, stops=acting.limits == "stop")
+
+
+def step_program(arm: Arm, method: str, size: int, held: Callable[..., Slopes], *, stops: bool) -> Program:
+    """The program of a step, (q, qd, u, h) -> (q1, qd1), with `size` numbers u.
+
+    `held(q, qd, u)` gives the accelerations as a function of stage, q and qd, with what is held during the step.
+    """
     lower, upper = arm.limits.T
-    scheme = SCHEMES[method]
 
     def function(q: list[Any], qd: list[Any], u: list[Any], h: Any) -> Any:
-        tau = _forces(arm, law(chain, q, qd, u))
-        after, speed = step(scheme, q, qd, h, lambda stage, x, v: inline(dynamics, x, v, tau)[0])
-        if acting.limits == "stop":
+        after, speed = step(SCHEMES[method], q, qd, h, held(q, qd, u))
+        if stops:
             for k, (low, high) in enumerate(zip(lower, upper, strict=True), -arm.n):
                 after[k], speed[k] = _stopped(after[k], speed[k], float(low), float(high))
         return after, speed
 
-    nq, nv = chain.nq, chain.nv
+    nq, nv = arm.chain.nq, arm.chain.nv
     inputs = {"q": (nq,), "qd": (nv,), "u": (size,), "h": ()}
     return trace(f"{method}_rollout", function, inputs, [("q1", (nq,)), ("qd1", (nv,))])
 

@@ -8,7 +8,7 @@ the equation of motion, because which joints stick or stand at a stop changes fr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -66,7 +66,7 @@ def under_any_gravity(chain: Chain) -> Chain | None:
     for axis in (X, Y, Z):
         q = [random.uniform(-1, 1) for _ in range(chain.n)]
         loads = [
-            _of_parameters(replace(floats, links=links, gravity=axis), chain, "gravity_load", [q])
+            of_parameters(replace(floats, links=links, gravity=axis), chain, "gravity_load", [q])
             for links in (unfelt, full)
         ]
         left, most = (max(map(abs, load)) for load in loads)
@@ -75,9 +75,14 @@ def under_any_gravity(chain: Chain) -> Chain | None:
     return turned
 
 
+def known_chain(chain: Chain) -> Chain:
+    """The chain whose minimal parameters the programs take; without any gravity, those of gravity along z."""
+    return under_any_gravity(chain) or (chain if any(chain.gravity) else replace(chain, gravity=Z))
+
+
 def programs(chain: Chain) -> dict[str, Program]:
     """`payload_parameters`, `state` and `dynamics`."""
-    known = under_any_gravity(chain) or (chain if any(chain.gravity) else replace(chain, gravity=Z))
+    known = known_chain(chain)
     sizes: Sizes = {"gravity": (3,), "parameters": (len(minimal_parameters(known)),)}
     return {
         "payload_parameters": _payload_parameters(known),
@@ -90,6 +95,12 @@ def _at_tool(chain: Chain) -> Options:
     return Options() if chain.tool_carrier else Options(frame=(tool_link(chain) + 1, chain.tool))
 
 
+def tool_pose(chain: Chain) -> Callable[..., Any]:
+    """The pose of the tool as a function of q."""
+    at = _at_tool(chain)
+    return assemble(chain, "pose", auto(chain, "pose", at), at).function
+
+
 def _payload_parameters(known: Chain) -> Program:
     """The registry's program, with its output renamed to `parameters`, the input of the other programs."""
     made = program(known, "payload_parameters", auto(known, "payload_parameters"), _at_tool(known))
@@ -97,7 +108,7 @@ def _payload_parameters(known: Chain) -> Program:
     return replace(made, outputs=(replace(values, name="parameters"),))
 
 
-def _of_parameters(real: Chain, chain: Chain, quantity: str, inputs: list[Any], method: str = "") -> Any:
+def of_parameters(real: Chain, chain: Chain, quantity: str, inputs: list[Any], method: str = "") -> Any:
     """A quantity of the chain `real`, whose links depend on run-time inputs, by the cheapest formulation for that."""
     entry = QUANTITIES[quantity]
     formulation = entry.formulation(method or auto(chain, quantity, AT_RUN_TIME), chain)
@@ -107,7 +118,8 @@ def _of_parameters(real: Chain, chain: Chain, quantity: str, inputs: list[Any], 
     return complete(entry, entry.physics, partial(formulation.run, **parts), real, inputs, Options(), None)
 
 
-def _real(known: Chain, gravity: Any, parameters: Any) -> Chain:
+def with_parameters(known: Chain, gravity: Any, parameters: Any) -> Chain:
+    """The chain with gravity and minimal parameters given at run time."""
     return replace(realise(known, parameters), gravity=Vec3(*gravity))
 
 
@@ -119,13 +131,13 @@ def _state(chain: Chain, known: Chain, sizes: Sizes) -> Program:
     """
 
     def function(q: Any, qd: Any, gravity: Any, parameters: Any, mass: Any, com: Any) -> Any:
-        real, given = _real(known, gravity, parameters), {"q": q, "qd": qd}
+        real, given = with_parameters(known, gravity, parameters), {"q": q, "qd": qd}
         results = {}
         for key, quantity in STATE.items():
             entry = QUANTITIES[quantity]
             inputs = [given[name] for name, _ in entry.inputs]
             if "parameters" in entry.takes:
-                results[key] = _of_parameters(real, chain, quantity, inputs)
+                results[key] = of_parameters(real, chain, quantity, inputs)
             else:
                 own = replace(chain, gravity=real.gravity)
                 at = _at_tool(chain) if entry.at_tool else Options()
@@ -148,14 +160,14 @@ def _dynamics(chain: Chain, known: Chain, sizes: Sizes) -> Program:
     """
 
     def function(q: Any, qd: Any, slide: Any, gravity: Any, parameters: Any) -> Any:
-        real, unloaded = _real(known, gravity, parameters), [0] * chain.nv
+        real, unloaded = with_parameters(known, gravity, parameters), [0] * chain.nv
         inputs = {
             "inertia_matrix": [q],
             "bias": [q, qd],
             "gravity_load": [q],
             "joint_forces": [q, slide, unloaded],
         }
-        return tuple(_of_parameters(real, chain, quantity, given) for quantity, given in inputs.items())
+        return tuple(of_parameters(real, chain, quantity, given) for quantity, given in inputs.items())
 
     nv = chain.nv
     outputs = [("H", (nv, nv)), ("b", (nv,)), ("g", (nv,)), ("f", (nv,))]

@@ -15,6 +15,7 @@ from armdyn.formulations import QUANTITIES as REGISTRY
 from armdyn.pages.live import robot
 from armdyn.programs.cost import cost
 from armdyn.report.card import card
+from armdyn.report.falls import falls
 from armdyn.report.graphs import graphs
 from armdyn.studies.speed import BATCH, best, single_call
 
@@ -24,11 +25,16 @@ MEASURING_TIME = 0.05  # seconds per measured speed
 
 
 def collect(
-    arm: Arm, progress: Progress | None = None, meshes: Sequence[dict[str, Any]] = (), spec: str = ""
+    arm: Arm,
+    progress: Progress | None = None,
+    meshes: Sequence[dict[str, Any]] = (),
+    spec: str = "",
+    *,
+    gpu: bool = False,
 ) -> dict[str, Any]:
     """The report's data. `progress(done, total, text)` is called at each step; `meshes` are drawn as the links.
 
-    `spec` is what `armdyn.load` was given, by default the arm's name.
+    `spec` is what `armdyn.load` was given, by default the arm's name. With `gpu` the page can let a thousand arms fall.
 
     The first calls are timed before anything else, because the other steps would already compile part of the code.
     """
@@ -42,6 +48,7 @@ def collect(
         ("graphs", "drawing the programs", graphs),
         ("fall", "simulating free fall", fall),
         ("robot", "writing WebAssembly", partial(robot, meshes=meshes, spec=spec)),
+        *([("falls", "writing shaders", falls)] if gpu else []),
     )
     data: dict[str, Any] = {"version": armdyn.__version__}
     for k, (key, text, step) in enumerate(steps):

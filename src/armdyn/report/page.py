@@ -36,7 +36,7 @@ def page(data: dict[str, Any], citation: str, bar: str = "", scripts: Sequence[s
     )
     body = (
         f'<a class="skip" href="#joints">Skip to the joints</a>{_header(data)}{bar}'
-        f'<main class="desk">{PICTURE}{panels}{MOTION}</main>{EXPORT}'
+        f'<main class="desk">{PICTURE}{panels}{MOTION.format(falls=FALLS if data.get("falls") else "")}</main>{EXPORT}'
     )
     payload = {
         "version": data["version"],
@@ -46,6 +46,8 @@ def page(data: dict[str, Any], citation: str, bar: str = "", scripts: Sequence[s
         "graphs": packed(as_json(data["graphs"]).encode()),
         "labels": QUANTITY,
     }
+    if data.get("falls"):
+        payload["falls"], scripts = data["falls"], (*scripts, "falls.js")
     name, tab = data["card"]["name"], "<script>document.body.dataset.tab='bench'</script>"
     return document(f"{name}, by armdyn", tab + body, payload, (*SCRIPTS, *scripts), policy)
 
@@ -117,10 +119,11 @@ MOTION = """
     <input type="range" id="scrub" min="-10" max="0" step="any" value="0" aria-label="the last ten seconds">
     <span id="clock">0.00 s</span><span id="factor">&nbsp;</span><span id="peak">&nbsp;</span>
   </div>
-  <div class="row notes"><span id="told"></span><span id="readout"></span><span id="differs"></span></div>
+  {falls}<div class="row notes"><span id="told"></span><span id="readout"></span><span id="differs"></span></div>
   <div id="charts"></div>
 </section>
 """
+FALLS = '<div class="row" id="falling"></div>\n  '
 MATRICES = """
 <h2>Inertia matrix H(q) [kg m², kg m, kg]</h2><div id="heat"></div>
 <h2>Generalised momentum H(q) q̇</h2><div id="momentum"></div>

@@ -90,7 +90,7 @@ const Paint = (() => {
 
   const VERTEX = `#version 300 es
     in vec3 point; in vec3 normal; uniform mat4 place; uniform mat4 view; uniform mat3 turn; out vec3 at; out vec3 n;
-    void main() { vec4 p = vec4(point, 1.0) * place; at = p.xyz; n = turn * normal; gl_Position = p * view; }`;
+    void main() { vec4 p = vec4(point, 1.0) * place; at = p.xyz; n = turn * normal; gl_Position = p * view; gl_PointSize = 4.0; }`;
   const FRAGMENT = `#version 300 es
     precision highp float; in vec3 at; in vec3 n; uniform vec3 eye; uniform vec4 color; uniform float glow; uniform vec3 light; out vec4 result;
     void main() {
@@ -163,7 +163,19 @@ const Paint = (() => {
       gl.uniform3f(at.eye, ...camera.eye); gl.uniform3f(at.light, ...Geometry.unit(LIGHT));
       return at;
     }
-    function draw(solids, camera, floor) {
+    // A cloud of points that change with every picture, { points, color, alpha }.
+    let cloudy = null;
+    function cloudOf({ points, color, alpha }, at) {
+      if (!cloudy || cloudy.owner !== programs) {
+        cloudy = { owner: programs, array: gl.createVertexArray(), buffer: gl.createBuffer() };
+        gl.bindVertexArray(cloudy.array); gl.bindBuffer(gl.ARRAY_BUFFER, cloudy.buffer); gl.enableVertexAttribArray(0); gl.vertexAttribPointer(0, 3, gl.FLOAT, false, 0, 0);
+      }
+      gl.bindVertexArray(cloudy.array); gl.bindBuffer(gl.ARRAY_BUFFER, cloudy.buffer);
+      gl.bufferData(gl.ARRAY_BUFFER, new Float32Array(points), gl.DYNAMIC_DRAW);
+      gl.uniformMatrix4fv(at.place, false, [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1]);
+      gl.uniform4f(at.color, ...color, alpha); gl.drawArrays(gl.POINTS, 0, points.length / 3);
+    }
+    function draw(solids, camera, floor, cloud) {
       if (lost) return;
       Page.fit(canvas);
       gl.viewport(0, 0, canvas.width, canvas.height);
@@ -189,14 +201,15 @@ const Paint = (() => {
       const shaded = use(programs.solid, camera);
       whole.forEach((s) => one(s, shaded));
       gl.depthMask(false); gl.enable(gl.CULL_FACE); clear.forEach((s) => one(s, shaded)); gl.disable(gl.CULL_FACE); gl.depthMask(true);
-      gl.clear(gl.DEPTH_BUFFER_BIT); over.forEach((s) => one(s, shaded)); // centres of mass and frames are drawn over the links
+      gl.clear(gl.DEPTH_BUFFER_BIT); over.forEach((s) => one(s, shaded)); // centres of mass, frames and clouds are drawn over the links
+      if (cloud) cloudOf(cloud, use(programs.flat, camera));
     }
     return { draw, kind: "WebGL" };
   }
 
   function plain(canvas) {
     const g = canvas.getContext("2d"), light = Geometry.unit(LIGHT);
-    function draw(solids, camera, floor) {
+    function draw(solids, camera, floor, cloud) {
       const { ratio, width, height } = Page.fit(canvas);
       g.setTransform(ratio, 0, 0, ratio, 0, 0); g.clearRect(0, 0, width, height);
       g.strokeStyle = Page.color("grid"); g.lineWidth = 1;
@@ -223,6 +236,10 @@ const Paint = (() => {
         g.globalAlpha = s.alpha ?? 1;
         g.fillStyle = g.strokeStyle = `rgb(${s.color.map((x) => Math.min(255, Math.round(255 * x * (0.25 + bright)))).join(",")})`;
         g.beginPath(); g.moveTo(p[0], p[1]); g.lineTo(q[0], q[1]); g.lineTo(r[0], r[1]); g.closePath(); g.fill(); g.stroke();
+      }
+      if (cloud) {
+        g.globalAlpha = cloud.alpha; g.fillStyle = `rgb(${cloud.color.map((x) => Math.round(255 * x)).join(",")})`;
+        for (let k = 0; k < cloud.points.length; k += 3) { const [x, y] = camera.project(cloud.points.subarray(k, k + 3)); g.fillRect(x - 1.5, y - 1.5, 3, 3); }
       }
       g.globalAlpha = 1;
     }

@@ -38,8 +38,12 @@
     J.forEach((column, i) => { world.pull[i] = Geometry.dot(column, force); });
   }
 
+  // A thousand arms end to fall, and their cloud goes, when anything else moves the arm.
+  let falls = null;
+  function settle() { if (falls) falls.stop(); viewer.show.cloud = null; }
+
   function posture(q) {
-    world.target = Array.from(q); world.start = world.target.slice(); world.place(q);
+    settle(); world.target = Array.from(q); world.start = world.target.slice(); world.place(q);
     refresh(true);
   }
 
@@ -71,7 +75,7 @@
     table.show(goes() ? world.target.slice(robot.first) : positions(), gravity, page.reference ? page.reference.gravity : null, more);
   }
 
-  const conditions = Panels.conditions($("conditions"), arm, world, () => refresh(true));
+  const conditions = Panels.conditions($("conditions"), arm, world, () => { if (falls) falls.stop(); refresh(true); });
   const charts = Panels.charts($("charts"), $("readout"), arm, world, history, table.names, table.groups);
   const showMatrices = Panels.matrices(arm);
 
@@ -133,6 +137,7 @@
   }
   function play(on) {
     if (on === world.playing) { clock(); return; }
+    if (on) settle();
     if (on && world.t < world.end) { history.cut(Chart.before(data.t, world.t)); world.end = world.t; }
     world.playing = on;
     if (on) { if (!data.t.length) history.sample(); requestAnimationFrame(tick); }
@@ -151,7 +156,7 @@
     arrays.q.set(moment.q); arrays.qd.set(moment.qd); arm.state(); world.t = moment.t; world.target = Array.from(moment.q);
     clock(); charts.draw(); refresh(true);
   }
-  function reset() { world.reset(); world.end = 0; history.clear(); ticks.length = 0; $("factor").textContent = "\u00a0"; clock(); charts.draw(); refresh(true); }
+  function reset() { settle(); world.reset(); world.end = 0; history.clear(); ticks.length = 0; $("factor").textContent = "\u00a0"; clock(); charts.draw(); refresh(true); }
 
   function controls() {
     world.end = 0;
@@ -201,6 +206,11 @@
   if (DATA.parameters) Parameters.create($("grid"), $("grid-told"), $("parameter-table"), DATA.parameters, (links) => { viewer.show.links = links && new Set(links); viewer.redraw(); });
   if ($("cost-chart")) Costs.create($("cost-chart"), DATA.costs, DATA.labels);
   if ($("graph-chart")) Graph.create($("graph-chart"), JSON.parse(new TextDecoder().decode(await Page.unpacked(DATA.graphs))), DATA.labels);
+  if (DATA.falls) falls = await Falls.create($("falling"), arm, DATA.falls, {
+    state: () => ({ q: Array.from(arrays.q), friction: world.friction }),
+    started() { play(false); settle(); arrays.qd.fill(0); },
+    show(q, points) { arrays.q.set(q); arm.state(); viewer.show.cloud = points; refresh(false); },
+  });
   function take(state) {
     if (state.payload) [state.mass, state.at] = [state.payload[0], state.payload.slice(1)];
     if (state.gravity) [state.size, state.tilt, state.heading] = state.gravity;
@@ -213,7 +223,7 @@
   take(given); addEventListener("hashchange", () => take(Share.read(robot)));
   addEventListener("beforeprint", () => { table.open(true); H.show(arrays.H); showMatrices(); });
   clock(); refresh(true);
-  window.armdyn = { arm, world, viewer, history, conditions, table, share, refresh, posture, run, play, scrub, show, pin }; // for the browser console and for tests
+  window.armdyn = { arm, world, viewer, history, conditions, table, share, refresh, posture, run, play, scrub, show, pin, falls }; // for the browser console and for tests
   document.body.dataset.ready = "yes";
 })().catch((error) => { // show on the page why it is empty
   document.body.dataset.ready = "failed";

@@ -37,7 +37,7 @@ const Viewer = (() => {
   // `options.grab(body, point)` starts a drag, `.drag(target)` continues it, `.release()` ends it.
   function create(canvas, robot, state, options = {}) {
     const scene = Robot.measure(robot, state.poses, state.tool), painter = Paint.painter(canvas, () => redraw());
-    const show = { links: null, masses: false, frames: false, ellipsoid: "none", ghost: null, torques: null, payload: 0, payloadAt: [0, 0, 0] };
+    const show = { links: null, masses: false, frames: false, ellipsoid: "none", ghost: null, torques: null, payload: 0, payloadAt: [0, 0, 0], cloud: null };
     const middle = [scene.foot[0], scene.foot[1], scene.floor + 0.5 * scene.height];
     const began = Array.from(Geometry.origin(state.poses.subarray(0, 16)));
     // Far enough that the reach fits to both sides, whatever the shape of the view.
@@ -54,7 +54,7 @@ const Viewer = (() => {
       picks = made.picks;
       const ghost = show.ghost ? Robot.ghost(robot, show.ghost, scene) : [];
       painter.draw([...made.solids, ...ghost], current, { z: scene.floor, cell: 0.25 * scene.size, color: Page.rgb(Page.color("grid")),
-        shadow: [0, 0, 0], depth: Number(Page.color("shadow")) });
+        shadow: [0, 0, 0], depth: Number(Page.color("shadow")) }, show.cloud && { points: show.cloud, color: Page.rgb(Page.color("mass")), alpha: 0.55 });
       canvas.dataset.tool = Geometry.origin(state.tool).map((x) => x.toFixed(4)).join(",");
     }
     const redraw = () => { if (!wanted) { wanted = true; requestAnimationFrame(draw); } };
