@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import armdyn
 from armdyn.cli import app
 from armdyn.errors import InputError
-from armdyn.motion import Grip, MotionLimits, Path
+from armdyn.motion import Grip, MotionLimits, Path, constraints
 from armdyn.motion.via import ANGLES, QUATERNION, read_via
 from armdyn.simulation import ComputedTorque
 
@@ -421,3 +421,23 @@ def test_machine_code_and_numpy_find_the_same_motion(kind, monkeypatch):
     np.testing.assert_allclose(fast.fastest, plain.fastest, rtol=0.02)
     assert np.median(np.abs(fast.speed - plain.speed) / (1 + plain.speed)) < 1e-4
     assert fast.overrun == pytest.approx(plain.overrun, rel=0.5)
+
+
+@pytest.mark.parametrize("stribeck", [False, True])
+def test_friction_in_the_rows_and_from_the_kernel_are_the_same_motion(stribeck, monkeypatch):
+    """Viscous and Coulomb friction are part of the rows; Stribeck's needs the arm's kernel at every speed."""
+    rubbing = {"viscous": 4.0, "coulomb": 6.0} | ({"static": 9.0, "stribeck": 0.3} if stribeck else {})
+    link = {"a": 0.5, "mass": 3.0, "com": (-0.2, 0, 0), "inertia": (0.01, 0.05, 0.05, 0, 0, 0), **rubbing}
+    rows = [{"name": name, **link} for name in ("one", "two", "three")]
+    arm, limits = armdyn.from_dh(rows, gravity=(0, -9.81, 0)), MotionLimits(torque=[90.0, 60.0, 40.0])
+    seen = []
+    original = constraints._affine
+    monkeypatch.setattr(constraints, "_affine", lambda *given: seen.append(original(*given)) or seen[-1])
+    found = armdyn.time_optimal(arm, BEND, limits=limits)
+    assert set(seen) == {not stribeck}
+    monkeypatch.setattr(constraints, "_affine", lambda *_: False)
+    called = armdyn.time_optimal(arm, BEND, limits=limits)
+    assert found.duration == pytest.approx(called.duration, rel=1e-6)
+    tau, _ = torques_inside(arm, found, BEND, friction=True)
+    assert (np.abs(tau) / limits.torque).max() <= 1.002
+    assert found.duration > armdyn.time_optimal(arm, BEND, limits=limits, friction=False).duration * 1.01

@@ -1,7 +1,8 @@
 """The sweeps of `sweep` as machine code: one call per path, repairs included, on any number of threads.
 
 Eight candidate speeds are looked at at once, one per SIMD lane. `evaluate` gives the interval of u at a point for eight
-z; friction comes from the arm's own kernel `joint_forces`, called for the eight speeds. A search evaluates four
+z. Friction that is constant + viscous · ṡ at every place is part of the rows; any other comes from the arm's own kernel
+`joint_forces`, called for the eight speeds. A search evaluates four
 candidates spread over its bracket and four around the secant's root, so a bracket shrinks at least fivefold per round
 and about ten-thousandfold where the limits are smooth. Then eight places inside every step are checked, with the
 coefficients of the motion interpolated by the parabola through the step's ends and its middle; where a limit does not
@@ -37,7 +38,7 @@ FLAT = 1e-9  # of a row's largest coefficient: below it, the row says nothing on
 STANDSTILL = 1e-6  # of the largest speed: friction at standstill is that of the slowest forward motion
 ROUNDING = 1e-10  # of z: what may be missing by rounding
 SLACK = 1e-7  # of z: the backward sweep knows its speeds to that
-ROW, NORM, HEAD = 5, 7, 1  # numbers in a record: per row, per norm, before them
+ROW, NORM, HEAD = 6, 7, 1  # numbers in a record: per row, per norm, before them
 
 WORDS = (
     "points", "n", "arms", "torques", "rows", "norms",
@@ -46,6 +47,7 @@ WORDS = (
     "A", "B", "C", "norm_stride", "radius",
     "tool_rate", "tool_speed",
     "friction", "context", "strides",  # a C function per arm and its context, the strides of its arrays
+    "constant", "viscous", "affine",  # friction as constant + viscous ṡ (points, n), and whether it is that
     "step", "start", "end", "fastest", "tight_low", "tight_high", "tight_norms",
     "size", "record", "z", "u", "largest", "lowest",  # scratch
     "z_out", "u_out", "largest_out", "times", "worst", "stuck",
@@ -221,30 +223,40 @@ def _sizes() -> str:
     return f.text()
 
 
-Use = Callable[[str, Number, Number, Number | None, Number, Number], None]
+Use = Callable[[str, Number, Number, Number | None, Number | None, Number, Number], None]
 
 
 def _each_row(f: _Function, row: str, of_torque: bool, use: Use) -> None:
-    """`use(r, α, β, g, low, high)` for the rows at a point, whose numbers begin at `row` in the arrays."""
+    """`use(r, α, β, weight, viscous, low, high)` for the rows at a point; its numbers begin at `row` in the arrays."""
     n, w = f.word("n"), f.w
     if of_torque:
         torque = f.pointer("torque")
         with f.counted(f.word("arms")) as arm:
             offset = f.mul(arm, f.word("arm_stride"))
-            a, b, g = (w.at(f.pointer(name), offset) for name in "abg")
+            names = ("a", "b", "g", "constant", "viscous")
+            a, b, g, constant_part, viscous = (w.at(f.pointer(name), offset) for name in names)
             with f.counted(n) as j:
                 at = f.add(row, j)
                 weight = f.get(g, at)
                 twice = f.mul(j, 2)
                 use(
-                    f.add(f.mul(arm, n), j), f.get(a, at) - weight, f.get(b, at) - weight, weight,
-                    f.get(torque, twice), f.get(torque, f.add(twice, 1)),
+                    f.add(f.mul(arm, n), j), f.get(a, at) - weight, f.get(b, at) - weight,
+                    weight + f.get(constant_part, at), f.get(viscous, at), f.get(torque, twice),
+                    f.get(torque, f.add(twice, 1)),
                 )  # fmt: skip
         return
     some = f.w.let(f"icmp sgt i64 {f.word('rows')}, {f.word('torques')}")
     with f.when(some), f.counted(n) as j:
         at, limit = f.add(row, j), f.get(f.pointer("acceleration"), j)
-        use(f.add(f.word("torques"), j), f.get(f.pointer("dq"), at), f.get(f.pointer("ddq"), at), None, -limit, limit)
+        use(
+            f.add(f.word("torques"), j),
+            f.get(f.pointer("dq"), at),
+            f.get(f.pointer("ddq"), at),
+            None,
+            None,
+            -limit,
+            limit,
+        )
 
 
 def _build() -> str:
@@ -256,15 +268,18 @@ def _build() -> str:
     first = f.mul("%k", f.word("rows"))
     low_in, high_in = f.pointer("tight_low"), f.pointer("tight_high")
 
-    def write(r: str, alpha: Number, beta: Number, weight: Number | None, low: Number, high: Number) -> None:
+    def write(
+        r: str, alpha: Number, beta: Number, weight: Number | None, viscous: Number | None, low: Number, high: Number
+    ) -> None:
         low = low + f.get(low_in, f.add(first, r)) if weight is None else low - weight + f.get(low_in, f.add(first, r))
         high = (high if weight is None else high - weight) - f.get(high_in, f.add(first, r))
+        rate = f.number(0.0) if viscous is None else viscous
         flipped, flat = alpha < 0.0, absolute(alpha) <= f.get(size, r) * FLAT
         at = f.address("%record", f.add(f.mul(r, ROW), HEAD))
         inverse = f.number(1.0) / absolute(alpha)
         values = (
             flat.choose(np.inf, inverse), flipped.choose(-beta, beta), flipped.choose(-high, low),
-            flipped.choose(-low, high), flipped.choose(-1.0, 1.0),
+            flipped.choose(-low, high), flipped.choose(-1.0, 1.0), flipped.choose(-rate, rate),
         )  # fmt: skip
         for k, value in enumerate(values):
             f.put(value, at, k)
@@ -313,23 +328,25 @@ def _evaluate() -> str:
     z = f.get_all("%z")
     z = most(z, f.number(0.0))
     lower[0], upper[0] = -np.inf, np.inf
-    friction = w.let(f"icmp ne i64 {f.word('friction')}, 0")
+    called = w.let(f"icmp ne i64 {f.word('friction')}, 0")
+    always = w.let(f"icmp eq i64 {f.word('affine')}, 0")
+    friction = w.let(f"and i1 {called}, {always}")
     w.do(f"%rubs = select i1 {friction}, i64 {f.word('torques')}, i64 0")
     w.do(f"%bytes = mul i64 %rubs, {8 * LANES}")
     n = f.word("n")
     w.do(f"%qdbytes = mul i64 {n}, {8 * LANES}")
     w.do("%force = alloca i8, i64 %bytes, align 64")
     w.do("%qd = alloca i8, i64 %qdbytes, align 64")
+    x = most(z.sqrt(), f.get("%record"))
     with f.when(friction):
-        x = most(z.sqrt(), f.get("%record"))
         row = f.mul(f.mul("%k", 2), n)
         dq = f.address(f.pointer("dq"), row)
         with f.counted(n) as j:
             f.put_all(f.get(dq, j) * x, f.address("%qd", j, 8 * LANES))
         _call_friction(f, f.address(f.pointer("q"), row), "%qd", "%force")
     rows = f.w.let(f"getelementptr i8, ptr %record, i64 {8 * HEAD}")
-    _rows(f, rows, z, ("0", "%rubs"), (lower, upper), True)
-    _rows(f, rows, z, ("%rubs", f.word("rows")), (lower, upper), False)
+    _rows(f, rows, (z, x), ("0", "%rubs"), (lower, upper), True)
+    _rows(f, rows, (z, x), ("%rubs", f.word("rows")), (lower, upper), False)
     norms = f.address(rows, f.mul(f.word("rows"), ROW))
     with f.counted(f.word("norms")) as i:
         at = f.address(norms, f.mul(i, NORM))
@@ -345,7 +362,9 @@ def _evaluate() -> str:
     return f.text()
 
 
-def _rows(f: _Function, rows: str, z: Number, span: tuple[str, str], ends: tuple[Slots, Slots], rubs: bool) -> None:
+def _rows(
+    f: _Function, rows: str, zx: tuple[Number, Number], span: tuple[str, str], ends: tuple[Slots, Slots], rubs: bool
+) -> None:
     """Narrow the interval by the rows from span[0] to span[1]; in registers, as this is the innermost loop."""
     w, name = f.w, f.fresh("rows")
     before, lower, upper = f.fresh("before"), ends[0][0], ends[1][0]
@@ -361,7 +380,7 @@ def _rows(f: _Function, rows: str, z: Number, span: tuple[str, str], ends: tuple
     branch(w, w.let(f"icmp slt i64 %r.{name}, {span[1]}"), body, out)
     w.label(body)
     at = f.address(rows, f"%r.{name}", 8 * ROW)
-    inverse, shift = f.get(at), f.get(at, 1) * z
+    inverse, shift = f.get(at), f.get(at, 1) * zx[0] + f.get(at, 5) * zx[1]
     if rubs:
         shift = shift + f.get(at, 4) * f.get_all(f.address("%force", f"%r.{name}", 8 * LANES))
     low = most(Number(w, f"%lower.{name}"), (f.get(at, 2) - shift) * inverse)
@@ -835,7 +854,8 @@ class LimitRows:
     q: np.ndarray
     dq: np.ndarray
     ddq: np.ndarray
-    torques: np.ndarray  # (3, arms, lanes, points, n): H q' + g, H q'' + C(q, q') q' + g, g
+    torques: np.ndarray  # (5, arms, lanes, points, n): H q' + g, H q'' + C(q, q') q' + g, g, then friction
+    affine: bool  # whether friction is those last two, the second times the path's speed; otherwise they are 0
     torque: np.ndarray  # (n, 2)
     velocity: np.ndarray
     acceleration: np.ndarray | None
@@ -901,10 +921,10 @@ def solve(
 
     numbers = {"points": points, "n": n, "arms": arms, "torques": arms * n, "rows": count, "norms": norms,
                "arm_stride": rows.torques.strides[1], "norm_stride": rows.norms.strides[0] if norms else 0,
-               "repairs": repairs[0], "slowed_from": repairs[1]}  # fmt: skip
+               "affine": int(rows.affine), "repairs": repairs[0], "slowed_from": repairs[1]}  # fmt: skip
     for name, value in numbers.items():
         put(name, value)
-    for k, name in enumerate("abg"):
+    for k, name in enumerate(("a", "b", "g", "constant", "viscous")):
         split(name, rows.torques[k, 0])
     for k, name in enumerate("ABC" if norms else ""):
         split(name, rows.norms[0, k])

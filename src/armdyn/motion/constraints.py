@@ -157,7 +157,7 @@ def along(arms: Sequence[Any], limits: MotionLimits, curve: np.ndarray, friction
     """The limits as `compiled` takes them, at points and between them; curve is (3, lanes, points, n)."""
     q, dq, ddq = curve
     ends, still = LimitArrays.of(limits, arms[0]), np.zeros(q.shape[-1])
-    torques = np.empty((3, len(arms), *q.shape))
+    torques = np.zeros((5, len(arms), *q.shape))
     for k, arm in enumerate(arms):
         arm.inverse_dynamics(q, still, dq, out=torques[0, k])
         arm.inverse_dynamics(q, dq, ddq, out=torques[1, k])
@@ -169,12 +169,32 @@ def along(arms: Sequence[Any], limits: MotionLimits, curve: np.ndarray, friction
             norms[k, i, ..., : part.shape[-1]] = part
     fastest = _speed_limits(ends.velocity, dq[:, ::2], limits.tool_speed, tool.rate[:, ::2])
     rubs = friction and any(_rubs(arm) for arm in arms)
+    affine = rubs and all(_affine(arm, q, dq, torques[3:, k]) for k, arm in enumerate(arms))
+    torques[3:] *= affine
     return LimitRows(
-        q, dq, ddq, torques, ends.torque, ends.velocity,
+        q, dq, ddq, torques, affine, ends.torque, ends.velocity,
         ends.acceleration if np.isfinite(ends.acceleration).any() else None, fastest, norms,
         np.array([radius for *_, radius in tool.norms]), tool.rate if limits.tool_speed is not None else None,
         limits.tool_speed, tuple(arm.joint_forces for arm in arms) if rubs else (),
     )  # fmt: skip
+
+
+def _affine(arm: Any, q: np.ndarray, dq: np.ndarray, out: np.ndarray) -> bool:
+    """Whether friction and other joint forces are constant + viscous · ṡ at every place, and these two, to `out`.
+
+    So it is with viscous and Coulomb friction and springs, not with Stribeck's.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        most = (arm.velocity_limits / np.abs(dq)).min(axis=-1)[..., None]
+    most = np.where(np.isfinite(most), most, 1.0)
+    load = np.zeros(q.shape[-1])
+    shares = np.array([1.0, STANDSTILL, 0.5, 0.1, 1e-3])
+    forces = [arm.joint_forces(q, dq * (share * most), load) for share in shares]
+    out[1] = (forces[0] - forces[1]) / (most * (shares[0] - shares[1]))
+    out[0] = forces[0] - out[1] * most
+    size = max(float(np.abs(forces[0]).max()), 1e-300)
+    line = [np.abs(out[0] + out[1] * (share * most) - force).max() for share, force in zip(shares, forces, strict=True)]
+    return bool(max(line) <= 1e-12 * size)
 
 
 def _rubs(arm: Any) -> bool:
