@@ -203,6 +203,25 @@ def test_the_command_line_shows_and_takes_the_tool(tmp_path):
     assert run.invoke(app, ["eval", str(tmp_path / "two.urdf"), "pose", "--q", "0,0", "--tool", "l_tcp"]).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["check", "ROBOT"], False),
+        (["show", "ROBOT"], False),
+        (["eval", "ROBOT", "gravity_load"], False),
+        (["eval", "ROBOT", "pose"], True),
+        (["eval", "ROBOT", "pose", "--frame", "r_tip"], False),
+    ],
+)
+def test_a_tool_found_by_its_name_is_said_where_it_matters(command, said, tmp_path):
+    file = tmp_path / "two.urdf"
+    file.write_text(two_hands("tool0", "tip"))
+    done = CliRunner().invoke(app, [str(file) if word == "ROBOT" else word for word in command])
+    assert done.exit_code == 0, done.output
+    assert ("the tool is the frame 'l_tool0', by its name" in done.stderr) == said
+    assert any("by its name" in note for note in armdyn.load(file).notes)
+
+
 def test_deployed_code_and_the_page_use_the_tool():
     from armdyn.deployment.request import Request
     from armdyn.pages.programs import tool_link

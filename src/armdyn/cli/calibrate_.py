@@ -38,7 +38,7 @@ def command(
     """Correct an arm's geometry from measured tool poses; writes an arm file, a URDF and a report."""
     from armdyn.calibration import Poses, calibrate
 
-    loaded = load(arm)
+    loaded = load(arm, at_tool=frame is None)
     with progress("calibrating", quiet or as_json) as update:
         names = [joint.name for joint in loaded.joints]
         data = Poses.read(poses, names, loaded.n, degrees, millimetres)

@@ -147,9 +147,13 @@ def with_robot_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def load(name: str, **options: Any) -> Arm:
-    """Load the arm that the command line selects; print the notes of the file's reader on standard error."""
+def load(name: str, *, at_tool: bool = False, **options: Any) -> Arm:
+    """Load the arm that the command line selects; print the notes of the file's reader on standard error.
+
+    Which frame was taken as the tool is said by commands whose results refer to it, `at_tool`.
+    """
     import armdyn
+    from armdyn.files.description import OTHER_TOOL
 
     cut = dict(STATE.cut)
     cut["lock"] = locks(cut.get("lock") or [])
@@ -158,7 +162,8 @@ def load(name: str, **options: Any) -> Arm:
     cut["package_dirs"] = cut.get("package_dirs") or ()
     arm = armdyn.load(name, **(cut | options))
     for text in arm.notes:
-        if name not in armdyn.catalogue() or "no body can have" not in text:  # the catalogue's own files explain theirs
+        explained = name in armdyn.catalogue() and "no body can have" in text  # in the catalogue's own files
+        if not explained and (at_tool or OTHER_TOOL not in text):
             note(text)
     return arm
 

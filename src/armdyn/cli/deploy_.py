@@ -40,7 +40,7 @@ def command(
 
     if ranges and not code.error_bound:
         raise InputError(f"--range is for --error-bound; got {ranges[0]!r} without it")
-    loaded = load(arm)
+    loaded = load(arm, at_tool=code.frame is None)
     if code.error_bound:
         code = replace(code, error_bound=range_options(loaded, ranges or [], ACCELERATION))
     with progress("programs", quiet or as_json) as update:

@@ -40,7 +40,7 @@ def command(
         raise InputError("error bounds are written into C headers; got --wasm and --error-bound")
     if ranges and not error_bound:
         raise InputError(f"--range is for --error-bound; got {ranges[0]!r} without it")
-    loaded, where = load(arm), output or Path("wasm" if wasm else "c")
+    loaded, where = load(arm, at_tool=True), output or Path("wasm" if wasm else "c")
     if wasm:
         files = loaded.emit_wasm(where, quantity, parameters=parameters, friction=friction)
     else:

@@ -34,7 +34,9 @@ def command(
     """Evaluate a quantity at one configuration; inputs are zero by default, and a floating base is upright."""
     import numpy as np
 
-    loaded = load(arm)
+    from armdyn.formulations import QUANTITIES
+
+    loaded = load(arm, at_tool=not frame and quantity in QUANTITIES and QUANTITIES[quantity].at_tool)
     options: dict[str, Any] = ({"frame": frame} if frame else {}) | ({"friction": True} if friction else {})
     kernel = loaded.kernel(quantity, method=method, **options)
     ports = [port.name for port in kernel.program.inputs]

@@ -46,7 +46,7 @@ def command(
     from armdyn.errors import InputError
     from armdyn.motion import Grip, MotionLimits, time_optimal
 
-    loaded = load(arm)
+    loaded = load(arm, at_tool=True)
     held = vector(grip, "--grip") if grip else None
     if held is not None and len(held) != 3:
         raise InputError(f"--grip takes three numbers, mass,force,friction; got {grip!r}")

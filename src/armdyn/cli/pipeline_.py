@@ -43,7 +43,7 @@ def command(
     """
     import armdyn
 
-    loaded = load(arm)
+    loaded = load(arm, at_tool=True)
     from_urdf = Path(arm).suffix.lower() == ".urdf" and Path(arm).is_file()
     cut = {key: STATE.cut.get(key) for key in ("base", "tip", "floating")}
     with progress("pipeline", quiet or as_json) as update:

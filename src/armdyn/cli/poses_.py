@@ -28,7 +28,7 @@ def command(
     """Choose configurations whose measurement calibrates an arm best."""
     from armdyn.calibration import calibration_poses
 
-    loaded = load(arm)
+    loaded = load(arm, at_tool=frame is None)
     at = loaded.pose if frame is None else loaded.kernel("pose", frame=frame)
     with progress("choosing poses", quiet or as_json) as update:
         plan = calibration_poses(

@@ -65,7 +65,7 @@ def command(
     from armdyn.errors import InputError
     from armdyn.simulation import Actuators, simulate
 
-    loaded = load(arm)
+    loaded = load(arm, at_tool=bool(controller) and frame is None)
     q0 = joint_numbers(loaded, q, "q", degrees) if q else loaded.rest
     qd0 = joint_numbers(loaded, qd, "qd", degrees) if qd else None
     torque: Any = vector(tau, "--tau") if tau else None

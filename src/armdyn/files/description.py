@@ -65,6 +65,9 @@ class Description:
     link_frames: tuple[Frame, ...] = ()  # of each body, the frame of its link in the file; empty: the body's own
 
 
+OTHER_TOOL = "tool= (--tool) takes"  # what every note on a tool found by its name says
+
+
 def with_tool(description: Description, tool: str | None = None) -> Description:
     """The robot with its tool by the rule above; `asked` is the frame that the caller names."""
     if tool is not None:
@@ -75,13 +78,13 @@ def with_tool(description: Description, tool: str | None = None) -> Description:
     moving = {frame.name: frame for frame in description.frames if frame.link}
     named = named_like_a_tool(list(moving))
     if len(named) == 1:
-        note = f"the tool is the frame {named[0]!r}, by its name; tool= (--tool) takes another"
+        note = f"the tool is the frame {named[0]!r}, by its name; {OTHER_TOOL} another"
         return replace(_at(description, moving[named[0]]), notes=(note, *description.notes))
     if len(named) > 1:
         end = (
             "the tool is the end of the chain" if len(description.chain.tips) == 1 else "the robot has no default tool"
         )
-        note = f"several frames are named like a tool ({listed(named)}): {end}; tool= (--tool) takes one of them"
+        note = f"several frames are named like a tool ({listed(named)}): {end}; {OTHER_TOOL} one of them"
         return replace(description, notes=(note, *description.notes))
     return description
 

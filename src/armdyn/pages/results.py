@@ -59,17 +59,9 @@ def bound_page(bound: Any) -> View:
     label, columns = of_limits(bound.quantity, unit, _efforts(arm, bound.quantity, names), columns)
     chart = intervals(label, names, ["guaranteed bounds and largest value found", "smallest value found"], **columns)
     chart["legend"] += ["limit of the motor"] if "limits" in chart else []
-    rows = [
-        (name, *map(float, values), own, 100 * float(gap))
-        for name, *values, gap, own in zip(
-            names,
-            *map(np.ravel, (bound.lower, bound.found[0], bound.found[1], bound.upper, bound.gap)),
-            bound.units,
-            strict=True,
-        )
-    ]
-    heads = ["entry", "lower", "smallest found", "largest found", "upper", "unit", "gap [%]"]
-    sections = section("bounds", "Guaranteed bounds", canvases([chart]) + table("", heads, rows))
+    bounds = bound.table()
+    rows = [(name, *row[1:]) for name, row in zip(names, bounds.rows, strict=True)]
+    sections = section("bounds", "Guaranteed bounds", canvases([chart]) + table("", bounds.columns, rows))
     q = np.asarray(bound.witness["q"], dtype=float).reshape(2, len(names), -1)
     value = np.abs(np.ravel(bound.found[0])), np.abs(np.ravel(bound.found[1]))
     order = np.argsort(-np.maximum(*value), kind="stable")

@@ -83,18 +83,13 @@ class Bound(ComparedByValue, Result):
     @property
     def units(self) -> tuple[str, ...]:
         """The unit of every entry, in order."""
-        port = self.arm.kernel(self.quantity).program.outputs[0].name
-        return result_units(self.arm.chain, self.quantity, port, np.shape(self.upper))
+        return _units(self.arm, self.quantity)
 
     def table(self) -> ResultTable:
         """The bounds of every entry."""
-        rows = [
-            (", ".join(str(k + 1) for k in at) or self.quantity, float(self.lower[at]), float(self.found[0][at]),
-             float(self.found[1][at]), float(self.upper[at]), unit, 100 * float(self.gap[at]))
-            for at, unit in zip(np.ndindex(*np.shape(self.upper)), self.units, strict=True)
-        ]  # fmt: skip
-        heads = ["entry", "lower", "smallest found", "largest found", "upper", "unit", "gap [%]"]
-        return ResultTable.of(repr(self)[1:-1], heads, rows)
+        smallest, largest = self.found
+        numbers = {"lower": self.lower, "smallest found": smallest, "largest found": largest, "upper": self.upper}
+        return _by_entry(self, self.units, {**numbers, "gap [%]": 100 * self.gap})
 
     def __repr__(self) -> str:
         worst = float(np.max(self.gap)) if np.size(self.gap) else 0.0
@@ -235,15 +230,30 @@ class RoundingError(ComparedByValue, Result):
     bound: Any
     ranges: dict[str, Any]
     assumptions: tuple[str, ...]
+    units: tuple[str, ...]  # of every entry, in order
 
     def table(self) -> ResultTable:
         """The bound of every entry."""
-        entries = np.ndindex(*np.shape(self.bound))
-        rows = [(", ".join(str(k + 1) for k in at) or self.quantity, float(self.bound[at])) for at in entries]
-        return ResultTable.of(repr(self)[1:-1], ["entry", "largest rounding error [SI]"], rows)
+        return _by_entry(self, self.units, {"largest rounding error": self.bound})
 
     def __repr__(self) -> str:
         return f"<RoundingError of {self.quantity} in {self.dtype}: at most {float(np.max(self.bound)):.3g}>"
+
+
+def _units(arm: Arm, quantity: str) -> tuple[str, ...]:
+    """The unit of every entry of a quantity, in order."""
+    port = arm.kernel(quantity).program.outputs[0]
+    return result_units(arm.chain, quantity, port.name, port.shape)
+
+
+def _by_entry(result: Bound | RoundingError, units: tuple[str, ...], columns: dict[str, Any]) -> ResultTable:
+    """A row per entry of a quantity: its indices from 1, its unit, and its number in every column."""
+    places = np.ndindex(*np.shape(next(iter(columns.values()))))
+    rows = [
+        (", ".join(str(k + 1) for k in at) or result.quantity, unit, *(float(x[at]) for x in columns.values()))
+        for at, unit in zip(places, units, strict=True)
+    ]
+    return ResultTable.of(repr(result)[1:-1], ["entry", "unit", *columns], rows)
 
 
 @flat_keywords(arithmetic=Arithmetic)
@@ -289,4 +299,4 @@ def rounding_error(
     analysis = Analysis(program, precision(dtype, trig_ulps), np.concatenate(list(ranges.values())))
     found = largest_errors(analysis, len(next(iter(ranges.values()))), boxes, progress)
     bound = found[: len(program.outputs[0].nodes)].reshape(program.outputs[0].shape)
-    return RoundingError(quantity, dtype, bound, ranges, assumptions(dtype, trig_ulps))
+    return RoundingError(quantity, dtype, bound, ranges, assumptions(dtype, trig_ulps), _units(arm, quantity))
