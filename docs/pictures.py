@@ -13,7 +13,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 import armdyn  # noqa: E402
 from armdyn.references import citation  # noqa: E402
-from armdyn.report import collect, page  # noqa: E402
+from armdyn.report.collect import collect  # noqa: E402
+from armdyn.report.page import page  # noqa: E402
 from browser import Browser  # noqa: E402
 
 POSTURE = "#q=0.5,-0.6,2.4,0.3,0.6,0&payload=2,0,0,0.08&mode=hold"

@@ -19,7 +19,8 @@ from armdyn.calibration.model import ToolModel
 from armdyn.calibration.run import chosen
 from armdyn.cli import app
 from armdyn.errors import InputError
-from armdyn.files import Frame, arrays
+from armdyn.files import arrays
+from armdyn.files.description import Frame
 from armdyn.parameters.geometry import identifiable, rational_rotation
 from calibration_cases import NOISE, ball_bar, configurations, measured, on_plane, with_errors
 from random_chains import any_chain

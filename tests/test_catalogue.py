@@ -45,6 +45,8 @@ def test_arm(name):
     assert len(arm.minimal_parameters.names) == minimal
     assert [finding.where for finding in arm.check()] == ODD.get(name, [])
     assert not arm.snapped.changes  # right angles are written out in full
+    listed = {"name": name, "joints": kinds, "mass_kg": round(arm.mass, 4), "source": arm.source}
+    assert files.listed(name) == listed  # as its file is read, without loading it
 
 
 @pytest.mark.parametrize("name", SERIAL)

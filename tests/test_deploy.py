@@ -23,8 +23,8 @@ from armdyn.codegen.text.cpp import namespace
 from armdyn.deployment import TARGETS
 from armdyn.deployment.stack import parsed
 from armdyn.errors import FileError, InputError
-from armdyn.files import Frame
 from armdyn.files.arrays import placement
+from armdyn.files.description import Frame
 from armdyn.files.text import write_folder
 from pages import ROOT, blocks
 from random_trees import TreeKind, random_tree

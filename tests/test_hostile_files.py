@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 import armdyn
 from armdyn.cli import app
 from armdyn.errors import FileError, InputError
-from armdyn.files.text import file_name, visible, write_text
+from armdyn.files.text import file_name, write_text
+from armdyn.html import visible
 
 INERTIA = '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>'
 BODY = f'<inertial><mass value="2"/>{INERTIA}</inertial>'

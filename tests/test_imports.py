@@ -38,6 +38,24 @@ def test_listing_quantities_imports_no_algorithm():
     }
 
 
+COMMANDS = {  # arguments of the command line: the most modules of armdyn it may load, and what it does without
+    "--version": (12, ("numpy", "armdyn.files.toml", "armdyn.chain")),
+    "list": (14, ("numpy", "armdyn.files.toml", "armdyn.chain", "armdyn.arm")),
+    "--help": (55, ("numpy", "armdyn.arm", "armdyn.kernels")),
+    "simulate --help": (24, ("numpy", "armdyn.chain", "armdyn.arm", "armdyn.simulation")),
+    "show panda": (52, ("scipy", "llvmlite", "armdyn.codegen", "armdyn.kernels.kernel", "armdyn.pages")),
+}
+
+
+@pytest.mark.parametrize("arguments", COMMANDS)
+def test_a_command_imports_what_it_needs(arguments):
+    most, unwanted = COMMANDS[arguments]
+    code = f"import sys; sys.argv[1:] = {arguments.split()!r}; from armdyn.cli import main"
+    modules = loaded(f"{code}\ntry: main()\nexcept SystemExit as end: assert not end.code")
+    assert len([m for m in modules if m.startswith("armdyn")]) <= most
+    assert [m for m in modules if m.startswith(unwanted)] == []
+
+
 def test_every_place_in_the_registry_exists():
     from armdyn.formulations import QUANTITIES
 

@@ -10,8 +10,8 @@ import pytest
 import armdyn
 from armdyn.algebra import Vec3
 from armdyn.errors import InputError
-from armdyn.files import Frame
 from armdyn.files.arrays import placement
+from armdyn.files.description import Frame
 from random_trees import TreeKind, random_tree
 
 BODY = 1.3, np.array([0.1, -0.2, 0.3]), np.array([0.03, 0.04, 0.05, 0.001, 0.002, -0.003])

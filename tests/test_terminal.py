@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import armdyn
 import armdyn.identification
 import armdyn.motion
-import armdyn.report
+import armdyn.report.collect
 from armdyn.cli import COMMANDS as EVERY
 from armdyn.cli import app
 from armdyn.cli.common import PlainConsole, count, table
@@ -69,7 +69,7 @@ COMMANDS = (
 MEASURED = ("study", "bench", "bound", "cache", "sweep")  # their numbers differ from run to run
 SLOW = {  # what takes longer than a fraction of a second is computed once for all widths
     "study": (puma_line, "data"),
-    "report": (armdyn.report, "collect"),
+    "report": (armdyn.report.collect, "collect"),
     "identify": (armdyn.identification, "identify"),
     "excite": (armdyn.identification, "excite"),
     "motion": (armdyn.motion, "time_optimal"),

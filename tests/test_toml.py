@@ -18,8 +18,8 @@ import oracles
 from armdyn.algebra import Angle, Sym3, Vec3
 from armdyn.chain import Chain, Joint, Limit, Link, Placement
 from armdyn.errors import ComputationError, FileError
-from armdyn.files import Description, Frame, dh, toml
-from armdyn.files.description import decimal_text, from_rpy, number_text, rational, rpy_of
+from armdyn.files import dh, toml
+from armdyn.files.description import Description, Frame, decimal_text, from_rpy, number_text, rational, rpy_of
 from comparing import close
 
 BAD = sorted((Path(__file__).parent / "bad_files").glob("*.toml"))

@@ -13,7 +13,8 @@ import armdyn
 from armdyn.algebra import Angle
 from armdyn.chain import Limit
 from armdyn.errors import InputError
-from armdyn.files import Frame, arrays, urdf, urdf_out
+from armdyn.files import arrays, urdf, urdf_out
+from armdyn.files.description import Frame
 from comparing import close, pinocchio_of
 
 MODEST = settings(max_examples=15)

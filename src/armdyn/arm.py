@@ -23,9 +23,9 @@ from armdyn.chain.canonical import SNAP, SnapReport, compare, load_changes, snap
 from armdyn.chain.chain import no_tool, tip_names
 from armdyn.chain.checks import Finding, check
 from armdyn.errors import InputError, called_elsewhere, checked_keywords, choose
-from armdyn.files import Description, Frame, arrays, toml
+from armdyn.files import arrays, toml
 from armdyn.files.cutting import Cut, Lock
-from armdyn.files.description import HOLLOW, tool_of, with_tool
+from armdyn.files.description import HOLLOW, Description, Frame, tool_of, with_tool
 from armdyn.files.text import write_files
 from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.formulations.registry import Ports
@@ -397,7 +397,8 @@ class Arm(KernelAttributes, JointArrays):
         """The interactive page of `armdyn report`, written to `path` if there is one; a notebook shows it inline."""
         from armdyn.pages.motion import Animation
         from armdyn.references import citation
-        from armdyn.report import collect, page
+        from armdyn.report.collect import collect
+        from armdyn.report.page import page
 
         made = Animation(page(collect(self), citation()))
         if path is not None:

@@ -1,12 +1,14 @@
-"""Small HTML tables and curves, as notebooks show results."""
+"""How values are shown: cells as text, and small HTML tables and curves for notebooks."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
 COLOURS = ("#3b6fb6", "#c8553d", "#4a9c5d", "#8a63b0", "#b08a2e", "#3a9ca6", "#a64b7c", "#6d6d6d")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 LONGEST = 60  # rows of a table; a longer one says how many are left out
 
 
@@ -15,6 +17,11 @@ def number(cell: Any) -> str:
     if cell is None:
         return ""
     return f"{cell + 0.0:.6g}" if isinstance(cell, float) else str(cell)
+
+
+def visible(text: str) -> str:
+    """The text with escaped control characters, including those that change the direction of text."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from armdyn.chain import Chain
-from armdyn.files.text import visible
-from armdyn.html import table
+from armdyn.html import table, visible
 
 COLUMNS = ("joint", "kind", "b [m]", "β [rad]", "d [m]", "θ [rad]", "mass [kg]", "centre of mass [m]")
 

@@ -15,9 +15,9 @@ from test_page_physics import example_robot
 import armdyn
 from armdyn.pages import robot
 from armdyn.references import citation
-from armdyn.report import collect, page
 from armdyn.report.card import card
-from armdyn.report.collect import parameters
+from armdyn.report.collect import collect, parameters
+from armdyn.report.page import page
 from browser import browser, needs_browser  # noqa: F401
 
 pytestmark = needs_browser

@@ -12,7 +12,7 @@ from armdyn.algebra.scalar import ZERO_ANGLE
 from armdyn.arm import Arm
 from armdyn.chain import Joint
 from armdyn.chain.joint import Mimic
-from armdyn.files import Frame
+from armdyn.files.description import Frame
 from armdyn.formulations import QUANTITIES
 from armdyn.kernels.wasm_emission import wasm_module
 from armdyn.pages.live import ranges, robot

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from dataclasses import replace
@@ -16,11 +15,12 @@ from armdyn.chain import Joint
 from armdyn.cli.report_ import summary
 from armdyn.formulations import QUANTITIES
 from armdyn.references import bibliography, citation
-from armdyn.report import collect, page
+from armdyn.report import collect as collecting
 from armdyn.report.card import card
+from armdyn.report.collect import collect
+from armdyn.report.page import page
 from browser import browser, needs_browser  # noqa: F401
 
-collecting = importlib.import_module("armdyn.report.collect")  # the package has a function of this name
 HOSTILE = "</script><script>window.broken = 1</script>\"'<b class=broken>"
 
 

@@ -15,7 +15,8 @@ from armdyn.calibration.measured import Array, Poses
 from armdyn.calibration.model import ToolModel
 from armdyn.chain import Chain, Placement
 from armdyn.chain.geometry import GeometryConstant, geometry_constants, with_geometry
-from armdyn.files import Frame, arrays
+from armdyn.files import arrays
+from armdyn.files.description import Frame
 from armdyn.results import Result, ResultTable
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from armdyn.files.text import visible
-from armdyn.html import number
+from armdyn.html import number, visible
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm

@@ -10,14 +10,8 @@ EXAMPLE = "Example: armdyn list"
 def command(as_json: AsJson = False) -> None:
     """List the arms of the catalogue, with joints, mass and source."""
     from armdyn import files
-    from armdyn.arm import load
 
-    rows = []
-    for name in files.catalogue():
-        arm = load(name)
-        kinds = "".join("R" if joint.revolute else "P" for joint in arm.joints)
-        mass = sum(float(link.mass) for link in arm.links)
-        rows.append({"name": name, "joints": kinds, "mass_kg": round(mass, 4), "source": arm.source})
+    rows = [files.listed(name) for name in files.catalogue()]
     if as_json:
         print_json(rows)
         return

@@ -42,7 +42,8 @@ def command(
     """Report on an arm: print a summary and write a self-contained interactive HTML page."""
     from armdyn.files.text import file_name, write_text
     from armdyn.references import citation
-    from armdyn.report import collect, page
+    from armdyn.report.collect import collect
+    from armdyn.report.page import page
 
     loaded = load(arm)
     shapes, notes = ([], []) if meshes is False else _shapes(arm, loaded, bool(meshes))

@@ -38,7 +38,7 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Show an arm: joints, links, limits, warnings and sources; or a quantity as a formula."""
-    from armdyn.report import card
+    from armdyn.report.card import card
 
     if symbolic is not None:
         from armdyn.bridges.derivation import readable

@@ -10,7 +10,8 @@ import typer
 from armdyn.cli.common import AsJson, Quiet, console, print_json, progress, table
 
 EXAMPLE = "Example: armdyn study puma-line -o puma_line.html"
-STUDIES = ("puma-line",)
+TABLES = ("integrators", "smoothness", "linear-solvers")  # armdyn.studies.NAME: rows, table, findings
+STUDIES = ("puma-line", *TABLES)
 
 
 def command(

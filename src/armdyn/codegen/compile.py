@@ -85,6 +85,14 @@ class Compiled:
         return self.ufunc(*arrays, **asked)
 
 
+@dataclass(frozen=True)
+class SingleCalls:
+    """The part of a program's machine code that takes single calls."""
+
+    name: str
+    code: jit.Code = field(repr=False)
+
+
 def object_code(
     program: Program | ColumnProgram, target: Target, uniform: Collection[str] = (), single_calls: bool = False
 ) -> bytes:
@@ -158,33 +166,33 @@ def load_or_compile_single(
     make: Callable[[], Program | ColumnProgram],
     uniform: Collection[str] = (),
     number: str = "double",
-) -> jit.Code | None:
-    """Machine code of `entry`, which takes single calls: of the code that `load_or_compile` makes, if there is any.
+) -> Compiled | SingleCalls | None:
+    """Machine code for single calls: all that `load_or_compile` makes, if it has been made.
 
     Otherwise `entry` is compiled by itself, which takes a third of the time; a batch later needs the whole. Returns
-    None for programs whose parts are not worth compiling apart: those computed by columns, and those without results.
+    None for programs that this does not suit: those computed by columns, and those with an empty array.
     """
     target = host().of(number)
     with LLVM_LOCK:
         name, alone = (jit.key(asked, target) for asked in ((identity, tuple(uniform)), (identity, "single calls")))
         if name is not None and (name in _LOADED or cache.get(name) is not None):
-            whole = load_or_compile(identity, make, uniform, number)
-            return whole.code if whole else None
-        code = _LOADED.get(alone) if alone else None
-        if code is None:
-            start, kept = time.perf_counter(), cache.get(alone)
+            return load_or_compile(identity, make, uniform, number)
+        made, start, origin = _LOADED.get(alone) if alone else None, time.perf_counter(), "this process"
+        if made is None:
+            kept = cache.get(alone)
             origin = "the cache on disk" if kept is not None else "the compiler"
             if kept is None:
                 program = make()
                 if isinstance(program, ColumnProgram) or _empty(program):
                     return None
-                kept = object_code(program, target, single_calls=True)
+                kept = program.name.encode() + b"\n" + object_code(program, target, single_calls=True)
                 cache.put(alone, kept)
-            code = jit.load(kept, ("entry",), target)
+            called, _, machine = kept.partition(b"\n")
+            made = SingleCalls(called.decode(), jit.load(machine, ("entry",), target))
             if alone:
-                _LOADED[alone] = code
-            LOG.debug("single calls: from %s in %.2f ms", origin, 1e3 * (time.perf_counter() - start))
-        return code
+                _LOADED[alone] = made
+        LOG.debug("%s, single calls: from %s in %.2f ms", made.name, origin, 1e3 * (time.perf_counter() - start))
+        return made
 
 
 def _empty(program: Program | ColumnProgram) -> bool:
@@ -206,4 +214,4 @@ def _unpacked(stored: bytes, target: Target) -> Compiled | None:
     return load(name, inputs, outputs, code, target) if code else None
 
 
-_LOADED: WeakValueDictionary[str, Any] = WeakValueDictionary()  # a `Compiled` or, of single calls alone, a `Code`
+_LOADED: WeakValueDictionary[str, Any] = WeakValueDictionary()  # `Compiled` or `SingleCalls`

@@ -7,7 +7,7 @@ from xml.sax.saxutils import quoteattr
 
 from armdyn.algebra.frozen import fingerprint
 from armdyn.deployment.fmu_model import UNITS, FmuModel, FmuVariable
-from armdyn.files.text import visible
+from armdyn.html import visible
 
 PARTS = ("fmu", "stepping", "integration", "modes", "dynamics", "unsupported")
 SOURCES = tuple(f"armdyn_{part}.c" for part in PARTS)  # beside the arm's own

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from armdyn.codegen.text.c import Function, Package, out_name
-from armdyn.files.text import visible
 from armdyn.graph import Port
+from armdyn.html import visible
 from armdyn.options import DEPLOY_TARGETS
 
 HELD = (

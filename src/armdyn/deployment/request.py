@@ -11,7 +11,7 @@ from armdyn.codegen.text.c import Function, Package, Struct
 from armdyn.control import Controller
 from armdyn.deployment.controllers import programs
 from armdyn.errors import choose
-from armdyn.files.text import visible
+from armdyn.html import visible
 from armdyn.kernels import emission
 from armdyn.kernels.emission import Frame, Progress
 from armdyn.options import CodeOptions

@@ -8,16 +8,16 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from armdyn.chain.canonical import SNAP
 from armdyn.errors import FileError, InputError, did_you_mean
-from armdyn.files import toml
-from armdyn.files.cutting import Cut
-from armdyn.files.description import Description, Frame, of_arm_file
 from armdyn.files.text import is_text, read_bytes
 
-__all__ = ["Description", "Frame", "catalogue", "read"]
+if TYPE_CHECKING:  # readers are imported when a file is read: `armdyn list` and the command line's help need none
+    from armdyn.files.cutting import Cut
+    from armdyn.files.description import Description
+
+__all__ = ["catalogue", "listed", "read"]
 
 _CATALOGUE = Path(__file__).with_name("catalogue")
 _READERS = (".toml", ".urdf", ".xacro", ".sdf", ".xml", ".mjcf")
@@ -28,11 +28,21 @@ def catalogue() -> tuple[str, ...]:
     return tuple(sorted(entry.stem for entry in _CATALOGUE.glob("*.toml")))
 
 
+def listed(name: str) -> dict[str, Any]:
+    """What `armdyn list` says of an arm of the catalogue: its name, joints, mass and source, as its file has them."""
+    import tomllib
+
+    data = tomllib.loads(read_bytes(_CATALOGUE / f"{name}.toml").decode())
+    kinds = "".join(joint["kind"][0].upper() for joint in data["joint"] if "mimic" not in joint)
+    mass = sum(float(joint["link"]["mass"]) for joint in data["joint"])
+    return {"name": name, "joints": kinds, "mass_kg": round(mass, 4), "source": data["source"]}
+
+
 def read(
     arm: Any,
-    cut: Cut = Cut(),
+    cut: Cut,
     *,
-    snap: float = SNAP,
+    snap: float,
     allow_outside: bool = False,
     xacro: Mapping[str, Any] | None = None,
     package_dirs: Sequence[str | os.PathLike[str]] = (),
@@ -45,6 +55,8 @@ def read(
     `package_dirs` folders with the packages that it refers to. `strict` says what impossible inertias are, errors or
     notes (`armdyn.files.description`).
     """
+    from armdyn.files import toml
+
     in_memory = not isinstance(arm, str | bytes | os.PathLike)
     if xacro is not None and (in_memory or not os.fsdecode(arm).lower().endswith(".xacro")):
         raise InputError(f"xacro={dict(xacro)!r} are the arguments of a .xacro file, and {str(arm)[:80]!r} is none")
@@ -107,6 +119,9 @@ def _exists(path: Path) -> bool:
 
 
 def _part(whole: Description, cut: Cut, label: str, snap: float, strict: bool | None) -> Description:
+    from armdyn.files.cutting import Cut
+    from armdyn.files.description import of_arm_file
+
     if cut == Cut():
         return of_arm_file(whole, label, strict)
     from armdyn.files import arm_tree

@@ -20,7 +20,6 @@ _BLANKS = {ord(blank): f"&#{ord(blank)};" for blank in "\t\n\r"}  # XML parsers 
 STRAY = 3600.0  # seconds after which a temporary file of a killed process is removed; writing takes far less
 LARGEST = 32 * 2**20  # bytes; a typical model of an arm has a few kilobytes
 BLANK = "\ufeff \t\r\n"  # what may precede the first element of a text
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _LONGEST_NAME = 200  # bytes of a file name made by `file_name`, without the suffix; file systems allow 255
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # names of devices on Windows
 
@@ -147,11 +146,6 @@ def write_folder(directory: str | os.PathLike[str], contents: Mapping[str, bytes
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return [Path(directory) / name for name in contents]
-
-
-def visible(text: str) -> str:
-    """The text with escaped control characters, including those that change the direction of text."""
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def quoted(text: str) -> str:

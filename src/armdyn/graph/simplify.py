@@ -18,21 +18,13 @@ A factor of a term is an atom, or -k for the k-th absolute value of a coefficien
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from armdyn.graph.passes import compiler_pass
 from armdyn.graph.polynomials import Polynomials, Product, Sum, from_polynomials, rescale, to_polynomials
 from armdyn.graph.program import Program, check, counts
-
-
-def repeated_factors(terms: Sum, fresh: Sum) -> Iterator[int]:
-    """The factors of the new terms of a sum that several of its terms have."""
-    candidates = [factor for product, c in fresh.items() for factor in factors(product, c)]
-    for factor in dict.fromkeys(candidates):
-        if candidates.count(factor) > 1 or (len(fresh) < len(terms) and count_factor(terms, factor) > 1):
-            yield factor
 
 
 def factors(product: Product, c: int) -> list[int]:
@@ -71,13 +63,6 @@ def has_pair(product: Product, c: int, a: int, b: int) -> bool:
     if a < 0:
         return abs(c) == -a and b in product
     return a in product and b in product and (a != b or product.count(a) > 1)
-
-
-def count_factor(terms: Sum, factor: int) -> int:
-    """How many terms have the factor."""
-    if factor >= 0:
-        return sum([factor in product for product in terms])
-    return sum([c == factor or c == -factor for product, c in terms.items() if product])
 
 
 def count_pair(terms: Sum, a: int, b: int) -> int:
@@ -171,8 +156,9 @@ class _Search:
         self.parts = parts
         self.over = parts.coefficients.over
         self.sums: list[Sum] = []
+        self.having: list[dict[int, int]] = []  # how many terms of each sum have a factor
         self.atoms: list[int | None] = []  # which atom a sum stands for
-        self.first_user: dict[Key, int] = {}  # most keys have no other
+        self.first_user: dict[Key, int] = {}  # most keys have no other; a product's is its pair of factors
         self.users_of: dict[Key, dict[int, None]] = {}
         self.first_sum: dict[Any, int] = {}  # the first sum with this term, or with this pair of terms
         self.shared: set[Any] = set()  # terms, and pairs of terms, that have been in several sums
@@ -196,24 +182,35 @@ class _Search:
             if gain < -expected:
                 heapq.heappush(self.heap, (-gain, self.first_seen[key], key))
                 continue
-            for at, terms in self.make(key):
-                self.index(at, terms)
+            for at, new in self.make(key):
+                self.index(at, new)
 
     def enter(self, terms: Sum, atom: int | None) -> None:
         """Add a sum to the index."""
+        having: dict[int, int] = {}
+        for product, c in terms.items():
+            for factor in factors(product, c):
+                having[factor] = having.get(factor, 0) + 1
         self.sums.append(terms)
+        self.having.append(having)
         self.atoms.append(atom)
         self.index(len(self.sums) - 1, terms)
 
-    def index(self, at: int, new: Iterable[Product]) -> None:
+    def index(self, at: int, new: Collection[Product]) -> None:
         """Index what the new terms of a sum may have in common with the sum itself or with others."""
-        terms = self.sums[at]
-        fresh = {product: terms[product] for product in new if product in terms}
-        for factor in repeated_factors(terms, fresh) if len(terms) > 1 else ():
-            self._note(("factor", factor), at)
+        terms, having = self.sums[at], self.having[at]
+        fresh = terms if new is terms else {product: terms[product] for product in new if product in terms}
+        if len(terms) > 1:
+            candidates = having if fresh is terms else [f for product, c in fresh.items() for f in factors(product, c)]
+            for factor in dict.fromkeys(candidates):
+                if having[factor] > 1:
+                    self._note(("factor", factor), at)
+        first_user = self.first_user
         for product, c in fresh.items():
-            for a, b in pairs(product, c):
-                self._note(("product", a, b), at)
+            for pair in pairs(product, c):
+                first = first_user.setdefault(pair, at)
+                if first != at or ("product", *pair) in self.users_of:
+                    self._add_user(("product", *pair), first, at)
         if len(terms) > 1:
             self._index_sums(at, fresh)
 
@@ -226,14 +223,15 @@ class _Search:
         self._note_pairs(at, fresh)
 
     def _note_pairs(self, at: int, fresh: Collection[Product]) -> None:
-        products = sorted([product for product in self.sums[at] if product in self.shared])
-        for one in products:
+        shared = self.shared
+        products = sorted([product for product in self.sums[at] if product in shared])
+        for k, one in enumerate(products):
             if one in fresh:
-                for other in products:
-                    if one < other:
-                        self._note_pair((one, other), at)
-                    elif other not in fresh:
+                for other in products[:k]:
+                    if other not in fresh:
                         self._note_pair((other, one), at)
+                for other in products[k + 1 :]:
+                    self._note_pair((one, other), at)
 
     def _note_pair(self, pair: tuple[Product, Product], at: int) -> None:
         """Index a pair of terms once a second sum has it: only then does the ratio of its coefficients matter."""
@@ -251,11 +249,14 @@ class _Search:
 
     def _note(self, key: Key, at: int) -> None:
         """Record that a sum contains this key."""
+        first = self.first_user.setdefault(key, at)
+        if first != at or key[0] == "factor" or key in self.users_of:
+            self._add_user(key, first, at)
+
+    def _add_user(self, key: Key, first: int, at: int) -> None:
+        """Record a further sum that contains this key."""
         users = self.users_of.get(key)
         if users is None:
-            first = self.first_user.setdefault(key, at)
-            if first == at and key[0] != "factor":
-                return
             users = self.users_of[key] = {first: None}
         users[at] = None
         if len(users) > 1 or key[0] == "factor":
@@ -265,28 +266,32 @@ class _Search:
 
     def saving(self, key: Key) -> int:
         """Operations saved by computing this key once, in the current sums."""
-        kind, first, *rest = key
+        kind, first = key[0], key[1]
         users = self.users_of[key]
-        for at in [at for at in users if not self.holds(self.sums[at], key)]:
-            del users[at]
-        if kind == "factor":
-            return max((count_factor(self.sums[at], first) for at in users), default=1) - 1
-        if kind == "product":
-            return sum(count_pair(self.sums[at], first, rest[0]) for at in users) - 1
+        if kind == "sum":
+            for at in [at for at in users if not self.holds(self.sums[at], key)]:
+                del users[at]
+        else:
+            if kind == "factor":
+                found = {at: self.having[at].get(first, 0) for at in users}
+            else:
+                found = {at: count_pair(self.sums[at], first, key[2]) for at in users}
+            least = 2 if kind == "factor" else 1
+            for at, number in found.items():
+                if number < least:
+                    del users[at]
+            kept = [number for number in found.values() if number >= least]
+            return (max(kept, default=1) if kind == "factor" else sum(kept)) - 1
         if len(users) < 2:
             return 0
-        second = rest[0]
+        second = key[2]
         spent = [cost(p, self.sums[at][p]) for at in users for p in (first, second)]
         pair = self.sums[next(iter(users))]
         multiples = sum(abs(self.sums[at][first]) != abs(pair[first]) for at in users)
         return sum(spent) + len(users) - 1 - cost(first, pair[first]) - cost(second, pair[second]) - multiples
 
     def holds(self, terms: Sum, key: Key) -> bool:
-        """Whether the sum still contains the key."""
-        if key[0] == "factor":
-            return count_factor(terms, key[1]) > 1
-        if key[0] == "product":
-            return count_pair(terms, key[1], key[2]) > 0
+        """Whether the sum still contains these two terms in this ratio."""
         _, first, second, ratio = key
         return first in terms and second in terms and self.over(terms[second], terms[first]) == ratio
 
@@ -294,7 +299,7 @@ class _Search:
         """Apply the saving; returns the sums that have changed, each with its new terms."""
         users = list(self.users_of[key])
         if key[0] == "factor":
-            at = max(users, key=lambda at: count_factor(self.sums[at], key[1]))
+            at = max(users, key=lambda at: self.having[at].get(key[1], 0))
             return [(at, self._factor(at, key[1]))]
         if key[0] == "product":
             return self._product(users, key[1], key[2])
@@ -308,25 +313,41 @@ class _Search:
         return atom, sign
 
     def _rewrite(self, at: int) -> Sum:
-        """A sum, to be changed."""
+        """A sum, to be changed by `_take` and `_put`."""
         atom = self.atoms[at]
         if atom is not None:
             self.parts.unregister(atom)
         return self.sums[at]
 
+    def _take(self, at: int, product: Product) -> int:
+        """Remove a term from a sum; its coefficient."""
+        c, having = self.sums[at].pop(product), self.having[at]
+        for factor in factors(product, c):
+            having[factor] -= 1
+        return c
+
+    def _put(self, at: int, product: Product, c: int) -> None:
+        """Add a term to a sum."""
+        terms, having = self.sums[at], self.having[at]
+        if product in terms:
+            c = self.parts.coefficients.plus(self._take(at, product), c)
+        if c:
+            terms[product] = c
+            for factor in factors(product, c):
+                having[factor] = having.get(factor, 0) + 1
+
     def _factor(self, at: int, factor: int) -> list[Product]:
-        terms = self._rewrite(at)
         inside: Sum = {}
-        for product, c in list(terms.items()):
+        for product, c in list(self._rewrite(at).items()):
             if has_factor(product, c, factor):
-                del terms[product]
+                self._take(at, product)
                 if factor >= 0:
                     inside[without(product, factor)] = c
                 else:
                     inside[product] = 1 if c > 0 else -1
         atom, sign = self._name(inside)
         new = tuple(sorted((factor, atom))) if factor >= 0 else (atom,)
-        self.parts.add(terms, new, sign if factor >= 0 else -sign * factor)
+        self._put(at, new, sign if factor >= 0 else -sign * factor)
         return [new]
 
     def _product(self, users: list[int], a: int, b: int) -> list[tuple[int, list[Product]]]:
@@ -335,18 +356,17 @@ class _Search:
         for at in users:
             if self.atoms[at] == atom:
                 continue
-            terms = self._rewrite(at)
             new = []
-            for product, c in list(terms.items()):
+            for product, c in list(self._rewrite(at).items()):
                 if has_pair(product, c, a, b):
-                    del terms[product]
+                    self._take(at, product)
                     rest = without(product, b)
                     if a >= 0:
                         rest = without(rest, a)
                     else:
                         c = 1 if c > 0 else -1
                     new.append(tuple(sorted((*rest, atom))))
-                    self.parts.add(terms, new[-1], c)
+                    self._put(at, new[-1], c)
             changed.append((at, new))
         return changed
 
@@ -356,9 +376,9 @@ class _Search:
         changed: list[tuple[int, list[Product]]] = []
         for at in users:
             if self.atoms[at] != atom:
-                terms = self._rewrite(at)
-                factor = sign * self.over(terms.pop(first), pair[first])
-                del terms[second]
-                self.parts.add(terms, (atom,), factor)
+                self._rewrite(at)
+                factor = sign * self.over(self._take(at, first), pair[first])
+                self._take(at, second)
+                self._put(at, (atom,), factor)
                 changed.append((at, [(atom,)]))
         return changed

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import InputError
-from armdyn.files import Frame
+from armdyn.files.description import Frame
 
 Array = NDArray[np.float64]
 STEP = 1e-6  # rad or m, of finite differences of the violations of floor and clearance

@@ -379,8 +379,8 @@ class Kernel(Fast):
         if self.backend != "llvm" or self._of_body or not fastcall.supported(type(self)):
             return False
         with paused_collector():
-            code = load_or_compile_single(self.asked, lambda: self.compiled_program, UNIFORM, self._number)
-        return code is not None and fastcall.attach(self, code.address("entry"), code)
+            made = load_or_compile_single(self.asked, lambda: self.compiled_program, UNIFORM, self._number)
+        return made is not None and fastcall.attach(self, made.code.address("entry"), made)
 
     def _one_configuration(self, arrays: tuple[Any, ...]) -> list[Any] | None:
         """The inputs as arrays that machine code takes, if they are one configuration and NumPy would cast them."""

@@ -7,8 +7,7 @@ from typing import Any
 from armdyn.arm import Arm
 from armdyn.chain import Joint
 from armdyn.chain.joint import DRIVE, NUMBERS
-from armdyn.files import Frame
-from armdyn.files.description import to_rpy
+from armdyn.files.description import Frame, to_rpy
 
 
 def card(arm: Arm) -> dict[str, Any]:
