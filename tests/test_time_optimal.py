@@ -376,9 +376,12 @@ def test_it_can_be_saved(tmp_path):
         (WAY + 100, {}, "outside the limits of shoulder_pan_joint"),
         (WAY, {"limits": MotionLimits(torque=[1, 2])}, r"\(6,\) or \(6, 2\)"),
         (WAY, {"limits": MotionLimits(velocity=0)}, "above 0"),
+        (WAY, {"limits": MotionLimits(velocity=[1.0, 2.0])}, r"velocity limits are one number or \(6,\)"),
         (WAY, {"limits": MotionLimits(torque=np.inf)}, "nothing limits the acceleration"),
         (WAY, {"limits": MotionLimits(tool_speed=-1.0)}, "tool_speed"),
         (WAY, {"limits": {"torque": 3}}, "MotionLimits"),
+        (WAY, {"limits": MotionLimits(jerk=0.0)}, "jerk limits are one number or .6,., above 0"),
+        (WAY, {"limits": MotionLimits(torque_rate=[1.0, 2.0])}, "torque_rate limits are one number"),
         (WAY, {"payload": 60.0}, "cannot hold still.*torque of"),
         (WAY, {"grid": 1}, "grid"),
         (WAY, {"speeds": (-1, 0)}, "speeds"),
@@ -396,6 +399,37 @@ def test_bad_input(path, options, message):
 def test_a_floating_base_is_refused():
     with pytest.raises(InputError, match="fixed base"):
         armdyn.time_optimal(armdyn.load("ur5", floating=True), WAY)
+
+
+def test_jerk_limits_of_a_free_mass():
+    """Rest to rest: by jerk alone T = (32 L / J)^1/3; with an acceleration that is reached, a/J + √((a/J)² + 4 L/a)."""
+    way = [[0.0], [1.0]]
+    motion = armdyn.time_optimal(slide(), way, limits=MotionLimits(torque=100.0, jerk=5.0), grid=60)
+    assert motion.duration == pytest.approx((32 / 5) ** (1 / 3), rel=3e-4)
+    assert set(motion.binding) <= {"jerk of slide", "none"}
+    jerk = np.diff(motion.qdd[:, 0]) / np.diff(motion.t)
+    np.testing.assert_allclose(np.abs(jerk).max(), 5.0, rtol=1e-4)
+    assert motion.qdd[0, 0] == motion.qdd[-1, 0] == 0
+    both = armdyn.time_optimal(slide(), way, limits=MotionLimits(acceleration=1.0, jerk=5.0), grid=60)
+    assert both.duration == pytest.approx(0.2 + np.sqrt(0.04 + 4), rel=2e-3)
+    assert {"jerk of slide", "acceleration of slide"} <= set(both.binding)
+
+
+def test_torques_change_as_slowly_as_asked():
+    limits = MotionLimits(torque=[60.0, 40.0, 20.0], torque_rate=[400.0, 250.0, 100.0])
+    motion = armdyn.time_optimal(PLANAR, BEND, limits=limits, payload=1.0, grid=80)
+    arm, free = PLANAR.with_payload(1.0), armdyn.time_optimal(PLANAR, BEND, limits=replace(limits, torque_rate=None))
+    tau = arm.inverse_dynamics(motion.q, motion.qd, motion.qdd, friction=True)
+    rate = np.abs(np.diff(tau, axis=0)) / np.diff(motion.t)[:, None] / limits.torque_rate
+    assert 0.999 < rate.max() < 1.001
+    assert (np.abs(tau) / limits.torque).max() < 1.001
+    assert motion.duration > free.duration * 1.05
+    np.testing.assert_allclose(tau[0], arm.gravity_load(motion.q[0]), atol=1e-9)  # it begins at the weight
+    used = np.maximum(rate.max(1), (np.abs(tau) / limits.torque).max(1)[:-1])
+    assert np.mean(used > 0.98) > 0.9  # a limit is always reached
+    loose = armdyn.time_optimal(PLANAR, BEND, limits=replace(limits, torque_rate=1e5), payload=1.0, grid=80)
+    same = armdyn.time_optimal(PLANAR, BEND, limits=replace(limits, torque_rate=None), payload=1.0, grid=80)
+    assert loose.duration == pytest.approx(same.duration, rel=0.04)  # u is continuous: every change takes a step
 
 
 KINDS = {

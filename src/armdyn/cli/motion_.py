@@ -17,7 +17,17 @@ EXAMPLE = "Example: armdyn motion ur5 --via way.csv --payload 3 -o motion.csv --
 SPELLING = {"limits=MotionLimits(torque=...), acceleration= or tool_acceleration=": "--torque, --acceleration or "
             "--tool-acceleration"}  # fmt: skip
 PANELS = {
-    "Limits": ("torque", "velocity", "acceleration", "tool_speed", "tool_acceleration", "power", "grip"),
+    "Limits": (
+        "torque",
+        "velocity",
+        "acceleration",
+        "tool_speed",
+        "tool_acceleration",
+        "power",
+        "jerk",
+        "torque_rate",
+        "grip",
+    ),
     "The path": ("blend", "speeds", "grid", "friction"),
 }
 
@@ -32,6 +42,8 @@ def command(
     tool_speed: Annotated[float | None, typer.Option(help="Limit of the tool's speed, m/s.")] = None,
     tool_acceleration: Annotated[float | None, typer.Option(help="Limit of the tool's acceleration, m/s².")] = None,
     power: Annotated[float | None, typer.Option(help="Limit of the power of all motors together, W.")] = None,
+    jerk: Annotated[str, typer.Option(help="Jerk limits, rad/s³ or m/s³: one or n.")] = "",
+    torque_rate: Annotated[str, typer.Option(help="Limits of the torques' change, N m/s or N/s: one or n.")] = "",
     grip: Annotated[str, typer.Option(help="What must not slip: mass,force,friction in kg,N,-.")] = "",
     blend: Annotated[float | None, typer.Option(help="Straight lines, corners rounded by this, rad; 0: stop.")] = None,
     speeds: Annotated[str, typer.Option(help="Path speeds at start and end, 1/s.")] = "0,0",
@@ -53,7 +65,8 @@ def command(
     limits = MotionLimits(
         torque=_one_or_all(torque, "--torque"), velocity=_one_or_all(velocity, "--velocity"),
         acceleration=_one_or_all(acceleration, "--acceleration"), tool_speed=tool_speed,
-        tool_acceleration=tool_acceleration, power=power,
+        tool_acceleration=tool_acceleration, power=power, jerk=_one_or_all(jerk, "--jerk"),
+        torque_rate=_one_or_all(torque_rate, "--torque-rate"),
         grip=None if held is None else Grip(held[0], held[1], held[2]),
     )  # fmt: skip
     try:

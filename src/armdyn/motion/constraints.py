@@ -41,7 +41,8 @@ class MotionLimits(ComparedByValue):
     """What a motion must not exceed; None takes the arm's own limit, or no limit where it has none.
 
     `torque` is (n,) for ± that, (n, 2), or a function of the joint speeds (..., n) that gives (..., n, 2): a motor's
-    curve. `power` bounds the sum over joints of torque × speed, with friction: what one supply gives all motors.
+    curve. `power` bounds the sum over joints of torque × speed, with friction: what one supply gives all motors. `jerk`
+    and `torque_rate` bound how fast accelerations and torques of the joints change (one number or (n,)).
     """
 
     torque: Any = field(default=None, metadata={"unit": "N m or N"})
@@ -50,7 +51,32 @@ class MotionLimits(ComparedByValue):
     tool_speed: float | None = field(default=None, metadata={"unit": "m/s"})
     tool_acceleration: float | None = field(default=None, metadata={"unit": "m/s²"})
     power: float | None = field(default=None, metadata={"unit": "W"})
+    jerk: Any = field(default=None, metadata={"unit": "rad/s³ or m/s³"})
+    torque_rate: Any = field(default=None, metadata={"unit": "N m/s or N/s"})
     grip: Grip | None = None
+
+
+@dataclass(frozen=True)
+class RateLimits:
+    """What changes may be: of the joints' accelerations, and of the torques; infinite where there is no limit."""
+
+    jerk: np.ndarray
+    torque: np.ndarray
+
+    @staticmethod
+    def of(limits: MotionLimits, arms: Sequence[Any], friction: bool) -> RateLimits | None:
+        """None if there are no such limits."""
+        if limits.jerk is None and limits.torque_rate is None:
+            return None
+        if limits.torque_rate is not None and friction and any(_loses(arm) for arm in arms):
+            raise InputError("torque_rate cannot be combined with load-dependent friction")
+        n, given = arms[0].n, {"jerk": limits.jerk, "torque_rate": limits.torque_rate}
+        jerk, torque = (_positive(np.inf if value is None else value, n, name) for name, value in given.items())
+        return RateLimits(jerk, torque)
+
+
+def _loses(arm: Any) -> bool:
+    return any(float(j.forces.load_friction) for j in arm.joints)
 
 
 @dataclass(frozen=True)
@@ -89,7 +115,8 @@ class LimitArrays:
 
 
 def _positive(value: Any, n: int, name: str) -> np.ndarray:
-    array = np.broadcast_to(np.asarray(value, float), (n,)) if np.ndim(value) < 2 else np.asarray(value, float)
+    array = np.asarray(value, float)
+    array = np.full(n, array) if array.ndim == 0 else array
     if array.shape != (n,) or not (array > 0).all():
         raise InputError(f"{name} limits are one number or ({n},), above 0; got {np.asarray(value).tolist()}")
     return array
@@ -249,7 +276,7 @@ class Constraints:
         self.fixed_ends: tuple[np.ndarray, np.ndarray] | None = None
         self.room = np.full(self.alpha.shape, np.inf)
         self.slowest = STANDSTILL * np.sqrt(np.where(np.isfinite(self.fastest), self.fastest, 1.0))
-        low, high = self._points_as_lanes().row_ends(0, np.zeros((q.shape[0] * q.shape[1], 1)))
+        low, high = self.as_lanes().row_ends(0, np.zeros((q.shape[0] * q.shape[1], 1)))
         low, high = low.reshape(self.alpha.shape), high.reshape(self.alpha.shape)
         self.room = (high - low) / 2  # half the range of every row at rest
         if not friction and not callable(self.ends.torque) and limits.power is None:
@@ -310,7 +337,7 @@ class Constraints:
         The third array holds the same relative to half the allowed range and to the radius: rows, norms and speed.
         """
         shape, x = z.shape, np.sqrt(np.maximum(z, 0))
-        low, high = (ends.reshape(*shape, -1) for ends in self._points_as_lanes().row_ends(0, x.reshape(-1, 1)))
+        low, high = (ends.reshape(*shape, -1) for ends in self.as_lanes().row_ends(0, x.reshape(-1, 1)))
         value = self.alpha * u[..., None] + self.beta * z[..., None]
         rows = np.stack([low - value, value - high])
         norms = [np.linalg.norm(A * u[..., None] + B * z[..., None] + C, axis=-1) for A, B, C, _ in self.norms]
@@ -323,7 +350,7 @@ class Constraints:
             fast = np.where(z > 0, z / self.fastest - 1, -1.0)[..., None]
         return rows, balls, np.concatenate([relative, balls / most if norms else balls, fast / 2], -1)
 
-    def _points_as_lanes(self) -> Constraints:
+    def as_lanes(self) -> Constraints:
         """The same limits with one lane per point, so that all points are looked at in one call."""
         alone = copy(self)
         for name in ("q", "dq", "alpha", "beta", "slowest"):

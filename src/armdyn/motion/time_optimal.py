@@ -13,8 +13,8 @@ import numpy as np
 from armdyn.algebra.frozen import cached_property
 from armdyn.errors import InputError
 from armdyn.kernels.kernel import checked
-from armdyn.motion import compiled
-from armdyn.motion.constraints import Constraints, MotionLimits, along
+from armdyn.motion import compiled, rates
+from armdyn.motion.constraints import Constraints, MotionLimits, RateLimits, along
 from armdyn.motion.path import Path, PathPiece, through
 from armdyn.motion.sweep import Speeds, fastest
 from armdyn.simulation.trajectory import Trajectory
@@ -31,6 +31,7 @@ SLOWED_FROM = 2  # the repair from which on the speed is reduced there as well
 MOST_SLOWED = 0.3  # of z, in one repair
 DRAWN_IN = 1.2  # how much more than the overrun
 MOST_DRAWN_IN = 0.05  # of a limit; where a step needs more, a finer grid is what helps
+RATE_REPAIRS = 4  # how often limits are drawn in where limits of jerk or torque rate hold as well
 REFINEMENTS = 1  # how often the steps are halved
 BINDS = 0.02  # of a limit: within that, it binds
 
@@ -205,6 +206,7 @@ class _Lane:
     times: np.ndarray
     worst: float  # the largest part of a limit by which one is exceeded between the points of the grid
     stuck: int
+    rates: RateLimits | None = None
 
     @cached_property
     def limits(self) -> Constraints:
@@ -241,7 +243,12 @@ def _motions(
     pieces = [piece for path in paths for piece in path.pieces]
     start = np.array([speeds[0] ** 2 * (i == 0) for path in paths for i in range(len(path.pieces))])
     end = np.array([speeds[1] ** 2 * (i == len(path.pieces) - 1) for path in paths for i in range(len(path.pieces))])
-    lanes = iter(_solved(_Problem(arms, pieces, start, end, limits, friction), grid, REFINEMENTS))
+    problem = _Problem(arms, pieces, start, end, limits, friction)
+    changes = RateLimits.of(limits, arms, friction)
+    solved = _solved(problem, grid, REFINEMENTS)
+    if changes is not None:
+        solved = [_with_rates(problem.of([i]), grid, lane, changes) for i, lane in enumerate(solved)]
+    lanes = iter(solved)
     return _motions_of(arms[0], [[next(lanes) for _ in path.pieces] for path in paths], friction)
 
 
@@ -338,6 +345,34 @@ def _repaired(part: _Problem, grid: int, lanes: list[_Lane], step: np.ndarray) -
     return best
 
 
+def _with_rates(problem: _Problem, grid: int, lane: _Lane, changes: RateLimits) -> _Lane:
+    """One piece again, with limits of jerk and torque rate; other limits are drawn in where steps exceed them."""
+    piece, rests = problem.pieces[0], (float(problem.start[0]) == 0, float(problem.end[0]) == 0)
+    s = rates.places(piece.start, piece.end, grid, rests)
+    step, share = np.diff(s), np.arange(INSIDE) / INSIDE
+    fine = np.r_[(s[:-1, None] + step[:, None] * share).ravel(), s[-1]]
+    at, inside = (
+        Constraints(problem.arms, problem.limits, piece.at(x)[None], piece.at(x, 1)[None], piece.at(x, 2)[None],
+                    problem.friction)
+        for x in (s, fine)
+    )  # fmt: skip
+    guess, best = np.interp(s, lane.s, lane.z), None
+    for _ in range(RATE_REPAIRS):
+        z, u, times = rates.smoothest(at, s, guess, changes, rests)
+        overrun = _worst_inside(inside, *rates.within(z, u, step, rests, share))
+        worst = max(float(overrun.relative.max()), 0.0)
+        if best is None or worst < best.worst:
+            best = replace(
+                lane, s=s, curve=np.stack([at.q[0], at.dq[0], at.ddq[0]]), z=z, u=np.stack([u[:-1], u[1:]], axis=1),
+                largest=np.interp(s, lane.s, lane.largest), times=times, worst=worst, rates=changes,
+            )  # fmt: skip
+        if worst <= OVERRUN:
+            break
+        _draw_in(at, overrun)
+    assert best is not None
+    return best
+
+
 def _curves(pieces: list[PathPiece], grid: int) -> np.ndarray:
     """(3, pieces, points, n) q and its derivatives at the points of a grid."""
     places = [np.linspace(piece.start, piece.end, grid + 1) for piece in pieces]
@@ -388,14 +423,19 @@ def _must_arrive(lanes: list[_Lane]) -> None:
 
 def _overrun(inside: Constraints, found: Speeds, step: np.ndarray) -> _Overrun:
     """The worst of the places inside each step, both ends included."""
-    lanes, steps = found.u.shape[:2]
+    lanes = len(found.u)
     u, z = _within(found, step, np.arange(INSIDE) / INSIDE)
     z = np.concatenate([z.reshape(lanes, -1), found.z[:, -1:]], 1)
     u = np.concatenate([u.reshape(lanes, -1), found.u[:, -1:, 1]], 1)
+    return _worst_inside(inside, u, z)
+
+
+def _worst_inside(inside: Constraints, u: np.ndarray, z: np.ndarray) -> _Overrun:
+    """The worst of every step, whose places follow one another in u and z (lanes, places)."""
     rows, norms, relative = inside.overrun(u, z)
 
     def worst(values: np.ndarray) -> np.ndarray:
-        split = values[..., :-1, :].reshape(*values.shape[:-2], steps, INSIDE, values.shape[-1])
+        split = values[..., :-1, :].reshape(*values.shape[:-2], u.shape[1] // INSIDE, INSIDE, values.shape[-1])
         return np.asarray(split.max(axis=-2))
 
     return _Overrun(worst(rows), worst(norms), worst(relative))
@@ -505,9 +545,16 @@ def _binding(lane: _Lane) -> list[str]:
     names = []
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = np.nan_to_num(z / at.fastest[0])
+    if lane.rates is not None:
+        changes = rates.shares(at, z, np.r_[u[:, 0], u[-1, 1]], lane.times, lane.rates)
+        changing = [f"jerk of {name}" for name in at.arms[0].joint_names]
+        changing += [f"torque rate of {name}" for arm in at.arms for name in arm.joint_names]
     for k in range(len(u)):
         slack = np.maximum(begin[k], end[k + 1])
         fast = ratio[k : k + 2].max()
+        if lane.rates is not None and changes[k].max() >= 1 - BINDS:
+            names.append(changing[int(np.argmax(changes[k]))])
+            continue
         best = int(np.argmax(slack)) if slack.size else -1
         if fast >= 1 - BINDS and (best < 0 or fast - 1 >= slack[best]):
             names.append(_speed_name(at, k + int(np.argmax(ratio[k : k + 2]))))
