@@ -12,7 +12,7 @@ import numpy as np
 import armdyn
 from armdyn.programs.stepping import FIXED
 from armdyn.simulation import simulate
-from armdyn.studies import linear_solvers, puma_hypotheses, puma_line, puma_line_page
+from armdyn.studies import integrators, linear_solvers, puma_hypotheses, puma_line, puma_line_page, smoothness
 
 HERE = Path(__file__).parent / "studies"
 COLOURS = ("#3b76d1", "#d9822b", "#3d9a6b", "#c4475a", "#7f63c4", "#8a5a44")
@@ -138,15 +138,6 @@ def differences(all_data: Mapping[str, dict[str, Any]]) -> str:
     return "\n".join(f"- {sentence}" for sentence in sentences) + "\n"
 
 
-def solvers_table() -> str:
-    arms = [*(armdyn.load(name) for name in ("puma560", "ur5", "panda")), armdyn.generic_arm("RRRRRR")]
-    rows = [
-        [r.arm, r.solver, str(r.operations), f"{r.typical:.1e}", f"{r.largest:.1e}"]
-        for r in linear_solvers.compare(arms)
-    ]
-    return listed(["arm", "solver", "forward dynamics", "error, median", "error, largest"], rows)
-
-
 def main(write: Callable[[Path, str], Any] = Path.write_text) -> None:
     every = {posture: puma_line.data(posture) for posture in puma_line.POSTURES}
     first = every["first"]
@@ -157,7 +148,11 @@ def main(write: Callable[[Path, str], Any] = Path.write_text) -> None:
     write(HERE / "puma_line_table.txt", errors_table(first))
     write(HERE / "puma_line_postures.txt", postures_table(every))
     write(HERE / "puma_line_differences.txt", differences(every))
-    write(HERE / "linear_solvers.txt", solvers_table())
+    for study in (integrators, linear_solvers, smoothness):
+        found = study.compare()
+        text = "".join(f"- {sentence}\n" for sentence in study.findings(found))
+        name = study.__name__.rsplit(".", 1)[1]
+        write(HERE / f"{name}.txt", listed(list(study.HEADS), study.table(found)) + "\n" + text)
     for posture in ("first", "second"):
         found = puma_hypotheses.table(puma_hypotheses.outcomes(posture))
         write(HERE / f"puma_line_hypotheses_{posture}.txt", listed(puma_hypotheses.HEADS, found))
