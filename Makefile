@@ -81,7 +81,7 @@ mutants: .venv/.dev
 	$(BIN)/python benchmarks/mutants.py --count $(COUNT) --seed $(SEED)
 
 pictures: .venv/.dev
-	$(BIN)/python docs/pictures.py
+	$(BIN)/python docs/scripts/pictures.py
 
 docs: .venv/.dev
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

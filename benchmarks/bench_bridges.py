@@ -1,7 +1,8 @@
 """The bridges beside adam and frax (CasADi, JAX) and Pinocchio: one arm, one thread, one run, processor time.
 
-Writes docs/bridges-speed-table.txt and docs/images/bridges.svg with --write. Peers that are not installed are left
-out (pip install adam-robotics liecasadi frax pin). Every peer's numbers must agree with armdyn's before they count.
+With --write it writes docs/tables/bridges-speed-table.txt and docs/images/bridges.svg. Peers that are not installed are
+left out (pip install adam-robotics liecasadi frax pin). Every peer's numbers must agree with armdyn's before they
+count.
 """
 
 from __future__ import annotations
@@ -272,7 +273,7 @@ def main(arguments_: Sequence[str] | None = None) -> dict[str, Table]:
     text = f"{speed.machine()}. {arm.name}, batches of {given.batch}.\n\n" + "\n".join(map(markdown, tables.items()))
     print(text)
     if given.write:
-        (DOCS / "bridges-speed-table.txt").write_text(text, encoding="utf-8")
+        (DOCS / "tables" / "bridges-speed-table.txt").write_text(text, encoding="utf-8")
         (DOCS / "images" / "bridges.svg").write_text(picture(tables), encoding="utf-8")
     return tables
 

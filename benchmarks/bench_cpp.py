@@ -26,7 +26,7 @@ import numpy as np
 import armdyn
 
 HERE = Path(__file__).parent
-TABLE = HERE.parent / "docs" / "benchmarks-cpp.txt"
+TABLE = HERE.parent / "docs" / "tables" / "benchmarks-cpp.txt"
 EIGEN = Path("/usr/include/eigen3")
 PINOCCHIO = (  # what its own build defines
     *("-std=c++17", "-DNDEBUG", "-w", "-DBOOST_MPL_LIMIT_LIST_SIZE=30", "-DBOOST_MPL_CFG_NO_PREPROCESSED_HEADERS"),

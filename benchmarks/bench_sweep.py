@@ -1,6 +1,6 @@
 """Samples per second of a sweep on one thread, two threads and two Dask workers, and what the engine costs per chunk.
 
-python benchmarks/bench_sweep.py [--quick]    prints the table of docs/scaling.md; the best of several repeats counts.
+python benchmarks/bench_sweep.py [--quick]   prints the table of docs/howto/scaling.md; the best of several repeats.
 """
 
 from __future__ import annotations

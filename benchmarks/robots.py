@@ -110,7 +110,7 @@ PAGE = [
     "are compared after multiplication by H, because some robots have links so light that H is nearly singular.",
     "MuJoCo is a second reference for inertia matrix and",
     f"bias with a fixed base; {REFUSED} where it refuses the file (most often because a moving body has no mass).",
-    "Written by `python benchmarks/robots.py --page docs/robots.md`.",
+    "Written by `python benchmarks/robots.py --page docs/benchmarks/robots.md`.",
     "",
 ]
 

@@ -26,7 +26,7 @@ def by_part() -> dict[str, list[str]]:
 
 def by_room() -> dict[str, list[str]]:
     """The parts of each room."""
-    text = (HERE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    text = (HERE.parent / "docs" / "concepts" / "architecture.md").read_text(encoding="utf-8")
     rows = [line.strip("| ").split(" | ") for line in text.partition("## Walks")[0].splitlines() if line.count("`") > 1]
     return {row[0]: re.findall(r"`(\w+)(?:/|\.py)`", row[2]) for row in rows if len(row) > 2}
 

@@ -13,7 +13,7 @@ from walks import WALKS, walk
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "armdyn"
-PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "concepts" / "architecture.md").read_text(encoding="utf-8")
 
 
 def rows(heading: str) -> list[list[str]]:

@@ -253,7 +253,7 @@ def test_the_loop_of_the_tutorial_compiles(tmp_path):
 
 
 def test_the_table_of_costs_is_that_of_the_programs():
-    head, *lines = (ROOT / "docs" / "controllers-cost.txt").read_text().splitlines()
+    head, *lines = (ROOT / "docs" / "tables" / "controllers-cost.txt").read_text().splitlines()
     assert [line.split()[0] for line in lines] == list(CONTROLLERS)
     assert head.split()[0] == "scara"
     for line in lines:

@@ -70,7 +70,7 @@ def test_saha_section_6_is_printed_term_by_term(printed):
     def along(angle):
         return sp.Matrix([sp.cos(angle), sp.sin(angle)])
 
-    # the paper's vectors, with rho_23 corrected (docs/errata.md)
+    # the paper's vectors, with rho_23 corrected (docs/papers/errata.md)
     first, second, third = along(q1), along(q1 + q2), along(q1 + q2 + q3)
     d1, d2, d3 = r1 * first, r2 * second, r3 * third
     rho12, rho13, rho23 = l1 * first + d2, l1 * first + l2 * second + d3, l2 * second + d3

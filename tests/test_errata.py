@@ -1,4 +1,4 @@
-"""docs/errata.md: what the papers print gives wrong matrices; every test that the documentation names exists."""
+"""docs/papers/errata.md: what the papers print gives wrong matrices; every test that the documentation names exists."""
 
 from __future__ import annotations
 
@@ -125,5 +125,5 @@ def test_every_test_that_the_documentation_names_exists():
 
 
 def test_every_erratum_with_values_as_evidence_names_its_print():
-    text = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "papers" / "errata.md").read_text(encoding="utf-8")
     assert set(re.findall(r"`test_errata\[([^…\]]+)\]`", text)) == set(PRINTS)

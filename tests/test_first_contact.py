@@ -62,7 +62,11 @@ COMMANDS = [
     ("identify ur5 missing.csv", 1, "missing.csv: no such log"),
     ("identify ur5", 2, "Missing argument 'LOG'"),
     ("sweep missing.toml", 1, "missing.toml: cannot be read"),
-    ("study puma", 1, "unknown study 'puma'; available: puma-line; did you mean 'puma-line'?"),
+    (
+        "study puma",
+        1,
+        "unknown study 'puma'; available: puma-line, integrators, smoothness, linear-solvers; did you",
+    ),
     ("cache show", 0, ""),
 ]
 

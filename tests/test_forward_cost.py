@@ -7,7 +7,7 @@ from pathlib import Path
 from armdyn.algebra import Operations
 from armdyn.studies import forward_cost
 
-PAGE = Path(__file__).parent.parent / "docs" / "forward-dynamics-cost.md"
+PAGE = Path(__file__).parent.parent / "docs" / "papers" / "forward-dynamics-cost.md"
 ROWS = forward_cost.table((2, 3, 6, 9, 10, 11, 12))
 
 
@@ -16,7 +16,7 @@ def test_the_page_is_up_to_date():
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     for row, written in zip(ROWS, forward_cost.markdown(ROWS).splitlines()[2:], strict=True):
         cells = next(line for line in lines if line.startswith(f"| {row.n} |")).split(" | ")
-        hint = "python docs/forward_cost_page.py writes the page anew"
+        hint = "python docs/scripts/forward_cost_page.py writes the page anew"
         assert cells[2:] == written.split(" | ")[2:], hint
         total = sum(int(part[:-1]) for part in cells[1].split())
         assert abs(row.executed["composite"].total - total) <= 0.01 * total + 2, hint

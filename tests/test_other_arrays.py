@@ -58,5 +58,5 @@ def test_a_wrong_shape_is_still_named():
 
 
 def test_the_recipe_of_the_documentation():
-    (recipe,) = (block for block in blocks(ROOT / "docs" / "bridges.md", "python") if "apply_ufunc" in block)
+    (recipe,) = (block for block in blocks(ROOT / "docs" / "howto" / "bridges.md", "python") if "apply_ufunc" in block)
     exec(compile(recipe, "bridges.md", "exec"), {})

@@ -50,7 +50,7 @@ PRINTED = {
     (type_1, 3, "lin_fang_3"): ((12.5, -28.5, 16), (8, -18, 10)),
     (type_1, 3, "lin_fang_5"): ((10, -18, 14), (6, -6, 2)),
 }
-# Where the print does not add up: what its rows take (docs/errata.md).
+# Where the print does not add up: what its rows take (docs/papers/errata.md).
 EXECUTED = {
     (type_2, 4, "lin_fang_2"): ((11.5, -40.5, 57), (8, -29, 43)),
     (type_2, 4, "lin_fang_3"): ((12.5, -43.5, 64), (8, -29, 45)),

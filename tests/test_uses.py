@@ -99,5 +99,5 @@ def test_the_reason_names_the_need_the_property_and_the_remedy():
 def test_the_documentation_has_the_table():
     head, *rows = table()
     lines = ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
-    page = (Path(__file__).parents[1] / "docs" / "trees.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs" / "concepts" / "trees.md").read_text(encoding="utf-8")
     assert "\n".join(lines) in page

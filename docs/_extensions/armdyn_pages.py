@@ -276,7 +276,7 @@ class Catalogue(Generated):
 
 def quantity_pages(app: Sphinx) -> None:
     """One page per quantity, from the registry: what it is, what it is called elsewhere, inputs, options, result."""
-    folder = Path(app.srcdir) / "api" / "quantities"
+    folder = Path(app.srcdir) / "reference" / "api" / "quantities"
     folder.mkdir(parents=True, exist_ok=True)
     wanted = {f"{name}.rst": quantity_page(name) for name in described()}
     for path in folder.iterdir():

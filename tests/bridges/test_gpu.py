@@ -255,7 +255,7 @@ def test_memory_is_given_back():
 
 def test_the_page_runs(capsys):
     scope: dict[str, object] = {}
-    for block in blocks(ROOT / "docs" / "gpu.md", "python"):
+    for block in blocks(ROOT / "docs" / "howto" / "gpu.md", "python"):
         exec(block, scope)
     assert float(capsys.readouterr().out.split()[-1]) < 5e-3
 

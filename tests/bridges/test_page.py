@@ -6,7 +6,9 @@ import pytest
 
 from pages import ROOT, blocks
 
-BLOCKS = [b for b in blocks(ROOT / "docs" / "bridges.md", "python") if "import jax" in b or "import torch" in b]
+BLOCKS = [
+    b for b in blocks(ROOT / "docs" / "howto" / "bridges.md", "python") if "import jax" in b or "import torch" in b
+]
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: "jax" if "import jax" in block else "torch")

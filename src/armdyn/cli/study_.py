@@ -34,9 +34,9 @@ def command(
 ) -> None:
     """Repeat a paper's experiment, or test what it recommends.
 
-    puma-line compares a Puma on a straight line with the printed numbers (ten seconds). integrators: is AB4 more accurate
+    puma-line: a Puma on a straight line beside the printed numbers (ten seconds). integrators: is AB4 more accurate
     than RK4 and DOP853 at equal evaluations (ten seconds)? smoothness: does an O(n) method let a solver take fewer steps
-    (a minute)? linear-solvers: operations and residuals of three eliminations.
+    (half a minute)? linear-solvers: operations and residuals of three eliminations.
     """
     from armdyn.errors import InputError, choose
     from armdyn.files.text import write_text
@@ -46,7 +46,9 @@ def command(
     choose("study", name, STUDIES)
     if name != "puma-line":
         if output is not None or hypotheses or posture != "first":
-            raise InputError(f"--output, --posture and --hypotheses are options of puma-line; {name} takes none of them")
+            raise InputError(
+                f"--output, --posture and --hypotheses are options of puma-line; {name} takes none of them"
+            )
         _tabulated(name, as_json, quiet)
         return
     choose("posture", posture, puma_line.POSTURES)

@@ -16,7 +16,7 @@ SHOWN = 24  # rows of the summary
 
 
 def command(
-    study: Annotated[Path, typer.Argument(metavar="STUDY", help="A study file (.toml), see docs/scaling.md.")],
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="A study file (.toml), see docs/howto/scaling.md.")],
     output: Annotated[str, typer.Option("-o", "--output", help="Zarr folder or URL; .parquet: a table.")] = "",
     threads: Annotated[int | None, typer.Option(help="Local threads; default: one per processor.")] = None,
     workers: Annotated[int | None, typer.Option(help="Start a local Dask cluster of this many processes.")] = None,

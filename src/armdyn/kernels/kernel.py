@@ -412,7 +412,7 @@ class Kernel(Fast):
         return Kernel(*given, self.device, dtype)
 
     def wasm(self) -> bytes:
-        """A WebAssembly module without imports; it exports this quantity, `memory` and `heap` (docs/webassembly.md).
+        """A WebAssembly module without imports; it exports this quantity, `memory`, `heap` (docs/howto/webassembly.md).
 
         For forward dynamics it also exports `advance`: many steps of the classical Runge-Kutta method in one call.
         """

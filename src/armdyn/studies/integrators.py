@@ -14,8 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from armdyn.arm import Arm
-from armdyn.loading import load
+from armdyn.arm import Arm, load
 from armdyn.programs.stepping import AB4, RK4, Scheme, advanced, step
 
 ARMS = ("puma560", "ur5", "panda")
@@ -30,7 +29,7 @@ Accelerations = Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], list[np.n
 
 
 @dataclass(frozen=True)
-class Row:
+class IntegratorRow:
     """Median errors of so many starts at equal evaluations, and how many times as large RK4's is as AB4's."""
 
     arm: str
@@ -57,7 +56,7 @@ def compare(
     motions: Sequence[str] = MOTIONS,
     starts: int = STARTS,
     every: Sequence[int] = EVALUATIONS,
-) -> list[Row]:
+) -> list[IntegratorRow]:
     """Integrate the motions of random starts by the three methods."""
     rows = []
     for name in arms:
@@ -73,7 +72,8 @@ def compare(
                     ratio = np.nan_to_num(errors[0] / errors[1], nan=1.0, posinf=np.inf)  # 1: both without bound
                 low, half, high = (float(x) for x in np.quantile(ratio, (0.1, 0.5, 0.9), method="inverted_cdf"))
                 medians = (float(np.median(e)) for e in errors)
-                rows.append(Row(arm.name, motion, evaluations, *medians, (low, half, high), (lost[0], lost[1], lost[2])))
+                unbounded = (lost[0], lost[1], lost[2])
+                rows.append(IntegratorRow(arm.name, motion, evaluations, *medians, (low, half, high), unbounded))
     return rows
 
 
@@ -90,15 +90,22 @@ def integrated(
     first = len(scheme.past)  # steps of the one-step method that starts a method with a past
     steps = first + (evaluations - first * start.stages) // scheme.stages
     h = SECONDS / steps
-    slopes: list[tuple[list[np.ndarray], list[np.ndarray]]] = []
+    slopes: list[tuple[list[np.ndarray], list[np.ndarray]]] = []  # at the steps' beginnings, newest first
+
+    def evaluated(stage: int, x: list[np.ndarray], v: list[np.ndarray]) -> list[np.ndarray]:
+        found = accelerations(x, v)
+        if stage == 0:
+            slopes.insert(0, (v, found))
+        return found
+
     with np.errstate(all="ignore"):  # a motion may grow without bound
         for k in range(steps):
-            if scheme.past:
-                slopes = [(qd, accelerations(q, qd)), *slopes[:first]]
             if k < first or not scheme.past:
-                q, qd = step(start, q, qd, h, lambda stage, x, v: accelerations(x, v))
+                q, qd = step(start, q, qd, h, evaluated)
             else:
+                evaluated(0, q, qd)
                 q, qd = advanced(scheme, q, qd, h, slopes)
+            del slopes[first:]
     return np.array(q)
 
 
@@ -133,7 +140,7 @@ HEADS = ("arm", "motion", "evaluations", "RK4", "AB4", "DOP853", "RK4/AB4", "for
 LEFT = 2  # columns that say what a row is about
 
 
-def table(rows: Sequence[Row]) -> list[list[str]]:
+def table(rows: Sequence[IntegratorRow]) -> list[list[str]]:
     """A line per row."""
     return [
         [
@@ -144,7 +151,7 @@ def table(rows: Sequence[Row]) -> list[list[str]]:
     ]  # fmt: skip
 
 
-def findings(rows: Sequence[Row]) -> list[str]:
+def findings(rows: Sequence[IntegratorRow]) -> list[str]:
     """What the rows say, in sentences."""
     gains = sorted(r.gain[1] for r in rows)
     best = sum(r.dop853 < min(r.rk4, r.ab4) for r in rows)

@@ -1,7 +1,7 @@
 """Lin 1991, Table II, by execution: the operations of the bias vector beyond those of the inertia matrix.
 
 The steps of Fig. 3 that only the bias needs are executed with counting scalars (`Tally`), row by row, for n revolute
-joints in general position and gravity in a general direction. docs/lin-1991-table-2.md explains the rows.
+joints in general position and gravity in a general direction. docs/papers/lin-1991-table-2.md explains the rows.
 """
 
 from __future__ import annotations

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from armdyn.algebra import Operations
-from armdyn.arm import Arm
+from armdyn.arm import Arm, generic_arm, load
 from armdyn.codegen.compile import compile_program
 from armdyn.formulations.forward_dynamics.solvers import SOLVERS
 from armdyn.graph.program import trace
-from armdyn.loading import generic_arm, load
 from armdyn.programs.assemble import assemble
 
 

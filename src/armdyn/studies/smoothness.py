@@ -2,10 +2,10 @@
 
 Saha (1999) quotes Cloutier, Pai and Ascher (1995): recursive forward dynamics calculate accelerations that are smooth
 functions of time, so numerical integration is faster. Both methods compute the same function, so what may differ is
-rounding. It is amplified by the condition number of the inertia matrix where that matrix is formed and solved with, and
-a solver takes what is left for a fast motion of small amplitude. Here the same chains of rods swing from a bent rest under
-gravity, by RK45 with step control, on accelerations by either method in double and single precision. Only the
-accelerations are in single precision, the state and the solver's sums are in double.
+rounding. A method that forms the inertia matrix and solves with it multiplies rounding errors by the matrix's
+condition number, and a solver takes them for a fast motion of small amplitude. Here chains of rods swing from a bent
+rest under gravity, by RK45 with step control, on accelerations by either method in double and single precision. The
+state and the solver's sums are always in double.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armdyn.arm import Arm
-from armdyn.loading import from_dh
+from armdyn.arm import Arm, from_dh
 
 JOINTS = (3, 6, 12, 30)
 HEAVIER = (1.0, 1e3, 1e6)  # the tip's rod, in masses of the first; those between in geometric progression
@@ -31,7 +30,7 @@ NEIGHBOURS = 64  # postures for the noise
 
 
 @dataclass(frozen=True)
-class Row:
+class StepsRow:
     """A chain, its condition number, and the steps of either method: None where the solver did not reach the end."""
 
     joints: int
@@ -96,7 +95,7 @@ def compare(
     joints: Sequence[int] = JOINTS,
     heavier: Sequence[float] = HEAVIER,
     tolerances: Sequence[tuple[str, float]] = TOLERANCES,
-) -> list[Row]:
+) -> list[StepsRow]:
     """Count the steps of every chain, precision and tolerance by both methods."""
     rows = []
     for n in joints:
@@ -106,7 +105,7 @@ def compare(
             for precision, tolerance in tolerances:
                 taken = [steps(arm, method, precision, tolerance) for method in METHODS]
                 left = [noise(arm, method, precision) for method in METHODS]
-                rows.append(Row(n, ratio, condition, precision, tolerance, *taken, (left[0], left[1])))
+                rows.append(StepsRow(n, ratio, condition, precision, tolerance, *taken, (left[0], left[1])))
     return rows
 
 
@@ -115,19 +114,19 @@ HEADS = ("joints", "tip/first", "cond H", "precision", "tolerance", "O(n)", "com
 LEFT = 3  # columns that say what a row is about
 
 
-def table(rows: Sequence[Row]) -> list[list[str]]:
+def table(rows: Sequence[StepsRow]) -> list[list[str]]:
     """A line per row."""
     return [
         [
             str(row.joints), f"{row.heavier:g}", f"{row.condition:.0e}", PRECISIONS[row.precision],
             f"{row.tolerance:.0e}", *("not reached" if x is None else str(x) for x in (row.recursive, row.composite)),
-            *(f"{x:.0e}" for x in row.noise),
+            *("no number" if np.isnan(x) else f"{x:.0e}" for x in row.noise),
         ]
         for row in rows
     ]  # fmt: skip
 
 
-def findings(rows: Sequence[Row]) -> list[str]:
+def findings(rows: Sequence[StepsRow]) -> list[str]:
     """What the rows say, in sentences."""
     out = []
     for precision, name in PRECISIONS.items():

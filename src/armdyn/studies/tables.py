@@ -1,7 +1,7 @@
 """All tables of operation counts in the papers: as printed, as counted by execution, and as compiled.
 
 A type 1 arm has n revolute joints; in a type 2 arm joint 3 is prismatic. Both have a general geometry, with the base
-frame at the first frame (`generic_chain`). Every row is executed. docs/errata.md explains every difference.
+frame at the first frame (`generic_chain`). Every row is executed. docs/papers/errata.md explains every difference.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ LIN_II = PaperTable(
         PaperRow("Lin 1991", 1, CountPolynomial.of("12.5n²+5.5n+3"), CountPolynomial.of("9n²+n"),
             table_ii_counts, partial(compiled_counts, quantity="bias", method="lin_1991"),
             {4: (225, 148), 6: (486, 330), 8: (847, 584)},
-            "beyond the inertia matrix; docs/lin-1991-table-2.md reads the rows"),
+            "beyond the inertia matrix; docs/papers/lin-1991-table-2.md reads the rows"),
     ),
     "the whole bias vector, with what it shares with the inertia matrix",
 )  # fmt: skip

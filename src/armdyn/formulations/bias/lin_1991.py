@@ -14,7 +14,7 @@ Symbols (paper | code): û, ŝ | motion (w, s) with w = 0, s = -u for a prismati
 | k; -(J_j - ½ tr(J_j) E) | P, the second moments ∫ x xᵀ dm; e_j = ∫ v_j dm | e; a_j | a; G_j | G.
 
 Cost claimed (Table II): (12.5n²+5.5n+3)M (9n²+n)A beyond the inertia matrix, n revolute joints. Executed:
-the n² terms are the same; docs/lin-1991-table-2.md has the rest row by row.
+the n² terms are the same; docs/papers/lin-1991-table-2.md has the rest row by row.
 
 E₀ coincides with E₁ at q₁ = 0, as the paper recommends. If the first joint is placed elsewhere, the reference point
 moves with it, so base placements cost nothing.

@@ -1,4 +1,4 @@
-"""Write docs/controllers-cost.txt: what a step of each control law costs on a few arms."""
+"""Write docs/tables/controllers-cost.txt: what a step of each control law costs on a few arms."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import armdyn
 from armdyn.control import CONTROLLERS
 
 ARMS = ("scara", "puma560", "ur5", "panda")
-OUT = Path(__file__).with_name("controllers-cost.txt")
+OUT = Path(__file__).parents[1] / "tables" / "controllers-cost.txt"
 
 
 def table() -> str:

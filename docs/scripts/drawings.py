@@ -1,4 +1,4 @@
-"""Draws frames.svg, chain.svg, scalars.svg and phase_plane.svg of images/: python docs/drawings.py."""
+"""Draws frames.svg, chain.svg, scalars.svg and phase_plane.svg of images/: python docs/scripts/drawings.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-IMAGES = Path(__file__).parent / "images"
+IMAGES = Path(__file__).parents[1] / "images"
 INK, FAINT, RED, BLUE, GREEN, ORANGE = "#222", "#9aa1ac", "#c4475a", "#3b76d1", "#3d9a6b", "#d9822b"
 TURN, RISE = np.radians(-28), np.radians(22)
 

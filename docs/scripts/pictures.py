@@ -1,4 +1,4 @@
-"""Makes the screenshots of README and documentation from the current page: python docs/pictures.py (needs Chromium)."""
+"""Makes the screenshots of README and documentation of the page: python docs/scripts/pictures.py (needs Chromium)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tempfile
 import zlib
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 import armdyn  # noqa: E402

@@ -1,4 +1,4 @@
-"""Computes, and writes the tables and pictures of docs/studies: python docs/puma_line_page.py."""
+"""Computes, and writes the tables and pictures of docs/studies: python docs/scripts/puma_line_page.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from armdyn.programs.stepping import FIXED
 from armdyn.simulation import simulate
 from armdyn.studies import integrators, linear_solvers, puma_hypotheses, puma_line, puma_line_page, smoothness
 
-HERE = Path(__file__).parent / "studies"
+HERE = Path(__file__).parents[1] / "studies"
 COLOURS = ("#3b76d1", "#d9822b", "#3d9a6b", "#c4475a", "#7f63c4", "#8a5a44")
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 380, 70, 190, 20, 45
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="{x} {y} {w} {h}" font-family="sans-serif" font-size="12">'

@@ -1,4 +1,4 @@
-"""Measures, and writes docs/benchmarks-*.txt and docs/images/speed.svg: python docs/speed_page.py."""
+"""Measures, and writes docs/benchmarks-*.txt and docs/images/speed.svg: python docs/scripts/speed_page.py."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import armdyn
 from armdyn.studies import speed
 from armdyn.studies.speed import SpeedRow
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "benchmarks"))
+DOCS = Path(__file__).parents[1]
+sys.path.insert(0, str(DOCS.parent / "benchmarks"))
 
 import rollout  # noqa: E402
 from peers import BATCH_PEERS, PEERS  # noqa: E402
@@ -126,11 +126,11 @@ def main() -> None:
             for _ in range(ROUNDS)
         ]
     )
-    (HERE / "benchmarks-table.txt").write_text(markdown(rows), encoding="utf-8")
+    (DOCS / "tables" / "benchmarks-table.txt").write_text(markdown(rows), encoding="utf-8")
     steps = fewest([rollout.measure(arms, (1, 4096), 20_480, 3) for _ in range(ROUNDS)])
-    (HERE / "benchmarks-simulation.txt").write_text(simulation(steps), encoding="utf-8")
+    (DOCS / "tables" / "benchmarks-simulation.txt").write_text(simulation(steps), encoding="utf-8")
     drawn = [row for row in rows if row.arm == "ur5" and row.quantity in DRAWN]
-    (HERE / "images" / "speed.svg").write_text(svg(drawn), encoding="utf-8")
+    (DOCS / "images" / "speed.svg").write_text(svg(drawn), encoding="utf-8")
 
 
 if __name__ == "__main__":

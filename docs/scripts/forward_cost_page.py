@@ -1,4 +1,4 @@
-"""Writes docs/forward-dynamics-cost.md and its plot: python docs/forward_cost_page.py."""
+"""Writes docs/papers/forward-dynamics-cost.md and its plot: python docs/scripts/forward_cost_page.py."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ why `method="auto"` counts operations for each arm.
 
 {table}
 
-![Operations by number of joints](forward-dynamics-cost.svg)
+![Operations by number of joints](../images/forward-dynamics-cost.svg)
 
 `forward_cost.figure(forward_cost.table())` gives the same plot as an interactive figure.
 """
@@ -63,7 +63,7 @@ def svg(rows: list[ForwardCostRow]) -> str:
 
 
 if __name__ == "__main__":
-    here, rows = Path(__file__).parent, table()
+    docs, rows = Path(__file__).parents[1], table()
     text = TEXT.format(denoc=overtakes(rows), articulated=overtakes(rows, "articulated_body"), table=markdown(rows))
-    (here / "forward-dynamics-cost.md").write_text(text, encoding="utf-8")
-    (here / "forward-dynamics-cost.svg").write_text(svg(rows), encoding="utf-8")
+    (docs / "papers" / "forward-dynamics-cost.md").write_text(text, encoding="utf-8")
+    (docs / "images" / "forward-dynamics-cost.svg").write_text(svg(rows), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Draws images/ur10.svg, measured and predicted torques of a log: python docs/log_picture.py LOG [ARM]."""
+"""Draws images/ur10.svg, measured and predicted torques of a log: python docs/scripts/log_picture.py LOG [ARM]."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def main() -> None:
         f'font-size="12" role="img"><title>Measured and predicted torques</title>'
         f'<rect width="100%" height="100%" fill="white" rx="6"/>{legend}{"".join(rows)}{span}</svg>\n'
     )
-    (Path(__file__).parent / "images" / "ur10.svg").write_text(text, encoding="utf-8")
+    (Path(__file__).parents[1] / "images" / "ur10.svg").write_text(text, encoding="utf-8")
     print(found)
 
 
