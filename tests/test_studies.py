@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import armdyn
 from armdyn.cli import app
 from armdyn.programs.stepping import AB4, RK4
 from armdyn.studies import integrators, linear_solvers, smoothness
@@ -73,21 +74,22 @@ def test_rounding_alone_parts_the_methods():
 @pytest.mark.parametrize("name", ["integrators", "smoothness", "linear-solvers"])
 def test_the_command_prints_the_table(name, monkeypatch):
     study = {"integrators": integrators, "smoothness": smoothness, "linear-solvers": linear_solvers}[name]
-    small = {
-        "integrators": lambda: integrators.compare(("puma560",), ("falling",), 2, (60,)),
-        "smoothness": lambda: smoothness.compare((3,), (1.0,), (("float64", 1e-6),)),
-        "linear-solvers": lambda compare=linear_solvers.compare: compare([integrators.load("puma560")], states=10),
-    }[name]
-    monkeypatch.setattr(study, "compare", small)
+    few = {
+        "integrators": (("puma560",), ("falling",), 2, (60,)),
+        "smoothness": ((3,), (1.0,), (("float64", 1e-6),)),
+        "linear-solvers": ([armdyn.load("puma560")], 10),
+    }
+    found = study.compare(*few[name])
+    monkeypatch.setattr(study, "compare", lambda: found)
     run = CliRunner().invoke(app, ["study", name], env={"COLUMNS": "80", "TERM": "dumb"})
     assert run.exit_code == 0, run.output
     assert max(map(len, run.output.splitlines())) <= 80
-    assert all(sentence[:20] in " ".join(run.output.split()) for sentence in study.findings(small()))
+    assert all(sentence[:20] in " ".join(run.output.split()) for sentence in study.findings(found))
     rows = json.loads(CliRunner().invoke(app, ["study", name, "--json"]).output)
-    assert len(rows) == len(small())
+    assert len(rows) == len(found)
     refused = CliRunner().invoke(app, ["study", name, "--posture", "second"])
     assert refused.exit_code == 1
-    assert "options of puma-line" in refused.output
+    assert "options of puma-line" in str(refused.exception)
 
 
 @pytest.mark.parametrize("study", [integrators, smoothness, linear_solvers])

@@ -35,8 +35,8 @@ def command(
     """Repeat a paper's experiment, or test what it recommends.
 
     puma-line: a Puma on a straight line beside the printed numbers (ten seconds). integrators: is AB4 more accurate
-    than RK4 and DOP853 at equal evaluations (ten seconds)? smoothness: does an O(n) method let a solver take fewer steps
-    (half a minute)? linear-solvers: operations and residuals of three eliminations.
+    than RK4 and DOP853 at equal evaluations (ten seconds)? smoothness: does an O(n) method let a solver take fewer
+    steps (half a minute)? linear-solvers: operations and residuals of three eliminations.
     """
     from armdyn.errors import InputError, choose
     from armdyn.files.text import write_text
