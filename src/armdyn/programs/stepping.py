@@ -29,7 +29,7 @@ POSE, TWIST = 7, 6  # the numbers of a floating base: position and quaternion, l
 QUATERNION = slice(3, POSE)
 Fused = Callable[[Any, Any, Any], Any]  # (a, x, y) -> a x + y
 Slope = tuple[Sequence[Any], Sequence[Any]]  # the rates of the coordinates, and the accelerations
-Coefficients = tuple[tuple[Fraction, ...], ...]
+Coefficients = tuple[tuple[Any, ...], ...]
 Documented = TypeVar("Documented", bound=Any)
 Tree = tuple[Any, ...]  # a rooted tree: its subtrees, each with the part (0 or 1) of the pair that leads to it
 

@@ -71,15 +71,19 @@ def compare(
                 with np.errstate(invalid="ignore"):
                     ratio = np.nan_to_num(errors[0] / errors[1], nan=1.0, posinf=np.inf)  # 1: both without bound
                 low, half, high = (float(x) for x in np.quantile(ratio, (0.1, 0.5, 0.9), method="inverted_cdf"))
-                medians = (float(np.median(e)) for e in errors)
+                rk4, ab4, eighth = (float(np.median(e)) for e in errors)
                 unbounded = (lost[0], lost[1], lost[2])
-                rows.append(IntegratorRow(arm.name, motion, evaluations, *medians, (low, half, high), unbounded))
+                rows.append(
+                    IntegratorRow(arm.name, motion, evaluations, rk4, ab4, eighth, (low, half, high), unbounded)
+                )
     return rows
 
 
 def _missed(reached: np.ndarray, exact: np.ndarray) -> np.ndarray:
     """The largest error of each lane; infinite where the motion grew without bound."""
-    return np.nan_to_num(np.abs(reached - exact).max(axis=0), nan=np.inf)
+    missed: np.ndarray = np.abs(reached - exact).max(axis=0)
+    missed[np.isnan(missed)] = np.inf
+    return missed
 
 
 def integrated(

@@ -105,7 +105,7 @@ def compare(
             for precision, tolerance in tolerances:
                 taken = [steps(arm, method, precision, tolerance) for method in METHODS]
                 left = [noise(arm, method, precision) for method in METHODS]
-                rows.append(StepsRow(n, ratio, condition, precision, tolerance, *taken, (left[0], left[1])))
+                rows.append(StepsRow(n, ratio, condition, precision, tolerance, taken[0], taken[1], (left[0], left[1])))
     return rows
 
 
