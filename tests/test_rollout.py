@@ -91,7 +91,8 @@ def test_precision_and_batches():
     ("given", "options", "message"),
     [
         ((Q0, QD0, TAU), {"method": "RK5"}, "unknown method of a rollout 'RK5'; available: semi_implicit_euler, RK4"),
-        ((Q0, QD0, TAU), {"step": 0.0}, "step must be a positive number"),
+        ((Q0, QD0, TAU), {"step": 0.0}, "step must be above 0 s, got 0.0"),
+        ((Q0, QD0, TAU), {"step": float("inf")}, "step must be a positive number of seconds, got inf"),
         ((Q0, QD0, TAU), {"every": 21}, "every must be from 1 to the number of steps, 20; got 21"),
         ((Q0, QD0, TAU), {"steps": 7}, "the torques are for 20 steps, steps=7"),
         ((Q0, QD0, TAU), {"steps": 0}, "steps must be a positive whole number, got 0"),

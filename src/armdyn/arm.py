@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
@@ -24,12 +24,12 @@ from armdyn.chain.chain import no_tool, tip_names
 from armdyn.chain.checks import Finding, check
 from armdyn.errors import InputError, called_elsewhere, checked_keywords, choose
 from armdyn.files import arrays, toml
-from armdyn.files.cutting import Cut, Lock
 from armdyn.files.description import HOLLOW, Description, Frame, tool_of, with_tool
 from armdyn.files.text import write_files
 from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.formulations.registry import Ports
 from armdyn.joint_arrays import JointArrays
+from armdyn.options import Cut, FileOptions, LoadKeywords, Lock, flat_keywords
 
 if TYPE_CHECKING:  # imported in the methods that need them, so that loading a robot does not import the compiler
     from armdyn.files.dh import StandardTable
@@ -665,21 +665,16 @@ class Arm(KernelAttributes, JointArrays):
         return kinematics.inverse(task, pose, q0, tolerance, seed)
 
 
-@checked_keywords
+@flat_keywords(part=Cut, reading=FileOptions)
 def load(
     arm: Any,
     *,
-    base: str | None = None,
-    tip: str | None = None,
-    lock: Lock = None,
     snap: float = SNAP,
-    floating: bool | None = None,
     gravity: Any = None,
-    allow_outside: bool = False,
-    xacro: Mapping[str, Any] | None = None,
-    package_dirs: Sequence[str | os.PathLike[str]] = (),
     tool: str | None = None,
-    strict: bool | None = None,
+    part: Cut = Cut(),
+    reading: FileOptions = FileOptions(),
+    **keywords: Unpack[LoadKeywords],
 ) -> Arm:
     """Load a robot from the catalogue (`armdyn.catalogue`), a file, a text, or another library's model in memory.
 
@@ -717,18 +712,17 @@ def load(
     strict
         By default a mass below zero is an error, while an inertia that no body can have and a moving link without any
         are notes. True makes all of these errors, False makes them notes.
+    part, reading
+        These keywords as records of `armdyn.options`: `base`, `tip`, `lock` and `floating` in a `Cut`; `allow_outside`,
+        `xacro`, `package_dirs` and `strict` in `FileOptions`.
     """
     _check_snap(snap)
-    for name, flag in (("floating", floating), ("strict", strict)):
+    for name, flag in (("floating", part.floating), ("strict", reading.strict)):
         if flag not in (None, True, False):
             raise InputError(f"{name} must be True, False or None, got {flag!r}")
     if tool is not None and not isinstance(tool, str):
         raise InputError(f"tool must be the name of a frame, got {tool!r}; Arm.with_tool moves the tool")
-    cut = Cut(base, tip, lock, floating)
-    read = files.read(
-        arm, cut, snap=snap, allow_outside=allow_outside, xacro=xacro, package_dirs=package_dirs, strict=strict
-    )
-    robot = with_tool(read, tool)
+    robot = with_tool(files.read(arm, part, snap=snap, reading=reading), tool)
     read_as = robot.snapped, robot.notes, robot.tool_name, robot.link_frames
     made = Arm(robot.name, robot.chain, snap, robot.source, robot.frames, *read_as)
     if made.snapped.uncertain:

@@ -21,6 +21,7 @@ from armdyn.errors import InputError, checked_keywords
 F = TypeVar("F", bound=Callable[..., Any])
 PathName = str | os.PathLike[str]
 Numbers = float | Sequence[float]
+Lock = Mapping[str, float | str] | str | None
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,29 @@ class Record:
     def about(cls) -> dict[str, About]:
         """What is known of each option, by name."""
         return {one.name: one.metadata["about"] for one in fields(cls)}
+
+
+@dataclass(frozen=True)
+class Cut(Record):
+    """The part of a file that is the robot."""
+
+    base: str | None = option(None, "the fixed link or frame; by default the root")
+    tip: str | None = option(None, "the link or frame at which the chain from the base ends; by default the whole tree")
+    lock: Lock = option(None, "joints to lock with their values, or rest: all beside the chain", "rad or m")
+    floating: bool | None = option(None, "a floating or a fixed base; by default as the file says")
+
+
+@dataclass(frozen=True)
+class FileOptions(Record):
+    """How a robot's file is read."""
+
+    allow_outside: bool = option(False, "an MJCF model may read files outside its own folder")
+    xacro: Mapping[str, Any] | None = option(None, "the arguments of a .xacro file")
+    package_dirs: Sequence[PathName] = option((), "folders with ROS packages, or packages themselves")
+    strict: bool | None = option(
+        None,
+        "impossible or missing inertias are errors (True) or notes (False); by default only masses below zero are",
+    )
 
 
 @dataclass(frozen=True)
@@ -187,6 +211,14 @@ class Conditions(Record):
         flag="-",
     )
     saturate: bool | None = option(None, "clamp the torques to the effort limits; by default for controllers only")
+
+
+@dataclass(frozen=True)
+class Stepping(Record):
+    """How a rollout steps."""
+
+    method: str = option("semi_implicit_euler", "integration method: semi_implicit_euler or RK4")
+    step: float = option(1e-3, "length of a step", "s", above=0)
 
 
 @dataclass(frozen=True)
@@ -318,6 +350,19 @@ class Execution(Record):
     threads: int | None = option(None, "threads if there is no client; by default one per processor", least=1)
 
 
+class LoadKeywords(TypedDict, total=False):
+    """The fields of `Cut` and `FileOptions` as keywords of `load`."""
+
+    base: str | None
+    tip: str | None
+    lock: Lock
+    floating: bool | None
+    allow_outside: bool
+    xacro: Mapping[str, Any] | None
+    package_dirs: Sequence[PathName]
+    strict: bool | None
+
+
 class IdentifyKeywords(TypedDict, total=False):
     """The fields of `Terms`, `Filtering`, `Drivetrain` and `Fitting` as keywords of `identify`."""
 
@@ -356,8 +401,10 @@ class SimulateKeywords(TypedDict, total=False):
 
 
 class RolloutKeywords(TypedDict, total=False):
-    """The keywords of `gpu.rollout`: the fields of `Acting`."""
+    """The fields of `Stepping` and `Acting` as keywords of `gpu.rollout`."""
 
+    method: str
+    step: float
     friction: bool
     saturate: bool
     limits: Literal[False, "stop"]

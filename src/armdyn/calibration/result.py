@@ -21,7 +21,7 @@ from armdyn.results import Result, ResultTable
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm
-    from armdyn.files.cutting import Lock
+    from armdyn.options import Lock
 
 AXES = ("x", "y", "z", "about x", "about y", "about z")
 
@@ -252,8 +252,8 @@ class Calibration(Result):
         and is left unchanged unless `move_base` is given. The tool's correction goes into the fixed joint of its link,
         if it has one. Returns the names of the joints that were changed.
         """
-        from armdyn.files.cutting import Cut
         from armdyn.files.urdf_geometry import update_geometry
+        from armdyn.options import Cut
 
         cut = Cut(base, tip, lock, None)
         return update_geometry(original, out, self.given.chain, self.arm.chain, cut, self.given.snap, move_base)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from armdyn.errors import FileError, InputError, did_you_mean
 from armdyn.files.text import is_text, read_bytes
+from armdyn.options import Cut, FileOptions
 
 if TYPE_CHECKING:  # readers are imported when a file is read: `armdyn list` and the command line's help need none
-    from armdyn.files.cutting import Cut
     from armdyn.files.description import Description
 
 __all__ = ["catalogue", "listed", "read"]
@@ -43,20 +43,17 @@ def read(
     cut: Cut,
     *,
     snap: float,
-    allow_outside: bool = False,
-    xacro: Mapping[str, Any] | None = None,
-    package_dirs: Sequence[str | os.PathLike[str]] = (),
-    strict: bool | None = None,
+    reading: FileOptions = FileOptions(),
 ) -> Description:
     """Read an arm from the catalogue, the text of a URDF, or a .toml, .urdf, .xacro, .sdf, .xml or .mjcf file.
 
     `cut` selects a part of the tree. Angles within `snap` of a right angle are snapped before the frames are placed. A
-    whole arm file is returned as written, because its frames are given. `xacro` are the arguments of a .xacro file, and
-    `package_dirs` folders with the packages that it refers to. `strict` says what impossible inertias are, errors or
-    notes (`armdyn.files.description`).
+    whole arm file is returned as written, because its frames are given. What `reading.strict` makes of impossible
+    inertias is said in `armdyn.files.description`.
     """
     from armdyn.files import toml
 
+    xacro, strict = reading.xacro, reading.strict
     in_memory = not isinstance(arm, str | bytes | os.PathLike)
     if xacro is not None and (in_memory or not os.fsdecode(arm).lower().endswith(".xacro")):
         raise InputError(f"xacro={dict(xacro)!r} are the arguments of a .xacro file, and {str(arm)[:80]!r} is none")
@@ -86,7 +83,7 @@ def read(
     if suffix == ".toml":
         return _part(toml.read(path), cut, path.name, snap, strict)
     if suffix in (".urdf", ".xacro") or (suffix == ".xml" and b"<robot" in read_bytes(path)):
-        return _read_urdf(path, cut, snap, strict, xacro, package_dirs)
+        return _read_urdf(path, cut, snap, strict, xacro, reading.package_dirs)
     if suffix == ".sdf":
         from armdyn.files import sdf, urdf
 
@@ -94,7 +91,7 @@ def read(
     if suffix in (".xml", ".mjcf"):
         from armdyn.files import mjcf
 
-        return mjcf.read(path, cut, snap, allow_outside, strict)
+        return mjcf.read(path, cut, snap, reading.allow_outside, strict)
     raise FileError(f"{name}: unknown kind of file {suffix!r}; expected one of {', '.join(_READERS)}")
 
 
@@ -119,7 +116,6 @@ def _exists(path: Path) -> bool:
 
 
 def _part(whole: Description, cut: Cut, label: str, snap: float, strict: bool | None) -> Description:
-    from armdyn.files.cutting import Cut
     from armdyn.files.description import of_arm_file
 
     if cut == Cut():

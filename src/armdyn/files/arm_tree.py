@@ -15,10 +15,10 @@ from armdyn.chain import Joint, Placement
 from armdyn.chain.canonical import compare, snapped, snapped_placement
 from armdyn.chain.exactly import compose, inverse, moved
 from armdyn.files import urdf
-from armdyn.files.cutting import Cut
 from armdyn.files.description import Description, Frame, all_frames, of_arm_file, with_tool
 from armdyn.files.urdf_out import joint_names, link_names
 from armdyn.files.urdf_tree import RawJoint, RawLink, RawMimic, Tree, connected
+from armdyn.options import Cut
 
 _Z = (Fraction(0), Fraction(0), Fraction(1))
 

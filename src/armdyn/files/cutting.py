@@ -16,21 +16,11 @@ from typing import Literal
 
 from armdyn.errors import InputError, choose
 from armdyn.files.urdf_tree import RawJoint, RawMimic, Tree
+from armdyn.options import Cut, Lock
 
 REST: Literal["rest"] = "rest"
 EVERY = "*"  # in `lock`: every joint beside the chain that is not given a value
 _ROUNDING = 1e-6  # rad or m: a limit written with few digits is still the limit
-Lock = Mapping[str, float | str] | str | None
-
-
-@dataclass(frozen=True)
-class Cut:
-    """The requested part of a tree."""
-
-    base: str | None = None
-    tip: str | None = None
-    lock: Lock = None
-    floating: bool | None = None
 
 
 @dataclass

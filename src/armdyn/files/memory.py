@@ -17,9 +17,9 @@ from armdyn.chain import Placement
 from armdyn.chain.joint import JointForces
 from armdyn.errors import FileError, InputError
 from armdyn.files import arm_tree, arrays, dh_table, mjcf, mjcf_compile, urdf
-from armdyn.files.cutting import Cut
 from armdyn.files.description import Description, Frame
 from armdyn.files.made import InCode, Maker, mimic, order_note
+from armdyn.options import Cut
 
 Reader = Callable[[Any, Cut, float, "bool | None"], Description]
 _TEXT = "MJCF text"

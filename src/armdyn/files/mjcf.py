@@ -26,7 +26,7 @@ from armdyn.algebra import Mat3, Vec3, exact
 from armdyn.chain.joint import NO_FORCES
 from armdyn.errors import FileError
 from armdyn.files import mjcf_compile, urdf
-from armdyn.files.cutting import Cut, select
+from armdyn.files.cutting import select
 from armdyn.files.description import Description, to_rpy
 from armdyn.files.mjcf_files import confined
 from armdyn.files.mjcf_passive import lost, passive_forces
@@ -42,6 +42,7 @@ from armdyn.files.urdf_tree import (
     chain_note,
     connected,
 )
+from armdyn.options import Cut
 from armdyn.processes import interpreter
 
 _SECONDS, _MEMORY = 60, 4 * 2**30  # limits of the compiler; the largest MuJoCo Menagerie model takes 3 s and 0.6 GB

@@ -16,9 +16,10 @@ from armdyn.chain import Chain, Limit, Link, Mimic, Placement
 from armdyn.chain.canonical import SNAP, Snap, SnapReport, few_digits
 from armdyn.chain.exactly import compose, from_rpy, moved, rotate, unit
 from armdyn.chain.frames import PARALLEL, GivenBody, build
-from armdyn.files.cutting import Cut, Lock, PartOfTree, select
+from armdyn.files.cutting import PartOfTree, select
 from armdyn.files.description import HOLLOW, Description, Frame, judged, merged, with_tool
 from armdyn.files.urdf_tree import RawJoint, RawLink, Tree, read_tree
+from armdyn.options import Cut, Lock
 
 _HERE = Placement()
 _TINY = 1e-100

@@ -16,10 +16,10 @@ from armdyn.algebra import Mat3, Vec3
 from armdyn.chain import Chain, Joint, Placement
 from armdyn.errors import InputError
 from armdyn.files import urdf
-from armdyn.files.cutting import Cut
 from armdyn.files.description import Description, from_rpy, to_rpy
 from armdyn.files.urdf_tree import RawJoint, read_tree
 from armdyn.files.urdf_update import rewritten
+from armdyn.options import Cut
 
 UNCHANGED = 1e-13  # metres and radians: smaller differences are due to rounding
 SAME = 1e-3  # metres and radians: with larger differences, the arm was not read from this file

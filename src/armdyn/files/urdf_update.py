@@ -15,12 +15,12 @@ from armdyn.algebra import ZERO, Sym3, Vec3
 from armdyn.chain import Joint, Link
 from armdyn.errors import FileError, InputError
 from armdyn.files import urdf
-from armdyn.files.cutting import Cut
 from armdyn.files.description import Description, from_rpy
 from armdyn.files.text import read_bytes, write_text
 from armdyn.files.urdf_out import inertial_lines
 from armdyn.files.urdf_tree import RawLink, read_tree
 from armdyn.files.urdf_xml import without_late_declaration
+from armdyn.options import Cut
 
 _MASSLESS = '<inertial><mass value="0"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/></inertial>'
 

@@ -24,7 +24,7 @@ from armdyn.formulations.registry import Options
 from armdyn.graph.node import OPERATIONS
 from armdyn.graph.program import Program, inline, interpret, trace
 from armdyn.kernels.kernel import auto, checked
-from armdyn.options import Acting, RolloutKeywords, flat_keywords
+from armdyn.options import Acting, RolloutKeywords, Stepping, flat_keywords
 from armdyn.programs.program import program
 from armdyn.programs.stepping import SCHEMES, step
 from armdyn.simulation.drives import AsGiven, Law, Saturated, drive, source_of
@@ -38,18 +38,17 @@ ROWS = 1024  # of a batch that the CPU carries through all steps at once: their 
 STEPS = 1024  # in one launch: drivers end a launch that takes seconds
 
 
-@flat_keywords(acting=Acting)
+@flat_keywords(stepping=Stepping, acting=Acting)
 def rollout(
     arm: Arm,
     q0: Any,
     qd0: Any,
     torque: Any,
     *,
-    step: float = 1e-3,
     steps: int | None = None,
     every: int | None = None,
-    method: str = "semi_implicit_euler",
     device: Device | int | str | None = None,
+    stepping: Stepping = Stepping(),
     acting: Acting = Acting(),
     **keywords: Unpack[RolloutKeywords],
 ) -> tuple[Any, Any]:
@@ -64,25 +63,28 @@ def rollout(
     torque : array_like, DeviceArray, PD, PDGravity, ComputedTorque or Feedforward
         Torques (..., steps, n), each held for one step; (..., 1, n) is the same for all. Or a control law of
         `armdyn.simulation`, evaluated at every step at its reference at that time.
-    step : float
-        Length of a step, s.
     steps : int, optional
         Number of steps; by default that of the torques.
     every : int, optional
         Results after every so many steps, (..., steps // every, n); by default only after the last, (..., n).
-    method : str
-        semi_implicit_euler or RK4.
     device : optional
         As that of `Arm.kernel`, or "cpu": the same steps in machine code, on `armdyn.set_threads` threads, in single
         precision if all arrays are float32.
+    method
+        semi_implicit_euler or RK4.
+    step
+        Length of a step, s.
     friction, saturate, limits
         What acts on the joints, see `armdyn.options.Acting`.
+    stepping, acting
+        These keywords as records of `armdyn.options`: `method` and `step`; the rest.
 
     Returns
     -------
     tuple
         Positions and velocities: on the device if `q0`, `qd0` or the torques are there, otherwise NumPy arrays.
     """
+    method, step = stepping.method, stepping.step
     choose("method of a rollout", method, METHODS)
     if acting.limits not in (False, "stop"):
         raise InputError(f'limits of a rollout are False (ignored) or "stop", got {acting.limits!r}')
