@@ -12,7 +12,7 @@ import pytest
 
 import armdyn
 from armdyn.codegen.gpu import c_like
-from armdyn.codegen.gpu.order import few_live, most_live
+from armdyn.codegen.gpu.order import depth_first, few_live, most_live
 from armdyn.codegen.sines import ANYWHERE, FUSED
 from armdyn.errors import InputError
 from armdyn.graph.program import trace
@@ -115,6 +115,26 @@ def test_what_is_not_finite_stays_in_its_row(target, tmp_path):
         changed = np.flatnonzero((got != good).any(axis=1))
         assert list(changed) == [17, 400]
         assert np.isnan(got[17]).any()
+
+
+@pytest.mark.parametrize("target", ["cuda", "opencl"])
+@pytest.mark.parametrize("name", ["forward_dynamics_derivatives", "inverse_dynamics_derivatives"])
+def test_long_programs_run_in_parts(name, target, tmp_path, monkeypatch):
+    monkeypatch.setattr(c_like, "MOST_LIVE", 10)
+    armdyn.deploy("scara", tmp_path, target, (name,))  # with its own test, of 300 configurations in two storages
+    assert json.loads((tmp_path / "manifest.json").read_text())["test"].endswith("4 passed, 0 failed")
+    text = next(path for path in tmp_path.glob("scara.c*")).read_text()
+    parts = {"forward_dynamics_derivatives": 3, "inverse_dynamics_derivatives": 2}[name]
+    assert f"scara_{name}_{parts}(" in text
+    assert f"{name}_{parts + 1}(" not in text
+    if name.startswith("forward"):
+        assert "ARMDYN_ROLLED\n    for (int column" in text
+
+
+def test_derivatives_column_by_column_keep_few_values_live():
+    program = armdyn.load("panda").kernel("inverse_dynamics", derivatives=("q", "qd")).program
+    rows = depth_first(program, [node for port in program.outputs for node in port.nodes])
+    assert most_live(few_live(program)) < 0.9 * min(most_live(program.order), most_live(rows))
 
 
 def test_the_order_keeps_few_values_live():

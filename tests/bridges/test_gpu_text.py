@@ -14,6 +14,7 @@ import pytest
 import armdyn
 
 nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="this machine has no nvcc")
+DERIVATIVES = ("inverse_dynamics_derivatives", "forward_dynamics_derivatives")
 LARGEST = ("ur5", "panda")  # a six-joint arm, and the seven-joint arm with the longest programs but one
 
 
@@ -48,7 +49,7 @@ REGISTERS = Path(__file__).parents[1] / "golden" / "registers.json"
 @nvcc
 @pytest.mark.parametrize("arm", LARGEST)
 def test_nothing_is_spilled(arm, tmp_path):
-    wanted = ("inertia_matrix", "inverse_dynamics", "forward_dynamics", "jacobian")
+    wanted = ("inertia_matrix", "inverse_dynamics", "forward_dynamics", "jacobian", *DERIVATIVES)
     armdyn.deploy(arm, tmp_path, "cuda", wanted, parameters="baked", friction=False, build=False)
     done = subprocess.run(["make", "resources"], cwd=tmp_path, capture_output=True, text=True, check=True)
     rows = re.findall(rf"{arm}_(\w+)_batch +(\d+) registers +(\d+) bytes spilled", done.stdout)

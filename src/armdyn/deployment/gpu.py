@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from string import Template
 
@@ -16,7 +17,12 @@ from armdyn.deployment import gpu_tests
 from armdyn.deployment.readme import Readme, readme
 from armdyn.deployment.request import CodeTarget, Files, Request
 from armdyn.errors import ArmdynError, InputError
+from armdyn.formulations.registry import Options
+from armdyn.graph.program import StagedProgram
+from armdyn.kernels import emission
+from armdyn.programs.program import derivatives_in_stages
 
+Stages = Callable[[str], StagedProgram | None]
 NOT_RUN = {
     "cuda": "armdyn compiles such files with nvcc and runs them on the CPU, not on a real NVIDIA device: "
     "run `make test-device` on one.",
@@ -34,7 +40,7 @@ def _package(request: Request, language: str) -> tuple[Package, str]:
     return replace(package, comment=comment), identifier(package.name)
 
 
-def _text(package: Package, name: str, dialect: c_like.Dialect) -> str:
+def _text(package: Package, name: str, dialect: c_like.Dialect, stages: Stages) -> str:
     guard = f"{name.upper()}_GPU_H"
     programs = {key: function.program for key, function in package.functions.items()}
     docs = {key: doc(function) for key, function in package.functions.items()}
@@ -44,7 +50,20 @@ def _text(package: Package, name: str, dialect: c_like.Dialect) -> str:
         values = ", ".join(literal(value, "float") for _, value in package.parameters)
         lines += ["", "/* The arm's minimal parameters, from its file: pass these, or your own, as `parameters`. */"]
         lines += [f"#define {name.upper()}_PARAMETERS {{{values}}}"]
-    return "\n".join([*lines, "", c_like.source(name, programs, docs, dialect), f"#endif /* {guard} */", ""])
+    text = c_like.source(name, programs, docs, dialect, stages)
+    return "\n".join([*lines, "", text, f"#endif /* {guard} */", ""])
+
+
+def _stages(request: Request) -> Stages:
+    """The program of a function in stages, by the function's name, where there is one."""
+    links = request.arm.own_links
+    asked = emission.requests(request.wanted, request.parameters, request.friction, request.place, links)
+
+    def stages(key: str) -> StagedProgram | None:
+        quantity, options = asked.get(key, ("", Options()))
+        return derivatives_in_stages(request.arm.chain, quantity, options) if options.derivatives else None
+
+    return stages
 
 
 def _data(package: Package) -> list[str]:
@@ -56,7 +75,7 @@ def cuda_folder(request: Request) -> Files:
     """One header for CUDA, its test program, a Makefile and a README."""
     package, name = _package(request, "CUDA")
     texts = {
-        f"{name}.cuh": _text(package, name, c_like.CUDA),
+        f"{name}.cuh": _text(package, name, c_like.CUDA, _stages(request)),
         f"test_{name}.cu": gpu_tests.cuda(name, package, _data(package), TOLERANCES["float"]),
         "Makefile": Template(gpu_tests.CUDA_MAKEFILE).substitute(name=name, awk=gpu_tests.AWK),
     }
@@ -80,7 +99,7 @@ def opencl_folder(request: Request) -> Files:
     """One file of OpenCL C, its test program, a Makefile and a README."""
     package, name = _package(request, "OpenCL C")
     texts = {
-        f"{name}.cl": _text(package, name, c_like.OPENCL),
+        f"{name}.cl": _text(package, name, c_like.OPENCL, _stages(request)),
         f"test_{name}.c": gpu_tests.opencl(name, package, _data(package), TOLERANCES["float"]),
         "Makefile": Template(gpu_tests.OPENCL_MAKEFILE).substitute(name=name),
     }

@@ -164,11 +164,11 @@ $calls
 }
 """)
 
-AWK = (
-    '/error/ {print; failed = 1} /entry function/ {split($$0, part, "\\047"); name = part[2]} '
-    "/spill stores/ && name {spilled = $$(NF - 6) + $$(NF - 2)} "
-    '/Used .* registers/ && name {for (k = 1; k < NF; ++k) if ($$k == "Used") used = $$(k + 1); '
-    'printf "%-60s %4d registers %6d bytes spilled\\n", name, used, spilled; name = ""} END {exit failed}'
+AWK = (  # the properties of the functions that a kernel calls come after its own
+    'function row() {if (name) printf "%-60s %4d registers %6d bytes spilled\\n", name, used, spilled} '
+    '/error/ {print; failed = 1} /entry function/ {row(); split($$0, part, "\\047"); name = part[2]; spilled = 0} '
+    "/spill stores/ {spilled += $$(NF - 6) + $$(NF - 2)} "
+    '/Used .* registers/ {for (k = 1; k < NF; ++k) if ($$k == "Used") used = $$(k + 1)} END {row(); exit failed}'
 )
 CUDA_MAKEFILE = """\
 CXXFLAGS ?= -std=c++17 -O2 -Wall -Wextra

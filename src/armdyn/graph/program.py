@@ -322,6 +322,20 @@ class ColumnProgram:
         return trace(f"{self.name}_column", function, inputs, [("column", (rows,))])
 
 
+@dataclass(frozen=True)
+class StagedProgram:
+    """A `ColumnProgram` in stages that leave values in memory, so that few are live in each.
+
+    `first` computes numbers that `rights` takes as its last input; `rights` computes all right-hand sides, with the
+    names and shapes of the results; `shared` what all columns share; `column` is applied to every column.
+    """
+
+    first: Program
+    rights: Program
+    shared: Program
+    column: Program
+
+
 def zero(nodes: Sequence[Node]) -> bool:
     """Whether all nodes are the constant 0."""
     return all(node.op == "const" and node.value == 0 for node in nodes)

@@ -8,6 +8,7 @@ torque itself, and ∂q̈/∂τ = H⁻¹.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -19,12 +20,13 @@ from armdyn.formulations.physics import gears_lose
 from armdyn.formulations.registry import Options, Run
 from armdyn.graph import passes
 from armdyn.graph.derive import jacobian
-from armdyn.graph.program import ColumnProgram, Program, check, flatten, inline, nest, trace
+from armdyn.graph.program import ColumnProgram, Program, StagedProgram, check, flatten, inline, nest, trace
 from armdyn.graph.simplify import simplify
 from armdyn.programs.assemble import assemble, at_run_time, derivative_ports, tangent_columns, tangent_shapes
 from armdyn.programs.search import BUDGET, auto, paused_collector, shortest
 
 FORWARD = "forward_dynamics"
+FORWARD_RATES = f"{FORWARD}_derivatives"
 
 
 def derivatives(chain: Chain, quantity: str, method: str, options: Options) -> Program:
@@ -55,6 +57,12 @@ def derivatives_by_columns(chain: Chain, quantity: str, options: Options) -> Col
     made = solved.by_columns()
     one = made.specialised([False] * chain.nv).operations.total
     return made if one * columns > BUDGET.written_out else None
+
+
+def derivatives_in_stages(chain: Chain, quantity: str, options: Options) -> StagedProgram | None:
+    """The partial derivatives in stages, for processors with few registers; None if there is no shared solution."""
+    solved = _solved(chain, quantity, replace(options, derivatives=()), options.derivatives)
+    return solved.in_stages() if solved else None
 
 
 def _solved(chain: Chain, quantity: str, options: Options, wrt: tuple[str, ...]) -> _Solved | None:
@@ -147,28 +155,31 @@ class _Solved:
         shapes = dict(tangent_shapes(self.chain, tuple(self.inputs.items())))
         return [(f"dqdd_d{name}", (self.chain.nv, *shapes[name])) for name in self.wrt]
 
-    def factored(self, *arguments: Any) -> tuple[Matrix, list[Any], list[Any], dict[str, Matrix]]:
-        """(α, 1/D) of H = U D Uᵀ, the accelerations due to τ, and there the derivatives of inverse dynamics by name."""
+    def factored(self, *arguments: Any) -> tuple[Matrix, list[Any], list[Any]]:
+        """(α, 1/D) of H = U D Uᵀ, and the accelerations due to τ."""
         n, given = self.chain.nv, dict(zip(self.inputs, arguments, strict=True))
-
-        def put_in(program: Program, qdd: list[Any]) -> list[list[Any]]:
-            known = {**given, "qdd": qdd}
-            return inline(program, *(known[port.name] for port in program.inputs))
-
-        (bias,), H = put_in(self.inverse, [0] * n), nest(put_in(self.rates, [0] * n)[-1], (n, n))
+        (bias,) = self._put_in(self.inverse, [0] * n, arguments)
+        H = nest(self._put_in(self.rates, [0] * n, arguments)[-1], (n, n))
         last = next((name for name in ("parameters", "geometry") if name in given), "")
         arm = at_run_time(self.chain, last, given[last]) if last else self.chain
         alpha, reciprocals, _ = eliminate(arm, H)
-        qdd = solve(alpha, reciprocals, [t - b for t, b in zip(given["tau"], bias, strict=True)])
-        slopes = zip(self.rates.outputs, put_in(self.rates, qdd)[:-1], strict=False)
-        return alpha, reciprocals, qdd, {p.name.removeprefix("dtau_d"): nest(flat, p.shape) for p, flat in slopes}
+        return alpha, reciprocals, solve(alpha, reciprocals, [t - b for t, b in zip(given["tau"], bias, strict=True)])
+
+    def slopes(self, qdd: list[Any], *arguments: Any) -> dict[str, Matrix]:
+        """The derivatives of inverse dynamics at these accelerations, by name."""
+        found = zip(self.rates.outputs, self._put_in(self.rates, qdd, arguments)[:-1], strict=False)
+        return {port.name.removeprefix("dtau_d"): nest(flat, port.shape) for port, flat in found}
+
+    def _put_in(self, program: Program, qdd: list[Any], arguments: Sequence[Any]) -> list[list[Any]]:
+        known = {**dict(zip(self.inputs, arguments, strict=True)), "qdd": qdd}
+        return inline(program, *(known[port.name] for port in program.inputs))
 
     def straight_line(self, values: bool = False) -> Program:
         """The straight-line program for all columns; with `values`, its first result are the accelerations."""
 
         def function(*arguments: Any) -> Any:
-            alpha, reciprocals, qdd, slopes = self.factored(*arguments)
-            W = inverted(alpha, reciprocals)
+            alpha, reciprocals, qdd = self.factored(*arguments)
+            slopes, W = self.slopes(qdd, *arguments), inverted(alpha, reciprocals)
 
             def solved(columns: list[Any]) -> list[list[Any]]:
                 """-H⁻¹ times these columns: by elimination if the zeros of a tree shorten that, otherwise with H⁻¹."""
@@ -184,32 +195,68 @@ class _Solved:
             return result[0] if len(result) == 1 else result
 
         first = [("qdd", (self.chain.nv,))] if values else []
-        return trace(f"{FORWARD}_derivatives", function, self.inputs, [*first, *self.outputs])
+        return trace(FORWARD_RATES, function, self.inputs, [*first, *self.outputs])
 
     def by_columns(self) -> ColumnProgram:
         """The factors and the right-hand sides as one program, the solution of one column as another.
 
         The minus sign is in the reciprocals: shared are α and -1/D, and the right-hand sides of H⁻¹ are columns of -1.
         """
-        n = self.chain.nv
-        pairs = n * (n - 1) // 2
-        minus_one = [[-1 if i == j else 0 for j in range(n)] for i in range(n)]
 
         def head(*arguments: Any) -> Any:
-            alpha, reciprocals, _, slopes = self.factored(*arguments)
-            rights = {**slopes, "tau": minus_one}
-            return flatten(alpha) + [-x for x in reciprocals], *(rights[name] for name in self.wrt)
+            alpha, reciprocals, qdd = self.factored(*arguments)
+            rights = self._rights(qdd, *arguments)
+            return self._shared(alpha, reciprocals), *rights
+
+        outputs = [("shared", self._sharing), *self.outputs]
+        return ColumnProgram(FORWARD_RATES, trace(FORWARD_RATES, head, self.inputs, outputs), self._column())
+
+    def in_stages(self) -> StagedProgram:
+        """The accelerations, from which the right-hand sides follow, then the factors and the solutions by column."""
+
+        def accelerations(*arguments: Any) -> Any:
+            return self.factored(*arguments)[2]
+
+        def rights(*arguments: Any) -> Any:
+            *others, qdd = arguments
+            result = self._rights(qdd, *others)
+            return result[0] if len(result) == 1 else result
+
+        def shared(*arguments: Any) -> Any:
+            return self._shared(*self.factored(*arguments)[:2])
+
+        qdd = {"qdd": (self.chain.nv,)}
+        return StagedProgram(
+            trace("accelerations", accelerations, self.inputs, list(qdd.items())),
+            trace("rights", rights, self.inputs | qdd, self.outputs),
+            trace("shared", shared, self.inputs, [("shared", self._sharing)]),
+            self._column(),
+        )
+
+    @property
+    def _sharing(self) -> tuple[int, ...]:
+        """The shape of what all columns share: the entries of α below the diagonal, then n reciprocals."""
+        return (self.chain.nv * (self.chain.nv + 1) // 2,)
+
+    @staticmethod
+    def _shared(alpha: Matrix, reciprocals: list[Any]) -> list[Any]:
+        return flatten(alpha) + [-x for x in reciprocals]
+
+    def _rights(self, qdd: list[Any], *arguments: Any) -> tuple[Any, ...]:
+        n = self.chain.nv
+        minus_one = [[-1 if i == j else 0 for j in range(n)] for i in range(n)]
+        known = {**self.slopes(qdd, *arguments), "tau": minus_one}
+        return tuple(known[name] for name in self.wrt)
+
+    def _column(self) -> Program:
+        n = self.chain.nv
 
         def column(shared: list[Any], right: list[Any]) -> list[Any]:
             alpha = [shared[k * (k - 1) // 2 : k * (k + 1) // 2] for k in range(n)]
-            return solve(alpha, shared[pairs:], right)
+            return solve(alpha, shared[-n:], right)
 
-        name, shared = f"{FORWARD}_derivatives", (pairs + n,)
-        return ColumnProgram(
-            name,
-            trace(name, head, self.inputs, [("shared", shared), *self.outputs]),
-            trace(f"{name}_column", column, {"shared": shared, "right": (n,)}, [("column", (n,))]),
-        )
+        shapes = {"shared": self._sharing, "right": (n,)}
+        return trace(f"{FORWARD_RATES}_column", column, shapes, [("column", (n,))])
 
 
 @lru_cache(maxsize=64)

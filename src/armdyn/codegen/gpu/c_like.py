@@ -5,20 +5,21 @@ Both texts also compile for the CPU, where a loop takes the place of the device'
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from string import Template
 
 from armdyn.codegen.gpu import trig
-from armdyn.codegen.gpu.order import few_live
+from armdyn.codegen.gpu.order import few_live, most_live
 from armdyn.codegen.gpu.statements import KernelLanguage, statements
 from armdyn.codegen.sines import ANYWHERE, FUSED
-from armdyn.graph.program import Program
+from armdyn.graph.program import Program, StagedProgram
 
 CUDA_HEAD = """\
 #ifdef __CUDACC__
 #define ARMDYN_FAR static __device__ __noinline__
 #define ARMDYN_INLINE static __device__ __forceinline__
+#define ARMDYN_ROLLED _Pragma("unroll 1")
 #define ARMDYN_KERNEL extern "C" __global__ __launch_bounds__(128)
 #define ARMDYN_BITS(x) __float_as_uint(x)
 #define ARMDYN_NAN __int_as_float(0x7fc00000)
@@ -28,6 +29,7 @@ CUDA_HEAD = """\
 #include <string.h>
 #define ARMDYN_FAR static
 #define ARMDYN_INLINE static inline
+#define ARMDYN_ROLLED
 #define ARMDYN_KERNEL static
 #define ARMDYN_NAN NAN
 #define ARMDYN_HIGH(a, b) ((unsigned int)(((unsigned long long)(a) * (b)) >> 32))
@@ -43,6 +45,7 @@ OPENCL_HEAD = """\
 #ifdef __OPENCL_VERSION__
 #define ARMDYN_FAR static
 #define ARMDYN_INLINE static inline
+#define ARMDYN_ROLLED
 #define ARMDYN_KERNEL __kernel
 #define ARMDYN_BITS(x) as_uint(x)
 #define ARMDYN_NAN NAN
@@ -54,6 +57,7 @@ OPENCL_HEAD = """\
 #include <string.h>
 #define ARMDYN_FAR static
 #define ARMDYN_INLINE static inline
+#define ARMDYN_ROLLED
 #define ARMDYN_KERNEL static
 #define ARMDYN_NAN NAN
 #define ARMDYN_HIGH(a, b) ((unsigned int)(((unsigned long long)(a) * (b)) >> 32))
@@ -153,11 +157,98 @@ LANGUAGE = KernelLanguage(
 )
 
 
-def source(name: str, programs: Mapping[str, Program], docs: Mapping[str, str], dialect: Dialect) -> str:
-    """The text of all functions of an arm."""
+MOST_LIVE = 240  # values; nvcc has 255 registers, and spilled 0, 0 and 40 bytes of programs with 230, 242 and 249
+
+
+def source(
+    name: str,
+    programs: Mapping[str, Program],
+    docs: Mapping[str, str],
+    dialect: Dialect,
+    stages: Callable[[str], StagedProgram | None] = lambda key: None,
+) -> str:
+    """The text of all functions of an arm; `stages` gives a program in stages, if there is one, by its key.
+
+    The stages take the place of a program in which more values are live than a device has registers.
+    """
     parts = [dialect.head, dialect.trig]
-    parts += [_function(f"{name}_{key}", program, docs[key], dialect) for key, program in programs.items()]
+    for key, program in programs.items():
+        order = few_live(program)
+        bodies: list[list[str]] = []
+        if most_live(order) > MOST_LIVE:
+            staged = stages(key)
+            bodies = _in_stages(program, staged, dialect) if staged else _apart(program, most_live(order))
+        function = f"{name}_{key}"
+        parts += [_stage(f"{function}_{k}", program, body, dialect) for k, body in enumerate(bodies, 1)]
+        body = _calls(function, program, len(bodies)) or [*_unused(program), *statements(program, LANGUAGE, order)]
+        parts.append(_function(function, program, docs[key], dialect, body))
     return "\n".join(parts)
+
+
+STAGE = Template("""\
+ARMDYN_FAR void ${name}($arguments)
+{
+$body
+}
+""")
+COLUMNS = Template("""\
+    ARMDYN_ROLLED
+    for (int column = 0; column < $width; ++column) {
+        ${space}float *result = out_$port + column * out_${port}_entry;
+        const int row = $width * out_${port}_entry;
+$body
+    }""")
+COLUMN = replace(LANGUAGE, load="{port}_{entry}", store="        result[{entry} * row] = {value};")
+
+
+def _in_stages(program: Program, staged: StagedProgram, dialect: Dialect) -> list[list[str]]:
+    """The bodies of the stages, which pass numbers through the results' arrays.
+
+    Each is a function of its own: in one function a compiler would keep the numbers of a stage for the next.
+    """
+    last = staged.rights.outputs[-1].name
+    first = replace(staged.first, outputs=(replace(staged.first.outputs[0], name=last),))
+    *inputs, passed = staged.rights.inputs
+    rights = replace(staged.rights, inputs=(*inputs, replace(passed, name=f"out_{last}")))
+    live = {node.serial for node in rights.order}
+    read = [node for node in passed.nodes if node.serial in live]  # all before a result is stored over them
+    order = (*read, *(node for node in few_live(rights) if node not in set(read)))
+    shared = replace(LANGUAGE, store="    const float shared_{entry} = {value};")
+    columns = []
+    for port in program.outputs:
+        height, width = len(port.nodes) // port.shape[-1], port.shape[-1]
+        right = [f"        const float right_{k} = result[{k} * row];" for k in range(height)]
+        body = "\n".join([*right, *statements(staged.column, COLUMN, few_live(staged.column))])
+        columns.append(COLUMNS.substitute(width=width, space=dialect.space, port=port.name, body=body))
+    return [
+        list(statements(first, LANGUAGE, few_live(first))),
+        list(statements(rights, LANGUAGE, order)),
+        [*statements(staged.shared, shared, few_live(staged.shared)), *columns],
+    ]
+
+
+def _apart(program: Program, live: int) -> list[list[str]]:
+    """The bodies of two functions, one for a single result, if fewer values are live in both; else none."""
+    pairs = []
+    for port in program.outputs if len(program.outputs) > 1 else ():
+        others = tuple(other for other in program.outputs if other is not port)
+        both = (replace(program, outputs=others), replace(program, outputs=(port,)))
+        pairs.append(tuple((one, few_live(one)) for one in both))
+    best = min(pairs, key=lambda pair: max(most_live(order) for _, order in pair), default=())
+    if max((most_live(order) for _, order in best), default=live) >= live:
+        return []
+    return [list(statements(one, LANGUAGE, order)) for one, order in best]
+
+
+def _stage(name: str, program: Program, body: Sequence[str], dialect: Dialect) -> str:
+    unused = [f"    (void){array}; (void){array}_entry;" for _, array in arrays(program)]
+    arguments = ", ".join(f"{_pointer(c, a, dialect)}, int {a}_entry" for c, a in arrays(program))
+    return STAGE.substitute(name=name, arguments=arguments, body="\n".join([*unused, *body]))
+
+
+def _calls(name: str, program: Program, count: int) -> list[str]:
+    passed = ", ".join(f"{a}, {a}_entry" for _, a in arrays(program))
+    return [f"    {name}_{number}({passed});" for number in range(1, count + 1)]
 
 
 def arrays(program: Program) -> list[tuple[str, str]]:
@@ -165,17 +256,18 @@ def arrays(program: Program) -> list[tuple[str, str]]:
     return [("const ", port.name) for port in program.inputs] + [("", f"out_{port.name}") for port in program.outputs]
 
 
-def _function(name: str, program: Program, doc: str, dialect: Dialect) -> str:
-    def pointer(const: str, array: str) -> str:
-        return f"{dialect.space}{const}float *{dialect.restrict}{array}"
+def _pointer(const: str, array: str, dialect: Dialect) -> str:
+    return f"{dialect.space}{const}float *{dialect.restrict}{array}"
 
+
+def _function(name: str, program: Program, doc: str, dialect: Dialect, body: Sequence[str]) -> str:
     every = arrays(program)
-    batch = [f"{pointer(c, a)}, {dialect.long} {a}_row, int {a}_entry" for c, a in every]
+    batch = [f"{_pointer(c, a, dialect)}, {dialect.long} {a}_row, int {a}_entry" for c, a in every]
     fields = {
         "name": name,
         "doc": doc,
-        "arguments": ", ".join(f"{pointer(c, a)}, int {a}_entry" for c, a in every),
-        "body": "\n".join([*_unused(program), *statements(program, LANGUAGE, few_live(program))]),
+        "arguments": ", ".join(f"{_pointer(c, a, dialect)}, int {a}_entry" for c, a in every),
+        "body": "\n".join(body),
         "batch": ", ".join([f"{dialect.long} count", *batch]),
         "passed": ", ".join(f"{a} + row * {a}_row, {a}_entry" for _, a in every),
         "names": ", ".join(["count", *(f"{a}, {a}_row, {a}_entry" for _, a in every)]),
