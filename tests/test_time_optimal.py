@@ -20,6 +20,7 @@ from armdyn.errors import InputError
 from armdyn.motion import Grip, MotionLimits, Path, constraints
 from armdyn.motion.via import ANGLES, QUATERNION, read_via
 from armdyn.simulation import ComputedTorque
+from armdyn.uncertainty import Normal, Uncertain, Uniform
 
 MODULE = importlib.import_module("armdyn.motion.time_optimal")  # the package's name is that of the function
 UR5 = armdyn.load("ur5")
@@ -430,6 +431,47 @@ def test_torques_change_as_slowly_as_asked():
     loose = armdyn.time_optimal(PLANAR, BEND, limits=replace(limits, torque_rate=1e5), payload=1.0, grid=80)
     same = armdyn.time_optimal(PLANAR, BEND, limits=replace(limits, torque_rate=None), payload=1.0, grid=80)
     assert loose.duration == pytest.approx(same.duration, rel=0.04)  # u is continuous: every change takes a step
+
+
+DOUBT = Uncertain(
+    UR5, payload_mass=Uniform(0.0, 3.0), link_masses=[1.0, Uniform(0.95, 1.05), Uniform(0.9, 1.1), 1.0, 1.0, 1.0],
+    coulomb=[Uniform(0.0, 5.0), *[2.0] * 5], viscous=[Uniform(0.0, 9.0), *[1.0] * 5],
+)  # fmt: skip
+
+
+def test_no_arm_in_the_box_exceeds_a_limit():
+    """At the corners of the box it is proven; some samples let others exceed their limits."""
+    limits = MotionLimits(torque=[110, 110, 80, 12, 12, 12])
+    corners = DOUBT.corners()
+    assert len(corners) == 32
+    sure, nominal = (armdyn.time_optimal(arm, WAY, limits=limits) for arm in (corners, UR5))
+    assert sure.arm is UR5
+    assert sure.overrun <= 1e-3
+
+    def used(motion, samples):
+        tau = samples.evaluate("inverse_dynamics", motion.q, motion.qd, motion.qdd, friction=True).values
+        return np.abs(tau / limits.torque)[:, 1:-1].max()  # at standstill dry friction has no side
+
+    assert 0.98 < used(sure, corners) <= 1.001
+    assert used(sure, DOUBT.sample(200)) <= 1.001
+    assert used(nominal, DOUBT.sample(200)) > 1.05
+    assert sure.duration > nominal.duration * 1.05  # what the doubt costs
+    few = armdyn.time_optimal(DOUBT.sample(3), WAY, limits=limits)
+    assert nominal.duration < few.duration < sure.duration
+    by_arms = [UR5, *(DOUBT.sample(3).arm(k) for k in range(3))]
+    assert armdyn.time_optimal(by_arms, WAY, limits=limits).duration == pytest.approx(few.duration, rel=3e-4)
+    loaded = armdyn.time_optimal(corners, WAY, limits=limits, payload=1.0)
+    assert loaded.duration > sure.duration
+
+
+def test_boxes_whose_corners_prove_nothing():
+    for given, message in (
+        ({"link_coms": Uniform(-0.01, 0.01)}, "not linear in link_coms"),
+        ({"link_masses": Normal(1.0, 0.1)}, "has no ends"),
+        ({"link_masses": Uniform(0.9, 1.1), "friction": Uniform(0.9, 1.1)}, r"2\^12 corners, at most 2\^10"),
+    ):
+        with pytest.raises(InputError, match=message):
+            Uncertain(UR5, **given).corners()
 
 
 KINDS = {

@@ -660,8 +660,6 @@ class _Inside(_Function):
         w.do(f"%qdbytes = mul i64 {n}, {8 * LANES}")
         w.do("%force = alloca i8, i64 %bytes, align 64")
         w.do("%qd = alloca i8, i64 %qdbytes, align 64")
-        with self.counted(self.word("torques")) as r:
-            self.put_all(self.number(0.0), self.address("%force", r, 8 * LANES))
         self.worst[0] = 0.0
         zs, us = self.pointer("z"), self.pointer("u")
         with self.counted(self.add(self.word("points"), -1), down=True) as k:
@@ -703,6 +701,13 @@ class _Inside(_Function):
                 self.put(self.get(fastest, end) / (over * over), fastest, end)
         with self.when(friction):
             _call_friction(self, self.address(self.pointer("q"), self.add(at, self.n)), "%qd", "%force")
+        with self.when(w.let(f"xor i1 {friction}, true")), self.counted(self.word("arms")) as arm:
+            offset = self.mul(arm, self.word("arm_stride"))
+            parts = [w.at(self.pointer(name), offset) for name in ("constant", "viscous")]
+            with self.counted(self.n) as j:
+                still, rate = (self.between(part, self.add(at, j), self.n) for part in parts)
+                r = self.add(self.mul(arm, self.n), j)
+                self.put_all(still + rate * x, self.address("%force", r, 8 * LANES))
 
     def rows(self, k: str, at: str, u: Number, z: Number, of_torque: bool) -> None:
         """Torques or joint accelerations."""

@@ -180,8 +180,11 @@ def _speed_limits(
     return most
 
 
-def along(arms: Sequence[Any], limits: MotionLimits, curve: np.ndarray, friction: bool) -> LimitRows:
-    """The limits as `compiled` takes them, at points and between them; curve is (3, lanes, points, n)."""
+def along(arms: Sequence[Any], limits: MotionLimits, curve: np.ndarray, friction: bool) -> LimitRows | None:
+    """The limits as `compiled` takes them, at points and between them; curve is (3, lanes, points, n).
+
+    None where friction is neither affine in the speed nor a kernel's.
+    """
     q, dq, ddq = curve
     ends, still = LimitArrays.of(limits, arms[0]), np.zeros(q.shape[-1])
     torques = np.zeros((5, len(arms), *q.shape))
@@ -196,13 +199,16 @@ def along(arms: Sequence[Any], limits: MotionLimits, curve: np.ndarray, friction
             norms[k, i, ..., : part.shape[-1]] = part
     fastest = _speed_limits(ends.velocity, dq[:, ::2], limits.tool_speed, tool.rate[:, ::2])
     rubs = friction and any(_rubs(arm) for arm in arms)
+    kernels = all(hasattr(arm.joint_forces, "compiled") for arm in arms)
     affine = rubs and all(_affine(arm, q, dq, torques[3:, k]) for k, arm in enumerate(arms))
+    if rubs and not kernels and not affine:
+        return None
     torques[3:] *= affine
     return LimitRows(
         q, dq, ddq, torques, affine, ends.torque, ends.velocity,
         ends.acceleration if np.isfinite(ends.acceleration).any() else None, fastest, norms,
         np.array([radius for *_, radius in tool.norms]), tool.rate if limits.tool_speed is not None else None,
-        limits.tool_speed, tuple(arm.joint_forces for arm in arms) if rubs else (),
+        limits.tool_speed, tuple(arm.joint_forces for arm in arms) if rubs and kernels else (),
     )  # fmt: skip
 
 
@@ -226,7 +232,7 @@ def _affine(arm: Any, q: np.ndarray, dq: np.ndarray, out: np.ndarray) -> bool:
 
 def _rubs(arm: Any) -> bool:
     """Whether the arm has any joint forces, such as friction."""
-    q, qd = np.full(arm.n, 0.9), np.full(arm.n, 0.7)
+    q, qd = (np.full(len(arm.joint_names), value) for value in (0.9, 0.7))
     return bool(np.any(arm.joint_forces(q, qd, 0 * q)))
 
 

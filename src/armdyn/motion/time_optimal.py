@@ -15,10 +15,11 @@ from armdyn.errors import InputError
 from armdyn.kernels.kernel import checked
 from armdyn.motion import compiled, rates
 from armdyn.motion.constraints import Constraints, MotionLimits, RateLimits, along
+from armdyn.motion.doubt import MANY, arms_of
 from armdyn.motion.path import Path, PathPiece, through
 from armdyn.motion.sweep import Speeds, fastest
 from armdyn.simulation.trajectory import Trajectory
-from armdyn.uncertainty import Uncertain
+from armdyn.uncertainty import Samples, Uncertain
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm
@@ -124,8 +125,9 @@ def time_optimal(
     Parameters
     ----------
     arm
-        The arm, or several arms, such as samples of an uncertain one: the motion is then possible for all of them. An
-        `Uncertain` arm stands for twenty of its samples.
+        The arm, or several arms: the motion is then possible for all of them. An `Uncertain` arm stands for itself and
+        twenty of its samples; ``uncertain.sample(100)`` for more; with ``uncertain.corners()`` the motion is proven
+        for every arm in the box of its ranges.
     path
         Waypoints (k, n), poses of the tool (k, 4, 4), a SciPy spline, a function ``path(s, order)`` on [0, 1], a
         `Trajectory` to be timed anew, a CSV file of via points (its columns are q1 … qn, the joints' names, or x, y, z
@@ -135,7 +137,7 @@ def time_optimal(
         `MotionLimits`; the arm's own limits of torque and speed by default.
     payload
         A mass (kg) at the tool, or (mass, com, inertia) as `Arm.with_payload` takes them; with a list of these the
-        motion is possible with each.
+        motion is possible with each, and with everything between them: torques are linear in a payload's parameters.
     blend
         For waypoints: straight lines whose corners are rounded within this distance, rad or m; 0 stops at corners. By
         default a cubic spline goes through all waypoints.
@@ -165,21 +167,36 @@ def time_optimal(
 
 
 def _arms(arm: Any, payload: Any) -> list[Any]:
-    """The arms for which the motion must be possible, with their payloads."""
-    if isinstance(arm, Uncertain):
-        drawn = arm.sample(20)
-        arm = [drawn.arm(k) for k in range(20)]
+    """The arms for which the motion must be possible, with their payloads; the first is the one that moves."""
     arms = list(arm) if isinstance(arm, list | tuple) else [arm]
     for one in arms:
-        one.must_suit("time-optimal motion")
-        if one.n != arms[0].n:
-            raise InputError(f"all arms must have as many joints, got {sorted({a.n for a in arms})}")
-        if one.chain.has_mimics and any(float(j.forces.load_friction) for j in one.chain.joints):
+        nominal = _nominal(one)
+        nominal.must_suit("time-optimal motion")
+        if nominal.n != _nominal(arms[0]).n:
+            raise InputError(f"all arms must have as many joints, got {sorted({_nominal(a).n for a in arms})}")
+        if nominal.chain.has_mimics and any(float(j.forces.load_friction) for j in nominal.chain.joints):
             raise InputError("load-dependent friction together with mimic joints is not supported")
-    if payload is None:
-        return arms
-    loads = payload if isinstance(payload, list) else [payload]
-    return [one.with_payload(*(load if isinstance(load, tuple) else (load,))) for load in loads for one in arms]
+    loads: list[Any] = payload if isinstance(payload, list) else [payload]
+    loaded = [_loaded(one, load) for load in loads for one in arms]
+    return [each for one in loaded for each in (arms_of(one) if isinstance(one, Samples) else [one])]
+
+
+def _nominal(arm: Any) -> Any:
+    """The arm as its controller knows it."""
+    return arm.arm if isinstance(arm, Uncertain) else arm.uncertain.arm if isinstance(arm, Samples) else arm
+
+
+def _loaded(arm: Any, load: Any) -> Any:
+    """An arm, or samples of an uncertain one, with a payload."""
+    if isinstance(arm, Samples):
+        return replace(arm, uncertain=_loaded_nominal(arm.uncertain, load))
+    if isinstance(arm, Uncertain):
+        return _loaded_nominal(arm, load).sample(MANY)
+    return arm if load is None else arm.with_payload(*(load if isinstance(load, tuple) else (load,)))
+
+
+def _loaded_nominal(uncertain: Uncertain, load: Any) -> Uncertain:
+    return uncertain if load is None else replace(uncertain, arm=_loaded(uncertain.arm, load))
 
 
 @dataclass(frozen=True)
@@ -275,6 +292,8 @@ def _compiled(problem: _Problem, grid: int, step: np.ndarray) -> list[_Lane]:
     arms, limits = problem.arms, problem.limits
     curve = _curves(problem.pieces, 2 * grid)
     rows = along(arms, limits, curve, problem.friction)
+    if rows is None:
+        return _plain(problem, grid, step)
     _must_move(curve[1, :, ::2], arms[0])
     rules = compiled.Rules(OVERRUN, DRAWN_IN, MOST_DRAWN_IN, MOST_SLOWED)
     repairs = (REPAIRS, SLOWED_FROM)

@@ -39,6 +39,9 @@ from armdyn.uncertainty.distributions import (
 from armdyn.uncertainty.statistics import Outcome, SobolIndices
 
 Array = NDArray[np.float64]
+# What torques are linear in, each on its own: their largest values over a box are at its corners.
+LINEAR = ("payload_mass", "link_masses", "friction", "viscous", "coulomb", "gravity")
+MOST_CORNERS = 10  # parameters: 1024 arms
 FRICTION_SIGN = {"inverse_dynamics": 1.0, "forward_dynamics": -1.0}
 
 
@@ -366,6 +369,29 @@ class Uncertain:
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
                 raise InputError(f"{name} must be a whole number, 0 or more; got {value!r}")
         return Samples(self, int(first), int(count))
+
+    def corners(self) -> Samples:
+        """Every combination of the ranges' ends, as samples: torques are greatest and least at them.
+
+        Torques are linear in each of payload mass, factors on link masses, gravity and friction while the others are
+        kept, so what holds at all corners holds for every arm in the box. `Uniform` distributions of these are needed,
+        at most ten of them that vary.
+        """
+        for variable in self.variables:
+            what = variable.name.split()[0]
+            if what not in LINEAR:
+                raise InputError(
+                    f"torques are not linear in {variable.name}, so that corners prove nothing; sample() draws arms"
+                )
+            if not isinstance(variable.distribution, Uniform):
+                raise InputError(
+                    f"{variable.name} has no ends: {variable.distribution!r}; corners need Uniform(low, high)"
+                )
+        count = len(self.variables)
+        if count > MOST_CORNERS:
+            raise InputError(f"{count} uncertain parameters have 2^{count} corners, at most 2^{MOST_CORNERS} are taken")
+        points = (np.arange(2**count)[:, None] >> np.arange(count)) & 1
+        return Samples(self, 0, len(points), points.astype(float))
 
     def sobol_indices(self, function: Any, count: int = 1024, seed: int = 0) -> SobolIndices:
         """Sobol' indices of ``function(samples)`` (k, ...): the share of its variance due to each variable.
