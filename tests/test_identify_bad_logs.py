@@ -120,6 +120,11 @@ class TestUnits:
         assert "The velocities are not used" in mixed
         assert "the velocity of joint 2 has the opposite sign" in Log.of(t, q, tau, qd * [1, -1, 1]).doubts[0]
         assert "or the time stamps" in Log.of(t / 2, q, tau, qd).doubts[0]
+        assert "change 1.1 times as fast as the logged velocities" in Log.of(t / 1.1, q, tau, qd).doubts[0]
+        assert "whose clock would run slow" in Log.of(t * 1.1, q, tau, qd).doubts[0]
+        noisy = qd + 0.02 * qd.std(axis=0) * np.random.default_rng(0).normal(size=qd.shape)
+        late = np.stack([np.interp(t - 0.03, t, x) for x in noisy.T], axis=1)  # a filter of the drive
+        assert Log.of(t, q, tau, late).doubts == ()
         assert Log.of(t, q, tau, 0 * qd).doubts == ()
 
     def test_one_joint_in_degrees(self):

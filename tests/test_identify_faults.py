@@ -9,7 +9,10 @@ import armdyn
 from armdyn import Log
 from armdyn.errors import InputError
 from armdyn.identification.cleaning import clipped, held, resolution
-from armdyn.identification.processing import Spectrum
+from armdyn.identification.excitation import Basis
+from armdyn.identification.joint_faults import joint_faults
+from armdyn.identification.model import Model
+from armdyn.identification.processing import Spectrum, choose_processing, motions
 from noisy_logs import RATE, recorded
 
 
@@ -112,3 +115,68 @@ def test_one_torque_in_another_unit_and_one_zero_that_is_off_are_said():
         assert all(text.startswith(expected) for text in said), said
         if "zero" in expected:
             assert -12 < float(said[0].split("add ")[1].split()[0]) < -8
+
+
+@pytest.fixture(scope="module")
+def slow():
+    """A motion below 0.2 Hz of a Puma with rotors, whose torques are known to 2 %."""
+    arm, rng = armdyn.load("puma560"), np.random.default_rng(7)
+    t, basis = np.arange(0, 40, 0.01), Basis(40.0, 7)
+    motion = 0.9 * rng.normal(size=(basis.size, 6)) / np.sqrt(basis.size)
+    q, qd, qdd = (b @ motion for b in basis.at(t))
+    rigid = np.asarray(arm.inverse_dynamics(q, qd, qdd))
+    size = rigid.std(axis=0) + 0.5
+    tau = rigid + size * (0.2 * qd + 0.08 * np.tanh(qd / 0.01) + 0.05 * qdd + 0.02 * rng.normal(size=q.shape))
+    return arm, t, q + 2e-5 * rng.normal(size=q.shape), tau
+
+
+def late(t, tau, seconds=0.02):
+    return np.stack([np.interp(t - seconds, t, x) for x in tau.T], axis=1)
+
+
+def only(j, x, y):
+    """The columns x, with y in place of one."""
+    return np.where(np.arange(x.shape[1]) == j, y, x)
+
+
+def lagged(t, tau):
+    """Through a filter of first order, 3 Hz."""
+    from scipy.signal import butter, lfilter
+
+    b, a = butter(1, 3 * 2 * t[1])
+    return lfilter(b, a, tau - tau[0], axis=0) + tau[0]
+
+
+SLOW = {
+    "": lambda t, q, tau: (q, tau),
+    "all torques are about 20 ms late": lambda t, q, tau: (q, late(t, tau)),
+    "all torques are about 20 ms early": lambda t, q, tau: (q, late(t, tau, -0.02)),
+    "or went through a slow filter": lambda t, q, tau: (q, lagged(t, tau)),
+    "the torque of joint 3 is about 20 ms late": lambda t, q, tau: (q, only(2, tau, late(t, tau))),
+    "the torque of joint 2 seems to be 1.2": lambda t, q, tau: (q, only(1, tau, 1.25 * tau)),
+    "the torque of joint 3 seems to be 0.5": lambda t, q, tau: (q, only(2, tau, 0.5 * tau)),
+    "the zero of joint 2 seems to be off by about 9": lambda t, q, tau: (only(1, q, q + np.radians(10)), tau),
+    "the positions of joint 3 seem to be 1.2": lambda t, q, tau: (only(2, q, 1.25 * q), tau),
+}
+
+
+@pytest.mark.parametrize("words", SLOW)
+def test_faults_of_a_slow_motion_are_said(slow, words):
+    """What a fit sees of torques that are late, filtered or in another unit, and of zeros and gear ratios."""
+    arm, t, q, tau = slow
+    log = Log.of(t, *SLOW[words](t, q, tau))
+    model, how = Model.of(arm), choose_processing(log, 60, None, None)
+    late_ones, wrong = joint_faults(model, motions(log, how), how)
+    said = [*map(str, late_ones), *wrong]
+    assert len(said) == bool(words), said
+    assert all(words in text for text in said), said
+
+
+def test_torques_that_are_late_are_shifted_on_request(slow):
+    arm, t, q, tau = slow
+    options = {"friction": "coulomb", "folds": 2}
+    sound = armdyn.identify(arm, Log.of(t, q, tau), **options)
+    fixed = armdyn.identify(arm, Log.of(t, q, late(t, tau)), fix=True, **options)
+    assert fixed.changes[0].late == pytest.approx(0.02)
+    assert fixed.error < 1.1 * sound.error
+    assert any("changed: all torques are about 20 ms late" in note for note in fixed.notes)

@@ -16,11 +16,12 @@ from armdyn.identification.band import judged, kept_band, timed
 from armdyn.identification.doubts import doubts_of, log_warnings, notes_of, warnings_of
 from armdyn.identification.fit import ESTIMATORS, Fit, Setting, one_sided, relative_error, uncertainty
 from armdyn.identification.instrumental import instrumental
+from armdyn.identification.joint_faults import joint_faults
 from armdyn.identification.left_out import Guarded, guarded
 from armdyn.identification.log import Log, PathName, as_log
 from armdyn.identification.model import FRICTION, Model, Rows, rows
 from armdyn.identification.nonlinear import find_tilt, tilted, with_bumps, with_widths
-from armdyn.identification.preflight import Finding, Reading, changed, delayed_joints, misscaled_joints, preflight
+from armdyn.identification.preflight import Finding, Reading, changed, preflight
 from armdyn.identification.processing import Motion, Processing, choose_processing, joint_side, motions
 from armdyn.identification.result import Estimate, compare
 from armdyn.identification.selection import find_coupling, select, with_groups
@@ -196,11 +197,8 @@ def suspected(recorded: Recorded, band: Banded) -> Suspicions:
     """What seems wrong with the log."""
     findings = preflight(recorded.prior, band.motions)
     whole = any(finding.reading.late for finding in findings)
-    late = [] if whole else delayed_joints(recorded.model, band.motions, band.processing)
-    certain = findings or late
-    return Suspicions(
-        findings, late, [] if certain else misscaled_joints(recorded.model, band.motions, band.processing)
-    )
+    late, misscaled = ([], []) if whole else joint_faults(recorded.model, band.motions, band.processing)
+    return Suspicions(findings, late, [] if findings else misscaled)
 
 
 def corrected(recorded: Recorded, changes: tuple[Reading, ...]) -> Recorded:

@@ -514,6 +514,10 @@ MATCHING = 0.9  # minimum correlation of a velocity with the derivative of its p
 NOT_USED = "The velocities are not used"
 
 
+INTEGRATED = 0.1  # s, over which logged velocities are integrated
+ALIKE, AS_FAST = 0.995, 0.05  # correlation of the two, and by how much their ratio may differ from 1
+
+
 def unit_doubts(period: float, pieces: list[dict[str, Array]]) -> list[str]:
     """Messages about positions in degrees, and about velocities of another joint or in another unit."""
     return _degrees(pieces) or (_velocities(period, pieces) if "qd" in pieces[0] else [])
@@ -544,7 +548,10 @@ def _velocities(period: float, pieces: list[dict[str, Array]]) -> list[str]:
     moving = np.flatnonzero((size > 1e-3 * size.max()) & (logged > 0))
     if not len(moving) or not logged.any():
         return []
-    slope = float((dq * qd).sum() / (qd**2).sum())
+    slope = _times_as_fast(period, pieces)
+    if slope is None:
+        rough = float((dq * qd).sum() / (qd**2).sum())
+        slope = 1.0 if 0.9 < rough < 1.1 else rough
     own = (dq * qd).sum(axis=0)[moving] / (logged[moving] ** 2)
     alike = (dq.T @ qd) / np.maximum(np.outer(size, logged), 1e-300)
     if np.ptp(own) < 0.2 * abs(slope):
@@ -561,6 +568,23 @@ def _velocities(period: float, pieces: list[dict[str, Array]]) -> list[str]:
     return [f"{'; '.join(said)}: are the columns mixed up? {NOT_USED}"] if said else _scaled(slope)
 
 
+def _times_as_fast(period: float, pieces: list[dict[str, Array]]) -> float | None:
+    """How much faster the positions change than the logged velocities, if they agree but for that; integrated."""
+    lag = max(1, round(INTEGRATED / period))
+    every = [p for p in pieces if len(p["q"]) > 2 * lag]
+    if not every:
+        return None
+    moved, said = [], []
+    for p in every:
+        path = np.cumsum((p["qd"][1:] + p["qd"][:-1]) / 2 * period, axis=0)
+        moved.append((p["q"][1 + lag :] - p["q"][1:-lag]).ravel())
+        said.append((path[lag:] - path[:-lag]).ravel())
+    own, other = np.concatenate(moved), np.concatenate(said)
+    along = float(own @ other)
+    sizes = float(np.linalg.norm(own) * np.linalg.norm(other))
+    return along / float(other @ other) if along > ALIKE * sizes > 0 else None
+
+
 def _scaled(slope: float) -> list[str]:
     """Message about a common factor between the differentiated positions and the velocities."""
     for factor, said in (
@@ -569,9 +593,9 @@ def _scaled(slope: float) -> list[str]:
     ):
         if abs(slope / factor - 1) < 0.1:
             return [f"the positions change {slope:.3g} times as fast as the logged velocities: {said}?"]
-    if 0.9 < slope < 1.1:
+    if abs(slope - 1) < AS_FAST:
         return []
     return [
         f"the positions change {slope:.3g} times as fast as the logged velocities: check the units, or the time"
-        " stamps (rate=...)"
+        f" stamps, whose clock would run {'fast' if slope > 1 else 'slow'} (rate=...)"
     ]

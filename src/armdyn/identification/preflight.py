@@ -9,13 +9,8 @@ Interpretations of a log, and how well the given arm predicts the torques under 
 
 Interpretations of a log that are tried: signs, order, units, joint zeros, gravity and delays.
 
-The delay of a single joint's torque, from how well a fit explains that torque when it is shifted in time.
-
-The delay of all torques together, and long ones of a joint, are found by the pre-flight check; one of 20 ms changes a
-slow motion's torques by less than friction does, and is only seen beside a fit of rigid body, rotors and friction.
-Measured with 20 ms put into logs of a UR10 and a TX40: 15 to 35 ms are found, and the joint's residual falls to between
-0.32 and 0.81; without a delay it falls to 0.97 at most. On slow logs a joint may fit better and better however far it
-is shifted, as elastic or sticking joints do: such a minimum at the end of the range is no delay.
+The delay of all torques together, and long ones of a joint, are found here; what only shows beside a fit of rigid body,
+rotors and friction is found in `joint_faults.py`.
 """
 
 from __future__ import annotations
@@ -29,10 +24,8 @@ from numpy.typing import NDArray
 
 from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
-from armdyn.identification import linear
 from armdyn.identification.log import Log, Piece
-from armdyn.identification.model import Model, Rows, filtered, rows
-from armdyn.identification.processing import Motion, Processing
+from armdyn.identification.processing import Motion
 
 Array = NDArray[np.float64]
 MAX_ERROR = 0.7  # relative error above which an interpretation does not explain the log
@@ -474,123 +467,3 @@ def late_joint(view: View, n: int, joint: int, step: int) -> Reading:
     late = f"{1e3 * abs(seconds):.0f} ms {'late' if step > 0 else 'early'}"
     words = f"the torque of joint {joint + 1} is about {late} with respect to the positions"
     return Reading.of(n, words, "Shift it in time first", late=seconds, late_joint=joint)
-
-
-STEPS = np.array([5, 10, 15, 20, 25, 30, 40, 50, 65]) * 1e-3  # s, either way
-EXPLAINED = 0.2  # of the squared residuals: what one wrong scale or zero must explain to be reported
-LEAST_SCALE, LEAST_ZERO, NUDGE = 0.15, 0.03, 1e-4  # smallest such scale (less 1) and zero (rad); step of a derivative
-CLEAR = 0.85  # ratio of the joint's residuals, shifted and as logged, up to which a delay is reported
-
-
-@dataclass(frozen=True, eq=False)
-class _Projected:
-    """Least squares on the weighted rows: an orthonormal basis Q of the columns, the torques z, and what is left."""
-
-    model: Model
-    rows: Rows
-    weights: Array
-    Q: Array
-    z: Array
-    left: Array
-
-    @classmethod
-    def of(cls, model: Model, parts: list[Motion], how: Processing) -> _Projected | None:
-        """None if no row is fitted."""
-        model = model.tuned(np.concatenate([p.qd for p in parts]), None)
-        own = rows(model, parts, how)
-        if not own.kept.any():
-            return None
-        weights = linear.weighted(own.Y, own.tau, own.kept).weights
-        A = (own.Y * weights[..., None]).reshape(-1, own.Y.shape[-1])
-        R = linear.triangle(A)
-        _, s, Vt = np.linalg.svd(R / np.maximum(np.linalg.norm(R, axis=0), 1e-300), full_matrices=False)
-        good = s > 1e-9 * s[0]
-        Q = (A / np.maximum(np.linalg.norm(R, axis=0), 1e-300)) @ (Vt[good].T / s[good])
-        z = own.tau * weights
-        return cls(model, own, weights, Q, z, (z.ravel() - Q @ (Q.T @ z.ravel())).reshape(z.shape))
-
-    def step(self, column: Array) -> tuple[float, float]:
-        """The coefficient of one more column (N, n), and the part of the squared residuals that it explains."""
-        own, left = column.ravel(), self.left.ravel()
-        free = own - self.Q @ (self.Q.T @ own)
-        size, whole = float(free @ free), float(left @ left)
-        if size <= 1e-9 * float(own @ own) or whole <= 0:
-            return 0.0, 0.0
-        return float(free @ left) / size, float(free @ left) ** 2 / size / whole
-
-
-def misscaled_joints(model: Model, parts: list[Motion], how: Processing) -> list[str]:
-    """The joint whose torque or zero seems wrong, by what a fit of all parameters leaves of the torques.
-
-    The links beyond a joint appear in the torques of several joints: if one of these is in another unit, or a position
-    has another zero, no arm explains them all. One further column each: the joint's own predicted torque, and the slope
-    of the prediction over its position. Of measured sound logs they explain 0.10 of the residual at most, of logs with
-    a gear ratio wrong by 1.25 or a zero by 10 degrees 0.1 to 0.4.
-    """
-    fit = _Projected.of(model, parts, how)
-    if fit is None:
-        return []
-    model, n = fit.model, fit.model.n
-    predicted, values = fit.z - fit.left, linear.solve(*linear.compress(fit.rows.Y, fit.rows.tau, fit.weights))
-    best = (EXPLAINED, "")
-    for j in range(n):
-        column = np.zeros_like(predicted)
-        column[:, j] = predicted[:, j]
-        change, gain = fit.step(column)
-        if gain > best[0] and abs(change) > LEAST_SCALE and 1 + change > 0:
-            words = f"the torque of joint {j + 1} seems to be {1 + change:.2g} times what those of the other joints say"
-            best = gain, f"{words}: check its gear ratio, its unit or its gain"
-        slopes = []
-        for p in parts:
-            moved = p.q.copy()
-            moved[:, j] += NUDGE
-            slope = (model.regressor(moved, p.qd, p.qdd) - model.regressor(p.q, p.qd, p.qdd)) @ values / NUDGE
-            slopes.append(filtered(slope, p, how))
-        change, gain = fit.step(np.concatenate(slopes) * fit.weights)
-        if gain > best[0] and abs(change) > LEAST_ZERO and model.arm.joints[j].revolute:
-            best = (
-                gain,
-                (
-                    f"the zero of joint {j + 1} seems to be off by about {abs(np.degrees(change)):.2g} degrees: add"
-                    f" {np.degrees(change):.2g} degrees to its positions, or check it in its calibration pose"
-                ),
-            )
-    return [f"{best[1]}; that explains {100 * best[0]:.0f} % of what a fit leaves of the torques"] if best[1] else []
-
-
-def delayed_joints(model: Model, parts: list[Motion], how: Processing) -> list[Finding]:
-    """The joints whose torque is late or early by itself, each by what its own torque tells."""
-    fit = _Projected.of(model, parts, how)
-    if fit is None:
-        return []
-    model, found, weights, z, left = fit.model, fit.rows, fit.weights, fit.z, fit.left
-    Q = fit.Q.reshape(*z.shape, -1)
-    shifts = np.concatenate([-STEPS[::-1], [0.0], STEPS])
-    ratios = np.ones((len(shifts), model.n))
-    whole = np.ones_like(ratios)
-    size = np.maximum(np.linalg.norm(left, axis=0), 1e-300)
-    for k, shift in enumerate(shifts):
-        moved = np.concatenate([filtered(_shifted(p, shift), p, how) for p in parts])
-        change = (moved - found.tau) * weights
-        for j in range(model.n):
-            after = left - Q @ (Q[:, j].T @ change[:, j])
-            after[:, j] += change[:, j]
-            ratios[k, j] = np.linalg.norm(after[:, j]) / size[j]
-            whole[k, j] = np.linalg.norm(after) / max(float(np.linalg.norm(left)), 1e-300)
-    findings = []
-    errors = np.linalg.norm(left, axis=0) / np.maximum(np.linalg.norm(z, axis=0), 1e-300)
-    for j in range(model.n):
-        best = int(np.argmin(ratios[:, j]))
-        if ratios[best, j] > CLEAR or whole[best, j] >= 1 or best in (0, len(shifts) - 1):
-            continue
-        late = f"{1e3 * abs(shifts[best]):.0f} ms {'late' if shifts[best] > 0 else 'early'}"
-        reading = Reading.of(
-            model.n, f"the torque of joint {j + 1} is about {late} with respect to the positions",
-            "Shift it in time first", late=float(shifts[best]), late_joint=j,
-        )  # fmt: skip
-        findings.append(Finding(reading, float(errors[j]), float(errors[j] * ratios[best, j]), fitted=True))
-    return findings
-
-
-def _shifted(part: Motion, shift: float) -> np.ndarray:
-    return np.stack([np.interp(part.t + shift, part.t, tau) for tau in part.tau.T], axis=1)
