@@ -49,7 +49,7 @@ def test_sensitivities_are_derivatives():
     assert 0.02 < (run.saturated != 0).mean() < 0.8
     pairs = [(name, i) for name in FIELDS for i in range(n)]
     columns = Columns(
-        tuple(name for name, _ in pairs), np.array([i for _, i in pairs]), np.ones(len(pairs)), np.eye(len(inertial))
+        tuple(name for name, _ in pairs), np.array([i for _, i in pairs]), np.eye(len(pairs)), np.eye(len(inertial))
     )
     found = []
     sensitivities(model, values, given, run, columns, lambda sample, S: found.append(S.copy()))

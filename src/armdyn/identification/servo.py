@@ -24,24 +24,29 @@ from armdyn.identification.servo_fit import (
     Problem,
     Record,
     autocorrelation,
+    best_of,
     cut,
     first_guess,
     smooth,
+    unlimited,
     with_limits,
 )
-from armdyn.identification.servo_model import FIELDS, ServoModel, Values
+from armdyn.identification.servo_model import FIELDS, ServoModel, Shots, Values
 from armdyn.identification.servo_result import ServoEstimate, added_by, commanded, in_units
 
 Array = NDArray[np.float64]
 Progress = Callable[[float, float, str], None]
 FRICTIONS = {"coulomb": (), "stribeck": ("stribeck",), "load": ("load",), "full": ("stribeck", "load")}
 BASE = ("kp", "kd", "delay", "armature", "viscous", "coulomb")
+LIMITED = (*BASE, "limit")  # which is free where there is one
+GAINED = 0.9  # of the squared error of a joint: what another start must come below
+ROUNDS, TRIAL_STEPS = 3, 6  # of limits and long shots; of the fits of each start
 TERMS = {"stribeck": ("static", "stribeck"), "load": ("load",), "lag": ("lag",)}
 COM = 0.1  # m: a centre of mass is known to `prior` of this
 SLOWEST = 0.05  # rad/s or m/s: the Stribeck speed that is tried first
 SIGNIFICANT = 2.0  # deviations: what a further term must have to stay
-UNEXPLAINED = 1.5  # times the noise of the positions: a doubt
-MOST_STEPS = (12, 25, 15)  # of the three fits
+UNEXPLAINED = 1.3  # times the noise of the positions: another start, and at last a doubt
+MOST_STEPS = (12, 25, 25)  # of the three fits
 STILL = 5.0  # times the resolution: a joint that moves less does not move
 
 
@@ -93,52 +98,99 @@ def identify_servo(
     say = _Progress(progress)
     if not 0 <= firmware < 0.05:
         raise InputError(f"firmware is the period of the servos' control loops, from 0 to 0.05 s, got {firmware}")
-    model, hold = ServoModel(arm), firmware / 2
+    model = ServoModel(arm)
     data = _Data.of(model, arm, log, loads)
     start = _start(model, arm, data)
     say("first guess")
     guess = first_guess(model, data.records, data.period, start)
-    directions = _directions(model, arm, prior)
-    short, q, v = cut(data.records, data.period, SHORT, data.steps, hold)
-    weight = 12 / data.resolution**2
-    fit, free = None, _free(model, data, guess, guess, BASE, directions)
-    candidates = [guess] + ([start] if any(joint.servo for joint in arm.joints) else [])
-    for first in candidates:
-        problem = Problem(model, short, free, first, weight)
-        problem = replace(problem, rest=with_limits(problem, q, v, first))
-        tried = problem.simulated(free.at(problem.rest), q, v)
-        if fit is None or tried.cost < fit.cost:
-            fit, rest = tried, problem.rest
-    assert fit is not None
-    free = _free(model, data, rest, guess, _limited(BASE, fit), directions)
-    problem = Problem(model, short, free, rest, weight)
-    fit = problem.solved(free.at(rest), q, v, MOST_STEPS[0], say.within("short shots"), 1e-2)
-
-    long, q, v = cut(data.records, data.period, LONG, data.steps, hold)
-    rest = with_limits(Problem(model, long, free, fit.values, weight), q, v, fit.values)
-    wanted = _limited(BASE, fit)
-    problem = Problem(model, long, _free(model, data, rest, guess, wanted, directions), rest, weight)
-    x = problem.free.at(rest, fit.x)
-    fit = problem.solved(x, q, v, MOST_STEPS[1], say.within("long shots"))
-    problem = replace(problem, weight=_weight(fit, problem, data))
-    more = ("lag",) if lag else ()
-    extra = [t for name in ("full" if friction == "auto" else friction,) for t in (*FRICTIONS[name], *more)]
-    chosen = [(t, i) for t in extra for i in range(model.n)]
-    for _ in range(2):
-        fields = [*((f, i) for f in _limited(BASE, fit) for i in range(model.n) if f != "limit" or _saturates(fit)[i]),
-                  *((f, i) for t, i in chosen for f in TERMS[t])]  # fmt: skip
-        free = _free_of(model, data, fit.values, guess, fields, directions)
-        problem = replace(problem, free=free, rest=_without(fit.values, fields))
-        fit = problem.solved(free.at(fit.values, fit.x), fit.q, fit.v, MOST_STEPS[2], say.within("friction"))
-        problem = replace(problem, weight=_weight(fit, problem, data))
-        if friction != "auto":
-            break
-        kept = _significant(problem, fit, chosen) | {(t, i) for t, i in chosen if t in more}
-        if len(kept) == len(chosen):
-            break
-        chosen = [one for one in chosen if one in kept]
+    stages = _Stages(model, data, guess, _directions(model, arm, prior), firmware / 2, say)
+    fit = stages.rough([start] if any(joint.servo for joint in arm.joints) else [])
+    problem, fit = stages.known_friction(fit)
+    problem, fit = stages.further_friction(problem, fit, friction, lag)
     say("what is known")
     return _estimate(arm, data, problem, fit)
+
+
+@dataclass(frozen=True)
+class _Stages:
+    """The fits, one after the other: short shots, long ones with torque limits, further terms of friction."""
+
+    model: ServoModel
+    data: _Data
+    guess: Values
+    directions: Array
+    hold: float
+    say: _Progress
+
+    def problem(self, shots: Shots, rest: Values, weight: Array | None = None) -> Problem:
+        """Gains, delays, motors, viscous and Coulomb friction, and what limits there are, are free."""
+        pairs = [(f, i) for f in LIMITED for i in range(self.model.n) if f != "limit" or np.isfinite(rest.limit[i])]
+        free = _free_of(self.model, self.data, rest, self.guess, pairs, self.directions)
+        return Problem(self.model, shots, free, rest, 12 / self.data.resolution**2 if weight is None else weight)
+
+    def rough(self, given: Sequence[Values]) -> Fit:
+        """Short shots from the best first guess of each joint: with a torque limit, without, or what the file has."""
+        shots, q, v = cut(self.data.records, self.data.period, SHORT, self.data.steps, self.hold)
+        tries = []
+        for first in (self.guess, unlimited(self.guess), *given):
+            problem = self.problem(shots, first)
+            tries.append(problem.simulated(problem.free.at(first), q, v))
+        rest = best_of(tries, np.ones(len(tries)))
+        problem = self.problem(shots, rest)
+        return problem.solved(problem.free.at(rest), q, v, MOST_STEPS[0], self.say.within("short shots"), 1e-2)
+
+    def known_friction(self, fit: Fit) -> tuple[Problem, Fit]:
+        """Long shots; joints that these do not explain start again from torque limits that act rarely.
+
+        A gradient does not find those. Each start gets a few steps, and each joint keeps its best one.
+        """
+        shots, q, v = cut(self.data.records, self.data.period, LONG, self.data.steps, self.hold)
+        problem = self.problem(shots, fit.values)
+        fit = problem.solved(problem.free.at(fit.values, fit.x), q, v, MOST_STEPS[1], self.say.within("long shots"))
+        for _ in range(ROUNDS):
+            noise = np.sqrt((fit.residuals**2).sum((0, 1)) / shots.weights.sum((0, 1)))
+            wrong = noise > UNEXPLAINED * self.data.floor
+            if not wrong.any():
+                break
+            tries = [fit]
+            for rest in with_limits(problem, fit, wrong):
+                one = self.problem(shots, rest)
+                tries.append(one.solved(one.free.at(rest, fit.x), fit.q, fit.v, TRIAL_STEPS, self.say.within("limits")))
+            rest = best_of(tries, np.array([GAINED, *np.ones(len(tries) - 1)]))
+            if all((rest.joints[name] == fit.values.joints[name]).all() for name in LIMITED):
+                break
+            problem = self.problem(shots, rest)
+            x = problem.free.at(rest, fit.x)
+            fit = problem.solved(x, fit.q, fit.v, MOST_STEPS[1], self.say.within("long shots"))
+        return replace(problem, weight=_weight(fit, problem, self.data)), fit
+
+    def further_friction(self, problem: Problem, fit: Fit, friction: str, lag: bool) -> tuple[Problem, Fit]:
+        """All terms that are asked for; "auto" fits again without those that are not significant.
+
+        Saturation may last less than a step: where there is any, steps are half as long.
+        """
+        if _saturates(fit).any():
+            problem = replace(problem, shots=replace(problem.shots, steps=2 * problem.shots.steps))
+            fit = problem.simulated(fit.x, fit.q, fit.v)
+        more = ("lag",) if lag else ()
+        extra = [t for name in ("full" if friction == "auto" else friction,) for t in (*FRICTIONS[name], *more)]
+        chosen = [(t, i) for t in extra for i in range(self.model.n)]
+        for _ in range(2):
+            limited = _saturates(fit)
+            fields = [*((f, i) for f in LIMITED for i in range(self.model.n) if f != "limit" or limited[i]),
+                      *((f, i) for t, i in chosen for f in TERMS[t])]  # fmt: skip
+            free = _free_of(self.model, self.data, fit.values, self.guess, fields, self.directions)
+            problem = replace(problem, free=free, rest=_without(fit.values, fields))
+            x = free.at(fit.values, fit.x)
+            fit = problem.solved(x, fit.q, fit.v, MOST_STEPS[2], self.say.within("friction"))
+            problem = replace(problem, weight=_weight(fit, problem, self.data))
+            if friction != "auto":
+                break
+            kept = _significant(problem, fit, chosen) | {(t, i) for t, i in chosen if t in more}
+            if len(kept) == len(chosen):
+                break
+            chosen = [one for one in chosen if one in kept]
+        return problem, fit
 
 
 class _Progress:
@@ -166,6 +218,11 @@ class _Data:
     notes: tuple[str, ...]
     doubts: tuple[str, ...]
 
+    @property
+    def floor(self) -> Array:
+        """(n,) the residuals of positions that noise and resolution explain."""
+        return np.asarray(np.maximum(self.noise, self.resolution / np.sqrt(12)))
+
     @staticmethod
     def of(model: ServoModel, arm: Arm, log: Any, loads: Sequence[Any] | None) -> _Data:
         logs = [as_log(one, arm) for one in (log if isinstance(log, list | tuple) else [log])]
@@ -191,10 +248,18 @@ class _Data:
         still = [name for name, far, one in zip(arm.joint_names, travel, resolution, strict=True) if far < STILL * one]
         if still:
             raise InputError(f"{', '.join(still)} does not move in the log: nothing can be said on its servo")
-        noise = np.sqrt(np.mean([((r.q - smooth(r.q, period)[0]) ** 2).mean(0) for r in records], axis=0))
+        noise = np.mean([_noise(r.q, period) for r in records], axis=0)
         notes = tuple(note for one in logs for note in one.notes)
         doubts = tuple(doubt for one in logs for doubt in one.doubts)
         return _Data(records, period, resolution, int(np.ceil(period / LONGEST_STEP - 1e-9)), noise, notes, doubts)
+
+
+def _noise(q: Array, period: float) -> Array:
+    """(n,) the standard deviation of the positions about smooth ones: by the median, as motion has corners."""
+    middle = np.zeros((2 * len(q) + 1, 1))
+    middle[len(q)] = 1.0
+    left = np.sqrt(((middle - smooth(middle, period)[0]) ** 2).sum())  # of white noise of 1
+    return np.asarray(1.4826 * np.median(np.abs(q - smooth(q, period)[0]), axis=0) / left, dtype=np.float64)
 
 
 def _resolution(q: Array) -> Array:
@@ -249,39 +314,30 @@ def _directions(model: ServoModel, arm: Arm, prior: float) -> Array:
     return np.asarray(vectors[:, kept] * np.sqrt(sizes[kept]))
 
 
-def _limited(fields: Sequence[str], fit: Fit) -> tuple[str, ...]:
-    return (*fields, "limit") if _saturates(fit).any() else tuple(fields)
-
-
 def _saturates(fit: Fit) -> Array:
     assert fit.run is not None
     return np.asarray((fit.run.saturated != 0).mean((0, 1)) > 1e-3)
 
 
-def _free(model: ServoModel, data: _Data, at: Values, guess: Values, fields: Sequence[str], directions: Array) -> Free:
-    finite = np.isfinite(at.limit)
-    pairs = [(name, i) for name in fields for i in range(model.n) if name != "limit" or finite[i]]
-    return _free_of(model, data, at, guess, pairs, directions)
-
-
 def _free_of(
     model: ServoModel, data: _Data, at: Values, guess: Values, pairs: Sequence[tuple[str, int]], directions: Array
 ) -> Free:
-    """Priors: wide, about the first guess; no further friction."""
+    """Priors: wide, about the first guess, of torques over kp; no further friction."""
     torque = np.mean([np.abs(guess.kp * (r.command - r.q)).mean(0) for r in data.records], axis=0)
-    dry = np.maximum(np.maximum(guess.coulomb, 0.2 * torque), guess.kp * data.resolution)
+    dry = np.maximum(np.maximum(guess.coulomb, 0.2 * torque) / guess.kp, data.resolution)
+    damping = guess.kd / guess.kp
     rows = []
     for name, i in pairs:
         row: tuple[float, float, float, tuple[float, float]] = {
             "kp": (1.0, np.log(guess.kp[i]), 3.0, (-30, 30)),
-            "kd": (1.0, np.log(guess.kd[i]), 3.0, (-30, 30)),
-            "limit": (1.0, np.log(at.limit[i]) if np.isfinite(at.limit[i]) else 0.0, 2.0, (-30, 30)),
+            "kd": (1.0, np.log(damping[i]), 3.0, (-30, 30)),
+            "limit": (1.0, np.log(at.limit[i] / at.kp[i]) if np.isfinite(at.limit[i]) else 0.0, 2.0, (-30, 30)),
             "stribeck": (1.0, np.log(guess.stribeck[i]), 0.7, (-7, 3)),
             "delay": (1e-3, 1e3 * guess.delay[i], 50.0, (0, 1e3 * LATEST)),
             "lag": (1e-3, 0.0, 10.0, (0, 50)),
-            "armature": (1.0, np.log(guess.armature[i]), 3.0, (-30, 30)),
-            "viscous": (guess.kd[i], 0.0, 1.0, (0, np.inf)),
-            "coulomb": (dry[i], guess.coulomb[i] / dry[i], 3.0, (0, np.inf)),
+            "armature": (1.0, np.log(guess.armature[i] / guess.kp[i]), 3.0, (-30, 30)),
+            "viscous": (damping[i], 0.0, 1.0, (0, np.inf)),
+            "coulomb": (dry[i], guess.coulomb[i] / guess.kp[i] / dry[i], 3.0, (0, np.inf)),
             "static": (dry[i], 0.0, 1.0, (0, np.inf)),
             "load": (1.0, 0.0, 0.2, (0, 0.9)),
             "dead_band": (data.resolution[i], 0.0, 3.0, (0, np.inf)),
@@ -296,11 +352,12 @@ def _free_of(
 
 
 def _without(values: Values, pairs: Sequence[tuple[str, int]]) -> Values:
-    """The values with 0 for further terms that are not free."""
+    """The values without further terms that are not free."""
     joints = {name: array.copy() for name, array in values.joints.items()}
-    for name in ("static", "load", "lag"):
+    for name in ("static", "load", "lag", "limit"):
         kept = [i for field, i in pairs if field == name]
-        joints[name] = np.where(np.isin(np.arange(len(joints[name])), kept), joints[name], 0.0)
+        nothing = np.inf if name == "limit" else 0.0
+        joints[name] = np.where(np.isin(np.arange(len(joints[name])), kept), joints[name], nothing)
     return Values(joints, values.inertial)
 
 
@@ -336,11 +393,10 @@ def _estimate(arm: Arm, data: _Data, problem: Problem, fit: Fit) -> ServoEstimat
     rank = int((np.linalg.eigvalsh(whitened) > 1.0).sum())
     weights = problem.shots.weights
     noise = np.sqrt((fit.residuals**2).sum((0, 1)) / weights.sum((0, 1)))
-    floor = np.maximum(data.noise, data.resolution / np.sqrt(12))
     doubts = [*data.doubts]
     wrong = [
         f"{name} ({1e3 * got:.2g} against {1e3 * least:.2g} mrad or mm)"
-        for name, got, least in zip(arm.joint_names, noise, floor, strict=True)
+        for name, got, least in zip(arm.joint_names, noise, data.floor, strict=True)
         if got > UNEXPLAINED * least
     ]
     if wrong:

@@ -7,8 +7,8 @@ states eliminated. Parameters that the log does not determine stay with their pr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,14 @@ SMOOTHING = 0.1  # s of positions through which a cubic goes, for first states a
 LATEST = 0.1  # s: the longest delay
 SHORT, LONG = 0.25, 0.5  # s: shots of the first and of the last fit
 LOGARITHMIC = ("kp", "kd", "limit", "stribeck", "armature")  # positive ones of unknown size
+TORQUES = ("kd", "limit", "armature", "viscous", "coulomb", "static")  # those that grow with kp if all torques do
 CLOSE = 0.1  # of the squared deviation of the positions: what a last step may still gain
-GAINED = 0.7  # of the squared error without a torque limit: what a limit must come below to be one
+GAINED = 0.7  # of the squared error without a torque limit: what a first guess with one must come below
+SHARES = (1.0, 0.6, 0.3)  # of the damping that is the servo's, tried with a torque limit
 MOTORS = (0.1, 0.3, 1.0, 3.0, 10.0)  # of the mean inertia of the links: rotor inertias that a first guess tries
 RISES, FIRST_DAMPING = 8, 1e-3
+DAMPINGS = (0.0, 0.01, 0.03, 0.1)  # s: kd / kp that a first guess tries with a torque limit
+MOST_ROWS = 3000  # of a log, about, for a first guess
 CUTS = (1.0, 0.85, 0.7, 0.55, 0.4, 0.28, 0.2, 0.14)  # of the largest force asked for: torque limits that are tried
 
 
@@ -76,10 +80,11 @@ def cut(
 
 @dataclass(frozen=True)
 class Free:
-    """What is free: columns, each with its prior value and deviation and its bounds, in the fit's own coordinates.
+    """What is free: parameters of joints, each with a prior, its deviation and bounds, and inertial directions.
 
-    The coordinate of a logarithmic parameter is the logarithm of its value, otherwise the value over `scale`. Those of
-    the inertial directions come last; their priors are 0 ± 1.
+    The coordinate of a logarithmic parameter is the logarithm of its value, otherwise the value over `scale`; of those
+    that are torques, of their value over kp. All torques of a joint then grow with the one coordinate of its kp, which
+    is what a log without weights leaves open. The inertial directions come last; their priors are 0 ± 1.
     """
 
     fields: tuple[str, ...]
@@ -99,31 +104,45 @@ class Free:
         none = np.zeros((len(values.inertial), 0))
         return cls((), np.zeros(0, dtype=np.intp), empty, empty, empty, empty, empty, none, values.inertial)
 
-    @property
-    def logarithmic(self) -> NDArray[np.bool_]:
-        """Of the joints' parameters."""
-        return np.array([name in LOGARITHMIC for name in self.fields])
+    def _are(self, names: Sequence[str]) -> NDArray[np.bool_]:
+        return np.array([name in names for name in self.fields], dtype=bool)
+
+    def _numbers(self, values: Values) -> Array:
+        return np.array([values.joints[name][i] for name, i in zip(self.fields, self.joints, strict=True)])
 
     def values(self, x: Array, rest: Values) -> Values:
         """The parameters at x; those that are not free are those of `rest`."""
         count = len(self.fields)
-        numbers = np.where(self.logarithmic, np.exp(np.clip(x[:count], -30, 30)), x[:count] * self.scale)
+        logarithmic, torques = self._are(LOGARITHMIC), self._are(TORQUES)
+        numbers = np.where(logarithmic, np.exp(np.clip(x[:count], -30, 30)), x[:count] * self.scale)
         joints = {name: array.copy() for name, array in rest.joints.items()}
+        gains = self._are(("kp",))
+        joints["kp"][self.joints[gains]] = numbers[gains]
+        numbers = numbers * np.where(torques, joints["kp"][self.joints], 1.0)
         for name, i, number in zip(self.fields, self.joints, numbers, strict=True):
             joints[name][i] = number
         return Values(joints, self.inertial + self.directions @ x[count:])
 
     def at(self, values: Values, previous: Array | None = None) -> Array:
         """The coordinates of values; those of inertial directions are taken over."""
-        numbers = np.array([values.joints[name][i] for name, i in zip(self.fields, self.joints, strict=True)])
-        own = np.where(self.logarithmic, np.log(np.maximum(numbers, 1e-30)), numbers / self.scale)
+        numbers = self._numbers(values) / np.where(self._are(TORQUES), values.kp[self.joints], 1.0)
+        own = np.where(self._are(LOGARITHMIC), np.log(np.maximum(numbers, 1e-30)), numbers / self.scale)
         size = self.directions.shape[1]
         return np.concatenate([own, np.zeros(size) if previous is None else previous[len(previous) - size :]])
 
+    def slopes(self, values: Values) -> Array:
+        """(parameters, coordinates): the derivatives of the joints' free parameters."""
+        numbers, torques = self._numbers(values), self._are(TORQUES)
+        per = self.scale * np.where(torques, values.kp[self.joints], 1.0)
+        found = np.diag(np.where(self._are(LOGARITHMIC), numbers, per))
+        for k in np.flatnonzero(self._are(("kp",))):
+            follow = torques & (self.joints == self.joints[k])
+            found[follow, k] = numbers[follow]
+        return found
+
     def columns(self, values: Values) -> Columns:
         """The slopes that are needed at these values."""
-        numbers = np.array([values.joints[name][i] for name, i in zip(self.fields, self.joints, strict=True)])
-        return Columns(self.fields, self.joints, np.where(self.logarithmic, numbers, self.scale), self.directions)
+        return Columns(self.fields, self.joints, self.slopes(values), self.directions)
 
 
 @dataclass
@@ -206,7 +225,7 @@ class Problem:
         return Sums(total[:, inner, inner], total[:, inner, outer], total[:, outer, outer].sum(0),
                     right[:, inner], right[:, outer].sum(0))  # fmt: skip
 
-    def solved(self, x: Array, q: Array, v: Array, most: int, say: Say, rough: float = 0.0) -> Fit:
+    def solved(self, x: Array, q: Array, v: Array, most: int, say: Say, rough: float = 1e-4) -> Fit:
         """Levenberg-Marquardt from these parameters and states; a gain below `rough` of the cost ends it."""
         free, damping = self.free, FIRST_DAMPING
         best = self.simulated(x, q, v)
@@ -281,38 +300,27 @@ def autocorrelation(residuals: Array, weights: Array) -> Array:
 
 
 def first_guess(model: ServoModel, records: Sequence[Record], period: float, start: Values) -> Values:
-    """Servo gains, delays and friction by least squares on the equation of motion along smoothed positions.
+    """Servo gains, delays, friction and torque limits by least squares on the equation of motion.
 
-    The load is the prior's. It needs no guess, and is good enough for short shots.
+    It is taken along smoothed positions, with the load of the prior, needs no guess, and is good enough for short
+    shots. Delays, rotor inertias, kd / kp and the error of position at which the torque saturates are tried in turn.
     """
-    from scipy.optimize import nnls
-
     motions = [smooth(record.q, period) for record in records]
     torques = [model.torques(*m, start.inertial + r.added) for m, r in zip(motions, records, strict=True)]
     inertia = np.mean([np.einsum("kii->ki", model.slopes(*m, start.inertial)[2]).mean(0) for m in motions], axis=0)
     joints = {name: array.copy() for name, array in start.joints.items()}
-    grid = np.arange(0, 0.05, max(period / 4, 1e-3))
+    size = np.maximum(inertia, 0.1 * np.median(inertia))  # motors differ less than what they carry
     for i in range(model.n):
-        given = start.armature[i]
-        motors = [given] if given > 0 else [share * inertia[i] for share in MOTORS]
-        found = []
-        for delay in grid:
-            rows, loads, turned = [], [], []
-            for record, (q, v, a), tau in zip(records, motions, torques, strict=True):
-                at = np.arange(len(q)) * period - delay
-                held = np.interp(at - period / 2, np.arange(len(q)) * period, record.command[:, i])
-                c = smooth(held[:, None], period)[0][:, 0]
-                rows.append(np.stack([c - q[:, i], -v[:, i], -np.tanh(v[:, i] / 0.02)], -1))
-                loads.append(tau[:, i])
-                turned.append(a[:, i])
-            A = np.concatenate(rows)
-            size = np.maximum(np.linalg.norm(A, axis=0), 1e-12)
-            for motor in motors:
-                b = np.concatenate(loads) + motor * np.concatenate(turned)
-                numbers, error = nnls(A / size, b)
-                found.append((float(error) / max(float(np.linalg.norm(b)), 1e-12), delay, motor, numbers / size))
-        _, delay, motor, (kp, kd, coulomb) = min(found, key=lambda one: one[0])
+        motors = np.array([start.armature[i]] if start.armature[i] > 0 else [share * size[i] for share in MOTORS])
+        tried = []
+        for delay in np.arange(0, 0.05, max(period / 4, 1e-3)):
+            held = [_held(record.command[:, i], delay, period) for record in records]
+            tried.append(_guess_of(held, [[x[:, i] for x in m] for m in motions], [t[:, i] for t in torques], motors))
+        delay, (_, kp, kd, coulomb, motor, limit) = min(
+            zip(np.arange(0, 0.05, max(period / 4, 1e-3)), tried, strict=True), key=lambda one: one[1][0]
+        )
         least = 4 * (inertia[i] + motor)  # a bandwidth of 2 rad/s
+        joints["limit"][i] = limit
         joints["kp"][i] = kp = max(kp, least)
         joints["kd"][i] = max(kd, 0.1 * np.sqrt(kp * (inertia[i] + motor)))
         joints["delay"][i], joints["coulomb"][i], joints["armature"][i] = delay, coulomb, motor
@@ -320,26 +328,96 @@ def first_guess(model: ServoModel, records: Sequence[Record], period: float, sta
     return Values(joints, start.inertial)
 
 
-def with_limits(problem: Problem, q: Array, v: Array, values: Values) -> Values:
-    """The torque limit of each joint that explains its positions best, of some below what it asks for without one."""
-    limits = values.limit.copy()
-    scores = []
-    unlimited = replace_joint(values, "limit", np.full(problem.model.n, np.inf))
-    run = problem.model.run(unlimited, problem.shots, q, v)
-    error = run.command - (run.q[:-1] + run.q[1:]) / 2
-    asked = np.abs(values.kp * error - values.kd * (run.w[:-1] + run.w[1:]) / 2)
-    most = asked.max((0, 1))
-    tried = [np.full(problem.model.n, np.inf), limits, *(share * most for share in CUTS)]
-    for limit in tried:
-        made = problem.model.run(replace_joint(values, "limit", limit), problem.shots, q, v)
-        r = (problem.shots.measured - made.q[:: problem.shots.steps]) * problem.shots.weights
-        scores.append(np.where(np.isfinite(r).all((0, 1)), (r**2).sum((0, 1)), np.inf))
-    table = np.array(scores)
-    best = np.argmin(table, axis=0)
-    gained = table[best, np.arange(problem.model.n)] < GAINED * table[0]
-    return replace_joint(values, "limit", np.where(gained, np.array(tried)[best, np.arange(problem.model.n)], np.inf))
+def _held(command: Array, delay: float, period: float) -> Array:
+    """The smoothed command of a joint that acts at each sample."""
+    t = np.arange(len(command)) * period
+    return smooth(np.interp(t - delay - period / 2, t, command)[:, None], period)[0][:, 0]
 
 
-def replace_joint(values: Values, name: str, numbers: Array) -> Values:
-    """The same values but for one parameter of the joints."""
-    return replace(values, joints={**values.joints, name: numbers})
+def _guess_of(
+    held: Sequence[Array], motions: Sequence[Sequence[Array]], loads: Sequence[Array], motors: Array
+) -> tuple[float, float, float, float, float, float]:
+    """(relative error, kp, kd, coulomb, motor, limit) of one joint at one delay: the best of a grid."""
+    q, v, a = (np.concatenate([m[k] for m in motions]) for k in range(3))
+    c, load = np.concatenate(held), np.concatenate(loads)
+    thin = slice(None, None, max(len(q) // MOST_ROWS, 1))
+    error, v, a, load = (c - q)[thin], v[thin], a[thin], load[thin]
+    right = load + motors[:, None] * a  # (motors, rows)
+    total = np.maximum((right**2).sum(1), 1e-30)
+    dry = -np.tanh(v / 0.02)
+    largest = np.abs(error).max() or 1.0
+    best = (np.inf, 0.0, 0.0, 0.0, 0.0, np.inf)
+    for ends in (np.inf, *(share * largest for share in CUTS[1:])):
+        for damping in (0.0,) if ends == np.inf else DAMPINGS:
+            push = np.clip(error - damping * v, -ends, ends)
+            A = np.stack([push, -v, dry], -1)
+            for k, (numbers, rest) in enumerate(_nonnegative(A, right)):
+                score = rest / total[k] * (1.0 if ends == np.inf else 1 / GAINED)
+                if score < best[0]:
+                    kp, viscous, coulomb = numbers
+                    best = (score, kp, viscous + kp * damping, coulomb, float(motors[k]), kp * ends if kp else np.inf)
+    return best
+
+
+def _nonnegative(A: Array, right: Array) -> Iterator[tuple[Array, float]]:
+    """Nonnegative least squares for several right sides: the numbers, and the squared error."""
+    size = np.maximum(np.linalg.norm(A, axis=0), 1e-12)
+    M, columns = (A / size).T @ (A / size), right @ (A / size)
+    for b, square in zip(columns, (right**2).sum(1), strict=True):
+        found, least = np.zeros(len(M)), float(square)
+        for used in ((0, 1, 2), (0, 1), (0, 2), (0,)):
+            x = np.zeros(len(M))
+            x[list(used)] = np.linalg.lstsq(M[np.ix_(used, used)], b[list(used)])[0]
+            rest = float(square - x @ b)
+            if (x >= 0).all() and rest < least:
+                found, least = x, rest
+        yield found / size, least
+
+
+def unlimited(values: Values) -> Values:
+    """The same without torque limits."""
+    return Values(values.joints | {"limit": np.full_like(values.limit, np.inf)}, values.inertial)
+
+
+def with_limits(problem: Problem, fit: Fit, wanted: NDArray[np.bool_]) -> Iterator[Values]:
+    """Other values of the wanted joints: each with the torque limit that explains its positions best.
+
+    Limits are tried below what a joint asks for without one, for several shares of the damping that the servo makes:
+    that is clipped, too, and decides when.
+    """
+    values, shots, joints = fit.values, problem.shots, np.arange(problem.model.n)
+    damping = values.kd + values.viscous
+    for share in SHARES:
+        split = {"kd": share * damping, "viscous": (1 - share) * damping, "limit": np.full(len(joints), np.inf)}
+        free = Values({name: np.where(wanted, split.get(name, x), x) for name, x in values.joints.items()},
+                      values.inertial)  # fmt: skip
+        run = problem.model.run(free, shots, fit.q, fit.v)
+        error = run.command - (run.q[:-1] + run.q[1:]) / 2
+        most = np.abs(values.kp * error - free.kd * (run.w[:-1] + run.w[1:]) / 2).max((0, 1))
+        tried = [np.where(wanted, cut * most, values.limit) for cut in CUTS]
+        scores = []
+        for limit in tried:
+            made = problem.model.run(Values(free.joints | {"limit": limit}, values.inertial), shots, fit.q, fit.v)
+            scores.append(_squares((shots.measured - made.q[:: shots.steps]) * shots.weights))
+        limit = np.array(tried)[np.argmin(scores, axis=0), joints]
+        yield Values(free.joints | {"limit": limit}, values.inertial)
+
+
+def best_of(tries: Sequence[Fit], factors: Array) -> Values:
+    """The values of each joint in that of several fits that explains its positions best; `factors` of squared errors.
+
+    Inertial parameters are those of the first.
+    """
+    scores = [factor * _squares(fit.residuals) for factor, fit in zip(factors, tries, strict=True)]
+    best = np.argmin(scores, axis=0)
+    joints = {
+        name: np.array([fit.values.joints[name] for fit in tries])[best, np.arange(len(best))]
+        for name in tries[0].values.joints
+    }
+    return Values(joints, tries[0].values.inertial)
+
+
+def _squares(residuals: Array) -> Array:
+    """(n,) sums of squares of residuals (samples, lanes, n), infinite where a simulation ran away."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.where(np.isfinite(residuals).all((0, 1)), (residuals**2).sum((0, 1)), np.inf))

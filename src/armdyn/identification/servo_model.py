@@ -289,15 +289,18 @@ class _Step:
 
 @dataclass(frozen=True)
 class Columns:
-    """The free parameters: those of joints by field and joint, each times `scale`; directions of inertial ones."""
+    """The parameters of joints by field and joint, and directions of inertial parameters.
+
+    `slopes` (parameters, coordinates) are those of the joints' parameters in what is free.
+    """
 
     fields: tuple[str, ...]
     joints: NDArray[np.intp]
-    scale: Array
+    slopes: Array
     directions: Array
 
     def __len__(self) -> int:
-        return len(self.fields) + int(self.directions.shape[1])
+        return int(self.slopes.shape[1]) + int(self.directions.shape[1])
 
 
 def sensitivities(
@@ -328,7 +331,7 @@ def sensitivities(
                 for c in lag:
                     i = columns.joints[c]
                     slope = (run.w[k][:, i] - run.w[k + 1][:, i]) / (late[i] + h)
-                    S[:, 2 * n + i, 2 * n + c] += columns.scale[c] * slope
+                    S[:, 2 * n + i, 2 * n : 2 * n + columns.slopes.shape[1]] += slope[:, None] * columns.slopes[c]
             S[:, :n] += h / 2 * (S_v + ahead)
             S[:, n : 2 * n] = ahead
             if (k + 1) % shots.steps == 0:
@@ -390,8 +393,8 @@ def _slopes(
     by_parameter = [np.zeros((*q.shape, 0))]
     if columns.fields:
         pairs = zip(columns.fields, columns.joints, strict=True)
-        each = np.stack([slopes[name][..., i] for name, i in pairs], -1) * columns.scale
-        by_parameter.append(inverse[..., columns.joints] * each[..., None, :])
+        each = np.stack([slopes[name][..., i] for name, i in pairs], -1)
+        by_parameter = [(inverse[..., columns.joints] * each[..., None, :]) @ columns.slopes]
     if columns.directions.shape[1]:
         Y = lost[..., None] * model.regressor(q, v, a)
         by_parameter.append(inverse @ (Y @ columns.directions))

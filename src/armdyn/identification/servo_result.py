@@ -15,7 +15,7 @@ from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.errors import InputError
 from armdyn.identification.log import Log, PathName, as_log
-from armdyn.identification.servo_fit import LOGARITHMIC, SMOOTHING, Fit, Free, Problem, Record, cut
+from armdyn.identification.servo_fit import SMOOTHING, Fit, Free, Problem, Record, cut
 from armdyn.identification.servo_model import ServoModel, Values
 from armdyn.results import Result, ResultTable
 
@@ -289,13 +289,13 @@ def added_by(model: ServoModel, arm: Arm, load: Any) -> Array:
 
 def in_units(free: Free, fit: Fit, covariance: Array) -> tuple[Array, Array, Array]:
     """Values, covariance and prior deviations of all free parameters, the inertial ones last."""
-    count = len(free.fields)
+    slopes = free.slopes(fit.values)
     values = np.array([fit.values.joints[name][i] for name, i in zip(free.fields, free.joints, strict=True)])
-    slopes = np.where([name in LOGARITHMIC for name in free.fields], values, free.scale)
-    if not free.directions.shape[1]:
-        return values, slopes[:, None] * covariance * slopes, slopes * free.deviation
-    whole = np.zeros((count + len(free.directions), len(fit.x)))
-    whole[:count, :count] = np.diag(slopes)
-    whole[count:, count:] = free.directions
+    (count, coordinates), inertial = slopes.shape, free.directions.shape[1] > 0
+    whole = np.zeros((count + inertial * len(free.directions), len(fit.x)))
+    whole[:count, :coordinates] = slopes
+    if inertial:
+        whole[count:, coordinates:] = free.directions
+        values = np.concatenate([values, fit.values.inertial])
     prior = np.sqrt(np.einsum("ij,j,ij->i", whole, free.deviation**2, whole))
-    return np.concatenate([values, fit.values.inertial]), whole @ covariance @ whole.T, prior
+    return values, whole @ covariance @ whole.T, prior
