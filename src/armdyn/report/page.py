@@ -34,9 +34,10 @@ def page(data: dict[str, Any], citation: str, bar: str = "", scripts: Sequence[s
         f"{focus.get(key, ' tabindex=0')}>{content}</section>"
         for key, content in tabs.items()
     )
+    motion = MOTION.format(falls=FALLS if data.get("falls") else "")
     body = (
         f'<a class="skip" href="#joints">Skip to the joints</a>{_header(data)}{bar}'
-        f'<main class="desk">{PICTURE}{panels}{MOTION.format(falls=FALLS if data.get("falls") else "")}</main>{EXPORT}'
+        f'<main class="desk">{PICTURE}{panels}{LOOKS}{motion}</main>{EXPORT}'
     )
     payload = {
         "version": data["version"],
@@ -79,7 +80,7 @@ def _facts(data: dict[str, Any]) -> str:
     speed = {row["quantity"]: row for row in data["speed"]}
     return facts(
         [
-            (f"{card['n']}", f"joints ({card['kinds']})"),
+            (f"{card['n']}", _joints(card)),
             (f"{card['mass_kg']:.2f} kg", "moving mass"),
             (f"{len(data['parameters']['names'])}", f"minimal parameters of {10 * len(card['links'])}"),
             (f"{mul}M {add}A", f"inertia matrix, by {best['inertia_matrix']['method']}"),
@@ -87,6 +88,14 @@ def _facts(data: dict[str, Any]) -> str:
             (f"{speed['forward_dynamics']['batch_ns']:.0f} ns", "forward dynamics per configuration"),
         ]
     )
+
+
+def _joints(card: dict[str, Any]) -> str:
+    """`joints (RRRRRR)`, or their numbers by kind where there are many; whether the base floats."""
+    kinds = card["kinds"]
+    counts = ((kinds.count("R"), "revolute"), (kinds.count("P"), "prismatic"))
+    told = kinds if len(kinds) <= 10 else ", ".join(f"{k} {name}" for k, name in counts if k)
+    return f"{'joint' if card['n'] == 1 else 'joints'} ({told})" + (", floating base" if card["floating"] else "")
 
 
 ABOUT = (
@@ -97,10 +106,11 @@ ABOUT = (
 PICTURE = """
 <section class="picture" aria-label="picture">
   <canvas id="arm-view" tabindex="0" role="img" aria-label="the arm in 3D: arrow keys rotate the view" aria-describedby="said"></canvas>
-  <div class="looks" id="looks"></div>
   <p id="said" class="unseen" role="status"></p>
 </section>
 """  # noqa: E501
+# Behind the table in the order of tabulation, over the picture to see.
+LOOKS = '<section class="looks" id="looks" aria-label="view"></section>'
 BENCH = """
 <div id="joints" tabindex="-1"></div>
 <div class="row conditions"><div id="conditions"></div><button type="button" id="pin" aria-pressed="false" title="Freeze this posture as a reference">Pin</button></div>
@@ -126,8 +136,8 @@ MOTION = """
 FALLS = '<div class="row" id="falling"></div>\n  '
 MATRICES = """
 <h2>Inertia matrix H(q) [kg m², kg m, kg]</h2><div id="heat"></div>
-<h2>Generalised momentum H(q) q̇</h2><div id="momentum"></div>
 <h2>Measures</h2><div class="live-facts" id="live-facts"></div>
+<h2 id="momentum-title">Generalised momentum H(q) q̇</h2><div id="momentum"></div>
 """
 EXPORT = """
 <dialog id="exported" aria-label="export"><div class="row"><span id="export-forms"></span></div>
@@ -148,7 +158,17 @@ def _tables(card: dict[str, Any]) -> str:
         "<h2>Joints and links</h2>"
         + table(
             "Joints: frame i in its parent's frame by b along x, β about x, d along z, θ about z",
-            ["joint", "kind", "b [m]", "β [rad]", "d [m]", "θ [rad]", "lower", "upper", "rotor inertia [kg m²]"],
+            [
+                "joint",
+                "kind",
+                "b [m]",
+                "β [rad]",
+                "d [m]",
+                "θ [rad]",
+                "lower [rad, m]",
+                "upper [rad, m]",
+                "rotor inertia [kg m²]",
+            ],
             joints,
         )
         + "<br>"

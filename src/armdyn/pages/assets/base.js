@@ -24,12 +24,12 @@ const Page = (() => {
     if (size >= 1e5 || size < 1e-4) return x.toExponential(1).replace("e+", "e");
     return x.toFixed(Math.max(0, digits - 1 - Math.floor(Math.log10(size))));
   }
-  const minus = (text) => (/^-0\.?0*$/.test(text) ? text.slice(1) : text.replace("-", "−"));
+  const minus = (text) => (/^-0\.?0*$/.test(text) ? text.slice(1) : text.replaceAll("-", "−"));
   const angle = (x, kind) => (kind === "prismatic" ? `${minus(x.toFixed(3))} m` : `${minus((x * 180 / Math.PI).toFixed(1))}°`);
 
   // A number as people type it: with a comma or a true minus, with a unit; null if it is none. Angles become radians.
   function parsed(text, kind = "") {
-    const word = /^([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(°|deg|rad|mm|m|kg)?$/i.exec(text.replace(/\s/g, "").replace("−", "-").replace(",", "."));
+    const word = /^([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(°|deg|rad|mm|m|kg)?$/i.exec(text.replace(/\s/g, "").replaceAll("−", "-").replace(",", "."));
     if (!word || !Number.isFinite(+word[1])) return null;
     const unit = (word[2] || "").toLowerCase();
     if (kind === "revolute") return unit === "rad" ? +word[1] : +word[1] * Math.PI / 180;

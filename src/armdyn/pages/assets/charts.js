@@ -14,6 +14,13 @@ const Chart = (() => {
     return out;
   }
 
+  // A tick's number with the decimals that the distance of the ticks needs.
+  function scaled(v, lines) {
+    const size = Math.max(...lines.map(Math.abs)), step = lines.length > 1 ? lines[1] - lines[0] : size;
+    if (!step || size >= 1e6 || step < 1e-4) return minus(short(v));
+    return minus(v.toFixed(Math.max(0, -Math.floor(Math.log10(step * 1.0001)))));
+  }
+
   function range(spans, limits) {
     let low = Infinity, high = -Infinity;
     for (const { y, from, to } of spans) for (let k = from; k < to; k++) { const v = y[k]; if (v < low) low = v; if (v > high) high = v; }
@@ -37,7 +44,7 @@ const Chart = (() => {
     }
   }
 
-  // Curves { name, y, x } over `x` or their own; `window` = [from, to] in x; `cursor` marks one x; `limits` are dashed lines;
+  // Curves { name, y, x, by } over `x` or their own, y times `by`; `window` = [from, to] in x; `cursor` marks one x; `limits` are dashed lines;
   // `hint` is shown while there is no data.
   function curves(canvas, { x, curves: list, window: shown, y: label, cursor = null, unit = "s", hint = "", limits = [] }) {
     const { ratio, width, height } = fit(canvas), g = canvas.getContext("2d");
@@ -50,15 +57,18 @@ const Chart = (() => {
       let from = 0, to = own.length;
       while (from < to - 1 && own[from + 1] < x0) from++;
       while (to > from + 1 && own[to - 2] > x1) to--;
-      return { ...curve, x: own, from, to };
+      const { by = 1 } = curve; // a factor, such as that of degrees
+      return { ...curve, x: own, y: by === 1 ? curve.y : curve.y.map((v) => by * v), from, to };
     });
     const [low, high] = range(spans, limits);
     const px = (v) => left + w * (v - x0) / (x1 - x0 || 1), py = (v) => top + h * (high - v) / (high - low || 1);
     g.fillStyle = color("muted"); g.strokeStyle = color("grid"); g.lineWidth = 1;
     g.textAlign = "left"; g.fillText(label, 4, 9);
     g.textAlign = "right";
-    for (const v of ticks(low, high, Math.max(3, Math.floor(h / 30)))) {
-      g.beginPath(); g.moveTo(left, py(v)); g.lineTo(left + w, py(v)); g.stroke(); g.fillText(minus(short(v)), left - 6, py(v));
+    const lines = ticks(low, high, Math.max(3, Math.floor(h / 30))), waits = hint && x.length < 2;
+    for (const v of lines) {
+      g.beginPath(); g.moveTo(left, py(v)); g.lineTo(left + w, py(v)); g.stroke();
+      if (!waits) g.fillText(scaled(v, lines), left - 6, py(v));
     }
     g.textAlign = "center";
     for (const v of ticks(x0, x1, Math.floor(w / 90))) g.fillText(minus(`${+v.toFixed(3)}`) + (unit ? ` ${unit}` : ""), Math.min(px(v), width - 16), top + h + 11);
@@ -70,7 +80,7 @@ const Chart = (() => {
       g.beginPath(); line(g, curve.x, curve.y, curve.from, curve.to, px, py); g.stroke();
     });
     g.setLineDash([]);
-    if (hint && x.length < 2) {
+    if (waits) {
       const wide = g.measureText(hint).width;
       g.clearRect(left + (w - wide) / 2 - 8, top + h / 2 - 9, wide + 16, 18); // no line behind it
       g.fillStyle = color("muted"); g.textAlign = "center"; g.fillText(hint, left + w / 2, top + h / 2);
@@ -96,12 +106,13 @@ const Chart = (() => {
   }
 
   // A heat map of a matrix: blue is positive, orange negative, on a logarithmic scale.
+  const breaking = (name) => name.split(/(?<=[_\-. ])/).flatMap((word, k) => (k ? [el("wbr"), word] : [word]));
   function heat(host, names, label) {
     const n = names.length, cells = [];
     const table = el("table", { class: "heat", "aria-label": label });
-    table.append(el("tr", {}, el("th"), ...names.map((name) => el("th", { scope: "col", title: name }, name))));
+    table.append(el("tr", {}, el("th"), ...names.map((name) => el("th", { scope: "col", title: name }, ...breaking(name)))));
     for (let i = 0; i < n; i++) {
-      const row = el("tr", {}, el("th", { scope: "row", title: names[i] }, names[i]));
+      const row = el("tr", {}, el("th", { scope: "row", title: names[i] }, ...breaking(names[i])));
       for (let j = 0; j < n; j++) { const cell = el("td"); cells.push(cell); row.append(cell); }
       table.append(row);
     }
@@ -111,7 +122,7 @@ const Chart = (() => {
       for (const v of values) largest = Math.max(largest, Math.abs(v));
       cells.forEach((cell, k) => {
         const v = values[k], strength = largest ? Math.max(0, 1 + Math.log10(Math.abs(v) / largest + 1e-300) / 4) : 0;
-        cell.textContent = minus(short(v));
+        cell.textContent = minus(v !== 0 && Math.abs(v) < 1e-3 && Math.abs(v) > 1e-12 ? v.toExponential(1) : short(v)); cell.title = minus(short(v, 6));
         cell.style.setProperty("--strength", `${Math.round(70 * strength)}%`);
         cell.className = v < 0 ? "negative" : "positive";
       });
@@ -162,7 +173,7 @@ const Chart = (() => {
     }
     function say() {
       const [i, j] = at || [0, 0];
-      told.textContent = values ? `${symbol}${i + 1},${j + 1} = ${minus(short(values[i * n + j]))} ${unitOf(i, j)} (${names[i]}, ${names[j]})` : "";
+      told.textContent = values ? `${symbol}(${i + 1}, ${j + 1}) = ${minus(short(values[i * n + j]))} ${unitOf(i, j)}, ${names[i]}${i === j ? "" : ` and ${names[j]}`}` : "";
     }
     const point = (event) => {
       const cell = size(), i = Math.floor(event.offsetY / cell), j = Math.floor(event.offsetX / cell);

@@ -9,7 +9,11 @@ const Joints = (() => {
   const typed = (x, kind) => minus(kind === "prismatic" ? x.toFixed(3) : (x * 180 / Math.PI).toFixed(1));
   const spoken = (x, kind) => (kind === "prismatic" ? `${x.toFixed(3)} metres` : `${(x * 180 / Math.PI).toFixed(1)} degrees`);
   const EXTRA = { motor: "motor", bias: "bias", inertia: "H diagonal", speed: "speed" };
-  const fixed = (x) => (Number.isFinite(x) ? minus(Math.abs(x) < 5e-4 ? "0.0" : Math.abs(x) < 10 ? x.toFixed(2) : x.toFixed(1)) : "–");
+  // Decimals of torques, the same in a column: three or four digits of the largest limit, or of the arm's own weight.
+  function decimals({ effort, masses, reach, gravity }) {
+    const weight = masses.reduce((a, b) => a + b, 0) * reach * Geometry.norm(gravity), most = Math.max(...effort, 0) || weight;
+    return most >= 1000 ? 1 : most >= 10 ? 2 : most >= 1 ? 3 : 4;
+  }
 
   // Names without what all of them share at both ends, cut at separators; a word is left, not a number alone.
   function told(names) {
@@ -60,6 +64,7 @@ const Joints = (() => {
   function create(host, robot, { changed, light, column }) {
     const names = told(robot.names), rows = [], mixed = robot.kinds.includes("prismatic"), revolute = robot.kinds.includes("revolute");
     const unit = mixed ? (revolute ? "N m, N" : "N") : "N m", position = mixed ? (revolute ? "°, m" : "m") : "°";
+    const digits = decimals(robot), fixed = (x) => (Number.isFinite(x) ? minus(x.toFixed(digits)) : "–");
     const limited = robot.effort.some((x) => x > 0);
     const extra = el("select", { "aria-label": "column to show", onchange: () => column(extra.value) },
       ...Object.entries(EXTRA).map(([key, text]) => el("option", { value: key }, text)));
@@ -110,7 +115,7 @@ const Joints = (() => {
             slider.setAttribute("aria-valuetext", spoken(q, kind));
             if (document.activeElement !== field) field.value = typed(q, kind);
           }
-          say("gravity", fixed(gravity)); say("delta", reference === null ? "" : (gravity - reference > 0 ? "+" : "") + fixed(gravity - reference)); say("extra", more);
+          say("gravity", fixed(gravity)); say("delta", reference === null ? "" : (+(gravity - reference).toFixed(digits) > 0 ? "+" : "") + fixed(gravity - reference)); say("extra", more);
           const part = known > 0 ? 100 * Math.abs(gravity) / known : null;
           say("part", part === null ? "" : `${part.toFixed(0)}`); line.classList.toggle("beyond", part > 100);
           return part;

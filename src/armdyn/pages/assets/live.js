@@ -2,6 +2,7 @@
 "use strict";
 const Live = (() => {
   const STEP = 1e-3; // step of the integrator, seconds
+  const EVERY = 10; // steps from one recorded sample to the next
   const BANDWIDTH = 9; // of the PD controller, rad/s; critically damped for each joint's own inertia
 
   // The functions of the module and one array per port; functions share the arrays of ports with the same name.
@@ -54,18 +55,19 @@ const Live = (() => {
     function torques() { const out = new Float64Array(nv); motors(out, arrays.q, arrays.qd, arrays.g); return out; }
 
     // Advances in whole steps to keep up with the clock, by at most 200 ms per frame, or 50 ms where steps are slow.
-    function run(seconds) {
+    // `each` is called after every `EVERY` steps, for what is recorded.
+    function run(seconds, each) {
       world.left = Math.min(world.left + seconds * world.speed, world.cost > 30 ? 0.05 : 0.2);
       const count = Math.floor(world.left / STEP + 1e-9);
       world.left -= count * STEP;
-      steps(count);
+      const before = performance.now();
+      for (let left = count; left > 0 && world.playing; left -= EVERY) { steps(Math.min(left, EVERY)); each(); }
+      world.cost = count ? performance.now() - before : world.cost;
     }
 
     function steps(count) {
-      const before = performance.now();
       dynamics.settings.friction = world.friction;
       dynamics.advance(STEP, count);
-      world.cost = count ? performance.now() - before : world.cost;
       world.t += count * STEP;
       arm.state();
       if (!arrays.q.every(Number.isFinite)) { world.playing = false; reset(); world.message = "the motion diverged; reset"; }

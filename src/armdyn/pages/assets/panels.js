@@ -103,12 +103,17 @@ const Panels = (() => {
   // Energy, and one of torque, position or speed over the last seconds; one cursor for both.
   function charts(host, readout, arm, world, history, names, groups) {
     const { robot } = arm, { data } = history, base = robot.nv - robot.n;
-    const KINDS = { torque: "motor torque [N m]", position: "position [rad]", speed: "speed [rad/s]" };
+    const NAMES = { torque: ["motor torque", "N m", "N"], position: ["position", "°", "m"], speed: ["speed", "°/s", "m/s"] };
     const energy = el("canvas", { class: "trace", id: "trace-energy", role: "img", "aria-label": "energy over time" });
     const joints = el("canvas", { class: "trace", id: "trace-joints", role: "img", "aria-label": "motor torques over time" });
-    const state = { kind: "torque", group: 0, off: new Set(), cursor: null };
-    const mixed = robot.kinds.includes("prismatic"), label = () => (mixed ? { torque: "motor torque [N m], [N]", position: "position [rad], [m]", speed: "speed [rad/s], [m/s]" } : KINDS)[state.kind];
-    const series = () => ({ torque: data.tau.slice(base), position: data.q.slice(robot.first), speed: data.qd.slice(base) })[state.kind];
+    const state = { chosen: null, group: 0, off: new Set(), cursor: null };
+    const shown = () => state.chosen ?? (world.mode === "free" ? "position" : "torque"); // without motor torque, positions tell more
+    function label() {
+      const [name, turn, slide] = NAMES[shown()];
+      return `${name} ${[["revolute", turn], ["prismatic", slide]].filter(([one]) => robot.kinds.includes(one)).map(([, unit]) => `[${unit}]`).join(", ")}`;
+    }
+    const series = () => ({ torque: data.tau.slice(base), position: data.q.slice(robot.first), speed: data.qd.slice(base) })[shown()];
+    const factor = (i) => (shown() === "torque" || robot.kinds[i] === "prismatic" ? 1 : 180 / Math.PI);
     const members = () => groups[state.group].joints, legend = el("div", { class: "legend" });
     const ENERGY = [["kinetic", "var(--series-1)"], ["potential", "var(--series-2)"], ["total", "var(--text)"]];
     function fill() {
@@ -118,20 +123,21 @@ const Panels = (() => {
         return el("button", { type: "button", "aria-pressed": String(!state.off.has(i)), onclick: (event) => { if (!state.off.delete(i)) state.off.add(i); event.currentTarget.setAttribute("aria-pressed", String(!state.off.has(i))); draw(); } }, mark, names[i]);
       }));
     }
-    const kind = choice("curves of the joints", [["torque", "torque"], ["position", "position"], ["speed", "speed"]], "torque", (key) => { state.kind = key; joints.setAttribute("aria-label", `${label()} over time`); draw(); });
+    const kind = choice("curves of the joints", [["torque", "torque"], ["position", "position"], ["speed", "speed"]], null, (key) => { state.chosen = key; draw(); });
     const limb = groups.length > 1 ? el("select", { "aria-label": "limb to draw", onchange: () => { state.group = +limb.value; state.off.clear(); fill(); draw(); } }, ...groups.map((group, g) => el("option", { value: g }, group.button.textContent))) : null;
     host.append(el("div", { class: "chart" }, energy, Chart.legend(ENERGY.map(([name]) => name), ENERGY.map(([, shade]) => shade))),
       el("div", { class: "chart" }, joints, el("div", { class: "kind" }, limb, kind.group), legend));
-    function shownWindow() { return [Math.max(0, world.t - history.span), Math.max(2, world.t)]; }
+    function span() { return [Math.max(0, world.t - history.span), Math.max(2, world.t)]; }
     let at = null;
     function draw() {
-      const shown = shownWindow(), shade = [Page.series(0), Page.series(1), Page.color("text")], hint = "press Let go";
-      at = Chart.curves(energy, { x: data.t, window: shown, y: "energy [J]", hint, cursor: state.cursor, curves: ["kinetic", "potential", "total"].map((key, k) => ({ y: data[key], color: shade[k], wide: k === 2 ? 2.4 : 1.6 })) }).at;
+      const window = span(), shade = [Page.series(0), Page.series(1), Page.color("text")], hint = "press Let go";
+      at = Chart.curves(energy, { x: data.t, window, y: "energy [J]", hint, cursor: state.cursor, curves: ["kinetic", "potential", "total"].map((key, k) => ({ y: data[key], color: shade[k], wide: k === 2 ? 2.4 : 1.6 })) }).at;
       const on = members().map((i, k) => ({ i, k })).filter(({ i }) => !state.off.has(i)), columns = series();
-      const limits = state.kind === "torque" ? [...new Set(on.flatMap(({ i }) => { const most = robot.effort[base + i]; return most > 0 ? [most, -most] : []; }))] : [];
-      Chart.curves(joints, { x: data.t, window: shown, y: label(), hint, limits, cursor: state.cursor, curves: on.map(({ i, k }) => ({ y: columns[i], index: k })) });
+      kind.mark(shown()); joints.setAttribute("aria-label", `${label()} over time`);
+      const limits = shown() === "torque" ? [...new Set(on.flatMap(({ i }) => { const most = robot.effort[base + i]; return most > 0 ? [most, -most] : []; }))] : [];
+      Chart.curves(joints, { x: data.t, window, y: label(), hint, limits, cursor: state.cursor, curves: on.map(({ i, k }) => ({ y: columns[i], index: k, by: factor(i) })) });
       if (state.cursor === null || !data.t.length) { readout.textContent = ""; return; }
-      const k = Chart.before(data.t, state.cursor), values = members().filter((i) => !state.off.has(i)).slice(0, 8).map((i) => `${names[i]} ${minus(short(columns[i][k]))}`);
+      const k = Chart.before(data.t, state.cursor), values = members().filter((i) => !state.off.has(i)).slice(0, 8).map((i) => `${names[i]} ${minus(short(columns[i][k] * factor(i)))}`);
       readout.textContent = `${data.t[k].toFixed(2)} s: total ${minus(short(data.total[k]))} J; ${values.join(", ")}`;
     }
     for (const canvas of [energy, joints]) {
@@ -145,17 +151,24 @@ const Panels = (() => {
 
   // The matrices of a posture with their measures; a large inertia matrix is drawn as cells, without numbers.
   const MOST_NUMBERS = 10;
+  const told = (robot) => [...robot.coordinates.slice(0, robot.nv - robot.n), ...Joints.told(robot.names)];
+  const unitOf = (robot) => (i, j) => { const [a, b] = [i, j].map((k) => robot.coordinateKinds[k] === "prismatic"); return a && b ? "kg" : a || b ? "kg m" : "kg m²"; };
   function matrices(arm) {
-    const { robot, arrays } = arm, names = robot.coordinates, units = (revolute, prismatic) => robot.coordinateKinds.map((kind) => (kind === "prismatic" ? prismatic : revolute));
-    const heat = robot.nv <= MOST_NUMBERS ? Chart.heat($("heat"), names, "inertia matrix") : null;
+    const { robot, arrays } = arm, names = told(robot), units = (revolute, prismatic) => robot.coordinateKinds.map((kind) => (kind === "prismatic" ? prismatic : revolute));
+    const show = robot.nv <= MOST_NUMBERS ? Chart.heat($("heat"), names, "inertia matrix") : cells();
     const momentum = Chart.bars($("momentum"), names, names.map(() => null), units("N m s", "N s"));
+    function cells() {
+      const canvas = el("canvas", { class: "cells", role: "img", "aria-label": "inertia matrix as colours" }), value = el("p", { class: "muted" });
+      $("heat").append(canvas, value);
+      return Chart.matrix(canvas, value, names, "H", unitOf(robot), () => {}).show;
+    }
     const facts = {};
     for (const [key, label] of [["condition", "condition number of H"], ["manipulability", "manipulability √det(J Jᵀ)"], ["mass", "smallest effective mass at the tool"], ["energy", "energy"], ["tool", "tool"]]) {
       facts[key] = el("b", { id: `fact-${key}` }); $("live-facts").append(el("div", {}, el("span", {}, label), facts[key]));
     }
     const rows = (flat) => Array.from({ length: robot.nv }, (_, i) => Array.from(flat.slice(i * robot.nv, (i + 1) * robot.nv)));
     return () => {
-      if (heat) heat(arrays.H);
+      show(arrays.H);
       momentum(arrays.p);
       const own = Geometry.eigen(rows(arrays.H)).values, tool = Geometry.eigen(Robot.toolMatrix("velocity", robot.nv, arrays)).values;
       const mobility = Geometry.eigen(Robot.toolMatrix("mobility", robot.nv, arrays)).values[2];
@@ -167,5 +180,5 @@ const Panels = (() => {
     };
   }
 
-  return { choice, number, field, conditions, record, charts, matrices };
+  return { choice, number, field, conditions, record, charts, matrices, told, unitOf };
 })();

@@ -60,8 +60,7 @@
     light,
     column(key) { page.column = key; refresh(true); },
   });
-  const unit = (i, j) => { const [a, b] = [i, j].map((k) => robot.coordinateKinds[k] === "prismatic"); return a && b ? "kg" : a || b ? "kg m" : "kg m²"; };
-  const H = Chart.matrix($("H"), $("H-told"), robot.coordinates, "H", unit, (row) => table.mark(row === null ? null : row - base));
+  const H = Chart.matrix($("H"), $("H-told"), Panels.told(robot), "H", Panels.unitOf(robot), (row) => table.mark(row === null ? null : row - base));
   function more(i) {
     if (page.column === "motor") return table.fixed(world.torques()[base + i]);
     if (page.column === "inertia") return Page.short(arrays.H[(base + i) * (robot.nv + 1)]);
@@ -118,7 +117,7 @@
     $("play").textContent = world.playing ? "Pause" : "Play"; $("play").setAttribute("aria-pressed", String(world.playing));
     for (const [id, mode] of [["fall", "free"], ["hold", "hold"], ["goto", "pd"]]) $(id).setAttribute("aria-pressed", String(world.mode === mode));
     const peak = history.peak();
-    $("peak").textContent = peak === null ? "\u00a0" : `peak ${(100 * peak).toFixed(0)} %`;
+    $("peak").textContent = !peak ? "\u00a0" : `peak ${(100 * peak).toFixed(0)} %`;
     $("told").textContent = world.message || { free: "no motor torque", hold: "holds still; drag it", pd: "goes to the posture in the table" }[world.mode];
     $("scrub").min = data.t.length ? String(Math.min(0, data.t[0] - world.end)) : "-10"; $("scrub").value = String(Math.min(0, world.t - world.end));
   }
@@ -132,7 +131,7 @@
   let before = null;
   function tick(now) {
     if (!world.playing) { before = null; ticks.length = 0; clock(); return; }
-    if (before !== null) { pull(); world.run(Math.max(0, now - before) / 1000); world.end = world.t; history.sample(); charts.draw(); refresh(false); }
+    if (before !== null) { pull(); world.run(Math.max(0, now - before) / 1000, history.sample); world.end = world.t; charts.draw(); refresh(false); }
     before = now; factor(now); clock(); requestAnimationFrame(tick);
   }
   function play(on) {
