@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import armdyn
+from armdyn.chain import Tendon
 from armdyn.errors import InputError
 from armdyn.motion import MotionLimits
 from armdyn.uses import NEEDS, TASKS, must_suit, refusal, table
 from random_trees import TreeKind, random_tree
 
+
+def coupled(chain):
+    """The chain with a tendon of its first and last joint, and half the weight of its links compensated."""
+    tendon = Tendon(
+        ((0, 1), (2, -2)), stiffness=3, rest=Fraction(1, 10), damping=Fraction(1, 5), armature=Fraction(1, 8)
+    )
+    half = tuple(replace(link, mass=link.mass / 2, moment=link.moment * Fraction(1, 2)) for link in chain.links)
+    return replace(chain, tendons=(tendon,), compensated=half)
+
+
 ROBOTS = {
     "has a floating base": random_tree(TreeKind(joints=3, fork=0, prismatic=0, floating=True), 2),
     "has no tool": random_tree(TreeKind(joints=3, fork=1, prismatic=0), 3),
     "has mimic joints": random_tree(TreeKind(joints=3, fork=0, prismatic=0, mimic=0.7), 1),
+    "has tendons or gravity compensation": coupled(random_tree(TreeKind(joints=3, fork=0, prismatic=0), 1)),
 }
 BOX = np.array([[-0.1, 0.1]])
 

@@ -538,6 +538,11 @@ class Arm(KernelAttributes, JointArrays):
             raise InputError(f"with_links expects {self.chain.bodies} links, got {len(links)}")
         return self._with(links=tuple(links))
 
+    @property
+    def uncoupled(self) -> Arm:
+        """The same arm without tendons of several joints and without gravity compensation, where it has any."""
+        return self._with(tendons=(), compensated=())
+
     def _with(self, **changes: Any) -> Arm:
         return replace(self, given=replace(self.given, **changes))
 

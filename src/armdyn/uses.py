@@ -31,15 +31,27 @@ NEEDS: dict[str, Need] = {
     "coordinates": Need(
         "a coordinate for every joint", "has mimic joints", "hold them with lock=", lambda chain: chain.has_mimics
     ),
+    "inertia of links": Need(
+        "an inertia matrix of links and rotors alone",
+        "has inertias along tendons",
+        "other methods have them",
+        lambda chain: any(tendon.armature != 0 for tendon in chain.tendons),
+    ),
+    "uncoupled joints": Need(
+        "joints whose forces do not depend on one another",
+        "has tendons or gravity compensation",
+        "arm.uncoupled leaves them out",
+        lambda chain: chain.coupled,
+    ),
 }
 # Quantities at the tool need one, too; formulations and control laws say what they need themselves.
 TASKS: dict[str, tuple[str, ...]] = {
     "inverse kinematics": ("fixed base", "tool"),
     "a payload": ("tool",),
     "another tool": ("tool",),
-    "identification": ("fixed base",),
-    "excitation": ("fixed base",),
-    "servo identification": ("fixed base", "coordinates"),
+    "identification": ("fixed base", "uncoupled joints"),
+    "excitation": ("fixed base", "uncoupled joints"),
+    "servo identification": ("fixed base", "coordinates", "uncoupled joints"),
     "calibration": ("fixed base", "tool"),
     "time-optimal motion": ("fixed base",),
     "bounding a quantity over all configurations": ("fixed base",),
@@ -68,7 +80,7 @@ def must_suit(task: str, chain: Any, name: str = "this robot") -> None:
 
 def table() -> list[list[str]]:
     """A row per task: for every property of a robot, what the task needs of it."""
-    properties = list(dict.fromkeys(need.lacking for need in NEEDS.values()))
+    properties = [need.lacking for key, need in NEEDS.items() if key != "inertia of links"]  # only formulations need it
     rows = [["task", *(f"a robot that {words}" for words in properties)]]
     for task, needs in TASKS.items():
         cells = dict.fromkeys(properties, "works")

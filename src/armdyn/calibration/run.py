@@ -105,7 +105,12 @@ def serial_part(arm: Arm, frame: str | None) -> tuple[Arm, tuple[int, ...]]:
     path = chain.path(at.link - 1)
     joints = tuple(_renumbered(chain.joints[i], path) for i in path)
     cut = replace(
-        chain, joints=joints, links=tuple(chain.links[i] for i in path), parents=(), tool=at.placement, tool_link=0
+        chain.uncoupled,
+        joints=joints,
+        links=tuple(chain.links[i] for i in path),
+        parents=(),
+        tool=at.placement,
+        tool_link=0,
     )
     return replace(arm, given=cut, snap=0.0, frames=()), path
 

@@ -18,7 +18,7 @@ from typing import Literal
 from armdyn.algebra import IDENTITY, Angle, Mat3, Scalar, Vec3, Z
 from armdyn.algebra.scalar import is_number
 from armdyn.chain.chain import Chain
-from armdyn.chain.joint import Joint, Link, Placement
+from armdyn.chain.joint import Joint, Placement
 
 SNAP = 1e-5  # radians; lengths use a hundredth of it, in metres
 NOISE = 1e-6  # radians: what programs that write files leave of a right angle is smaller, or a rounding
@@ -223,26 +223,43 @@ def parallel(joint: Joint) -> bool:
     return bool(joint.beta.sin == 0 and joint.gamma.sin == 0)
 
 
+class _Links:
+    """The links of a chain, and what is compensated of their weight, while their frames slide along their axes."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.bodies = [list(chain.links), list(chain.compensated)]
+
+    def slide(self, k: int, e: Scalar) -> None:
+        """Link k in a frame in which its own stands at e along z."""
+        for links in filter(None, self.bodies):
+            links[k] = links[k].moved(IDENTITY, e * Z)
+
+    def onto(self, chain: Chain) -> Chain:
+        """The chain with these links."""
+        links, compensated = map(tuple, self.bodies)
+        return replace(chain, links=links, compensated=compensated)
+
+
 @lru_cache(maxsize=256)
 def canonical(chain: Chain) -> Chain:
     """The same robot with as many d's zero as the convention allows, and the rotors of first joints in their links.
 
     A tool that is not at the only tip stays where it is in its link's frame, which may be another one: see `reframed`.
     """
-    joints, links = list(chain.joints), list(chain.links)
+    joints, links = list(chain.joints), _Links(chain)
     for i in range(chain.bodies - 1, 0, -1):
         joint, parent = joints[i], chain.parents[i]
         if may_slide(chain, i) and parallel(joint) and joint.d != 0:
             e: Scalar = joint.beta.cos * joint.gamma.cos * joint.d
             joints[parent] = replace(joints[parent], d=joints[parent].d + e)
-            links[parent] = links[parent].moved(IDENTITY, -e * Z)
+            links.slide(parent, -e)
             joints[i] = replace(joint, d=0 * joint.d)
     tool = chain.tool
     for tip in chain.tips:
         e = _slide_tip(chain, tip, joints, links)
         if len(chain.tips) == 1:
             tool = Placement(tool.R, tool.p + e * Z)
-    slid = replace(chain, joints=tuple(joints), links=tuple(links), tool=tool)
+    slid = links.onto(replace(chain, joints=tuple(joints), tool=tool))
     return _first_rotors_in_links(slid)
 
 
@@ -254,7 +271,7 @@ def may_slide(chain: Chain, i: int) -> bool:
     )
 
 
-def _slide_tip(chain: Chain, tip: int, joints: list[Joint], links: list[Link]) -> Scalar:
+def _slide_tip(chain: Chain, tip: int, joints: list[Joint], links: _Links) -> Scalar:
     """Move the frames of the last parallel joints before a tip along their axes; how far the tip's own moved back."""
     group = [tip]
     while parallel(joints[group[-1]]) and may_slide(chain, group[-1]):
@@ -264,10 +281,10 @@ def _slide_tip(chain: Chain, tip: int, joints: list[Joint], links: list[Link]) -
         return 0
     e: Scalar = joints[start].d
     joints[start] = replace(joints[start], d=0 * e)
-    links[start] = links[start].moved(IDENTITY, e * Z)
+    links.slide(start, e)
     for k in others:
         e = joints[k].beta.cos * joints[k].gamma.cos * e
-        links[k] = links[k].moved(IDENTITY, e * Z)
+        links.slide(k, e)
     return e
 
 
@@ -297,11 +314,11 @@ def slid_outwards(chain: Chain) -> Chain:
 
 @lru_cache(maxsize=256)
 def _slid_outwards(chain: Chain) -> Chain:
-    joints, links = list(chain.joints), list(chain.links)
+    joints, links = list(chain.joints), _Links(chain)
     for i, parent in enumerate(chain.parents):
         inner, outer = joints[parent], joints[i]
         if may_slide(chain, i) and inner.revolute and outer.revolute and parallel(outer) and inner.d != 0:
             joints[parent] = replace(inner, d=0 * inner.d)
-            links[parent] = links[parent].moved(IDENTITY, inner.d * Z)
+            links.slide(parent, inner.d)
             joints[i] = replace(outer, d=outer.d + outer.beta.cos * outer.gamma.cos * inner.d)
-    return replace(chain, joints=tuple(joints), links=tuple(links))
+    return links.onto(replace(chain, joints=tuple(joints)))

@@ -32,6 +32,7 @@ from armdyn.chain.joint import (
     Limit,
     Link,
     Placement,
+    Tendon,
     named,
 )
 from armdyn.errors import InputError, choose
@@ -66,6 +67,27 @@ def must_be_computable(chain: Chain) -> None:
             _follows_a_joint(chain.joints, i)
     if any(joint.forces.load_friction != 0 for joint in chain.joints):
         _load_friction_stands_alone(chain)
+    for tendon in chain.tendons:
+        _joins_joints(chain, tendon)
+    if chain.compensated and len(chain.compensated) != len(chain.links):
+        raise InputError(
+            f"gravity compensation is given for every link or for none; got {len(chain.compensated)} of "
+            f"{len(chain.links)}"
+        )
+
+
+def _joins_joints(chain: Chain, tendon: Tendon) -> None:
+    where = f"tendon {tendon.name!r}"
+    numbers = (tendon.stiffness, tendon.rest, tendon.damping, tendon.armature, *(c for _, c in tendon.joints))
+    _must_be_finite(where, numbers)
+    for key in ("stiffness", "damping", "armature"):
+        if getattr(tendon, key) < 0:
+            raise InputError(f"{where}: {key} must be at least 0, got {float(getattr(tendon, key)):g}")
+    for i, _ in tendon.joints:
+        if not 0 <= i < len(chain.joints) or chain.joints[i].free:
+            raise InputError(f"{where}: {i} is not one of the joints that turn or slide")
+    if not tendon.joints or len({i for i, _ in tendon.joints}) < len(tendon.joints):
+        raise InputError(f"{where}: expected one or more different joints, got {[i for i, _ in tendon.joints]}")
 
 
 def _must_be_finite(where: str, numbers: tuple[Any, ...]) -> None:
@@ -163,6 +185,10 @@ class Chain:
     body `tool_link`, counted from 1, or to the only tip if that is 0; a tree with several tips has no tool unless
     `tool_link` says where. `joints` and `links` contain all N bodies. n counts the independent joints: neither mimic
     joints nor the free joint of a floating base.
+
+    `tendons` couple joints. `compensated` holds, for every link, the part of its mass and first moment whose weight
+    something else carries (gravity compensation; no inertia), or is empty. Both are forces of the joints, as springs
+    are: they act where friction is asked for.
     """
 
     joints: tuple[Joint, ...]
@@ -172,6 +198,8 @@ class Chain:
     tool: Placement = Placement()
     parents: tuple[int, ...] = ()  # empty for a serial chain
     tool_link: int = 0
+    tendons: tuple[Tendon, ...] = ()
+    compensated: tuple[Link, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.parents:
@@ -241,6 +269,16 @@ class Chain:
     def has_mimics(self) -> bool:
         """Whether there are mimic joints."""
         return any(joint.mimic is not None for joint in self.joints)
+
+    @property
+    def coupled(self) -> bool:
+        """Whether forces besides the links' own join several joints: tendons or gravity compensation."""
+        return bool(self.tendons or self.compensated)
+
+    @property
+    def uncoupled(self) -> Chain:
+        """The same chain without tendons and gravity compensation."""
+        return replace(self, tendons=(), compensated=()) if self.coupled else self
 
     @property
     def plain(self) -> bool:

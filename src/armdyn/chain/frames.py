@@ -39,7 +39,7 @@ from armdyn.algebra import ZERO, Angle, Mat3, Scalar, Vec3, X, Z, exact
 from armdyn.algebra.scalar import ZERO_ANGLE
 from armdyn.chain.chain import Chain
 from armdyn.chain.exactly import NOISE, at, compose, dot, inverse, length, moved, root, rotate, short, unit
-from armdyn.chain.joint import MASSLESS, NO_FORCES, Joint, JointForces, Kind, Limit, Link, Mimic, Placement
+from armdyn.chain.joint import MASSLESS, NO_FORCES, Joint, JointForces, Kind, Limit, Link, Mimic, Placement, Tendon
 from armdyn.chain.servo import Servo
 from armdyn.errors import InputError
 
@@ -176,6 +176,7 @@ class GivenBody:
     stribeck: Scalar = 0
     forces: JointForces = NO_FORCES
     servo: Servo | None = None
+    compensated: Link = MASSLESS
     parent: int | None = None
     mimic: Mimic | None = None
 
@@ -422,6 +423,7 @@ def build(
     tool: Placement = Placement(),
     gravity: Vec3 = Vec3(Fraction(0), Fraction(0), Fraction(-981, 100)),
     parallel: float = PARALLEL,
+    tendons: tuple[Tendon, ...] = (),
 ) -> tuple[Chain, tuple[Placement, ...]]:
     """The tree of these bodies, and the placement of each body's own frame in its normal driving-axis frame.
 
@@ -445,9 +447,15 @@ def build(
     own = [inverse(to.seat.placement) for to in placed]
     joints = tuple(_joint(body, to) for body, to in zip(bodies, placed, strict=True))
     links = tuple(moved(body.link, here) for body, here in zip(bodies, own, strict=True))
+    lifted = tuple(moved(body.compensated, here) for body, here in zip(bodies, own, strict=True))
     one_tip = sum(i not in parents for i in range(len(bodies))) == 1
     end = compose(own[-1], tool) if one_tip else Placement()
-    return Chain(joints, links, gravity=gravity, base=base, tool=end, parents=parents), tuple(own)
+    weights = (replace(link, inertia=MASSLESS.inertia) for link in lifted)  # an inertia is no weight
+    compensated = tuple(weights) if any(link.mass != 0 for link in lifted) else ()
+    tree = Chain(
+        joints, links, gravity=gravity, base=base, tool=end, parents=parents, tendons=tendons, compensated=compensated
+    )
+    return tree, tuple(own)
 
 
 def _joint(body: GivenBody, to: Placed) -> Joint:

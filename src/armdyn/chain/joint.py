@@ -10,7 +10,7 @@ the centre of mass are not negative, and the moments obey the triangle inequalit
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Literal
@@ -83,6 +83,31 @@ NUMBERS = tuple(f.name for f in fields(JointForces) if f.default == 0)  # the fo
 POSITIVE = tuple(f.name for f in fields(JointForces) if f.metadata.get("positive"))
 WORDS = {f.name: f.metadata.get("words", f.name.replace("_", " ")) for f in fields(JointForces)}
 BELOW = {f.name: f.metadata["below"] for f in fields(JointForces) if "below" in f.metadata}
+
+
+@dataclass(frozen=True, slots=True)
+class Tendon:
+    """A linear relation L = Σ c q of several joints (index, c), with a spring, a damper and an inertia.
+
+    The motors must provide c (stiffness (L - rest) + damping L̇) at each of the joints: forces of joints, as friction
+    is. `armature` is an inertia along L, and as rotor inertias are a part of the inertia matrix: armature c cᵀ.
+    """
+
+    joints: tuple[tuple[int, Scalar], ...]
+    stiffness: Scalar = 0
+    rest: Scalar = 0
+    damping: Scalar = 0
+    armature: Scalar = 0
+    name: str = ""
+
+    def along(self, x: Sequence[Scalar]) -> Scalar:
+        """Σ c x, a length or its rate."""
+        return sum((c * x[i] for i, c in self.joints), 0)
+
+    def spread(self, force: Scalar, count: int) -> list[Scalar]:
+        """C times a force along the tendon, for each of `count` joints."""
+        share = dict(self.joints)
+        return [share[i] * force if i in share else 0 for i in range(count)]
 
 
 Kind = Literal["revolute", "prismatic", "free"]

@@ -86,10 +86,15 @@ def _is_private(status: os.stat_result) -> bool:
 
 @lru_cache(maxsize=1)
 def source() -> str | None:
-    """A hash of the source that kernels depend on; None if it was modified after this process imported it."""
+    """A hash of the source that kernels depend on; None if it was modified after this process imported it.
+
+    None, too, in a program that was frozen without the source: it compiles each time.
+    """
     package = os.path.dirname(os.path.abspath(errors.__file__))
     digest = hashlib.sha256()
     paths = sorted(path for part in DEPENDENCIES for path in _modules(os.path.join(package, part)))
+    if not paths:
+        return None
     assert len(paths) > FEWEST, f"only {len(paths)} files of armdyn's source in {package}"
     for path in paths:
         with open(path, "rb", buffering=0) as file:

@@ -31,7 +31,7 @@ from armdyn.deployment.trial import first_message
 from armdyn.errors import ComputationError, InputError
 from armdyn.graph.program import Program, trace
 from armdyn.programs.stepping import stage_programs
-from armdyn.simulation.programs import lockable_dynamics
+from armdyn.simulation.programs import couplings, lockable_dynamics
 
 HEADERS = ("armdyn_fmu.h", "fmi3PlatformTypes.h", "fmi3FunctionTypes.h", "fmi3Functions.h")
 FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden")
@@ -101,9 +101,14 @@ def _next_stage(model: FmuModel, name: str) -> str:
 
 def _joint_forces(model: FmuModel) -> Function:
     """The motor torques that springs, offsets, ripple and asymmetric friction require, as a program."""
+    chain = model.arm.chain.rationals
+    coupled = couplings(chain) if model.friction else None
 
     def function(q: list[Any], qd: list[Any]) -> list[Any]:
-        return [along.forces(x, v) for along, x, v in zip(model.along, q, qd, strict=True)]
+        found = [along.forces(x, v) for along, x, v in zip(model.along, q, qd, strict=True)]
+        if coupled is None:
+            return found
+        return [f + c for f, c in zip(found, coupled(chain, q, qd), strict=True)]
 
     made = trace(FORCES, function, {"q": (model.n,), "qd": (model.n,)}, [("tau", (model.n,))])
     return _function(made, "springs, torque offsets, torque ripple and the asymmetry of viscous friction")

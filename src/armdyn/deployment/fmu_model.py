@@ -84,7 +84,9 @@ class FmuModel:
     @property
     def pushed(self) -> bool:
         """Whether there are forces at the joints beside friction over the speed and with the load."""
-        return any(joint.forces != NO_FORCES for one in self.along for joint, _, _ in one.joints)
+        return (self.friction and self.arm.chain.coupled) or any(
+            joint.forces != NO_FORCES for one in self.along for joint, _, _ in one.joints
+        )
 
     @cached_property
     def rubbing(self) -> tuple[tuple[Joint, int, float], ...]:

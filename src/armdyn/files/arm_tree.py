@@ -11,13 +11,14 @@ from dataclasses import replace
 from fractions import Fraction
 
 from armdyn.algebra import JointRotation, Mat3, Scalar, Vec3, exact
-from armdyn.chain import Joint, Placement
+from armdyn.chain import Joint, Placement, Tendon
 from armdyn.chain.canonical import compare, snapped, snapped_placement
 from armdyn.chain.exactly import compose, inverse, moved
+from armdyn.chain.joint import MASSLESS
 from armdyn.files import urdf
 from armdyn.files.description import Description, Frame, all_frames, of_arm_file, with_tool
 from armdyn.files.urdf_out import joint_names, link_names
-from armdyn.files.urdf_tree import RawJoint, RawLink, RawMimic, Tree, connected
+from armdyn.files.urdf_tree import RawJoint, RawLink, RawMimic, RawTendon, Tree, connected
 from armdyn.options import Cut
 
 _Z = (Fraction(0), Fraction(0), Fraction(1))
@@ -92,7 +93,8 @@ def _tree(arm: Description, label: str, base: str | None) -> Tree:
     links = {name: RawLink(name) for name in (*names[:-1], *(frame.name for frame in frames))}
     for k, link in enumerate(chain.links, 1):
         body = moved(link, inverse(places[k]))
-        links[carriers[k]] = RawLink(carriers[k], body=body)
+        lifted = moved(chain.compensated[k - 1], inverse(places[k])) if chain.compensated else MASSLESS
+        links[carriers[k]] = RawLink(carriers[k], body=body, compensated=lifted)
     joints = {}
     for i, joint in enumerate(chain.joints):
         k = chain.parents[i] + 1
@@ -104,7 +106,13 @@ def _tree(arm: Description, label: str, base: str | None) -> Tree:
         at = compose(inverse(seat), frame.placement)
         key = f"frame {frame.name}"
         joints[key] = RawJoint(key, "fixed", parent, frame.name, placement=at)
-    return replace(connected(label, arm.name, links, joints), format="arm file")
+    whole = connected(label, arm.name, links, joints)
+    return replace(whole, format="arm file", tendons=tuple(_tendon(tendon, calls) for tendon in chain.tendons))
+
+
+def _tendon(tendon: Tendon, calls: list[str]) -> RawTendon:
+    numbers = map(exact, (tendon.stiffness, tendon.rest, tendon.damping, tendon.armature))
+    return RawTendon(tendon.name, tuple((calls[i], exact(c)) for i, c in tendon.joints), *numbers)
 
 
 def _tool(arm: Description, name: str) -> tuple[Frame, ...]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from numbers import Real
 from typing import Literal
 
 from armdyn.errors import InputError, choose
-from armdyn.files.urdf_tree import RawJoint, RawMimic, Tree
+from armdyn.files.urdf_tree import RawJoint, RawMimic, RawTendon, Tree
 from armdyn.options import Cut, Lock
 
 REST: Literal["rest"] = "rest"
@@ -34,6 +34,7 @@ class PartOfTree:
     leaders: dict[str, RawMimic]  # moving joints that mimic a moving one
     floating: str | None = None  # the floating joint at the root; "" if the caller requested a floating base
     notes: list[str] = field(default_factory=list)
+    tendons: list[RawTendon] = field(default_factory=list)  # of several moving joints
 
 
 def rest(joint: RawJoint) -> float:
@@ -73,7 +74,25 @@ def select(tree: Tree, cut: Cut) -> PartOfTree:
     _check_kinds(tree, chosen)
     names = {joint.name for joint in chosen.moving}
     chosen.leaders = {name: mimics[name] for name in names if name in mimics}
+    for tendon in tree.tendons:
+        _tie(chosen, tendon, tree.label)
     return chosen
+
+
+def _tie(chosen: PartOfTree, tendon: RawTendon, label: str) -> None:
+    """Add a tendon to what moves: one of a single moving joint is a part of that joint, locked ones change its rest."""
+    moving = {joint.name: k for k, joint in enumerate(chosen.moving)}
+    own = tuple((name, c) for name, c in tendon.joints if name in moving)
+    still = sum((c * Fraction(repr(chosen.held.get(name, 0.0))) for name, c in tendon.joints if name not in moving), 0)
+    part = replace(tendon, joints=own, rest=tendon.rest - still)
+    if len(own) == 1:
+        k = moving[own[0][0]]
+        chosen.moving[k] = part.of_joint(chosen.moving[k])
+    elif own:
+        chosen.tendons.append(part)
+        if tendon.friction:
+            lost = f"its dry friction of {float(tendon.friction):g} is not carried over, what else it has is"
+            chosen.notes.append(f"{label}: tendon {tendon.name!r} couples joints: {lost}")
 
 
 def _moves(joint: RawJoint, chosen: PartOfTree) -> bool:

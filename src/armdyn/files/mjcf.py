@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from armdyn.algebra import Mat3, Vec3, exact
-from armdyn.chain.joint import NO_FORCES
+from armdyn.chain.joint import MASSLESS, NO_FORCES, Link
 from armdyn.errors import FileError
 from armdyn.files import mjcf_compile, urdf
 from armdyn.files.cutting import select
@@ -37,6 +38,7 @@ from armdyn.files.urdf_tree import (
     RawJoint,
     RawLink,
     RawMimic,
+    RawTendon,
     Tree,
     as_chain,
     chain_note,
@@ -143,13 +145,13 @@ class _CompiledModel:
         """The whole tree, with limits, armatures, springs and mimic relations."""
         self.links = {self.name("body", 0): RawLink(self.name("body", 0))}
         self.joints: dict[str, RawJoint] = {}
-        self.passive = passive_forces(self.data, [self.name("tendon", t) for t in range(self.data["ntendon"])])
+        self.passive = passive_forces(self.data, self.name)
         for b in range(1, self.nbody):
             self._body(b)
         bodies = {self.name("body", b) for b in range(self.nbody)}
         for s in range(self.nsite):
             name, body = self.name("site", s), self.name("body", self.data["site_bodyid"][s])
-            if name not in bodies:
+            if name not in bodies and name not in self.links:
                 self.links[name] = RawLink(name, virtual=True)
                 at = np.asarray(self.data["site_pos"][s]), _rotation(self.data["site_quat"][s])
                 self._add(RawJoint(f"site {name}", "fixed", body, name, **_seat(at)))
@@ -161,7 +163,10 @@ class _CompiledModel:
             parts = [part for j in self.joints.values() for part in (chain if j is joint else [j])]
             self.joints = {part.name: part for part in parts}
             notes.append(chain_note(label, joint, chain))
-        return replace(connected(label, label, self.links, self.joints, tuple(notes)), format="MJCF")
+        tendons = tuple(self.passive.tendons)
+        notes += [f"{label}: {note}" for note in _across_branches(tendons, self.joints.values())]
+        whole = connected(label, label, self.links, self.joints, tuple(notes))
+        return replace(whole, format="MJCF", tendons=tendons)
 
     def _add(self, joint: RawJoint) -> None:
         self.joints[joint.name] = joint
@@ -232,8 +237,15 @@ class _CompiledModel:
             xyz=_triple(d["body_ipos"][b]),
             rpy=_triple(_rpy(_rotation(d["body_iquat"][b]))),
             inertia=(xx, zero, zero, yy, zero, zz),
+            compensated=self._compensated(b),
         )
         self._add(RawJoint(f"body {name}", "fixed", parent, name, **_seat(at)))
+
+    def _compensated(self, b: int) -> Link:
+        """The part of a body's mass whose weight `gravcomp` carries."""
+        mass = exact(self.data["body_mass"][b]) * self.passive.compensated[b]
+        com = Vec3(*_triple(self.data["body_ipos"][b]))
+        return Link(mass, mass * com, MASSLESS.inertia) if mass else MASSLESS
 
     def _moving(self, j: int, parent: str, child: str, at: tuple[Any, Any]) -> RawJoint:
         d = self.data
@@ -259,13 +271,40 @@ class _CompiledModel:
             child,
             axis=_triple(axis),
             limit=limit,
-            damping=exact(d["dof_damping"][dof] + (self.passive.damping[j] if single else 0.0)),
-            friction=exact(d["dof_frictionloss"][dof] + (self.passive.friction[j] if single else 0.0)),
+            damping=exact(d["dof_damping"][dof]),
+            friction=exact(d["dof_frictionloss"][dof]),
             mimic=self._mimic(j),
-            armature=exact(d["dof_armature"][dof] + (self.passive.armature[j] if single else 0.0)),
+            armature=exact(d["dof_armature"][dof]),
             forces=self.passive.forces(j) if single else NO_FORCES,
             **_seat((p, R)),
         )
+
+
+def _across_branches(tendons: Iterable[RawTendon], joints: Iterable[RawJoint]) -> Iterator[str]:
+    """Notes on inertias along tendons between joints of which neither carries the other: MuJoCo has no such entry."""
+    known = {joint.name: joint for joint in joints}
+    above = {joint.child: joint for joint in known.values()}
+
+    def carriers(name: str) -> set[str]:
+        found, joint = {name}, known[name]
+        while joint.parent in above:
+            joint = above[joint.parent]
+            found.add(joint.name)
+        return found
+
+    for tendon in tendons:
+        names = [name for name, _ in tendon.joints]
+        paths = [carriers(name) for name in names] if tendon.armature else []
+        apart = any(
+            not {a, b} & (one & two)
+            for a, one in zip(names, paths, strict=False)
+            for b, two in zip(names, paths, strict=False)
+        )
+        if apart:
+            yield (
+                f"tendon {tendon.name!r} has an armature and joins branches: its inertia couples the joints "
+                f"{', '.join(names)} here; MuJoCo leaves that part of its inertia matrix out"
+            )
 
 
 def _kind(kind: int, limited: bool) -> str:

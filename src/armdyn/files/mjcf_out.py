@@ -71,6 +71,7 @@ def text(arm: Description) -> tuple[str, tuple[str, ...]]:
         *_nested(chain, bodies, sites, -1, 2),
         "  </worldbody>",
         *_section("equality", _equalities(chain, joints)),
+        *_section("tendon", _tendons(chain, joints)),
         *_section("actuator", motors),
         "</mujoco>",
     ]
@@ -125,10 +126,37 @@ def _bodies(
             )
         at = compose(compose(before, standing), seat.at)
         carries = bool(chain.children[k])
-        lines = [f'<body name={quoted(seat.name)} pos="{_words(at.p)}" quat="{_quaternion(at.R)}">']
+        lifted = _gravcomp(chain, k, seat, notes)
+        lines = [f'<body name={quoted(seat.name)} pos="{_words(at.p)}" quat="{_quaternion(at.R)}"{lifted}>']
         lines.append(_inertial(joint, link, seat, carries, notes))
         lines += _joint(joint, joints[k], inverse(seat.at), notes)
         yield lines
+
+
+def _gravcomp(chain: Chain, k: int, seat: _Seat, notes: list[str]) -> str:
+    """The attribute of a body whose weight is compensated; MuJoCo knows a share of it, at its centre of mass."""
+    if not chain.compensated or (part := chain.compensated[k]).mass == 0:
+        return ""
+    link = chain.links[k]
+    off = [float(link.mass * a - part.mass * b) for a, b in zip(part.moment, link.moment, strict=True)]
+    if link.mass == 0 or max(map(abs, off)) > _ROUNDING * float(link.mass * part.mass):
+        mass = float(part.mass)
+        notes.append(f"the compensated weight of {mass:g} kg of {seat.name!r} is not at its centre of mass: left out")
+        return ""
+    return f' gravcomp="{float(part.mass / link.mass)!r}"'
+
+
+def _tendons(chain: Chain, joints: list[str]) -> list[str]:
+    """The tendons of several joints."""
+    lines = []
+    for k, tendon in enumerate(chain.tendons, 1):
+        numbers = {"stiffness": tendon.stiffness, "damping": tendon.damping, "armature": tendon.armature}
+        words = [f'{key}="{float(x)!r}"' for key, x in numbers.items() if x != 0]
+        name = quoted(tendon.name or f"tendon{k}")
+        lines.append(f'<fixed name={name} springlength="{float(tendon.rest)!r}" {" ".join(words)}>')
+        lines += [f'  <joint joint={quoted(joints[i])} coef="{float(c)!r}"/>' for i, c in tendon.joints]
+        lines.append("</fixed>")
+    return lines
 
 
 def _with_possible_bodies(chain: Chain, seats: list[_Seat], notes: list[str]) -> Chain:

@@ -1,69 +1,73 @@
-"""Passive forces of an MJCF model: springs, and tendons of one joint; and notes on physics that is not carried over.
+"""Passive forces of an MJCF model: springs, fixed tendons, gravity compensation; notes on what is not carried over.
 
 A spring of a joint gives -k (q - rest), so that the motor provides k q - k rest: `stiffness` and `offset` of the joint.
-A fixed tendon of one joint, L = c q, is a spring, damper, rotor inertia and friction of that joint, with c or c² as a
-factor. As in MuJoCo these are passive forces: they act with ``friction=True`` and in simulations.
+A fixed tendon, L = Σ c q, has a spring, a damper and an inertia; if a single joint moves it, they are that joint's,
+with c or c² as a factor. As in MuJoCo springs, dampers and gravity compensation are passive forces: they act with
+``friction=True`` and in simulations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from armdyn.algebra import exact
 from armdyn.chain.joint import NO_FORCES, JointForces
+from armdyn.files.urdf_tree import RawTendon
 
 _SINGLE = (2, 3)  # the values of mjtJoint for slide and hinge
 
 
 @dataclass
 class Passive:
-    """What springs and tendons add per joint, and notes."""
+    """The springs of the joints, the share of every body's weight that is compensated, tendons, and notes."""
 
-    stiffness: list[float]
-    offset: list[float]
-    damping: list[float]
-    armature: list[float]
-    friction: list[float]
-    notes: list[str]
+    springs: dict[int, JointForces] = field(default_factory=dict)
+    compensated: list[Fraction] = field(default_factory=list)
+    tendons: list[RawTendon] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def forces(self, j: int) -> JointForces:
         """The spring of a joint."""
-        if not self.stiffness[j]:
-            return NO_FORCES
-        return JointForces(offset=exact(self.offset[j]), stiffness=exact(self.stiffness[j]))
+        return self.springs.get(j, NO_FORCES)
 
 
-def passive_forces(data: dict[str, Any], tendons: Sequence[str]) -> Passive:
-    """The springs of the joints and the fixed tendons of one joint each."""
-    count = data["njnt"]
-    k, offset, damping, armature, friction = ([0.0] * count for _ in range(5))
-    found = Passive(k, offset, damping, armature, friction, [])
+def passive_forces(data: dict[str, Any], name: Callable[[str, int], str]) -> Passive:
+    """The springs of the joints, the fixed tendons and the gravity compensation."""
+    found = Passive()
     springs, dampers = (not {"passive", word} & set(data["disabled"]) for word in ("spring", "damper"))
     for j, kind in enumerate(data["jnt_type"]):
-        if kind in _SINGLE and springs:
-            stiffness, rest = data["jnt_stiffness"][j], data["qpos_spring"][data["jnt_qposadr"][j]]
-            found.stiffness[j], found.offset[j] = stiffness, -stiffness * rest
-    for t, name in enumerate(tendons):
-        first, number = data["tendon_adr"][t], data["tendon_num"][t]
+        stiffness = exact(data["jnt_stiffness"][j])
+        if kind in _SINGLE and springs and stiffness:
+            rest = exact(data["qpos_spring"][data["jnt_qposadr"][j]])
+            found.springs[j] = JointForces(offset=-stiffness * rest, stiffness=stiffness)
+    # Without springs and dampers MuJoCo leaves out all passive forces.
+    found.compensated = [exact(x) if springs or dampers else Fraction(0) for x in data["body_gravcomp"]]
+    for t in range(data["ntendon"]):
         said = _tendon(data, t)
         if not said:
             continue
         low, high = data["tendon_lengthspring"][t]
-        one = number == 1 and data["wrap_type"][first] == data["wrap"]["JOINT"]
-        j = data["wrap_objid"][first]
-        if not one or (data["tendon_stiffness"][t] and low != high) or data["jnt_type"][j] not in _SINGLE:
-            why = "couples joints" if number > 1 else "is slack over a range of lengths" if one else "is no fixed one"
-            found.notes.append(f"tendon {name!r} {why} and is not carried over: {', '.join(said)}")
+        first, number = data["tendon_adr"][t], data["tendon_num"][t]
+        parts = range(first, first + number)
+        fixed = all(data["wrap_type"][i] == data["wrap"]["JOINT"] for i in parts)
+        if not fixed or (data["tendon_stiffness"][t] and low != high):
+            why = "is slack over a range of lengths" if fixed else "is no fixed one"
+            found.notes.append(f"tendon {name('tendon', t)!r} {why} and is not carried over: {', '.join(said)}")
             continue
-        c = data["wrap_prm"][first]
-        if springs:
-            found.stiffness[j] += data["tendon_stiffness"][t] * c * c
-            found.offset[j] -= data["tendon_stiffness"][t] * c * low
-        found.damping[j] += data["tendon_damping"][t] * c * c if dampers else 0.0
-        found.armature[j] += _newer(data, "tendon_armature", t) * c * c
-        found.friction[j] += data["tendon_frictionloss"][t] * abs(c)
+        found.tendons.append(
+            RawTendon(
+                name("tendon", t),
+                tuple((name("joint", data["wrap_objid"][i]), exact(data["wrap_prm"][i])) for i in parts),
+                stiffness=exact(data["tendon_stiffness"][t] if springs else 0.0),
+                rest=exact(low),
+                damping=exact(data["tendon_damping"][t] if dampers else 0.0),
+                armature=exact(_newer(data, "tendon_armature", t)),
+                friction=exact(data["tendon_frictionloss"][t]),
+            )
+        )
     return found
 
 
@@ -84,9 +88,6 @@ def _tendon(data: dict[str, Any], t: int) -> list[str]:
 
 def lost(data: dict[str, Any], name: Callable[[str, int], str]) -> Iterator[str]:
     """Notes on physics that is not carried over: what, and how much."""
-    compensated = {b: x for b, x in enumerate(data["body_gravcomp"]) if x and data["body_mass"][b]}
-    if compensated:
-        yield f"gravity compensation is not carried over: gravcomp {_listed(compensated, name, 'body')}"
     if data["disabled"]:
         yield f"the model's option flags disable {' and '.join(data['disabled'])}, so they are 0 here"
     for j, kind in enumerate(data["jnt_type"]):

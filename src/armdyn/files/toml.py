@@ -15,6 +15,9 @@ back is identical. The less common keys are
   and ``shift`` about and along the parent's z axis, for all but one of the joints of a branching link;
   ``mimic = { joint, multiplier, offset }``, with the name or number of the leader; ``kind = "free"`` of the first joint
   for a floating base; such a joint has only a name and a link;
+- ``compensated = { mass, moment }`` of a joint: the part of its link whose weight something else carries;
+- ``[[tendon]]`` with ``name``, ``joints`` (names or numbers), ``ratios`` c, and ``stiffness``, ``rest``, ``damping``,
+  ``armature`` along Σ c q;
 - ``servo = { kp, kd, delay, dead_band, resolution, lag }`` of a joint whose motor takes positions;
 - ``static`` and ``stribeck`` (with ``stribeck_exponent``) friction of a joint, and its other forces by the names of
   `JointForces`: ``offset``, ``stiffness``, …, and ``ripple``, an array of tables ``{ per_turn, sine, cosine }``.
@@ -37,8 +40,8 @@ from typing import Any, NoReturn, cast
 
 from armdyn.algebra import IDENTITY, ZERO, Angle, Mat3, Sym3, Vec3
 from armdyn.algebra.scalar import ZERO_ANGLE
-from armdyn.chain import Chain, Joint, JointForces, Limit, Link, Mimic, Placement, Ripple, Servo
-from armdyn.chain.joint import DRIVE, NUMBERS, Kind
+from armdyn.chain import Chain, Joint, JointForces, Limit, Link, Mimic, Placement, Ripple, Servo, Tendon
+from armdyn.chain.joint import DRIVE, MASSLESS, NUMBERS, Kind
 from armdyn.chain.servo import SERVO
 from armdyn.errors import FileError, InputError
 from armdyn.files.description import (
@@ -55,9 +58,10 @@ from armdyn.files.description import (
 from armdyn.files.dh import along, to_modified
 from armdyn.files.text import read_bytes, write_text
 
-_TOP = ("name", "convention", "source", "gravity", "base", "tool", "joint", "frame")
+_TOP = ("name", "convention", "source", "gravity", "base", "tool", "joint", "frame", "tendon")
 _GEOMETRY = {"modified": ("b", "beta"), "standard": ("a", "alpha")}
-_TREE = ("parent", "turn", "shift", "mimic")
+_TREE = ("parent", "turn", "shift", "mimic", "compensated")
+_TENDON = ("stiffness", "rest", "damping", "armature")
 _JOINT = ("gamma", "d", "theta", "limit", *DRIVE, *NUMBERS, "ripple", "stribeck_exponent", "servo", "link")
 _LIMIT = ("lower", "upper", "velocity", "effort")
 _LINK = ("mass", "com", "inertia", "moment", "inertia_at_origin", "name", "frame")
@@ -112,10 +116,13 @@ def parse(content: bytes, where: str, name: str = "") -> Description:
             top.table("tool").fail(
                 'link is for convention = "modified"; a standard table has its tool on the last link'
             )
+        if top.has("tendon"):
+            top.fail('tendons are for convention = "modified"')
         chain = to_modified(joints, links, gravity, base, tool)
     else:
         parents = tuple(_parent(table, i, names) for i, table in enumerate(tables))
-        chain = Chain(joints, links, gravity, base, tool, parents, link)
+        coupling = _tendons(top, names), _compensated(tables)
+        chain = Chain(joints, links, gravity, base, tool, parents, link, *coupling)
     if top.has("tool") and not chain.tool_carrier:
         top.table("tool").fail(
             f"a robot with {len(chain.tips)} tips needs the link that carries its tool, as in link = 1"
@@ -146,6 +153,37 @@ def _tool(top: Table, joints: int) -> tuple[Placement, int, str]:
         table.fail(f"link must be a number from 1 to {joints}, got {link!r}")
     place = Table(table.where, {k: v for k, v in table.content.items() if k not in ("name", "link")}).placement()
     return place, link, table.text("name", "")
+
+
+def _tendons(top: Table, names: list[Any]) -> tuple[Tendon, ...]:
+    rows = top.content.get("tendon", [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        top.fail("tendon must be tables [[tendon]]")
+    found = []
+    for i, row in enumerate(rows, 1):
+        table = Table(f"{top.where}: tendon {i}", row)
+        table.only(("name", "joints", "ratios", *_TENDON))
+        joints = table.require("joints")
+        if not isinstance(joints, list):
+            table.fail(f"joints must be an array of names or numbers, got {_brief(joints)}")
+        places = [_number_of(Table(table.where, {"joints": joint}), "joints", names, 1) - 1 for joint in joints]
+        ratios = table.numbers("ratios", len(joints), "one per joint")
+        numbers = {key: table.number(key, Fraction(0)) for key in _TENDON}
+        found.append(Tendon(tuple(zip(places, ratios, strict=True)), **numbers, name=table.text("name", "")))
+    return tuple(found)
+
+
+def _compensated(joints: list[Table]) -> tuple[Link, ...]:
+    """The part of every link whose weight is compensated; empty where none is."""
+    found = []
+    for joint in joints:
+        if not joint.has("compensated"):
+            found.append(MASSLESS)
+            continue
+        table = joint.table("compensated")
+        table.only(("mass", "moment"))
+        found.append(Link(table.number("mass"), table.vector("moment"), MASSLESS.inertia))
+    return tuple(found) if any(link is not MASSLESS for link in found) else ()
 
 
 def _joint_place(where: str, i: int, row: dict[str, Any]) -> str:
@@ -180,7 +218,7 @@ def _mimic(table: Table, names: list[Any]) -> Mimic:
 def _joint(table: Table, convention: str, names: list[Any]) -> Joint:
     length, twist = _GEOMETRY[convention]
     if table.content.get("kind") == "free":
-        table.only(("name", "kind", "link"))
+        table.only(("name", "kind", "link", "compensated"))
         return Joint("free", Fraction(0), ZERO_ANGLE, Fraction(0), ZERO_ANGLE, name=table.text("name", ""))
     table.only(("name", "kind", length, twist, *_JOINT, *(_TREE if convention == "modified" else ())))
 
@@ -294,6 +332,14 @@ def text(arm: Description) -> str:
     for i, link in enumerate(chain.links):
         own = arm.link_frames[i] if arm.link_frames else Frame(f"link{i + 1}", i + 1, Placement())
         lines += ["", "[[joint]]", *_joint_lines(chain, i), f"link = {_link_text(link, own)}"]
+        if chain.compensated and (part := chain.compensated[i]) != MASSLESS:
+            moment = numbers_text(tuple(part.moment))
+            lines.append(f"compensated = {{ mass = {number_text(part.mass)}, moment = {moment} }}")
+    for tendon in chain.tendons:
+        lines += ["", "[[tendon]]", *([f"name = {_string(tendon.name)}"] if tendon.name else [])]
+        lines.append(f"joints = [{', '.join(_call(chain, i) for i, _ in tendon.joints)}]")
+        lines.append(f"ratios = {numbers_text(tuple(c for _, c in tendon.joints))}")
+        lines += [f"{key} = {number_text(x)}" for key in _TENDON if (x := getattr(tendon, key)) != 0]
     for frame in arm.frames:
         place = placement_text(frame.placement).strip("{} ").replace("], ", "]\n", 1)
         lines += ["", "[[frame]]", f"name = {_string(frame.name)}", f"link = {frame.link}", place]

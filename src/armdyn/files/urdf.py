@@ -12,13 +12,14 @@ import os
 from fractions import Fraction
 
 from armdyn.algebra import Angle, Mat3, Vec3, X, Y, Z
-from armdyn.chain import Chain, Limit, Link, Mimic, Placement
+from armdyn.chain import Chain, Limit, Link, Mimic, Placement, Tendon
 from armdyn.chain.canonical import SNAP, Snap, SnapReport, few_digits
 from armdyn.chain.exactly import compose, from_rpy, moved, rotate, unit
 from armdyn.chain.frames import PARALLEL, GivenBody, build
+from armdyn.chain.joint import MASSLESS
 from armdyn.files.cutting import PartOfTree, select
 from armdyn.files.description import HOLLOW, Description, Frame, judged, merged, with_tool
-from armdyn.files.urdf_tree import RawJoint, RawLink, Tree, read_tree
+from armdyn.files.urdf_tree import RawJoint, RawLink, RawTendon, Tree, read_tree
 from armdyn.options import Cut, Lock
 
 _HERE = Placement()
@@ -68,7 +69,8 @@ def robot(tree: Tree, cut: Cut, snap: float = SNAP, gravity: Vec3 = GRAVITY, str
     bodies = walk.bodies()
     last = chosen.tip or (chosen.moving[-1].child if chosen.moving else chosen.start)
     down = gravity if chosen.floating is not None else rotate(walk.root_in_base().R, gravity)
-    chain, own = build(bodies, tool=walk.where[last][1], gravity=down, parallel=max(PARALLEL, snap))
+    tendons = tuple(map(walk.tendon, chosen.tendons))
+    chain, own = build(bodies, walk.where[last][1], down, max(PARALLEL, snap), tendons)
     frames = tuple(Frame(name, k, compose(own[k - 1], at) if k else at) for name, (k, at) in sorted(walk.where.items()))
     notes = (*tree.notes, *chosen.notes, *_on_inertias(tree, walk, chain, strict))
     source = f"{tree.format} {tree.label}"
@@ -181,6 +183,7 @@ class _Walk:
         names = [*([chosen.floating or ""] if free else []), *(joint.name for joint in chosen.moving)]
         self.index = {name: k for k, name in enumerate(names, 1)}
         self.carried = [_EMPTY for _ in range(len(names) + 1)]
+        self.compensated = [MASSLESS for _ in range(len(names) + 1)]
         self.origins: dict[str, Placement] = {}
         self.parents: dict[str, int] = {}
         self.where: dict[str, tuple[int, Placement]] = {}  # link of the file -> moving link (0: base), placement in it
@@ -197,6 +200,8 @@ class _Walk:
             k, at = self.where[link]
             if k:  # the inertia of a fixed base has no effect
                 body, others = moved(self.snapper.inertial(self.tree.links[link]), at), self.carried[k]
+                if (lifted := self.tree.links[link].compensated) is not MASSLESS:
+                    self.compensated[k] = self.compensated[k] + moved(lifted, at)
                 self.carried[k] = body if others is _EMPTY else others if body is _EMPTY else others + body
             for joint in self.tree.below[link]:
                 if self._on_other_branch(joint):
@@ -248,7 +253,15 @@ class _Walk:
         if self.chosen.floating is not None:
             name = self.chosen.floating
             found.append(
-                GivenBody("free", self.origins[name], Z, link=self.carried[1], name=name or _FLOATING, parent=-1)
+                GivenBody(
+                    "free",
+                    self.origins[name],
+                    Z,
+                    link=self.carried[1],
+                    name=name or _FLOATING,
+                    parent=-1,
+                    compensated=self.compensated[1],
+                )
             )
         return found + [self._body(joint) for joint in self.chosen.moving]
 
@@ -272,8 +285,20 @@ class _Walk:
             stribeck=joint.stribeck,
             forces=joint.forces,
             servo=joint.servo,
+            compensated=self.compensated[self.index[joint.name]],
             parent=self.parents[joint.name],
             mimic=follows,
+        )
+
+    def tendon(self, tendon: RawTendon) -> Tendon:
+        """A tendon of moving joints by their places."""
+        return Tendon(
+            tuple((self.index[name] - 1, c) for name, c in tendon.joints),
+            tendon.stiffness,
+            tendon.rest,
+            tendon.damping,
+            tendon.armature,
+            tendon.name,
         )
 
 

@@ -14,9 +14,10 @@ import os
 
 from armdyn.algebra import Scalar
 from armdyn.chain import Chain, Joint, Link, Placement
+from armdyn.chain.joint import MASSLESS
 from armdyn.files.description import Description, to_rpy, tool_of
 from armdyn.files.text import quoted, write_text
-from armdyn.files.urdf_xml import EXPONENT, FORCES, SERVOS
+from armdyn.files.urdf_xml import EXPONENT, FORCES, SERVOS, TENDON
 
 _UNLIMITED = 1e9  # URDF requires a number
 
@@ -39,19 +40,43 @@ def text(arm: Description) -> str:
     lines = [
         '<?xml version="1.0"?>',
         f"<robot name={quoted(arm.name or 'arm')}>",
-        *([f"  <armdyn tool={quoted(stated.name if at_frame else tool)}/>"] if stated is not None else []),
+        *_robot_lines("" if stated is None else stated.name if at_frame else tool, chain, joints),
         f"  <link name={quoted(base)}/>",
     ]
-    for joint, joint_name, link, name, k in zip(chain.joints, joints, chain.links, links, chain.parents, strict=True):
+    lifted = chain.compensated or (MASSLESS,) * chain.bodies
+    every = zip(chain.joints, joints, chain.links, lifted, links, chain.parents, strict=True)
+    for joint, joint_name, link, part, name, k in every:
         R, p = joint.placement(0)
         standing = (chain.base if k < 0 else Placement()) @ (Placement() if joint.free else Placement(R.matrix(), p))
         leader = None if joint.mimic is None else joints[joint.mimic.joint]
         lines += _joint_lines(joint, joint_name, standing, [base, *links][k + 1], name, leader)
-        lines += [f"  <link name={quoted(name)}>", *inertial_lines(link), "  </link>"]
+        lines += [f"  <link name={quoted(name)}>", *inertial_lines(link), *_lifted_lines(part), "  </link>"]
     for name, parent, placement in fixed:
         lines += [f'  <joint name={quoted(_unused(name + "_joint", taken_joints))} type="fixed">']
         lines += [*_joint_ends(placement, parent, name), "  </joint>", f"  <link name={quoted(name)}/>"]
     return "\n".join([*lines, "</robot>"]) + "\n"
+
+
+def _robot_lines(tool: str, chain: Chain, joints: list[str]) -> list[str]:
+    """The element <armdyn> of the robot: the name of the tool, and tendons."""
+    if not tool and not chain.tendons:
+        return []
+    head = f"  <armdyn tool={quoted(tool)}" if tool else "  <armdyn"
+    lines = []
+    for tendon in chain.tendons:
+        numbers = " ".join(f'{key}="{_float(x)}"' for key in TENDON if (x := getattr(tendon, key)) != 0)
+        names = quoted(" ".join(joints[i] for i, _ in tendon.joints))
+        ratios = " ".join(_float(c) for _, c in tendon.joints)
+        lines.append(f'    <tendon name={quoted(tendon.name)} joints={names} ratios="{ratios}" {numbers}/>')
+    return [f"{head}>", *lines, "  </armdyn>"] if lines else [f"{head}/>"]
+
+
+def _lifted_lines(part: Link) -> list[str]:
+    """The part of a link whose weight is compensated: its mass, and its first moment in the link's frame."""
+    if part == MASSLESS:
+        return []
+    moment = " ".join(map(_float, part.moment))
+    return [f'    <armdyn compensated_mass="{_float(part.mass)}" compensated_moment="{moment}"/>']
 
 
 def rotor_params(arm: Description) -> str:

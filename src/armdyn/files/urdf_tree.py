@@ -9,12 +9,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from armdyn.algebra import ZERO, Sym3
+from armdyn.algebra import ZERO, Sym3, Vec3
 from armdyn.chain import Link, Placement, Servo
-from armdyn.chain.joint import NO_FORCES, NUMBERS, JointForces, Ripple
-from armdyn.errors import FileError, InputError
+from armdyn.chain.joint import MASSLESS, NO_FORCES, NUMBERS, JointForces, Ripple
+from armdyn.errors import FileError, InputError, choose
 from armdyn.files.text import is_text
-from armdyn.files.urdf_xml import EXPONENT, INERTIA, SERVOS, Notes, Reader, XmlElement, content, parse
+from armdyn.files.urdf_xml import EXPONENT, INERTIA, SERVOS, TENDON, Notes, Reader, XmlElement, content, parse
 
 MOST_LINKS = 2000  # the largest known robot has some 200; larger files are rejected within a second
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
@@ -38,6 +38,7 @@ class RawLink:
     body: Link | None = None  # replaces the numbers above if the link does not come from a text
     virtual: bool = False  # made by a reader between the joints of one body
     drawn: bool = False  # has a shape to be seen: more than a frame
+    compensated: Link = MASSLESS  # the part of its mass whose weight something else carries
 
     @property
     def alone(self) -> Link:
@@ -93,6 +94,34 @@ class RawJoint:
 
 
 @dataclass(frozen=True)
+class RawTendon:
+    """A linear relation Σ c q of joints (name, c) with a spring, a damper, an inertia and dry friction along it."""
+
+    name: str
+    joints: tuple[tuple[str, Fraction], ...]
+    stiffness: Fraction = Fraction(0)
+    rest: Fraction = Fraction(0)
+    damping: Fraction = Fraction(0)
+    armature: Fraction = Fraction(0)
+    friction: Fraction = Fraction(0)
+
+    def of_joint(self, joint: RawJoint) -> RawJoint:
+        """A tendon of one joint as a part of that joint: q times c, forces times c."""
+        ((_, c),) = self.joints
+        more = joint.forces
+        if self.stiffness:
+            k = self.stiffness * c
+            more = replace(more, offset=more.offset - k * self.rest, stiffness=more.stiffness + k * c)
+        return replace(
+            joint,
+            damping=joint.damping + self.damping * c * c,
+            armature=joint.armature + self.armature * c * c,
+            friction=joint.friction + self.friction * abs(c),
+            forces=more,
+        )
+
+
+@dataclass(frozen=True)
 class Tree:
     """The links and joints of a robot, checked to be one tree."""
 
@@ -106,6 +135,7 @@ class Tree:
     notes: tuple[str, ...] = ()
     format: str = "URDF"  # the format of the file, for `Arm.source`
     tool: str = ""  # the link that the file states as the tool, in an element <armdyn> of the robot
+    tendons: tuple[RawTendon, ...] = ()
 
 
 def read_tree(
@@ -151,7 +181,8 @@ def read_tree(
     name = robot.attributes.get("name") or (Path(label).stem if label != "URDF text" else "robot")
     stated = robot.child("armdyn")
     tool = "" if stated is None else stated.attributes.get("tool", "")
-    return replace(connected(label, name, links, joints, notes.all, hint), tool=tool if tool in links else "")
+    whole = connected(label, name, links, joints, notes.all, hint)
+    return replace(whole, tool=tool if tool in links else "", tendons=_tendons(label, stated, joints))
 
 
 def urdf_text(
@@ -179,8 +210,9 @@ def _name(label: str, element: XmlElement, key: str = "name") -> str:
 def _link(label: str, element: XmlElement, notes: Notes) -> RawLink:
     name = _name(label, element)
     inertial, drawn = element.child("inertial"), element.child("visual") is not None
+    lifted = _lifted(Reader(label, f"link {name!r}"), element.child("armdyn"))
     if inertial is None:
-        return RawLink(name, drawn=drawn)
+        return RawLink(name, drawn=drawn, compensated=lifted)
     read, origin = Reader(label, f"link {name!r}"), inertial.child("origin")
     mass, inertia = inertial.child("mass"), inertial.child("inertia")
     if mass is None:
@@ -192,6 +224,7 @@ def _link(label: str, element: XmlElement, notes: Notes) -> RawLink:
         )
     return RawLink(
         name,
+        compensated=lifted,
         massive=True,
         mass=kilograms,
         xyz=read.triple(origin, "xyz", _ZERO),
@@ -199,6 +232,28 @@ def _link(label: str, element: XmlElement, notes: Notes) -> RawLink:
         inertia=tuple(read.one(inertia, key, needed=inertia is not None) for key in INERTIA),
         drawn=drawn,
     )
+
+
+def _lifted(read: Reader, own: XmlElement | None) -> Link:
+    """The part of a link whose weight something else carries."""
+    mass = read.one(own, "compensated_mass")
+    return Link(mass, Vec3(*read.triple(own, "compensated_moment", _ZERO)), MASSLESS.inertia) if mass else MASSLESS
+
+
+def _tendons(label: str, stated: XmlElement | None, joints: Mapping[str, RawJoint]) -> tuple[RawTendon, ...]:
+    """The tendons in an element <armdyn> of the robot."""
+    found = []
+    for element in stated.children if stated is not None else ():
+        if element.tag != "tendon":
+            continue
+        name = element.attributes.get("name", "")
+        read, names = Reader(label, f"tendon {name!r}"), element.attributes.get("joints", "").split()
+        for joint in names:
+            choose(f"joint of {read.at(element)}", joint, joints)
+        ratios = read.numbers(element, "ratios", (Fraction(0),) * len(names), needed=True)
+        numbers = {key: read.one(element, key) for key in TENDON}
+        found.append(RawTendon(name, tuple(zip(names, ratios, strict=True)), **numbers))
+    return tuple(found)
 
 
 def _joint(label: str, element: XmlElement, notes: Notes) -> RawJoint:

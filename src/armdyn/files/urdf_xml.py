@@ -27,19 +27,21 @@ LARGEST_FILE = 32 * 2**20  # bytes; the largest known URDF is below one megabyte
 LARGEST_NUMBER = 1e100  # larger numbers are meaningless for a robot, and their squares may overflow
 DEEPEST = 64
 _KEPT = {
-    "link": ("inertial", "visual"),
+    "link": ("inertial", "visual", "armdyn"),
     "inertial": ("origin", "mass", "inertia"),
     "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "armdyn", "mechanicalReduction"),
     "transmission": ("type", "joint", "actuator"),
     "actuator": ("drake:rotor_inertia", "drake:gear_ratio", "mechanicalReduction"),
     "robot": ("link", "joint", "transmission", "armdyn", "loop_joint"),
     "loop_joint": ("link1", "link2"),
+    "armdyn": ("tendon",),
 }
 INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 # Properties of a joint that URDF does not define: attributes of an element <armdyn>, which other readers ignore.
 FORCES = (*(name for name in DRIVE if name not in ("viscous", "coulomb")), *NUMBERS, "ripple")
 EXPONENT = "stribeck_exponent"
 SERVOS = {f"servo_{name}": name for name in SERVO}
+TENDON = ("stiffness", "rest", "damping", "armature")
 _KNOWN = {
     "origin": ("xyz", "rpy"),
     "mass": ("value",),
@@ -50,7 +52,8 @@ _KNOWN = {
     "limit": ("lower", "upper", "velocity", "effort"),
     "dynamics": ("damping", "friction", "mu_viscous", "mu_coulomb"),
     "mimic": ("joint", "multiplier", "offset"),
-    "armdyn": (*FORCES, EXPONENT, *SERVOS),
+    "armdyn": (*FORCES, EXPONENT, *SERVOS, "compensated_mass", "compensated_moment"),
+    "tendon": ("name", "joints", "ratios", *TENDON),
     "drake:rotor_inertia": ("value",),
     "drake:gear_ratio": ("value",),
 }
@@ -213,7 +216,7 @@ def _notice_oddities(label: str, robot: XmlElement, notes: Notes) -> None:
         for element in (part, *part.children):
             tags = [child.tag for child in element.children]
             for k, child in enumerate(element.children):
-                if child.tag in tags[:k] and child.tag != "visual":
+                if child.tag in tags[:k] and child.tag not in ("visual", "tendon"):
                     notes.add(f"{label}, line {child.line}: {owner}: a second <{child.tag}> is ignored")
         for element in (e for child in part.children for e in (child, *child.children)):
             odd = tuple(key for key in element.attributes if key not in _KNOWN.get(element.tag, element.attributes))

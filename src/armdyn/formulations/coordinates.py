@@ -128,7 +128,16 @@ def plain_tree(robot: Chain) -> Chain:
     parents = (*range(-1, by), *(parent + by for parent in robot.parents[1:]))
     tool_link = robot.tool_link + by if robot.tool_link else 0
     links = (MASSLESS,) * by + robot.links
-    return replace(robot, joints=(*SIX, *joints[1:]), links=links, parents=parents, tool_link=tool_link)
+    tendons = tuple(replace(t, joints=tuple((i + by, c) for i, c in t.joints)) for t in robot.tendons)
+    return replace(
+        robot,
+        joints=(*SIX, *joints[1:]),
+        links=links,
+        parents=parents,
+        tool_link=tool_link,
+        tendons=tendons,
+        compensated=(MASSLESS,) * by + robot.compensated if robot.compensated else (),
+    )
 
 
 def base_joints(tree: Chain) -> int:

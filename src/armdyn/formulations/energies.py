@@ -123,11 +123,26 @@ def friction(chain: Chain, qd: list[Scalar]) -> list[Scalar]:
 
 
 def joint_forces(chain: Chain, q: list[Scalar], qd: list[Scalar], load: list[Scalar]) -> list[Scalar]:
-    """Joint forces beyond rigid-body dynamics: friction, load-dependent friction, offset, spring, ripple."""
-    return [
+    """Joint forces beyond rigid-body dynamics: friction, also with load, offset, spring, ripple, and couplings."""
+    found = [
         joint.forces.at(x) + joint.friction(v) + joint.forces.lost(carried, sign(v))
         for joint, x, v, carried in zip(chain.joints, q, qd, load, strict=True)
     ]
+    if not chain.coupled:
+        return found
+    return [f + coupled for f, coupled in zip(found, couplings(chain, q, qd), strict=True)]
+
+
+def couplings(chain: Chain, q: list[Scalar], qd: list[Scalar]) -> list[Scalar]:
+    """What the motors must provide against the springs and dampers of tendons, less the weight that is compensated."""
+    total: list[Scalar] = [0] * chain.bodies
+    if chain.compensated:
+        weight = gravity_load_of_moments(chain.with_links(chain.compensated).uncoupled, q)
+        total = [-g for g in weight]
+    for tendon in chain.tendons:
+        force = tendon.stiffness * (tendon.along(q) - tendon.rest) + tendon.damping * tendon.along(qd)
+        total = [f + c for f, c in zip(total, tendon.spread(force, chain.bodies), strict=True)]
+    return total
 
 
 GRAVITY = (

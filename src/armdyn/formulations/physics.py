@@ -65,20 +65,28 @@ def up_to_frame(chain: Chain, options: Options) -> tuple[Chain | None, tuple[int
         return None, ()
     path = chain.path(k - 1)
     joints, links = tuple(chain.joints[i] for i in path), tuple(chain.links[i] for i in path)
-    return replace(chain, joints=joints, links=links, parents=(), tool=placement, tool_link=0), path
+    alone = replace(chain.uncoupled, joints=joints, links=links, parents=(), tool=placement, tool_link=0)
+    return alone, path
 
 
 def inverse_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
     """Adds the rotors' inertia forces, the wrench, friction and the other joint forces."""
     q, qd, qdd = inputs
     added = resisted(chain, q, options, wrench)
-    load = [
-        t + joint.rotor_inertia * a + f
-        for t, joint, a, f in zip(run(chain, q, qd, qdd), chain.joints, qdd, added, strict=True)
-    ]
+    load = [t + r + f for t, r, f in zip(run(chain, q, qd, qdd), rotor_forces(chain, qdd), added, strict=True)]
     if not options.friction:
         return load
     return [x + f for x, f in zip(load, energies.joint_forces(chain, q, qd, load), strict=True)]
+
+
+def rotor_forces(chain: Chain, x: list[Any]) -> list[Any]:
+    """What `with_rotors` adds to H, times x."""
+    found = [joint.rotor_inertia * a for joint, a in zip(chain.joints, x, strict=True)]
+    for tendon in chain.tendons:
+        if tendon.armature != 0:
+            spread = tendon.spread(tendon.armature * tendon.along(x), len(found))
+            found = [f + s for f, s in zip(found, spread, strict=True)]
+    return found
 
 
 def forward_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
@@ -93,6 +101,8 @@ def driving(chain: Chain, q: list[Any], qd: list[Any], tau: list[Any], options: 
     if options.friction:
         states = zip(tau, chain.joints, q, qd, strict=True)
         pushed = [t - joint.forces.at(x) - joint.friction(v) for t, joint, x, v in states]
+        if chain.coupled:
+            pushed = [t - f for t, f in zip(pushed, energies.couplings(chain, q, qd), strict=True)]
         tau = [joint.forces.efficiency(t, sign(v)) * t for t, joint, v in zip(pushed, chain.joints, qd, strict=True)]
     return tau
 
@@ -148,14 +158,12 @@ def equations_of_motion(run: Run, chain: Chain, inputs: list[Any], options: Opti
 
 def reference_dynamics(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
     """Adds the rotors' inertia forces."""
-    qdd = inputs[-1]
-    return [t + joint.rotor_inertia * a for t, joint, a in zip(run(chain, *inputs), chain.joints, qdd, strict=True)]
+    return [t + r for t, r in zip(run(chain, *inputs), rotor_forces(chain, inputs[-1]), strict=True)]
 
 
 def momentum(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
     """Adds the rotors' momenta."""
-    _, qd = inputs
-    return [p + joint.rotor_inertia * v for p, joint, v in zip(run(chain, *inputs), chain.joints, qd, strict=True)]
+    return [p + r for p, r in zip(run(chain, *inputs), rotor_forces(chain, inputs[1]), strict=True)]
 
 
 def kinetic_energy(run: Run, chain: Chain, inputs: list[Any], options: Options, wrench: Any) -> Any:
@@ -163,6 +171,10 @@ def kinetic_energy(run: Run, chain: Chain, inputs: list[Any], options: Options, 
     energy = run(chain, *inputs)
     for joint, v in zip(chain.joints, inputs[1], strict=True):
         energy = energy + joint.rotor_inertia / 2 * (v * v)
+    for tendon in chain.tendons:
+        if tendon.armature != 0:
+            rate = tendon.along(inputs[1])
+            energy = energy + tendon.armature / 2 * (rate * rate)
     return energy
 
 

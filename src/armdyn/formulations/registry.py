@@ -94,10 +94,12 @@ class Formulation:
     reference_only: bool = False  # to test or compare others against; `auto` never chooses it
     serial_only: bool = False  # for serial chains only; `auto` skips it for a tree
     no_mimics: bool = False  # needs a coordinate for every joint; `auto` skips it for a robot with mimic joints
+    tree_inertia: bool = False  # needs an inertia matrix of links and rotors alone: no inertia along a tendon
 
     def refusal(self, chain: Chain) -> str:
         """The reason why the formulation cannot be run on this chain, "" if it can."""
         needs = [*(("serial chain", "fixed base") * self.serial_only), *(("coordinates",) * self.no_mimics)]
+        needs += ("inertia of links",) * self.tree_inertia
         return next(filter(None, (refusal(need, chain) for need in needs)), "")
 
     def serves(self, chain: Chain) -> bool:

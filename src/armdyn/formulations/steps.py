@@ -202,8 +202,13 @@ def transport_costs(step: Step) -> tuple[int, int]:
 
 
 def with_rotors(chain: Chain, H: list[list[Scalar]]) -> list[list[Scalar]]:
-    """H with the joints' rotor inertias on its diagonal."""
-    return [
+    """H with the joints' rotor inertias on its diagonal, and the armatures of tendons."""
+    turned = [
         [h + joint.rotor_inertia if i == j else h for j, h in enumerate(row)]
         for i, (joint, row) in enumerate(zip(chain.joints, H, strict=True))
     ]
+    for tendon in chain.tendons:
+        for i, c in tendon.joints if tendon.armature != 0 else ():
+            for k, other in tendon.joints:
+                turned[i][k] = turned[i][k] + tendon.armature * (c * other)
+    return turned

@@ -44,8 +44,8 @@ def breakaway(chain: Chain) -> list[float]:
 
 
 def _resists(chain: Chain) -> bool:
-    """Whether any joint has friction, a spring or an offset."""
-    return any(j.viscous != 0 or j.breakaway > 0 or j.forces != NO_FORCES for j in chain.joints)
+    """Whether any joint has friction, a spring or an offset, or joints are coupled."""
+    return chain.coupled or any(j.viscous != 0 or j.breakaway > 0 or j.forces != NO_FORCES for j in chain.joints)
 
 
 def _joints(chain: Chain) -> list[Any]:

@@ -120,7 +120,9 @@ def _executed(function: Callable[..., Any], *arguments: Any) -> Published:
 
 
 def without_rotors(chain: Chain) -> Chain:
-    """The same arm without rotor inertias."""
+    """The same arm without rotor inertias, and those along tendons."""
+    if any(tendon.armature for tendon in chain.tendons):
+        chain = replace(chain, tendons=tuple(replace(tendon, armature=0) for tendon in chain.tendons))
     if all(joint.rotor_inertia == 0 for joint in chain.joints):
         return chain
     return replace(chain, joints=tuple(replace(joint, rotor_inertia=0) for joint in chain.joints))
@@ -295,4 +297,5 @@ def _total(program: Program) -> int:
 
 
 def _first_joints(chain: Chain, n: int) -> Chain:
-    return replace(chain, joints=chain.joints[:n], links=chain.links[:n], parents=chain.parents[:n], tool_link=0)
+    alone = chain.uncoupled
+    return replace(alone, joints=chain.joints[:n], links=chain.links[:n], parents=chain.parents[:n], tool_link=0)

@@ -220,7 +220,9 @@ class Studio:
     def emit(self) -> bytes:
         """The arm's C files in a zip archive; with the joints' friction if any was identified or given."""
         out, arm = io.BytesIO(), self._opened()
-        friction = any(joint.viscous != 0 or joint.breakaway > 0 or joint.forces != NO_FORCES for joint in arm.joints)
+        friction = arm.chain.coupled or any(
+            joint.viscous != 0 or joint.breakaway > 0 or joint.forces != NO_FORCES for joint in arm.joints
+        )
         with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in arm.emit_c(folder, friction=friction):
                 archive.writestr(zipfile.ZipInfo(path.name), path.read_bytes(), zipfile.ZIP_DEFLATED)

@@ -27,7 +27,7 @@ from armdyn.chain.geometry import geometry_constants, with_geometry
 from armdyn.chain.joint import NO_FORCES
 from armdyn.codegen.compile import Compiled, load_or_compile
 from armdyn.errors import InputError
-from armdyn.formulations import QUANTITIES
+from armdyn.formulations import QUANTITIES, energies
 from armdyn.formulations.elimination import least_pivots, solve_with_locks
 from armdyn.formulations.physics import complete
 from armdyn.graph.program import Program, trace
@@ -99,6 +99,23 @@ def frictions(chain: Chain) -> tuple[Friction, ...]:
         if k in along:
             along[k].append((joint, ratio, shift))
     return (*base, *(Friction(tuple(joints)) for joints in along.values()))
+
+
+def couplings(chain: Chain) -> Callable[[Chain, list[Any], list[Any]], list[Any]] | None:
+    """(chain of a plant, q, qd) -> what tendons and gravity compensation require along every velocity; None without."""
+    if not chain.coupled:
+        return None
+    entry = QUANTITIES["joint_forces"]
+
+    def along(real: Chain, q: list[Any], qd: list[Any]) -> list[Any]:
+        joints = (replace(j, viscous=0, coulomb=0, static=0, stribeck=0, forces=NO_FORCES) for j in real.joints)
+        bare = replace(real, joints=tuple(joints))
+        found: list[Any] = complete(
+            entry, entry.physics, energies.joint_forces, bare, [q, qd, [0] * real.nv], Options(), None
+        )
+        return found
+
+    return along
 
 
 def has_dry_friction(chain: Chain, options: Options, varying: Varying | None = None) -> bool:
@@ -220,7 +237,7 @@ def lockable_loop(
     inertias are on the diagonal. With `varying` the plant's constants are a last input.
     """
     n, width = chain.nv, max(size + outside_size(options), 1)
-    inertia, bias = _inertia(chain, varying), _bias(chain, options, varying)
+    inertia, bias, coupled = _inertia(chain, varying), _bias(chain, options, varying), couplings(chain)
 
     def function(q: list[Any], qd: list[Any], u: list[Any], free: Any, side: Any, *more: Any) -> Any:
         plant = None if varying is None else Plant.of(chain, varying, more[-1])
@@ -237,6 +254,8 @@ def lockable_loop(
         along = _frictions_of(chain, varying, plant)
         beside = q[chain.nq - chain.nv :]  # a joint's coordinate beside its velocity
         pushed = [t - f.forces(x, v) - f.viscous * v for t, f, x, v in zip(pushed, along, beside, qd, strict=True)]
+        if coupled is not None:
+            pushed = [t - f for t, f in zip(pushed, coupled(real, q, qd), strict=True)]
         sliding = [t - f.dry(v) * s if f.dries else t for t, f, v, s in zip(pushed, along, qd, side, strict=True)]
         passed = [f.own.efficiency(t, s) for f, t, s in zip(along, sliding, side, strict=True)]
         right = [part * t - x for part, t, x in zip(passed, sliding, b, strict=True)]

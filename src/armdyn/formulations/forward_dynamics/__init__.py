@@ -29,12 +29,20 @@ METHODS = (
         made_of=("inertia_matrix", "bias"),
         reference_only=True,
     ),
-    Formulation("denoc", denoc.forward_dynamics, "saha_1999", "b, then U D Uᵀ by recursion, O(n)", no_mimics=True),
+    Formulation(
+        "denoc",
+        denoc.forward_dynamics,
+        "saha_1999",
+        "b, then U D Uᵀ by recursion, O(n)",
+        no_mimics=True,
+        tree_inertia=True,
+    ),
     Formulation(
         "articulated_body",
         articulated_body.forward_dynamics,
         "featherstone_1983",
         "articulated bodies, O(n)",
         no_mimics=True,
+        tree_inertia=True,
     ),
 )

@@ -4,7 +4,14 @@ from armdyn.formulations.forward_dynamics import composite, denoc
 from armdyn.formulations.registry import Formulation
 
 METHODS = (
-    Formulation("denoc", denoc.inertia_inverse, "saha_1999", "closed form from articulated bodies", no_mimics=True),
+    Formulation(
+        "denoc",
+        denoc.inertia_inverse,
+        "saha_1999",
+        "closed form from articulated bodies",
+        no_mimics=True,
+        tree_inertia=True,
+    ),
     Formulation(
         "composite",
         composite.inertia_inverse,
@@ -15,11 +22,23 @@ METHODS = (
 )
 ARTICULATED = (
     Formulation(
-        "denoc", denoc.articulated_inertias, "saha_1999", "bodies whose outer joints are free to move", no_mimics=True
+        "denoc",
+        denoc.articulated_inertias,
+        "saha_1999",
+        "bodies whose outer joints are free to move",
+        no_mimics=True,
+        tree_inertia=True,
     ),
 )
 FACTORS = (
-    Formulation("denoc", denoc.inertia_factors, "saha_1999", "articulated-body inertias and couplings", no_mimics=True),
+    Formulation(
+        "denoc",
+        denoc.inertia_factors,
+        "saha_1999",
+        "articulated-body inertias and couplings",
+        no_mimics=True,
+        tree_inertia=True,
+    ),
     Formulation(
         "composite",
         composite.inertia_factors,
