@@ -219,6 +219,46 @@ def test_generated_code_has_the_links_frames_too(tmp_path):
     assert [path.name for path in arm.emit_c(tmp_path, ["link_poses"])]
 
 
+# Link, and its frame in the one before at q = 0 (xyz, rpy), as in the files that the two arms were taken from.
+QUARTER, HALF = np.pi / 2, np.pi
+LINKS = {
+    "iiwa14": [
+        ("iiwa_link_1", (0, 0, 0.1575), (0, 0, 0)),
+        ("iiwa_link_2", (0, 0, 0.2025), (QUARTER, 0, HALF)),
+        ("iiwa_link_3", (0, 0.2045, 0), (QUARTER, 0, HALF)),
+        ("iiwa_link_4", (0, 0, 0.2155), (QUARTER, 0, 0)),
+        ("iiwa_link_5", (0, 0.1845, 0), (-QUARTER, HALF, 0)),
+        ("iiwa_link_6", (0, 0, 0.2155), (QUARTER, 0, 0)),
+        ("iiwa_link_7", (0, 0.081, 0), (-QUARTER, HALF, 0)),
+    ],
+    "kinova_gen3": [
+        ("shoulder_link", (0, 0, 0.15643), (HALF, 0, 0)),
+        ("half_arm_1_link", (0, 0.005375, -0.12838), (QUARTER, 0, 0)),
+        ("half_arm_2_link", (0, -0.21038, -0.006375), (-QUARTER, 0, 0)),
+        ("forearm_link", (0, 0.006375, -0.21038), (QUARTER, 0, 0)),
+        ("spherical_wrist_1_link", (0, -0.20843, -0.006375), (-QUARTER, 0, 0)),
+        ("spherical_wrist_2_link", (0, 0.00017505, -0.10593), (QUARTER, 0, 0)),
+        ("bracelet_link", (0, -0.10593, -0.00017505), (-QUARTER, 0, 0)),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_links_of_iiwa_and_kinova_are_called_and_placed_as_in_their_files(name):
+    from scipy.spatial.transform import Rotation
+
+    arm = armdyn.load(name)
+    q = np.random.default_rng(7).uniform(-2, 2, 7)
+    at = np.eye(4)
+    for x, (link, xyz, rpy) in zip(q, LINKS[name], strict=True):
+        step = np.eye(4)
+        step[:3, :3] = (Rotation.from_euler("xyz", rpy) * Rotation.from_euler("z", x)).as_matrix()
+        step[:3, 3] = xyz
+        at = at @ step
+        np.testing.assert_allclose(arm.pose(q, frame=link), at, atol=1e-12)
+    assert [link.name for link in arm.links] == [link for link, _, _ in LINKS[name]]
+
+
 @pytest.mark.parametrize(
     ("name", "stem", "cut"),
     [("panda", "panda", {"tip": "panda_link8", "lock": "rest"}), ("panda_hand", "panda", {}), ("ur5", "ur5_robot", {}),

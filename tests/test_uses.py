@@ -12,6 +12,7 @@ import pytest
 import armdyn
 from armdyn.chain import Tendon
 from armdyn.errors import InputError
+from armdyn.files.description import Frame
 from armdyn.motion import MotionLimits
 from armdyn.uses import NEEDS, TASKS, must_suit, refusal, table
 from random_trees import TreeKind, random_tree
@@ -37,7 +38,7 @@ BOX = np.array([[-0.1, 0.1]])
 
 def framed(arm):
     """The robot with a frame on its last link, which is not named like a tool."""
-    last = armdyn.files.Frame("hand", arm.chain.bodies, arm.chain.tool)
+    last = Frame("hand", arm.chain.bodies, arm.chain.tool)
     return armdyn.Arm(arm.name, arm.given, arm.snap, frames=(last,))
 
 
