@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
+import armdyn
 
 
 def loaded(code: str) -> list[str]:
@@ -82,6 +86,30 @@ def test_type_checkers_see_what_the_table_of_lazy_names_holds():
         assert getattr(armdyn, name).__name__ == name
 
 
+def test_every_import_of_scipy_is_asked_for():
+    """`required` says how to install SciPy, which is an extra; modules are imported without it."""
+    for path in (Path(armdyn.__file__).parent).rglob("*.py"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for before, line in pairwise(lines):
+            if re.match(r" *(from|import) scipy\b", line):
+                assert re.match(r" +(required\(\"scipy\"\)|from scipy)", before), f"{path.name}: {line}"
+
+
+def test_what_needs_scipy_says_so():
+    code = """
+import sys
+sys.modules["scipy"] = None
+import armdyn
+try:
+    armdyn.simulate(armdyn.load("scara"), duration=0.01, method="DOP853", friction=False)
+except ImportError as error:
+    assert isinstance(error, armdyn.ArmdynError)
+    print("said:", error)
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said == 'said: scipy is not installed; install it with: pip install "armdyn[scipy]"\n'
+
+
 def test_kernels_and_simulation_need_no_scipy(tmp_path):
     """SciPy serves the applications that fit, filter and integrate adaptively; nothing else may import it."""
     code = f"""
@@ -92,6 +120,9 @@ import armdyn
 arm = armdyn.load("scara")
 arm.inertia_matrix(np.zeros((3, arm.n)))
 armdyn.simulate(arm, duration=0.01, method="RK4")
+from armdyn.simulation import Actuators, PDGravity
+held = Actuators(period=0.002)
+armdyn.simulate(arm, duration=0.01, torque=PDGravity(arm.rest, 10.0, 1.0), actuators=held)
 arm.emit_c({str(tmp_path)!r})
 arm.save({str(tmp_path / "arm.toml")!r})
 """

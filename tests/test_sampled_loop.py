@@ -13,7 +13,7 @@ import armdyn
 from armdyn.cli import app
 from armdyn.errors import InputError
 from armdyn.simulation import PD, Actuators, Digital, PDGravity, holding, simulate
-from armdyn.simulation.sampled_loop import SampledLoop, Timing
+from armdyn.simulation.sampled_loop import SampledLoop, Timing, _exponential
 
 MASS = """
 name = "cart"
@@ -204,3 +204,12 @@ def test_the_tutorials_command_holds_a_panda():
         assert done.exit_code == 0, done.output
         assert '"status": "finished"' in done.stdout
     assert CliRunner().invoke(app, ["simulate", "baxter", "--hold"]).exit_code != 0
+
+
+@pytest.mark.parametrize("size", [1e-6, 0.3, 20.0, 3e3])
+def test_the_matrix_exponential_is_that_of_scipy(rng, size):
+    A = rng.normal(size=(9, 9))
+    A = size * (A - 6 * np.eye(9))  # stable: nothing overflows
+    wanted = expm(A)
+    np.testing.assert_allclose(_exponential(A), wanted, rtol=0, atol=1e-13 * max(np.abs(wanted).max(), 1e-200))
+    assert np.isnan(_exponential(np.array([[np.inf]]))).all()

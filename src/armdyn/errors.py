@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from armdyn.names import meant, meant_keyword
 
@@ -63,6 +64,18 @@ def did_you_mean(got: object, names: list[str]) -> str:
 def called_elsewhere(name: str, available: Iterable[str]) -> str:
     """The end of a message on a missing attribute: what armdyn calls it, or a name like it; "" if nothing is known."""
     return did_you_mean(name, [x for x in available if not x.startswith("_")])
+
+
+class MissingPackage(ArmdynError, ImportError):  # noqa: N818 - a public name
+    """A library that is an extra is not installed."""
+
+
+def required(package: str) -> Any:
+    """Import a library, or raise an error that says how to install it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise MissingPackage(f'{package} is not installed; install it with: pip install "armdyn[{package}]"') from error
 
 
 def former(old: str, new: str, stacklevel: int = 3) -> None:

@@ -7,20 +7,14 @@ and ``sympy()``. CasADi and SymPy evaluate the expression graph on their own sym
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, Protocol
 
-from armdyn.errors import ArmdynError
 from armdyn.graph import Program
 from armdyn.graph.node import OPERATIONS
 from armdyn.graph.program import ColumnProgram
 
 # Operators that every library overloads for its symbols; a bridge adds the functions.
 ARITHMETIC = {name: OPERATIONS[name].evaluate for name in ("add", "sub", "mul", "div", "neg")}
-
-
-class MissingPackage(ArmdynError, ImportError):  # noqa: N818 - a public name
-    """The library that a bridge needs is not installed."""
 
 
 class ProgramSource(Protocol):
@@ -49,11 +43,3 @@ class ProgramSource(Protocol):
 
     def batch(self, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         """The broadcast batch shape of arrays of these shapes, or an error."""
-
-
-def required(package: str) -> Any:
-    """Import a library, or raise an error that says how to install it."""
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise MissingPackage(f'{package} is not installed; install it with: pip install "armdyn[{package}]"') from error

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.bridges import ARITHMETIC, ProgramSource, required
+from armdyn.bridges import ARITHMETIC, ProgramSource
+from armdyn.errors import required
 from armdyn.graph import Port, Program
 from armdyn.graph.derive import jacobian
 from armdyn.graph.program import interpret

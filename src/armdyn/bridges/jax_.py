@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.bridges import ARITHMETIC, ProgramSource, required
+from armdyn.bridges import ARITHMETIC, ProgramSource
 from armdyn.bridges.ffi import handler
 from armdyn.bridges.function import Bridged, BridgeFunction
+from armdyn.errors import required
 from armdyn.graph.program import interpret
 
 jax = required("jax")

@@ -17,9 +17,9 @@ from itertools import product
 from typing import Any
 
 from armdyn.algebra import Sym3, Vec3
-from armdyn.bridges import ARITHMETIC, ProgramSource, required
+from armdyn.bridges import ARITHMETIC, ProgramSource
 from armdyn.chain import Chain, Joint, Link
-from armdyn.errors import InputError, choose
+from armdyn.errors import InputError, choose, required
 from armdyn.formulations import QUANTITIES
 from armdyn.graph import Port, Program
 from armdyn.graph.program import interpret, trace

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.bridges import ARITHMETIC, ProgramSource, required
+from armdyn.bridges import ARITHMETIC, ProgramSource
 from armdyn.bridges.function import Bridged, BridgeFunction
-from armdyn.errors import InputError
+from armdyn.errors import InputError, required
 from armdyn.graph.node import OPERATIONS as PLAIN
 from armdyn.graph.program import interpret
 

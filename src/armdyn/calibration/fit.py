@@ -23,7 +23,7 @@ import numpy as np
 from armdyn.calibration.closures import Closure, closure_of
 from armdyn.calibration.measured import Array, Poses
 from armdyn.calibration.model import ToolModel
-from armdyn.errors import ComputationError, InputError, choose
+from armdyn.errors import ComputationError, InputError, choose, required
 
 ROBUST = ("huber", "tukey", "none")
 STEP_TOLERANCE = 1e-6  # in standard deviations: smaller steps end the iteration
@@ -238,6 +238,7 @@ def _whitened(state: _State, noise: Array, inliers: Any) -> Array:
 
 
 def _quantile(share: float, m: int) -> float:
+    required("scipy")
     from scipy.special import gammaincinv  # scipy.stats takes half a second to import
 
     return float(np.sqrt(2 * gammaincinv(m / 2, share)))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.errors import InputError
+from armdyn.errors import InputError, required
 from armdyn.identification.log_files import read_table
 from armdyn.values import real_array
 
@@ -166,6 +166,7 @@ def quaternion_rotations(quaternions: Array) -> Array:
     if (off := np.abs(size - 1) > 0.01).any():
         row = int(np.argmax(off))
         raise InputError(f"pose {row + 1}: a quaternion qx qy qz qw has length 1, got {size[row]:.4g}")
+    required("scipy")
     from scipy.spatial.transform import Rotation
 
     return np.asarray(Rotation.from_quat(quaternions).as_matrix())

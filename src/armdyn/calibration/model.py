@@ -9,6 +9,7 @@ import numpy as np
 from armdyn.calibration.closures import Closure
 from armdyn.calibration.measured import Array, Poses
 from armdyn.chain.geometry import geometry_constants
+from armdyn.errors import required
 
 if TYPE_CHECKING:
     from armdyn.arm import Arm
@@ -57,6 +58,7 @@ class ToolModel:
 
 def rotation_vector(R: Array) -> Array:
     """(k, 3) rotation vectors (axis times angle) of (k, 3, 3) rotations."""
+    required("scipy")
     from scipy.spatial.transform import Rotation
 
     return np.asarray(Rotation.from_matrix(R).as_rotvec())

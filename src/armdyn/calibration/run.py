@@ -14,7 +14,7 @@ from armdyn.calibration.model import ToolModel
 from armdyn.calibration.result import Calibration, Validation
 from armdyn.chain import Joint, Mimic
 from armdyn.chain.geometry import GeometryConstant
-from armdyn.errors import InputError, checked_keywords, choose
+from armdyn.errors import InputError, checked_keywords, choose, required
 from armdyn.identification.threads import one_thread
 from armdyn.parameters.geometry import identifiable
 
@@ -176,6 +176,7 @@ def registered(arm: Arm, poses: Poses, wanted: Sequence[GeometryConstant]) -> Ar
 
 def _with_tool_turned(arm: Arm, poses: Poses, base: bool) -> Arm:
     """The arm with the tool rotated to the measured target's axes, if those are far from the tool's."""
+    required("scipy")
     from scipy.spatial.transform import Rotation
 
     assert poses.position is not None
@@ -197,12 +198,14 @@ def _best_fit(points: Array, measured: Array) -> tuple[Array, Array]:
 
 
 def _vector(R: Array) -> Array:
+    required("scipy")
     from scipy.spatial.transform import Rotation
 
     return np.asarray(Rotation.from_matrix(R).as_rotvec())
 
 
 def _rpy(R: Array) -> Array:
+    required("scipy")
     from scipy.spatial.transform import Rotation
 
     return np.asarray(Rotation.from_matrix(R).as_euler("xyz"))

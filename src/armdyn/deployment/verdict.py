@@ -14,6 +14,7 @@ import numpy as np
 
 from armdyn.arm import Arm
 from armdyn.deployment.readme import line
+from armdyn.errors import required
 from armdyn.identification.fit import relative_error
 from armdyn.identification.log import Log
 from armdyn.identification.preflight import changed
@@ -130,6 +131,7 @@ def difference_of_motions(fitted: Log, held_out: Log) -> tuple[float, float]:
 
     The longest pieces of both are compared. The difference is relative to the motion about its mean, of all joints.
     """
+    required("scipy")
     from scipy.signal import correlate
 
     pieces = [max(log.pieces, key=len) for log in (fitted, held_out)]

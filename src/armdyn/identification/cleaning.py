@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.errors import InputError, choose
+from armdyn.errors import InputError, choose, required
 from armdyn.identification.clock import CLOCKS, MARGIN, MOVED_UP, SPREAD, UNEVEN, Clock, choose_clock
 
 Array = NDArray[np.float64]
@@ -297,6 +297,7 @@ def _interpolated(even: Array, t: Array, values: Array, period: float, signal: s
 
     A command holds until the next one.
     """
+    required("scipy")
     from scipy.interpolate import CubicSpline, PchipInterpolator
 
     if signal == "command":

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm, as_arm
-from armdyn.errors import ComputationError, InputError, choose
+from armdyn.errors import ComputationError, InputError, choose, required
 from armdyn.identification.information import CRITERIA, Information
 from armdyn.identification.limits import Limits
 from armdyn.identification.linear import condition
@@ -356,6 +356,7 @@ class ExcitationDesign:
 
         Only the last round gives a trajectory.
         """
+        required("scipy")
         from scipy.optimize import minimize
 
         for k, strength in enumerate(ROUNDS, 1):

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from armdyn.errors import required
 from armdyn.identification import linear
 from armdyn.identification.left_out import better, posture_clusters
 from armdyn.identification.model import Model, filtered, rows
@@ -221,6 +222,7 @@ def _misscaled(normal: _Normal, model: Model, least: float) -> list[str]:
 
 def _scale(normal: _Normal, j: int) -> tuple[_Trial, float]:
     """The factor by which a joint's torque fits the others' best, and the part of the squared residuals explained."""
+    required("scipy")
     from scipy.optimize import minimize_scalar
 
     def left(logarithm: float) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.errors import FileError
+from armdyn.errors import FileError, required
 
 Table = dict[str, NDArray[np.float64]]
 MOST = 2**30  # bytes of numbers: more than an hour of seven joints at 1 kHz
@@ -121,6 +121,7 @@ def _npz(where: Path) -> Table:
 
 def _mat(where: Path) -> Table:
     """The variables of a MAT file up to version 7.2, or the fields of its structures."""
+    required("scipy")
     from scipy.io import loadmat, whosmat
     from scipy.io.matlab import MatReadError
 

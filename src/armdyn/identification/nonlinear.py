@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armdyn.arm import Arm
+from armdyn.errors import required
 from armdyn.identification import linear
 from armdyn.identification.consistent import Problem
 from armdyn.identification.left_out import better, ridge, segments
@@ -90,6 +91,7 @@ SLOWEST, FASTEST = 0.02, 1.0  # range of the Stribeck velocity, as fractions of 
 
 def with_bumps(model: Model, parts: list[Motion], how: Processing) -> Model:
     """The model with the Stribeck velocity of each joint that fits the log best."""
+    required("scipy")
     from scipy.optimize import minimize_scalar
 
     top = np.abs(np.concatenate([p.qd for p in parts])).max(axis=0)
@@ -156,6 +158,7 @@ def _square(g: Array) -> tuple[Array, Array]:
 
 def find_tilt(model: Model, prior: Arm, parts: list[Motion], how: Processing, weights: Array) -> tuple[float, float]:
     """The two tilt angles (rad) that fit the log best."""
+    required("scipy")
     from scipy.optimize import minimize
 
     arm = model.arm

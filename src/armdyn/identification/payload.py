@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from armdyn.arm import Arm, as_arm
 from armdyn.chain import Link
-from armdyn.errors import InputError
+from armdyn.errors import InputError, required
 from armdyn.identification import linear
 from armdyn.identification.consistent import Problem
 from armdyn.identification.fit import autocorrelation_factors, relative_error
@@ -298,6 +298,7 @@ def _gains(columns: Array, known: Array, effort: Array, start: tuple[Array, Arra
     The noise is on the efforts i. For given gains x is linear and is projected out (Golub & Pereyra 1973), from one
     triangle per joint; the variances are those of the residuals, settled in three rounds.
     """
+    required("scipy")
     from scipy.optimize import least_squares
 
     n, p = effort.shape[1], columns.shape[-1]

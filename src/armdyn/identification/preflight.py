@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
+from armdyn.errors import required
 from armdyn.identification.log import Log, Piece
 from armdyn.identification.processing import Motion
 
@@ -345,6 +346,7 @@ def readings(view: View) -> Iterator[Reading]:
 
 def _columns(view: View, n: int) -> Iterator[Reading]:
     """The measured torques with the signs and the order that fit best."""
+    required("scipy")
     from scipy.optimize import linear_sum_assignment
 
     errors = np.array([[[view.error(i, j, s) for s in (1.0, -1.0)] for j in range(n)] for i in range(n)])

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.errors import InputError
+from armdyn.errors import InputError, required
 from armdyn.identification.cleaning import clipped, resolution
 from armdyn.identification.log import Log, Piece
 
@@ -267,6 +267,7 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER) -> Array:
     Two passes of a filter with its -3 dB point at f attenuate f by 6 dB; the single pass is therefore designed
     for a higher frequency: |H|⁴ = 1/2 at the cut-off, in the bilinear transform's warped frequency.
     """
+    required("scipy")
     from scipy.signal import sosfiltfilt
 
     if not 0 < cutoff < rate / 2:
@@ -278,6 +279,7 @@ def lowpass(x: Array, rate: float, cutoff: float, order: int = ORDER) -> Array:
 @lru_cache(maxsize=32)
 def _sections(cutoff: float, order: int) -> Array:
     """Second-order sections of the single pass; the cut-off in cycles per sample."""
+    required("scipy")
     from scipy.signal import butter
 
     warped = np.tan(np.pi * cutoff) / (np.sqrt(2) - 1) ** (1 / (2 * order))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.errors import ComputationError
+from armdyn.errors import ComputationError, required
 from armdyn.identification.servo_model import Columns, Run, ServoModel, Shots, Values, sensitivities
 
 Array = NDArray[np.float64]
@@ -44,6 +44,7 @@ class Record:
 
 def smooth(q: Array, period: float) -> tuple[Array, Array, Array]:
     """Positions, velocities and accelerations (samples, n) of the cubic through the neighbours of each sample."""
+    required("scipy")
     from scipy.signal import savgol_filter
 
     width = min(max(2 * round(SMOOTHING / period / 2) + 1, 5), len(q) - 1 + len(q) % 2)

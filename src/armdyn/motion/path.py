@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.errors import InputError
+from armdyn.errors import InputError, required
 from armdyn.motion.via import read_via
 
 Curve = Callable[[np.ndarray, int], np.ndarray]  # (s, order of the derivative) -> (..., n)
@@ -98,6 +98,7 @@ def _distinct(points: np.ndarray, n: int, arm: Any) -> np.ndarray:
 
 def _smooth(points: np.ndarray) -> Path:
     """One cubic spline through the waypoints over the length of the line that joins them, with natural ends."""
+    required("scipy")
     from scipy.interpolate import CubicSpline
 
     along = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))]
@@ -135,6 +136,7 @@ def _blended(points: np.ndarray, deviation: float) -> PathPiece:
     positions and directions and no curvature at its ends: c + r (A(w) d + B(w) e) with w = s / r. Its middle is
     5 r / 16 · |e - d| from the corner, which is the largest deviation.
     """
+    required("scipy")
     from scipy.interpolate import BPoly
 
     steps = np.diff(points, axis=0)
@@ -156,6 +158,7 @@ def _blended(points: np.ndarray, deviation: float) -> PathPiece:
 
 def _of_poses(poses: np.ndarray, arm: Any) -> np.ndarray:
     """Configurations along straight lines of the tool through poses, by inverse kinematics from one to the next."""
+    required("scipy")
     from scipy.spatial.transform import Rotation, Slerp
 
     if len(poses) < 2:

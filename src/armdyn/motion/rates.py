@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.errors import ComputationError
+from armdyn.errors import ComputationError, required
 from armdyn.motion.constraints import Constraints, RateLimits
 
 ROUNDS = 60  # linear programs
@@ -142,6 +142,7 @@ class _LinearProgram:
 
     def solve(self, trust: float) -> tuple[np.ndarray, np.ndarray, float] | None:
         """U, z and e, or None if there are none in the trust region."""
+        required("scipy")
         from scipy.optimize import linprog
 
         points = len(self.z)
@@ -160,6 +161,7 @@ class _LinearProgram:
 
 def _program(at: Constraints, grid: Steps, z: np.ndarray, limits: RateLimits) -> _LinearProgram:
     """The program around z."""
+    required("scipy")
     from scipy import sparse
 
     points, k = len(z), np.arange(len(z))
@@ -247,6 +249,7 @@ def _add_rates(
     blocks: list[Any], sides: list[np.ndarray], row: RateRow, around: tuple[np.ndarray, np.ndarray, np.ndarray]
 ) -> None:
     """The change of a row within every step, at most its limit times the step's time."""
+    required("scipy")
     from scipy import sparse
 
     a, b, c, limit = row

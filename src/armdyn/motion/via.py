@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.errors import InputError
+from armdyn.errors import InputError, required
 from armdyn.files.text import read_bytes
 
 POSITION = ("x", "y", "z")
@@ -67,6 +67,7 @@ def _by_names(table: np.ndarray, names: list[str], arm: Any, path: Any) -> np.nd
 
 
 def _poses(position: np.ndarray, turned: np.ndarray, path: Any) -> np.ndarray:
+    required("scipy")
     from scipy.spatial.transform import Rotation
 
     if turned.shape[1] == len(QUATERNION):

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from armdyn.errors import ArmdynError
+from armdyn.errors import ArmdynError, required
 from armdyn.simulation.stepper import Modes, Stepper
 
 Right = Callable[[float, np.ndarray], np.ndarray]
@@ -176,6 +176,7 @@ class Solver:
         self, a: float, b: float, right: Right, record: _Record, watch: Watch | None, tick: Tick, motion: Phase | None
     ) -> float | None:
         """Integrate while the modes last; returns the time when they end, or None at b."""
+        required("scipy")
         from scipy import integrate
 
         with warnings.catch_warnings():
@@ -243,6 +244,7 @@ def _crossing(watch: Callable[[float], float], a: float, b: float, fresh: bool =
     k = beyond.index(True, int(fresh))
     if k == 0 or beyond[k - 1]:
         return a
+    required("scipy")
     from scipy.optimize import brentq
 
     return float(brentq(watch, moments[k - 1], moments[k], xtol=1e-14))

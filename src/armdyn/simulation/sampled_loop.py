@@ -100,13 +100,27 @@ class SampledLoop:
 
 def _held(A: np.ndarray, B: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
     """(Φ, Γ) with x(t) = Φ x(0) + Γ τ under held torques."""
-    from scipy.linalg import expm
-
     size, k = B.shape
     held = np.zeros((size + k, size + k))
     held[:size, :size], held[:size, size:] = A, B
-    moved = expm(held * t)
+    moved = _exponential(held * t)
     return moved[:size, :size], moved[:size, size:]
+
+
+def _exponential(matrix: np.ndarray) -> np.ndarray:
+    """The matrix exponential by scaling and squaring (Moler and Van Loan 2003), without SciPy."""
+    norm = float(np.abs(matrix).sum(axis=0).max())
+    if not math.isfinite(norm):
+        return np.full_like(matrix, np.nan)
+    halvings = max(0, math.frexp(norm)[1] + 1)  # to a norm below 1/2
+    scaled = matrix / 2.0**halvings
+    term = total = np.eye(len(matrix))
+    for k in range(1, 17):  # (1/2)^17 / 17! = 2e-20
+        term = term @ scaled / k
+        total = total + term
+    for _ in range(halvings):
+        total = total @ total
+    return total
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from armdyn.arm import Arm, load
+from armdyn.errors import required
 from armdyn.programs.stepping import AB4, RK4, Scheme, advanced, step
 
 ARMS = ("puma560", "ur5", "panda")
@@ -45,6 +46,7 @@ class IntegratorRow:
 @lru_cache
 def dop853() -> Scheme:
     """The eighth-order formula of Dormand and Prince (Hairer, Norsett and Wanner 1993); it checks its order itself."""
+    required("scipy")
     from scipy.integrate import DOP853
 
     a, b = DOP853.A[: DOP853.n_stages], DOP853.B

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from armdyn.arm import Arm, from_dh
+from armdyn.errors import required
 
 JOINTS = (3, 6, 12, 30)
 HEAVIER = (1.0, 1e3, 1e6)  # the tip's rod, in masses of the first; those between in geometric progression
@@ -58,6 +59,7 @@ def rods(joints: int, heavier: float = 1.0) -> Arm:
 
 def steps(arm: Arm, method: str, precision: str, tolerance: float) -> int | None:
     """The accepted steps of a swing; None if the solver gives up or needs too many."""
+    required("scipy")
     from scipy.integrate import RK45
 
     n, given = arm.n, np.dtype(precision)

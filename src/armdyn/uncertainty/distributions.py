@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.errors import InputError, choose
+from armdyn.errors import InputError, choose, required
 
 Array = NDArray[np.float64]
 LOG_2 = (0.693147180369123816490, 1.90821492927058770002e-10)  # the first 33 bits, and the remainder
@@ -207,6 +207,7 @@ def _random(seed: int, first: int, count: int, size: int) -> Array:
 
 def _sobol(seed: int, first: int, count: int, size: int) -> Array:
     """Sobol' points, scrambled with the seed (Owen 1998)."""
+    required("scipy")
     from scipy.stats import qmc
 
     sequence = qmc.Sobol(size, scramble=True, rng=np.random.default_rng(seed))

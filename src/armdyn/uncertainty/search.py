@@ -20,7 +20,7 @@ import numpy as np
 from armdyn.algebra import scalar
 from armdyn.algebra.interval import Interval
 from armdyn.codegen.compile import compile_program
-from armdyn.errors import InputError
+from armdyn.errors import InputError, required
 from armdyn.graph.program import Port, Program, interpret, trace
 
 BATCH = 4096  # pieces: large enough for NumPy, small enough for the cache
@@ -161,6 +161,7 @@ def found_by_search(problem: Any, entry: int, sign: float) -> tuple[float, Any]:
 
 def polished(problem: Any, entry: int, sign: float, start: Any) -> tuple[float, Any]:
     """A local maximum of sign × entry near a point."""
+    required("scipy")
     from scipy.optimize import minimize
 
     def below(x: Any) -> tuple[float, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from armdyn.errors import InputError
+from armdyn.errors import InputError, required
 from armdyn.results import Result, ResultTable
 from armdyn.values import ComparedByValue
 
@@ -45,6 +45,7 @@ class Probability(ComparedByValue):
 
 def probability(count: Any, samples: int, confidence: float = 0.95) -> Probability:
     """The probability of an event that occurred `count` times in a number of independent samples."""
+    required("scipy")
     from scipy.special import betaincinv  # scipy.stats takes half a second to import
 
     if not 0 < confidence < 1:

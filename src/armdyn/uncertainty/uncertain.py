@@ -18,7 +18,7 @@ from armdyn.algebra import exact
 from armdyn.algebra.frozen import cached_property
 from armdyn.arm import Arm
 from armdyn.chain import Link
-from armdyn.errors import InputError, choose
+from armdyn.errors import InputError, choose, required
 from armdyn.formulations import QUANTITIES
 from armdyn.formulations.payload import held
 from armdyn.formulations.registry import Options
@@ -188,6 +188,7 @@ def arm_of(plants: Plants) -> Arm:
 
 def sobol_indices(uncertain: Uncertain, function: Callable[[Samples], Any], count: int, seed: int) -> SobolIndices:
     """First and total indices by Saltelli's design on Sobol' points (Saltelli et al. 2010)."""
+    required("scipy")
     from scipy.stats import sobol_indices as estimate
 
     size = len(uncertain.variables)
