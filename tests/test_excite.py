@@ -12,12 +12,27 @@ from armdyn.errors import InputError
 from armdyn.identification import linear
 from armdyn.identification.excitation import Basis, ExcitationDesign, best_of_chance, designed
 from armdyn.identification.limits import Limits, Skeleton, segment_distance
-from armdyn.identification.threads import one_thread
+from armdyn.identification.threads import _libraries, one_thread
 
 
 def design(arm, criterion="information", plane=None, acceleration=None, trajectories=1, clearance=None, harmonics=5):
     limits = Limits.of(arm, acceleration, plane, 0.95, clearance)
     return designed(arm, Basis(20.0, harmonics), limits, trajectories, criterion, None, np.random.default_rng(11))
+
+
+def test_blas_has_one_thread_for_a_while():
+    counts = [get for get, _ in _libraries()]
+    assert counts, "NumPy's own OpenBLAS is found"
+    assert {get() for get in counts} == {1}, "tests/conftest.py"
+    for _, put in _libraries():
+        put(2)
+    try:
+        with one_thread():
+            assert {get() for get in counts} == {1}
+        assert {get() for get in counts} == {2}
+    finally:
+        for _, put in _libraries():
+            put(1)
 
 
 def test_many_joints_find_random_motions_too():
