@@ -395,7 +395,11 @@ def _with_rates(problem: _Problem, grid: int, lane: _Lane, changes: RateLimits) 
 def _curves(pieces: list[PathPiece], grid: int) -> np.ndarray:
     """(3, pieces, points, n) q and its derivatives at the points of a grid."""
     places = [np.linspace(piece.start, piece.end, grid + 1) for piece in pieces]
-    return np.array([[p.at(s, order) for p, s in zip(pieces, places, strict=True)] for order in range(3)])
+    curves = np.empty((3, len(pieces), grid + 1, np.shape(pieces[0].at(places[0][:1]))[-1]))
+    for order in range(3):
+        for k, (piece, s) in enumerate(zip(pieces, places, strict=True)):
+            curves[order, k] = piece.at(s, order)
+    return curves
 
 
 def _constraints(problem: _Problem, grid: int) -> Constraints:
@@ -508,7 +512,10 @@ def _slow_down(at: Constraints, overrun: _Overrun, speeds: np.ndarray) -> None:
 def _motions_of(arm: Any, pieces: list[list[_Lane]], friction: bool) -> list[TimeOptimal]:
     """The trajectories, one per path: the pieces of each one after the other."""
     parts = [[_states(lane, k == len(lanes) - 1) for k, lane in enumerate(lanes)] for lanes in pieces]
-    columns = [[np.concatenate(column) for column in zip(*part, strict=True)] for part in parts]
+    columns = [
+        list(part[0]) if len(part) == 1 else [np.concatenate(column) for column in zip(*part, strict=True)]
+        for part in parts
+    ]
     ends = np.cumsum([0, *(len(column[0]) for column in columns)])
     q, qd, qdd = (np.concatenate([column[k] for column in columns]) for k in (1, 2, 3))
     tau = arm.inverse_dynamics(q, qd, qdd, friction=True) if friction else arm.inverse_dynamics(q, qd, qdd)
@@ -516,7 +523,7 @@ def _motions_of(arm: Any, pieces: list[list[_Lane]], friction: bool) -> list[Tim
     found = []
     for lanes, column, a, b in zip(pieces, columns, ends[:-1], ends[1:], strict=True):
         steps, q, qd, qdd, s, x, u, most = column
-        t = np.r_[0.0, np.cumsum(steps[:-1])]
+        t = np.concatenate([[0.0], np.cumsum(steps[:-1])])
         worst = max(lane.worst for lane in lanes)
         message = f"{t[-1]:.4g} s; limits are exceeded by at most {100 * worst:.2g} % between the points of the grid"
         found.append(TimeOptimal(
@@ -530,8 +537,8 @@ def _motions_of(arm: Any, pieces: list[list[_Lane]], friction: bool) -> list[Tim
 def _states(lane: _Lane, last: bool) -> tuple[np.ndarray, ...]:
     """Time to the next point, q, q̇, q̈, s, ṡ, s̈, the largest ṡ; without the last point where another piece follows."""
     x, (q, dq, ddq) = np.sqrt(lane.z), lane.curve
-    u = np.r_[lane.u[:, 0], lane.u[-1, 1]]
-    columns = (np.r_[lane.times, 0.0], q, dq * x[:, None], dq * u[:, None] + ddq * lane.z[:, None], lane.s, x, u,
+    u = np.append(lane.u[:, 0], lane.u[-1, 1])
+    columns = (np.append(lane.times, 0.0), q, dq * x[:, None], dq * u[:, None] + ddq * lane.z[:, None], lane.s, x, u,
                np.sqrt(lane.largest))  # fmt: skip
     return columns if last else tuple(column[:-1] for column in columns)
 
