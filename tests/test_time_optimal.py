@@ -10,14 +10,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.integrate import quad, solve_ivp
-from scipy.interpolate import CubicHermiteSpline
+from scipy.interpolate import CubicHermiteSpline, CubicSpline
 from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 import armdyn
 from armdyn.cli import app
 from armdyn.errors import InputError
-from armdyn.motion import Grip, MotionLimits, Path, constraints
+from armdyn.identification.limits import Skeleton, segment_distance
+from armdyn.motion import Grip, MotionLimits, Path, constraints, fastest_path
 from armdyn.motion.via import ANGLES, QUATERNION, read_via
 from armdyn.simulation import ComputedTorque
 from armdyn.uncertainty import Normal, Uncertain, Uniform
@@ -163,8 +164,6 @@ def test_more_load_or_less_torque_takes_longer():
 
 
 def test_the_same_way_given_otherwise_takes_the_same_time():
-    from scipy.interpolate import CubicSpline
-
     along = np.r_[0, np.cumsum(np.linalg.norm(np.diff(WAY, axis=0), axis=1))]
     spline = CubicSpline(along, WAY, bc_type="natural")
     times = [
@@ -472,6 +471,56 @@ def test_boxes_whose_corners_prove_nothing():
     ):
         with pytest.raises(InputError, match=message):
             Uncertain(UR5, **given).corners()
+
+
+def test_a_free_path_is_faster_and_keeps_all_limits():
+    limits = MotionLimits(torque=[30.0, 20.0, 10.0], velocity=8.0)
+    start, end = np.array([-1.2, 0.3, 0.2]), np.array([1.6, -0.2, -0.3])
+    straight = armdyn.time_optimal(PLANAR, [start, end], limits=limits)
+    found = fastest_path(PLANAR, start, end, limits=limits, starts=1)
+    assert found.duration < 0.95 * straight.duration
+    np.testing.assert_allclose(found.q[[0, -1]], [start, end], atol=1e-12)
+    tau = PLANAR.inverse_dynamics(found.q, found.qd, found.qdd, friction=True)
+    assert (np.abs(tau) / limits.torque).max() <= 1.001
+    # no neighbour of the path is faster: inner points moved at random, timed apart from the search
+    knots = np.linspace(0, 1, 4)
+    way = np.stack([np.interp(knots, found.s, q) for q in found.q.T], axis=1)
+    around = np.random.default_rng(0).normal(size=(8, 2, 3)) * 0.03
+    moved = [CubicSpline(knots, np.vstack([way[:1], way[1:3] + x, way[3:]]), bc_type="natural") for x in around]
+    assert min(m.duration for m in armdyn.time_optimal(PLANAR, moved, limits=limits)) > found.duration * 0.998
+
+
+def test_the_straight_line_of_two_slides_cannot_be_beaten():
+    """Both accelerate alone, so that the slower one sets the time: 2 √(L / a)."""
+    arm = armdyn.from_dh([{"kind": "prismatic", "mass": 1.0, "lower": -2, "upper": 2}] * 2, gravity=(0, 0, 0))
+    limits = MotionLimits(acceleration=[1.0, 3.0])
+    found = fastest_path(arm, [0.0, 0.0], [1.0, 1.0], limits=limits, starts=1, points=1)
+    assert found.duration == pytest.approx(2.0, rel=2e-3)
+
+
+def test_a_free_path_keeps_the_segments_apart():
+    start, end = np.array([-1.0, 2.2, 1.9]), np.array([1.0, 2.0, 2.0])
+    limits = MotionLimits(torque=[30.0, 20.0, 10.0], velocity=8.0)
+    skeleton = Skeleton(PLANAR)
+    near = fastest_path(PLANAR, start, end, limits=limits, starts=1)
+    distance = 0.9 * closest(skeleton, np.stack([start, end]))
+    apart = fastest_path(PLANAR, start, end, limits=limits, starts=1, clearance=distance)
+    assert closest(skeleton, apart.q) >= distance * (1 - 1e-6) > closest(skeleton, near.q)
+    with pytest.raises(InputError, match="are closer than"):
+        fastest_path(PLANAR, start, end, limits=limits, clearance=2 * distance)
+    for options, message in (
+        ({"points": 0}, "inner points"), ({"starts": 0}, "searches"), ({"clearance": -1.0}, "clearance"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=message):
+            fastest_path(PLANAR, start, end, limits=limits, **options)
+
+
+def closest(skeleton, q):
+    """The least distance between segments that are not neighbours."""
+    points, start = skeleton.points(q), skeleton.parents
+    pairs = [pair for pair, length in skeleton.separations.items() if length > 0]
+    ends = ((points[:, start[a]], points[:, a], points[:, start[b]], points[:, b]) for a, b in pairs)
+    return min(float(segment_distance(*each).min()) for each in ends)
 
 
 KINDS = {

@@ -28,7 +28,7 @@ PANELS = {
         "torque_rate",
         "grip",
     ),
-    "The path": ("blend", "speeds", "grid", "friction"),
+    "The path": ("blend", "free", "clearance", "speeds", "grid", "friction"),
 }
 
 
@@ -46,6 +46,10 @@ def command(
     torque_rate: Annotated[str, typer.Option(help="Limits of the torques' change, N m/s or N/s: one or n.")] = "",
     grip: Annotated[str, typer.Option(help="What must not slip: mass,force,friction in kg,N,-.")] = "",
     blend: Annotated[float | None, typer.Option(help="Straight lines, corners rounded by this, rad; 0: stop.")] = None,
+    free: Annotated[int, typer.Option(help="Optimise the path too: its inner points; the file has two points.")] = 0,
+    clearance: Annotated[
+        float | None, typer.Option(help="Least distance of the arm's segments, m, with --free.")
+    ] = None,
     speeds: Annotated[str, typer.Option(help="Path speeds at start and end, 1/s.")] = "0,0",
     grid: Annotated[int, typer.Option(help="Steps of the grid.")] = 200,
     friction: Annotated[bool, typer.Option("--friction/--no-friction", help="The motors overcome friction.")] = True,
@@ -70,7 +74,7 @@ def command(
         grip=None if held is None else Grip(held[0], held[1], held[2]),
     )  # fmt: skip
     try:
-        found = time_optimal(
+        found = _free(loaded, via, free, clearance, payload, limits) if free else time_optimal(
             loaded, via, limits=limits, payload=vector(payload, "--payload") if payload else None, blend=blend,
             speeds=_pair(speeds, "--speeds"), grid=grid, friction=friction,
         )  # fmt: skip
@@ -86,6 +90,19 @@ def command(
         print_json(told | {name: getattr(found, name) for name in names})
     elif not quiet:
         _print(found, [path for path in (output, animate) if path is not None])
+
+
+def _free(arm: Any, via: Path, points: int, clearance: float | None, payload: str, limits: Any) -> TimeOptimal:
+    """The fastest motion between the two points of the file."""
+    from armdyn.errors import InputError
+    from armdyn.motion import fastest_path
+    from armdyn.motion.via import read_via
+
+    ends = read_via(via, arm)
+    if ends.shape != (2, arm.n):
+        raise InputError(f"--free takes two configurations in {via}, a start and an end; got {len(ends)} points")
+    masses = vector(payload, "--payload") if payload else None
+    return fastest_path(arm, *ends, limits=limits, payload=masses, points=points, clearance=clearance)
 
 
 def _pair(text: str, name: str) -> tuple[float, float]:

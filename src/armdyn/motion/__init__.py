@@ -10,12 +10,14 @@ approximation. Two sweeps over the path (reachability analysis; Pham & Pham 2018
 give the fastest motion: backwards, the largest speeds from which the end can still be reached; forwards, the largest
 acceleration that stays below.
 
-`path` makes a path of what users have, `constraints` the limits along it, `sweep` has the two sweeps, and
-`time_optimal` makes the trajectory.
+`path` makes a path of what users have, `constraints` has the limits along it, `sweep` the two sweeps, `compiled` the
+same as machine code; `time_optimal` makes the trajectory. `rates` holds limits of jerk and torque rate, which no sweep
+can, `doubt` has the arms of uncertain parameters, and `free` finds the path as well, between two configurations.
 """
 
 from armdyn.motion.constraints import Grip, MotionLimits
+from armdyn.motion.free import fastest_path
 from armdyn.motion.path import Path
 from armdyn.motion.time_optimal import TimeOptimal, time_optimal
 
-__all__ = ["Grip", "MotionLimits", "Path", "TimeOptimal", "time_optimal"]
+__all__ = ["Grip", "MotionLimits", "Path", "TimeOptimal", "fastest_path", "time_optimal"]

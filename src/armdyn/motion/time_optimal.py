@@ -170,10 +170,10 @@ def _arms(arm: Any, payload: Any) -> list[Any]:
     """The arms for which the motion must be possible, with their payloads; the first is the one that moves."""
     arms = list(arm) if isinstance(arm, list | tuple) else [arm]
     for one in arms:
-        nominal = _nominal(one)
+        nominal = nominal_arm(one)
         nominal.must_suit("time-optimal motion")
-        if nominal.n != _nominal(arms[0]).n:
-            raise InputError(f"all arms must have as many joints, got {sorted({_nominal(a).n for a in arms})}")
+        if nominal.n != nominal_arm(arms[0]).n:
+            raise InputError(f"all arms must have as many joints, got {sorted({nominal_arm(a).n for a in arms})}")
         if nominal.chain.has_mimics and any(float(j.forces.load_friction) for j in nominal.chain.joints):
             raise InputError("load-dependent friction together with mimic joints is not supported")
     loads: list[Any] = payload if isinstance(payload, list) else [payload]
@@ -181,21 +181,22 @@ def _arms(arm: Any, payload: Any) -> list[Any]:
     return [each for one in loaded for each in (arms_of(one) if isinstance(one, Samples) else [one])]
 
 
-def _nominal(arm: Any) -> Any:
+def nominal_arm(arm: Any) -> Any:
     """The arm as its controller knows it."""
+    arm = arm[0] if isinstance(arm, list | tuple) else arm
     return arm.arm if isinstance(arm, Uncertain) else arm.uncertain.arm if isinstance(arm, Samples) else arm
 
 
 def _loaded(arm: Any, load: Any) -> Any:
     """An arm, or samples of an uncertain one, with a payload."""
     if isinstance(arm, Samples):
-        return replace(arm, uncertain=_loaded_nominal(arm.uncertain, load))
+        return replace(arm, uncertain=_loadednominal_arm(arm.uncertain, load))
     if isinstance(arm, Uncertain):
-        return _loaded_nominal(arm, load).sample(MANY)
+        return _loadednominal_arm(arm, load).sample(MANY)
     return arm if load is None else arm.with_payload(*(load if isinstance(load, tuple) else (load,)))
 
 
-def _loaded_nominal(uncertain: Uncertain, load: Any) -> Uncertain:
+def _loadednominal_arm(uncertain: Uncertain, load: Any) -> Uncertain:
     return uncertain if load is None else replace(uncertain, arm=_loaded(uncertain.arm, load))
 
 
@@ -308,6 +309,21 @@ def _compiled(problem: _Problem, grid: int, step: np.ndarray) -> list[_Lane]:
     ]  # fmt: skip
     _must_arrive(lanes)
     return lanes
+
+
+def quick_durations(
+    arm: Any, pieces: list[PathPiece], limits: MotionLimits, payload: Any, grid: int, friction: bool = True
+) -> np.ndarray:
+    """The times of many pieces from rest to rest, inf where there is none; limits hold at the points only."""
+    problem = _Problem(_arms(arm, payload), pieces, np.zeros(len(pieces)), np.zeros(len(pieces)), limits, friction)
+    step = np.array([(piece.end - piece.start) / grid for piece in pieces])
+    rows = along(problem.arms, limits, _curves(pieces, 2 * grid), friction) if _can_be_compiled(problem) else None
+    if rows is None:
+        found = fastest(_constraints(problem, grid), step, problem.start, problem.end)
+        return np.where(found.stuck < 0, _durations(found, step).sum(axis=1), np.inf)
+    rules = compiled.Rules(OVERRUN, DRAWN_IN, MOST_DRAWN_IN, MOST_SLOWED)
+    solved = compiled.solve(rows, step, problem.start, problem.end, rules, (0, 0), threads())
+    return np.where(solved.stuck < 0, solved.times.sum(axis=1), np.inf)
 
 
 def _plain(problem: _Problem, grid: int, step: np.ndarray) -> list[_Lane]:
