@@ -18,6 +18,7 @@ from armdyn.codegen import cache
 from armdyn.errors import InputError
 from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.formulations.registry import Options
+from armdyn.graph.program import trace
 from armdyn.kernels import kernel
 from armdyn.programs import program as programs
 from armdyn.programs import search
@@ -175,3 +176,27 @@ def test_an_option_that_no_formulation_takes_is_a_clear_error():
     kernel = armdyn.load("planar3").forward_dynamics.variant(frame="link1")
     with pytest.raises(InputError, match="takes a frame only with a tool_wrench"):
         kernel.method  # noqa: B018
+
+
+def test_programs_are_remembered_up_to_a_number_of_nodes(monkeypatch):
+    made = []
+
+    @search.remembered
+    def squares(count):
+        made.append(count)
+        return trace("squares", lambda x: [a * a for a in x], {"x": (count,)}, [("y", (count,))])
+
+    monkeypatch.setattr(search, "REMEMBERED", 100)  # 50 entries have 100 nodes
+    for count in (10, 20, 10, 15, 20):  # 60, then 90 nodes
+        assert len(squares(count).outputs[0].nodes) == count
+    assert made == [10, 20, 15]
+    squares(10)  # used last now; the oldest are 15, then 20
+    squares(11)  # 112 nodes: 15 goes
+    for count in (20, 10, 11):
+        squares(count)
+    assert made == [10, 20, 15, 11]
+    first = squares(60)  # more than all: kept alone
+    assert squares(60) is first
+    for count in (10, 11, 20):
+        squares(count)
+    assert made == [10, 20, 15, 11, 60, 10, 11, 20]

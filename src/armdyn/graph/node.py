@@ -172,6 +172,9 @@ class Graph:
     def __init__(self) -> None:
         self._table: dict[Any, Node] = {}  # every node by its operation, arguments and value
 
+    def __len__(self) -> int:
+        return len(self._table)
+
     def input(self, name: str) -> Node:
         """The run-time number called `name`."""
         return self._table.get(("input", name)) or self._new("input", (), name, ("input", name))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from armdyn.chain import Chain
@@ -18,7 +17,7 @@ from armdyn.graph.program import Program, flatten, inline, nest, trace
 from armdyn.graph.simplify import simplify
 from armdyn.programs.assemble import Assembly, assemble
 from armdyn.programs.program import FORWARD, accelerations_and_derivatives, program
-from armdyn.programs.search import BUDGET, paused_collector
+from armdyn.programs.search import BUDGET, paused_collector, remembered
 
 Part = tuple[str, str, Options]  # quantity, formulation, options
 ADDED = ("wrench", "parameters", "geometry")  # inputs that options add: the last ones, in this order
@@ -42,7 +41,7 @@ def joint_values(parts: Sequence[Assembly], given: Mapping[str, Any]) -> tuple[A
     return tuple(results)
 
 
-@lru_cache(maxsize=64)
+@remembered
 @paused_collector()
 def joint_program(chain: Chain, name: str, parts: tuple[Part, ...], inputs: Shapes, outputs: Shapes) -> Program:
     """The program of all parts, with these inputs and outputs."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 from armdyn.chain import Chain
@@ -23,7 +22,7 @@ from armdyn.graph.derive import jacobian
 from armdyn.graph.program import ColumnProgram, Program, StagedProgram, check, flatten, inline, nest, trace
 from armdyn.graph.simplify import simplify
 from armdyn.programs.assemble import assemble, at_run_time, derivative_ports, tangent_columns, tangent_shapes
-from armdyn.programs.search import BUDGET, auto, paused_collector, shortest
+from armdyn.programs.search import BUDGET, auto, paused_collector, remembered, shortest
 
 FORWARD = "forward_dynamics"
 FORWARD_RATES = f"{FORWARD}_derivatives"
@@ -259,7 +258,7 @@ class _Solved:
         return trace(f"{FORWARD_RATES}_column", column, shapes, [("column", (n,))])
 
 
-@lru_cache(maxsize=64)
+@remembered
 @paused_collector()
 def compiled_program(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program | ColumnProgram:
     """The program to compile: the same as `program`, or a column program if that would be very long."""
@@ -269,7 +268,7 @@ def compiled_program(chain: Chain, quantity: str, method: str, options: Options 
     return by_columns
 
 
-@lru_cache(maxsize=256)
+@remembered
 @paused_collector()
 def program(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
     """The graph of this arm's quantity, by this formulation."""

@@ -31,7 +31,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache, partial, wraps
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -42,7 +42,7 @@ from armdyn.formulations import QUANTITIES
 from armdyn.formulations.coordinates import Coordinates
 from armdyn.formulations.physics import substituted
 from armdyn.formulations.registry import Options, Run, Shapes
-from armdyn.graph.program import Program, trace
+from armdyn.graph.program import ColumnProgram, Program, trace
 from armdyn.graph.simplify import REWRITING, Rewriting, first_round, further_rounds, second_start
 from armdyn.programs.assemble import assemble, must_have_inertia, reframed
 
@@ -169,6 +169,45 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+Made = TypeVar("Made")
+REMEMBERED = 200_000  # nodes, of 0.3 kB each; a quantity of a seven-joint arm keeps some 5,000 of them per function
+
+
+def remembered(function: Callable[..., Made]) -> Callable[..., Made]:
+    """Keep the latest results, which are programs or tuples of them, with at most `REMEMBERED` nodes in their graphs.
+
+    The result of the latest call is always kept. Beside `lru_cache`, whose entries may be of any size, this bounds the
+    memory of a process that goes through many robots.
+    """
+    kept: dict[tuple[Any, ...], tuple[Made, int]] = {}  # the least recently used first
+
+    @wraps(function)
+    def called(*arguments: Any) -> Made:
+        entry = kept.pop(arguments, None)
+        if entry is not None:
+            kept[arguments] = entry
+            return entry[0]
+        made = function(*arguments)
+        kept[arguments] = made, _nodes(made)
+        beyond = sum(size for _, size in tuple(kept.values())) - REMEMBERED
+        for key in tuple(kept):
+            if beyond <= 0 or key == arguments:
+                break
+            beyond -= kept.pop(key, (None, 0))[1]
+        return made
+
+    return called
+
+
+def _nodes(made: object) -> int:
+    """How many nodes the graphs of programs hold, those included that no result needs."""
+    if isinstance(made, tuple):
+        return sum(map(_nodes, made))
+    programs = (made.head, made.column) if isinstance(made, ColumnProgram) else (made,)
+    graphs = {id(node.graph): node.graph for p in programs for port in p.outputs for node in port.nodes[:1]}
+    return sum(map(len, graphs.values()))
+
+
 Candidate = TypeVar("Candidate")
 LOG = logging.getLogger("armdyn")
 
@@ -216,21 +255,21 @@ def _cheapest(chain: Chain, quantity: str, options: Options, keys: list[str]) ->
     return ranked[0]
 
 
-@lru_cache(maxsize=256)
+@remembered
 def shortest(chain: Chain, quantity: str, method: str, options: Options = Options()) -> Program:
     """The shortest program found for this formulation."""
     finished = [further_rounds(one) for one in _rewritten(chain, quantity, method, options)]
     return second_start(min(finished, key=_total))
 
 
-@lru_cache(maxsize=64)
+@remembered
 def _rewritten(chain: Chain, quantity: str, method: str, options: Options) -> tuple[Program, ...]:
     """The programs of the variants that are close to the shortest, after one round of rewriting, the shortest first."""
     near = _near(_distinct(_traced(chain, quantity, method, options)), _total, BUDGET.traced)
     return tuple(_near(_distinct([first_round(one) for one in near]), _total))
 
 
-@lru_cache(maxsize=64)
+@remembered
 def _traced(chain: Chain, quantity: str, method: str, options: Options) -> tuple[Program, ...]:
     """The traced programs of all variants, the shortest first."""
     formulation = QUANTITIES[quantity].formulation(method, chain)
