@@ -199,7 +199,7 @@ def remembered(function: Callable[..., Made]) -> Callable[..., Made]:
     return called
 
 
-def _nodes(made: object) -> int:
+def _nodes(made: Any) -> int:
     """How many nodes the graphs of programs hold, those included that no result needs."""
     if isinstance(made, tuple):
         return sum(map(_nodes, made))
