@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import armdyn
+from armdyn.algebra import Operations
 from armdyn.chain import Placement
 from armdyn.chain.chain import generic_chain
 from armdyn.files.dh import to_modified
@@ -14,6 +16,7 @@ from armdyn.formulations import QUANTITIES
 from armdyn.programs.cost import published
 from armdyn.studies import standard_frames
 from armdyn.studies.conclusions import CLAIMS, verdicts
+from armdyn.studies.intel_8087 import milliseconds
 from armdyn.studies.lin_1991 import TILTED
 from armdyn.studies.polynomial import CountPolynomial
 from armdyn.studies.printed import AS_PRINTED, DIFFERS, NOT_EXECUTED, figures
@@ -142,3 +145,14 @@ def test_every_printed_figure_has_an_outcome(monkeypatch):
     assert misprints == ["1016M 662A", "194M 174A"]
     assert {f.printed for f in found if f.outcome == NOT_EXECUTED} == {"under 17 ms"}
     assert all("because" in f.reason for f in found if f.outcome in (DIFFERS, NOT_EXECUTED))
+
+
+def test_what_an_8087_takes_for_the_stanford_arm():
+    """The printed 17 ms lie within the bounds of classical Newton-Euler, and above those of the program found here."""
+    arm = armdyn.load("stanford")
+    least, most = milliseconds(armdyn.cost(arm, "inverse_dynamics", "newton_euler").published)
+    assert (least, most) == pytest.approx((6.97, 25.98), abs=0.02)
+    assert least < 17 < most
+    ours = arm.kernel("inverse_dynamics").program.operations
+    assert milliseconds(ours)[1] < 0.8 * 17
+    assert milliseconds(Operations(1, 0)) == (90 / 5000, (125 + 56 + 90 + 3 * 12) / 5000)

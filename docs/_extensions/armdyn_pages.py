@@ -34,7 +34,7 @@ from armdyn.codegen.embedded import CPUS, compile_object
 from armdyn.errors import ArmdynError
 from armdyn.formulations import DERIVATIVES, QUANTITIES
 from armdyn.names import NAMES
-from armdyn.studies import parallel, printed, tables
+from armdyn.studies import intel_8087, parallel, printed, tables
 from armdyn.studies.conclusions import verdicts
 
 GENERAL = "RRRRRR"
@@ -221,8 +221,17 @@ class SmallProcessor(Generated):
             f"Inverse dynamics of the Stanford arm (``{kernel.method}``) takes {counts(operations)} and "
             f"{operations.trig} sines and cosines here. As an object for a Cortex-M4F in single precision it has "
             f"{found.instructions} instructions, those of sine and cosine included, counted in the object and not "
-            "measured.\n"
+            f"measured.\n\n{SmallProcessor.times(operations)}\n"
         )
+
+    @staticmethod
+    def times(ours: Any) -> str:
+        classic = armdyn.cost(armdyn.load("stanford"), "inverse_dynamics", "newton_euler").published
+        rows = [
+            [program, counts(found), *(f"{time:.1f} ms" for time in intel_8087.milliseconds(found))]
+            for program, found in (("here, as compiled", ours), ("``newton_euler``, as published", classic))
+        ]
+        return list_table(["program", "operations", "at least", "at most"], rows)
 
 
 class Commands(Generated):
