@@ -395,6 +395,38 @@ def test_options_of_a_call() -> None:
         k(q, qd, qdd, tool_wrench=wrench[:3])
 
 
+@pytest.mark.parametrize("quantity", ["inertia_matrix", "inertia_inverse"])
+@pytest.mark.parametrize(("name", "size"), [("RRPR", 10), ("panda", 28), ("baxter", 153)])
+def test_packed_is_the_upper_triangle_row_by_row(name: str, size: int, quantity: str) -> None:
+    if name == "baxter" and quantity == "inertia_inverse":
+        return
+    arm = ARM if name == "RRPR" else armdyn.load(name)
+    q = np.random.default_rng(4).uniform(-1, 1, (19, arm.n))
+    rows, columns = np.triu_indices(arm.n)
+    for dtype in ("float64", "float32"):
+        whole = arm.kernel(quantity, dtype=dtype)
+        packed = whole.variant(packed=True)
+        assert packed(q).shape == (19, size)
+        assert packed.program.operations == whole.program.operations
+        assert packed(q).tobytes() == np.ascontiguousarray(whole(q)[:, rows, columns]).tobytes()
+        assert packed(q[3]).tobytes() == packed(q)[3].tobytes()
+
+
+def test_packed_as_an_option() -> None:
+    q, (rows, columns) = np.array([0.1, -0.4, 0.2, 0.5]), np.triu_indices(N)
+    for backend in BACKENDS:
+        whole = ARM.kernel("inertia_matrix", backend=backend)
+        np.testing.assert_array_equal(whole(q, packed=True), whole(q)[rows, columns])
+    slopes = ARM.inertia_matrix(q, derivatives=("q",))
+    np.testing.assert_allclose(
+        ARM.inertia_matrix(q, derivatives=("q",), packed=True), slopes[rows, columns], atol=1e-15
+    )
+    with pytest.raises(InputError, match="packed must be True or False, got 2"):
+        ARM.inertia_matrix(q, packed=2)
+    with pytest.raises(InputError, match="unknown option of gravity_load 'packed'"):
+        ARM.gravity_load(q, packed=True)
+
+
 def test_other_processors_get_code_too() -> None:
     binding().initialize_all_targets()
     binding().initialize_all_asmprinters()

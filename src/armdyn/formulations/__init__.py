@@ -24,7 +24,7 @@ QUANTITIES: dict[str, Quantity] = {
             methods_in="inertia_matrix.METHODS",
             summary="joint-space inertia matrix",
             doc="Joint-space inertia matrix H(q)",
-            takes=RUNTIME,
+            takes=("packed", *RUNTIME),
             physics_in="inertia_matrix",
             in_c=True,
         ),
@@ -35,7 +35,7 @@ QUANTITIES: dict[str, Quantity] = {
             methods_in="inertia_inverse.METHODS",
             summary="inverse of the inertia matrix",
             doc="Inverse of the inertia matrix",
-            takes=RUNTIME,
+            takes=("packed", *RUNTIME),
         ),
         Quantity(
             "inertia_factors",

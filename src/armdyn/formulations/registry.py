@@ -63,7 +63,7 @@ class Options:
     `damping` is added to the diagonal of what a wrench on them accelerates. `derivatives` names inputs: the outputs
     are then the exact partial derivatives with respect to them, which every quantity has.
     `base_acceleration` adds the acceleration of a base that moves without turning (a vehicle, a lift), (3,) in base
-    axes, as an input: it acts like gravity.
+    axes, as an input: it acts like gravity. `packed` gives the upper triangle of a symmetric matrix, row by row.
     """
 
     friction: bool = False
@@ -76,6 +76,7 @@ class Options:
     rows: tuple[tuple[int, ...], ...] = ()
     damping: float = 0.0
     base_acceleration: bool = False
+    packed: bool = False
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "axes": ("base", 'the axes of the result: "base" or "local", those of the frame'),
     "rows": ((), "the rows of the frame's Jacobian that are held, 0 to 5, linear first; or a tuple of rows per frame"),
     "damping": (0.0, "added to the diagonal of J H⁻¹ Jᵀ, in place of NaN where rows are redundant"),
+    "packed": (False, "the upper triangle of the symmetric matrix, row by row, n (n + 1) / 2 numbers"),
     "columns": ("bodies", 'the frames of the columns: "bodies" (`dh_poses`) or "urdf", the links as in the file'),
     "parameters": ("baked", '(p,) values of the minimal parameters; "runtime" makes them the last input'),
     "derivatives": ((), "names of inputs: the exact partial derivatives in them, in place of the value"),

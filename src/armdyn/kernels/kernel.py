@@ -11,14 +11,15 @@ release the GIL meanwhile.
 from __future__ import annotations
 
 import logging
+import math
 import operator
 import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,8 +117,8 @@ def _reason(mass: float, com: list[float], inertia: list[float]) -> str:
 SMALLEST = 2048  # configurations per thread: fewer take less time than waking up a thread
 
 _threads = 1
-_pool: ThreadPoolExecutor | None = None
-_pool_size = 0
+_waiting: SimpleQueue[Callable[[], None]] = SimpleQueue()  # what the threads of this process do next
+_workers = 0  # how many there are
 
 
 def set_threads(count: int) -> None:
@@ -143,7 +144,7 @@ def shared(function: Any, arrays: tuple[Any, ...], out: Any, count: int) -> Any:
     batch = batch_of(function, values)
     given = (None,) * len(function.outputs) if out is None else out if isinstance(out, tuple) else (out,)
     arrays_given = all(o is None or isinstance(o, np.ndarray) for o in given)
-    if batch is None or int(np.prod(batch)) < 2 * SMALLEST or len(given) != len(function.outputs) or not arrays_given:
+    if batch is None or math.prod(batch) < 2 * SMALLEST or len(given) != len(function.outputs) or not arrays_given:
         return function(*arrays, out=out)
     if any(o is not None and np.may_share_memory(o, v) for o in given for v in values):
         return function(*arrays, out=out)  # one part could overwrite the input of another
@@ -155,9 +156,9 @@ def shared(function: Any, arrays: tuple[Any, ...], out: Any, count: int) -> Any:
         if o.shape != (*batch, *shape):
             return function(*arrays, out=out)  # raises the error
     spread = [np.broadcast_to(v, (*batch, *shape)) for v, (_, shape) in zip(values, function.inputs, strict=True)]
-    axis = int(np.argmax(batch))
-    parts = min(count, max(1, int(np.prod(batch)) // SMALLEST), batch[axis])
-    bounds = np.linspace(0, batch[axis], parts + 1).astype(int)
+    axis = batch.index(max(batch))
+    parts = min(count, max(1, math.prod(batch) // SMALLEST), batch[axis])
+    bounds = [batch[axis] * part // parts for part in range(parts + 1)]
 
     def one(part: int) -> None:
         cut = (*(slice(None),) * axis, slice(bounds[part], bounds[part + 1]))
@@ -178,6 +179,8 @@ def batch_of(function: Any, values: Sequence[Any]) -> tuple[int, ...] | None:
         if core < 0 or value.shape[core:] != shape:
             return None
         batches.append(value.shape[:core])
+    if batches.count(batches[0]) == len(batches):
+        return batches[0]
     try:
         return np.broadcast_shapes(*batches)
     except (ValueError, RuntimeError):  # RuntimeError: more axes than NumPy broadcasts here
@@ -223,24 +226,45 @@ class _Parts:
 
 
 def _run(one: Callable[[int], None], parts: int) -> None:
-    """Run every part, the first of them on this thread. After an error or Ctrl-C no part runs any more."""
-    global _pool, _pool_size
-    if _pool is None or _pool_size < parts - 1:
-        _pool, _pool_size = ThreadPoolExecutor(max_workers=max(1, parts - 1), thread_name_prefix="armdyn"), parts - 1
-    shared_out = _Parts(one)
+    """Run every part, the first of them on this thread. After an error or Ctrl-C no part runs any more.
+
+    The threads wait in a queue of their own: a `ThreadPoolExecutor` takes 0.1 ms to hand out a part and to get it back.
+    """
+    global _workers
+    while _workers < parts - 1:
+        _workers += 1
+        threading.Thread(target=_work, args=(_waiting,), name=f"armdyn_{_workers}", daemon=True).start()
+    shared_out, ended = _Parts(one), SimpleQueue[BaseException | None]()
+
+    def reported(part: int) -> None:
+        try:
+            shared_out.run(part)
+        except BaseException as error:  # raised again by the caller's thread
+            ended.put(error)
+        else:
+            ended.put(None)
+
     try:
-        waiting = [_pool.submit(shared_out.run, part) for part in range(1, parts)]
+        for part in range(1, parts):
+            _waiting.put(partial(reported, part))
         shared_out.run(0)
-        for part in waiting:
-            part.result()
+        for _ in range(1, parts):
+            if (error := ended.get()) is not None:
+                raise error
     finally:
         shared_out.stop()
 
 
+def _work(waiting: SimpleQueue[Callable[[], None]]) -> None:
+    """The life of a thread."""
+    while True:
+        waiting.get()()
+
+
 def _after_fork() -> None:
     """Threads do not survive a fork; the child starts its own."""
-    global _pool
-    _pool = None
+    global _waiting, _workers
+    _waiting, _workers = SimpleQueue(), 0
 
 
 if hasattr(os, "register_at_fork"):
@@ -248,7 +272,7 @@ if hasattr(os, "register_at_fork"):
 
 
 OPTIONS = tuple(f.name for f in fields(Options))
-EVERYWHERE = tuple(name for name in OPTIONS if name not in ("frames", "axes", "rows", "damping"))
+EVERYWHERE = tuple(name for name in OPTIONS if name not in ("frames", "axes", "rows", "damping", "packed"))
 OF_A_CALL = ("out", "threads")
 UNIFORM = ("parameters", "geometry")  # inputs that are usually the same for a whole batch
 COLUMNS = {"natural_regressor": ("columns",)}  # options that name frames in another way
@@ -526,6 +550,8 @@ class Kernel(Fast):
             flags["rows"] = _rows(flags["rows"])
         if "damping" in flags:
             flags["damping"] = _damping(flags["damping"])
+        if flags.get("packed", False) not in (True, False):
+            raise InputError(f"packed must be True or False, got {flags['packed']!r}")
         if "columns" in flags:
             at_links = choose("columns", flags.pop("columns"), ("bodies", "urdf")) == "urdf"
             flags["frames"] = self.links if at_links else ()

@@ -127,7 +127,8 @@ def assemble(
         wrench = given.pop() if options.tool_wrench else None
         if whole is not None:
             return whole(run, real, given, options, wrench)
-        return complete(entry, physics or entry.physics, run, real, given, options, wrench)
+        result = complete(entry, physics or entry.physics, run, real, given, options, wrench)
+        return [x for i, row in enumerate(result) for x in row[i:]] if options.packed else result
 
     assembly = Assembly(function, inputs, output_ports(chain, quantity, replace(options, derivatives=())))
     return _differentiated(chain, assembly, options.derivatives) if options.derivatives else assembly
@@ -150,6 +151,8 @@ def input_ports(chain: Chain, quantity: str, options: Options) -> Shapes:
 def output_ports(chain: Chain, quantity: str, options: Options) -> Shapes:
     """The outputs with their shapes: of the quantity, or of its derivatives."""
     outputs = QUANTITIES[quantity].output_shapes(chain, len(options.frames))
+    if options.packed:
+        outputs = tuple((name, (n * (n + 1) // 2,)) for name, (n, _) in outputs)
     if not options.derivatives:
         return outputs
     return derivative_ports(tangent_shapes(chain, input_ports(chain, quantity, options)), outputs, options.derivatives)
@@ -211,6 +214,7 @@ def _check(chain: Chain, quantity: str, options: Options) -> None:
         "axes": (choose("axes", options.axes, AXES) != "base", "axes"),
         "rows": (bool(options.rows), "rows"),
         "damping": (options.damping != 0, "damping"),
+        "packed": (options.packed, "packed result"),
     }
     for option, (wanted, called) in asked.items():
         if wanted and option not in takes:
