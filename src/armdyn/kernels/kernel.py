@@ -173,7 +173,7 @@ def batch_of(function: Any, values: Sequence[Any]) -> tuple[int, ...] | None:
     """The shape of the batch; None if the arrays do not fit, which the function itself reports better."""
     if len(values) != len(function.inputs):
         return None
-    batches = []
+    batches: list[tuple[int, ...]] = []
     for value, (_, shape) in zip(values, function.inputs, strict=True):
         core = value.ndim - len(shape)
         if core < 0 or value.shape[core:] != shape:
