@@ -9,7 +9,9 @@ along a simulated motion of the estimated arm under feedback, are correlated wit
 
 The robot's controller is not in the log: the simulation follows the smoothed positions by PD control with ten times the
 bandwidth of the motion, and with compensation of gravity and friction. The simulated arm is the physically consistent
-one closest to the estimate.
+one closest to the estimate. Its steps are those of `armdyn.programs.stepping`. `simulate` is not called, because its
+control laws know the arm that was loaded: here inertias and gravity in the feedback are those of the estimate, which
+changes in every round. The columns of the regressor, compiled once, give the torques of every estimate.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from armdyn.identification.consistent import Problem
 from armdyn.identification.fit import Fit, Setting, nearest
 from armdyn.identification.model import Rows, rows
 from armdyn.identification.processing import Motion, derivative, lowpass
+from armdyn.programs.stepping import RK4, step
 
 Array = NDArray[np.float64]
 ROUNDS = 4
@@ -109,7 +112,7 @@ class _Follower:
         return np.asarray(wanted + np.linalg.solve(H, gravity - bias))
 
     def run(self, q_ref: Array, qd_ref: Array, period: float) -> tuple[Array, Array, Array]:
-        """q, q̇, q̈ at every sample; classical Runge-Kutta, steps short enough for the feedback."""
+        """q, q̇, q̈ at every sample, in steps that are short enough for the feedback."""
         steps = max(1, int(np.ceil(self.omega * period / 0.5)))
         h = period / steps
         q, v = q_ref[0].copy(), qd_ref[0].copy()
@@ -117,25 +120,14 @@ class _Follower:
         for k in range(len(q_ref)):
             out[0, k], out[1, k] = q, v
             out[2, k] = self.acceleration(q, v, q_ref[k], qd_ref[k])
-            after = min(k + 1, len(q_ref) - 1)
             for s in range(steps):
-                q, v = self._step(q, v, h, (q_ref[k], q_ref[after]), (qd_ref[k], qd_ref[after]), s / steps, 1 / steps)
+
+                def accelerations(stage: int, x: list[float], w: list[float], k: int = k, s: int = s) -> list[float]:
+                    u = (s + float(RK4.nodes[stage])) / steps  # the reference is linear from sample to sample
+                    at = ((1 - u) * ref[k] + u * ref[min(k + 1, len(ref) - 1)] for ref in (q_ref, qd_ref))
+                    return list(self.acceleration(np.array(x), np.array(w), *at))
+
+                q, v = (np.array(x) for x in step(RK4, list(q), list(v), h, accelerations))
             if not np.isfinite(q).all():
                 raise ComputationError("the simulated estimate runs away: use estimator='consistent' for this log")
         return out[0], out[1], out[2]
-
-    def _step(
-        self, q: Array, v: Array, h: float, qs: tuple[Array, Array], vs: tuple[Array, Array], at: float, share: float
-    ) -> tuple[Array, Array]:
-        def slope(x: Array, w: Array, part: float) -> Array:
-            u = at + part * share
-            return self.acceleration(x, w, (1 - u) * qs[0] + u * qs[1], (1 - u) * vs[0] + u * vs[1])
-
-        a1 = slope(q, v, 0.0)
-        v2 = v + h / 2 * a1
-        a2 = slope(q + h / 2 * v, v2, 0.5)
-        v3 = v + h / 2 * a2
-        a3 = slope(q + h / 2 * v2, v3, 0.5)
-        v4 = v + h * a3
-        a4 = slope(q + h * v3, v4, 1.0)
-        return q + h / 6 * (v + 2 * v2 + 2 * v3 + v4), v + h / 6 * (a1 + 2 * a2 + 2 * a3 + a4)

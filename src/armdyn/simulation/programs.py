@@ -475,8 +475,6 @@ class Plants:
         """The breakaway friction, (k, n); None if friction does not vary."""
         if self.coulomb is None:
             return None
-        from armdyn.simulation.programs import frictions  # that module imports this one
-
         pairs = zip(frictions(self.arm.chain), self.arm.joints, strict=True)
         excess = [float(friction.breakaway - joint.coulomb) for friction, joint in pairs]
         return np.where(np.array(self.varying.dry), self.coulomb + np.array(excess), 0.0)
