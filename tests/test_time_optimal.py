@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import shutil
 import subprocess
 from dataclasses import replace
@@ -353,6 +354,28 @@ def test_the_command(tmp_path):
     assert "acceleration of joint" in done.output
     np.testing.assert_allclose(np.genfromtxt(out, delimiter=",", names=True)["t"], motion.t, rtol=1e-9)
     assert "Phase plane" in page.read_text()
+    np.savetxt(way, BEND[:2], delimiter=",")
+    words = ["motion", "planar3", "--via", way, "--torque", "30,20,10", "--velocity", "8", "--free", "1"]
+    done = CliRunner().invoke(app, [*map(str, words), "--json"])
+    assert done.exit_code == 0, done.output
+    straight = armdyn.time_optimal(PLANAR, BEND[:2], limits=MotionLimits(torque=[30.0, 20.0, 10.0], velocity=8.0))
+    assert json.loads(done.output)["duration"] < straight.duration
+    words = [
+        "motion",
+        "planar3",
+        "--via",
+        way,
+        "--jerk",
+        "200",
+        "--torque-rate",
+        "900",
+        "--torque",
+        "90",
+        "--grid",
+        "40",
+    ]
+    done = CliRunner().invoke(app, list(map(str, words)))
+    assert "jerk of joint" in done.output or "torque rate of joint" in done.output, done.output
     wrong = CliRunner().invoke(app, ["motion", "planar3", "--via", str(way), "--grip", "1,2"])
     assert wrong.exit_code == 1
     assert "--grip takes three numbers" in str(wrong.exception)

@@ -194,9 +194,46 @@ def phase_plane() -> None:
     d.write("phase_plane.svg", "Speed along the path of a UR5 with 3 kg, and its limits")
 
 
+def pick_and_place() -> None:
+    """How much of the motors two motions use: time-optimal, and by accelerations (docs/tutorials/time_optimal.md)."""
+    import armdyn
+    from armdyn.motion import MotionLimits
+
+    arm = armdyn.load("ur5")
+    way = [[-0.6, -1.0, 1.75, -2.32, -1.57, 0.0], [-0.4, -1.35, 1.7, -1.92, -1.57, 0.2],
+           [0.8, -1.4, 1.65, -1.82, -1.57, 1.0], [1.0, -1.0, 1.75, -2.32, -1.57, 1.2]]  # fmt: skip
+    loaded = arm.with_payload(3.0)
+    limits = MotionLimits(torque=np.full(6, 1e6), acceleration=5.0)
+    motions = (
+        (armdyn.time_optimal(arm, way, payload=3.0), BLUE, "time-optimal"),
+        (armdyn.time_optimal(arm, way, limits=limits), ORANGE, "limits of speed and 5 rad/s²"),
+    )
+    longest = max(motion.duration for motion, *_ in motions)
+    d = Drawing(760, 330, (0, 0), 1)
+    d.parts.append('<g font-family="system-ui, sans-serif" font-style="normal" font-size="13">')
+    d.parts.append(f'<path d="M60 20V280H740" stroke="{FAINT}" fill="none"/>')
+    d.parts.append(f'<text x="60" y="14" fill="{INK}">largest part of a joint\'s torque or speed that is used</text>')
+    d.parts.append(f'<text x="400" y="318" text-anchor="middle" fill="{INK}">time [s]</text>')
+    for k in range(int(longest / 0.25) + 1):
+        x = 60 + 680 * 0.25 * k / longest
+        d.parts.append(f'<text x="{x:.0f}" y="298" text-anchor="middle" fill="{INK}">{0.25 * k:g}</text>')
+    for share in (0, 0.5, 1):
+        d.parts.append(f'<text x="52" y="{284 - 240 * share:.0f}" text-anchor="end" fill="{INK}">{share:.0%}</text>')
+    for k, (motion, colour, name) in enumerate(motions):
+        tau = loaded.inverse_dynamics(motion.q, motion.qd, motion.qdd, friction=True)
+        used = np.maximum(np.abs(tau) / arm.effort_limits, np.abs(motion.qd) / arm.velocity_limits).max(axis=1)
+        points = zip(60 + 680 * motion.t / longest, 280 - 240 * used, strict=True)
+        path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+        d.parts.append(f'<path d="{path}" stroke="{colour}" stroke-width="2" fill="none"/>')
+        d.parts.append(f'<text x="420" y="{215 + 20 * k}" fill="{colour}">{name}: {motion.duration:.2f} s</text>')
+    d.parts.append("</g>")
+    d.write("pick_and_place.svg", "What two motions of a UR5 with 3 kg use of its motors")
+
+
 if __name__ == "__main__":
     IMAGES.mkdir(exist_ok=True)
     frames()
     chain()
     scalars()
     phase_plane()
+    pick_and_place()

@@ -60,7 +60,7 @@ def fastest_path(
         raise InputError(f"starts is a whole number of searches, at least 1; got {starts!r}")
     ends = np.stack([np.asarray(x, float) for x in (start, end)])
     Path.of(ends, one)  # says what is wrong with the ends
-    search = _Search(arm, one, ends, int(points), limits or MotionLimits(), payload, clearance)
+    search = _FreePath(arm, one, ends, int(points), limits or MotionLimits(), payload, clearance)
     search.must_be_clear(ends, "an end of the motion")
     rng, found = np.random.default_rng(0), []
     for k in range(int(starts)):
@@ -85,7 +85,7 @@ def _timed(arm: Any, path: Path, limits: MotionLimits | None, payload: Any) -> T
 
 
 @dataclass(frozen=True)
-class _Search:
+class _FreePath:
     """The search over the inner points (points, n) of a spline."""
 
     arm: Any
