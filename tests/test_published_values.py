@@ -1,4 +1,4 @@
-"""What others printed: Corke's Puma, a double pendulum in closed form, the base parameters of a Stäubli RX90."""
+"""What others printed: Corke, Khalil and Dombre, Gautier and Khalil, Featherstone, a double pendulum in closed form."""
 
 from __future__ import annotations
 
@@ -153,3 +153,110 @@ def test_each_printed_combination_is_determined(name):
         row[10 * (int(parameter[-1]) - 1) + NAMES.index(parameter[:-1])] = factor
     left = row - np.linalg.lstsq(ours.T, row, rcond=None)[0] @ ours
     assert np.abs(left).max() < 1e-12
+
+
+def gautiers_puma(table):
+    """Base parameters by the direct rules of M. Gautier and W. Khalil (1990): (36, 60), from the tip to the base.
+
+    For a revolute joint YY, MZ and M go to the link before it; the first link keeps ZZ, if gravity is along its axis.
+    """
+    rows = np.eye(60).reshape(6, 10, 60)
+    link = [dict(zip(NAMES, rows[k], strict=True)) for k in range(6)]
+    for k in range(5, 0, -1):
+        alpha, d, r = table[k]
+        c, s = np.cos(alpha), np.sin(alpha)
+        own, before = link[k], link[k - 1]
+        yy, mz, m = own["YY"], own["MZ"], own["M"]
+        along, first = yy + 2 * r * mz + r**2 * m, mz + r * m
+        before["XX"] = before["XX"] + along
+        before["XY"] = before["XY"] + d * s * first
+        before["XZ"] = before["XZ"] - d * c * first
+        before["YY"] = before["YY"] + c * c * along + d**2 * m
+        before["YZ"] = before["YZ"] + c * s * along
+        before["ZZ"] = before["ZZ"] + s * s * along + d**2 * m
+        before["MX"] = before["MX"] + d * m
+        before["MY"] = before["MY"] - s * first
+        before["MZ"] = before["MZ"] + c * first
+        before["M"] = before["M"] + m
+        own["XX"] = own["XX"] - yy
+    kept = ("XX", "XY", "XZ", "YZ", "ZZ", "MX", "MY")
+    return np.array([link[0]["ZZ"], *(link[k][name] for k in range(1, 6) for name in kept)])
+
+
+def test_base_parameters_of_gautiers_puma():
+    """The Puma of Gautier and Khalil has 36 base parameters, and their combinations span exactly ours."""
+    table = [
+        (0, 0, 0), (-PI / 2, 0, 0), (0, 0.4318, 0.1491), (-PI / 2, -0.0203, 0.4331), (PI / 2, 0, 0), (-PI / 2, 0, 0)
+    ]  # fmt: skip
+    rows = [
+        {"alpha": alpha, "a": d, "d": r, "theta": 0, "mass": 1 + k, "com": (0.1, 0.02 * k, 0.03),
+         "inertia": (1, 1.1, 1.2, 0.01, 0.02, 0.03)}
+        for k, (alpha, d, r) in enumerate(table)
+    ]  # fmt: skip
+    ours = np.asarray(armdyn.from_dh(rows, convention="modified", name="puma").minimal_parameters.array)
+    printed = gautiers_puma(table)
+    assert len(printed) == len(ours) == 36
+    assert np.linalg.matrix_rank(printed, tol=1e-9) == 36
+    assert np.linalg.matrix_rank(np.vstack([ours, printed]), tol=1e-9) == 36
+    wrong = gautiers_puma([*table[:3], (-PI / 2, -0.0203, -0.4331), *table[4:]])  # r4 with the other sign
+    assert np.linalg.matrix_rank(np.vstack([ours, wrong]), tol=1e-9) > 36
+
+
+# R. Featherstone, spatial vector software, version 1: test_FD.m on autoTree(12, 1.5, 1, 0.95) with joints 3 and 7
+# helical (pitch 0.1 and -0.1 m/rad), 5 and 9 prismatic, the random state 0: the state, and the forces by his ID.m.
+Q = [2.16406631697, 1.62077531448, -0.499063476296, -1.51477073237, 0.0708411636458, -0.597316430786, 1.78315912482,
+     -1.23582258961, -0.147045673813, 0.523904805187, 2.56424888393, 0.0294483836087]  # fmt: skip
+QD = [-0.436324311201, 0.511608408314, 0.236737993351, -0.498987317275, 0.819492511936, 0.965570952075, 0.620434471993,
+      0.804331900879, -0.379704861361, 0.459663496520, 0.797676575936, 0.367967863831]  # fmt: skip
+QDD = [-0.0557145690946, -0.798597583863, -0.131656329092, 0.221773946888, 0.826022106476, 0.933212735542,
+       -0.0459804468946, 0.730619855543, -0.479015379216, 0.610055654026, 0.0973986076712, -0.971916599672]  # fmt: skip
+TAU = [-10.7802735301, -2.49508384454, 12.6947454308, 19.1173545407, -2.15095801697, 4.51666158929, 0.474401858265,
+       2.18443796607, -2.16077117905, 0.283314247697, -0.105175849728, -0.150102709018]  # fmt: skip
+
+
+def featherstones_tree():
+    """His tree as a URDF: a helical joint is a revolute one with a prismatic one along it that mimics it."""
+    bodies, taper, pitch = 12, 0.95, {3: 0.1, 7: -0.1}
+    parts = ['<robot name="tree"><link name="b0"/>']
+    for i in range(1, bodies + 1):
+        length, mass, parent = taper ** (i - 1), taper ** (3 * (i - 1)), int(i / 1.5)
+        across = mass * length**2 * 1.015 / 12
+        origin = "" if parent == 0 else f'<origin xyz="{taper ** (parent - 1)!r} 0 0" rpy="1 0 0"/>'
+        kind = "prismatic" if i in (5, 9) else "revolute"
+        limit = '<limit lower="-9" upper="9" effort="1" velocity="9"/><axis xyz="0 0 1"/>'
+        child = f"s{i}" if i in pitch else f"b{i}"
+        parts.append(
+            f'<link name="b{i}"><inertial><origin xyz="{length / 2!r} 0 0"/><mass value="{mass!r}"/>'
+            f'<inertia ixx="{mass * length**2 * 0.0025!r}" iyy="{across!r}" izz="{across!r}" ixy="0" ixz="0" iyz="0"/>'
+            f'</inertial></link><joint name="j{i}" type="{kind}"><parent link="b{parent}"/><child link="{child}"/>'
+            f"{origin}{limit}</joint>"
+        )
+        if i in pitch:
+            parts.append(
+                f'<link name="s{i}"/><joint name="h{i}" type="prismatic"><parent link="s{i}"/><child link="b{i}"/>'
+                f'{limit}<mimic joint="j{i}" multiplier="{pitch[i]}"/></joint>'
+            )
+    return "".join([*parts, "</robot>"])
+
+
+def test_featherstones_tree(tmp_path):
+    """Inverse and forward dynamics of a tree with revolute, prismatic and helical joints."""
+    path = tmp_path / "tree.urdf"
+    path.write_text(featherstones_tree())
+    robot = armdyn.load(path)
+    places = [int(name[1:]) - 1 for name in robot.joint_names]
+    q, qd, qdd, tau = (np.array(x)[places] for x in (Q, QD, QDD, TAU))
+    np.testing.assert_allclose(robot.inverse_dynamics(q, qd, qdd), tau, rtol=0, atol=2e-9)
+    np.testing.assert_allclose(robot.forward_dynamics(q, qd, tau), qdd, rtol=0, atol=2e-9)
+
+
+def test_featherstones_condition_number_of_a_straight_chain():
+    """R. Featherstone, An empirical study of the joint-space inertia matrix (2004): up to O(n⁴), here straight rods."""
+    conditions = []
+    for n in (6, 12):
+        rows = [
+            {"a": 1.0, "mass": 1.0, "com": (-0.5, 0, 0), "inertia": (0.0025, 1.015 / 12, 1.015 / 12, 0, 0, 0)}
+            for _ in range(n)
+        ]
+        conditions.append(np.linalg.cond(armdyn.from_dh(rows).inertia_matrix(np.zeros(n))))
+    assert np.log2(conditions[1] / conditions[0]) == pytest.approx(4, abs=0.1)
