@@ -245,17 +245,17 @@ class Chain:
         """The number of independent joints."""
         return sum(joint.mimic is None and not joint.free for joint in self.joints)
 
-    @property
+    @cached_property
     def floating(self) -> bool:
         """Whether the base floats: the first joint is free."""
         return self.joints[0].free
 
-    @property
+    @cached_property
     def nq(self) -> int:
         """The length of q: n, plus 7 leading entries (position, quaternion x y z w) for a floating base."""
         return self.n + 7 if self.floating else self.n
 
-    @property
+    @cached_property
     def nv(self) -> int:
         """The length of q̇, q̈ and τ: n, plus 6 leading entries (linear, angular, in base axes) for a floating base."""
         return self.n + 6 if self.floating else self.n

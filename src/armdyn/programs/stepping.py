@@ -19,6 +19,7 @@ from itertools import combinations_with_replacement, product
 from typing import Any, TypeVar
 
 from armdyn.algebra import sqrt
+from armdyn.algebra.frozen import cached_property
 from armdyn.errors import choose
 from armdyn.formulations.coordinates import pose_rate
 from armdyn.graph.program import Program, flatten, inline, trace
@@ -61,10 +62,20 @@ class Scheme:
             if abs(residual) > IN_FLOATS:
                 raise ValueError(f"{self.name} is not of order {self.order}: {name} is off by {float(residual):.3g}")
 
-    @property
+    @cached_property
     def nodes(self) -> tuple[Fraction, ...]:
         """The stages' times as fractions of a step: row sums of a."""
         return tuple(sum(row, Fraction(0)) for row in self.a)
+
+    @cached_property
+    def rows(self) -> tuple[tuple[float, tuple[float, ...]], ...]:
+        """Every stage's time and weights in floats."""
+        return tuple((float(c), tuple(map(float, row))) for c, row in zip(self.nodes, self.a, strict=True))
+
+    @cached_property
+    def weights(self) -> tuple[float, ...]:
+        """The weights of the stages in the step, in floats."""
+        return tuple(map(float, self.b))
 
     @property
     def stages(self) -> int:

@@ -170,7 +170,7 @@ def asked_torque(
 ) -> np.ndarray:
     """The forces (count, nv) from a function of (t, q, qd), which gets the rows of q and qd in their batch shape."""
     tau = torque(t, q.reshape(*batch, chain.nq), qd.reshape(*batch, chain.nv))
-    if type(tau) is np.ndarray and tau.shape == (*batch, chain.nv) and tau.dtype == float:
+    if type(tau) is np.ndarray and tau.shape == (*batch, chain.nv) and (tau.dtype is _DOUBLE or tau.dtype == float):
         return tau.reshape(-1, chain.nv)
     if tau is None:
         raise InputError(
@@ -187,6 +187,8 @@ def asked_torque(
         raise refused from None
 
 
+_DOUBLE = np.dtype(float)
+FEW = 64  # numbers: with more, NumPy's test is the quicker one
 Faults = dict[int, tuple[float, str]]  # per lane: when its torques were no numbers, and the message
 
 
@@ -195,6 +197,8 @@ def note_faults(faults: Faults, chain: Chain, tau: np.ndarray, t: float, q: np.n
 
     It is no fault of the function where the state itself has diverged: there even its squares are not finite.
     """
+    if tau.size <= FEW and all(map(math.isfinite, tau.ravel().tolist())):  # quicker for one arm
+        return
     if np.isfinite(tau).all():
         return
     names = [*(["the base"] * (chain.nv - chain.n))]

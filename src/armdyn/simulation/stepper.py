@@ -651,9 +651,9 @@ class PythonTorques:
                 return np.asarray(combined(y, h, zip(map(float, weights), past, strict=True)))
             scheme = SCHEMES[stepper.single_step]
         slopes, torques = [first], [u]
-        for c, row in zip(scheme.nodes[1:], scheme.a[1:], strict=True):
-            moved = combined(y, h, zip(map(float, row), slopes, strict=True))
-            torques.append(self._with_outside(stepper, t + float(c) * h, moved))
+        for c, row in scheme.rows[1:]:
+            moved = combined(y, h, zip(row, slopes, strict=True))
+            torques.append(self._with_outside(stepper, t + c * h, moved))
             given = (torques[-1],) if modes is None else (torques[-1], modes.free, modes.side)
             slopes.append(layout.slope(moved, stepper.evaluate(*layout.split(moved), *given)[0]))
         if scheme.velocity_first:
@@ -661,7 +661,7 @@ class PythonTorques:
             v = combined(qd, h, [(1, qdd)])
             after = np.hstack([combined(q, h, [(1, layout.rate(q, v))]), v])
         else:
-            after = combined(y, h, zip(map(float, scheme.b), slopes, strict=True))
+            after = combined(y, h, zip(scheme.weights, slopes, strict=True))
         return after if modes is None else _at_rest(stepper, scheme.name, h, y, after, torques, modes)
 
 
